@@ -1,0 +1,1 @@
+//! Benches: micro benchmarks and side by side runs with peers.

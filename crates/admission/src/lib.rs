@@ -1,0 +1,1 @@
+//! Dice, signals, gate, queue and permits on a virtual clock.

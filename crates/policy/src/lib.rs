@@ -1,0 +1,1 @@
+//! The YAML file to validated rules, identity, and which rule decides.

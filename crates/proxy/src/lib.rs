@@ -1,0 +1,1 @@
+//! The shell: sockets, tasks, clock, probes, reload, drain, telemetry.

@@ -1,0 +1,1 @@
+//! Virtual clock, scripted peers, and the test of the layering.

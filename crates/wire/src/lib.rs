@@ -1,0 +1,1 @@
+//! MySQL bytes to frames, packets and commands, and where a response ends.
