@@ -1,1 +1,6 @@
-//! The shell: sockets, tasks, clock, probes, reload, drain, telemetry.
+//! The shell: sockets, tasks, clock, probes, reload, drain, telemetry. The only crate that touches MySQL
+//! sockets or the clock; what may run, and when, is decided in the crates below.
+
+pub mod clock;
+pub mod cluster;
+pub mod registry;

@@ -1,0 +1,288 @@
+//! One cluster as the shell holds it: its policy, its admission controller behind a lock, and those
+//! who wait for the controller's answers.
+//!
+//! The controller itself knows neither tasks nor locks. Here it is locked for one call at a time; what
+//! the call resolved is handed out after the lock is released, each answer through a channel of its
+//! waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the place back:
+//! neither can be forgotten when a client vanishes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::{Controller, Decision, MonoTime, Outcome, Permit, Refusal, Request, Resolved, Ticket};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use policy::ClusterPolicy;
+use tokio::sync::{Notify, oneshot};
+
+use crate::clock::Clock;
+use crate::registry::Registry;
+
+/// One cluster: policy, controller, sessions.
+pub struct Cluster {
+    /// The name in the configuration file, and the `cluster` label.
+    pub name: Arc<str>,
+    /// The sessions of this cluster by the backend's connection id.
+    pub registry: Registry,
+    clock: Clock,
+    policy: ArcSwap<ClusterPolicy>,
+    gatekeeper: Mutex<Gatekeeper>,
+    driver: Notify,
+}
+
+struct Gatekeeper {
+    controller: Controller,
+    waiters: HashMap<Ticket, oneshot::Sender<Settled>>,
+    /// When the driver will wake of itself.
+    wake_at: Option<MonoTime>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Judgement {
+    /// Go.
+    Admitted(PermitGuard),
+    /// Forward it anyway (mode `observe`); the refusal is what would have happened.
+    Observed(PermitGuard, Option<Refusal>),
+    /// Wait.
+    Queued(Waiter),
+    /// No.
+    Refused(Refusal),
+}
+
+/// How a wait ended.
+#[derive(Debug)]
+pub enum Settled {
+    /// Go.
+    Admitted(PermitGuard),
+    /// No.
+    Refused(Refusal),
+    /// The rules changed meanwhile: ask again under the new ones.
+    JudgeAgain,
+}
+
+impl Cluster {
+    /// A cluster with nobody waiting.
+    pub fn new(policy: Arc<ClusterPolicy>, clock: Clock, seed: u64) -> Arc<Self> {
+        let controller = Controller::new(policy.controller_config(), seed, clock.now());
+        Arc::new(Self {
+            name: policy.name.clone(),
+            registry: Registry::default(),
+            clock,
+            policy: ArcSwap::new(policy),
+            gatekeeper: Mutex::new(Gatekeeper {
+                controller,
+                waiters: HashMap::new(),
+                wake_at: None,
+            }),
+            driver: Notify::new(),
+        })
+    }
+
+    /// The policy in force now.
+    pub fn policy(&self) -> Arc<ClusterPolicy> {
+        self.policy.load_full()
+    }
+
+    /// A reader that follows the policy without a reference count per statement.
+    pub fn policy_cache(&self) -> arc_swap::Cache<&ArcSwap<ClusterPolicy>, Arc<ClusterPolicy>> {
+        arc_swap::Cache::new(&self.policy)
+    }
+
+    /// The clock all of this cluster's times come from.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Monotonic time now.
+    pub fn now(&self) -> MonoTime {
+        self.clock.now()
+    }
+
+    /// Puts a new policy in force. Statements under way keep theirs; waiters are judged again.
+    pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
+        let config = policy.controller_config();
+        self.policy.store(policy);
+        self.control(|controller, now| controller.reconfigure(config, now));
+    }
+
+    /// Locks the controller, runs `f`, then hands out what it resolved. Never call it from inside
+    /// another `control`.
+    pub fn control<R>(self: &Arc<Self>, f: impl FnOnce(&mut Controller, MonoTime) -> R) -> R {
+        let mut gatekeeper = self.gatekeeper.lock();
+        let now = self.clock.now();
+        let result = f(&mut gatekeeper.controller, now);
+        let resolved = gatekeeper.collect(now);
+        let wake_driver = gatekeeper.wakes_earlier();
+        drop(gatekeeper);
+        if wake_driver {
+            self.driver.notify_one();
+        }
+        for (sender, outcome) in resolved {
+            let settled = match outcome {
+                Resolved::Admit(permit) => Settled::Admitted(PermitGuard::new(self, permit)),
+                Resolved::Reject(refusal) => Settled::Refused(refusal),
+                Resolved::JudgeAgain => Settled::JudgeAgain,
+            };
+            // A waiter that has just left lets the answer drop; a permit in it goes back by its guard.
+            if let Some(sender) = sender {
+                drop(sender.send(settled));
+            }
+        }
+        result
+    }
+
+    /// Keeps the controller's timers: deadlines, retries, releases. Runs until the task is dropped.
+    pub async fn drive(self: Arc<Self>) {
+        loop {
+            let wake_at = self.control(|controller, now| {
+                controller.handle_time(now);
+                controller.poll_timeout()
+            });
+            let sleep = async {
+                match wake_at {
+                    Some(at) => tokio::time::sleep_until(self.clock.instant(at)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = sleep => {}
+                () = self.driver.notified() => {}
+            }
+        }
+    }
+}
+
+/// Asks the cluster's controller whether a statement may run.
+pub fn ask(cluster: &Arc<Cluster>, request: &Request) -> Judgement {
+    let mut gatekeeper = cluster.gatekeeper.lock();
+    let now = cluster.clock.now();
+    let decision = gatekeeper.controller.request(now, request);
+    let waiter = match &decision {
+        Decision::Queue(ticket) => {
+            let (sender, receiver) = oneshot::channel();
+            gatekeeper.waiters.insert(*ticket, sender);
+            Some(Waiter { cluster: cluster.clone(), ticket: *ticket, receiver })
+        }
+        Decision::Admit(_) | Decision::Observed(..) | Decision::Reject(_) => None,
+    };
+    let wake_driver = gatekeeper.wakes_earlier();
+    drop(gatekeeper);
+    if wake_driver {
+        cluster.driver.notify_one();
+    }
+    match (decision, waiter) {
+        (Decision::Queue(_), Some(waiter)) => Judgement::Queued(waiter),
+        (Decision::Admit(permit), _) => Judgement::Admitted(PermitGuard::new(cluster, permit)),
+        (Decision::Observed(permit, refusal), _) => {
+            Judgement::Observed(PermitGuard::new(cluster, permit), refusal)
+        }
+        (Decision::Reject(refusal), _) => Judgement::Refused(refusal),
+    }
+}
+
+impl Gatekeeper {
+    fn collect(&mut self, now: MonoTime) -> Vec<(Option<oneshot::Sender<Settled>>, Resolved)> {
+        // Allocates only when there is something to hand out.
+        let mut resolved = Vec::new();
+        while let Some(resolution) = self.controller.poll_resolution(now) {
+            resolved.push((self.waiters.remove(&resolution.ticket), resolution.outcome));
+        }
+        resolved
+    }
+
+    /// Whether the controller now wants to be called before the driver wakes; notes that it will.
+    fn wakes_earlier(&mut self) -> bool {
+        let wanted = self.controller.poll_timeout();
+        let earlier = match (wanted, self.wake_at) {
+            (Some(wanted), Some(planned)) => wanted < planned,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        self.wake_at = wanted;
+        earlier
+    }
+}
+
+/// A place in the queue. Dropping it leaves the queue.
+#[derive(Debug)]
+#[must_use]
+pub struct Waiter {
+    cluster: Arc<Cluster>,
+    ticket: Ticket,
+    receiver: oneshot::Receiver<Settled>,
+}
+
+impl Waiter {
+    /// Waits for the answer.
+    ///
+    /// # Cancellation
+    /// Safe: nothing is lost until the waiter itself is dropped.
+    pub async fn settled(&mut self) -> Settled {
+        // The sender is dropped unanswered only when the cluster goes away with the process.
+        (&mut self.receiver).await.unwrap_or(Settled::JudgeAgain)
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut gatekeeper = self.cluster.gatekeeper.lock();
+        if gatekeeper.waiters.remove(&self.ticket).is_some() {
+            let now = self.cluster.clock.now();
+            gatekeeper.controller.cancel(now, self.ticket);
+        }
+    }
+}
+
+/// A permit that goes back to the controller when it is dropped.
+#[must_use]
+pub struct PermitGuard {
+    cluster: Arc<Cluster>,
+    permit: Option<Permit>,
+    outcome: Outcome,
+}
+
+impl PermitGuard {
+    fn new(cluster: &Arc<Cluster>, permit: Permit) -> Self {
+        Self { cluster: cluster.clone(), permit: Some(permit), outcome: Outcome::default() }
+    }
+
+    /// How long the statement waited for it.
+    pub fn waited(&self) -> Duration {
+        self.permit.as_ref().map_or(Duration::ZERO, Permit::waited)
+    }
+
+    /// Why it was given although the checks had not been won: `timeout`.
+    pub fn reason(&self) -> Option<admission::Reason> {
+        self.permit.as_ref().and_then(Permit::reason)
+    }
+
+    /// Adds what one statement under this permit did; a transaction has several.
+    pub fn add(&mut self, affected_rows: u64, server_time: Duration, failed: bool) {
+        self.outcome.affected_rows = self.outcome.affected_rows.saturating_add(affected_rows);
+        self.outcome.server_time = self.outcome.server_time.saturating_add(server_time);
+        self.outcome.error |= failed;
+    }
+}
+
+impl Drop for PermitGuard {
+    fn drop(&mut self) {
+        if let Some(permit) = self.permit.take() {
+            let outcome = self.outcome;
+            self.cluster.control(|controller, now| controller.complete(now, permit, outcome));
+        }
+    }
+}
+
+impl std::fmt::Debug for PermitGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PermitGuard").field("permit", &self.permit).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("name", &self.name).finish_non_exhaustive()
+    }
+}
