@@ -10,7 +10,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::{Controller, Decision, MonoTime, Outcome, Permit, Refusal, Request, Resolved, Ticket};
+use admission::{
+    Controller, Decision, IdentityKey, MonoTime, Outcome, Permit, Refusal, Request, Resolved, Ticket,
+};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use policy::ClusterPolicy;
@@ -33,9 +35,16 @@ pub struct Cluster {
 
 struct Gatekeeper {
     controller: Controller,
-    waiters: HashMap<Ticket, oneshot::Sender<Settled>>,
+    waiters: HashMap<Ticket, Waiting>,
     /// When the driver will wake of itself.
     wake_at: Option<MonoTime>,
+}
+
+/// Somebody in the queue.
+struct Waiting {
+    sender: oneshot::Sender<Settled>,
+    identity: IdentityKey,
+    app: Box<[u8]>,
 }
 
 /// What became of a request.
@@ -85,9 +94,10 @@ impl Cluster {
         self.policy.load_full()
     }
 
-    /// A reader that follows the policy without a reference count per statement.
-    pub fn policy_cache(&self) -> arc_swap::Cache<&ArcSwap<ClusterPolicy>, Arc<ClusterPolicy>> {
-        arc_swap::Cache::new(&self.policy)
+    /// The policy in force, if it is another than `known`. Costs no reference count while it is not.
+    pub fn newer_policy(&self, known: &Arc<ClusterPolicy>) -> Option<Arc<ClusterPolicy>> {
+        let current = self.policy.load();
+        if Arc::ptr_eq(&current, known) { None } else { Some(Arc::clone(&current)) }
     }
 
     /// The clock all of this cluster's times come from.
@@ -119,18 +129,36 @@ impl Cluster {
         if wake_driver {
             self.driver.notify_one();
         }
-        for (sender, outcome) in resolved {
+        for (waiting, outcome) in resolved {
             let settled = match outcome {
                 Resolved::Admit(permit) => Settled::Admitted(PermitGuard::new(self, permit)),
                 Resolved::Reject(refusal) => Settled::Refused(refusal),
                 Resolved::JudgeAgain => Settled::JudgeAgain,
             };
             // A waiter that has just left lets the answer drop; a permit in it goes back by its guard.
-            if let Some(sender) = sender {
-                drop(sender.send(settled));
+            if let Some(waiting) = waiting {
+                drop(waiting.sender.send(settled));
             }
         }
         result
+    }
+
+    /// Who waits, with the app each identity stands for; for metrics and people.
+    pub fn waiting(&self) -> Vec<(admission::Waiting, Box<[u8]>)> {
+        let gatekeeper = self.gatekeeper.lock();
+        let apps: HashMap<IdentityKey, &[u8]> = gatekeeper
+            .waiters
+            .values()
+            .map(|waiting| (waiting.identity, waiting.app.as_ref()))
+            .collect();
+        gatekeeper
+            .controller
+            .waiting()
+            .map(|waiting| {
+                let app = apps.get(&waiting.identity).copied().unwrap_or_default();
+                (waiting, app.into())
+            })
+            .collect()
     }
 
     /// Keeps the controller's timers: deadlines, retries, releases. Runs until the task is dropped.
@@ -154,15 +182,16 @@ impl Cluster {
     }
 }
 
-/// Asks the cluster's controller whether a statement may run.
-pub fn ask(cluster: &Arc<Cluster>, request: &Request) -> Judgement {
+/// Asks the cluster's controller whether a statement of `app` may run.
+pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {
     let mut gatekeeper = cluster.gatekeeper.lock();
     let now = cluster.clock.now();
     let decision = gatekeeper.controller.request(now, request);
     let waiter = match &decision {
         Decision::Queue(ticket) => {
             let (sender, receiver) = oneshot::channel();
-            gatekeeper.waiters.insert(*ticket, sender);
+            let waiting = Waiting { sender, identity: request.identity, app: app.into() };
+            gatekeeper.waiters.insert(*ticket, waiting);
             Some(Waiter { cluster: cluster.clone(), ticket: *ticket, receiver })
         }
         Decision::Admit(_) | Decision::Observed(..) | Decision::Reject(_) => None,
@@ -183,7 +212,7 @@ pub fn ask(cluster: &Arc<Cluster>, request: &Request) -> Judgement {
 }
 
 impl Gatekeeper {
-    fn collect(&mut self, now: MonoTime) -> Vec<(Option<oneshot::Sender<Settled>>, Resolved)> {
+    fn collect(&mut self, now: MonoTime) -> Vec<(Option<Waiting>, Resolved)> {
         // Allocates only when there is something to hand out.
         let mut resolved = Vec::new();
         while let Some(resolution) = self.controller.poll_resolution(now) {

@@ -1,0 +1,106 @@
+//! What the session asks of the shell.
+
+use policy::ClusterPolicy;
+use policy::UnixTime;
+use sql::Class;
+
+use crate::outcome::Finished;
+
+/// One of the two peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The application.
+    Client,
+    /// The MySQL server.
+    Backend,
+}
+
+/// Where more bytes are to come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// The client only.
+    Client,
+    /// The backend only.
+    Backend,
+    /// Whichever has something first.
+    Either,
+}
+
+/// What the shell shows the session: both buffers from their first unconsumed byte, and the rules in force.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// Bytes of the client not yet forwarded or dropped.
+    pub client: &'a [u8],
+    /// Bytes of the backend not yet forwarded or dropped.
+    pub backend: &'a [u8],
+    /// The rules in force. The shell changes them only while the session is idle, and says so by
+    /// [`crate::Session::handle_new_policy`].
+    pub policy: &'a ClusterPolicy,
+    /// The wall clock, for rules that expire.
+    pub now: UnixTime,
+}
+
+/// The next thing to do. Byte counts are counted from the start of the buffer named.
+#[derive(Debug)]
+pub enum Action {
+    /// More bytes are needed.
+    Read(Reads),
+    /// Write the first `len` bytes of this side's buffer to the other side, and drop them.
+    Forward {
+        /// Whose buffer.
+        from: Side,
+        /// How many bytes.
+        len: usize,
+    },
+    /// Drop the first `drop` bytes of this side's buffer and write [`crate::Session::outbox`] to the other
+    /// side.
+    Replace {
+        /// Whose buffer.
+        from: Side,
+        /// How many bytes.
+        drop: usize,
+    },
+    /// Drop the first `len` bytes of this side's buffer.
+    Drop {
+        /// Whose buffer.
+        from: Side,
+        /// How many bytes.
+        len: usize,
+    },
+    /// May this statement run? Answer with [`crate::Session::handle_admitted`],
+    /// [`crate::Session::handle_refused`] or [`crate::Session::handle_judge_again`].
+    Ask(Ask),
+    /// A rule denies this statement whatever the load. Answer with [`crate::Session::handle_refused`], or
+    /// with [`crate::Session::handle_admitted`] in mode `observe`.
+    Deny(Ask),
+    /// The login is over: the connection is usable.
+    LoggedIn,
+    /// A command is over, with what is to be counted of it.
+    Finished(Finished),
+    /// Close both sides.
+    Close(CloseReason),
+}
+
+/// A statement at an admission point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Index into the rules of the policy that was shown.
+    pub rule: u32,
+    /// Its class.
+    pub class: Class,
+}
+
+/// Why a connection ends by the session's own doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The client said COM_QUIT.
+    Quit,
+    /// The server refused the connection or the login; its own error has been forwarded.
+    LoginRefused,
+    /// The client broke the protocol before its login, or sent what cannot be relayed.
+    ClientProtocol,
+    /// The server broke the protocol.
+    BackendProtocol,
+    /// The session was told to leave (drain, KILL) and has answered.
+    Told,
+}

@@ -1,0 +1,129 @@
+//! A command on its way to the backend, and the answer on its way back.
+
+use wire::command::Expect;
+use wire::response_tracker::{Progress, ResponseEnd};
+use wire::upload::{FrameSkipper, UploadTracker};
+
+use crate::action::{Action, CloseReason, Input, Reads, Side};
+use crate::outcome::{Finished, StatementOutcome};
+use crate::session::{Phase, Session, close};
+
+/// One command under way.
+#[derive(Debug)]
+pub(crate) struct Forwarding {
+    stage: Stage,
+    running: Running,
+    /// How the answer ended, when it ended before the command was all sent.
+    end: Option<ResponseEnd>,
+    answered: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Bytes of the command are still with the client.
+    Command(FrameSkipper),
+    /// The server answers.
+    Answer,
+    /// The server asked for a file of the client's (LOCAL INFILE).
+    Infile(UploadTracker),
+    /// All is said.
+    Ended,
+}
+
+impl Session {
+    /// Sends a command on; `expect` says what the server answers.
+    pub(crate) fn forward(&mut self, running: Running, expect: Expect) -> Forwarding {
+        self.tracker.begin(expect);
+        Forwarding {
+            stage: Stage::Command(FrameSkipper::default()),
+            running,
+            end: None,
+            answered: expect == Expect::Nothing,
+        }
+    }
+
+    pub(crate) fn next_forwarding(
+        &mut self,
+        mut forwarding: Forwarding,
+        input: &Input<'_>,
+    ) -> (Phase, Action) {
+        let action = match &mut forwarding.stage {
+            Stage::Command(skipper) => {
+                if !input.backend.is_empty() {
+                    // The server answers early, with an error: what is left of the command follows it.
+                    return self.relay_answer(forwarding, input);
+                }
+                if input.client.is_empty() {
+                    Action::Read(Reads::Either)
+                } else {
+                    let skipped = skipper.feed(input.client);
+                    if skipped.done {
+                        forwarding.stage =
+                            if forwarding.answered { Stage::Ended } else { Stage::Answer };
+                    }
+                    Action::Forward { from: Side::Client, len: skipped.consumed }
+                }
+            }
+            Stage::Answer => return self.relay_answer(forwarding, input),
+            Stage::Infile(upload) => {
+                if input.client.is_empty() {
+                    Action::Read(Reads::Client)
+                } else {
+                    let skipped = upload.feed(input.client);
+                    if skipped.done {
+                        self.tracker.resume_after_upload();
+                        forwarding.stage = Stage::Answer;
+                    }
+                    Action::Forward { from: Side::Client, len: skipped.consumed }
+                }
+            }
+            Stage::Ended => return self.finish(forwarding),
+        };
+        (Phase::Forwarding(forwarding), action)
+    }
+
+    fn relay_answer(
+        &mut self,
+        mut forwarding: Forwarding,
+        input: &Input<'_>,
+    ) -> (Phase, Action) {
+        if input.backend.is_empty() {
+            return (Phase::Forwarding(forwarding), Action::Read(Reads::Backend));
+        }
+        if forwarding.answered {
+            // The server gives up in the middle of a long command that has no answer, or goes on after
+            // its answer: for the client to see.
+            let len = input.backend.len();
+            return (Phase::Forwarding(forwarding), Action::Forward { from: Side::Backend, len });
+        }
+        let Ok(fed) = self.tracker.feed(input.backend) else {
+            return close(CloseReason::BackendProtocol);
+        };
+        match fed.progress {
+            Progress::More => {}
+            Progress::LocalInfile => forwarding.stage = Stage::Infile(UploadTracker::default()),
+            Progress::End(end) => {
+                forwarding.end = Some(end);
+                forwarding.answered = true;
+                if matches!(forwarding.stage, Stage::Answer) {
+                    forwarding.stage = Stage::Ended;
+                }
+            }
+        }
+        (Phase::Forwarding(forwarding), Action::Forward { from: Side::Backend, len: fed.consumed })
+    }
+
+    fn finish(&mut self, forwarding: Forwarding) -> (Phase, Action) {
+        let Forwarding { running, end, .. } = forwarding;
+        let statement = running.statement;
+        let kill = self.handle_end(running, end.as_ref());
+        let finished = Finished {
+            statement,
+            response: end,
+            admission_over: !self.transaction.is_admitted(),
+            kill,
+            claims_refused: std::mem::take(&mut self.claims_refused),
+        };
+        (Phase::Idle, Action::Finished(finished))
+    }
+}

@@ -1,0 +1,31 @@
+//! What the session reports of a command that is over.
+
+use admission::Mode;
+use sql::{Class, Kill};
+use wire::response_tracker::ResponseEnd;
+
+/// A command is over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Finished {
+    /// Present for what is counted as a statement: text, and executions of prepared statements.
+    pub statement: Option<StatementOutcome>,
+    /// How the server's answer ended. None when the command has no answer, or was not sent.
+    pub response: Option<ResponseEnd>,
+    /// Nothing that was admitted is under way any more: a permit held for it goes back.
+    pub admission_over: bool,
+    /// The server accepted this KILL; its victim may be waiting in our own queue.
+    pub kill: Option<Kill>,
+    /// Identity claims that were ignored because `identity.claims` does not allow them.
+    pub claims_refused: u32,
+}
+
+/// What is counted of a statement. Its app is [`crate::Session::app`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatementOutcome {
+    /// Index into the rules of the policy it was judged by. None: no rule matched.
+    pub rule: Option<u32>,
+    /// Its class.
+    pub class: Class,
+    /// The rule's mode, or the cluster's.
+    pub mode: Mode,
+}
