@@ -1,1 +1,47 @@
-//! Dice, signals, gate, queue and permits on a virtual clock.
+//! Admission: may this statement run now? Dice, signals, gate, pace, queue and permits on a virtual clock.
+//!
+//! Theory. A rule's ratio is the probability that one *check* is refused; a check is one throw of the dice
+//! followed by one look at the *gate*, the signals that must be healthy. While the gate is open and nobody
+//! waits for it, a statement is checked on arrival, and one that loses comes back after the check interval:
+//! what a well-behaved cooperative client does, done for it. When the gate is shut, or others wait already,
+//! statements queue: one lane per identity, first come first served. Once the gate opens, checks are handed
+//! out at a limited rate, in turn, one identity after the other ([`BinaryPacing`]), so admissions are shared
+//! in proportion to 1 − ratio.
+//!
+//! The crate is deterministic: time is an argument ([`MonoTime`]), chance is seeded, there is no lock, no
+//! task, no log, no clock. It never learns who asks: it sees keys, weights and ratios. A shell drives
+//! [`Controller`]: commands and `handle_*` in, then `poll_*` until there is nothing left.
+//!
+//! [`lag`] measures replication lag by heartbeats and feeds a signal.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+pub mod lag;
+
+mod checks;
+mod config;
+mod controller;
+mod decision;
+mod dice;
+mod gate;
+mod pacing;
+mod queue;
+mod reason;
+mod request;
+mod ring;
+mod signal;
+mod time;
+
+pub use checks::CheckCount;
+pub use config::{
+    BinaryPacing, ControllerConfig, GateConfig, OnNoData, Pacing, SignalConfig, SignalKey,
+};
+pub use controller::Controller;
+pub use decision::{
+    Cause, Decision, Outcome, Permit, Refusal, Resolution, Resolved, Ticket, Waiting, Work,
+};
+pub use dice::Ratio;
+pub use reason::Reason;
+pub use request::{GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey, Terms};
+pub use signal::{Sample, SignalState, SignalView};
+pub use time::MonoTime;

@@ -1,0 +1,117 @@
+//! What a cluster's admission is told by the policy. All of it changes live.
+
+use std::time::Duration;
+
+use crate::GateKey;
+
+/// Admission of one cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ControllerConfig {
+    /// The signals of the cluster.
+    pub signals: Vec<SignalConfig>,
+    /// The sets of them that rules name.
+    pub gates: Vec<GateConfig>,
+    /// Time until a lost check is repeated, ±25 %. Clamped to 1 ms … 1 h. Raising it delays statements
+    /// of rules with a ratio further. Default 100 ms.
+    pub check_interval: Duration,
+    /// How statements are let through a contended gate.
+    pub pacing: Pacing,
+    /// Most waiters of the cluster; one more is refused at once. Default 10,000.
+    pub queue_len_max: u32,
+}
+
+impl Default for ControllerConfig {
+    fn default() -> Self {
+        Self {
+            signals: Vec::new(),
+            gates: Vec::new(),
+            check_interval: Duration::from_millis(100),
+            pacing: Pacing::default(),
+            queue_len_max: 10_000,
+        }
+    }
+}
+
+/// A signal, as a number that only the policy can read. Over a reload the same key is the same signal,
+/// and its values are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SignalKey(pub u32);
+
+/// One measured health metric and its limits. The unit is the signal's own (seconds for lag).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SignalConfig {
+    /// Which signal.
+    pub key: SignalKey,
+    /// What is shown as the limit.
+    pub threshold: f64,
+    /// The signal opens below this. Usually the threshold.
+    pub open_at: f64,
+    /// The signal closes at or above this, at least `open_at`. Usually the threshold.
+    pub close_at: f64,
+    /// A value older than this is not used.
+    pub stale_after: Duration,
+    /// What the signal says without a usable value.
+    pub on_no_data: OnNoData,
+}
+
+impl SignalConfig {
+    /// A signal without a band, stale after 3 s, closed without data: the defaults of the manual.
+    #[must_use]
+    pub const fn at_threshold(key: SignalKey, threshold: f64) -> Self {
+        Self {
+            key,
+            threshold,
+            open_at: threshold,
+            close_at: threshold,
+            stale_after: Duration::from_secs(3),
+            on_no_data: OnNoData::Closed,
+        }
+    }
+}
+
+/// What a signal says while it has no usable value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnNoData {
+    /// It lets statements through.
+    Open,
+    /// It does not.
+    Closed,
+    /// It says what it last said, for this long after its value became stale; then, and if it never had
+    /// a value, it is closed.
+    HoldLast(Duration),
+}
+
+/// A set of signals that must all be healthy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateConfig {
+    /// Which set.
+    pub key: GateKey,
+    /// Its signals; the first unhealthy one is named as the cause. Empty: always open.
+    pub signals: Vec<SignalKey>,
+}
+
+/// How statements are let through a contended gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pacing {
+    /// The plain gate with a ramped release.
+    Binary(BinaryPacing),
+}
+
+impl Default for Pacing {
+    fn default() -> Self {
+        Self::Binary(BinaryPacing::default())
+    }
+}
+
+/// The plain gate: shut or open, and after it opens, checks at a rate that doubles every second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BinaryPacing {
+    /// Checks a second in the first second after the gate opens. 0 counts as 1. Default 1,000.
+    pub release_per_s: u32,
+}
+
+impl Default for BinaryPacing {
+    fn default() -> Self {
+        Self { release_per_s: 1_000 }
+    }
+}

@@ -1,0 +1,360 @@
+//! The controller of one cluster: commands and time in, decisions and resolutions out.
+//!
+//! A shell calls a command or a `handle_*`, then polls [`Controller::poll_resolution`] until `None`, then
+//! arms one timer for [`Controller::poll_timeout`]. Calling too often, twice with the same time, with a time
+//! that has gone back (it is taken as the latest seen) or hours late is harmless.
+//!
+//! What a statement meets, in order (PRODUCT §4, §5; `judge` holds it):
+//!
+//! | gate | `on_refused_check: delay` | `reject` |
+//! |---|---|---|
+//! | any, rule on hold | waits for deadline or reload | refused: `hold` |
+//! | open, nobody waits | checked; lost: checked again after `check_interval` ±25 % | checked; lost: refused: `ratio` |
+//! | open, others wait | queues behind them | refused: `paced` (it may not overtake, and cannot wait) |
+//! | shut | queues | refused: `gate_closed` or `no_data`, without a throw |
+//!
+//! A ratio of 1 never wins, so its statements do not stand in line: after the check on arrival they wait
+//! like a hold, with reason `ratio`. Hold is stronger than `on_timeout: admit`: nothing passes.
+
+mod advance;
+mod judge;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+
+use crate::checks::{CheckCount, CheckCounts};
+use crate::decision::{Decision, Outcome, Permit, Resolution, Resolved, Ticket, Waiting, Work};
+use crate::gate::{Gate, Obstacle, Signals};
+use crate::lag::LagReading;
+use crate::pacing::release_per_s;
+use crate::queue::{Queue, Spot, Waiter};
+use crate::signal::{Sample, Signal, SignalView};
+use crate::{
+    ControllerConfig, GateKey, IdentityKey, Mode, MonoTime, Pacing, Reason, Request, RuleKey,
+    SignalKey,
+};
+
+/// Shortest and longest check interval: wake-ups, and what still is a check.
+const CHECK_INTERVAL_MIN: Duration = Duration::from_millis(1);
+const CHECK_INTERVAL_MAX: Duration = Duration::from_secs(3_600);
+
+/// Admission of one cluster. See the crate's and the module's documentation.
+#[derive(Debug)]
+pub struct Controller {
+    /// The latest time seen. Time never goes back.
+    clock: MonoTime,
+    check_interval: Duration,
+    pacing: Pacing,
+    queue_len_max: u32,
+    signals: Signals,
+    gates: BTreeMap<GateKey, Gate>,
+    queue: Queue,
+    checks: CheckCounts,
+    work: Work,
+    /// Thrown once per check and for nothing else.
+    dice: StdRng,
+    jitter: StdRng,
+    life: Life,
+    last_gated: Option<MonoTime>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Serving,
+    ShuttingDown,
+}
+
+/// Commands.
+impl Controller {
+    /// A controller that nobody has asked yet. The same seed and calls give the same decisions.
+    #[must_use]
+    pub fn new(config: ControllerConfig, seed: u64, now: MonoTime) -> Self {
+        let mut controller = Self {
+            clock: now,
+            check_interval: Duration::ZERO,
+            pacing: config.pacing,
+            queue_len_max: 0,
+            signals: Signals::new(),
+            gates: BTreeMap::new(),
+            queue: Queue::default(),
+            checks: CheckCounts::default(),
+            work: Work::default(),
+            dice: StdRng::seed_from_u64(seed),
+            jitter: StdRng::seed_from_u64(!seed),
+            life: Life::Serving,
+            last_gated: None,
+        };
+        controller.configure(&config, now);
+        controller
+    }
+
+    /// Live reload. Values of signals that stay (same key) are kept, and so is how long a gate of the same
+    /// signals has been open. Every waiter comes out as [`Resolved::JudgeAgain`], whoever arrived first
+    /// first. For one check interval statements queue at every gate with signals, also at an open one, so
+    /// that the crowd that comes back is released at the pace like any other.
+    pub fn reconfigure(&mut self, config: ControllerConfig, now: MonoTime) {
+        let now = self.tick(now);
+        let waiters = self.queue.remove_all();
+        self.configure(&config, now);
+        if !waiters.is_empty() {
+            for gate in self.gates.values_mut() {
+                gate.settle(now, self.check_interval);
+            }
+        }
+        for (ticket, _) in waiters {
+            self.queue.resolve(ticket, Resolved::JudgeAgain);
+        }
+    }
+
+    fn configure(&mut self, config: &ControllerConfig, now: MonoTime) {
+        self.check_interval = config.check_interval.clamp(CHECK_INTERVAL_MIN, CHECK_INTERVAL_MAX);
+        self.pacing = config.pacing;
+        self.queue_len_max = config.queue_len_max;
+        let mut old_signals = std::mem::take(&mut self.signals);
+        for &limits in &config.signals {
+            let signal = match old_signals.remove(&limits.key) {
+                Some(mut signal) => {
+                    signal.reconfigure(limits, now);
+                    signal
+                }
+                None => Signal::new(limits, now),
+            };
+            self.signals.insert(limits.key, signal);
+        }
+        let old_gates = std::mem::take(&mut self.gates);
+        for gate_config in &config.gates {
+            let mut gate = Gate::new(gate_config, &self.signals, now);
+            if let Some(old) = old_gates.get(&gate_config.key) {
+                gate.inherit(old);
+            }
+            self.gates.insert(gate_config.key, gate);
+        }
+    }
+
+    /// May this statement run now?
+    pub fn request(&mut self, now: MonoTime, request: &Request) -> Decision {
+        let now = self.tick(now);
+        if self.gates.get(&request.gate).is_none_or(Gate::has_signals) {
+            self.last_gated = Some(now);
+        }
+        match request.terms.mode {
+            Mode::Enforce => self.judge(now, request),
+            Mode::Observe => {
+                let obstacle = self.observe(now, request);
+                let refusal = obstacle.map(|obstacle| self.refuse(now, request, obstacle));
+                Decision::Observed(self.admit(now, request, None), refusal)
+            }
+        }
+    }
+
+    /// The waiter's client has gone, or it was killed: its place is free at once, and the ticket is not
+    /// resolved any more. An unknown ticket is ignored.
+    pub fn cancel(&mut self, now: MonoTime, ticket: Ticket) {
+        self.tick(now);
+        if self.take_out(ticket).is_some() {
+            return;
+        }
+        match self.queue.take_back(ticket) {
+            Some(Resolved::Admit(_)) => {
+                self.work.in_flight = self.work.in_flight.saturating_sub(1);
+            }
+            Some(Resolved::Reject(_) | Resolved::JudgeAgain) | None => {}
+        }
+    }
+
+    /// An admitted statement has ended: the server has really finished it, also when its client has gone.
+    pub fn complete(&mut self, now: MonoTime, permit: Permit, outcome: Outcome) {
+        self.tick(now);
+        drop(permit);
+        let work = &mut self.work;
+        work.in_flight = work.in_flight.saturating_sub(1);
+        work.completed = work.completed.saturating_add(1);
+        work.errors = work.errors.saturating_add(u64::from(outcome.error));
+        work.affected_rows = work.affected_rows.saturating_add(outcome.affected_rows);
+        work.server_time = work.server_time.saturating_add(outcome.server_time);
+    }
+
+    /// Refuses every waiter and every later request with [`Reason::Shutdown`]. Permits stay to be completed.
+    pub fn shutdown(&mut self, now: MonoTime) {
+        let now = self.tick(now);
+        self.life = Life::ShuttingDown;
+        for (ticket, waiter) in self.queue.remove_all() {
+            self.leave_line(ticket, &waiter);
+            let refusal = self.refuse(now, &waiter.request, Obstacle::plain(Reason::Shutdown));
+            self.queue.resolve(ticket, Resolved::Reject(refusal));
+        }
+    }
+}
+
+/// What happens.
+impl Controller {
+    /// A signal was measured: `now` is when the query was answered. Samples of one signal that come out of
+    /// order are dropped, the newest stays.
+    pub fn handle_sample(&mut self, now: MonoTime, key: SignalKey, sample: Sample) {
+        match sample {
+            Sample::Value(value) => self.record(now, now, key, Some(value)),
+            Sample::Failed => self.record(now, now, key, None),
+        }
+    }
+
+    /// The lag was measured, see [`crate::lag::LagTracker`]. A reading without a value leaves the last one
+    /// until it is stale.
+    pub fn handle_lag(&mut self, now: MonoTime, key: SignalKey, reading: LagReading) {
+        self.record(now, reading.at, key, reading.value);
+    }
+
+    fn record(&mut self, now: MonoTime, at: MonoTime, key: SignalKey, value: Option<f64>) {
+        let now = self.tick(now);
+        // A gap in the data must be seen before the new value covers it: the ramp starts over after one.
+        self.look_at_gates(now);
+        if let (Some(value), Some(signal)) = (value, self.signals.get_mut(&key)) {
+            signal.record(at.min(now), value);
+        }
+        self.advance(now);
+    }
+
+    /// Time has passed: deadlines, values that became old, checks, releases.
+    pub fn handle_time(&mut self, now: MonoTime) {
+        let now = self.tick(now);
+        self.advance(now);
+    }
+
+    /// Takes `now` in, and gives the time that counts.
+    fn tick(&mut self, now: MonoTime) -> MonoTime {
+        self.clock = self.clock.max(now);
+        self.clock
+    }
+}
+
+/// What has come of it.
+impl Controller {
+    /// The next waiter whose wait has ended. Poll until `None` after every call.
+    pub fn poll_resolution(&mut self, now: MonoTime) -> Option<Resolution> {
+        self.tick(now);
+        self.queue.next_resolution()
+    }
+
+    /// When [`Controller::handle_time`] must be called next; `None` if nothing happens by itself.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<MonoTime> {
+        let signals = self.signals.values().filter_map(|signal| signal.next_change(self.clock));
+        let releases = self.gates.values().filter_map(Gate::next_run);
+        signals.chain(releases).chain(self.queue.next_event()).min()
+    }
+}
+
+/// Getters.
+impl Controller {
+    /// One signal, as it is at `now`; `None` if it is not configured.
+    #[must_use]
+    pub fn signal(&self, key: SignalKey, now: MonoTime) -> Option<SignalView> {
+        self.signals.get(&key).map(|signal| signal.view(now))
+    }
+
+    /// All signals, by key.
+    pub fn signals(&self, now: MonoTime) -> impl Iterator<Item = SignalView> + '_ {
+        self.signals.values().map(move |signal| signal.view(now))
+    }
+
+    /// Who waits and why, per rule and identity, in order of their keys. It walks all waiters: for metrics
+    /// and status, not for every statement.
+    pub fn waiting(&self) -> impl Iterator<Item = Waiting> + use<> {
+        let mut groups: BTreeMap<(RuleKey, IdentityKey), (usize, &Waiter)> = BTreeMap::new();
+        for waiter in self.queue.iter() {
+            let key = (waiter.request.rule, waiter.request.identity);
+            let (depth, oldest) = groups.entry(key).or_insert((0, waiter));
+            *depth = depth.saturating_add(1);
+            if waiter.request.arrived < oldest.request.arrived {
+                *oldest = waiter;
+            }
+        }
+        let rows: Vec<Waiting> = groups
+            .into_iter()
+            .map(|((rule, identity), (depth, oldest))| {
+                let Obstacle { reason, cause } = self.obstacle_of(oldest);
+                Waiting { rule, identity, depth, oldest: oldest.request.arrived, reason, cause }
+            })
+            .collect();
+        rows.into_iter()
+    }
+
+    /// How many wait in all.
+    #[must_use]
+    pub fn waiting_len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Gives the results of checks since the last call, per rule and identity, and forgets them.
+    pub fn drain_checks(&mut self, each: impl FnMut(CheckCount)) {
+        self.checks.drain(each);
+    }
+
+    /// Checks a second that an open gate hands out when there is a line; `None` if it is shut, unknown, or
+    /// has no signals and so never a line.
+    #[must_use]
+    pub fn release_per_s(&self, gate: GateKey, now: MonoTime) -> Option<f64> {
+        let gate = self.gates.get(&gate).filter(|gate| gate.has_signals())?;
+        Some(f64::from(release_per_s(self.pacing, gate.open_since()?, now)))
+    }
+
+    /// Permits given and not completed.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.work.in_flight
+    }
+
+    /// Permits, and what completed ones did.
+    #[must_use]
+    pub fn work(&self) -> Work {
+        self.work
+    }
+
+    /// When somebody last asked at a gate that has signals, or was seen waiting there. A shell may slow its
+    /// probes long after; it must probe at once on the next request, which waits for the fresh value as
+    /// long as its signal is closed without data.
+    #[must_use]
+    pub fn last_gated_request(&self) -> Option<MonoTime> {
+        self.last_gated
+    }
+}
+
+/// Places.
+impl Controller {
+    /// Takes a waiter out of everything it is in.
+    fn take_out(&mut self, ticket: Ticket) -> Option<Waiter> {
+        let waiter = self.queue.remove(ticket)?;
+        self.leave_line(ticket, &waiter);
+        Some(waiter)
+    }
+
+    fn leave_line(&mut self, ticket: Ticket, waiter: &Waiter) {
+        match waiter.spot {
+            Spot::InLine { .. } => {
+                if let Some(gate) = self.gates.get_mut(&waiter.request.gate) {
+                    gate.ring.leave(waiter.request.identity, (waiter.request.arrived, ticket));
+                }
+            }
+            Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
+        }
+    }
+
+    /// Why a waiter waits.
+    fn obstacle_of(&self, waiter: &Waiter) -> Obstacle {
+        match waiter.spot {
+            Spot::InLine { last_loss } => match self.gates.get(&waiter.request.gate) {
+                Some(gate) => gate.keeps_waiting(last_loss),
+                None => Obstacle::plain(Reason::NoData),
+            },
+            Spot::BackOff { .. } => Obstacle::plain(Reason::Ratio),
+            Spot::Held if waiter.request.terms.hold => Obstacle::plain(Reason::Hold),
+            Spot::Held => Obstacle::plain(Reason::Ratio),
+            Spot::Unplaced { .. } => Obstacle::plain(Reason::NoData),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! One statement: its check, its place, its refusal.
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+
+use super::{Controller, Life};
+use crate::checks::Check;
+use crate::decision::{Decision, Permit, Refusal, Resolved};
+use crate::gate::Obstacle;
+use crate::pacing::release_per_s;
+use crate::queue::Spot;
+use crate::{MonoTime, OnRefusedCheck, OnTimeout, Reason, Request};
+
+/// A retry is never advised to be later than this: an estimate beyond it is a guess.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+
+/// Advised when nothing is known about when things will change.
+const RETRY_AFTER_UNKNOWN: Duration = Duration::from_secs(1);
+
+/// What one look at a statement gives.
+pub(super) enum Verdict {
+    /// It may run.
+    Go,
+    /// It may not: where it waits, if it can, and why.
+    Wait(Spot, Obstacle),
+}
+
+impl Controller {
+    pub(super) fn judge(&mut self, now: MonoTime, request: &Request) -> Decision {
+        match self.life {
+            Life::Serving => {}
+            Life::ShuttingDown => {
+                let refusal = self.refuse(now, request, Obstacle::plain(Reason::Shutdown));
+                return Decision::Reject(refusal);
+            }
+        }
+        match (self.verdict(now, request), request.terms.on_refused_check) {
+            (Verdict::Go, OnRefusedCheck::Delay | OnRefusedCheck::Reject) => {
+                Decision::Admit(self.admit(now, request, None))
+            }
+            (Verdict::Wait(_, obstacle), OnRefusedCheck::Reject) => {
+                Decision::Reject(self.refuse(now, request, obstacle))
+            }
+            (Verdict::Wait(spot, obstacle), OnRefusedCheck::Delay) => {
+                self.enqueue(now, request, spot, obstacle)
+            }
+        }
+    }
+
+    /// Checks the statement if it is its turn, else says what is in its way.
+    pub(super) fn verdict(&mut self, now: MonoTime, request: &Request) -> Verdict {
+        let terms = &request.terms;
+        if terms.hold {
+            return Verdict::Wait(Spot::Held, Obstacle::plain(Reason::Hold));
+        }
+        let certain = terms.ratio.is_certain();
+        let Some(gate) = self.gates.get_mut(&request.gate) else {
+            let retry_at = self.next_check(now);
+            let obstacle = Obstacle::plain(Reason::NoData);
+            return Verdict::Wait(Spot::Unplaced { retry_at }, obstacle);
+        };
+        gate.look(&self.signals, now);
+        let contention = match terms.on_refused_check {
+            OnRefusedCheck::Delay => gate.contention(now),
+            OnRefusedCheck::Reject => gate.contention_now(),
+        };
+        if let Some(obstacle) = contention {
+            return if certain {
+                Verdict::Wait(Spot::Held, Obstacle::plain(Reason::Ratio))
+            } else {
+                Verdict::Wait(Spot::InLine { last_loss: None }, obstacle)
+            };
+        }
+        if !terms.ratio.loses(&mut self.dice) {
+            self.checks.count(request.rule, request.identity, Check::Passed);
+            return Verdict::Go;
+        }
+        self.checks.count(request.rule, request.identity, Check::Lost);
+        let spot =
+            if certain { Spot::Held } else { Spot::BackOff { retry_at: self.next_check(now) } };
+        Verdict::Wait(spot, Obstacle::plain(Reason::Ratio))
+    }
+
+    /// `mode: observe`: one check, nothing else. What would have stood in the way.
+    pub(super) fn observe(&mut self, now: MonoTime, request: &Request) -> Option<Obstacle> {
+        match self.life {
+            Life::Serving => {}
+            Life::ShuttingDown => return Some(Obstacle::plain(Reason::Shutdown)),
+        }
+        if request.terms.hold {
+            return Some(Obstacle::plain(Reason::Hold));
+        }
+        let Some(gate) = self.gates.get_mut(&request.gate) else {
+            return Some(Obstacle::plain(Reason::NoData));
+        };
+        gate.look(&self.signals, now);
+        let (check, obstacle) = if request.terms.ratio.loses(&mut self.dice) {
+            (Check::Lost, Some(Obstacle::plain(Reason::Ratio)))
+        } else if let Some(obstacle) = gate.contention_now() {
+            (Check::Stopped, Some(obstacle))
+        } else {
+            (Check::Passed, None)
+        };
+        self.checks.count(request.rule, request.identity, check);
+        obstacle
+    }
+
+    fn enqueue(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        spot: Spot,
+        obstacle: Obstacle,
+    ) -> Decision {
+        if request.deadline() <= now {
+            return match self.expire(now, request, obstacle) {
+                Ok(permit) => Decision::Admit(permit),
+                Err(refusal) => Decision::Reject(refusal),
+            };
+        }
+        let waiters = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
+        let rule_is_full = self.queue.len_of(request.rule) >= request.terms.queue_len_max;
+        if rule_is_full || waiters >= self.queue_len_max {
+            return Decision::Reject(self.refuse(now, request, Obstacle::plain(Reason::QueueFull)));
+        }
+        let ticket = self.queue.insert(*request, spot);
+        self.stand_in_line(ticket, request, spot);
+        Decision::Queue(ticket)
+    }
+
+    /// Joins the gate's ring, if that is where the waiter waits.
+    pub(super) fn stand_in_line(&mut self, ticket: crate::Ticket, request: &Request, spot: Spot) {
+        match spot {
+            Spot::InLine { .. } => {
+                if let Some(gate) = self.gates.get_mut(&request.gate) {
+                    let place = (request.arrived, ticket);
+                    gate.ring.join(request.identity, place, request.terms.weight);
+                }
+            }
+            Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
+        }
+    }
+
+    /// The deadline has passed.
+    pub(super) fn expire(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        obstacle: Obstacle,
+    ) -> Result<Permit, Refusal> {
+        match request.terms.on_timeout {
+            OnTimeout::Admit if !request.terms.hold => {
+                Ok(self.admit(now, request, Some(Reason::Timeout)))
+            }
+            OnTimeout::Admit | OnTimeout::Reject => Err(self.refuse(now, request, obstacle)),
+        }
+    }
+
+    pub(super) fn admit(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        reason: Option<Reason>,
+    ) -> Permit {
+        self.work.in_flight = self.work.in_flight.saturating_add(1);
+        Permit::new(now.saturating_since(request.arrived), reason)
+    }
+
+    pub(super) fn refuse(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        obstacle: Obstacle,
+    ) -> Refusal {
+        Refusal {
+            reason: obstacle.reason,
+            cause: obstacle.cause,
+            waited: now.saturating_since(request.arrived),
+            retry_after: self.retry_after(now, request, obstacle.reason),
+        }
+    }
+
+    /// When a statement that lost a check is checked again.
+    pub(super) fn next_check(&mut self, now: MonoTime) -> MonoTime {
+        let wait = self.spread(self.check_interval);
+        now.saturating_add(wait)
+    }
+
+    /// ±25 %, so that those who were refused together do not come back together.
+    fn spread(&mut self, wait: Duration) -> Duration {
+        wait.mul_f64(self.jitter.random_range(0.75..1.25))
+    }
+
+    /// An honest estimate: the time the present line takes at the present pace while the gate is open;
+    /// while it is shut nobody knows, so somewhere up to a second.
+    fn retry_after(&mut self, now: MonoTime, request: &Request, reason: Reason) -> Duration {
+        let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
+        let wait = match reason {
+            Reason::Ratio => self.check_interval,
+            Reason::GateClosed | Reason::NoData => {
+                self.jitter.random_range(self.check_interval..=unknown)
+            }
+            Reason::Paced | Reason::QueueFull | Reason::Timeout => self.line_time(now, request),
+            Reason::Hold
+            | Reason::Deny
+            | Reason::BudgetConcurrency
+            | Reason::BudgetShare
+            | Reason::BudgetQuery
+            | Reason::Shutdown => unknown,
+        };
+        self.spread(wait)
+    }
+
+    fn line_time(&self, now: MonoTime, request: &Request) -> Duration {
+        let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
+        let Some(gate) = self.gates.get(&request.gate) else { return unknown };
+        let Some(since) = gate.open_since() else { return unknown };
+        let checks = u32::try_from(gate.ring.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let per_s = release_per_s(self.pacing, since, now);
+        let seconds = f64::from(checks) / f64::from(per_s.max(1));
+        let line = Duration::try_from_secs_f64(seconds).unwrap_or(RETRY_AFTER_MAX);
+        line.min(RETRY_AFTER_MAX).max(self.check_interval)
+    }
+}
+
+impl From<Result<Permit, Refusal>> for Resolved {
+    fn from(outcome: Result<Permit, Refusal>) -> Self {
+        match outcome {
+            Ok(permit) => Self::Admit(permit),
+            Err(refusal) => Self::Reject(refusal),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What the controller answers.
+
+use std::time::Duration;
+
+use crate::{MonoTime, Reason, SignalKey};
+
+/// The answer to a request.
+#[derive(Debug)]
+#[must_use]
+pub enum Decision {
+    /// Forward the statement now.
+    Admit(Permit),
+    /// The statement waits; [`crate::Controller::poll_resolution`] will name the ticket once.
+    Queue(Ticket),
+    /// Answer the statement with an error.
+    Reject(Refusal),
+    /// The rule only observes: forward the statement now. What would have stood in its way, if anything:
+    /// it would have been delayed or refused.
+    Observed(Permit, Option<Refusal>),
+}
+
+/// The right to run one statement. It is spent exactly once, by [`crate::Controller::complete`].
+#[derive(Debug)]
+#[must_use = "a permit that is not completed counts as in flight for ever"]
+pub struct Permit {
+    waited: Duration,
+    reason: Option<Reason>,
+}
+
+impl Permit {
+    pub(crate) const fn new(waited: Duration, reason: Option<Reason>) -> Self {
+        Self { waited, reason }
+    }
+
+    /// How long the statement waited, from its first arrival.
+    #[must_use]
+    pub const fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Why it was admitted although no check was won: [`Reason::Timeout`] under `on_timeout: admit`.
+    #[must_use]
+    pub const fn reason(&self) -> Option<Reason> {
+        self.reason
+    }
+}
+
+/// The handle of a waiter: it names the waiter's resolution, and cancels it. Never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub(crate) u64);
+
+impl Ticket {
+    /// The number, for maps and logs of the shell.
+    #[must_use]
+    pub const fn as_u64(self) -> u64 {
+        self.0
+    }
+}
+
+/// Why a statement may not run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Refusal {
+    /// What refused it; after a wait, what last kept it waiting.
+    pub reason: Reason,
+    /// The signal behind [`Reason::GateClosed`] and [`Reason::NoData`].
+    pub cause: Option<Cause>,
+    /// How long the statement waited, from its first arrival.
+    pub waited: Duration,
+    /// When a retry has a fair chance: an estimate, spread so that clients do not return together.
+    pub retry_after: Duration,
+}
+
+/// The signal that shut a gate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cause {
+    /// Which one: the first that is not healthy, in the gate's order.
+    pub signal: SignalKey,
+    /// Its last value, however old; `None` if it never had one.
+    pub value: Option<f64>,
+    /// The threshold it is held against.
+    pub threshold: f64,
+}
+
+/// What has become of one waiter. Each ticket is resolved at most once; a cancelled one never.
+#[derive(Debug)]
+#[must_use]
+pub struct Resolution {
+    /// Whose.
+    pub ticket: Ticket,
+    /// What.
+    pub outcome: Resolved,
+}
+
+/// What has become of a waiter.
+#[derive(Debug)]
+pub enum Resolved {
+    /// Forward the statement.
+    Admit(Permit),
+    /// Answer it with an error.
+    Reject(Refusal),
+    /// The rules have changed: match the statement again and ask again, with the same `arrived`.
+    JudgeAgain,
+}
+
+/// How an admitted statement ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Rows changed, as the server's OK packet says.
+    pub affected_rows: u64,
+    /// Time the server took.
+    pub server_time: Duration,
+    /// Whether the server answered with an error, or not at all.
+    pub error: bool,
+}
+
+/// Statements admitted and not completed, and the work that completed ones have done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Work {
+    /// Permits given and not completed.
+    pub in_flight: u64,
+    /// Permits completed.
+    pub completed: u64,
+    /// Those that ended in an error.
+    pub errors: u64,
+    /// Rows changed.
+    pub affected_rows: u64,
+    /// Server time used.
+    pub server_time: Duration,
+}
+
+/// Waiters of one rule and identity.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Waiting {
+    /// The rule.
+    pub rule: crate::RuleKey,
+    /// The identity.
+    pub identity: crate::IdentityKey,
+    /// How many wait.
+    pub depth: usize,
+    /// When the oldest first arrived.
+    pub oldest: MonoTime,
+    /// Why the oldest waits.
+    pub reason: Reason,
+    /// The signal behind that.
+    pub cause: Option<Cause>,
+}

@@ -1,0 +1,165 @@
+//! The gate: the signals that must be healthy before a statement may run, and the line in front of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::pacing::Pacer;
+use crate::ring::Ring;
+use crate::signal::{Signal, SignalState};
+use crate::{Cause, GateConfig, MonoTime, Reason, SignalKey};
+
+/// A set of signals, and who waits for it.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    signals: Vec<SignalKey>,
+    phase: Phase,
+    pub(crate) ring: Ring,
+    pub(crate) pacer: Pacer,
+    /// Until then statements queue although nobody waits. After a reload all waiters come back, one by
+    /// one: the first of them must not make the gate look free to the others.
+    settles_at: MonoTime,
+}
+
+/// ```text
+///            every signal lets through: the release ramp starts
+///   Shut ──────────────────────────────────────────────────────▶ Open { since }
+///     ◀──────────────────────────────────────────────────────────
+///            the first signal in order that does not is the obstacle
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Phase {
+    Open { since: MonoTime },
+    Shut(Obstacle),
+}
+
+/// What stands in a statement's way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Obstacle {
+    pub(crate) reason: Reason,
+    pub(crate) cause: Option<Cause>,
+}
+
+impl Obstacle {
+    pub(crate) const fn plain(reason: Reason) -> Self {
+        Self { reason, cause: None }
+    }
+}
+
+pub(crate) type Signals = BTreeMap<SignalKey, Signal>;
+
+impl Gate {
+    pub(crate) fn new(config: &GateConfig, signals: &Signals, now: MonoTime) -> Self {
+        let phase = match obstacle(&config.signals, signals, now) {
+            Some(obstacle) => Phase::Shut(obstacle),
+            None => Phase::Open { since: now },
+        };
+        let mut pacer = Pacer::default();
+        pacer.open(now);
+        Self {
+            signals: config.signals.clone(),
+            phase,
+            ring: Ring::default(),
+            pacer,
+            settles_at: MonoTime::ZERO,
+        }
+    }
+
+    /// Takes over from the gate of the same signals how long it has been open, if both are.
+    pub(crate) fn inherit(&mut self, old: &Self) {
+        let both_open = self.open_since().is_some() && old.open_since().is_some();
+        if both_open && self.signals == old.signals {
+            self.phase = old.phase;
+            self.pacer = old.pacer;
+        }
+    }
+
+    /// Whether statements that ask here depend on a signal at all.
+    pub(crate) fn has_signals(&self) -> bool {
+        !self.signals.is_empty()
+    }
+
+    /// Everybody is about to come back: see `settles_at`.
+    pub(crate) fn settle(&mut self, now: MonoTime, for_: Duration) {
+        if self.has_signals() {
+            self.settles_at = now.saturating_add(for_);
+        }
+    }
+
+    /// Looks at the signals. The gate must be looked at before any of the answers below is used.
+    pub(crate) fn look(&mut self, signals: &Signals, now: MonoTime) {
+        match (obstacle(&self.signals, signals, now), self.phase) {
+            (Some(obstacle), Phase::Open { .. } | Phase::Shut(_)) => {
+                self.phase = Phase::Shut(obstacle);
+            }
+            (None, Phase::Shut(_)) => {
+                self.phase = Phase::Open { since: now };
+                self.pacer.open(now);
+            }
+            (None, Phase::Open { .. }) => {}
+        }
+    }
+
+    /// Since when the gate is open; `None` while it is shut.
+    pub(crate) fn open_since(&self) -> Option<MonoTime> {
+        match self.phase {
+            Phase::Open { since } => Some(since),
+            Phase::Shut(_) => None,
+        }
+    }
+
+    /// What makes a statement that can wait queue here; `None` if it is checked on arrival.
+    pub(crate) fn contention(&self, now: MonoTime) -> Option<Obstacle> {
+        match self.phase {
+            Phase::Shut(obstacle) => Some(obstacle),
+            Phase::Open { .. } if !self.ring.is_empty() || now < self.settles_at => {
+                Some(Obstacle::plain(Reason::Paced))
+            }
+            Phase::Open { .. } => None,
+        }
+    }
+
+    /// What refuses a statement that cannot wait; `None` if it is checked on arrival.
+    pub(crate) fn contention_now(&self) -> Option<Obstacle> {
+        match self.phase {
+            Phase::Shut(obstacle) => Some(obstacle),
+            Phase::Open { .. } if !self.ring.is_empty() => Some(Obstacle::plain(Reason::Paced)),
+            Phase::Open { .. } => None,
+        }
+    }
+
+    /// Why somebody waits in line here who lost a check at `last_loss`: the dice only if that was since
+    /// the gate opened.
+    pub(crate) fn keeps_waiting(&self, last_loss: Option<MonoTime>) -> Obstacle {
+        match self.phase {
+            Phase::Shut(obstacle) => obstacle,
+            Phase::Open { since } if last_loss.is_some_and(|at| at >= since) => {
+                Obstacle::plain(Reason::Ratio)
+            }
+            Phase::Open { .. } => Obstacle::plain(Reason::Paced),
+        }
+    }
+
+    /// When the next release is worth a wake-up.
+    pub(crate) fn next_run(&self) -> Option<MonoTime> {
+        let waits = !self.ring.is_empty() && self.open_since().is_some();
+        waits.then(|| self.pacer.next_run())
+    }
+}
+
+/// The first signal that does not let through, in the gate's order. One that is not configured has no data.
+fn obstacle(keys: &[SignalKey], signals: &Signals, now: MonoTime) -> Option<Obstacle> {
+    keys.iter().find_map(|&key| {
+        let Some(signal) = signals.get(&key) else {
+            let cause = Cause { signal: key, value: None, threshold: 0.0 };
+            return Some(Obstacle { reason: Reason::NoData, cause: Some(cause) });
+        };
+        if signal.lets_through(now) {
+            return None;
+        }
+        let reason = match signal.state(now) {
+            SignalState::Open | SignalState::Closed => Reason::GateClosed,
+            SignalState::NoData { .. } => Reason::NoData,
+        };
+        Some(Obstacle { reason, cause: Some(signal.cause()) })
+    })
+}

@@ -1,0 +1,300 @@
+//! Replication lag, measured by own heartbeats.
+//!
+//! Theory. Sluice writes numbered heartbeats into its own row on the primary and reads that row on every
+//! replica. A replica's lag is the age of the oldest own heartbeat that the primary has committed and the
+//! replica does not show yet; 0 if it shows the newest. Only one clock is ever compared, the shell's. While a
+//! probe is late the lag therefore grows: not seen to be shown is not shown.
+//!
+//! - A primary that froze, or a writer that stopped, is not lag: once nothing has been committed for
+//!   `writer_stale_after`, a replica that shows everything has no lag to report, and a cluster of such replicas
+//!   has no value; the signal runs out of data after its own `stale_after`. A replica that does not show the
+//!   last heartbeat still lags, ever more.
+//! - Heartbeat numbers must grow, also over restarts of the shell (start them from wall-clock time), or a
+//!   replica that still shows a former run's number would look caught up.
+//!
+//! Who counts ([`ReplicaState`]). Left out are replicas that are unreachable (no good probe for
+//! `stale_after`), delayed on purpose, or that have never caught up since they appeared: a replica being
+//! restored must not block a cluster for hours. A replica that was counted and comes back keeps its standing,
+//! and so blocks at once if it lags, unless it was gone for more than [`RETURNS_WITHIN`] or is further behind
+//! than its absence explains: then it was rebuilt, and appears anew. So a restart of seconds is no hole
+//! through which a crowd rushes when the replica comes back with its lag. `ignore_slowest` leaves out the worst
+//! of those that count, never the last one.
+//!
+//! Source: freno and the Vitess tablet throttler for the aggregate, pt-heartbeat for the row.
+
+mod replica;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use self::replica::Replica;
+use crate::MonoTime;
+
+/// Heartbeats remembered: 17 minutes at the default interval, 64 KiB. A replica that falls behind further
+/// keeps its true lag, since the time of its first missing heartbeat stays with it; only one that moves
+/// while it is further behind reports the oldest remembered heartbeat's age, which is less than the truth.
+const HEARTBEATS_MAX: usize = 4_096;
+
+/// A replica that was counted and comes back within this time is counted at once: restarts and failovers take
+/// up to minutes, restores take longer. It bounds for how long lag from an absence can block: about as long
+/// as the absence.
+pub const RETURNS_WITHIN: Duration = Duration::from_secs(300);
+
+/// A replica, as a number that only the shell can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReplicaKey(pub u32);
+
+/// Which replicas, and which of them count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LagConfig {
+    /// The replicas of the cluster. None: the lag is always 0.
+    pub replicas: Vec<ReplicaKey>,
+    /// How many of the slowest counted replicas are left out; never the last one.
+    pub ignore_slowest: u32,
+    /// With fewer counted replicas there is no value. 0 counts as 1: without any there is no measurement.
+    pub min_replicas: u32,
+    /// A replica without a good probe for this long is unreachable.
+    pub stale_after: Duration,
+    /// A replica has caught up when its lag is below this: the threshold of the signal.
+    pub caught_up_below: Duration,
+    /// Without a committed heartbeat for this long, a replica that shows all of them says nothing.
+    pub writer_stale_after: Duration,
+}
+
+/// The lag of a cluster, for [`crate::Controller::handle_lag`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LagReading {
+    /// Seconds; `None` if nothing could be measured.
+    pub value: Option<f64>,
+    /// When it was measured.
+    pub at: MonoTime,
+    /// The replica it is the lag of.
+    pub slowest: Option<ReplicaKey>,
+}
+
+/// One replica, as metrics and status show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplicaView {
+    /// Its lag, also while it is not counted; `None` if it is not known.
+    pub lag: Option<Duration>,
+    /// Since the last good probe, or since it appeared.
+    pub age: Duration,
+    /// Whether it counts, and if not, why.
+    pub state: ReplicaState,
+    /// Since when it is counted or left out for this reason. An ignored one: since when it is counted.
+    pub since: MonoTime,
+}
+
+/// Whether a replica counts, and if not, why. The first of these that applies, from the top:
+///
+/// ```text
+///   DelayedOnPurpose   its delay is configured
+///   Unreachable        no good probe for stale_after
+///   NoData             it answers, but there is no lag to be told
+///   NeverCaughtUp ──lag < caught_up_below──▶ Counted ◀──▶ IgnoredSlowest
+///         ▲                                     │
+///         └── gone too long, further behind than its absence, or the delay was lifted
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReplicaState {
+    /// Its lag counts.
+    Counted,
+    /// No good probe within `stale_after`.
+    Unreachable,
+    /// Has not been below `caught_up_below` since it appeared.
+    NeverCaughtUp,
+    /// A delay is configured on it.
+    DelayedOnPurpose,
+    /// One of the `ignore_slowest`.
+    IgnoredSlowest,
+    /// Reachable, but there is no lag to be told: no heartbeat yet, or the writer has stopped.
+    NoData,
+}
+
+/// Measures the lag of one cluster's replicas.
+#[derive(Debug)]
+pub struct LagTracker {
+    config: LagConfig,
+    replicas: BTreeMap<ReplicaKey, Replica>,
+    heartbeats: Heartbeats,
+}
+
+impl LagTracker {
+    /// A tracker to which all replicas have just appeared.
+    #[must_use]
+    pub fn new(config: LagConfig, now: MonoTime) -> Self {
+        let mut tracker =
+            Self { config, replicas: BTreeMap::new(), heartbeats: Heartbeats::default() };
+        tracker.meet_replicas(now);
+        tracker
+    }
+
+    /// Live reload: replicas that stay keep what is known of them, new ones appear now.
+    pub fn reconfigure(&mut self, config: LagConfig, now: MonoTime) {
+        self.config = config;
+        self.meet_replicas(now);
+    }
+
+    fn meet_replicas(&mut self, now: MonoTime) {
+        let mut known = std::mem::take(&mut self.replicas);
+        for &key in &self.config.replicas {
+            let replica = known.remove(&key).unwrap_or_else(|| Replica::appears(now));
+            self.replicas.insert(key, replica);
+        }
+    }
+
+    /// The primary has committed heartbeat `seq`; numbers that do not grow are ignored.
+    pub fn handle_heartbeat_committed(&mut self, seq: u64, committed_at: MonoTime) {
+        if self.heartbeats.push(seq, committed_at) {
+            for replica in self.replicas.values_mut() {
+                replica.heartbeat_committed(seq, committed_at);
+            }
+        }
+    }
+
+    /// A replica answered: its newest own heartbeat; `None` if it has no row yet.
+    pub fn handle_replica_shows(&mut self, now: MonoTime, key: ReplicaKey, seq: Option<u64>) {
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            replica.shows(now, seq, &self.heartbeats, &self.config);
+        }
+    }
+
+    /// Instead of heartbeats: a replica answered with its own idea of its lag (`SHOW REPLICA STATUS`, or a
+    /// given query). `None`: replication does not run (the column is NULL), so it falls behind from what it
+    /// said last.
+    pub fn handle_replica_reports(
+        &mut self,
+        now: MonoTime,
+        key: ReplicaKey,
+        lag: Option<Duration>,
+    ) {
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            replica.reports(now, lag, &self.heartbeats, &self.config);
+        }
+    }
+
+    /// A probe failed. The replica counts until there has been no good one for `stale_after`: one failure is
+    /// not an absence, and meanwhile its lag grows.
+    pub fn handle_replica_unreachable(&mut self, now: MonoTime, key: ReplicaKey) {
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            replica.probe_failed(now);
+        }
+    }
+
+    /// Whether a delay is configured on the replica (`SOURCE_DELAY`). When it is lifted the replica must
+    /// catch up first.
+    pub fn handle_replica_delayed_on_purpose(
+        &mut self,
+        now: MonoTime,
+        key: ReplicaKey,
+        delayed: bool,
+    ) {
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            replica.delayed_on_purpose(now, delayed);
+        }
+    }
+
+    /// The lag of the cluster: the highest of those that count.
+    #[must_use]
+    pub fn reading(&self, now: MonoTime) -> LagReading {
+        if self.replicas.is_empty() {
+            return LagReading { value: Some(0.0), at: now, slowest: None };
+        }
+        let mut counted: Vec<(Duration, ReplicaKey)> = self.counted(now).collect();
+        let too_few = counted.len() < length(self.config.min_replicas).max(1);
+        if too_few {
+            return LagReading { value: None, at: now, slowest: None };
+        }
+        counted.sort_unstable_by(|a, b| b.cmp(a));
+        let ignored = self.ignored_of(counted.len());
+        let slowest = counted.get(ignored);
+        let probed =
+            counted.iter().filter_map(|(_, key)| self.replicas.get(key)?.probed_at()).max();
+        LagReading {
+            value: slowest.map(|(lag, _)| lag.as_secs_f64()),
+            at: probed.unwrap_or(now),
+            slowest: slowest.map(|(_, key)| *key),
+        }
+    }
+
+    /// One replica; `None` if it is not configured.
+    #[must_use]
+    pub fn replica(&self, now: MonoTime, key: ReplicaKey) -> Option<ReplicaView> {
+        let replica = self.replicas.get(&key)?;
+        let mut view = replica.view(now, &self.heartbeats, &self.config);
+        if let (ReplicaState::Counted, Some(lag)) = (view.state, view.lag) {
+            let slower = self.counted(now).filter(|&other| other > (lag, key)).count();
+            if slower < self.ignored_of(self.counted(now).count()) {
+                view.state = ReplicaState::IgnoredSlowest;
+            }
+        }
+        Some(view)
+    }
+
+    /// All replicas, by key.
+    pub fn replicas(&self, now: MonoTime) -> impl Iterator<Item = (ReplicaKey, ReplicaView)> + '_ {
+        self.replicas.keys().filter_map(move |&key| Some((key, self.replica(now, key)?)))
+    }
+
+    /// Those whose lag counts, before the slowest are ignored.
+    fn counted(&self, now: MonoTime) -> impl Iterator<Item = (Duration, ReplicaKey)> + '_ {
+        self.replicas.iter().filter_map(move |(&key, replica)| {
+            let view = replica.view(now, &self.heartbeats, &self.config);
+            match view.state {
+                ReplicaState::Counted => Some((view.lag?, key)),
+                ReplicaState::Unreachable
+                | ReplicaState::NeverCaughtUp
+                | ReplicaState::DelayedOnPurpose
+                | ReplicaState::IgnoredSlowest
+                | ReplicaState::NoData => None,
+            }
+        })
+    }
+
+    fn ignored_of(&self, counted: usize) -> usize {
+        length(self.config.ignore_slowest).min(counted.saturating_sub(1))
+    }
+}
+
+fn length(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// The own heartbeats that the primary has committed, oldest first, numbers and times growing.
+#[derive(Debug, Default)]
+struct Heartbeats {
+    committed: VecDeque<(u64, MonoTime)>,
+    /// The first ever: a replica that shows less has shown nothing of this tracker's.
+    first: Option<u64>,
+}
+
+impl Heartbeats {
+    /// Whether it was new.
+    fn push(&mut self, seq: u64, at: MonoTime) -> bool {
+        if self.committed.back().is_some_and(|&(newest, _)| seq <= newest) {
+            return false;
+        }
+        if self.committed.len() >= HEARTBEATS_MAX {
+            self.committed.pop_front();
+        }
+        self.first = self.first.or(Some(seq));
+        self.committed.push_back((seq, at));
+        true
+    }
+
+    /// When the oldest one after `shown` was committed.
+    fn first_after(&self, shown: Option<u64>) -> Option<MonoTime> {
+        let index = match shown {
+            Some(shown) => self.committed.partition_point(|&(seq, _)| seq <= shown),
+            None => 0,
+        };
+        self.committed.get(index).map(|&(_, at)| at)
+    }
+
+    fn newest_at(&self) -> Option<MonoTime> {
+        self.committed.back().map(|&(_, at)| at)
+    }
+}
+
+#[cfg(test)]
+mod tests;

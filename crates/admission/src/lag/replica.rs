@@ -1,0 +1,224 @@
+//! What is known of one replica.
+
+use std::time::Duration;
+
+use super::{Heartbeats, LagConfig, RETURNS_WITHIN, ReplicaState, ReplicaView};
+use crate::MonoTime;
+
+#[derive(Debug)]
+pub(super) struct Replica {
+    appeared_at: MonoTime,
+    probed_at: Option<MonoTime>,
+    delayed_since: Option<MonoTime>,
+    standing: Standing,
+    measure: Measure,
+    /// The first failed probe since the last good one.
+    failed_since: Option<MonoTime>,
+}
+
+/// Whether its lag is believed.
+#[derive(Debug, Clone, Copy)]
+enum Standing {
+    /// Appeared at this time and has not caught up since.
+    CatchingUp { since: MonoTime },
+    /// Caught up at this time.
+    Counted { since: MonoTime },
+}
+
+/// How its lag is known.
+#[derive(Debug, Clone, Copy)]
+enum Measure {
+    None,
+    /// By heartbeats: the newest it shows, and when the oldest that it does not show was committed.
+    Heartbeats {
+        shown: Option<u64>,
+        missing_since: Option<MonoTime>,
+    },
+    /// By its own report: the last lag it told, when, and whether replication has run since.
+    Reported {
+        lag: Duration,
+        at: MonoTime,
+        applier: Applier,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Applier {
+    Running,
+    Stopped,
+}
+
+impl Replica {
+    pub(super) fn appears(now: MonoTime) -> Self {
+        Self {
+            appeared_at: now,
+            probed_at: None,
+            delayed_since: None,
+            standing: Standing::CatchingUp { since: now },
+            measure: Measure::None,
+            failed_since: None,
+        }
+    }
+
+    pub(super) fn probed_at(&self) -> Option<MonoTime> {
+        self.probed_at
+    }
+
+    pub(super) fn heartbeat_committed(&mut self, seq: u64, at: MonoTime) {
+        if let Measure::Heartbeats { shown, missing_since: missing_since @ None } =
+            &mut self.measure
+            && shown.is_none_or(|shown| shown < seq)
+        {
+            *missing_since = Some(at);
+        }
+    }
+
+    pub(super) fn shows(
+        &mut self,
+        now: MonoTime,
+        seq: Option<u64>,
+        heartbeats: &Heartbeats,
+        config: &LagConfig,
+    ) {
+        let before = self.lag(now, heartbeats, config);
+        let missing_since = match self.measure {
+            // Nothing moved: the first missing one may be older than what is remembered.
+            Measure::Heartbeats { shown, missing_since: Some(since) } if shown == seq => {
+                Some(since)
+            }
+            Measure::Heartbeats { .. } | Measure::None | Measure::Reported { .. } => {
+                heartbeats.first_after(seq)
+            }
+        };
+        self.measure = Measure::Heartbeats { shown: seq, missing_since };
+        let gap = self.answers(now);
+        let behind = self.lag(now, heartbeats, config);
+        // Its lag at the last probe plus its absence is what `before` has grown to by now.
+        let explained = before.unwrap_or(gap).saturating_add(config.stale_after);
+        let rebuilt = gap > config.stale_after && behind.is_some_and(|behind| behind > explained);
+        self.returns(now, gap, rebuilt, config);
+        let own = seq.zip(heartbeats.first).is_some_and(|(seq, first)| seq >= first);
+        if own {
+            self.catches_up(now, behind, config);
+        }
+    }
+
+    pub(super) fn reports(
+        &mut self,
+        now: MonoTime,
+        lag: Option<Duration>,
+        heartbeats: &Heartbeats,
+        config: &LagConfig,
+    ) {
+        let told = match (lag, self.measure) {
+            (Some(lag), _) => Some((lag, now, Applier::Running)),
+            (None, Measure::Reported { lag, at, .. }) => Some((lag, at, Applier::Stopped)),
+            (None, Measure::None | Measure::Heartbeats { .. }) => None,
+        };
+        self.measure =
+            told.map_or(Measure::None, |(lag, at, applier)| Measure::Reported { lag, at, applier });
+        let gap = self.answers(now);
+        self.returns(now, gap, false, config);
+        self.catches_up(now, self.lag(now, heartbeats, config), config);
+    }
+
+    pub(super) fn probe_failed(&mut self, now: MonoTime) {
+        self.failed_since = self.failed_since.or(Some(now));
+    }
+
+    pub(super) fn delayed_on_purpose(&mut self, now: MonoTime, delayed: bool) {
+        match (delayed, self.delayed_since) {
+            (true, None) => self.delayed_since = Some(now),
+            (false, Some(_)) => {
+                self.delayed_since = None;
+                self.standing = Standing::CatchingUp { since: now };
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    /// A good probe; how long after the one before.
+    fn answers(&mut self, now: MonoTime) -> Duration {
+        let before = self.probed_at.unwrap_or(self.appeared_at);
+        self.probed_at = Some(now.max(before));
+        self.failed_since = None;
+        now.saturating_since(before)
+    }
+
+    fn returns(&mut self, now: MonoTime, gap: Duration, rebuilt: bool, config: &LagConfig) {
+        match self.standing {
+            _ if gap > RETURNS_WITHIN || rebuilt => {
+                self.standing = Standing::CatchingUp { since: now };
+            }
+            Standing::Counted { .. } if gap > config.stale_after => {
+                self.standing = Standing::Counted { since: now };
+            }
+            Standing::Counted { .. } | Standing::CatchingUp { .. } => {}
+        }
+    }
+
+    fn catches_up(&mut self, now: MonoTime, lag: Option<Duration>, config: &LagConfig) {
+        match self.standing {
+            Standing::CatchingUp { .. } if lag.is_some_and(|lag| lag < config.caught_up_below) => {
+                self.standing = Standing::Counted { since: now };
+            }
+            Standing::CatchingUp { .. } | Standing::Counted { .. } => {}
+        }
+    }
+
+    /// Since when it counts as unreachable: no good probe for long, or never one and a failure.
+    fn unreachable_since(&self, now: MonoTime, config: &LagConfig) -> Option<MonoTime> {
+        let heard_at = self.probed_at.unwrap_or(self.appeared_at);
+        let silent = now.saturating_since(heard_at) > config.stale_after;
+        match (self.probed_at, self.failed_since) {
+            (None, Some(failed_since)) => Some(failed_since),
+            (Some(_), Some(_) | None) | (None, None) => {
+                silent.then(|| heard_at.saturating_add(config.stale_after))
+            }
+        }
+    }
+
+    fn lag(&self, now: MonoTime, heartbeats: &Heartbeats, config: &LagConfig) -> Option<Duration> {
+        match self.measure {
+            Measure::None => None,
+            Measure::Heartbeats { missing_since: Some(since), .. } => {
+                Some(now.saturating_since(since))
+            }
+            Measure::Heartbeats { missing_since: None, .. } => {
+                let silence = now.saturating_since(heartbeats.newest_at()?);
+                (silence <= config.writer_stale_after).then_some(Duration::ZERO)
+            }
+            Measure::Reported { lag, applier: Applier::Running, .. } => Some(lag),
+            Measure::Reported { lag, at, applier: Applier::Stopped } => {
+                Some(lag.saturating_add(now.saturating_since(at)))
+            }
+        }
+    }
+
+    pub(super) fn view(
+        &self,
+        now: MonoTime,
+        heartbeats: &Heartbeats,
+        config: &LagConfig,
+    ) -> ReplicaView {
+        let lag = self.lag(now, heartbeats, config);
+        let heard_at = self.probed_at.unwrap_or(self.appeared_at);
+        let age = now.saturating_since(heard_at);
+        if let Some(since) = self.delayed_since {
+            return ReplicaView { lag, age, state: ReplicaState::DelayedOnPurpose, since };
+        }
+        if let Some(since) = self.unreachable_since(now, config) {
+            return ReplicaView { lag, age, state: ReplicaState::Unreachable, since };
+        }
+        let (state, since) = match (lag, self.standing) {
+            (Some(_), Standing::Counted { since }) => (ReplicaState::Counted, since),
+            (Some(_), Standing::CatchingUp { since }) => (ReplicaState::NeverCaughtUp, since),
+            (None, Standing::Counted { .. } | Standing::CatchingUp { .. }) => {
+                let last_beat = heartbeats.newest_at();
+                let since = last_beat.map(|at| at.saturating_add(config.writer_stale_after));
+                (ReplicaState::NoData, since.unwrap_or(self.appeared_at).min(now))
+            }
+        };
+        ReplicaView { lag, age, state, since }
+    }
+}

@@ -1,0 +1,169 @@
+//! Everybody who waits in one cluster, by ticket, deadline, time of the next check and rule.
+//!
+//! This keeps the places; whose turn it is at a contended gate is the [`crate::ring`]'s.
+//!
+//! Bounds: waiters per rule (`Terms::queue_len_max`) and in all (`ControllerConfig::queue_len_max`); every
+//! index here has at most one entry per waiter. All operations are O(log waiters).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::decision::{Resolution, Resolved};
+use crate::{MonoTime, Request, RuleKey, Ticket};
+
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    waiters: BTreeMap<Ticket, Waiter>,
+    deadlines: BTreeSet<(MonoTime, Ticket)>,
+    /// Waiters in back-off, by when they check again.
+    retries: BTreeSet<(MonoTime, Ticket)>,
+    per_rule: BTreeMap<RuleKey, u32>,
+    next_ticket: u64,
+    /// Outcomes in the order they came about. A ticket whose outcome was taken back has none in `resolved`.
+    ready: VecDeque<Ticket>,
+    resolved: BTreeMap<Ticket, Resolved>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waiter {
+    pub(crate) request: Request,
+    pub(crate) spot: Spot,
+}
+
+/// Where a waiter waits.
+///
+/// ```text
+///   ask ──▶ BackOff ──retry: lost again──▶ BackOff
+///    │         └─────retry: contended────▶ InLine ──a check won──▶ admitted
+///    ├───────────────contended───────────────▲
+///    ├──▶ Held        until the deadline or the next policy
+///    └──▶ Unplaced    until it is judged again
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Spot {
+    /// In the gate's ring.
+    InLine { last_loss: Option<MonoTime> },
+    /// Has lost a check at a gate where nobody waits, checks again at this time.
+    BackOff { retry_at: MonoTime },
+    /// No check can be won under this policy: a hold, or ratio 1.
+    Held,
+    /// The gate is not one of this policy's: judged again at this time.
+    Unplaced { retry_at: MonoTime },
+}
+
+impl Spot {
+    fn retry_at(self) -> Option<MonoTime> {
+        match self {
+            Self::BackOff { retry_at } | Self::Unplaced { retry_at } => Some(retry_at),
+            Self::InLine { .. } | Self::Held => None,
+        }
+    }
+}
+
+impl Queue {
+    pub(crate) fn len(&self) -> usize {
+        self.waiters.len()
+    }
+
+    pub(crate) fn len_of(&self, rule: RuleKey) -> u32 {
+        self.per_rule.get(&rule).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn get(&self, ticket: Ticket) -> Option<&Waiter> {
+        self.waiters.get(&ticket)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiter> {
+        self.waiters.values()
+    }
+
+    pub(crate) fn insert(&mut self, request: Request, spot: Spot) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket = self.next_ticket.saturating_add(1);
+        self.deadlines.insert((request.deadline(), ticket));
+        if let Some(at) = spot.retry_at() {
+            self.retries.insert((at, ticket));
+        }
+        let of_rule = self.per_rule.entry(request.rule).or_default();
+        *of_rule = of_rule.saturating_add(1);
+        self.waiters.insert(ticket, Waiter { request, spot });
+        ticket
+    }
+
+    /// Moves a waiter to another spot.
+    pub(crate) fn place(&mut self, ticket: Ticket, spot: Spot) {
+        let Some(waiter) = self.waiters.get_mut(&ticket) else { return };
+        if let Some(at) = waiter.spot.retry_at() {
+            self.retries.remove(&(at, ticket));
+        }
+        if let Some(at) = spot.retry_at() {
+            self.retries.insert((at, ticket));
+        }
+        waiter.spot = spot;
+    }
+
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<Waiter> {
+        let waiter = self.waiters.remove(&ticket)?;
+        let Waiter { request, spot } = waiter;
+        self.deadlines.remove(&(request.deadline(), ticket));
+        if let Some(at) = spot.retry_at() {
+            self.retries.remove(&(at, ticket));
+        }
+        if let Some(of_rule) = self.per_rule.get_mut(&request.rule) {
+            *of_rule = of_rule.saturating_sub(1);
+            if *of_rule == 0 {
+                self.per_rule.remove(&request.rule);
+            }
+        }
+        Some(waiter)
+    }
+
+    /// Takes everybody out, whoever arrived first first.
+    pub(crate) fn remove_all(&mut self) -> Vec<(Ticket, Waiter)> {
+        let mut all: Vec<_> = std::mem::take(&mut self.waiters).into_iter().collect();
+        all.sort_by_key(|(ticket, waiter)| (waiter.request.arrived, *ticket));
+        self.deadlines.clear();
+        self.retries.clear();
+        self.per_rule.clear();
+        all
+    }
+
+    /// The waiter whose deadline has come.
+    pub(crate) fn overdue(&self, now: MonoTime) -> Option<Ticket> {
+        self.deadlines.first().filter(|(at, _)| *at <= now).map(|(_, ticket)| *ticket)
+    }
+
+    /// The waiter in back-off whose next check has come.
+    pub(crate) fn retrying(&self, now: MonoTime) -> Option<Ticket> {
+        self.retries.first().filter(|(at, _)| *at <= now).map(|(_, ticket)| *ticket)
+    }
+
+    /// When the first of those comes.
+    pub(crate) fn next_event(&self) -> Option<MonoTime> {
+        let first = |set: &BTreeSet<(MonoTime, Ticket)>| set.first().map(|(at, _)| *at);
+        let next = [first(&self.deadlines), first(&self.retries)].into_iter().flatten().min();
+        next.filter(|&at| at < MonoTime::MAX)
+    }
+
+    pub(crate) fn resolve(&mut self, ticket: Ticket, outcome: Resolved) {
+        self.resolved.insert(ticket, outcome);
+        self.ready.push_back(ticket);
+    }
+
+    pub(crate) fn next_resolution(&mut self) -> Option<Resolution> {
+        loop {
+            let ticket = self.ready.pop_front()?;
+            if let Some(outcome) = self.resolved.remove(&ticket) {
+                return Some(Resolution { ticket, outcome });
+            }
+        }
+    }
+
+    /// An outcome that nobody has polled and nobody wants any more.
+    pub(crate) fn take_back(&mut self, ticket: Ticket) -> Option<Resolved> {
+        let outcome = self.resolved.remove(&ticket);
+        if self.resolved.is_empty() {
+            self.ready.clear();
+        }
+        outcome
+    }
+}

@@ -1,0 +1,89 @@
+//! Why a statement was delayed or refused.
+
+use std::fmt;
+
+/// The closed list of reasons: the same in errors, metrics, logs and the API, all from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The dice of the rule's ratio lost.
+    Ratio,
+    /// A signal of the gate is at or above its threshold.
+    GateClosed,
+    /// A signal of the gate has no usable value.
+    NoData,
+    /// The gate is open, but others wait, and releases come at a limited rate.
+    Paced,
+    /// The rule holds everything until it is lifted.
+    Hold,
+    /// The rule denies, as a policy.
+    Deny,
+    /// Too many statements of a budget run at once.
+    BudgetConcurrency,
+    /// A budget's share of the server is used up.
+    BudgetShare,
+    /// One statement costs more than its budget allows for one.
+    BudgetQuery,
+    /// Too many statements wait already.
+    QueueFull,
+    /// The longest wait has passed.
+    Timeout,
+    /// Sluice is shutting down.
+    Shutdown,
+}
+
+impl Reason {
+    /// Every reason, in the order of the manual.
+    pub const ALL: [Self; 12] = [
+        Self::Ratio,
+        Self::GateClosed,
+        Self::NoData,
+        Self::Paced,
+        Self::Hold,
+        Self::Deny,
+        Self::BudgetConcurrency,
+        Self::BudgetShare,
+        Self::BudgetQuery,
+        Self::QueueFull,
+        Self::Timeout,
+        Self::Shutdown,
+    ];
+
+    /// The stable name: metric label, log field, error text, API field.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ratio => "ratio",
+            Self::GateClosed => "gate_closed",
+            Self::NoData => "no_data",
+            Self::Paced => "paced",
+            Self::Hold => "hold",
+            Self::Deny => "deny",
+            Self::BudgetConcurrency => "budget_concurrency",
+            Self::BudgetShare => "budget_share",
+            Self::BudgetQuery => "budget_query",
+            Self::QueueFull => "queue_full",
+            Self::Timeout => "timeout",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_reason_has_its_own_name() {
+        let names: BTreeSet<&str> = Reason::ALL.into_iter().map(Reason::as_str).collect();
+        assert_eq!(names.len(), Reason::ALL.len());
+        assert!(names.iter().all(|n| n.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')));
+    }
+}

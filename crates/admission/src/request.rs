@@ -1,0 +1,114 @@
+//! How one statement asks.
+
+use std::time::Duration;
+
+use crate::{MonoTime, Ratio};
+
+/// A rule, as a number that only the policy can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleKey(pub u64);
+
+/// Who asks, as a number that only the policy can read. Statements with the same key share one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IdentityKey(pub u64);
+
+/// A distinct set of signals. Rules with the same set share one key, and so one fair queue.
+///
+/// A key must keep its meaning over reloads, or not be used again: a statement may still ask with the
+/// policy it started with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GateKey(pub u32);
+
+/// One statement's question. Everything the matched rule says about it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Request {
+    /// The rule that matched.
+    pub rule: RuleKey,
+    /// Who asks.
+    pub identity: IdentityKey,
+    /// The signals that must be healthy.
+    pub gate: GateKey,
+    /// What the rule says.
+    pub terms: Terms,
+    /// When the statement first arrived. A statement that is judged again after a reload keeps it: its
+    /// deadline is `arrived + terms.max_delay`, and its place in line goes by it.
+    pub arrived: MonoTime,
+}
+
+impl Request {
+    /// When the longest wait has passed.
+    #[must_use]
+    pub fn deadline(&self) -> MonoTime {
+        self.arrived.saturating_add(self.terms.max_delay)
+    }
+}
+
+/// What a rule says about the statements it matches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Terms {
+    /// Probability that one check is refused.
+    pub ratio: Ratio,
+    /// Checks per turn of this identity at a contended gate, 1 to [`Terms::WEIGHT_MAX`]; clamped.
+    pub weight: u32,
+    /// Longest wait in the queue, from first arrival.
+    pub max_delay: Duration,
+    /// What a refused check means.
+    pub on_refused_check: OnRefusedCheck,
+    /// What happens when `max_delay` has passed.
+    pub on_timeout: OnTimeout,
+    /// Most waiters of this rule; one more is refused at once.
+    pub queue_len_max: u32,
+    /// Nothing is admitted until the rule is lifted. Stronger than `on_timeout: admit`.
+    pub hold: bool,
+    /// Whether the decision is carried out.
+    pub mode: Mode,
+}
+
+impl Terms {
+    /// Most checks in one turn: a larger share would make everybody else's turn wait for a second at
+    /// the default pace.
+    pub const WEIGHT_MAX: u32 = 1_000;
+}
+
+impl Default for Terms {
+    /// The defaults of the manual: no dice, wait for up to 5 s, then be refused.
+    fn default() -> Self {
+        Self {
+            ratio: Ratio::ZERO,
+            weight: 1,
+            max_delay: Duration::from_secs(5),
+            on_refused_check: OnRefusedCheck::Delay,
+            on_timeout: OnTimeout::Reject,
+            queue_len_max: 1_000,
+            hold: false,
+            mode: Mode::Enforce,
+        }
+    }
+}
+
+/// What a refused check means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OnRefusedCheck {
+    /// The statement waits and is checked again.
+    Delay,
+    /// The statement is refused at once.
+    Reject,
+}
+
+/// What happens to a statement whose longest wait has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OnTimeout {
+    /// It is refused.
+    Reject,
+    /// It is admitted, with [`crate::Reason::Timeout`].
+    Admit,
+}
+
+/// Whether decisions are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Decide and act.
+    Enforce,
+    /// Decide and count, change nothing.
+    Observe,
+}
