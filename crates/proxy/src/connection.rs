@@ -1,0 +1,374 @@
+//! One client connection: the task that does what its [`Session`] says.
+//!
+//! The task waits for one thing at a time. Idle, it listens to both sides and to the registry. While the
+//! server works it listens to the server only, so that an admitted statement holds its place until the
+//! server has really finished it, also when its client has gone. While a statement is queued it listens for
+//! the queue's answer and for either side hanging up, and reads nothing ahead.
+
+mod asking;
+mod errors;
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use policy::{ClusterPolicy, UnixTime};
+use session::{Action, Answer, ClientInfo, CloseReason, Finished, Input, Reads, Session, Side};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use crate::cluster::{Cluster, PermitGuard};
+use crate::registry::Control;
+use crate::stream::Stream;
+use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
+
+use self::asking::{Judged, Timing};
+
+/// Everything a connection needs from outside.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) telemetry: Arc<Telemetry>,
+}
+
+/// Why a connection is over. Nobody is told: the counters and the log were written where it happened.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The session has closed it.
+    BySession(CloseReason),
+    /// The client closed, or its socket failed.
+    ByClient,
+    /// The backend closed, or its socket failed.
+    ByBackend,
+    /// It was told to leave.
+    Told,
+}
+
+/// Serves one accepted client until it is over.
+///
+/// # Cancellation
+/// Dropping it closes both sockets and leaves the queue; the server rolls back what was open.
+pub(crate) async fn serve(shared: Shared, client: TcpStream, peer: SocketAddr) {
+    let gauge = shared.telemetry.client_connected(&shared.cluster.name);
+    let policy = shared.cluster.policy();
+    match errors::connect(&policy, &client).await {
+        Ok(backend) => {
+            let mut connection = Connection::new(shared, policy, client, backend, peer);
+            connection.run().await;
+        }
+        Err(failure) => errors::turn_away(&shared, client, failure).await,
+    }
+    drop(gauge);
+}
+
+struct Connection {
+    shared: Shared,
+    policy: Arc<ClusterPolicy>,
+    client: Stream,
+    backend: Stream,
+    session: Session,
+    peer: SocketAddr,
+    permit: Option<PermitGuard>,
+    labels: LabelCache,
+    timing: Timing,
+    /// What happened at the admission point of the statement under way.
+    judged: Judged,
+    /// The client cannot be written to any more; what the server still says is dropped.
+    client_gone: bool,
+    /// The wall clock when the statement under way began.
+    now: UnixTime,
+    draining: bool,
+    claim_logged: bool,
+}
+
+impl Connection {
+    fn new(
+        shared: Shared,
+        policy: Arc<ClusterPolicy>,
+        client: TcpStream,
+        backend: TcpStream,
+        peer: SocketAddr,
+    ) -> Self {
+        Self {
+            policy,
+            client: Stream::new(client),
+            backend: Stream::new(backend),
+            session: Session::new(ClientInfo { address: Some(peer.ip()) }),
+            peer,
+            permit: None,
+            labels: LabelCache::default(),
+            timing: Timing::default(),
+            judged: Judged::default(),
+            now: UnixTime(0),
+            client_gone: false,
+            draining: false,
+            claim_logged: false,
+            shared,
+        }
+    }
+
+    async fn run(&mut self) {
+        let ended = self.serve_session().await;
+        if ended == Ended::ByBackend {
+            self.flush_backend().await;
+        }
+        if ended == Ended::BySession(CloseReason::BackendProtocol) {
+            let name = &self.shared.cluster.name;
+            self.shared.telemetry.backend_error(name, BackendErrorKind::Protocol);
+            tracing::warn!(cluster = %name, peer = %self.peer, "the server broke the protocol");
+        }
+        tracing::debug!(peer = %self.peer, ?ended, "connection over");
+        self.backend.shutdown().await;
+        self.client.shutdown().await;
+    }
+
+    async fn serve_session(&mut self) -> Ended {
+        if let Err(ended) = self.login().await {
+            return ended;
+        }
+        let cluster = self.shared.cluster.clone();
+        let (entry, mut control) = cluster.registry.enter(self.session.connection_id());
+        let ended = loop {
+            if let Err(ended) = self.step(&mut control).await {
+                break ended;
+            }
+        };
+        drop(entry);
+        ended
+    }
+
+    /// Relays the connection phase.
+    async fn login(&mut self) -> Result<(), Ended> {
+        loop {
+            match self.next_action() {
+                Action::LoggedIn => return Ok(()),
+                Action::Read(reads) => {
+                    self.read(reads, None).await?;
+                }
+                other => self.carry_out(other).await?,
+            }
+        }
+    }
+
+    /// One action of the command phase.
+    async fn step(&mut self, control: &mut mpsc::Receiver<Control>) -> Result<(), Ended> {
+        if self.session.is_idle() {
+            self.between_statements()?;
+        }
+        match self.next_action() {
+            Action::Read(reads) => {
+                let waits_for_server = reads == Reads::Backend;
+                let since = waits_for_server.then(Instant::now);
+                let told = self.read(reads, Some(control)).await?;
+                if let Some(since) = since {
+                    self.timing.backend = self.timing.backend.saturating_add(since.elapsed());
+                }
+                match told {
+                    Some(told) => self.handle_control(told).await,
+                    None => Ok(()),
+                }
+            }
+            Action::Ask(ask) => self.ask(ask, control).await,
+            Action::Deny(ask) => {
+                self.deny(ask);
+                Ok(())
+            }
+            Action::Finished(finished) => {
+                self.finish(&finished);
+                Ok(())
+            }
+            Action::LoggedIn => {
+                // COM_CHANGE_USER: the server has rolled back.
+                self.permit = None;
+                Ok(())
+            }
+            other => self.carry_out(other).await,
+        }
+    }
+
+    fn next_action(&mut self) -> Action {
+        let Self { session, client, backend, policy, .. } = self;
+        session.next(&Input {
+            client: client.bytes(),
+            backend: backend.bytes(),
+            policy,
+            now: self.now,
+        })
+    }
+
+    /// Nothing is under way: leave if told to, give memory back, take the newest rules.
+    fn between_statements(&mut self) -> Result<(), Ended> {
+        if self.client_gone {
+            return Err(Ended::ByClient);
+        }
+        if self.client.bytes().is_empty() {
+            if self.draining && !self.session.in_transaction() {
+                return Err(Ended::Told);
+            }
+            self.client.shrink();
+            self.backend.shrink();
+            self.session.shrink();
+            return Ok(());
+        }
+        if self.timing.started.is_none() {
+            self.timing.started = Some(Instant::now());
+            self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
+            self.take_newer_policy();
+        }
+        Ok(())
+    }
+
+    fn take_newer_policy(&mut self) {
+        if let Some(policy) = self.shared.cluster.newer_policy(&self.policy) {
+            self.policy = policy;
+            self.session.handle_new_policy();
+        }
+    }
+
+    /// Reads from where the session wants bytes, or hears from outside.
+    async fn read(
+        &mut self,
+        reads: Reads,
+        mut control: Option<&mut mpsc::Receiver<Control>>,
+    ) -> Result<Option<Control>, Ended> {
+        if self.client_gone && reads != Reads::Backend {
+            return Err(Ended::ByClient);
+        }
+        let Self { client, backend, .. } = self;
+        poll_fn(|cx| {
+            if let Some(control) = control.as_mut()
+                && let Poll::Ready(Some(told)) = control.poll_recv(cx)
+            {
+                return Poll::Ready(Ok(Some(told)));
+            }
+            if reads != Reads::Backend
+                && let Poll::Ready(filled) = client.poll_fill(cx)
+            {
+                return Poll::Ready(more(filled, Ended::ByClient));
+            }
+            if reads != Reads::Client
+                && let Poll::Ready(filled) = backend.poll_fill(cx)
+            {
+                return Poll::Ready(more(filled, Ended::ByBackend));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Moves bytes as the session said.
+    async fn carry_out(&mut self, action: Action) -> Result<(), Ended> {
+        let Self { session, client, backend, .. } = self;
+        match action {
+            Action::Forward { from: Side::Client, len } => {
+                let bytes = client.bytes().get(..len).unwrap_or_default();
+                backend.write(bytes).await.map_err(|_| Ended::ByBackend)?;
+                client.consume(len);
+            }
+            Action::Forward { from: Side::Backend, len } => {
+                let bytes = backend.bytes().get(..len).unwrap_or_default();
+                // A client that has gone does not end what the server is doing for it.
+                self.client_gone = self.client_gone || client.write(bytes).await.is_err();
+                backend.consume(len);
+            }
+            Action::Replace { from: Side::Client, drop } => {
+                client.consume(drop);
+                backend.write(session.outbox()).await.map_err(|_| Ended::ByBackend)?;
+            }
+            Action::Replace { from: Side::Backend, drop } => {
+                backend.consume(drop);
+                self.client_gone =
+                    self.client_gone || client.write(session.outbox()).await.is_err();
+            }
+            Action::Drop { from: Side::Client, len } => client.consume(len),
+            Action::Drop { from: Side::Backend, len } => backend.consume(len),
+            Action::Close(reason) => return Err(Ended::BySession(reason)),
+            // The callers have taken these.
+            Action::Read(_)
+            | Action::Ask(_)
+            | Action::Deny(_)
+            | Action::Finished(_)
+            | Action::LoggedIn => {}
+        }
+        Ok(())
+    }
+
+    /// Counts a command that is over and gives its permit back when its transaction is over too.
+    fn finish(&mut self, finished: &Finished) {
+        if let Some(permit) = self.permit.as_mut() {
+            if let Some(response) = &finished.response {
+                permit.add(response.affected_rows, self.timing.backend, response.error.is_some());
+            }
+            if finished.admission_over {
+                self.permit = None;
+            }
+        }
+        if let Some(statement) = finished.statement {
+            self.count(&statement);
+        }
+        if finished.claims_refused > 0 {
+            self.note_refused_claims(finished.claims_refused);
+        }
+        if let Some(kill) = finished.kill {
+            let control = if kill.query_only { Control::KillQuery } else { Control::Kill };
+            if let Ok(victim) = u32::try_from(kill.connection_id) {
+                self.shared.cluster.registry.tell(victim, control);
+            }
+        }
+        self.judged = Judged::default();
+        self.timing = Timing::default();
+    }
+
+    async fn handle_control(&mut self, control: Control) -> Result<(), Ended> {
+        match control {
+            // The server does what a KILL wants; only a queued statement is ours to end.
+            Control::KillQuery | Control::Kill => Ok(()),
+            Control::Drain => {
+                self.draining = true;
+                Ok(())
+            }
+            Control::Close => self.leave(&errors::shutting_down()).await,
+        }
+    }
+
+    /// The client's last answer, if its state allows one.
+    async fn leave(&mut self, answer: &Answer) -> Result<(), Ended> {
+        if self.session.handle_told_to_leave(self.client.bytes(), answer) {
+            drop(self.client.write(self.session.outbox()).await);
+        }
+        Err(Ended::Told)
+    }
+
+    /// The backend's socket failed while being written to: what it still said is for the client.
+    async fn flush_backend(&mut self) {
+        let flush = async {
+            for _ in 0..FLUSH_READS_MAX {
+                let bytes = self.backend.bytes();
+                if !bytes.is_empty() && self.client.write(bytes).await.is_err() {
+                    return;
+                }
+                self.backend.consume(usize::MAX);
+                if !matches!(poll_fn(|cx| self.backend.poll_fill(cx)).await, Ok(1..)) {
+                    return;
+                }
+            }
+        };
+        drop(tokio::time::timeout(FLUSH_TIMEOUT, flush).await);
+    }
+}
+
+/// What a failing backend may still have to say: an error packet, at most a few reads of it.
+const FLUSH_READS_MAX: usize = 16;
+
+/// How long a failing backend is listened to.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+fn more(filled: io::Result<usize>, end: Ended) -> Result<Option<Control>, Ended> {
+    match filled {
+        Ok(0) | Err(_) => Err(end),
+        Ok(_) => Ok(None),
+    }
+}

@@ -1,0 +1,281 @@
+//! An admission point: the question to the controller, the wait, and what is counted of it.
+
+use std::future::poll_fn;
+use std::io;
+use std::time::{Duration, Instant};
+
+use admission::{Mode, MonoTime, Reason, Refusal, Request};
+use policy::{Action as RuleAction, Rule, identity_key, refusal};
+use session::{Answer, Ask, StatementOutcome};
+use tokio::sync::mpsc;
+use wire::frame::split_frame;
+use wire::packet::ErrPacket;
+
+use super::{Connection, Ended, errors};
+use crate::cluster::{Judgement, Settled, Waiter, ask};
+use crate::registry::Control;
+use crate::telemetry::{StatementDecision, StatementEvent};
+
+/// How the statement under way was judged. Statements that nobody asks for are admitted for no reason.
+#[derive(Debug, Default)]
+pub(crate) struct Judged {
+    decision: StatementDecision,
+    reason: Option<Reason>,
+    /// When it first came to its admission point: its deadline counts from there.
+    arrived: Option<MonoTime>,
+    /// How long it was in the queue. None: it never was.
+    queued: Option<Duration>,
+}
+
+/// Where the time of the statement under way has gone.
+#[derive(Debug, Default)]
+pub(crate) struct Timing {
+    /// When its first byte was seen.
+    pub(crate) started: Option<Instant>,
+    /// Spent waiting for the server.
+    pub(crate) backend: Duration,
+}
+
+/// What ends a wait in the queue.
+enum Woken {
+    Settled(Settled),
+    ClientLeft,
+    BackendSpoke(io::Result<usize>),
+    Told(Option<Control>),
+}
+
+impl Connection {
+    /// Asks the controller, and waits if it says so.
+    pub(super) async fn ask(
+        &mut self,
+        asked: Ask,
+        control: &mut mpsc::Receiver<Control>,
+    ) -> Result<(), Ended> {
+        let Some(request) = self.request(asked) else {
+            // The rule is not one that asks: the session and the policy disagree, so nothing passes.
+            return Err(Ended::Told);
+        };
+        match ask(&self.shared.cluster, &request, self.session.app()) {
+            Judgement::Admitted(permit) => {
+                self.permit = Some(permit);
+                self.session.handle_admitted();
+                Ok(())
+            }
+            Judgement::Observed(permit, would_be) => {
+                self.permit = Some(permit);
+                if let Some(would_be) = would_be {
+                    self.judged.decision = StatementDecision::Rejected;
+                    self.judged.reason = Some(would_be.reason);
+                }
+                self.session.handle_admitted();
+                Ok(())
+            }
+            Judgement::Refused(refused) => self.refuse(asked, &refused).await,
+            Judgement::Queued(waiter) => self.queue(asked, waiter, control).await,
+        }
+    }
+
+    fn request(&mut self, asked: Ask) -> Option<Request> {
+        let rule = self.policy.rule(asked.rule)?;
+        let RuleAction::Throttle { terms, gate } = &rule.action else { return None };
+        let arrived = *self.judged.arrived.get_or_insert_with(|| self.shared.cluster.now());
+        Some(Request {
+            rule: rule.key,
+            identity: identity_key(rule, self.session.app()),
+            gate: *gate,
+            terms: *terms,
+            arrived,
+        })
+    }
+
+    async fn queue(
+        &mut self,
+        asked: Ask,
+        mut waiter: Waiter,
+        control: &mut mpsc::Receiver<Control>,
+    ) -> Result<(), Ended> {
+        loop {
+            let woken = self.wait(&mut waiter, control).await;
+            self.judged.queued = self
+                .judged
+                .arrived
+                .map(|arrived| self.shared.cluster.now().saturating_since(arrived));
+            match woken {
+                Woken::Settled(Settled::Admitted(permit)) => {
+                    self.judged.reason = permit.reason();
+                    self.permit = Some(permit);
+                    self.session.handle_admitted();
+                    return Ok(());
+                }
+                Woken::Settled(Settled::Refused(refused)) => {
+                    return self.refuse(asked, &refused).await;
+                }
+                Woken::Settled(Settled::JudgeAgain) => {
+                    self.take_newer_policy();
+                    self.session.handle_judge_again();
+                    return Ok(());
+                }
+                Woken::ClientLeft => {
+                    drop(waiter);
+                    self.judged.decision = StatementDecision::ClientGone;
+                    self.count_asked(asked);
+                    return Err(Ended::ByClient);
+                }
+                Woken::BackendSpoke(_) => {
+                    drop(waiter);
+                    self.judged.decision = StatementDecision::Rejected;
+                    self.count_asked(asked);
+                    let answer = self.last_words();
+                    return self.leave(&answer).await;
+                }
+                Woken::Told(Some(Control::KillQuery)) => {
+                    self.judged.decision = StatementDecision::Rejected;
+                    self.session.handle_refused(errors::interrupted());
+                    return Ok(());
+                }
+                Woken::Told(Some(Control::Kill)) => {
+                    self.judged.decision = StatementDecision::Rejected;
+                    self.count_asked(asked);
+                    return self.leave(&errors::interrupted()).await;
+                }
+                Woken::Told(Some(Control::Close) | None) => {
+                    self.judged.decision = StatementDecision::Rejected;
+                    self.judged.reason = Some(Reason::Shutdown);
+                    self.count_asked(asked);
+                    return self.leave(&errors::shutting_down()).await;
+                }
+                // The controller ends all waits when a drain begins.
+                Woken::Told(Some(Control::Drain)) => self.draining = true,
+            }
+        }
+    }
+
+    async fn wait(
+        &mut self,
+        waiter: &mut Waiter,
+        control: &mut mpsc::Receiver<Control>,
+    ) -> Woken {
+        let Self { client, backend, .. } = self;
+        tokio::select! {
+            settled = waiter.settled() => Woken::Settled(settled),
+            () = client.hung_up() => Woken::ClientLeft,
+            filled = poll_fn(|cx| backend.poll_fill(cx)) => Woken::BackendSpoke(filled),
+            told = control.recv() => Woken::Told(told),
+        }
+    }
+
+    /// What the server said when it ended the session, or that it ended it.
+    fn last_words(&self) -> Answer {
+        let mut answer = errors::server_left();
+        if let Some((_, payload, _)) = split_frame(self.backend.bytes())
+            && let Ok(error) = ErrPacket::parse(payload)
+        {
+            answer.errno = error.code;
+            answer.message = error.message.to_vec();
+            if let Some(sqlstate) = error.sqlstate.and_then(|state| state.try_into().ok()) {
+                answer.sqlstate = sqlstate;
+            }
+        }
+        answer
+    }
+
+    /// A rule that denies: refused as a policy, whatever the load.
+    pub(super) fn deny(&mut self, asked: Ask) {
+        self.judged.decision = StatementDecision::Rejected;
+        self.judged.reason = Some(Reason::Deny);
+        let Some(rule) = self.policy.rule(asked.rule) else { return };
+        match rule.mode {
+            Mode::Observe => self.session.handle_admitted(),
+            Mode::Enforce => {
+                let denial = Refusal {
+                    reason: Reason::Deny,
+                    cause: None,
+                    waited: Duration::ZERO,
+                    retry_after: Duration::ZERO,
+                };
+                let answer = self.answer(rule, &denial);
+                self.session.handle_refused(answer);
+            }
+        }
+    }
+
+    async fn refuse(&mut self, asked: Ask, refused: &Refusal) -> Result<(), Ended> {
+        self.judged.decision = StatementDecision::Rejected;
+        self.judged.reason = Some(refused.reason);
+        if refused.reason == Reason::Shutdown {
+            self.count_asked(asked);
+            return self.leave(&errors::shutting_down()).await;
+        }
+        if let Some(rule) = self.policy.rule(asked.rule) {
+            let answer = self.answer(rule, refused);
+            self.session.handle_refused(answer);
+        }
+        Ok(())
+    }
+
+    /// The error of a refusal, and its one line in the log.
+    fn answer(&self, rule: &Rule, refused: &Refusal) -> Answer {
+        let id = rand::random::<u32>();
+        let mut message = Vec::new();
+        refusal::write_message(&mut message, &self.policy, rule, id, self.session.app(), refused);
+        tracing::info!(
+            cluster = %self.shared.cluster.name,
+            id = format_args!("{id:08x}"),
+            rule = %rule.name,
+            app = %String::from_utf8_lossy(self.session.app()),
+            user = %String::from_utf8_lossy(self.session.user()),
+            client = %self.peer,
+            reason = refused.reason.as_str(),
+            waited_ms = refused.waited.as_millis(),
+            "statement refused"
+        );
+        Answer { errno: rule.error.errno, sqlstate: rule.error.sqlstate, message }
+    }
+
+    /// Counts a statement whose connection ends at its admission point.
+    fn count_asked(&mut self, asked: Ask) {
+        let mode = self.policy.rule(asked.rule).map_or(Mode::Enforce, |rule| rule.mode);
+        self.count(&StatementOutcome { rule: Some(asked.rule), class: asked.class, mode });
+    }
+
+    /// Counts a statement that is over.
+    pub(super) fn count(&mut self, statement: &StatementOutcome) {
+        let total = self.timing.started.map(|started| started.elapsed()).unwrap_or_default();
+        let queued = self.judged.queued;
+        let elsewhere = self.timing.backend.saturating_add(queued.unwrap_or_default());
+        let rule = statement.rule.and_then(|index| self.policy.rule(index));
+        let backend = (self.timing.backend > Duration::ZERO).then_some(self.timing.backend);
+        self.shared.telemetry.statement(
+            &mut self.labels,
+            &StatementEvent {
+                cluster: &self.shared.cluster.name,
+                rule: rule.map_or("none", |rule| &rule.name),
+                app: self.session.app(),
+                class: statement.class,
+                decision: self.judged.decision,
+                reason: self.judged.reason,
+                mode: statement.mode,
+                queued,
+                backend,
+                overhead: total.saturating_sub(elsewhere),
+            },
+        );
+    }
+
+    /// Counts claims that were ignored; the first of a connection is logged.
+    pub(super) fn note_refused_claims(&mut self, claims: u32) {
+        let user = self.session.user();
+        for _ in 0..claims {
+            self.shared.telemetry.claim_refused(user);
+        }
+        if !std::mem::replace(&mut self.claim_logged, true) {
+            tracing::warn!(
+                cluster = %self.shared.cluster.name,
+                user = %String::from_utf8_lossy(user),
+                client = %self.peer,
+                "an identity claim that identity.claims does not allow was ignored; \
+                 further ones of this connection are only counted"
+            );
+        }
+    }
+}
