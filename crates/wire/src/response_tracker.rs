@@ -1,0 +1,226 @@
+//! Where a response ends, and what it said about the session.
+//!
+//! The tracker looks at the bytes a server sends, wherever they are cut, and tells how many of them belong to the
+//! response of the current command. Per packet it costs the header and the first byte. Column
+//! definitions and rows are stepped over unseen; only OK, EOF, ERR, column counts and PREPARE_OK are
+//! decoded, from at most [`CAPTURE_LEN_MAX`] bytes each, so memory stays bounded whatever a server sends.
+//!
+//! Sequence ids are reported, never checked. The rules are those of the manual's "Text Resultset" and its
+//! neighbours, with both servers' deviations; they stand with the states in [`machine`].
+
+mod expect;
+mod machine;
+mod notes;
+
+pub use expect::Expect;
+
+use crate::capability::Capabilities;
+use crate::error::ProtocolError;
+use crate::frame::{FrameWalker, Step, split_frame};
+use crate::status::StatusFlags;
+
+use machine::{Machine, Packet};
+
+/// Follows one session's responses, one after the other.
+///
+/// ```text
+/// begin(expect) ─▶ feed(bytes) ─▶ More ──┐       feed again with what comes next
+///                    ▲   │  ▲────────────┘
+///                    │   ├────▶ LocalInfile ─▶ (client uploads) ─▶ resume_after_upload() ─▶ feed
+///                    │   └────▶ End(ResponseEnd) ─▶ idle, until the next begin
+/// ```
+#[derive(Debug, Clone)]
+pub struct ResponseTracker {
+    machine: Machine,
+    walker: FrameWalker,
+    /// The packet that is cut by the end of what was fed.
+    cut: CutPacket,
+}
+
+impl ResponseTracker {
+    /// A tracker of a session that agreed on `caps`, idle.
+    #[must_use]
+    pub fn new(caps: Capabilities) -> Self {
+        Self {
+            machine: Machine::new(caps),
+            walker: FrameWalker::default(),
+            cut: CutPacket::default(),
+        }
+    }
+
+    /// Starts to follow the response of a command that was just sent. Only between responses.
+    pub fn begin(&mut self, expect: Expect) {
+        self.machine.begin(expect);
+    }
+
+    /// Looks at the server's next bytes, wherever they are cut. What is consumed belongs to this response and is
+    /// to be forwarded unchanged; the rest was not looked at. While idle, and while the client is uploading,
+    /// nothing is consumed.
+    ///
+    /// # Errors
+    /// [`ProtocolError`] when a packet cannot stand where it does. Where the response ends is not known from then
+    /// on: every later call fails alike, until the next `begin`.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {
+        let mut rest = bytes;
+        let progress = self.advance(&mut rest)?;
+        Ok(Fed { consumed: bytes.len().saturating_sub(rest.len()), progress })
+    }
+
+    /// The client's upload is over, its empty packet was forwarded: the server's answer follows.
+    pub fn resume_after_upload(&mut self) {
+        self.machine.resume_after_upload();
+    }
+
+    /// Sequence id of the last frame whose header was read.
+    #[must_use]
+    pub fn last_sequence(&self) -> u8 {
+        self.walker.sequence()
+    }
+
+    /// Whether no response is under way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.machine.is_idle()
+    }
+
+    /// Whether what was consumed so far ends with a whole frame.
+    #[must_use]
+    pub fn at_frame_boundary(&self) -> bool {
+        self.walker.at_frame_boundary()
+    }
+
+    /// The default schema, if this response reported a change of it; empty for none. Valid until the next
+    /// `begin`. Cut at 256 bytes; a schema's name has at most 64 characters.
+    #[must_use]
+    pub fn schema(&self) -> Option<&[u8]> {
+        self.machine.notes().schema()
+    }
+
+    /// `character_set_client`, if this response reported a change of it. Valid until the next `begin`.
+    #[must_use]
+    pub fn charset_client(&self) -> Option<&[u8]> {
+        self.machine.notes().charset_client()
+    }
+
+    /// Whether an OK of this response was longer than [`CAPTURE_LEN_MAX`], so that changes it reported may have
+    /// been missed.
+    #[must_use]
+    pub fn session_changes_cut(&self) -> bool {
+        self.machine.notes().cut()
+    }
+
+    fn advance(&mut self, rest: &mut &[u8]) -> Result<Progress, ProtocolError> {
+        loop {
+            if let Some(halt) = self.machine.halted()? {
+                return Ok(halt);
+            }
+            if self.walker.at_packet_boundary()
+                && let Some((header, payload, after)) = split_frame(rest)
+                && !header.continues()
+            {
+                *rest = after;
+                self.walker.note_whole_packet(header.sequence);
+                let packet = Packet { frame_len: header.payload_len, start: capture(payload) };
+                if let Some(progress) = self.machine.on_packet(packet)? {
+                    return Ok(progress);
+                }
+                continue;
+            }
+            match self.walker.step(rest) {
+                Step::NeedMore => return Ok(Progress::More),
+                Step::PacketHead { frame_len } => self.cut.begin(frame_len),
+                Step::Payload(bytes) => self.cut.push(bytes, &self.machine),
+                Step::PacketEnd => {
+                    if let Some(progress) = self.machine.on_packet(self.cut.packet())? {
+                        return Ok(progress);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How far [`ResponseTracker::feed`] came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fed {
+    /// Bytes that belong to this response.
+    pub consumed: usize,
+    /// What comes next.
+    pub progress: Progress,
+}
+
+/// What comes next in a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// More bytes of the server.
+    More,
+    /// The client's turn: it sends the file's packets, the last one empty.
+    LocalInfile,
+    /// Nothing, the response is over.
+    End(ResponseEnd),
+}
+
+/// What a whole response amounts to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ResponseEnd {
+    /// Status flags of the last OK or EOF; none after an ERR, a PREPARE_OK or a bare string.
+    pub status: Option<StatusFlags>,
+    /// The error's number, when the response ended with an ERR.
+    pub error: Option<u16>,
+    /// Summed over the OK packets of all results.
+    pub affected_rows: u64,
+    /// The statement, after a COM_STMT_PREPARE that succeeded.
+    pub prepared: Option<Prepared>,
+    /// The statement has a cursor open with rows to fetch.
+    pub cursor_open: bool,
+}
+
+/// A prepared statement, as the server announces it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prepared {
+    /// Its id in later commands.
+    pub statement_id: u32,
+    /// Parameters that each COM_STMT_EXECUTE binds.
+    pub num_params: u16,
+    /// Columns of its result set, 0 when it has none.
+    pub num_columns: u16,
+}
+
+/// Most bytes of one packet that are decoded. Room for an OK with a dozen changed variables; what stands
+/// behind is forwarded unseen.
+pub const CAPTURE_LEN_MAX: usize = 4096;
+
+/// A packet that arrives in pieces: as much of it as will be decoded. The buffer is reused.
+#[derive(Debug, Clone, Default)]
+struct CutPacket {
+    frame_len: usize,
+    start: Vec<u8>,
+    wanted: usize,
+}
+
+impl CutPacket {
+    fn begin(&mut self, frame_len: usize) {
+        self.frame_len = frame_len;
+        self.start.clear();
+    }
+
+    fn push(&mut self, bytes: &[u8], machine: &Machine) {
+        if self.start.is_empty() {
+            let first_byte = bytes.first().copied().unwrap_or_default();
+            self.wanted = machine.wanted_len(first_byte);
+        }
+        let room = self.wanted.saturating_sub(self.start.len());
+        self.start.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+    }
+
+    fn packet(&self) -> Packet<'_> {
+        Packet { frame_len: self.frame_len, start: &self.start }
+    }
+}
+
+fn capture(payload: &[u8]) -> &[u8] {
+    payload.get(..CAPTURE_LEN_MAX).unwrap_or(payload)
+}
+
+#[cfg(test)]
+mod tests;

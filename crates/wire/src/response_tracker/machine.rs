@@ -1,0 +1,382 @@
+//! The states of a response.
+//!
+//! ```text
+//! ResultSets:  First ─ OK ─▶ next        ERR in any state ─▶ End
+//!                │── 0xfb ─▶ Upload ─ resume ─▶ First
+//!                └── column count [flag] ─▶ Definitions(n) ─▶ DefinitionsEof ─▶ Rows ─ EOF/OK(fe) ─▶ next
+//!                                           (n = 0 when left out)  (not with DEPRECATE_EOF)
+//! next:        MORE_RESULTS ? First : End
+//! Prepare:     PREPARE_OK ─▶ PrepareDefinitions(n) ─▶ End
+//! FieldList, Fetch, BinlogStream:  … ─ EOF/OK(fe) ─▶ End
+//! ```
+//!
+//! Two things servers do that the diagram does not show. When a cursor is opened the EOF behind the definitions has
+//! SERVER_STATUS_CURSOR_EXISTS and nothing follows. And MySQL marks the result set of OUT parameters with
+//! SERVER_PS_OUT_PARAMS and MORE_RESULTS in the EOF before its row only, so what that one says counts for the
+//! EOF behind the row too, as in the client library.
+
+use crate::capability::{
+    CLIENT_OPTIONAL_RESULTSET_METADATA, Capabilities, MARIADB_CLIENT_CACHE_METADATA,
+};
+use crate::error::ProtocolError;
+use crate::frame::MAX_PAYLOAD_LEN;
+use crate::lenenc::Reader;
+use crate::packet::{
+    EOF_HEADER, ERR_HEADER, EofPacket, ErrPacket, LOCAL_INFILE_HEADER, OK_HEADER, OkPacket,
+    PROGRESS_REPORT_CODE,
+};
+use crate::status::{SERVER_PS_OUT_PARAMS, StatusFlags};
+
+use super::notes::SessionNotes;
+use super::{CAPTURE_LEN_MAX, Expect, Prepared, Progress, ResponseEnd};
+
+/// One packet of the server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Packet<'a> {
+    /// Length of its first frame's payload: what tells an EOF from a row.
+    pub(super) frame_len: usize,
+    /// Its beginning, at least as long as [`Machine::wanted_len`] asked for, or all of it.
+    pub(super) start: &'a [u8],
+}
+
+impl Packet<'_> {
+    fn first_byte(self) -> u8 {
+        self.start.first().copied().unwrap_or_default()
+    }
+}
+
+/// The state of one response.
+#[derive(Debug, Clone)]
+pub(super) struct Machine {
+    caps: Capabilities,
+    state: State,
+    affected_rows: u64,
+    /// The result set holds OUT parameters, so another result follows whatever its last EOF says.
+    out_params: bool,
+    notes: SessionNotes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    First,
+    Definitions { left: u64 },
+    DefinitionsEof,
+    Rows,
+    Upload,
+    OnePacket,
+    Prepare,
+    PrepareDefinitions { left: u32, prepared: Prepared },
+    FieldList,
+    Statistics,
+    Fetch,
+    Auth,
+    BinlogStream,
+    OpaqueFirst,
+    Opaque,
+    Broken(ProtocolError),
+}
+
+impl Machine {
+    pub(super) fn new(caps: Capabilities) -> Self {
+        Self {
+            caps,
+            state: State::Idle,
+            affected_rows: 0,
+            out_params: false,
+            notes: SessionNotes::default(),
+        }
+    }
+
+    pub(super) fn begin(&mut self, expect: Expect) {
+        self.affected_rows = 0;
+        self.out_params = false;
+        self.notes.clear();
+        self.state = match expect {
+            Expect::Nothing => State::Idle,
+            Expect::OnePacket | Expect::Eof => State::OnePacket,
+            Expect::ResultSets => State::First,
+            Expect::Prepare => State::Prepare,
+            Expect::FieldList => State::FieldList,
+            Expect::Statistics => State::Statistics,
+            Expect::Fetch => State::Fetch,
+            Expect::BinlogStream => State::BinlogStream,
+            Expect::Opaque => State::OpaqueFirst,
+            Expect::Auth => State::Auth,
+        };
+    }
+
+    pub(super) fn resume_after_upload(&mut self) {
+        if self.state == State::Upload {
+            self.state = State::First;
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.state == State::Idle
+    }
+
+    pub(super) fn notes(&self) -> &SessionNotes {
+        &self.notes
+    }
+
+    /// What to report without looking at any bytes, in the states that take none.
+    pub(super) fn halted(&self) -> Result<Option<Progress>, ProtocolError> {
+        match self.state {
+            State::Idle => Ok(Some(Progress::More)),
+            State::Upload => Ok(Some(Progress::LocalInfile)),
+            State::Broken(error) => Err(error),
+            State::First
+            | State::Definitions { .. }
+            | State::DefinitionsEof
+            | State::Rows
+            | State::OnePacket
+            | State::Prepare
+            | State::PrepareDefinitions { .. }
+            | State::FieldList
+            | State::Statistics
+            | State::Fetch
+            | State::Auth
+            | State::BinlogStream
+            | State::OpaqueFirst
+            | State::Opaque => Ok(None),
+        }
+    }
+
+    /// How much of a packet that begins with `first_byte` will be looked at: of rows and definitions that byte.
+    pub(super) fn wanted_len(&self, first_byte: u8) -> usize {
+        let decoded = match self.state {
+            State::First | State::OnePacket | State::Prepare | State::Auth => true,
+            State::Definitions { .. }
+            | State::DefinitionsEof
+            | State::Rows
+            | State::PrepareDefinitions { .. }
+            | State::FieldList
+            | State::Statistics
+            | State::Fetch
+            | State::BinlogStream
+            | State::OpaqueFirst => first_byte >= EOF_HEADER,
+            State::Idle | State::Upload | State::Opaque | State::Broken(_) => false,
+        };
+        if decoded { CAPTURE_LEN_MAX } else { 1 }
+    }
+
+    /// Takes one whole packet. `None`: more packets follow.
+    pub(super) fn on_packet(
+        &mut self,
+        packet: Packet<'_>,
+    ) -> Result<Option<Progress>, ProtocolError> {
+        let outcome = self.dispatch(packet);
+        match outcome {
+            Err(error) => self.state = State::Broken(error),
+            Ok(Some(Progress::End(_))) => self.state = State::Idle,
+            Ok(Some(Progress::More | Progress::LocalInfile) | None) => {}
+        }
+        outcome
+    }
+
+    fn dispatch(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
+        let first_byte = packet.first_byte();
+        // Rows first: they are nearly all there is.
+        if self.state == State::Rows && first_byte < EOF_HEADER {
+            return Ok(None);
+        }
+        if first_byte == ERR_HEADER && !matches!(self.state, State::Opaque) {
+            return self.on_err(packet);
+        }
+        match self.state {
+            State::First => self.on_first(packet),
+            State::Definitions { left } => {
+                self.after_definitions(left.saturating_sub(1));
+                Ok(None)
+            }
+            State::DefinitionsEof => self.on_definitions_eof(packet),
+            State::Rows => {
+                if self.ends_rows(packet) {
+                    self.on_terminator(packet)
+                } else {
+                    Ok(None)
+                }
+            }
+            State::Prepare => self.on_prepare_ok(packet),
+            State::PrepareDefinitions { left, prepared } => {
+                Ok(self.after_prepare_definitions(left.saturating_sub(1), prepared))
+            }
+            State::FieldList if first_byte == EOF_HEADER => self.on_last_packet(packet),
+            State::BinlogStream if first_byte == EOF_HEADER => self.on_last_packet(packet),
+            State::Fetch if self.ends_rows(packet) => self.on_last_packet(packet),
+            State::Auth if first_byte == OK_HEADER => self.on_last_packet(packet),
+            State::FieldList | State::BinlogStream | State::Fetch | State::Auth => Ok(None),
+            State::OnePacket => self.on_last_packet(packet),
+            State::Statistics => Ok(Some(Progress::End(ResponseEnd::default()))),
+            State::OpaqueFirst | State::Opaque => {
+                self.state = State::Opaque;
+                Ok(None)
+            }
+            State::Idle | State::Upload => Ok(None),
+            State::Broken(error) => Err(error),
+        }
+    }
+
+    /// First packet of a result.
+    fn on_first(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
+        match packet.first_byte() {
+            _ if packet.start.is_empty() => Err(unexpected(packet)),
+            OK_HEADER => self.on_terminator(packet),
+            EOF_HEADER if packet.frame_len < EOF_LEN_LIMIT => self.on_terminator(packet),
+            LOCAL_INFILE_HEADER => {
+                self.state = State::Upload;
+                Ok(Some(Progress::LocalInfile))
+            }
+            _ => {
+                let mut reader = Reader::new(packet.start);
+                let count = reader.lenenc_int().ok_or(unexpected(packet))?;
+                let flagged = self.caps.has(CLIENT_OPTIONAL_RESULTSET_METADATA)
+                    || self.caps.has_mariadb(MARIADB_CLIENT_CACHE_METADATA);
+                let left_out = flagged && reader.u8() == Some(RESULTSET_METADATA_NONE);
+                self.after_definitions(if left_out { 0 } else { count });
+                Ok(None)
+            }
+        }
+    }
+
+    fn after_definitions(&mut self, left: u64) {
+        self.state = match left {
+            0 if self.caps.deprecate_eof() => State::Rows,
+            0 => State::DefinitionsEof,
+            left => State::Definitions { left },
+        };
+    }
+
+    fn on_definitions_eof(
+        &mut self,
+        packet: Packet<'_>,
+    ) -> Result<Option<Progress>, ProtocolError> {
+        if packet.first_byte() != EOF_HEADER {
+            return Err(unexpected(packet));
+        }
+        let status = StatusFlags(EofPacket::parse(packet.start)?.status);
+        if status.cursor_exists() {
+            return Ok(self.next_result(status));
+        }
+        self.out_params = status.has(SERVER_PS_OUT_PARAMS) && status.more_results();
+        self.state = State::Rows;
+        Ok(None)
+    }
+
+    /// Whether a packet among rows is their end. A row can begin with 0xfe only when its first value is as
+    /// long as 16 MiB, so that its first frame is full.
+    fn ends_rows(&self, packet: Packet<'_>) -> bool {
+        let limit = if self.caps.deprecate_eof() { MAX_PAYLOAD_LEN } else { EOF_LEN_LIMIT };
+        packet.first_byte() == EOF_HEADER && packet.frame_len < limit
+    }
+
+    /// An OK or EOF that ends one result.
+    fn on_terminator(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
+        let status = self.read_status(packet)?;
+        Ok(self.next_result(status))
+    }
+
+    /// An OK or EOF that ends the response.
+    fn on_last_packet(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
+        let status = self.read_status(packet)?;
+        Ok(Some(self.end(status)))
+    }
+
+    fn next_result(&mut self, status: StatusFlags) -> Option<Progress> {
+        let more_results = status.more_results() || self.out_params;
+        self.out_params = false;
+        if more_results {
+            self.state = State::First;
+            return None;
+        }
+        Some(self.end(status))
+    }
+
+    fn end(&self, status: StatusFlags) -> Progress {
+        Progress::End(ResponseEnd {
+            status: Some(status),
+            affected_rows: self.affected_rows,
+            cursor_open: status.cursor_exists() && !status.last_row_sent(),
+            ..ResponseEnd::default()
+        })
+    }
+
+    /// Reads the status of an OK or EOF and keeps what else an OK says. 0xfe is an OK only where EOF is deprecated, and
+    /// even there an EOF of 5 bytes is understood.
+    fn read_status(&mut self, packet: Packet<'_>) -> Result<StatusFlags, ProtocolError> {
+        let first_byte = packet.first_byte();
+        let as_eof = !self.caps.deprecate_eof() || packet.frame_len < OK_LEN_MIN;
+        match first_byte {
+            _ if packet.start.is_empty() => Err(unexpected(packet)),
+            EOF_HEADER if as_eof => Ok(StatusFlags(EofPacket::parse(packet.start)?.status)),
+            OK_HEADER | EOF_HEADER => {
+                let ok = OkPacket::parse(packet.start, self.caps)?;
+                self.notes.note(ok.session_changes);
+                if packet.frame_len > CAPTURE_LEN_MAX {
+                    self.notes.note_cut();
+                }
+                if first_byte == OK_HEADER {
+                    self.affected_rows = self.affected_rows.saturating_add(ok.affected_rows);
+                }
+                Ok(StatusFlags(ok.status))
+            }
+            _ => Err(unexpected(packet)),
+        }
+    }
+
+    fn on_err(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
+        let code = ErrPacket::parse(packet.start)?.code;
+        if code == PROGRESS_REPORT_CODE && self.caps.progress_reports() {
+            return Ok(None);
+        }
+        Ok(Some(Progress::End(ResponseEnd {
+            error: Some(code),
+            affected_rows: self.affected_rows,
+            ..ResponseEnd::default()
+        })))
+    }
+
+    /// PREPARE_OK: `00 id:u32 columns:u16 params:u16 00 warnings:u16 [metadata_follows:u8]`. Definitions may be
+    /// left out, but the EOFs behind them are not.
+    fn on_prepare_ok(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
+        let mut reader = Reader::new(packet.start);
+        if reader.u8() != Some(OK_HEADER) {
+            return Err(unexpected(packet));
+        }
+        let truncated = ProtocolError::PacketTruncated { first_byte: OK_HEADER };
+        let statement_id = reader.u32().ok_or(truncated)?;
+        let num_columns = reader.u16().ok_or(truncated)?;
+        let num_params = reader.u16().ok_or(truncated)?;
+        reader.bytes(3).unwrap_or_default();
+        let left_out = self.caps.has(CLIENT_OPTIONAL_RESULTSET_METADATA)
+            && reader.u8() == Some(RESULTSET_METADATA_NONE);
+        let packets = |count: u16| {
+            let definitions = if left_out { 0 } else { u32::from(count) };
+            let eof = u32::from(count > 0 && !self.caps.deprecate_eof());
+            definitions.saturating_add(eof)
+        };
+        let left = packets(num_params).saturating_add(packets(num_columns));
+        let prepared = Prepared { statement_id, num_params, num_columns };
+        Ok(self.after_prepare_definitions(left, prepared))
+    }
+
+    fn after_prepare_definitions(&mut self, left: u32, prepared: Prepared) -> Option<Progress> {
+        if left > 0 {
+            self.state = State::PrepareDefinitions { left, prepared };
+            return None;
+        }
+        Some(Progress::End(ResponseEnd { prepared: Some(prepared), ..ResponseEnd::default() }))
+    }
+}
+
+fn unexpected(packet: Packet<'_>) -> ProtocolError {
+    ProtocolError::ResponseUnexpected { first_byte: packet.first_byte() }
+}
+
+/// An EOF packet is shorter than this; a longer packet that begins with 0xfe is something else.
+const EOF_LEN_LIMIT: usize = 9;
+/// Header, two lenenc integers, status, warnings.
+const OK_LEN_MIN: usize = 7;
+/// The flag byte that says that definitions are left out, of both servers.
+const RESULTSET_METADATA_NONE: u8 = 0;
