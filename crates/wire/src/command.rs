@@ -12,7 +12,7 @@ pub use execute::{Execute, ExecuteLayout, execute_attributes, execute_layout};
 pub use parse::parse_command;
 pub use splice::{SplicedHead, splice_head, splice_type_block};
 
-use crate::response_tracker::Expect;
+pub use crate::response_tracker::Expect;
 
 /// One client command. Made from the front of its payload, so a text may be only the beginning of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
