@@ -1,0 +1,65 @@
+# Thin names for what is done often. Nothing here needs more than Debian 12 and a Rust toolchain.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+# Tests that start servers are bounded by memory and cores: each runs up to three servers.
+TEST_THREADS ?= 3
+# The profile of `make demo`: dev compiles in half the time, release is what you would run.
+PROFILE ?= dev
+DEMO_ARGS ?=
+
+PROFILE_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+
+.PHONY: help demo test check fmt lint doc integration bench bench-peers servers clean-servers toolchain build
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
+
+demo: toolchain servers ## three applications behind Sluice on real servers, for a minute; DEMO_ARGS='--seconds 15'
+	cargo build --profile $(PROFILE) -p sluice --bin sluice
+	$(TARGET)/$(PROFILE_DIR)/sluice demo $(DEMO_ARGS)
+
+test: build ## everything, with real MySQL and MariaDB servers
+	SLUICE_BIN=$(TARGET)/debug/sluice cargo test --workspace --no-fail-fast -- --test-threads=$(TEST_THREADS) </dev/null
+
+integration: build ## only the tests on real servers
+	SLUICE_BIN=$(TARGET)/debug/sluice cargo test --workspace --no-fail-fast --test '*' -- --test-threads=$(TEST_THREADS) </dev/null
+
+# One invocation for programs and tests, so that dependencies are compiled with one set of features.
+build: toolchain servers
+	cargo build --workspace --all-targets
+
+check: fmt lint doc ## formatting, clippy and documentation, warnings as errors
+
+fmt:
+	cargo fmt --all --check
+
+lint: toolchain
+	cargo clippy --workspace --all-targets -- -D warnings
+
+doc: toolchain ## the crates' documentation, in target/doc
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+bench: toolchain ## time per decision, with 10 and with 10,000 rules
+	cargo run --release -p benches --bin decide
+
+bench-peers: toolchain servers ## sysbench direct, through HAProxy and through Sluice (installs both by apt-get)
+	cargo build --release -p sluice -p benches
+	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/peers
+
+servers: ## MySQL 9 beside the host's packages, MariaDB from the host's suite
+	scripts/install-servers
+
+clean-servers: ## what `make servers` downloaded (MariaDB stays: it is a package of the host)
+	rm -rf "$${SLUICE_CACHE:-$$HOME/.cache/sluice}"
+
+# Rust links with `cc`; our dependencies need no C compiler otherwise.
+toolchain:
+	@command -v cargo >/dev/null || { echo "no cargo: install Rust (1.95 or later) with rustup" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "no cc, which Rust links with: installing gcc" >&2; \
+	  [ "$$(id -u)" = 0 ] && root= || root="sudo -n"; \
+	  install="$$root env DEBIAN_FRONTEND=noninteractive apt-get -y -q install --no-install-recommends gcc libc6-dev"; \
+	  $$install </dev/null >/dev/null 2>&1 || { $$root apt-get -q update </dev/null >&2; $$install </dev/null >&2; }; }
