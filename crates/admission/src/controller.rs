@@ -137,9 +137,6 @@ impl Controller {
     /// May this statement run now?
     pub fn request(&mut self, now: MonoTime, request: &Request) -> Decision {
         let now = self.tick(now);
-        if self.gates.get(&request.gate).is_none_or(Gate::has_signals) {
-            self.last_gated = Some(now);
-        }
         match request.terms.mode {
             Mode::Enforce => self.judge(now, request),
             Mode::Observe => {
@@ -312,7 +309,7 @@ impl Controller {
         self.work
     }
 
-    /// When somebody last asked at a gate that has signals, or was seen waiting there. A shell may slow its
+    /// When somebody last needed a signal: asked at a gate that has some, or waited there. A shell may slow its
     /// probes long after; it must probe at once on the next request, which waits for the fresh value as
     /// long as its signal is closed without data.
     #[must_use]

@@ -135,6 +135,12 @@ impl LagTracker {
         self.meet_replicas(now);
     }
 
+    /// The settings in force.
+    #[must_use]
+    pub fn config(&self) -> &LagConfig {
+        &self.config
+    }
+
     fn meet_replicas(&mut self, now: MonoTime) {
         let mut known = std::mem::take(&mut self.replicas);
         for &key in &self.config.replicas {

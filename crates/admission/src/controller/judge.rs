@@ -61,6 +61,9 @@ impl Controller {
             return Verdict::Wait(Spot::Unplaced { retry_at }, obstacle);
         };
         gate.look(&self.signals, now);
+        if gate.has_signals() {
+            self.last_gated = Some(now);
+        }
         let contention = match terms.on_refused_check {
             OnRefusedCheck::Delay => gate.contention(now),
             OnRefusedCheck::Reject => gate.contention_now(),
@@ -95,6 +98,9 @@ impl Controller {
             return Some(Obstacle::plain(Reason::NoData));
         };
         gate.look(&self.signals, now);
+        if gate.has_signals() {
+            self.last_gated = Some(now);
+        }
         let (check, obstacle) = if request.terms.ratio.loses(&mut self.dice) {
             (Check::Lost, Some(Obstacle::plain(Reason::Ratio)))
         } else if let Some(obstacle) = gate.contention_now() {
