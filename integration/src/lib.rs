@@ -1,1 +1,29 @@
 //! Real servers and real clients around Sluice.
+//!
+//! A test owns what it starts:
+//!
+//! ```no_run
+//! # use integration::topology::Topology;
+//! # use integration::replica::Lag;
+//! # async fn demo() -> integration::error::Result<()> {
+//! let mut servers = Topology::mysql(2).await?;
+//! servers.primary.run_sql(&["CREATE TABLE test.t (id INT PRIMARY KEY)"]).await?;
+//! for replica in &mut servers.replicas {
+//!     replica.lag_start(Lag::StoppedApplier).await?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The servers come from `scripts/install-servers`. Everything listens on 127.0.0.1 only, runs in
+//! folders `sluice-it-*` of the system's temporary folder, and is gone when its owner is.
+
+pub mod client;
+pub mod error;
+pub mod ports;
+pub mod raw;
+pub mod replica;
+pub mod server;
+pub mod sluice;
+mod supervised;
+pub mod topology;

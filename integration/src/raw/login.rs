@@ -1,0 +1,241 @@
+//! The connection phase: greeting, response, and the authentication exchange in the clear.
+
+use std::time::Duration;
+
+use mysql_common::crypto;
+use mysql_common::scramble::{scramble_native, scramble_sha256};
+
+use crate::client::password_of;
+use crate::error::{HarnessError, Result};
+use crate::raw::bytes::{Reader, put_lenenc, put_lenenc_bytes, put_nul};
+use crate::raw::{Packet, RawConn, capability};
+
+/// Who logs in, and what the client says it can do.
+#[derive(Debug, Clone)]
+pub struct Login {
+    /// The account.
+    pub user: String,
+    /// Its password.
+    pub password: String,
+    /// The schema; sent when `CONNECT_WITH_DB` is asked for.
+    pub schema: String,
+    /// Flags asked for; what the server does not offer is left out. `USUAL` unless told.
+    pub capabilities: u32,
+    /// MariaDB's extended flags asked for. None unless told.
+    pub mariadb_capabilities: u32,
+    /// Connection attributes, in this order.
+    pub attributes: Vec<(String, String)>,
+    /// Collation id; 45 is utf8mb4_general_ci, which both servers know.
+    pub collation: u8,
+}
+
+impl Login {
+    /// An account of the harness, on the schema `test`.
+    #[must_use]
+    pub fn new(user: &str) -> Self {
+        Self {
+            user: user.into(),
+            password: password_of(user).into(),
+            schema: if user == "sluice" { "sluice".into() } else { "test".into() },
+            capabilities: capability::USUAL,
+            mariadb_capabilities: 0,
+            attributes: Vec::new(),
+            collation: 45,
+        }
+    }
+
+    /// Asks for these flags too.
+    #[must_use]
+    pub fn with(mut self, capabilities: u32) -> Self {
+        self.capabilities |= capabilities;
+        self
+    }
+
+    /// Does not ask for these flags.
+    #[must_use]
+    pub fn without(mut self, capabilities: u32) -> Self {
+        self.capabilities &= !capabilities;
+        self
+    }
+
+    /// Asks for these extended flags of MariaDB too.
+    #[must_use]
+    pub fn with_mariadb(mut self, capabilities: u32) -> Self {
+        self.mariadb_capabilities |= capabilities;
+        self
+    }
+
+    /// Adds a connection attribute.
+    #[must_use]
+    pub fn attribute(mut self, key: &str, value: &str) -> Self {
+        self.attributes.push((key.into(), value.into()));
+        self
+    }
+}
+
+impl RawConn {
+    /// Reads the greeting, answers it, and goes through the authentication exchange.
+    ///
+    /// # Errors
+    /// `Refused` with the server's ERR; or when the exchange is one this client does not know.
+    pub async fn log_in(&mut self, login: &Login) -> Result<()> {
+        let packet = self.login_packet().await?;
+        if let Some((errno, message)) = packet.err() {
+            return Err(HarnessError::Refused { errno, message });
+        }
+        let greeting = Greeting::parse(&packet.payload)?;
+        self.connection_id = greeting.connection_id;
+        self.server_version = greeting.server_version.clone();
+        self.capabilities = login.capabilities & greeting.capabilities;
+        self.mariadb_capabilities = login.mariadb_capabilities & greeting.mariadb_capabilities;
+        if self.mariadb_capabilities != 0 {
+            // A set bit 0 says "MySQL", and the server then does not look at the extended flags.
+            self.capabilities &= !capability::LONG_PASSWORD;
+        }
+        let response = self.response_payload(login, &greeting);
+        self.send_payload(packet.seq.wrapping_add(1), &response).await?;
+        self.authenticate(login, greeting.plugin, greeting.scramble).await
+    }
+
+    async fn authenticate(
+        &mut self,
+        login: &Login,
+        mut plugin: String,
+        mut scramble: Vec<u8>,
+    ) -> Result<()> {
+        loop {
+            let packet = self.login_packet().await?;
+            let reply_seq = packet.seq.wrapping_add(1);
+            match packet.payload.as_slice() {
+                [0x00, ..] => return Ok(()),
+                [0xff, ..] => return Err(refusal(&packet)),
+                [0xfe, rest @ ..] => {
+                    let mut rest = Reader(rest);
+                    plugin = String::from_utf8_lossy(rest.until_nul()).into_owned();
+                    scramble = rest.until_nul().to_vec();
+                    let answer = scrambled(&plugin, &scramble, &login.password)?;
+                    self.send_payload(reply_seq, &answer).await?;
+                }
+                // caching_sha2_password: the fast path was taken, OK follows.
+                [0x01, 0x03] => {}
+                // caching_sha2_password: full authentication; in the clear that needs the RSA key.
+                [0x01, 0x04] => self.send_payload(reply_seq, &[0x02]).await?,
+                [0x01, key @ ..] if plugin == CACHING_SHA2 => {
+                    let secret = encrypted(&login.password, &scramble, key);
+                    self.send_payload(reply_seq, &secret).await?;
+                }
+                _ => return Err(HarnessError::Protocol(format!("login: {packet:?}"))),
+            }
+        }
+    }
+
+    async fn login_packet(&mut self) -> Result<Packet> {
+        let limit = self.read_limit;
+        self.read_limit = limit.max(LOGIN_LIMIT);
+        let packet = self.read_packet().await;
+        self.read_limit = limit;
+        let packet = packet?;
+        self.login_packets.push(packet.clone());
+        Ok(packet)
+    }
+
+    fn response_payload(&self, login: &Login, greeting: &Greeting) -> Vec<u8> {
+        let mut out = self.capabilities.to_le_bytes().to_vec();
+        out.extend_from_slice(&MAX_PACKET.to_le_bytes());
+        out.push(login.collation);
+        out.extend_from_slice(&[0; 19]);
+        out.extend_from_slice(&self.mariadb_capabilities.to_le_bytes());
+        put_nul(&mut out, &login.user);
+        // An unknown first plugin is answered with nothing: the server then switches to one.
+        let answer = scrambled(&greeting.plugin, &greeting.scramble, &login.password);
+        put_lenenc_bytes(&mut out, &answer.unwrap_or_default());
+        if self.capabilities & capability::CONNECT_WITH_DB != 0 {
+            put_nul(&mut out, &login.schema);
+        }
+        if self.capabilities & capability::PLUGIN_AUTH != 0 {
+            put_nul(&mut out, &greeting.plugin);
+        }
+        if self.capabilities & capability::CONNECT_ATTRS != 0 {
+            let mut attributes = Vec::new();
+            for (key, value) in &login.attributes {
+                put_lenenc_bytes(&mut attributes, key.as_bytes());
+                put_lenenc_bytes(&mut attributes, value.as_bytes());
+            }
+            put_lenenc(&mut out, attributes.len());
+            out.extend_from_slice(&attributes);
+        }
+        out
+    }
+}
+
+/// What the client needs of the server's first packet.
+struct Greeting {
+    server_version: String,
+    connection_id: u32,
+    scramble: Vec<u8>,
+    capabilities: u32,
+    mariadb_capabilities: u32,
+    plugin: String,
+}
+
+impl Greeting {
+    fn parse(payload: &[u8]) -> Result<Self> {
+        let mut r = Reader(payload);
+        let version = r.u8()?;
+        if version != 10 {
+            return Err(HarnessError::Protocol(format!("protocol version {version}")));
+        }
+        let server_version = String::from_utf8_lossy(r.until_nul()).into_owned();
+        let connection_id = r.u32()?;
+        let mut scramble = r.take(8)?.to_vec();
+        r.take(1)?;
+        let low = r.u16()?;
+        r.take(3)?;
+        let high = r.u16()?;
+        r.take(7)?;
+        let extended = r.u32()?;
+        scramble.extend_from_slice(r.until_nul());
+        let plugin = String::from_utf8_lossy(r.until_nul()).into_owned();
+        let capabilities = u32::from(low) | u32::from(high) << 16;
+        // Only a server that is not MySQL's clears bit 0, and then the filler means something.
+        let is_mariadb = capabilities & capability::LONG_PASSWORD == 0;
+        Ok(Self {
+            server_version,
+            connection_id,
+            scramble,
+            capabilities: capabilities | capability::LONG_PASSWORD,
+            mariadb_capabilities: if is_mariadb { extended } else { 0 },
+            plugin,
+        })
+    }
+}
+
+const NATIVE: &str = "mysql_native_password";
+const CACHING_SHA2: &str = "caching_sha2_password";
+const MAX_PACKET: u32 = 0x4000_0000;
+const LOGIN_LIMIT: Duration = Duration::from_secs(30);
+
+fn scrambled(plugin: &str, scramble: &[u8], password: &str) -> Result<Vec<u8>> {
+    let answer = match plugin {
+        NATIVE => scramble_native(scramble, password.as_bytes()).map(|a| a.to_vec()),
+        CACHING_SHA2 => scramble_sha256(scramble, password.as_bytes()).map(|a| a.to_vec()),
+        other => return Err(HarnessError::Protocol(format!("authentication plugin {other}"))),
+    };
+    Ok(answer.unwrap_or_default())
+}
+
+fn encrypted(password: &str, scramble: &[u8], key: &[u8]) -> Vec<u8> {
+    let mut secret = password.as_bytes().to_vec();
+    secret.push(0);
+    for (byte, mask) in secret.iter_mut().zip(scramble.iter().cycle()) {
+        *byte ^= mask;
+    }
+    crypto::encrypt(&secret, key)
+}
+
+fn refusal(packet: &Packet) -> HarnessError {
+    match packet.err() {
+        Some((errno, message)) => HarnessError::Refused { errno, message },
+        None => HarnessError::Protocol(format!("{packet:?}")),
+    }
+}
