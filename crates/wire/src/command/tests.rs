@@ -1,7 +1,5 @@
 //! Commands, as drivers send them.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
-
 use super::*;
 use crate::capability::{CLIENT_QUERY_ATTRIBUTES, Capabilities};
 use crate::error::ProtocolError;

@@ -1,7 +1,5 @@
 //! Handshake packets, as servers and drivers send them.
 
-#![expect(clippy::expect_used, reason = "helpers of tests may fail loudly")]
-
 use super::*;
 use crate::capability::{
     CLIENT_COMPRESS, CLIENT_CONNECT_ATTRS, CLIENT_CONNECT_WITH_DB, CLIENT_MYSQL,
