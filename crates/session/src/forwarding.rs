@@ -1,11 +1,11 @@
 //! A command on its way to the backend, and the answer on its way back.
 
-use wire::command::Expect;
-use wire::response_tracker::{Progress, ResponseEnd};
+use wire::response_tracker::{Expect, Progress, ResponseEnd};
 use wire::upload::{FrameSkipper, UploadTracker};
 
 use crate::action::{Action, CloseReason, Input, Reads, Side};
-use crate::outcome::{Finished, StatementOutcome};
+use crate::command::Running;
+use crate::outcome::Finished;
 use crate::session::{Phase, Session, close};
 
 /// One command under way.
@@ -15,11 +15,35 @@ pub(crate) struct Forwarding {
     running: Running,
     /// How the answer ended, when it ended before the command was all sent.
     end: Option<ResponseEnd>,
+    /// The sequence id of the command's last packet so far.
+    last_sequence: u8,
+    /// No (more) answer is to come.
     answered: bool,
+    /// Bytes of the answer have been forwarded.
+    answer_begun: bool,
+}
+
+impl Forwarding {
+    /// Sends the session's outbox in place of the command's first `drop` bytes.
+    pub(crate) fn replace(&mut self, drop: usize, rest: Option<FrameSkipper>) {
+        self.stage = Stage::Replace { drop, rest };
+    }
+
+    /// Whether the client would take an error now for part of an answer that has begun.
+    pub(crate) fn answer_begun(&self) -> bool {
+        self.answer_begun || self.answered
+    }
+
+    /// The sequence id that the first packet of the answer has.
+    pub(crate) fn answer_sequence(&self) -> u8 {
+        self.last_sequence.wrapping_add(1)
+    }
 }
 
 #[derive(Debug)]
 enum Stage {
+    /// The head of the command is replaced by the outbox; a rest may follow from the client.
+    Replace { drop: usize, rest: Option<FrameSkipper> },
     /// Bytes of the command are still with the client.
     Command(FrameSkipper),
     /// The server answers.
@@ -38,7 +62,9 @@ impl Session {
             stage: Stage::Command(FrameSkipper::default()),
             running,
             end: None,
+            last_sequence: 0,
             answered: expect == Expect::Nothing,
+            answer_begun: false,
         }
     }
 
@@ -48,6 +74,14 @@ impl Session {
         input: &Input<'_>,
     ) -> (Phase, Action) {
         let action = match &mut forwarding.stage {
+            Stage::Replace { drop, rest } => {
+                let drop = *drop;
+                forwarding.stage = match rest.take() {
+                    Some(rest) => Stage::Command(rest),
+                    None => Stage::Answer,
+                };
+                Action::Replace { from: Side::Client, drop }
+            }
             Stage::Command(skipper) => {
                 if !input.backend.is_empty() {
                     // The server answers early, with an error: what is left of the command follows it.
@@ -58,6 +92,7 @@ impl Session {
                 } else {
                     let skipped = skipper.feed(input.client);
                     if skipped.done {
+                        forwarding.last_sequence = skipper.last_sequence();
                         forwarding.stage =
                             if forwarding.answered { Stage::Ended } else { Stage::Answer };
                     }
@@ -99,6 +134,7 @@ impl Session {
         let Ok(fed) = self.tracker.feed(input.backend) else {
             return close(CloseReason::BackendProtocol);
         };
+        forwarding.answer_begun = true;
         match fed.progress {
             Progress::More => {}
             Progress::LocalInfile => forwarding.stage = Stage::Infile(UploadTracker::default()),

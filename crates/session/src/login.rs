@@ -7,12 +7,14 @@
 //! by the sequence id: authentication packets go on counting, a command starts at 0 and is held back
 //! until the login is over, so that no command crosses unseen.
 
+use std::net::IpAddr;
+
 use policy::identity::SessionIdentity;
 use sql::{Charset, Server};
 use wire::capability::Capabilities;
 use wire::frame::{FrameHeader, HEADER_LEN, split_frame};
 use wire::handshake::{
-    AuthReply, ClientHello, ServerHello, auth_reply, parse_client_hello,
+    AuthReply, ChangeUser, ClientHello, Greeting, ServerHello, auth_reply, parse_client_hello,
     parse_server_hello, patch_client_hello, patch_greeting,
 };
 use wire::packet::OkPacket;
@@ -56,7 +58,7 @@ impl Session {
         let offered = greeting.capabilities.followable();
         self.server_capabilities = greeting.capabilities;
         self.connection_id = greeting.connection_id;
-        self.mode.server = Server::from_version(greeting.server_version, greeting.is_mariadb());
+        self.mode.server = server_of(&greeting);
         self.outbox.clear();
         self.outbox.extend_from_slice(input.backend.get(..len).unwrap_or_default());
         match self.outbox.get_mut(HEADER_LEN..).map(|payload| patch_greeting(payload, offered)) {
@@ -166,6 +168,20 @@ pub(crate) struct PendingUser {
     pub(crate) charset: Charset,
 }
 
+impl PendingUser {
+    pub(crate) fn new(change: &ChangeUser<'_>, address: Option<IpAddr>) -> Self {
+        Self {
+            identity: SessionIdentity::new(
+                change.user,
+                address,
+                change.database,
+                change.attributes.iter(),
+            ),
+            charset: change.charset.map(Charset::from_collation_id).unwrap_or_default(),
+        }
+    }
+}
+
 /// A packet of the connection phase that is too long.
 struct TooLong;
 
@@ -181,4 +197,25 @@ fn login_frame(bytes: &[u8]) -> Option<Result<(usize, &[u8]), TooLong>> {
 
 fn starts_command(bytes: &[u8]) -> bool {
     FrameHeader::parse(bytes).is_some_and(|header| header.sequence == 0)
+}
+
+/// The dialect and version that decide which executable comments run.
+fn server_of(greeting: &Greeting<'_>) -> Server {
+    let version = greeting.server_version;
+    // MariaDB 10 says `5.5.5-10.11.6-MariaDB` so that old replicas accept it.
+    let version = version.strip_prefix(b"5.5.5-").unwrap_or(version);
+    let Some(version) = version_number(version) else { return Server::Unknown };
+    if greeting.is_mariadb() { Server::MariaDb { version } } else { Server::MySql { version } }
+}
+
+/// `9.7.4-log` as 90704, the way executable comments name versions.
+fn version_number(text: &[u8]) -> Option<u32> {
+    let text = text.split(|byte| !byte.is_ascii_digit() && *byte != b'.').next()?;
+    let mut parts = text.split(|byte| *byte == b'.').map(|part| {
+        std::str::from_utf8(part).ok().and_then(|digits| digits.parse::<u32>().ok())
+    });
+    let major = parts.next()??;
+    let minor = parts.next()??;
+    let patch = parts.next().flatten().filter(|patch| *patch < 100)?;
+    major.checked_mul(10_000)?.checked_add(minor.checked_mul(100)?)?.checked_add(patch)
 }

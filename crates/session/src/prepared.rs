@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use sql::{Class, Exemption, Tool};
+use wire::command::LAST_PREPARED;
+
+use crate::command::Consequences;
 
 /// Statements remembered per connection. The server allows 16,382 for all connections together by default
 /// (`max_prepared_stmt_count`); what goes beyond is class `unknown`, so forgetting never exempts.
@@ -13,9 +16,6 @@ const STATEMENTS_MAX: usize = 16_384;
 /// Names of SQL `PREPARE` remembered per connection; further ones are class `unknown` when executed.
 const NAMES_MAX: usize = 1_024;
 
-/// MariaDB's statement id for "the one prepared last" (manual: COM_STMT_EXECUTE, direct execution).
-pub(crate) const LAST_PREPARED: u32 = 0xffff_ffff;
-
 /// What the text of a prepared statement said.
 #[derive(Debug)]
 pub(crate) struct Description {
@@ -23,7 +23,20 @@ pub(crate) struct Description {
     pub(crate) exemption: Option<Exemption>,
     pub(crate) tool: Option<Tool>,
     pub(crate) tags: Vec<(Box<[u8]>, Box<[u8]>)>,
-    pub(crate) effects: sql::Effects,
+    pub(crate) consequences: Consequences,
+}
+
+impl Description {
+    /// A text that nobody has read.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            class: Class::Unknown,
+            exemption: None,
+            tool: None,
+            tags: Vec::new(),
+            consequences: Consequences::default(),
+        }
+    }
 }
 
 /// One statement prepared through the binary protocol.

@@ -6,10 +6,10 @@
 //! Parameter types are sent once and then assumed known: those of a refused execution are kept, and put
 //! into the next one that comes without (see the planning of executions).
 
-use wire::command::{COM_STMT_EXECUTE, COM_STMT_RESET, Expect, execute_layout};
+use wire::command::{COM_STMT_EXECUTE, COM_STMT_RESET, execute_layout};
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::packet::encode_err;
-use wire::response_tracker::Progress;
+use wire::response_tracker::{Expect, Progress};
 use wire::upload::FrameSkipper;
 
 use crate::action::{Action, CloseReason, Input, Reads, Side};
@@ -59,14 +59,9 @@ enum Stage {
 impl Session {
     /// Turns a statement that was asked for into its refusal.
     pub(crate) fn refuse(&mut self, asking: Asking, answer: Answer) -> Refusing {
-        let execution = asking.execution();
-        Refusing {
-            stage: Stage::Start,
-            answer,
-            statement: asking.into_running().statement,
-            execution,
-            sequence: 0,
-        }
+        let (running, execution) = asking.into_parts();
+        let statement = running.statement;
+        Refusing { stage: Stage::Start, answer, statement, execution, sequence: 0 }
     }
 
     /// Answers a command that Sluice does not relay.
@@ -149,7 +144,10 @@ impl Session {
             return;
         }
         let layout = execute_layout(payload, statement.num_params, capabilities);
-        if let Some(types) = layout.and_then(|layout| layout.type_block(payload)) {
+        if let Some(layout) = layout
+            && layout.types_sent
+            && let Some(types) = payload.get(layout.type_block)
+        {
             statement.lost_types = Some(types.into());
         }
     }

@@ -59,6 +59,7 @@ pub(crate) enum Phase {
     Login(Login),
     Idle,
     Asking(Asking),
+    Admitted(Asking),
     Forwarding(Forwarding),
     Refusing(Refusing),
     /// The last answer has been handed over; nothing more is relayed.
@@ -102,6 +103,10 @@ impl Session {
                 let action = asking.action();
                 (Phase::Asking(asking), action)
             }
+            Phase::Admitted(asking) => {
+                let (running, execution) = asking.into_parts();
+                self.send_statement(running, execution, input)
+            }
             Phase::Refusing(refusing) => self.next_refusing(refusing, input),
             Phase::Greeting => self.next_greeting(input),
             Phase::Login(login) => self.next_login(login, input),
@@ -116,7 +121,7 @@ impl Session {
     pub fn handle_admitted(&mut self) {
         let phase = std::mem::replace(&mut self.phase, Phase::Closed);
         self.phase = match phase {
-            Phase::Asking(asking) => Phase::Forwarding(asking.admit()),
+            Phase::Asking(asking) => Phase::Admitted(asking),
             other => other,
         };
     }
@@ -148,10 +153,10 @@ impl Session {
         let sequence = match &self.phase {
             // Nothing is under way: an answer to a command that may already have been sent.
             Phase::Idle => 1,
-            Phase::Asking(_) => {
+            Phase::Asking(_) | Phase::Admitted(_) => {
                 FrameHeader::parse(client).map_or(1, |header| header.sequence.wrapping_add(1))
             }
-            Phase::Forwarding(forwarding) if !forwarding.has_answered() => {
+            Phase::Forwarding(forwarding) if !forwarding.answer_begun() => {
                 forwarding.answer_sequence()
             }
             Phase::Forwarding(_) | Phase::Refusing(_) | Phase::Greeting | Phase::Login(_) => {

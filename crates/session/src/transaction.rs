@@ -13,25 +13,24 @@
 //!     └──────────────────────────────────┘
 //! ```
 
-use sql::Effects;
+use sql::{Effects, Locks};
 use wire::response_tracker::ResponseEnd;
-use wire::status::StatusFlags;
+use wire::status::{SERVER_STATUS_IN_TRANS, StatusFlags};
 
 /// The server rolled the whole transaction back: errno of `ER_LOCK_DEADLOCK`.
 const ER_LOCK_DEADLOCK: u16 = 1213;
 
-/// Advisory locks counted per session; more are held than counted from there on, which only delays the
-/// moment at which the session counts as free again until `RELEASE_ALL_LOCKS` or a reset.
-const ADVISORY_LOCKS_MAX: u32 = 1 << 20;
+/// Named locks (`GET_LOCK`) counted per session. A count beyond it would only tell when the session is free
+/// again, and `RELEASE_ALL_LOCKS` or a reset tells that too.
+const NAMED_LOCKS_MAX: u32 = 1 << 20;
 
 /// The transaction and the locks of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     flags: StatusFlags,
     admitted: bool,
-    tables_locked: bool,
-    globally_locked: bool,
-    advisory_locks: u32,
+    locks: Locks,
+    named_locks: u32,
 }
 
 /// What kind of statement has just ended.
@@ -47,8 +46,8 @@ impl Transaction {
     /// Whether a statement passes without being asked for: its transaction has been admitted, or the
     /// session holds locks that others wait for. A text that ends the transaction before it goes on
     /// to work is not covered by it.
-    pub(crate) fn covers(&self, effects: &Effects) -> bool {
-        (self.admitted && !effects.transaction_control_before_other) || self.holds_locks()
+    pub(crate) fn covers(&self, effects: &Effects<'_>) -> bool {
+        (self.admitted && !effects.transaction_control_before_other) || self.locks.any()
     }
 
     /// Whether the permit of this session's last admission is still in use.
@@ -72,7 +71,7 @@ impl Transaction {
     }
 
     /// A statement has ended.
-    pub(crate) fn handle_end(&mut self, end: &ResponseEnd, ran: Ran, effects: &Effects) {
+    pub(crate) fn handle_end(&mut self, end: &ResponseEnd, ran: Ran, effects: &Effects<'_>) {
         match end.error {
             Some(code) => self.handle_error(code, ran, effects),
             None => {
@@ -90,7 +89,7 @@ impl Transaction {
         self.admitted &= flags.in_transaction();
     }
 
-    fn handle_ok(&mut self, flags: StatusFlags, ran: Ran, effects: &Effects) {
+    fn handle_ok(&mut self, flags: StatusFlags, ran: Ran, effects: &Effects<'_>) {
         self.flags = flags;
         let work = ran == Ran::Work;
         let admitted = if effects.begins_transaction {
@@ -105,10 +104,10 @@ impl Transaction {
 
     /// An ERR carries no flags. What stood before stands, but that a deadlock has rolled back, and that
     /// a write which failed may have opened its transaction and hold locks.
-    fn handle_error(&mut self, code: u16, ran: Ran, effects: &Effects) {
+    fn handle_error(&mut self, code: u16, ran: Ran, effects: &Effects<'_>) {
         if code == ER_LOCK_DEADLOCK {
             self.admitted = false;
-            self.flags = self.flags.without_transaction();
+            self.flags = StatusFlags(self.flags.0 & !SERVER_STATUS_IN_TRANS);
             return;
         }
         let may_be_open = self.flags.in_transaction()
@@ -117,26 +116,23 @@ impl Transaction {
         self.admitted |= ran == Ran::Work && may_be_open;
     }
 
-    fn handle_locks(&mut self, effects: &Effects) {
-        if effects.begins_transaction || effects.unlock_tables {
-            self.tables_locked = false;
+    fn handle_locks(&mut self, effects: &Effects<'_>) {
+        let Effects { takes, releases, .. } = effects;
+        if effects.releases_all_named {
+            self.named_locks = 0;
+        } else if releases.named {
+            self.named_locks = self.named_locks.saturating_sub(1);
         }
-        if effects.unlock_tables {
-            self.globally_locked = false;
+        if takes.named {
+            self.named_locks = self.named_locks.saturating_add(1).min(NAMED_LOCKS_MAX);
         }
-        if effects.release_all_locks {
-            self.advisory_locks = 0;
-        } else if effects.release_lock {
-            self.advisory_locks = self.advisory_locks.saturating_sub(1);
-        }
-        if effects.get_lock {
-            self.advisory_locks = self.advisory_locks.saturating_add(1).min(ADVISORY_LOCKS_MAX);
-        }
-        self.tables_locked |= effects.lock_tables;
-        self.globally_locked |= effects.global_lock;
-    }
-
-    fn holds_locks(&self) -> bool {
-        self.tables_locked || self.globally_locked || self.advisory_locks > 0
+        // BEGIN unlocks tables, but not the global read lock.
+        let unlocks_tables = releases.tables || effects.begins_transaction;
+        self.locks = Locks {
+            tables: takes.tables || (self.locks.tables && !unlocks_tables),
+            global: takes.global || (self.locks.global && !releases.global),
+            instance: takes.instance || (self.locks.instance && !releases.instance),
+            named: self.named_locks > 0,
+        };
     }
 }

@@ -1,0 +1,109 @@
+//! Executions of prepared statements.
+
+use std::sync::Arc;
+
+use wire::command::{
+    QueryAttributes, SplicedHead, execute_attributes, execute_layout, splice_head, splice_type_block,
+};
+use wire::frame::HEADER_LEN;
+use wire::response_tracker::Expect;
+use wire::upload::FrameSkipper;
+
+use super::query::Planned;
+use super::{Running, Seen, works};
+use crate::action::{Action, Input};
+use crate::forwarding::Forwarding;
+use crate::prepared::Description;
+use crate::session::{Phase, Session, frame_len};
+use crate::transaction::Ran;
+
+impl Session {
+    pub(super) fn plan_execute(
+        &mut self,
+        statement_id: u32,
+        seen: Seen<'_>,
+        input: &Input<'_>,
+    ) -> (Phase, Action) {
+        let capabilities = self.capabilities;
+        let (description, attributes) = match self.prepared.get_mut(statement_id) {
+            Some(statement) => {
+                let attributes = execute_layout(seen.payload, statement.num_params, capabilities)
+                    .map(|layout| execute_attributes(seen.payload, &layout, statement.num_params));
+                (statement.description.clone(), attributes.unwrap_or_default())
+            }
+            None => (Arc::new(Description::unknown()), QueryAttributes::default()),
+        };
+        let mut planned = self.plan_description(&description, attributes, input);
+        planned.execution = Some(statement_id);
+        self.carry_plan(planned, input)
+    }
+
+    /// Plans what was described earlier.
+    pub(super) fn plan_description(
+        &mut self,
+        description: &Description,
+        attributes: QueryAttributes<'_>,
+        input: &Input<'_>,
+    ) -> Planned {
+        let class = description.class;
+        let judged = self.judge_description(description, attributes, input);
+        let free = !class.is_gateable()
+            || self.is_exempt(description.exemption, description.tool)
+            || self.transaction.covers(&description.consequences.plain);
+        let ran = if description.exemption.is_some() { Ran::Rest } else { works(class) };
+        Planned {
+            class,
+            judged,
+            free,
+            ran,
+            consequences: description.consequences.clone(),
+            execution: None,
+        }
+    }
+}
+
+/// An execution cannot be repaired: its parameter types were lost with a refused one, and it is too long to
+/// be put together again.
+pub(crate) struct Unrepairable;
+
+impl Session {
+    /// Sends an execution on. If its parameter types went away with an earlier one that was refused, they
+    /// are put back: the one place where what is relayed differs from what was sent.
+    pub(crate) fn forward_execution(
+        &mut self,
+        running: Running,
+        statement_id: u32,
+        input: &Input<'_>,
+    ) -> Result<Forwarding, Unrepairable> {
+        let mut forwarding = self.forward(running, Expect::ResultSets);
+        let capabilities = self.capabilities;
+        let Some(statement) = self.prepared.get_mut(statement_id) else { return Ok(forwarding) };
+        statement.long_data = false;
+        let Some(seen) = Seen::of(input.client) else { return Ok(forwarding) };
+        let Some(layout) = execute_layout(seen.payload, statement.num_params, capabilities) else {
+            return Ok(forwarding);
+        };
+        if layout.types_sent {
+            statement.lost_types = None;
+        }
+        let Some(types) = statement.lost_types.take() else { return Ok(forwarding) };
+        self.outbox.clear();
+        if seen.whole {
+            let sequence = seen.header.sequence;
+            splice_type_block(seen.payload, &layout, &types, sequence, &mut self.outbox)
+                .map_err(|_| Unrepairable)?;
+            forwarding.replace(frame_len(seen.header), None);
+            return Ok(forwarding);
+        }
+        match splice_head(seen.header, seen.payload, &layout, &types, &mut self.outbox) {
+            Ok(SplicedHead::Written) => {
+                let head_len = layout.bind_flag_offset.saturating_add(1);
+                let left = seen.header.payload_len.saturating_sub(head_len);
+                let rest = FrameSkipper::within(seen.header, left);
+                forwarding.replace(head_len.saturating_add(HEADER_LEN), Some(rest));
+                Ok(forwarding)
+            }
+            Ok(SplicedHead::TooLong) | Err(_) => Err(Unrepairable),
+        }
+    }
+}
