@@ -51,7 +51,7 @@ pub struct LagConfig {
     pub replicas: Vec<ReplicaKey>,
     /// How many of the slowest counted replicas are left out; never the last one.
     pub ignore_slowest: u32,
-    /// With fewer counted replicas there is no value. 0 counts as 1: without any there is no measurement.
+    /// With fewer counted replicas there is no value. With none there never is: nothing was measured.
     pub min_replicas: u32,
     /// A replica without a good probe for this long is unreachable.
     pub stale_after: Duration,
@@ -207,7 +207,7 @@ impl LagTracker {
             return LagReading { value: Some(0.0), at: now, slowest: None };
         }
         let mut counted: Vec<(Duration, ReplicaKey)> = self.counted(now).collect();
-        let too_few = counted.len() < length(self.config.min_replicas).max(1);
+        let too_few = counted.len() < length(self.config.min_replicas);
         if too_few {
             return LagReading { value: None, at: now, slowest: None };
         }

@@ -167,3 +167,24 @@ impl Queue {
         outcome
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_that_were_taken_back_leave_nothing_behind() {
+        let mut queue = Queue::default();
+        for n in 0..100 {
+            queue.resolve(Ticket(n), Resolved::JudgeAgain);
+            assert!(queue.take_back(Ticket(n)).is_some());
+            assert!(queue.take_back(Ticket(n)).is_none());
+        }
+        assert!(queue.ready.is_empty());
+        queue.resolve(Ticket(100), Resolved::JudgeAgain);
+        queue.resolve(Ticket(101), Resolved::JudgeAgain);
+        assert!(queue.take_back(Ticket(100)).is_some());
+        assert_eq!(queue.next_resolution().map(|resolution| resolution.ticket), Some(Ticket(101)));
+        assert!(queue.next_resolution().is_none());
+    }
+}

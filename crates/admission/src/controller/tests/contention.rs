@@ -162,6 +162,19 @@ fn a_statement_in_back_off_joins_the_line_without_a_throw_when_the_gate_has_shut
 }
 
 #[test]
+fn who_comes_back_as_the_gate_opens_stands_in_line_before_the_line_moves() {
+    let mut lab = Lab::healthy();
+    lab.queued(GATED, ETL, with_ratio(0.999_999));
+    lab.lag(5.0);
+    let waits = lab.queued(GATED, DDL, Terms::default());
+    lab.checks(ETL);
+    lab.now = lab.now.saturating_add(ms(125));
+    lab.lag(0.0);
+    assert_eq!(lab.winners(), [waits]);
+    assert_eq!(lab.checks(ETL), (0, 0), "it did not find the line empty");
+}
+
+#[test]
 fn rules_with_the_same_signals_share_a_line_and_others_do_not() {
     let mut lab = Lab::lagging();
     lab.queued(GATED, ETL, with_ratio(0.999_999));
