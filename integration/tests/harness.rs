@@ -188,6 +188,8 @@ async fn assert_lags_until_told_otherwise(
     healthy: &Replica,
     how: Lag,
 ) {
+    healthy.wait_for(&servers.primary, SOON).await.unwrap();
+    lagging.wait_for(&servers.primary, SOON).await.unwrap();
     let before = count(healthy).await;
     lagging.lag_start(how.clone()).await.unwrap();
     let insert = format!("INSERT INTO t VALUES ({before})");
