@@ -1,1 +1,41 @@
 //! What a statement says about itself.
+//!
+//! The text of one command goes in, a [`Statement`] comes out: its [`Class`], what it does to the
+//! session if the server accepts it ([`Effects`]), whether it is never held back ([`Exemption`]),
+//! and the tags its comments carry. Everything here is a pure function of bytes. Nothing fails:
+//! what cannot be read is [`Class::Unknown`], and unknown is gated as a write.
+//!
+//! The mechanism is a byte lexer that follows the servers' own (`sql_lex.cc` of MySQL and MariaDB)
+//! in what counts: where a literal, a quoted name, a comment or a statement ends. It runs in one
+//! pass, in time linear in the text, without recursion and without allocating once the caller's
+//! [`Scratch`] is warm. Where the text alone does not say how the server reads it (an executable
+//! comment for a server of unknown version, say), every plausible reading is made and the strictest
+//! class counts; what would loosen anything counts only if all readings agree.
+//!
+//! The `parse` module is for administration only: a full parser for normalised text, off the path
+//! of statements, on a thread of its own.
+#![deny(clippy::arithmetic_side_effects)]
+
+mod class;
+mod comments;
+mod describe;
+mod digest;
+mod effects;
+mod exemption;
+mod lexer;
+mod mode;
+pub mod parse;
+mod tables;
+mod tags;
+mod text;
+
+pub use class::{Class, ClassSet};
+pub use comments::{Scratch, Tags};
+pub use describe::{Statement, Whole, describe};
+pub use digest::{DIGEST_TEXT_MAX, digest};
+pub use effects::{AppSetting, Effects, Kill, Locks, SqlPrepare};
+pub use exemption::Exemption;
+pub use mode::{Charset, LexMode, Server};
+pub use tables::{Sureness, TableRef, tables};
+pub use tags::{Tag, Tool};
+pub use text::SqlText;

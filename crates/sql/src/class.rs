@@ -1,0 +1,196 @@
+//! The classes of PRODUCT.md §2.
+
+/// What kind of statement it is, after PRODUCT.md §2.
+///
+/// The order is strictness, for text of several statements: the strictest class counts. Classes
+/// that no rule can hold back come first. `Ddl` stands below everything that `write` in a rule
+/// covers, because rules name `[write]` unless told otherwise: were it above, `DROP TABLE x` in
+/// front of an INSERT would carry the INSERT past every such rule. A rule naming `[ddl]` or
+/// `[read]` alone is served by [`ClassSet`], which keeps every class the text contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// SET, USE, PREPARE, DEALLOCATE, SIGNAL, GET DIAGNOSTICS.
+    Session,
+    /// BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, XA.
+    Transaction,
+    /// SHOW, KILL, FLUSH, ANALYZE TABLE, CHECK, LOCK, UNLOCK, RENAME, GRANT, accounts, replication.
+    Admin,
+    /// SELECT without a lock, TABLE, VALUES, DO, HANDLER, EXPLAIN and DESCRIBE.
+    Read,
+    /// CREATE, ALTER, DROP, TRUNCATE, OPTIMIZE, REPAIR, IMPORT TABLE.
+    Ddl,
+    /// SELECT … FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE, at any depth.
+    LockingRead,
+    /// INSERT, UPDATE, DELETE, REPLACE, WITH … UPDATE or DELETE.
+    Write,
+    /// LOAD DATA, LOAD XML.
+    Load,
+    /// CALL.
+    Call,
+    /// Whatever cannot be read, an empty statement, EXECUTE, EXECUTE IMMEDIATE, BEGIN NOT ATOMIC.
+    Unknown,
+}
+
+impl Class {
+    /// Every class, in the order of PRODUCT.md §2.
+    pub const ALL: [Self; 10] = [
+        Self::Read,
+        Self::LockingRead,
+        Self::Write,
+        Self::Load,
+        Self::Call,
+        Self::Ddl,
+        Self::Transaction,
+        Self::Session,
+        Self::Admin,
+        Self::Unknown,
+    ];
+
+    /// The name in the file, in metrics and in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::LockingRead => "locking_read",
+            Self::Write => "write",
+            Self::Load => "load",
+            Self::Call => "call",
+            Self::Ddl => "ddl",
+            Self::Transaction => "transaction",
+            Self::Session => "session",
+            Self::Admin => "admin",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The class of that name, as [`Class::as_str`] writes it.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.as_str() == name)
+    }
+
+    /// Whether `write` in a rule's `statements` covers this class.
+    #[must_use]
+    pub fn is_covered_by_write(self) -> bool {
+        match self {
+            Self::Write | Self::LockingRead | Self::Call | Self::Load | Self::Unknown => true,
+            Self::Read | Self::Ddl | Self::Transaction | Self::Session | Self::Admin => false,
+        }
+    }
+
+    /// Whether a rule can hold this class back at all (PRODUCT.md §2, the list after "Never").
+    #[must_use]
+    pub fn is_gateable(self) -> bool {
+        match self {
+            Self::Read
+            | Self::LockingRead
+            | Self::Write
+            | Self::Load
+            | Self::Call
+            | Self::Ddl
+            | Self::Unknown => true,
+            Self::Transaction | Self::Session | Self::Admin => false,
+        }
+    }
+}
+
+/// Several classes at once: all those that a text of several statements contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+pub struct ClassSet(u16);
+
+impl ClassSet {
+    /// This set and `class`.
+    #[must_use]
+    pub fn with(self, class: Class) -> Self {
+        Self(self.0 | bit(class))
+    }
+
+    /// What is in either set.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether `class` is in the set.
+    #[must_use]
+    pub fn contains(self, class: Class) -> bool {
+        self.0 & bit(class) != 0
+    }
+
+    /// Whether the sets have a class in common: a rule's classes and a statement's.
+    #[must_use]
+    pub fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether nothing is in it.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The strictest class of the set.
+    #[must_use]
+    pub fn strictest(self) -> Option<Class> {
+        Class::ALL.into_iter().filter(|class| self.contains(*class)).max()
+    }
+}
+
+impl FromIterator<Class> for ClassSet {
+    fn from_iter<I: IntoIterator<Item = Class>>(classes: I) -> Self {
+        classes.into_iter().fold(Self::default(), Self::with)
+    }
+}
+
+const fn bit(class: Class) -> u16 {
+    match class {
+        Class::Session => 1,
+        Class::Transaction => 1 << 1,
+        Class::Admin => 1 << 2,
+        Class::Read => 1 << 3,
+        Class::Ddl => 1 << 4,
+        Class::LockingRead => 1 << 5,
+        Class::Write => 1 << 6,
+        Class::Load => 1 << 7,
+        Class::Call => 1 << 8,
+        Class::Unknown => 1 << 9,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_is_found_again_by_its_name() {
+        for class in Class::ALL {
+            assert_eq!(Class::parse(class.as_str()), Some(class));
+        }
+        assert_eq!(Class::parse("WRITE"), None);
+    }
+
+    #[test]
+    fn whatever_write_covers_is_stricter_than_what_it_does_not() {
+        for loose in Class::ALL.into_iter().filter(|class| !class.is_covered_by_write()) {
+            for strict in Class::ALL.into_iter().filter(|class| class.is_covered_by_write()) {
+                assert!(loose < strict, "{loose:?} {strict:?}");
+            }
+        }
+        assert!(Class::ALL.into_iter().all(|class| class <= Class::Unknown));
+    }
+
+    #[test]
+    fn what_no_rule_can_hold_is_below_what_a_rule_can_hold() {
+        assert!(Class::Admin < Class::Read);
+        assert!(Class::Read < Class::Ddl);
+    }
+
+    #[test]
+    fn a_set_knows_its_strictest_class() {
+        let set: ClassSet = [Class::Read, Class::Ddl, Class::Session].into_iter().collect();
+        assert_eq!(set.strictest(), Some(Class::Ddl));
+        assert!(set.contains(Class::Read) && !set.contains(Class::Write));
+        assert!(set.intersects([Class::Read].into_iter().collect()));
+        assert_eq!(ClassSet::default().strictest(), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! One text in, one [`Statement`] out.
+
+mod blocks;
+mod settings;
+mod verb;
+mod walk;
+
+use crate::{
+    class::{Class, ClassSet},
+    comments::{Scratch, Tags},
+    effects::{Effects, Locks},
+    exemption::{self, Exemption},
+    lexer::Reading,
+    mode::LexMode,
+    tags::Tool,
+};
+use walk::walk;
+pub(crate) use walk::{Seen, is_system_schema};
+
+/// Whether the text is all there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whole {
+    /// It is the whole text of the command.
+    Yes,
+    /// The command goes on behind it.
+    Truncated,
+}
+
+/// What a text says about itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Statement<'t> {
+    /// The strictest class of the statements in the text.
+    pub class: Class,
+    /// Every class that occurs in the text; the strictest of them is `class`.
+    pub classes: ClassSet,
+    /// How many statements the text holds; empty ones do not count.
+    pub statement_count: u32,
+    /// What it changes in the session if the server accepts it.
+    pub effects: Effects<'t>,
+    /// Why it is never held back, if so.
+    pub exemption: Option<Exemption>,
+    scratch: &'t Scratch,
+}
+
+impl<'t> Statement<'t> {
+    /// The tags of all plain comments, in the order of the text; the first of a key counts.
+    #[must_use]
+    pub fn tags(&self) -> Tags<'t> {
+        self.scratch.tags()
+    }
+
+    /// The program that a comment gives away.
+    #[must_use]
+    pub fn tool(&self) -> Option<Tool> {
+        self.scratch.tool()
+    }
+
+    /// The plain comments, delimiters included, each with a line end behind it. Equal bytes have
+    /// equal tags and the same tool.
+    #[must_use]
+    pub fn comment_bytes(&self) -> &'t [u8] {
+        self.scratch.raw()
+    }
+
+    /// Changes whenever [`Statement::comment_bytes`] differ from those of the statement described
+    /// before with the same scratch: whoever keeps it need not compare, nor read the tags again.
+    #[must_use]
+    pub fn comment_generation(&self) -> u64 {
+        self.scratch.generation()
+    }
+}
+
+/// Reads `text` as the server of `mode` would. `scratch` belongs to the connection.
+///
+/// Text that was cut is never waved through: unless what is there is covered by `write` already,
+/// its class is `unknown`.
+#[must_use]
+pub fn describe<'t>(
+    text: &'t [u8],
+    mode: LexMode,
+    whole: Whole,
+    scratch: &'t mut Scratch,
+) -> Statement<'t> {
+    scratch.spans.clear();
+    let first = Reading::first(mode);
+    let mut seen = walk(text, mode, first, &mut scratch.spans);
+    if whole == Whole::Truncated {
+        scratch.spans.forget_cut(text);
+    }
+    let mut exemption = exempt(text, mode, first, &seen);
+    if seen.unsure {
+        for reading in Reading::others(mode).into_iter().flatten() {
+            let other = other_reading(text, mode, reading, scratch);
+            // To a server that reads nothing there, the text is an error and does nothing.
+            if other.count == 0 && !other.broken {
+                continue;
+            }
+            if exempt(text, mode, reading, &other) != exemption {
+                exemption = None;
+            }
+            seen = if seen.count == 0 { other } else { merge(seen, &other) };
+        }
+    }
+    if whole == Whole::Truncated || seen.broken {
+        seen.classes = seen.classes.with(unread_class(seen.classes));
+        seen.effects = Effects::default();
+        exemption = None;
+    }
+    scratch.remember(text);
+    Statement {
+        class: seen.classes.strictest().unwrap_or(Class::Unknown),
+        classes: seen.classes,
+        statement_count: seen.count,
+        effects: seen.effects,
+        exemption,
+        scratch,
+    }
+}
+
+/// The class that a text has at least, if its end could not be read.
+fn unread_class(classes: ClassSet) -> Class {
+    classes.strictest().filter(|class| class.is_covered_by_write()).unwrap_or(Class::Unknown)
+}
+
+fn exempt(text: &[u8], mode: LexMode, reading: Reading, seen: &Seen<'_>) -> Option<Exemption> {
+    if seen.hints.any() && !seen.broken && !seen.classes.contains(Class::Unknown) {
+        exemption::of(text, mode, reading, seen)
+    } else {
+        None
+    }
+}
+
+/// Reads the text in another way. If that shows other comments, none of them is an identity: which
+/// of them the server skips is not known.
+fn other_reading<'t>(
+    text: &'t [u8],
+    mode: LexMode,
+    reading: Reading,
+    scratch: &mut Scratch,
+) -> Seen<'t> {
+    let mut other = std::mem::take(&mut scratch.other_spans);
+    other.clear();
+    let seen = walk(text, mode, reading, &mut other);
+    if seen.count > 0 && scratch.spans != other {
+        scratch.spans.clear();
+    }
+    scratch.other_spans = other;
+    seen
+}
+
+/// Both readings may be the server's.
+fn merge<'t>(one: Seen<'t>, two: &Seen<'t>) -> Seen<'t> {
+    Seen {
+        classes: one.classes.union(two.classes),
+        count: one.count.max(two.count),
+        effects: one.effects.merged(two.effects),
+        hints: one.hints,
+        unsure: true,
+        broken: one.broken || two.broken,
+    }
+}
+
+/// Locks that UNLOCK TABLES gives back.
+pub(crate) const BY_UNLOCK_TABLES: Locks =
+    Locks { tables: true, global: true, instance: false, named: false };
+
+#[cfg(test)]
+mod tests;

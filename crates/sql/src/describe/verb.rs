@@ -1,0 +1,335 @@
+//! The class of a statement by its first word.
+
+use super::{BY_UNLOCK_TABLES, walk::Walk};
+use crate::{
+    class::Class,
+    effects::{Kill, Locks, SqlPrepare},
+    lexer::{Kind, Token},
+    text::SqlText,
+};
+
+/// What a first word leads to.
+pub(super) enum Step {
+    Class(Class),
+    /// The statement that begins here is the one that counts.
+    Again(Token),
+}
+
+/// Longest verb: UNINSTALL and DEALLOCATE, and one byte more to tell a longer word.
+const VERB_MAX: usize = 12;
+
+impl Walk<'_, '_> {
+    /// The class of the statement that begins with `token`, or where to look for it.
+    pub(super) fn step(&mut self, token: Token) -> Step {
+        if token.kind != Kind::Word {
+            return Step::Class(Class::Unknown);
+        }
+        let mut buffer = [0_u8; VERB_MAX];
+        let bytes = self.lexer.bytes(token);
+        for (to, from) in buffer.iter_mut().zip(bytes) {
+            *to = from.to_ascii_uppercase();
+        }
+        let verb = buffer.get(..bytes.len().min(VERB_MAX)).unwrap_or_default();
+        Step::Class(match verb {
+            b"SELECT" | b"VALUES" | b"TABLE" | b"DO" | b"HANDLER" => Class::Read,
+            b"INSERT" | b"UPDATE" | b"DELETE" | b"REPLACE" => Class::Write,
+            b"COMMIT" | b"ROLLBACK" => self.end_of_transaction(),
+            b"BEGIN" | b"START" | b"SAVEPOINT" | b"RELEASE" | b"XA" => self.transaction(verb),
+            b"SET" => return self.set(),
+            b"SHOW" | b"GRANT" | b"REVOKE" | b"CHECK" | b"CHECKSUM" | b"CACHE" | b"CHANGE"
+            | b"STOP" | b"RESET" | b"PURGE" | b"INSTALL" | b"UNINSTALL" | b"CLONE"
+            | b"SHUTDOWN" | b"RESTART" | b"HELP" => Class::Admin,
+            b"WITH" => return self.with(),
+            b"CREATE" | b"ALTER" | b"DROP" => self.definition(verb),
+            b"TRUNCATE" | b"OPTIMIZE" | b"REPAIR" | b"IMPORT" => Class::Ddl,
+            b"EXPLAIN" | b"DESCRIBE" | b"DESC" => return self.explain(false),
+            b"ANALYZE" => return self.analyze(),
+            b"CALL" => Class::Call,
+            b"LOAD" => self.load(),
+            b"PREPARE" | b"EXECUTE" | b"DEALLOCATE" => self.prepared(verb),
+            b"SIGNAL" | b"RESIGNAL" | b"GET" => Class::Session,
+            b"USE" => self.use_schema(),
+            b"LOCK" | b"UNLOCK" | b"FLUSH" | b"RENAME" | b"BACKUP" | b"KILL" => self.admin(verb),
+            _ => Class::Unknown,
+        })
+    }
+
+    fn end_of_transaction(&mut self) -> Class {
+        let (mut chain, mut denied, mut savepoint) = (false, false, false);
+        loop {
+            let token = self.token();
+            if token.kind != Kind::Word {
+                break;
+            }
+            savepoint |= self.is(token, "TO");
+            chain |= self.is(token, "CHAIN") && !denied;
+            denied = self.is(token, "NO");
+        }
+        if !savepoint {
+            self.effects.ends_transaction = true;
+            self.effects.begins_transaction = chain;
+        }
+        Class::Transaction
+    }
+
+    fn transaction(&mut self, verb: &[u8]) -> Class {
+        let next = self.token();
+        let at_end = matches!(next.kind, Kind::Semicolon | Kind::End);
+        let begins = match verb {
+            b"BEGIN" => {
+                if !at_end && !self.is(next, "WORK") {
+                    // BEGIN NOT ATOMIC, or a block where sql_mode is ORACLE.
+                    return Class::Unknown;
+                }
+                true
+            }
+            b"START" => {
+                if !self.is(next, "TRANSACTION") {
+                    let known = ["REPLICA", "SLAVE", "GROUP_REPLICATION", "ALL"];
+                    let admin = known.iter().any(|word| self.is(next, word));
+                    return if admin { Class::Admin } else { Class::Unknown };
+                }
+                true
+            }
+            b"XA" => {
+                let ends = ["COMMIT", "ROLLBACK", "PREPARE"];
+                if ends.iter().any(|word| self.is(next, word)) {
+                    self.effects.ends_transaction = true;
+                }
+                self.is(next, "START") || self.is(next, "BEGIN")
+            }
+            _ => false,
+        };
+        if begins {
+            self.effects.begins_transaction = true;
+            self.effects.release(Locks { tables: true, ..Locks::default() });
+        }
+        Class::Transaction
+    }
+
+    /// The first verb behind the common table expressions, which all stand in brackets.
+    fn with(&mut self) -> Step {
+        const VERBS: [&str; 7] =
+            ["SELECT", "UPDATE", "DELETE", "INSERT", "REPLACE", "VALUES", "TABLE"];
+        let mut depth = 0_u32;
+        let mut closed = false;
+        loop {
+            let token = self.token();
+            match token.kind {
+                Kind::Semicolon | Kind::End => return Step::Class(Class::Unknown),
+                // WITH x AS (…) (SELECT …): only a query may stand in brackets here.
+                Kind::Punct(b'(') if depth == 0 && closed => return Step::Class(Class::Read),
+                Kind::Punct(b'(') => depth = depth.saturating_add(1),
+                Kind::Punct(b')') => depth = depth.saturating_sub(1),
+                Kind::Word => {
+                    if depth == 0 && VERBS.iter().any(|verb| self.is(token, verb)) {
+                        return Step::Again(token);
+                    }
+                    self.note_word(token);
+                }
+                Kind::Name => self.note_word(token),
+                Kind::Text
+                | Kind::DollarText
+                | Kind::Number
+                | Kind::UserVar
+                | Kind::SysVar
+                | Kind::Punct(_) => {}
+            }
+            closed = token.kind == Kind::Punct(b')') && depth == 0;
+        }
+    }
+
+    /// EXPLAIN and its synonyms; with ANALYZE they run what they explain.
+    fn explain(&mut self, runs: bool) -> Step {
+        const VERBS: [&str; 8] =
+            ["SELECT", "UPDATE", "DELETE", "INSERT", "REPLACE", "VALUES", "TABLE", "WITH"];
+        let mut runs = runs;
+        loop {
+            let token = self.token();
+            match token.kind {
+                Kind::Semicolon | Kind::End => break,
+                Kind::Word if self.is(token, "ANALYZE") => runs = true,
+                Kind::Word if VERBS.iter().any(|verb| self.is(token, verb)) => {
+                    if runs {
+                        return Step::Again(token);
+                    }
+                    break;
+                }
+                Kind::Word
+                | Kind::Name
+                | Kind::Text
+                | Kind::DollarText
+                | Kind::Number
+                | Kind::UserVar
+                | Kind::SysVar
+                | Kind::Punct(_) => {}
+            }
+        }
+        if runs {
+            return Step::Class(Class::Unknown);
+        }
+        self.pass_over();
+        Step::Class(Class::Read)
+    }
+
+    /// Passes over text that is not run: what it would lock is not locked.
+    pub(super) fn pass_over(&mut self) {
+        let effects = self.effects;
+        self.rest();
+        self.effects = effects;
+        self.locking = false;
+    }
+
+    fn analyze(&mut self) -> Step {
+        let next = self.token();
+        let table = ["TABLE", "TABLES", "LOCAL", "NO_WRITE_TO_BINLOG"];
+        if table.iter().any(|word| self.is(next, word)) {
+            return Step::Class(Class::Admin);
+        }
+        self.unread(next);
+        self.explain(true)
+    }
+
+    fn load(&mut self) -> Class {
+        let next = self.token();
+        if self.is(next, "INDEX") {
+            Class::Admin
+        } else if self.is(next, "DATA") || self.is(next, "XML") {
+            Class::Load
+        } else {
+            Class::Unknown
+        }
+    }
+
+    fn prepared(&mut self, verb: &[u8]) -> Class {
+        let first = self.token();
+        match verb {
+            b"EXECUTE" => {
+                let next = self.peek();
+                let immediate = self.is(first, "IMMEDIATE")
+                    && !matches!(next.kind, Kind::Semicolon | Kind::End)
+                    && !self.is(next, "USING");
+                if !immediate {
+                    self.effects.execute = self.name(first);
+                }
+                Class::Unknown
+            }
+            b"PREPARE" => {
+                self.prepare(first);
+                Class::Session
+            }
+            _ => {
+                if self.is(first, "PREPARE") {
+                    let name = self.token();
+                    self.effects.deallocate = self.name(name);
+                }
+                Class::Session
+            }
+        }
+    }
+
+    fn prepare(&mut self, first: Token) {
+        let from = self.token();
+        let (Some(name), true) = (self.name(first), self.is(from, "FROM")) else { return };
+        let value = self.token();
+        let next = self.peek();
+        let alone = matches!(next.kind, Kind::Semicolon | Kind::End);
+        let text = if value.kind == Kind::Text && alone {
+            SqlText::from_token(self.lexer.bytes(value), self.lexer.mode())
+        } else {
+            None
+        };
+        self.effects.prepare = Some(SqlPrepare { name, text });
+    }
+
+    fn use_schema(&mut self) -> Class {
+        let schema = self.token();
+        let next = self.token();
+        if matches!(next.kind, Kind::Semicolon | Kind::End) {
+            self.effects.use_schema = self.name(schema);
+        }
+        Class::Session
+    }
+
+    fn admin(&mut self, verb: &[u8]) -> Class {
+        match verb {
+            b"LOCK" => {
+                let next = self.token();
+                let instance = self.is(next, "INSTANCE");
+                self.effects.take(Locks { tables: !instance, instance, ..Locks::default() });
+            }
+            b"UNLOCK" => {
+                let next = self.token();
+                if self.is(next, "INSTANCE") {
+                    self.effects.release(Locks { instance: true, ..Locks::default() });
+                } else {
+                    self.effects.release(BY_UNLOCK_TABLES);
+                }
+            }
+            b"FLUSH" => self.flush(),
+            b"BACKUP" => self.backup(),
+            b"KILL" => self.kill(),
+            _ => self.hints.rename = true,
+        }
+        Class::Admin
+    }
+
+    fn flush(&mut self) {
+        let mut previous = Token { kind: Kind::End, start: 0, end: 0 };
+        loop {
+            let token = self.token();
+            match token.kind {
+                Kind::Semicolon | Kind::End => return,
+                Kind::Word if self.is(previous, "READ") && self.is(token, "LOCK") => {
+                    self.effects.take(Locks { global: true, ..Locks::default() });
+                }
+                Kind::Word if self.is(previous, "FOR") && self.is(token, "EXPORT") => {
+                    self.effects.take(Locks { tables: true, ..Locks::default() });
+                }
+                Kind::Word
+                | Kind::Name
+                | Kind::Text
+                | Kind::DollarText
+                | Kind::Number
+                | Kind::UserVar
+                | Kind::SysVar
+                | Kind::Punct(_) => {}
+            }
+            previous = token;
+        }
+    }
+
+    /// MariaDB: BACKUP LOCK t, BACKUP UNLOCK, BACKUP STAGE START … END.
+    fn backup(&mut self) {
+        let what = self.token();
+        let stage = self.token();
+        let locks = Locks { instance: true, ..Locks::default() };
+        if self.is(what, "UNLOCK") || self.is(stage, "END") {
+            self.effects.release(locks);
+        } else {
+            self.effects.take(locks);
+        }
+    }
+
+    /// KILL [HARD | SOFT] [CONNECTION | QUERY] number.
+    fn kill(&mut self) {
+        let mut token = self.token();
+        let mut query_only = false;
+        if self.is(token, "HARD") || self.is(token, "SOFT") {
+            token = self.token();
+        }
+        if self.is(token, "QUERY") || self.is(token, "CONNECTION") {
+            query_only = self.is(token, "QUERY");
+            token = self.token();
+        }
+        let next = self.token();
+        if token.kind == Kind::Number && matches!(next.kind, Kind::Semicolon | Kind::End) {
+            self.effects.kill = decimal(self.lexer.bytes(token))
+                .map(|connection_id| Kill { connection_id, query_only });
+        }
+    }
+}
+
+fn decimal(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}

@@ -1,0 +1,324 @@
+//! The walk over a text, statement by statement.
+
+use super::verb::Step;
+use crate::{
+    class::{Class, ClassSet},
+    comments::Spans,
+    effects::{Effects, Locks},
+    lexer::{Kind, Lexer, Reading, Token},
+    mode::LexMode,
+};
+
+/// Most prefixes (EXPLAIN ANALYZE, SET STATEMENT … FOR) in front of one statement.
+const PREFIXES_MAX: u32 = 8;
+
+/// What one reading of a text found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'t> {
+    pub(crate) classes: ClassSet,
+    pub(crate) count: u32,
+    pub(crate) effects: Effects<'t>,
+    pub(crate) hints: Hints,
+    pub(crate) unsure: bool,
+    pub(crate) broken: bool,
+}
+
+/// Words that make an exemption possible.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hints {
+    pub(crate) system_schema: bool,
+    pub(crate) changelog: bool,
+    pub(crate) lock_function: bool,
+    pub(crate) rename: bool,
+}
+
+impl Hints {
+    pub(crate) fn any(self) -> bool {
+        self.system_schema || self.changelog || self.lock_function || self.rename
+    }
+}
+
+/// Reads `text` in one way.
+pub(super) fn walk<'t>(
+    text: &'t [u8],
+    mode: LexMode,
+    reading: Reading,
+    comments: &mut Spans,
+) -> Seen<'t> {
+    let mut walk = Walk::new(Lexer::new(text, mode, reading, comments));
+    walk.text();
+    Seen {
+        classes: walk.classes,
+        count: walk.count,
+        effects: walk.effects,
+        hints: walk.hints,
+        unsure: walk.lexer.unsure,
+        broken: walk.lexer.broken,
+    }
+}
+
+pub(super) struct Walk<'t, 's> {
+    pub(super) lexer: Lexer<'t, &'s mut Spans>,
+    unread: Option<Token>,
+    /// The semicolon or the end of the current statement has been passed.
+    finished: bool,
+    at_end: bool,
+    /// This statement reads with a lock, somewhere.
+    pub(super) locking: bool,
+    /// A statement before has changed how the server reads what follows.
+    pub(super) reads_differently: bool,
+    pub(super) effects: Effects<'t>,
+    pub(super) hints: Hints,
+    classes: ClassSet,
+    count: u32,
+}
+
+impl<'t, 's> Walk<'t, 's> {
+    fn new(lexer: Lexer<'t, &'s mut Spans>) -> Self {
+        Self {
+            lexer,
+            unread: None,
+            finished: false,
+            at_end: false,
+            locking: false,
+            reads_differently: false,
+            effects: Effects::default(),
+            hints: Hints::default(),
+            classes: ClassSet::default(),
+            count: 0,
+        }
+    }
+
+    fn text(&mut self) {
+        loop {
+            self.finished = false;
+            self.locking = false;
+            let first = self.first();
+            if self.at_end {
+                break;
+            }
+            if self.finished {
+                continue;
+            }
+            self.count = self.count.saturating_add(1);
+            if self.reads_differently {
+                self.classes = self.classes.with(Class::Unknown);
+                return;
+            }
+            let class = self.statement(first);
+            self.rest();
+            self.note(class);
+            if self.at_end {
+                break;
+            }
+        }
+        if self.count == 0 {
+            self.classes = self.classes.with(Class::Unknown);
+        }
+    }
+
+    /// The first token of a statement behind any opening brackets.
+    fn first(&mut self) -> Token {
+        loop {
+            let token = self.token();
+            if token.kind != Kind::Punct(b'(') {
+                return token;
+            }
+        }
+    }
+
+    fn statement(&mut self, first: Token) -> Class {
+        let mut token = first;
+        for _ in 0..PREFIXES_MAX {
+            match self.step(token) {
+                Step::Class(class) => return class,
+                Step::Again(next) => token = next,
+            }
+        }
+        Class::Unknown
+    }
+
+    fn note(&mut self, class: Class) {
+        let class = if class == Class::Read && self.locking { Class::LockingRead } else { class };
+        if class.is_gateable() && self.classes.contains(Class::Transaction) {
+            self.effects.transaction_control_before_other = true;
+        }
+        self.classes = self.classes.with(class);
+    }
+
+    /// The next token of this statement; at its end always the same one.
+    pub(super) fn token(&mut self) -> Token {
+        if self.finished {
+            let end = self.lexer.text().len();
+            return Token { kind: Kind::End, start: end, end };
+        }
+        let token = self.raw_token();
+        self.finish_at(token);
+        token
+    }
+
+    /// The next token, also across semicolons.
+    pub(super) fn raw_token(&mut self) -> Token {
+        match self.unread.take() {
+            Some(token) => token,
+            None => self.lexer.next(),
+        }
+    }
+
+    /// Ends the statement if `token` does.
+    pub(super) fn finish_at(&mut self, token: Token) {
+        self.finished |= matches!(token.kind, Kind::Semicolon | Kind::End);
+        self.at_end |= token.kind == Kind::End;
+    }
+
+    /// Gives a token back.
+    pub(super) fn unread(&mut self, token: Token) {
+        if !self.finished {
+            self.unread = Some(token);
+        }
+    }
+
+    /// The next token without taking it.
+    pub(super) fn peek(&mut self) -> Token {
+        let token = self.token();
+        self.unread(token);
+        token
+    }
+
+    /// Whether `token` is the unquoted word `word`.
+    pub(super) fn is(&self, token: Token, word: &str) -> bool {
+        token.kind == Kind::Word && self.lexer.bytes(token).eq_ignore_ascii_case(word.as_bytes())
+    }
+
+    /// The bytes of a word, or those between the quotes of a name.
+    pub(super) fn name(&self, token: Token) -> Option<&'t [u8]> {
+        let bytes = self.lexer.bytes(token);
+        match token.kind {
+            Kind::Word => Some(bytes),
+            Kind::Name => bytes.get(1..bytes.len().saturating_sub(1)),
+            Kind::Text
+            | Kind::DollarText
+            | Kind::Number
+            | Kind::UserVar
+            | Kind::SysVar
+            | Kind::Punct(_)
+            | Kind::Semicolon
+            | Kind::End => None,
+        }
+    }
+
+    /// Passes over the rest of the statement and notes the words that matter anywhere.
+    pub(super) fn rest(&mut self) {
+        while !self.finished {
+            let token = match self.unread.take() {
+                Some(token) => token,
+                None => self.lexer.next_word(),
+            };
+            self.finish_at(token);
+            if matches!(token.kind, Kind::Word | Kind::Name) {
+                self.note_word(token);
+            }
+        }
+    }
+
+    /// Notes a word that matters wherever it stands. Almost every word is dismissed by its length.
+    #[inline]
+    pub(super) fn note_word(&mut self, token: Token) {
+        match token.end.saturating_sub(token.start) {
+            3..=5 | 8 | 12 | 17.. => self.look_at(token),
+            6 | 7 | 9..=11 | 13..=16 if self.ends_as_changelog(token) => {
+                self.hints.changelog = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn ends_as_changelog(&self, token: Token) -> bool {
+        let bytes = self.lexer.bytes(token);
+        bytes.strip_suffix(b"`").unwrap_or(bytes).ends_with(b"_ghc")
+    }
+
+    fn look_at(&mut self, token: Token) {
+        let Some(name) = self.name(token) else { return };
+        let is = |word: &[u8]| name.eq_ignore_ascii_case(word);
+        if is_system_schema(name) {
+            self.hints.system_schema = true;
+        } else if name.ends_with(b"_ghc") {
+            self.hints.changelog = true;
+        } else if token.kind == Kind::Name {
+            // A quoted name is neither a keyword nor taken for a function.
+        } else if is(b"for") {
+            self.after_for();
+        } else if is(b"lock") {
+            self.after_lock();
+        } else if is(b"get_lock") {
+            self.lock_function(token, |effects| {
+                effects.take(Locks { named: true, ..Locks::default() });
+            });
+        } else if is(b"release_lock") {
+            self.lock_function(token, |effects| {
+                effects.release(Locks { named: true, ..Locks::default() });
+            });
+        } else if is(b"release_all_locks") {
+            self.lock_function(token, |effects| {
+                effects.release(Locks { named: true, ..Locks::default() });
+                effects.releases_all_named = true;
+            });
+        } else if is(b"is_free_lock") || is(b"is_used_lock") {
+            self.lock_function(token, |_| {});
+        }
+    }
+
+    /// FOR UPDATE, FOR SHARE.
+    fn after_for(&mut self) {
+        let next = self.token();
+        if self.is(next, "UPDATE") || self.is(next, "SHARE") {
+            self.locking = true;
+        } else {
+            self.unread(next);
+        }
+    }
+
+    /// LOCK IN SHARE MODE.
+    fn after_lock(&mut self) {
+        let next = self.token();
+        if !self.is(next, "IN") {
+            return self.unread(next);
+        }
+        let next = self.token();
+        if self.is(next, "SHARE") {
+            self.locking = true;
+        } else {
+            self.unread(next);
+        }
+    }
+
+    /// A call of the server's own function, not of a stored one of that name in some schema.
+    fn lock_function(&mut self, token: Token, effect: impl FnOnce(&mut Effects<'t>)) {
+        let next = self.token();
+        if next.kind == Kind::Punct(b'(') && !self.is_qualified(token) {
+            self.hints.lock_function = true;
+            effect(&mut self.effects);
+        }
+        self.unread(next);
+    }
+
+    /// Whether a point, or a comment that may hide one, stands before `token`.
+    fn is_qualified(&self, token: Token) -> bool {
+        let before = self.lexer.text().get(..token.start).unwrap_or_default().trim_ascii_end();
+        matches!(before.last(), Some(b'.' | b'/'))
+    }
+}
+
+/// The schemas whose statements are never held back.
+pub(crate) fn is_system_schema(name: &[u8]) -> bool {
+    match name.len() {
+        // On most servers `SYS` is another schema, which anybody may have made.
+        3 => name == b"sys",
+        18 => {
+            name.eq_ignore_ascii_case(b"performance_schema")
+                || name.eq_ignore_ascii_case(b"information_schema")
+        }
+        _ => false,
+    }
+}

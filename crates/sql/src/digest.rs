@@ -1,0 +1,309 @@
+//! What a statement looks like without its values.
+//!
+//! The text follows MySQL's DIGEST_TEXT closely enough to be matched by eye: literals are `?`,
+//! a list of nothing but literals is `(...)`, equal rows one behind the other are one, comments are
+//! gone, keywords are upper case, names stand as written and lose their quotes where they can.
+//! The hash is not the server's: that one depends on the token numbers of its grammar.
+
+mod keywords;
+
+use crate::{
+    lexer::{Kind, Lexer, NoComments, Reading, Token},
+    mode::LexMode,
+};
+use keywords::is_keyword;
+
+/// The bytes of a text that its digest is made of; what comes behind them does not count.
+pub const DIGEST_TEXT_MAX: usize = 256 * 1024;
+/// Deepest nesting of brackets in which lists are collapsed.
+const GROUPS_MAX: usize = 32;
+
+/// Writes the normalised text of `text` into `out`, which is cleared first, and gives its hash:
+/// FNV-1a of 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), stable over releases and machines.
+pub fn digest(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
+    out.clear();
+    let text = text.get(..text.len().min(DIGEST_TEXT_MAX)).unwrap_or_default();
+    let mut writer = Writer {
+        lexer: Lexer::new(text, mode, Reading::first(mode), NoComments),
+        out,
+        groups: [Group::default(); GROUPS_MAX],
+        depth: 0,
+        before: Before::Start,
+        before_token: Token { kind: Kind::Semicolon, start: 0, end: 0 },
+        before_at: 0,
+        sign_at: None,
+    };
+    writer.text();
+    fnv1a(out)
+}
+
+/// Hash of `bytes`, FNV-1a with 64 bits.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01B3;
+    bytes.iter().fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
+}
+
+/// What was written last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Start,
+    Keyword,
+    /// IS or NOT, behind which NULL is no value.
+    NullTest,
+    /// A name or a variable.
+    Operand,
+    Literal,
+    /// `(`, `.`, `@@`: what follows stands close.
+    Glue,
+    Close,
+    Other,
+}
+
+/// An open bracket.
+#[derive(Clone, Copy, Default)]
+struct Group {
+    /// Where it stands in the output.
+    start: usize,
+    /// Nothing but literals and commas so far.
+    pure: bool,
+    literals: bool,
+    /// The bracket just before, behind a comma, at the same depth.
+    follows: Option<(usize, usize)>,
+    /// The latest bracket closed inside this one.
+    latest: Option<(usize, usize)>,
+}
+
+struct Writer<'t, 'o> {
+    lexer: Lexer<'t, NoComments>,
+    out: &'o mut Vec<u8>,
+    /// The open brackets; the first is the text itself.
+    groups: [Group; GROUPS_MAX],
+    depth: usize,
+    before: Before,
+    before_token: Token,
+    /// Where the latest token begins in the output, its space included.
+    before_at: usize,
+    /// A sign that belongs to the number that may follow, and where it was written.
+    sign_at: Option<usize>,
+}
+
+impl Writer<'_, '_> {
+    fn text(&mut self) {
+        let mut pending = false;
+        loop {
+            let token = self.lexer.next();
+            match token.kind {
+                Kind::End => return,
+                Kind::Semicolon => {
+                    pending = self.before != Before::Start;
+                    continue;
+                }
+                Kind::Word
+                | Kind::Name
+                | Kind::Text
+                | Kind::DollarText
+                | Kind::Number
+                | Kind::UserVar
+                | Kind::SysVar
+                | Kind::Punct(_) => {}
+            }
+            if pending {
+                self.out.push(b';');
+                self.before = Before::Other;
+                self.depth = 0;
+                pending = false;
+            }
+            self.token(token);
+            self.before_token = token;
+        }
+    }
+
+    fn token(&mut self, token: Token) {
+        match token.kind {
+            Kind::Word => self.word(token),
+            Kind::Name => self.quoted_name(token),
+            Kind::Text | Kind::DollarText => self.string(token),
+            Kind::Number => {
+                if let Some(at) = self.sign_at.take() {
+                    self.out.truncate(at);
+                }
+                self.literal();
+            }
+            Kind::UserVar => {
+                let glue = self.before_token.end == token.start;
+                self.impure();
+                self.write(self.lexer.bytes(token), !glue);
+                self.before = Before::Operand;
+            }
+            Kind::SysVar => {
+                self.impure();
+                self.write(b"@@", true);
+                self.before = Before::Glue;
+            }
+            Kind::Punct(byte) => self.punct(byte, token),
+            Kind::Semicolon | Kind::End => {}
+        }
+    }
+
+    fn word(&mut self, token: Token) {
+        let bytes = self.lexer.bytes(token);
+        if bytes.eq_ignore_ascii_case(b"NULL") && self.before != Before::NullTest {
+            self.sign_at = None;
+            return self.literal();
+        }
+        self.impure();
+        if self.before_token.kind != Kind::Punct(b'.') && is_keyword(bytes) {
+            self.write(b"", true);
+            self.out.extend(bytes.iter().map(u8::to_ascii_uppercase));
+            let test = bytes.eq_ignore_ascii_case(b"IS") || bytes.eq_ignore_ascii_case(b"NOT");
+            self.before = if test { Before::NullTest } else { Before::Keyword };
+        } else {
+            self.write(bytes, true);
+            self.before = Before::Operand;
+        }
+    }
+
+    fn quoted_name(&mut self, token: Token) {
+        let bytes = self.lexer.bytes(token);
+        let inner = bytes.get(1..bytes.len().saturating_sub(1)).unwrap_or_default();
+        self.impure();
+        let bare = inner.first().is_some_and(|byte| !byte.is_ascii_digit())
+            && inner.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+            && !is_keyword(inner);
+        if bare {
+            self.write(inner, true);
+        } else {
+            self.write(b"`", true);
+            self.out.extend_from_slice(inner);
+            self.out.push(b'`');
+        }
+        self.before = Before::Operand;
+    }
+
+    /// A string; what stands before it may belong to it: `_utf8mb4'x'`, `N'x'`, another string.
+    fn string(&mut self, token: Token) {
+        let word = self.lexer.bytes(self.before_token);
+        let introduces = self.before_token.kind == Kind::Word
+            && (word.first() == Some(&b'_')
+                || (self.before_token.end == token.start && word.len() == 1));
+        if self.before_token.kind == Kind::Text {
+            return;
+        }
+        if introduces {
+            self.out.truncate(self.before_at);
+            self.before = Before::Other;
+        }
+        self.literal();
+    }
+
+    fn literal(&mut self) {
+        if let Some(group) = self.groups.get_mut(self.depth) {
+            group.literals = true;
+        }
+        self.sign_at = None;
+        self.write(b"?", true);
+        self.before = Before::Literal;
+    }
+
+    fn punct(&mut self, byte: u8, token: Token) {
+        match byte {
+            b'(' => return self.open(),
+            b')' => return self.close(),
+            b'?' => return self.literal(),
+            b',' => {
+                self.sign_at = None;
+                self.write(b",", false);
+                self.before = Before::Other;
+                return;
+            }
+            b'.' => {
+                self.impure();
+                self.write(b".", false);
+                self.before = Before::Glue;
+                return;
+            }
+            _ => {}
+        }
+        let joined = matches!(self.before_token.kind, Kind::Punct(b) if is_operator(b))
+            && self.before_token.end == token.start
+            && is_operator(byte);
+        let operand = matches!(self.before, Before::Operand | Before::Literal | Before::Close);
+        if matches!(byte, b'-' | b'+') && !operand {
+            self.sign_at = Some(self.out.len());
+        } else {
+            self.impure();
+        }
+        self.write(&[byte], !joined);
+        self.before = Before::Other;
+    }
+
+    fn open(&mut self) {
+        self.impure();
+        let latest = self.groups.get(self.depth).and_then(|group| group.latest);
+        let space = self.before != Before::Operand;
+        self.write(b"(", space);
+        let start = self.out.len().saturating_sub(1);
+        let follows = latest.filter(|(_, end)| self.out.get(*end..start) == Some(b", "));
+        self.depth = self.depth.saturating_add(1);
+        if let Some(group) = self.groups.get_mut(self.depth) {
+            *group = Group { start, pure: true, literals: false, follows, latest: None };
+        }
+        self.before = Before::Glue;
+    }
+
+    fn close(&mut self) {
+        self.impure_sign();
+        let group = self.groups.get(self.depth).copied().filter(|_| self.depth > 0);
+        self.depth = self.depth.saturating_sub(1);
+        match group {
+            Some(group) if group.pure && group.literals => {
+                self.out.truncate(group.start);
+                self.out.extend_from_slice(b"(...)");
+            }
+            _ => self.write(b")", false),
+        }
+        self.before = Before::Close;
+        let Some(group) = group else { return };
+        let mut range = (group.start, self.out.len());
+        if let Some(row) = group.follows
+            && self.out.get(row.0..row.1) == self.out.get(range.0..range.1)
+        {
+            self.out.truncate(row.1);
+            range = row;
+        }
+        if let Some(outer) = self.groups.get_mut(self.depth) {
+            outer.latest = Some(range);
+        }
+    }
+
+    /// The innermost bracket holds more than literals.
+    fn impure(&mut self) {
+        self.sign_at = None;
+        if let Some(group) = self.groups.get_mut(self.depth) {
+            group.pure = false;
+        }
+    }
+
+    /// A sign without a number behind it is an operator after all.
+    fn impure_sign(&mut self) {
+        if self.sign_at.is_some() {
+            self.impure();
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8], space: bool) {
+        self.before_at = self.out.len();
+        if space && !matches!(self.before, Before::Start | Before::Glue) {
+            self.out.push(b' ');
+        }
+        self.out.extend_from_slice(bytes);
+    }
+}
+
+fn is_operator(byte: u8) -> bool {
+    b"<>=!|&:-+*/%^~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! Statements that are never held back (PRODUCT.md §2, the list after "Never").
+
+use crate::{
+    class::{Class, ClassSet},
+    describe::{Seen, is_system_schema},
+    lexer::Reading,
+    mode::LexMode,
+    tables::{Sureness, TableRef, find_tables},
+};
+
+/// Why a text is no admission point although its class is.
+///
+/// Only what is certain exempts: if one table of the text may be another, there is no exemption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Exemption {
+    /// Every table that the text names is in `performance_schema`, `information_schema` or `sys`.
+    SystemSchema,
+    /// Every table that it names, and it writes, is a changelog of gh-ost, `_*_ghc`. It exempts a
+    /// connection that is gh-ost, nobody else.
+    GhostChangelog,
+    /// SELECT or DO of GET_LOCK() and its family, and of no table.
+    AdvisoryLock,
+    /// RENAME TABLE, alone or beside other statements that no rule can hold.
+    RenameTable,
+}
+
+/// The exemption of `text`, which was read as `seen`.
+pub(crate) fn of(
+    text: &[u8],
+    mode: LexMode,
+    reading: Reading,
+    seen: &Seen<'_>,
+) -> Option<Exemption> {
+    let gateable: ClassSet =
+        Class::ALL.into_iter().filter(|c| c.is_gateable() && seen.classes.contains(*c)).collect();
+    if gateable.is_empty() {
+        return seen.hints.rename.then_some(Exemption::RenameTable);
+    }
+    let only = |class: Class| gateable == ClassSet::default().with(class);
+    let (mut any, mut system, mut changelog) = (false, true, true);
+    let sureness = find_tables(text, mode, reading, |table: TableRef<'_>| {
+        any = true;
+        system &= table.schema.is_some_and(is_system_schema);
+        changelog &= is_changelog(table.name);
+    });
+    if sureness == Sureness::Unsure {
+        return None;
+    }
+    if !any {
+        let lock = seen.hints.lock_function && only(Class::Read);
+        return lock.then_some(Exemption::AdvisoryLock);
+    }
+    if system {
+        return Some(Exemption::SystemSchema);
+    }
+    (changelog && only(Class::Write)).then_some(Exemption::GhostChangelog)
+}
+
+/// `_*_ghc`, with something between the underscores.
+fn is_changelog(name: &[u8]) -> bool {
+    name.strip_prefix(b"_")
+        .and_then(|name| name.strip_suffix(b"_ghc"))
+        .is_some_and(|n| !n.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! Tokens of a statement, as the server's lexer cuts them.
+//!
+//! The lexer is total: every byte string gives tokens, and each step moves forward, so the time is
+//! linear. It follows `lex_one_token` of `sql_lex.cc` in what decides where a literal, a name, a
+//! number or a comment ends; it knows no grammar. What no server would accept (a literal without
+//! its end) sets [`Lexer::broken`]; what servers of different releases read differently sets
+//! [`Lexer::unsure`], and the caller reads again in another way.
+
+mod bytes;
+mod executable;
+mod pieces;
+
+pub(crate) use executable::{ExecutableRule, SixDigits};
+
+use crate::mode::{Charset, LexMode, Server};
+use bytes::{Start, start_of};
+
+/// One of the ways to read a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) executable: ExecutableRule,
+    /// `$tag$ … $tag$` is a literal (MySQL 9).
+    pub(crate) dollar_quotes: bool,
+}
+
+impl Reading {
+    /// The way the server of `mode` reads; for an unknown one, the first of its ways.
+    pub(crate) fn first(mode: LexMode) -> Self {
+        match mode.server {
+            Server::MySql { version } => Self {
+                executable: ExecutableRule::MySql {
+                    version,
+                    digits: if version < 90_000 {
+                        SixDigits::Never
+                    } else {
+                        SixDigits::BeforeSpace
+                    },
+                },
+                dollar_quotes: version >= 90_000,
+            },
+            Server::MariaDb { version } => {
+                Self { executable: ExecutableRule::MariaDb { version }, dollar_quotes: false }
+            }
+            Server::Unknown => Self { executable: ExecutableRule::Inline, dollar_quotes: false },
+        }
+    }
+
+    /// The other ways, for a text that the first way was not sure of.
+    pub(crate) fn others(mode: LexMode) -> [Option<Self>; 4] {
+        const MARIADB_NEWEST: u32 = 999_998;
+        const MYSQL_NEWEST: u32 = 99_998;
+        let mysql = |version, digits, dollar_quotes| Self {
+            executable: ExecutableRule::MySql { version, digits },
+            dollar_quotes,
+        };
+        match mode.server {
+            Server::MySql { version } => [
+                Some(mysql(version, SixDigits::BeforeSpace, false)),
+                Some(mysql(version, SixDigits::BeforeSpace, true)),
+                None,
+                None,
+            ],
+            Server::MariaDb { .. } => [None; 4],
+            Server::Unknown => [
+                Some(Self { executable: ExecutableRule::Skip, dollar_quotes: false }),
+                Some(mysql(MYSQL_NEWEST, SixDigits::BeforeSpace, true)),
+                Some(mysql(MYSQL_NEWEST, SixDigits::Never, false)),
+                Some(Self {
+                    executable: ExecutableRule::MariaDb { version: MARIADB_NEWEST },
+                    dollar_quotes: false,
+                }),
+            ],
+        }
+    }
+}
+
+/// A piece of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// An unquoted word: a keyword or a name.
+    Word,
+    /// A quoted name, quotes included.
+    Name,
+    /// A string literal, quotes included.
+    Text,
+    /// `$tag$ … $tag$`.
+    DollarText,
+    Number,
+    /// `@name`, `` @`name` ``, `@'name'`, and the host part of an account.
+    UserVar,
+    /// `@@`; the words of the variable follow.
+    SysVar,
+    Punct(u8),
+    Semicolon,
+    End,
+}
+
+/// Where plain comments go.
+pub(crate) trait CommentSink {
+    /// A comment that is neither executable nor a hint and does not stand inside an executable
+    /// one, delimiters included (a line comment without its line end).
+    fn comment(&mut self, start: usize, end: usize);
+}
+
+/// Comments are of no interest.
+pub(crate) struct NoComments;
+
+impl CommentSink for NoComments {
+    fn comment(&mut self, _start: usize, _end: usize) {}
+}
+
+/// See the module.
+pub(crate) struct Lexer<'t, S> {
+    text: &'t [u8],
+    pos: usize,
+    mode: LexMode,
+    reading: Reading,
+    sink: S,
+    /// Inside an executable comment whose content is code. A flag and no depth, as in the servers.
+    in_executable: bool,
+    /// The server will not accept this text: a literal or comment does not end, or nothing sensible
+    /// can be said about how it reads it.
+    pub(crate) broken: bool,
+    /// Servers differ on this text: another reading is needed.
+    pub(crate) unsure: bool,
+}
+
+impl<'t, S: CommentSink> Lexer<'t, S> {
+    pub(crate) fn new(text: &'t [u8], mode: LexMode, reading: Reading, sink: S) -> Self {
+        Self {
+            text,
+            pos: 0,
+            mode,
+            reading,
+            sink,
+            in_executable: false,
+            broken: false,
+            unsure: false,
+        }
+    }
+
+    /// The bytes of `token`.
+    pub(crate) fn bytes(&self, token: Token) -> &'t [u8] {
+        self.text.get(token.start..token.end).unwrap_or_default()
+    }
+
+    /// The whole text.
+    pub(crate) fn text(&self) -> &'t [u8] {
+        self.text
+    }
+
+    /// How literals are read.
+    pub(crate) fn mode(&self) -> LexMode {
+        self.mode
+    }
+
+    /// The next token.
+    pub(crate) fn next(&mut self) -> Token {
+        self.scan::<false>()
+    }
+
+    /// The next token, which stays the next one.
+    pub(crate) fn peeked(&mut self) -> Token {
+        let before = (self.pos, self.in_executable);
+        let token = self.next();
+        (self.pos, self.in_executable) = before;
+        token
+    }
+
+    /// The next word, quoted name, semicolon or the end: literals, numbers and operators are skipped.
+    pub(crate) fn next_word(&mut self) -> Token {
+        self.scan::<true>()
+    }
+
+    #[inline]
+    fn scan<const WORDS: bool>(&mut self) -> Token {
+        loop {
+            let start = self.pos;
+            let Some(&byte) = self.text.get(start) else { return self.end() };
+            let kind = match start_of(byte) {
+                Start::Space => {
+                    self.pos = start.wrapping_add(1);
+                    continue;
+                }
+                Start::Punct if WORDS => {
+                    self.pos = start.wrapping_add(1);
+                    continue;
+                }
+                Start::Punct | Start::Dot => self.punct(byte),
+                Start::Word => self.word(),
+                Start::Digit => self.number(),
+                Start::Quote => self.quoted(byte),
+                Start::Backtick => self.name(byte),
+                Start::Semicolon => self.semicolon(),
+                Start::Dash | Start::Hash | Start::Slash | Start::Star => {
+                    match self.comment_or_punct(byte) {
+                        Some(kind) => kind,
+                        None => continue,
+                    }
+                }
+                Start::At => self.variable(),
+                Start::Dollar => self.dollar(),
+                Start::High => self.high(byte),
+            };
+            if WORDS && !matches!(kind, Kind::Word | Kind::Name | Kind::Semicolon) {
+                continue;
+            }
+            return Token { kind, start, end: self.pos };
+        }
+    }
+
+    /// The end of the text, with nothing left open.
+    fn end(&mut self) -> Token {
+        let end = self.text.len();
+        self.broken |= self.in_executable;
+        self.in_executable = false;
+        Token { kind: Kind::End, start: end, end }
+    }
+
+    /// The server reads what follows afresh, so an executable comment does not reach across.
+    fn semicolon(&mut self) -> Kind {
+        self.broken |= self.in_executable;
+        self.in_executable = false;
+        self.pos = self.pos.wrapping_add(1);
+        Kind::Semicolon
+    }
+
+    fn punct(&mut self, byte: u8) -> Kind {
+        self.pos = self.pos.wrapping_add(1);
+        if byte == b'.'
+            && self.peek(0).is_some_and(|next| next.is_ascii_digit())
+            && !self.follows_name()
+        {
+            return self.fraction();
+        }
+        Kind::Punct(byte)
+    }
+
+    /// A byte from 0x80 up where a token begins.
+    fn high(&mut self, byte: u8) -> Kind {
+        match self.mode.charset {
+            Charset::SingleByte => {
+                self.pos = self.pos.wrapping_add(1);
+                Kind::Punct(byte)
+            }
+            Charset::Plain
+            | Charset::Big5
+            | Charset::Cp932
+            | Charset::Gbk
+            | Charset::Sjis
+            | Charset::Gb18030 => self.word(),
+        }
+    }
+
+    fn peek(&self, ahead: usize) -> Option<u8> {
+        self.text.get(self.pos.wrapping_add(ahead)).copied()
+    }
+
+    fn rest(&self) -> &'t [u8] {
+        self.text.get(self.pos..).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,359 @@
+//! The tables that a text names, by rule of thumb, and whether the rule of thumb is certain.
+//!
+//! A table stands behind FROM, JOIN, INTO, UPDATE, TABLE, or behind a comma in such a list. The
+//! list at one depth of brackets is not the list at another, so two bits are kept for each depth.
+//! Only words that are reserved in both MySQL and MariaDB end a list: any other may be an alias.
+
+use crate::{
+    lexer::{Kind, Lexer, NoComments, Reading, Token},
+    mode::LexMode,
+};
+
+/// Deepest nesting of brackets that is followed, one bit each.
+const DEPTH_MAX: u32 = 63;
+
+/// A table as the text names it, names as written between their quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableRef<'t> {
+    /// The schema, if the name is qualified.
+    pub schema: Option<&'t [u8]>,
+    /// The table; it may also be the name of a common table expression.
+    pub name: &'t [u8],
+}
+
+/// Whether a list of tables is certain to hold every table of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sureness {
+    /// No table is missing.
+    Sure,
+    /// There may be others.
+    Unsure,
+}
+
+/// Appends the tables that `text` names to `out`, in order, each as often as it is named.
+pub fn tables<'t>(text: &'t [u8], mode: LexMode, out: &mut Vec<TableRef<'t>>) -> Sureness {
+    find_tables(text, mode, Reading::first(mode), |table| out.push(table))
+}
+
+/// The same, in one way to read the text.
+pub(crate) fn find_tables<'t>(
+    text: &'t [u8],
+    mode: LexMode,
+    reading: Reading,
+    found: impl FnMut(TableRef<'t>),
+) -> Sureness {
+    let mut finder = Finder {
+        lexer: Lexer::new(text, mode, reading, NoComments),
+        found,
+        verb: Verb::None,
+        depth: 0,
+        lists: 0,
+        selects: 0,
+        expects: false,
+        joined: false,
+        before: [Token { kind: Kind::End, start: 0, end: 0 }; 2],
+        sure: true,
+    };
+    loop {
+        let token = finder.lexer.next();
+        if token.kind == Kind::End {
+            break;
+        }
+        finder.token(token);
+    }
+    finder.end_of_statement();
+    let sure = finder.sure && !finder.lexer.broken;
+    if sure { Sureness::Sure } else { Sureness::Unsure }
+}
+
+/// What a statement does with its tables.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    /// The statement has not begun.
+    None,
+    Query,
+    Insert,
+    Update,
+    Delete,
+    Truncate,
+    /// A list of tables behind TABLE or TABLES.
+    List,
+    /// CREATE, ALTER.
+    Define,
+    Other,
+}
+
+struct Finder<'t, F> {
+    lexer: Lexer<'t, NoComments>,
+    found: F,
+    verb: Verb,
+    depth: u32,
+    /// A bit for each depth: commas separate tables here.
+    lists: u64,
+    /// A bit for each depth: a SELECT has been seen here, so FROM begins a list.
+    selects: u64,
+    /// A table comes next.
+    expects: bool,
+    /// A JOIN has been seen: USING names columns from here on.
+    joined: bool,
+    /// The two tokens before this one, the nearer first.
+    before: [Token; 2],
+    sure: bool,
+}
+
+impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
+    fn token(&mut self, token: Token) {
+        match token.kind {
+            Kind::Semicolon => self.end_of_statement(),
+            Kind::Punct(b'(') => self.open(),
+            Kind::Punct(b')') => self.close(),
+            Kind::Punct(b',') => {
+                self.fault_if(self.expects);
+                self.expects = self.in_list();
+            }
+            Kind::Punct(byte) => {
+                self.fault_if(byte >= 0x80 || (self.expects && byte != b'{'));
+            }
+            Kind::Word => self.word(token),
+            Kind::Name if self.expects => self.table(token),
+            Kind::Text
+            | Kind::DollarText
+            | Kind::Number
+            | Kind::UserVar
+            | Kind::SysVar
+            | Kind::Name
+            | Kind::End => {
+                self.fault_if(self.expects);
+                self.expects = false;
+            }
+        }
+        self.before = [token, self.before[0]];
+    }
+
+    fn end_of_statement(&mut self) {
+        self.fault_if(self.expects || self.depth != 0);
+        self.verb = Verb::None;
+        self.depth = 0;
+        self.lists = 0;
+        self.selects = 0;
+        self.expects = false;
+        self.joined = false;
+    }
+
+    fn fault_if(&mut self, fault: bool) {
+        self.sure &= !fault;
+    }
+
+    fn open(&mut self) {
+        let [near, far] = self.before;
+        // A stored function of some schema: what it reads is not in the text.
+        self.fault_if(
+            !self.expects
+                && matches!(near.kind, Kind::Word | Kind::Name)
+                && far.kind == Kind::Punct(b'.'),
+        );
+        self.fault_if(self.depth >= DEPTH_MAX);
+        self.depth = self.depth.saturating_add(1).min(DEPTH_MAX);
+        self.set_list(self.expects);
+        self.selects &= !self.bit();
+    }
+
+    fn close(&mut self) {
+        self.fault_if(self.expects || self.depth == 0);
+        self.expects = false;
+        self.depth = self.depth.saturating_sub(1);
+    }
+
+    fn word(&mut self, token: Token) {
+        if self.before[0].kind == Kind::Punct(b'.') && !self.expects {
+            return;
+        }
+        if self.verb == Verb::None {
+            self.verb(token);
+        } else if self.expects {
+            self.expected(token);
+        } else {
+            self.keyword(token);
+        }
+    }
+
+    fn verb(&mut self, token: Token) {
+        let is = |words: &[&str]| words.iter().any(|word| self.is(token, word));
+        self.verb = if is(&["SELECT", "WITH", "DO", "VALUES", "TABLE"]) {
+            Verb::Query
+        } else if is(&["INSERT", "REPLACE"]) {
+            Verb::Insert
+        } else if is(&["UPDATE"]) {
+            Verb::Update
+        } else if is(&["DELETE"]) {
+            Verb::Delete
+        } else if is(&["TRUNCATE"]) {
+            Verb::Truncate
+        } else if is(&["DROP", "LOCK", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM", "RENAME"]) {
+            Verb::List
+        } else if is(&["CREATE", "ALTER"]) {
+            Verb::Define
+        } else {
+            Verb::Other
+        };
+        let sure = match self.verb {
+            Verb::Query | Verb::Insert | Verb::Update | Verb::Delete | Verb::Truncate => true,
+            Verb::None | Verb::List | Verb::Define | Verb::Other => false,
+        };
+        self.fault_if(!sure);
+        match self.verb {
+            Verb::Query => {
+                if self.is(token, "SELECT") {
+                    self.selects |= self.bit();
+                }
+                self.expects = self.is(token, "TABLE");
+            }
+            Verb::Insert | Verb::Truncate => self.expects = true,
+            Verb::Update => {
+                self.expects = true;
+                self.set_list(true);
+            }
+            Verb::None | Verb::Delete | Verb::List | Verb::Define | Verb::Other => {}
+        }
+    }
+
+    /// A word where a table is expected.
+    fn expected(&mut self, token: Token) {
+        const BEFORE_TABLE: [&str; 11] = [
+            "INTO",
+            "TABLE",
+            "LATERAL",
+            "IGNORE",
+            "LOW_PRIORITY",
+            "HIGH_PRIORITY",
+            "DELAYED",
+            "QUICK",
+            "IF",
+            "NOT",
+            "EXISTS",
+        ];
+        if BEFORE_TABLE.iter().any(|word| self.is(token, word)) {
+            return;
+        }
+        if ["SELECT", "WITH", "VALUES"].iter().any(|word| self.is(token, word)) {
+            // A subquery: the list is the one outside its bracket.
+            self.fault_if(self.before[0].kind != Kind::Punct(b'('));
+            self.set_list(false);
+            self.selects |= self.bit();
+            self.expects = false;
+        } else if self.is(token, "DUAL") || self.is(token, "JSON_TABLE") {
+            self.expects = false;
+        } else if !(self.is(token, "OJ") && self.before[0].kind == Kind::Punct(b'{')) {
+            self.table(token);
+        }
+    }
+
+    /// A table that begins with `first`; what follows its name is looked at next.
+    fn table(&mut self, first: Token) {
+        self.expects = false;
+        let Some(name) = self.name(first) else { return };
+        let rest = self.lexer.peeked();
+        if rest.kind != Kind::Punct(b'.') {
+            // A function that gives a table; only JSON_TABLE is known. A list of columns may stand
+            // behind the table of an INSERT.
+            self.fault_if(rest.kind == Kind::Punct(b'(') && self.verb != Verb::Insert);
+            return (self.found)(TableRef { schema: None, name });
+        }
+        self.lexer.next();
+        let second = self.lexer.next();
+        match self.name(second) {
+            Some(table) => (self.found)(TableRef { schema: Some(name), name: table }),
+            None => {
+                // `t.*` in a DELETE.
+                self.fault_if(second.kind != Kind::Punct(b'*'));
+                (self.found)(TableRef { schema: None, name });
+            }
+        }
+    }
+
+    fn keyword(&mut self, token: Token) {
+        let is = |word: &str| self.is(token, word);
+        let after_for = self.is(self.before[0], "FOR");
+        if is("FROM") {
+            if self.selects & self.bit() != 0 || (self.verb == Verb::Delete && self.depth == 0) {
+                self.set_list(true);
+                self.expects = true;
+            }
+        } else if is("SELECT") {
+            self.selects |= self.bit();
+            self.set_list(false);
+        } else if is("JOIN") || is("STRAIGHT_JOIN") {
+            self.joined = true;
+            self.expects = self.in_list() && !after_for;
+        } else if is("TABLE") || is("TABLES") {
+            self.expects = true;
+            self.set_list(self.verb == Verb::List);
+        } else if is("USING") {
+            if self.verb == Verb::Delete && self.depth == 0 && !self.joined {
+                self.set_list(true);
+                self.expects = true;
+            }
+        } else if self.ends_list(token, after_for) {
+            self.set_list(false);
+        } else {
+            self.expects = match self.verb {
+                Verb::Define => is("LIKE") || is("REFERENCES"),
+                Verb::List => is("TO"),
+                Verb::None
+                | Verb::Query
+                | Verb::Insert
+                | Verb::Update
+                | Verb::Delete
+                | Verb::Truncate
+                | Verb::Other => false,
+            };
+        }
+    }
+
+    /// Words behind which a comma separates something else. Behind FOR they belong to an index hint.
+    fn ends_list(&self, token: Token, after_for: bool) -> bool {
+        const ENDS: [&str; 8] =
+            ["WHERE", "SET", "GROUP", "ORDER", "HAVING", "LIMIT", "INTO", "PROCEDURE"];
+        let locks = self.is(token, "UPDATE") || self.is(token, "SHARE");
+        if after_for { locks } else { ENDS.iter().any(|word| self.is(token, word)) }
+    }
+
+    fn is(&self, token: Token, word: &str) -> bool {
+        token.kind == Kind::Word && self.lexer.bytes(token).eq_ignore_ascii_case(word.as_bytes())
+    }
+
+    fn name(&self, token: Token) -> Option<&'t [u8]> {
+        let bytes = self.lexer.bytes(token);
+        match token.kind {
+            Kind::Word => Some(bytes),
+            Kind::Name => bytes.get(1..bytes.len().saturating_sub(1)),
+            Kind::Text
+            | Kind::DollarText
+            | Kind::Number
+            | Kind::UserVar
+            | Kind::SysVar
+            | Kind::Punct(_)
+            | Kind::Semicolon
+            | Kind::End => None,
+        }
+    }
+
+    fn bit(&self) -> u64 {
+        1_u64.wrapping_shl(self.depth)
+    }
+
+    fn in_list(&self) -> bool {
+        self.lists & self.bit() != 0
+    }
+
+    fn set_list(&mut self, list: bool) {
+        if list {
+            self.lists |= self.bit();
+        } else {
+            self.lists &= !self.bit();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! A string literal of the statement, still in the bytes of the statement.
+
+use crate::mode::{Charset, LexMode};
+
+/// The body of a string literal, as it stands between its quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SqlText<'t> {
+    raw: &'t [u8],
+    quote: u8,
+    backslash: bool,
+    charset: Charset,
+}
+
+impl<'t> SqlText<'t> {
+    /// The literal at `token`, quotes included.
+    pub(crate) fn from_token(token: &'t [u8], mode: LexMode) -> Option<Self> {
+        let (&quote, rest) = token.split_first()?;
+        let (_, raw) = rest.split_last()?;
+        Some(Self { raw, quote, backslash: !mode.no_backslash_escapes, charset: mode.charset })
+    }
+
+    /// The bytes between the quotes, escapes and all.
+    #[must_use]
+    pub fn raw(&self) -> &'t [u8] {
+        self.raw
+    }
+
+    /// The value itself, if it holds no escape and so is the raw text.
+    #[must_use]
+    pub fn plain(&self) -> Option<&'t [u8]> {
+        let escape = if self.backslash { b'\\' } else { self.quote };
+        memchr::memchr2(escape, self.quote, self.raw).is_none().then_some(self.raw)
+    }
+
+    /// Appends the value to `out`, escapes undone as the server's lexer does it.
+    pub fn unescape_into(&self, out: &mut Vec<u8>) {
+        let mut rest = self.raw;
+        while let Some((&byte, tail)) = rest.split_first() {
+            let step = self.charset.step(rest);
+            if step > 1 {
+                let (wide, after) = rest.split_at_checked(step).unwrap_or((rest, &[]));
+                out.extend_from_slice(wide);
+                rest = after;
+                continue;
+            }
+            rest = tail;
+            if byte == self.quote {
+                out.push(byte);
+                rest = tail.strip_prefix(&[self.quote]).unwrap_or(tail);
+            } else if byte == b'\\' && self.backslash {
+                let Some((&escaped, after)) = tail.split_first() else { return };
+                push_escape(escaped, out);
+                rest = after;
+            } else {
+                out.push(byte);
+            }
+        }
+    }
+}
+
+/// `\%` and `\_` keep their backslash: they are for LIKE.
+fn push_escape(escaped: u8, out: &mut Vec<u8>) {
+    match escaped {
+        b'n' => out.push(b'\n'),
+        b't' => out.push(b'\t'),
+        b'r' => out.push(b'\r'),
+        b'b' => out.push(0x08),
+        b'0' => out.push(0),
+        b'Z' => out.push(0x1A),
+        b'_' | b'%' => out.extend_from_slice(&[b'\\', escaped]),
+        other => out.push(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(token: &[u8], mode: LexMode) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        SqlText::from_token(token, mode)?.unescape_into(&mut out);
+        Some(out)
+    }
+
+    #[test]
+    fn escapes_are_undone_as_the_server_does() {
+        let mode = LexMode::default();
+        assert_eq!(value(br"'a\'b''c\n\%\q'", mode), Some(b"a'b'c\n\\%q".to_vec()));
+        assert_eq!(value(br#""a""b'c""#, mode), Some(br#"a"b'c"#.to_vec()));
+        let plain = LexMode { no_backslash_escapes: true, ..mode };
+        assert_eq!(value(br"'a\n'", plain), Some(br"a\n".to_vec()));
+        let gbk = LexMode { charset: Charset::Gbk, ..mode };
+        assert_eq!(value(b"'\x81\\n'", gbk), Some(b"\x81\\n".to_vec()));
+    }
+
+    #[test]
+    fn a_literal_without_escapes_is_borrowed() {
+        let text = SqlText::from_token(b"'etl:nightly'", LexMode::default());
+        assert_eq!(text.and_then(|text| text.plain()), Some(&b"etl:nightly"[..]));
+        let text = SqlText::from_token(b"'a''b'", LexMode::default());
+        assert_eq!(text.and_then(|text| text.plain()), None);
+    }
+}
