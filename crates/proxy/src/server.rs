@@ -109,7 +109,7 @@ impl Server {
 
 fn listen(policy: &ClusterPolicy) -> io::Result<TcpListener> {
     let bind = || -> io::Result<TcpListener> {
-        let address: SocketAddr = policy.listen.parse().map_err(io::Error::other)?;
+        let address = policy.listen;
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
         socket.set_nonblocking(true)?;

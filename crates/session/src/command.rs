@@ -6,18 +6,18 @@ mod execute;
 mod query;
 
 use sql::Class;
+use wire::ProtocolError;
 use wire::command::{
-    COM_CHANGE_USER, COM_INIT_DB, COM_QUERY, COM_STMT_BULK_EXECUTE, COM_STMT_EXECUTE, COM_STMT_PREPARE,
-    Command, parse_command,
+    COM_CHANGE_USER, COM_INIT_DB, COM_QUERY, COM_STMT_BULK_EXECUTE, COM_STMT_EXECUTE,
+    COM_STMT_PREPARE, Command, parse_command,
 };
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::handshake::parse_change_user;
 use wire::response_tracker::Expect;
 
-pub(crate) use consequences::{Consequences, Rare};
+pub(crate) use consequences::Consequences;
 
 use crate::action::{Action, Ask, CloseReason, Input, Reads, Side};
-use crate::forwarding::Forwarding;
 use crate::login::{Login, PendingUser};
 use crate::outcome::StatementOutcome;
 use crate::refusal::Answer;
@@ -30,6 +30,9 @@ const INSPECT_LEN_MAX: usize = 1024 * 1024;
 
 /// What is read of commands of which nothing but a fixed head is looked at.
 const HEAD_LEN: usize = 32;
+
+/// A command that is cut short.
+const ER_MALFORMED_PACKET: u16 = 1835;
 
 /// A command that this relay refuses, whoever sends it.
 const ER_UNKNOWN_COM_ERROR: u16 = 1047;
@@ -94,11 +97,7 @@ impl Asking {
         if self.denied { Action::Deny(self.ask) } else { Action::Ask(self.ask) }
     }
 
-    /// The prepared statement, if this is an execution.
-    pub(crate) fn execution(&self) -> Option<u32> {
-        self.execution
-    }
-
+    /// The command, and the prepared statement if this is an execution.
     pub(crate) fn into_parts(self) -> (Running, Option<u32>) {
         (self.running, self.execution)
     }
@@ -124,7 +123,7 @@ impl Session {
     fn plan(&mut self, seen: Seen<'_>, input: &Input<'_>) -> (Phase, Action) {
         let command = match parse_command(seen.payload, self.capabilities) {
             Ok(command) => command,
-            Err(_) => return self.plan_unreadable(seen, input),
+            Err(error) => return self.plan_unreadable(error, input),
         };
         let expect = command.expect();
         match command {
@@ -149,9 +148,7 @@ impl Session {
                 self.pass(Then::ResetStatement(statement_id), expect, input)
             }
             Command::ResetConnection => self.pass(Then::ResetConnection, expect, input),
-            Command::InitDb(schema) => {
-                self.pass(Then::Schema(schema.to_vec()), expect, input)
-            }
+            Command::InitDb(schema) => self.pass(Then::Schema(schema.to_vec()), expect, input),
             Command::ProcessKill { connection_id } => {
                 self.pass(Then::Kill(connection_id), expect, input)
             }
@@ -188,15 +185,18 @@ impl Session {
         }
     }
 
-    /// A command whose head does not follow the protocol. A statement among these is `unknown`: the server
-    /// may read it in another way.
-    fn plan_unreadable(&mut self, seen: Seen<'_>, input: &Input<'_>) -> (Phase, Action) {
-        match seen.payload.first() {
-            Some(&(COM_QUERY | COM_STMT_EXECUTE | COM_STMT_BULK_EXECUTE)) => {
-                self.plan_unknown(input)
-            }
-            Some(_) | None => self.pass(Then::Nothing, Expect::OnePacket, input),
+    /// A command whose head does not follow the protocol. Servers differ on whether they answer one that is
+    /// cut short, so it is answered here; text that cannot be found among its attributes is `unknown`.
+    fn plan_unreadable(&mut self, error: ProtocolError, input: &Input<'_>) -> (Phase, Action) {
+        if let ProtocolError::CommandTruncated { .. } = error {
+            let refusing = self.refuse_command(Answer {
+                errno: ER_MALFORMED_PACKET,
+                sqlstate: *b"HY000",
+                message: b"Malformed communication packet [sluice executed=no]".to_vec(),
+            });
+            return self.next_refusing(refusing, input);
         }
+        self.plan_unknown(input)
     }
 
     /// A command that is never held back.
@@ -226,8 +226,12 @@ impl Session {
 fn inspected_len(command: Option<u8>) -> usize {
     match command {
         Some(
-            COM_QUERY | COM_STMT_PREPARE | COM_STMT_EXECUTE | COM_STMT_BULK_EXECUTE
-            | COM_CHANGE_USER | COM_INIT_DB,
+            COM_QUERY
+            | COM_STMT_PREPARE
+            | COM_STMT_EXECUTE
+            | COM_STMT_BULK_EXECUTE
+            | COM_CHANGE_USER
+            | COM_INIT_DB,
         ) => INSPECT_LEN_MAX,
         Some(_) => HEAD_LEN,
         None => 1,

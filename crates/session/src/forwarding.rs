@@ -82,46 +82,35 @@ impl Session {
                 };
                 Action::Replace { from: Side::Client, drop }
             }
+            // The server may answer early, with an error: what is left of the command follows it.
+            Stage::Command(_) if !input.backend.is_empty() => {
+                return self.relay_answer(forwarding, input);
+            }
+            Stage::Command(_) if input.client.is_empty() => Action::Read(Reads::Either),
             Stage::Command(skipper) => {
-                if !input.backend.is_empty() {
-                    // The server answers early, with an error: what is left of the command follows it.
-                    return self.relay_answer(forwarding, input);
+                let skipped = skipper.feed(input.client);
+                if skipped.done {
+                    forwarding.last_sequence = skipper.last_sequence();
+                    forwarding.stage = after_command(forwarding.answered);
                 }
-                if input.client.is_empty() {
-                    Action::Read(Reads::Either)
-                } else {
-                    let skipped = skipper.feed(input.client);
-                    if skipped.done {
-                        forwarding.last_sequence = skipper.last_sequence();
-                        forwarding.stage =
-                            if forwarding.answered { Stage::Ended } else { Stage::Answer };
-                    }
-                    Action::Forward { from: Side::Client, len: skipped.consumed }
-                }
+                Action::Forward { from: Side::Client, len: skipped.consumed }
             }
             Stage::Answer => return self.relay_answer(forwarding, input),
+            Stage::Infile(_) if input.client.is_empty() => Action::Read(Reads::Client),
             Stage::Infile(upload) => {
-                if input.client.is_empty() {
-                    Action::Read(Reads::Client)
-                } else {
-                    let skipped = upload.feed(input.client);
-                    if skipped.done {
-                        self.tracker.resume_after_upload();
-                        forwarding.stage = Stage::Answer;
-                    }
-                    Action::Forward { from: Side::Client, len: skipped.consumed }
+                let skipped = upload.feed(input.client);
+                if skipped.done {
+                    self.tracker.resume_after_upload();
+                    forwarding.stage = Stage::Answer;
                 }
+                Action::Forward { from: Side::Client, len: skipped.consumed }
             }
             Stage::Ended => return self.finish(forwarding),
         };
         (Phase::Forwarding(forwarding), action)
     }
 
-    fn relay_answer(
-        &mut self,
-        mut forwarding: Forwarding,
-        input: &Input<'_>,
-    ) -> (Phase, Action) {
+    fn relay_answer(&mut self, mut forwarding: Forwarding, input: &Input<'_>) -> (Phase, Action) {
         if input.backend.is_empty() {
             return (Phase::Forwarding(forwarding), Action::Read(Reads::Backend));
         }
@@ -162,4 +151,9 @@ impl Session {
         };
         (Phase::Idle, Action::Finished(finished))
     }
+}
+
+/// What follows when the command is all sent: its answer, unless there is none, or it came early.
+fn after_command(answered: bool) -> Stage {
+    if answered { Stage::Ended } else { Stage::Answer }
 }

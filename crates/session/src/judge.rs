@@ -9,20 +9,22 @@ use crate::action::Input;
 use crate::prepared::Description;
 use crate::session::Session;
 
-/// What the rules said, without borrowing from them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Judged {
-    pub(crate) rule: Option<u32>,
-    pub(crate) says: Says,
+/// What the rules said to a statement of its class, wherever it stands; rules by their index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judged {
+    Pass(Option<u32>),
+    Ask(u32),
+    Deny(u32),
 }
 
-/// What a rule says to a statement of its class, wherever the statement stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Says {
-    #[default]
-    Ask,
-    Pass,
-    Deny,
+impl Judged {
+    /// The rule that decided.
+    pub(crate) fn rule(self) -> Option<u32> {
+        match self {
+            Self::Pass(rule) => rule,
+            Self::Ask(rule) | Self::Deny(rule) => Some(rule),
+        }
+    }
 }
 
 /// The last verdict for each class. The statements of one connection mostly come from one place in one
@@ -42,7 +44,7 @@ struct Entry {
     valid_until: Option<UnixTime>,
     comments: Vec<u8>,
     app: Vec<u8>,
-    judged: Judged,
+    judged: Option<Judged>,
 }
 
 /// The longest comments that are remembered: longer ones are read anew each time.
@@ -77,13 +79,14 @@ impl Session {
         if remembers
             && let Some(entry) = self.memo.entry(statement.class)
             && entry.holds(generation, input.now, comments)
+            && let Some(judged) = entry.judged
         {
             self.app.clear();
             self.app.extend_from_slice(&entry.app);
-            return entry.judged;
+            return judged;
         }
         let tags = statement.tags().map(|tag| (tag.key, tag.value));
-        let judged = self.judge(statement.class, attributes, tags, statement.tool(), input);
+        let judged = self.judge((statement.class, statement.tool()), attributes, tags, input);
         // Claims that were refused are counted for each statement, so those are not remembered.
         if remembers
             && self.claims_refused == 0
@@ -95,7 +98,7 @@ impl Session {
             entry.comments.extend_from_slice(comments);
             entry.app.clear();
             entry.app.extend_from_slice(&self.app);
-            entry.judged = judged;
+            entry.judged = Some(judged);
         }
         judged
     }
@@ -108,18 +111,18 @@ impl Session {
         input: &Input<'_>,
     ) -> Judged {
         let tags = description.tags.iter().map(|(key, value)| (key.as_ref(), value.as_ref()));
-        self.judge(description.class, attributes, tags, description.tool, input)
+        self.judge((description.class, description.tool), attributes, tags, input)
     }
 
     fn judge<'t>(
         &mut self,
-        class: Class,
+        (class, tool): (Class, Option<Tool>),
         attributes: QueryAttributes<'t>,
         tags: impl Iterator<Item = (&'t [u8], &'t [u8])>,
-        tool: Option<Tool>,
         input: &Input<'_>,
     ) -> Judged {
-        let attributes = attributes.iter().filter_map(|(name, value)| Some((name, value?)));
+        let attributes = attributes.iter().filter_map(|(name, value)| Some(pair(name, value?)));
+        let tags = tags.map(|(key, value)| pair(key, value));
         let identity = resolve(
             input.policy,
             &self.identity,
@@ -131,20 +134,23 @@ impl Session {
         self.app.clear();
         self.app.extend_from_slice(identity.app);
         self.claims_refused = self.claims_refused.saturating_add(identity.refused_claims);
-        let facts =
-            Facts { identity: &identity, session: &self.identity, class, now: input.now };
+        let facts = Facts { identity: &identity, session: &self.identity, class, now: input.now };
         let judged = match input.policy.evaluate(&facts) {
-            Verdict::Pass { rule, .. } => {
-                Judged { rule: rule.map(|rule| rule.index), says: Says::Pass }
-            }
-            Verdict::Ask(rule) => Judged { rule: Some(rule.index), says: Says::Ask },
-            Verdict::Deny(rule) => Judged { rule: Some(rule.index), says: Says::Deny },
+            Verdict::Pass { rule, .. } => Judged::Pass(rule.map(|rule| rule.index)),
+            Verdict::Ask(rule) => Judged::Ask(rule.index),
+            Verdict::Deny(rule) => Judged::Deny(rule.index),
         };
-        if let Some(tool) = identity.tool_seen
+        let tool_seen = identity.tool_seen;
+        if let Some(tool) = tool_seen
             && self.identity.handle_tool_seen(tool)
         {
             self.generation = self.generation.wrapping_add(1);
         }
         judged
     }
+}
+
+/// A key and its value, for no longer than the identity is looked at.
+fn pair<'a>(key: &'a [u8], value: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+    (key, value)
 }

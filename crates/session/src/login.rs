@@ -10,7 +10,7 @@
 use std::net::IpAddr;
 
 use policy::identity::SessionIdentity;
-use sql::{Charset, Server};
+use sql::{Charset, LexMode, Server};
 use wire::capability::Capabilities;
 use wire::frame::{FrameHeader, HEADER_LEN, split_frame};
 use wire::handshake::{
@@ -51,7 +51,10 @@ impl Session {
         let greeting = match parse_server_hello(payload) {
             Ok(ServerHello::Greeting(greeting)) => greeting,
             Ok(ServerHello::Error(_)) => {
-                return (Phase::Login(Login::Refused), Action::Forward { from: Side::Backend, len });
+                return (
+                    Phase::Login(Login::Refused),
+                    Action::Forward { from: Side::Backend, len },
+                );
             }
             Err(_) => return close(CloseReason::BackendProtocol),
         };
@@ -80,11 +83,7 @@ impl Session {
         }
     }
 
-    fn next_login_response(
-        &mut self,
-        offered: Capabilities,
-        input: &Input<'_>,
-    ) -> (Phase, Action) {
+    fn next_login_response(&mut self, offered: Capabilities, input: &Input<'_>) -> (Phase, Action) {
         let waiting = Phase::Login(Login::Response { offered });
         if !input.backend.is_empty() {
             // The server gave up on a client that does not speak (its connect_timeout).
@@ -103,7 +102,7 @@ impl Session {
         let agreed = response.capabilities.intersect(offered);
         self.capabilities = agreed;
         self.tracker = ResponseTracker::new(agreed);
-        self.mode.charset = Charset::from_collation_id(u16::from(response.charset));
+        self.login_charset = Charset::from_collation_id(u16::from(response.charset));
         self.identity = SessionIdentity::new(
             response.user,
             self.client.address,
@@ -113,10 +112,9 @@ impl Session {
         self.outbox.clear();
         self.outbox.extend_from_slice(input.client.get(..len).unwrap_or_default());
         match self.outbox.get_mut(HEADER_LEN..).map(|payload| patch_client_hello(payload, agreed)) {
-            Some(Ok(())) => (
-                Phase::Login(Login::Exchange),
-                Action::Replace { from: Side::Client, drop: len },
-            ),
+            Some(Ok(())) => {
+                (Phase::Login(Login::Exchange), Action::Replace { from: Side::Client, drop: len })
+            }
             Some(Err(_)) | None => close(CloseReason::ClientProtocol),
         }
     }
@@ -153,11 +151,20 @@ impl Session {
     fn accept_login(&mut self, status: u16) {
         if let Some(change) = self.pending_user.take() {
             self.identity = change.identity;
-            self.mode.charset = change.charset;
+            self.login_charset = change.charset;
             self.forget_statements();
         }
+        self.reset_mode();
         self.transaction.start(wire::status::StatusFlags(status));
         self.generation = self.generation.wrapping_add(1);
+    }
+}
+
+impl Session {
+    /// How text is read at the start of a session.
+    pub(crate) fn reset_mode(&mut self) {
+        self.mode =
+            LexMode { charset: self.login_charset, server: self.mode.server, ..LexMode::default() };
     }
 }
 
@@ -211,9 +218,9 @@ fn server_of(greeting: &Greeting<'_>) -> Server {
 /// `9.7.4-log` as 90704, the way executable comments name versions.
 fn version_number(text: &[u8]) -> Option<u32> {
     let text = text.split(|byte| !byte.is_ascii_digit() && *byte != b'.').next()?;
-    let mut parts = text.split(|byte| *byte == b'.').map(|part| {
-        std::str::from_utf8(part).ok().and_then(|digits| digits.parse::<u32>().ok())
-    });
+    let mut parts = text
+        .split(|byte| *byte == b'.')
+        .map(|part| std::str::from_utf8(part).ok().and_then(|digits| digits.parse::<u32>().ok()));
     let major = parts.next()??;
     let minor = parts.next()??;
     let patch = parts.next().flatten().filter(|patch| *patch < 100)?;

@@ -16,13 +16,16 @@ const STATEMENTS_MAX: usize = 16_384;
 /// Names of SQL `PREPARE` remembered per connection; further ones are class `unknown` when executed.
 const NAMES_MAX: usize = 1_024;
 
+/// A tag's key and value.
+pub(crate) type OwnedTag = (Box<[u8]>, Box<[u8]>);
+
 /// What the text of a prepared statement said.
 #[derive(Debug)]
 pub(crate) struct Description {
     pub(crate) class: Class,
     pub(crate) exemption: Option<Exemption>,
     pub(crate) tool: Option<Tool>,
-    pub(crate) tags: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub(crate) tags: Vec<OwnedTag>,
     pub(crate) consequences: Consequences,
 }
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use policy::identity::{IdentityScratch, SessionIdentity};
-use sql::{LexMode, Scratch};
+use sql::{Charset, LexMode, Scratch};
 use wire::capability::Capabilities;
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::packet::encode_err;
@@ -36,6 +36,8 @@ pub struct Session {
     /// What both ends agreed on.
     pub(crate) capabilities: Capabilities,
     pub(crate) mode: LexMode,
+    /// What the client's login chose; a reset goes back to it, and the server does not say so.
+    pub(crate) login_charset: Charset,
     pub(crate) tracker: ResponseTracker,
     pub(crate) transaction: Transaction,
     pub(crate) prepared: Prepared,
@@ -78,6 +80,7 @@ impl Session {
             server_capabilities: capabilities,
             capabilities,
             mode: LexMode::default(),
+            login_charset: Charset::default(),
             tracker: ResponseTracker::new(capabilities),
             transaction: Transaction::default(),
             prepared: Prepared::default(),

@@ -34,10 +34,11 @@ pub(crate) struct Transaction {
 }
 
 /// What kind of statement has just ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ran {
     /// A statement of a class that can take locks or write: it makes its transaction admitted.
     Work,
+    #[default]
     /// Anything else: reads, SET, SHOW, transaction control.
     Rest,
 }
@@ -110,9 +111,8 @@ impl Transaction {
             self.flags = StatusFlags(self.flags.0 & !SERVER_STATUS_IN_TRANS);
             return;
         }
-        let may_be_open = self.flags.in_transaction()
-            || !self.flags.autocommit()
-            || effects.begins_transaction;
+        let may_be_open =
+            self.flags.in_transaction() || !self.flags.autocommit() || effects.begins_transaction;
         self.admitted |= ran == Ran::Work && may_be_open;
     }
 

@@ -150,6 +150,7 @@ impl Session {
                 let flags = self.transaction.flags();
                 self.transaction.start(flags);
                 self.identity.forget();
+                self.reset_mode();
                 self.forget_statements();
             }
             Then::Schema(schema) => {

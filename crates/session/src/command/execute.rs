@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use wire::command::{
-    QueryAttributes, SplicedHead, execute_attributes, execute_layout, splice_head, splice_type_block,
+    QueryAttributes, SplicedHead, execute_attributes, execute_layout, splice_head,
+    splice_type_block,
 };
 use wire::frame::HEADER_LEN;
 use wire::response_tracker::Expect;
@@ -26,6 +27,10 @@ impl Session {
     ) -> (Phase, Action) {
         let capabilities = self.capabilities;
         let (description, attributes) = match self.prepared.get_mut(statement_id) {
+            // Values sent ahead as long data are not in the packet: then it cannot be read to its end.
+            Some(statement) if statement.long_data => {
+                (statement.description.clone(), QueryAttributes::default())
+            }
             Some(statement) => {
                 let attributes = execute_layout(seen.payload, statement.num_params, capabilities)
                     .map(|layout| execute_attributes(seen.payload, &layout, statement.num_params));

@@ -9,7 +9,7 @@ use wire::response_tracker::Expect;
 use super::execute::Unrepairable;
 use super::{Asking, Consequences, Running, Seen, Then, works};
 use crate::action::{Action, Ask, CloseReason, Input};
-use crate::judge::{Judged, Says};
+use crate::judge::Judged;
 use crate::outcome::StatementOutcome;
 use crate::prepared::Description;
 use crate::session::{Phase, Session, close};
@@ -75,28 +75,22 @@ impl Session {
     pub(super) fn carry_plan(&mut self, planned: Planned, input: &Input<'_>) -> (Phase, Action) {
         let Planned { class, judged, free, ran, consequences, execution } = planned;
         let mode = judged
-            .rule
+            .rule()
             .and_then(|index| input.policy.rule(index))
             .map_or(input.policy.mode, |rule| rule.mode);
-        let statement = StatementOutcome { rule: judged.rule, class, mode };
+        let statement = StatementOutcome { rule: judged.rule(), class, mode };
         let running =
             Running { statement: Some(statement), ran, consequences, then: Then::Nothing };
-        let denied = match judged.says {
-            Says::Ask if !free => false,
-            Says::Deny if !free => true,
-            Says::Pass | Says::Ask | Says::Deny => {
+        let (rule, denied) = match judged {
+            Judged::Ask(rule) if !free => (rule, false),
+            Judged::Deny(rule) if !free => (rule, true),
+            Judged::Pass(_) | Judged::Ask(_) | Judged::Deny(_) => {
                 return self.send_statement(running, execution, input);
             }
         };
-        match judged.rule {
-            Some(rule) => {
-                let asking = Asking { ask: Ask { rule, class }, denied, running, execution };
-                let action = asking.action();
-                (Phase::Asking(asking), action)
-            }
-            // A verdict that asks always names its rule.
-            None => self.send_statement(running, execution, input),
-        }
+        let asking = Asking { ask: Ask { rule, class }, denied, running, execution };
+        let action = asking.action();
+        (Phase::Asking(asking), action)
     }
 
     /// Sends a statement on, as it is or repaired.
@@ -125,7 +119,9 @@ impl Session {
             Some(Exemption::GhostChangelog) => {
                 tool == Some(Tool::GhOst) || self.identity.is_sticky(Tool::GhOst)
             }
-            Some(Exemption::SystemSchema | Exemption::AdvisoryLock | Exemption::RenameTable) => true,
+            Some(Exemption::SystemSchema | Exemption::AdvisoryLock | Exemption::RenameTable) => {
+                true
+            }
         }
     }
 

@@ -1,0 +1,115 @@
+//! One log line when a server starts to fail its probe, one when it recovers, none between.
+
+use std::sync::Arc;
+
+use super::link::ProbeError;
+
+/// The health of one probe on one server.
+pub(super) struct Health {
+    cluster: Arc<str>,
+    server: Arc<str>,
+    purpose: Purpose,
+    trouble: Option<ProbeError>,
+}
+
+/// What a probe is for: it decides which rights it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Writing heartbeats on the primary.
+    Heartbeat,
+    /// Seeing that the primary answers.
+    Pulse,
+    /// Reading heartbeats on a replica.
+    ReplicaHeartbeat,
+    /// `SHOW REPLICA STATUS`.
+    ReplicaStatus,
+    /// The operator's own query.
+    Query,
+    /// `SHOW GLOBAL STATUS`.
+    Status,
+    /// `information_schema.INNODB_METRICS`.
+    InnodbMetrics,
+}
+
+impl Health {
+    pub(super) fn new(cluster: &Arc<str>, server: &Arc<str>, purpose: Purpose) -> Self {
+        Self { cluster: cluster.clone(), server: server.clone(), purpose, trouble: None }
+    }
+
+    /// Takes in how a probe ended, and logs it if that is news.
+    pub(super) fn note<T>(&mut self, outcome: &Result<T, ProbeError>) {
+        let Self { cluster, server, purpose, trouble } = self;
+        match (outcome, &trouble) {
+            (Err(error), Some(known)) if error.is_like(known) => {}
+            (Err(error), _) => {
+                let probe = purpose.as_str();
+                let advice = advice(*purpose, error);
+                tracing::warn!(%cluster, %server, probe, %error, advice, "probe failed");
+                *trouble = Some(error.clone());
+            }
+            (Ok(_), Some(_)) => {
+                tracing::info!(%cluster, %server, probe = purpose.as_str(), "probe answers again");
+                *trouble = None;
+            }
+            (Ok(_), None) => {}
+        }
+    }
+}
+
+impl Purpose {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Heartbeat => "heartbeat",
+            Self::Pulse => "pulse",
+            Self::ReplicaHeartbeat => "replica heartbeat",
+            Self::ReplicaStatus => "replica status",
+            Self::Query => "query",
+            Self::Status => "status",
+            Self::InnodbMetrics => "innodb metrics",
+        }
+    }
+}
+
+/// What the operator can do about it; empty if the error says it all.
+fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
+    match (error.code(), purpose) {
+        (Some(ER_ACCESS_DENIED), _) => "check probe.user and its password on this server",
+        (Some(ER_OPTION_PREVENTS_STATEMENT), Purpose::Heartbeat) => {
+            "the primary is read only; is it the primary?"
+        }
+        (Some(code), purpose) if DENIED.contains(&code) => match purpose {
+            Purpose::Heartbeat => {
+                "GRANT CREATE, INSERT, UPDATE, SELECT, DELETE on the heartbeat's schema"
+            }
+            Purpose::ReplicaHeartbeat => "GRANT SELECT on the heartbeat's schema",
+            Purpose::ReplicaStatus => {
+                "GRANT REPLICATION CLIENT ON *.* (MariaDB: SLAVE MONITOR); without it a replica that \
+                 is delayed on purpose is taken for one that lags"
+            }
+            Purpose::InnodbMetrics => "GRANT PROCESS ON *.*",
+            Purpose::Pulse | Purpose::Query | Purpose::Status => "",
+        },
+        (Some(_) | None, _) => "",
+    }
+}
+
+/// `ER_ACCESS_DENIED_ERROR`
+const ER_ACCESS_DENIED: u16 = 1045;
+/// `ER_OPTION_PREVENTS_STATEMENT`: `--read-only`.
+const ER_OPTION_PREVENTS_STATEMENT: u16 = 1290;
+/// `ER_DBACCESS_DENIED_ERROR`, `ER_TABLEACCESS_DENIED_ERROR`, `ER_COLUMNACCESS_DENIED_ERROR`,
+/// `ER_SPECIFIC_ACCESS_DENIED_ERROR`.
+const DENIED: [u16; 4] = [1044, 1142, 1143, 1227];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_right_is_named() {
+        let denied = ProbeError::Refused { code: 1227, message: String::new() };
+        assert!(advice(Purpose::ReplicaStatus, &denied).contains("REPLICATION CLIENT"));
+        assert!(advice(Purpose::InnodbMetrics, &denied).contains("PROCESS"));
+        assert_eq!(advice(Purpose::Heartbeat, &ProbeError::TimedOut), "");
+    }
+}

@@ -1,0 +1,120 @@
+//! The heartbeat: one row of our own on the primary, its number raised again and again, and read on each
+//! replica.
+//!
+//! A writer whose statement hung has given up its connection, but the statement may still take effect later.
+//! So a write only ever raises the number: what comes late changes nothing.
+
+use super::answer::number;
+use super::link::{Link, ProbeError};
+
+/// `ER_BAD_DB_ERROR`
+const ER_BAD_DB_ERROR: u16 = 1049;
+/// `ER_NO_SUCH_TABLE`
+const ER_NO_SUCH_TABLE: u16 = 1146;
+
+/// The row that one process writes for one cluster.
+#[derive(Debug, Clone)]
+pub(super) struct Heartbeat {
+    /// Quoted.
+    schema: String,
+    /// Quoted, with its schema.
+    table: String,
+    /// Random, so that no two processes share a row. Hexadecimal, so it needs no quoting.
+    instance: String,
+}
+
+impl Heartbeat {
+    pub(super) fn new(schema: &str, table: &str, instance: u128) -> Self {
+        Self {
+            schema: quoted(schema),
+            table: format!("{}.{}", quoted(schema), quoted(table)),
+            instance: format!("{instance:032x}"),
+        }
+    }
+
+    /// Commits number `seq` on the primary, making the row and its table if they are missing.
+    ///
+    /// # Cancellation
+    /// The write may still take effect.
+    pub(super) async fn write(&self, primary: &mut Link, seq: u64) -> Result<(), ProbeError> {
+        match self.raise(primary, seq).await {
+            Err(error) if is_missing(&error) => {
+                self.create(primary).await?;
+                self.raise(primary, seq).await
+            }
+            written => written,
+        }
+    }
+
+    async fn raise(&self, primary: &mut Link, seq: u64) -> Result<(), ProbeError> {
+        let Self { table, instance, .. } = self;
+        let update = format!(
+            "UPDATE {table} SET seq = {seq}, written_at = CURRENT_TIMESTAMP(6) \
+             WHERE instance = '{instance}' AND seq < {seq}"
+        );
+        if primary.run(&update).await? > 0 {
+            return Ok(());
+        }
+        let insert = format!("INSERT INTO {table} (instance, seq) VALUES ('{instance}', {seq})");
+        primary.run(&insert).await.map(|_| ())
+    }
+
+    async fn create(&self, primary: &mut Link) -> Result<(), ProbeError> {
+        let Self { schema, table, .. } = self;
+        // The account may lack the right to create the schema and still have it on the table.
+        if let Err(error) = primary.run(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")).await {
+            tracing::debug!(%error, "the heartbeat's schema was not created");
+        }
+        let create = format!(
+            "CREATE TABLE IF NOT EXISTS {table} (\
+             instance CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY \
+             COMMENT 'one row for each running Sluice', \
+             seq BIGINT UNSIGNED NOT NULL COMMENT 'raised with every heartbeat', \
+             written_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) \
+             COMMENT 'for people; Sluice compares its own clock only') ENGINE=InnoDB"
+        );
+        primary.run(&create).await.map(|_| ())
+    }
+
+    /// The number that a server shows; `None` if it has no row or no table yet.
+    pub(super) async fn read(&self, server: &mut Link) -> Result<Option<u64>, ProbeError> {
+        let Self { table, instance, .. } = self;
+        let select = format!("SELECT seq FROM {table} WHERE instance = '{instance}'");
+        let row = match server.first(&select).await {
+            Err(error) if is_missing(&error) => return Ok(None),
+            row => row?,
+        };
+        let seq = row.and_then(|row| row.as_ref(0).and_then(number::<u64>));
+        Ok(seq)
+    }
+
+    /// Removes the rows of processes that have not written for a day. How many there were.
+    pub(super) async fn forget_the_dead(&self, primary: &mut Link) -> Result<u64, ProbeError> {
+        let delete = format!(
+            "DELETE FROM {} WHERE written_at < CURRENT_TIMESTAMP(6) - INTERVAL 1 DAY",
+            self.table
+        );
+        primary.run(&delete).await
+    }
+}
+
+fn is_missing(error: &ProbeError) -> bool {
+    matches!(error.code(), Some(ER_NO_SUCH_TABLE | ER_BAD_DB_ERROR))
+}
+
+/// An identifier as SQL wants it.
+fn quoted(identifier: &str) -> String {
+    format!("`{}`", identifier.replace('`', "``"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_cannot_leave_their_quotes() {
+        let heartbeat = Heartbeat::new("a`b", "heartbeat", 0xff);
+        assert_eq!(heartbeat.table, "`a``b`.`heartbeat`");
+        assert_eq!(heartbeat.instance, "000000000000000000000000000000ff");
+    }
+}

@@ -1,0 +1,200 @@
+//! Sluice's own connection to one server: kept open, opened again, and never waited for without a limit.
+
+use std::fmt;
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error, Opts, Row};
+use rand::RngExt as _;
+use tokio::time::Instant;
+
+/// The first pause after a connection that failed; each further one doubles it.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+
+/// The longest pause: a server that is back is seen within this and a quarter.
+const RETRY_MAX: Duration = Duration::from_secs(2);
+
+/// One connection to one server.
+pub(super) struct Link {
+    options: Opts,
+    /// For logging in, and for each query: a server that is stopped (SIGSTOP) accepts and says nothing.
+    time_limit: Duration,
+    conn: Option<Conn>,
+    retry: Retry,
+}
+
+impl Link {
+    pub(super) fn new(options: Opts, time_limit: Duration) -> Self {
+        Self { options, time_limit, conn: None, retry: Retry::default() }
+    }
+
+    /// The first row of a query's answer.
+    ///
+    /// # Cancellation
+    /// The connection is given up: nobody knows what it would say next.
+    pub(super) async fn first(&mut self, sql: &str) -> Result<Option<Row>, ProbeError> {
+        let limit = self.time_limit;
+        let mut conn = self.take().await?;
+        let answer = tokio::time::timeout(limit, conn.query_first(sql)).await;
+        self.settle(conn, answer.map_err(|_| ProbeError::TimedOut)?)
+    }
+
+    /// All rows of a query's answer. For queries that give a few.
+    ///
+    /// # Cancellation
+    /// As [`Link::first`].
+    pub(super) async fn rows(&mut self, sql: &str) -> Result<Vec<Row>, ProbeError> {
+        let limit = self.time_limit;
+        let mut conn = self.take().await?;
+        let answer = tokio::time::timeout(limit, conn.query(sql)).await;
+        self.settle(conn, answer.map_err(|_| ProbeError::TimedOut)?)
+    }
+
+    /// Runs a statement and tells how many rows it changed.
+    ///
+    /// # Cancellation
+    /// As [`Link::first`]; the statement may still take effect.
+    pub(super) async fn run(&mut self, sql: &str) -> Result<u64, ProbeError> {
+        let limit = self.time_limit;
+        let mut conn = self.take().await?;
+        let answer = tokio::time::timeout(limit, conn.query_drop(sql)).await;
+        let changed = conn.affected_rows();
+        self.settle(conn, answer.map_err(|_| ProbeError::TimedOut)?).map(|()| changed)
+    }
+
+    /// The open connection, or a new one; after a failure not before its pause is over.
+    async fn take(&mut self) -> Result<Conn, ProbeError> {
+        if let Some(conn) = self.conn.take() {
+            return Ok(conn);
+        }
+        tokio::time::sleep_until(self.retry.not_before()).await;
+        let login = tokio::time::timeout(self.time_limit, Conn::new(self.options.clone())).await;
+        let conn = match login {
+            Ok(Ok(conn)) => Ok(conn),
+            Ok(Err(error)) => Err(ProbeError::from_driver(error)),
+            Err(_) => Err(ProbeError::TimedOut),
+        };
+        match &conn {
+            Ok(_) => self.retry.succeeded(),
+            Err(_) => self.retry.failed(),
+        }
+        conn
+    }
+
+    /// Keeps the connection if it can be used again.
+    fn settle<T>(&mut self, conn: Conn, answer: Result<T, Error>) -> Result<T, ProbeError> {
+        let answer = answer.map_err(ProbeError::from_driver);
+        match &answer {
+            Ok(_) | Err(ProbeError::Refused { .. }) => self.conn = Some(conn),
+            Err(ProbeError::TimedOut | ProbeError::Lost(_) | ProbeError::Unusable(_)) => {}
+        }
+        answer
+    }
+}
+
+/// When to connect again.
+#[derive(Default)]
+struct Retry {
+    failures: u32,
+    not_before: Option<Instant>,
+}
+
+impl Retry {
+    fn not_before(&self) -> Instant {
+        self.not_before.unwrap_or_else(Instant::now)
+    }
+
+    fn succeeded(&mut self) {
+        *self = Self::default();
+    }
+
+    fn failed(&mut self) {
+        let pause = RETRY_FIRST.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
+        // A quarter more or less, so that many probes do not come back together.
+        let jitter = rand::rng().random_range(0.75..=1.25);
+        self.not_before = Instant::now().checked_add(pause.min(RETRY_MAX).mul_f64(jitter));
+        self.failures = self.failures.saturating_add(1);
+    }
+}
+
+/// Why a probe has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeError {
+    /// No answer within the time limit.
+    TimedOut,
+    /// There is no connection, or it broke.
+    Lost(String),
+    /// The server answered with an error.
+    Refused {
+        /// Its errno.
+        code: u16,
+        /// Its text.
+        message: String,
+    },
+    /// The answer is not what the query should give.
+    Unusable(String),
+}
+
+impl ProbeError {
+    pub(super) fn from_driver(error: Error) -> Self {
+        match error {
+            Error::Server(refused) => {
+                Self::Refused { code: refused.code, message: refused.message }
+            }
+            Error::Io(_) => Self::Lost(error.to_string()),
+            Error::Driver(_) | Error::Other(_) | Error::Url(_) => Self::Lost(error.to_string()),
+        }
+    }
+
+    /// The errno, if the server gave one.
+    pub(super) fn code(&self) -> Option<u16> {
+        match self {
+            Self::Refused { code, .. } => Some(*code),
+            Self::TimedOut | Self::Lost(_) | Self::Unusable(_) => None,
+        }
+    }
+
+    /// Whether this is the same trouble as `other`, though the wording may differ.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Refused { code, .. }, Self::Refused { code: other, .. }) => code == other,
+            (Self::TimedOut, Self::TimedOut)
+            | (Self::Lost(_), Self::Lost(_))
+            | (Self::Unusable(_), Self::Unusable(_)) => true,
+            (
+                Self::TimedOut | Self::Lost(_) | Self::Refused { .. } | Self::Unusable(_),
+                Self::TimedOut | Self::Lost(_) | Self::Refused { .. } | Self::Unusable(_),
+            ) => false,
+        }
+    }
+}
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("no answer in time"),
+            Self::Lost(why) => write!(f, "{why}"),
+            Self::Refused { code, message } => write!(f, "error {code}: {message}"),
+            Self::Unusable(why) => f.write_str(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_between_failures_grow_to_a_bound_and_a_success_ends_them() {
+        let mut retry = Retry::default();
+        let mut pauses = Vec::new();
+        for _ in 0..40 {
+            retry.failed();
+            pauses.push(retry.not_before().saturating_duration_since(Instant::now()));
+        }
+        assert!(pauses[0] <= RETRY_FIRST.mul_f64(1.25));
+        assert!(pauses[39] >= RETRY_MAX.mul_f64(0.75) && pauses[39] <= RETRY_MAX.mul_f64(1.25));
+        retry.succeeded();
+        assert_eq!(retry.not_before(), Instant::now());
+    }
+}

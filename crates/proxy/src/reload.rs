@@ -1,0 +1,276 @@
+//! The configuration file while Sluice runs: noticed, read, checked, applied.
+//!
+//! A change is noticed by watching the file's *directory*, because editors and ConfigMaps replace files
+//! instead of writing them: a rename, or a swap of the `..data` link, shows there. Since no watch sees
+//! everything (network mounts, a directory replaced as a whole, a link into another one), the content is
+//! compared every [`POLL_INTERVAL`] besides.
+//!
+//! Content decides, never a time stamp. It is taken when two readings [`SETTLE_INTERVAL`] apart agree, so
+//! that half of a file being saved is seldom looked at. A file with faults changes nothing: what is in
+//! force stays, the faults are logged with their lines, `sluice_config_last_reload_successful` is 0, and
+//! the next save is a new chance. Reading and checking run on a thread of their own, so that 10,000 rules
+//! hold nobody up.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use notify::event::{AccessKind, AccessMode};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use policy::{Config, Fault};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
+
+use crate::telemetry::{Reload, Telemetry};
+
+/// How often the content is compared whatever the watch says. With the settling it stays below the second
+/// within which a change has to be in force.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Two readings this far apart must agree.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A file that never holds still is taken as it is after so many readings: half a second.
+const SETTLE_READINGS_MAX: usize = 10;
+
+/// A configuration that was read and found good, and the text it was.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Arc<Config>,
+    content: Content,
+}
+
+/// Why there is no configuration.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The file cannot be read.
+    Unreadable(io::Error),
+    /// It was read and is wrong: all its faults.
+    Faults(Vec<Fault>),
+}
+
+impl LoadError {
+    /// Every fault as a line of its own: `FILE:LINE: path: message`.
+    pub fn lines(&self, path: &Path) -> Vec<String> {
+        let file = path.display();
+        match self {
+            Self::Unreadable(error) => vec![format!("{file}: cannot read it: {error}")],
+            Self::Faults(faults) => faults
+                .iter()
+                .map(|fault| format!("{file}:{}: {}: {}", fault.line, fault.path, fault.message))
+                .collect(),
+        }
+    }
+}
+
+/// Reads and checks a configuration file.
+///
+/// # Errors
+/// When it cannot be read, or has faults.
+pub fn load(path: &Path) -> Result<Loaded, LoadError> {
+    let content = Content::read(path);
+    match content.parse() {
+        Ok(config) => Ok(Loaded { config: Arc::new(config), content }),
+        Err(error) => Err(error),
+    }
+}
+
+/// Applies the file's changes for as long as it lives.
+#[derive(Debug)]
+pub struct ConfigWatcher {
+    now: Arc<Notify>,
+    task: JoinHandle<()>,
+}
+
+impl ConfigWatcher {
+    /// Watches `path`, whose content `loaded` is in force. Every good change goes to `apply`, the new
+    /// configuration first and the one before second.
+    pub fn spawn(
+        path: PathBuf,
+        loaded: &Loaded,
+        telemetry: Arc<Telemetry>,
+        apply: impl Fn(&Arc<Config>, &Arc<Config>) + Send + 'static,
+    ) -> Self {
+        telemetry.reload(Reload::Applied, unix_seconds());
+        let reloader = Reloader {
+            path,
+            in_force: loaded.config.clone(),
+            seen: loaded.content.clone(),
+            telemetry,
+            apply,
+        };
+        let now = Arc::new(Notify::new());
+        let task = tokio::spawn(reloader.run(now.clone()));
+        Self { now, task }
+    }
+
+    /// Reads the file again now, also if it looks unchanged, and says in the log what came of it.
+    pub fn reload_now(&self) {
+        self.now.notify_one();
+    }
+}
+
+impl Drop for ConfigWatcher {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The task behind a [`ConfigWatcher`].
+struct Reloader<A> {
+    path: PathBuf,
+    in_force: Arc<Config>,
+    /// What was looked at last, good or not.
+    seen: Content,
+    telemetry: Arc<Telemetry>,
+    apply: A,
+}
+
+/// Why the file is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prompt {
+    /// Something may have changed.
+    Change,
+    /// Somebody wants it.
+    Request,
+}
+
+impl<A: Fn(&Arc<Config>, &Arc<Config>) + Send> Reloader<A> {
+    async fn run(mut self, now: Arc<Notify>) {
+        let changed = Arc::new(Notify::new());
+        let watch = watch(&self.path, changed.clone());
+        if let Err(error) = &watch {
+            tracing::warn!(
+                file = %self.path.display(), %error,
+                "cannot watch the directory of the configuration; it is compared every half second"
+            );
+        }
+        let mut poll = tokio::time::interval(POLL_INTERVAL);
+        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let prompt = tokio::select! {
+                () = now.notified() => Prompt::Request,
+                () = changed.notified() => Prompt::Change,
+                _ = poll.tick() => Prompt::Change,
+            };
+            self.look(prompt).await;
+        }
+    }
+
+    async fn look(&mut self, prompt: Prompt) {
+        let Some(content) = self.settled().await else { return };
+        if content == self.seen && prompt == Prompt::Change {
+            return;
+        }
+        let parsed = content.clone();
+        let Ok(parsed) = tokio::task::spawn_blocking(move || parsed.parse()).await else { return };
+        let is_new = content != self.seen;
+        self.seen = content;
+        match parsed {
+            Ok(config) => self.take(Arc::new(config), is_new),
+            Err(error) => self.complain(&error),
+        }
+    }
+
+    /// The file's content once it holds still. None: this process is ending.
+    async fn settled(&self) -> Option<Content> {
+        let mut content = self.read().await?;
+        for _ in 0..SETTLE_READINGS_MAX {
+            if content == self.seen {
+                break;
+            }
+            tokio::time::sleep(SETTLE_INTERVAL).await;
+            let again = self.read().await?;
+            if again == content {
+                break;
+            }
+            content = again;
+        }
+        Some(content)
+    }
+
+    async fn read(&self) -> Option<Content> {
+        let path = self.path.clone();
+        tokio::task::spawn_blocking(move || Content::read(&path)).await.ok()
+    }
+
+    fn take(&mut self, config: Arc<Config>, is_new: bool) {
+        self.telemetry.reload(Reload::Applied, unix_seconds());
+        let before = std::mem::replace(&mut self.in_force, config);
+        let changes = policy::diff(&before, &self.in_force);
+        (self.apply)(&self.in_force, &before);
+        tracing::info!(file = %self.path.display(), is_new, ?changes, "configuration applied");
+    }
+
+    fn complain(&self, error: &LoadError) {
+        self.telemetry.reload(Reload::Failed, unix_seconds());
+        for fault in error.lines(&self.path) {
+            tracing::error!(%fault, "configuration not applied; the one before stays in force");
+        }
+    }
+}
+
+/// What a reading of the file gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Content {
+    Bytes(Arc<[u8]>),
+    Unreadable(io::ErrorKind),
+}
+
+impl Content {
+    fn read(path: &Path) -> Self {
+        match std::fs::read(path) {
+            Ok(bytes) => Self::Bytes(bytes.into()),
+            Err(error) => Self::Unreadable(error.kind()),
+        }
+    }
+
+    fn parse(&self) -> Result<Config, LoadError> {
+        match self {
+            Self::Bytes(bytes) => {
+                let text = std::str::from_utf8(bytes).map_err(|error| {
+                    LoadError::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error))
+                })?;
+                policy::load(text).map_err(LoadError::Faults)
+            }
+            Self::Unreadable(kind) => Err(LoadError::Unreadable((*kind).into())),
+        }
+    }
+}
+
+/// Tells of whatever happens in the directory of `path`, until the watch is dropped.
+fn watch(path: &Path, changed: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        // An error may hide a change.
+        if event.is_ok_and(|event| is_reading(event.kind)) {
+            return;
+        }
+        changed.notify_one();
+    })?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    watcher.watch(directory.unwrap_or(Path::new(".")), RecursiveMode::NonRecursive)?;
+    Ok(watcher)
+}
+
+/// Whether somebody, perhaps this process, has only looked.
+fn is_reading(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
+        EventKind::Access(_) => true,
+        EventKind::Any
+        | EventKind::Create(_)
+        | EventKind::Modify(_)
+        | EventKind::Remove(_)
+        | EventKind::Other => false,
+    }
+}
+
+fn unix_seconds() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests;

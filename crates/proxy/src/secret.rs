@@ -1,0 +1,64 @@
+//! Secrets, read where the file says: the environment or a file. They are never logged and never part of
+//! an error.
+
+use std::path::PathBuf;
+use std::{env, fmt, fs, io};
+
+use policy::Secret;
+
+/// A secret that is not there. It names the place, never the content.
+#[derive(Debug)]
+pub enum SecretError {
+    /// The environment has no such variable, or it is not UTF-8.
+    Env(String),
+    /// The file cannot be read, or is not UTF-8.
+    File(PathBuf, io::Error),
+}
+
+/// Reads a secret.
+///
+/// # Errors
+/// When it is not there.
+pub fn read(secret: &Secret) -> Result<String, SecretError> {
+    match secret {
+        Secret::Env(name) => env::var(name).map_err(|_| SecretError::Env(name.clone())),
+        Secret::File(path) => {
+            let text = fs::read_to_string(path)
+                .map_err(|error| SecretError::File(path.clone(), error))?;
+            let line = text.strip_suffix('\n').unwrap_or(&text);
+            Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
+        }
+    }
+}
+
+impl fmt::Display for SecretError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Env(name) => write!(f, "the environment variable {name} is not set"),
+            Self::File(path, error) => write!(f, "cannot read the file {}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for SecretError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_end_that_closes_a_file_is_not_part_of_its_secret() {
+        let path = env::temp_dir().join(format!("sluice-secret-{}", std::process::id()));
+        fs::write(&path, "a b \r\n").unwrap();
+        assert_eq!(read(&Secret::File(path.clone())).unwrap(), "a b ");
+        fs::remove_file(&path).unwrap();
+        let error = read(&Secret::File(path.clone())).unwrap_err().to_string();
+        assert!(error.contains(&path.display().to_string()), "{error}");
+    }
+
+    #[test]
+    fn a_variable_that_is_not_set_is_named() {
+        let error = read(&Secret::Env("SLUICE_TEST_UNSET".into())).unwrap_err();
+        assert_eq!(error.to_string(), "the environment variable SLUICE_TEST_UNSET is not set");
+    }
+}

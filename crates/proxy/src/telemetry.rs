@@ -1,0 +1,260 @@
+//! Every metric of PRODUCT §11; nothing elsewhere makes one.
+//!
+//! Connections report events; what has a value at any time (signals, queues) is read when somebody scrapes
+//! ([`Telemetry::gather`]). A statement costs a few atomic additions: the series that a connection used
+//! last are remembered in its [`LabelCache`], so that the usual statement builds no label, takes no lock
+//! and allocates nothing.
+//!
+//! Labels are bounded. Rules, clusters and the enums are closed sets. Apps and users are named by clients,
+//! so only the first `max_apps` of them get series of their own and the rest are `other`.
+
+mod families;
+mod labels;
+mod rules;
+mod scrape;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use admission::{Mode, Reason};
+use parking_lot::Mutex;
+use prometheus::{IntGauge, Registry};
+use sql::Class;
+
+use self::families::Families;
+use self::labels::{Names, Series};
+use self::rules::KnownRules;
+
+pub use self::labels::LabelCache;
+
+/// What bounds the labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TelemetryConfig {
+    /// Apps, and users, with series of their own (`metrics.max_apps`). Raising it costs the scraper a set
+    /// of series for each.
+    pub max_apps: usize,
+}
+
+/// The metrics of one process.
+#[derive(Debug)]
+pub struct Telemetry {
+    registry: Registry,
+    families: Families,
+    apps: Names,
+    users: Names,
+    /// Raised when series are taken out, so that no connection goes on counting into one that is gone.
+    generation: AtomicU64,
+    rules: Mutex<KnownRules>,
+}
+
+/// A statement that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct StatementEvent<'a> {
+    /// Where.
+    pub cluster: &'a Arc<str>,
+    /// The rule that matched; `none` when none did.
+    pub rule: &'a str,
+    /// The app as the client named it.
+    pub app: &'a [u8],
+    /// What kind of statement.
+    pub class: Class,
+    /// What became of it.
+    pub decision: StatementDecision,
+    /// Why, if it was not simply admitted.
+    pub reason: Option<Reason>,
+    /// Whether the decision was carried out.
+    pub mode: Mode,
+    /// How long it was in the queue; `None` if it never was.
+    pub queued: Option<Duration>,
+    /// How long the server took; `None` if it never got there.
+    pub backend: Option<Duration>,
+    /// Time in Sluice less time queued and time at the server.
+    pub overhead: Duration,
+}
+
+/// What became of a statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StatementDecision {
+    /// It was forwarded.
+    #[default]
+    Admitted,
+    /// It was answered with an error; in mode `observe`, it would have been delayed or refused.
+    Rejected,
+    /// Its client left while it was queued.
+    ClientGone,
+}
+
+impl StatementDecision {
+    /// The label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Admitted => "admitted",
+            Self::Rejected => "rejected",
+            Self::ClientGone => "client_gone",
+        }
+    }
+}
+
+/// How a backend failed a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BackendErrorKind {
+    /// The TCP connection was refused or failed.
+    Connect,
+    /// The TCP connection was not there in time.
+    ConnectTimeout,
+    /// An established connection was lost in the middle of something.
+    Lost,
+    /// The server greeted with an error (too many connections, a blocked host).
+    Greeting,
+    /// The server sent bytes that are not the protocol.
+    Protocol,
+}
+
+impl BackendErrorKind {
+    /// The label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::ConnectTimeout => "connect_timeout",
+            Self::Lost => "lost",
+            Self::Greeting => "greeting",
+            Self::Protocol => "protocol",
+        }
+    }
+}
+
+/// One client connection in `sluice_client_connections`, until it is dropped.
+#[derive(Debug)]
+#[must_use = "the connection is counted while this lives"]
+pub struct ConnectionGauge(IntGauge);
+
+impl Drop for ConnectionGauge {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Events.
+impl Telemetry {
+    /// Metrics that nothing has been counted in yet, in a registry of their own.
+    pub fn new(config: TelemetryConfig) -> Arc<Self> {
+        let registry = Registry::new();
+        let families = Families::new(&registry);
+        families.build_info.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+        Arc::new(Self {
+            families,
+            registry,
+            apps: Names::new(config.max_apps),
+            users: Names::new(config.max_apps),
+            generation: AtomicU64::new(0),
+            rules: Mutex::default(),
+        })
+    }
+
+    /// Counts a statement that is over.
+    pub fn statement(&self, cache: &mut LabelCache, event: &StatementEvent<'_>) {
+        let generation = self.generation.load(Ordering::Relaxed);
+        let series = cache.series(generation, event, || self.resolve(event));
+        series.statements.inc();
+        if let Some(hits) = &series.rule_hits {
+            hits.inc();
+        }
+        if let Some(queued) = event.queued {
+            let delay = series.queue_delay.get_or_insert_with(|| {
+                let decision = event.decision.as_str();
+                let labels = [&**event.cluster, event.rule, &*series.app, decision];
+                self.families.queue_delay.with_label_values(&labels)
+            });
+            delay.observe(queued.as_secs_f64());
+        }
+        if let Some(backend) = event.backend {
+            series.backend.observe(backend.as_secs_f64());
+        }
+        self.families.overhead.observe(event.overhead.as_secs_f64());
+    }
+
+    /// A client has connected; it is counted until the guard is dropped.
+    pub fn client_connected(&self, cluster: &str) -> ConnectionGauge {
+        let gauge = self.families.client_connections.with_label_values(&[cluster]);
+        gauge.inc();
+        ConnectionGauge(gauge)
+    }
+
+    /// A backend failed a connection.
+    pub fn backend_error(&self, cluster: &str, kind: BackendErrorKind) {
+        self.families.backend_errors.with_label_values(&[cluster, kind.as_str()]).inc();
+    }
+
+    /// A client claimed an identity that `identity.claims` does not let this user have.
+    pub fn claim_refused(&self, user: &[u8]) {
+        let user = self.users.label(&String::from_utf8_lossy(user));
+        self.families.claims_refused.with_label_values(&[&*user]).inc();
+    }
+
+    /// The configuration file was read, or read again. A failed one leaves the time of the last good one.
+    pub fn reload(&self, outcome: Reload, unix_seconds: f64) {
+        match outcome {
+            Reload::Applied => {
+                self.families.reload_successful.set(1);
+                self.families.reload_timestamp.set(unix_seconds);
+            }
+            Reload::Failed => self.families.reload_successful.set(0),
+        }
+    }
+
+    /// Whether the last reading of the configuration file was a good one.
+    pub fn config_is_valid(&self) -> bool {
+        self.families.reload_successful.get() == 1
+    }
+
+    fn resolve(&self, event: &StatementEvent<'_>) -> Series {
+        let app = self.app_label(event.app);
+        let Families { statements, rule_hits, backend, .. } = &self.families;
+        let class = event.class.as_str();
+        let labels = [
+            &**event.cluster,
+            event.rule,
+            &*app,
+            class,
+            event.decision.as_str(),
+            event.reason.map_or("", Reason::as_str),
+            mode_label(event.mode),
+        ];
+        let has_rule = event.rule != NO_RULE;
+        Series {
+            statements: statements.with_label_values(&labels),
+            rule_hits: has_rule.then(|| rule_hits.with_label_values(&[event.rule])),
+            backend: backend.with_label_values(&[&**event.cluster, class]),
+            queue_delay: None,
+            app,
+        }
+    }
+
+    /// The label of an app: without what changes from run to run, and capped.
+    fn app_label(&self, app: &[u8]) -> Arc<str> {
+        self.apps.label(&policy::label::app_label(app))
+    }
+}
+
+/// How a reading of the configuration file ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reload {
+    /// It is in force.
+    Applied,
+    /// It has faults; the one before stays in force.
+    Failed,
+}
+
+/// The `rule` label of statements that no rule matched.
+pub const NO_RULE: &str = "none";
+
+const fn mode_label(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Enforce => "enforce",
+        Mode::Observe => "observe",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Label values that clients choose, kept few; and the series a connection used last.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use admission::{Mode, Reason};
+use parking_lot::Mutex;
+use prometheus::{Histogram, IntCounter};
+use sql::Class;
+
+use super::{StatementDecision, StatementEvent};
+
+/// Label sets a connection remembers. A client of one app runs reads, writes and transaction statements
+/// under one or two rules; beyond that it costs a lookup, not correctness.
+const REMEMBERED_MAX: usize = 8;
+
+/// The label of a name that came after the first `max`.
+const OTHER: &str = "other";
+
+/// The series of the label sets that one connection used last. It holds nothing until it is used.
+#[derive(Debug, Default)]
+pub struct LabelCache {
+    generation: u64,
+    entries: Vec<Entry>,
+    /// Which one makes room next.
+    oldest: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: Key,
+    series: Series,
+}
+
+#[derive(Debug)]
+struct Key {
+    cluster: Arc<str>,
+    rule: Box<str>,
+    app: Box<[u8]>,
+    class: Class,
+    decision: StatementDecision,
+    reason: Option<Reason>,
+    mode: Mode,
+}
+
+/// Where a statement of one label set is counted.
+#[derive(Debug)]
+pub(super) struct Series {
+    /// The app's label.
+    pub(super) app: Arc<str>,
+    pub(super) statements: IntCounter,
+    pub(super) rule_hits: Option<IntCounter>,
+    pub(super) backend: Histogram,
+    /// Made for the first that was queued: most never are.
+    pub(super) queue_delay: Option<Histogram>,
+}
+
+impl LabelCache {
+    /// The series of this event, resolved if they are not remembered.
+    pub(super) fn series(
+        &mut self,
+        generation: u64,
+        event: &StatementEvent<'_>,
+        resolve: impl FnOnce() -> Series,
+    ) -> &mut Series {
+        if self.generation != generation {
+            self.entries.clear();
+            self.oldest = 0;
+            self.generation = generation;
+        }
+        let index = match self.entries.iter().position(|entry| entry.key.is_of(event)) {
+            Some(index) => index,
+            None => self.remember(Entry { key: Key::of(event), series: resolve() }),
+        };
+        #[expect(clippy::indexing_slicing, reason = "both branches give the place of an entry")]
+        &mut self.entries[index].series
+    }
+
+    fn remember(&mut self, entry: Entry) -> usize {
+        if self.entries.len() < REMEMBERED_MAX {
+            self.entries.push(entry);
+            return self.entries.len().saturating_sub(1);
+        }
+        let index = self.oldest;
+        if let Some(place) = self.entries.get_mut(index) {
+            *place = entry;
+        }
+        self.oldest = index.saturating_add(1) % REMEMBERED_MAX;
+        index
+    }
+}
+
+impl Key {
+    fn of(event: &StatementEvent<'_>) -> Self {
+        Self {
+            cluster: event.cluster.clone(),
+            rule: event.rule.into(),
+            app: event.app.into(),
+            class: event.class,
+            decision: event.decision,
+            reason: event.reason,
+            mode: event.mode,
+        }
+    }
+
+    fn is_of(&self, event: &StatementEvent<'_>) -> bool {
+        self.class == event.class
+            && self.decision == event.decision
+            && self.reason == event.reason
+            && self.mode == event.mode
+            && Arc::ptr_eq(&self.cluster, event.cluster)
+            && *self.rule == *event.rule
+            && *self.app == *event.app
+    }
+}
+
+/// Names that clients choose, as label values: the first so many as they are, the rest as `other`.
+#[derive(Debug)]
+pub(super) struct Names {
+    max: usize,
+    known: Mutex<HashSet<Arc<str>>>,
+    other: Arc<str>,
+}
+
+impl Names {
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, known: Mutex::default(), other: OTHER.into() }
+    }
+
+    pub(super) fn label(&self, name: &str) -> Arc<str> {
+        let mut known = self.known.lock();
+        if let Some(label) = known.get(name) {
+            return label.clone();
+        }
+        if known.len() >= self.max {
+            return self.other.clone();
+        }
+        let label: Arc<str> = name.into();
+        known.insert(label.clone());
+        label
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_beyond_the_bound_are_other_and_the_first_stay() {
+        let names = Names::new(2);
+        assert_eq!(&*names.label("a"), "a");
+        assert_eq!(&*names.label("b"), "b");
+        assert_eq!(&*names.label("c"), "other");
+        assert_eq!(&*names.label("a"), "a");
+    }
+}

@@ -1,0 +1,81 @@
+//! The series of rules, which come and go with the file.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
+
+use super::Telemetry;
+
+/// How long the series of a rule stay after it has left the file: scrapers come by several times
+/// meanwhile and see the last counts.
+const RETIRE_AFTER: Duration = Duration::from_secs(15 * 60);
+
+/// The rules that have series, or may get some.
+#[derive(Debug, Default)]
+pub(super) struct KnownRules {
+    present: HashSet<Box<str>>,
+    /// Since when a rule is not in the file any more.
+    absent: HashMap<Box<str>, Instant>,
+}
+
+/// Rules.
+impl Telemetry {
+    /// Takes in which rules there are and when they expire (Unix seconds; `None`: never).
+    pub(super) fn set_rules<'r>(
+        &self,
+        rules: impl Iterator<Item = (&'r str, Option<f64>)>,
+        now: Instant,
+    ) {
+        let mut known = self.rules.lock();
+        let gone = std::mem::take(&mut known.present);
+        self.families.rule_expires.reset();
+        for (name, expires) in rules {
+            if let Some(expires) = expires {
+                self.families.rule_expires.with_label_values(&[name]).set(expires);
+            }
+            known.absent.remove(name);
+            known.present.insert(name.into());
+        }
+        for name in gone {
+            if !known.present.contains(&name) {
+                known.absent.insert(name, now);
+            }
+        }
+    }
+
+    /// Takes out the series of rules that have been gone for long.
+    pub(super) fn retire_rules(&self, now: Instant) {
+        let mut known = self.rules.lock();
+        let mut retired: HashSet<Box<str>> = HashSet::new();
+        known.absent.retain(|name, since| {
+            let stays = now.saturating_duration_since(*since) < RETIRE_AFTER;
+            if !stays {
+                retired.insert(name.clone());
+            }
+            stays
+        });
+        if retired.is_empty() {
+            return;
+        }
+        remove_rules(&self.families.statements, &retired);
+        remove_rules(&self.families.checks, &retired);
+        remove_rules(&self.families.queue_delay, &retired);
+        remove_rules(&self.families.rule_hits, &retired);
+        self.generation.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn remove_rules<B: MetricVecBuilder>(family: &MetricVec<B>, retired: &HashSet<Box<str>>) {
+    for metrics in family.collect() {
+        for metric in metrics.get_metric() {
+            let labels: HashMap<&str, &str> =
+                metric.get_label().iter().map(|label| (label.name(), label.value())).collect();
+            if labels.get("rule").is_some_and(|rule| retired.contains(*rule)) {
+                // It was there a moment ago, and nobody else takes series out.
+                drop(family.remove(&labels));
+            }
+        }
+    }
+}
