@@ -20,9 +20,11 @@
 
 pub mod client;
 pub mod error;
+pub mod fidelity;
 pub mod ports;
 pub mod raw;
 pub mod replica;
+pub mod scenario;
 pub mod server;
 pub mod sluice;
 mod supervised;

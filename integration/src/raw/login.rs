@@ -7,7 +7,7 @@ use mysql_common::scramble::{scramble_native, scramble_sha256};
 
 use crate::client::password_of;
 use crate::error::{HarnessError, Result};
-use crate::raw::bytes::{Reader, put_lenenc, put_lenenc_bytes, put_nul};
+use crate::raw::bytes::{Reader, put_lenenc_bytes, put_nul};
 use crate::raw::{Packet, RawConn, capability};
 
 /// Who logs in, and what the client says it can do.
@@ -97,6 +97,32 @@ impl RawConn {
         self.authenticate(login, greeting.plugin, greeting.scramble).await
     }
 
+    /// COM_CHANGE_USER. Gives what the server sent, the nonce of its authentication switch zeroed.
+    ///
+    /// # Errors
+    /// When the exchange is one this client does not know. A final ERR is no error here.
+    pub async fn change_user(&mut self, login: &Login) -> Result<Vec<Packet>> {
+        let mut out = vec![COM_CHANGE_USER];
+        put_nul(&mut out, &login.user);
+        // The answer to a nonce of long ago would be wrong: an empty one makes the server ask anew.
+        out.push(0);
+        put_nul(&mut out, &login.schema);
+        out.extend_from_slice(&u16::from(login.collation).to_le_bytes());
+        let is_mariadb = self.server_version.contains("MariaDB");
+        put_nul(&mut out, if is_mariadb { NATIVE } else { CACHING_SHA2 });
+        if self.capabilities & capability::CONNECT_ATTRS != 0 {
+            put_attributes(&mut out, &login.attributes);
+        }
+        let from = self.login_packets.len();
+        self.send_command(&out).await?;
+        match self.authenticate(login, String::new(), Vec::new()).await {
+            Ok(()) | Err(HarnessError::Refused { .. }) => {}
+            Err(other) => return Err(other),
+        }
+        let exchange = self.login_packets.iter().skip(from).cloned();
+        Ok(exchange.map(without_nonce).collect())
+    }
+
     async fn authenticate(
         &mut self,
         login: &Login,
@@ -156,13 +182,7 @@ impl RawConn {
             put_nul(&mut out, &greeting.plugin);
         }
         if self.capabilities & capability::CONNECT_ATTRS != 0 {
-            let mut attributes = Vec::new();
-            for (key, value) in &login.attributes {
-                put_lenenc_bytes(&mut attributes, key.as_bytes());
-                put_lenenc_bytes(&mut attributes, value.as_bytes());
-            }
-            put_lenenc(&mut out, attributes.len());
-            out.extend_from_slice(&attributes);
+            put_attributes(&mut out, &login.attributes);
         }
         out
     }
@@ -210,10 +230,30 @@ impl Greeting {
     }
 }
 
+const COM_CHANGE_USER: u8 = 0x11;
 const NATIVE: &str = "mysql_native_password";
 const CACHING_SHA2: &str = "caching_sha2_password";
 const MAX_PACKET: u32 = 0x4000_0000;
 const LOGIN_LIMIT: Duration = Duration::from_secs(30);
+
+fn put_attributes(out: &mut Vec<u8>, attributes: &[(String, String)]) {
+    let mut block = Vec::new();
+    for (key, value) in attributes {
+        put_lenenc_bytes(&mut block, key.as_bytes());
+        put_lenenc_bytes(&mut block, value.as_bytes());
+    }
+    put_lenenc_bytes(out, &block);
+}
+
+/// An authentication switch is `fe plugin 00 nonce 00`.
+fn without_nonce(mut packet: Packet) -> Packet {
+    if packet.first() == Some(0xfe) {
+        let plugin_end = packet.payload.iter().position(|byte| *byte == 0);
+        let nonce_from = plugin_end.map_or(packet.payload.len(), |end| end.saturating_add(1));
+        packet.payload.iter_mut().skip(nonce_from).for_each(|byte| *byte = 0);
+    }
+    packet
+}
 
 fn scrambled(plugin: &str, scramble: &[u8], password: &str) -> Result<Vec<u8>> {
     let answer = match plugin {

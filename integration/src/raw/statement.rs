@@ -1,6 +1,6 @@
 //! Prepared statements of the binary protocol.
 
-use crate::error::{HarnessError, Result};
+use crate::error::Result;
 use crate::raw::bytes::{Reader, put_lenenc, put_lenenc_bytes};
 use crate::raw::{
     COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_FETCH, COM_STMT_PREPARE, COM_STMT_RESET,
@@ -18,6 +18,21 @@ pub struct Prepared {
     pub params: u16,
     /// The whole answer.
     pub response: Response,
+}
+
+impl Prepared {
+    /// Reads the answer to COM_STMT_PREPARE.
+    ///
+    /// # Errors
+    /// `Refused` when it is an ERR; or when it is cut short.
+    pub fn parse(response: Response) -> Result<Self> {
+        let response = response.accepted()?;
+        let first = response.packets.first().map(|p| p.payload.as_slice());
+        let mut reader = Reader(first.unwrap_or_default());
+        reader.take(1)?;
+        let (id, columns, params) = (reader.u32()?, reader.u16()?, reader.u16()?);
+        Ok(Self { id, columns, params, response })
+    }
 }
 
 /// The value of a parameter with its type.
@@ -153,12 +168,7 @@ impl RawConn {
     /// `Refused` with the server's ERR; or when the socket fails.
     pub async fn prepare(&mut self, sql: impl AsRef<[u8]>) -> Result<Prepared> {
         let payload = [&[COM_STMT_PREPARE], sql.as_ref()].concat();
-        let response = self.command(&payload, Shape::Prepare).await?.accepted()?;
-        let first = response.packets.first().map(|p| p.payload.as_slice());
-        let mut reader = Reader(first.unwrap_or_default());
-        reader.take(1)?;
-        let (id, columns, params) = (reader.u32()?, reader.u16()?, reader.u16()?);
-        Ok(Prepared { id, columns, params, response })
+        Prepared::parse(self.command(&payload, Shape::Prepare).await?)
     }
 
     /// COM_STMT_EXECUTE with types sent, without a cursor.
@@ -265,18 +275,6 @@ fn put_values(out: &mut Vec<u8>, values: &[(&str, Param)], types: Types, named: 
     }
     for (_, param) in values {
         param.put(out);
-    }
-}
-
-impl TryFrom<&str> for Types {
-    type Error = HarnessError;
-
-    fn try_from(word: &str) -> Result<Self> {
-        match word {
-            "sent" => Ok(Self::Sent),
-            "remembered" => Ok(Self::Remembered),
-            other => Err(HarnessError::Malformed(format!("types={other}"))),
-        }
     }
 }
 
