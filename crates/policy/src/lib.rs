@@ -1,1 +1,42 @@
 //! The YAML file to validated rules, identity, and which rule decides.
+//!
+//! ```text
+//! text ─▶ raw ─▶ compile ─▶ Config { clusters: ClusterPolicy }
+//!                                         │
+//!              identity::resolve ─▶ Facts ─▶ evaluate ─▶ Verdict ─▶ refusal
+//! ```
+//!
+//! Everything here is a pure function: no clock, no environment, no socket. [`load`] reads a file and finds
+//! all of its faults at once; what it returns is valid. For each statement [`identity::resolve`] finds out
+//! who asks and [`ClusterPolicy::evaluate`] which rule decides; neither allocates once warm.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+pub mod evaluate;
+pub mod identity;
+pub mod refusal;
+
+mod cluster;
+mod compile;
+mod condition;
+mod config;
+mod diff;
+mod explain;
+mod fault;
+mod fnv;
+mod label;
+mod raw;
+mod reference;
+mod rule;
+
+pub use cluster::{ClusterPolicy, LagSource, Probe, Scope, Signal, SignalKind, TableName};
+pub use compile::load;
+pub use condition::{Cidr, Condition, Patterns};
+pub use config::{Admin, Config, Metrics, Secret};
+// pub use diff::{Change, diff};
+pub use evaluate::{Facts, PassReason, Verdict};
+// pub use explain::{Explanation, Question, explain};
+pub use fault::Fault;
+pub use label::app_label;
+// pub use reference::config_reference;
+pub use rule::{Action, Gated, RefusalProfile, Rule, UnixTime, identity_key};

@@ -1,0 +1,219 @@
+//! What the file says about one cluster.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::{
+    BinaryPacing, ControllerConfig, GateConfig, GateKey, Mode, OnNoData, Pacing, SignalConfig,
+    SignalKey,
+};
+
+use crate::config::Secret;
+use crate::evaluate::RuleIndex;
+use crate::identity::IdentityPolicy;
+use crate::rule::{Rule, UnixTime};
+
+/// One cluster: where it is, how it is measured, and the rules in force for it.
+#[derive(Debug, Clone)]
+pub struct ClusterPolicy {
+    /// Its name: the `cluster` label.
+    pub name: Arc<str>,
+    /// Where clients connect.
+    pub listen: SocketAddr,
+    /// The server that statements go to, `host:port`.
+    pub primary: Arc<str>,
+    /// The servers whose lag is measured, `host:port`.
+    pub replicas: Vec<Arc<str>>,
+    /// How signals are measured. `None`: the cluster has nothing to measure.
+    pub probe: Option<Probe>,
+    /// The signals, in the order of the file; `lag` is always among them.
+    pub signals: Vec<Signal>,
+    /// The gate of rules that name none.
+    pub default_gate: GateKey,
+    /// What a statement without a rule counts as, and the mode of rules that name none.
+    pub mode: Mode,
+    /// Time until a refused check is repeated.
+    pub check_interval: Duration,
+    /// Checks a second in the first second after a gate opens.
+    pub release_per_s: u32,
+    /// Most waiters of the whole cluster.
+    pub queue_len_max: u32,
+    /// How long a connection to the primary may take.
+    pub connect_timeout: Duration,
+    /// The rules, in their order: the first that matches decides.
+    pub rules: Vec<Rule>,
+    /// Whose claims count.
+    pub identity: Arc<IdentityPolicy>,
+    pub(crate) gates: Vec<GateConfig>,
+    pub(crate) index: RuleIndex,
+    /// When rules expire, each time once, ascending.
+    pub(crate) expiries: Vec<UnixTime>,
+}
+
+/// How a cluster's signals are measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// The MySQL user of the probes.
+    pub user: String,
+    /// Its password; `None` is an account without one.
+    pub password: Option<Secret>,
+    /// How often a heartbeat is written on the primary.
+    pub heartbeat_interval: Duration,
+    /// How often each server is read.
+    pub probe_interval: Duration,
+    /// The table the heartbeat is written to.
+    pub heartbeat_table: TableName,
+    /// Where lag comes from.
+    pub source: LagSource,
+}
+
+/// The name of a table with its schema, both made of letters, digits, `_` and `$` only: they need no quoting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableName {
+    /// The schema.
+    pub schema: String,
+    /// The table in it.
+    pub table: String,
+}
+
+/// Where lag comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LagSource {
+    /// Sluice's own heartbeat.
+    Heartbeat,
+    /// `SHOW REPLICA STATUS`.
+    ReplicaStatus,
+    /// A query that gives the lag in seconds, run on each replica.
+    Query(String),
+}
+
+/// One signal of a cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Signal {
+    /// The same for the same metric over reloads.
+    pub key: SignalKey,
+    /// Its name in the file: the `signal` label.
+    pub name: Arc<str>,
+    /// What is measured.
+    pub kind: SignalKind,
+    /// On which servers.
+    pub scope: Scope,
+    /// What is shown as the limit; seconds for lag.
+    pub threshold: f64,
+    /// It opens below this.
+    pub open_at: f64,
+    /// It closes at or above this.
+    pub close_at: f64,
+    /// A value older than this is not used.
+    pub stale_after: Duration,
+    /// What it says without a usable value.
+    pub on_no_data: OnNoData,
+}
+
+/// What a signal measures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SignalKind {
+    /// Replication lag, by [`Probe::source`].
+    Lag {
+        /// How many of the slowest replicas are left out; never the last one.
+        ignore_slowest: u32,
+        /// With fewer replicas that can be measured there is no value.
+        min_replicas: u32,
+    },
+    /// The status variable `Threads_running`.
+    ThreadsRunning,
+    /// InnoDB's history list length.
+    HistoryListLength,
+    /// A query that gives one number.
+    Query(String),
+    /// A variable of `SHOW GLOBAL STATUS`.
+    Status(String),
+}
+
+impl SignalKind {
+    /// Whether the value is in seconds.
+    #[must_use]
+    pub fn is_time(&self) -> bool {
+        match self {
+            Self::Lag { .. } => true,
+            Self::ThreadsRunning | Self::HistoryListLength | Self::Query(_) | Self::Status(_) => {
+                false
+            }
+        }
+    }
+}
+
+/// On which servers a signal is measured; the highest value counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// The primary: `self/…`.
+    Primary,
+    /// All replicas: `shard/…`.
+    Replicas,
+}
+
+impl Scope {
+    /// The prefix of signal names, and the `scope` label.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Primary => "self",
+            Self::Replicas => "shard",
+        }
+    }
+}
+
+impl ClusterPolicy {
+    /// The rule at this place in the list.
+    #[must_use]
+    pub fn rule(&self, index: u32) -> Option<&Rule> {
+        self.rules.get(usize::try_from(index).ok()?)
+    }
+
+    /// The signal with this key.
+    #[must_use]
+    pub fn signal(&self, key: SignalKey) -> Option<&Signal> {
+        self.signals.iter().find(|signal| signal.key == key)
+    }
+
+    /// The signals of a gate, in the order of the file.
+    pub fn gate_signals(&self, key: GateKey) -> impl Iterator<Item = &Signal> {
+        let gate = self.gates.iter().find(|gate| gate.key == key);
+        let keys = gate.map(|gate| gate.signals.as_slice()).unwrap_or_default();
+        keys.iter().filter_map(|key| self.signal(*key))
+    }
+
+    /// When the next rule expires after `now`: until then, a verdict stays what it is.
+    #[must_use]
+    pub fn next_expiry_after(&self, now: UnixTime) -> Option<UnixTime> {
+        let next = self.expiries.partition_point(|expiry| *expiry <= now);
+        self.expiries.get(next).copied()
+    }
+
+    /// What this cluster's admission is told.
+    #[must_use]
+    pub fn controller_config(&self) -> ControllerConfig {
+        let signals = self.signals.iter().map(Signal::config).collect();
+        ControllerConfig {
+            signals,
+            gates: self.gates.clone(),
+            check_interval: self.check_interval,
+            pacing: Pacing::Binary(BinaryPacing { release_per_s: self.release_per_s }),
+            queue_len_max: self.queue_len_max,
+        }
+    }
+}
+
+impl Signal {
+    fn config(&self) -> SignalConfig {
+        SignalConfig {
+            key: self.key,
+            threshold: self.threshold,
+            open_at: self.open_at,
+            close_at: self.close_at,
+            stale_after: self.stale_after,
+            on_no_data: self.on_no_data,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! From what is written to what is in force: defaults, ranges, names, and everything that makes no sense.
+//!
+//! Every check goes on after a fault, so that all faults of a file are found at once. What is built after a
+//! fault is never used.
+
+mod checks;
+mod cluster;
+mod error_profile;
+mod identity;
+pub(crate) mod limits;
+mod rule;
+mod signals;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use self::checks::{address, duration, secret, whole};
+use self::rule::Draft;
+use crate::config::{Admin, Config, Metrics};
+use crate::fault::{Fault, Faults, Place};
+use crate::raw;
+
+/// Reads a configuration file.
+///
+/// # Errors
+/// Everything that is wrong with it, in the order of the file; text that is not YAML has one fault.
+pub fn load(text: &str) -> Result<Config, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let file = raw::parse(text, &mut faults).map_err(|fault| vec![fault])?;
+    let config = file.and_then(|file| compile(file, &mut faults));
+    match config {
+        Some(config) if faults.is_empty() => Ok(config),
+        Some(_) | None => Err(faults.into_sorted()),
+    }
+}
+
+fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
+    check_version(&file, faults);
+    let admin = compile_admin(file.admin, faults);
+    let max_apps = file.metrics.and_then(|metrics| metrics.value.max_apps);
+    let metrics = Metrics { max_apps: whole(max_apps, limits::MAX_APPS, faults) };
+    let drain_timeout = duration(file.drain_timeout, limits::DRAIN_TIMEOUT, faults);
+    let identity = identity::compile(file.identity, faults);
+    let clusters = file.clusters.map(|clusters| (clusters.value.0, clusters.place));
+    let (clusters, place) = clusters.unwrap_or_default();
+    if clusters.is_empty() && place != Place::default() {
+        faults.add(&place, "at least one cluster is needed");
+    }
+    let names: Vec<String> = clusters.iter().map(|(name, _)| name.clone()).collect();
+    let drafts = compile_rules(file.rules, &names, &identity, faults);
+    let identity = Arc::new(identity);
+    let mut compiled = Vec::new();
+    let mut listeners = vec![(admin.as_ref()?.listen, "admin.listen".to_owned())];
+    for (name, cluster) in clusters {
+        let place = cluster.place.clone();
+        let policy = cluster::compile(&name, cluster, &drafts, &identity, faults);
+        let Some(policy) = policy else { continue };
+        let taken =
+            listeners.iter().find(|(address, _)| address.port() != 0 && *address == policy.listen);
+        if let Some((_, by)) = taken {
+            faults.add(&place.key("listen", place.line), format!("{by} has the same address"));
+        }
+        listeners.push((policy.listen, format!("clusters.{name}.listen")));
+        compiled.push(Arc::new(policy));
+    }
+    Some(Config { admin: admin?, metrics, drain_timeout, clusters: compiled })
+}
+
+fn check_version(file: &raw::File, faults: &mut Faults) {
+    if let Some(version) = &file.version
+        && version.value != 1
+    {
+        faults.add(&version.place, "this version of Sluice reads version 1");
+    }
+}
+
+fn compile_admin(admin: raw::Maybe<raw::Admin>, faults: &mut Faults) -> Option<Admin> {
+    let Some(raw::Spanned { value: admin, place }) = admin else {
+        return Some(Admin { listen: limits::ADMIN_LISTEN, token: None });
+    };
+    let token = secret(admin.token_env, admin.token_file, &place, faults);
+    let listen = match admin.listen {
+        Some(listen) => address(&listen, faults),
+        None => Some(limits::ADMIN_LISTEN),
+    };
+    // A fault has been noted; the others are still worth finding.
+    Some(Admin { listen: listen.unwrap_or(limits::ADMIN_LISTEN), token })
+}
+
+fn compile_rules(
+    rules: raw::Maybe<Vec<raw::Spanned<raw::Rule>>>,
+    clusters: &[String],
+    identity: &crate::identity::IdentityPolicy,
+    faults: &mut Faults,
+) -> Vec<Draft> {
+    let mut lines: HashMap<String, u32> = HashMap::new();
+    let mut keys: HashMap<u64, String> = HashMap::new();
+    let mut drafts = Vec::new();
+    let rules = rules.map(|rules| rules.value).unwrap_or_default();
+    if rules.len() > limits::RULES_MAX {
+        let place = rules.last().map(|rule| rule.place.clone()).unwrap_or_default();
+        faults.add(&place, format!("more than {} rules", limits::RULES_MAX));
+        return drafts;
+    }
+    for rule in rules {
+        let context = rule::Context { clusters, identity };
+        let draft = rule::compile(rule, &context, faults);
+        if let Some(line) = lines.insert(draft.name.to_string(), draft.place.line) {
+            let message = format!("the rule on line {line} has the same name, `{}`", draft.name);
+            faults.add(&draft.place.key("name", draft.place.line), message);
+        } else if let Some(other) = keys.insert(draft.key.0, draft.name.to_string()) {
+            let message = format!("rename the rule: its key collides with that of `{other}`");
+            faults.add(&draft.place.key("name", draft.place.line), message);
+        }
+        drafts.push(draft);
+    }
+    drafts
+}
+
+#[cfg(test)]
+mod tests;

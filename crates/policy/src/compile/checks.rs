@@ -1,0 +1,164 @@
+//! Checks that many settings share.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::limits::{Limits, NAME_LEN_MAX, PATTERN_LEN_MAX, show};
+use crate::condition::{Cidr, Patterns};
+use crate::config::Secret;
+use crate::fault::{Faults, Place};
+use crate::raw::{Maybe, OneOrMany, Spanned};
+
+/// A duration in its range, or the default.
+pub(super) fn duration(
+    value: Maybe<Duration>,
+    limits: Limits<Duration>,
+    faults: &mut Faults,
+) -> Duration {
+    let Some(Spanned { value, place }) = value else { return limits.default };
+    if value < limits.min || value > limits.max {
+        let message = format!("must be from {} to {}", show(limits.min), show(limits.max));
+        faults.add(&place, message);
+    }
+    value
+}
+
+/// A whole number in its range, or the default.
+pub(super) fn whole(value: Maybe<i128>, limits: Limits<u32>, faults: &mut Faults) -> u32 {
+    let Some(Spanned { value, place }) = value else { return limits.default };
+    match u32::try_from(value) {
+        Ok(value) if (limits.min..=limits.max).contains(&value) => value,
+        Ok(_) | Err(_) => {
+            faults.add(&place, format!("must be from {} to {}", limits.min, limits.max));
+            limits.default
+        }
+    }
+}
+
+/// One of a few words, or the default.
+pub(super) fn keyword<T: Copy>(
+    value: Maybe<String>,
+    default: T,
+    words: &[(&str, T)],
+    faults: &mut Faults,
+) -> T {
+    let Some(Spanned { value, place }) = value else { return default };
+    match words.iter().find(|(word, _)| *word == value) {
+        Some((_, meaning)) => *meaning,
+        None => {
+            let words = list(words.iter().map(|(word, _)| word));
+            faults.add(&place, format!("`{value}` is not one of {words}"));
+            default
+        }
+    }
+}
+
+/// Words for people: `a`, `b`.
+pub(super) fn list(words: impl Iterator<Item = impl Display>) -> String {
+    let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}
+
+/// An address to listen on.
+pub(super) fn address(text: &Spanned<String>, faults: &mut Faults) -> Option<SocketAddr> {
+    let address = text.value.parse().ok();
+    if address.is_none() {
+        let message = "must be an IP address and a port, like 127.0.0.1:3307 or [::]:3307";
+        faults.add(&text.place, message);
+    }
+    address
+}
+
+/// The address of a server, `host:port`.
+pub(super) fn server(text: &Spanned<String>, faults: &mut Faults) -> Arc<str> {
+    let well_formed = text.value.rsplit_once(':').is_some_and(|(host, port)| {
+        let host_chars = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        let is_host = !host.is_empty() && host.chars().all(host_chars);
+        let is_v6 = text.value.parse::<SocketAddr>().is_ok();
+        (is_host || is_v6) && port.parse::<u16>().is_ok_and(|port| port != 0)
+    });
+    if !well_formed {
+        faults.add(&text.place, "must be a host and a port, like db1.example:3306 or [::1]:3306");
+    }
+    text.value.as_str().into()
+}
+
+/// A secret from the environment or a file, not both.
+pub(super) fn secret(
+    env: Maybe<String>,
+    file: Maybe<String>,
+    place: &Place,
+    faults: &mut Faults,
+) -> Option<Secret> {
+    for value in [&env, &file].into_iter().flatten() {
+        if value.value.is_empty() {
+            faults.add(&value.place, "must not be empty");
+        }
+    }
+    match (env, file) {
+        (Some(_), Some(_)) => {
+            faults.add(place, "the secret comes from the environment or from a file, not both");
+            None
+        }
+        (Some(env), None) => Some(Secret::Env(env.value)),
+        (None, Some(file)) => Some(Secret::File(file.value.into())),
+        (None, None) => None,
+    }
+}
+
+/// A name that stands in labels, logs and messages as it is.
+pub(super) fn name(name: &str, place: &Place, faults: &mut Faults) {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:/@+".contains(c);
+    if name.is_empty() || name.len() > NAME_LEN_MAX || !name.chars().all(allowed) {
+        let message = format!(
+            "a name has 1 to {NAME_LEN_MAX} letters, digits and the characters - _ . : / @ +"
+        );
+        faults.add(place, message);
+    }
+}
+
+/// Values of a condition: at least one, each `*`, `prefix*` or a value.
+pub(super) fn patterns(values: &OneOrMany<String>, place: &Place, faults: &mut Faults) -> Patterns {
+    let mut patterns = Patterns::default();
+    if values.0.is_empty() {
+        faults.add(place, "an empty list matches nothing; leave the key out to match everything");
+    }
+    for Spanned { value, place } in &values.0 {
+        let stem = value.strip_suffix('*').unwrap_or(value);
+        if value.is_empty() {
+            faults.add(place, "an empty value matches nothing");
+        } else if stem.contains('*') {
+            faults.add(place, "`*` stands alone or at the end of a prefix");
+        } else if value.len() > PATTERN_LEN_MAX {
+            faults.add(place, format!("longer than {PATTERN_LEN_MAX} bytes: it matches nothing"));
+        } else if value.chars().any(char::is_control) {
+            faults.add(place, "holds a control character");
+        } else {
+            patterns.add(value);
+        }
+    }
+    patterns
+}
+
+/// Networks: at least one.
+pub(super) fn networks(
+    values: &OneOrMany<String>,
+    place: &Place,
+    faults: &mut Faults,
+) -> Vec<Cidr> {
+    if values.0.is_empty() {
+        faults.add(place, "an empty list matches nothing; leave the key out to match everything");
+    }
+    let mut networks = Vec::new();
+    for Spanned { value, place } in &values.0 {
+        match Cidr::parse(value) {
+            Some(network) => networks.push(network),
+            None => {
+                faults.add(place, "must be an address or a network, like 10.1.2.3 or 10.0.0.0/8")
+            }
+        }
+    }
+    networks
+}

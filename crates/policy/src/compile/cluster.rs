@@ -1,0 +1,207 @@
+//! One of `clusters`.
+
+use std::sync::Arc;
+
+use admission::Mode;
+
+use super::checks::{address, duration, keyword, name, secret, server, whole};
+use super::limits;
+use super::rule::Draft;
+use super::signals::Signals;
+use crate::cluster::{ClusterPolicy, LagSource, Probe, SignalKind, TableName};
+use crate::evaluate::RuleIndex;
+use crate::fault::{Faults, Place};
+use crate::identity::IdentityPolicy;
+use crate::raw::{self, Maybe, OneOrMany, Spanned};
+use crate::rule::{Rule, UnixTime};
+
+/// The table of the heartbeat unless the file says otherwise.
+pub(crate) const HEARTBEAT_TABLE: (&str, &str) = ("sluice", "heartbeat");
+
+pub(super) fn compile(
+    cluster_name: &str,
+    cluster: Spanned<raw::Cluster>,
+    drafts: &[Draft],
+    identity: &Arc<IdentityPolicy>,
+    faults: &mut Faults,
+) -> Option<ClusterPolicy> {
+    let Spanned { value: raw, place } = cluster;
+    name(cluster_name, &place, faults);
+    let listen = raw.listen.as_ref().and_then(|listen| address(listen, faults));
+    let primary = raw.primary.as_ref().map(|primary| server(primary, faults));
+    let replicas = compile_replicas(raw.replicas, faults);
+    let mode = keyword(raw.mode, Mode::Enforce, &MODES, faults);
+    check_pacing(raw.pacing, faults);
+    let probe = raw.probe.map(|probe| compile_probe(probe, faults));
+    let mut signals = Signals::compile(raw.signals, faults);
+    check_probing(&signals, probe.as_ref(), &replicas, &place, faults);
+    let default_gate = match raw.default_gate {
+        Some(gate) => signals.gate(&gate.value, cluster_name, &gate.place, faults),
+        None => {
+            let lag = Spanned { value: "lag".to_owned(), place: place.clone() };
+            signals.gate(&OneOrMany(vec![lag]), cluster_name, &place, faults)
+        }
+    };
+    let check_interval = duration(raw.check_interval, limits::CHECK_INTERVAL, faults);
+    let release_per_s = whole(raw.release_per_s, limits::RELEASE_PER_S, faults);
+    let queue_len_max = whole(raw.max_queue_total, limits::MAX_QUEUE_TOTAL, faults);
+    let connect_timeout = duration(raw.connect_timeout, limits::CONNECT_TIMEOUT, faults);
+    let mut rules: Vec<Rule> = Vec::new();
+    for draft in drafts.iter().filter(|draft| draft.is_for(cluster_name)) {
+        let gate = match &draft.gate {
+            Some(gate) => signals.gate(&gate.value, cluster_name, &gate.place, faults),
+            None => default_gate,
+        };
+        let index = u32::try_from(rules.len()).ok()?;
+        rules.push(draft.rule(index, gate, signals.is_always_open(gate), mode));
+    }
+    Some(ClusterPolicy {
+        name: cluster_name.into(),
+        listen: listen?,
+        primary: primary?,
+        replicas,
+        probe,
+        default_gate,
+        mode,
+        check_interval,
+        release_per_s,
+        queue_len_max,
+        connect_timeout,
+        identity: identity.clone(),
+        gates: signals.gates,
+        signals: signals.signals,
+        index: RuleIndex::new(&rules),
+        expiries: expiries(&rules),
+        rules,
+    })
+}
+
+pub(super) const MODES: [(&str, Mode); 2] =
+    [("enforce", Mode::Enforce), ("observe", Mode::Observe)];
+
+fn expiries(rules: &[Rule]) -> Vec<UnixTime> {
+    let mut expiries: Vec<UnixTime> = rules.iter().filter_map(|rule| rule.expires_at).collect();
+    expiries.sort_unstable();
+    expiries.dedup();
+    expiries
+}
+
+fn check_pacing(pacing: Maybe<String>, faults: &mut Faults) {
+    let Some(Spanned { value, place }) = pacing else { return };
+    match value.as_str() {
+        "binary" => {}
+        "adaptive" => faults.add(&place, "not supported by this version yet; use `binary`"),
+        other => faults.add(&place, format!("`{other}` is not one of `binary`")),
+    }
+}
+
+fn compile_replicas(replicas: Maybe<Vec<Spanned<String>>>, faults: &mut Faults) -> Vec<Arc<str>> {
+    let Some(Spanned { value: list, place }) = replicas else { return Vec::new() };
+    if list.len() > limits::REPLICAS_MAX {
+        faults.add(&place, format!("more than {} replicas", limits::REPLICAS_MAX));
+    }
+    let mut replicas: Vec<Arc<str>> = Vec::new();
+    for replica in &list {
+        let address = server(replica, faults);
+        if replicas.contains(&address) {
+            faults.add(&replica.place, "the replica is there twice");
+        }
+        replicas.push(address);
+    }
+    replicas
+}
+
+fn compile_probe(probe: Spanned<raw::Probe>, faults: &mut Faults) -> Probe {
+    let Spanned { value: raw, place } = probe;
+    if let Some(user) = raw.user.as_ref().filter(|user| user.value.is_empty()) {
+        faults.add(&user.place, "must not be empty");
+    }
+    let source = match raw.source {
+        None => LagSource::Heartbeat,
+        Some(Spanned { value: raw::LagSource::Query(text), .. }) => {
+            LagSource::Query(text.map(|text| query(text, faults)).unwrap_or_default())
+        }
+        Some(Spanned { value: raw::LagSource::Keyword(word), place }) => match word.as_str() {
+            "heartbeat" => LagSource::Heartbeat,
+            "replica_status" => LagSource::ReplicaStatus,
+            other => {
+                let message = format!(
+                    "`{other}` is not one of `heartbeat`, `replica_status`, {{query: \"…\"}}"
+                );
+                faults.add(&place, message);
+                LagSource::Heartbeat
+            }
+        },
+    };
+    Probe {
+        user: raw.user.map(|user| user.value).unwrap_or_default(),
+        password: secret(raw.password_env, raw.password_file, &place, faults),
+        heartbeat_interval: duration(raw.heartbeat_interval, limits::HEARTBEAT_INTERVAL, faults),
+        probe_interval: duration(raw.probe_interval, limits::PROBE_INTERVAL, faults),
+        heartbeat_table: table_name(raw.heartbeat_table, faults),
+        source,
+    }
+}
+
+fn table_name(name: Maybe<String>, faults: &mut Faults) -> TableName {
+    let (schema, table) = HEARTBEAT_TABLE;
+    let default = TableName { schema: schema.to_owned(), table: table.to_owned() };
+    let Some(Spanned { value, place }) = name else { return default };
+    let is_name = |name: &str| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
+        !name.is_empty() && name.len() <= IDENTIFIER_LEN_MAX && name.chars().all(allowed)
+    };
+    match value.split_once('.') {
+        Some((schema, table)) if is_name(schema) && is_name(table) => {
+            TableName { schema: schema.to_owned(), table: table.to_owned() }
+        }
+        Some(_) | None => {
+            faults.add(&place, "must be schema.table of letters, digits, _ and $");
+            default
+        }
+    }
+}
+
+/// Longest name of a schema or a table (manual: Identifier Length Limits).
+const IDENTIFIER_LEN_MAX: usize = 64;
+
+/// Longest query of a signal: one that measures something is short.
+const QUERY_LEN_MAX: usize = 4_096;
+
+/// A query that measures something. It runs with the rights of the probe's user, as it is written.
+pub(super) fn query(query: Spanned<String>, faults: &mut Faults) -> String {
+    let text = query.value.trim().trim_end_matches(';').trim_end().to_owned();
+    if text.is_empty() || text.len() > QUERY_LEN_MAX {
+        faults.add(&query.place, format!("must be one query of 1 to {QUERY_LEN_MAX} bytes"));
+    }
+    text
+}
+
+/// What is to be measured needs somebody who measures, more often than values become stale.
+fn check_probing(
+    signals: &Signals,
+    probe: Option<&Probe>,
+    replicas: &[Arc<str>],
+    place: &Place,
+    faults: &mut Faults,
+) {
+    let is_lag = |kind: &SignalKind| matches!(kind, SignalKind::Lag { .. });
+    let measures = |signal: &&crate::cluster::Signal| !is_lag(&signal.kind) || !replicas.is_empty();
+    let Some(probe) = probe else {
+        if signals.signals.iter().any(|signal| measures(&signal)) {
+            faults.add(place, "`probe` is missing: without it no signal can be measured");
+        }
+        return;
+    };
+    for signal in signals.signals.iter().filter(measures) {
+        let twice = probe.probe_interval.saturating_mul(2);
+        if signal.stale_after < twice {
+            let place = place.key("signals", place.line).key(&signal.name, place.line);
+            let message = format!(
+                "`stale_after` must be at least twice `probe_interval`, that is {}",
+                limits::show(twice)
+            );
+            faults.add(&place.key("stale_after", place.line), message);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Defaults and ranges of what the file sets. The reference in `docs/CONFIG.md` is made from them.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// The default of a setting and the ends of its range.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits<T> {
+    pub(crate) default: T,
+    pub(crate) min: T,
+    pub(crate) max: T,
+}
+
+const fn ms(default: u64, min: u64, max: u64) -> Limits<Duration> {
+    Limits {
+        default: Duration::from_millis(default),
+        min: Duration::from_millis(min),
+        max: Duration::from_millis(max),
+    }
+}
+
+const fn count(default: u32, min: u32, max: u32) -> Limits<u32> {
+    Limits { default, min, max }
+}
+
+const MINUTE_MS: u64 = 60_000;
+const HOUR_MS: u64 = 3_600_000;
+const DAY_MS: u64 = 86_400_000;
+
+pub(crate) const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9307);
+pub(crate) const MAX_APPS: Limits<u32> = count(200, 1, 10_000);
+pub(crate) const DRAIN_TIMEOUT: Limits<Duration> = ms(30_000, 0, HOUR_MS);
+
+pub(crate) const HEARTBEAT_INTERVAL: Limits<Duration> = ms(250, 10, MINUTE_MS);
+pub(crate) const PROBE_INTERVAL: Limits<Duration> = ms(100, 10, MINUTE_MS);
+pub(crate) const STALE_AFTER: Limits<Duration> = ms(3_000, 100, HOUR_MS);
+pub(crate) const HOLD_LAST: Limits<Duration> = ms(30_000, 1, DAY_MS);
+pub(crate) const LAG_THRESHOLD: Limits<Duration> = ms(5_000, 10, DAY_MS);
+pub(crate) const IGNORE_SLOWEST: Limits<u32> = count(0, 0, 1_000);
+pub(crate) const MIN_REPLICAS: Limits<u32> = count(1, 0, 1_000);
+pub(crate) const CHECK_INTERVAL: Limits<Duration> = ms(100, 1, HOUR_MS);
+pub(crate) const RELEASE_PER_S: Limits<u32> = count(1_000, 1, 1_000_000);
+pub(crate) const MAX_QUEUE_TOTAL: Limits<u32> = count(10_000, 1, 1_000_000);
+pub(crate) const CONNECT_TIMEOUT: Limits<Duration> = ms(5_000, 10, 10 * MINUTE_MS);
+
+pub(crate) const MAX_DELAY: Limits<Duration> = ms(5_000, 0, DAY_MS);
+pub(crate) const MAX_QUEUE: Limits<u32> = count(1_000, 0, 1_000_000);
+pub(crate) const WEIGHT: Limits<u32> = count(1, 1, admission::Terms::WEIGHT_MAX);
+
+/// Most rules: the index of one is 32 bits, and a file of this size is made by a program.
+pub(crate) const RULES_MAX: usize = 1_000_000;
+/// Most replicas of a cluster.
+pub(crate) const REPLICAS_MAX: usize = 1_000;
+/// Longest name of a rule, a cluster or a signal.
+pub(crate) const NAME_LEN_MAX: usize = 64;
+/// Longest `reason` of a rule.
+pub(crate) const REASON_LEN_MAX: usize = 1_000;
+/// Longest `message` of an error profile: behind it the key=value part of at most 350 bytes must fit into
+/// the 512 bytes that clients keep (`MYSQL_ERRMSG_SIZE`).
+pub(crate) const MESSAGE_LEN_MAX: usize = 120;
+/// Longest value of a condition: longer ones never match.
+pub(crate) const PATTERN_LEN_MAX: usize = crate::identity::APP_LEN_MAX;
+
+/// A duration as the file writes it.
+pub(crate) fn show(duration: Duration) -> String {
+    let ms = duration.as_millis();
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    for (unit_ms, unit) in units {
+        if ms > 0
+            && let (Some(count), Some(0)) = (ms.checked_div(unit_ms), ms.checked_rem(unit_ms))
+        {
+            return format!("{count}{unit}");
+        }
+    }
+    if ms == 0 { "0s".to_owned() } else { format!("{ms}ms") }
+}

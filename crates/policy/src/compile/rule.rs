@@ -1,0 +1,389 @@
+//! One of `rules`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::{GateKey, Mode, OnRefusedCheck, OnTimeout, Ratio, RuleKey, Terms};
+use sql::{Class, ClassSet};
+
+use super::checks::{duration, keyword, list, name, networks, patterns, whole};
+use super::cluster::MODES;
+use super::{error_profile, limits};
+use crate::condition::{Condition, Patterns};
+use crate::fault::{Faults, Place};
+use crate::identity::IdentityPolicy;
+use crate::raw::{self, Maybe, Named, OneOrMany, Spanned};
+use crate::rule::{Action, Gated, RefusalProfile, Rule, UnixTime, rule_key};
+
+/// A rule before it is told to which cluster it belongs: its gate and its mode may be the cluster's.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) place: Place,
+    pub(super) name: Arc<str>,
+    pub(super) key: RuleKey,
+    pub(super) gate: Maybe<OneOrMany<String>>,
+    /// `None`: every cluster.
+    clusters: Option<Vec<String>>,
+    condition: Arc<Condition>,
+    statements: ClassSet,
+    kind: Kind,
+    terms: Terms,
+    mode: Option<Mode>,
+    error: RefusalProfile,
+    expires_at: Option<UnixTime>,
+    essential: bool,
+    reason: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Throttle,
+    Exempt,
+    Deny,
+}
+
+/// What rules refer to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context<'c> {
+    pub(super) clusters: &'c [String],
+    pub(super) identity: &'c IdentityPolicy,
+}
+
+impl Draft {
+    /// Whether the rule is in force for this cluster.
+    pub(super) fn is_for(&self, cluster: &str) -> bool {
+        self.clusters.as_ref().is_none_or(|names| names.iter().any(|name| name == cluster))
+    }
+
+    /// The rule of one cluster.
+    pub(super) fn rule(
+        &self,
+        index: u32,
+        gate: GateKey,
+        gate_is_always_open: bool,
+        mode: Mode,
+    ) -> Rule {
+        let mode = self.mode.unwrap_or(mode);
+        let terms = Terms { mode, ..self.terms };
+        let asks = !gate_is_always_open || terms.hold || terms.ratio != Ratio::ZERO;
+        let gated = if asks { Gated::Yes } else { Gated::No };
+        let action = match self.kind {
+            Kind::Throttle => Action::Throttle { terms, gate, gated },
+            Kind::Exempt => Action::Exempt,
+            Kind::Deny => Action::Deny,
+        };
+        Rule {
+            name: self.name.clone(),
+            key: self.key,
+            index,
+            condition: self.condition.clone(),
+            statements: self.statements,
+            action,
+            mode,
+            error: self.error.clone(),
+            expires_at: self.expires_at,
+            essential: self.essential,
+            reason: self.reason.clone(),
+        }
+    }
+}
+
+pub(super) fn compile(
+    rule: Spanned<raw::Rule>,
+    context: &Context<'_>,
+    faults: &mut Faults,
+) -> Draft {
+    let Spanned { value: mut raw, place } = rule;
+    let kind = compile_kind(&raw, &place, faults);
+    check_ineffective(&raw, kind, faults);
+    if let Some(rule_name) = &raw.name {
+        name(&rule_name.value, &rule_name.place, faults);
+    }
+    let rule_name: Arc<str> = raw.name.take().map(|name| name.value).unwrap_or_default().into();
+    let (condition, clusters) = compile_match(raw.conditions.take(), context, faults);
+    let statements = match raw.statements.take() {
+        Some(classes) => compile_classes(&classes, Delayable::Only, faults),
+        None => expand(Class::Write),
+    };
+    check_classes(kind, &condition, statements, &place, faults);
+    let default_error = match kind {
+        Kind::Deny => RefusalProfile::quota(),
+        Kind::Throttle | Kind::Exempt => RefusalProfile::retryable(),
+    };
+    let expires_at = compile_expiry(&mut raw, kind, &place, faults);
+    Draft {
+        key: rule_key(&rule_name),
+        name: rule_name,
+        gate: raw.gate.take(),
+        clusters,
+        condition: Arc::new(condition),
+        statements,
+        kind,
+        mode: raw.mode.take().map(|mode| keyword(Some(mode), Mode::Enforce, &MODES, faults)),
+        error: error_profile::compile(raw.error.take(), default_error, faults),
+        expires_at,
+        essential: is_set(&raw.essential),
+        reason: compile_reason(raw.reason.take(), faults),
+        terms: compile_terms(raw, faults),
+        place,
+    }
+}
+
+fn is_set(flag: &Maybe<bool>) -> bool {
+    flag.as_ref().is_some_and(|flag| flag.value)
+}
+
+fn compile_kind(raw: &raw::Rule, place: &Place, faults: &mut Faults) -> Kind {
+    let flags = [("exempt", &raw.exempt), ("deny", &raw.deny), ("hold", &raw.hold)];
+    let set: Vec<&str> =
+        flags.iter().filter(|(_, flag)| is_set(flag)).map(|(name, _)| *name).collect();
+    if set.len() > 1 {
+        let names = list(set.iter());
+        faults.add(place, format!("{names} contradict each other"));
+    }
+    if is_set(&raw.exempt) {
+        Kind::Exempt
+    } else if is_set(&raw.deny) {
+        Kind::Deny
+    } else {
+        Kind::Throttle
+    }
+}
+
+/// Keys that do nothing on a rule that exempts or denies would look as if they did.
+fn check_ineffective(raw: &raw::Rule, kind: Kind, faults: &mut Faults) {
+    let what = match kind {
+        Kind::Throttle => return,
+        Kind::Exempt => "exempt",
+        Kind::Deny => "deny",
+    };
+    let place = |value: &Maybe<()>| value.as_ref().map(|value| value.place.clone());
+    let of_exempt = [erase(&raw.statements), erase(&raw.error)];
+    let of_both = [
+        erase(&raw.ratio),
+        erase(&raw.gate),
+        erase(&raw.max_delay),
+        erase(&raw.on_refused_check),
+        erase(&raw.on_timeout),
+        erase(&raw.max_queue),
+        erase(&raw.weight),
+    ];
+    let of_exempt = of_exempt.iter().filter(|_| kind == Kind::Exempt);
+    for place in of_exempt.chain(&of_both).filter_map(place) {
+        faults.add(&place, format!("has no effect together with `{what}`"));
+    }
+}
+
+fn erase<T>(value: &Maybe<T>) -> Maybe<()> {
+    value.as_ref().map(|value| Spanned { value: (), place: value.place.clone() })
+}
+
+/// A rule that never meets a statement which it may hold back would look as if it protected something.
+fn check_classes(
+    kind: Kind,
+    condition: &Condition,
+    statements: ClassSet,
+    place: &Place,
+    faults: &mut Faults,
+) {
+    let acts = condition.statements.is_none_or(|classes| classes.intersects(statements));
+    if kind != Kind::Exempt && !acts && !statements.is_empty() {
+        faults.add(
+            place,
+            "`match.statements` and `statements` have no class in common: the rule never acts",
+        );
+    }
+}
+
+fn compile_terms(raw: raw::Rule, faults: &mut Faults) -> Terms {
+    let refused = [("delay", OnRefusedCheck::Delay), ("reject", OnRefusedCheck::Reject)];
+    let timeout = [("reject", OnTimeout::Reject), ("admit", OnTimeout::Admit)];
+    let max_delay: Duration = duration(raw.max_delay, limits::MAX_DELAY, faults);
+    Terms {
+        ratio: compile_ratio(raw.ratio, faults),
+        weight: whole(raw.weight, limits::WEIGHT, faults),
+        max_delay,
+        on_refused_check: keyword(raw.on_refused_check, OnRefusedCheck::Delay, &refused, faults),
+        on_timeout: keyword(raw.on_timeout, OnTimeout::Reject, &timeout, faults),
+        queue_len_max: whole(raw.max_queue, limits::MAX_QUEUE, faults),
+        hold: is_set(&raw.hold),
+        mode: Mode::Enforce,
+    }
+}
+
+fn compile_ratio(ratio: Maybe<f64>, faults: &mut Faults) -> Ratio {
+    let Some(Spanned { value, place }) = ratio else { return Ratio::ZERO };
+    Ratio::new(value).unwrap_or_else(|| {
+        faults.add(&place, format!("{value} is not a probability: must be from 0 to 1"));
+        Ratio::ZERO
+    })
+}
+
+fn compile_reason(reason: Maybe<String>, faults: &mut Faults) -> String {
+    let Some(Spanned { value, place }) = reason else { return String::new() };
+    if value.len() > limits::REASON_LEN_MAX {
+        faults.add(&place, format!("longer than {} bytes", limits::REASON_LEN_MAX));
+    }
+    value
+}
+
+fn compile_expiry(
+    raw: &mut raw::Rule,
+    kind: Kind,
+    place: &Place,
+    faults: &mut Faults,
+) -> Option<UnixTime> {
+    let permanent = is_set(&raw.permanent);
+    let Some(Spanned { value, place: expiry_place }) = raw.expires_at.take() else {
+        if !permanent {
+            faults.add(place, "every rule ends: `expires_at` or `permanent: true` is missing");
+        } else if kind == Kind::Exempt && !is_set(&raw.essential) {
+            faults.add(
+                place,
+                "an exempt rule may be permanent only if it also says `essential: true`",
+            );
+        }
+        return None;
+    };
+    if permanent {
+        faults.add(&expiry_place, "a permanent rule does not expire");
+    }
+    match value.parse::<jiff::Timestamp>() {
+        Ok(time) => Some(UnixTime(time.as_second())),
+        Err(_) => {
+            let message = "must be an RFC 3339 time, like 2026-12-01T07:00:00Z";
+            faults.add(&expiry_place, message);
+            None
+        }
+    }
+}
+
+fn compile_match(
+    conditions: Maybe<raw::Match>,
+    context: &Context<'_>,
+    faults: &mut Faults,
+) -> (Condition, Option<Vec<String>>) {
+    let Some(Spanned { value: raw, .. }) = conditions else {
+        return (Condition::default(), None);
+    };
+    let mut values = |values: Maybe<OneOrMany<String>>| -> Option<Patterns> {
+        values.map(|values| patterns(&values.value, &values.place, faults))
+    };
+    let (app, user, schema) = (values(raw.app), values(raw.user), values(raw.schema));
+    let condition = Condition {
+        app,
+        user,
+        schema,
+        tags: compile_tags(raw.tag, context.identity, faults),
+        attributes: compile_keyed(raw.attribute, faults),
+        client: raw.client.map(|client| networks(&client.value, &client.place, faults)),
+        statements: raw
+            .statements
+            .map(|classes| compile_classes(&classes, Delayable::AndOthers, faults)),
+    };
+    let clusters = raw.cluster.map(|names| compile_clusters(names, context, faults));
+    (condition, clusters)
+}
+
+fn compile_tags(
+    tags: Maybe<Named<OneOrMany<String>>>,
+    identity: &IdentityPolicy,
+    faults: &mut Faults,
+) -> Vec<(Box<[u8]>, Patterns)> {
+    for (key, values) in tags.iter().flat_map(|tags| &tags.value.0) {
+        if identity.app_key_rank(key.as_bytes()).is_some() {
+            let message = format!("`{key}` names the app (`identity.keys`): use `match.app`");
+            faults.add(&values.place, message);
+        }
+    }
+    compile_keyed(tags, faults)
+}
+
+fn compile_keyed(
+    named: Maybe<Named<OneOrMany<String>>>,
+    faults: &mut Faults,
+) -> Vec<(Box<[u8]>, Patterns)> {
+    let Some(Spanned { value: Named(named), place }) = named else { return Vec::new() };
+    if named.is_empty() {
+        faults.add(&place, "names no key; leave it out to match everything");
+    }
+    let mut keyed = Vec::with_capacity(named.len());
+    for (key, values) in named {
+        if key.is_empty() || key.len() > limits::PATTERN_LEN_MAX {
+            faults.add(&values.place, "no such key can be there");
+        }
+        keyed.push((key.into_bytes().into(), patterns(&values.value, &values.place, faults)));
+    }
+    keyed
+}
+
+fn compile_clusters(
+    names: Spanned<OneOrMany<String>>,
+    context: &Context<'_>,
+    faults: &mut Faults,
+) -> Vec<String> {
+    if names.value.0.is_empty() {
+        faults.add(&names.place, "names no cluster; leave it out for all of them");
+    }
+    for name in &names.value.0 {
+        if !context.clusters.contains(&name.value) {
+            faults.add(&name.place, format!("there is no cluster `{}`", name.value));
+        }
+    }
+    names.value.0.into_iter().map(|name| name.value).collect()
+}
+
+/// Which classes a list may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delayable {
+    Only,
+    AndOthers,
+}
+
+fn compile_classes(
+    classes: &Spanned<OneOrMany<String>>,
+    which: Delayable,
+    faults: &mut Faults,
+) -> ClassSet {
+    if classes.value.0.is_empty() {
+        faults.add(&classes.place, "names no class");
+    }
+    let mut set = ClassSet::default();
+    for Spanned { value, place } in &classes.value.0 {
+        match Class::parse(value) {
+            Some(class) if which == Delayable::AndOthers || class.is_gateable() => {
+                set = set.union(expand(class));
+            }
+            Some(class) => {
+                let message = format!("statements of class `{}` are never delayed", class.as_str());
+                faults.add(place, message);
+            }
+            None => {
+                let known = Class::ALL.into_iter();
+                let known =
+                    known.filter(|class| which == Delayable::AndOthers || class.is_gateable());
+                let known = list(known.map(Class::as_str));
+                faults.add(place, format!("`{value}` is not one of {known}"));
+            }
+        }
+    }
+    set
+}
+
+/// What a class in the file covers.
+fn expand(class: Class) -> ClassSet {
+    match class {
+        Class::Write => {
+            Class::ALL.into_iter().filter(|class| class.is_covered_by_write()).collect()
+        }
+        Class::Read
+        | Class::LockingRead
+        | Class::Load
+        | Class::Call
+        | Class::Ddl
+        | Class::Transaction
+        | Class::Session
+        | Class::Admin
+        | Class::Unknown => ClassSet::default().with(class),
+    }
+}

@@ -1,0 +1,101 @@
+//! Which rule decides.
+//!
+//! Theory. Rules are a list and the first match decides, but looking at all of them would cost the more the
+//! more there are. Every rule is entered into an index under the values of one of its conditions, the one
+//! whose values the fewest other rules share. A statement's values are looked up; what is found are
+//! candidates in ascending order, each of which is held against all of its conditions until one matches or
+//! none can come before the best so far. Rules without a value to look up stand in a list for each class.
+//!
+//! Expired rules are passed over at their second, without a new policy; [`ClusterPolicy::next_expiry_after`]
+//! says how long a verdict stays true.
+
+mod index;
+mod prefixes;
+
+use sql::Class;
+
+pub(crate) use self::index::RuleIndex;
+use crate::cluster::ClusterPolicy;
+use crate::identity::{Identity, SessionIdentity};
+use crate::rule::{Action, Gated, Rule, UnixTime};
+
+/// What rules look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'f> {
+    /// Who asks.
+    pub identity: &'f Identity<'f>,
+    /// On which connection.
+    pub session: &'f SessionIdentity,
+    /// What kind of statement.
+    pub class: Class,
+    /// The wall clock.
+    pub now: UnixTime,
+}
+
+/// What the rules say to a statement.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict<'p> {
+    /// It may run.
+    Pass {
+        /// The rule that decided.
+        rule: Option<&'p Rule>,
+        /// Why it may.
+        why: PassReason,
+    },
+    /// Admission must be asked.
+    Ask(&'p Rule),
+    /// It may not run.
+    Deny(&'p Rule),
+}
+
+/// Why a statement passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PassReason {
+    /// No rule matches.
+    NoRule,
+    /// The rule's `statements` do not name the class.
+    NotCovered,
+    /// The rule exempts.
+    Exempt,
+    /// The rule has no gate, no dice and no hold.
+    Ungated,
+}
+
+impl PassReason {
+    /// The name in answers.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoRule => "no_rule",
+            Self::NotCovered => "not_covered",
+            Self::Exempt => "exempt",
+            Self::Ungated => "ungated",
+        }
+    }
+}
+
+impl ClusterPolicy {
+    /// What the rules say. Allocates nothing.
+    #[must_use]
+    pub fn evaluate(&self, facts: &Facts<'_>) -> Verdict<'_> {
+        match self.index.first_match(&self.rules, facts) {
+            Some(rule) => verdict(rule, facts.class),
+            None => Verdict::Pass { rule: None, why: PassReason::NoRule },
+        }
+    }
+}
+
+fn verdict(rule: &Rule, class: Class) -> Verdict<'_> {
+    let pass = |why| Verdict::Pass { rule: Some(rule), why };
+    let covered = rule.statements.contains(class);
+    match rule.action {
+        Action::Exempt => pass(PassReason::Exempt),
+        Action::Deny | Action::Throttle { .. } if !covered => pass(PassReason::NotCovered),
+        Action::Deny => Verdict::Deny(rule),
+        Action::Throttle { gated: Gated::No, .. } => pass(PassReason::Ungated),
+        Action::Throttle { gated: Gated::Yes, .. } => Verdict::Ask(rule),
+    }
+}
+
+#[cfg(test)]
+mod tests;

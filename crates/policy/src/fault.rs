@@ -1,0 +1,79 @@
+//! What is wrong with a file, where.
+
+use std::fmt;
+
+/// Most faults that are collected: an operator reads the first few, and a file that is wrong throughout
+/// is wrong in one way.
+pub(crate) const FAULTS_MAX: usize = 1_000;
+
+/// One thing wrong with the configuration file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The key it is about, as in `rules[3].ratio`; empty for the file as a whole.
+    pub path: String,
+    /// The line it is on, counted from 1.
+    pub line: u32,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            write!(f, "line {}: {}", self.line, self.message)
+        } else {
+            write!(f, "line {}: {}: {}", self.line, self.path, self.message)
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Where a value stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Place {
+    pub(crate) path: String,
+    pub(crate) line: u32,
+}
+
+impl Place {
+    /// The place of the value of `key` in the mapping that stands here.
+    pub(crate) fn key(&self, key: &str, line: u32) -> Self {
+        let path =
+            if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+        Self { path, line }
+    }
+
+    /// The place of an element of the list that stands here.
+    pub(crate) fn element(&self, index: usize, line: u32) -> Self {
+        Self { path: format!("{}[{index}]", self.path), line }
+    }
+}
+
+/// Collects faults.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    list: Vec<Fault>,
+}
+
+impl Faults {
+    /// Notes that what stands at `place` is wrong.
+    pub(crate) fn add(&mut self, place: &Place, message: impl Into<String>) {
+        if self.list.len() < FAULTS_MAX {
+            let Place { path, line } = place.clone();
+            self.list.push(Fault { path, line, message: message.into() });
+        }
+    }
+
+    /// Whether nothing is wrong so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// All of them, in the order of the file.
+    pub(crate) fn into_sorted(mut self) -> Vec<Fault> {
+        self.list.sort_by_key(|fault| fault.line);
+        self.list.dedup();
+        self.list
+    }
+}

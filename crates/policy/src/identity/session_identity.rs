@@ -1,0 +1,159 @@
+//! What one connection says about who it is.
+
+use std::net::IpAddr;
+
+use sql::Tool;
+
+use super::is_app;
+use crate::condition::address_bits;
+
+/// Most connection attributes that are kept; drivers send up to ten.
+const ATTRIBUTES_MAX: usize = 32;
+/// Longest key of an attribute, and longest value, that is kept.
+const ATTRIBUTE_PART_LEN_MAX: usize = 255;
+
+/// What one connection says about who it is.
+#[derive(Debug, Clone, Default)]
+pub struct SessionIdentity {
+    user: Box<[u8]>,
+    client: Option<IpAddr>,
+    schema: Vec<u8>,
+    attributes: Vec<(Box<[u8]>, Box<[u8]>)>,
+    attribute_app: Option<Box<[u8]>>,
+    set_app: Option<Vec<u8>>,
+    sticky: Option<Tool>,
+}
+
+impl SessionIdentity {
+    /// A connection that has just logged in. `client` is `None` for a Unix socket. Of attributes with the
+    /// same name the first counts; those beyond the bounds are left out.
+    pub fn new<'a>(
+        user: &[u8],
+        client: Option<IpAddr>,
+        schema: &[u8],
+        attributes: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> Self {
+        let mut session = Self {
+            user: user.into(),
+            // An IPv4 client on an IPv6 socket is an IPv4 client.
+            client: client.map(|address| address.to_canonical()),
+            schema: schema.to_vec(),
+            ..Self::default()
+        };
+        for (key, value) in attributes {
+            session.keep_attribute(key, value);
+        }
+        session.attributes.shrink_to_fit();
+        session.attribute_app = app_of_attributes(&session);
+        session
+    }
+
+    fn keep_attribute(&mut self, key: &[u8], value: &[u8]) {
+        let fits = |part: &[u8]| !part.is_empty() && part.len() <= ATTRIBUTE_PART_LEN_MAX;
+        let room = self.attributes.len() < ATTRIBUTES_MAX;
+        if room && fits(key) && fits(value) && self.attribute(key).is_none() {
+            self.attributes.push((key.into(), value.into()));
+        }
+    }
+
+    /// `SET @sluice_app`: a value, or `None` for NULL. What cannot be an app counts as NULL.
+    pub fn handle_set_app(&mut self, app: Option<&[u8]>) {
+        match app.filter(|app| is_app(app)) {
+            Some(app) => {
+                let set = self.set_app.get_or_insert_with(Vec::new);
+                set.clear();
+                set.extend_from_slice(app);
+            }
+            None => self.set_app = None,
+        }
+    }
+
+    /// The default schema has changed.
+    pub fn handle_schema(&mut self, schema: &[u8]) {
+        self.schema.clear();
+        self.schema.extend_from_slice(schema);
+    }
+
+    /// A statement named a tool whose other statements do not: the connection is that tool's from now on.
+    /// Whether that is news.
+    pub fn handle_tool_seen(&mut self, tool: Tool) -> bool {
+        let news = self.sticky != Some(tool);
+        self.sticky = Some(tool);
+        news
+    }
+
+    /// COM_RESET_CONNECTION: what was learned after the login is forgotten. The schema stays, as on the
+    /// server.
+    pub fn forget(&mut self) {
+        self.set_app = None;
+        self.sticky = None;
+    }
+
+    /// The MySQL user.
+    #[must_use]
+    pub fn user(&self) -> &[u8] {
+        &self.user
+    }
+
+    /// The client's address; IPv4 also when it came mapped into IPv6.
+    #[must_use]
+    pub fn client(&self) -> Option<IpAddr> {
+        self.client
+    }
+
+    /// The default schema; empty if there is none.
+    #[must_use]
+    pub fn schema(&self) -> &[u8] {
+        &self.schema
+    }
+
+    /// The value of a connection attribute.
+    #[must_use]
+    pub fn attribute(&self, key: &[u8]) -> Option<&[u8]> {
+        self.attributes().find(|(known, _)| *known == key).map(|(_, value)| value)
+    }
+
+    /// All connection attributes that are kept.
+    pub fn attributes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.attributes.iter().map(|(key, value)| (key.as_ref(), value.as_ref()))
+    }
+
+    /// Whether this tool was the last one seen on the connection.
+    #[must_use]
+    pub fn is_sticky(&self, tool: Tool) -> bool {
+        self.sticky == Some(tool)
+    }
+
+    pub(crate) fn client_bits(&self) -> Option<u128> {
+        self.client.map(address_bits)
+    }
+
+    pub(super) fn set_app(&self) -> Option<&[u8]> {
+        self.set_app.as_deref()
+    }
+
+    pub(super) fn sticky(&self) -> Option<Tool> {
+        self.sticky
+    }
+
+    pub(super) fn attribute_app(&self) -> Option<&[u8]> {
+        self.attribute_app.as_deref()
+    }
+}
+
+/// The app that connection attributes name: `sluice_app`, else the basename of `program_name` (the Percona
+/// tools, mysqldump and others are known by it), else what go-mysql calls a reader of the binary log.
+fn app_of_attributes(session: &SessionIdentity) -> Option<Box<[u8]>> {
+    let program = session.attribute(b"program_name").map(basename);
+    let role = session.attribute(b"_client_role").filter(|role| *role == BINARY_LOG_LISTENER);
+    let sources = [session.attribute(b"sluice_app"), program, role];
+    sources.into_iter().flatten().find(|app| is_app(app)).map(Into::into)
+}
+
+/// The value of `_client_role` on connections of go-mysql that read the binary log.
+const BINARY_LOG_LISTENER: &[u8] = b"binary_log_listener";
+
+fn basename(path: &[u8]) -> &[u8] {
+    let name = path.rsplit(|byte| matches!(byte, b'/' | b'\\')).next().unwrap_or(path);
+    name.strip_suffix(b".exe").unwrap_or(name)
+}

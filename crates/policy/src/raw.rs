@@ -1,0 +1,340 @@
+//! The file as it is written: which keys there are and what type their values have, nothing more. Whether
+//! the values make sense is for [`crate::compile`].
+
+pub(crate) mod fields;
+mod node;
+mod rule;
+
+use std::time::Duration;
+
+use self::fields::{Fields, FromNode, expected};
+pub(crate) use self::fields::{NOT_SUPPORTED, Named, OneOrMany, Spanned, parse_duration};
+use self::node::{Node, Value};
+pub(crate) use self::rule::{ErrorProfile, Match, Rule};
+use crate::fault::{Fault, Faults, Place};
+
+/// A value that may be left out.
+pub(crate) type Maybe<T> = Option<Spanned<T>>;
+
+/// The file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct File {
+    pub(crate) version: Maybe<i128>,
+    pub(crate) admin: Maybe<Admin>,
+    pub(crate) metrics: Maybe<Metrics>,
+    pub(crate) drain_timeout: Maybe<Duration>,
+    pub(crate) clusters: Maybe<Named<Cluster>>,
+    pub(crate) identity: Maybe<Identity>,
+    pub(crate) rules: Maybe<Vec<Spanned<Rule>>>,
+}
+
+/// `admin`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Admin {
+    pub(crate) listen: Maybe<String>,
+    pub(crate) token_env: Maybe<String>,
+    pub(crate) token_file: Maybe<String>,
+}
+
+/// `metrics`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Metrics {
+    pub(crate) max_apps: Maybe<i128>,
+}
+
+/// One of `clusters`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cluster {
+    pub(crate) listen: Maybe<String>,
+    pub(crate) primary: Maybe<String>,
+    pub(crate) replicas: Maybe<Vec<Spanned<String>>>,
+    pub(crate) probe: Maybe<Probe>,
+    pub(crate) signals: Maybe<Named<Signal>>,
+    pub(crate) default_gate: Maybe<OneOrMany<String>>,
+    pub(crate) mode: Maybe<String>,
+    pub(crate) check_interval: Maybe<Duration>,
+    pub(crate) pacing: Maybe<String>,
+    pub(crate) release_per_s: Maybe<i128>,
+    pub(crate) max_queue_total: Maybe<i128>,
+    pub(crate) connect_timeout: Maybe<Duration>,
+}
+
+/// `probe` of a cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Probe {
+    pub(crate) user: Maybe<String>,
+    pub(crate) password_env: Maybe<String>,
+    pub(crate) password_file: Maybe<String>,
+    pub(crate) heartbeat_interval: Maybe<Duration>,
+    pub(crate) probe_interval: Maybe<Duration>,
+    pub(crate) heartbeat_table: Maybe<String>,
+    pub(crate) source: Maybe<LagSource>,
+}
+
+/// `probe.source`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum LagSource {
+    Keyword(String),
+    Query(Maybe<String>),
+}
+
+/// One of `signals`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Signal {
+    pub(crate) threshold: Maybe<Level>,
+    pub(crate) open_at: Maybe<Level>,
+    pub(crate) close_at: Maybe<Level>,
+    pub(crate) stale_after: Maybe<Duration>,
+    pub(crate) on_no_data: Maybe<OnNoData>,
+    pub(crate) ignore_slowest: Maybe<i128>,
+    pub(crate) min_replicas: Maybe<i128>,
+    pub(crate) query: Maybe<String>,
+    pub(crate) status: Maybe<String>,
+    pub(crate) on: Maybe<String>,
+}
+
+/// A number, or a duration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Level {
+    Number(f64),
+    Time(Duration),
+}
+
+/// `on_no_data`: a word, or `hold_last: 30s`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum OnNoData {
+    Keyword(String),
+    HoldLast(Maybe<Duration>),
+}
+
+/// `identity`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Identity {
+    pub(crate) keys: Maybe<Vec<Spanned<String>>>,
+    pub(crate) claims: Maybe<Vec<Spanned<Claim>>>,
+}
+
+/// One of `identity.claims`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Claim {
+    pub(crate) user: Maybe<OneOrMany<String>>,
+    pub(crate) from: Maybe<OneOrMany<String>>,
+    pub(crate) apps: Maybe<OneOrMany<String>>,
+}
+
+/// Reads the file, noting every fault of its syntax.
+///
+/// # Errors
+/// Text that is not YAML at all.
+pub(crate) fn parse(text: &str, faults: &mut Faults) -> Result<Option<File>, Fault> {
+    let node = node::parse(text)?;
+    let place = Place { path: String::new(), line: node.line };
+    if node.value == Value::Nothing {
+        faults.add(&place, "the file is empty");
+        return Ok(None);
+    }
+    Ok(File::from_node(node, &place, faults))
+}
+
+impl FromNode for File {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut fields = Fields::open(node, place, faults)?;
+        let file = Self {
+            version: fields.require("version"),
+            admin: fields.take("admin"),
+            metrics: fields.take("metrics"),
+            drain_timeout: fields.take("drain_timeout"),
+            clusters: fields.require("clusters"),
+            identity: fields.take("identity"),
+            rules: fields.take("rules"),
+        };
+        if let Some(budgets) = fields.take::<Vec<Spanned<Ignored>>>("budgets")
+            && !budgets.value.is_empty()
+        {
+            fields.fault(&budgets.place, NOT_SUPPORTED);
+        }
+        fields.unsupported("starvation");
+        fields.finish();
+        Some(file)
+    }
+}
+
+impl FromNode for Admin {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut fields = Fields::open(node, place, faults)?;
+        let admin = Self {
+            listen: fields.take("listen"),
+            token_env: fields.take("token_env"),
+            token_file: fields.take("token_file"),
+        };
+        fields.secret("token");
+        fields.finish();
+        Some(admin)
+    }
+}
+
+impl FromNode for Metrics {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut fields = Fields::open(node, place, faults)?;
+        let metrics = Self { max_apps: fields.take("max_apps") };
+        fields.finish();
+        Some(metrics)
+    }
+}
+
+impl FromNode for Cluster {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut fields = Fields::open(node, place, faults)?;
+        let cluster = Self {
+            listen: fields.require("listen"),
+            primary: fields.require("primary"),
+            replicas: fields.take("replicas"),
+            probe: fields.take("probe"),
+            signals: fields.take("signals"),
+            default_gate: fields.take("default_gate"),
+            mode: fields.take("mode"),
+            check_interval: fields.take("check_interval"),
+            pacing: fields.take("pacing"),
+            release_per_s: fields.take("release_per_s"),
+            max_queue_total: fields.take("max_queue_total"),
+            connect_timeout: fields.take("connect_timeout"),
+        };
+        fields.finish();
+        Some(cluster)
+    }
+}
+
+impl FromNode for Probe {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut fields = Fields::open(node, place, faults)?;
+        let probe = Self {
+            user: fields.require("user"),
+            password_env: fields.take("password_env"),
+            password_file: fields.take("password_file"),
+            heartbeat_interval: fields.take("heartbeat_interval"),
+            probe_interval: fields.take("probe_interval"),
+            heartbeat_table: fields.take("heartbeat_table"),
+            source: fields.take("source"),
+        };
+        fields.secret("password");
+        fields.finish();
+        Some(probe)
+    }
+}
+
+impl FromNode for LagSource {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        match node.value {
+            Value::Text(keyword) => Some(Self::Keyword(keyword)),
+            Value::Mapping(_) => {
+                let mut fields = Fields::open(node, place, faults)?;
+                let query = fields.require("query");
+                fields.finish();
+                Some(Self::Query(query))
+            }
+            Value::Nothing
+            | Value::Flag(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::List(_) => {
+                expected("`heartbeat`, `replica_status` or {query: \"…\"}", &node, place, faults);
+                None
+            }
+        }
+    }
+}
+
+impl FromNode for Signal {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut fields = Fields::open(node, place, faults)?;
+        let signal = Self {
+            threshold: fields.take("threshold"),
+            open_at: fields.take("open_at"),
+            close_at: fields.take("close_at"),
+            stale_after: fields.take("stale_after"),
+            on_no_data: fields.take("on_no_data"),
+            ignore_slowest: fields.take("ignore_slowest"),
+            min_replicas: fields.take("min_replicas"),
+            query: fields.take("query"),
+            status: fields.take("status"),
+            on: fields.take("on"),
+        };
+        fields.finish();
+        Some(signal)
+    }
+}
+
+impl FromNode for Level {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        if let Value::Text(text) = &node.value
+            && let Some(time) = parse_duration(text)
+        {
+            return Some(Self::Time(time));
+        }
+        f64::from_node(node, place, faults).map(Self::Number)
+    }
+}
+
+impl FromNode for OnNoData {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        match node.value {
+            Value::Text(text) => match text.strip_prefix("hold_last:") {
+                Some(time) => {
+                    let text = Node { line: node.line, value: Value::Text(time.trim().into()) };
+                    let value = Duration::from_node(text, place, faults)?;
+                    Some(Self::HoldLast(Some(Spanned { value, place: place.clone() })))
+                }
+                None => Some(Self::Keyword(text)),
+            },
+            Value::Mapping(_) => {
+                let mut fields = Fields::open(node, place, faults)?;
+                let time = fields.require("hold_last");
+                fields.finish();
+                Some(Self::HoldLast(time))
+            }
+            Value::Nothing
+            | Value::Flag(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::List(_) => {
+                expected("`open`, `closed` or {hold_last: 30s}", &node, place, faults);
+                None
+            }
+        }
+    }
+}
+
+impl FromNode for Identity {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut fields = Fields::open(node, place, faults)?;
+        let identity = Self { keys: fields.take("keys"), claims: fields.take("claims") };
+        fields.finish();
+        Some(identity)
+    }
+}
+
+impl FromNode for Claim {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut fields = Fields::open(node, place, faults)?;
+        let claim = Self {
+            user: fields.require("user"),
+            from: fields.take("from"),
+            apps: fields.require("apps"),
+        };
+        fields.finish();
+        Some(claim)
+    }
+}
+
+/// A value that nobody reads.
+#[derive(Debug, Clone, PartialEq)]
+struct Ignored;
+
+impl FromNode for Ignored {
+    fn from_node(_: Node, _: &Place, _: &mut Faults) -> Option<Self> {
+        Some(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,295 @@
+//! Reading typed values out of nodes, collecting every fault on the way.
+
+use std::time::Duration;
+
+use super::node::{Entry, Node, Value};
+use crate::fault::{Faults, Place};
+
+/// A value and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Spanned<T> {
+    pub(crate) value: T,
+    pub(crate) place: Place,
+}
+
+/// What can be read from a node. `None` after a fault has been noted.
+pub(crate) trait FromNode: Sized {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self>;
+}
+
+/// The entries of a mapping whose keys are known.
+pub(crate) struct Fields<'f> {
+    place: Place,
+    entries: Vec<Entry>,
+    /// Every key asked for: those that are known here.
+    known: Vec<&'static str>,
+    faults: &'f mut Faults,
+}
+
+impl<'f> Fields<'f> {
+    /// The entries of `node`; a fault if it is not a mapping, or has a key twice.
+    pub(crate) fn open(node: Node, place: &Place, faults: &'f mut Faults) -> Option<Self> {
+        let entries = entries(node, place, faults)?;
+        Some(Self { place: place.clone(), entries, known: Vec::new(), faults })
+    }
+
+    /// The value of `key`, if it is there and can be read.
+    pub(crate) fn take<T: FromNode>(&mut self, key: &'static str) -> Option<Spanned<T>> {
+        self.known.push(key);
+        let index = self.entries.iter().position(|entry| entry.key == key)?;
+        let entry = self.entries.swap_remove(index);
+        let place = self.place.key(key, entry.line);
+        let value = T::from_node(entry.node, &place, self.faults)?;
+        Some(Spanned { value, place })
+    }
+
+    /// The value of `key`, which must be there.
+    pub(crate) fn require<T: FromNode>(&mut self, key: &'static str) -> Option<Spanned<T>> {
+        if !self.entries.iter().any(|entry| entry.key == key) {
+            self.faults.add(&self.place, format!("`{key}` is missing"));
+        }
+        self.take(key)
+    }
+
+    /// `key` is part of the product, but not of this version.
+    pub(crate) fn unsupported(&mut self, key: &'static str) {
+        self.known.push(key);
+        if let Some(index) = self.entries.iter().position(|entry| entry.key == key) {
+            let entry = self.entries.swap_remove(index);
+            let place = self.place.key(key, entry.line);
+            self.faults.add(&place, NOT_SUPPORTED);
+        }
+    }
+
+    /// `key` would be a secret in the file: it is known only to say so.
+    pub(crate) fn secret(&mut self, key: &str) {
+        if let Some(index) = self.entries.iter().position(|entry| entry.key == key) {
+            let entry = self.entries.swap_remove(index);
+            let place = self.place.key(key, entry.line);
+            let message = format!(
+                "secrets are not written in this file; name the environment variable in `{key}_env` \
+                 or the file in `{key}_file`"
+            );
+            self.faults.add(&place, message);
+        }
+    }
+
+    /// Notes that what stands at `place` is wrong.
+    pub(crate) fn fault(&mut self, place: &Place, message: &str) {
+        self.faults.add(place, message);
+    }
+
+    /// Whatever has not been asked for is unknown.
+    pub(crate) fn finish(self) {
+        let mut known = self.known;
+        known.sort_unstable();
+        for entry in self.entries {
+            let place = self.place.key(&entry.key, entry.line);
+            let hint = if entry.key == "<<" {
+                "merge keys are not supported".to_owned()
+            } else {
+                format!("unknown key; known here: {}", known.join(", "))
+            };
+            self.faults.add(&place, hint);
+        }
+    }
+}
+
+/// The message of keys that a later version will read.
+pub(crate) const NOT_SUPPORTED: &str = "not supported by this version";
+
+/// The entries of a mapping, each key once.
+fn entries(node: Node, place: &Place, faults: &mut Faults) -> Option<Vec<Entry>> {
+    let Value::Mapping(entries) = node.value else {
+        expected("a mapping of keys to values", &node, place, faults);
+        return None;
+    };
+    let mut seen = std::collections::HashSet::new();
+    let mut unique = Vec::with_capacity(entries.len());
+    for entry in entries {
+        if seen.insert(entry.key.clone()) {
+            unique.push(entry);
+        } else {
+            faults.add(&place.key(&entry.key, entry.line), "the key is there twice");
+        }
+    }
+    Some(unique)
+}
+
+/// Notes that something else was expected.
+pub(crate) fn expected(what: &str, node: &Node, place: &Place, faults: &mut Faults) {
+    let message = match &node.value {
+        Value::Nothing => format!("has no value; expected {what} (or leave the key out)"),
+        Value::Flag(_) | Value::Integer(_) | Value::Float(_) if what.starts_with("text") => {
+            format!("expected {what}, found {}; put it in quotes", node.value.describe())
+        }
+        Value::Flag(_)
+        | Value::Integer(_)
+        | Value::Float(_)
+        | Value::Text(_)
+        | Value::List(_)
+        | Value::Mapping(_) => format!("expected {what}, found {}", node.value.describe()),
+    };
+    faults.add(place, message);
+}
+
+impl FromNode for String {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        match node.value {
+            Value::Text(text) => Some(text),
+            Value::Nothing
+            | Value::Flag(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::List(_)
+            | Value::Mapping(_) => {
+                expected("text", &node, place, faults);
+                None
+            }
+        }
+    }
+}
+
+impl FromNode for bool {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        match node.value {
+            Value::Flag(flag) => Some(flag),
+            Value::Nothing
+            | Value::Text(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::List(_)
+            | Value::Mapping(_) => {
+                expected("`true` or `false`", &node, place, faults);
+                None
+            }
+        }
+    }
+}
+
+impl FromNode for f64 {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        match node.value {
+            Value::Float(number) => Some(number),
+            // Every integer that means something here is exact.
+            Value::Integer(number) if i32::try_from(number).is_ok() => {
+                i32::try_from(number).ok().map(Self::from)
+            }
+            Value::Integer(number) => number.to_string().parse().ok(),
+            Value::Nothing
+            | Value::Flag(_)
+            | Value::Text(_)
+            | Value::List(_)
+            | Value::Mapping(_) => {
+                expected("a number", &node, place, faults);
+                None
+            }
+        }
+    }
+}
+
+impl FromNode for i128 {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        match node.value {
+            Value::Integer(number) => Some(number),
+            Value::Nothing
+            | Value::Flag(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::List(_)
+            | Value::Mapping(_) => {
+                expected("a whole number", &node, place, faults);
+                None
+            }
+        }
+    }
+}
+
+impl FromNode for Duration {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let read = match &node.value {
+            Value::Text(text) => parse_duration(text),
+            Value::Nothing
+            | Value::Flag(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::List(_)
+            | Value::Mapping(_) => None,
+        };
+        if read.is_none() {
+            expected("a duration with its unit, like 250ms, 5s, 10m or 1h", &node, place, faults);
+        }
+        read
+    }
+}
+
+/// A duration with its unit: `250ms`, `1.5s`, `10m`, `1h`, `2d`. At most a century.
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+    const CENTURY_S: f64 = 100.0 * 366.0 * 86_400.0;
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at_checked(unit_at)?;
+    let per_unit_s = match unit.trim_start() {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    let seconds = number.parse::<f64>().ok()? * per_unit_s;
+    if !(0.0..=CENTURY_S).contains(&seconds) {
+        return None;
+    }
+    // Rounded to microseconds, so that 0.3s is 300 ms.
+    Duration::try_from_secs_f64((seconds * 1e6).round() / 1e6).ok()
+}
+
+/// A list.
+impl<T: FromNode> FromNode for Vec<Spanned<T>> {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let Value::List(list) = node.value else {
+            expected("a list", &node, place, faults);
+            return None;
+        };
+        let mut elements = Self::with_capacity(list.len());
+        for (index, node) in list.into_iter().enumerate() {
+            let place = place.element(index, node.line);
+            if let Some(value) = T::from_node(node, &place, faults) {
+                elements.push(Spanned { value, place });
+            }
+        }
+        Some(elements)
+    }
+}
+
+/// A value, or a list of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OneOrMany<T>(pub(crate) Vec<Spanned<T>>);
+
+impl<T: FromNode> FromNode for OneOrMany<T> {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        if matches!(node.value, Value::List(_)) {
+            return Vec::from_node(node, place, faults).map(Self);
+        }
+        let value = T::from_node(node, place, faults)?;
+        Some(Self(vec![Spanned { value, place: place.clone() }]))
+    }
+}
+
+/// A mapping whose keys the operator chooses, in the order of the file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Named<T>(pub(crate) Vec<(String, Spanned<T>)>);
+
+impl<T: FromNode> FromNode for Named<T> {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut named = Vec::new();
+        for Entry { key, line, node } in entries(node, place, faults)? {
+            let place = place.key(&key, line);
+            if let Some(value) = T::from_node(node, &place, faults) {
+                named.push((key, Spanned { value, place }));
+            }
+        }
+        Some(Self(named))
+    }
+}

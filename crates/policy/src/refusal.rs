@@ -1,0 +1,92 @@
+//! The text of a refusal: one line, first what clients and tools look for, then a stable part of `key=value`,
+//! never SQL text.
+//!
+//! `Lock wait timeout exceeded; try restarting transaction [sluice id=007f3a9c rule=backfill
+//! identity=online-ddl reason=gate_closed signal=lag value=12.3s threshold=5s waited_ms=1500
+//! retry_after_ms=800 executed=no]`
+
+use std::fmt::Write as _;
+
+use admission::{Cause, Refusal};
+
+use crate::cluster::{ClusterPolicy, SignalKind};
+use crate::rule::Rule;
+
+/// Longest identity in the text. With it, the whole text stays below the 512 bytes that clients keep
+/// (`MYSQL_ERRMSG_SIZE`): 120 for what it begins with, twice 64 for names, 64 here, and the rest is numbers.
+const IDENTITY_LEN_MAX: usize = 64;
+
+/// Writes the message of a refused statement. `id` is the number under which the log has it.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is one part of the text, and only the shell that calls it has them all"
+)]
+pub fn write_message(
+    out: &mut Vec<u8>,
+    policy: &ClusterPolicy,
+    rule: &Rule,
+    id: u32,
+    app: &[u8],
+    refusal: &Refusal,
+) {
+    out.extend_from_slice(message(policy, rule, id, app, refusal).as_bytes());
+}
+
+#[expect(clippy::too_many_arguments, reason = "the parts of `write_message`")]
+fn message(policy: &ClusterPolicy, rule: &Rule, id: u32, app: &[u8], refusal: &Refusal) -> String {
+    let mut text =
+        format!("{} [sluice id={id:08x} rule={} identity=", rule.error.prefix, rule.name);
+    push_identity(&mut text, app);
+    // Writing to a string does not fail.
+    let mut push = |part: std::fmt::Arguments<'_>| drop(text.write_fmt(part));
+    push(format_args!(" reason={}", refusal.reason));
+    if let Some(Cause { signal, value, threshold }) = refusal.cause {
+        let signal = policy.signal(signal);
+        let name = signal.map_or("unknown", |signal| &*signal.name);
+        let kind = signal.map(|signal| &signal.kind);
+        let value = value.map_or_else(|| "none".to_owned(), |value| quantity(value, kind));
+        let threshold = quantity(threshold, kind);
+        push(format_args!(" signal={name} value={value} threshold={threshold}"));
+    }
+    let waited_ms = refusal.waited.as_millis();
+    let retry_after_ms = refusal.retry_after.as_millis();
+    push(format_args!(" waited_ms={waited_ms} retry_after_ms={retry_after_ms} executed=no]"));
+    text
+}
+
+/// The app in printable ASCII without what would end the value, and not longer than it may be.
+fn push_identity(text: &mut String, app: &[u8]) {
+    if app.is_empty() {
+        text.push('-');
+    }
+    for byte in app.iter().take(IDENTITY_LEN_MAX) {
+        let plain = byte.is_ascii_graphic() && !matches!(byte, b'[' | b']' | b'=' | b'"' | b'\'');
+        text.push(if plain { char::from(*byte) } else { '?' });
+    }
+    if app.len() > IDENTITY_LEN_MAX {
+        text.push_str("...");
+    }
+}
+
+/// A value of a signal: seconds with their unit, other numbers plain; at most one decimal from 1 on, three
+/// below.
+fn quantity(value: f64, kind: Option<&SignalKind>) -> String {
+    let shown = if value.abs() >= 1.0 { format!("{value:.1}") } else { format!("{value:.3}") };
+    let shown = match shown.contains('.') {
+        true => shown.trim_end_matches('0').trim_end_matches('.'),
+        false => &shown,
+    };
+    let unit = if kind.is_some_and(SignalKind::is_time) { "s" } else { "" };
+    // A custom query can give numbers of 300 digits.
+    if shown.len() > QUANTITY_LEN_MAX {
+        format!("{value:e}{unit}")
+    } else {
+        format!("{shown}{unit}")
+    }
+}
+
+/// Longest number that is written out.
+const QUANTITY_LEN_MAX: usize = 20;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! A rule as it is in force.
+
+use std::sync::Arc;
+
+use admission::{GateKey, IdentityKey, Mode, RuleKey, Terms};
+use sql::ClassSet;
+
+use crate::condition::Condition;
+use crate::{fnv, label};
+
+/// Seconds since 1970, on the wall clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct UnixTime(pub i64);
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// Its name: the `rule` label.
+    pub name: Arc<str>,
+    /// Made from the name: the same over reloads.
+    pub key: RuleKey,
+    /// Its place in the cluster's list.
+    pub index: u32,
+    /// Whom and what it matches.
+    pub condition: Arc<Condition>,
+    /// The classes that it can delay or refuse.
+    pub statements: ClassSet,
+    /// What happens to a match.
+    pub action: Action,
+    /// Whether that is carried out.
+    pub mode: Mode,
+    /// What a refused client is told.
+    pub error: RefusalProfile,
+    /// From this second on the rule is gone. `None`: it is permanent.
+    pub expires_at: Option<UnixTime>,
+    /// Whether an exempt rule may be permanent.
+    pub essential: bool,
+    /// Why it exists, for people.
+    pub reason: String,
+}
+
+/// What happens to statements that a rule matches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Action {
+    /// They ask for admission.
+    Throttle {
+        /// On these terms.
+        terms: Terms,
+        /// At this gate.
+        gate: GateKey,
+        /// Whether there is anything to ask: a signal, dice, or a hold.
+        gated: Gated,
+    },
+    /// They pass.
+    Exempt,
+    /// They are refused, whatever the load.
+    Deny,
+}
+
+/// Whether a throttling rule has anything to ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gated {
+    /// A signal, dice, or a hold may stand in the way.
+    Yes,
+    /// `gate: none`, ratio 0, no hold: everything passes.
+    No,
+}
+
+/// The error of a refused statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusalProfile {
+    /// The error code.
+    pub errno: u16,
+    /// The SQLSTATE.
+    pub sqlstate: [u8; 5],
+    /// What the message begins with.
+    pub prefix: String,
+}
+
+impl Rule {
+    /// Whether the rule is gone.
+    #[must_use]
+    pub fn is_expired(&self, now: UnixTime) -> bool {
+        self.expires_at.is_some_and(|expiry| expiry <= now)
+    }
+}
+
+impl RefusalProfile {
+    /// `retryable`: `ER_LOCK_WAIT_TIMEOUT`. Drivers, ORMs and tools that retry do so.
+    #[must_use]
+    pub fn retryable() -> Self {
+        Self::new(1205, *b"HY000", LOCK_WAIT_TIMEOUT)
+    }
+
+    /// `retryable_40001`: the same for those that look at the SQLSTATE only.
+    #[must_use]
+    pub fn retryable_40001() -> Self {
+        Self::new(1205, *b"40001", LOCK_WAIT_TIMEOUT)
+    }
+
+    /// `quota`: `ER_USER_LIMIT_REACHED`. Retrying is useless.
+    #[must_use]
+    pub fn quota() -> Self {
+        Self::new(1226, *b"42000", "User has exceeded the 'sluice' resource")
+    }
+
+    /// `vitess`: `ER_OUT_OF_RESOURCES`, as its transaction throttler answers.
+    #[must_use]
+    pub fn vitess() -> Self {
+        Self::new(1041, *b"HY000", "Transaction throttled")
+    }
+
+    fn new(errno: u16, sqlstate: [u8; 5], prefix: &str) -> Self {
+        Self { errno, sqlstate, prefix: prefix.to_owned() }
+    }
+}
+
+/// The server's own text: tools look for it.
+const LOCK_WAIT_TIMEOUT: &str = "Lock wait timeout exceeded; try restarting transaction";
+
+/// The key that outlives reloads.
+pub(crate) fn rule_key(name: &str) -> RuleKey {
+    RuleKey(fnv::hash(&[name.as_bytes()]))
+}
+
+/// Who asks, as admission sees it: the rule and the levels of the app that name something. Levels that are
+/// UUID-like or numeric do not count: anybody may make them up, and a line of its own for each would be a
+/// larger share for whoever does.
+#[must_use]
+pub fn identity_key(rule: &Rule, app: &[u8]) -> IdentityKey {
+    let mut key = rule.key.0;
+    for level in label::named_levels(app) {
+        key = fnv::hash(&[&key.to_le_bytes(), level]);
+    }
+    IdentityKey(key)
+}
