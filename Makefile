@@ -46,9 +46,10 @@ doc: toolchain ## the crates' documentation, in target/doc
 bench: toolchain ## time per decision, with 10 and with 10,000 rules
 	cargo run --release -p benches --bin decide
 
-bench-peers: toolchain servers ## sysbench direct, through HAProxy and through Sluice (installs both by apt-get)
+bench-peers: toolchain servers ## sysbench direct, through HAProxy and through Sluice (apt-get brings sysbench and HAProxy)
+	benches/install-peers
 	cargo build --release -p sluice -p benches
-	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/peers
+	ulimit -n "$$(ulimit -Hn)"; SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/peers
 
 servers: ## MySQL 9 beside the host's packages, MariaDB from the host's suite
 	scripts/install-servers

@@ -1,1 +1,9 @@
-//! Benches: micro benchmarks and side by side runs with peers.
+//! What the benchmarks share: HAProxy, sysbench, a process's cost, medians.
+
+pub mod haproxy;
+pub mod process;
+pub mod stats;
+pub mod sysbench;
+
+/// What a benchmark may fail of; it ends the program with its text.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -1,0 +1,62 @@
+//! What a process has cost so far, from `/proc`.
+
+use std::fs;
+
+use crate::Result;
+
+/// Ticks a second of `/proc/PID/stat`: the kernel's `USER_HZ`, 100 on every Linux we run on.
+const TICKS_PER_S: f64 = 100.0;
+
+/// CPU time of all threads of a process, dead ones too, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuTime {
+    /// In its own code.
+    pub user_s: f64,
+    /// In the kernel on its behalf.
+    pub system_s: f64,
+}
+
+impl CpuTime {
+    /// Both.
+    #[must_use]
+    pub fn total_s(self) -> f64 {
+        self.user_s + self.system_s
+    }
+}
+
+/// CPU time of a process so far (proc(5): fields 14 and 15 of `stat`).
+///
+/// # Errors
+/// When there is no such process.
+pub fn cpu_time(pid: u32) -> Result<CpuTime> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The second field is the program's name in parentheses, with whatever is in it.
+    let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+    let mut ticks = after_name.split_whitespace().skip(11);
+    let mut next = || -> Result<f64> {
+        Ok(ticks.next().ok_or("a short /proc/PID/stat")?.parse::<f64>()? / TICKS_PER_S)
+    };
+    Ok(CpuTime { user_s: next()?, system_s: next()? })
+}
+
+/// Resident memory of a process in KiB (proc(5): `VmRSS`).
+///
+/// # Errors
+/// When there is no such process.
+pub fn resident_kib(pid: u32) -> Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()).ok_or("no VmRSS")?;
+    Ok(kib.parse()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cpu_time, resident_kib};
+
+    #[test]
+    fn this_process_has_used_memory_and_a_readable_time() {
+        assert!(resident_kib(std::process::id()).unwrap() > 100.0);
+        assert!(cpu_time(std::process::id()).unwrap().total_s() >= 0.0);
+    }
+}
