@@ -52,10 +52,15 @@ mod tests {
     #[test]
     fn a_refusal_is_taken_apart() {
         let mut payload = vec![0xff, 0xb5, 0x04];
-        payload.extend_from_slice(b"#HY000Lock wait timeout exceeded [sluice id=7f rule=r reason=hold]");
+        payload.extend_from_slice(
+            b"#HY000Lock wait timeout exceeded [sluice id=7f rule=r reason=hold]",
+        );
         let packets = vec![Packet { seq: 1, payload }];
         let refused = Refused::of(&Response { packets, ..Response::default() }).unwrap();
-        assert_eq!((refused.errno, refused.sqlstate.as_str(), refused.sequence), (1205, "HY000", 1));
+        assert_eq!(
+            (refused.errno, refused.sqlstate.as_str(), refused.sequence),
+            (1205, "HY000", 1)
+        );
         assert_eq!(refused.part("rule"), Some("r"));
         assert_eq!(refused.reason(), Some("hold"));
         assert_eq!(refused.part("waited_ms"), None);
