@@ -149,7 +149,9 @@ impl Writer<'_, '_> {
     fn word(&mut self, token: Token) {
         let bytes = self.lexer.bytes(token);
         if bytes.eq_ignore_ascii_case(b"NULL") && self.before != Before::NullTest {
-            self.sign_at = None;
+            return self.literal();
+        }
+        if self.is_number(token, bytes) {
             return self.literal();
         }
         self.impure();
@@ -161,6 +163,20 @@ impl Writer<'_, '_> {
         } else {
             self.write(bytes, true);
             self.before = Before::Operand;
+        }
+    }
+
+    /// `0x4D` and `0b01`, which to the lexer may as well be names, and `\N`, another NULL.
+    fn is_number(&mut self, token: Token, bytes: &[u8]) -> bool {
+        if bytes == b"N" && self.before_token.kind == Kind::Punct(b'\\') {
+            self.out.truncate(self.before_at);
+            self.before = Before::Other;
+            return self.before_token.end == token.start;
+        }
+        match bytes {
+            [b'0', b'x', digits @ ..] => digits.iter().all(u8::is_ascii_hexdigit),
+            [b'0', b'b', digits @ ..] => digits.iter().all(|digit| matches!(digit, b'0' | b'1')),
+            _ => false,
         }
     }
 
@@ -244,7 +260,8 @@ impl Writer<'_, '_> {
         let space = self.before != Before::Operand;
         self.write(b"(", space);
         let start = self.out.len().saturating_sub(1);
-        let follows = latest.filter(|(_, end)| self.out.get(*end..start) == Some(b", "));
+        let between = |end: usize| self.out.get(end..start).unwrap_or_default();
+        let follows = latest.filter(|(_, end)| matches!(between(*end), b", " | b", ROW "));
         self.depth = self.depth.saturating_add(1);
         if let Some(group) = self.groups.get_mut(self.depth) {
             *group = Group { start, pure: true, literals: false, follows, latest: None };

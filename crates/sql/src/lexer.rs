@@ -217,18 +217,20 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
         }
     }
 
-    /// The end of the text, with nothing left open.
-    fn end(&mut self) -> Token {
-        let end = self.text.len();
+    /// The semicolon just passed ends a statement: the server reads what follows afresh, so an
+    /// executable comment does not reach across.
+    pub(crate) fn end_statement(&mut self) {
         self.broken |= self.in_executable;
         self.in_executable = false;
+    }
+
+    fn end(&mut self) -> Token {
+        let end = self.text.len();
+        self.end_statement();
         Token { kind: Kind::End, start: end, end }
     }
 
-    /// The server reads what follows afresh, so an executable comment does not reach across.
     fn semicolon(&mut self) -> Kind {
-        self.broken |= self.in_executable;
-        self.in_executable = false;
         self.pos = self.pos.wrapping_add(1);
         Kind::Semicolon
     }

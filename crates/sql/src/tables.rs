@@ -72,6 +72,8 @@ enum Verb {
     /// The statement has not begun.
     None,
     Query,
+    /// Behind WITH, before the verb.
+    With,
     Insert,
     Update,
     Delete,
@@ -132,6 +134,7 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
 
     fn end_of_statement(&mut self) {
         self.fault_if(self.expects || self.depth != 0);
+        self.lexer.end_statement();
         self.verb = Verb::None;
         self.depth = 0;
         self.lists = 0;
@@ -168,7 +171,7 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         if self.before[0].kind == Kind::Punct(b'.') && !self.expects {
             return;
         }
-        if self.verb == Verb::None {
+        if self.verb == Verb::None || (self.verb == Verb::With && self.is_main_verb(token)) {
             self.verb(token);
         } else if self.expects {
             self.expected(token);
@@ -179,8 +182,10 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
 
     fn verb(&mut self, token: Token) {
         let is = |words: &[&str]| words.iter().any(|word| self.is(token, word));
-        self.verb = if is(&["SELECT", "WITH", "DO", "VALUES", "TABLE"]) {
+        self.verb = if is(&["SELECT", "DO", "VALUES", "TABLE"]) {
             Verb::Query
+        } else if is(&["WITH"]) {
+            Verb::With
         } else if is(&["INSERT", "REPLACE"]) {
             Verb::Insert
         } else if is(&["UPDATE"]) {
@@ -197,7 +202,12 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
             Verb::Other
         };
         let sure = match self.verb {
-            Verb::Query | Verb::Insert | Verb::Update | Verb::Delete | Verb::Truncate => true,
+            Verb::Query
+            | Verb::With
+            | Verb::Insert
+            | Verb::Update
+            | Verb::Delete
+            | Verb::Truncate => true,
             Verb::None | Verb::List | Verb::Define | Verb::Other => false,
         };
         self.fault_if(!sure);
@@ -213,8 +223,15 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
                 self.expects = true;
                 self.set_list(true);
             }
-            Verb::None | Verb::Delete | Verb::List | Verb::Define | Verb::Other => {}
+            Verb::None | Verb::With | Verb::Delete | Verb::List | Verb::Define | Verb::Other => {}
         }
+    }
+
+    /// Whether `token` is the verb behind the common table expressions, which stand in brackets.
+    fn is_main_verb(&self, token: Token) -> bool {
+        const VERBS: [&str; 7] =
+            ["SELECT", "UPDATE", "DELETE", "INSERT", "REPLACE", "VALUES", "TABLE"];
+        self.depth == 0 && VERBS.iter().any(|verb| self.is(token, verb))
     }
 
     /// A word where a table is expected.
@@ -301,6 +318,7 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
                 Verb::List => is("TO"),
                 Verb::None
                 | Verb::Query
+                | Verb::With
                 | Verb::Insert
                 | Verb::Update
                 | Verb::Delete
@@ -315,6 +333,10 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         const ENDS: [&str; 8] =
             ["WHERE", "SET", "GROUP", "ORDER", "HAVING", "LIMIT", "INTO", "PROCEDURE"];
         let locks = self.is(token, "UPDATE") || self.is(token, "SHARE");
+        // ON DUPLICATE KEY UPDATE.
+        if self.is(token, "UPDATE") && self.is(self.before[0], "KEY") {
+            return true;
+        }
         if after_for { locks } else { ENDS.iter().any(|word| self.is(token, word)) }
     }
 

@@ -1,1 +1,493 @@
+use super::*;
+use crate::{
+    effects::{AppSetting, Kill},
+    mode::{Charset, Server},
+};
 
+const MYSQL: LexMode = LexMode {
+    no_backslash_escapes: false,
+    ansi_quotes: false,
+    charset: Charset::Plain,
+    server: Server::MySql { version: 90_704 },
+};
+const MARIADB: LexMode = LexMode { server: Server::MariaDb { version: 101_119 }, ..MYSQL };
+const UNKNOWN: LexMode = LexMode { server: Server::Unknown, ..MYSQL };
+
+fn class(text: &str, mode: LexMode) -> Class {
+    class_of_bytes(text.as_bytes(), mode)
+}
+
+fn class_of_bytes(text: &[u8], mode: LexMode) -> Class {
+    describe(text, mode, Whole::Yes, &mut Scratch::default()).class
+}
+
+fn effects(text: &'static str) -> Effects<'static> {
+    let scratch = Box::leak(Box::default());
+    describe(text.as_bytes(), MYSQL, Whole::Yes, scratch).effects
+}
+
+fn tags(text: &str, mode: LexMode) -> Vec<(String, String)> {
+    let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    describe(text.as_bytes(), mode, Whole::Yes, &mut Scratch::default())
+        .tags()
+        .map(|tag| (string(tag.key), string(tag.value)))
+        .collect()
+}
+
+fn assert_classes(table: &[(&str, Class)]) {
+    for (text, expected) in table {
+        assert_eq!(class(text, MYSQL), *expected, "{text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_unknown() {
+    for text in [
+        "",
+        ";",
+        " ;; ",
+        "-- only a comment",
+        "/* x */",
+        "42",
+        "'x'",
+        "`select`",
+        "SELEC 1",
+        "SELECTS 1",
+        "\u{feff}SELECT 1",
+        "SELECT 'x",
+        "SELECT 1 /* x",
+        "SELECT `x",
+        "SELECT \"x",
+        "/*!50000 SELECT 1",
+        "DELIMITER //",
+        "IF 1 THEN SELECT 1; END IF",
+        "<<l>> BEGIN END",
+    ] {
+        for mode in [MYSQL, MARIADB, UNKNOWN] {
+            assert_eq!(class(text, mode), Class::Unknown, "{text}");
+        }
+    }
+}
+
+#[test]
+fn explain_runs_nothing_unless_it_analyzes() {
+    assert_classes(&[
+        ("EXPLAIN DELETE FROM t", Class::Read),
+        ("EXPLAIN SELECT * FROM t FOR UPDATE", Class::Read),
+        ("EXPLAIN ANALYZE DELETE FROM t", Class::Write),
+        ("EXPLAIN ANALYZE FORMAT=TREE SELECT * FROM t FOR UPDATE", Class::LockingRead),
+        ("DESC ANALYZE UPDATE t SET a=1", Class::Write),
+        ("ANALYZE UPDATE t SET a=1", Class::Write),
+        ("ANALYZE FORMAT=JSON SELECT 1", Class::Read),
+        ("ANALYZE NO_WRITE_TO_BINLOG TABLE t", Class::Admin),
+        ("EXPLAIN ANALYZE", Class::Unknown),
+        ("EXPLAIN ANALYZE WITH x AS (SELECT 1) DELETE FROM t", Class::Write),
+        ("SET STATEMENT a=1, b=SUBSTRING('x' FROM 1 FOR 2) FOR DELETE FROM t", Class::Write),
+        ("SET STATEMENT a=1 FOR SELECT * FROM t FOR UPDATE", Class::LockingRead),
+        ("SET STATEMENT a=1 FOR (SELECT 1)", Class::Read),
+        ("SET STATEMENT a=1", Class::Unknown),
+    ]);
+}
+
+#[test]
+fn a_lock_is_found_at_any_depth_and_nowhere_else() {
+    assert_classes(&[
+        ("SELECT * FROM (SELECT * FROM (SELECT 1 FOR UPDATE) a) b", Class::LockingRead),
+        ("WITH x AS (SELECT 1 FROM t FOR SHARE) SELECT * FROM x", Class::LockingRead),
+        ("WITH x AS (SELECT 1) (SELECT * FROM x FOR UPDATE)", Class::LockingRead),
+        ("WITH x AS (SELECT 1) (SELECT * FROM x)", Class::Read),
+        ("((SELECT 1) FOR UPDATE)", Class::LockingRead),
+        ("SELECT 1 FOR/**/UPDATE", Class::LockingRead),
+        ("SELECT 1 FOR -- x\n UPDATE", Class::LockingRead),
+        ("SELECT 1 LOCK/**/IN/**/SHARE/**/MODE", Class::LockingRead),
+        ("SELECT a FROM t WHERE b=1e5FOR UPDATE", Class::LockingRead),
+        ("SELECT .5FOR UPDATE", Class::LockingRead),
+        ("SELECT 'x'FOR UPDATE", Class::LockingRead),
+        ("DO (SELECT 1 FOR UPDATE)", Class::LockingRead),
+        ("TABLE t FOR UPDATE", Class::LockingRead),
+        ("SELECT FOR FOR UPDATE", Class::LockingRead),
+        ("SET @a = (SELECT 1 FROM t FOR UPDATE)", Class::LockingRead),
+        ("SET @a = (SELECT 1 FROM t)", Class::Session),
+        ("SELECT 'FOR UPDATE', \"FOR UPDATE\" /* FOR UPDATE */ -- FOR UPDATE", Class::Read),
+        ("SELECT 0x4DFOR", Class::Read),
+        ("SELECT `for` FROM t `update`", Class::Read),
+        ("SELECT @for, t.lock FROM t", Class::Read),
+        ("HANDLER t READ NEXT", Class::Read),
+    ]);
+}
+
+#[test]
+fn the_strictest_statement_of_a_text_counts() {
+    assert_classes(&[
+        ("SELECT 1; DELETE FROM t", Class::Write),
+        ("BEGIN; UPDATE t SET a=1; COMMIT", Class::Write),
+        ("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)", Class::Write),
+        ("SET autocommit=0; SELECT 1;", Class::Read),
+        ("SELECT 1; SHOW TABLES", Class::Read),
+        ("SELECT ';'; CALL p()", Class::Call),
+        ("SELECT 1;;;", Class::Read),
+        ("; DELETE FROM t", Class::Write),
+        ("SELECT 1; WHAT", Class::Unknown),
+    ]);
+    let mut scratch = Scratch::default();
+    let text = b"DROP TABLE x; SELECT 1; INSERT INTO t VALUES (1);;";
+    let statement = describe(text, MYSQL, Whole::Yes, &mut scratch);
+    assert_eq!(statement.statement_count, 3);
+    assert!([Class::Ddl, Class::Read, Class::Write].iter().all(|c| statement.classes.contains(*c)));
+}
+
+#[test]
+fn a_statement_that_changes_how_the_next_is_read_makes_the_next_unknown() {
+    assert_classes(&[
+        ("SET sql_mode='NO_BACKSLASH_ESCAPES'; SELECT '\\'; DELETE FROM t -- '", Class::Unknown),
+        ("SET NAMES gbk; SELECT 1", Class::Unknown),
+        ("SET character_set_client=@x; SELECT 1", Class::Unknown),
+        ("SET NAMES utf8mb4; SELECT 1", Class::Read),
+        ("SET sql_mode='ANSI';", Class::Session),
+        ("SET @@GLOBAL.sql_mode='ANSI'; SELECT 1", Class::Read),
+    ]);
+}
+
+#[test]
+fn a_stored_program_is_one_statement_and_hides_nothing_behind_it() {
+    const BODIES: [&str; 9] = [
+        "CREATE PROCEDURE p() BEGIN INSERT INTO t VALUES (1); DELETE FROM u; END",
+        "CREATE DEFINER=`a`@`%` PROCEDURE `d`.`p`(IN a DECIMAL(1,2)) COMMENT 'x' SQL SECURITY \
+         INVOKER BEGIN IF a THEN UPDATE t SET a=1; ELSEIF b THEN SET c=1; ELSE DELETE FROM t; END \
+         IF; END",
+        "CREATE FUNCTION f(a INT) RETURNS VARCHAR(20) CHARACTER SET utf8mb4 DETERMINISTIC READS \
+         SQL DATA BEGIN DECLARE x INT; l1: LOOP SET x=IF(a,1,2); IF x THEN LEAVE l1; END IF; END \
+         LOOP l1; RETURN x; END",
+        "CREATE TRIGGER t BEFORE INSERT ON u FOR EACH ROW FOLLOWS v BEGIN CASE NEW.a WHEN 1 THEN \
+         SET NEW.b=CASE WHEN 1 THEN 2 ELSE 3 END; ELSE SET NEW.b=4; END CASE; END",
+        "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO BEGIN WHILE a DO SET a=a-1; END WHILE; REPEAT \
+         SET a=1; UNTIL a END REPEAT; END",
+        "CREATE PROCEDURE p() BEGIN DECLARE EXIT HANDLER FOR SQLSTATE VALUE '23000', NOT FOUND \
+         BEGIN ROLLBACK; END; DECLARE CONTINUE HANDLER FOR 1051 SET @a=1; START TRANSACTION; \
+         COMMIT; END",
+        "CREATE PROCEDURE p() l: BEGIN BEGIN END; BEGIN SELECT 1; END; END l",
+        "CREATE PROCEDURE p() IF 1 THEN SELECT 1; SELECT 2; END IF",
+        "ALTER EVENT e DO BEGIN SELECT 1; SELECT 2; END",
+    ];
+    for body in BODIES {
+        assert_eq!(class(body, MYSQL), Class::Ddl, "{body}");
+        let dumped = format!("/*!50003 {body} */");
+        assert_eq!(class(&dumped, MYSQL), Class::Ddl, "{dumped}");
+        assert_eq!(class(&format!("{body}; SELECT 1"), MYSQL), Class::Ddl, "{body}");
+        let hidden = format!("{body}; DELETE FROM t");
+        assert_eq!(class(&hidden, MYSQL), Class::Write, "{hidden}");
+    }
+}
+
+#[test]
+fn a_word_that_only_looks_like_a_block_hides_nothing() {
+    for text in [
+        "CREATE PROCEDURE begin() SELECT 1; DELETE FROM t",
+        "CREATE PROCEDURE p(begin INT) SELECT 1; DELETE FROM t",
+        "CREATE PROCEDURE p() SELECT 1 AS begin; DELETE FROM t",
+        "CREATE PROCEDURE p() SELECT begin FROM t; DELETE FROM t",
+        "CREATE PROCEDURE p() OPTIMIZE TABLE begin; DELETE FROM t",
+        "CREATE PROCEDURE p() BEGIN SELECT CASE WHEN 1 THEN begin ELSE begin END; END; DELETE FROM t",
+        "CREATE PROCEDURE p() BEGIN SELECT do begin FROM t; END; DELETE FROM t",
+        "CREATE PROCEDURE p() BEGIN SELECT t.begin, `begin`, 'begin'; END; DELETE FROM t",
+        "CREATE PROCEDURE p() BEGIN DECLARE begin CONDITION FOR 1051; DECLARE EXIT HANDLER FOR \
+         begin SET @x=1; END; DELETE FROM t",
+        "CREATE TRIGGER begin BEFORE INSERT ON t FOR EACH ROW SET NEW.a=1; DELETE FROM t",
+        "CREATE EVENT begin ON SCHEDULE EVERY 1 DAY DO SELECT 1; DELETE FROM t",
+        "CREATE TABLE begin (begin INT); DELETE FROM t",
+        "CREATE VIEW v AS SELECT 1 AS begin; DELETE FROM t",
+    ] {
+        assert!(class(text, MYSQL).is_covered_by_write(), "{text}");
+    }
+    let deep = format!("CREATE PROCEDURE p() {} ", "BEGIN ".repeat(100_000));
+    assert_eq!(class(&deep, MYSQL), Class::Unknown);
+}
+
+#[test]
+fn executable_comments_count_as_the_server_runs_them() {
+    for (text, mysql, mariadb, unknown) in [
+        ("SELECT 1 /*! FOR UPDATE */", true, true, true),
+        ("SELECT 1 /*!50000 FOR UPDATE */", true, true, true),
+        ("SELECT 1 /*!80000 FOR UPDATE */", true, false, true),
+        ("SELECT 1 /*!50701 FOR UPDATE */", true, false, true),
+        ("SELECT 1 /*!100100 FOR UPDATE */", false, true, true),
+        ("SELECT 1 /*!99999 FOR UPDATE */", false, false, true),
+        ("SELECT 1 /*M! FOR UPDATE */", false, true, true),
+        ("SELECT 1 /*M!100100 FOR UPDATE */", false, true, true),
+        ("SELECT 1 /*!50000 /* x */ FOR UPDATE */", true, true, true),
+        ("SELECT 1 /*!99999 /* x */ FOR UPDATE */", false, false, true),
+        ("SELECT 1 /* /* x */ FOR UPDATE", true, true, true),
+        ("SELECT 1 --1 FOR UPDATE", true, true, true),
+        ("SELECT 1 -- 1 FOR UPDATE", false, false, false),
+        ("SELECT 1 --\tFOR UPDATE", false, false, false),
+        ("SELECT 1 # FOR UPDATE", false, false, false),
+        ("SELECT 1 --", false, false, false),
+        ("SELECT\x0b1\x0bFOR\x0bUPDATE", true, true, true),
+        ("SELECT 1 FOR UPDATE\0", true, true, true),
+    ] {
+        for (mode, locks) in [(MYSQL, mysql), (MARIADB, mariadb), (UNKNOWN, unknown)] {
+            let expected = if locks { Class::LockingRead } else { Class::Read };
+            assert_eq!(class(text, mode), expected, "{text:?} {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn what_an_executable_comment_hides_from_one_server_counts_for_an_unknown_one() {
+    for text in [
+        "SELECT 1 /*!99999 ' */ ; DELETE FROM t -- '",
+        "SELECT 1 /*!99999 */; DELETE FROM t /* */",
+        "/*M! SELECT */ DELETE FROM t",
+        "SELECT 1 /*M! ; DELETE FROM t */",
+        "SELECT $$ ; DELETE FROM t; SELECT $$",
+        "SELECT 1 AS $a$ ; DELETE FROM t; SELECT 1 AS $b$",
+    ] {
+        assert!(class(text, UNKNOWN).is_covered_by_write(), "{text}");
+    }
+}
+
+#[test]
+fn a_dollar_quote_is_a_literal_to_mysql_9_only() {
+    let text = "SELECT $$ ; DELETE FROM t -- $$";
+    assert_eq!(class(text, MYSQL), Class::Read);
+    assert_eq!(class(text, MARIADB), Class::Write);
+    let text = "SELECT $a$ $b$ ' $a$ FOR UPDATE";
+    assert_eq!(class(text, MYSQL), Class::LockingRead);
+    assert!(class("SELECT 1 AS $a$; DELETE FROM t", MYSQL).is_covered_by_write());
+    let many = "SELECT $a$ ".to_owned() + &"$b$ $c$ ".repeat(100_000);
+    assert!(class(&many, MYSQL).is_covered_by_write());
+}
+
+#[test]
+fn a_trail_byte_that_looks_like_a_backslash_escapes_nothing() {
+    let gbk = LexMode { charset: Charset::Gbk, ..MYSQL };
+    let text = b"SELECT '\x81\\'; DELETE FROM t -- '";
+    assert_eq!(class_of_bytes(text, gbk), Class::Write);
+    assert_eq!(class_of_bytes(text, MYSQL), Class::Read);
+    let name = b"SELECT `\x81`; DELETE FROM t; SELECT `x` FROM t";
+    assert_eq!(class_of_bytes(name, gbk), Class::Unknown, "the name goes on, then nothing ends it");
+    // In latin1 0xA0 is white space.
+    let latin1 = LexMode { charset: Charset::SingleByte, ..MYSQL };
+    assert_eq!(class_of_bytes(b"SELECT 1 FOR\xA0UPDATE", latin1), Class::LockingRead);
+    assert_eq!(class_of_bytes(b"\xA0DELETE FROM t", latin1), Class::Write);
+    assert_eq!(class_of_bytes(b"SELECT 1 --\xA0'\n; DELETE FROM t -- '", latin1), Class::Unknown);
+}
+
+#[test]
+fn modes_change_where_a_literal_ends() {
+    let plain = LexMode { no_backslash_escapes: true, ..MYSQL };
+    assert_eq!(class("SELECT '\\'; DELETE FROM t -- '", plain), Class::Write);
+    let ansi = LexMode { ansi_quotes: true, ..MYSQL };
+    assert_eq!(class("SELECT \"a\\\"; DELETE FROM t -- \"", ansi), Class::Write);
+    assert_eq!(class("SELECT \"a\\\"; DELETE FROM t -- \"", MYSQL), Class::Read);
+}
+
+#[test]
+fn a_hint_with_an_open_quote_may_hide_its_end() {
+    assert_eq!(class("SELECT /*+ QB_NAME(`*/'`) */ 1; DELETE FROM t -- '", MYSQL), Class::Unknown);
+    assert_eq!(class("SELECT /*+ SET_VAR(sql_mode='x') */ 1", MYSQL), Class::Read);
+    assert_eq!(class("SELECT /*+ don't */ 1", MARIADB), Class::Read);
+}
+
+#[test]
+fn only_plain_comments_outside_executable_ones_carry_tags() {
+    let one = vec![("app".to_owned(), "x".to_owned())];
+    for text in [
+        "/* app=x */ SELECT 1",
+        "SELECT /* app=x */ 1",
+        "SELECT 1 /* app=x */",
+        "SELECT 1 -- app=x",
+        "SELECT 1 # app=x\n",
+        "/*!50000 SELECT 1 */ /* app=x */",
+        "SELECT 1; /* app=x */ SELECT 2",
+    ] {
+        for mode in [MYSQL, MARIADB, UNKNOWN] {
+            assert_eq!(tags(text, mode), one, "{text} {mode:?}");
+        }
+    }
+    for text in [
+        "SELECT '/* app=x */'",
+        "SELECT \"/* app=x */\" `/* app=x */`",
+        "SELECT '\\'/* app=x */'",
+        "SELECT /*! app=x */ 1",
+        "SELECT /*!99999 app=x */ 1",
+        "SELECT /*!99999 /* app=x */ */ 1",
+        "SELECT /*!50000 /* app=x */ */ 1",
+        "SELECT /*!50000 1 -- app=x\n */",
+        "SELECT /*M! app=x */ 1",
+        "SELECT /*M! /* app=x */ 1",
+        "SELECT /*+ app=x */ 1",
+        "SELECT 1 --app=x",
+        "SELECT 1 /* app=x ",
+    ] {
+        for mode in [MYSQL, MARIADB, UNKNOWN] {
+            assert!(tags(text, mode).is_empty(), "{text} {mode:?}");
+        }
+    }
+    assert!(tags("SELECT $$ /* app=x */ $$", MYSQL).is_empty());
+    assert!(tags("SELECT $$ /* app=x */ $$", UNKNOWN).is_empty());
+}
+
+#[test]
+fn a_comment_that_only_one_reading_sees_is_no_identity() {
+    let text = "SELECT 1 /*!99999 ' */, '/* app=x */ '";
+    assert!(tags(text, UNKNOWN).is_empty());
+}
+
+#[test]
+fn transaction_control_is_told() {
+    for (text, begins, ends) in [
+        ("BEGIN", true, false),
+        ("begin work;", true, false),
+        ("START TRANSACTION READ ONLY", true, false),
+        ("START TRANSACTION /*!40100 WITH CONSISTENT SNAPSHOT */", true, false),
+        ("XA START 'x'", true, false),
+        ("XA BEGIN 'x'", true, false),
+        ("COMMIT", false, true),
+        ("COMMIT AND CHAIN NO RELEASE", true, true),
+        ("COMMIT AND NO CHAIN", false, true),
+        ("ROLLBACK AND CHAIN", true, true),
+        ("ROLLBACK TO SAVEPOINT a", false, false),
+        ("ROLLBACK WORK TO `a`", false, false),
+        ("XA PREPARE 'x'", false, true),
+        ("XA COMMIT 'x' ONE PHASE", false, true),
+        ("XA END 'x'", false, false),
+        ("SAVEPOINT a", false, false),
+        ("BEGIN NOT ATOMIC SELECT 1; END", false, false),
+        ("START REPLICA", false, false),
+        ("SELECT 'BEGIN'", false, false),
+    ] {
+        let found = effects(text);
+        assert_eq!((found.begins_transaction, found.ends_transaction), (begins, ends), "{text}");
+    }
+    assert!(effects("COMMIT; INSERT INTO t VALUES (1)").transaction_control_before_other);
+    assert!(!effects("INSERT INTO t VALUES (1); COMMIT").transaction_control_before_other);
+    assert!(!effects("BEGIN; COMMIT").transaction_control_before_other);
+}
+
+#[test]
+fn locks_are_told_with_their_net_effect() {
+    let tables = Locks { tables: true, ..Locks::default() };
+    let named = Locks { named: true, ..Locks::default() };
+    let global = Locks { global: true, ..Locks::default() };
+    let instance = Locks { instance: true, ..Locks::default() };
+    for (text, takes, releases) in [
+        ("LOCK TABLES t WRITE", tables, Locks::default()),
+        ("FLUSH TABLES t FOR EXPORT", tables, Locks::default()),
+        ("FLUSH TABLES WITH READ LOCK", global, Locks::default()),
+        ("FLUSH LOCAL TABLES t WITH READ LOCK", global, Locks::default()),
+        ("LOCK INSTANCE FOR BACKUP", instance, Locks::default()),
+        ("UNLOCK INSTANCE", Locks::default(), instance),
+        ("UNLOCK TABLES", Locks::default(), BY_UNLOCK_TABLES),
+        ("LOCK TABLES t WRITE; UNLOCK TABLES", Locks::default(), BY_UNLOCK_TABLES),
+        ("BEGIN", Locks::default(), tables),
+        ("SELECT GET_LOCK('a', 1)", named, Locks::default()),
+        ("SELECT get_lock ('a', 1) FROM dual", named, Locks::default()),
+        ("SET @x = GET_LOCK('a', 1)", named, Locks::default()),
+        ("DO RELEASE_LOCK('a')", Locks::default(), named),
+        ("SELECT db.GET_LOCK('a', 1)", Locks::default(), Locks::default()),
+        ("SELECT 'GET_LOCK(1)', get_lock FROM t", Locks::default(), Locks::default()),
+        ("EXPLAIN SELECT GET_LOCK('a', 1)", Locks::default(), Locks::default()),
+        ("CREATE VIEW v AS SELECT GET_LOCK('a', 1)", Locks::default(), Locks::default()),
+    ] {
+        let found = effects(text);
+        assert_eq!((found.takes, found.releases), (takes, releases), "{text}");
+    }
+    assert!(effects("SELECT RELEASE_ALL_LOCKS()").releases_all_named);
+}
+
+#[test]
+fn set_tells_the_app_the_character_set_and_the_quotes() {
+    let named = |text: &'static str| match effects(text).set_app {
+        Some(AppSetting::Named(name)) => name.plain().map(<[u8]>::to_vec),
+        Some(AppSetting::Cleared | AppSetting::Unreadable) | None => None,
+    };
+    for text in [
+        "SET @sluice_app = 'etl:x'",
+        "set @SLUICE_APP:='etl:x'",
+        "SET @a=1, @`sluice_app`='etl:x', @b=(SELECT 1, 2)",
+        "SET autocommit=1, @'sluice_app' = \"etl:x\";",
+    ] {
+        assert_eq!(named(text), Some(b"etl:x".to_vec()), "{text}");
+    }
+    for text in [
+        "SET @sluice_app = CONCAT('a', 'b')",
+        "SET @sluice_app = 'a' 'b'",
+        "SET @sluice_app = _latin1'a'",
+        "SET @sluice_app = @x",
+        "SET @sluice_app = ('a')",
+    ] {
+        assert_eq!(effects(text).set_app, Some(AppSetting::Unreadable), "{text}");
+    }
+    assert_eq!(effects("SET @sluice_app = NULL").set_app, Some(AppSetting::Cleared));
+    assert_eq!(effects("SET @a = '@sluice_app = 1'").set_app, None);
+    assert_eq!(effects("SELECT @sluice_app := 'x'").set_app, None);
+    assert_eq!(effects("SET @sluice_app = 'x").set_app, None);
+    for text in ["SET NAMES gbk", "SET NAMES 'gbk' COLLATE x", "SET CHARACTER SET gbk"] {
+        assert_eq!(effects(text).set_charset, Some(Charset::Gbk), "{text}");
+    }
+    assert_eq!(effects("SET @@character_set_client=gbk").set_charset, Some(Charset::Gbk));
+    assert_eq!(effects("SET GLOBAL character_set_client=gbk").set_charset, None);
+    assert_eq!(effects("SET NAMES DEFAULT").set_charset, None);
+    assert_eq!(effects("SET sql_mode='ANSI_QUOTES,X'").sets_ansi_quotes, Some(true));
+    assert_eq!(effects("SET @@SESSION.sql_mode=''").sets_ansi_quotes, Some(false));
+    assert_eq!(
+        effects("SET sql_mode=CONCAT(@@sql_mode, ',ANSI_QUOTES')").sets_ansi_quotes,
+        Some(true)
+    );
+    assert_eq!(effects("SET sql_mode=CONCAT(@@sql_mode, ',X')").sets_ansi_quotes, None);
+}
+
+#[test]
+fn names_numbers_and_prepared_text_are_told() {
+    assert_eq!(effects("USE `my-db`;").use_schema, Some(&b"my-db"[..]));
+    assert_eq!(effects("use db").use_schema, Some(&b"db"[..]));
+    for (text, id, query_only) in
+        [("KILL 5", 5, false), ("KILL HARD QUERY 7;", 7, true), ("KILL CONNECTION 6", 6, false)]
+    {
+        assert_eq!(effects(text).kill, Some(Kill { connection_id: id, query_only }), "{text}");
+    }
+    for text in ["KILL QUERY ID 5", "KILL CONNECTION_ID()", "KILL 5+1", "KILL USER x"] {
+        assert_eq!(effects(text).kill, None, "{text}");
+    }
+    let prepare = effects("PREPARE `s` FROM 'SELECT \\'x\\''").prepare;
+    let mut text = Vec::new();
+    if let Some(literal) = prepare.and_then(|prepare| prepare.text) {
+        literal.unescape_into(&mut text);
+    }
+    assert_eq!(text, b"SELECT 'x'");
+    assert_eq!(prepare.map(|prepare| prepare.name), Some(&b"s"[..]));
+    let from_variable = effects("PREPARE s FROM @x").prepare;
+    assert!(from_variable.is_some_and(|prepare| prepare.text.is_none()));
+    assert_eq!(effects("EXECUTE s USING @a").execute, Some(&b"s"[..]));
+    assert_eq!(effects("EXECUTE IMMEDIATE 'x'").execute, None);
+    assert_eq!(effects("DEALLOCATE PREPARE s").deallocate, Some(&b"s"[..]));
+    assert_eq!(effects("DROP PREPARE s").deallocate, Some(&b"s"[..]));
+}
+
+#[test]
+fn comments_are_read_again_only_when_they_differ() {
+    let mut scratch = Scratch::default();
+    let generation = |text: &[u8], scratch: &mut Scratch| {
+        describe(text, MYSQL, Whole::Yes, scratch).comment_generation()
+    };
+    let first = generation(b"SELECT 1 /* app=x */", &mut scratch);
+    assert_eq!(generation(b"/* app=x */ DELETE FROM t", &mut scratch), first);
+    assert_ne!(generation(b"SELECT 1 /* app=xy */", &mut scratch), first);
+    let none = generation(b"SELECT 1", &mut scratch);
+    assert!(describe(b"SELECT 1", MYSQL, Whole::Yes, &mut scratch).tags().next().is_none());
+    scratch.shrink();
+    assert_eq!(generation(b"SELECT 2", &mut scratch), none);
+}
+
+#[test]
+fn a_cut_text_keeps_its_whole_comments_and_loses_the_cut_one() {
+    let mut scratch = Scratch::default();
+    let text = b"/* app=x */ INSERT INTO t VALUES (1) -- db=y";
+    let statement = describe(text, MYSQL, Whole::Truncated, &mut scratch);
+    assert_eq!(statement.class, Class::Write);
+    assert_eq!(statement.tags().map(|tag| tag.key).collect::<Vec<_>>(), [b"app"]);
+    let statement = describe(b"BEGIN", MYSQL, Whole::Truncated, &mut scratch);
+    assert_eq!(statement.class, Class::Unknown);
+    assert_eq!(statement.effects, Effects::default());
+}

@@ -157,17 +157,26 @@ impl<'t, 's> Walk<'t, 's> {
         token
     }
 
-    /// The next token, also across semicolons.
+    /// The next token, also across semicolons. A byte from 0x80 up that belongs to no word is taken
+    /// for white space, which it may be.
     pub(super) fn raw_token(&mut self) -> Token {
-        match self.unread.take() {
-            Some(token) => token,
-            None => self.lexer.next(),
+        if let Some(token) = self.unread.take() {
+            return token;
+        }
+        loop {
+            let token = self.lexer.next();
+            if !matches!(token.kind, Kind::Punct(0x80..)) {
+                return token;
+            }
         }
     }
 
     /// Ends the statement if `token` does.
     pub(super) fn finish_at(&mut self, token: Token) {
-        self.finished |= matches!(token.kind, Kind::Semicolon | Kind::End);
+        if matches!(token.kind, Kind::Semicolon | Kind::End) {
+            self.finished = true;
+            self.lexer.end_statement();
+        }
         self.at_end |= token.kind == Kind::End;
     }
 

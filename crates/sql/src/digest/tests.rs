@@ -1,1 +1,61 @@
+use super::*;
+use crate::mode::Server;
 
+fn text_of(text: &str) -> String {
+    let mode = LexMode { server: Server::MySql { version: 90_704 }, ..LexMode::default() };
+    let mut out = Vec::new();
+    digest(text.as_bytes(), mode, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[test]
+fn values_are_gone_and_the_shape_stays() {
+    for (text, expected) in [
+        ("select * from t where a=1 and b='x'", "SELECT * FROM t WHERE a = ? AND b = ?"),
+        (
+            "SELECT a FROM `t` WHERE `i` IN (1,2,3) LIMIT 5",
+            "SELECT a FROM t WHERE i IN (...) LIMIT ?",
+        ),
+        ("SELECT a FROM t WHERE i IN (?)", "SELECT a FROM t WHERE i IN (...)"),
+        ("INSERT INTO t VALUES (1,2),(3,4),(5,-6)", "INSERT INTO t VALUES (...)"),
+        ("INSERT INTO t VALUES (1,NOW()), (2,NOW())", "INSERT INTO t VALUES (?, NOW())"),
+        ("INSERT INTO t VALUES ROW(1), ROW(2)", "INSERT INTO t VALUES ROW (...)"),
+        ("SELECT -1, a-1, -a, a IS NULL, a=NULL", "SELECT ?, a - ?, - a, a IS NULL, a = ?"),
+        ("SELECT (-1, +2), (a, 1)", "SELECT (...), (a, ?)"),
+        ("SELECT 0x4D, x'4D', N'a', _utf8mb4 'a' 'b', \\N", "SELECT ?, ?, ?, ?, ?"),
+        ("SELECT /* app=x */ 1 -- y", "SELECT ?"),
+        ("SELECT 1; SELECT 2;", "SELECT ?; SELECT ?"),
+        ("SELECT @a := @@global.x", "SELECT @a := @@GLOBAL.x"),
+        ("SELECT `a b`, `select`, t.key FROM t", "SELECT `a b`, `select`, t.key FROM t"),
+        ("SELECT a>=1, a<=>2, a||b", "SELECT a >= ?, a <=> ?, a || b"),
+        ("SELECT /*!80000 a */ /*!99999 b */ FROM t", "SELECT a FROM t"),
+        ("", ""),
+    ] {
+        assert_eq!(text_of(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn equal_shapes_have_equal_hashes_and_others_do_not() {
+    let mode = LexMode::default();
+    let mut out = Vec::new();
+    let mut hash = |text: &str| digest(text.as_bytes(), mode, &mut out);
+    assert_eq!(hash("SELECT 1 /* app=x */"), hash("select  'two'"));
+    assert_eq!(hash("SELECT * FROM t WHERE a IN (1)"), hash("SELECT * FROM t WHERE a IN (1,2)"));
+    assert_ne!(hash("SELECT a FROM t"), hash("SELECT b FROM t"));
+}
+
+#[test]
+fn the_hash_is_the_published_fnv_1a() {
+    assert_eq!(fnv1a(b""), 0xCBF2_9CE4_8422_2325);
+    assert_eq!(fnv1a(b"a"), 0xAF63_DC4C_8601_EC8C);
+    assert_eq!(fnv1a(b"foobar"), 0x8594_4171_F739_67E8);
+}
+
+#[test]
+fn text_behind_the_bound_does_not_count() {
+    let long = format!("SELECT '{}'", "x".repeat(DIGEST_TEXT_MAX));
+    assert_eq!(text_of(&long), "SELECT ?");
+    let deep = format!("SELECT {}1", "(".repeat(10_000));
+    assert!(text_of(&deep).len() < 20_020);
+}

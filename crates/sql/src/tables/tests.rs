@@ -1,1 +1,92 @@
+use super::*;
+use crate::mode::Server;
 
+fn found(text: &str) -> (Vec<String>, Sureness) {
+    let mode = LexMode { server: Server::MySql { version: 90_704 }, ..LexMode::default() };
+    let mut out = Vec::new();
+    let sureness = tables(text.as_bytes(), mode, &mut out);
+    let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let names = out.iter().map(|table| match table.schema {
+        Some(schema) => format!("{}.{}", string(schema), string(table.name)),
+        None => string(table.name),
+    });
+    (names.collect(), sureness)
+}
+
+#[test]
+fn tables_are_found_wherever_a_statement_names_them() {
+    for (text, expected) in [
+        ("SELECT 1", vec![]),
+        ("SELECT 1 FROM dual", vec![]),
+        ("SELECT * FROM a, b AS x, `c d` y WHERE a.i IN (1, 2)", vec!["a", "b", "c d"]),
+        (
+            "SELECT * FROM db . a JOIN `d`.`b` USING (i, j) LEFT JOIN c ON 1",
+            vec!["db.a", "d.b", "c"],
+        ),
+        ("SELECT * FROM (a, b) JOIN (c CROSS JOIN d)", vec!["a", "b", "c", "d"]),
+        ("SELECT * FROM (SELECT 1, 2 FROM a, b GROUP BY 1, 2) x, c", vec!["a", "b", "c"]),
+        ("SELECT (SELECT MAX(i) FROM a), b FROM c ORDER BY 1, 2", vec!["a", "c"]),
+        ("SELECT TRIM(LEADING 'x' FROM y), EXTRACT(DAY FROM z) FROM a", vec!["a"]),
+        ("SELECT * FROM a USE INDEX FOR ORDER BY (i, j), b", vec!["a", "b"]),
+        ("SELECT * FROM a FORCE INDEX FOR JOIN (i), b", vec!["a", "b"]),
+        ("SELECT * FROM a PARTITION (p0, p1), b", vec!["a", "b"]),
+        ("SELECT * FROM {oj a LEFT OUTER JOIN b ON 1}", vec!["a", "b"]),
+        ("SELECT * FROM a, LATERAL (SELECT * FROM b) x", vec!["a", "b"]),
+        ("SELECT * FROM JSON_TABLE('[1]', '$' COLUMNS (a INT PATH '$')) j, b", vec!["b"]),
+        ("SELECT STRAIGHT_JOIN * FROM a STRAIGHT_JOIN b", vec!["a", "b"]),
+        ("(SELECT 1 FROM a) UNION (SELECT 2 FROM b) ORDER BY 1, 2", vec!["a", "b"]),
+        ("WITH x AS (SELECT 1 FROM a) SELECT * FROM x", vec!["a", "x"]),
+        ("TABLE a", vec!["a"]),
+        ("INSERT LOW_PRIORITY IGNORE INTO d.a (i, j) VALUES (1, 2), (3, 4)", vec!["d.a"]),
+        ("INSERT a SELECT * FROM b, c ON DUPLICATE KEY UPDATE i=1, j=2", vec!["a", "b", "c"]),
+        ("REPLACE INTO a TABLE b", vec!["a", "b"]),
+        ("UPDATE LOW_PRIORITY IGNORE a, b SET a.i=1, b.j=2", vec!["a", "b"]),
+        ("UPDATE a JOIN b ON 1 SET a.i=(SELECT 1 FROM c)", vec!["a", "b", "c"]),
+        ("DELETE LOW_PRIORITY QUICK FROM a WHERE i IN (SELECT 1 FROM b)", vec!["a", "b"]),
+        ("DELETE a, b.* FROM a JOIN b ON 1", vec!["a", "b"]),
+        ("DELETE FROM a, b USING a JOIN b USING (i)", vec!["a", "b", "a", "b"]),
+        ("TRUNCATE TABLE d.a", vec!["d.a"]),
+        ("SELECT * FROM a FOR UPDATE; DELETE FROM b", vec!["a", "b"]),
+    ] {
+        assert_eq!(
+            found(text),
+            (expected.into_iter().map(str::to_owned).collect(), Sureness::Sure),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_may_hide_a_table_is_unsure() {
+    for text in [
+        "CALL p()",
+        "CREATE TABLE a (i INT)",
+        "EXPLAIN SELECT 1",
+        "SHOW TABLES FROM a",
+        "SELECT * FROM f(1)",
+        "SELECT d.f(1) FROM a",
+        "SELECT * FROM a,",
+        "SELECT * FROM (a",
+        "SELECT * FROM a)",
+        "SELECT * FROM 'a'",
+        "SELECT * FROM @a",
+        "SELECT * FROM a WHERE 'x",
+    ] {
+        assert_eq!(found(text).1, Sureness::Unsure, "{text}");
+    }
+    assert_eq!(found(&format!("SELECT {}1", "(".repeat(100))).1, Sureness::Unsure);
+}
+
+#[test]
+fn definitions_and_lists_name_their_tables_too() {
+    for (text, expected) in [
+        ("DROP TABLE IF EXISTS a, d.b", vec!["a", "d.b"]),
+        ("LOCK TABLES a READ, b AS x WRITE", vec!["a", "b"]),
+        ("RENAME TABLE a TO b, c TO d", vec!["a", "b", "c", "d"]),
+        ("CREATE TABLE a LIKE b", vec!["a", "b"]),
+        ("ALTER TABLE a EXCHANGE PARTITION p WITH TABLE b", vec!["a", "b"]),
+        ("LOAD DATA INFILE 'x' INTO TABLE a FIELDS TERMINATED BY ','", vec!["a"]),
+    ] {
+        assert_eq!(found(text).0, expected, "{text}");
+    }
+}

@@ -1,0 +1,325 @@
+//! What holds for every text: no panic, tokens that stay within it, and nothing inside a literal,
+//! a quoted name or a comment that could change the class or the identity.
+#![expect(clippy::expect_used, reason = "a generator that fails stops the test")]
+
+use proptest::prelude::*;
+use sql::{
+    Charset, Class, LexMode, Scratch, Server, Statement, TableRef, Whole, describe, digest, tables,
+};
+
+const CHARSETS: [Charset; 7] = [
+    Charset::Plain,
+    Charset::SingleByte,
+    Charset::Big5,
+    Charset::Cp932,
+    Charset::Gbk,
+    Charset::Sjis,
+    Charset::Gb18030,
+];
+
+fn modes() -> impl Strategy<Value = LexMode> {
+    let servers = prop_oneof![
+        Just(Server::MySql { version: 90_704 }),
+        Just(Server::MySql { version: 80_036 }),
+        Just(Server::MariaDb { version: 101_119 }),
+        Just(Server::Unknown),
+    ];
+    let charset = prop::sample::select(CHARSETS.to_vec());
+    (any::<bool>(), any::<bool>(), charset, servers).prop_map(
+        |(no_backslash_escapes, ansi_quotes, charset, server)| LexMode {
+            no_backslash_escapes,
+            ansi_quotes,
+            charset,
+            server,
+        },
+    )
+}
+
+/// Bytes made of pieces that mean something to the lexer, and of any bytes.
+fn hostile() -> impl Strategy<Value = Vec<u8>> {
+    let pieces: Vec<&'static [u8]> = vec![
+        b"'",
+        b"\"",
+        b"`",
+        b"\\",
+        b"/*",
+        b"*/",
+        b"/*!",
+        b"/*!50000",
+        b"/*!99999 ",
+        b"/*M!",
+        b"/*+",
+        b"-- ",
+        b"--",
+        b"#",
+        b"\n",
+        b";",
+        b"$$",
+        b"$a$",
+        b"(",
+        b")",
+        b",",
+        b".",
+        b"@",
+        b"@@",
+        b"=",
+        b" app=x ",
+        b"app='x'",
+        b" FOR UPDATE ",
+        b" DELETE FROM t ",
+        b" SELECT ",
+        b" INSERT INTO ",
+        b" BEGIN ",
+        b" END ",
+        b" CREATE PROCEDURE p() ",
+        b" performance_schema.x ",
+        b" GET_LOCK(",
+        b"\x81",
+        b"\xA0",
+        b"\xE0\x5C",
+        b"\0",
+        b"1e5",
+        b" SET @sluice_app=",
+        b" NULL ",
+        b"%3A",
+    ];
+    let piece = prop_oneof![
+        8 => prop::sample::select(pieces).prop_map(<[u8]>::to_vec),
+        2 => prop::collection::vec(any::<u8>(), 1..4),
+        1 => "[a-zA-Z_]{1,8}".prop_map(String::into_bytes),
+    ];
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+fn tags(statement: &Statement<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    statement.tags().map(|tag| (tag.key.to_vec(), tag.value.to_vec())).collect()
+}
+
+/// `value` as a driver escapes it for `mode`, between `quote`s. Drivers step over characters, as
+/// the server does.
+fn escape(value: &[u8], quote: u8, mode: LexMode) -> Vec<u8> {
+    let mut out = vec![quote];
+    let mut rest = value;
+    while let Some((&byte, tail)) = rest.split_first() {
+        let len = wide(rest, mode.charset);
+        if len > 1 {
+            out.extend(rest.iter().take(len));
+            rest = rest.get(len..).expect("the character is there");
+            continue;
+        }
+        if byte == quote {
+            out.push(quote);
+        } else if byte == b'\\' && !mode.no_backslash_escapes {
+            out.push(b'\\');
+        }
+        out.push(byte);
+        rest = tail;
+    }
+    out.push(quote);
+    out
+}
+
+fn wide(rest: &[u8], charset: Charset) -> usize {
+    let pair =
+        |lead: std::ops::RangeInclusive<u8>, trails: &[std::ops::RangeInclusive<u8>]| match rest {
+            [first, second, ..]
+                if lead.contains(first) && trails.iter().any(|trail| trail.contains(second)) =>
+            {
+                2
+            }
+            _ => 1,
+        };
+    match charset {
+        Charset::Plain | Charset::SingleByte => 1,
+        Charset::Big5 => pair(0xA1..=0xF9, &[0x40..=0x7E, 0xA1..=0xFE]),
+        Charset::Gbk => pair(0x81..=0xFE, &[0x40..=0x7E, 0x80..=0xFE]),
+        Charset::Gb18030 => match rest {
+            [0x81..=0xFE, 0x30..=0x39, 0x81..=0xFE, 0x30..=0x39, ..] => 4,
+            _ => pair(0x81..=0xFE, &[0x40..=0x7E, 0x80..=0xFE]),
+        },
+        Charset::Cp932 | Charset::Sjis => pair(0x81..=0x9F, &[0x40..=0x7E, 0x80..=0xFC])
+            .max(pair(0xE0..=0xFC, &[0x40..=0x7E, 0x80..=0xFC])),
+    }
+}
+
+/// `value` without lead bytes that have no trail. Behind such a byte the closing backtick would be
+/// the second half of a character, to the server as well.
+fn whole(value: &[u8], charset: Charset) -> Vec<u8> {
+    let single_byte = matches!(charset, Charset::Plain | Charset::SingleByte);
+    let mut out = Vec::new();
+    let mut rest = value;
+    while let Some(&byte) = rest.first() {
+        let (character, tail) = rest.split_at(wide(rest, charset));
+        if character.len() > 1 || byte < 0x80 || single_byte {
+            out.extend_from_slice(character);
+        }
+        rest = tail;
+    }
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_makes_anything_panic(text in hostile(), mode in modes(), cut in any::<bool>()) {
+        let whole = if cut { Whole::Truncated } else { Whole::Yes };
+        let mut scratch = Scratch::default();
+        let statement = describe(&text, mode, whole, &mut scratch);
+        prop_assert_eq!(statement.classes.strictest(), Some(statement.class));
+        for tag in statement.tags() {
+            prop_assert!((1..=255).contains(&tag.key.len()));
+            prop_assert!((1..=255).contains(&tag.value.len()));
+        }
+        if cut {
+            prop_assert!(statement.class.is_covered_by_write());
+        }
+        let mut out = Vec::new();
+        digest(&text, mode, &mut out);
+        let mut found: Vec<TableRef<'_>> = Vec::new();
+        tables(&text, mode, &mut found);
+    }
+
+    #[test]
+    fn random_bytes_make_nothing_panic(text in prop::collection::vec(any::<u8>(), 0..300), mode in modes()) {
+        let mut scratch = Scratch::default();
+        let statement = describe(&text, mode, Whole::Yes, &mut scratch);
+        prop_assert_eq!(statement.classes.strictest(), Some(statement.class));
+        let mut out = Vec::new();
+        digest(&text, mode, &mut out);
+        let mut found: Vec<TableRef<'_>> = Vec::new();
+        tables(&text, mode, &mut found);
+    }
+
+    #[test]
+    fn a_value_of_a_literal_changes_neither_class_nor_identity(
+        value in hostile(),
+        mode in modes(),
+        double in any::<bool>(),
+    ) {
+        let quote = if double && !mode.ansi_quotes { b'"' } else { b'\'' };
+        let literal = escape(&value, quote, mode);
+        let mut scratch = Scratch::default();
+        for (head, tail, class) in [
+            (&b"INSERT INTO t (a, b) VALUES (1, "[..], &b") /* app=real */"[..], Class::Write),
+            (b"SELECT * FROM t WHERE a = ", b" AND 1 /* app=real */", Class::Read),
+            (b"/* app=real */ SET @a = ", b", @b = 1", Class::Session),
+        ] {
+            let text = [head, &literal, tail].concat();
+            let statement = describe(&text, mode, Whole::Yes, &mut scratch);
+            prop_assert_eq!(statement.class, class, "{}", String::from_utf8_lossy(&text));
+            prop_assert_eq!(statement.statement_count, 1);
+            prop_assert_eq!(tags(&statement), vec![(b"app".to_vec(), b"real".to_vec())]);
+            prop_assert_eq!(statement.exemption, None);
+            prop_assert_eq!(statement.effects.set_app, None);
+            prop_assert!(!statement.effects.takes.any());
+        }
+    }
+
+    #[test]
+    fn a_quoted_name_changes_neither_class_nor_identity(value in hostile(), mode in modes()) {
+        let plain = LexMode { no_backslash_escapes: true, ..mode };
+        let name = escape(&whole(&value, mode.charset), b'`', plain);
+        let mut scratch = Scratch::default();
+        let text = [b"UPDATE t SET ", &name[..], b" = 1 /* app=real */"].concat();
+        let statement = describe(&text, mode, Whole::Yes, &mut scratch);
+        prop_assert_eq!(statement.class, Class::Write);
+        prop_assert_eq!(tags(&statement), vec![(b"app".to_vec(), b"real".to_vec())]);
+        prop_assert_eq!(statement.exemption, None);
+    }
+
+    #[test]
+    fn a_comment_changes_no_class(value in hostile(), mode in modes()) {
+        prop_assume!(!value.windows(2).any(|pair| pair == b"*/"));
+        prop_assume!(!value.ends_with(b"*"));
+        let text = [b"UPDATE t /* ", &value[..], b" */ SET a = 1"].concat();
+        let mut scratch = Scratch::default();
+        let statement = describe(&text, mode, Whole::Yes, &mut scratch);
+        prop_assert_eq!(statement.class, Class::Write);
+        prop_assert_eq!(statement.statement_count, 1);
+    }
+
+    #[test]
+    fn a_scratch_that_was_used_gives_what_a_fresh_one_gives(
+        texts in prop::collection::vec((hostile(), modes()), 1..6),
+    ) {
+        let mut used = Scratch::default();
+        for (text, mode) in &texts {
+            let again = tags(&describe(text, *mode, Whole::Yes, &mut used));
+            let mut fresh = Scratch::default();
+            prop_assert_eq!(again, tags(&describe(text, *mode, Whole::Yes, &mut fresh)));
+        }
+    }
+
+    #[test]
+    fn the_value_of_a_literal_changes_no_digest(value in hostile(), mode in modes()) {
+        let text = [b"SELECT ", &escape(&value, b'\'', mode)[..], b" FROM t"].concat();
+        let mut out = Vec::new();
+        digest(&text, mode, &mut out);
+        prop_assert_eq!(out, b"SELECT ? FROM t");
+    }
+}
+
+/// A text that repeats any unit is read in one go: were the time not linear, this would not end.
+#[test]
+fn a_long_text_of_any_unit_is_read_in_linear_time() {
+    const BYTES: usize = 256 * 1024;
+    let units: [&[u8]; 34] = [
+        b"'",
+        b"''",
+        b"\\",
+        b"\"",
+        b"`",
+        b"/*",
+        b"*/",
+        b"/* */",
+        b"/*! ",
+        b"/*!99999 */",
+        b"/*!99999 /* */",
+        b"/*+ '",
+        b"-- \n",
+        b"#",
+        b";",
+        b"$a$ ",
+        b"$$ ",
+        b"(",
+        b")",
+        b"(1),",
+        b"(1,a),",
+        b"a.",
+        b"1.5",
+        b"1e",
+        b"@",
+        b"FOR ",
+        b"LOCK IN ",
+        b"GET_LOCK ",
+        b"FROM a, ",
+        b"JOIN ",
+        b"BEGIN ",
+        b"CASE ",
+        b"EXPLAIN ANALYZE ",
+        b"\x81",
+    ];
+    let heads: [&[u8]; 6] = [
+        b"",
+        b"SELECT ",
+        b"INSERT INTO performance_schema.t VALUES ",
+        b"CREATE PROCEDURE p() BEGIN ",
+        b"SET @a=",
+        b"WITH x AS (",
+    ];
+    let mode = LexMode { charset: Charset::Gbk, ..LexMode::default() };
+    let mut scratch = Scratch::default();
+    let mut out = Vec::new();
+    for unit in units {
+        for head in heads {
+            let mut text = head.to_vec();
+            text.extend(unit.iter().cycle().take(BYTES));
+            let statement = describe(&text, mode, Whole::Yes, &mut scratch);
+            assert!(statement.tags().count() <= 64);
+            digest(&text, mode, &mut out);
+            let mut found: Vec<TableRef<'_>> = Vec::new();
+            tables(&text, mode, &mut found);
+        }
+    }
+}
