@@ -1,1 +1,178 @@
-//! .
+//! What another file changes.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::cluster::ClusterPolicy;
+use crate::config::Config;
+use crate::rule::Rule;
+
+/// One difference between two files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// This key is different, and the process keeps what it started with until it is started again.
+    NeedsRestart(String),
+    /// This key is different, and in force.
+    Setting(String),
+    /// A rule is new.
+    RuleAdded(Arc<str>),
+    /// A rule is gone.
+    RuleRemoved(Arc<str>),
+    /// A rule says something else.
+    RuleChanged(Arc<str>),
+    /// The rules that were there before stand in another order.
+    RulesReordered,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeedsRestart(key) => write!(f, "{key} cannot change without a restart"),
+            Self::Setting(key) => write!(f, "{key} changed"),
+            Self::RuleAdded(name) => write!(f, "rule {name} added"),
+            Self::RuleRemoved(name) => write!(f, "rule {name} removed"),
+            Self::RuleChanged(name) => write!(f, "rule {name} changed"),
+            Self::RulesReordered => f.write_str("rules reordered"),
+        }
+    }
+}
+
+/// What `new` changes, once it is in force: first what cannot change live.
+#[must_use]
+pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
+    let mut changes = Changes::default();
+    changes.restart("admin.listen", old.admin.listen != new.admin.listen);
+    changes.restart("admin.token", old.admin.token != new.admin.token);
+    changes.setting("metrics.max_apps", old.metrics != new.metrics);
+    changes.setting("drain_timeout", old.drain_timeout != new.drain_timeout);
+    for cluster in &old.clusters {
+        match new.cluster(&cluster.name) {
+            Some(same) => changes.of_cluster(cluster, same),
+            None => changes.restart(&format!("clusters.{}", cluster.name), true),
+        }
+    }
+    for cluster in &new.clusters {
+        changes
+            .restart(&format!("clusters.{}", cluster.name), old.cluster(&cluster.name).is_none());
+    }
+    if let (Some(old), Some(new)) = (old.clusters.first(), new.clusters.first()) {
+        changes.setting("identity", !old.identity.says_the_same(&new.identity));
+    }
+    changes.of_rules(&rules(old), &rules(new));
+    let Changes { mut restarts, live } = changes;
+    restarts.extend(live);
+    restarts
+}
+
+#[derive(Default)]
+struct Changes {
+    restarts: Vec<Change>,
+    live: Vec<Change>,
+}
+
+impl Changes {
+    fn restart(&mut self, key: &str, differs: bool) {
+        if differs {
+            self.restarts.push(Change::NeedsRestart(key.to_owned()));
+        }
+    }
+
+    fn setting(&mut self, key: &str, differs: bool) {
+        if differs {
+            self.live.push(Change::Setting(key.to_owned()));
+        }
+    }
+
+    fn of_cluster(&mut self, old: &ClusterPolicy, new: &ClusterPolicy) {
+        let key = |key: &str| format!("clusters.{}.{key}", old.name);
+        self.restart(&key("listen"), old.listen != new.listen);
+        self.restart(&key("primary"), old.primary != new.primary);
+        self.setting(&key("replicas"), old.replicas != new.replicas);
+        self.setting(&key("probe"), old.probe != new.probe);
+        self.setting(&key("signals"), old.signals != new.signals);
+        self.setting(&key("default_gate"), old.default_gate != new.default_gate);
+        self.setting(&key("mode"), old.mode != new.mode);
+        self.setting(&key("check_interval"), old.check_interval != new.check_interval);
+        self.setting(&key("release_per_s"), old.release_per_s != new.release_per_s);
+        self.setting(&key("max_queue_total"), old.queue_len_max != new.queue_len_max);
+        self.setting(&key("connect_timeout"), old.connect_timeout != new.connect_timeout);
+    }
+
+    fn of_rules(&mut self, old: &Rules<'_>, new: &Rules<'_>) {
+        for name in &old.order {
+            if !new.by_name.contains_key(name) {
+                self.live.push(Change::RuleRemoved((*name).into()));
+            }
+        }
+        for name in &new.order {
+            match (old.by_name.get(name), new.by_name.get(name)) {
+                (None, _) => self.live.push(Change::RuleAdded((*name).into())),
+                (Some(before), Some(after)) if !say_the_same(before, after) => {
+                    self.live.push(Change::RuleChanged((*name).into()));
+                }
+                (Some(_), _) => {}
+            }
+        }
+        let before = old.order.iter().filter(|name| new.by_name.contains_key(*name));
+        let after = new.order.iter().filter(|name| old.by_name.contains_key(*name));
+        if !before.eq(after) {
+            self.live.push(Change::RulesReordered);
+        }
+    }
+}
+
+/// The rules of a file: each name once, with what it says in each cluster.
+struct Rules<'c> {
+    order: Vec<&'c str>,
+    by_name: HashMap<&'c str, Vec<(&'c str, &'c Rule)>>,
+}
+
+fn rules(config: &Config) -> Rules<'_> {
+    let mut rules = Rules { order: Vec::new(), by_name: HashMap::new() };
+    for cluster in &config.clusters {
+        for rule in &cluster.rules {
+            let known = rules.by_name.entry(&*rule.name).or_default();
+            if known.is_empty() {
+                rules.order.push(&rule.name);
+            }
+            known.push((&*cluster.name, rule));
+        }
+    }
+    rules
+}
+
+fn say_the_same(before: &[(&str, &Rule)], after: &[(&str, &Rule)]) -> bool {
+    before.len() == after.len()
+        && before.iter().zip(after).all(|((in_a, a), (in_b, b))| in_a == in_b && same_rule(a, b))
+}
+
+/// Whether two rules say the same, wherever they stand.
+fn same_rule(a: &Rule, b: &Rule) -> bool {
+    let Rule {
+        name,
+        key,
+        index: _,
+        condition,
+        statements,
+        action,
+        mode,
+        error,
+        expires_at,
+        essential,
+        reason,
+    } = a;
+    *name == b.name
+        && *key == b.key
+        && *condition == b.condition
+        && *statements == b.statements
+        && *action == b.action
+        && *mode == b.mode
+        && *error == b.error
+        && *expires_at == b.expires_at
+        && *essential == b.essential
+        && *reason == b.reason
+}
+
+#[cfg(test)]
+mod tests;

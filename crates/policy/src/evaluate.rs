@@ -12,7 +12,7 @@
 mod index;
 mod prefixes;
 
-use sql::Class;
+use sql::{Class, ClassSet};
 
 pub(crate) use self::index::RuleIndex;
 use crate::cluster::ClusterPolicy;
@@ -81,6 +81,32 @@ impl ClusterPolicy {
         match self.index.first_match(&self.rules, facts) {
             Some(rule) => verdict(rule, facts.class),
             None => Verdict::Pass { rule: None, why: PassReason::NoRule },
+        }
+    }
+
+    /// What the rules say to a text of several statements: the strictest of what they say to each of its
+    /// classes, so that a statement cannot be carried past its rule by another one. `facts.class` is not
+    /// looked at; what passes everywhere passes for the reason of the strictest class.
+    #[must_use]
+    pub fn evaluate_classes(&self, facts: &Facts<'_>, classes: ClassSet) -> Verdict<'_> {
+        let strictest = Facts { class: classes.strictest().unwrap_or(Class::Unknown), ..*facts };
+        let mut verdict = self.evaluate(&strictest);
+        for class in Class::ALL.into_iter().filter(|class| classes.contains(*class)) {
+            let other = self.evaluate(&Facts { class, ..*facts });
+            if other.severity() > verdict.severity() {
+                verdict = other;
+            }
+        }
+        verdict
+    }
+}
+
+impl Verdict<'_> {
+    fn severity(&self) -> u8 {
+        match self {
+            Self::Pass { .. } => 0,
+            Self::Ask(_) => 1,
+            Self::Deny(_) => 2,
         }
     }
 }

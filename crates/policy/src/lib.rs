@@ -33,10 +33,10 @@ pub use cluster::{ClusterPolicy, LagSource, Probe, Scope, Signal, SignalKind, Ta
 pub use compile::load;
 pub use condition::{Cidr, Condition, Patterns};
 pub use config::{Admin, Config, Metrics, Secret};
-// pub use diff::{Change, diff};
+pub use diff::{Change, diff};
 pub use evaluate::{Facts, PassReason, Verdict};
-// pub use explain::{Explanation, Question, explain};
+pub use explain::{Explanation, Question, explain};
 pub use fault::Fault;
 pub use label::app_label;
-// pub use reference::config_reference;
+pub use reference::config_reference;
 pub use rule::{Action, Gated, RefusalProfile, Rule, UnixTime, identity_key};

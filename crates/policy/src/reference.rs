@@ -1,1 +1,63 @@
-//! .
+//! The reference of the configuration file, `docs/CONFIG.md`.
+
+mod keys;
+mod rule_keys;
+mod sections;
+
+use self::keys::Key;
+use self::sections::SECTIONS;
+
+/// The reference in Markdown.
+#[must_use]
+pub fn config_reference() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    for section in SECTIONS {
+        text.push_str(&format!("\n## {}\n\n", section.title));
+        if !section.about.is_empty() {
+            text.push_str(&format!("{}\n\n", section.about));
+        }
+        text.push_str("| key | meaning | default | range | raising it | live |\n");
+        text.push_str("|---|---|---|---|---|---|\n");
+        for key in section.keys {
+            push_key(&mut text, key);
+        }
+    }
+    text.push_str(NOTES);
+    text
+}
+
+fn push_key(text: &mut String, key: &Key) {
+    let Key { name, meaning, limits, raising, live } = key;
+    let (default, range) = limits.show();
+    let raising = if raising.is_empty() { "–" } else { raising };
+    let live = live.as_str();
+    let row = format!("| `{name}` | {meaning} | {default} | {range} | {raising} | {live} |\n");
+    text.push_str(&row);
+}
+
+const INTRODUCTION: &str = "\
+# The configuration file
+
+Made by `cargo run -p policy --example config_reference > docs/CONFIG.md` from the tables that the
+reader itself uses; a test compares them. `proxy-config.yaml` is a complete example.
+
+Saving the file applies it within a second. A file with faults changes nothing, and all of its faults
+are reported with their paths and lines. What says `no` under *live* keeps its value until the process
+is started again; the log names it.
+
+Durations have a unit: `250ms`, `5s`, `10m`, `1h`, `1d`. Unknown keys, keys that are there twice and
+values out of range are faults. Anchors and aliases work, merge keys (`<<`) do not.
+";
+
+const NOTES: &str = "
+## Notes
+
+- Secrets are never in the file: they come from the environment variable or the file that it names.
+- A rule that cannot do what it says is a fault: one without an end, one whose `statements` can never
+  be delayed, keys without effect beside `exempt` or `deny`.
+- An exempt rule skips every class, whatever its `statements` would be.
+- Networks are compared by their longest prefix, but rules are a list: the first that matches decides.
+";
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,6 @@
 //! identity=online-ddl reason=gate_closed signal=lag value=12.3s threshold=5s waited_ms=1500
 //! retry_after_ms=800 executed=no]`
 
-use std::fmt::Write as _;
-
 use admission::{Cause, Refusal};
 
 use crate::cluster::{ClusterPolicy, SignalKind};
@@ -32,25 +30,23 @@ pub fn write_message(
     out.extend_from_slice(message(policy, rule, id, app, refusal).as_bytes());
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parts of `write_message`")]
 fn message(policy: &ClusterPolicy, rule: &Rule, id: u32, app: &[u8], refusal: &Refusal) -> String {
     let mut text =
         format!("{} [sluice id={id:08x} rule={} identity=", rule.error.prefix, rule.name);
     push_identity(&mut text, app);
-    // Writing to a string does not fail.
-    let mut push = |part: std::fmt::Arguments<'_>| drop(text.write_fmt(part));
-    push(format_args!(" reason={}", refusal.reason));
+    text.push_str(" reason=");
+    text.push_str(refusal.reason.as_str());
     if let Some(Cause { signal, value, threshold }) = refusal.cause {
         let signal = policy.signal(signal);
         let name = signal.map_or("unknown", |signal| &*signal.name);
         let kind = signal.map(|signal| &signal.kind);
         let value = value.map_or_else(|| "none".to_owned(), |value| quantity(value, kind));
         let threshold = quantity(threshold, kind);
-        push(format_args!(" signal={name} value={value} threshold={threshold}"));
+        text.push_str(&format!(" signal={name} value={value} threshold={threshold}"));
     }
     let waited_ms = refusal.waited.as_millis();
     let retry_after_ms = refusal.retry_after.as_millis();
-    push(format_args!(" waited_ms={waited_ms} retry_after_ms={retry_after_ms} executed=no]"));
+    text.push_str(&format!(" waited_ms={waited_ms} retry_after_ms={retry_after_ms} executed=no]"));
     text
 }
 
@@ -72,10 +68,7 @@ fn push_identity(text: &mut String, app: &[u8]) {
 /// below.
 fn quantity(value: f64, kind: Option<&SignalKind>) -> String {
     let shown = if value.abs() >= 1.0 { format!("{value:.1}") } else { format!("{value:.3}") };
-    let shown = match shown.contains('.') {
-        true => shown.trim_end_matches('0').trim_end_matches('.'),
-        false => &shown,
-    };
+    let shown = shown.trim_end_matches('0').trim_end_matches('.');
     let unit = if kind.is_some_and(SignalKind::is_time) { "s" } else { "" };
     // A custom query can give numbers of 300 digits.
     if shown.len() > QUANTITY_LEN_MAX {

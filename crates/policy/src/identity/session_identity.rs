@@ -18,11 +18,14 @@ pub struct SessionIdentity {
     user: Box<[u8]>,
     client: Option<IpAddr>,
     schema: Vec<u8>,
-    attributes: Vec<(Box<[u8]>, Box<[u8]>)>,
+    attributes: Vec<Attribute>,
     attribute_app: Option<Box<[u8]>>,
     set_app: Option<Vec<u8>>,
     sticky: Option<Tool>,
 }
+
+/// Key and value.
+type Attribute = (Box<[u8]>, Box<[u8]>);
 
 impl SessionIdentity {
     /// A connection that has just logged in. `client` is `None` for a Unix socket. Of attributes with the

@@ -1,0 +1,149 @@
+//! The keys of a rule.
+
+use super::keys::{Key, NAMES, REQUIRED, Shown, live};
+use crate::compile::limits;
+
+/// The keys of one of `rules`.
+pub(super) const RULE_KEYS: &[Key] = &[
+    live(
+        "name",
+        "Its name in metrics, logs and messages.",
+        Shown::Words(REQUIRED, "up to 64 letters, digits and `-_.:/@+`, once in the file"),
+        "",
+    ),
+    live("match", "Whom and what it matches.", Shown::Words("everything", ""), ""),
+    live(
+        "ratio",
+        "The probability that one check is refused, whatever the metrics say.",
+        Shown::Words("0", "0 to 1"),
+        "Longer delays, a smaller share where others wait too.",
+    ),
+    live(
+        "gate",
+        "The signals that must be healthy.",
+        Shown::Words("the cluster's `default_gate`", "names of signals, or `none`"),
+        "",
+    ),
+    live(
+        "statements",
+        "The classes that it can delay or refuse. `write` covers `write`, `locking_read`, `call`, `load` \
+         and `unknown`.",
+        Shown::Words(
+            "`[write]`",
+            "`read`, `locking_read`, `write`, `load`, `call`, `ddl`, `unknown`",
+        ),
+        "",
+    ),
+    live(
+        "max_delay",
+        "Longest wait in the queue; 0s does not wait.",
+        Shown::Time(limits::MAX_DELAY),
+        "Fewer refusals, longer waits. Stay below the client's own timeout.",
+    ),
+    live(
+        "on_refused_check",
+        "`delay`: stay queued and check again; `reject`: refuse at once.",
+        Shown::Words("`delay`", "`delay`, `reject`"),
+        "",
+    ),
+    live(
+        "on_timeout",
+        "What happens when `max_delay` has passed.",
+        Shown::Words("`reject`", "`reject`, `admit`"),
+        "",
+    ),
+    live(
+        "max_queue",
+        "Most waiters of this rule; one more is refused at once.",
+        Shown::Count(limits::MAX_QUEUE),
+        "More clients wait instead of being refused.",
+    ),
+    live(
+        "weight",
+        "Share of admissions against other identities at a contended gate.",
+        Shown::Count(limits::WEIGHT),
+        "A larger share.",
+    ),
+    live("exempt", "Skips dice and gate; still counted.", Shown::Words("false", "true, false"), ""),
+    live("deny", "Refused always, as a policy.", Shown::Words("false", "true, false"), ""),
+    live(
+        "hold",
+        "Nothing is admitted until it is lifted; waiters wait up to `max_delay`.",
+        Shown::Words("false", "true, false"),
+        "",
+    ),
+    live(
+        "mode",
+        "`enforce`, or `observe`: decide and count, change nothing.",
+        Shown::Words("the cluster's", "`enforce`, `observe`"),
+        "",
+    ),
+    live(
+        "error",
+        "What a refused client is told.",
+        Shown::Words("`retryable`; `quota` with `deny`", "see below"),
+        "",
+    ),
+    live(
+        "expires_at",
+        "The second from which the rule is gone.",
+        Shown::Words("required, unless permanent", "RFC 3339, like 2026-12-01T07:00:00Z"),
+        "",
+    ),
+    live("permanent", "The rule does not expire.", Shown::Words("false", "true, false"), ""),
+    live(
+        "essential",
+        "Lets an exempt rule be permanent.",
+        Shown::Words("false", "true, false"),
+        "",
+    ),
+    live(
+        "reason",
+        "Why the rule exists, shown wherever it is shown.",
+        Shown::Words("empty", "up to 1000 bytes"),
+        "",
+    ),
+];
+
+/// The keys of its `match`.
+pub(super) const MATCH_KEYS: &[Key] = &[
+    live(
+        "app",
+        "The app. A value without `:` matches an app that has it as one of its levels, a value with `:` \
+         the whole app.",
+        Shown::Words("any", NAMES),
+        "",
+    ),
+    live(
+        "tag",
+        "Other keys of query attributes, comments and connection attributes: `{controller: reports}`.",
+        Shown::Words("any", "values by key"),
+        "",
+    ),
+    live(
+        "attribute",
+        "Connection attributes: `{_client_name: libmysql}`.",
+        Shown::Words("any", "values by key"),
+        "",
+    ),
+    live("user", "The MySQL user.", Shown::Words("any", NAMES), ""),
+    live("schema", "The default schema.", Shown::Words("any", NAMES), ""),
+    live(
+        "client",
+        "The client's address.",
+        Shown::Words("any", "addresses or networks, one or a list"),
+        "",
+    ),
+    live(
+        "cluster",
+        "The clusters in which the rule is in force.",
+        Shown::Words("all", "names, one or a list"),
+        "",
+    ),
+    live(
+        "statements",
+        "Classes of statements; unlike the rule's `statements` it decides whether the rule matches.",
+        Shown::Words("any", "the classes, `transaction`, `session`, `admin`"),
+        "",
+    ),
+];

@@ -1,0 +1,356 @@
+//! Every key of the file.
+
+use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
+use super::rule_keys::{MATCH_KEYS, RULE_KEYS};
+use crate::compile::limits;
+
+/// The file, from the top.
+pub(super) const SECTIONS: &[Section] = &[
+    Section {
+        title: "The file",
+        about: "",
+        keys: &[
+            fixed("version", "The version of this format.", Shown::Words(REQUIRED, "1")),
+            fixed("admin", "The HTTP side.", Shown::Words("see below", "")),
+            live("metrics", "What is exported.", Shown::Words("see below", ""), ""),
+            live(
+                "drain_timeout",
+                "How long open transactions may take to finish after SIGTERM.",
+                Shown::Time(limits::DRAIN_TIMEOUT),
+                "Fewer transactions are cut off, a restart takes longer.",
+            ),
+            fixed(
+                "clusters",
+                "The clusters by name: a primary and its replicas each. Adding or removing one needs a \
+                 restart; what changes inside one is said there.",
+                Shown::Words(REQUIRED, "at least one"),
+            ),
+            live(
+                "identity",
+                "Who may call itself what.",
+                Shown::Words("everybody may claim everything", ""),
+                "",
+            ),
+            live(
+                "rules",
+                "The rules; the first that matches decides.",
+                Shown::Words("none: everything passes", "a list"),
+                "",
+            ),
+            live(
+                "budgets",
+                "Shares of the server. Not supported by this version.",
+                Shown::Words("`[]`", "`[]`"),
+                "",
+            ),
+        ],
+    },
+    Section {
+        title: "`admin`",
+        about: "",
+        keys: &[
+            fixed(
+                "listen",
+                "Where metrics, health and the check API are served.",
+                Shown::Words("127.0.0.1:9307", "address:port"),
+            ),
+            fixed(
+                "token_env",
+                "The environment variable with the bearer token that changes need from anywhere but \
+                 loopback.",
+                Shown::Words("no token", "a name"),
+            ),
+            fixed(
+                "token_file",
+                "The same from a file; only one of the two.",
+                Shown::Words("no token", "a path"),
+            ),
+        ],
+    },
+    Section {
+        title: "`metrics`",
+        about: "",
+        keys: &[live(
+            "max_apps",
+            "Most values of the label `app`; the rest are `other`.",
+            Shown::Count(limits::MAX_APPS),
+            "More series.",
+        )],
+    },
+    Section {
+        title: "`clusters.NAME`",
+        about: "",
+        keys: &[
+            fixed(
+                "listen",
+                "Where clients connect.",
+                Shown::Words(REQUIRED, "address:port; port 0 is any free one"),
+            ),
+            fixed(
+                "primary",
+                "The server that statements go to.",
+                Shown::Words(REQUIRED, "host:port"),
+            ),
+            live(
+                "replicas",
+                "The servers whose lag is measured. Without any there is no lag: its signal is open.",
+                Shown::Words("`[]`", "a list of host:port"),
+                "",
+            ),
+            live(
+                "probe",
+                "How signals are measured. Needed as soon as there is one to measure.",
+                Shown::Words("none", ""),
+                "",
+            ),
+            live(
+                "signals",
+                "The signals by name. `lag` is there even if it is not named.",
+                Shown::Words("`lag`", ""),
+                "",
+            ),
+            live(
+                "default_gate",
+                "The gate of rules that name none.",
+                Shown::Words("`[lag]`", "names of signals, or `none`"),
+                "",
+            ),
+            live(
+                "mode",
+                "`enforce`, or `observe`: decide and count, change nothing. Rules may say otherwise.",
+                Shown::Words("`enforce`", "`enforce`, `observe`"),
+                "",
+            ),
+            live(
+                "check_interval",
+                "Time until a refused check is repeated, ±25 %.",
+                Shown::Time(limits::CHECK_INTERVAL),
+                "Rules with a ratio delay for longer.",
+            ),
+            live(
+                "pacing",
+                "How statements are let through a gate that was shut.",
+                Shown::Words("`binary`", "`binary`"),
+                "",
+            ),
+            live(
+                "release_per_s",
+                "Checks a second in the first second after a gate opens; it doubles every second.",
+                Shown::Count(limits::RELEASE_PER_S),
+                "Queues drain faster, lag returns sooner.",
+            ),
+            live(
+                "max_queue_total",
+                "Most waiters of the cluster; one more is refused at once.",
+                Shown::Count(limits::MAX_QUEUE_TOTAL),
+                "More clients wait instead of being refused; each holds a connection.",
+            ),
+            live(
+                "connect_timeout",
+                "How long a connection to the primary may take.",
+                Shown::Time(limits::CONNECT_TIMEOUT),
+                "Clients wait longer for a server that is gone.",
+            ),
+        ],
+    },
+    Section {
+        title: "`clusters.NAME.probe`",
+        about: "",
+        keys: &[
+            live(
+                "user",
+                "The MySQL user of the probes: it writes the heartbeat table on the primary and reads it \
+                 on the replicas.",
+                Shown::Words(REQUIRED, "a name"),
+                "",
+            ),
+            live(
+                "password_env",
+                "The environment variable with its password.",
+                Shown::Words("no password", "a name"),
+                "",
+            ),
+            live(
+                "password_file",
+                "The same from a file; only one of the two.",
+                Shown::Words("no password", "a path"),
+                "",
+            ),
+            live(
+                "heartbeat_interval",
+                "How often a heartbeat is written: the resolution of lag.",
+                Shown::Time(limits::HEARTBEAT_INTERVAL),
+                "Fewer writes, coarser lag.",
+            ),
+            live(
+                "probe_interval",
+                "How often each server is read.",
+                Shown::Time(limits::PROBE_INTERVAL),
+                "Fewer reads, later reactions. Half of every `stale_after` at most.",
+            ),
+            live(
+                "heartbeat_table",
+                "The table of the heartbeat.",
+                Shown::Words("`sluice.heartbeat`", "schema.table of letters, digits, `_`, `$`"),
+                "",
+            ),
+            live(
+                "source",
+                "Where lag comes from: Sluice's own `heartbeat`, the server's `replica_status`, or \
+                 `{query: \"…\"}`, run on each replica, giving seconds.",
+                Shown::Words("`heartbeat`", "see there"),
+                "",
+            ),
+        ],
+    },
+    Section {
+        title: "`clusters.NAME.signals.NAME`",
+        about: "Built in are `lag`, `threads_running` and `history_list_length`; any other name is a custom \
+                signal with `query` or `status`. `self/NAME` is measured on the primary, `shard/NAME` on \
+                the replicas, where the highest value counts.",
+        keys: &[
+            live(
+                "threshold",
+                "The signal is healthy below it. A duration for `lag`, a number for the others.",
+                Shown::Words("5s for `lag`, else required", "`lag`: 10ms to 1d"),
+                "The gate closes later.",
+            ),
+            live(
+                "open_at",
+                "The signal opens below this: a band keeps it from flapping.",
+                Shown::Words("`threshold`", "up to `close_at`"),
+                "The gate opens sooner.",
+            ),
+            live(
+                "close_at",
+                "The signal closes at or above this.",
+                Shown::Words("`threshold`", "from `open_at`"),
+                "The gate closes later.",
+            ),
+            live(
+                "stale_after",
+                "A value older than this is not used.",
+                Shown::Time(limits::STALE_AFTER),
+                "A broken probe is noticed later.",
+            ),
+            live(
+                "on_no_data",
+                "What the signal says without a usable value: `open`, `closed`, or `{hold_last: 30s}`: what \
+                 it last said, for so long, then `closed`.",
+                Shown::Words("`closed`", "hold_last: 1ms to 1d"),
+                "",
+            ),
+            live(
+                "ignore_slowest",
+                "`lag` only: how many of the slowest replicas are left out, never the last one.",
+                Shown::Count(limits::IGNORE_SLOWEST),
+                "More replicas may fall behind.",
+            ),
+            live(
+                "min_replicas",
+                "`lag` only: with fewer replicas that can be measured there is no value.",
+                Shown::Count(limits::MIN_REPLICAS),
+                "Replicas that are gone shut the gate sooner.",
+            ),
+            live(
+                "query",
+                "Custom signals: a query that gives one number.",
+                Shown::Words("none", "one query"),
+                "",
+            ),
+            live(
+                "status",
+                "Custom signals: a variable of `SHOW GLOBAL STATUS`.",
+                Shown::Words("none", "a name"),
+                "",
+            ),
+            live(
+                "on",
+                "On which servers it is measured.",
+                Shown::Words("`replicas` for `lag`, else `primary`", "`primary`, `replicas`"),
+                "",
+            ),
+        ],
+    },
+    Section {
+        title: "`identity`",
+        about: "",
+        keys: &[
+            live(
+                "keys",
+                "Keys of query attributes and of comment tags that name the app, the strongest first. They \
+                 are no tags.",
+                Shown::Words(
+                    "`[sluice_app, app, throttler_app, application, workload_name]`",
+                    "up to 16 names",
+                ),
+                "",
+            ),
+            live(
+                "claims",
+                "Who may call itself what. The first entry whose user and address fit decides; if none \
+                 fits, nothing may be claimed.",
+                Shown::Words("everything may be claimed", "a list"),
+                "",
+            ),
+        ],
+    },
+    Section {
+        title: "`identity.claims[]`",
+        about: "An app is allowed if the whole of it is one of `apps`, or if each of its levels is that is \
+                neither UUID-like nor a number, and there is at least one such level. The MySQL user is no \
+                claim and needs no entry.",
+        keys: &[
+            live("user", "MySQL users.", Shown::Words(REQUIRED, NAMES), ""),
+            live(
+                "from",
+                "Client addresses.",
+                Shown::Words("anywhere", "addresses or networks, one or a list"),
+                "",
+            ),
+            live(
+                "apps",
+                "What they may call themselves; `[]` is nothing.",
+                Shown::Words(REQUIRED, NAMES),
+                "",
+            ),
+        ],
+    },
+    Section {
+        title: "`rules[]`",
+        about: "Not supported by this version: `schedule`, `honour_priority`.",
+        keys: RULE_KEYS,
+    },
+    Section {
+        title: "`rules[].match`",
+        about: "Conditions are ANDed, the values of one are ORed. Without `match` a rule matches everything. \
+                Not supported by this version: `digest`, `table`.",
+        keys: MATCH_KEYS,
+    },
+    Section {
+        title: "`rules[].error`",
+        about: "Either the name of a profile: `retryable` (1205, HY000), `retryable_40001` (1205, 40001), \
+                `quota` (1226, 42000), `vitess` (1041, HY000), or these keys:",
+        keys: &[
+            live(
+                "errno",
+                "The error code. Codes that make clients drop the connection or believe in a rollback are \
+                 faults.",
+                Shown::Words(REQUIRED, "1000 to 1999, 3000 to 32767"),
+                "",
+            ),
+            live(
+                "sqlstate",
+                "The SQLSTATE. Not of the classes 00, 01, 02, 08, 40, 53, 70, XA.",
+                Shown::Words("`HY000`", "five digits or capitals"),
+                "",
+            ),
+            live(
+                "message",
+                "What the message begins with.",
+                Shown::Words("`Statement refused`", "up to 120 bytes, one line"),
+                "",
+            ),
+        ],
+    },
+];
