@@ -120,6 +120,22 @@ pub async fn wait_for_depth(sluice: &SluiceProcess, rule: &str, depth: u32) -> R
     sluice.wait_for_metrics(&what, DEPTH_LIMIT, is_there).await.map(drop)
 }
 
+/// Waits until a metric, summed over the labels that are not named, has this value. What is counted of a
+/// statement is counted just after its client has its answer.
+///
+/// # Errors
+/// When it has not in time.
+pub async fn wait_for_sum(
+    sluice: &SluiceProcess,
+    name: &str,
+    labels: &[(&str, &str)],
+    value: f64,
+) -> Result<()> {
+    let what = format!("{name}{labels:?} is {value}");
+    let is_there = |metrics: &Metrics| is(metrics.sum(name, labels), value);
+    sluice.wait_for_metrics(&what, DEPTH_LIMIT, is_there).await.map(drop)
+}
+
 /// Logs in through Sluice as an account of the harness; its name is the app, for nothing else names one.
 ///
 /// # Errors

@@ -1,0 +1,212 @@
+//! The worked example of the pattern: two identities, ratios 0.90 and 0.10. With a healthy replica 90 % and
+//! 10 % of their checks are refused; with the lag pinned around its threshold by their own writes, the
+//! gate's releases are shared 1 : 9.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use integration::raw::RawConn;
+use integration::replica::Lag;
+use integration::scenario::{Refused, connect_as, is, numbers, wait_for_signal};
+use integration::sluice::{Config, Metrics, SluiceProcess};
+use integration::topology::Topology;
+
+#[tokio::test]
+async fn at_a_saturated_replica_ratios_of_090_and_010_are_admitted_1_to_9() {
+    let mut servers = Topology::mysql(1).await.unwrap();
+    servers.primary.run_sql(&[TABLE]).await.unwrap();
+    let config = Config::new(&servers)
+        .unwrap()
+        .signals("lag: { threshold: 400ms }")
+        .cluster("release_per_s: 1000")
+        .rules(DELAYED);
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
+    let replica = servers.replicas.first_mut().unwrap();
+    // About 300 transactions a second; while the gate is open 500 are let through, so that lag comes and goes.
+    replica.lag_start(Lag::SlowCommits(Duration::from_millis(3))).await.unwrap();
+
+    let crowd = Crowd::start(&sluice).await;
+    let shut = crowd.run_until_enough(&sluice).await;
+    let metrics = sluice.metrics().await.unwrap();
+    let (heavy, light) = crowd.admissions();
+    let written = crowd.stop().await;
+
+    assert!(shut > 20, "lag was not around its threshold: the gate was seen shut {shut} times");
+    // Every identity gets the same number of checks, whatever its ratio …
+    let (heavy_checks, light_checks) =
+        (checks(&metrics, "heavy", None), checks(&metrics, "light", None));
+    assert_within(heavy_checks / light_checks, 1.0, 0.05, "checks of each");
+    // … and so admissions are shared in proportion to 1 − ratio.
+    let ratio = admitted(light) / admitted(heavy);
+    assert_within(ratio, 9.0, 0.10, &format!("{light} to {heavy} admissions"));
+    assert!(heavy >= 500, "{heavy} admissions are too few to tell");
+    let there = numbers(&servers.primary, "SELECT COUNT(*) FROM t").await.unwrap();
+    assert_eq!(there, [i64::try_from(written).unwrap()], "each admission wrote one row");
+}
+
+#[tokio::test]
+async fn with_a_healthy_replica_90_and_10_percent_of_the_checks_are_refused() {
+    let servers = Topology::mysql(1).await.unwrap();
+    servers.primary.run_sql(&[TABLE]).await.unwrap();
+    let config = Config::new(&servers)
+        .unwrap()
+        .signals("lag: { threshold: 30s }")
+        .cluster("check_interval: 2ms")
+        .rules(HEALTHY);
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
+    for (app, expected) in [("heavy", 0.9), ("light", 0.1)] {
+        let refused = refusals(&sluice, app).await;
+        assert_share(f64::from(refused), f64::from(STATEMENTS), expected);
+    }
+    // Every statement that was refused is absent, and every other one is there.
+    let written = numbers(&servers.primary, "SELECT COUNT(*) FROM t").await.unwrap();
+    let metrics = sluice.metrics().await.unwrap();
+    let lost: f64 =
+        ["heavy", "light"].iter().map(|rule| checks(&metrics, rule, Some("ratio"))).sum();
+    let counted = f64::from(2 * STATEMENTS) - lost;
+    assert_eq!(written.first().map(|n| i32::try_from(*n).unwrap()).map(f64::from), Some(counted));
+
+    // The same when they are delayed: each waits until it wins, and all run.
+    for (app, expected) in [("heavy-delayed", 0.9), ("light-delayed", 0.1)] {
+        let mut conn = connect_as(&sluice, app).await.unwrap();
+        for _ in 0..DELAYED_STATEMENTS {
+            assert_eq!(conn.query(INSERT).await.unwrap().err(), None);
+        }
+        let metrics = sluice.metrics().await.unwrap();
+        let lost = checks(&metrics, app, Some("ratio"));
+        let all = checks(&metrics, app, None);
+        assert!(
+            is(all - lost, f64::from(DELAYED_STATEMENTS)),
+            "each wins once: {lost} of {all} lost"
+        );
+        assert_share(lost, all, expected);
+    }
+}
+
+/// Closed-loop writers of two identities: as soon as one write is done, the next asks.
+struct Crowd {
+    stop: Arc<AtomicBool>,
+    heavy: Arc<AtomicU64>,
+    light: Arc<AtomicU64>,
+    tasks: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl Crowd {
+    async fn start(sluice: &SluiceProcess) -> Self {
+        let mut crowd = Self {
+            stop: Arc::default(),
+            heavy: Arc::default(),
+            light: Arc::default(),
+            tasks: Vec::new(),
+        };
+        for _ in 0..SESSIONS {
+            for (app, count) in [("heavy", &crowd.heavy), ("light", &crowd.light)] {
+                let conn = connect_as(sluice, app).await.unwrap();
+                crowd.tasks.push(tokio::spawn(write(conn, count.clone(), crowd.stop.clone())));
+            }
+        }
+        crowd
+    }
+
+    /// Until the rarer identity was admitted often enough to tell 10 % from chance, for a minute at most.
+    /// Gives how often the gate was seen shut.
+    async fn run_until_enough(&self, sluice: &SluiceProcess) -> u32 {
+        let started = Instant::now();
+        let mut shut = 0;
+        while started.elapsed() < RUN_LIMIT && self.heavy.load(Ordering::Relaxed) < ENOUGH {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let metrics = sluice.metrics().await.unwrap();
+            let open = metrics.value("sluice_gate_open", &[("signal", "lag")]);
+            shut += u32::from(open.is_some_and(|open| is(open, 0.0)));
+        }
+        shut
+    }
+
+    /// Of each, while there is enough work of both.
+    fn admissions(&self) -> (u64, u64) {
+        (self.heavy.load(Ordering::Relaxed), self.light.load(Ordering::Relaxed))
+    }
+
+    /// Lets what is under way end, and gives the admissions of both together.
+    async fn stop(mut self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        for task in self.tasks.drain(..) {
+            task.await.unwrap();
+        }
+        let (heavy, light) = self.admissions();
+        heavy + light
+    }
+}
+
+async fn write(mut conn: RawConn, count: Arc<AtomicU64>, stop: Arc<AtomicBool>) {
+    conn.set_read_limit(Duration::from_secs(60));
+    while !stop.load(Ordering::Relaxed) {
+        let response = conn.query(INSERT).await.unwrap();
+        match Refused::of(&response) {
+            None => drop(count.fetch_add(1, Ordering::Relaxed)),
+            Some(refused) => assert_eq!(refused.errno, 1205, "{refused:?}"),
+        }
+    }
+}
+
+/// How many of so many statements are refused by the dice.
+async fn refusals(sluice: &SluiceProcess, app: &str) -> u32 {
+    let mut conn = connect_as(sluice, app).await.unwrap();
+    let mut count = 0;
+    for _ in 0..STATEMENTS {
+        if let Some(refused) = Refused::of(&conn.query(INSERT).await.unwrap()) {
+            assert_eq!((refused.errno, refused.reason()), (1205, Some("ratio")), "{refused:?}");
+            count += 1;
+        }
+    }
+    count
+}
+
+/// Checks of a rule, with one result or all of them.
+fn checks(metrics: &Metrics, rule: &str, result: Option<&str>) -> f64 {
+    let mut labels = vec![("rule", rule)];
+    labels.extend(result.map(|result| ("result", result)));
+    metrics.sum("sluice_checks_total", &labels)
+}
+
+fn admitted(count: u64) -> f64 {
+    f64::from(u32::try_from(count).unwrap())
+}
+
+fn assert_within(value: f64, expected: f64, share: f64, what: &str) {
+    let off = (value / expected - 1.0).abs();
+    assert!(off <= share, "{what}: {value:.3} is {:.1} % from {expected}", off * 100.0);
+}
+
+/// Within 4.5 standard deviations of a binomial distribution: chance exceeds it once in 150,000 runs.
+fn assert_share(count: f64, of: f64, expected: f64) {
+    let deviation = (of * expected * (1.0 - expected)).sqrt();
+    let off = (count - of * expected).abs() / deviation;
+    assert!(off < 4.5, "{count} of {of} is {off:.1} deviations from {expected}");
+}
+
+const DELAYED: &str = "\
+- { name: heavy, match: { app: heavy }, ratio: 0.9, max_delay: 30s, permanent: true }
+- { name: light, match: { app: light }, ratio: 0.1, max_delay: 30s, permanent: true }";
+
+const HEALTHY: &str = "\
+- { name: heavy, match: { app: heavy }, ratio: 0.9, on_refused_check: reject, permanent: true }
+- { name: light, match: { app: light }, ratio: 0.1, on_refused_check: reject, permanent: true }
+- { name: heavy-delayed, match: { app: heavy-delayed }, ratio: 0.9, max_delay: 30s, permanent: true }
+- { name: light-delayed, match: { app: light-delayed }, ratio: 0.1, max_delay: 30s, permanent: true }";
+
+const TABLE: &str = "CREATE TABLE t (n INT AUTO_INCREMENT PRIMARY KEY)";
+const INSERT: &str = "INSERT INTO t () VALUES ()";
+
+/// Of each identity: more than are ever at the server at once, so that the line is never empty.
+const SESSIONS: usize = 60;
+/// Admissions of the rarer identity: their standard deviation is 2.6 %.
+const ENOUGH: u64 = 1_500;
+const RUN_LIMIT: Duration = Duration::from_secs(60);
+const STATEMENTS: u32 = 2_000;
+const DELAYED_STATEMENTS: u32 = 250;
