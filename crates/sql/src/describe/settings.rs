@@ -40,14 +40,20 @@ impl<'t> Walk<'t, '_> {
 
     fn set_statement(&mut self) -> Step {
         let mut depth = 0_u32;
+        let mut reads_differently = false;
         loop {
             let token = self.token();
             match token.kind {
                 Kind::Semicolon | Kind::End => return Step::Class(Class::Unknown),
                 Kind::Punct(b'(') => depth = depth.saturating_add(1),
                 Kind::Punct(b')') => depth = depth.saturating_sub(1),
+                Kind::Word if self.is(token, "SQL_MODE") => reads_differently = true,
                 Kind::Word if depth == 0 && self.is(token, "FOR") => {
-                    return Step::Again(self.behind_brackets());
+                    return if reads_differently {
+                        Step::Class(Class::Unknown)
+                    } else {
+                        Step::Again(self.behind_brackets())
+                    };
                 }
                 Kind::Word
                 | Kind::Name
