@@ -19,6 +19,7 @@ use policy::ClusterPolicy;
 use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
+use crate::probe::ProbeBoard;
 use crate::registry::Registry;
 
 /// One cluster: policy, controller, sessions.
@@ -27,6 +28,8 @@ pub struct Cluster {
     pub name: Arc<str>,
     /// The sessions of this cluster by the backend's connection id.
     pub registry: Registry,
+    /// What its probes have seen.
+    pub probes: ProbeBoard,
     clock: Clock,
     policy: ArcSwap<ClusterPolicy>,
     gatekeeper: Mutex<Gatekeeper>,
@@ -78,6 +81,7 @@ impl Cluster {
         Arc::new(Self {
             name: policy.name.clone(),
             registry: Registry::default(),
+            probes: ProbeBoard::default(),
             clock,
             policy: ArcSwap::new(policy),
             gatekeeper: Mutex::new(Gatekeeper {
@@ -187,28 +191,25 @@ pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {
     let mut gatekeeper = cluster.gatekeeper.lock();
     let now = cluster.clock.now();
     let decision = gatekeeper.controller.request(now, request);
-    let waiter = match &decision {
+    let judgement = match decision {
+        Decision::Admit(permit) => Judgement::Admitted(PermitGuard::new(cluster, permit)),
+        Decision::Observed(permit, refusal) => {
+            Judgement::Observed(PermitGuard::new(cluster, permit), refusal)
+        }
+        Decision::Reject(refusal) => Judgement::Refused(refusal),
         Decision::Queue(ticket) => {
             let (sender, receiver) = oneshot::channel();
             let waiting = Waiting { sender, identity: request.identity, app: app.into() };
-            gatekeeper.waiters.insert(*ticket, waiting);
-            Some(Waiter { cluster: cluster.clone(), ticket: *ticket, receiver })
+            gatekeeper.waiters.insert(ticket, waiting);
+            Judgement::Queued(Waiter { cluster: cluster.clone(), ticket, receiver })
         }
-        Decision::Admit(_) | Decision::Observed(..) | Decision::Reject(_) => None,
     };
     let wake_driver = gatekeeper.wakes_earlier();
     drop(gatekeeper);
     if wake_driver {
         cluster.driver.notify_one();
     }
-    match (decision, waiter) {
-        (Decision::Queue(_), Some(waiter)) => Judgement::Queued(waiter),
-        (Decision::Admit(permit), _) => Judgement::Admitted(PermitGuard::new(cluster, permit)),
-        (Decision::Observed(permit, refusal), _) => {
-            Judgement::Observed(PermitGuard::new(cluster, permit), refusal)
-        }
-        (Decision::Reject(refusal), _) => Judgement::Refused(refusal),
-    }
+    judgement
 }
 
 impl Gatekeeper {

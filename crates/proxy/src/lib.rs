@@ -3,4 +3,11 @@
 
 pub mod clock;
 pub mod cluster;
+mod connection;
+pub mod probe;
 pub mod registry;
+pub mod secret;
+pub mod server;
+mod stream;
+pub mod telemetry;
+mod workers;

@@ -47,7 +47,7 @@ impl Registry {
     pub fn tell_all(&self, control: Control) {
         for session in &self.sessions {
             // A full queue already holds what the session needs to know: see CONTROL_QUEUE_LEN.
-            drop(session.try_send(control));
+            session.try_send(control).ok();
         }
     }
 

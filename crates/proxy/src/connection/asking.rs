@@ -1,7 +1,6 @@
 //! An admission point: the question to the controller, the wait, and what is counted of it.
 
 use std::future::poll_fn;
-use std::io;
 use std::time::{Duration, Instant};
 
 use admission::{Mode, MonoTime, Reason, Refusal, Request};
@@ -40,7 +39,7 @@ pub(crate) struct Timing {
 enum Woken {
     Settled(Settled),
     ClientLeft,
-    BackendSpoke(io::Result<usize>),
+    BackendSpoke,
     Told(Option<Control>),
 }
 
@@ -77,7 +76,7 @@ impl Connection {
 
     fn request(&mut self, asked: Ask) -> Option<Request> {
         let rule = self.policy.rule(asked.rule)?;
-        let RuleAction::Throttle { terms, gate } = &rule.action else { return None };
+        let RuleAction::Throttle { terms, gate, .. } = &rule.action else { return None };
         let arrived = *self.judged.arrived.get_or_insert_with(|| self.shared.cluster.now());
         Some(Request {
             rule: rule.key,
@@ -121,7 +120,7 @@ impl Connection {
                     self.count_asked(asked);
                     return Err(Ended::ByClient);
                 }
-                Woken::BackendSpoke(_) => {
+                Woken::BackendSpoke => {
                     drop(waiter);
                     self.judged.decision = StatementDecision::Rejected;
                     self.count_asked(asked);
@@ -159,7 +158,7 @@ impl Connection {
         tokio::select! {
             settled = waiter.settled() => Woken::Settled(settled),
             () = client.hung_up() => Woken::ClientLeft,
-            filled = poll_fn(|cx| backend.poll_fill(cx)) => Woken::BackendSpoke(filled),
+            _ = poll_fn(|cx| backend.poll_fill(cx)) => Woken::BackendSpoke,
             told = control.recv() => Woken::Told(told),
         }
     }

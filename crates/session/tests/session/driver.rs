@@ -1,0 +1,205 @@
+//! Drives a session as the shell does, between a scripted client and a scripted server.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's own helper")]
+
+use std::sync::Arc;
+
+use policy::{ClusterPolicy, UnixTime};
+use session::{Action, Answer, Ask, ClientInfo, CloseReason, Finished, Input, Reads, Session, Side};
+
+/// What stopped the driver.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Reads(Reads),
+    Ask(Ask),
+    Deny,
+    LoggedIn,
+    Finished(Finished),
+    Close(CloseReason),
+}
+
+/// A session with both buffers and what was written to either side.
+pub(crate) struct Driver {
+    pub(crate) session: Session,
+    pub(crate) policy: Arc<ClusterPolicy>,
+    pub(crate) client: Vec<u8>,
+    pub(crate) backend: Vec<u8>,
+    pub(crate) to_client: Vec<u8>,
+    pub(crate) to_backend: Vec<u8>,
+}
+
+pub(crate) const STATUS_AUTOCOMMIT: u16 = 2;
+pub(crate) const STATUS_IN_TRANS: u16 = 1;
+
+/// A file with these rules.
+pub(crate) fn policy(rules: &str) -> Arc<ClusterPolicy> {
+    let text = format!(
+        "version: 1\nadmin: {{ listen: 127.0.0.1:9307 }}\nclusters:\n  main:\n    listen: 127.0.0.1:3307\n    \
+         primary: 127.0.0.1:3306\n    replicas: [127.0.0.1:3316]\n    \
+         probe: {{ user: sluice, password_env: P }}\n    signals: {{ lag: {{ threshold: 1s }} }}\n\
+         rules:\n{rules}"
+    );
+    let config = policy::load(&text).expect("the test's file is valid");
+    config.clusters.first().unwrap().clone()
+}
+
+pub(crate) const GATED: &str = "  - { name: all, permanent: true }\n";
+pub(crate) const UNGATED: &str = "  - { name: all, gate: none, permanent: true }\n";
+
+impl Driver {
+    /// A session before its login.
+    pub(crate) fn new(rules: &str) -> Self {
+        Self {
+            session: Session::new(ClientInfo { address: Some([127, 0, 0, 1].into()) }),
+            policy: policy(rules),
+            client: Vec::new(),
+            backend: Vec::new(),
+            to_client: Vec::new(),
+            to_backend: Vec::new(),
+        }
+    }
+
+    /// A session after its login, with these capabilities of the client on top of the usual.
+    pub(crate) fn logged_in(rules: &str, capabilities: u32) -> Self {
+        let mut driver = Self::new(rules);
+        driver.backend.extend(greeting(CAPABILITIES | capabilities));
+        driver.run();
+        driver.client.extend(response(CAPABILITIES | capabilities));
+        driver.run();
+        driver.backend.extend(ok(2, STATUS_AUTOCOMMIT));
+        let stop = driver.run();
+        assert!(matches!(stop, Stop::LoggedIn), "{stop:?}");
+        driver.to_client.clear();
+        driver.to_backend.clear();
+        driver
+    }
+
+    /// Does what the session says until it needs something.
+    pub(crate) fn run(&mut self) -> Stop {
+        for _ in 0..100_000 {
+            let input = Input {
+                client: &self.client,
+                backend: &self.backend,
+                policy: &self.policy,
+                now: UnixTime(1_800_000_000),
+            };
+            match self.session.next(&input) {
+                Action::Read(reads) => return Stop::Reads(reads),
+                Action::Forward { from: Side::Client, len } => {
+                    self.to_backend.extend(self.client.drain(..len));
+                }
+                Action::Forward { from: Side::Backend, len } => {
+                    self.to_client.extend(self.backend.drain(..len));
+                }
+                Action::Replace { from: Side::Client, drop } => {
+                    self.client.drain(..drop);
+                    self.to_backend.extend_from_slice(self.session.outbox());
+                }
+                Action::Replace { from: Side::Backend, drop } => {
+                    self.backend.drain(..drop);
+                    self.to_client.extend_from_slice(self.session.outbox());
+                }
+                Action::Drop { from: Side::Client, len } => drop(self.client.drain(..len)),
+                Action::Drop { from: Side::Backend, len } => drop(self.backend.drain(..len)),
+                Action::Ask(ask) => return Stop::Ask(ask),
+                Action::Deny(_) => return Stop::Deny,
+                Action::LoggedIn => return Stop::LoggedIn,
+                Action::Finished(finished) => return Stop::Finished(finished),
+                Action::Close(reason) => return Stop::Close(reason),
+            }
+        }
+        panic!("the session goes round in circles");
+    }
+
+    /// Sends a command and runs.
+    pub(crate) fn command(&mut self, payload: &[u8]) -> Stop {
+        self.client.extend(frame(0, payload));
+        self.run()
+    }
+
+    /// Sends a text statement and runs.
+    pub(crate) fn query(&mut self, text: &str) -> Stop {
+        self.command(&[b"\x03", text.as_bytes()].concat())
+    }
+
+    /// The server answers; runs until the command is finished.
+    pub(crate) fn answer(&mut self, bytes: &[u8]) -> Finished {
+        self.backend.extend_from_slice(bytes);
+        match self.run() {
+            Stop::Finished(finished) => finished,
+            other => panic!("expected the end of the command, not {other:?}"),
+        }
+    }
+
+    /// A whole statement that passes without being asked for.
+    pub(crate) fn passes(&mut self, text: &str, status: u16) -> Finished {
+        let stop = self.query(text);
+        assert!(matches!(stop, Stop::Reads(Reads::Backend)), "{text}: {stop:?}");
+        self.answer(&ok(1, status))
+    }
+
+    /// A whole statement that is asked for, and admitted.
+    pub(crate) fn asks(&mut self, text: &str, status: u16) -> Finished {
+        let stop = self.query(text);
+        assert!(matches!(stop, Stop::Ask(_)), "{text}: {stop:?}");
+        self.session.handle_admitted();
+        let stop = self.run();
+        assert!(matches!(stop, Stop::Reads(Reads::Backend)), "{text}: {stop:?}");
+        self.answer(&ok(1, status))
+    }
+
+    /// Prepares a statement with this id.
+    pub(crate) fn prepare(&mut self, text: &str, id: u32, num_params: u16) {
+        let stop = self.command(&[b"\x16", text.as_bytes()].concat());
+        assert!(matches!(stop, Stop::Reads(Reads::Backend)), "{stop:?}");
+        let mut bytes = frame(
+            1,
+            &[&[0][..], &id.to_le_bytes(), &[0, 0], &num_params.to_le_bytes(), &[0, 0, 0]].concat(),
+        );
+        for param in 0..num_params {
+            bytes.extend(frame(u8::try_from(param).unwrap() + 2, b"\x03def definition"));
+        }
+        self.answer(&bytes);
+        self.to_client.clear();
+        self.to_backend.clear();
+    }
+}
+
+/// PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, DEPRECATE_EOF.
+const CAPABILITIES: u32 = 0x0000_0200 | 0x0000_8000 | 0x0008_0000 | 0x0100_0000;
+
+pub(crate) fn frame(sequence: u8, payload: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(payload.len()).unwrap().to_le_bytes();
+    [&len[..3], &[sequence], payload].concat()
+}
+
+pub(crate) fn greeting(capabilities: u32) -> Vec<u8> {
+    let [low0, low1, high0, high1] = (capabilities | 1).to_le_bytes();
+    let mut payload = b"\x0a9.7.4\0\x2a\0\0\0saltsalt\0".to_vec();
+    payload.extend([low0, low1, 255, 2, 0, high0, high1, 21]);
+    payload.extend([0; 10]);
+    payload.extend(b"saltsaltsalt\0mysql_native_password\0");
+    frame(0, &payload)
+}
+
+pub(crate) fn response(capabilities: u32) -> Vec<u8> {
+    let mut payload = (capabilities | 1).to_le_bytes().to_vec();
+    payload.extend([0, 0, 0, 1, 255]);
+    payload.extend([0; 23]);
+    payload.extend(b"app\0\0mysql_native_password\0");
+    frame(1, &payload)
+}
+
+pub(crate) fn ok(sequence: u8, status: u16) -> Vec<u8> {
+    let [low, high] = status.to_le_bytes();
+    frame(sequence, &[0, 1, 0, low, high, 0, 0])
+}
+
+pub(crate) fn err(sequence: u8, code: u16) -> Vec<u8> {
+    let [low, high] = code.to_le_bytes();
+    frame(sequence, &[&[0xff, low, high][..], b"#HY000no"].concat())
+}
+
+pub(crate) fn refusal() -> Answer {
+    Answer { errno: 1205, sqlstate: *b"HY000", message: b"no".to_vec() }
+}
