@@ -2,8 +2,10 @@
 //!
 //! A corpus of statements and commands runs over a raw connection, and every packet that comes back
 //! is kept with its header. Two runs are equal or Sluice has changed something. Statements are chosen
-//! so that their answers do not depend on the connection or the time, so nothing is normalised
-//! but the nonce inside COM_CHANGE_USER's authentication switch, which differs by design.
+//! so that their answers do not depend on the connection or the time. Normalised is only what differs
+//! between any two connections: the nonce in COM_CHANGE_USER's authentication switch, and the ids of
+//! prepared statements (MariaDB counts them for the whole server) in COM_STMT_PREPARE_OK and in
+//! error messages.
 //!
 //! The corpus is in `corpus/`, its format in [`corpus`].
 

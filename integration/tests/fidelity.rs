@@ -58,5 +58,8 @@ async fn assert_same_bytes(servers: &Topology, other: SocketAddr) {
             );
         }
     }
-    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+    let shown: Vec<&str> = faults.iter().take(SHOWN_FAULTS).map(String::as_str).collect();
+    assert!(faults.is_empty(), "{} faults, first:\n{}", faults.len(), shown.join("\n"));
 }
+
+const SHOWN_FAULTS: usize = 50;

@@ -24,6 +24,15 @@ impl<'a> Session<'a> {
     }
 
     pub(super) async fn run(&mut self, step: &Step) -> Result<Vec<Packet>> {
+        let mut packets = self.answer(step).await?;
+        let ids = self.statements.values();
+        for packet in packets.iter_mut().filter(|packet| packet.first() == Some(0xff)) {
+            ids.clone().for_each(|id| hide_id_in_message(packet, *id));
+        }
+        Ok(packets)
+    }
+
+    async fn answer(&mut self, step: &Step) -> Result<Vec<Packet>> {
         let response = match &step.verb {
             Verb::Text(sql) => self.conn.query(sql).await?,
             Verb::Both(sql) => return self.both(sql).await,
@@ -103,10 +112,14 @@ impl<'a> Session<'a> {
         let payload = [&[COM_STMT_PREPARE], sql].concat();
         let response = self.conn.command(&payload, Shape::Prepare).await?;
         self.statements.remove(name);
-        if response.err().is_none() {
-            let id = Prepared::parse(response.clone())?.id;
-            self.statements.insert(name.to_owned(), id);
+        if response.err().is_some() {
+            return Ok(response);
         }
+        let Prepared { id, mut response, .. } = Prepared::parse(response)?;
+        self.statements.insert(name.to_owned(), id);
+        // COM_STMT_PREPARE_OK is a zero byte and then the id.
+        let id = response.packets.first_mut().and_then(|ok| ok.payload.get_mut(1..5));
+        id.into_iter().flatten().for_each(|byte| *byte = 0);
         Ok(response)
     }
 
@@ -117,3 +130,12 @@ impl<'a> Session<'a> {
 }
 
 const UNKNOWN_STATEMENT: u32 = 0x7fff_ffff;
+
+/// `The statement (17) has no open cursor.`
+fn hide_id_in_message(packet: &mut Packet, id: u32) {
+    let id = format!("({id})").into_bytes();
+    let at = packet.payload.windows(id.len()).position(|window| window == id);
+    if let Some(at) = at {
+        packet.payload.splice(at..at.saturating_add(id.len()), *b"(id)");
+    }
+}

@@ -85,7 +85,7 @@ impl Response {
 
 /// One payload, which may have come in several packets.
 struct Payload {
-    /// Its first packet's bytes.
+    /// The beginning of its first packet's bytes.
     head: Vec<u8>,
     len: usize,
 }
@@ -167,10 +167,18 @@ impl RawConn {
         if !self.deprecates_eof() {
             let eof = self.payload(response).await?;
             let status = eof_status(&eof.head)?;
-            if status & SERVER_STATUS_CURSOR_EXISTS != 0 {
+            // A cursor that a stored procedure has open shows in the same flag, before rows that do
+            // come; but then the procedure's own OK is still to follow.
+            let both = SERVER_STATUS_CURSOR_EXISTS | SERVER_MORE_RESULTS_EXISTS;
+            if status & both == SERVER_STATUS_CURSOR_EXISTS {
                 return Ok(Some(status));
             }
             response.note(status);
+            if status & SERVER_PS_OUT_PARAMS != 0 {
+                // MySQL's EOF behind the OUT parameters forgets that the procedure's OK follows.
+                let end = self.read_rows(response).await?;
+                return Ok(end.map(|end| end | status & SERVER_MORE_RESULTS_EXISTS));
+            }
         }
         self.read_rows(response).await
     }
@@ -187,8 +195,9 @@ impl RawConn {
                 let read = if deprecates_eof { ok_status } else { eof_status };
                 return read(&payload.head).map(Some);
             }
-            let row = response.packets.iter().skip(from).flat_map(|p| p.payload.iter().copied());
-            response.rows.push(row.collect());
+            let mut row = Vec::with_capacity(payload.len);
+            response.packets.iter().skip(from).for_each(|p| row.extend_from_slice(&p.payload));
+            response.rows.push(row);
         }
     }
 
@@ -231,7 +240,8 @@ impl RawConn {
 
     async fn payload(&mut self, response: &mut Response) -> Result<Payload> {
         let mut packet = self.read_packet().await?;
-        let mut whole = Payload { head: packet.payload.clone(), len: packet.payload.len() };
+        let head = packet.payload.get(..HEAD_BYTES).unwrap_or(&packet.payload).to_vec();
+        let mut whole = Payload { head, len: packet.payload.len() };
         while packet.continues() {
             response.packets.push(packet);
             packet = self.read_packet().await?;
@@ -263,6 +273,12 @@ pub const SERVER_STATUS_IN_TRANS: u16 = 0x0001;
 pub const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;
 /// SERVER_STATUS_CURSOR_EXISTS of the manual.
 pub const SERVER_STATUS_CURSOR_EXISTS: u16 = 0x0040;
+
+/// SERVER_PS_OUT_PARAMS of the manual.
+const SERVER_PS_OUT_PARAMS: u16 = 0x1000;
+
+/// More than the fixed part of any packet whose content matters here.
+const HEAD_BYTES: usize = 64;
 
 /// Small enough that a usual file takes several packets.
 const INFILE_CHUNK: usize = 16_384;
