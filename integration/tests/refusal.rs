@@ -5,7 +5,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    clippy::indexing_slicing,
     reason = "helpers of tests fail by panicking, as the tests do"
 )]
 

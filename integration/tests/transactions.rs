@@ -1,6 +1,10 @@
 //! Where a transaction may be delayed, and where it may not: before its first write, and never after.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking, as the tests do"
+)]
 
 use std::time::Duration;
 
