@@ -1,1 +1,90 @@
-//! The HTTP door: metrics and health.
+//! The HTTP door: metrics, health, and a page for people.
+//!
+//! It only looks. It runs beside the traffic, takes the admission controller's lock for the time of a
+//! reading, and whatever goes wrong here ends with a status code.
+
+mod listener;
+mod page;
+mod ready;
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use proxy::cluster::Cluster;
+use proxy::telemetry::Telemetry;
+
+use self::listener::BoundedListener;
+
+/// What the door shows.
+#[derive(Clone)]
+pub struct AdminState {
+    /// The clusters, in the order of the file.
+    pub clusters: Arc<[Arc<Cluster>]>,
+    /// The metrics.
+    pub telemetry: Arc<Telemetry>,
+}
+
+/// Answers requests on `listener` until the task is dropped.
+///
+/// # Errors
+/// When the listener cannot be used.
+pub async fn serve(listener: TcpListener, state: AdminState) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = BoundedListener::new(tokio::net::TcpListener::from_std(listener)?);
+    axum::serve(listener, router(state)).await
+}
+
+fn router(state: AdminState) -> Router {
+    Router::new()
+        .route("/", get(page))
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz))
+        .with_state(state)
+}
+
+async fn metrics(State(state): State<AdminState>) -> Response {
+    let format = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    match aside(move || state.telemetry.gather(&state.clusters)).await {
+        Ok(text) => (format, text).into_response(),
+        Err(status) => status.into_response(),
+    }
+}
+
+async fn readyz(State(state): State<AdminState>) -> Response {
+    match ready::obstacles(&state) {
+        obstacles if obstacles.is_empty() => "ready\n".into_response(),
+        obstacles => {
+            let text = obstacles.iter().map(|obstacle| format!("{obstacle}\n")).collect::<String>();
+            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+        }
+    }
+}
+
+async fn page(State(state): State<AdminState>) -> Response {
+    let headers = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CACHE_CONTROL, "no-store"),
+        // Names in it come from clients. They are escaped; this is the second lock on that door.
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
+    ];
+    match aside(move || page::render(&state)).await {
+        Ok(html) => (headers, html).into_response(),
+        Err(status) => status.into_response(),
+    }
+}
+
+/// Runs on a thread for slow things: with 10,000 rules the answers are megabytes.
+async fn aside<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Result<T, StatusCode> {
+    tokio::task::spawn_blocking(f).await.map_err(|error| {
+        tracing::error!(%error, "an admin request failed");
+        StatusCode::INTERNAL_SERVER_ERROR
+    })
+}

@@ -35,24 +35,28 @@ use std::time::Duration;
 
 use admission::SignalKey;
 use admission::lag::LagConfig;
-use mysql_async::{Opts, OptsBuilder};
-use policy::{ClusterPolicy, LagSource, Probe, Scope, Secret, Signal, SignalKind};
+use policy::{ClusterPolicy, LagSource, Probe, Scope, SignalKind};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use self::board::Primary;
+use self::link::{Account, Link};
 use self::rhythm::{Rhythm, Tempo, keep_tempo};
 use crate::cluster::Cluster;
-use crate::secret::{self, SecretError};
+use crate::secret::SecretError;
 
 pub use self::board::{PrimaryState, ProbeBoard, ReplicaReading, ServerReading};
 pub use self::link::ProbeError;
 
-/// The longest a replica's answer may take, and a login. A server that is stopped answers nothing.
+/// The longest an answer may take, and a login. A server that is stopped answers nothing.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The slowest beat of hibernation.
 const HIBERNATION_INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// Without a heartbeat for this long, and for several intervals, its writer has stopped. It is longer than
+/// the slowest beat, so that hibernation is not taken for it.
+const WRITER_STALE_AFTER_MIN: Duration = Duration::from_secs(2);
 
 /// The probes of one cluster while they run.
 #[derive(Debug)]
@@ -62,24 +66,35 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Starts measuring what `policy` names. A cluster without replicas has no lag, which is told to its
-    /// gate before this returns.
+    /// Starts measuring what `policy` names. A cluster without replicas has no lag, and its gate knows so
+    /// before this returns.
     ///
     /// # Errors
     /// When the password is not where the file says it is.
     pub fn spawn(cluster: &Arc<Cluster>, policy: &Arc<ClusterPolicy>) -> Result<Self, SecretError> {
-        if let Some(Probe { password: Some(password), .. }) = &policy.probe {
-            secret::read(password)?;
-        }
         let mut probes = Self { tasks: JoinSet::new() };
-        let Some(site) = Site::of(cluster, policy) else { return Ok(probes) };
-        let site = Arc::new(site);
-        let primary =
-            if policy.probe.is_some() { Primary::Probed } else { Primary::NotProbed };
-        let limits = |replicas| LagConfig { replicas, ..site.lag_limits.clone() };
-        cluster.probes.configure(&policy.replicas, limits, primary, cluster.now());
+        let Some(lag) = Lag::of(policy) else { return Ok(probes) };
+        let account = policy.probe.as_ref().map(Account::of);
+        if let Some(account) = &account {
+            account.password()?;
+        }
+        let (tempo, listener) = watch::channel(Tempo::Awake);
+        let primary = if account.is_some() { Primary::Probed } else { Primary::NotProbed };
+        cluster.probes.configure(&policy.replicas, &lag.limits, primary, cluster.now());
+        let site = Arc::new(Site {
+            cluster: cluster.clone(),
+            policy: policy.clone(),
+            lag,
+            tempo: listener,
+        });
         site.publish_lag();
-        probes.start(&site, policy);
+        if policy.replicas.is_empty() {
+            probes.tasks.spawn(publish_for_ever(site.clone()));
+        }
+        if let (Some(probe), Some(account)) = (&policy.probe, account) {
+            probes.tasks.spawn(keep_tempo(cluster.clone(), tempo));
+            probes.start(&site, probe, &account);
+        }
         Ok(probes)
     }
 
@@ -88,29 +103,116 @@ impl Probes {
         self.tasks.abort_all();
     }
 
-    fn start(&mut self, site: &Arc<Site>, policy: &Arc<ClusterPolicy>) {
-        let (tempo, listener) = watch::channel(Tempo::Awake);
-        if policy.replicas.is_empty() {
-            self.tasks.spawn(publish_for_ever(site.clone(), listener.clone()));
+    fn start(&mut self, site: &Arc<Site>, probe: &Probe, account: &Account) {
+        let Self { tasks } = self;
+        let ClusterPolicy { primary, replicas, .. } = &*site.policy;
+        let on = |server: &Arc<str>| Target {
+            site: site.clone(),
+            server: server.clone(),
+            account: account.clone(),
+            probe: probe.clone(),
+        };
+        tasks.spawn(primary::watch(on(primary)));
+        for replica in replicas {
+            tasks.spawn(replica::watch(on(replica)));
+            match probe.source {
+                LagSource::Heartbeat | LagSource::Query(_) => {
+                    tasks.spawn(replica::watch_delay(on(replica)));
+                }
+                // The same answer tells both.
+                LagSource::ReplicaStatus => {}
+            }
         }
-        let Some(probe) = &policy.probe else { return };
-        self.tasks.spawn(keep_tempo(site.cluster.clone(), tempo));
-        let servers = Servers { site, probe, tempo: listener };
-        self.tasks.spawn(primary::watch(servers.task(&policy.primary)));
-        for replica in &policy.replicas {
-            self.tasks.spawn(replica::watch(servers.task(replica)));
-        }
-        for (scope, servers_of_scope) in [
-            (Scope::Primary, std::slice::from_ref(&policy.primary)),
-            (Scope::Replicas, policy.replicas.as_slice()),
+        for (scope, servers) in [
+            (Scope::Primary, std::slice::from_ref(primary)),
+            (Scope::Replicas, replicas.as_slice()),
         ] {
-            let wanted: Vec<Signal> = signals::wanted(policy, scope).cloned().collect();
-            if wanted.is_empty() {
-                continue;
-            }
-            for server in servers_of_scope {
-                self.tasks.spawn(signals::watch(servers.task(server), wanted.clone()));
+            let signals = signals::wanted(&site.policy, scope);
+            if !signals.is_empty() {
+                for server in servers {
+                    tasks.spawn(signals::watch(on(server), signals.clone()));
+                }
             }
         }
+    }
+}
+
+/// What all probes of a cluster share.
+struct Site {
+    cluster: Arc<Cluster>,
+    policy: Arc<ClusterPolicy>,
+    lag: Lag,
+    tempo: watch::Receiver<Tempo>,
+}
+
+/// The signal `lag` of a cluster.
+struct Lag {
+    key: SignalKey,
+    /// Without replicas.
+    limits: LagConfig,
+}
+
+/// One server and what a probe of it needs.
+struct Target {
+    site: Arc<Site>,
+    server: Arc<str>,
+    account: Account,
+    probe: Probe,
+}
+
+impl Lag {
+    fn of(policy: &ClusterPolicy) -> Option<Self> {
+        let beats = policy.probe.as_ref().map_or(Duration::ZERO, |probe| probe.heartbeat_interval);
+        policy.signals.iter().find_map(|signal| match signal.kind {
+            SignalKind::Lag { ignore_slowest, min_replicas } => Some(Self {
+                key: signal.key,
+                limits: LagConfig {
+                    replicas: Vec::new(),
+                    ignore_slowest,
+                    min_replicas,
+                    stale_after: signal.stale_after,
+                    caught_up_below: Duration::try_from_secs_f64(signal.threshold)
+                        .unwrap_or(Duration::MAX),
+                    writer_stale_after: beats.saturating_mul(4).max(WRITER_STALE_AFTER_MIN),
+                },
+            }),
+            SignalKind::ThreadsRunning
+            | SignalKind::HistoryListLength
+            | SignalKind::Query(_)
+            | SignalKind::Status(_) => None,
+        })
+    }
+}
+
+impl Site {
+    /// Tells the gate what the lag is now.
+    fn publish_lag(&self) {
+        let Some(reading) = self.cluster.probes.lag(self.cluster.now()) else { return };
+        self.cluster.control(|controller, now| controller.handle_lag(now, self.lag.key, reading));
+    }
+
+    fn rhythm(&self, awake: Duration, hibernating: Duration) -> Rhythm {
+        let slowest = hibernating.min(HIBERNATION_INTERVAL_MAX);
+        Rhythm::new(self.tempo.clone(), awake, slowest)
+    }
+}
+
+impl Target {
+    fn link(&self, time_limit: Duration) -> Link {
+        Link::new(&self.server, self.account.clone(), time_limit)
+    }
+
+    fn health(&self, purpose: health::Purpose) -> health::Health {
+        health::Health::new(&self.site.cluster.name, &self.server, purpose)
+    }
+}
+
+/// A cluster without replicas has no lag, and says so before anybody can think the value stale.
+async fn publish_for_ever(site: Arc<Site>) {
+    let period = site.lag.limits.stale_after / 3;
+    let mut rhythm = site.rhythm(period.min(HIBERNATION_INTERVAL_MAX), period);
+    loop {
+        rhythm.beat().await;
+        site.publish_lag();
     }
 }

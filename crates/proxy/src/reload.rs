@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use policy::{Config, Fault};
+use policy::{Change, Config, Fault};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
@@ -35,8 +35,11 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
 /// A file that never holds still is taken as it is after so many readings: half a second.
 const SETTLE_READINGS_MAX: usize = 10;
 
+/// Lines that one reload may log: more is not read.
+const LOGGED_CHANGES_MAX: usize = 50;
+
 /// A configuration that was read and found good, and the text it was.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Loaded {
     /// The configuration.
     pub config: Arc<Config>,
@@ -71,11 +74,7 @@ impl LoadError {
 /// # Errors
 /// When it cannot be read, or has faults.
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {
-    let content = Content::read(path);
-    match content.parse() {
-        Ok(config) => Ok(Loaded { config: Arc::new(config), content }),
-        Err(error) => Err(error),
-    }
+    Content::read(path).load()
 }
 
 /// Applies the file's changes for as long as it lives.
@@ -94,10 +93,11 @@ impl ConfigWatcher {
         telemetry: Arc<Telemetry>,
         apply: impl Fn(&Arc<Config>, &Arc<Config>) + Send + 'static,
     ) -> Self {
+        telemetry.handle_config(&loaded.config);
         telemetry.reload(Reload::Applied, unix_seconds());
         let reloader = Reloader {
             path,
-            in_force: loaded.config.clone(),
+            in_force: loaded.clone(),
             seen: loaded.content.clone(),
             telemetry,
             apply,
@@ -107,7 +107,7 @@ impl ConfigWatcher {
         Self { now, task }
     }
 
-    /// Reads the file again now, also if it looks unchanged, and says in the log what came of it.
+    /// Looks at the file now, and says in the log what came of it, also if it has not changed.
     pub fn reload_now(&self) {
         self.now.notify_one();
     }
@@ -122,7 +122,7 @@ impl Drop for ConfigWatcher {
 /// The task behind a [`ConfigWatcher`].
 struct Reloader<A> {
     path: PathBuf,
-    in_force: Arc<Config>,
+    in_force: Loaded,
     /// What was looked at last, good or not.
     seen: Content,
     telemetry: Arc<Telemetry>,
@@ -165,13 +165,17 @@ impl<A: Fn(&Arc<Config>, &Arc<Config>) + Send> Reloader<A> {
         if content == self.seen && prompt == Prompt::Change {
             return;
         }
-        let parsed = content.clone();
-        let Ok(parsed) = tokio::task::spawn_blocking(move || parsed.parse()).await else { return };
-        let is_new = content != self.seen;
-        self.seen = content;
+        self.seen = content.clone();
+        if content == self.in_force.content {
+            self.telemetry.reload(Reload::Applied, unix_seconds());
+            tracing::info!(file = %self.path.display(), "the configuration in force, unchanged");
+            return;
+        }
+        let parsed = tokio::task::spawn_blocking(move || content.load()).await;
         match parsed {
-            Ok(config) => self.take(Arc::new(config), is_new),
-            Err(error) => self.complain(&error),
+            Ok(Ok(loaded)) => self.take(loaded),
+            Ok(Err(error)) => self.complain(&error),
+            Err(error) => tracing::error!(%error, "the configuration could not be checked"),
         }
     }
 
@@ -197,17 +201,30 @@ impl<A: Fn(&Arc<Config>, &Arc<Config>) + Send> Reloader<A> {
         tokio::task::spawn_blocking(move || Content::read(&path)).await.ok()
     }
 
-    fn take(&mut self, config: Arc<Config>, is_new: bool) {
+    fn take(&mut self, loaded: Loaded) {
+        let file = self.path.display();
+        let before = std::mem::replace(&mut self.in_force, loaded);
+        let config = &self.in_force.config;
+        let changes = policy::diff(&before.config, config);
+        self.telemetry.handle_config(config);
+        (self.apply)(config, &before.config);
         self.telemetry.reload(Reload::Applied, unix_seconds());
-        let before = std::mem::replace(&mut self.in_force, config);
-        let changes = policy::diff(&before, &self.in_force);
-        (self.apply)(&self.in_force, &before);
-        tracing::info!(file = %self.path.display(), is_new, ?changes, "configuration applied");
+        tracing::info!(%file, changes = changes.len(), "configuration applied");
+        for change in changes.iter().take(LOGGED_CHANGES_MAX) {
+            match change {
+                Change::NeedsRestart(_) => tracing::warn!(%change, "not applied"),
+                Change::Setting(_)
+                | Change::RuleAdded(_)
+                | Change::RuleRemoved(_)
+                | Change::RuleChanged(_)
+                | Change::RulesReordered => tracing::info!(%change, "applied"),
+            }
+        }
     }
 
     fn complain(&self, error: &LoadError) {
         self.telemetry.reload(Reload::Failed, unix_seconds());
-        for fault in error.lines(&self.path) {
+        for fault in error.lines(&self.path).iter().take(LOGGED_CHANGES_MAX) {
             tracing::error!(%fault, "configuration not applied; the one before stays in force");
         }
     }
@@ -228,16 +245,17 @@ impl Content {
         }
     }
 
-    fn parse(&self) -> Result<Config, LoadError> {
-        match self {
+    fn load(self) -> Result<Loaded, LoadError> {
+        let config = match &self {
             Self::Bytes(bytes) => {
                 let text = std::str::from_utf8(bytes).map_err(|error| {
                     LoadError::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error))
                 })?;
-                policy::load(text).map_err(LoadError::Faults)
+                policy::load(text).map_err(LoadError::Faults)?
             }
-            Self::Unreadable(kind) => Err(LoadError::Unreadable((*kind).into())),
-        }
+            Self::Unreadable(kind) => return Err(LoadError::Unreadable((*kind).into())),
+        };
+        Ok(Loaded { config: Arc::new(config), content: self })
     }
 }
 

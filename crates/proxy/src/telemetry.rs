@@ -25,8 +25,10 @@ use sql::Class;
 use self::families::Families;
 use self::labels::{Names, Series};
 use self::rules::KnownRules;
+use self::scrape::Unresolved;
 
 pub use self::labels::LabelCache;
+pub use self::scrape::state_label;
 
 /// What bounds the labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,7 @@ pub struct Telemetry {
     /// Raised when series are taken out, so that no connection goes on counting into one that is gone.
     generation: AtomicU64,
     rules: Mutex<KnownRules>,
+    unresolved: Unresolved,
 }
 
 /// A statement that is over.
@@ -149,6 +152,7 @@ impl Telemetry {
             users: Names::new(config.max_apps),
             generation: AtomicU64::new(0),
             rules: Mutex::default(),
+            unresolved: Unresolved::default(),
         })
     }
 
@@ -233,7 +237,9 @@ impl Telemetry {
 
     /// The label of an app: without what changes from run to run, and capped.
     fn app_label(&self, app: &[u8]) -> Arc<str> {
-        self.apps.label(&policy::label::app_label(app))
+        let mut label = String::new();
+        policy::app_label(app, &mut label);
+        self.apps.label(&label)
     }
 }
 

@@ -1,2 +1,18 @@
-//! The sluice binary.
-fn main() {}
+//! The sluice binary: command line and boot order.
+
+mod cli;
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use self::cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Run(run) => commands::run::run(&run),
+        Command::Check(check) => commands::check::run(&check),
+        Command::Explain(explain) => commands::explain::run(&explain),
+    }
+}

@@ -139,7 +139,7 @@ impl ProbeBoard {
     pub(super) fn configure(
         &self,
         replicas: &[Arc<str>],
-        limits: impl FnOnce(Vec<ReplicaKey>) -> LagConfig,
+        limits: &LagConfig,
         primary: Primary,
         now: MonoTime,
     ) {
@@ -152,7 +152,8 @@ impl ProbeBoard {
             });
             seen.replicas.insert(server.clone(), key);
         }
-        let config = limits(seen.replicas.values().copied().collect());
+        let replicas = seen.replicas.values().copied().collect();
+        let config = LagConfig { replicas, ..limits.clone() };
         match seen.lag.as_mut() {
             Some(tracker) => tracker.reconfigure(config, now),
             None => seen.lag = Some(LagTracker::new(config, now)),

@@ -4,6 +4,8 @@
 //! A writer whose statement hung has given up its connection, but the statement may still take effect later.
 //! So a write only ever raises the number: what comes late changes nothing.
 
+use policy::TableName;
+
 use super::answer::number;
 use super::link::{Link, ProbeError};
 
@@ -15,19 +17,20 @@ const ER_NO_SUCH_TABLE: u16 = 1146;
 /// The row that one process writes for one cluster.
 #[derive(Debug, Clone)]
 pub(super) struct Heartbeat {
-    /// Quoted.
     schema: String,
-    /// Quoted, with its schema.
+    /// With its schema.
     table: String,
     /// Random, so that no two processes share a row. Hexadecimal, so it needs no quoting.
     instance: String,
 }
 
 impl Heartbeat {
-    pub(super) fn new(schema: &str, table: &str, instance: u128) -> Self {
+    pub(super) fn new(name: &TableName, instance: u128) -> Self {
+        let TableName { schema, table } = name;
         Self {
-            schema: quoted(schema),
-            table: format!("{}.{}", quoted(schema), quoted(table)),
+            // The names need no quoting, unless they are words of SQL.
+            schema: format!("`{schema}`"),
+            table: format!("`{schema}`.`{table}`"),
             instance: format!("{instance:032x}"),
         }
     }
@@ -100,21 +103,4 @@ impl Heartbeat {
 
 fn is_missing(error: &ProbeError) -> bool {
     matches!(error.code(), Some(ER_NO_SUCH_TABLE | ER_BAD_DB_ERROR))
-}
-
-/// An identifier as SQL wants it.
-fn quoted(identifier: &str) -> String {
-    format!("`{}`", identifier.replace('`', "``"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn identifiers_cannot_leave_their_quotes() {
-        let heartbeat = Heartbeat::new("a`b", "heartbeat", 0xff);
-        assert_eq!(heartbeat.table, "`a``b`.`heartbeat`");
-        assert_eq!(heartbeat.instance, "000000000000000000000000000000ff");
-    }
 }

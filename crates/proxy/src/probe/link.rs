@@ -4,9 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error, Opts, Row};
+use mysql_async::{Conn, Error, Opts, OptsBuilder, Row};
+use policy::{Probe, Secret};
 use rand::RngExt as _;
 use tokio::time::Instant;
+
+use crate::secret::{self, SecretError};
 
 /// The first pause after a connection that failed; each further one doubles it.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
@@ -14,9 +17,37 @@ const RETRY_FIRST: Duration = Duration::from_millis(100);
 /// The longest pause: a server that is back is seen within this and a quarter.
 const RETRY_MAX: Duration = Duration::from_secs(2);
 
+/// Known values keep the client from asking the server for them.
+const MAX_ALLOWED_PACKET: usize = 16 << 20;
+const WAIT_TIMEOUT_S: usize = 28_800;
+
+/// After this long without a word from the other side, the kernel asks whether it is there: connections to
+/// machines that are gone are not kept for ever.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// As whom probes log in.
+#[derive(Clone, Debug)]
+pub(super) struct Account {
+    user: String,
+    password: Option<Secret>,
+}
+
+impl Account {
+    pub(super) fn of(probe: &Probe) -> Self {
+        Self { user: probe.user.clone(), password: probe.password.clone() }
+    }
+
+    /// The password as it is now: it may be changed while Sluice runs.
+    pub(super) fn password(&self) -> Result<Option<String>, SecretError> {
+        self.password.as_ref().map(secret::read).transpose()
+    }
+}
+
 /// One connection to one server.
 pub(super) struct Link {
-    options: Opts,
+    host: String,
+    port: u16,
+    account: Account,
     /// For logging in, and for each query: a server that is stopped (SIGSTOP) accepts and says nothing.
     time_limit: Duration,
     conn: Option<Conn>,
@@ -24,8 +55,10 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(options: Opts, time_limit: Duration) -> Self {
-        Self { options, time_limit, conn: None, retry: Retry::default() }
+    /// A link to `server`, `host:port`, that is not connected yet.
+    pub(super) fn new(server: &str, account: Account, time_limit: Duration) -> Self {
+        let (host, port) = host_and_port(server);
+        Self { host, port, account, time_limit, conn: None, retry: Retry::default() }
     }
 
     /// The first row of a query's answer.
@@ -68,17 +101,42 @@ impl Link {
             return Ok(conn);
         }
         tokio::time::sleep_until(self.retry.not_before()).await;
-        let login = tokio::time::timeout(self.time_limit, Conn::new(self.options.clone())).await;
-        let conn = match login {
-            Ok(Ok(conn)) => Ok(conn),
-            Ok(Err(error)) => Err(ProbeError::from_driver(error)),
-            Err(_) => Err(ProbeError::TimedOut),
-        };
+        let conn = self.login().await;
         match &conn {
             Ok(_) => self.retry.succeeded(),
             Err(_) => self.retry.failed(),
         }
         conn
+    }
+
+    async fn login(&self) -> Result<Conn, ProbeError> {
+        let account = self.account.clone();
+        // The file may be on a disk that does not answer.
+        let reading = tokio::task::spawn_blocking(move || account.password());
+        let login = async {
+            let password = match reading.await {
+                Ok(password) => password.map_err(|error| ProbeError::Lost(error.to_string()))?,
+                Err(_) => return Err(ProbeError::Lost("Sluice is shutting down".into())),
+            };
+            Conn::new(self.options(password)).await.map_err(ProbeError::from_driver)
+        };
+        tokio::time::timeout(self.time_limit, login).await.unwrap_or(Err(ProbeError::TimedOut))
+    }
+
+    fn options(&self, password: Option<String>) -> Opts {
+        OptsBuilder::default()
+            .ip_or_hostname(&self.host)
+            .tcp_port(self.port)
+            .user(Some(&self.account.user))
+            .pass(password)
+            .prefer_socket(false)
+            .tcp_keepalive(Some(TCP_KEEPALIVE))
+            .max_allowed_packet(Some(MAX_ALLOWED_PACKET))
+            .wait_timeout(Some(WAIT_TIMEOUT_S))
+            // With a server whose default is 0, heartbeats would not commit and readings never move.
+            .setup(vec!["SET autocommit = 1"])
+            .connect_attribute("program_name", "sluice")
+            .into()
     }
 
     /// Keeps the connection if it can be used again.
@@ -91,6 +149,16 @@ impl Link {
         answer
     }
 }
+
+/// The parts of `host:port`. The configuration has checked it.
+fn host_and_port(server: &str) -> (String, u16) {
+    let (host, port) = server.rsplit_once(':').unwrap_or((server, ""));
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    (host.to_owned(), port.parse().unwrap_or(MYSQL_PORT))
+}
+
+/// The server's default.
+const MYSQL_PORT: u16 = 3306;
 
 /// When to connect again.
 #[derive(Default)]
@@ -183,6 +251,12 @@ impl fmt::Display for ProbeError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn brackets_of_an_ipv6_address_are_not_part_of_it() {
+        assert_eq!(host_and_port("db-1:3316"), ("db-1".to_owned(), 3316));
+        assert_eq!(host_and_port("[::1]:3306"), ("::1".to_owned(), 3306));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn pauses_between_failures_grow_to_a_bound_and_a_success_ends_them() {

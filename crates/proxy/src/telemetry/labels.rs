@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use admission::{Mode, Reason};
 use parking_lot::Mutex;
@@ -117,27 +118,50 @@ impl Key {
 /// Names that clients choose, as label values: the first so many as they are, the rest as `other`.
 #[derive(Debug)]
 pub(super) struct Names {
-    max: usize,
+    max: AtomicUsize,
     known: Mutex<HashSet<Arc<str>>>,
     other: Arc<str>,
 }
 
 impl Names {
     pub(super) fn new(max: usize) -> Self {
-        Self { max, known: Mutex::default(), other: OTHER.into() }
+        Self { max: AtomicUsize::new(max), known: Mutex::default(), other: OTHER.into() }
+    }
+
+    /// A new bound. Names that have a label keep it, also beyond a lower bound.
+    pub(super) fn set_max(&self, max: usize) {
+        self.max.store(max, Ordering::Relaxed);
     }
 
     pub(super) fn label(&self, name: &str) -> Arc<str> {
+        if name == OTHER {
+            return self.other.clone();
+        }
         let mut known = self.known.lock();
         if let Some(label) = known.get(name) {
             return label.clone();
         }
-        if known.len() >= self.max {
+        if known.len() >= self.max.load(Ordering::Relaxed) {
             return self.other.clone();
         }
         let label: Arc<str> = name.into();
         known.insert(label.clone());
         label
+    }
+
+    /// The label of those that have none of their own.
+    pub(super) fn other(&self) -> Arc<str> {
+        self.other.clone()
+    }
+
+    /// Those that have one.
+    pub(super) fn all(&self) -> Vec<Arc<str>> {
+        self.known.lock().iter().cloned().collect()
+    }
+
+    /// Whether every further name is `other`.
+    pub(super) fn is_full(&self) -> bool {
+        self.known.lock().len() >= self.max.load(Ordering::Relaxed)
     }
 }
 
@@ -152,5 +176,7 @@ mod tests {
         assert_eq!(&*names.label("b"), "b");
         assert_eq!(&*names.label("c"), "other");
         assert_eq!(&*names.label("a"), "a");
+        names.set_max(3);
+        assert_eq!(&*names.label("c"), "c");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use policy::Config;
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 
 use super::Telemetry;
@@ -22,8 +23,33 @@ pub(super) struct KnownRules {
 
 /// Rules.
 impl Telemetry {
-    /// Takes in which rules there are and when they expire (Unix seconds; `None`: never).
-    pub(super) fn set_rules<'r>(
+    /// A configuration is in force: exports when its rules expire, lets go of rules that are gone, and
+    /// takes over its bounds. Connections that remember `other` for an app go on with it.
+    pub fn handle_config(&self, config: &Config) {
+        let max_apps = usize::try_from(config.metrics.max_apps).unwrap_or(usize::MAX);
+        self.apps.set_max(max_apps);
+        self.users.set_max(max_apps);
+        let rules = config.clusters.iter().flat_map(|cluster| &cluster.rules);
+        let named = rules.map(|rule| (&*rule.name, rule.expires_at.map(|at| seconds(at.0))));
+        self.set_rules(named, Instant::now());
+    }
+
+    /// Statements that each rule has decided about so far.
+    pub fn rule_hits(&self) -> HashMap<String, u64> {
+        let mut hits = HashMap::new();
+        for family in self.families.rule_hits.collect() {
+            for metric in family.get_metric() {
+                let rule = metric.get_label().first().map(|label| label.value().to_owned());
+                if let Some(rule) = rule {
+                    let count = self.families.rule_hits.with_label_values(&[&rule]).get();
+                    hits.insert(rule, count);
+                }
+            }
+        }
+        hits
+    }
+
+    fn set_rules<'r>(
         &self,
         rules: impl Iterator<Item = (&'r str, Option<f64>)>,
         now: Instant,
@@ -78,4 +104,10 @@ fn remove_rules<B: MetricVecBuilder>(family: &MetricVec<B>, retired: &HashSet<Bo
             }
         }
     }
+}
+
+/// Unix seconds as Prometheus has them: exact for millions of years.
+#[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "there is no From")]
+fn seconds(unix: i64) -> f64 {
+    unix as f64
 }

@@ -1,0 +1,83 @@
+//! The probe of the primary: heartbeats where lag comes from them, else a sign of life.
+
+use std::time::Duration;
+
+use policy::LagSource;
+
+use super::Target;
+use super::health::{Health, Purpose};
+use super::heartbeat::Heartbeat;
+use super::link::{Link, ProbeError};
+
+/// The longest a heartbeat may take. A commit may take long on a loaded primary, and one that is given up
+/// is one that is not known to be committed; so it gets more time than a reading.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often the primary is asked for a sign of life where it gets no heartbeats.
+const PULSE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Runs until it is dropped.
+pub(super) async fn watch(target: Target) {
+    match target.probe.source {
+        LagSource::Heartbeat if !target.site.policy.replicas.is_empty() => {
+            write_heartbeats(target).await;
+        }
+        LagSource::Heartbeat | LagSource::ReplicaStatus | LagSource::Query(_) => {
+            feel_pulse(target).await;
+        }
+    }
+}
+
+async fn write_heartbeats(target: Target) {
+    let board = &target.site.cluster.probes;
+    let heartbeat = Heartbeat::new(&target.probe.heartbeat_table, board.instance());
+    let mut link = target.link(HEARTBEAT_TIMEOUT);
+    let mut health = target.health(Purpose::Heartbeat);
+    let mut rhythm = target
+        .site
+        .rhythm(target.probe.heartbeat_interval, target.site.lag.limits.stale_after / 3);
+    let mut cleaned = false;
+    loop {
+        rhythm.beat().await;
+        let seq = board.next_seq();
+        let written = heartbeat.write(&mut link, seq).await;
+        if written.is_ok() {
+            board.heartbeat_committed(seq, target.site.cluster.now());
+        }
+        note(&target, &mut health, &written);
+        if written.is_ok() && !std::mem::replace(&mut cleaned, true) {
+            clean_up(&target, &heartbeat, &mut link).await;
+        }
+    }
+}
+
+/// Rows of processes that are no more do no harm but to the reader's eye.
+async fn clean_up(target: &Target, heartbeat: &Heartbeat, link: &mut Link) {
+    let cluster = &target.site.cluster.name;
+    match heartbeat.forget_the_dead(link).await {
+        Ok(0) => {}
+        Ok(rows) => tracing::info!(%cluster, rows, "removed heartbeat rows older than a day"),
+        Err(error) => tracing::info!(
+            %cluster, %error,
+            "heartbeat rows of former processes stay; they do no harm, and with DELETE on the \
+             heartbeat's table they would be removed"
+        ),
+    }
+}
+
+async fn feel_pulse(target: Target) {
+    let mut link = target.link(super::PROBE_TIMEOUT);
+    let mut health = target.health(Purpose::Pulse);
+    let mut rhythm = target.site.rhythm(PULSE_INTERVAL, PULSE_INTERVAL);
+    loop {
+        rhythm.beat().await;
+        let answer = link.first("SELECT 1").await.map(|_| ());
+        note(&target, &mut health, &answer);
+    }
+}
+
+fn note(target: &Target, health: &mut Health, answer: &Result<(), ProbeError>) {
+    health.note(answer);
+    let cluster = &target.site.cluster;
+    cluster.probes.primary_said(answer.as_ref().map(|&()| ()), cluster.now());
+}

@@ -1,0 +1,145 @@
+//! The probes of one replica: how far behind it is, and whether it is meant to be.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use policy::LagSource;
+
+use super::answer::number;
+use super::health::Purpose;
+use super::heartbeat::Heartbeat;
+use super::link::{Link, ProbeError};
+use super::replication::{Dialect, Replication};
+use super::{PROBE_TIMEOUT, Target};
+
+/// How often a replica is asked whether it is delayed on purpose. Nobody changes that often, and the
+/// question can wait behind a STOP REPLICA; so it has a task and a connection of its own.
+const DELAY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Part of the threshold that a slow probe may add to the lag: while nobody asks, what is not seen yet
+/// counts as missing.
+const NOISE_PARTS: u32 = 4;
+
+/// Measures one replica's lag until it is dropped.
+pub(super) async fn watch(target: Target) {
+    let limits = &target.site.lag.limits;
+    let slow = (limits.stale_after / 3).min(limits.caught_up_below / NOISE_PARTS);
+    let mut rhythm = target.site.rhythm(target.probe.probe_interval, slow);
+    let mut health = target.health(match target.probe.source {
+        LagSource::Heartbeat => Purpose::ReplicaHeartbeat,
+        LagSource::ReplicaStatus => Purpose::ReplicaStatus,
+        LagSource::Query(_) => Purpose::Query,
+    });
+    let mut question = Question::of(&target);
+    let mut link = target.link(PROBE_TIMEOUT);
+    loop {
+        rhythm.beat().await;
+        let answer = publishing_meanwhile(&target, question.ask(&mut link)).await;
+        health.note(&answer);
+        take_in(&target, &answer);
+        target.site.publish_lag();
+    }
+}
+
+/// Keeps track of whether one replica is delayed on purpose, until it is dropped.
+pub(super) async fn watch_delay(target: Target) {
+    let mut rhythm = target.site.rhythm(DELAY_INTERVAL, DELAY_INTERVAL);
+    let mut health = target.health(Purpose::ReplicaStatus);
+    let mut dialect = Dialect::default();
+    let mut link = target.link(PROBE_TIMEOUT);
+    loop {
+        rhythm.beat().await;
+        let answer = dialect.ask(&mut link).await;
+        health.note(&answer);
+        if let Ok(Replication { delay, .. }) = answer {
+            note_delay(&target, delay);
+            target.site.publish_lag();
+        }
+    }
+}
+
+/// How this replica's lag is asked for.
+enum Question {
+    Heartbeat(Heartbeat),
+    Status(Dialect),
+    Query(String),
+}
+
+/// What a replica answered.
+enum Answer {
+    /// Its newest heartbeat of ours.
+    Shows(Option<u64>),
+    /// Its own idea of its lag, and its delay.
+    Tells(Replication),
+    /// What the operator's query gave.
+    Gives(Option<Duration>),
+}
+
+impl Question {
+    fn of(target: &Target) -> Self {
+        match &target.probe.source {
+            LagSource::Heartbeat => {
+                let instance = target.site.cluster.probes.instance();
+                Self::Heartbeat(Heartbeat::new(&target.probe.heartbeat_table, instance))
+            }
+            LagSource::ReplicaStatus => Self::Status(Dialect::default()),
+            LagSource::Query(query) => Self::Query(query.clone()),
+        }
+    }
+
+    async fn ask(&mut self, replica: &mut Link) -> Result<Answer, ProbeError> {
+        match self {
+            Self::Heartbeat(heartbeat) => heartbeat.read(replica).await.map(Answer::Shows),
+            Self::Status(dialect) => dialect.ask(replica).await.map(Answer::Tells),
+            Self::Query(query) => seconds(replica, query).await.map(Answer::Gives),
+        }
+    }
+}
+
+/// The lag that a query gives in seconds; `None` for NULL or no row.
+async fn seconds(replica: &mut Link, query: &str) -> Result<Option<Duration>, ProbeError> {
+    let row = replica.first(query).await?;
+    let Some(value) = row.as_ref().and_then(|row| row.as_ref(0)) else { return Ok(None) };
+    if *value == mysql_async::Value::NULL {
+        return Ok(None);
+    }
+    let lag = number::<f64>(value).and_then(|lag| Duration::try_from_secs_f64(lag.max(0.0)).ok());
+    lag.map(Some).ok_or_else(|| ProbeError::Unusable("the query did not give seconds".into()))
+}
+
+fn take_in(target: &Target, answer: &Result<Answer, ProbeError>) {
+    let board = &target.site.cluster.probes;
+    let now = target.site.cluster.now();
+    board.on_replica(&target.server, |tracker, key| match answer {
+        Ok(Answer::Shows(seq)) => tracker.handle_replica_shows(now, key, *seq),
+        Ok(Answer::Tells(Replication { behind, .. })) => {
+            tracker.handle_replica_reports(now, key, *behind);
+        }
+        Ok(Answer::Gives(lag)) => tracker.handle_replica_reports(now, key, *lag),
+        Err(_) => tracker.handle_replica_unreachable(now, key),
+    });
+    if let Ok(Answer::Tells(Replication { delay, .. })) = answer {
+        note_delay(target, *delay);
+    }
+}
+
+fn note_delay(target: &Target, delay: Duration) {
+    let now = target.site.cluster.now();
+    let delayed = delay > Duration::ZERO;
+    target.site.cluster.probes.on_replica(&target.server, |tracker, key| {
+        tracker.handle_replica_delayed_on_purpose(now, key, delayed);
+    });
+}
+
+/// Publishes the lag at the probes' interval until the answer is there: it grows meanwhile.
+async fn publishing_meanwhile<T>(target: &Target, answer: impl Future<Output = T>) -> T {
+    let mut answer = pin!(answer);
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer,
+            () = tokio::time::sleep(target.probe.probe_interval) => target.site.publish_lag(),
+        }
+    }
+}

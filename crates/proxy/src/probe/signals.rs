@@ -1,0 +1,130 @@
+//! The signals other than lag: numbers that a server gives.
+
+use std::time::Duration;
+
+use admission::Sample;
+use policy::{ClusterPolicy, Scope, Signal, SignalKind};
+
+use super::answer::{column, number};
+use super::health::{Health, Purpose};
+use super::link::{Link, ProbeError};
+use super::{PROBE_TIMEOUT, Target};
+
+/// The shortest pause between two rounds of one server. Unlike a heartbeat, these questions cost the
+/// server something.
+const INTERVAL_MIN: Duration = Duration::from_millis(250);
+
+/// The signals of a cluster that are measured by this module on servers of this scope.
+pub(super) fn wanted(policy: &ClusterPolicy, scope: Scope) -> Vec<Signal> {
+    let measured = |signal: &&Signal| match signal.kind {
+        SignalKind::Lag { .. } => false,
+        SignalKind::ThreadsRunning
+        | SignalKind::HistoryListLength
+        | SignalKind::Query(_)
+        | SignalKind::Status(_) => signal.scope == scope,
+    };
+    policy.signals.iter().filter(measured).cloned().collect()
+}
+
+/// Measures these signals on one server until it is dropped.
+pub(super) async fn watch(target: Target, signals: Vec<Signal>) {
+    let stale_after = signals.iter().map(|signal| signal.stale_after).min().unwrap_or_default();
+    let interval = target.probe.probe_interval.max(INTERVAL_MIN);
+    let mut rhythm = target.site.rhythm(interval, stale_after / 3);
+    let mut link = target.link(PROBE_TIMEOUT);
+    let mut meters: Vec<(Signal, Meter, Health)> = signals
+        .into_iter()
+        .filter_map(|signal| {
+            let meter = Meter::of(&signal.kind)?;
+            let health = target.health(meter.purpose);
+            Some((signal, meter, health))
+        })
+        .collect();
+    loop {
+        rhythm.beat().await;
+        for (signal, meter, health) in &mut meters {
+            let value = meter.read(&mut link).await;
+            health.note(&value);
+            take_in(&target, signal, value.ok());
+        }
+    }
+}
+
+fn take_in(target: &Target, signal: &Signal, value: Option<f64>) {
+    let cluster = &target.site.cluster;
+    let now = cluster.now();
+    let worst = cluster.probes.measured(signal.key, &target.server, value, now, signal.stale_after);
+    // A server that does not answer must not make the value of another look new.
+    let sample = match (value, worst) {
+        (Some(_), Some(worst)) => Sample::Value(worst),
+        (Some(_) | None, _) => Sample::Failed,
+    };
+    cluster.control(|controller, now| controller.handle_sample(now, signal.key, sample));
+}
+
+/// How one signal is read.
+struct Meter {
+    purpose: Purpose,
+    query: String,
+    /// Which column has the number: the first that the row has.
+    column: Column,
+}
+
+enum Column {
+    First,
+    Named(&'static str),
+}
+
+impl Meter {
+    fn of(kind: &SignalKind) -> Option<Self> {
+        match kind {
+            SignalKind::Lag { .. } => None,
+            SignalKind::ThreadsRunning => Some(Self::status("Threads_running")),
+            SignalKind::Status(variable) => Some(Self::status(variable)),
+            SignalKind::HistoryListLength => Some(Self {
+                purpose: Purpose::InnodbMetrics,
+                query: "SELECT `COUNT` FROM information_schema.INNODB_METRICS \
+                        WHERE NAME = 'trx_rseg_history_len'"
+                    .into(),
+                column: Column::First,
+            }),
+            SignalKind::Query(query) => Some(Self {
+                purpose: Purpose::Query,
+                query: query.clone(),
+                column: Column::First,
+            }),
+        }
+    }
+
+    /// Not `LIKE`: the `_` of a variable's name would stand for any character.
+    fn status(variable: &str) -> Self {
+        let name: String =
+            variable.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        Self {
+            purpose: Purpose::Status,
+            query: format!("SHOW GLOBAL STATUS WHERE Variable_name = '{name}'"),
+            column: Column::Named("Value"),
+        }
+    }
+
+    async fn read(&self, server: &mut Link) -> Result<f64, ProbeError> {
+        let row = server.first(&self.query).await?;
+        let value = row.as_ref().and_then(|row| match self.column {
+            Column::First => row.as_ref(0),
+            Column::Named(name) => column(row, &[name]),
+        });
+        let value = value.and_then(number::<f64>).filter(|value| value.is_finite());
+        value.ok_or_else(|| ProbeError::Unusable("the answer is not one number".into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_variable_cannot_leave_its_quotes() {
+        let meter = Meter::status("Threads_running' OR '1");
+        assert_eq!(meter.query, "SHOW GLOBAL STATUS WHERE Variable_name = 'Threads_runningOR1'");
+    }
+}

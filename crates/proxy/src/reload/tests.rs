@@ -1,0 +1,218 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::telemetry::TelemetryConfig;
+
+/// A folder of its own for each test.
+struct Folder(PathBuf);
+
+impl Folder {
+    #[expect(clippy::expect_used, reason = "a helper of tests")]
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("sluice-reload-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// A file with one rule.
+fn text(rule: &str) -> String {
+    format!(
+        "version: 1\nclusters:\n  main:\n    listen: 127.0.0.1:0\n    primary: 127.0.0.1:3306\n\
+         rules:\n  - {{ name: {rule}, permanent: true }}\n"
+    )
+}
+
+/// A watcher, and the first rule of each configuration it applies.
+struct Watched {
+    watcher: ConfigWatcher,
+    applied: mpsc::UnboundedReceiver<String>,
+    telemetry: Arc<Telemetry>,
+}
+
+impl Watched {
+    #[expect(clippy::expect_used, reason = "a helper of tests")]
+    fn start(path: &Path) -> Self {
+        let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
+        let loaded = load(path).expect("the first file is good");
+        let (sender, applied) = mpsc::unbounded_channel();
+        let apply = move |config: &Arc<Config>, _: &Arc<Config>| {
+            let rule = config.clusters[0].rules[0].name.to_string();
+            sender.send(rule).expect("the test is there");
+        };
+        let watcher = ConfigWatcher::spawn(path.into(), &loaded, telemetry.clone(), apply);
+        Self { watcher, applied, telemetry }
+    }
+
+    /// The rule of the next configuration applied. The bound is the contract's second, and one more for a
+    /// machine that is busy.
+    #[expect(clippy::expect_used, reason = "a helper of tests")]
+    async fn next(&mut self) -> String {
+        let next = tokio::time::timeout(Duration::from_secs(2), self.applied.recv()).await;
+        next.expect("applied in time").expect("the watcher runs")
+    }
+
+    async fn nothing_happens(&mut self) {
+        let next = tokio::time::timeout(POLL_INTERVAL * 2, self.applied.recv()).await;
+        assert!(next.is_err(), "applied {next:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_in_place_is_applied() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("first")).unwrap();
+    let mut watched = Watched::start(&path);
+    fs::write(&path, text("second")).unwrap();
+    assert_eq!(watched.next().await, "second");
+    fs::write(&path, text("third")).unwrap();
+    assert_eq!(watched.next().await, "third");
+    watched.nothing_happens().await;
+}
+
+#[tokio::test]
+async fn a_file_that_an_editor_replaces_by_rename_is_applied() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("first")).unwrap();
+    let mut watched = Watched::start(&path);
+    for rule in ["second", "third"] {
+        let draft = folder.file(".config.yaml.swp");
+        fs::write(&draft, text(rule)).unwrap();
+        fs::rename(&draft, &path).unwrap();
+        assert_eq!(watched.next().await, rule);
+    }
+}
+
+#[tokio::test]
+async fn a_config_map_that_swaps_its_link_is_applied() {
+    let folder = Folder::new();
+    let version = |name: &str, rule| {
+        fs::create_dir(folder.file(name)).unwrap();
+        fs::write(folder.file(name).join("config.yaml"), text(rule)).unwrap();
+    };
+    version("..v1", "first");
+    symlink("..v1", folder.file("..data")).unwrap();
+    symlink("..data/config.yaml", folder.file("config.yaml")).unwrap();
+    let mut watched = Watched::start(&folder.file("config.yaml"));
+    version("..v2", "second");
+    symlink("..v2", folder.file("..data_tmp")).unwrap();
+    fs::rename(folder.file("..data_tmp"), folder.file("..data")).unwrap();
+    fs::remove_dir_all(folder.file("..v1")).unwrap();
+    assert_eq!(watched.next().await, "second");
+}
+
+#[tokio::test]
+async fn a_change_that_the_watch_cannot_see_is_applied() {
+    let folder = Folder::new();
+    let elsewhere = Folder::new();
+    let target = elsewhere.file("config.yaml");
+    fs::write(&target, text("first")).unwrap();
+    symlink(&target, folder.file("config.yaml")).unwrap();
+    let mut watched = Watched::start(&folder.file("config.yaml"));
+    fs::write(&target, text("second")).unwrap();
+    assert_eq!(watched.next().await, "second");
+}
+
+#[tokio::test]
+async fn a_broken_file_changes_nothing_and_the_next_good_one_is_applied() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("first")).unwrap();
+    let mut watched = Watched::start(&path);
+    assert!(watched.telemetry.config_is_valid());
+    fs::write(&path, text("second").replace("permanent", "permanant")).unwrap();
+    watched.nothing_happens().await;
+    assert!(!watched.telemetry.config_is_valid());
+    fs::write(&path, text("third")).unwrap();
+    assert_eq!(watched.next().await, "third");
+    assert!(watched.telemetry.config_is_valid());
+}
+
+#[tokio::test]
+async fn a_file_that_goes_away_is_a_fault_until_it_is_back() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("first")).unwrap();
+    let mut watched = Watched::start(&path);
+    fs::remove_file(&path).unwrap();
+    watched.nothing_happens().await;
+    assert!(!watched.telemetry.config_is_valid());
+    fs::write(&path, text("first")).unwrap();
+    watched.nothing_happens().await;
+    assert!(watched.telemetry.config_is_valid());
+}
+
+#[tokio::test]
+async fn what_is_in_force_is_not_applied_again() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("first")).unwrap();
+    let mut watched = Watched::start(&path);
+    fs::write(&path, text("first")).unwrap();
+    watched.watcher.reload_now();
+    watched.nothing_happens().await;
+}
+
+#[tokio::test]
+async fn faults_that_somebody_asks_about_again_stay_faults() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("first")).unwrap();
+    let mut watched = Watched::start(&path);
+    fs::write(&path, "version: 1").unwrap();
+    watched.nothing_happens().await;
+    watched.watcher.reload_now();
+    watched.nothing_happens().await;
+    assert!(!watched.telemetry.config_is_valid());
+}
+
+#[tokio::test]
+async fn a_file_in_the_middle_of_being_saved_is_not_taken() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("first")).unwrap();
+    let mut watched = Watched::start(&path);
+    // Each prefix would be a good file of its own.
+    let mut growing = text("half");
+    for part in 0..8 {
+        fs::write(&path, &growing).unwrap();
+        growing = growing.replace("rules:\n", &format!("rules:\n  - {{ name: r{part}, permanent: true }}\n"));
+        tokio::time::sleep(SETTLE_INTERVAL / 5).await;
+    }
+    fs::write(&path, text("whole")).unwrap();
+    assert_eq!(watched.next().await, "whole");
+    watched.nothing_happens().await;
+}
+
+#[test]
+fn faults_are_lines_with_file_line_and_path() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("x").replace("permanent: true", "ratio: 2, permanent: true")).unwrap();
+    let error = load(&path).unwrap_err();
+    let lines = error.lines(&path);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let place = format!("{}:7: rules[0].ratio: ", path.display());
+    assert!(lines[0].starts_with(&place), "{lines:?}");
+    let error = load(&folder.file("absent.yaml")).unwrap_err();
+    assert!(error.lines(&path)[0].contains("cannot read it"), "{error:?}");
+}

@@ -1,0 +1,269 @@
+//! What has a value at any time: read when somebody scrapes, into families made for that scrape. So
+//! nothing is left over from a server or a waiter that is gone, and two scrapers do not meet.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use admission::lag::ReplicaState;
+use admission::{CheckCount, IdentityKey, MonoTime, RuleKey, SignalView};
+use parking_lot::Mutex;
+use policy::{ClusterPolicy, Rule, Scope, identity_key};
+use prometheus::core::Collector;
+use prometheus::{GaugeVec, Opts, Registry, TextEncoder};
+
+use super::Telemetry;
+use crate::cluster::Cluster;
+
+/// Checks of identities that no statement has made known yet, for one cluster. Beyond it they count for `other`.
+const UNRESOLVED_MAX: usize = 4_096;
+
+/// Checks whose app is not known yet: a check comes before the statement that tells whose it was.
+pub(super) type Unresolved = Mutex<BTreeMap<(Arc<str>, RuleKey, IdentityKey), CheckCount>>;
+
+/// Scrapes.
+impl Telemetry {
+    /// Everything, in Prometheus's text format 0.0.4.
+    pub fn gather(&self, clusters: &[Arc<Cluster>]) -> String {
+        self.retire_rules(Instant::now());
+        let now = Now::new();
+        for cluster in clusters {
+            self.read_cluster(cluster, &now);
+        }
+        let mut families = now.registry.gather();
+        families.extend(self.registry.gather());
+        match TextEncoder::new().encode_to_string(&families) {
+            Ok(text) => text,
+            Err(error) => {
+                tracing::error!(%error, "the metrics could not be written");
+                String::new()
+            }
+        }
+    }
+
+    fn read_cluster(&self, cluster: &Arc<Cluster>, now: &Now) {
+        let policy = cluster.policy();
+        let gate = policy.default_gate;
+        let mut checks = Vec::new();
+        let (signals, release_per_s, at) = cluster.control(|controller, at| {
+            controller.drain_checks(|count| checks.push(count));
+            let signals: Vec<SignalView> = controller.signals(at).collect();
+            (signals, controller.release_per_s(gate, at), at)
+        });
+        now.signals(cluster, &policy, &signals, at);
+        if policy.gate_signals(gate).next().is_some() {
+            now.pace.with_label_values(&[&cluster.name]).set(release_per_s.unwrap_or(0.0));
+        }
+        let rules: HashMap<RuleKey, &Rule> =
+            policy.rules.iter().map(|rule| (rule.key, rule)).collect();
+        self.read_queue(cluster, &rules, now, at);
+        self.count_checks(cluster, &rules, checks);
+    }
+
+    fn read_queue(
+        &self,
+        cluster: &Arc<Cluster>,
+        rules: &HashMap<RuleKey, &Rule>,
+        now: &Now,
+        at: MonoTime,
+    ) {
+        let hits = self.rule_hits();
+        for rule in rules.values().filter(|rule| hits.contains_key(&*rule.name)) {
+            now.queue_depth.with_label_values(&[&*cluster.name, &*rule.name]).set(0.0);
+        }
+        for (waiting, app) in cluster.waiting() {
+            let Some(rule) = rules.get(&waiting.rule) else { continue };
+            let app = self.app_label(&app);
+            let depth = u32::try_from(waiting.depth).unwrap_or(u32::MAX);
+            now.queue_depth
+                .with_label_values(&[&*cluster.name, &*rule.name])
+                .add(f64::from(depth));
+            let waits = at.saturating_since(waiting.oldest).as_secs_f64();
+            let oldest = now.queue_oldest.with_label_values(&[&*cluster.name, &*app]);
+            oldest.set(oldest.get().max(waits));
+        }
+    }
+
+    /// Counts checks for the apps behind their keys.
+    fn count_checks(
+        &self,
+        cluster: &Arc<Cluster>,
+        rules: &HashMap<RuleKey, &Rule>,
+        checks: Vec<CheckCount>,
+    ) {
+        let mut unresolved = self.unresolved.lock();
+        for count in checks {
+            let Some(identity) = count.identity else {
+                self.count_check(cluster, rules, &self.apps.other(), &count);
+                continue;
+            };
+            let key = (cluster.name.clone(), count.rule, identity);
+            let sum = unresolved.entry(key).or_insert(CheckCount {
+                passed: 0,
+                lost: 0,
+                stopped: 0,
+                ..count
+            });
+            sum.passed = sum.passed.saturating_add(count.passed);
+            sum.lost = sum.lost.saturating_add(count.lost);
+            sum.stopped = sum.stopped.saturating_add(count.stopped);
+        }
+        let mut apps: HashMap<RuleKey, HashMap<IdentityKey, Arc<str>>> = HashMap::new();
+        let full = self.apps.is_full() || unresolved.len() > UNRESOLVED_MAX;
+        unresolved.retain(|(name, rule_key, identity), count| {
+            if *name != cluster.name {
+                return true;
+            }
+            let Some(rule) = rules.get(rule_key) else { return false };
+            let apps = apps.entry(*rule_key).or_insert_with(|| self.apps_of(rule));
+            let app = apps.get(identity).cloned().or_else(|| full.then(|| self.apps.other()));
+            if let Some(app) = &app {
+                self.count_check(cluster, rules, app, count);
+            }
+            app.is_none()
+        });
+    }
+
+    /// Every app that has a label, by the key that a rule knows it by.
+    fn apps_of(&self, rule: &Rule) -> HashMap<IdentityKey, Arc<str>> {
+        let nameless = (identity_key(rule, b""), self.apps.other());
+        let named = self.apps.all().into_iter().map(|app| (identity_key(rule, app.as_bytes()), app));
+        named.chain([nameless]).collect()
+    }
+
+    fn count_check(
+        &self,
+        cluster: &Arc<Cluster>,
+        rules: &HashMap<RuleKey, &Rule>,
+        app: &str,
+        count: &CheckCount,
+    ) {
+        let Some(rule) = rules.get(&count.rule) else { return };
+        for (result, checks) in
+            [("passed", count.passed), ("ratio", count.lost), ("gate", count.stopped)]
+        {
+            let labels = [&*cluster.name, &*rule.name, app, result];
+            self.families.checks.with_label_values(&labels).inc_by(checks);
+        }
+    }
+}
+
+/// The families of one scrape.
+struct Now {
+    registry: Registry,
+    queue_depth: GaugeVec,
+    queue_oldest: GaugeVec,
+    signal_value: GaugeVec,
+    signal_threshold: GaugeVec,
+    signal_age: GaugeVec,
+    gate_open: GaugeVec,
+    replica_state: GaugeVec,
+    pace: GaugeVec,
+}
+
+impl Now {
+    fn new() -> Self {
+        let registry = Registry::new();
+        let gauges = |name, help, labels: &[&str]| gauges(&registry, name, help, labels);
+        Self {
+            queue_depth: gauges(
+                "sluice_queue_depth",
+                "Statements waiting now, by rule.",
+                &["cluster", "rule"],
+            ),
+            queue_oldest: gauges(
+                "sluice_queue_oldest_seconds",
+                "How long the longest waiting statement of an app has waited.",
+                &["cluster", "app"],
+            ),
+            signal_value: gauges(
+                "sluice_signal_value",
+                "The last value of a signal. Without a server it is the value that decides, with one \
+                 it is what was measured there.",
+                &["cluster", "signal", "scope", "server"],
+            ),
+            signal_threshold: gauges(
+                "sluice_signal_threshold",
+                "The limit that a signal is held against.",
+                &["cluster", "signal"],
+            ),
+            signal_age: gauges(
+                "sluice_signal_age_seconds",
+                "How old the value of a signal is; if it never had one, how long it has been missing.",
+                &["cluster", "signal"],
+            ),
+            gate_open: gauges(
+                "sluice_gate_open",
+                "1 if a signal lets statements through.",
+                &["cluster", "signal"],
+            ),
+            replica_state: gauges(
+                "sluice_replica_state",
+                "1 for the state a replica is in. The lag of the cluster is that of counted ones.",
+                &["cluster", "server", "state"],
+            ),
+            pace: gauges(
+                "sluice_pace_per_second",
+                "Checks a second that the default gate hands out when statements wait; 0 while it is \
+                 shut.",
+                &["cluster"],
+            ),
+            registry,
+        }
+    }
+
+    fn signals(
+        &self,
+        cluster: &Cluster,
+        policy: &ClusterPolicy,
+        views: &[SignalView],
+        now: MonoTime,
+    ) {
+        let name = &*cluster.name;
+        for view in views {
+            let Some(signal) = policy.signal(view.key) else { continue };
+            let labels = [name, &*signal.name];
+            self.signal_threshold.with_label_values(&labels).set(view.threshold);
+            self.gate_open.with_label_values(&labels).set(f64::from(u8::from(view.lets_through)));
+            let age = view.age.unwrap_or_else(|| now.saturating_since(view.since));
+            self.signal_age.with_label_values(&labels).set(age.as_secs_f64());
+            if let Some(value) = view.value {
+                let labels = [name, &*signal.name, signal.scope.as_str(), ""];
+                self.signal_value.with_label_values(&labels).set(value);
+            }
+        }
+        for reading in cluster.probes.values(now) {
+            let Some(signal) = policy.signal(reading.signal) else { continue };
+            let labels = [name, &*signal.name, signal.scope.as_str(), &*reading.server];
+            self.signal_value.with_label_values(&labels).set(reading.value);
+        }
+        for replica in cluster.probes.replicas(now) {
+            let state = state_label(replica.view.state);
+            self.replica_state.with_label_values(&[name, &*replica.server, state]).set(1.0);
+            if let Some(lag) = replica.view.lag {
+                let labels = [name, "lag", Scope::Replicas.as_str(), &*replica.server];
+                self.signal_value.with_label_values(&labels).set(lag.as_secs_f64());
+            }
+        }
+    }
+}
+
+#[expect(clippy::expect_used, reason = "names and labels are literals, and a test scrapes them")]
+fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> GaugeVec {
+    let family = GaugeVec::new(Opts::new(name, help), labels).expect("the family is well-formed");
+    let collector: Box<dyn Collector> = Box::new(family.clone());
+    registry.register(collector).expect("the families have different names");
+    family
+}
+
+/// The `state` label of a replica.
+pub const fn state_label(state: ReplicaState) -> &'static str {
+    match state {
+        ReplicaState::Counted => "counted",
+        ReplicaState::Unreachable => "unreachable",
+        ReplicaState::NeverCaughtUp => "never_caught_up",
+        ReplicaState::DelayedOnPurpose => "delayed_on_purpose",
+        ReplicaState::IgnoredSlowest => "ignored_slowest",
+        ReplicaState::NoData => "no_data",
+    }
+}

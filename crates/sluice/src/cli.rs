@@ -1,0 +1,180 @@
+//! The command line.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// An enforcement throttler for MySQL.
+///
+/// Sluice stands between clients and a MySQL or MariaDB server as a TCP proxy. For every statement it
+/// learns who is asking, finds the rule for that identity, and forwards the statement, delays it, or
+/// answers it with a MySQL error, so that replication lag and load stay within their limits.
+#[derive(Debug, Parser)]
+#[command(name = "sluice", version, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the proxy.
+    #[command(long_about = RUN, after_help = RUN_EXAMPLES)]
+    Run(Run),
+    /// Check a configuration file and list all of its faults.
+    #[command(long_about = CHECK, after_help = CHECK_EXAMPLES)]
+    Check(Check),
+    /// Tell what would happen to one statement, and why.
+    #[command(long_about = EXPLAIN, after_help = EXPLAIN_EXAMPLES)]
+    Explain(Explain),
+}
+
+/// `sluice run`
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The configuration file. It is applied again whenever it changes.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// How the log on standard error is written. RUST_LOG sets what is in it.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+    /// Threads that relay; the default is one for each core.
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<usize>,
+}
+
+/// `sluice check`
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The configuration file.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+}
+
+/// `sluice explain`
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// The configuration file.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// The cluster; needed when the file has several.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cluster: Option<String>,
+    /// The MySQL user who asks.
+    #[arg(long, short, value_name = "USER")]
+    pub(crate) user: String,
+    /// A connection attribute, as many as there are.
+    #[arg(long, short, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) attribute: Vec<(String, String)>,
+    /// The session's default schema.
+    #[arg(long, value_name = "SCHEMA")]
+    pub(crate) schema: Option<String>,
+    /// The client's address.
+    #[arg(long, value_name = "IP")]
+    pub(crate) client: Option<IpAddr>,
+    /// The statement.
+    #[arg(long, short, value_name = "STATEMENT")]
+    pub(crate) sql: String,
+    /// Which server reads the statement: executable comments differ.
+    #[arg(long, value_enum, default_value_t = ServerKind::Mysql)]
+    pub(crate) server: ServerKind,
+    /// How the answer is written.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// Whose grammar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServerKind {
+    /// Oracle MySQL.
+    Mysql,
+    /// MariaDB.
+    Mariadb,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        Some(_) | None => Err("expected KEY=VALUE".to_owned()),
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sluice check --config proxy-config.yaml
+  sluice run --config proxy-config.yaml
+  sluice explain --config proxy-config.yaml --user etl --sql 'UPDATE t SET a = 1'
+
+Each command has its own --help.";
+
+const RUN: &str = "\
+Run the proxy.
+
+Listens where each cluster of the file says and relays to its primary. The file is watched: saving it \
+applies it within a second, a file with faults changes nothing and is reported in the log with the line \
+of each fault. What needs a restart is named in the log.
+
+Signals: SIGHUP reads the file at once. SIGTERM and SIGINT drain: no new connections, who waits is \
+refused, open transactions may finish within drain_timeout, what is left is closed with error 1053. \
+A second one ends the process at once.
+
+Passwords come from the environment or from files, as the file's password_env and password_file say.
+
+Exit status: 0 after a drain, 1 if the file has faults or a listener cannot be opened.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  SLUICE_PROBE_PASSWORD=… sluice run --config /etc/sluice/proxy-config.yaml
+  RUST_LOG=debug sluice run --config proxy-config.yaml --log-format json
+  curl -s http://127.0.0.1:9307/metrics      (admin.listen of the file)";
+
+const CHECK: &str = "\
+Check a configuration file and list all of its faults.
+
+Each fault is a line FILE:LINE: path: message on standard error. A good file gives a summary of its \
+clusters and rules, in the order in which rules are tried.
+
+Exit status: 0 if the file is good, 1 if it is not.";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  sluice check --config proxy-config.yaml
+  sluice check --config new.yaml && mv new.yaml proxy-config.yaml";
+
+const EXPLAIN: &str = "\
+Tell what would happen to one statement, and why: its class, whom it is taken for, the rule that decides, \
+and whether it is at an admission point. Nothing is connected to; signals are taken as healthy.
+
+With --format json the answer is one object with the keys app, class, tags, rule, admission_point and \
+outcome.
+
+Exit status: 0 with an answer, 2 if the file has faults or has no such cluster.";
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  sluice explain --config proxy-config.yaml --user etl --sql 'DELETE FROM t LIMIT 100'
+  sluice explain --config proxy-config.yaml --user app --client 10.0.0.7 --schema shop \\
+      --attribute program_name=pt-archiver --sql 'DELETE FROM orders WHERE id < 100'
+  sluice explain --config proxy-config.yaml --user app --format json \\
+      --sql \"/* app='backfill' */ UPDATE t SET a = 1\"";

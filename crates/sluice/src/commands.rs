@@ -1,0 +1,5 @@
+//! What each command does.
+
+pub(crate) mod check;
+pub(crate) mod explain;
+pub(crate) mod run;

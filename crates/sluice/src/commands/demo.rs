@@ -1,0 +1,150 @@
+//! `sluice demo`: the main job, on real servers, to look at.
+//!
+//! A primary with two replicas is started on free local ports, Sluice (this same program) in front of it, and
+//! three kinds of clients go to work: a nightly ETL, an online schema change and a web application. Half-way
+//! one replica stops applying, so that the gate can be seen to shut and to open. The configuration file is
+//! there to be edited meanwhile.
+
+mod report;
+mod screen;
+mod workload;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use integration::replica::Lag;
+use integration::sluice::{Config, SluiceProcess};
+use integration::topology::Topology;
+
+use self::report::Report;
+use self::screen::Screen;
+use self::workload::Workload;
+
+/// How often the figures are read and shown.
+const REFRESH: Duration = Duration::from_millis(500);
+
+/// The replica that is made to lag stops from this part of the run …
+const LAG_FROM: f64 = 0.45;
+/// … to this.
+const LAG_TO: f64 = 0.65;
+
+/// What `--help` says about the demo.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// How long to run, in seconds; Ctrl-C ends it earlier
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..=3600))]
+    seconds: u64,
+    /// One line per identity and second instead of a refreshed screen (the default when the output is not a
+    /// terminal)
+    #[arg(long)]
+    plain: bool,
+    /// Exit with status 1 unless the identities were told apart, the ETL was delayed, and the web application
+    /// was not
+    #[arg(long)]
+    assert: bool,
+}
+
+/// Runs the demo.
+///
+/// # Errors
+/// What could not be started or read, in words for people.
+pub(crate) async fn demo(args: &DemoArgs) -> Result<ExitCode, String> {
+    println_line("Starting a MySQL primary, two replicas and Sluice on 127.0.0.1 …");
+    let mut topology = Topology::mysql(2).await.map_err(|error| {
+        format!("{error}\nThe servers are installed by `scripts/install-servers` (or `make demo`).")
+    })?;
+    workload::prepare(&topology).await.map_err(|error| error.to_string())?;
+    let config = config(&topology).map_err(|error| error.to_string())?;
+    let sluice = SluiceProcess::start(&config).await.map_err(|error| error.to_string())?;
+    let result = run(args, &mut topology, &sluice).await;
+    // Kept until here: dropping them stops the servers and removes their data.
+    drop(sluice);
+    drop(topology);
+    result
+}
+
+async fn run(
+    args: &DemoArgs,
+    topology: &mut Topology,
+    sluice: &SluiceProcess,
+) -> Result<ExitCode, String> {
+    let total = Duration::from_secs(args.seconds);
+    let workload = Workload::start(sluice.listen_addr());
+    let mut screen = Screen::new(args.plain || !std::io::stdout().is_terminal(), sluice);
+    let started = Instant::now();
+    let mut report = Report::default();
+    let mut lagging = false;
+    while started.elapsed() < total {
+        tokio::select! {
+            () = tokio::time::sleep(REFRESH) => {}
+            _ = tokio::signal::ctrl_c() => break,
+        }
+        let elapsed = started.elapsed();
+        let part = elapsed.as_secs_f64() / total.as_secs_f64();
+        let shall_lag = (LAG_FROM..LAG_TO).contains(&part);
+        if shall_lag != lagging {
+            lagging = shall_lag;
+            set_lag(topology, shall_lag).await?;
+        }
+        let metrics = sluice.metrics().await.map_err(|error| error.to_string())?;
+        report = Report::read(&metrics);
+        screen.show(&report, elapsed, total, lagging);
+    }
+    workload.stop().await;
+    screen.farewell(&report);
+    Ok(match report.faults() {
+        faults if !args.assert || faults.is_empty() => ExitCode::SUCCESS,
+        faults => {
+            for fault in faults {
+                println_line(&format!("NOT AS EXPECTED: {fault}"));
+            }
+            ExitCode::FAILURE
+        }
+    })
+}
+
+async fn set_lag(topology: &mut Topology, lagging: bool) -> Result<(), String> {
+    let Some(replica) = topology.replicas.first_mut() else { return Ok(()) };
+    let set = if lagging {
+        replica.lag_start(Lag::StoppedApplier).await
+    } else {
+        replica.lag_stop().await
+    };
+    set.map_err(|error| error.to_string())
+}
+
+/// The file that the demo runs with; it is written to be read and edited.
+fn config(topology: &Topology) -> integration::error::Result<Config> {
+    let config = Config::new(topology)?;
+    Ok(config
+        .signals("lag: { threshold: 1s }")
+        .identity(
+            "claims:\n  \
+             - { user: etl, apps: [nightly-etl] }\n  \
+             - { user: \"*\", apps: [\"*\"] }",
+        )
+        .rules(
+            "- name: nightly-etl\n  \
+             match: { app: nightly-etl }\n  \
+             ratio: 0.9          # try 0, or `hold: true`: saving the file is enough\n  \
+             max_delay: 2s\n  \
+             permanent: true\n  \
+             reason: it may wait\n\
+             - name: schema-changes\n  \
+             match: { app: [online-ddl, gh-ost, pt-online-schema-change] }\n  \
+             ratio: 0.1\n  \
+             max_delay: 30s\n  \
+             permanent: true\n\
+             - name: everything-else\n  \
+             gate: none\n  \
+             permanent: true",
+        ))
+}
+
+/// The demo speaks to people on standard output.
+#[expect(clippy::print_stdout, reason = "this command's output is what it is for")]
+fn println_line(line: &str) {
+    println!("{line}");
+}
