@@ -59,7 +59,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     if let (Some(old), Some(new)) = (old.clusters.first(), new.clusters.first()) {
         changes.setting("identity", !old.identity.says_the_same(&new.identity));
     }
-    changes.of_rules(&rules(old), &rules(new));
+    changes.of_rules(&rules(old, new), &rules(new, old));
     let Changes { mut restarts, live } = changes;
     restarts.extend(live);
     restarts
@@ -122,15 +122,16 @@ impl Changes {
     }
 }
 
-/// The rules of a file: each name once, with what it says in each cluster.
+/// The rules of a file: each name once, with what it says in each cluster that both files have.
 struct Rules<'c> {
     order: Vec<&'c str>,
     by_name: HashMap<&'c str, Vec<(&'c str, &'c Rule)>>,
 }
 
-fn rules(config: &Config) -> Rules<'_> {
+fn rules<'c>(config: &'c Config, other: &Config) -> Rules<'c> {
     let mut rules = Rules { order: Vec::new(), by_name: HashMap::new() };
-    for cluster in &config.clusters {
+    let both = |cluster: &&Arc<ClusterPolicy>| other.cluster(&cluster.name).is_some();
+    for cluster in config.clusters.iter().filter(both) {
         for rule in &cluster.rules {
             let known = rules.by_name.entry(&*rule.name).or_default();
             if known.is_empty() {

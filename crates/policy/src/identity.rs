@@ -44,6 +44,7 @@ pub struct Identity<'a> {
     pub tool_seen: Option<Tool>,
     tags: Tags<'a>,
     session: &'a SessionIdentity,
+    policy: &'a IdentityPolicy,
 }
 
 /// Who named the app.
@@ -85,13 +86,19 @@ impl<'a> Identity<'a> {
     /// The value of a tag.
     #[must_use]
     pub fn tag(&self, key: &[u8]) -> Option<&'a [u8]> {
-        self.tags.find(key).or_else(|| self.session.attribute(key))
+        let attribute = || {
+            let names_app = self.policy.app_key_rank(key).is_some();
+            if names_app { None } else { self.session.attribute(key) }
+        };
+        self.tags.find(key).or_else(attribute)
     }
 
     /// All tags: those of the statement, then connection attributes with other keys.
     pub fn tags(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        let Self { tags, session, .. } = *self;
-        let attributes = session.attributes().filter(move |(key, _)| tags.find(key).is_none());
+        let Self { tags, session, policy, .. } = *self;
+        let attributes = session
+            .attributes()
+            .filter(move |(key, _)| tags.find(key).is_none() && policy.app_key_rank(key).is_none());
         tags.iter().chain(attributes)
     }
 }
@@ -105,7 +112,7 @@ impl<'a> Identity<'a> {
     reason = "one argument for each source of identity, and the buffer"
 )]
 pub fn resolve<'a, 'q, 't>(
-    cluster: &ClusterPolicy,
+    cluster: &'a ClusterPolicy,
     session: &'a SessionIdentity,
     query_attributes: impl Iterator<Item = (&'q [u8], &'q [u8])>,
     statement_tags: impl Iterator<Item = (&'t [u8], &'t [u8])>,
@@ -137,7 +144,7 @@ pub fn resolve<'a, 'q, 't>(
         (None, None) => session_app(session, &mut claims),
     };
     let refused_claims = claims.refused();
-    Identity { app, source, refused_claims, tool_seen, tags: scratch.tags(), session }
+    Identity { app, source, refused_claims, tool_seen, tags: scratch.tags(), session, policy }
 }
 
 /// What the session says of itself.

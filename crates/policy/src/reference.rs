@@ -38,8 +38,8 @@ fn push_key(text: &mut String, key: &Key) {
 const INTRODUCTION: &str = "\
 # The configuration file
 
-Made by `cargo run -p policy --example config_reference > docs/CONFIG.md` from the tables that the
-reader itself uses; a test compares them. `proxy-config.yaml` is a complete example.
+Made by `cargo run -p policy --example config_reference > docs/CONFIG.md`; the ranges are those that the
+reader checks, and tests hold the keys to those that it knows. `proxy-config.yaml` is a complete example.
 
 Saving the file applies it within a second. A file with faults changes nothing, and all of its faults
 are reported with their paths and lines. What says `no` under *live* keeps its value until the process

@@ -47,8 +47,8 @@ pub(crate) const MAX_DELAY: Limits<Duration> = ms(5_000, 0, DAY_MS);
 pub(crate) const MAX_QUEUE: Limits<u32> = count(1_000, 0, 1_000_000);
 pub(crate) const WEIGHT: Limits<u32> = count(1, 1, admission::Terms::WEIGHT_MAX);
 
-/// Most rules: the index of one is 32 bits, and a file of this size is made by a program.
-pub(crate) const RULES_MAX: usize = 1_000_000;
+/// Most rules: ten times as many as reload without a visible pause.
+pub(crate) const RULES_MAX: usize = 100_000;
 /// Most replicas of a cluster.
 pub(crate) const REPLICAS_MAX: usize = 1_000;
 /// Longest name of a rule, a cluster or a signal.

@@ -169,6 +169,7 @@ fn compile_scope(
     let scope = on.or(prefix).unwrap_or_else(|| default_scope(base));
     if base == "lag" && scope == Scope::Primary {
         faults.add(place, "lag is measured on replicas");
+        return Scope::Replicas;
     }
     scope
 }

@@ -1,1 +1,83 @@
+use std::sync::Arc;
 
+use super::*;
+use crate::load;
+
+const FILE: &str = "
+version: 1
+clusters: { main: { listen: 127.0.0.1:1, primary: db:3306 } }
+rules:
+  - { name: etl, match: { app: etl }, ratio: 0.9, permanent: true, reason: morning reports }
+  - { name: archive, match: { schema: archive }, deny: true, permanent: true, mode: observe }
+  - { name: gh, match: { app: gh-ost }, permanent: true }
+";
+
+fn cluster() -> Arc<ClusterPolicy> {
+    load(FILE).unwrap().clusters[0].clone()
+}
+
+fn explained(sql: &str, schema: &str) -> Explanation {
+    explain(
+        &cluster(),
+        &Question {
+            user: b"bob",
+            client: None,
+            schema: schema.as_bytes(),
+            attributes: &[(b"_os", b"Linux")],
+            sql: sql.as_bytes(),
+            mode: LexMode::default(),
+            now: UnixTime(0),
+        },
+    )
+}
+
+#[test]
+fn an_explanation_names_app_class_tags_rule_and_outcome() {
+    let explanation = explained("insert into t values (1) /*app='etl',controller='x'*/", "shop");
+    let json = serde_json::to_value(&explanation).unwrap();
+    assert_eq!(
+        json,
+        serde_json::json!({
+            "app": "etl",
+            "source": "comment",
+            "refused_claims": 0,
+            "class": "write",
+            "tags": { "controller": "x", "_os": "Linux" },
+            "rule": "etl",
+            "reason": "morning reports",
+            "mode": "enforce",
+            "admission_point": true,
+            "outcome": "ask",
+            "why": "dice, gate and queue decide",
+        })
+    );
+}
+
+#[test]
+fn the_outcome_is_that_of_the_rule_that_decides() {
+    let outcome = |sql: &str, schema: &str| {
+        let found = explained(sql, schema);
+        (found.rule.unwrap_or_default(), found.outcome, found.admission_point)
+    };
+    let etl = |text: &str| format!("{text} /* app=etl */");
+    assert_eq!(outcome(&etl("delete from t"), ""), ("etl".into(), "ask", true));
+    assert_eq!(outcome(&etl("select 1 from t"), ""), ("etl".into(), "pass", false));
+    assert_eq!(outcome(&etl("commit"), ""), ("etl".into(), "pass", false));
+    assert_eq!(outcome("delete from t", "archive"), ("archive".into(), "deny", true));
+    assert_eq!(outcome("delete from t", "shop"), (String::new(), "pass", true));
+    assert_eq!(outcome("select 1", "shop"), (String::new(), "pass", false));
+    let system = etl("update performance_schema.setup_actors set enabled = 'YES'");
+    assert_eq!(outcome(&system, ""), ("etl".into(), "pass", false));
+    assert_eq!(explained("delete from t", "archive").mode, "observe");
+}
+
+#[test]
+fn the_changelog_of_gh_ost_passes_for_gh_ost_only() {
+    let beat = "insert /* gh-ost */ into db._t_ghc (id) values (1)";
+    assert_eq!(explained(beat, "").outcome, "pass");
+    let other = "insert /* app=gh-ost */ into db._t_ghc (id) values (1)";
+    assert_eq!(
+        (explained(other, "").outcome, explained(other, "").app.as_str()),
+        ("ask", "gh-ost")
+    );
+}

@@ -15,9 +15,9 @@ use crate::fault::{Fault, Place};
 /// Longest file that is read: a hundred times 10,000 rules of ordinary size.
 const FILE_LEN_MAX: usize = 64 * 1024 * 1024;
 
-/// Most values in a file, after aliases: 10,000 rules have about 200,000. It stops small files whose
+/// Most values in a file, after aliases: 10,000 rules have about 100,000. It stops small files whose
 /// aliases unfold to huge ones.
-const NODES_MAX: u32 = 4_000_000;
+const NODES_MAX: u32 = 1_000_000;
 
 /// A value of the file.
 #[derive(Debug, Clone, PartialEq)]
