@@ -24,6 +24,7 @@ mod effects;
 mod exemption;
 mod lexer;
 mod mode;
+#[cfg(feature = "parser")]
 pub mod parse;
 mod tables;
 mod tags;
