@@ -10,6 +10,7 @@ mod ready;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use axum::Router;
 use axum::extract::State;
@@ -29,6 +30,8 @@ pub struct AdminState {
     pub clusters: Arc<[Arc<Cluster>]>,
     /// The metrics.
     pub telemetry: Arc<Telemetry>,
+    /// Set when a drain begins: then it is not ready.
+    pub draining: Arc<AtomicBool>,
 }
 
 /// Answers requests on `listener` until the task is dropped.

@@ -23,7 +23,7 @@ const WAITING_MAX: usize = 200;
 pub(crate) fn render(state: &AdminState) -> String {
     let mut html = String::from(HEAD);
     // Writing to a String cannot fail.
-    drop(write_page(&mut html, state));
+    write_page(&mut html, state).ok();
     html
 }
 
@@ -204,7 +204,7 @@ fn action(rule: &Rule, policy: &ClusterPolicy) -> String {
         Action::Throttle { terms, gate, .. } => {
             let signals: Vec<&str> = policy.gate_signals(gate).map(|signal| &*signal.name).collect();
             let gate = if signals.is_empty() { "none".to_owned() } else { signals.join(", ") };
-            format!("ratio {}, gate {gate}, up to {}", terms.ratio, Span(terms.max_delay))
+            format!("ratio {}, gate {gate}, up to {}", terms.ratio.as_f64(), Span(terms.max_delay))
         }
     }
 }

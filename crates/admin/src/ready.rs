@@ -1,5 +1,6 @@
 //! Whether Sluice is ready for clients.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proxy::cluster::Cluster;
@@ -15,6 +16,9 @@ const PRIMARY_STALE_AFTER: Duration = Duration::from_secs(6);
 /// knows better without logging in.
 pub(crate) fn obstacles(state: &AdminState) -> Vec<String> {
     let mut obstacles = Vec::new();
+    if state.draining.load(Ordering::Relaxed) {
+        obstacles.push("draining".to_owned());
+    }
     if !state.telemetry.config_is_valid() {
         obstacles.push(
             "the configuration file has faults; the one before it is in force (see the log)"

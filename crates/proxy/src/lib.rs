@@ -6,6 +6,7 @@ pub mod cluster;
 mod connection;
 pub mod probe;
 pub mod registry;
+pub mod reload;
 pub mod secret;
 pub mod server;
 mod stream;

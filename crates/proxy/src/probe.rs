@@ -21,6 +21,7 @@
 
 mod answer;
 mod board;
+mod clusters;
 mod health;
 mod heartbeat;
 mod link;
@@ -46,6 +47,7 @@ use crate::cluster::Cluster;
 use crate::secret::SecretError;
 
 pub use self::board::{PrimaryState, ProbeBoard, ReplicaReading, ServerReading};
+pub use self::clusters::ClusterProbes;
 pub use self::link::ProbeError;
 
 /// The longest an answer may take, and a login. A server that is stopped answers nothing.

@@ -36,7 +36,7 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
 const SETTLE_READINGS_MAX: usize = 10;
 
 /// Lines that one reload may log: more is not read.
-const LOGGED_CHANGES_MAX: usize = 50;
+const LOGGED_LINES_MAX: usize = 50;
 
 /// A configuration that was read and found good, and the text it was.
 #[derive(Clone, Debug)]
@@ -85,13 +85,12 @@ pub struct ConfigWatcher {
 }
 
 impl ConfigWatcher {
-    /// Watches `path`, whose content `loaded` is in force. Every good change goes to `apply`, the new
-    /// configuration first and the one before second.
+    /// Watches `path`, whose content `loaded` is in force. Every good change goes to `apply`.
     pub fn spawn(
         path: PathBuf,
         loaded: &Loaded,
         telemetry: Arc<Telemetry>,
-        apply: impl Fn(&Arc<Config>, &Arc<Config>) + Send + 'static,
+        apply: impl FnMut(&Arc<Config>) + Send + 'static,
     ) -> Self {
         telemetry.handle_config(&loaded.config);
         telemetry.reload(Reload::Applied, unix_seconds());
@@ -138,7 +137,7 @@ enum Prompt {
     Request,
 }
 
-impl<A: Fn(&Arc<Config>, &Arc<Config>) + Send> Reloader<A> {
+impl<A: FnMut(&Arc<Config>) + Send> Reloader<A> {
     async fn run(mut self, now: Arc<Notify>) {
         let changed = Arc::new(Notify::new());
         let watch = watch(&self.path, changed.clone());
@@ -180,7 +179,7 @@ impl<A: Fn(&Arc<Config>, &Arc<Config>) + Send> Reloader<A> {
     }
 
     /// The file's content once it holds still. None: this process is ending.
-    async fn settled(&self) -> Option<Content> {
+    async fn settled(&mut self) -> Option<Content> {
         let mut content = self.read().await?;
         for _ in 0..SETTLE_READINGS_MAX {
             if content == self.seen {
@@ -196,7 +195,7 @@ impl<A: Fn(&Arc<Config>, &Arc<Config>) + Send> Reloader<A> {
         Some(content)
     }
 
-    async fn read(&self) -> Option<Content> {
+    async fn read(&mut self) -> Option<Content> {
         let path = self.path.clone();
         tokio::task::spawn_blocking(move || Content::read(&path)).await.ok()
     }
@@ -207,10 +206,10 @@ impl<A: Fn(&Arc<Config>, &Arc<Config>) + Send> Reloader<A> {
         let config = &self.in_force.config;
         let changes = policy::diff(&before.config, config);
         self.telemetry.handle_config(config);
-        (self.apply)(config, &before.config);
+        (self.apply)(config);
         self.telemetry.reload(Reload::Applied, unix_seconds());
         tracing::info!(%file, changes = changes.len(), "configuration applied");
-        for change in changes.iter().take(LOGGED_CHANGES_MAX) {
+        for change in changes.iter().take(LOGGED_LINES_MAX) {
             match change {
                 Change::NeedsRestart(_) => tracing::warn!(%change, "not applied"),
                 Change::Setting(_)
@@ -224,8 +223,18 @@ impl<A: Fn(&Arc<Config>, &Arc<Config>) + Send> Reloader<A> {
 
     fn complain(&self, error: &LoadError) {
         self.telemetry.reload(Reload::Failed, unix_seconds());
-        for fault in error.lines(&self.path).iter().take(LOGGED_CHANGES_MAX) {
-            tracing::error!(%fault, "configuration not applied; the one before stays in force");
+        let file = self.path.display();
+        match error {
+            LoadError::Unreadable(error) => {
+                tracing::error!(%file, %error, "cannot read the configuration; nothing is changed");
+            }
+            LoadError::Faults(faults) => {
+                let count = faults.len();
+                tracing::error!(%file, count, "the configuration has faults; nothing is changed");
+                for fault in faults.iter().take(LOGGED_LINES_MAX) {
+                    tracing::error!(%file, %fault, "configuration fault");
+                }
+            }
         }
     }
 }

@@ -78,9 +78,10 @@ pub(crate) struct Explain {
     /// The statement.
     #[arg(long, short, value_name = "STATEMENT")]
     pub(crate) sql: String,
-    /// Which server reads the statement: executable comments differ.
-    #[arg(long, value_enum, default_value_t = ServerKind::Mysql)]
-    pub(crate) server: ServerKind,
+    /// Which server reads the statement, where their grammars differ. Without it every reading is made, and
+    /// the strictest counts.
+    #[arg(long, value_enum)]
+    pub(crate) server: Option<ServerKind>,
     /// How the answer is written.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -164,10 +165,11 @@ Examples:
 
 const EXPLAIN: &str = "\
 Tell what would happen to one statement, and why: its class, whom it is taken for, the rule that decides, \
-and whether it is at an admission point. Nothing is connected to; signals are taken as healthy.
+and whether it is at an admission point. Nothing is connected to. The outcome is pass, deny or ask: with \
+ask the rule's dice, the signals of its gate and the queue decide when the statement comes.
 
-With --format json the answer is one object with the keys app, class, tags, rule, admission_point and \
-outcome.
+With --format json the answer is one object; its keys are app, class, tags, rule, admission_point, outcome \
+and some more.
 
 Exit status: 0 with an answer, 2 if the file has faults or has no such cluster.";
 

@@ -53,7 +53,7 @@ impl Watched {
         let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
         let loaded = load(path).expect("the first file is good");
         let (sender, applied) = mpsc::unbounded_channel();
-        let apply = move |config: &Arc<Config>, _: &Arc<Config>| {
+        let apply = move |config: &Arc<Config>| {
             let rule = config.clusters[0].rules[0].name.to_string();
             sender.send(rule).expect("the test is there");
         };

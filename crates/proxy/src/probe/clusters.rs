@@ -1,0 +1,66 @@
+//! The probes of all clusters, kept in step with the policies in force.
+
+use std::sync::Arc;
+
+use policy::ClusterPolicy;
+
+use super::Probes;
+use crate::cluster::Cluster;
+use crate::secret::SecretError;
+
+/// The probes of all clusters. They stop when this is dropped.
+#[derive(Debug)]
+pub struct ClusterProbes {
+    running: Vec<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    cluster: Arc<Cluster>,
+    /// What `probes` measure.
+    policy: Arc<ClusterPolicy>,
+    probes: Probes,
+}
+
+impl ClusterProbes {
+    /// Starts measuring every cluster.
+    ///
+    /// # Errors
+    /// When a password is not where the file says it is.
+    pub fn start(clusters: &[Arc<Cluster>]) -> Result<Self, SecretError> {
+        let start = |cluster: &Arc<Cluster>| {
+            let policy = cluster.policy();
+            let probes = Probes::spawn(cluster, &policy)?;
+            Ok(Running { cluster: cluster.clone(), policy, probes })
+        };
+        let running = clusters.iter().map(start).collect::<Result<_, SecretError>>()?;
+        Ok(Self { running })
+    }
+
+    /// Measures what the policies that are in force by now want. Probes that stay right go on.
+    pub fn follow(&mut self) {
+        for running in &mut self.running {
+            let policy = running.cluster.policy();
+            if measures_the_same(&policy, &running.policy) {
+                continue;
+            }
+            match Probes::spawn(&running.cluster, &policy) {
+                Ok(probes) => {
+                    std::mem::replace(&mut running.probes, probes).stop();
+                    running.policy = policy;
+                }
+                Err(error) => tracing::error!(
+                    cluster = %running.cluster.name, %error,
+                    "the probes go on as before: there is no password for the new ones"
+                ),
+            }
+        }
+    }
+}
+
+fn measures_the_same(a: &ClusterPolicy, b: &ClusterPolicy) -> bool {
+    a.primary == b.primary
+        && a.replicas == b.replicas
+        && a.probe == b.probe
+        && a.signals == b.signals
+}

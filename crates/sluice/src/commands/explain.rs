@@ -1,0 +1,118 @@
+//! `sluice explain`: what would happen to one statement, and why?
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use policy::{ClusterPolicy, Config, Explanation, Question, UnixTime};
+use proxy::reload;
+use sql::{LexMode, Server};
+
+use crate::cli::{Explain, Format, ServerKind};
+
+/// What `--server mysql` means where the version matters.
+const MYSQL_VERSION: u32 = 90_700;
+/// What `--server mariadb` means where the version matters.
+const MARIADB_VERSION: u32 = 101_100;
+
+/// The exit status of a file with faults, or without the cluster asked for.
+const NO_ANSWER: u8 = 2;
+
+pub(crate) fn run(explain: &Explain) -> ExitCode {
+    match answer(explain) {
+        Ok(answer) => {
+            // A reader that left early has seen what it wanted.
+            drop(writeln!(io::stdout(), "{answer}"));
+            ExitCode::SUCCESS
+        }
+        Err(lines) => {
+            let mut stderr = io::stderr().lock();
+            for line in lines {
+                drop(writeln!(stderr, "{line}"));
+            }
+            ExitCode::from(NO_ANSWER)
+        }
+    }
+}
+
+fn answer(explain: &Explain) -> Result<String, Vec<String>> {
+    let loaded = reload::load(&explain.config).map_err(|error| error.lines(&explain.config))?;
+    let cluster =
+        cluster(&loaded.config, explain.cluster.as_deref()).map_err(|error| vec![error])?;
+    let explanation = ask(cluster, explain);
+    match explain.format {
+        Format::Text => Ok(text(cluster, &explanation)),
+        Format::Json => {
+            serde_json::to_string(&explanation).map_err(|error| vec![error.to_string()])
+        }
+    }
+}
+
+fn cluster<'c>(
+    config: &'c Config,
+    name: Option<&str>,
+) -> Result<&'c Arc<ClusterPolicy>, String> {
+    let names = || {
+        let names: Vec<&str> = config.clusters.iter().map(|cluster| &*cluster.name).collect();
+        names.join(", ")
+    };
+    match (name, config.clusters.as_slice()) {
+        (None, [only]) => Ok(only),
+        (None, _) => Err(format!("the file has several clusters, name one: --cluster {}", names())),
+        (Some(name), _) => config
+            .cluster(name)
+            .ok_or_else(|| format!("the file has no cluster {name}; there is {}", names())),
+    }
+}
+
+fn ask(cluster: &ClusterPolicy, explain: &Explain) -> Explanation {
+    let attributes: Vec<(&[u8], &[u8])> = explain
+        .attribute
+        .iter()
+        .map(|(key, value)| (key.as_bytes(), value.as_bytes()))
+        .collect();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let server = match explain.server {
+        Some(ServerKind::Mysql) => Server::MySql { version: MYSQL_VERSION },
+        Some(ServerKind::Mariadb) => Server::MariaDb { version: MARIADB_VERSION },
+        None => Server::Unknown,
+    };
+    policy::explain(
+        cluster,
+        &Question {
+            user: explain.user.as_bytes(),
+            client: explain.client,
+            schema: explain.schema.as_deref().unwrap_or_default().as_bytes(),
+            attributes: &attributes,
+            sql: explain.sql.as_bytes(),
+            mode: LexMode { server, ..LexMode::default() },
+            now: UnixTime(i64::try_from(now).unwrap_or(i64::MAX)),
+        },
+    )
+}
+
+fn text(cluster: &ClusterPolicy, explanation: &Explanation) -> String {
+    let Explanation { app, source, class, tags, rule, outcome, why, .. } = explanation;
+    let mut lines = vec![
+        format!("cluster          {}", cluster.name),
+        format!("app              {app} (from {})", source.replace('_', " ")),
+        format!("class            {class}"),
+        format!("rule             {}", rule.as_deref().unwrap_or("none")),
+    ];
+    if let Some(reason) = &explanation.reason {
+        lines.push(format!("its reason       {reason}"));
+    }
+    let admission_point = if explanation.admission_point { "yes" } else { "no" };
+    lines.push(format!("admission point  {admission_point}"));
+    lines.push(format!("mode             {}", explanation.mode));
+    lines.push(format!("outcome          {outcome}: {why}"));
+    for (key, value) in tags {
+        lines.push(format!("tag              {key}={value}"));
+    }
+    if explanation.refused_claims > 0 {
+        let refused = explanation.refused_claims;
+        lines.push(format!("claims ignored   {refused}, by identity.claims"));
+    }
+    lines.join("\n")
+}
