@@ -2,6 +2,8 @@
 
 pub mod haproxy;
 pub mod process;
+pub mod relay;
+pub mod rules;
 pub mod stats;
 pub mod sysbench;
 

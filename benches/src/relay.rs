@@ -1,0 +1,148 @@
+//! A session driven as the shell drives it, between a scripted client and a scripted server, without
+//! sockets, and without allocating anything itself.
+
+use std::sync::Arc;
+
+use policy::ClusterPolicy;
+use session::{Action, ClientInfo, Input, Session, Side};
+
+use crate::Result;
+use crate::rules::NOW;
+
+/// A statement and the server's answer, in bytes.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// What the client sends.
+    pub request: Vec<u8>,
+    /// What the server answers.
+    pub response: Vec<u8>,
+}
+
+/// A session after its login.
+#[derive(Debug)]
+pub struct Relay {
+    session: Session,
+    policy: Arc<ClusterPolicy>,
+}
+
+impl Relay {
+    /// Logs in as `app`, under these rules.
+    ///
+    /// # Errors
+    /// When the session does not take the scripted login.
+    pub fn logged_in(policy: Arc<ClusterPolicy>) -> Result<Self> {
+        let client = ClientInfo { address: Some([127, 0, 0, 1].into()) };
+        let mut relay = Self { session: Session::new(client), policy };
+        let login = frame(2, OK);
+        relay.exchange(&[], &greeting(), Until::Reads)?;
+        relay.exchange(&response(), &login, Until::LoggedIn)?;
+        Ok(relay)
+    }
+
+    /// One statement from its first byte to the end of its answer. Whatever is asked for is admitted.
+    ///
+    /// # Errors
+    /// When the session closes, or wants more than there is.
+    pub fn statement(&mut self, exchange: &Exchange) -> Result<()> {
+        self.exchange(&exchange.request, &exchange.response, Until::Finished)
+    }
+
+    fn exchange(&mut self, client: &[u8], backend: &[u8], until: Until) -> Result<()> {
+        let (mut client, mut backend) = (client, backend);
+        loop {
+            // A server answers what it has been sent.
+            let answered = if client.is_empty() { backend } else { &[] };
+            let input = Input { client, backend: answered, policy: &self.policy, now: NOW };
+            match self.session.next(&input) {
+                Action::Forward { from, len }
+                | Action::Replace { from, drop: len }
+                | Action::Drop { from, len } => {
+                    let side = match from {
+                        Side::Client => &mut client,
+                        Side::Backend => &mut backend,
+                    };
+                    *side = side.get(len..).unwrap_or_default();
+                }
+                Action::Ask(_) | Action::Deny(_) => self.session.handle_admitted(),
+                Action::Read(_) if until == Until::Reads => return Ok(()),
+                Action::LoggedIn if until == Until::LoggedIn => return Ok(()),
+                Action::Finished(_) if until == Until::Finished => return Ok(()),
+                other => return Err(format!("the session says {other:?}").into()),
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    Reads,
+    LoggedIn,
+    Finished,
+}
+
+/// A text statement that is answered with one row of one column, as sysbench's point select is.
+#[must_use]
+pub fn point_select(text: &str) -> Exchange {
+    let row = [&[119][..], &[b'x'; 119]].concat();
+    Exchange { request: frame(0, &[b"\x03", text.as_bytes()].concat()), response: result(&[row]) }
+}
+
+/// Prepares a statement with one parameter under the id 1.
+#[must_use]
+pub fn prepare(text: &str) -> Exchange {
+    let prepared = [0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0];
+    let response = [frame(1, &prepared), frame(2, DEFINITION), frame(3, DEFINITION)].concat();
+    Exchange { request: frame(0, &[b"\x16", text.as_bytes()].concat()), response }
+}
+
+/// Executes it.
+#[must_use]
+pub fn execute() -> Exchange {
+    let head = [0x17, 1, 0, 0, 0, 0, 1, 0, 0, 0];
+    // No NULL, types follow: one LONGLONG, 42.
+    let parameters = [0, 1, 8, 0, 42, 0, 0, 0, 0, 0, 0, 0];
+    let row = [&[0, 0, 119][..], &[b'x'; 119]].concat();
+    Exchange { request: frame(0, &[&head[..], &parameters].concat()), response: result(&[row]) }
+}
+
+/// A result set of one column and these rows.
+#[must_use]
+pub fn result(rows: &[Vec<u8>]) -> Vec<u8> {
+    let head = [frame(1, &[1]), frame(2, DEFINITION)].concat();
+    let mut sequence = 2_u8;
+    let mut next = || {
+        sequence = sequence.wrapping_add(1);
+        sequence
+    };
+    let rows: Vec<u8> = rows.iter().flat_map(|row| frame(next(), row)).collect();
+    [head, rows, frame(next(), &[0xfe, 0, 0, 2, 0, 0, 0])].concat()
+}
+
+fn frame(sequence: u8, payload: &[u8]) -> Vec<u8> {
+    let [a, b, c, _] = u32::try_from(payload.len()).unwrap_or_default().to_le_bytes();
+    [&[a, b, c, sequence], payload].concat()
+}
+
+fn greeting() -> Vec<u8> {
+    let [low0, low1, high0, high1] = CAPABILITIES.to_le_bytes();
+    let mut payload = b"\x0a9.7.4\0\x2a\0\0\0saltsalt\0".to_vec();
+    payload.extend([low0, low1, 255, 2, 0, high0, high1, 21]);
+    payload.extend([0; 10]);
+    payload.extend(b"saltsaltsalt\0mysql_native_password\0");
+    frame(0, &payload)
+}
+
+fn response() -> Vec<u8> {
+    let mut payload = CAPABILITIES.to_le_bytes().to_vec();
+    payload.extend([0, 0, 0, 1, 255]);
+    payload.extend([0; 23]);
+    payload.extend(b"app\0\0mysql_native_password\0");
+    frame(1, &payload)
+}
+
+/// LONG_PASSWORD, PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, DEPRECATE_EOF.
+const CAPABILITIES: u32 = 1 | 0x0000_0200 | 0x0000_8000 | 0x0008_0000 | 0x0100_0000;
+/// Status: autocommit.
+const OK: &[u8] = &[0, 0, 0, 2, 0, 0, 0];
+const DEFINITION: &[u8] =
+    b"\x03def\x04test\x07sbtest1\x07sbtest1\x01c\x01c\x0c\xff\x00\xe0\x01\x00\x00\xfe\x01\x00\x00\x00\x00";

@@ -1,0 +1,45 @@
+//! Files with many rules, of every kind.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use policy::{ClusterPolicy, UnixTime};
+
+use crate::Result;
+
+/// When the benchmarks take place.
+pub const NOW: UnixTime = UnixTime(1_800_000_000);
+
+/// A policy with `count` rules: apps, users, tags, attributes, schemas, networks and combinations in turn,
+/// then one without a condition. Nothing of `app` matches any but the last, unless it says `app=job-N`.
+///
+/// # Errors
+/// The faults of the file, if it has any.
+pub fn policy(count: usize) -> Result<Arc<ClusterPolicy>> {
+    let mut text = "version: 1\nadmin: { listen: 127.0.0.1:9307 }\nclusters:\n  main:\n    listen: 127.0.0.1:3307\n    \
+         primary: 127.0.0.1:3306\n    replicas: [127.0.0.1:3316]\n    \
+         probe: { user: sluice, password_env: P }\n    signals: { lag: { threshold: 1s } }\n\
+         identity: { claims: [{ user: \"*\", apps: [\"*\"] }] }\nrules:\n"
+        .to_owned();
+    for index in 1..count {
+        let network = (index / 256, index % 256);
+        let condition = match index % 8 {
+            0 | 1 => format!("app: job-{index}"),
+            2 => format!("user: user-{index}"),
+            3 => format!("tag: {{ controller: c{index} }}"),
+            4 => format!("attribute: {{ program_name: p{index} }}"),
+            5 => format!("schema: s{index}, statements: write"),
+            6 => format!("client: 10.{}.{}.0/24", network.0, network.1),
+            _ => format!("app: [etl-{index}, batch-{index}], user: user-{index}"),
+        };
+        writeln!(
+            text,
+            "  - {{ name: r{index}, match: {{ {condition} }}, ratio: 0.5, permanent: true }}"
+        )?;
+    }
+    text.push_str("  - { name: rest, gate: none, permanent: true }\n");
+    let config = policy::load(&text).map_err(|faults| {
+        faults.iter().take(3).map(|fault| format!("{fault:?}\n")).collect::<String>()
+    })?;
+    Ok(Arc::clone(config.clusters.first().ok_or("no cluster")?))
+}
