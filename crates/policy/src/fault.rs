@@ -54,6 +54,8 @@ impl Place {
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     list: Vec<Fault>,
+    /// Faults beyond the bound: they are only counted.
+    more: usize,
 }
 
 impl Faults {
@@ -62,6 +64,8 @@ impl Faults {
         if self.list.len() < FAULTS_MAX {
             let Place { path, line } = place.clone();
             self.list.push(Fault { path, line, message: message.into() });
+        } else {
+            self.more = self.more.saturating_add(1);
         }
     }
 
@@ -74,6 +78,10 @@ impl Faults {
     pub(crate) fn into_sorted(mut self) -> Vec<Fault> {
         self.list.sort_by_key(|fault| fault.line);
         self.list.dedup();
+        if let (Some(last), 1..) = (self.list.last(), self.more) {
+            let (line, message) = (last.line, format!("and {} more faults", self.more));
+            self.list.push(Fault { path: String::new(), line, message });
+        }
         self.list
     }
 }

@@ -182,6 +182,10 @@ pub struct IdentityScratch {
     spans: Vec<TagSpan>,
 }
 
+/// Bytes and tags that an idle connection keeps: those of ordinary statements.
+const SCRATCH_KEPT_LEN: usize = 512;
+const SCRATCH_KEPT_TAGS: usize = 16;
+
 /// A key in the buffer, and right behind it its value.
 #[derive(Debug, Clone, Copy)]
 struct TagSpan {
@@ -198,6 +202,13 @@ enum KeepsApp {
 }
 
 impl IdentityScratch {
+    /// Gives back what statements with long comments have grown. For connections that are idle.
+    pub fn shrink(&mut self) {
+        if self.bytes.capacity() > SCRATCH_KEPT_LEN || self.spans.capacity() > SCRATCH_KEPT_TAGS {
+            *self = Self::default();
+        }
+    }
+
     fn clear(&mut self) {
         self.app.clear();
         self.bytes.clear();

@@ -9,6 +9,8 @@ use crate::cluster::{LagSource, Scope, SignalKind};
 use crate::config::Secret;
 use crate::rule::{Action, Gated, UnixTime};
 
+mod clusters;
+
 /// The example of the manual, word for word.
 const MANUAL: &str = "\
 version: 1
@@ -385,171 +387,13 @@ fn the_rest_of_what_a_rule_can_say_is_read() {
     assert_eq!(rule.condition.tags.len(), 1);
 }
 
-const TWO_CLUSTERS: &str = "\
-version: 1
-clusters:
-  a: { listen: 127.0.0.1:1, primary: a:3306, mode: observe }
-  b: { listen: 127.0.0.1:2, primary: b:3306 }
-rules:
-  - { name: both, permanent: true }
-  - { name: only-b, permanent: true, match: { cluster: b } }
-  - { name: enforced, permanent: true, mode: enforce }
-";
-
 #[test]
-fn a_rule_can_be_for_one_cluster_and_takes_over_the_mode_of_each() {
-    let config = load(TWO_CLUSTERS).unwrap();
-    let rules = |name: &str| -> Vec<(String, u32, Mode)> {
-        let rules = &config.cluster(name).unwrap().rules;
-        rules.iter().map(|rule| (rule.name.to_string(), rule.index, rule.mode)).collect()
-    };
-    let rule = |name: &str, index, mode| (name.to_owned(), index, mode);
-    assert_eq!(rules("a"), [rule("both", 0, Mode::Observe), rule("enforced", 1, Mode::Enforce)]);
-    assert_eq!(
-        rules("b"),
-        [
-            rule("both", 0, Mode::Enforce),
-            rule("only-b", 1, Mode::Enforce),
-            rule("enforced", 2, Mode::Enforce)
-        ]
-    );
-}
-
-#[test]
-fn two_listeners_on_one_address_are_a_fault() {
-    let same = TWO_CLUSTERS.replace("127.0.0.1:2", "127.0.0.1:1");
-    assert_fault(&same, "line 4: clusters.b.listen: clusters.a.listen has the same address");
-    let admin = TWO_CLUSTERS.replace("127.0.0.1:2", "127.0.0.1:9307");
-    assert_fault(&admin, "admin.listen has the same address");
-    let any =
-        TWO_CLUSTERS.replace("127.0.0.1:2", "127.0.0.1:0").replace("127.0.0.1:1", "127.0.0.1:0");
-    assert_eq!(faults(&any), [""; 0]);
-}
-
-const CLUSTER: &str = "    listen: 127.0.0.1:1\n    primary: db:3306\n    probe: {user: p}\n";
-
-#[test]
-fn signals_are_built_in_or_custom_and_have_a_scope() {
-    let text = format!(
-        "{}    replicas: [r:1]\n    signals:\n      lag: {{threshold: 800ms, close_at: 1s, on_no_data: {{hold_last: 30s}}, ignore_slowest: 1, min_replicas: 2}}
-      threads_running: {{threshold: 10}}
-      shard/threads_running: {{threshold: 20, on_no_data: open}}
-      history_list_length: {{threshold: 1000, on: replicas, on_no_data: \"hold_last: 5s\"}}
-      connected: {{status: Threads_connected, threshold: 1.5}}
-      self/custom: {{query: \"select 1;\", threshold: -3}}
-    default_gate: [shard/threads_running, self/threads_running, shard/lag, custom]
-",
-        with_cluster(CLUSTER)
-    );
-    let config = load(&text).unwrap_or_else(|faults| panic!("{faults:#?}"));
-    let cluster = &config.clusters[0];
-    let [lag, running, shard, history, connected, custom] = cluster.signals.as_slice() else {
-        panic!("{:?}", cluster.signals)
-    };
-    assert_eq!(lag.kind, SignalKind::Lag { ignore_slowest: 1, min_replicas: 2 });
-    assert_eq!((lag.open_at, lag.close_at), (0.8, 1.0));
-    assert_eq!(lag.on_no_data, OnNoData::HoldLast(Duration::from_secs(30)));
-    assert_eq!((running.scope, shard.scope), (Scope::Primary, Scope::Replicas));
-    assert_eq!(
-        (shard.kind.clone(), shard.on_no_data),
-        (SignalKind::ThreadsRunning, OnNoData::Open)
-    );
-    assert_eq!(history.scope, Scope::Replicas);
-    assert_eq!(history.on_no_data, OnNoData::HoldLast(Duration::from_secs(5)));
-    assert_eq!(connected.kind, SignalKind::Status("Threads_connected".into()));
-    assert_eq!(
-        (custom.kind.clone(), custom.threshold),
-        (SignalKind::Query("select 1".into()), -3.0)
-    );
-    let gate: Vec<&str> =
-        cluster.gate_signals(cluster.default_gate).map(|signal| &*signal.name).collect();
-    assert_eq!(gate, ["lag", "threads_running", "shard/threads_running", "self/custom"]);
-}
-
-#[test]
-fn signals_that_cannot_be_measured_are_refused() {
-    let signal = |line: &str| format!("{}    signals: {{{line}}}\n", with_cluster(CLUSTER));
-    let cases = [
-        ("threads_running: {}", "`threshold` is missing"),
-        ("threads_running: {threshold: 5s}", "must be a plain number"),
-        ("threads_running: {threshold: .inf}", "must be a finite number"),
-        ("lag: {threshold: 1ms}", "must be from 10ms to 1d"),
-        ("lag: {open_at: 6s}", "`open_at` must not be above `close_at`"),
-        ("lag: {query: select 1}", "a built-in signal has no `query`"),
-        ("self/lag: {}", "lag is measured on replicas"),
-        ("x: {threshold: 1}", "needs either `query` or `status`"),
-        ("x: {threshold: 1, query: select 1, status: Uptime}", "needs either `query` or `status`"),
-        ("x: {threshold: 1, status: \"a b\"}", "the name of a status variable"),
-        ("x: {threshold: 1, query: \" \"}", "must be one query"),
-        ("x: {threshold: 1, status: U, ignore_slowest: 1}", "is for `lag` only"),
-        ("self/x: {threshold: 1, status: U, on: replicas}", "contradict each other"),
-        ("x: {threshold: 1, status: U, on: moon}", "is not one of `primary`, `replicas`"),
-        ("none: {threshold: 1, status: U}", "cannot have this name"),
-        ("x: {threshold: 1, status: U, on_no_data: maybe}", "is not one of `open`, `closed`"),
-        ("x: {threshold: 1, status: U, stale_after: 100ms}", "at least twice `probe_interval`"),
-        (
-            "threads_running: {threshold: 1}, self/threads_running: {threshold: 2}",
-            "measures the same",
-        ),
-    ];
-    for (line, part) in cases {
-        assert_fault(&signal(line), part);
-    }
-    let unprobed =
-        with_cluster("    listen: 127.0.0.1:1\n    primary: db:3306\n    replicas: [r:1]\n");
-    assert_fault(&unprobed, "`probe` is missing");
-}
-
-#[test]
-fn a_cluster_without_replicas_needs_no_probe() {
-    let config = load(&with_cluster("    listen: 127.0.0.1:1\n    primary: db:3306\n")).unwrap();
-    let cluster = &config.clusters[0];
-    assert_eq!(cluster.probe, None);
-    assert_eq!((&*cluster.signals[0].name, cluster.signals[0].threshold), ("lag", 5.0));
-}
-
-#[test]
-fn probes_and_secrets_are_checked() {
-    let probe = |probe: &str| {
-        with_cluster(&format!(
-            "    listen: 127.0.0.1:1\n    primary: db:3306\n    probe: {probe}\n"
-        ))
-    };
-    let cases = [
-        ("{user: p, password: x}", "name the environment variable in `password_env`"),
-        ("{user: p, password_env: A, password_file: b}", "not both"),
-        ("{password_env: A}", "`user` is missing"),
-        ("{user: p, heartbeat_table: heartbeat}", "must be schema.table"),
-        ("{user: p, heartbeat_table: \"a.b`c\"}", "must be schema.table"),
-        ("{user: p, source: guess}", "is not one of `heartbeat`, `replica_status`"),
-        ("{user: p, source: {query: \"\"}}", "must be one query"),
-        ("{user: p, probe_interval: 2m}", "must be from 10ms to 1m"),
-    ];
-    for (line, part) in cases {
-        let faults = faults(&probe(line));
-        assert!(faults.iter().any(|fault| fault.contains(part)), "{part}: {faults:?}");
-    }
-    let config = load(&probe(
-        "{user: p, password_file: /run/p, heartbeat_table: a.b$, source: {query: select 2}}",
-    ));
-    let config = config.unwrap();
-    let probe = config.clusters[0].probe.as_ref().unwrap();
-    assert_eq!(probe.password, Some(Secret::File("/run/p".into())));
-    assert_eq!(probe.source, LagSource::Query("select 2".into()));
-    let admin = MANUAL.replace("listen: 127.0.0.1:9307", "token: secret");
-    assert_fault(&admin, "secrets are not written in this file");
-}
-
-#[test]
-fn claims_are_checked() {
-    let claim = |text: &str| format!("{TWO_CLUSTERS}identity: {text}\n");
-    assert_fault(&claim("{claims: [{apps: [a]}]}"), "`user` is missing");
-    assert_fault(&claim("{claims: [{user: a}]}"), "`apps` is missing");
-    assert_fault(&claim("{claims: [{user: a, apps: [a], from: x}]}"), "must be an address");
-    assert_fault(&claim("{claims: }"), "has no value");
-    assert_fault(&claim("{keys: [a, a]}"), "the key is there twice");
-    assert_fault(&claim("{keys: [\"a b\"]}"), "a key has letters");
-    assert_eq!(faults(&claim("{keys: [], claims: [{user: [a, \"b*\"], apps: []}]}")), [""; 0]);
+fn of_very_many_faults_the_rest_is_counted() {
+    let rules: String =
+        (0..1_200).map(|at| format!("- {{name: r{at}, permanent: true, ratio: 2}}\n")).collect();
+    let faults = faults(&with_rules(&rules));
+    assert_eq!(faults.len(), 1_001);
+    assert_eq!(faults.last().unwrap(), "line 1004: and 200 more faults");
 }
 
 proptest! {

@@ -287,3 +287,20 @@ fn an_empty_list_of_claims_allows_nothing_and_no_list_everything() {
     let everybody = cluster("identity: {claims: [{user: \"*\", apps: any}]}");
     assert_app(&everybody, &session("", &[]), said, ("any", Source::Comment));
 }
+
+#[test]
+fn an_idle_connection_gives_back_what_a_long_comment_has_grown() {
+    let cluster = cluster("");
+    let session = session("bob", &[]);
+    let mut scratch = IdentityScratch::default();
+    let long = "x".repeat(TAG_PART_LEN_MAX);
+    let short = [("a", "b")];
+    resolve(&cluster, &session, bytes(&short), std::iter::empty(), None, &mut scratch);
+    let kept = scratch.bytes.capacity();
+    scratch.shrink();
+    assert_eq!(scratch.bytes.capacity(), kept);
+    let tags = [("a", long.as_str()), ("b", long.as_str()), ("c", long.as_str())];
+    resolve(&cluster, &session, bytes(&tags), std::iter::empty(), None, &mut scratch);
+    scratch.shrink();
+    assert_eq!(scratch.bytes.capacity(), 0);
+}
