@@ -30,6 +30,27 @@ pub(crate) enum Command {
     /// Tell what would happen to one statement, and why.
     #[command(long_about = EXPLAIN, after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
+    /// Show Sluice at work on real servers started for it.
+    #[cfg(feature = "demo")]
+    #[command(long_about = DEMO)]
+    Demo(Demo),
+}
+
+/// `sluice demo`
+#[cfg(feature = "demo")]
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// How long to run, in seconds. Ctrl-C ends it earlier.
+    #[arg(long, default_value_t = 60, value_name = "N",
+        value_parser = clap::value_parser!(u64).range(10..=3600))]
+    pub(crate) seconds: u64,
+    /// Lines every other second instead of a refreshed screen; the default when the output is no terminal.
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Exit with status 1 unless the identities were told apart, the gated ones were delayed, and the web
+    /// application was not.
+    #[arg(long)]
+    pub(crate) assert: bool,
 }
 
 /// `sluice run`
@@ -172,6 +193,14 @@ With --format json the answer is one object; its keys are app, class, tags, rule
 and some more.
 
 Exit status: 0 with an answer, 2 if the file has faults or has no such cluster.";
+
+#[cfg(feature = "demo")]
+const DEMO: &str = "\
+Starts a MySQL primary with two replicas and Sluice in front of them, all on 127.0.0.1, and three kinds of \
+clients: a nightly ETL (ratio 0.9), an online schema change (ratio 0.1) and a web application that is never \
+gated. The terminal shows who is admitted, delayed and refused; half-way one replica stops applying for a \
+while. The configuration file can be edited meanwhile. The servers come from scripts/install-servers \
+(`make demo` runs it), or from SLUICE_MYSQLD.";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:

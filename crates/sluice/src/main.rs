@@ -14,5 +14,7 @@ fn main() -> ExitCode {
         Command::Run(run) => commands::run::run(&run),
         Command::Check(check) => commands::check::run(&check),
         Command::Explain(explain) => commands::explain::run(&explain),
+        #[cfg(feature = "demo")]
+        Command::Demo(demo) => commands::demo::run(&demo),
     }
 }

@@ -43,7 +43,8 @@ fn summary(config: &Config) -> String {
         for signal in &cluster.signals {
             text += &format!("  signal {}: threshold {}\n", signal.name, signal.threshold);
         }
-        text += &format!("  {}, the first that matches decides:\n", count(cluster.rules.len(), "rule"));
+        text +=
+            &format!("  {}, the first that matches decides:\n", count(cluster.rules.len(), "rule"));
         for (index, rule) in cluster.rules.iter().take(LISTED_RULES_MAX).enumerate() {
             text += &format!("  {:>4}. {}\n", index.saturating_add(1), line(rule, cluster));
         }
@@ -64,7 +65,11 @@ fn line(rule: &Rule, cluster: &ClusterPolicy) -> String {
             let gate: Vec<&str> = cluster.gate_signals(gate).map(|signal| &*signal.name).collect();
             let gate = if gate.is_empty() { "none".to_owned() } else { gate.join(", ") };
             let hold = if terms.hold { "hold, " } else { "" };
-            format!("{hold}ratio {}, gate {gate}, max_delay {:?}", terms.ratio.as_f64(), terms.max_delay)
+            format!(
+                "{hold}ratio {}, gate {gate}, max_delay {:?}",
+                terms.ratio.as_f64(),
+                terms.max_delay
+            )
         }
     };
     let observes = match rule.mode {

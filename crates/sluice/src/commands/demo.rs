@@ -13,10 +13,11 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use integration::replica::Lag;
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::Topology;
+
+use crate::cli::Demo;
 
 use self::report::Report;
 use self::screen::Screen;
@@ -30,27 +31,20 @@ const LAG_FROM: f64 = 0.45;
 /// … to this.
 const LAG_TO: f64 = 0.65;
 
-/// What `--help` says about the demo.
-#[derive(Debug, Args)]
-pub(crate) struct DemoArgs {
-    /// How long to run, in seconds; Ctrl-C ends it earlier
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..=3600))]
-    seconds: u64,
-    /// One line per identity and second instead of a refreshed screen (the default when the output is not a
-    /// terminal)
-    #[arg(long)]
-    plain: bool,
-    /// Exit with status 1 unless the identities were told apart, the ETL was delayed, and the web application
-    /// was not
-    #[arg(long)]
-    assert: bool,
+pub(crate) fn run(args: &Demo) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let result = match runtime {
+        Ok(runtime) => runtime.block_on(demo(args)),
+        Err(error) => Err(format!("cannot start: {error}")),
+    };
+    result.unwrap_or_else(|error| {
+        println_line(&error);
+        ExitCode::FAILURE
+    })
 }
 
-/// Runs the demo.
-///
-/// # Errors
-/// What could not be started or read, in words for people.
-pub(crate) async fn demo(args: &DemoArgs) -> Result<ExitCode, String> {
+/// Errors are for people: what could not be started or read.
+async fn demo(args: &Demo) -> Result<ExitCode, String> {
     println_line("Starting a MySQL primary, two replicas and Sluice on 127.0.0.1 …");
     let mut topology = Topology::mysql(2).await.map_err(|error| {
         format!("{error}\nThe servers are installed by `scripts/install-servers` (or `make demo`).")
@@ -58,15 +52,15 @@ pub(crate) async fn demo(args: &DemoArgs) -> Result<ExitCode, String> {
     workload::prepare(&topology).await.map_err(|error| error.to_string())?;
     let config = config(&topology).map_err(|error| error.to_string())?;
     let sluice = SluiceProcess::start(&config).await.map_err(|error| error.to_string())?;
-    let result = run(args, &mut topology, &sluice).await;
+    let result = show(args, &mut topology, &sluice).await;
     // Kept until here: dropping them stops the servers and removes their data.
     drop(sluice);
     drop(topology);
     result
 }
 
-async fn run(
-    args: &DemoArgs,
+async fn show(
+    args: &Demo,
     topology: &mut Topology,
     sluice: &SluiceProcess,
 ) -> Result<ExitCode, String> {

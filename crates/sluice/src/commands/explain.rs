@@ -49,10 +49,7 @@ fn answer(explain: &Explain) -> Result<String, Vec<String>> {
     }
 }
 
-fn cluster<'c>(
-    config: &'c Config,
-    name: Option<&str>,
-) -> Result<&'c Arc<ClusterPolicy>, String> {
+fn cluster<'c>(config: &'c Config, name: Option<&str>) -> Result<&'c Arc<ClusterPolicy>, String> {
     let names = || {
         let names: Vec<&str> = config.clusters.iter().map(|cluster| &*cluster.name).collect();
         names.join(", ")
@@ -67,11 +64,8 @@ fn cluster<'c>(
 }
 
 fn ask(cluster: &ClusterPolicy, explain: &Explain) -> Explanation {
-    let attributes: Vec<(&[u8], &[u8])> = explain
-        .attribute
-        .iter()
-        .map(|(key, value)| (key.as_bytes(), value.as_bytes()))
-        .collect();
+    let attributes: Vec<(&[u8], &[u8])> =
+        explain.attribute.iter().map(|(key, value)| (key.as_bytes(), value.as_bytes())).collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let server = match explain.server {
         Some(ServerKind::Mysql) => Server::MySql { version: MYSQL_VERSION },

@@ -81,9 +81,8 @@ impl Report {
 
 fn figures(app: &App, metrics: &Metrics) -> Figures {
     let label = ("app", app.label);
-    let statements = |decision| {
-        metrics.sum("sluice_statements_total", &[label, ("decision", decision)])
-    };
+    let statements =
+        |decision| metrics.sum("sluice_statements_total", &[label, ("decision", decision)]);
     let delayed = metrics.sum("sluice_queue_delay_seconds_count", &[label]);
     let seconds = metrics.sum("sluice_queue_delay_seconds_sum", &[label]);
     let rule_depth = |rule| metrics.sum("sluice_queue_depth", &[("rule", rule)]);

@@ -57,7 +57,11 @@ impl Screen {
     }
 
     fn lines(&self, report: &Report, elapsed: Duration, total: Duration, lagging: bool) {
-        println_line(&format!("Sluice demo, {:.0} of {:.0} s", elapsed.as_secs_f64(), total.as_secs_f64()));
+        println_line(&format!(
+            "Sluice demo, {:.0} of {:.0} s",
+            elapsed.as_secs_f64(),
+            total.as_secs_f64()
+        ));
         let gate = if report.gate_open { "open" } else { "SHUT" };
         let lag = report.lag.map_or("no data".into(), |lag| format!("{lag:.2} s"));
         println_line(&format!(
@@ -88,7 +92,10 @@ impl Screen {
     fn hints(&self) {
         println_line("");
         println_line(&format!("metrics   {}", self.metrics));
-        println_line(&format!("rules     {}   (edit and save: it applies within a second)", self.config));
+        println_line(&format!(
+            "rules     {}   (edit and save: it applies within a second)",
+            self.config
+        ));
         println_line(&format!("client    {}", self.client));
     }
 
