@@ -24,6 +24,7 @@ demo: toolchain servers ## three applications behind Sluice on real servers, for
 
 test: build ## everything, with real MySQL and MariaDB servers
 	SLUICE_BIN=$(TARGET)/debug/sluice cargo test --workspace --no-fail-fast -- --test-threads=$(TEST_THREADS) </dev/null
+	cargo test -p sql --features parser --lib parse </dev/null
 
 integration: build ## only the tests on real servers
 	SLUICE_BIN=$(TARGET)/debug/sluice cargo test --workspace --no-fail-fast --test '*' -- --test-threads=$(TEST_THREADS) </dev/null
@@ -38,10 +39,10 @@ fmt:
 	cargo fmt --all --check
 
 lint: toolchain
-	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --workspace --all-targets --all-features -- -D warnings
 
 doc: toolchain ## the crates' documentation, in target/doc
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps
 
 bench: toolchain ## time per decision, with 10 and with 10,000 rules
 	cargo run --release -p benches --bin decide

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{
-    Controller, Decision, IdentityKey, MonoTime, Outcome, Permit, Refusal, Request, Resolved, Ticket,
+    Controller, Decision, IdentityKey, MonoTime, Outcome, Permit, Refusal, Request, Resolved,
+    Ticket,
 };
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;

@@ -35,6 +35,9 @@ pub(crate) struct Timing {
     pub(crate) backend: Duration,
 }
 
+/// How long after the server has closed a queued session a KILL may be heard of that was the reason.
+const KILL_GRACE: Duration = Duration::from_millis(100);
+
 /// What ends a wait in the queue.
 enum Woken {
     Settled(Settled),
@@ -124,7 +127,7 @@ impl Connection {
                     drop(waiter);
                     self.judged.decision = StatementDecision::Rejected;
                     self.count_asked(asked);
-                    let answer = self.last_words();
+                    let answer = self.last_words(control).await;
                     return self.leave(&answer).await;
                 }
                 Woken::Told(Some(Control::KillQuery)) => {
@@ -149,11 +152,7 @@ impl Connection {
         }
     }
 
-    async fn wait(
-        &mut self,
-        waiter: &mut Waiter,
-        control: &mut mpsc::Receiver<Control>,
-    ) -> Woken {
+    async fn wait(&mut self, waiter: &mut Waiter, control: &mut mpsc::Receiver<Control>) -> Woken {
         let Self { client, backend, .. } = self;
         tokio::select! {
             settled = waiter.settled() => Woken::Settled(settled),
@@ -163,8 +162,9 @@ impl Connection {
         }
     }
 
-    /// What the server said when it ended the session, or that it ended it.
-    fn last_words(&self) -> Answer {
+    /// What the server said when it ended the session, or that it ended it. Of a KILL that came through
+    /// Sluice as well, the server's closing may be seen before the killer's OK.
+    async fn last_words(&self, control: &mut mpsc::Receiver<Control>) -> Answer {
         let mut answer = errors::server_left();
         if let Some((_, payload, _)) = split_frame(self.backend.bytes())
             && let Ok(error) = ErrPacket::parse(payload)
@@ -174,8 +174,12 @@ impl Connection {
             if let Some(sqlstate) = error.sqlstate.and_then(|state| state.try_into().ok()) {
                 answer.sqlstate = sqlstate;
             }
+            return answer;
         }
-        answer
+        match tokio::time::timeout(KILL_GRACE, control.recv()).await {
+            Ok(Some(Control::Kill | Control::KillQuery)) => errors::interrupted(),
+            Ok(Some(Control::Drain | Control::Close) | None) | Err(_) => answer,
+        }
     }
 
     /// A rule that denies: refused as a policy, whatever the load.

@@ -75,7 +75,8 @@ pub(crate) async fn turn_away(shared: &Shared, mut client: TcpStream, failure: C
     let cluster = &shared.cluster.name;
     shared.telemetry.backend_error(cluster, kind);
     tracing::warn!(%cluster, %why, "cannot connect to the primary");
-    let message = format!("[sluice] cannot connect to the MySQL server of cluster {cluster}: {why}");
+    let message =
+        format!("[sluice] cannot connect to the MySQL server of cluster {cluster}: {why}");
     let mut packet = Vec::new();
     encode_err_no_sqlstate(&mut packet, 0, ER_SERVER_SHUTDOWN, message.as_bytes());
     // The client may have left already.
@@ -106,7 +107,8 @@ pub(crate) fn server_left() -> Answer {
     Answer {
         errno: ER_CLIENT_INTERACTION_TIMEOUT,
         sqlstate: *b"HY000",
-        message: b"The server ended the session while the statement was queued [sluice executed=no]"
-            .to_vec(),
+        message:
+            b"The server ended the session while the statement was queued [sluice executed=no]"
+                .to_vec(),
     }
 }
