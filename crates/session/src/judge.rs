@@ -2,7 +2,7 @@
 
 use policy::identity::resolve;
 use policy::{Facts, UnixTime, Verdict};
-use sql::{Class, Statement, Tool};
+use sql::{Class, ClassSet, Statement, Tool};
 use wire::command::QueryAttributes;
 
 use crate::action::Input;
@@ -27,6 +27,13 @@ impl Judged {
     }
 }
 
+/// What is asked about a text besides who asks.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    classes: ClassSet,
+    tool: Option<Tool>,
+}
+
 /// The last verdict for each class. The statements of one connection mostly come from one place in one
 /// program: then comparing their comments replaces reading them and looking the rule up.
 #[derive(Debug, Default)]
@@ -44,6 +51,8 @@ struct Entry {
     valid_until: Option<UnixTime>,
     comments: Vec<u8>,
     app: Vec<u8>,
+    classes: ClassSet,
+    tool_seen: Option<Tool>,
     judged: Option<Judged>,
 }
 
@@ -58,10 +67,11 @@ impl Memo {
 }
 
 impl Entry {
-    fn holds(&self, generation: u64, now: UnixTime, comments: &[u8]) -> bool {
+    fn holds(&self, generation: u64, now: UnixTime, statement: &Statement<'_>) -> bool {
         self.generation == Some(generation)
             && self.valid_until.is_none_or(|until| now < until)
-            && self.comments == comments
+            && self.classes == statement.classes
+            && self.comments == statement.comment_bytes()
     }
 }
 
@@ -78,15 +88,17 @@ impl Session {
         let generation = self.generation;
         if remembers
             && let Some(entry) = self.memo.entry(statement.class)
-            && entry.holds(generation, input.now, comments)
+            && entry.holds(generation, input.now, statement)
             && let Some(judged) = entry.judged
         {
             self.app.clear();
             self.app.extend_from_slice(&entry.app);
+            self.tool_seen = entry.tool_seen;
             return judged;
         }
         let tags = statement.tags().map(|tag| (tag.key, tag.value));
-        let judged = self.judge((statement.class, statement.tool()), attributes, tags, input);
+        let asked = Asked { classes: statement.classes, tool: statement.tool() };
+        let judged = self.judge(asked, attributes, tags, input);
         // Claims that were refused are counted for each statement, so those are not remembered.
         if remembers
             && self.claims_refused == 0
@@ -98,6 +110,8 @@ impl Session {
             entry.comments.extend_from_slice(comments);
             entry.app.clear();
             entry.app.extend_from_slice(&self.app);
+            entry.classes = statement.classes;
+            entry.tool_seen = self.tool_seen;
             entry.judged = Some(judged);
         }
         judged
@@ -111,12 +125,13 @@ impl Session {
         input: &Input<'_>,
     ) -> Judged {
         let tags = description.tags.iter().map(|(key, value)| (key.as_ref(), value.as_ref()));
-        self.judge((description.class, description.tool), attributes, tags, input)
+        let asked = Asked { classes: description.classes, tool: description.tool };
+        self.judge(asked, attributes, tags, input)
     }
 
     fn judge<'t>(
         &mut self,
-        (class, tool): (Class, Option<Tool>),
+        Asked { classes, tool }: Asked,
         attributes: QueryAttributes<'t>,
         tags: impl Iterator<Item = (&'t [u8], &'t [u8])>,
         input: &Input<'_>,
@@ -134,14 +149,21 @@ impl Session {
         self.app.clear();
         self.app.extend_from_slice(identity.app);
         self.claims_refused = self.claims_refused.saturating_add(identity.refused_claims);
+        self.tool_seen = identity.tool_seen;
+        let class = classes.strictest().unwrap_or(Class::Unknown);
         let facts = Facts { identity: &identity, session: &self.identity, class, now: input.now };
-        let judged = match input.policy.evaluate(&facts) {
+        // Of a text of several statements each must pass: none is carried past its rule by another.
+        let verdict = if classes == ClassSet::from_iter([class]) {
+            input.policy.evaluate(&facts)
+        } else {
+            input.policy.evaluate_classes(&facts, classes)
+        };
+        let judged = match verdict {
             Verdict::Pass { rule, .. } => Judged::Pass(rule.map(|rule| rule.index)),
             Verdict::Ask(rule) => Judged::Ask(rule.index),
             Verdict::Deny(rule) => Judged::Deny(rule.index),
         };
-        let tool_seen = identity.tool_seen;
-        if let Some(tool) = tool_seen
+        if let Some(tool) = self.tool_seen
             && self.identity.handle_tool_seen(tool)
         {
             self.generation = self.generation.wrapping_add(1);

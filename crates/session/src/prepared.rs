@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use sql::{Class, Exemption, Tool};
+use sql::{Class, ClassSet, Exemption, Tool};
 use wire::command::LAST_PREPARED;
 
 use crate::command::Consequences;
@@ -23,6 +23,7 @@ pub(crate) type OwnedTag = (Box<[u8]>, Box<[u8]>);
 #[derive(Debug)]
 pub(crate) struct Description {
     pub(crate) class: Class,
+    pub(crate) classes: ClassSet,
     pub(crate) exemption: Option<Exemption>,
     pub(crate) tool: Option<Tool>,
     pub(crate) tags: Vec<OwnedTag>,
@@ -34,6 +35,7 @@ impl Description {
     pub(crate) fn unknown() -> Self {
         Self {
             class: Class::Unknown,
+            classes: ClassSet::from_iter([Class::Unknown]),
             exemption: None,
             tool: None,
             tags: Vec::new(),

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use policy::identity::{IdentityScratch, SessionIdentity};
-use sql::{Charset, LexMode, Scratch};
+use sql::{Charset, LexMode, Scratch, Tool};
 use wire::capability::Capabilities;
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::packet::encode_err;
@@ -48,6 +48,8 @@ pub struct Session {
     pub(crate) memo: Memo,
     /// The app of the statement under way, or of the last one.
     pub(crate) app: Vec<u8>,
+    /// The tool that the statement under way names and may name.
+    pub(crate) tool_seen: Option<Tool>,
     pub(crate) claims_refused: u32,
     pub(crate) outbox: Vec<u8>,
     pub(crate) scratch: Scratch,
@@ -89,6 +91,7 @@ impl Session {
             generation: 0,
             memo: Memo::default(),
             app: Vec::new(),
+            tool_seen: None,
             claims_refused: 0,
             outbox: Vec::new(),
             scratch: Scratch::default(),
@@ -217,6 +220,7 @@ impl Session {
     /// Gives back buffers that a large statement has grown.
     pub fn shrink(&mut self) {
         self.scratch.shrink();
+        self.identity_scratch.shrink();
         if self.outbox.capacity() > OUTBOX_KEPT_LEN {
             self.outbox = Vec::new();
         }

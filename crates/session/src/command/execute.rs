@@ -53,7 +53,7 @@ impl Session {
         let class = description.class;
         let judged = self.judge_description(description, attributes, input);
         let free = !class.is_gateable()
-            || self.is_exempt(description.exemption, description.tool)
+            || self.is_exempt(description.exemption)
             || self.transaction.covers(&description.consequences.plain);
         let ran = if description.exemption.is_some() { Ran::Rest } else { works(class) };
         Planned {

@@ -57,7 +57,7 @@ impl Session {
         let class = statement.class;
         let judged = self.judge_text(statement, query.attributes, input);
         let free = !class.is_gateable()
-            || self.is_exempt(statement.exemption, statement.tool())
+            || self.is_exempt(statement.exemption)
             || self.transaction.covers(&statement.effects);
         let prepare = self.sql_prepare(&statement.effects);
         let ran = if statement.exemption.is_some() { Ran::Rest } else { works(class) };
@@ -111,13 +111,13 @@ impl Session {
     }
 
     /// Whether the contract never holds this statement back.
-    pub(super) fn is_exempt(&self, exemption: Option<Exemption>, tool: Option<Tool>) -> bool {
+    pub(super) fn is_exempt(&self, exemption: Option<Exemption>) -> bool {
         match exemption {
             None => false,
             // Refusing gh-ost's own heartbeat kills its migration; anybody else's table of that name is
-            // a table.
+            // a table. Only who may claim to be gh-ost is.
             Some(Exemption::GhostChangelog) => {
-                tool == Some(Tool::GhOst) || self.identity.is_sticky(Tool::GhOst)
+                self.tool_seen == Some(Tool::GhOst) || self.identity.is_sticky(Tool::GhOst)
             }
             Some(Exemption::SystemSchema | Exemption::AdvisoryLock | Exemption::RenameTable) => {
                 true
@@ -155,6 +155,7 @@ impl Session {
         let statement = describe(text, self.mode, whole, &mut scratch);
         let description = Description {
             class: statement.class,
+            classes: statement.classes,
             exemption: statement.exemption,
             tool: statement.tool(),
             tags: statement.tags().map(|tag| (tag.key.into(), tag.value.into())).collect(),

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use policy::{ClusterPolicy, UnixTime};
-use session::{Action, Answer, Ask, ClientInfo, CloseReason, Finished, Input, Reads, Session, Side};
+use session::{
+    Action, Answer, Ask, ClientInfo, CloseReason, Finished, Input, Reads, Session, Side,
+};
 
 /// What stopped the driver.
 #[derive(Debug)]

@@ -1,7 +1,5 @@
 //! The session between a scripted client and a scripted server.
 
-#![expect(clippy::panic, clippy::indexing_slicing, reason = "tests")]
-
 mod driver;
 
 use session::{CloseReason, Reads};
@@ -370,4 +368,27 @@ fn cut_into_single_bytes_the_bytes_forwarded_are_the_same() {
     }
     assert_eq!(driver.to_backend, commands);
     assert_eq!(driver.to_client, ok(1, STATUS_AUTOCOMMIT).repeat(3));
+}
+
+#[test]
+fn a_statement_is_not_carried_past_its_rule_by_another() {
+    let rules = "  - { name: ddl, statements: [ddl], gate: [lag], permanent: true }\n";
+    let mut driver = Driver::logged_in(rules, 0);
+    driver.passes("INSERT INTO t VALUES (1)", STATUS_AUTOCOMMIT);
+    driver.asks("DROP TABLE t; INSERT INTO u VALUES (1)", STATUS_AUTOCOMMIT);
+    driver.asks("INSERT INTO u VALUES (1); DROP TABLE t", STATUS_AUTOCOMMIT);
+    driver.passes("INSERT INTO t VALUES (1)", STATUS_AUTOCOMMIT);
+}
+
+#[test]
+fn the_changelog_of_gh_ost_passes_and_a_table_of_that_name_does_not() {
+    let mut driver = Driver::logged_in(GATED, 0);
+    let heartbeat = "INSERT INTO test._t_ghc (id, hint) VALUES (1, 'heartbeat')";
+    driver.asks(heartbeat, STATUS_AUTOCOMMIT);
+    driver.asks("INSERT /* gh-ost `test`.`t` */ INTO test._t_gho VALUES (1)", STATUS_AUTOCOMMIT);
+    driver.passes("INSERT /* gh-ost */ INTO test._t_ghc (id) VALUES (1)", STATUS_AUTOCOMMIT);
+    driver.passes(heartbeat, STATUS_AUTOCOMMIT);
+    driver.command(b"\x1f");
+    driver.answer(&ok(1, STATUS_AUTOCOMMIT));
+    driver.asks(heartbeat, STATUS_AUTOCOMMIT);
 }
