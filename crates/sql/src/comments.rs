@@ -13,6 +13,12 @@ const COMMENTS_MAX: usize = 32;
 /// Most bytes of comments that are looked at; the tags of one comment fit many times.
 const COMMENT_BYTES_MAX: usize = 8 * 1024;
 
+/// Bytes of comments, and of decoded tags, that a [`Scratch`] keeps.
+const BYTES_KEPT: usize = 1024;
+
+/// Comments, and tags, that a [`Scratch`] keeps places for.
+const SPANS_KEPT: usize = 32;
+
 /// Buffers that `describe` reuses; one for each connection.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -31,8 +37,17 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Gives memory back; what it remembers of the latest comments goes too.
+    /// Gives memory back that unusually long comments have grown; what is remembered of the latest goes
+    /// with it. What usual comments need stays, so this may be called after every statement.
     pub fn shrink(&mut self) {
+        let kept = self.raw.capacity() <= BYTES_KEPT
+            && self.decoded.capacity() <= BYTES_KEPT
+            && self.tags.capacity() <= SPANS_KEPT
+            && self.spans.0.capacity() <= SPANS_KEPT
+            && self.other_spans.0.capacity() <= SPANS_KEPT;
+        if kept {
+            return;
+        }
         let generation = self.generation.wrapping_add(u64::from(!self.raw.is_empty()));
         *self = Self { generation, ..Self::default() };
     }
