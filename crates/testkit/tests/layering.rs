@@ -30,7 +30,7 @@ const TABLE: [Row; 9] = [
     Row(
         "4",
         "sluice",
-        &["wire", "sql", "policy", "admission", "session", "proxy", "admin"],
+        &["wire", "sql", "policy", "admission", "session", "proxy", "admin", "integration"],
         Others::Any,
     ),
     Row("dev", "testkit", &["wire", "admission", "session"], Others::Only(&["rand"])),
