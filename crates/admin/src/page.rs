@@ -113,7 +113,11 @@ fn write_servers(
             PrimaryState::Silent(error) => ("bad", format!("silent: {error}")),
         };
         let primary = Escaped(&policy.primary);
-        write!(html, "<tr class=\"{class}\"><td>{primary}<td>primary<td>{}<td>–<td>–", Escaped(&state))?;
+        write!(
+            html,
+            "<tr class=\"{class}\"><td>{primary}<td>primary<td>{}<td>–<td>–",
+            Escaped(&state)
+        )?;
         for ReplicaReading { server, view } in cluster.probes.replicas(now) {
             write!(
                 html,
@@ -202,7 +206,8 @@ fn action(rule: &Rule, policy: &ClusterPolicy) -> String {
         Action::Deny => "deny".to_owned(),
         Action::Throttle { terms, .. } if terms.hold => "hold".to_owned(),
         Action::Throttle { terms, gate, .. } => {
-            let signals: Vec<&str> = policy.gate_signals(gate).map(|signal| &*signal.name).collect();
+            let signals: Vec<&str> =
+                policy.gate_signals(gate).map(|signal| &*signal.name).collect();
             let gate = if signals.is_empty() { "none".to_owned() } else { signals.join(", ") };
             format!("ratio {}, gate {gate}, up to {}", terms.ratio.as_f64(), Span(terms.max_delay))
         }
@@ -282,7 +287,8 @@ th{font-weight:400;color:#666}.good{color:#17682b}.bad{color:#a61b1b;font-weight
 th,td{border-color:#333}.good{color:#6bc381}.bad{color:#ff8f8f}a{color:#8ab4ff}}\
 </style></head><body><h1>Sluice</h1>";
 
-const FOOT: &str = "<p><a href=\"/metrics\">metrics</a> · <a href=\"/readyz\">readyz</a></p></body></html>\n";
+const FOOT: &str =
+    "<p><a href=\"/metrics\">metrics</a> · <a href=\"/readyz\">readyz</a></p></body></html>\n";
 
 #[cfg(test)]
 mod tests {

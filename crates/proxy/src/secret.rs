@@ -23,8 +23,8 @@ pub fn read(secret: &Secret) -> Result<String, SecretError> {
     match secret {
         Secret::Env(name) => env::var(name).map_err(|_| SecretError::Env(name.clone())),
         Secret::File(path) => {
-            let text = fs::read_to_string(path)
-                .map_err(|error| SecretError::File(path.clone(), error))?;
+            let text =
+                fs::read_to_string(path).map_err(|error| SecretError::File(path.clone(), error))?;
             let line = text.strip_suffix('\n').unwrap_or(&text);
             Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
         }
@@ -35,7 +35,9 @@ impl fmt::Display for SecretError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Env(name) => write!(f, "the environment variable {name} is not set"),
-            Self::File(path, error) => write!(f, "cannot read the file {}: {error}", path.display()),
+            Self::File(path, error) => {
+                write!(f, "cannot read the file {}: {error}", path.display())
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use admission::lag::{LagConfig, LagReading, LagTracker, ReplicaKey, ReplicaView};
 use admission::{MonoTime, SignalKey};
 use parking_lot::Mutex;
+use policy::Signal;
 
 use super::link::ProbeError;
 
@@ -207,20 +208,19 @@ impl ProbeBoard {
     /// Takes in a signal's value on one server and gives the highest of those that are fresh.
     pub(super) fn measured(
         &self,
-        signal: SignalKey,
+        signal: &Signal,
         server: &Arc<str>,
         value: Option<f64>,
         now: MonoTime,
-        stale_after: Duration,
     ) -> Option<f64> {
         let mut seen = self.seen.lock();
         if let Some(value) = value {
-            seen.values.insert((signal, server.clone()), Measured { value, at: now });
+            seen.values.insert((signal.key, server.clone()), Measured { value, at: now });
         }
         seen.values
             .iter()
             .filter(|((key, _), measured)| {
-                *key == signal && now.saturating_since(measured.at) <= stale_after
+                *key == signal.key && now.saturating_since(measured.at) <= signal.stale_after
             })
             .map(|(_, measured)| measured.value)
             .reduce(f64::max)

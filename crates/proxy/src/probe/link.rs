@@ -177,7 +177,8 @@ impl Retry {
     }
 
     fn failed(&mut self) {
-        let pause = RETRY_FIRST.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
+        let pause =
+            RETRY_FIRST.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
         // A quarter more or less, so that many probes do not come back together.
         let jitter = rand::rng().random_range(0.75..=1.25);
         self.not_before = Instant::now().checked_add(pause.min(RETRY_MAX).mul_f64(jitter));

@@ -33,9 +33,8 @@ async fn write_heartbeats(target: Target) {
     let heartbeat = Heartbeat::new(&target.probe.heartbeat_table, board.instance());
     let mut link = target.link(HEARTBEAT_TIMEOUT);
     let mut health = target.health(Purpose::Heartbeat);
-    let mut rhythm = target
-        .site
-        .rhythm(target.probe.heartbeat_interval, target.site.lag.limits.stale_after / 3);
+    let mut rhythm =
+        target.site.rhythm(target.probe.heartbeat_interval, target.site.lag.limits.stale_after / 3);
     let mut cleaned = false;
     loop {
         rhythm.beat().await;

@@ -53,7 +53,7 @@ pub(super) async fn watch(target: Target, signals: Vec<Signal>) {
 fn take_in(target: &Target, signal: &Signal, value: Option<f64>) {
     let cluster = &target.site.cluster;
     let now = cluster.now();
-    let worst = cluster.probes.measured(signal.key, &target.server, value, now, signal.stale_after);
+    let worst = cluster.probes.measured(signal, &target.server, value, now);
     // A server that does not answer must not make the value of another look new.
     let sample = match (value, worst) {
         (Some(_), Some(worst)) => Sample::Value(worst),
@@ -88,11 +88,9 @@ impl Meter {
                     .into(),
                 column: Column::First,
             }),
-            SignalKind::Query(query) => Some(Self {
-                purpose: Purpose::Query,
-                query: query.clone(),
-                column: Column::First,
-            }),
+            SignalKind::Query(query) => {
+                Some(Self { purpose: Purpose::Query, query: query.clone(), column: Column::First })
+            }
         }
     }
 

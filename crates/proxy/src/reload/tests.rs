@@ -11,7 +11,6 @@ use crate::telemetry::TelemetryConfig;
 struct Folder(PathBuf);
 
 impl Folder {
-    #[expect(clippy::expect_used, reason = "a helper of tests")]
     fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -48,7 +47,6 @@ struct Watched {
 }
 
 impl Watched {
-    #[expect(clippy::expect_used, reason = "a helper of tests")]
     fn start(path: &Path) -> Self {
         let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
         let loaded = load(path).expect("the first file is good");
@@ -63,7 +61,6 @@ impl Watched {
 
     /// The rule of the next configuration applied. The bound is the contract's second, and one more for a
     /// machine that is busy.
-    #[expect(clippy::expect_used, reason = "a helper of tests")]
     async fn next(&mut self) -> String {
         let next = tokio::time::timeout(Duration::from_secs(2), self.applied.recv()).await;
         next.expect("applied in time").expect("the watcher runs")
@@ -195,7 +192,8 @@ async fn a_file_in_the_middle_of_being_saved_is_not_taken() {
     let mut growing = text("half");
     for part in 0..8 {
         fs::write(&path, &growing).unwrap();
-        growing = growing.replace("rules:\n", &format!("rules:\n  - {{ name: r{part}, permanent: true }}\n"));
+        growing = growing
+            .replace("rules:\n", &format!("rules:\n  - {{ name: r{part}, permanent: true }}\n"));
         tokio::time::sleep(SETTLE_INTERVAL / 5).await;
     }
     fs::write(&path, text("whole")).unwrap();

@@ -47,6 +47,7 @@ impl Families {
         Self::try_new(registry).expect("the families are well-formed and have different names")
     }
 
+    #[expect(clippy::too_many_lines, reason = "a list")]
     fn try_new(registry: &Registry) -> prometheus::Result<Self> {
         let registered = Registered(registry);
         Ok(Self {
@@ -130,7 +131,12 @@ impl Families {
 struct Registered<'r>(&'r Registry);
 
 impl Registered<'_> {
-    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntCounterVec> {
+    fn counters(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> prometheus::Result<IntCounterVec> {
         self.with(IntCounterVec::new(Opts::new(name, help), labels)?)
     }
 

@@ -49,11 +49,7 @@ impl Telemetry {
         hits
     }
 
-    fn set_rules<'r>(
-        &self,
-        rules: impl Iterator<Item = (&'r str, Option<f64>)>,
-        now: Instant,
-    ) {
+    fn set_rules<'r>(&self, rules: impl Iterator<Item = (&'r str, Option<f64>)>, now: Instant) {
         let mut known = self.rules.lock();
         let gone = std::mem::take(&mut known.present);
         self.families.rule_expires.reset();

@@ -75,9 +75,7 @@ impl Telemetry {
             let Some(rule) = rules.get(&waiting.rule) else { continue };
             let app = self.app_label(&app);
             let depth = u32::try_from(waiting.depth).unwrap_or(u32::MAX);
-            now.queue_depth
-                .with_label_values(&[&*cluster.name, &*rule.name])
-                .add(f64::from(depth));
+            now.queue_depth.with_label_values(&[&*cluster.name, &*rule.name]).add(f64::from(depth));
             let waits = at.saturating_since(waiting.oldest).as_secs_f64();
             let oldest = now.queue_oldest.with_label_values(&[&*cluster.name, &*app]);
             oldest.set(oldest.get().max(waits));
@@ -127,7 +125,8 @@ impl Telemetry {
     /// Every app that has a label, by the key that a rule knows it by.
     fn apps_of(&self, rule: &Rule) -> HashMap<IdentityKey, Arc<str>> {
         let nameless = (identity_key(rule, b""), self.apps.other());
-        let named = self.apps.all().into_iter().map(|app| (identity_key(rule, app.as_bytes()), app));
+        let named =
+            self.apps.all().into_iter().map(|app| (identity_key(rule, app.as_bytes()), app));
         named.chain([nameless]).collect()
     }
 

@@ -6,7 +6,6 @@ use super::*;
 use crate::clock::Clock;
 use crate::cluster::{Cluster, Judgement, ask};
 
-#[expect(clippy::expect_used, reason = "a helper of tests")]
 fn config(rules: &str) -> Config {
     let text = format!(
         "version: 1\nclusters:\n  main:\n    listen: 127.0.0.1:0\n    primary: 127.0.0.1:3306\n\
@@ -35,7 +34,6 @@ fn admitted<'a>(cluster: &'a Arc<str>, app: &'a [u8]) -> StatementEvent<'a> {
 }
 
 /// The value of the one series whose text begins with `series`.
-#[expect(clippy::expect_used, reason = "a helper of tests")]
 fn value(text: &str, series: &str) -> f64 {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(series));
     let line = lines.next().unwrap_or_else(|| panic!("no {series} in\n{text}"));
@@ -72,8 +70,14 @@ fn a_statement_is_counted_under_its_labels() {
     assert_eq!(value(&text, &counted), 2.0);
     let delay = r#"{app="vcopier:online-ddl",cluster="main",decision="rejected",rule="etl""#;
     assert_eq!(value(&text, &format!("sluice_queue_delay_seconds_count{delay}}}")), 2.0);
-    assert_eq!(value(&text, &format!("sluice_queue_delay_seconds_bucket{delay},le=\"0.05\"}}")), 0.0);
-    assert_eq!(value(&text, &format!("sluice_queue_delay_seconds_bucket{delay},le=\"0.1\"}}")), 2.0);
+    assert_eq!(
+        value(&text, &format!("sluice_queue_delay_seconds_bucket{delay},le=\"0.05\"}}")),
+        0.0
+    );
+    assert_eq!(
+        value(&text, &format!("sluice_queue_delay_seconds_bucket{delay},le=\"0.1\"}}")),
+        2.0
+    );
     assert_eq!(value(&text, r#"sluice_rule_hits_total{rule="etl"}"#), 3.0);
     assert_eq!(value(&text, r#"sluice_backend_seconds_count{class="write",cluster="main"}"#), 1.0);
     assert_eq!(value(&text, "sluice_proxy_overhead_seconds_count"), 3.0);

@@ -1,0 +1,108 @@
+//! The HTTP door over a socket.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use admin::AdminState;
+use policy::Config;
+use proxy::clock::Clock;
+use proxy::cluster::{Cluster, Judgement, ask};
+use proxy::telemetry::{Reload, Telemetry, TelemetryConfig};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const FILE: &str = "
+version: 1
+clusters:
+  main:
+    listen: 127.0.0.1:0
+    primary: 127.0.0.1:3306
+rules:
+  - { name: held, match: { app: etl }, hold: true, permanent: true, reason: 'R & D <b>' }
+";
+
+struct Door {
+    address: SocketAddr,
+    state: AdminState,
+}
+
+fn open() -> Door {
+    let config: Config = policy::load(FILE).unwrap();
+    let cluster = Cluster::new(config.clusters.first().unwrap().clone(), Clock::start(), 1);
+    let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
+    telemetry.reload(Reload::Applied, 1.0);
+    let draining = Arc::new(AtomicBool::new(false));
+    let state = AdminState { clusters: [cluster].into(), telemetry, draining };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(admin::serve(listener, state.clone()));
+    Door { address, state }
+}
+
+impl Door {
+    /// Status line, headers and body of an answer.
+    async fn answer(&self, method: &str, path: &str) -> String {
+        let mut socket = TcpStream::connect(self.address).await.unwrap();
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_in_the_text_format_of_prometheus() {
+    let door = open();
+    let answer = door.answer("GET", "/metrics").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("content-type: text/plain; version=0.0.4"), "{answer}");
+    assert!(answer.contains("\nsluice_build_info{version=\""), "{answer}");
+    assert!(answer.contains("\nsluice_gate_open{cluster=\"main\",signal=\"lag\"} 0\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn it_is_live_while_it_runs_and_ready_while_nothing_is_wrong() {
+    let door = open();
+    assert!(door.answer("GET", "/readyz").await.starts_with("HTTP/1.1 200"));
+    door.state.telemetry.reload(Reload::Failed, 2.0);
+    let answer = door.answer("GET", "/readyz").await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("has faults"), "{answer}");
+    door.state.telemetry.reload(Reload::Applied, 3.0);
+    door.state.draining.store(true, Ordering::Relaxed);
+    let answer = door.answer("GET", "/readyz").await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("draining"), "{answer}");
+    assert!(door.answer("GET", "/healthz").await.starts_with("HTTP/1.1 200"));
+    assert!(door.answer("HEAD", "/healthz").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn what_changes_something_or_is_not_there_is_refused() {
+    let door = open();
+    assert!(door.answer("POST", "/metrics").await.starts_with("HTTP/1.1 405"));
+    assert!(door.answer("GET", "/nothing").await.starts_with("HTTP/1.1 404"));
+}
+
+#[tokio::test]
+async fn the_page_shows_who_waits_and_names_of_clients_are_only_text_in_it() {
+    let door = open();
+    let cluster = door.state.clusters.first().unwrap();
+    let policy = cluster.policy();
+    let rule = policy.rules.first().unwrap();
+    let policy::Action::Throttle { terms, gate, .. } = rule.action else { panic!("it throttles") };
+    let app = b"<script>alert(1)</script>:etl";
+    let identity = policy::identity_key(rule, app);
+    let arrived = cluster.now();
+    let request = admission::Request { rule: rule.key, identity, gate, terms, arrived };
+    let Judgement::Queued(waiter) = ask(cluster, &request, app) else { panic!("it is held") };
+    let page = door.answer("GET", "/").await;
+    drop(waiter);
+    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+    assert!(page.contains("content-security-policy: default-src 'none'"), "{page}");
+    assert!(page.contains("<td>&lt;script&gt;alert(1)&lt;/script&gt;:etl<td>held<td>1<td>"));
+    assert!(page.contains("R &amp; D") && page.contains(">hold"), "{page}");
+    assert!(!page.contains("<script") && !page.contains("<b>"), "{page}");
+}
