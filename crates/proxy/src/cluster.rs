@@ -16,7 +16,7 @@ use admission::{
 };
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use policy::ClusterPolicy;
+use policy::{ClusterPolicy, UnixTime};
 use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
@@ -120,6 +120,7 @@ impl Cluster {
         let config = policy.controller_config();
         self.policy.store(policy);
         self.control(|controller, now| controller.reconfigure(config, now));
+        self.driver.notify_one();
     }
 
     /// Locks the controller, runs `f`, then hands out what it resolved. Never call it from inside
@@ -166,9 +167,18 @@ impl Cluster {
             .collect()
     }
 
-    /// Keeps the controller's timers: deadlines, retries, releases. Runs until the task is dropped.
+    /// Keeps the controller's timers (deadlines, retries, releases), and has waiters judged again at the
+    /// second at which a rule expires. Runs until the task is dropped.
     pub async fn drive(self: Arc<Self>) {
+        let mut expiry = None;
         loop {
+            let policy = self.policy();
+            let unix_now = UnixTime(self.clock.unix_seconds());
+            if expiry.is_some_and(|at| at <= unix_now) {
+                let config = policy.controller_config();
+                self.control(|controller, now| controller.reconfigure(config, now));
+            }
+            expiry = policy.next_expiry_after(unix_now);
             let wake_at = self.control(|controller, now| {
                 controller.handle_time(now);
                 controller.poll_timeout()
@@ -181,11 +191,16 @@ impl Cluster {
             };
             tokio::select! {
                 () = sleep => {}
+                () = tokio::time::sleep(EXPIRY_POLL), if expiry.is_some() => {}
                 () = self.driver.notified() => {}
             }
         }
     }
 }
+
+/// How often the wall clock is looked at while some rule has yet to expire. It can jump, so its next second is
+/// not waited for by the monotonic clock.
+const EXPIRY_POLL: Duration = Duration::from_millis(100);
 
 /// Asks the cluster's controller whether a statement of `app` may run.
 pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {

@@ -34,6 +34,8 @@ const CLOSE_GRACE: Duration = Duration::from_secs(1);
 pub struct Server {
     clusters: Vec<Arc<Cluster>>,
     addresses: Vec<SocketAddr>,
+    /// The relaying threads end, and every connection with them, when the last handle goes.
+    workers: Arc<Workers>,
     listeners: Vec<JoinHandle<()>>,
     drivers: Vec<JoinHandle<()>>,
 }
@@ -49,6 +51,7 @@ impl Server {
         let mut server = Self {
             clusters: Vec::new(),
             addresses: Vec::new(),
+            workers: workers.clone(),
             listeners: Vec::new(),
             drivers: Vec::new(),
         };
@@ -95,6 +98,7 @@ impl Server {
         for driver in &self.drivers {
             driver.abort();
         }
+        drop(self.workers);
     }
 
     async fn emptied(&self, timeout: Duration) -> bool {

@@ -256,7 +256,9 @@ impl Machine {
             return Err(unexpected(packet));
         }
         let status = StatusFlags(EofPacket::parse(packet.start)?.status);
-        if status.cursor_exists() {
+        // A procedure's result sets can show the cursor of the procedure itself; they have rows all the same,
+        // and more follows them. A cursor of the client's is the whole answer.
+        if status.cursor_exists() && !status.more_results() {
             return Ok(self.next_result(status));
         }
         self.out_params = status.has(SERVER_PS_OUT_PARAMS) && status.more_results();
