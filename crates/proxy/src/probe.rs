@@ -106,7 +106,6 @@ impl Probes {
     }
 
     fn start(&mut self, site: &Arc<Site>, probe: &Probe, account: &Account) {
-        let Self { tasks } = self;
         let ClusterPolicy { primary, replicas, .. } = &*site.policy;
         let on = |server: &Arc<str>| Target {
             site: site.clone(),
@@ -114,12 +113,12 @@ impl Probes {
             account: account.clone(),
             probe: probe.clone(),
         };
-        tasks.spawn(primary::watch(on(primary)));
+        self.keep(on(primary), primary::watch);
         for replica in replicas {
-            tasks.spawn(replica::watch(on(replica)));
+            self.keep(on(replica), replica::watch);
             match probe.source {
                 LagSource::Heartbeat | LagSource::Query(_) => {
-                    tasks.spawn(replica::watch_delay(on(replica)));
+                    self.keep(on(replica), replica::watch_delay);
                 }
                 // The same answer tells both.
                 LagSource::ReplicaStatus => {}
@@ -132,12 +131,39 @@ impl Probes {
             let signals = signals::wanted(&site.policy, scope);
             if !signals.is_empty() {
                 for server in servers {
-                    tasks.spawn(signals::watch(on(server), signals.clone()));
+                    let signals = signals.clone();
+                    self.keep(on(server), move |target| signals::watch(target, signals.clone()));
                 }
             }
         }
     }
+
+    /// Keeps a probe going. A client library can panic on an answer that makes no sense (one allocates what
+    /// the server announces); that must not leave a signal unmeasured for ever.
+    fn keep<P>(&mut self, target: Target, probe: impl Fn(Target) -> P + Send + 'static)
+    where
+        P: Future<Output = ()> + Send + 'static,
+    {
+        self.tasks.spawn(async move {
+            loop {
+                // A set of one: the probe ends with the set when this task is aborted.
+                let mut running = JoinSet::new();
+                running.spawn(probe(target.clone()));
+                match running.join_next().await {
+                    Some(Err(error)) if error.is_panic() => {
+                        let cluster = &target.site.cluster.name;
+                        tracing::error!(%cluster, server = %target.server, "a probe panicked; it starts again");
+                        tokio::time::sleep(RESTART_PAUSE).await;
+                    }
+                    Some(Ok(()) | Err(_)) | None => return,
+                }
+            }
+        });
+    }
 }
+
+/// Before a probe that panicked starts again.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 /// What all probes of a cluster share.
 struct Site {
@@ -155,6 +181,7 @@ struct Lag {
 }
 
 /// One server and what a probe of it needs.
+#[derive(Clone)]
 struct Target {
     site: Arc<Site>,
     server: Arc<str>,
