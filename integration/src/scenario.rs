@@ -11,11 +11,15 @@ use crate::server::{Flavour, Server};
 use crate::sluice::{Metrics, SluiceProcess};
 use crate::topology::Topology;
 
+pub use chance::Chance;
 pub use pending::{Answered, Pending};
 pub use refused::Refused;
+pub use siege::{Neighbour, Siege};
 
+mod chance;
 mod pending;
 mod refused;
+mod siege;
 
 /// Servers that the tests of one file share: each test brings its own tables and its own Sluice. They
 /// end with the test process, by its guard.

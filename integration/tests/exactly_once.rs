@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use integration::error::HarnessError;
 use integration::raw::{Login, Param, RawConn, Response};
-use integration::scenario::{Refused, numbers};
+use integration::scenario::{Chance, Refused, numbers, wait_until};
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::Topology;
 
@@ -47,7 +47,7 @@ async fn rows_are_there_exactly_once(servers: Topology) {
     // What vanished clients left at the server has ended when their connections have.
     let running = "SELECT COUNT(*) FROM information_schema.processlist WHERE user IN ('etl', 'ddl', 'web', 'app')";
     let idle = || async { Ok(numbers(&servers.primary, running).await? == [0]) };
-    integration::scenario::wait_until("the server is idle", SOON, idle).await.unwrap();
+    wait_until("the server is idle", SOON, idle).await.unwrap();
 
     let mut there: HashMap<i64, u32> = HashMap::new();
     for n in numbers(&servers.primary, "SELECT n FROM t").await.unwrap() {
@@ -95,7 +95,7 @@ impl Client {
         Self {
             addr: sluice.listen_addr(),
             user,
-            chance: Chance(u64::from(id) + 1),
+            chance: Chance::new(u64::from(id)),
             next: i64::from(id) * 1_000_000,
             fates: HashMap::new(),
         }
@@ -189,19 +189,6 @@ fn was_refused(response: &Response) -> bool {
 fn accepted(response: &Response) {
     let ended = response.clone().accepted();
     assert!(ended.is_ok(), "{:?}", ended.err().map(|error: HarnessError| error.to_string()));
-}
-
-/// A small generator (SplitMix64): the same choices in every run.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
-    }
 }
 
 /// Each is in force for a moment, one after the other.

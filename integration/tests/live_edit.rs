@@ -89,7 +89,9 @@ async fn a_broken_edit_changes_nothing_and_is_reported_with_its_lines() {
     wait_for_sum(&sluice, SUCCESSFUL, &[], 0.0).await.unwrap();
     let reported = || async {
         let log = sluice.log()?;
-        Ok(lines.iter().all(|line| log.contains(&format!("line {line}:"))))
+        let forms =
+            |line| [format!("line {line}:"), format!("yaml:{line}:"), format!("line={line} ")];
+        Ok(lines.iter().all(|line| forms(line).iter().any(|form| log.contains(form))))
     };
     wait_until(&format!("lines {lines:?} in the log"), SOON, reported).await.unwrap();
     for also_broken in ["", "\t", "version: 1", "rules: [", "\u{0}", "version: 99\nclusters: {}"] {
