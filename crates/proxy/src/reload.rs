@@ -3,9 +3,9 @@
 //! A change is noticed by watching the file's *directory*, because editors and ConfigMaps replace files
 //! instead of writing them: a rename, or a swap of the `..data` link, shows there. Since no watch sees
 //! everything (network mounts, a directory replaced as a whole, a link into another one), the content is
-//! compared every [`POLL_INTERVAL`] besides.
+//! compared every half second besides.
 //!
-//! Content decides, never a time stamp. It is taken when two readings [`SETTLE_INTERVAL`] apart agree, so
+//! Content decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
 //! that half of a file being saved is seldom looked at. A file with faults changes nothing: what is in
 //! force stays, the faults are logged with their lines, `sluice_config_last_reload_successful` is 0, and
 //! the next save is a new chance. Reading and checking run on a thread of their own, so that 10,000 rules
