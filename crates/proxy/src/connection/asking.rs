@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::time::{Duration, Instant};
 
 use admission::{Mode, MonoTime, Reason, Refusal, Request};
-use policy::{Action as RuleAction, Rule, identity_key, refusal};
+use policy::{Action as RuleAction, Rule, UnixTime, identity_key, refusal};
 use session::{Answer, Ask, StatementOutcome};
 use tokio::sync::mpsc;
 use wire::frame::split_frame;
@@ -113,6 +113,8 @@ impl Connection {
                     return self.refuse(asked, &refused).await;
                 }
                 Woken::Settled(Settled::JudgeAgain) => {
+                    // A rule may have expired meanwhile, without a new policy.
+                    self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
                     self.take_newer_policy();
                     self.session.handle_judge_again();
                     return Ok(());
