@@ -8,7 +8,8 @@
 
 use std::time::{Duration, Instant};
 
-use integration::raw::{RawConn, Shape};
+use integration::ports::{free_port, loopback};
+use integration::raw::{Login, RawConn, Shape};
 use integration::scenario::{
     Pending, Refused, Shared, connect, numbers, wait_for_depth, wait_for_sum, wait_until,
 };
@@ -127,6 +128,42 @@ async fn a_client_that_left_while_its_statement_runs_does_not_stop_it() {
     let there =
         || async { Ok(!numbers(&servers.primary, "SELECT n FROM g_runs").await?.is_empty()) };
     wait_until("the statement has run", SOON, there).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_idle_session_that_the_server_ends_is_told_as_the_server_tells_it() {
+    for servers in both().await {
+        let sluice = held(servers, "g_told").await;
+        let mut told = Vec::new();
+        for addr in [servers.primary.addr(), sluice.listen_addr()] {
+            let mut conn = RawConn::open(addr, &Login::new("web")).await.unwrap();
+            let set = conn.query("SET SESSION wait_timeout = 1").await.unwrap();
+            assert_eq!(set.err(), None);
+            told.push(conn.read_to_end().await.unwrap());
+        }
+        assert_eq!(told.first(), told.last());
+        wait_for_sum(&sluice, "sluice_client_connections", &[], 0.0).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_primary_that_is_not_there_is_told_at_once() {
+    let nobody = loopback(free_port().unwrap());
+    let config = Config::in_front_of(nobody, Vec::new()).unwrap();
+    let sluice = SluiceProcess::spawn(&config.render(), config.listen, config.admin, &[]).unwrap();
+    let listens = || async { Ok(RawConn::connect(sluice.listen_addr()).await.is_ok()) };
+    wait_until("it listens", SOON, listens).await.unwrap();
+    let mut conn = RawConn::connect(sluice.listen_addr()).await.unwrap();
+    conn.set_read_limit(SOON);
+    let first = conn.read_packet().await.unwrap();
+    let (_, message) = first.err().unwrap();
+    assert!(first.seq == 0 && message.contains("[sluice]"), "{message}");
+    assert!(conn.read_to_end().await.unwrap().is_empty());
+    let labels = [("kind", "connect")];
+    let metrics = sluice.metrics().await.unwrap();
+    assert!(metrics.sum("sluice_backend_errors_total", &labels) >= 1.0);
+    assert_eq!(sluice.http_get("/healthz").await.unwrap().status, 200);
+    assert_ne!(sluice.http_get("/readyz").await.unwrap().status, 200);
 }
 
 /// How a client leaves.

@@ -12,8 +12,8 @@
 use std::time::Duration;
 
 use integration::raw::{
-    COM_STMT_PREPARE, Execute, Login, Param, Prepared, RawConn, Response, Shape, Types, capability,
-    framed,
+    COM_STMT_PREPARE, Execute, Login, MAX_PAYLOAD, Param, Prepared, RawConn, Response, Shape,
+    Types, capability, framed,
 };
 use integration::scenario::{
     Pending, Refused, Shared, Switch, connect, wait_for_depth, wait_for_signal,
@@ -167,6 +167,37 @@ async fn long_data_of_a_delayed_execution_arrives_once() {
         gated.open().await;
         accepted(waiting.answered(SOON).await.unwrap().response);
         assert_eq!(gated.rows().await, ["1:long"]);
+    }
+}
+
+#[tokio::test]
+async fn a_long_retry_without_types_is_stored_whole_or_not_at_all() {
+    for servers in both().await {
+        let gated = Gated::start(servers, "p_huge").await;
+        // In one packet; and in two, where there is no room for the types in the first.
+        for (id, len, may_end) in [(1, 3 << 20, false), (2, MAX_PAYLOAD + 10, true)] {
+            let mut ddl = gated.login("ddl").await;
+            let sql = "INSERT INTO p_huge VALUES (?, CONCAT(LENGTH(?), RIGHT(?, 3)))";
+            let insert = prepare(&mut ddl, sql).await;
+            let long = "x".repeat(len) + "end";
+            let params = [Param::int(id), Param::text(&long), Param::text("123")];
+            gated.shut().await;
+            refusal(&ddl.execute(&insert, &params).await.unwrap());
+            gated.open().await;
+            let execute = Execute {
+                id: insert.id,
+                types: Types::Remembered,
+                params: &params,
+                ..Execute::default()
+            };
+            match ddl.execute_as(&execute).await {
+                Ok(response) => accepted(response),
+                Err(error) => assert!(may_end, "{error}"),
+            }
+        }
+        let rows = gated.rows().await;
+        let expected = [format!("1:{}123", (3 << 20) + 3), format!("2:{}123", MAX_PAYLOAD + 13)];
+        assert!(expected.starts_with(&rows) && !rows.is_empty(), "{rows:?}");
     }
 }
 

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use integration::raw::response::SERVER_STATUS_IN_TRANS;
-use integration::raw::{MAX_PAYLOAD, Param, Response};
+use integration::raw::{MAX_PAYLOAD, Param, Response, Shape, framed};
 use integration::scenario::{
     Pending, Refused, Shared, Switch, connect, connect_as, is, numbers, wait_for_depth,
     wait_for_sum,
@@ -285,6 +285,77 @@ async fn kill_ends_the_wait_and_the_connection() {
         wait_for_depth(&sluice, "held", 0).await.unwrap();
         assert!(rows(servers, table).await.is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_kill_query_that_came_before_does_not_end_a_later_wait() {
+    for servers in both().await {
+        let table = made(servers, "r_kill_before").await;
+        let sluice = start(servers, HELD).await;
+        let mut etl = connect(&sluice, "etl").await.unwrap();
+        let mut admin = connect(&sluice, "admin").await.unwrap();
+        let kill = format!("KILL QUERY {}", etl.connection_id());
+        // While it is idle, and while it runs something at the server.
+        accepted(&admin.query(&kill).await.unwrap());
+        accepted(&etl.query("SELECT 1").await.unwrap());
+        let running = Pending::query(etl, "SELECT SLEEP(8)");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        accepted(&admin.query(&kill).await.unwrap());
+        let etl = running.answered(Duration::from_secs(5)).await.unwrap().conn;
+        accepted(&admin.query(&kill).await.unwrap());
+        let waiting = Pending::query(etl, format!("INSERT INTO {table} VALUES (1)"));
+        wait_for_depth(&sluice, "held", 1).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(!waiting.is_answered());
+    }
+}
+
+#[tokio::test]
+async fn refusals_of_pipelined_commands_keep_their_places() {
+    for servers in both().await {
+        let table = made(servers, "r_pipelined").await;
+        let sluice =
+            start(servers, "- { name: r, match: { app: etl }, deny: true, permanent: true }").await;
+        let mut etl = connect(&sluice, "etl").await.unwrap();
+        let insert = format!("INSERT INTO {table} VALUES (1)");
+        let mut bytes = Vec::new();
+        for n in 0..50 {
+            let select = format!("SELECT {n}");
+            for sql in [&insert, &select] {
+                bytes.extend_from_slice(&framed(0, &etl.query_payload(sql.as_bytes(), &[])));
+            }
+        }
+        etl.send_bytes(&bytes).await.unwrap();
+        for n in 0..50 {
+            assert_eq!(refusal(&etl.read_response(Shape::Query).await.unwrap()).sequence, 1);
+            let answer = etl.read_response(Shape::Query).await.unwrap();
+            assert_eq!(answer.first_text(), Some(n.to_string()));
+        }
+        assert!(rows(servers, table).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_hold_and_a_certain_ratio_end_at_max_delay() {
+    let servers = MYSQL.get().await.unwrap();
+    let table = made(servers, "r_ends").await;
+    let rules = "\
+- { name: hold, match: { app: hold }, hold: true, max_delay: 300ms, on_timeout: admit, permanent: true }
+- { name: ratio, match: { app: ratio }, ratio: 1, max_delay: 300ms, permanent: true }
+- { name: admit, match: { app: admit }, ratio: 1, max_delay: 300ms, on_timeout: admit, permanent: true }";
+    let sluice = start(servers, rules).await;
+    for app in ["hold", "ratio", "admit"] {
+        let conn = connect_as(&sluice, app).await.unwrap();
+        let answered = Pending::query(conn, format!("INSERT INTO {table} VALUES (1)"));
+        let answered = answered.answered(SOON).await.unwrap();
+        assert!(answered.after >= Duration::from_millis(300), "{app}");
+        // Of a hold nothing passes until it is lifted.
+        match app {
+            "admit" => accepted(&answered.response),
+            _ => assert_eq!(refusal(&answered.response).reason(), Some(app)),
+        }
+    }
+    assert_eq!(rows(servers, table).await, [1]);
 }
 
 #[tokio::test]
