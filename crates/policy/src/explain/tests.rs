@@ -10,6 +10,7 @@ rules:
   - { name: etl, match: { app: etl }, ratio: 0.9, permanent: true, reason: morning reports }
   - { name: archive, match: { schema: archive }, deny: true, permanent: true, mode: observe }
   - { name: gh, match: { app: gh-ost }, permanent: true }
+  - { name: readers, match: { app: reader }, statements: [read], ratio: 0.5, permanent: true }
 ";
 
 fn cluster() -> Arc<ClusterPolicy> {
@@ -66,6 +67,8 @@ fn the_outcome_is_that_of_the_rule_that_decides() {
     assert_eq!(outcome("delete from t", "archive"), ("archive".into(), "deny", true));
     assert_eq!(outcome("delete from t", "shop"), (String::new(), "pass", true));
     assert_eq!(outcome("select 1", "shop"), (String::new(), "pass", false));
+    let both = "select 1; delete from t /* app=reader */";
+    assert_eq!(outcome(both, ""), ("readers".into(), "ask", true));
     let system = etl("update performance_schema.setup_actors set enabled = 'YES'");
     assert_eq!(outcome(&system, ""), ("etl".into(), "pass", false));
     assert_eq!(explained("delete from t", "archive").mode, "observe");
