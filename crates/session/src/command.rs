@@ -16,6 +16,7 @@ use wire::handshake::parse_change_user;
 use wire::response_tracker::Expect;
 
 pub(crate) use consequences::Consequences;
+pub(crate) use execute::Bulk;
 
 use crate::action::{Action, Ask, CloseReason, Input, Reads, Side};
 use crate::login::{Login, PendingUser};

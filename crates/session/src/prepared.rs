@@ -54,6 +54,8 @@ pub(crate) struct PreparedStatement {
     /// The parameter types of a refused execution: clients send them once, so they must be put into the
     /// next execution, or the server decodes its values with stale types.
     pub(crate) lost_types: Option<Box<[u8]>>,
+    /// The same of a refused bulk execution (MariaDB).
+    pub(crate) lost_bulk_types: Option<Box<[u8]>>,
 }
 
 /// All prepared statements of one connection.
@@ -69,8 +71,13 @@ impl Prepared {
     pub(crate) fn insert(&mut self, id: u32, description: Arc<Description>, num_params: u16) {
         self.last = Some(id);
         if self.statements.len() < STATEMENTS_MAX || self.statements.contains_key(&id) {
-            let statement =
-                PreparedStatement { description, num_params, long_data: false, lost_types: None };
+            let statement = PreparedStatement {
+                description,
+                num_params,
+                long_data: false,
+                lost_types: None,
+                lost_bulk_types: None,
+            };
             self.statements.insert(id, statement);
         }
     }

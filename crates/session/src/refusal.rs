@@ -6,14 +6,14 @@
 //! Parameter types are sent once and then assumed known: those of a refused execution are kept, and put
 //! into the next one that comes without (see the planning of executions).
 
-use wire::command::{COM_STMT_EXECUTE, COM_STMT_RESET, execute_layout};
+use wire::command::{COM_STMT_RESET, execute_layout};
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::packet::encode_err;
 use wire::response_tracker::{Expect, Progress};
 use wire::upload::FrameSkipper;
 
 use crate::action::{Action, CloseReason, Input, Reads, Side};
-use crate::command::Asking;
+use crate::command::{Asking, Bulk};
 use crate::outcome::{Finished, StatementOutcome};
 use crate::session::{Phase, Session, close, frame_len};
 
@@ -140,7 +140,10 @@ impl Session {
         let Some(header) = FrameHeader::parse(client) else { return };
         let payload = client.get(HEADER_LEN..frame_len(header).min(client.len()));
         let payload = payload.unwrap_or_default();
-        if payload.first() != Some(&COM_STMT_EXECUTE) {
+        if let Some(bulk) = Bulk::of(payload, statement.num_params) {
+            if let Some(types) = bulk.types {
+                statement.lost_bulk_types = Some(types.into());
+            }
             return;
         }
         let layout = execute_layout(payload, statement.num_params, capabilities);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use wire::command::{
-    QueryAttributes, SplicedHead, execute_attributes, execute_layout, splice_head,
-    splice_type_block,
+    COM_STMT_BULK_EXECUTE, QueryAttributes, SplicedHead, execute_attributes, execute_layout,
+    splice_head, splice_type_block,
 };
-use wire::frame::HEADER_LEN;
+use wire::frame::{FrameHeader, HEADER_LEN, MAX_PAYLOAD_LEN};
 use wire::response_tracker::Expect;
 use wire::upload::FrameSkipper;
 
@@ -67,6 +67,61 @@ impl Session {
     }
 }
 
+/// Where MariaDB's COM_STMT_BULK_EXECUTE has its parameter types (MariaDB manual, "COM_STMT_BULK_EXECUTE"):
+/// command, statement id, flags, then two bytes for each parameter if the flags say so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bulk<'a> {
+    /// The types, if this execution brings them.
+    pub(crate) types: Option<&'a [u8]>,
+    flags: u16,
+    len: usize,
+}
+
+const BULK_FLAGS_OFFSET: usize = 5;
+const BULK_TYPES_OFFSET: usize = 7;
+/// `STMT_BULK_FLAG_CLIENT_SEND_TYPES`.
+const BULK_SEND_TYPES: u16 = 128;
+
+impl<'a> Bulk<'a> {
+    /// None: another command, or cut short, or one without parameters.
+    pub(crate) fn of(payload: &'a [u8], num_params: u16) -> Option<Self> {
+        let flags = payload.get(BULK_FLAGS_OFFSET..BULK_TYPES_OFFSET)?;
+        if payload.first() != Some(&COM_STMT_BULK_EXECUTE) || num_params == 0 {
+            return None;
+        }
+        let flags = u16::from_le_bytes(flags.try_into().ok()?);
+        let len = usize::from(num_params).saturating_mul(2);
+        let block = payload.get(BULK_TYPES_OFFSET..BULK_TYPES_OFFSET.saturating_add(len));
+        let types = if flags & BULK_SEND_TYPES == 0 { None } else { Some(block?) };
+        Some(Self { types, flags, len })
+    }
+
+    /// Writes the execution with the types that an earlier, refused one took along. False: as it is.
+    fn splice(
+        self,
+        seen: Seen<'_>,
+        lost: &mut Option<Box<[u8]>>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Unrepairable> {
+        let lost = lost.take();
+        let Some(types) = lost.filter(|_| self.types.is_none()) else { return Ok(false) };
+        let payload_len = seen.payload.len().saturating_add(types.len());
+        if !seen.whole || types.len() != self.len || payload_len >= MAX_PAYLOAD_LEN {
+            return Err(Unrepairable);
+        }
+        let (head, values) =
+            seen.payload.split_at_checked(BULK_TYPES_OFFSET).ok_or(Unrepairable)?;
+        let head = head.get(..BULK_FLAGS_OFFSET).ok_or(Unrepairable)?;
+        let header = FrameHeader { payload_len, sequence: seen.header.sequence };
+        out.extend_from_slice(&header.encode());
+        out.extend_from_slice(head);
+        out.extend_from_slice(&(self.flags | BULK_SEND_TYPES).to_le_bytes());
+        out.extend_from_slice(&types);
+        out.extend_from_slice(values);
+        Ok(true)
+    }
+}
+
 /// An execution cannot be repaired: its parameter types were lost with a refused one, and it is too long to
 /// be put together again.
 pub(crate) struct Unrepairable;
@@ -85,6 +140,14 @@ impl Session {
         let Some(statement) = self.prepared.get_mut(statement_id) else { return Ok(forwarding) };
         statement.long_data = false;
         let Some(seen) = Seen::of(input.client) else { return Ok(forwarding) };
+        if let Some(bulk) = Bulk::of(seen.payload, statement.num_params) {
+            self.outbox.clear();
+            let types = &mut statement.lost_bulk_types;
+            if bulk.splice(seen, types, &mut self.outbox)? {
+                forwarding.replace(frame_len(seen.header), None);
+            }
+            return Ok(forwarding);
+        }
         let Some(layout) = execute_layout(seen.payload, statement.num_params, capabilities) else {
             return Ok(forwarding);
         };

@@ -392,3 +392,21 @@ fn the_changelog_of_gh_ost_passes_and_a_table_of_that_name_does_not() {
     driver.answer(&ok(1, STATUS_AUTOCOMMIT));
     driver.asks(heartbeat, STATUS_AUTOCOMMIT);
 }
+
+#[test]
+fn types_of_a_refused_bulk_execution_are_put_into_the_next() {
+    const WITH_TYPES: &[u8] = b"\xfa\x07\0\0\0\x80\0\x03\0\0\x01\0\0\0";
+    const WITHOUT: &[u8] = b"\xfa\x07\0\0\0\0\0\0\x01\0\0\0";
+    let mut driver = Driver::logged_in(GATED, 0);
+    driver.prepare("INSERT INTO t VALUES (?)", 7, 1);
+    assert!(matches!(driver.command(WITH_TYPES), Stop::Ask(_)));
+    refuse_execution(&mut driver);
+    for expected in [WITH_TYPES, WITHOUT] {
+        driver.to_backend.clear();
+        assert!(matches!(driver.command(WITHOUT), Stop::Ask(_)));
+        driver.session.handle_admitted();
+        driver.run();
+        assert_eq!(driver.to_backend, frame(0, expected));
+        driver.answer(&ok(1, STATUS_AUTOCOMMIT));
+    }
+}
