@@ -313,7 +313,8 @@ impl Connection {
             self.note_refused_claims(finished.claims_refused);
         }
         if let Some(kill) = finished.kill {
-            let control = if kill.query_only { Control::KillQuery } else { Control::Kill };
+            let sent = self.timing.started.unwrap_or_else(Instant::now);
+            let control = if kill.query_only { Control::KillQuery { sent } } else { Control::Kill };
             if let Ok(victim) = u32::try_from(kill.connection_id) {
                 self.shared.cluster.registry.tell(victim, control);
             }
@@ -325,7 +326,7 @@ impl Connection {
     async fn handle_control(&mut self, control: Control) -> Result<(), Ended> {
         match control {
             // The server does what a KILL wants; only a queued statement is ours to end.
-            Control::KillQuery | Control::Kill => Ok(()),
+            Control::KillQuery { .. } | Control::Kill => Ok(()),
             Control::Drain => {
                 self.draining = true;
                 Ok(())

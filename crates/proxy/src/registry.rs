@@ -1,14 +1,20 @@
 //! Who is connected, by the backend's connection id: the way by which a KILL that the server accepted,
 //! or a drain, reaches a session that is idle, waits in the queue, or runs.
 
+use std::time::Instant;
+
 use dashmap::DashMap;
 use tokio::sync::mpsc;
 
 /// What a session can be told from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// `KILL QUERY`: a statement that waits in the queue is answered with errno 1317.
-    KillQuery,
+    /// `KILL QUERY`: a statement that waits in the queue is answered with errno 1317, unless it came after
+    /// the KILL had been sent: the killer's OK can be relayed before this is read.
+    KillQuery {
+        /// When the KILL was sent.
+        sent: Instant,
+    },
     /// `KILL`: the same, and the connection ends. (The server closes its side itself.)
     Kill,
     /// Drain: leave as soon as no transaction is open.

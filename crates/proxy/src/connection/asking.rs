@@ -132,7 +132,10 @@ impl Connection {
                     let answer = self.last_words(control).await;
                     return self.leave(&answer).await;
                 }
-                Woken::Told(Some(Control::KillQuery)) => {
+                Woken::Told(Some(Control::KillQuery { sent })) => {
+                    if self.timing.started.is_some_and(|started| started > sent) {
+                        continue;
+                    }
                     self.judged.decision = StatementDecision::Rejected;
                     self.session.handle_refused(errors::interrupted());
                     return Ok(());
@@ -179,7 +182,7 @@ impl Connection {
             return answer;
         }
         match tokio::time::timeout(KILL_GRACE, control.recv()).await {
-            Ok(Some(Control::Kill | Control::KillQuery)) => errors::interrupted(),
+            Ok(Some(Control::Kill | Control::KillQuery { .. })) => errors::interrupted(),
             Ok(Some(Control::Drain | Control::Close) | None) | Err(_) => answer,
         }
     }

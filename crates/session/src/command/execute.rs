@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use wire::command::{
-    COM_STMT_BULK_EXECUTE, QueryAttributes, SplicedHead, execute_attributes, execute_layout,
-    splice_head, splice_type_block,
+    COM_STMT_BULK_EXECUTE, ExecuteLayout, QueryAttributes, SplicedHead, execute_attributes,
+    execute_layout, splice_head, splice_type_block,
 };
 use wire::frame::{FrameHeader, HEADER_LEN, MAX_PAYLOAD_LEN};
 use wire::response_tracker::Expect;
@@ -103,8 +103,10 @@ impl<'a> Bulk<'a> {
         lost: &mut Option<Box<[u8]>>,
         out: &mut Vec<u8>,
     ) -> Result<bool, Unrepairable> {
-        let lost = lost.take();
-        let Some(types) = lost.filter(|_| self.types.is_none()) else { return Ok(false) };
+        if self.types.is_some() {
+            *lost = None;
+        }
+        let Some(types) = lost.as_deref() else { return Ok(false) };
         let payload_len = seen.payload.len().saturating_add(types.len());
         if !seen.whole || types.len() != self.len || payload_len >= MAX_PAYLOAD_LEN {
             return Err(Unrepairable);
@@ -116,8 +118,9 @@ impl<'a> Bulk<'a> {
         out.extend_from_slice(&header.encode());
         out.extend_from_slice(head);
         out.extend_from_slice(&(self.flags | BULK_SEND_TYPES).to_le_bytes());
-        out.extend_from_slice(&types);
+        out.extend_from_slice(types);
         out.extend_from_slice(values);
+        *lost = None;
         Ok(true)
     }
 }
@@ -135,43 +138,70 @@ impl Session {
         statement_id: u32,
         input: &Input<'_>,
     ) -> Result<Forwarding, Unrepairable> {
+        let replaced = self.repair_execution(statement_id, input)?;
         let mut forwarding = self.forward(running, Expect::ResultSets);
+        if let Some(Replaced { drop, rest }) = replaced {
+            forwarding.replace(drop, rest);
+        }
+        Ok(forwarding)
+    }
+
+    /// Writes the head of the execution that goes out in place of what was sent to the outbox. None: it goes
+    /// as it is.
+    fn repair_execution(
+        &mut self,
+        statement_id: u32,
+        input: &Input<'_>,
+    ) -> Result<Option<Replaced>, Unrepairable> {
         let capabilities = self.capabilities;
-        let Some(statement) = self.prepared.get_mut(statement_id) else { return Ok(forwarding) };
-        statement.long_data = false;
-        let Some(seen) = Seen::of(input.client) else { return Ok(forwarding) };
-        if let Some(bulk) = Bulk::of(seen.payload, statement.num_params) {
-            self.outbox.clear();
-            let types = &mut statement.lost_bulk_types;
-            if bulk.splice(seen, types, &mut self.outbox)? {
-                forwarding.replace(frame_len(seen.header), None);
-            }
-            return Ok(forwarding);
-        }
-        let Some(layout) = execute_layout(seen.payload, statement.num_params, capabilities) else {
-            return Ok(forwarding);
-        };
-        if layout.types_sent {
-            statement.lost_types = None;
-        }
-        let Some(types) = statement.lost_types.take() else { return Ok(forwarding) };
+        let Some(statement) = self.prepared.get_mut(statement_id) else { return Ok(None) };
+        let Some(seen) = Seen::of(input.client) else { return Ok(None) };
         self.outbox.clear();
-        if seen.whole {
-            let sequence = seen.header.sequence;
-            splice_type_block(seen.payload, &layout, &types, sequence, &mut self.outbox)
-                .map_err(|_| Unrepairable)?;
-            forwarding.replace(frame_len(seen.header), None);
-            return Ok(forwarding);
+        if let Some(bulk) = Bulk::of(seen.payload, statement.num_params) {
+            statement.long_data = false;
+            let spliced = bulk.splice(seen, &mut statement.lost_bulk_types, &mut self.outbox)?;
+            let whole = Replaced { drop: frame_len(seen.header), rest: None };
+            return Ok(spliced.then_some(whole));
         }
-        match splice_head(seen.header, seen.payload, &layout, &types, &mut self.outbox) {
-            Ok(SplicedHead::Written) => {
-                let head_len = layout.bind_flag_offset.saturating_add(1);
-                let left = seen.header.payload_len.saturating_sub(head_len);
-                let rest = FrameSkipper::within(seen.header, left);
-                forwarding.replace(head_len.saturating_add(HEADER_LEN), Some(rest));
-                Ok(forwarding)
+        let layout = execute_layout(seen.payload, statement.num_params, capabilities);
+        let types = statement.lost_types.as_deref();
+        let replaced = match (layout, types) {
+            (Some(layout), Some(types)) if !layout.types_sent => {
+                Some(splice(seen, &layout, types, &mut self.outbox)?)
             }
-            Ok(SplicedHead::TooLong) | Err(_) => Err(Unrepairable),
+            (Some(_) | None, _) => None,
+        };
+        statement.lost_types = None;
+        statement.long_data = false;
+        Ok(replaced)
+    }
+}
+
+/// What goes out in place of the head of a command: the outbox, for so many bytes of the client's, and then
+/// the rest as it comes.
+struct Replaced {
+    drop: usize,
+    rest: Option<FrameSkipper>,
+}
+
+fn splice(
+    seen: Seen<'_>,
+    layout: &ExecuteLayout,
+    types: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<Replaced, Unrepairable> {
+    if seen.whole {
+        splice_type_block(seen.payload, layout, types, seen.header.sequence, out)
+            .map_err(|_| Unrepairable)?;
+        return Ok(Replaced { drop: frame_len(seen.header), rest: None });
+    }
+    match splice_head(seen.header, seen.payload, layout, types, out) {
+        Ok(SplicedHead::Written) => {
+            let head_len = layout.bind_flag_offset.saturating_add(1);
+            let left = seen.header.payload_len.saturating_sub(head_len);
+            let rest = Some(FrameSkipper::within(seen.header, left));
+            Ok(Replaced { drop: head_len.saturating_add(HEADER_LEN), rest })
         }
+        Ok(SplicedHead::TooLong) | Err(_) => Err(Unrepairable),
     }
 }

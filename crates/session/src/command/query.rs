@@ -8,12 +8,20 @@ use wire::response_tracker::Expect;
 
 use super::execute::Unrepairable;
 use super::{Asking, Consequences, Running, Seen, Then, works};
-use crate::action::{Action, Ask, CloseReason, Input};
+use crate::action::{Action, Ask, Input};
 use crate::judge::Judged;
 use crate::outcome::StatementOutcome;
 use crate::prepared::Description;
-use crate::session::{Phase, Session, close};
+use crate::refusal::Answer;
+use crate::session::{Phase, Session};
 use crate::transaction::Ran;
+
+/// The server's own answer to an execution without the types it needs.
+const ER_WRONG_ARGUMENTS: u16 = 1210;
+
+/// See [`Unrepairable`].
+const UNREPAIRABLE: &[u8] = b"Incorrect arguments to EXECUTE [sluice: the parameter types went with an \
+    execution that was refused, and this one is too long to be repaired; prepare again; executed=no]";
 
 /// A statement, judged, on its way to its admission point or past it.
 pub(crate) struct Planned {
@@ -103,7 +111,14 @@ impl Session {
         let forwarding = match execution {
             Some(id) => match self.forward_execution(running, id, input) {
                 Ok(forwarding) => forwarding,
-                Err(Unrepairable) => return close(CloseReason::ClientProtocol),
+                Err(Unrepairable) => {
+                    let refusing = self.refuse_command(Answer {
+                        errno: ER_WRONG_ARGUMENTS,
+                        sqlstate: *b"HY000",
+                        message: UNREPAIRABLE.to_vec(),
+                    });
+                    return self.next_refusing(refusing, input);
+                }
             },
             None => self.forward(running, Expect::ResultSets),
         };
