@@ -1,6 +1,7 @@
 //! The session between a scripted client and a scripted server.
 
 mod driver;
+mod hostile;
 
 use session::{CloseReason, Reads};
 use sql::Class;
