@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use admission::{
@@ -18,6 +19,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use policy::{ClusterPolicy, UnixTime};
 use tokio::sync::{Notify, oneshot};
+use wire::capability::Capabilities;
 
 use crate::clock::Clock;
 use crate::probe::ProbeBoard;
@@ -35,6 +37,8 @@ pub struct Cluster {
     policy: ArcSwap<ClusterPolicy>,
     gatekeeper: Mutex<Gatekeeper>,
     driver: Notify,
+    /// What is masked in handshakes has been logged.
+    masking_logged: AtomicBool,
 }
 
 struct Gatekeeper {
@@ -91,6 +95,7 @@ impl Cluster {
                 wake_at: None,
             }),
             driver: Notify::new(),
+            masking_logged: AtomicBool::new(false),
         })
     }
 
@@ -108,6 +113,21 @@ impl Cluster {
     /// The clock all of this cluster's times come from.
     pub fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// Logs once what the server offers and clients are not told of.
+    pub(crate) fn note_masked(&self, masked: Capabilities) {
+        if self.masking_logged.load(Ordering::Relaxed)
+            || self.masking_logged.swap(true, Ordering::Relaxed)
+        {
+            return;
+        }
+        let names: Vec<&str> = masked.names().collect();
+        tracing::info!(
+            cluster = %self.name,
+            capabilities = names.join(" "),
+            "masked in handshakes: what this version cannot relay is offered to neither side"
+        );
     }
 
     /// Monotonic time now.

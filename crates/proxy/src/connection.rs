@@ -144,7 +144,10 @@ impl Connection {
     async fn login(&mut self) -> Result<(), Ended> {
         loop {
             match self.next_action() {
-                Action::LoggedIn => return Ok(()),
+                Action::LoggedIn => {
+                    self.shared.cluster.note_masked(self.session.masked_capabilities());
+                    return Ok(());
+                }
                 Action::Read(reads) => {
                     self.read(reads, None).await?;
                 }

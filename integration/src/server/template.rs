@@ -159,7 +159,7 @@ fn statements(flavour: Flavour) -> String {
     // What online schema change tools ask for.
     all.push("GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO 'ddl'@'%'".into());
     // Exactly what the probe needs, so that a test notices when it needs more.
-    all.push("GRANT CREATE, INSERT, UPDATE, SELECT ON sluice.* TO 'sluice'@'%'".into());
+    all.push("GRANT CREATE, INSERT, UPDATE, DELETE, SELECT ON sluice.* TO 'sluice'@'%'".into());
     all.push("GRANT SELECT ON performance_schema.* TO 'sluice'@'%'".into());
     all.push(match flavour {
         Flavour::MySql => "GRANT REPLICATION CLIENT, PROCESS ON *.* TO 'sluice'@'%'".into(),

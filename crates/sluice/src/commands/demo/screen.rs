@@ -25,13 +25,17 @@ pub(super) struct Screen {
 impl Screen {
     pub(super) fn new(plain: bool, sluice: &SluiceProcess) -> Self {
         let listen = sluice.listen_addr();
-        Self {
+        let screen = Self {
             plain,
             last_plain: None,
             config: sluice.config_path().display().to_string(),
             metrics: format!("http://{}/metrics", sluice.admin_addr()),
             client: format!("mysql -h {} -P {} -u app -papp test", listen.ip(), listen.port()),
+        };
+        if plain {
+            screen.hints();
         }
+        screen
     }
 
     /// Shows one reading.
