@@ -152,6 +152,23 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
         self.text.get(token.start..token.end).unwrap_or_default()
     }
 
+    /// The bytes of a word, or those between the quotes of a name.
+    pub(crate) fn name_of(&self, token: Token) -> Option<&'t [u8]> {
+        let bytes = self.bytes(token);
+        match token.kind {
+            Kind::Word => Some(bytes),
+            Kind::Name => bytes.get(1..bytes.len().saturating_sub(1)),
+            Kind::Text
+            | Kind::DollarText
+            | Kind::Number
+            | Kind::UserVar
+            | Kind::SysVar
+            | Kind::Punct(_)
+            | Kind::Semicolon
+            | Kind::End => None,
+        }
+    }
+
     /// The whole text.
     pub(crate) fn text(&self) -> &'t [u8] {
         self.text

@@ -268,7 +268,7 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
     /// A table that begins with `first`; what follows its name is looked at next.
     fn table(&mut self, first: Token) {
         self.expects = false;
-        let Some(name) = self.name(first) else { return };
+        let Some(name) = self.lexer.name_of(first) else { return };
         let rest = self.lexer.peeked();
         if rest.kind != Kind::Punct(b'.') {
             // A function that gives a table; only JSON_TABLE is known. A list of columns may stand
@@ -278,7 +278,7 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         }
         self.lexer.next();
         let second = self.lexer.next();
-        match self.name(second) {
+        match self.lexer.name_of(second) {
             Some(table) => (self.found)(TableRef { schema: Some(name), name: table }),
             None => {
                 // `t.*` in a DELETE.
@@ -342,22 +342,6 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
 
     fn is(&self, token: Token, word: &str) -> bool {
         token.kind == Kind::Word && self.lexer.bytes(token).eq_ignore_ascii_case(word.as_bytes())
-    }
-
-    fn name(&self, token: Token) -> Option<&'t [u8]> {
-        let bytes = self.lexer.bytes(token);
-        match token.kind {
-            Kind::Word => Some(bytes),
-            Kind::Name => bytes.get(1..bytes.len().saturating_sub(1)),
-            Kind::Text
-            | Kind::DollarText
-            | Kind::Number
-            | Kind::UserVar
-            | Kind::SysVar
-            | Kind::Punct(_)
-            | Kind::Semicolon
-            | Kind::End => None,
-        }
     }
 
     fn bit(&self) -> u64 {

@@ -114,7 +114,9 @@ impl<'t> Walk<'t, '_> {
                 Target::Other
             };
         }
-        let is = |word: &[u8]| self.name(token).is_some_and(|name| name.eq_ignore_ascii_case(word));
+        let is = |word: &[u8]| {
+            self.lexer.name_of(token).is_some_and(|name| name.eq_ignore_ascii_case(word))
+        };
         if is(b"sql_mode") && !global {
             Target::SqlMode
         } else if is(b"character_set_client") && !global {
@@ -206,7 +208,7 @@ impl<'t> Walk<'t, '_> {
     /// The character set named by a word, a literal or a quoted name.
     fn charset(&self, token: Token) -> Option<Charset> {
         let name = match token.kind {
-            Kind::Word | Kind::Name => self.name(token)?,
+            Kind::Word | Kind::Name => self.lexer.name_of(token)?,
             Kind::Text => {
                 SqlText::from_token(self.lexer.bytes(token), self.lexer.mode())?.plain()?
             }

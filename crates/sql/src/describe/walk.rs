@@ -199,23 +199,6 @@ impl<'t, 's> Walk<'t, 's> {
         token.kind == Kind::Word && self.lexer.bytes(token).eq_ignore_ascii_case(word.as_bytes())
     }
 
-    /// The bytes of a word, or those between the quotes of a name.
-    pub(super) fn name(&self, token: Token) -> Option<&'t [u8]> {
-        let bytes = self.lexer.bytes(token);
-        match token.kind {
-            Kind::Word => Some(bytes),
-            Kind::Name => bytes.get(1..bytes.len().saturating_sub(1)),
-            Kind::Text
-            | Kind::DollarText
-            | Kind::Number
-            | Kind::UserVar
-            | Kind::SysVar
-            | Kind::Punct(_)
-            | Kind::Semicolon
-            | Kind::End => None,
-        }
-    }
-
     /// Passes over the rest of the statement and notes the words that matter anywhere.
     pub(super) fn rest(&mut self) {
         while !self.finished {
@@ -248,7 +231,7 @@ impl<'t, 's> Walk<'t, 's> {
     }
 
     fn look_at(&mut self, token: Token) {
-        let Some(name) = self.name(token) else { return };
+        let Some(name) = self.lexer.name_of(token) else { return };
         let is = |word: &[u8]| name.eq_ignore_ascii_case(word);
         if is_system_schema(name) {
             self.hints.system_schema = true;
