@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use integration::ports::{free_port, loopback};
 use integration::raw::{Login, RawConn, Shape};
 use integration::scenario::{
-    Pending, Refused, Shared, connect, numbers, wait_for_depth, wait_for_sum, wait_until,
+    Pending, Refused, Shared, connect, connect_as, numbers, wait_for_depth, wait_for_sum,
+    wait_until,
 };
 use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
@@ -20,6 +21,27 @@ use tokio::io::AsyncWriteExt;
 
 static MYSQL: Shared = Shared::new(Flavour::MySql);
 static MARIADB: Shared = Shared::new(Flavour::MariaDb);
+
+#[tokio::test]
+async fn a_server_that_dies_under_a_statement_is_counted_and_one_between_statements_is_not() {
+    let mut servers = Topology::mariadb(0).await.unwrap();
+    let sluice = SluiceProcess::start(&Config::new(&servers).unwrap()).await.unwrap();
+    let _idle = connect_as(&sluice, "idle").await.unwrap();
+    let mut running = connect_as(&sluice, "running").await.unwrap();
+    running.send_command(b"\x03SELECT SLEEP(60)").await.unwrap();
+    let sleeps =
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'";
+    let started = Instant::now();
+    while numbers(&servers.primary, sleeps).await.unwrap() != [1] {
+        assert!(started.elapsed() < Duration::from_secs(10), "the statement never ran");
+    }
+    servers.primary.crash();
+    assert!(running.read_packet().await.is_err(), "nobody answers for a dead server");
+    let name = "sluice_backend_errors_total";
+    wait_for_sum(&sluice, name, &[("kind", "lost")], 1.0).await.unwrap();
+    wait_for_sum(&sluice, "sluice_client_connections", &[], 0.0).await.unwrap();
+    wait_for_sum(&sluice, name, &[("kind", "lost")], 1.0).await.unwrap();
+}
 
 #[tokio::test]
 async fn a_client_that_closes_while_queued_frees_its_place_and_nothing_runs() {

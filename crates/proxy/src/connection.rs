@@ -115,14 +115,26 @@ impl Connection {
         if ended == Ended::ByBackend {
             self.flush_backend().await;
         }
-        if ended == Ended::BySession(CloseReason::BackendProtocol) {
-            let name = &self.shared.cluster.name;
-            self.shared.telemetry.backend_error(name, BackendErrorKind::Protocol);
-            tracing::warn!(cluster = %name, peer = %self.peer, "the server broke the protocol");
+        if let Some(kind) = self.backend_error(&ended) {
+            let cluster = &self.shared.cluster.name;
+            self.shared.telemetry.backend_error(cluster, kind);
+            tracing::warn!(%cluster, peer = %self.peer, kind = kind.as_str(), "backend error");
         }
         tracing::debug!(peer = %self.peer, ?ended, "connection over");
         self.backend.shutdown().await;
         self.client.shutdown().await;
+    }
+
+    /// What the server did wrong, if it was its doing. Closing an idle session is its right.
+    fn backend_error(&self, ended: &Ended) -> Option<BackendErrorKind> {
+        match ended {
+            Ended::BySession(CloseReason::BackendProtocol) => Some(BackendErrorKind::Protocol),
+            Ended::BySession(CloseReason::LoginRefused) if !self.session.is_greeted() => {
+                Some(BackendErrorKind::Greeting)
+            }
+            Ended::ByBackend if !self.session.is_idle() => Some(BackendErrorKind::Lost),
+            Ended::BySession(_) | Ended::ByBackend | Ended::ByClient | Ended::Told => None,
+        }
     }
 
     async fn serve_session(&mut self) -> Ended {

@@ -187,9 +187,10 @@ impl Session {
         matches!(self.phase, Phase::Idle)
     }
 
-    /// Whether the login is still going on.
-    pub fn is_logging_in(&self) -> bool {
-        matches!(self.phase, Phase::Greeting | Phase::Login(_))
+    /// Whether the server has greeted. It may say an error in place of its greeting. Connection ids count
+    /// from one.
+    pub fn is_greeted(&self) -> bool {
+        self.connection_id != 0
     }
 
     /// Whether a transaction is open, by the server's flags.

@@ -32,6 +32,7 @@ fn a_servers_error_in_place_of_its_greeting_is_relayed_once() {
     let stop = driver.run();
     assert!(matches!(stop, Stop::Close(CloseReason::LoginRefused)), "{stop:?}");
     assert_eq!(driver.to_client, error);
+    assert!(!driver.session.is_greeted());
 }
 
 #[test]
