@@ -96,7 +96,15 @@ async fn the_page_shows_who_waits_and_names_of_clients_are_only_text_in_it() {
     let app = b"<script>alert(1)</script>:etl";
     let identity = policy::identity_key(rule, app);
     let arrived = cluster.now();
-    let request = admission::Request { rule: rule.key, identity, gate, terms, arrived };
+    let request = admission::Request {
+        rule: rule.key,
+        identity,
+        app: policy::app_key(rule, app),
+        digest: None,
+        gate,
+        terms,
+        arrived,
+    };
     let Judgement::Queued(waiter) = ask(cluster, &request, app) else { panic!("it is held") };
     let page = door.answer("GET", "/").await;
     drop(waiter);

@@ -1,23 +1,23 @@
-//! Results of checks, counted per rule and identity.
+//! Results of checks, counted per rule and app.
 //!
 //! The counts are drained by whoever exports them. A pair that has not been checked since the last drain is
-//! forgotten, so memory follows the identities that are active; a pair that stays costs no allocation.
+//! forgotten, so memory follows the apps that are active; a pair that stays costs no allocation.
 
 use std::collections::BTreeMap;
 
-use crate::{IdentityKey, RuleKey};
+use crate::{AppKey, RuleKey};
 
-/// Pairs of rule and identity counted apart between two drains. Clients choose identities, so there is a
+/// Pairs of rule and app counted apart between two drains. Clients choose apps, so there is a
 /// bound; beyond it checks are counted for the rule alone.
 const PAIRS_MAX: usize = 4_096;
 
-/// Checks of one rule and identity since the last drain.
+/// Checks of one rule and app since the last drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckCount {
     /// The rule.
     pub rule: RuleKey,
-    /// The identity; `None` for those beyond the bound on pairs.
-    pub identity: Option<IdentityKey>,
+    /// The app; `None` for those beyond the bound on pairs.
+    pub app: Option<AppKey>,
     /// Checks that won the dice and found the gate open.
     pub passed: u64,
     /// Checks that lost the dice.
@@ -37,7 +37,7 @@ pub(crate) enum Check {
 
 #[derive(Debug, Default)]
 pub(crate) struct CheckCounts {
-    by_pair: BTreeMap<(RuleKey, Option<IdentityKey>), Tally>,
+    by_pair: BTreeMap<(RuleKey, Option<AppKey>), Tally>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,8 +48,8 @@ struct Tally {
 }
 
 impl CheckCounts {
-    pub(crate) fn count(&mut self, rule: RuleKey, identity: IdentityKey, check: Check) {
-        let mut pair = (rule, Some(identity));
+    pub(crate) fn count(&mut self, rule: RuleKey, app: AppKey, check: Check) {
+        let mut pair = (rule, Some(app));
         if self.by_pair.len() >= PAIRS_MAX && !self.by_pair.contains_key(&pair) {
             pair = (rule, None);
         }
@@ -63,11 +63,11 @@ impl CheckCounts {
     }
 
     pub(crate) fn drain(&mut self, mut each: impl FnMut(CheckCount)) {
-        self.by_pair.retain(|&(rule, identity), tally| {
+        self.by_pair.retain(|&(rule, app), tally| {
             let Tally { passed, lost, stopped } = std::mem::take(tally);
             let active = passed > 0 || lost > 0 || stopped > 0;
             if active {
-                each(CheckCount { rule, identity, passed, lost, stopped });
+                each(CheckCount { rule, app, passed, lost, stopped });
             }
             active
         });
@@ -87,25 +87,25 @@ mod tests {
     #[test]
     fn a_drain_gives_each_check_once_and_forgets_the_idle() {
         let mut counts = CheckCounts::default();
-        counts.count(RuleKey(1), IdentityKey(2), Check::Passed);
-        counts.count(RuleKey(1), IdentityKey(2), Check::Lost);
-        counts.count(RuleKey(1), IdentityKey(2), Check::Lost);
-        let identity = Some(IdentityKey(2));
-        let expected = CheckCount { rule: RuleKey(1), identity, passed: 1, lost: 2, stopped: 0 };
+        counts.count(RuleKey(1), AppKey(2), Check::Passed);
+        counts.count(RuleKey(1), AppKey(2), Check::Lost);
+        counts.count(RuleKey(1), AppKey(2), Check::Lost);
+        let app = Some(AppKey(2));
+        let expected = CheckCount { rule: RuleKey(1), app, passed: 1, lost: 2, stopped: 0 };
         assert_eq!(drained(&mut counts), [expected]);
         assert_eq!(drained(&mut counts), []);
         assert!(counts.by_pair.is_empty());
     }
 
     #[test]
-    fn identities_beyond_the_bound_are_counted_for_their_rule() {
+    fn apps_beyond_the_bound_are_counted_for_their_rule() {
         let mut counts = CheckCounts::default();
-        for identity in 0..10_000 {
-            counts.count(RuleKey(1), IdentityKey(identity), Check::Passed);
+        for app in 0..10_000 {
+            counts.count(RuleKey(1), AppKey(app), Check::Passed);
         }
         assert_eq!(counts.by_pair.len(), PAIRS_MAX + 1);
         let all = drained(&mut counts);
         assert_eq!(all.iter().map(|count| count.passed).sum::<u64>(), 10_000);
-        assert_eq!(all.iter().find(|c| c.identity.is_none()).unwrap().passed, 10_000 - 4_096);
+        assert_eq!(all.iter().find(|c| c.app.is_none()).unwrap().passed, 10_000 - 4_096);
     }
 }

@@ -93,6 +93,9 @@ pub struct GateConfig {
 /// How statements are let through a contended gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacing {
+    /// Work in flight is kept within what the replicas apply in the lag aimed for; gates that do not depend
+    /// on the lag are binary.
+    Adaptive(AdaptivePacing),
     /// The plain gate with a ramped release.
     Binary(BinaryPacing),
 }
@@ -101,6 +104,19 @@ impl Default for Pacing {
     fn default() -> Self {
         Self::Binary(BinaryPacing::default())
     }
+}
+
+/// The pace of gates that depend on the lag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdaptivePacing {
+    /// The signal that is the lag: its threshold is what lag must stay below.
+    pub lag: SignalKey,
+    /// How often a heartbeat is written.
+    pub heartbeat_interval: Duration,
+    /// How often replicas are asked for it.
+    pub probe_interval: Duration,
+    /// For gates that do not depend on the lag.
+    pub otherwise: BinaryPacing,
 }
 
 /// The plain gate: shut or open, and after it opens, checks at a rate that doubles every second.

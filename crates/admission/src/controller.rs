@@ -197,9 +197,16 @@ impl Controller {
         }
     }
 
+    /// A heartbeat is about to be written: whatever has completed until now will be applied by a replica that
+    /// shows it. Numbers grow; the number is the one that [`LagReading::governing`] names later.
+    pub fn handle_heartbeat_begun(&mut self, now: MonoTime, seq: u64) {
+        self.tick(now);
+        let _ = seq;
+    }
+
     /// The lag was measured, see [`crate::lag::LagTracker`]. A reading without a value leaves the last one
     /// until it is stale.
-    pub fn handle_lag(&mut self, now: MonoTime, key: SignalKey, reading: LagReading) {
+    pub fn handle_lag(&mut self, now: MonoTime, key: SignalKey, reading: &LagReading) {
         self.record(now, reading.at, key, reading.value);
     }
 
@@ -284,7 +291,7 @@ impl Controller {
         self.queue.len()
     }
 
-    /// Gives the results of checks since the last call, per rule and identity, and forgets them.
+    /// Gives the results of checks since the last call, per rule and app, and forgets them.
     pub fn drain_checks(&mut self, each: impl FnMut(CheckCount)) {
         self.checks.drain(each);
     }

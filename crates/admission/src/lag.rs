@@ -62,7 +62,7 @@ pub struct LagConfig {
 }
 
 /// The lag of a cluster, for [`crate::Controller::handle_lag`].
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LagReading {
     /// Seconds; `None` if nothing could be measured.
     pub value: Option<f64>,
@@ -70,6 +70,21 @@ pub struct LagReading {
     pub at: MonoTime,
     /// The replica it is the lag of.
     pub slowest: Option<ReplicaKey>,
+    /// How far those are whose lag counts: they govern the pace, the slowest of them most.
+    pub governing: Vec<Progress>,
+}
+
+/// How far one replica has come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Which.
+    pub replica: ReplicaKey,
+    /// Its lag.
+    pub lag: Duration,
+    /// Its newest own heartbeat; `None` if it shows none, or tells its lag itself.
+    pub shown: Option<u64>,
+    /// When it last answered.
+    pub answered_at: MonoTime,
 }
 
 /// One replica, as metrics and status show it.
@@ -204,19 +219,25 @@ impl LagTracker {
     #[must_use]
     pub fn reading(&self, now: MonoTime) -> LagReading {
         if self.replicas.is_empty() {
-            return LagReading { value: Some(0.0), at: now, slowest: None };
+            return LagReading { value: Some(0.0), at: now, slowest: None, governing: Vec::new() };
         }
         let mut counted: Vec<(Duration, ReplicaKey)> = self.counted(now).collect();
         let too_few = counted.len() < length(self.config.min_replicas);
         if too_few {
-            return LagReading { value: None, at: now, slowest: None };
+            return LagReading { value: None, at: now, slowest: None, governing: Vec::new() };
         }
         counted.sort_unstable_by(|a, b| b.cmp(a));
         let ignored = self.ignored_of(counted.len());
         let slowest = counted.get(ignored);
         let probed =
             counted.iter().filter_map(|(_, key)| self.replicas.get(key)?.probed_at()).max();
+        let governing = counted.iter().skip(ignored).filter_map(|&(lag, replica)| {
+            let known = self.replicas.get(&replica)?;
+            let answered_at = known.probed_at()?;
+            Some(Progress { replica, lag, shown: known.shown(), answered_at })
+        });
         LagReading {
+            governing: governing.collect(),
             value: slowest.map(|(lag, _)| lag.as_secs_f64()),
             at: probed.unwrap_or(now),
             slowest: slowest.map(|(_, key)| *key),

@@ -34,7 +34,8 @@ mod time;
 
 pub use checks::CheckCount;
 pub use config::{
-    BinaryPacing, ControllerConfig, GateConfig, OnNoData, Pacing, SignalConfig, SignalKey,
+    AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, OnNoData, Pacing, SignalConfig,
+    SignalKey,
 };
 pub use controller::Controller;
 pub use decision::{
@@ -42,6 +43,9 @@ pub use decision::{
 };
 pub use dice::Ratio;
 pub use reason::Reason;
-pub use request::{GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey, Terms};
+pub use request::{
+    AppKey, DigestKey, GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey,
+    Terms,
+};
 pub use signal::{Sample, SignalState, SignalView};
 pub use time::MonoTime;

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use crate::{BinaryPacing, MonoTime, Pacing};
+use crate::{AdaptivePacing, BinaryPacing, MonoTime, Pacing};
 
 /// The pace never ramps beyond this (unless it starts above): a full queue of 10,000 drains in a tenth of
 /// a second, and a crowd that never wins costs about one hundredth of a core.
@@ -66,7 +66,8 @@ impl Pacer {
 /// Checks a second of a gate that has been open since `open_since`.
 pub(crate) fn release_per_s(pacing: Pacing, open_since: MonoTime, now: MonoTime) -> u32 {
     match pacing {
-        Pacing::Binary(BinaryPacing { release_per_s }) => {
+        Pacing::Adaptive(AdaptivePacing { otherwise: BinaryPacing { release_per_s }, .. })
+        | Pacing::Binary(BinaryPacing { release_per_s }) => {
             let first = release_per_s.max(1);
             let doublings = u32::try_from(now.saturating_since(open_since).as_secs()).unwrap_or(31);
             let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);

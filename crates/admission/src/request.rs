@@ -12,6 +12,16 @@ pub struct RuleKey(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdentityKey(pub u64);
 
+/// A group of identities that share one turn: the app without the levels that clients number. Identities of
+/// one app take turns within its turn, so that nobody wins by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AppKey(pub u64);
+
+/// The shape of a statement, as a number that only the policy can read: what it costs is predicted by what
+/// statements of the same shape cost before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DigestKey(pub u64);
+
 /// A distinct set of signals. Rules with the same set share one key, and so one fair queue.
 ///
 /// A key must keep its meaning over reloads, or not be used again: a statement may still ask with the
@@ -26,6 +36,10 @@ pub struct Request {
     pub rule: RuleKey,
     /// Who asks.
     pub identity: IdentityKey,
+    /// The identity's app.
+    pub app: AppKey,
+    /// The statement's shape; `None` if it has none that can be told.
+    pub digest: Option<DigestKey>,
     /// The signals that must be healthy.
     pub gate: GateKey,
     /// What the rule says.

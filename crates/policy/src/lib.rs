@@ -39,4 +39,4 @@ pub use explain::{Explanation, Question, explain};
 pub use fault::Fault;
 pub use label::app_label;
 pub use reference::config_reference;
-pub use rule::{Action, Gated, RefusalProfile, Rule, UnixTime, identity_key};
+pub use rule::{Action, Gated, RefusalProfile, Rule, UnixTime, app_key, identity_key};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use admission::{GateKey, IdentityKey, Mode, RuleKey, Terms};
+use admission::{AppKey, GateKey, IdentityKey, Mode, RuleKey, Terms};
 use sql::ClassSet;
 
 use crate::condition::Condition;
@@ -123,14 +123,22 @@ pub(crate) fn rule_key(name: &str) -> RuleKey {
     RuleKey(fnv::hash(&[name.as_bytes()]))
 }
 
-/// Who asks, as admission sees it: the rule and the levels of the app that name something. Levels that are
-/// UUID-like or numeric do not count: anybody may make them up, and a line of its own for each would be a
-/// larger share for whoever does.
+/// Who asks, as admission sees it: the rule and every level of the app. Identities of one app take turns
+/// within their app's turn.
 #[must_use]
 pub fn identity_key(rule: &Rule, app: &[u8]) -> IdentityKey {
-    let mut key = rule.key.0;
-    for level in label::named_levels(app) {
-        key = fnv::hash(&[&key.to_le_bytes(), level]);
-    }
-    IdentityKey(key)
+    let levels = app.split(|byte| *byte == b':').filter(|level| !level.is_empty());
+    IdentityKey(levels_key(rule, levels))
+}
+
+/// The app as admission sees it: the rule and the levels that name something. Levels that are UUID-like or
+/// numeric do not count: anybody may make them up, and a turn of its own for each would be a larger share
+/// for whoever does.
+#[must_use]
+pub fn app_key(rule: &Rule, app: &[u8]) -> AppKey {
+    AppKey(levels_key(rule, label::named_levels(app)))
+}
+
+fn levels_key<'a>(rule: &Rule, levels: impl Iterator<Item = &'a [u8]>) -> u64 {
+    levels.fold(rule.key.0, |key, level| fnv::hash(&[&key.to_le_bytes(), level]))
 }

@@ -217,7 +217,7 @@ impl Site {
     /// Tells the gate what the lag is now.
     fn publish_lag(&self) {
         let Some(reading) = self.cluster.probes.lag(self.cluster.now()) else { return };
-        self.cluster.control(|controller, now| controller.handle_lag(now, self.lag.key, reading));
+        self.cluster.control(|controller, now| controller.handle_lag(now, self.lag.key, &reading));
     }
 
     fn rhythm(&self, awake: Duration, hibernating: Duration) -> Rhythm {

@@ -97,10 +97,10 @@ impl Controller {
         let Some(waiter) = self.queue.get(ticket).copied() else { return };
         let request = waiter.request;
         if request.terms.ratio.loses(&mut self.dice) {
-            self.checks.count(request.rule, request.identity, Check::Lost);
+            self.checks.count(request.rule, request.app, Check::Lost);
             self.queue.place(ticket, Spot::InLine { last_loss: Some(now) });
         } else {
-            self.checks.count(request.rule, request.identity, Check::Passed);
+            self.checks.count(request.rule, request.app, Check::Passed);
             self.let_through(now, ticket);
         }
     }

@@ -76,10 +76,10 @@ impl Controller {
             };
         }
         if !terms.ratio.loses(&mut self.dice) {
-            self.checks.count(request.rule, request.identity, Check::Passed);
+            self.checks.count(request.rule, request.app, Check::Passed);
             return Verdict::Go;
         }
-        self.checks.count(request.rule, request.identity, Check::Lost);
+        self.checks.count(request.rule, request.app, Check::Lost);
         let spot =
             if certain { Spot::Held } else { Spot::BackOff { retry_at: self.next_check(now) } };
         Verdict::Wait(spot, Obstacle::plain(Reason::Ratio))
@@ -108,7 +108,7 @@ impl Controller {
         } else {
             (Check::Passed, None)
         };
-        self.checks.count(request.rule, request.identity, check);
+        self.checks.count(request.rule, request.app, check);
         obstacle
     }
 

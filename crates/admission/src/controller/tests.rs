@@ -12,7 +12,8 @@ mod signals;
 
 use super::*;
 use crate::{
-    BinaryPacing, GateConfig, OnRefusedCheck, OnTimeout, Ratio, Refusal, SignalConfig, Terms,
+    AppKey, BinaryPacing, GateConfig, OnRefusedCheck, OnTimeout, Ratio, Refusal, SignalConfig,
+    Terms,
 };
 
 const LAG: SignalKey = SignalKey(1);
@@ -107,7 +108,15 @@ impl Lab {
     }
 
     fn request(&self, gate: GateKey, identity: IdentityKey, terms: Terms) -> Request {
-        Request { rule: RuleKey(identity.0), identity, gate, terms, arrived: self.now }
+        Request {
+            rule: RuleKey(identity.0),
+            identity,
+            app: AppKey(identity.0),
+            digest: None,
+            gate,
+            terms,
+            arrived: self.now,
+        }
     }
 
     fn ask(&mut self, gate: GateKey, identity: IdentityKey, terms: Terms) -> Decision {
@@ -200,7 +209,7 @@ impl Lab {
     fn checks(&mut self, of: IdentityKey) -> (u64, u64) {
         let mut found = (0, 0);
         self.controller.drain_checks(|count| {
-            if count.identity == Some(of) {
+            if count.app == Some(AppKey(of.0)) {
                 found = (count.passed, count.lost);
             }
         });

@@ -64,6 +64,14 @@ impl Replica {
         self.probed_at
     }
 
+    /// The newest own heartbeat it shows.
+    pub(super) fn shown(&self) -> Option<u64> {
+        match self.measure {
+            Measure::Heartbeats { shown, .. } => shown,
+            Measure::None | Measure::Reported { .. } => None,
+        }
+    }
+
     pub(super) fn heartbeat_committed(&mut self, seq: u64, at: MonoTime) {
         if let Measure::Heartbeats { shown, missing_since: missing_since @ None } =
             &mut self.measure

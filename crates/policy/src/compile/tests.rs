@@ -135,7 +135,7 @@ fn admission_is_told_about_signals_and_distinct_gates() {
     assert_eq!((lag.open_at, lag.close_at), (1.0, 1.0));
     // `[lag]` for two rules and the default, `none` for one.
     assert_eq!(controller.gates.len(), 2);
-    let Pacing::Binary(pacing) = controller.pacing;
+    let Pacing::Binary(pacing) = controller.pacing else { panic!("binary") };
     assert_eq!((pacing.release_per_s, controller.queue_len_max), (1_000, 10_000));
     assert_eq!(controller.check_interval, Duration::from_millis(100));
 }

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::time::{Duration, Instant};
 
 use admission::{Mode, MonoTime, Reason, Refusal, Request};
-use policy::{Action as RuleAction, Rule, UnixTime, identity_key, refusal};
+use policy::{Action as RuleAction, Rule, UnixTime, app_key, identity_key, refusal};
 use session::{Answer, Ask, StatementOutcome};
 use tokio::sync::mpsc;
 use wire::frame::split_frame;
@@ -84,6 +84,8 @@ impl Connection {
         Some(Request {
             rule: rule.key,
             identity: identity_key(rule, self.session.app()),
+            app: app_key(rule, self.session.app()),
+            digest: None,
             gate: *gate,
             terms: *terms,
             arrived,

@@ -39,6 +39,7 @@ async fn write_heartbeats(target: Target) {
     loop {
         rhythm.beat().await;
         let seq = board.next_seq();
+        target.site.cluster.control(|controller, now| controller.handle_heartbeat_begun(now, seq));
         let written = heartbeat.write(&mut link, seq).await;
         if written.is_ok() {
             board.heartbeat_committed(seq, target.site.cluster.now());

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use admission::lag::ReplicaState;
-use admission::{CheckCount, IdentityKey, MonoTime, RuleKey, SignalView};
+use admission::{AppKey, CheckCount, MonoTime, RuleKey, SignalView};
 use parking_lot::Mutex;
-use policy::{ClusterPolicy, Rule, Scope, identity_key};
+use policy::{ClusterPolicy, Rule, Scope, app_key as key_of_app};
 use prometheus::core::Collector;
 use prometheus::{GaugeVec, Opts, Registry, TextEncoder};
 
@@ -19,7 +19,7 @@ use crate::cluster::Cluster;
 const UNRESOLVED_MAX: usize = 4_096;
 
 /// Checks whose app is not known yet: a check comes before the statement that tells whose it was.
-pub(super) type Unresolved = Mutex<BTreeMap<(Arc<str>, RuleKey, IdentityKey), CheckCount>>;
+pub(super) type Unresolved = Mutex<BTreeMap<(Arc<str>, RuleKey, AppKey), CheckCount>>;
 
 /// Scrapes.
 impl Telemetry {
@@ -91,11 +91,11 @@ impl Telemetry {
     ) {
         let mut unresolved = self.unresolved.lock();
         for count in checks {
-            let Some(identity) = count.identity else {
+            let Some(app_key) = count.app else {
                 self.count_check(cluster, rules, &self.apps.other(), &count);
                 continue;
             };
-            let key = (cluster.name.clone(), count.rule, identity);
+            let key = (cluster.name.clone(), count.rule, app_key);
             let sum = unresolved.entry(key).or_insert(CheckCount {
                 passed: 0,
                 lost: 0,
@@ -106,15 +106,15 @@ impl Telemetry {
             sum.lost = sum.lost.saturating_add(count.lost);
             sum.stopped = sum.stopped.saturating_add(count.stopped);
         }
-        let mut apps: HashMap<RuleKey, HashMap<IdentityKey, Arc<str>>> = HashMap::new();
+        let mut apps: HashMap<RuleKey, HashMap<AppKey, Arc<str>>> = HashMap::new();
         let full = self.apps.is_full() || unresolved.len() > UNRESOLVED_MAX;
-        unresolved.retain(|(name, rule_key, identity), count| {
+        unresolved.retain(|(name, rule_key, app_key), count| {
             if *name != cluster.name {
                 return true;
             }
             let Some(rule) = rules.get(rule_key) else { return false };
             let apps = apps.entry(*rule_key).or_insert_with(|| self.apps_of(rule));
-            let app = apps.get(identity).cloned().or_else(|| full.then(|| self.apps.other()));
+            let app = apps.get(app_key).cloned().or_else(|| full.then(|| self.apps.other()));
             if let Some(app) = &app {
                 self.count_check(cluster, rules, app, count);
             }
@@ -123,10 +123,9 @@ impl Telemetry {
     }
 
     /// Every app that has a label, by the key that a rule knows it by.
-    fn apps_of(&self, rule: &Rule) -> HashMap<IdentityKey, Arc<str>> {
-        let nameless = (identity_key(rule, b""), self.apps.other());
-        let named =
-            self.apps.all().into_iter().map(|app| (identity_key(rule, app.as_bytes()), app));
+    fn apps_of(&self, rule: &Rule) -> HashMap<AppKey, Arc<str>> {
+        let nameless = (key_of_app(rule, b""), self.apps.other());
+        let named = self.apps.all().into_iter().map(|app| (key_of_app(rule, app.as_bytes()), app));
         named.chain([nameless]).collect()
     }
 

@@ -177,6 +177,8 @@ fn a_scrape_tells_signals_queue_pace_and_checks_of_a_cluster() {
     let request = |terms| admission::Request {
         rule: rule.key,
         identity: policy::identity_key(rule, b"etl:42"),
+        app: policy::app_key(rule, b"etl:42"),
+        digest: None,
         gate,
         terms,
         arrived: cluster.now(),
@@ -231,8 +233,15 @@ fn a_check_waits_for_the_statement_that_tells_whose_it_was() {
     });
     let terms = admission::Terms { ratio: admission::Ratio::ZERO, ..terms };
     let identity = policy::identity_key(rule, b"loader");
-    let request =
-        admission::Request { rule: rule.key, identity, gate, terms, arrived: cluster.now() };
+    let request = admission::Request {
+        rule: rule.key,
+        identity,
+        app: policy::app_key(rule, b"loader"),
+        digest: None,
+        gate,
+        terms,
+        arrived: cluster.now(),
+    };
     drop(ask(&cluster, &request, b"loader"));
     let clusters = [cluster.clone()];
     assert!(!telemetry.gather(&clusters).contains("sluice_checks_total{"));

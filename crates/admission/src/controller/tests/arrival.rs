@@ -168,7 +168,7 @@ fn observing_forwards_everything_after_one_check_and_says_what_would_have_been()
     assert_eq!(reason(lab.observed(GATED, ETL, Terms::default())), Some(Reason::Paced));
     let mut counted = None;
     lab.controller.drain_checks(|count| {
-        counted = counted.or((count.identity == Some(ETL)).then_some(count));
+        counted = counted.or((count.app == Some(AppKey(ETL.0))).then_some(count));
     });
     let counted = counted.unwrap();
     assert_eq!((counted.passed, counted.lost, counted.stopped), (1, 1, 2));

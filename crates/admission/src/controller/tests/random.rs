@@ -93,7 +93,15 @@ impl Model {
             Step::Ask { gate, identity, terms } => {
                 let (rule, identity) = (RuleKey(identity % 3), IdentityKey(identity));
                 let gate = GateKey(gate);
-                self.ask(Request { rule, identity, gate, terms, arrived: self.now });
+                self.ask(Request {
+                    rule,
+                    identity,
+                    app: AppKey(identity.0),
+                    digest: None,
+                    gate,
+                    terms,
+                    arrived: self.now,
+                });
             }
             Step::Lag(value) => {
                 self.controller.handle_sample(self.now, LAG, Sample::Value(value));

@@ -114,11 +114,11 @@ fn a_lag_tracker_feeds_the_gate_and_its_silence_closes_it() {
         },
         lab.now,
     );
-    lab.controller.handle_lag(lab.now, LAG, tracker.reading(lab.now));
+    lab.controller.handle_lag(lab.now, LAG, &tracker.reading(lab.now));
     lab.admitted(GATED, ETL, Terms::default());
     let one = LagConfig { replicas: vec![crate::lag::ReplicaKey(1)], ..tracker.config().clone() };
     tracker.reconfigure(one, lab.now);
     lab.run(SECOND * 4);
-    lab.controller.handle_lag(lab.now, LAG, tracker.reading(lab.now));
+    lab.controller.handle_lag(lab.now, LAG, &tracker.reading(lab.now));
     assert_eq!(lab.refused(GATED, ETL, rejecting(0.0)).reason, Reason::NoData);
 }
