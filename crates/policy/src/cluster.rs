@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{
-    BinaryPacing, ControllerConfig, GateConfig, GateKey, Mode, OnNoData, Pacing, SignalConfig,
-    SignalKey,
+    AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, GateKey, Mode, OnNoData, Pacing,
+    SignalConfig, SignalKey,
 };
 
 use crate::config::Secret;
@@ -35,7 +35,9 @@ pub struct ClusterPolicy {
     pub mode: Mode,
     /// Time until a refused check is repeated.
     pub check_interval: Duration,
-    /// Checks a second in the first second after a gate opens.
+    /// How statements are let through a contended gate.
+    pub pacing: PacingKind,
+    /// Checks a second in the first second after a gate opens, where the pace is not adaptive.
     pub release_per_s: u32,
     /// Most waiters of the whole cluster.
     pub queue_len_max: u32,
@@ -45,10 +47,30 @@ pub struct ClusterPolicy {
     pub rules: Vec<Rule>,
     /// Whose claims count.
     pub identity: Arc<IdentityPolicy>,
+    /// When an identity counts as starved; `None`: nobody looks.
+    pub starvation: Option<Starvation>,
     pub(crate) gates: Vec<GateConfig>,
     pub(crate) index: RuleIndex,
     /// When rules expire, each time once, ascending.
     pub(crate) expiries: Vec<UnixTime>,
+}
+
+/// How statements are let through a contended gate, as the file says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PacingKind {
+    /// By what the replicas have acknowledged. Where no lag is measured it is the same as binary.
+    Adaptive,
+    /// The plain gate with a ramped release.
+    Binary,
+}
+
+/// When an identity counts as starved.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Starvation {
+    /// The share of the window that it has waited or been refused for, above 0 and at most 1.
+    pub share: f64,
+    /// The time that is looked back on.
+    pub window: Duration,
 }
 
 /// How a cluster's signals are measured.
@@ -199,8 +221,28 @@ impl ClusterPolicy {
             signals,
             gates: self.gates.clone(),
             check_interval: self.check_interval,
-            pacing: Pacing::Binary(BinaryPacing { release_per_s: self.release_per_s }),
+            pacing: self.controller_pacing(),
             queue_len_max: self.queue_len_max,
+        }
+    }
+}
+
+impl ClusterPolicy {
+    /// Without replicas, or somebody to measure them, there is no lag to be paced by.
+    fn controller_pacing(&self) -> Pacing {
+        let otherwise = BinaryPacing { release_per_s: self.release_per_s };
+        let is_lag = |signal: &&Signal| matches!(signal.kind, SignalKind::Lag { .. });
+        let lag = self.signals.iter().find(is_lag);
+        match (self.pacing, lag, &self.probe) {
+            (PacingKind::Adaptive, Some(lag), Some(probe)) if !self.replicas.is_empty() => {
+                Pacing::Adaptive(AdaptivePacing {
+                    lag: lag.key,
+                    heartbeat_interval: probe.heartbeat_interval,
+                    probe_interval: probe.probe_interval,
+                    otherwise,
+                })
+            }
+            (PacingKind::Adaptive | PacingKind::Binary, _, _) => Pacing::Binary(otherwise),
         }
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use self::checks::{address, duration, secret, whole};
 use self::rule::Draft;
+use crate::cluster::Starvation;
 use crate::config::{Admin, Config, Metrics};
 use crate::fault::{Fault, Faults, Place};
 use crate::raw;
@@ -48,12 +49,13 @@ fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     }
     let names: Vec<String> = clusters.iter().map(|(name, _)| name.clone()).collect();
     let drafts = compile_rules(file.rules, &names, &identity, faults);
-    let identity = Arc::new(identity);
+    let starvation = compile_starvation(file.starvation, faults);
+    let shared = cluster::Shared { identity: Arc::new(identity), starvation };
     let mut compiled = Vec::new();
     let mut listeners = vec![(admin.as_ref()?.listen, "admin.listen".to_owned())];
     for (name, cluster) in clusters {
         let place = cluster.place.clone();
-        let policy = cluster::compile(&name, cluster, &drafts, &identity, faults);
+        let policy = cluster::compile(&name, cluster, &drafts, &shared, faults);
         let Some(policy) = policy else { continue };
         let taken =
             listeners.iter().find(|(address, _)| address.port() != 0 && *address == policy.listen);
@@ -85,6 +87,24 @@ fn compile_admin(admin: raw::Maybe<raw::Admin>, faults: &mut Faults) -> Option<A
     };
     // A fault has been noted; the others are still worth finding.
     Some(Admin { listen: listen.unwrap_or(limits::ADMIN_LISTEN), token })
+}
+
+/// Off with a share of 0: everybody who waits at all would be starved.
+fn compile_starvation(
+    starvation: raw::Maybe<raw::Starvation>,
+    faults: &mut Faults,
+) -> Option<Starvation> {
+    let (share, window) = starvation
+        .map(|starvation| (starvation.value.share, starvation.value.window))
+        .unwrap_or_default();
+    let window = duration(window, limits::STARVATION_WINDOW, faults);
+    let Some(raw::Spanned { value: share, place }) = share else {
+        return Some(Starvation { share: limits::STARVATION_SHARE, window });
+    };
+    if !(0.0..=1.0).contains(&share) {
+        faults.add(&place, format!("{share} is not a share: must be from 0 (off) to 1"));
+    }
+    (share > 0.0).then_some(Starvation { share, window })
 }
 
 fn compile_rules(

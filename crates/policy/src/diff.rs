@@ -57,6 +57,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
             .restart(&format!("clusters.{}", cluster.name), old.cluster(&cluster.name).is_none());
     }
     if let (Some(old), Some(new)) = (old.clusters.first(), new.clusters.first()) {
+        changes.setting("starvation", old.starvation != new.starvation);
         changes.setting("identity", !old.identity.says_the_same(&new.identity));
     }
     changes.of_rules(&rules(old, new), &rules(new, old));
@@ -94,6 +95,7 @@ impl Changes {
         self.setting(&key("default_gate"), old.default_gate != new.default_gate);
         self.setting(&key("mode"), old.mode != new.mode);
         self.setting(&key("check_interval"), old.check_interval != new.check_interval);
+        self.setting(&key("pacing"), old.pacing != new.pacing);
         self.setting(&key("release_per_s"), old.release_per_s != new.release_per_s);
         self.setting(&key("max_queue_total"), old.queue_len_max != new.queue_len_max);
         self.setting(&key("connect_timeout"), old.connect_timeout != new.connect_timeout);

@@ -29,7 +29,9 @@ mod raw;
 mod reference;
 mod rule;
 
-pub use cluster::{ClusterPolicy, LagSource, Probe, Scope, Signal, SignalKind, TableName};
+pub use cluster::{
+    ClusterPolicy, LagSource, PacingKind, Probe, Scope, Signal, SignalKind, Starvation, TableName,
+};
 pub use compile::load;
 pub use condition::{Cidr, Condition, Patterns};
 pub use config::{Admin, Config, Metrics, Secret};

@@ -26,6 +26,7 @@ pub(crate) struct File {
     pub(crate) clusters: Maybe<Named<Cluster>>,
     pub(crate) identity: Maybe<Identity>,
     pub(crate) rules: Maybe<Vec<Spanned<Rule>>>,
+    pub(crate) starvation: Maybe<Starvation>,
 }
 
 /// `admin`.
@@ -107,6 +108,13 @@ pub(crate) enum OnNoData {
     HoldLast(Maybe<Duration>),
 }
 
+/// `starvation`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Starvation {
+    pub(crate) share: Maybe<f64>,
+    pub(crate) window: Maybe<Duration>,
+}
+
 /// `identity`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Identity {
@@ -147,13 +155,13 @@ impl FromNode for File {
             clusters: fields.require("clusters"),
             identity: fields.take("identity"),
             rules: fields.take("rules"),
+            starvation: fields.take("starvation"),
         };
         if let Some(budgets) = fields.take::<Vec<Spanned<Ignored>>>("budgets")
             && !budgets.value.is_empty()
         {
             fields.fault(&budgets.place, NOT_SUPPORTED);
         }
-        fields.unsupported("starvation");
         fields.finish();
         Some(file)
     }
@@ -301,6 +309,15 @@ impl FromNode for OnNoData {
                 None
             }
         }
+    }
+}
+
+impl FromNode for Starvation {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut fields = Fields::open(node, place, faults)?;
+        let starvation = Self { share: fields.take("share"), window: fields.take("window") };
+        fields.finish();
+        Some(starvation)
     }
 }
 

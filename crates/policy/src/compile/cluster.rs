@@ -8,7 +8,9 @@ use super::checks::{address, duration, keyword, name, secret, server, whole};
 use super::limits;
 use super::rule::Draft;
 use super::signals::Signals;
-use crate::cluster::{ClusterPolicy, LagSource, Probe, SignalKind, TableName};
+use crate::cluster::{
+    ClusterPolicy, LagSource, PacingKind, Probe, SignalKind, Starvation, TableName,
+};
 use crate::evaluate::RuleIndex;
 use crate::fault::{Faults, Place};
 use crate::identity::IdentityPolicy;
@@ -18,11 +20,18 @@ use crate::rule::{Rule, UnixTime};
 /// The table of the heartbeat unless the file says otherwise.
 pub(crate) const HEARTBEAT_TABLE: (&str, &str) = ("sluice", "heartbeat");
 
+/// What the file says once for all of its clusters.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) identity: Arc<IdentityPolicy>,
+    pub(super) starvation: Option<Starvation>,
+}
+
 pub(super) fn compile(
     cluster_name: &str,
     cluster: Spanned<raw::Cluster>,
     drafts: &[Draft],
-    identity: &Arc<IdentityPolicy>,
+    shared: &Shared,
     faults: &mut Faults,
 ) -> Option<ClusterPolicy> {
     let Spanned { value: raw, place } = cluster;
@@ -31,7 +40,7 @@ pub(super) fn compile(
     let primary = raw.primary.as_ref().map(|primary| server(primary, faults));
     let replicas = compile_replicas(raw.replicas, faults);
     let mode = keyword(raw.mode, Mode::Enforce, &MODES, faults);
-    check_pacing(raw.pacing, faults);
+    let pacing = keyword(raw.pacing, PacingKind::Adaptive, &PACINGS, faults);
     let probe = raw.probe.map(|probe| compile_probe(probe, faults));
     let mut signals = Signals::compile(raw.signals, faults);
     check_probing(&signals, probe.as_ref(), &replicas, &place, faults);
@@ -64,10 +73,12 @@ pub(super) fn compile(
         default_gate,
         mode,
         check_interval,
+        pacing,
         release_per_s,
         queue_len_max,
         connect_timeout,
-        identity: identity.clone(),
+        identity: shared.identity.clone(),
+        starvation: shared.starvation,
         gates: signals.gates,
         signals: signals.signals,
         index: RuleIndex::new(&rules),
@@ -79,20 +90,14 @@ pub(super) fn compile(
 pub(super) const MODES: [(&str, Mode); 2] =
     [("enforce", Mode::Enforce), ("observe", Mode::Observe)];
 
+const PACINGS: [(&str, PacingKind); 2] =
+    [("adaptive", PacingKind::Adaptive), ("binary", PacingKind::Binary)];
+
 fn expiries(rules: &[Rule]) -> Vec<UnixTime> {
     let mut expiries: Vec<UnixTime> = rules.iter().filter_map(|rule| rule.expires_at).collect();
     expiries.sort_unstable();
     expiries.dedup();
     expiries
-}
-
-fn check_pacing(pacing: Maybe<String>, faults: &mut Faults) {
-    let Some(Spanned { value, place }) = pacing else { return };
-    match value.as_str() {
-        "binary" => {}
-        "adaptive" => faults.add(&place, "not supported by this version yet; use `binary`"),
-        other => faults.add(&place, format!("`{other}` is not one of `binary`")),
-    }
 }
 
 fn compile_replicas(replicas: Maybe<Vec<Spanned<String>>>, faults: &mut Faults) -> Vec<Arc<str>> {

@@ -43,6 +43,10 @@ pub(crate) const RELEASE_PER_S: Limits<u32> = count(1_000, 1, 1_000_000);
 pub(crate) const MAX_QUEUE_TOTAL: Limits<u32> = count(10_000, 1, 1_000_000);
 pub(crate) const CONNECT_TIMEOUT: Limits<Duration> = ms(5_000, 10, 10 * MINUTE_MS);
 
+/// Ten minutes in twelve hours.
+pub(crate) const STARVATION_SHARE: f64 = 0.014;
+pub(crate) const STARVATION_WINDOW: Limits<Duration> = ms(12 * HOUR_MS, 10_000, 7 * DAY_MS);
+
 pub(crate) const MAX_DELAY: Limits<Duration> = ms(5_000, 0, DAY_MS);
 pub(crate) const MAX_QUEUE: Limits<u32> = count(1_000, 0, 1_000_000);
 pub(crate) const WEIGHT: Limits<u32> = count(1, 1, admission::Terms::WEIGHT_MAX);

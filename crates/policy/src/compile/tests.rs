@@ -135,8 +135,11 @@ fn admission_is_told_about_signals_and_distinct_gates() {
     assert_eq!((lag.open_at, lag.close_at), (1.0, 1.0));
     // `[lag]` for two rules and the default, `none` for one.
     assert_eq!(controller.gates.len(), 2);
-    let Pacing::Binary(pacing) = controller.pacing else { panic!("binary") };
-    assert_eq!((pacing.release_per_s, controller.queue_len_max), (1_000, 10_000));
+    let Pacing::Adaptive(pacing) = controller.pacing else { panic!("adaptive") };
+    assert_eq!(pacing.lag, lag.key);
+    assert_eq!(pacing.heartbeat_interval, Duration::from_millis(250));
+    assert_eq!(pacing.probe_interval, Duration::from_millis(100));
+    assert_eq!((pacing.otherwise.release_per_s, controller.queue_len_max), (1_000, 10_000));
     assert_eq!(controller.check_interval, Duration::from_millis(100));
 }
 
@@ -176,7 +179,7 @@ clusters:
       lag: { threshold: 5 }
       cpu: { threshold: 80 }
     default_gate: [lag, load]
-    pacing: adaptive
+    pacing: fast
     tls: required
 rules:
   - name: a
@@ -203,7 +206,7 @@ budgets: [{ name: b }]
         "line 9: clusters.main.signals.lag.threshold: must be a duration with its unit",
         "line 10: clusters.main.signals.cpu: not a built-in signal",
         "line 11: clusters.main.default_gate[1]: cluster `main` has no signal `load`",
-        "line 12: clusters.main.pacing: not supported by this version yet",
+        "line 12: clusters.main.pacing: `fast` is not one of `adaptive`, `binary`",
         "line 13: clusters.main.tls: unknown key; known here: check_interval, ",
         "line 16: rules[0].ratio: 1.5 is not a probability",
         "line 17: rules[0].match.app[1]: `*` stands alone or at the end of a prefix",

@@ -38,6 +38,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "",
             ),
             live(
+                "starvation",
+                "When an identity counts as starved.",
+                Shown::Words("see below", ""),
+                "",
+            ),
+            live(
                 "budgets",
                 "Shares of the server. Not supported by this version.",
                 Shown::Words("`[]`", "`[]`"),
@@ -76,6 +82,26 @@ pub(super) const SECTIONS: &[Section] = &[
             Shown::Count(limits::MAX_APPS),
             "More series.",
         )],
+    },
+    Section {
+        title: "`starvation`",
+        about: "An identity that has waited or been refused for more than this share of the window is \
+                reported in a metric, a log line and on the page, with the identities that were admitted \
+                meanwhile.",
+        keys: &[
+            live(
+                "share",
+                "The share of the window; 0 switches the detection off.",
+                Shown::Words("0.014: ten minutes in twelve hours", "0 to 1"),
+                "Fewer reports.",
+            ),
+            live(
+                "window",
+                "How far it looks back.",
+                Shown::Time(limits::STARVATION_WINDOW),
+                "Single waits matter less, reports come later.",
+            ),
+        ],
     },
     Section {
         title: "`clusters.NAME`",
@@ -129,13 +155,16 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             live(
                 "pacing",
-                "How statements are let through a gate that was shut.",
-                Shown::Words("`binary`", "`binary`"),
+                "How statements are let through a contended gate. `adaptive`: work in flight is kept within \
+                 what the slowest replica applies in the lag aimed for; gates without `lag`, and clusters \
+                 without replicas, are as with `binary`: the plain gate with a ramped release.",
+                Shown::Words("`adaptive`", "`adaptive`, `binary`"),
                 "",
             ),
             live(
                 "release_per_s",
-                "Checks a second in the first second after a gate opens; it doubles every second.",
+                "Where the pace is not adaptive: checks a second in the first second after a gate opens; it \
+                 doubles every second.",
                 Shown::Count(limits::RELEASE_PER_S),
                 "Queues drain faster, lag returns sooner.",
             ),

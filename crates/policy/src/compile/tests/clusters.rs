@@ -33,6 +33,42 @@ fn a_rule_can_be_for_one_cluster_and_takes_over_the_mode_of_each() {
 }
 
 #[test]
+fn the_pace_is_adaptive_where_there_is_a_lag_to_go_by() {
+    let pacing = |keys: &str| {
+        let config =
+            load(&with_cluster(&format!("    listen: 127.0.0.1:1\n    primary: db:3306\n{keys}")));
+        config.unwrap().clusters[0].controller_config().pacing
+    };
+    let measured = "    replicas: [r:3306]\n    probe: {user: p}\n";
+    assert!(matches!(pacing(measured), Pacing::Adaptive(_)));
+    let by_status = measured.replace("p}", "p, source: replica_status}");
+    assert!(matches!(pacing(&by_status), Pacing::Adaptive(_)));
+    let binary = |release_per_s| Pacing::Binary(admission::BinaryPacing { release_per_s });
+    assert_eq!(pacing(&format!("{measured}    pacing: binary\n")), binary(1_000));
+    assert_eq!(pacing("    pacing: adaptive\n    release_per_s: 7\n"), binary(7));
+}
+
+#[test]
+fn starvation_has_the_defaults_of_the_manual_and_can_be_switched_off() {
+    let starvation = |section: &str| {
+        load(&format!("{TWO_CLUSTERS}{section}")).map(|config| config.clusters[1].starvation)
+    };
+    let hours = |hours: u64| Duration::from_secs(hours * 3_600);
+    let some = |share, window| Some(crate::Starvation { share, window });
+    assert_eq!(starvation("").unwrap(), some(0.014, hours(12)));
+    assert_eq!(starvation("starvation: {share: 0.5}\n").unwrap(), some(0.5, hours(12)));
+    assert_eq!(starvation("starvation: {window: 1h}\n").unwrap(), some(0.014, hours(1)));
+    assert_eq!(starvation("starvation: {share: 0}\n").unwrap(), None);
+    for (section, part) in [
+        ("starvation: {share: 1.1}", "line 9: starvation.share: 1.1 is not a share"),
+        ("starvation: {window: 9s}", "line 9: starvation.window: must be from 10s to 7d"),
+        ("starvation: {shares: 1}", "starvation.shares: unknown key; known here: share, window"),
+    ] {
+        assert_fault(&format!("{TWO_CLUSTERS}{section}\n"), part);
+    }
+}
+
+#[test]
 fn two_listeners_on_one_address_are_a_fault() {
     let same = TWO_CLUSTERS.replace("127.0.0.1:2", "127.0.0.1:1");
     assert_fault(&same, "line 4: clusters.b.listen: clusters.a.listen has the same address");
