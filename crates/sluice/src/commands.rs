@@ -5,3 +5,4 @@ pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod run;
+pub(crate) mod simulate;

@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         Command::Run(run) => commands::run::run(&run),
         Command::Check(check) => commands::check::run(&check),
         Command::Explain(explain) => commands::explain::run(&explain),
+        Command::Simulate(simulate) => commands::simulate::run(&simulate),
         #[cfg(feature = "demo")]
         Command::Demo(demo) => commands::demo::run(&demo),
     }

@@ -19,25 +19,36 @@ enum Others {
     Any,
 }
 
-const TABLE: [Row; 9] = [
+const TABLE: [Row; 10] = [
     Row("0", "wire", &[], Others::Only(&["mysql_common"])),
     Row("0", "sql", &[], Others::Only(&["memchr", "sqlparser"])),
     Row("0", "admission", &[], Others::Only(&["rand"])),
     Row("1", "policy", &["sql", "admission"], Others::Only(&["jiff", "serde", "serde_yaml"])),
+    Row("1", "simulate", &["admission"], Others::Only(&["rand", "serde", "serde_yaml"])),
     Row("2", "session", &["wire", "sql", "policy", "admission"], Others::Only(&[])),
     Row("3", "proxy", &["wire", "sql", "policy", "admission", "session"], Others::Any),
     Row("3", "admin", &["policy", "admission", "proxy"], Others::Any),
     Row(
         "4",
         "sluice",
-        &["wire", "sql", "policy", "admission", "session", "proxy", "admin", "integration"],
+        &[
+            "wire",
+            "sql",
+            "policy",
+            "admission",
+            "simulate",
+            "session",
+            "proxy",
+            "admin",
+            "integration",
+        ],
         Others::Any,
     ),
     Row("dev", "testkit", &["wire", "admission", "session"], Others::Only(&["rand"])),
 ];
 
 /// The crates below the shell: no clock, environment, socket, global or chance of their own.
-const PURE: [&str; 5] = ["wire", "sql", "admission", "policy", "session"];
+const PURE: [&str; 6] = ["wire", "sql", "admission", "policy", "simulate", "session"];
 
 const ABSENT_BELOW_PROXY: [&str; 14] = [
     "Instant::now",

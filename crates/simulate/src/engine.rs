@@ -1,0 +1,262 @@
+//! The events of a simulated cluster, one after another.
+
+mod agenda;
+mod clients;
+mod measure;
+mod probes;
+mod servers;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use admission::lag::{LagConfig, LagTracker, ReplicaKey};
+use admission::{
+    AdaptivePacing, BinaryPacing, Controller, ControllerConfig, GateConfig, GateKey, MonoTime,
+    Pacing, SignalConfig, SignalKey, Ticket,
+};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use self::agenda::{Agenda, Event};
+use self::clients::Session;
+use self::measure::Measure;
+use self::probes::Probes;
+use self::servers::{Primary, Replica};
+use crate::report::Report;
+use crate::{Pace, Scenario, TICK};
+
+/// Runs a scenario to its end.
+#[must_use]
+pub fn simulate(scenario: &Scenario) -> Report {
+    let mut world = World::new(scenario);
+    world.run();
+    world.measure.report(scenario)
+}
+
+/// The signal `lag`, and the gate that has it alone.
+const LAG: SignalKey = SignalKey(1);
+const GATE: GateKey = GateKey(1);
+
+/// A shell's timer does not wake in between.
+const TIMER_GRAIN_NANOS: u64 = 1_000_000;
+
+/// As in the proxy: without a committed heartbeat for so long, replicas that show all say nothing.
+const WRITER_STALE_AFTER_MIN: Duration = Duration::from_secs(2);
+
+/// Background transactions are of one row up to this many a second, and of more beyond.
+const BACKGROUND_PER_S_MAX: f64 = 1_000.0;
+
+struct World<'s> {
+    scenario: &'s Scenario,
+    now: MonoTime,
+    end: MonoTime,
+    agenda: Agenda,
+    controller: Controller,
+    tracker: LagTracker,
+    /// When the controller wants to be called again.
+    wake: Option<MonoTime>,
+    primary: Primary,
+    replicas: Vec<Replica>,
+    sessions: Vec<Session>,
+    waiting: BTreeMap<Ticket, usize>,
+    probes: Probes,
+    /// Each its own, so that one more draw of one leaves the others as they were.
+    jitter: StdRng,
+    delays: StdRng,
+    clients: StdRng,
+    measure: Measure,
+}
+
+impl<'s> World<'s> {
+    fn new(scenario: &'s Scenario) -> Self {
+        let seed = scenario.seed;
+        let stream = |n: u64| StdRng::seed_from_u64(seed.wrapping_mul(4).wrapping_add(n));
+        let lag = SignalConfig::at_threshold(LAG, scenario.threshold.as_secs_f64());
+        let keys: Vec<ReplicaKey> = (1..).take(scenario.replicas.len()).map(ReplicaKey).collect();
+        let tracker = LagTracker::new(lag_config(scenario, &lag, keys.clone()), MonoTime::ZERO);
+        let replicas = scenario.replicas.iter().zip(keys);
+        let mut world = Self {
+            scenario,
+            now: MonoTime::ZERO,
+            end: MonoTime::ZERO.saturating_add(scenario.duration),
+            agenda: Agenda::default(),
+            controller: Controller::new(controller_config(scenario, lag), seed, MonoTime::ZERO),
+            tracker,
+            wake: None,
+            primary: Primary::default(),
+            replicas: replicas.map(|(plan, key)| Replica::new(plan, key)).collect(),
+            sessions: Session::all_of(scenario),
+            waiting: BTreeMap::new(),
+            probes: Probes::new(scenario, lag.stale_after),
+            jitter: stream(1),
+            delays: stream(2),
+            clients: stream(3),
+            measure: Measure::new(scenario),
+        };
+        world.begin();
+        world
+    }
+
+    /// The probes are at work before anybody asks: a proxy is not started under load.
+    fn begin(&mut self) {
+        self.begin_tick();
+        self.agenda.add(MonoTime::ZERO.saturating_add(TICK), Event::Tick);
+        self.agenda.add(MonoTime::ZERO, Event::Background { rows: 0.0 });
+        self.begin_probes();
+        for session in 0..self.sessions.len() {
+            self.plan_issue(session, MonoTime::ZERO);
+        }
+    }
+
+    fn run(&mut self) {
+        loop {
+            let next = self.agenda.next_at();
+            match self.wake {
+                Some(wake) if next.is_none_or(|next| wake < next) => {
+                    if wake > self.end {
+                        return;
+                    }
+                    self.now = wake;
+                    self.controller.handle_time(wake);
+                    self.settle();
+                }
+                Some(_) | None => match self.agenda.take() {
+                    Some((at, event)) if at <= self.end => {
+                        self.now = at;
+                        self.happens(event);
+                    }
+                    Some(_) | None => return,
+                },
+            }
+        }
+    }
+
+    fn happens(&mut self, event: Event) {
+        match event {
+            Event::Tick => self.tick(),
+            Event::Background { rows } => self.background(rows),
+            Event::Issue { session } => self.issue(session),
+            Event::Ask { session } => self.ask(session),
+            Event::Commit { session } => self.commit(session),
+            Event::HeartbeatDue { beat } => self.write_heartbeat(beat),
+            Event::HeartbeatCommitted { seq } => self.heartbeat_committed(seq),
+            Event::ProbeDue { replica, beat } => self.probe(replica, beat),
+            Event::ProbeAnswered { replica, answer } => self.probe_answered(replica, answer),
+            Event::Publish => self.publish_lag(),
+            Event::LookAtTempo => self.look_at_tempo(),
+        }
+    }
+
+    /// The end of one tick, and the beginning of the next.
+    fn tick(&mut self) {
+        let now = self.now;
+        for replica in &mut self.replicas {
+            replica.advance(now);
+        }
+        self.measure.tick(now, &self.replicas);
+        self.begin_tick();
+        self.agenda.add(now.saturating_add(TICK), Event::Tick);
+    }
+
+    fn begin_tick(&mut self) {
+        let newest = self.probes.committed();
+        for (replica, plan) in self.replicas.iter_mut().zip(&self.scenario.replicas) {
+            let jitter = self.jitter.random_range(-1.0..=1.0) * plan.jitter;
+            replica.begin_tick(plan, self.now, 1.0 + jitter, newest);
+        }
+        self.measure.demand(
+            self.scenario
+                .apps
+                .iter()
+                .any(|app| app.active.iter().any(|window| window.contains(self.now))),
+        );
+    }
+
+    /// Background rows are committed, and the next are drawn.
+    fn background(&mut self, rows: f64) {
+        self.append(rows);
+        let amount = &self.scenario.background;
+        let per_s = amount.at(self.now);
+        let step = amount.next_step(self.now);
+        let group = (per_s / BACKGROUND_PER_S_MAX).ceil().max(1.0);
+        let next = (per_s > 0.0).then(|| {
+            let gap = group / per_s * self.clients.random_range(0.5..1.5);
+            later(self.now, gap)
+        });
+        match (next, step) {
+            (Some(next), None) => self.agenda.add(next, Event::Background { rows: group }),
+            (Some(next), Some(step)) if next < step => {
+                self.agenda.add(next, Event::Background { rows: group });
+            }
+            (Some(_) | None, Some(step)) => self.agenda.add(step, Event::Background { rows: 0.0 }),
+            (None, None) => match amount {
+                // A sine at its bottom rises again.
+                crate::Amount::Sine { .. } => {
+                    self.agenda.add(later(self.now, 0.01), Event::Background { rows: 0.0 });
+                }
+                crate::Amount::Steps(_) => {}
+            },
+        }
+    }
+
+    /// A transaction has been committed: it is every replica's to apply.
+    fn append(&mut self, rows: f64) {
+        if rows > 0.0 {
+            for replica in &mut self.replicas {
+                replica.append(self.now, rows);
+            }
+        }
+    }
+
+    /// What any call to the controller is followed by.
+    fn settle(&mut self) {
+        while let Some(resolution) = self.controller.poll_resolution(self.now) {
+            if let Some(session) = self.waiting.remove(&resolution.ticket) {
+                self.resolved(session, resolution.outcome);
+            }
+        }
+        self.wake = self.controller.poll_timeout().map(|at| {
+            let grain = TIMER_GRAIN_NANOS;
+            let after = at.max(self.now.saturating_add(Duration::from_nanos(1))).as_nanos();
+            MonoTime::from_nanos(after.div_ceil(grain).saturating_mul(grain))
+        });
+    }
+}
+
+fn controller_config(scenario: &Scenario, lag: SignalConfig) -> ControllerConfig {
+    let binary = BinaryPacing::default();
+    let pacing = match scenario.pacing {
+        Pace::Adaptive => Pacing::Adaptive(AdaptivePacing {
+            lag: lag.key,
+            heartbeat_interval: scenario.heartbeat_interval,
+            probe_interval: scenario.probe_interval,
+            otherwise: binary,
+        }),
+        Pace::Binary => Pacing::Binary(binary),
+    };
+    ControllerConfig {
+        signals: vec![lag],
+        gates: vec![GateConfig { key: GATE, signals: vec![lag.key] }],
+        pacing,
+        ..ControllerConfig::default()
+    }
+}
+
+fn lag_config(scenario: &Scenario, lag: &SignalConfig, replicas: Vec<ReplicaKey>) -> LagConfig {
+    LagConfig {
+        replicas,
+        ignore_slowest: 0,
+        min_replicas: 1,
+        stale_after: lag.stale_after,
+        caught_up_below: scenario.threshold,
+        writer_stale_after: scenario
+            .heartbeat_interval
+            .saturating_mul(4)
+            .max(WRITER_STALE_AFTER_MIN),
+    }
+}
+
+/// The time so many seconds later.
+fn later(now: MonoTime, seconds: f64) -> MonoTime {
+    Duration::try_from_secs_f64(seconds).map_or(MonoTime::MAX, |wait| now.saturating_add(wait))
+}

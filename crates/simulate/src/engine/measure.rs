@@ -1,0 +1,141 @@
+//! What is counted while the scenario runs.
+
+use std::time::Duration;
+
+use admission::MonoTime;
+
+use super::servers::{Presence, Replica};
+use crate::report::{AppFigures, Distribution, Plot, Report};
+use crate::{Scenario, TICK};
+
+/// Everything that is counted, from the end of the warm-up on. The plot begins at the origin.
+#[derive(Debug)]
+pub(super) struct Measure {
+    from: MonoTime,
+    duration: Duration,
+    threshold: Duration,
+    demand: bool,
+    /// One sample for each tick, in seconds.
+    lags: Vec<f64>,
+    samples: f64,
+    over: f64,
+    applied: f64,
+    capacity: f64,
+    apps: Vec<AppCounts>,
+    plot: Plot,
+}
+
+#[derive(Debug, Default)]
+struct AppCounts {
+    admitted: f64,
+    rows: f64,
+    rejected: f64,
+    /// In seconds.
+    delays: Vec<f64>,
+}
+
+impl Measure {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let ticks = scenario.duration.as_nanos().checked_div(TICK.as_nanos()).unwrap_or(0);
+        Self {
+            from: MonoTime::ZERO.saturating_add(scenario.warmup),
+            duration: scenario.duration,
+            threshold: scenario.threshold,
+            demand: false,
+            lags: Vec::with_capacity(usize::try_from(ticks).unwrap_or(0).saturating_add(1)),
+            samples: 0.0,
+            over: 0.0,
+            applied: 0.0,
+            capacity: 0.0,
+            apps: scenario.apps.iter().map(|_| AppCounts::default()).collect(),
+            plot: Plot::new(scenario.duration),
+        }
+    }
+
+    /// Whether anybody wants to write in the tick that begins.
+    pub(super) fn demand(&mut self, demand: bool) {
+        self.demand = demand;
+    }
+
+    /// A tick is over.
+    pub(super) fn tick(&mut self, now: MonoTime, replicas: &[Replica]) {
+        let present = || replicas.iter().filter(|replica| replica.presence == Presence::Here);
+        let lag = present().map(|replica| replica.true_lag(now)).max().unwrap_or_default();
+        self.plot.lag(now, lag.as_secs_f64());
+        if now <= self.from {
+            return;
+        }
+        self.lags.push(lag.as_secs_f64());
+        self.samples += 1.0;
+        if lag >= self.threshold {
+            self.over += 1.0;
+        }
+        let slowest = present().min_by(|a, b| a.nominal_per_s.total_cmp(&b.nominal_per_s));
+        if let (Some(slowest), true) = (slowest, self.demand) {
+            self.applied += slowest.applied;
+            self.capacity += slowest.capacity();
+        }
+    }
+
+    pub(super) fn admitted(&mut self, now: MonoTime, app: usize, rows: f64, waited: Duration) {
+        self.plot.admitted(now, rows);
+        if let (Some(app), true) = (self.apps.get_mut(app), now >= self.from) {
+            app.admitted += 1.0;
+            app.rows += rows;
+            app.delays.push(waited.as_secs_f64());
+        }
+    }
+
+    pub(super) fn rejected(&mut self, now: MonoTime, app: usize) {
+        if let (Some(app), true) = (self.apps.get_mut(app), now >= self.from) {
+            app.rejected += 1.0;
+        }
+    }
+
+    pub(super) fn report(self, scenario: &Scenario) -> Report {
+        let seconds = self.duration.saturating_sub(scenario.warmup).as_secs_f64();
+        let apps = scenario.apps.iter().zip(self.apps).map(|(plan, counts)| {
+            let figures = AppFigures {
+                admitted_per_s: rounded(counts.admitted / seconds),
+                rows_per_s: rounded(counts.rows / seconds),
+                rejected_per_s: rounded(counts.rejected / seconds),
+                delay_s: distribution(counts.delays),
+            };
+            (plan.name.clone(), figures)
+        });
+        let mut report = Report {
+            name: scenario.name.clone(),
+            seed: scenario.seed,
+            pacing: scenario.pacing.as_str(),
+            threshold_s: scenario.threshold.as_secs_f64(),
+            capacity_used: if self.capacity > 0.0 {
+                rounded(self.applied / self.capacity)
+            } else {
+                0.0
+            },
+            over_threshold: rounded(self.over / self.samples.max(1.0)),
+            lag_s: distribution(self.lags),
+            apps: apps.collect(),
+            missed: Vec::new(),
+            plot: self.plot,
+        };
+        report.missed =
+            scenario.expect.iter().filter_map(|expected| expected.missed(&report)).collect();
+        report
+    }
+}
+
+/// Six digits after the point: more is not known.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+fn distribution(mut values: Vec<f64>) -> Distribution {
+    values.sort_unstable_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1);
+    let at = |percent: usize| {
+        let index = last.saturating_mul(percent).div_ceil(100);
+        values.get(index).copied().map_or(0.0, rounded)
+    };
+    Distribution { p50: at(50), p95: at(95), p99: at(99), max: at(100) }
+}

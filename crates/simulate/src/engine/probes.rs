@@ -1,0 +1,197 @@
+//! Heartbeats, probes and their rhythm, as in the proxy.
+
+use std::time::Duration;
+
+use admission::MonoTime;
+use rand::RngExt as _;
+
+use super::agenda::{Answer, Event};
+use super::servers::Presence;
+use super::{LAG, World};
+use crate::Scenario;
+
+/// Nobody gated for this long: nobody needs a fresh value soon.
+const HIBERNATES_AFTER: Duration = Duration::from_secs(60);
+/// How often it is looked whether somebody is gated again.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// No probe is rarer.
+const HIBERNATION_INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// The rhythm of all probes.
+#[derive(Debug)]
+pub(super) struct Probes {
+    tempo: Tempo,
+    heartbeat: Rhythm,
+    replicas: Vec<Rhythm>,
+    last_seq: u64,
+    committed: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tempo {
+    Awake,
+    Hibernating,
+}
+
+#[derive(Debug, Clone)]
+struct Rhythm {
+    awake: Duration,
+    hibernating: Duration,
+    phase: Phase,
+    began: MonoTime,
+    /// The beat that was planned last; an earlier one does not count any more.
+    beat: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    /// It has asked, and there is no answer yet.
+    Asking,
+}
+
+impl Probes {
+    pub(super) fn new(scenario: &Scenario, stale_after: Duration) -> Self {
+        let third = stale_after.mul_f64(1.0 / 3.0).min(HIBERNATION_INTERVAL_MAX);
+        let replica =
+            Rhythm::new(scenario.probe_interval, third.min(scenario.threshold.mul_f64(0.25)));
+        Self {
+            tempo: Tempo::Awake,
+            heartbeat: Rhythm::new(scenario.heartbeat_interval, third),
+            replicas: vec![replica; scenario.replicas.len()],
+            last_seq: 0,
+            committed: None,
+        }
+    }
+
+    /// The newest committed heartbeat.
+    pub(super) fn committed(&self) -> Option<u64> {
+        self.committed
+    }
+}
+
+impl Rhythm {
+    fn new(awake: Duration, hibernating: Duration) -> Self {
+        let hibernating = hibernating.max(awake);
+        Self { awake, hibernating, phase: Phase::Waiting, began: MonoTime::ZERO, beat: 0 }
+    }
+
+    /// Whether this is the beat that is planned; it begins then.
+    fn begins(&mut self, now: MonoTime, beat: u64) -> bool {
+        if beat != self.beat || self.phase == Phase::Asking {
+            return false;
+        }
+        self.began = now;
+        self.phase = Phase::Asking;
+        true
+    }
+
+    /// The next beat and its time: a period after the last began, or now if that is over.
+    fn plan(&mut self, now: MonoTime, tempo: Tempo) -> (MonoTime, u64) {
+        let period = match tempo {
+            Tempo::Awake => self.awake,
+            Tempo::Hibernating => self.hibernating,
+        };
+        self.phase = Phase::Waiting;
+        self.beat = self.beat.saturating_add(1);
+        (self.began.saturating_add(period).max(now), self.beat)
+    }
+}
+
+impl World<'_> {
+    pub(super) fn begin_probes(&mut self) {
+        self.agenda.add(MonoTime::ZERO, Event::HeartbeatDue { beat: 0 });
+        for replica in 0..self.replicas.len() {
+            self.agenda.add(MonoTime::ZERO, Event::ProbeDue { replica, beat: 0 });
+        }
+        self.agenda.add(MonoTime::ZERO, Event::LookAtTempo);
+    }
+
+    pub(super) fn write_heartbeat(&mut self, beat: u64) {
+        let now = self.now;
+        if !self.probes.heartbeat.begins(now, beat) {
+            return;
+        }
+        self.probes.last_seq = self.probes.last_seq.saturating_add(1);
+        let seq = self.probes.last_seq;
+        self.controller.handle_heartbeat_begun(now, seq);
+        self.settle();
+        let latency = self.scenario.latency.mul_f64(self.delays.random_range(0.5..1.5));
+        let at = self.primary.commits_at(now, 0.0, &self.scenario.primary, latency);
+        self.agenda.add(at, Event::HeartbeatCommitted { seq });
+    }
+
+    pub(super) fn heartbeat_committed(&mut self, seq: u64) {
+        let now = self.now;
+        for replica in &mut self.replicas {
+            replica.append_heartbeat(now, seq);
+        }
+        self.probes.committed = Some(seq);
+        self.tracker.handle_heartbeat_committed(seq, now);
+        let (at, beat) = self.probes.heartbeat.plan(now, self.probes.tempo);
+        self.agenda.add(at, Event::HeartbeatDue { beat });
+    }
+
+    pub(super) fn probe(&mut self, index: usize, beat: u64) {
+        let now = self.now;
+        let Some(rhythm) = self.probes.replicas.get_mut(index) else { return };
+        if !rhythm.begins(now, beat) {
+            return;
+        }
+        let Some(replica) = self.replicas.get_mut(index) else { return };
+        let answer = match replica.presence {
+            Presence::Here => Answer::Shows(replica.shows(now)),
+            Presence::Away => Answer::Unreachable,
+        };
+        let share = self.delays.random_range(0.0..=1.0);
+        let answered_at = now.saturating_add(self.scenario.probe_delay.mul_f64(share));
+        let mut publish_at = now.saturating_add(self.scenario.probe_interval);
+        while publish_at < answered_at {
+            self.agenda.add(publish_at, Event::Publish);
+            publish_at = publish_at.saturating_add(self.scenario.probe_interval);
+        }
+        self.agenda.add(answered_at, Event::ProbeAnswered { replica: index, answer });
+    }
+
+    pub(super) fn probe_answered(&mut self, index: usize, answer: Answer) {
+        let now = self.now;
+        let Some(replica) = self.replicas.get(index) else { return };
+        match answer {
+            Answer::Shows(seq) => self.tracker.handle_replica_shows(now, replica.key, seq),
+            Answer::Unreachable => self.tracker.handle_replica_unreachable(now, replica.key),
+        }
+        self.publish_lag();
+        if let Some(rhythm) = self.probes.replicas.get_mut(index) {
+            let (at, beat) = rhythm.plan(now, self.probes.tempo);
+            self.agenda.add(at, Event::ProbeDue { replica: index, beat });
+        }
+    }
+
+    pub(super) fn publish_lag(&mut self) {
+        let reading = self.tracker.reading(self.now);
+        self.controller.handle_lag(self.now, LAG, &reading);
+        self.settle();
+    }
+
+    pub(super) fn look_at_tempo(&mut self) {
+        let now = self.now;
+        self.agenda.add(now.saturating_add(LOOK_INTERVAL), Event::LookAtTempo);
+        let last = self.controller.last_gated_request().unwrap_or(MonoTime::ZERO);
+        let quiet = now.saturating_since(last);
+        let tempo = if quiet < HIBERNATES_AFTER { Tempo::Awake } else { Tempo::Hibernating };
+        if tempo == self.probes.tempo {
+            return;
+        }
+        self.probes.tempo = tempo;
+        if self.probes.heartbeat.phase == Phase::Waiting {
+            let (at, beat) = self.probes.heartbeat.plan(now, tempo);
+            self.agenda.add(at, Event::HeartbeatDue { beat });
+        }
+        for (replica, rhythm) in self.probes.replicas.iter_mut().enumerate() {
+            if rhythm.phase == Phase::Waiting {
+                let (at, beat) = rhythm.plan(now, tempo);
+                self.agenda.add(at, Event::ProbeDue { replica, beat });
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The primary, which commits, and the replicas, which apply.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use admission::MonoTime;
+use admission::lag::ReplicaKey;
+
+use super::later;
+use crate::{Amount, TICK, scenario};
+
+/// A server of rows, first come first served.
+#[derive(Debug, Default)]
+pub(super) struct Primary {
+    /// When it has done what it was given.
+    free_at: MonoTime,
+}
+
+impl Primary {
+    /// When what begins now is committed.
+    pub(super) fn commits_at(
+        &mut self,
+        now: MonoTime,
+        rows: f64,
+        capacity: &Amount,
+        latency: Duration,
+    ) -> MonoTime {
+        self.free_at = served_at(self.free_at.max(now), rows, capacity);
+        self.free_at.max(now.saturating_add(latency))
+    }
+}
+
+fn served_at(from: MonoTime, rows: f64, capacity: &Amount) -> MonoTime {
+    let (mut at, mut left) = (from, rows);
+    while left > 0.0 {
+        let per_s = capacity.at(at);
+        let done = if per_s > 0.0 { later(at, left / per_s) } else { MonoTime::MAX };
+        match capacity.next_step(at) {
+            Some(step) if step < done => {
+                left -= per_s * step.saturating_since(at).as_secs_f64();
+                at = step;
+            }
+            Some(_) | None => return done,
+        }
+    }
+    at
+}
+
+/// A replica at work.
+#[derive(Debug)]
+pub(super) struct Replica {
+    pub(super) key: ReplicaKey,
+    pub(super) presence: Presence,
+    /// What it could apply without jitter.
+    pub(super) nominal_per_s: f64,
+    /// What it can in this tick.
+    per_s: f64,
+    /// Rows applied in this tick so far.
+    pub(super) applied: f64,
+    /// Up to when it has applied.
+    advanced_to: MonoTime,
+    queue: VecDeque<Entry>,
+    /// The newest heartbeat it shows.
+    shown: Option<u64>,
+}
+
+/// Whether it is in the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presence {
+    Here,
+    Away,
+}
+
+/// What is left of a transaction, or a heartbeat in its place.
+#[derive(Debug)]
+struct Entry {
+    committed: MonoTime,
+    rows_left: f64,
+    heartbeat: Option<u64>,
+}
+
+/// Less of a row than this is none: what is left after sums of fractions.
+const ROWS_EPSILON: f64 = 1e-9;
+
+impl Replica {
+    pub(super) fn new(plan: &scenario::Replica, key: ReplicaKey) -> Self {
+        Self {
+            key,
+            presence: Presence::Here,
+            nominal_per_s: plan.apply.at(MonoTime::ZERO),
+            per_s: 0.0,
+            applied: 0.0,
+            advanced_to: MonoTime::ZERO,
+            queue: VecDeque::new(),
+            shown: None,
+        }
+    }
+
+    /// One tick is over and has been looked at. One that comes back shows what there is.
+    pub(super) fn begin_tick(
+        &mut self,
+        plan: &scenario::Replica,
+        now: MonoTime,
+        jitter: f64,
+        newest: Option<u64>,
+    ) {
+        let away = plan.away.iter().any(|window| window.contains(now));
+        match (self.presence, away) {
+            (Presence::Here, true) => {
+                self.presence = Presence::Away;
+                self.queue.clear();
+            }
+            (Presence::Away, false) => {
+                self.presence = Presence::Here;
+                self.shown = newest;
+            }
+            (Presence::Here, false) | (Presence::Away, true) => {}
+        }
+        self.nominal_per_s = plan.apply.at(now);
+        self.per_s = self.nominal_per_s * jitter;
+        self.applied = 0.0;
+        self.advanced_to = now;
+    }
+
+    /// Applies for the time that has passed. What it does not need of it is lost.
+    pub(super) fn advance(&mut self, now: MonoTime) {
+        let passed = now.saturating_since(self.advanced_to).as_secs_f64();
+        self.advanced_to = self.advanced_to.max(now);
+        let mut rows = passed * self.per_s;
+        while let Some(first) = self.queue.front_mut() {
+            let applied = first.rows_left.min(rows);
+            first.rows_left -= applied;
+            rows -= applied;
+            self.applied += applied;
+            if first.rows_left > ROWS_EPSILON {
+                return;
+            }
+            self.shown = first.heartbeat.or(self.shown);
+            self.queue.pop_front();
+        }
+    }
+
+    /// A transaction comes in.
+    pub(super) fn append(&mut self, now: MonoTime, rows: f64) {
+        self.push(now, Entry { committed: now, rows_left: rows, heartbeat: None });
+    }
+
+    /// A heartbeat comes in.
+    pub(super) fn append_heartbeat(&mut self, now: MonoTime, seq: u64) {
+        self.push(now, Entry { committed: now, rows_left: 0.0, heartbeat: Some(seq) });
+    }
+
+    fn push(&mut self, now: MonoTime, entry: Entry) {
+        match self.presence {
+            Presence::Away => {}
+            Presence::Here if self.queue.is_empty() && entry.heartbeat.is_some() => {
+                self.shown = entry.heartbeat;
+            }
+            Presence::Here => {
+                // An idle replica does not save time up.
+                if self.queue.is_empty() {
+                    self.advanced_to = now;
+                }
+                self.queue.push_back(entry);
+            }
+        }
+    }
+
+    /// The newest heartbeat it shows now.
+    pub(super) fn shows(&mut self, now: MonoTime) -> Option<u64> {
+        self.advance(now);
+        self.shown
+    }
+
+    /// The age of the oldest transaction that is not applied.
+    pub(super) fn true_lag(&self, now: MonoTime) -> Duration {
+        let oldest = self.queue.iter().find(|entry| entry.heartbeat.is_none());
+        oldest.map_or(Duration::ZERO, |entry| now.saturating_since(entry.committed))
+    }
+
+    /// Rows it could apply in this tick.
+    pub(super) fn capacity(&self) -> f64 {
+        self.per_s * TICK.as_secs_f64()
+    }
+}

@@ -1,0 +1,36 @@
+//! The shipped admission controller against a model of a primary, its replicas and closed-loop clients.
+//!
+//! Theory. Everything happens on a virtual clock, one event after another, and chance comes from the scenario's
+//! seed: the same scenario gives the same figures, to the last digit. What decides is not modelled:
+//! [`admission::Controller`] and [`admission::lag::LagTracker`] are driven as the proxy drives them, with a timer of
+//! a millisecond, heartbeats and probes at the proxy's rhythm, and hibernation when nobody asks.
+//!
+//! The model, in rows and seconds:
+//!
+//! - The *primary* serves statements first come first served at `writes_per_s` rows a second, and none takes less
+//!   than `latency`. A commit appends a transaction to the queue of every replica that is present.
+//! - A *replica* is that queue, served at `apply_per_s`, times a jitter drawn every [`TICK`]. A transaction is
+//!   applied when its last row is. Heartbeats cost nothing and keep their place in the order.
+//! - *Background* writes reach the replicas as well, and no rule gates them.
+//! - A *client* issues a statement, waits for the decision and for the commit, thinks, and issues the next. One
+//!   that was refused comes back after `retry_after`.
+//!
+//! The *true lag* of a replica is the age of the oldest transaction it has not applied. Sluice never sees it: it sees
+//! heartbeats, late. Figures are about the true lag.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+mod engine;
+mod report;
+mod scenario;
+
+use std::time::Duration;
+
+pub use engine::simulate;
+pub use report::{AppFigures, Distribution, Report};
+pub use scenario::{
+    Amount, App, Away, Expectation, Pace, Replica, Rows, Scenario, ScenarioError, Window,
+};
+
+/// How often the replicas' jitter is drawn and their lag is sampled.
+pub const TICK: Duration = Duration::from_millis(10);

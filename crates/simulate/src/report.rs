@@ -1,0 +1,126 @@
+//! The figures of one run.
+
+mod plot;
+mod text;
+
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+
+pub(crate) use self::plot::Plot;
+
+/// What came of a scenario. As JSON its keys are these fields.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The scenario's.
+    pub name: String,
+    /// Where chance came from.
+    pub seed: u64,
+    /// `adaptive` or `binary`.
+    pub pacing: &'static str,
+    /// What the lag was to stay below, in seconds.
+    pub threshold_s: f64,
+    /// Rows that the slowest replica applied over those it could have, while somebody wanted to write.
+    pub capacity_used: f64,
+    /// Share of time in which the true lag was at or over the threshold.
+    pub over_threshold: f64,
+    /// The true lag of the replica that is furthest behind, in seconds.
+    pub lag_s: Distribution,
+    /// App by app, in the order of the file.
+    #[serde(serialize_with = "as_map")]
+    pub apps: Vec<(String, AppFigures)>,
+    /// What was expected and is not so.
+    pub missed: Vec<String>,
+    /// Lag and rate over time.
+    #[serde(skip)]
+    pub(crate) plot: Plot,
+}
+
+/// What came of one app.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct AppFigures {
+    /// Permits a second.
+    pub admitted_per_s: f64,
+    /// Rows a second under them.
+    pub rows_per_s: f64,
+    /// Refusals a second.
+    pub rejected_per_s: f64,
+    /// How long the admitted waited, in seconds.
+    pub delay_s: Distribution,
+}
+
+/// How values are distributed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Distribution {
+    /// Half are at most this.
+    pub p50: f64,
+    /// 95 of 100 are at most this.
+    pub p95: f64,
+    /// 99 of 100 are at most this.
+    pub p99: f64,
+    /// All are at most this.
+    pub max: f64,
+}
+
+impl Report {
+    /// A figure by its name, as in `lag_s.p99` or `apps.etl.rows_per_s`.
+    #[must_use]
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        match name {
+            "capacity_used" => return Some(self.capacity_used),
+            "over_threshold" => return Some(self.over_threshold),
+            _ => {}
+        }
+        if let Some(quantile) = name.strip_prefix("lag_s.") {
+            return self.lag_s.figure(quantile);
+        }
+        let rest = name.strip_prefix("apps.")?;
+        self.apps.iter().find_map(|(app, figures)| {
+            let name = rest.strip_prefix(app.as_str())?.strip_prefix('.')?;
+            figures.figure(name)
+        })
+    }
+}
+
+impl AppFigures {
+    fn figure(&self, name: &str) -> Option<f64> {
+        match name {
+            "admitted_per_s" => Some(self.admitted_per_s),
+            "rows_per_s" => Some(self.rows_per_s),
+            "rejected_per_s" => Some(self.rejected_per_s),
+            _ => self.delay_s.figure(name.strip_prefix("delay_s.")?),
+        }
+    }
+}
+
+impl Distribution {
+    fn figure(&self, name: &str) -> Option<f64> {
+        match name {
+            "p50" => Some(self.p50),
+            "p95" => Some(self.p95),
+            "p99" => Some(self.p99),
+            "max" => Some(self.max),
+            _ => None,
+        }
+    }
+}
+
+/// The names of all figures of a report about these apps.
+pub(crate) fn figure_names(apps: &[String]) -> Vec<String> {
+    const QUANTILES: [&str; 4] = ["p50", "p95", "p99", "max"];
+    let mut names = vec!["capacity_used".to_owned(), "over_threshold".to_owned()];
+    names.extend(QUANTILES.map(|quantile| format!("lag_s.{quantile}")));
+    for app in apps {
+        let rates = ["admitted_per_s", "rows_per_s", "rejected_per_s"];
+        names.extend(rates.map(|rate| format!("apps.{app}.{rate}")));
+        names.extend(QUANTILES.map(|quantile| format!("apps.{app}.delay_s.{quantile}")));
+    }
+    names
+}
+
+fn as_map<S: Serializer>(apps: &[(String, AppFigures)], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(apps.len()))?;
+    for (name, figures) in apps {
+        map.serialize_entry(name, figures)?;
+    }
+    map.end()
+}

@@ -1,0 +1,159 @@
+//! A scenario: what is simulated, and what is expected of it.
+
+mod amount;
+mod compile;
+mod expect;
+mod raw;
+
+use std::fmt;
+use std::time::Duration;
+
+use admission::{MonoTime, Ratio};
+
+pub use self::amount::Amount;
+pub use self::expect::Expectation;
+
+/// A scenario whose values have been checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// What it is called.
+    pub name: String,
+    /// How long it runs.
+    pub duration: Duration,
+    /// What is not counted in the figures, from the beginning.
+    pub warmup: Duration,
+    /// Where chance comes from.
+    pub seed: u64,
+    /// How contended gates let through.
+    pub pacing: Pace,
+    /// What the lag must stay below.
+    pub threshold: Duration,
+    /// How often a heartbeat is written.
+    pub heartbeat_interval: Duration,
+    /// How often a replica is asked for it.
+    pub probe_interval: Duration,
+    /// An answer arrives up to this much after the replica was looked at.
+    pub probe_delay: Duration,
+    /// Rows a second that the primary can take.
+    pub primary: Amount,
+    /// The least a statement takes on the primary.
+    pub latency: Duration,
+    /// The replicas, named `replica-1` and so on in their order.
+    pub replicas: Vec<Replica>,
+    /// Rows a second that no rule gates.
+    pub background: Amount,
+    /// Who asks.
+    pub apps: Vec<App>,
+    /// What is expected.
+    pub expect: Vec<Expectation>,
+}
+
+/// How contended gates let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// `adaptive`
+    Adaptive,
+    /// `binary`
+    Binary,
+}
+
+impl Pace {
+    /// The word in files and reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Adaptive => "adaptive",
+            Self::Binary => "binary",
+        }
+    }
+}
+
+/// One replica.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replica {
+    /// Rows a second that it applies.
+    pub apply: Amount,
+    /// Every tick its rate is multiplied by a number between 1 − jitter and 1 + jitter.
+    pub jitter: f64,
+    /// When it is out of the cluster.
+    pub away: Vec<Away>,
+}
+
+/// When something is the case: from the first time up to and without the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// From.
+    pub from: MonoTime,
+    /// Up to.
+    pub to: MonoTime,
+}
+
+/// When a replica is out of the cluster.
+pub type Away = Window;
+
+impl Window {
+    /// Whether `at` is inside.
+    #[must_use]
+    pub fn contains(&self, at: MonoTime) -> bool {
+        self.from <= at && at < self.to
+    }
+}
+
+/// One app: sessions that ask in the same way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct App {
+    /// What it is called.
+    pub name: String,
+    /// Its sessions.
+    pub sessions: u32,
+    /// `ratio` of its rule.
+    pub ratio: Ratio,
+    /// `weight` of its rule.
+    pub weight: u32,
+    /// `max_delay` of its rule.
+    pub max_delay: Duration,
+    /// Rows that a statement writes.
+    pub rows: Rows,
+    /// Statements under one permit.
+    pub transactions: u32,
+    /// Mean time between a result and the next statement.
+    pub think_time: Duration,
+    /// When its sessions issue statements; in order, and never empty.
+    pub active: Vec<Window>,
+}
+
+/// How many rows a statement writes: any number between these, each as likely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rows {
+    /// The least.
+    pub min: u32,
+    /// The most.
+    pub max: u32,
+}
+
+/// What is wrong with a scenario's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScenarioError {
+    /// Each fault: where, and what would be right.
+    pub faults: Vec<String>,
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.faults.join("\n"))
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+impl Scenario {
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// The first fault of the syntax, or all faults of the values.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let raw: raw::Scenario = serde_yaml::from_str(text)
+            .map_err(|error| ScenarioError { faults: vec![error.to_string()] })?;
+        compile::compile(raw)
+    }
+}

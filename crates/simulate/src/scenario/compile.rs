@@ -1,0 +1,202 @@
+//! Checks what the file says, and fills in what it does not.
+
+use std::time::Duration;
+
+use admission::{MonoTime, Ratio, Terms};
+
+use super::raw::{self, Span};
+use super::{Amount, App, Pace, Replica, Rows, Scenario, ScenarioError, Window, expect};
+use crate::TICK;
+
+/// Most sessions of a scenario: each costs an event or two at any time.
+const SESSIONS_MAX: u32 = 100_000;
+/// Most rows a second, and most rows of one permit: sums of them stay exact.
+const ROWS_MAX: f64 = 1e9;
+
+const THRESHOLD_DEFAULT: Duration = Duration::from_secs(1);
+const HEARTBEAT_INTERVAL_DEFAULT: Duration = Duration::from_millis(250);
+const PROBE_INTERVAL_DEFAULT: Duration = Duration::from_millis(100);
+const PROBE_DELAY_DEFAULT: Duration = Duration::from_millis(100);
+const LATENCY_DEFAULT: Duration = Duration::from_millis(5);
+const MAX_DELAY_DEFAULT: Duration = Duration::from_secs(60);
+
+type Faults = Vec<String>;
+
+pub(super) fn compile(raw: raw::Scenario) -> Result<Scenario, ScenarioError> {
+    let mut faults = Faults::new();
+    let apps = apps(raw.apps, &mut faults);
+    let names: Vec<String> = apps.iter().map(|app| app.name.clone()).collect();
+    let scenario = Scenario {
+        duration: at_least(raw.duration, TICK, "duration", &mut faults),
+        warmup: raw.warmup.0,
+        seed: raw.seed,
+        pacing: pacing(raw.pacing.as_deref(), &mut faults),
+        threshold: span(raw.threshold, THRESHOLD_DEFAULT, "threshold", &mut faults),
+        heartbeat_interval: span(
+            raw.heartbeat_interval,
+            HEARTBEAT_INTERVAL_DEFAULT,
+            "heartbeat_interval",
+            &mut faults,
+        ),
+        probe_interval: span(
+            raw.probe_interval,
+            PROBE_INTERVAL_DEFAULT,
+            "probe_interval",
+            &mut faults,
+        ),
+        probe_delay: raw.probe_delay.map_or(PROBE_DELAY_DEFAULT, |span| span.0),
+        primary: amount(raw.primary.writes_per_s, "primary.writes_per_s", &mut faults),
+        latency: span(raw.primary.latency, LATENCY_DEFAULT, "primary.latency", &mut faults),
+        replicas: replicas(raw.replicas, &mut faults),
+        background: raw.background.map_or_else(
+            || Amount::constant(0.0),
+            |background| amount(background.writes_per_s, "background.writes_per_s", &mut faults),
+        ),
+        expect: expect::compile(raw.expect, &names, &mut faults),
+        apps,
+        name: raw.name,
+    };
+    if scenario.warmup >= scenario.duration {
+        faults.push("warmup: it must be shorter than the duration".to_owned());
+    }
+    if faults.is_empty() { Ok(scenario) } else { Err(ScenarioError { faults }) }
+}
+
+/// Shortest interval and latency: a scenario of nothing but heartbeats would never end.
+const SPAN_MIN: Duration = Duration::from_micros(100);
+
+fn span(raw: Option<Span>, default: Duration, path: &str, faults: &mut Faults) -> Duration {
+    at_least(Span(raw.map_or(default, |span| span.0)), SPAN_MIN, path, faults)
+}
+
+fn at_least(span: Span, least: Duration, path: &str, faults: &mut Faults) -> Duration {
+    if span.0 < least {
+        faults.push(format!("{path}: at least {least:?}"));
+    }
+    span.0
+}
+
+fn pacing(word: Option<&str>, faults: &mut Faults) -> Pace {
+    match word {
+        None | Some("adaptive") => Pace::Adaptive,
+        Some("binary") => Pace::Binary,
+        Some(other) => {
+            faults.push(format!("pacing: adaptive or binary, not {other:?}"));
+            Pace::Adaptive
+        }
+    }
+}
+
+fn replicas(raw: Vec<raw::Replica>, faults: &mut Faults) -> Vec<Replica> {
+    if raw.is_empty() {
+        faults.push("replicas: at least one".to_owned());
+    }
+    let each = raw.into_iter().enumerate().map(|(index, raw)| {
+        let path = format!("replicas[{index}]");
+        if !(0.0..=1.0).contains(&raw.jitter) {
+            faults.push(format!("{path}.jitter: from 0 to 1"));
+        }
+        Replica {
+            apply: amount(raw.apply_per_s, &format!("{path}.apply_per_s"), faults),
+            jitter: raw.jitter,
+            away: windows(&raw.away, &format!("{path}.away"), faults),
+        }
+    });
+    each.collect()
+}
+
+fn apps(raw: Vec<raw::App>, faults: &mut Faults) -> Vec<App> {
+    let sessions = raw.iter().fold(0_u32, |sum, app| sum.saturating_add(app.sessions));
+    if sessions > SESSIONS_MAX {
+        faults.push(format!("apps: at most {SESSIONS_MAX} sessions in all"));
+    }
+    let mut apps: Vec<App> = Vec::with_capacity(raw.len());
+    for (index, raw) in raw.into_iter().enumerate() {
+        let path = format!("apps[{index}]");
+        if apps.iter().any(|app| app.name == raw.app) {
+            faults.push(format!("{path}.app: {:?} is there already", raw.app));
+        }
+        apps.push(app(raw, &path, faults));
+    }
+    apps
+}
+
+fn app(raw: raw::App, path: &str, faults: &mut Faults) -> App {
+    let ratio = Ratio::new(raw.ratio).unwrap_or_else(|| {
+        faults.push(format!("{path}.ratio: from 0 to 1"));
+        Ratio::ZERO
+    });
+    let weight = raw.weight.unwrap_or(1);
+    if !(1..=Terms::WEIGHT_MAX).contains(&weight) {
+        faults.push(format!("{path}.weight: from 1 to {}", Terms::WEIGHT_MAX));
+    }
+    let transactions = raw.transactions.unwrap_or(1);
+    let rows = raw
+        .rows_per_statement
+        .map_or(Rows { min: 1, max: 1 }, |rows| Rows { min: rows.0.min, max: rows.0.max });
+    if rows.min > rows.max || transactions == 0 {
+        faults.push(format!("{path}: rows_per_statement from min to max, transactions at least 1"));
+    }
+    if f64::from(rows.max) * f64::from(transactions) > ROWS_MAX {
+        faults.push(format!("{path}: at most {ROWS_MAX} rows under one permit"));
+    }
+    let always = || vec![Window { from: MonoTime::ZERO, to: MonoTime::MAX }];
+    let active_path = format!("{path}.active");
+    App {
+        name: raw.app,
+        sessions: raw.sessions,
+        ratio,
+        weight,
+        max_delay: raw.max_delay.map_or(MAX_DELAY_DEFAULT, |span| span.0),
+        rows,
+        transactions,
+        think_time: raw.think_time.0,
+        active: raw.active.map_or_else(always, |list| windows(&list, &active_path, faults)),
+    }
+}
+
+fn windows(raw: &[(Span, Span)], path: &str, faults: &mut Faults) -> Vec<Window> {
+    let windows: Vec<Window> =
+        raw.iter().map(|(from, to)| Window { from: instant(*from), to: instant(*to) }).collect();
+    let ends: Vec<MonoTime> = windows.iter().flat_map(|window| [window.from, window.to]).collect();
+    if !ends.is_sorted() {
+        faults.push(format!("{path}: windows [from, to] in the order of time"));
+    }
+    windows
+}
+
+fn amount(raw: raw::Amount, path: &str, faults: &mut Faults) -> Amount {
+    let amount = match raw {
+        raw::Amount::Number(per_s) => Amount::constant(per_s),
+        raw::Amount::Steps(steps) => {
+            let steps: Vec<(MonoTime, f64)> =
+                steps.into_iter().map(|(from, per_s)| (instant(from), per_s)).collect();
+            let starts = steps.first().is_some_and(|(from, _)| *from == MonoTime::ZERO);
+            if !starts || !steps.is_sorted_by_key(|(from, _)| *from) {
+                faults.push(format!("{path}: steps begin at 0s and are in the order of time"));
+            }
+            Amount::Steps(steps)
+        }
+        raw::Amount::Sine(raw::Sine { min, max, period }) => {
+            if period.0 < TICK || min > max {
+                faults.push(format!(
+                    "{path}.sine: from min to max, with a period of {TICK:?} or more"
+                ));
+            }
+            Amount::Sine { min, max, period: period.0 }
+        }
+    };
+    let in_range = |per_s: &f64| (0.0..=ROWS_MAX).contains(per_s);
+    let good = match &amount {
+        Amount::Steps(steps) => steps.iter().all(|(_, per_s)| in_range(per_s)),
+        Amount::Sine { min, max, .. } => in_range(min) && in_range(max),
+    };
+    if !good {
+        faults.push(format!("{path}: from 0 to {ROWS_MAX} rows a second"));
+    }
+    amount
+}
+
+fn instant(span: Span) -> MonoTime {
+    MonoTime::ZERO.saturating_add(span.0)
+}
