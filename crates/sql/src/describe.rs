@@ -39,6 +39,7 @@ pub struct Statement<'t> {
     pub effects: Effects<'t>,
     /// Why it is never held back, if so.
     pub exemption: Option<Exemption>,
+    certain: bool,
     scratch: &'t Scratch,
 }
 
@@ -60,6 +61,13 @@ impl<'t> Statement<'t> {
     #[must_use]
     pub fn comment_bytes(&self) -> &'t [u8] {
         self.scratch.raw()
+    }
+
+    /// Whether the text was read to its end, and in the one way in which the server may read it. What it
+    /// says about a digest or about tables holds only then.
+    #[must_use]
+    pub fn is_certain(&self) -> bool {
+        self.certain
     }
 
     /// Changes whenever [`Statement::comment_bytes`] differ from those of the statement described
@@ -88,6 +96,7 @@ pub fn describe<'t>(
         scratch.spans.forget_cut(text);
     }
     let mut exemption = exempt(text, mode, first, &seen);
+    let mut certain = true;
     if seen.unsure {
         for reading in Reading::others(mode).into_iter().flatten() {
             let other = other_reading(text, mode, reading, scratch);
@@ -95,6 +104,7 @@ pub fn describe<'t>(
             if other.count == 0 && !other.broken {
                 continue;
             }
+            certain = false;
             if exempt(text, mode, reading, &other) != exemption {
                 exemption = None;
             }
@@ -105,6 +115,7 @@ pub fn describe<'t>(
         seen.classes = seen.classes.with(unread_class(seen.classes));
         seen.effects = Effects::default();
         exemption = None;
+        certain = false;
     }
     scratch.remember(text);
     Statement {
@@ -113,6 +124,7 @@ pub fn describe<'t>(
         statement_count: seen.count,
         effects: seen.effects,
         exemption,
+        certain,
         scratch,
     }
 }

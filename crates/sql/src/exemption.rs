@@ -43,7 +43,7 @@ pub(crate) fn of(
         system &= table.schema.is_some_and(is_system_schema);
         changelog &= is_changelog(table.name);
     });
-    if sureness == Sureness::Unsure {
+    if sureness != Sureness::Sure {
         return None;
     }
     if !any {

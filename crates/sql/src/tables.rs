@@ -26,13 +26,15 @@ pub struct TableRef<'t> {
 pub enum Sureness {
     /// No table is missing.
     Sure,
+    /// The text defines, drops or loads tables, and names all that exist already.
+    Definition,
     /// There may be others.
     Unsure,
 }
 
-/// Appends the tables that `text` names to `out`, in order, each as often as it is named.
-pub fn tables<'t>(text: &'t [u8], mode: LexMode, out: &mut Vec<TableRef<'t>>) -> Sureness {
-    find_tables(text, mode, Reading::first(mode), |table| out.push(table))
+/// Shows the tables that `text` names to `found`, in order, each as often as it is named.
+pub fn tables<'t>(text: &'t [u8], mode: LexMode, found: impl FnMut(TableRef<'t>)) -> Sureness {
+    find_tables(text, mode, Reading::first(mode), found)
 }
 
 /// The same, in one way to read the text.
@@ -52,6 +54,8 @@ pub(crate) fn find_tables<'t>(
         expects: false,
         joined: false,
         before: [Token { kind: Kind::End, start: 0, end: 0 }; 2],
+        object: Object::Known,
+        defines: false,
         sure: true,
     };
     loop {
@@ -62,8 +66,11 @@ pub(crate) fn find_tables<'t>(
         finder.token(token);
     }
     finder.end_of_statement();
-    let sure = finder.sure && !finder.lexer.broken;
-    if sure { Sureness::Sure } else { Sureness::Unsure }
+    match (finder.sure && !finder.lexer.broken, finder.defines) {
+        (true, false) => Sureness::Sure,
+        (true, true) => Sureness::Definition,
+        (false, _) => Sureness::Unsure,
+    }
 }
 
 /// What a statement does with its tables.
@@ -82,7 +89,18 @@ enum Verb {
     List,
     /// CREATE, ALTER.
     Define,
+    Load,
     Other,
+}
+
+/// What a definition is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Object {
+    /// CREATE, ALTER, DROP, LOAD has been seen: TABLE or INDEX must come.
+    Awaited,
+    /// An index: its table stands behind ON.
+    Index,
+    Known,
 }
 
 struct Finder<'t, F> {
@@ -100,6 +118,9 @@ struct Finder<'t, F> {
     joined: bool,
     /// The two tokens before this one, the nearer first.
     before: [Token; 2],
+    object: Object,
+    /// Some statement defines, drops or loads.
+    defines: bool,
     sure: bool,
 }
 
@@ -133,8 +154,9 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
     }
 
     fn end_of_statement(&mut self) {
-        self.fault_if(self.expects || self.depth != 0);
+        self.fault_if(self.expects || self.depth != 0 || self.object != Object::Known);
         self.lexer.end_statement();
+        self.object = Object::Known;
         self.verb = Verb::None;
         self.depth = 0;
         self.lists = 0;
@@ -173,6 +195,8 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         }
         if self.verb == Verb::None || (self.verb == Verb::With && self.is_main_verb(token)) {
             self.verb(token);
+        } else if self.object == Object::Awaited {
+            self.object(token);
         } else if self.expects {
             self.expected(token);
         } else {
@@ -198,6 +222,8 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
             Verb::List
         } else if is(&["CREATE", "ALTER"]) {
             Verb::Define
+        } else if is(&["LOAD"]) {
+            Verb::Load
         } else {
             Verb::Other
         };
@@ -208,7 +234,12 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
             | Verb::Update
             | Verb::Delete
             | Verb::Truncate => true,
-            Verb::None | Verb::List | Verb::Define | Verb::Other => false,
+            Verb::List | Verb::Define | Verb::Load => {
+                self.defines = true;
+                self.object = Object::Awaited;
+                true
+            }
+            Verb::None | Verb::Other => false,
         };
         self.fault_if(!sure);
         match self.verb {
@@ -223,7 +254,41 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
                 self.expects = true;
                 self.set_list(true);
             }
-            Verb::None | Verb::With | Verb::Delete | Verb::List | Verb::Define | Verb::Other => {}
+            Verb::None
+            | Verb::With
+            | Verb::Delete
+            | Verb::List
+            | Verb::Define
+            | Verb::Load
+            | Verb::Other => {}
+        }
+    }
+
+    /// A word between CREATE, ALTER, DROP and what it is of. Views, triggers, routines and the like have
+    /// tables in places that are not looked for.
+    fn object(&mut self, token: Token) {
+        const BEFORE_OBJECT: [&str; 11] = [
+            "TEMPORARY",
+            "OR",
+            "REPLACE",
+            "ONLINE",
+            "OFFLINE",
+            "IGNORE",
+            "UNIQUE",
+            "FULLTEXT",
+            "SPATIAL",
+            "NO_WRITE_TO_BINLOG",
+            "LOCAL",
+        ];
+        let is = |word: &str| self.is(token, word);
+        if is("TABLE") || is("TABLES") {
+            self.object = Object::Known;
+            self.keyword(token);
+        } else if is("INDEX") && self.verb != Verb::Load {
+            self.object = Object::Index;
+        } else if self.verb != Verb::Load && !BEFORE_OBJECT.iter().any(|word| is(word)) {
+            self.fault_if(true);
+            self.object = Object::Known;
         }
     }
 
@@ -273,7 +338,8 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         if rest.kind != Kind::Punct(b'.') {
             // A function that gives a table; only JSON_TABLE is known. A list of columns may stand
             // behind the table of an INSERT.
-            self.fault_if(rest.kind == Kind::Punct(b'(') && self.verb != Verb::Insert);
+            let columns = matches!(self.verb, Verb::Insert | Verb::Define | Verb::Load);
+            self.fault_if(rest.kind == Kind::Punct(b'(') && !columns);
             return (self.found)(TableRef { schema: None, name });
         }
         self.lexer.next();
@@ -310,6 +376,9 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
                 self.set_list(true);
                 self.expects = true;
             }
+        } else if is("ON") && self.object == Object::Index {
+            self.object = Object::Known;
+            self.expects = true;
         } else if self.ends_list(token, after_for) {
             self.set_list(false);
         } else {
@@ -323,6 +392,7 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
                 | Verb::Update
                 | Verb::Delete
                 | Verb::Truncate
+                | Verb::Load
                 | Verb::Other => false,
             };
         }

@@ -177,7 +177,7 @@ proptest! {
         let mut out = Vec::new();
         digest(&text, mode, &mut out);
         let mut found: Vec<TableRef<'_>> = Vec::new();
-        tables(&text, mode, &mut found);
+        tables(&text, mode, |table| found.push(table));
     }
 
     #[test]
@@ -188,7 +188,7 @@ proptest! {
         let mut out = Vec::new();
         digest(&text, mode, &mut out);
         let mut found: Vec<TableRef<'_>> = Vec::new();
-        tables(&text, mode, &mut found);
+        tables(&text, mode, |table| found.push(table));
     }
 
     #[test]
@@ -319,7 +319,7 @@ fn a_long_text_of_any_unit_is_read_in_linear_time() {
             assert!(statement.tags().count() <= 64);
             digest(&text, mode, &mut out);
             let mut found: Vec<TableRef<'_>> = Vec::new();
-            tables(&text, mode, &mut found);
+            tables(&text, mode, |table| found.push(table));
         }
     }
 }

@@ -355,3 +355,15 @@ fn a_cut_text_keeps_its_whole_comments_and_loses_the_cut_one() {
     assert_eq!(statement.class, Class::Unknown);
     assert_eq!(statement.effects, Effects::default());
 }
+
+#[test]
+fn a_text_is_certain_when_it_was_read_whole_and_in_one_way() {
+    let certain = |text: &str, mode: LexMode, whole: Whole| {
+        describe(text.as_bytes(), mode, whole, &mut Scratch::default()).is_certain()
+    };
+    assert!(certain("DELETE FROM t /* app=x */", UNKNOWN, Whole::Yes));
+    assert!(certain("DELETE /*!50000 IGNORE */ FROM t", MYSQL, Whole::Yes));
+    assert!(!certain("DELETE /*!50000 IGNORE */ FROM t", UNKNOWN, Whole::Yes));
+    assert!(!certain("DELETE FROM t WHERE s = 'x", MYSQL, Whole::Yes));
+    assert!(!certain("DELETE FROM t", MYSQL, Whole::Truncated));
+}

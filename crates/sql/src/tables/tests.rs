@@ -4,7 +4,7 @@ use crate::mode::Server;
 fn found(text: &str) -> (Vec<String>, Sureness) {
     let mode = LexMode { server: Server::MySql { version: 90_704 }, ..LexMode::default() };
     let mut out = Vec::new();
-    let sureness = tables(text.as_bytes(), mode, &mut out);
+    let sureness = tables(text.as_bytes(), mode, |table| out.push(table));
     let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let names = out.iter().map(|table| match table.schema {
         Some(schema) => format!("{}.{}", string(schema), string(table.name)),
@@ -60,7 +60,13 @@ fn tables_are_found_wherever_a_statement_names_them() {
 fn what_may_hide_a_table_is_unsure() {
     for text in [
         "CALL p()",
-        "CREATE TABLE a (i INT)",
+        "CREATE VIEW v AS SELECT * FROM a",
+        "CREATE TRIGGER x BEFORE INSERT ON a FOR EACH ROW SET @i = 1",
+        "DROP VIEW v",
+        "ALTER USER u IDENTIFIED BY 'x'",
+        "CREATE",
+        "LOAD INDEX INTO CACHE a",
+        "SET STATEMENT max_statement_time=1 FOR UPDATE a SET i=1",
         "EXPLAIN SELECT 1",
         "SHOW TABLES FROM a",
         "SELECT * FROM f(1)",
@@ -86,7 +92,19 @@ fn definitions_and_lists_name_their_tables_too() {
         ("CREATE TABLE a LIKE b", vec!["a", "b"]),
         ("ALTER TABLE a EXCHANGE PARTITION p WITH TABLE b", vec!["a", "b"]),
         ("LOAD DATA INFILE 'x' INTO TABLE a FIELDS TERMINATED BY ','", vec!["a"]),
+        ("LOAD XML LOCAL INFILE 'x' REPLACE INTO TABLE d.a (i, @j) SET k = @j + 1", vec!["d.a"]),
+        ("CREATE TEMPORARY TABLE IF NOT EXISTS a (i INT, PRIMARY KEY (i))", vec!["a"]),
+        ("CREATE OR REPLACE TABLE a AS SELECT * FROM b, c", vec!["a", "b", "c"]),
+        (
+            "CREATE TABLE a (i INT, FOREIGN KEY (i) REFERENCES b (j) ON DELETE CASCADE)",
+            vec!["a", "b"],
+        ),
+        ("CREATE UNIQUE INDEX x ON a (i, j)", vec!["a"]),
+        ("DROP INDEX x ON d.a", vec!["d.a"]),
+        ("ALTER TABLE a ADD COLUMN j INT DEFAULT 1, ALGORITHM=INPLACE", vec!["a"]),
+        ("OPTIMIZE LOCAL TABLE a, b", vec!["a", "b"]),
     ] {
-        assert_eq!(found(text).0, expected, "{text}");
+        let expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
+        assert_eq!(found(text), (expected, Sureness::Definition), "{text}");
     }
 }
