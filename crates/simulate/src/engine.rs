@@ -176,27 +176,10 @@ impl<'s> World<'s> {
     fn background(&mut self, rows: f64) {
         self.append(rows);
         let amount = &self.scenario.background;
-        let per_s = amount.at(self.now);
-        let step = amount.next_step(self.now);
-        let group = (per_s / BACKGROUND_PER_S_MAX).ceil().max(1.0);
-        let next = (per_s > 0.0).then(|| {
-            let gap = group / per_s * self.clients.random_range(0.5..1.5);
-            later(self.now, gap)
-        });
-        match (next, step) {
-            (Some(next), None) => self.agenda.add(next, Event::Background { rows: group }),
-            (Some(next), Some(step)) if next < step => {
-                self.agenda.add(next, Event::Background { rows: group });
-            }
-            (Some(_) | None, Some(step)) => self.agenda.add(step, Event::Background { rows: 0.0 }),
-            (None, None) => match amount {
-                // A sine at its bottom rises again.
-                crate::Amount::Sine { .. } => {
-                    self.agenda.add(later(self.now, 0.01), Event::Background { rows: 0.0 });
-                }
-                crate::Amount::Steps(_) => {}
-            },
-        }
+        let group = (amount.at(self.now) / BACKGROUND_PER_S_MAX).ceil().max(1.0);
+        let spread = self.clients.random_range(0.5..1.5);
+        let next = amount.passed_at(self.now, group * spread);
+        self.agenda.add(next, Event::Background { rows: group });
     }
 
     /// A transaction has been committed: it is every replica's to apply.
@@ -254,9 +237,4 @@ fn lag_config(scenario: &Scenario, lag: &SignalConfig, replicas: Vec<ReplicaKey>
             .saturating_mul(4)
             .max(WRITER_STALE_AFTER_MIN),
     }
-}
-
-/// The time so many seconds later.
-fn later(now: MonoTime, seconds: f64) -> MonoTime {
-    Duration::try_from_secs_f64(seconds).map_or(MonoTime::MAX, |wait| now.saturating_add(wait))
 }

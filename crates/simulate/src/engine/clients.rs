@@ -81,7 +81,6 @@ impl<'s> World<'s> {
                 ratio: app.ratio,
                 weight: app.weight,
                 max_delay: app.max_delay,
-                queue_len_max: u32::MAX,
                 ..Terms::default()
             },
             arrived: session.arrived,

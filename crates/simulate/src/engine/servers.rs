@@ -6,7 +6,6 @@ use std::time::Duration;
 use admission::MonoTime;
 use admission::lag::ReplicaKey;
 
-use super::later;
 use crate::{Amount, TICK, scenario};
 
 /// A server of rows, first come first served.
@@ -25,25 +24,9 @@ impl Primary {
         capacity: &Amount,
         latency: Duration,
     ) -> MonoTime {
-        self.free_at = served_at(self.free_at.max(now), rows, capacity);
+        self.free_at = capacity.passed_at(self.free_at.max(now), rows);
         self.free_at.max(now.saturating_add(latency))
     }
-}
-
-fn served_at(from: MonoTime, rows: f64, capacity: &Amount) -> MonoTime {
-    let (mut at, mut left) = (from, rows);
-    while left > 0.0 {
-        let per_s = capacity.at(at);
-        let done = if per_s > 0.0 { later(at, left / per_s) } else { MonoTime::MAX };
-        match capacity.next_step(at) {
-            Some(step) if step < done => {
-                left -= per_s * step.saturating_since(at).as_secs_f64();
-                at = step;
-            }
-            Some(_) | None => return done,
-        }
-    }
-    at
 }
 
 /// A replica at work.

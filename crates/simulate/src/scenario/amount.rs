@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use admission::MonoTime;
 
+use crate::TICK;
+
 /// Rows a second, over time.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Amount {
@@ -44,14 +46,36 @@ impl Amount {
         }
     }
 
-    /// When it steps next; a sine never does.
+    /// When so many rows have passed that begin at `from`; [`MonoTime::MAX`] if they never will have.
     #[must_use]
-    pub fn next_step(&self, now: MonoTime) -> Option<MonoTime> {
+    pub fn passed_at(&self, from: MonoTime, rows: f64) -> MonoTime {
+        let (mut at, mut left) = (from, rows);
+        while left > 0.0 {
+            let per_s = self.at(at);
+            let done = if per_s > 0.0 { later(at, left / per_s) } else { MonoTime::MAX };
+            match self.same_until(at) {
+                Some(change) if change < done => {
+                    left -= per_s * change.saturating_since(at).as_secs_f64();
+                    at = change;
+                }
+                Some(_) | None => return done,
+            }
+        }
+        at
+    }
+
+    /// Up to when it may be taken for what it is now; `None`: for ever.
+    fn same_until(&self, now: MonoTime) -> Option<MonoTime> {
         match self {
             Self::Steps(steps) => steps.iter().map(|(from, _)| *from).find(|from| *from > now),
-            Self::Sine { .. } => None,
+            Self::Sine { max, .. } => (*max > 0.0).then(|| now.saturating_add(TICK)),
         }
     }
+}
+
+/// The time so many seconds later.
+fn later(now: MonoTime, seconds: f64) -> MonoTime {
+    Duration::try_from_secs_f64(seconds).map_or(MonoTime::MAX, |wait| now.saturating_add(wait))
 }
 
 #[cfg(test)]
@@ -66,8 +90,20 @@ mod tests {
     fn a_step_counts_from_its_time_on() {
         let amount = Amount::Steps(vec![(at(0), 5.0), (at(10), 7.0)]);
         assert_eq!([at(0), at(9), at(10), at(99)].map(|now| amount.at(now)), [5.0, 5.0, 7.0, 7.0]);
-        assert_eq!(amount.next_step(at(0)), Some(at(10)));
-        assert_eq!(amount.next_step(at(10)), None);
+    }
+
+    #[test]
+    fn rows_pass_at_the_rate_of_each_moment() {
+        let amount = Amount::Steps(vec![(at(0), 5.0), (at(10), 0.0), (at(20), 1.0)]);
+        assert_eq!(amount.passed_at(at(8), 10.0), at(10));
+        assert_eq!(amount.passed_at(at(8), 13.0), at(23));
+        assert_eq!(amount.passed_at(at(12), 1.0), at(21));
+        assert_eq!(Amount::constant(0.0).passed_at(at(0), 1.0), MonoTime::MAX);
+        let sine = Amount::Sine { min: 0.0, max: 2.0, period: Duration::from_secs(10) };
+        let passed = sine.passed_at(at(0), 100.0).saturating_since(at(0)).as_secs_f64();
+        assert!((passed - 100.0).abs() < 0.1, "{passed}");
+        let none = Amount::Sine { min: 0.0, max: 0.0, period: Duration::from_secs(10) };
+        assert_eq!(none.passed_at(at(0), 1.0), MonoTime::MAX);
     }
 
     #[test]

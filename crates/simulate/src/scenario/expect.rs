@@ -119,7 +119,7 @@ fn shares(expect: Expect, apps: &[String], faults: &mut Vec<String>) -> Option<E
     let mut parts = Vec::new();
     for (key, value) in expect.0 {
         match value {
-            Expected::Number(number) if key == "within" => within = number,
+            Expected::Number(number) if key == "within" && number >= 0.0 => within = number,
             Expected::Number(part) if part > 0.0 && apps.contains(&key) => parts.push((key, part)),
             Expected::Number(_) | Expected::Range(_) | Expected::Nested(_) => {
                 faults.push(format!("expect.ratio.{key}: apps with their parts, and within"));
