@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use benches::relay::{self, Relay};
 use benches::{Result, rules};
 use policy::identity::{IdentityScratch, SessionIdentity, resolve};
-use policy::{ClusterPolicy, Facts, Verdict};
+use policy::{ClusterPolicy, Facts, Shape, Verdict};
 use sql::{LexMode, Scratch, Whole, describe};
 use wire::capability::Capabilities;
 use wire::response_tracker::{Expect, ResponseTracker};
@@ -110,6 +110,7 @@ impl<'a> Deciding<'a> {
             identity: &identity,
             session: self.session,
             class: statement.class,
+            shape: Shape::default(),
             now: rules::NOW,
         };
         match self.policy.evaluate(&facts) {

@@ -13,6 +13,7 @@ use crate::config::Secret;
 use crate::evaluate::RuleIndex;
 use crate::identity::IdentityPolicy;
 use crate::rule::{Rule, UnixTime};
+use crate::shape::ShapeNeeds;
 
 /// One cluster: where it is, how it is measured, and the rules in force for it.
 #[derive(Debug, Clone)]
@@ -51,6 +52,7 @@ pub struct ClusterPolicy {
     pub starvation: Option<Starvation>,
     pub(crate) gates: Vec<GateConfig>,
     pub(crate) index: RuleIndex,
+    pub(crate) shape_needs: ShapeNeeds,
     /// When rules expire, each time once, ascending.
     pub(crate) expiries: Vec<UnixTime>,
 }
@@ -204,6 +206,12 @@ impl ClusterPolicy {
         let gate = self.gates.iter().find(|gate| gate.key == key);
         let keys = gate.map(|gate| gate.signals.as_slice()).unwrap_or_default();
         keys.iter().filter_map(|key| self.signal(*key))
+    }
+
+    /// What rules look at in the texts of statements.
+    #[must_use]
+    pub fn shape_needs(&self) -> ShapeNeeds {
+        self.shape_needs
     }
 
     /// When the next rule expires after `now`: until then, a verdict stays what it is.

@@ -8,6 +8,7 @@ mod cluster;
 mod error_profile;
 mod identity;
 pub(crate) mod limits;
+mod matching;
 mod rule;
 mod signals;
 

@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sql::{Class, ClassSet};
 
 use crate::evaluate::Facts;
+use crate::shape::{Caution, TablePatterns};
 
 /// Whom a rule matches. Empty: everybody.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,6 +23,9 @@ pub struct Condition {
     pub(crate) attributes: Vec<(Box<[u8]>, Patterns)>,
     pub(crate) client: Option<Vec<Cidr>>,
     pub(crate) statements: Option<ClassSet>,
+    /// Hashes of digest texts, ascending.
+    pub(crate) digests: Option<Vec<u64>>,
+    pub(crate) tables: Option<TablePatterns>,
 }
 
 /// Values of one condition.
@@ -117,8 +121,8 @@ fn mapped(address: Ipv4Addr) -> u128 {
 }
 
 impl Condition {
-    /// Whether all of it holds.
-    pub(crate) fn matches(&self, facts: &Facts<'_>) -> bool {
+    /// Whether all of it holds, for a rule that is as cautious as it must be.
+    pub(crate) fn matches(&self, facts: &Facts<'_>, caution: Caution) -> bool {
         let identity = facts.identity;
         let session = facts.session;
         self.statements.is_none_or(|classes| classes.contains(facts.class))
@@ -137,6 +141,10 @@ impl Condition {
                     .client_bits()
                     .is_some_and(|address| networks.iter().any(|network| network.contains(address)))
             })
+            && self.digests.as_ref().is_none_or(|digests| {
+                facts.shape.digest.is_some_and(|digest| digests.binary_search(&digest).is_ok())
+            })
+            && self.tables.as_ref().is_none_or(|tables| facts.shape.tables.matches(tables, caution))
     }
 
     /// Whether statements of this class can match.

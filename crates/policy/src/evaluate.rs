@@ -18,6 +18,7 @@ pub(crate) use self::index::RuleIndex;
 use crate::cluster::ClusterPolicy;
 use crate::identity::{Identity, SessionIdentity};
 use crate::rule::{Action, Gated, Rule, UnixTime};
+use crate::shape::Shape;
 
 /// What rules look at.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +29,8 @@ pub struct Facts<'f> {
     pub session: &'f SessionIdentity,
     /// What kind of statement.
     pub class: Class,
+    /// What its text is about; read as far as [`ClusterPolicy::shape_needs`] says.
+    pub shape: Shape<'f>,
     /// The wall clock.
     pub now: UnixTime,
 }

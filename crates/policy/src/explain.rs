@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::Serialize;
-use sql::{Class, Exemption, LexMode, Scratch, Tool, Whole, describe};
+use sql::{Class, Exemption, LexMode, Scratch, Tool, Whole, describe, digest};
 
 use crate::cluster::ClusterPolicy;
 use crate::evaluate::{Facts, PassReason, Verdict};
 use crate::identity::{IdentityScratch, SessionIdentity, resolve};
 use crate::rule::{Rule, UnixTime};
+use crate::shape::{ShapeNeeds, ShapeScratch, ShapeText};
 
 /// A statement on a connection that has said nothing before.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +50,14 @@ pub struct Explanation {
     pub reason: Option<String>,
     /// `enforce` or `observe`.
     pub mode: &'static str,
+    /// The hash of the digest text, as `match.digest` takes it.
+    pub digest: String,
+    /// The text without its values.
+    pub digest_text: String,
+    /// The tables that the text names, by schema if there is one.
+    pub tables: Vec<String>,
+    /// Whether these are all of its tables.
+    pub tables_known: bool,
     /// Whether the statement may be delayed or refused at all, outside of a transaction.
     pub admission_point: bool,
     /// `pass`, `ask` (dice, gate and queue decide) or `deny`.
@@ -72,8 +81,18 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
     let tags = statement.tags().map(|tag| (tag.key, tag.value));
     let none = std::iter::empty();
     let identity = resolve(policy, &session, none, tags, statement.tool(), &mut scratch);
-    let facts =
-        Facts { identity: &identity, session: &session, class: statement.class, now: question.now };
+    let text = ShapeText::new(question.sql, question.mode, question.schema, &statement);
+    let mut shape_scratch = ShapeScratch::default();
+    let shape = shape_scratch.read(&text, ShapeNeeds::ALL);
+    let mut digest_text = Vec::new();
+    let digest = digest(question.sql, question.mode, &mut digest_text);
+    let facts = Facts {
+        identity: &identity,
+        session: &session,
+        class: statement.class,
+        shape,
+        now: question.now,
+    };
     let verdict = policy.evaluate_classes(&facts, statement.classes);
     let exemption = statement.exemption.filter(|exemption| match exemption {
         Exemption::GhostChangelog => identity.tool_seen == Some(Tool::GhOst),
@@ -93,9 +112,21 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
             admission::Mode::Enforce => "enforce",
             admission::Mode::Observe => "observe",
         },
+        digest: format!("{digest:016x}"),
+        digest_text: text(&digest_text),
+        tables: shape.tables().map(table_name).collect(),
+        tables_known: shape.knows_tables(),
         admission_point: is_admission_point(verdict, statement.class, exemption),
         outcome,
         why,
+    }
+}
+
+fn table_name((schema, name): (&[u8], &[u8])) -> String {
+    let name = String::from_utf8_lossy(name);
+    match String::from_utf8_lossy(schema).as_ref() {
+        "" => name.into_owned(),
+        schema => format!("{schema}.{name}"),
     }
 }
 

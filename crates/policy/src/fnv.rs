@@ -38,6 +38,13 @@ impl Hasher for Fnv {
     }
 }
 
+/// The hash of these bytes and nothing else: that of a digest text.
+pub(crate) fn plain(bytes: &[u8]) -> u64 {
+    let mut state = Fnv::default();
+    state.write(bytes);
+    state.finish()
+}
+
 /// The hash of `parts`; where one part ends and the next begins counts.
 pub(crate) fn hash(parts: &[&[u8]]) -> u64 {
     let mut state = Fnv::default();

@@ -28,6 +28,7 @@ mod label;
 mod raw;
 mod reference;
 mod rule;
+mod shape;
 
 pub use cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, Scope, Signal, SignalKind, Starvation, TableName,
@@ -42,3 +43,4 @@ pub use fault::Fault;
 pub use label::app_label;
 pub use reference::config_reference;
 pub use rule::{Action, Gated, RefusalProfile, Rule, UnixTime, app_key, identity_key};
+pub use shape::{OwnedShape, Shape, ShapeNeeds, ShapeScratch, ShapeText};

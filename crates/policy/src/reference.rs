@@ -56,6 +56,14 @@ const NOTES: &str = "
 - A rule that cannot do what it says is a fault: one without an end, one whose `statements` can never
   be delayed, keys without effect beside `exempt` or `deny`.
 - An exempt rule skips every class, whatever its `statements` would be.
+- A rule on `table` matches when one of the statement's tables is among its values. Tables behind views,
+  triggers and routines are not seen. When not all tables of a statement can be told (CALL, what cannot be
+  read, CREATE VIEW and the like), a rule that throttles matches, so that nothing escapes it; a rule that
+  denies does not, unless one of the tables is named for certain. A rule that lets pass (`exempt`, or
+  `gate: none` without ratio and hold) matches only when all tables are known and all are among its values.
+- A statement has no digest for `digest` while it is not certain how the server reads it (executable comments
+  on a server of unknown version, text that does not end, more than 256 KiB): then no rule on a digest
+  matches. Who wants to escape such a rule writes the statement differently.
 - Networks are compared by their longest prefix, but rules are a list: the first that matches decides.
 ";
 

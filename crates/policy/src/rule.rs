@@ -6,6 +6,8 @@ use admission::{AppKey, GateKey, IdentityKey, Mode, RuleKey, Terms};
 use sql::ClassSet;
 
 use crate::condition::Condition;
+use crate::evaluate::Facts;
+use crate::shape::Caution;
 use crate::{fnv, label};
 
 /// Seconds since 1970, on the wall clock.
@@ -78,6 +80,17 @@ pub struct RefusalProfile {
 }
 
 impl Rule {
+    /// Whether the rule is about this statement, in force or not.
+    #[must_use]
+    pub fn is_about(&self, facts: &Facts<'_>) -> bool {
+        let caution = match self.action {
+            Action::Exempt | Action::Throttle { gated: Gated::No, .. } => Caution::Loosens,
+            Action::Throttle { gated: Gated::Yes, .. } => Caution::Holds,
+            Action::Deny => Caution::Denies,
+        };
+        self.condition.matches(facts, caution)
+    }
+
     /// Whether the rule is gone.
     #[must_use]
     pub fn is_expired(&self, now: UnixTime) -> bool {

@@ -1,5 +1,6 @@
 //! What the session asks of the shell.
 
+use admission::DigestKey;
 use policy::ClusterPolicy;
 use policy::UnixTime;
 use sql::Class;
@@ -88,6 +89,9 @@ pub struct Ask {
     pub rule: u32,
     /// Its class.
     pub class: Class,
+    /// The shape of its text: of a prepared statement, the text it was prepared from. None for a denial, and
+    /// where the text is not known.
+    pub digest: Option<DigestKey>,
 }
 
 /// Why a connection ends by the session's own doing.

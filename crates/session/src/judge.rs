@@ -1,9 +1,9 @@
 //! Who is asking, and what the rules say to it.
 
 use policy::identity::resolve;
-use policy::{Facts, UnixTime, Verdict};
+use policy::{Facts, Shape, ShapeText, UnixTime, Verdict};
 use sql::{Class, ClassSet, Statement, Tool};
-use wire::command::QueryAttributes;
+use wire::command::{Query, QueryAttributes};
 
 use crate::action::Input;
 use crate::prepared::Description;
@@ -29,9 +29,17 @@ impl Judged {
 
 /// What is asked about a text besides who asks.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Asked<'s> {
     classes: ClassSet,
     tool: Option<Tool>,
+    shape: Shape<'s>,
+}
+
+/// A text and what it is about.
+#[derive(Clone, Copy, Debug)]
+struct Text<'t> {
+    statement: &'t Statement<'t>,
+    shape: Shape<'t>,
 }
 
 /// The last verdict for each class. The statements of one connection mostly come from one place in one
@@ -52,12 +60,16 @@ struct Entry {
     comments: Vec<u8>,
     app: Vec<u8>,
     classes: ClassSet,
+    digest: Option<u64>,
+    tables: Vec<u8>,
+    knows_tables: bool,
     tool_seen: Option<Tool>,
     judged: Option<Judged>,
 }
 
-/// The longest comments that are remembered: longer ones are read anew each time.
-const MEMO_COMMENTS_LEN_MAX: usize = 512;
+/// The longest comments that are remembered, and the longest names of tables: longer ones are read anew each
+/// time.
+const MEMO_LEN_MAX: usize = 512;
 
 impl Memo {
     fn entry(&mut self, class: Class) -> Option<&mut Entry> {
@@ -67,28 +79,66 @@ impl Memo {
 }
 
 impl Entry {
-    fn holds(&self, generation: u64, now: UnixTime, statement: &Statement<'_>) -> bool {
+    fn holds(&self, generation: u64, now: UnixTime, text: &Text<'_>) -> bool {
         self.generation == Some(generation)
             && self.valid_until.is_none_or(|until| now < until)
-            && self.classes == statement.classes
-            && self.comments == statement.comment_bytes()
+            && self.classes == text.statement.classes
+            && self.comments == text.statement.comment_bytes()
+            && self.digest == text.shape.digest()
+            && self.knows_tables == text.shape.knows_tables()
+            && self.tables == text.shape.table_bytes()
+    }
+
+    fn remember(&mut self, text: &Text<'_>) {
+        let replace = |kept: &mut Vec<u8>, bytes: &[u8]| {
+            kept.clear();
+            kept.extend_from_slice(bytes);
+        };
+        replace(&mut self.comments, text.statement.comment_bytes());
+        replace(&mut self.tables, text.shape.table_bytes());
+        self.classes = text.statement.classes;
+        self.digest = text.shape.digest();
+        self.knows_tables = text.shape.knows_tables();
     }
 }
 
 impl Session {
-    /// Judges a statement in text. Costs one comparison when it comes from where the last one came from.
+    /// Judges a statement in text. Its shape is read only for rules that look at it.
     pub(crate) fn judge_text(
         &mut self,
         statement: &Statement<'_>,
+        query: &Query<'_>,
+        input: &Input<'_>,
+    ) -> Judged {
+        let needs = input.policy.shape_needs();
+        let mut scratch = std::mem::take(&mut self.shape);
+        let shape = if needs.any() {
+            let schema = self.identity.schema();
+            scratch.read(&ShapeText::new(query.text, self.mode, schema, statement), needs)
+        } else {
+            scratch.clear();
+            Shape::default()
+        };
+        let judged = self.judge_shaped(&Text { statement, shape }, query.attributes, input);
+        self.shape = scratch;
+        judged
+    }
+
+    /// Costs one comparison when the statement comes from where the last one came from.
+    fn judge_shaped(
+        &mut self,
+        text: &Text<'_>,
         attributes: QueryAttributes<'_>,
         input: &Input<'_>,
     ) -> Judged {
-        let comments = statement.comment_bytes();
-        let remembers = attributes.is_empty() && comments.len() <= MEMO_COMMENTS_LEN_MAX;
+        let Text { statement, shape } = *text;
+        let remembers = attributes.is_empty()
+            && statement.comment_bytes().len() <= MEMO_LEN_MAX
+            && shape.table_bytes().len() <= MEMO_LEN_MAX;
         let generation = self.generation;
         if remembers
             && let Some(entry) = self.memo.entry(statement.class)
-            && entry.holds(generation, input.now, statement)
+            && entry.holds(generation, input.now, text)
             && let Some(judged) = entry.judged
         {
             self.app.clear();
@@ -97,7 +147,7 @@ impl Session {
             return judged;
         }
         let tags = statement.tags().map(|tag| (tag.key, tag.value));
-        let asked = Asked { classes: statement.classes, tool: statement.tool() };
+        let asked = Asked { classes: statement.classes, tool: statement.tool(), shape };
         let judged = self.judge(asked, attributes, tags, input);
         // Claims that were refused are counted for each statement, so those are not remembered.
         if remembers
@@ -106,11 +156,9 @@ impl Session {
         {
             entry.generation = Some(self.generation);
             entry.valid_until = input.policy.next_expiry_after(input.now);
-            entry.comments.clear();
-            entry.comments.extend_from_slice(comments);
+            entry.remember(text);
             entry.app.clear();
             entry.app.extend_from_slice(&self.app);
-            entry.classes = statement.classes;
             entry.tool_seen = self.tool_seen;
             entry.judged = Some(judged);
         }
@@ -125,13 +173,14 @@ impl Session {
         input: &Input<'_>,
     ) -> Judged {
         let tags = description.tags.iter().map(|(key, value)| (key.as_ref(), value.as_ref()));
-        let asked = Asked { classes: description.classes, tool: description.tool };
+        let shape = description.shape.shape();
+        let asked = Asked { classes: description.classes, tool: description.tool, shape };
         self.judge(asked, attributes, tags, input)
     }
 
     fn judge<'t>(
         &mut self,
-        Asked { classes, tool }: Asked,
+        Asked { classes, tool, shape }: Asked<'_>,
         attributes: QueryAttributes<'t>,
         tags: impl Iterator<Item = (&'t [u8], &'t [u8])>,
         input: &Input<'_>,
@@ -151,7 +200,8 @@ impl Session {
         self.claims_refused = self.claims_refused.saturating_add(identity.refused_claims);
         self.tool_seen = identity.tool_seen;
         let class = classes.strictest().unwrap_or(Class::Unknown);
-        let facts = Facts { identity: &identity, session: &self.identity, class, now: input.now };
+        let session = &self.identity;
+        let facts = Facts { identity: &identity, session, class, shape, now: input.now };
         // Of a text of several statements each must pass: none is carried past its rule by another.
         let verdict = if classes == ClassSet::from_iter([class]) {
             input.policy.evaluate(&facts)

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use policy::OwnedShape;
 use sql::{Class, ClassSet, Exemption, Tool};
 use wire::command::LAST_PREPARED;
 
@@ -27,6 +28,7 @@ pub(crate) struct Description {
     pub(crate) exemption: Option<Exemption>,
     pub(crate) tool: Option<Tool>,
     pub(crate) tags: Vec<OwnedTag>,
+    pub(crate) shape: OwnedShape,
     pub(crate) consequences: Consequences,
 }
 
@@ -39,6 +41,7 @@ impl Description {
             exemption: None,
             tool: None,
             tags: Vec::new(),
+            shape: OwnedShape::default(),
             consequences: Consequences::default(),
         }
     }

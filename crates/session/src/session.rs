@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use policy::ShapeScratch;
 use policy::identity::{IdentityScratch, SessionIdentity};
 use sql::{Charset, LexMode, Scratch, Tool};
 use wire::capability::Capabilities;
@@ -54,6 +55,8 @@ pub struct Session {
     pub(crate) outbox: Vec<u8>,
     pub(crate) scratch: Scratch,
     pub(crate) identity_scratch: IdentityScratch,
+    /// What the text under way is about, as far as anybody has asked.
+    pub(crate) shape: ShapeScratch,
 }
 
 /// Where the session stands; each variant owns what is valid in it.
@@ -96,6 +99,7 @@ impl Session {
             outbox: Vec::new(),
             scratch: Scratch::default(),
             identity_scratch: IdentityScratch::default(),
+            shape: ShapeScratch::default(),
         }
     }
 
@@ -222,6 +226,7 @@ impl Session {
     pub fn shrink(&mut self) {
         self.scratch.shrink();
         self.identity_scratch.shrink();
+        self.shape.shrink();
         if self.outbox.capacity() > OUTBOX_KEPT_LEN {
             self.outbox = Vec::new();
         }

@@ -122,10 +122,24 @@ pub(super) fn name(name: &str, place: &Place, faults: &mut Faults) {
 /// Values of a condition: at least one, each `*`, `prefix*` or a value.
 pub(super) fn patterns(values: &OneOrMany<String>, place: &Place, faults: &mut Faults) -> Patterns {
     let mut patterns = Patterns::default();
+    for Spanned { value, .. } in check_patterns(values, place, faults) {
+        patterns.add(value);
+    }
+    patterns
+}
+
+/// Those of the values that can be patterns; at least one must be there.
+pub(super) fn check_patterns<'v>(
+    values: &'v OneOrMany<String>,
+    place: &Place,
+    faults: &mut Faults,
+) -> Vec<&'v Spanned<String>> {
     if values.0.is_empty() {
         faults.add(place, "an empty list matches nothing; leave the key out to match everything");
     }
-    for Spanned { value, place } in &values.0 {
+    let mut good = Vec::with_capacity(values.0.len());
+    for spanned in &values.0 {
+        let Spanned { value, place } = spanned;
         let stem = value.strip_suffix('*').unwrap_or(value);
         if value.is_empty() {
             faults.add(place, "an empty value matches nothing");
@@ -136,10 +150,10 @@ pub(super) fn patterns(values: &OneOrMany<String>, place: &Place, faults: &mut F
         } else if value.chars().any(char::is_control) {
             faults.add(place, "holds a control character");
         } else {
-            patterns.add(value);
+            good.push(spanned);
         }
     }
-    patterns
+    good
 }
 
 /// Networks: at least one.

@@ -11,11 +11,13 @@ use super::signals::Signals;
 use crate::cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, SignalKind, Starvation, TableName,
 };
+use crate::condition::Condition;
 use crate::evaluate::RuleIndex;
 use crate::fault::{Faults, Place};
 use crate::identity::IdentityPolicy;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::{Rule, UnixTime};
+use crate::shape::ShapeNeeds;
 
 /// The table of the heartbeat unless the file says otherwise.
 pub(crate) const HEARTBEAT_TABLE: (&str, &str) = ("sluice", "heartbeat");
@@ -82,6 +84,7 @@ pub(super) fn compile(
         gates: signals.gates,
         signals: signals.signals,
         index: RuleIndex::new(&rules),
+        shape_needs: shape_needs(&rules),
         expiries: expiries(&rules),
         rules,
     })
@@ -92,6 +95,14 @@ pub(super) const MODES: [(&str, Mode); 2] =
 
 const PACINGS: [(&str, PacingKind); 2] =
     [("adaptive", PacingKind::Adaptive), ("binary", PacingKind::Binary)];
+
+fn shape_needs(rules: &[Rule]) -> ShapeNeeds {
+    let any = |names: fn(&Condition) -> bool| rules.iter().any(|rule| names(&rule.condition));
+    ShapeNeeds {
+        digest: any(|condition| condition.digests.is_some()),
+        tables: any(|condition| condition.tables.is_some()),
+    }
+}
 
 fn expiries(rules: &[Rule]) -> Vec<UnixTime> {
     let mut expiries: Vec<UnixTime> = rules.iter().filter_map(|rule| rule.expires_at).collect();

@@ -6,13 +6,14 @@ use std::time::Duration;
 use admission::{GateKey, Mode, OnRefusedCheck, OnTimeout, Ratio, RuleKey, Terms};
 use sql::{Class, ClassSet};
 
-use super::checks::{duration, keyword, list, name, networks, patterns, whole};
+use super::checks::{duration, keyword, list, name, whole};
 use super::cluster::MODES;
+use super::matching::compile_match;
 use super::{error_profile, limits};
-use crate::condition::{Condition, Patterns};
+use crate::condition::Condition;
 use crate::fault::{Faults, Place};
 use crate::identity::IdentityPolicy;
-use crate::raw::{self, Maybe, Named, OneOrMany, Spanned};
+use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::{Action, Gated, RefusalProfile, Rule, UnixTime, rule_key};
 
 /// A rule before it is told to which cluster it belongs: its gate and its mode may be the cluster's.
@@ -258,89 +259,14 @@ fn compile_expiry(
     }
 }
 
-fn compile_match(
-    conditions: Maybe<raw::Match>,
-    context: &Context<'_>,
-    faults: &mut Faults,
-) -> (Condition, Option<Vec<String>>) {
-    let Some(Spanned { value: raw, .. }) = conditions else {
-        return (Condition::default(), None);
-    };
-    let mut values = |values: Maybe<OneOrMany<String>>| -> Option<Patterns> {
-        values.map(|values| patterns(&values.value, &values.place, faults))
-    };
-    let (app, user, schema) = (values(raw.app), values(raw.user), values(raw.schema));
-    let condition = Condition {
-        app,
-        user,
-        schema,
-        tags: compile_tags(raw.tag, context.identity, faults),
-        attributes: compile_keyed(raw.attribute, faults),
-        client: raw.client.map(|client| networks(&client.value, &client.place, faults)),
-        statements: raw
-            .statements
-            .map(|classes| compile_classes(&classes, Delayable::AndOthers, faults)),
-    };
-    let clusters = raw.cluster.map(|names| compile_clusters(names, context, faults));
-    (condition, clusters)
-}
-
-fn compile_tags(
-    tags: Maybe<Named<OneOrMany<String>>>,
-    identity: &IdentityPolicy,
-    faults: &mut Faults,
-) -> Vec<(Box<[u8]>, Patterns)> {
-    for (key, values) in tags.iter().flat_map(|tags| &tags.value.0) {
-        if identity.app_key_rank(key.as_bytes()).is_some() {
-            let message = format!("`{key}` names the app (`identity.keys`): use `match.app`");
-            faults.add(&values.place, message);
-        }
-    }
-    compile_keyed(tags, faults)
-}
-
-fn compile_keyed(
-    named: Maybe<Named<OneOrMany<String>>>,
-    faults: &mut Faults,
-) -> Vec<(Box<[u8]>, Patterns)> {
-    let Some(Spanned { value: Named(named), place }) = named else { return Vec::new() };
-    if named.is_empty() {
-        faults.add(&place, "names no key; leave it out to match everything");
-    }
-    let mut keyed = Vec::with_capacity(named.len());
-    for (key, values) in named {
-        if key.is_empty() || key.len() > limits::PATTERN_LEN_MAX {
-            faults.add(&values.place, "no such key can be there");
-        }
-        keyed.push((key.into_bytes().into(), patterns(&values.value, &values.place, faults)));
-    }
-    keyed
-}
-
-fn compile_clusters(
-    names: Spanned<OneOrMany<String>>,
-    context: &Context<'_>,
-    faults: &mut Faults,
-) -> Vec<String> {
-    if names.value.0.is_empty() {
-        faults.add(&names.place, "names no cluster; leave it out for all of them");
-    }
-    for name in &names.value.0 {
-        if !context.clusters.contains(&name.value) {
-            faults.add(&name.place, format!("there is no cluster `{}`", name.value));
-        }
-    }
-    names.value.0.into_iter().map(|name| name.value).collect()
-}
-
 /// Which classes a list may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Delayable {
+pub(super) enum Delayable {
     Only,
     AndOthers,
 }
 
-fn compile_classes(
+pub(super) fn compile_classes(
     classes: &Spanned<OneOrMany<String>>,
     which: Delayable,
     faults: &mut Faults,

@@ -210,7 +210,7 @@ budgets: [{ name: b }]
         "line 13: clusters.main.tls: unknown key; known here: check_interval, ",
         "line 16: rules[0].ratio: 1.5 is not a probability",
         "line 17: rules[0].match.app[1]: `*` stands alone or at the end of a prefix",
-        "line 17: rules[0].match.digest: not supported by this version",
+        "line 17: rules[0].match.digest: must be a digest as `sluice explain` prints it",
         "line 19: rules[1].name: the rule on line 15 has the same name, `a`",
         "line 20: rules[1].expires_at: must be an RFC 3339 time",
         "line 21: rules[1].statements[1]: statements of class `session` are never delayed",
@@ -340,8 +340,19 @@ fn rules_that_cannot_do_what_they_say_are_refused() {
     assert_rule_fault("hold: yes", "expected `true` or `false`, found the text \"yes\"");
     assert_rule_fault("ratio: -0.1", "not a probability");
     assert_rule_fault("ratio: .nan", "not a probability");
-    for key in ["schedule: {}", "honour_priority: true", "match: {table: t}", "match: {digest: d}"]
-    {
+    assert_rule_fault("match: {digest: []}", "an empty list matches nothing");
+    assert_rule_fault("match: {digest: 0123456789abcde}", "16 hexadecimal digits");
+    assert_rule_fault("match: {digest: 1234567890123456}", "put it in quotes");
+    for table in ["a.b.c", ".b", "a.", "\"*.b\"", "\"a*b\"", "''", "[]"] {
+        let part = match table {
+            "\"*.b\"" | "\"a*b\"" => "`*` stands alone or at the end of a prefix",
+            "''" => "an empty value matches nothing",
+            "[]" => "an empty list matches nothing",
+            _ => "must be a table, or a schema and a table",
+        };
+        assert_rule_fault(&format!("match: {{table: {table}}}"), part);
+    }
+    for key in ["schedule: {}", "honour_priority: true"] {
         assert_rule_fault(key, "not supported by this version");
     }
     assert_fault(&with_rules("- {name: a b, permanent: true}"), "a name has 1 to 64 letters");

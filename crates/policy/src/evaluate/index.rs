@@ -9,6 +9,7 @@ use super::prefixes::Prefixes;
 use crate::condition::{Cidr, Condition, Patterns, mask};
 use crate::fnv::FnvMap;
 use crate::rule::Rule;
+use crate::shape::{TablePatterns, Tables};
 
 /// Rules by the values they name. Every list is ascending.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +20,8 @@ pub(crate) struct RuleIndex {
     tags: FnvMap<Box<[u8]>, ValueIndex>,
     attributes: FnvMap<Box<[u8]>, ValueIndex>,
     clients: ClientIndex,
+    digests: FnvMap<u64, Vec<u32>>,
+    tables: TableIndex,
     /// Rules that name no value.
     rest: BTreeMap<Class, Vec<u32>>,
 }
@@ -31,6 +34,15 @@ struct ValueIndex {
     /// Prefixes on their way into `prefixes`.
     staged: Vec<(Box<[u8]>, u32)>,
     present: Vec<u32>,
+}
+
+/// Rules by tables.
+#[derive(Debug, Clone, Default)]
+struct TableIndex {
+    names: ValueIndex,
+    qualified: ValueIndex,
+    /// All of them: where not every table is known, any may match.
+    all: Vec<u32>,
 }
 
 /// Rules by networks, the longest prefix first.
@@ -48,6 +60,8 @@ enum Anchor<'r> {
     Tag(&'r [u8], &'r Patterns),
     Attribute(&'r [u8], &'r Patterns),
     Client(&'r [Cidr]),
+    Digest(&'r [u64]),
+    Table(&'r TablePatterns),
 }
 
 /// One value of one condition, to count how many rules share it.
@@ -64,6 +78,7 @@ enum SharedValue<'r> {
     Prefix(&'r [u8]),
     Present,
     Network(Cidr),
+    Hash(u64),
 }
 
 impl RuleIndex {
@@ -106,6 +121,16 @@ impl RuleIndex {
                     self.clients.add(*network, rule);
                 }
             }
+            Anchor::Digest(hashes) => {
+                for hash in hashes {
+                    self.digests.entry(*hash).or_default().push(rule);
+                }
+            }
+            Anchor::Table(tables) => {
+                self.tables.names.add(&tables.names, rule);
+                self.tables.qualified.add(&tables.qualified, rule);
+                self.tables.all.push(rule);
+            }
         }
     }
 
@@ -118,7 +143,8 @@ impl RuleIndex {
     }
 
     fn link(&mut self) {
-        for values in [&mut self.apps, &mut self.users, &mut self.schemas] {
+        let TableIndex { names, qualified, all: _ } = &mut self.tables;
+        for values in [&mut self.apps, &mut self.users, &mut self.schemas, names, qualified] {
             values.link();
         }
         for values in self.tags.values_mut().chain(self.attributes.values_mut()) {
@@ -157,6 +183,10 @@ impl RuleIndex {
         if let Some(address) = session.client_bits() {
             self.clients.look_up(address, &mut search);
         }
+        if let Some(rules) = facts.shape.digest.and_then(|digest| self.digests.get(&digest)) {
+            search.consider(rules);
+        }
+        self.tables.look_up(facts.shape.tables, &mut search);
         if let Some(rest) = self.rest.get(&facts.class) {
             search.consider(rest);
         }
@@ -199,6 +229,21 @@ impl ValueIndex {
     }
 }
 
+impl TableIndex {
+    fn look_up(&self, tables: Tables<'_>, search: &mut Search<'_, '_>) {
+        if self.all.is_empty() {
+            return;
+        }
+        if !tables.known() {
+            return search.consider(&self.all);
+        }
+        for table in tables.iter() {
+            self.names.look_up(table.name, search);
+            self.qualified.look_up(table.qualified, search);
+        }
+    }
+}
+
 impl ClientIndex {
     fn add(&mut self, network: Cidr, rule: u32) {
         let at = self.by_len.partition_point(|(len, _)| *len > network.prefix_len);
@@ -235,7 +280,7 @@ impl Search<'_, '_> {
             }
             let rule = usize::try_from(index).ok().and_then(|index| self.rules.get(index));
             let Some(rule) = rule else { return };
-            if !rule.is_expired(self.facts.now) && rule.condition.matches(self.facts) {
+            if !rule.is_expired(self.facts.now) && rule.is_about(self.facts) {
                 self.best = Some(rule);
                 return;
             }
@@ -252,31 +297,37 @@ fn anchors(condition: &Condition) -> impl Iterator<Item = Anchor<'_>> {
     let tags = condition.tags.iter().map(|(key, values)| Anchor::Tag(key, values));
     let attributes =
         condition.attributes.iter().map(|(key, values)| Anchor::Attribute(key, values));
-    [user, app, schema, client].into_iter().flatten().chain(tags).chain(attributes)
+    let digest = condition.digests.as_deref().map(Anchor::Digest);
+    let table = condition.tables.as_ref().map(Anchor::Table);
+    let plain = [user, app, schema, client, digest, table];
+    plain.into_iter().flatten().chain(tags).chain(attributes)
 }
 
 impl<'r> Anchor<'r> {
     fn values(self) -> impl Iterator<Item = Shared<'r>> {
         const NO_KEY: &[u8] = b"";
-        let (condition, key, patterns, networks): (u8, _, _, &[Cidr]) = match self {
-            Self::App(patterns) => (0, NO_KEY, Some(patterns), &[]),
-            Self::User(patterns) => (1, NO_KEY, Some(patterns), &[]),
-            Self::Schema(patterns) => (2, NO_KEY, Some(patterns), &[]),
-            Self::Tag(key, patterns) => (3, key, Some(patterns), &[]),
-            Self::Attribute(key, patterns) => (4, key, Some(patterns), &[]),
-            Self::Client(networks) => (5, NO_KEY, None, networks),
+        type Parts<'r> = (u8, &'r [u8], Option<&'r Patterns>, Option<&'r Patterns>);
+        let (condition, key, patterns, qualified): Parts<'r> = match self {
+            Self::App(patterns) => (0, NO_KEY, Some(patterns), None),
+            Self::User(patterns) => (1, NO_KEY, Some(patterns), None),
+            Self::Schema(patterns) => (2, NO_KEY, Some(patterns), None),
+            Self::Tag(key, patterns) => (3, key, Some(patterns), None),
+            Self::Attribute(key, patterns) => (4, key, Some(patterns), None),
+            Self::Client(_) => (5, NO_KEY, None, None),
+            Self::Digest(_) => (6, NO_KEY, None, None),
+            Self::Table(tables) => (7, NO_KEY, Some(&tables.names), Some(&tables.qualified)),
         };
-        let exact = patterns.map(|patterns| patterns.exact.as_slice()).unwrap_or_default();
-        let prefixes = patterns.map(|patterns| patterns.prefixes.as_slice()).unwrap_or_default();
-        let present = patterns.is_some_and(|patterns| patterns.present);
-        let exact = exact.iter().map(|value| SharedValue::Exact(value));
-        let prefixes = prefixes.iter().map(|value| SharedValue::Prefix(value));
+        let networks: &[Cidr] = if let Self::Client(networks) = self { networks } else { &[] };
+        let hashes: &[u64] = if let Self::Digest(hashes) = self { hashes } else { &[] };
         let networks = networks.iter().map(|network| SharedValue::Network(*network));
-        let values = exact.chain(prefixes).chain(networks);
-        values.chain(present.then_some(SharedValue::Present)).map(move |value| Shared {
-            condition,
-            key,
-            value,
-        })
+        let hashes = hashes.iter().map(|hash| SharedValue::Hash(*hash));
+        let patterns = patterns.into_iter().chain(qualified).flat_map(shared_values);
+        patterns.chain(networks).chain(hashes).map(move |value| Shared { condition, key, value })
     }
+}
+
+fn shared_values(patterns: &Patterns) -> impl Iterator<Item = SharedValue<'_>> {
+    let exact = patterns.exact.iter().map(|value| SharedValue::Exact(value));
+    let prefixes = patterns.prefixes.iter().map(|value| SharedValue::Prefix(value));
+    exact.chain(prefixes).chain(patterns.present.then_some(SharedValue::Present))
 }

@@ -2,10 +2,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use sql::{LexMode, Scratch, Whole, describe};
 
 use super::*;
 use crate::identity::{IdentityScratch, resolve};
 use crate::load;
+use crate::shape::{ShapeScratch, ShapeText};
 
 fn policy(rules: &str) -> Arc<ClusterPolicy> {
     let text = format!(
@@ -25,6 +27,7 @@ struct Case {
     app: Option<String>,
     tags: Vec<(String, String)>,
     class: Class,
+    sql: &'static str,
     now: i64,
 }
 
@@ -38,6 +41,7 @@ impl Case {
             app: Some(app.into()),
             tags: Vec::new(),
             class: Class::Write,
+            sql: "UPDATE t SET a = 1",
             now: 0,
         }
     }
@@ -63,7 +67,13 @@ impl Case {
         let none = std::iter::empty();
         let identity = resolve(policy, &session, none, tags, None, &mut scratch);
         let now = UnixTime(self.now);
-        look(&Facts { identity: &identity, session: &session, class: self.class, now })
+        let mode = LexMode::default();
+        let mut sql_scratch = Scratch::default();
+        let statement = describe(self.sql.as_bytes(), mode, Whole::Yes, &mut sql_scratch);
+        let text = ShapeText::new(self.sql.as_bytes(), mode, self.schema.as_bytes(), &statement);
+        let mut shape_scratch = ShapeScratch::default();
+        let shape = shape_scratch.read(&text, policy.shape_needs());
+        look(&Facts { identity: &identity, session: &session, class: self.class, shape, now })
     }
 
     fn rule(&self, policy: &ClusterPolicy) -> Option<String> {
@@ -193,6 +203,50 @@ fn an_expired_rule_is_gone_at_its_second() {
 }
 
 #[test]
+fn a_rule_on_a_digest_is_found_by_its_hash_and_by_its_text() {
+    let mut case = Case { sql: "delete from t where a in (1, 2)", ..Case::of("b") };
+    let text = "DELETE FROM t WHERE a IN (...)";
+    let mut buffer = Vec::new();
+    let hash = sql::digest(case.sql.as_bytes(), LexMode::default(), &mut buffer);
+    assert_eq!(buffer, text.as_bytes());
+    for value in [format!("{hash:016x}"), text.to_owned(), case.sql.to_owned()] {
+        let policy = policy(&format!(
+            "- {{name: digest, permanent: true, match: {{digest: [\"{value}\"]}}}}\n"
+        ));
+        case.sql = "delete from t where a in (1, 2)";
+        assert_rule(&policy, &case, "digest");
+        case.sql = "DELETE FROM t WHERE a IN (7) /* again */";
+        assert_rule(&policy, &case, "digest");
+        case.sql = "DELETE FROM t WHERE b IN (7)";
+        assert_rule(&policy, &case, "");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_escapes_no_rule_that_throttles_and_is_exempted_by_none() {
+    let policy = policy(
+        "- {name: exempt, permanent: true, essential: true, exempt: true, match: {table: tmp_*}}
+- {name: passes, permanent: true, gate: none, match: {table: tmp_*, app: p}}
+- {name: denied, permanent: true, deny: true, match: {table: archive}}
+- {name: orders, permanent: true, match: {table: shop.orders}}
+- {name: rest, permanent: true, gate: none}
+",
+    );
+    for (app, sql, rule) in [
+        ("a", "DELETE FROM tmp_1", "exempt"),
+        ("a", "INSERT INTO tmp_1 SELECT * FROM users", "rest"),
+        ("a", "INSERT INTO tmp_1 SELECT * FROM orders", "orders"),
+        ("p", "INSERT INTO tmp_1 SELECT * FROM users", "rest"),
+        ("a", "DELETE FROM archive", "denied"),
+        ("a", "DELETE FROM other.orders", "rest"),
+        ("a", "CALL p()", "orders"),
+        ("a", "DELETE FROM users WHERE s = 'x", "orders"),
+    ] {
+        assert_rule(&policy, &Case { sql, ..Case::of(app) }, rule);
+    }
+}
+
+#[test]
 fn a_verdict_says_what_happens_and_why() {
     let policy = policy(
         "- {name: asks, permanent: true, match: {app: asks}}
@@ -251,7 +305,7 @@ fn of_several_statements_the_strictest_verdict_counts() {
 
 /// What the index replaces: every rule in turn.
 fn naive<'p>(policy: &'p ClusterPolicy, facts: &Facts<'_>) -> Option<&'p Rule> {
-    policy.rules.iter().find(|rule| !rule.is_expired(facts.now) && rule.condition.matches(facts))
+    policy.rules.iter().find(|rule| !rule.is_expired(facts.now) && rule.is_about(facts))
 }
 
 fn words() -> impl Strategy<Value = String> {
@@ -300,6 +354,9 @@ fn condition() -> impl Strategy<Value = String> {
         2 => (words(), patterns())
             .prop_map(|(key, values)| ("attribute", format!("{{{key}: {values}}}"))),
         1 => classes().prop_map(|values| ("statements", values)),
+        1 => patterns_of_tables().prop_map(|values| ("table", values)),
+        1 => prop::sample::select(TEXTS.to_vec())
+            .prop_map(|text| ("digest", format!("{text:?}"))),
     ];
     prop::collection::vec(one, 0..3).prop_map(|conditions| {
         let unique: std::collections::BTreeMap<&str, String> = conditions.into_iter().collect();
@@ -309,15 +366,30 @@ fn condition() -> impl Strategy<Value = String> {
     })
 }
 
+const TEXTS: [&str; 5] = [
+    "UPDATE t SET a = 1",
+    "INSERT INTO a SELECT * FROM b.c",
+    "DELETE FROM ab",
+    "CALL p()",
+    "SELECT 1 + 1",
+];
+
+fn patterns_of_tables() -> impl Strategy<Value = String> {
+    let patterns = vec!["a", "t", "a*", "*", "b.c", "b.*", "abc.ab", "c"];
+    prop::collection::vec(prop::sample::select(patterns), 1..3)
+        .prop_map(|patterns| format!("{patterns:?}"))
+}
+
 fn rules() -> impl Strategy<Value = String> {
     let expiry = prop_oneof![
         3 => Just("permanent: true".to_owned()),
         1 => (1..4_i64).prop_map(|s| format!("expires_at: 1970-01-01T00:00:0{s}Z")),
     ];
-    prop::collection::vec((condition(), expiry), 0..24).prop_map(|rules| {
-        let rule = |(at, (condition, expiry)): (usize, (String, String))| {
-            let statements = "[write, read, ddl]";
-            format!("- {{name: r{at}, {expiry}, statements: {statements}, match: {condition}}}\n")
+    let action = prop::sample::select(vec!["ratio: 0.1", "gate: none", "deny: true"]);
+    prop::collection::vec((condition(), expiry, action), 0..24).prop_map(|rules| {
+        let rule = |(at, (condition, expiry, action)): (usize, (String, String, &str))| {
+            let action = format!("statements: [write, read, ddl], {action}");
+            format!("- {{name: r{at}, {expiry}, {action}, match: {condition}}}\n")
         };
         let rules: String = rules.into_iter().enumerate().map(rule).collect();
         if rules.is_empty() { " []".to_owned() } else { rules }
@@ -340,8 +412,9 @@ fn cases() -> impl Strategy<Value = Case> {
         Some("::ffff:10.1.2.3"),
     ]);
     let class = prop::sample::select(Class::ALL.to_vec());
-    (words(), client, words(), pairs(), app, pairs(), class, 0..4_i64).prop_map(
-        |(user, client, schema, attributes, app, tags, class, now)| Case {
+    let sql = prop::sample::select(TEXTS.to_vec());
+    (words(), client, words(), pairs(), app, pairs(), class, (sql, 0..4_i64)).prop_map(
+        |(user, client, schema, attributes, app, tags, class, (sql, now))| Case {
             user,
             client: client.map(|client| client.parse().unwrap()),
             schema,
@@ -349,6 +422,7 @@ fn cases() -> impl Strategy<Value = Case> {
             app,
             tags,
             class,
+            sql,
             now,
         },
     )

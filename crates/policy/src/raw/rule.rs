@@ -42,6 +42,8 @@ pub(crate) struct Match {
     pub(crate) client: Maybe<OneOrMany<String>>,
     pub(crate) cluster: Maybe<OneOrMany<String>>,
     pub(crate) statements: Maybe<OneOrMany<String>>,
+    pub(crate) digest: Maybe<OneOrMany<String>>,
+    pub(crate) table: Maybe<OneOrMany<String>>,
 }
 
 /// `error` of a rule.
@@ -94,9 +96,9 @@ impl FromNode for Match {
             client: fields.take("client"),
             cluster: fields.take("cluster"),
             statements: fields.take("statements"),
+            digest: fields.take("digest"),
+            table: fields.take("table"),
         };
-        fields.unsupported("digest");
-        fields.unsupported("table");
         fields.finish();
         Some(conditions)
     }

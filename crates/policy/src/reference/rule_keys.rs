@@ -146,4 +146,18 @@ pub(super) const MATCH_KEYS: &[Key] = &[
         Shown::Words("any", "the classes, `transaction`, `session`, `admin`"),
         "",
     ),
+    live(
+        "digest",
+        "What the statement looks like without its values, as `sluice explain` prints it: the hash of 16 \
+         hexadecimal digits, or the text.",
+        Shown::Words("any", "hashes or texts, one or a list"),
+        "",
+    ),
+    live(
+        "table",
+        "A table that the statement writes or reads: `orders`, `shop.orders`, `tmp_*`, `shop.*`, `*`. Names \
+         without a schema are in the default schema; case does not count.",
+        Shown::Words("any", "one or a list"),
+        "",
+    ),
 ];

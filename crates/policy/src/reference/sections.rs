@@ -352,8 +352,7 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     Section {
         title: "`rules[].match`",
-        about: "Conditions are ANDed, the values of one are ORed. Without `match` a rule matches everything. \
-                Not supported by this version: `digest`, `table`.",
+        about: "Conditions are ANDed, the values of one are ORed. Without `match` a rule matches everything.",
         keys: MATCH_KEYS,
     },
     Section {

@@ -85,7 +85,7 @@ impl Connection {
             rule: rule.key,
             identity: identity_key(rule, self.session.app()),
             app: app_key(rule, self.session.app()),
-            digest: None,
+            digest: asked.digest,
             gate: *gate,
             terms: *terms,
             arrived,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use admission::DigestKey;
 use wire::command::{
     COM_STMT_BULK_EXECUTE, ExecuteLayout, QueryAttributes, SplicedHead, execute_attributes,
     execute_layout, splice_head, splice_type_block,
@@ -60,6 +61,7 @@ impl Session {
             class,
             judged,
             free,
+            digest: description.shape.digest().map(DigestKey),
             ran,
             consequences: description.consequences.clone(),
             execution: None,

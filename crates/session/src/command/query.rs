@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use admission::DigestKey;
+use policy::{ShapeNeeds, ShapeText};
 use sql::{Class, Effects, Exemption, Statement, Tool, Whole, describe};
 use wire::command::Query;
 use wire::response_tracker::Expect;
@@ -29,6 +31,8 @@ pub(crate) struct Planned {
     pub(crate) judged: Judged,
     /// Its class cannot be held back, its transaction has been admitted, or it is exempt.
     pub(crate) free: bool,
+    /// What its cost is predicted by, if it is to be asked for.
+    pub(crate) digest: Option<DigestKey>,
     pub(crate) ran: Ran,
     pub(crate) consequences: Consequences,
     pub(crate) execution: Option<u32>,
@@ -63,16 +67,21 @@ impl Session {
         input: &Input<'_>,
     ) -> Planned {
         let class = statement.class;
-        let judged = self.judge_text(statement, query.attributes, input);
+        let judged = self.judge_text(statement, query, input);
         let free = !class.is_gateable()
             || self.is_exempt(statement.exemption)
             || self.transaction.covers(&statement.effects);
+        let digest = match judged {
+            Judged::Ask(_) if !free => Some(self.shape.digest(query.text, self.mode)),
+            Judged::Ask(_) | Judged::Pass(_) | Judged::Deny(_) => None,
+        };
         let prepare = self.sql_prepare(&statement.effects);
         let ran = if statement.exemption.is_some() { Ran::Rest } else { works(class) };
         Planned {
             class,
             judged,
             free,
+            digest: digest.map(DigestKey),
             ran,
             consequences: Consequences::of(&statement.effects, prepare),
             execution: None,
@@ -81,7 +90,7 @@ impl Session {
 
     /// Asks, or sends it on.
     pub(super) fn carry_plan(&mut self, planned: Planned, input: &Input<'_>) -> (Phase, Action) {
-        let Planned { class, judged, free, ran, consequences, execution } = planned;
+        let Planned { class, judged, free, digest, ran, consequences, execution } = planned;
         let mode = judged
             .rule()
             .and_then(|index| input.policy.rule(index))
@@ -96,7 +105,7 @@ impl Session {
                 return self.send_statement(running, execution, input);
             }
         };
-        let asking = Asking { ask: Ask { rule, class }, denied, running, execution };
+        let asking = Asking { ask: Ask { rule, class, digest }, denied, running, execution };
         let action = asking.action();
         (Phase::Asking(asking), action)
     }
@@ -168,12 +177,15 @@ impl Session {
         let mut scratch = std::mem::take(&mut self.scratch);
         let whole = if is_whole { Whole::Yes } else { Whole::Truncated };
         let statement = describe(text, self.mode, whole, &mut scratch);
+        let shape_text = ShapeText::new(text, self.mode, self.identity.schema(), &statement);
+        self.shape.read(&shape_text, ShapeNeeds::ALL);
         let description = Description {
             class: statement.class,
             classes: statement.classes,
             exemption: statement.exemption,
             tool: statement.tool(),
             tags: statement.tags().map(|tag| (tag.key.into(), tag.value.into())).collect(),
+            shape: self.shape.to_owned(),
             consequences: Consequences::of(&statement.effects, None),
         };
         self.scratch = scratch;

@@ -2,6 +2,7 @@
 
 mod driver;
 mod hostile;
+mod shapes;
 
 use session::{CloseReason, Reads};
 use sql::Class;

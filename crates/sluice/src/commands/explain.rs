@@ -101,6 +101,13 @@ fn text(cluster: &ClusterPolicy, explanation: &Explanation) -> String {
     lines.push(format!("admission point  {admission_point}"));
     lines.push(format!("mode             {}", explanation.mode));
     lines.push(format!("outcome          {outcome}: {why}"));
+    lines.push(format!("digest           {} {}", explanation.digest, explanation.digest_text));
+    for table in &explanation.tables {
+        lines.push(format!("table            {table}"));
+    }
+    if !explanation.tables_known {
+        lines.push("table            others that cannot be told".to_owned());
+    }
     for (key, value) in tags {
         lines.push(format!("tag              {key}={value}"));
     }

@@ -1,0 +1,295 @@
+//! What a text is about: its digest and the tables it names.
+//!
+//! Theory. Conditions on `digest` and `table` look at the text itself, which no client can avoid sending, but
+//! which it can write in many ways. What cannot be told for certain must not let anything escape a rule that
+//! throttles, must not exempt anything, and must not deny what may be harmless. So a rule whose tables are
+//! not all known matches by what the rule does (see `Caution`); a digest that is not certain is none.
+//!
+//! Reading costs two walks over the text. It is done only when some rule of the cluster names a digest or a
+//! table, once for each text, and once for a prepared statement; buffers are kept.
+
+use sql::{DIGEST_TEXT_MAX, LexMode, Statement, Sureness, digest, tables};
+
+use crate::condition::Patterns;
+
+/// What a text is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Shape<'s> {
+    /// The hash of its digest text, if that is certain.
+    pub(crate) digest: Option<u64>,
+    pub(crate) tables: Tables<'s>,
+}
+
+/// The tables that a text names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Tables<'s> {
+    /// Schema, NUL, table, NUL; again and again; in lower case.
+    names: &'s [u8],
+    /// Whether no table is missing.
+    known: bool,
+}
+
+/// The shape of a prepared statement.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OwnedShape {
+    digest: Option<u64>,
+    certain: bool,
+    names: Box<[u8]>,
+    known: bool,
+}
+
+/// A text to be read.
+#[derive(Debug, Clone, Copy)]
+pub struct ShapeText<'t> {
+    /// The text.
+    pub text: &'t [u8],
+    /// How the server reads it.
+    pub mode: LexMode,
+    /// The schema of names without one.
+    pub schema: &'t [u8],
+    /// Whether the text was read whole and in the only way it can be read, and changes no default schema on
+    /// its way: see [`ShapeText::new`].
+    certain: bool,
+    follows_schema: bool,
+}
+
+/// What rules look at; nothing is read that none does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ShapeNeeds {
+    /// Some rule names a digest.
+    pub digest: bool,
+    /// Some rule names a table.
+    pub tables: bool,
+}
+
+impl ShapeNeeds {
+    /// Everything.
+    pub const ALL: Self = Self { digest: true, tables: true };
+
+    /// Whether there is anything to read.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self.digest || self.tables
+    }
+}
+
+impl<'t> ShapeText<'t> {
+    /// The text that was described as `statement`.
+    #[must_use]
+    pub fn new(text: &'t [u8], mode: LexMode, schema: &'t [u8], statement: &Statement<'_>) -> Self {
+        let moves = statement.statement_count > 1 && statement.effects.use_schema.is_some();
+        Self { text, mode, schema, certain: statement.is_certain(), follows_schema: !moves }
+    }
+}
+
+/// The buffers of one connection.
+#[derive(Debug, Default)]
+pub struct ShapeScratch {
+    digest_text: Vec<u8>,
+    names: Vec<u8>,
+    /// Of the text under way, once it has been asked for.
+    digest: Option<u64>,
+    certain: bool,
+    known: bool,
+}
+
+/// Bytes of names and digest text that an idle connection keeps.
+const SCRATCH_KEPT_LEN: usize = 512;
+
+/// Most bytes of names of one text; a text that names more has tables that are not known.
+const NAMES_LEN_MAX: usize = 4_096;
+
+impl ShapeScratch {
+    /// Forgets the text before.
+    pub fn clear(&mut self) {
+        self.digest = None;
+        self.certain = false;
+        self.known = false;
+        self.names.clear();
+    }
+
+    /// Reads what is needed of a text. Allocates nothing once warm.
+    pub fn read(&mut self, text: &ShapeText<'_>, needs: ShapeNeeds) -> Shape<'_> {
+        self.clear();
+        if needs.digest {
+            self.digest(text.text, text.mode);
+            self.certain = text.certain && text.text.len() <= DIGEST_TEXT_MAX;
+        }
+        if needs.tables {
+            self.known = text.certain & self.read_tables(text);
+        }
+        self.shape()
+    }
+
+    /// What has been read.
+    #[must_use]
+    pub fn shape(&self) -> Shape<'_> {
+        let digest = self.digest.filter(|_| self.certain);
+        Shape { digest, tables: Tables { names: &self.names, known: self.known } }
+    }
+
+    /// The hash of the digest text of the text under way, certain or not: what it costs is predicted by it.
+    pub fn digest(&mut self, text: &[u8], mode: LexMode) -> u64 {
+        *self.digest.get_or_insert_with(|| digest(text, mode, &mut self.digest_text))
+    }
+
+    /// What has been read, to be kept.
+    #[must_use]
+    pub fn to_owned(&self) -> OwnedShape {
+        let Self { digest, certain, known, .. } = *self;
+        OwnedShape { digest, certain, names: self.names.as_slice().into(), known }
+    }
+
+    /// Gives back what unusual texts have grown. For connections that are idle.
+    pub fn shrink(&mut self) {
+        for buffer in [&mut self.digest_text, &mut self.names] {
+            if buffer.capacity() > SCRATCH_KEPT_LEN {
+                *buffer = Vec::new();
+            }
+        }
+    }
+
+    /// Whether every table is among the names.
+    fn read_tables(&mut self, text: &ShapeText<'_>) -> bool {
+        let names = &mut self.names;
+        let mut fits = true;
+        let sureness = tables(text.text, text.mode, |table| {
+            let schema = table.schema.unwrap_or(text.schema);
+            let len = names.len().saturating_add(schema.len()).saturating_add(table.name.len());
+            // A name with a NUL is none, and would be read as two.
+            if len > NAMES_LEN_MAX || schema.contains(&0) || table.name.contains(&0) {
+                fits = false;
+                return;
+            }
+            for part in [schema, table.name] {
+                names.extend(part.iter().map(u8::to_ascii_lowercase));
+                names.push(0);
+            }
+        });
+        let all_named = match sureness {
+            Sureness::Sure | Sureness::Definition => true,
+            Sureness::Unsure => false,
+        };
+        fits && all_named && text.follows_schema
+    }
+}
+
+impl OwnedShape {
+    /// The shape.
+    #[must_use]
+    pub fn shape(&self) -> Shape<'_> {
+        let digest = self.digest.filter(|_| self.certain);
+        Shape { digest, tables: Tables { names: &self.names, known: self.known } }
+    }
+
+    /// The hash of the digest text, certain or not; `None` if the text is not known.
+    #[must_use]
+    pub fn digest(&self) -> Option<u64> {
+        self.digest
+    }
+}
+
+impl<'s> Shape<'s> {
+    /// The tables by schema and name, in lower case; an empty schema is none.
+    pub fn tables(&self) -> impl Iterator<Item = (&'s [u8], &'s [u8])> {
+        self.tables.iter().map(|table| (table.schema, table.name))
+    }
+
+    /// Whether these are all tables of the text.
+    #[must_use]
+    pub fn knows_tables(&self) -> bool {
+        self.tables.known
+    }
+
+    /// The bytes that tell this shape's tables from another's.
+    #[must_use]
+    pub fn table_bytes(&self) -> &'s [u8] {
+        self.tables.names
+    }
+
+    /// The hash of the digest text, if that is certain.
+    #[must_use]
+    pub fn digest(&self) -> Option<u64> {
+        self.digest
+    }
+}
+
+/// One table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Table<'s> {
+    pub(crate) schema: &'s [u8],
+    pub(crate) name: &'s [u8],
+    /// Schema, NUL, name.
+    pub(crate) qualified: &'s [u8],
+}
+
+impl<'s> Tables<'s> {
+    pub(crate) fn known(self) -> bool {
+        self.known
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = Table<'s>> {
+        let mut rest = self.names;
+        std::iter::from_fn(move || {
+            let dot = rest.iter().position(|byte| *byte == 0)?;
+            let (schema, after) = rest.split_at_checked(dot)?;
+            let name = after.get(1..)?;
+            let name_len = name.iter().position(|byte| *byte == 0)?;
+            let name = name.get(..name_len)?;
+            let len = dot.checked_add(1)?.checked_add(name_len)?;
+            let qualified = rest.get(..len)?;
+            rest = rest.get(len.checked_add(1)?..)?;
+            Some(Table { schema, name, qualified })
+        })
+    }
+
+    /// Whether the tables are those of a condition, for a rule of this kind.
+    pub(crate) fn matches(self, patterns: &TablePatterns, kind: Caution) -> bool {
+        let any = || self.iter().any(|table| patterns.matches(table));
+        match kind {
+            Caution::Loosens => {
+                self.known && any() && self.iter().all(|table| patterns.matches(table))
+            }
+            Caution::Holds => !self.known || any(),
+            Caution::Denies => any(),
+        }
+    }
+}
+
+/// What a rule does with a statement of which something is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caution {
+    /// The rule lets statements pass: it matches only what is certain to be all its own.
+    Loosens,
+    /// The rule delays: nothing may escape it by being hard to read.
+    Holds,
+    /// The rule refuses for good: it needs to know.
+    Denies,
+}
+
+/// Values of `match.table`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct TablePatterns {
+    /// Tables of any schema.
+    pub(crate) names: Patterns,
+    /// Schema, NUL, name.
+    pub(crate) qualified: Patterns,
+}
+
+impl TablePatterns {
+    /// Adds `*`, `prefix*`, `table`, `schema.table`, `schema.prefix*`.
+    pub(crate) fn add(&mut self, pattern: &str) {
+        let pattern = pattern.to_ascii_lowercase();
+        match pattern.split_once('.') {
+            Some((schema, table)) => self.qualified.add(&format!("{schema}\0{table}")),
+            None => self.names.add(&pattern),
+        }
+    }
+
+    fn matches(&self, table: Table<'_>) -> bool {
+        self.names.matches(table.name) || self.qualified.matches(table.qualified)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! What a text is about: the digest that a question carries, and rules on digests and tables.
+
+use admission::DigestKey;
+
+use crate::driver::{Driver, GATED, STATUS_AUTOCOMMIT, Stop, ok};
+
+/// The rule and the digest of the question, which is admitted and answered.
+fn asked(driver: &mut Driver, stop: Stop) -> (u32, Option<DigestKey>) {
+    let Stop::Ask(ask) = stop else { panic!("expected a question, not {stop:?}") };
+    driver.session.handle_admitted();
+    driver.run();
+    driver.answer(&ok(1, STATUS_AUTOCOMMIT));
+    (ask.rule, ask.digest)
+}
+
+fn query(driver: &mut Driver, text: &str) -> (u32, Option<DigestKey>) {
+    let stop = driver.query(text);
+    asked(driver, stop)
+}
+
+#[test]
+fn a_question_carries_the_digest_of_its_text_or_of_what_was_prepared() {
+    let mut driver = Driver::logged_in(GATED, 0);
+    let (_, one) = query(&mut driver, "INSERT INTO t VALUES (1) /* app=x */");
+    let (_, two) = query(&mut driver, "insert into t values (2), (3)");
+    let (_, other) = query(&mut driver, "INSERT INTO u VALUES (1)");
+    assert!(one.is_some() && one == two && one != other, "{one:?} {two:?} {other:?}");
+    driver.prepare("INSERT INTO t VALUES (?)", 7, 1);
+    let stop = driver.command(b"\x17\x07\0\0\0\0\x01\0\0\0\0\x01\x03\0\x01\0\0\0");
+    assert_eq!(asked(&mut driver, stop).1, one);
+    driver.passes("PREPARE p FROM 'INSERT INTO t VALUES (9)'", STATUS_AUTOCOMMIT);
+    assert_eq!(query(&mut driver, "EXECUTE p").1, one);
+    let stop = driver.command(b"\x17\x08\0\0\0\0\x01\0\0\0");
+    assert_eq!(asked(&mut driver, stop).1, None, "nobody knows what it was prepared from");
+}
+
+const RULES: &str =
+    "  - { name: digest, match: { digest: DELETE FROM t WHERE i = ? }, permanent: true }
+  - { name: orders, match: { table: shop.orders }, permanent: true }
+  - { name: rest, permanent: true }
+";
+
+#[test]
+fn statements_with_the_same_comments_are_told_apart_by_digest_and_tables() {
+    let mut driver = Driver::logged_in(RULES, 0);
+    for _ in 0..2 {
+        let rules = [
+            "DELETE FROM t WHERE i = 5 /* app=x */",
+            "DELETE FROM t WHERE j = 5 /* app=x */",
+            "DELETE FROM shop.Orders /* app=x */",
+            "DELETE FROM orders /* app=x */",
+            "CALL p() /* app=x */",
+            "DELETE FROM t /*!99999 WHERE i = 1 */ /* app=x */",
+        ]
+        .map(|text| query(&mut driver, text).0);
+        assert_eq!(rules, [0, 2, 1, 2, 1, 2]);
+    }
+}
+
+#[test]
+fn names_without_a_schema_are_those_of_the_schema_at_the_time() {
+    let mut driver = Driver::logged_in(RULES, 0);
+    driver.prepare("DELETE FROM orders", 7, 0);
+    assert_eq!(query(&mut driver, "DELETE FROM orders").0, 2);
+    driver.command(b"\x02shop");
+    driver.answer(&ok(1, STATUS_AUTOCOMMIT));
+    assert_eq!(query(&mut driver, "DELETE FROM orders").0, 1);
+    // The server resolved it when it was prepared.
+    let stop = driver.command(b"\x17\x07\0\0\0\0\x01\0\0\0");
+    assert_eq!(asked(&mut driver, stop).0, 2);
+    driver.prepare("DELETE FROM orders", 8, 0);
+    let stop = driver.command(b"\x17\x08\0\0\0\0\x01\0\0\0");
+    assert_eq!(asked(&mut driver, stop).0, 1);
+    assert_eq!(query(&mut driver, "USE test; DELETE FROM orders").0, 1, "it cannot be told");
+}
