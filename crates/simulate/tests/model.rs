@@ -2,6 +2,7 @@
 
 use simulate::{Report, Scenario, simulate};
 
+#[expect(clippy::unwrap_used, reason = "a scenario of this file that has faults fails its test")]
 fn run(text: &str) -> Report {
     simulate(&Scenario::parse(text).unwrap())
 }
@@ -12,6 +13,7 @@ fn near(value: f64, expected: f64, within: f64) {
     assert!(off <= within, "{value} is not {expected} within {within}");
 }
 
+#[expect(clippy::unwrap_used, reason = "a figure that is not there fails the test")]
 fn figure(report: &Report, name: &str) -> f64 {
     report.figure(name).unwrap()
 }
@@ -125,7 +127,6 @@ apps:
     near(figure(&report, "apps.eager.admitted_per_s"), 800.0, 0.01);
     near(figure(&report, "apps.calm.admitted_per_s"), 100.0, 0.02);
     near(figure(&report, "apps.batches.admitted_per_s"), 20.0, 0.01);
-    near(figure(&report, "apps.batches.rows_per_s"), 2_000.0, 0.02);
     near(figure(&report, "apps.batches.rows_per_s"), 2_000.0, 0.02);
     assert!(report.lag_s.max < 0.02, "{:?}", report.lag_s);
 }

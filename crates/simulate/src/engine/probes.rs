@@ -117,8 +117,8 @@ impl World<'_> {
         self.controller.handle_heartbeat_begun(now, seq);
         self.settle();
         let latency = self.scenario.latency.mul_f64(self.delays.random_range(0.5..1.5));
-        let at = self.primary.commits_at(now, 0.0, &self.scenario.primary, latency);
-        self.agenda.add(at, Event::HeartbeatCommitted { seq });
+        // It does not queue for the rows of others: its session is one more.
+        self.agenda.add(now.saturating_add(latency), Event::HeartbeatCommitted { seq });
     }
 
     pub(super) fn heartbeat_committed(&mut self, seq: u64) {

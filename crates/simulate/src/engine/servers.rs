@@ -115,7 +115,8 @@ impl Replica {
             first.rows_left -= applied;
             rows -= applied;
             self.applied += applied;
-            if first.rows_left > ROWS_EPSILON {
+            let stalled = first.heartbeat.is_some() && self.per_s <= 0.0;
+            if stalled || first.rows_left > ROWS_EPSILON {
                 return;
             }
             self.shown = first.heartbeat.or(self.shown);
@@ -136,9 +137,6 @@ impl Replica {
     fn push(&mut self, now: MonoTime, entry: Entry) {
         match self.presence {
             Presence::Away => {}
-            Presence::Here if self.queue.is_empty() && entry.heartbeat.is_some() => {
-                self.shown = entry.heartbeat;
-            }
             Presence::Here => {
                 // An idle replica does not save time up.
                 if self.queue.is_empty() {
@@ -164,5 +162,79 @@ impl Replica {
     /// Rows it could apply in this tick.
     pub(super) fn capacity(&self) -> f64 {
         self.per_s * TICK.as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> MonoTime {
+        MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
+    }
+
+    fn replica(apply_per_s: f64, away: Vec<scenario::Away>) -> (Replica, scenario::Replica) {
+        let plan = scenario::Replica { apply: Amount::constant(apply_per_s), jitter: 0.0, away };
+        let mut replica = Replica::new(&plan, ReplicaKey(1));
+        replica.begin_tick(&plan, at(0), 1.0, None);
+        (replica, plan)
+    }
+
+    #[test]
+    fn a_heartbeat_shows_when_all_before_it_is_applied() {
+        let (mut replica, _) = replica(1_000.0, Vec::new());
+        replica.append_heartbeat(at(0), 1);
+        assert_eq!(replica.shows(at(0)), Some(1));
+        replica.append(at(1), 3.0);
+        replica.append_heartbeat(at(2), 2);
+        replica.append(at(2), 1.0);
+        assert_eq!(replica.shows(at(3)), Some(1));
+        assert_eq!(replica.true_lag(at(3)), Duration::from_millis(2));
+        assert_eq!(replica.shows(at(4)), Some(2));
+        assert_eq!(replica.true_lag(at(4)), Duration::from_millis(2));
+        replica.advance(at(5));
+        assert_eq!(replica.true_lag(at(5)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_stalled_replica_does_not_show_heartbeats_either() {
+        let (mut replica, _) = replica(0.0, Vec::new());
+        replica.append_heartbeat(at(1), 1);
+        assert_eq!(replica.shows(at(5)), None);
+        assert_eq!(replica.true_lag(at(5)), Duration::ZERO);
+    }
+
+    #[test]
+    fn an_idle_replica_saves_nothing_up() {
+        let (mut replica, _) = replica(1_000.0, Vec::new());
+        replica.append(at(8), 1.0);
+        replica.advance(at(8));
+        assert_eq!(replica.true_lag(at(8)), Duration::ZERO);
+        replica.append(at(8), 1.0);
+        replica.advance(at(9));
+        assert!((replica.applied - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_replica_that_comes_back_shows_what_there_is() {
+        let away = scenario::Window { from: at(10), to: at(20) };
+        let (mut replica, plan) = replica(1.0, vec![away]);
+        replica.append(at(5), 100.0);
+        replica.begin_tick(&plan, at(10), 1.0, Some(3));
+        assert_eq!(replica.presence, Presence::Away);
+        replica.append(at(15), 100.0);
+        assert_eq!(replica.true_lag(at(16)), Duration::ZERO);
+        replica.begin_tick(&plan, at(20), 1.0, Some(4));
+        assert_eq!((replica.presence, replica.shows(at(20))), (Presence::Here, Some(4)));
+    }
+
+    #[test]
+    fn statements_queue_for_the_primary_and_overlap_in_their_latency() {
+        let (mut primary, capacity) = (Primary::default(), Amount::constant(1_000.0));
+        let latency = Duration::from_millis(5);
+        let mut commit = |now, rows| primary.commits_at(now, rows, &capacity, latency);
+        assert_eq!([commit(at(0), 1.0), commit(at(0), 1.0)], [at(5), at(5)]);
+        assert_eq!([commit(at(0), 8.0), commit(at(1), 1.0)], [at(10), at(11)]);
+        assert_eq!(commit(at(20), 1.0), at(25));
     }
 }
