@@ -10,10 +10,11 @@ TEST_THREADS ?= 3
 # The profile of `make demo`: dev compiles in half the time, release is what you would run.
 PROFILE ?= dev
 DEMO_ARGS ?=
+SIM_ARGS ?=
 
 PROFILE_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
-.PHONY: help demo test check fmt lint doc integration bench bench-peers servers clean-servers toolchain build
+.PHONY: help demo test check fmt lint doc integration sim bench bench-peers servers clean-servers toolchain build
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -43,6 +44,9 @@ lint: toolchain
 
 doc: toolchain ## the crates' documentation, in target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps
+
+sim: toolchain ## every scenario of scenarios/, a line each; SIM_ARGS='101 202 steady' for these seeds and names
+	cargo run --release -p simulate --example table $(SIM_ARGS)
 
 bench: toolchain ## time per decision, with 10 and with 10,000 rules
 	cargo run --release -p benches --bin decide

@@ -106,6 +106,8 @@ pub struct App {
     pub name: String,
     /// Its sessions.
     pub sessions: u32,
+    /// Identities that its sessions are spread over.
+    pub identities: u32,
     /// `ratio` of its rule.
     pub ratio: Ratio,
     /// `weight` of its rule.

@@ -52,7 +52,7 @@ replicas:
   - { apply_per_s: [[1s, 5]], jitter: 2, away: [[3s, 1s]] }
   - { apply_per_s: { sine: { min: 9, max: 1, period: 1s } } }
 apps:
-  - { app: etl, sessions: 1, ratio: 1.5, weight: 0, transactions: 0 }
+  - { app: etl, sessions: 1, ratio: 1.5, weight: 0, identities: 0, transactions: 0 }
   - { app: etl, sessions: 200000, active: [[5s, 1s]] }
 expect:
   capacity_used: [1, 0]
@@ -74,6 +74,7 @@ expect:
         "apps:",
         "apps[0].ratio:",
         "apps[0].weight:",
+        "apps[0].identities:",
         "apps[0]: ",
         "apps[1].app:",
         "apps[1].active:",

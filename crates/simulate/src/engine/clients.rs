@@ -14,6 +14,7 @@ use crate::{App, Scenario};
 #[derive(Debug)]
 pub(super) struct Session {
     app: usize,
+    identity: IdentityKey,
     rows: u32,
     arrived: MonoTime,
     begun: MonoTime,
@@ -24,9 +25,14 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn all_of(scenario: &Scenario) -> Vec<Self> {
         let apps = scenario.apps.iter().enumerate();
+        let mut next_key = 0_u64;
         let sessions = apps.flat_map(|(app, plan)| {
-            (0..plan.sessions).map(move |_| Self {
+            let first_key = next_key;
+            next_key = next_key.saturating_add(u64::from(plan.identities));
+            let of_app = (first_key..next_key).cycle().map(IdentityKey);
+            (0..plan.sessions).zip(of_app).map(move |(_, identity)| Self {
                 app,
+                identity,
                 rows: 0,
                 arrived: MonoTime::ZERO,
                 begun: MonoTime::ZERO,
@@ -73,7 +79,7 @@ impl<'s> World<'s> {
         let Some((session, app, key)) = self.session(index) else { return };
         let request = Request {
             rule: RuleKey(key),
-            identity: IdentityKey(key),
+            identity: session.identity,
             app: AppKey(key),
             digest: Some(DigestKey(key)),
             gate: GATE,
@@ -146,5 +152,30 @@ impl<'s> World<'s> {
             app.think_time.mul_f64(self.clients.random_range(0.5..1.5))
         };
         self.plan_issue(index, now.saturating_add(think));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_are_spread_over_the_identities_of_their_app_alone() {
+        let scenario = Scenario::parse(
+            "
+name: identities
+duration: 1s
+primary: { writes_per_s: 1 }
+replicas: [{ apply_per_s: 1 }]
+apps:
+  - { app: one, sessions: 2 }
+  - { app: several, sessions: 4, identities: 3 }
+  - { app: last, sessions: 1, identities: 5 }
+",
+        )
+        .unwrap();
+        let keys: Vec<u64> =
+            Session::all_of(&scenario).iter().map(|session| session.identity.0).collect();
+        assert_eq!(keys, [0, 0, 1, 2, 3, 1, 4]);
     }
 }

@@ -130,6 +130,10 @@ fn app(raw: raw::App, path: &str, faults: &mut Faults) -> App {
     if !(1..=Terms::WEIGHT_MAX).contains(&weight) {
         faults.push(format!("{path}.weight: from 1 to {}", Terms::WEIGHT_MAX));
     }
+    let identities = raw.identities.unwrap_or(1);
+    if identities == 0 {
+        faults.push(format!("{path}.identities: at least 1"));
+    }
     let transactions = raw.transactions.unwrap_or(1);
     let rows = raw
         .rows_per_statement
@@ -145,6 +149,7 @@ fn app(raw: raw::App, path: &str, faults: &mut Faults) -> App {
     App {
         name: raw.app,
         sessions: raw.sessions,
+        identities,
         ratio,
         weight,
         max_delay: raw.max_delay.map_or(MAX_DELAY_DEFAULT, |span| span.0),

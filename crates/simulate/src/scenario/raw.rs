@@ -57,6 +57,7 @@ pub(super) struct Background {
 pub(super) struct App {
     pub(super) app: String,
     pub(super) sessions: u32,
+    pub(super) identities: Option<u32>,
     #[serde(default)]
     pub(super) ratio: f64,
     pub(super) weight: Option<u32>,
