@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{Mode, MonoTime, SignalState, SignalView};
-use policy::{Action, ClusterPolicy, Rule, UnixTime};
+use policy::{Action, ClusterPolicy, Rule, Standing, UnixTime};
 use proxy::cluster::Cluster;
 use proxy::probe::{PrimaryState, ReplicaReading};
 use proxy::telemetry::state_label;
@@ -180,9 +180,13 @@ fn write_rules(
                 Some(UnixTime(at)) => format!("in {}", Span(seconds(at.saturating_sub(now.0)))),
                 None => "never".to_owned(),
             };
+            let standing = match rule.standing(now) {
+                standing @ Standing::OffSchedule => format!("{}: ", standing.as_str()),
+                Standing::InForce | Standing::Expired => String::new(),
+            };
             write!(
                 html,
-                "<tr><td>{}<td>{}<td>{}<td>{}<td>{expires}<td>{}",
+                "<tr><td>{}<td>{standing}{}<td>{}<td>{}<td>{expires}<td>{}",
                 Escaped(&rule.name),
                 Escaped(&action(rule, policy)),
                 mode(rule.mode),

@@ -13,6 +13,7 @@ use crate::config::Secret;
 use crate::evaluate::RuleIndex;
 use crate::identity::IdentityPolicy;
 use crate::rule::{Rule, UnixTime};
+use crate::schedule::Schedule;
 use crate::shape::ShapeNeeds;
 
 /// One cluster: where it is, how it is measured, and the rules in force for it.
@@ -53,6 +54,7 @@ pub struct ClusterPolicy {
     pub(crate) gates: Vec<GateConfig>,
     pub(crate) index: RuleIndex,
     pub(crate) shape_needs: ShapeNeeds,
+    pub(crate) has_schedules: bool,
     /// When rules expire, each time once, ascending.
     pub(crate) expiries: Vec<UnixTime>,
 }
@@ -214,11 +216,20 @@ impl ClusterPolicy {
         self.shape_needs
     }
 
-    /// When the next rule expires after `now`: until then, a verdict stays what it is.
+    /// Until this second a verdict of `now` stays what it is: a rule expires then, or a schedule may begin or
+    /// end. Cheap, and so no later than the next minute where there is a schedule.
     #[must_use]
-    pub fn next_expiry_after(&self, now: UnixTime) -> Option<UnixTime> {
+    pub fn next_change_after(&self, now: UnixTime) -> Option<UnixTime> {
         let next = self.expiries.partition_point(|expiry| *expiry <= now);
-        self.expiries.get(next).copied()
+        let expiry = self.expiries.get(next).copied();
+        let schedule = self.has_schedules.then(|| Schedule::next_change_after(now));
+        [expiry, schedule].into_iter().flatten().min()
+    }
+
+    /// Whether the rules in force at one time are others than at another one.
+    #[must_use]
+    pub fn changes_between(&self, before: UnixTime, after: UnixTime) -> bool {
+        self.rules.iter().any(|rule| rule.standing(before) != rule.standing(after))
     }
 
     /// What this cluster's admission is told.

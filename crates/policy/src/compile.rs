@@ -10,10 +10,13 @@ mod identity;
 pub(crate) mod limits;
 mod matching;
 mod rule;
+mod schedule;
 mod signals;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+
+use jiff::tz::TimeZoneDatabase;
 
 use self::checks::{address, duration, secret, whole};
 use self::rule::Draft;
@@ -117,6 +120,7 @@ fn compile_rules(
     let mut lines: HashMap<String, u32> = HashMap::new();
     let mut keys: HashMap<u64, String> = HashMap::new();
     let mut drafts = Vec::new();
+    let zones = TimeZoneDatabase::bundled();
     let rules = rules.map(|rules| rules.value).unwrap_or_default();
     if rules.len() > limits::RULES_MAX {
         let place = rules.last().map(|rule| rule.place.clone()).unwrap_or_default();
@@ -124,7 +128,7 @@ fn compile_rules(
         return drafts;
     }
     for rule in rules {
-        let context = rule::Context { clusters, identity };
+        let context = rule::Context { clusters, identity, zones: &zones };
         let draft = rule::compile(rule, &context, faults);
         if let Some(line) = lines.insert(draft.name.to_string(), draft.place.line) {
             let message = format!("the rule on line {line} has the same name, `{}`", draft.name);

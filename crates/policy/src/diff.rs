@@ -161,6 +161,8 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         action,
         mode,
         error,
+        honour_priority,
+        schedule,
         expires_at,
         essential,
         reason,
@@ -172,6 +174,8 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         && *action == b.action
         && *mode == b.mode
         && *error == b.error
+        && *honour_priority == b.honour_priority
+        && *schedule == b.schedule
         && *expires_at == b.expires_at
         && *essential == b.essential
         && *reason == b.reason

@@ -6,8 +6,8 @@
 //! candidates in ascending order, each of which is held against all of its conditions until one matches or
 //! none can come before the best so far. Rules without a value to look up stand in a list for each class.
 //!
-//! Expired rules are passed over at their second, without a new policy; [`ClusterPolicy::next_expiry_after`]
-//! says how long a verdict stays true.
+//! Rules that have expired, or that their schedule does not put in force, are passed over without a new policy;
+//! [`ClusterPolicy::next_change_after`] says how long a verdict stays true.
 
 mod index;
 mod prefixes;

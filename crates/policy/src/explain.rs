@@ -9,7 +9,8 @@ use sql::{Class, Exemption, LexMode, Scratch, Tool, Whole, describe, digest};
 use crate::cluster::ClusterPolicy;
 use crate::evaluate::{Facts, PassReason, Verdict};
 use crate::identity::{IdentityScratch, SessionIdentity, resolve};
-use crate::rule::{Rule, UnixTime};
+use crate::priority::Priority;
+use crate::rule::{Rule, Standing, UnixTime};
 use crate::shape::{ShapeNeeds, ShapeScratch, ShapeText};
 
 /// A statement on a connection that has said nothing before.
@@ -50,6 +51,10 @@ pub struct Explanation {
     pub reason: Option<String>,
     /// `enforce` or `observe`.
     pub mode: &'static str,
+    /// Rules before it that are about the statement, but not in force.
+    pub not_in_force: Vec<Skipped>,
+    /// The priority that scales the rule's dice, if it honours them.
+    pub priority: Option<u8>,
     /// The hash of the digest text, as `match.digest` takes it.
     pub digest: String,
     /// The text without its values.
@@ -64,6 +69,15 @@ pub struct Explanation {
     pub outcome: &'static str,
     /// Why.
     pub why: String,
+}
+
+/// A rule that would have decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Its name.
+    pub rule: String,
+    /// Why it does not.
+    pub why: &'static str,
 }
 
 /// Says what would become of a statement.
@@ -112,6 +126,10 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
             admission::Mode::Enforce => "enforce",
             admission::Mode::Observe => "observe",
         },
+        not_in_force: skipped(policy, &facts, rule),
+        priority: rule
+            .filter(|rule| rule.honour_priority)
+            .map(|_| Priority::of(&identity).percent()),
         digest: format!("{digest:016x}"),
         digest_text: text(&digest_text),
         tables: shape.tables().map(table_name).collect(),
@@ -120,6 +138,17 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
         outcome,
         why,
     }
+}
+
+/// Rules before the one that decides which are about the statement but not in force.
+fn skipped(policy: &ClusterPolicy, facts: &Facts<'_>, decides: Option<&Rule>) -> Vec<Skipped> {
+    let before = |rule: &&Rule| decides.is_none_or(|decides| rule.index < decides.index);
+    let candidates = policy.rules.iter().take_while(before).filter(|rule| rule.is_about(facts));
+    let standings = candidates.map(|rule| (rule, rule.standing(facts.now)));
+    standings
+        .filter(|(_, standing)| *standing != Standing::InForce)
+        .map(|(rule, standing)| Skipped { rule: rule.name.to_string(), why: standing.as_str() })
+        .collect()
 }
 
 fn table_name((schema, name): (&[u8], &[u8])) -> String {

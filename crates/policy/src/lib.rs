@@ -25,9 +25,11 @@ mod explain;
 mod fault;
 mod fnv;
 mod label;
+mod priority;
 mod raw;
 mod reference;
 mod rule;
+mod schedule;
 mod shape;
 
 pub use cluster::{
@@ -38,9 +40,11 @@ pub use condition::{Cidr, Condition, Patterns};
 pub use config::{Admin, Config, Metrics, Secret};
 pub use diff::{Change, diff};
 pub use evaluate::{Facts, PassReason, Verdict};
-pub use explain::{Explanation, Question, explain};
+pub use explain::{Explanation, Question, Skipped, explain};
 pub use fault::Fault;
 pub use label::app_label;
+pub use priority::Priority;
 pub use reference::config_reference;
-pub use rule::{Action, Gated, RefusalProfile, Rule, UnixTime, app_key, identity_key};
+pub use rule::{Action, Gated, RefusalProfile, Rule, Standing, UnixTime, app_key, identity_key};
+pub use schedule::Schedule;
 pub use shape::{OwnedShape, Shape, ShapeNeeds, ShapeScratch, ShapeText};

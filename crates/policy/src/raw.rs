@@ -10,7 +10,7 @@ use std::time::Duration;
 use self::fields::{Fields, FromNode, expected};
 pub(crate) use self::fields::{NOT_SUPPORTED, Named, OneOrMany, Spanned, parse_duration};
 use self::node::{Node, Value};
-pub(crate) use self::rule::{ErrorProfile, Match, Rule};
+pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
 use crate::fault::{Fault, Faults, Place};
 
 /// A value that may be left out.

@@ -7,6 +7,7 @@ use sql::ClassSet;
 
 use crate::condition::Condition;
 use crate::evaluate::Facts;
+use crate::schedule::Schedule;
 use crate::shape::Caution;
 use crate::{fnv, label};
 
@@ -33,12 +34,39 @@ pub struct Rule {
     pub mode: Mode,
     /// What a refused client is told.
     pub error: RefusalProfile,
+    /// Whether the dice are scaled by the priority that a statement names.
+    pub honour_priority: bool,
+    /// When it is in force. `None`: always.
+    pub schedule: Option<Arc<Schedule>>,
     /// From this second on the rule is gone. `None`: it is permanent.
     pub expires_at: Option<UnixTime>,
     /// Whether an exempt rule may be permanent.
     pub essential: bool,
     /// Why it exists, for people.
     pub reason: String,
+}
+
+/// Whether a rule decides anything at some moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// It does.
+    InForce,
+    /// It is gone.
+    Expired,
+    /// Its schedule says that it does not now.
+    OffSchedule,
+}
+
+impl Standing {
+    /// The words for people.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InForce => "in force",
+            Self::Expired => "expired",
+            Self::OffSchedule => "not in force (schedule)",
+        }
+    }
 }
 
 /// What happens to statements that a rule matches.
@@ -89,6 +117,19 @@ impl Rule {
             Action::Deny => Caution::Denies,
         };
         self.condition.matches(facts, caution)
+    }
+
+    /// Whether the rule decides anything.
+    #[must_use]
+    pub fn standing(&self, now: UnixTime) -> Standing {
+        let scheduled = |schedule: &Arc<Schedule>| schedule.is_in_force(now);
+        if self.is_expired(now) {
+            Standing::Expired
+        } else if self.schedule.as_ref().is_none_or(scheduled) {
+            Standing::InForce
+        } else {
+            Standing::OffSchedule
+        }
     }
 
     /// Whether the rule is gone.

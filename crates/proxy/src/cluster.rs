@@ -188,17 +188,21 @@ impl Cluster {
     }
 
     /// Keeps the controller's timers (deadlines, retries, releases), and has waiters judged again at the
-    /// second at which a rule expires. Runs until the task is dropped.
+    /// second at which a rule expires, or its schedule begins or ends. Runs until the task is dropped.
     pub async fn drive(self: Arc<Self>) {
-        let mut expiry = None;
+        let mut looked_at = UnixTime(self.clock.unix_seconds());
+        let mut change = None;
         loop {
             let policy = self.policy();
             let unix_now = UnixTime(self.clock.unix_seconds());
-            if expiry.is_some_and(|at| at <= unix_now) {
-                let config = policy.controller_config();
-                self.control(|controller, now| controller.reconfigure(config, now));
+            if change.is_some_and(|at| at <= unix_now) {
+                if policy.changes_between(looked_at, unix_now) {
+                    let config = policy.controller_config();
+                    self.control(|controller, now| controller.reconfigure(config, now));
+                }
+                looked_at = unix_now;
             }
-            expiry = policy.next_expiry_after(unix_now);
+            change = policy.next_change_after(unix_now);
             let wake_at = self.control(|controller, now| {
                 controller.handle_time(now);
                 controller.poll_timeout()
@@ -211,16 +215,16 @@ impl Cluster {
             };
             tokio::select! {
                 () = sleep => {}
-                () = tokio::time::sleep(EXPIRY_POLL), if expiry.is_some() => {}
+                () = tokio::time::sleep(CHANGE_POLL), if change.is_some() => {}
                 () = self.driver.notified() => {}
             }
         }
     }
 }
 
-/// How often the wall clock is looked at while some rule has yet to expire. It can jump, so its next second is
+/// How often the wall clock is looked at while some rule has yet to expire, or has a schedule. It can jump, so its next second is
 /// not waited for by the monotonic clock.
-const EXPIRY_POLL: Duration = Duration::from_millis(100);
+const CHANGE_POLL: Duration = Duration::from_millis(100);
 
 /// Asks the cluster's controller whether a statement of `app` may run.
 pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {

@@ -1,8 +1,7 @@
 //! What the session asks of the shell.
 
 use admission::DigestKey;
-use policy::ClusterPolicy;
-use policy::UnixTime;
+use policy::{ClusterPolicy, Priority, UnixTime};
 use sql::Class;
 
 use crate::outcome::Finished;
@@ -92,6 +91,8 @@ pub struct Ask {
     /// The shape of its text: of a prepared statement, the text it was prepared from. None for a denial, and
     /// where the text is not known.
     pub digest: Option<DigestKey>,
+    /// Scales the rule's dice; the lowest unless the rule honours priorities.
+    pub priority: Priority,
 }
 
 /// Why a connection ends by the session's own doing.

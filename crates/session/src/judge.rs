@@ -1,7 +1,7 @@
 //! Who is asking, and what the rules say to it.
 
 use policy::identity::resolve;
-use policy::{Facts, Shape, ShapeText, UnixTime, Verdict};
+use policy::{Facts, Priority, Shape, ShapeText, UnixTime, Verdict};
 use sql::{Class, ClassSet, Statement, Tool};
 use wire::command::{Query, QueryAttributes};
 
@@ -13,7 +13,7 @@ use crate::session::Session;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
     Pass(Option<u32>),
-    Ask(u32),
+    Ask(u32, Priority),
     Deny(u32),
 }
 
@@ -22,7 +22,7 @@ impl Judged {
     pub(crate) fn rule(self) -> Option<u32> {
         match self {
             Self::Pass(rule) => rule,
-            Self::Ask(rule) | Self::Deny(rule) => Some(rule),
+            Self::Ask(rule, _) | Self::Deny(rule) => Some(rule),
         }
     }
 }
@@ -55,7 +55,7 @@ const CLASSES: usize = Class::ALL.len();
 struct Entry {
     /// The session's generation in which it holds.
     generation: Option<u64>,
-    /// A rule expires then.
+    /// A rule expires then, or a schedule may begin or end.
     valid_until: Option<UnixTime>,
     comments: Vec<u8>,
     app: Vec<u8>,
@@ -155,7 +155,7 @@ impl Session {
             && let Some(entry) = self.memo.entry(statement.class)
         {
             entry.generation = Some(self.generation);
-            entry.valid_until = input.policy.next_expiry_after(input.now);
+            entry.valid_until = input.policy.next_change_after(input.now);
             entry.remember(text);
             entry.app.clear();
             entry.app.extend_from_slice(&self.app);
@@ -210,7 +210,10 @@ impl Session {
         };
         let judged = match verdict {
             Verdict::Pass { rule, .. } => Judged::Pass(rule.map(|rule| rule.index)),
-            Verdict::Ask(rule) => Judged::Ask(rule.index),
+            Verdict::Ask(rule) if rule.honour_priority => {
+                Judged::Ask(rule.index, Priority::of(&identity))
+            }
+            Verdict::Ask(rule) => Judged::Ask(rule.index, Priority::LOWEST),
             Verdict::Deny(rule) => Judged::Deny(rule.index),
         };
         if let Some(tool) = self.tool_seen

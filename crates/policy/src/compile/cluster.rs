@@ -85,6 +85,7 @@ pub(super) fn compile(
         signals: signals.signals,
         index: RuleIndex::new(&rules),
         shape_needs: shape_needs(&rules),
+        has_schedules: rules.iter().any(|rule| rule.schedule.is_some()),
         expiries: expiries(&rules),
         rules,
     })

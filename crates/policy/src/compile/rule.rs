@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{GateKey, Mode, OnRefusedCheck, OnTimeout, Ratio, RuleKey, Terms};
+use jiff::tz::TimeZoneDatabase;
 use sql::{Class, ClassSet};
 
 use super::checks::{duration, keyword, list, name, whole};
 use super::cluster::MODES;
 use super::matching::compile_match;
-use super::{error_profile, limits};
+use super::{error_profile, limits, schedule};
 use crate::condition::Condition;
 use crate::fault::{Faults, Place};
 use crate::identity::IdentityPolicy;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::{Action, Gated, RefusalProfile, Rule, UnixTime, rule_key};
+use crate::schedule::Schedule;
 
 /// A rule before it is told to which cluster it belongs: its gate and its mode may be the cluster's.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(super) struct Draft {
     terms: Terms,
     mode: Option<Mode>,
     error: RefusalProfile,
+    honour_priority: bool,
+    schedule: Option<Arc<Schedule>>,
     expires_at: Option<UnixTime>,
     essential: bool,
     reason: String,
@@ -48,6 +52,7 @@ enum Kind {
 pub(super) struct Context<'c> {
     pub(super) clusters: &'c [String],
     pub(super) identity: &'c IdentityPolicy,
+    pub(super) zones: &'c TimeZoneDatabase,
 }
 
 impl Draft {
@@ -82,6 +87,8 @@ impl Draft {
             action,
             mode,
             error: self.error.clone(),
+            honour_priority: self.honour_priority,
+            schedule: self.schedule.clone(),
             expires_at: self.expires_at,
             essential: self.essential,
             reason: self.reason.clone(),
@@ -122,6 +129,11 @@ pub(super) fn compile(
         kind,
         mode: raw.mode.take().map(|mode| keyword(Some(mode), Mode::Enforce, &MODES, faults)),
         error: error_profile::compile(raw.error.take(), default_error, faults),
+        honour_priority: is_set(&raw.honour_priority),
+        schedule: raw
+            .schedule
+            .take()
+            .map(|schedule| Arc::new(schedule::compile(schedule, context.zones, faults))),
         expires_at,
         essential: is_set(&raw.essential),
         reason: compile_reason(raw.reason.take(), faults),
@@ -168,6 +180,7 @@ fn check_ineffective(raw: &raw::Rule, kind: Kind, faults: &mut Faults) {
         erase(&raw.on_timeout),
         erase(&raw.max_queue),
         erase(&raw.weight),
+        erase(&raw.honour_priority),
     ];
     let of_exempt = of_exempt.iter().filter(|_| kind == Kind::Exempt);
     for place in of_exempt.chain(&of_both).filter_map(place) {

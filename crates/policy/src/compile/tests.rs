@@ -119,8 +119,8 @@ fn rules_have_the_defaults_of_the_manual() {
     assert_eq!(ddl.expires_at, None);
     assert!(matches!(rest.action, Action::Throttle { gated: Gated::No, .. }));
     assert_eq!((etl.index, ddl.index, rest.index), (0, 1, 2));
-    assert_eq!(cluster.next_expiry_after(UnixTime(0)), etl.expires_at);
-    assert_eq!(cluster.next_expiry_after(UnixTime(1_796_108_400)), None);
+    assert_eq!(cluster.next_change_after(UnixTime(0)), etl.expires_at);
+    assert_eq!(cluster.next_change_after(UnixTime(1_796_108_400)), None);
 }
 
 #[test]
@@ -352,8 +352,28 @@ fn rules_that_cannot_do_what_they_say_are_refused() {
         };
         assert_rule_fault(&format!("match: {{table: {table}}}"), part);
     }
-    for key in ["schedule: {}", "honour_priority: true"] {
-        assert_rule_fault(key, "not supported by this version");
+    assert_rule_fault("honour_priority: 1", "expected `true` or `false`");
+    assert_rule_fault("deny: true, honour_priority: true", "has no effect together with `deny`");
+    for (schedule, part) in [
+        ("[]", "must be from 1 to 32 windows"),
+        ("{}", "`days` or `hours` is missing"),
+        ("{time_zone: UTC}", "`days` or `hours` is missing"),
+        ("{days: []}", "an empty list is never"),
+        ("{days: [mon, Monday]}", "schedule.days[1]: `Monday` is not one of `mon`"),
+        ("{days: mon-}", "`mon-` is not one of"),
+        ("{hours: []}", "must be from 1 to 32 spans"),
+        ("{hours: 7-19}", "must be a span like 07:00-19:30"),
+        ("{hours: \"07:00-24:01\"}", "must be a span like"),
+        ("{hours: \"07:60-08:00\"}", "must be a span like"),
+        ("{hours: \"24:00-08:00\"}", "begins when it ends"),
+        ("{hours: \"07:00-07:00\"}", "begins when it ends"),
+        (
+            "{days: mon, time_zone: Europe/Bonn}",
+            "schedule.time_zone: `Europe/Bonn` is no time zone",
+        ),
+        ("{days: mon, zone: UTC}", "unknown key; known here: days, hours, time_zone"),
+    ] {
+        assert_rule_fault(&format!("schedule: {schedule}"), part);
     }
     assert_fault(&with_rules("- {name: a b, permanent: true}"), "a name has 1 to 64 letters");
 }

@@ -8,7 +8,7 @@ use super::Facts;
 use super::prefixes::Prefixes;
 use crate::condition::{Cidr, Condition, Patterns, mask};
 use crate::fnv::FnvMap;
-use crate::rule::Rule;
+use crate::rule::{Rule, Standing};
 use crate::shape::{TablePatterns, Tables};
 
 /// Rules by the values they name. Every list is ascending.
@@ -280,7 +280,7 @@ impl Search<'_, '_> {
             }
             let rule = usize::try_from(index).ok().and_then(|index| self.rules.get(index));
             let Some(rule) = rule else { return };
-            if !rule.is_expired(self.facts.now) && rule.is_about(self.facts) {
+            if rule.is_about(self.facts) && rule.standing(self.facts.now) == Standing::InForce {
                 self.best = Some(rule);
                 return;
             }

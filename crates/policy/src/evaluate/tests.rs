@@ -7,6 +7,7 @@ use sql::{LexMode, Scratch, Whole, describe};
 use super::*;
 use crate::identity::{IdentityScratch, resolve};
 use crate::load;
+use crate::rule::Standing;
 use crate::shape::{ShapeScratch, ShapeText};
 
 fn policy(rules: &str) -> Arc<ClusterPolicy> {
@@ -195,7 +196,7 @@ fn an_expired_rule_is_gone_at_its_second() {
     for (now, rule) in [(99, "short"), (100, "long"), (199, "long"), (200, "rest")] {
         assert_rule(&policy, &Case { now, ..Case::of("b") }, rule);
     }
-    let next = |now| policy.next_expiry_after(UnixTime(now)).map(|time| time.0);
+    let next = |now| policy.next_change_after(UnixTime(now)).map(|time| time.0);
     assert_eq!(
         [next(0), next(99), next(100), next(199), next(200)],
         [Some(100), Some(100), Some(200), Some(200), None]
@@ -305,7 +306,10 @@ fn of_several_statements_the_strictest_verdict_counts() {
 
 /// What the index replaces: every rule in turn.
 fn naive<'p>(policy: &'p ClusterPolicy, facts: &Facts<'_>) -> Option<&'p Rule> {
-    policy.rules.iter().find(|rule| !rule.is_expired(facts.now) && rule.is_about(facts))
+    policy
+        .rules
+        .iter()
+        .find(|rule| rule.is_about(facts) && rule.standing(facts.now) == Standing::InForce)
 }
 
 fn words() -> impl Strategy<Value = String> {
@@ -444,4 +448,31 @@ proptest! {
             prop_assert_eq!(indexed, walked, "{:?}\n{}", case, rules);
         }
     }
+}
+
+#[test]
+fn a_rule_outside_its_schedule_leaves_the_decision_to_those_behind_it() {
+    let policy = policy(
+        "- {name: noon, permanent: true, schedule: {hours: \"12:00-13:00\"}}
+- {name: short, expires_at: 1970-01-01T12:30:30Z}
+- {name: rest, permanent: true}
+",
+    );
+    let noon = 12 * 3_600;
+    for (now, rule) in [
+        (0, "short"),
+        (noon - 1, "short"),
+        (noon, "noon"),
+        (noon + 3_599, "noon"),
+        (noon + 3_600, "rest"),
+    ] {
+        assert_rule(&policy, &Case { now, ..Case::of("b") }, rule);
+    }
+    let next = |now| policy.next_change_after(UnixTime(now)).map(|time| time.0);
+    assert_eq!([next(0), next(59)], [Some(60), Some(60)]);
+    assert_eq!([next(noon + 1_829), next(noon + 1_830)], [Some(noon + 1_830), Some(noon + 1_860)]);
+    let changes = |before, after| policy.changes_between(UnixTime(before), UnixTime(after));
+    assert!(changes(noon - 60, noon) && changes(noon, noon - 60));
+    assert!(changes(noon, noon + 1_860), "one expires");
+    assert!(!changes(0, noon - 60) && !changes(noon, noon + 1_800));
 }

@@ -47,6 +47,8 @@ fn an_explanation_names_app_class_tags_rule_and_outcome() {
             "rule": "etl",
             "reason": "morning reports",
             "mode": "enforce",
+            "not_in_force": [],
+            "priority": null,
             "digest": "10a0100b02458f6d",
             "digest_text": "INSERT INTO t VALUES (...)",
             "tables": ["shop.t"],
@@ -76,6 +78,33 @@ fn the_outcome_is_that_of_the_rule_that_decides() {
     let system = etl("update performance_schema.setup_actors set enabled = 'YES'");
     assert_eq!(outcome(&system, ""), ("etl".into(), "pass", false));
     assert_eq!(explained("delete from t", "archive").mode, "observe");
+}
+
+#[test]
+fn rules_that_are_not_in_force_are_named_with_the_reason() {
+    let rules = "
+  - { name: gone, expires_at: 1969-12-31T00:00:00Z }
+  - { name: others, match: { user: eve }, expires_at: 1969-12-31T00:00:00Z }
+  - { name: mondays, schedule: { days: mon }, permanent: true }
+  - { name: thursdays, schedule: { days: thu }, permanent: true, ratio: 0.5, honour_priority: true }
+  - { name: later, schedule: { days: fri }, permanent: true }
+";
+    let head = FILE.split_once("rules:").unwrap().0;
+    let cluster = load(&format!("{head}rules:{rules}")).unwrap().clusters[0].clone();
+    let question = Question {
+        user: b"bob",
+        client: None,
+        schema: b"",
+        attributes: &[],
+        sql: b"delete /*vt+ PRIORITY=30 */ from t",
+        mode: LexMode::default(),
+        now: UnixTime(0),
+    };
+    let found = explain(&cluster, &question);
+    let skipped: Vec<(&str, &str)> =
+        found.not_in_force.iter().map(|skipped| (&*skipped.rule, skipped.why)).collect();
+    assert_eq!(skipped, [("gone", "expired"), ("mondays", "not in force (schedule)")]);
+    assert_eq!((found.rule.as_deref(), found.priority), (Some("thursdays"), Some(30)));
 }
 
 #[test]

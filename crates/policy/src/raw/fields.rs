@@ -51,16 +51,6 @@ impl<'f> Fields<'f> {
         self.take(key)
     }
 
-    /// `key` is part of the product, but not of this version.
-    pub(crate) fn unsupported(&mut self, key: &'static str) {
-        self.known.push(key);
-        if let Some(index) = self.entries.iter().position(|entry| entry.key == key) {
-            let entry = self.entries.swap_remove(index);
-            let place = self.place.key(key, entry.line);
-            self.faults.add(&place, NOT_SUPPORTED);
-        }
-    }
-
     /// `key` would be a secret in the file: it is known only to say so.
     pub(crate) fn secret(&mut self, key: &str) {
         if let Some(index) = self.entries.iter().position(|entry| entry.key == key) {

@@ -25,6 +25,8 @@ pub(crate) struct Rule {
     pub(crate) mode: Maybe<String>,
     pub(crate) weight: Maybe<i128>,
     pub(crate) error: Maybe<ErrorProfile>,
+    pub(crate) honour_priority: Maybe<bool>,
+    pub(crate) schedule: Maybe<OneOrMany<Schedule>>,
     pub(crate) expires_at: Maybe<String>,
     pub(crate) permanent: Maybe<bool>,
     pub(crate) essential: Maybe<bool>,
@@ -44,6 +46,14 @@ pub(crate) struct Match {
     pub(crate) statements: Maybe<OneOrMany<String>>,
     pub(crate) digest: Maybe<OneOrMany<String>>,
     pub(crate) table: Maybe<OneOrMany<String>>,
+}
+
+/// `schedule` of a rule, or one of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Schedule {
+    pub(crate) days: Maybe<OneOrMany<String>>,
+    pub(crate) hours: Maybe<OneOrMany<String>>,
+    pub(crate) time_zone: Maybe<String>,
 }
 
 /// `error` of a rule.
@@ -72,13 +82,13 @@ impl FromNode for Rule {
             mode: fields.take("mode"),
             weight: fields.take("weight"),
             error: fields.take("error"),
+            honour_priority: fields.take("honour_priority"),
+            schedule: fields.take("schedule"),
             expires_at: fields.take("expires_at"),
             permanent: fields.take("permanent"),
             essential: fields.take("essential"),
             reason: fields.take("reason"),
         };
-        fields.unsupported("schedule");
-        fields.unsupported("honour_priority");
         fields.finish();
         Some(rule)
     }
@@ -101,6 +111,19 @@ impl FromNode for Match {
         };
         fields.finish();
         Some(conditions)
+    }
+}
+
+impl FromNode for Schedule {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut fields = Fields::open(node, place, faults)?;
+        let schedule = Self {
+            days: fields.take("days"),
+            hours: fields.take("hours"),
+            time_zone: fields.take("time_zone"),
+        };
+        fields.finish();
+        Some(schedule)
     }
 }
 

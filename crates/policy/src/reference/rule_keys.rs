@@ -85,6 +85,20 @@ pub(super) const RULE_KEYS: &[Key] = &[
         "",
     ),
     live(
+        "honour_priority",
+        "Scales the ratio by the priority that a statement names, `/*vt+ PRIORITY=70 */`, 0 the highest and \
+         100 the lowest: the ratio is `ratio × priority / 100`, so priority 0 throws no dice. The gate and a \
+         hold are for all priorities. Without it priorities mean nothing.",
+        Shown::Words("false", "true, false"),
+        "",
+    ),
+    live(
+        "schedule",
+        "When it is in force: days, hours, time zone; or a list of such windows, of which one is enough.",
+        Shown::Words("always", "see below"),
+        "",
+    ),
+    live(
         "expires_at",
         "The second from which the rule is gone.",
         Shown::Words("required, unless permanent", "RFC 3339, like 2026-12-01T07:00:00Z"),
@@ -101,6 +115,28 @@ pub(super) const RULE_KEYS: &[Key] = &[
         "reason",
         "Why the rule exists, shown wherever it is shown.",
         Shown::Words("empty", "up to 1000 bytes"),
+        "",
+    ),
+];
+
+/// The keys of its `schedule`.
+pub(super) const SCHEDULE_KEYS: &[Key] = &[
+    live(
+        "days",
+        "Days on which its hours begin.",
+        Shown::Words("every day", "`mon` to `sun`, ranges like `mon-fri`; one or a list"),
+        "",
+    ),
+    live(
+        "hours",
+        "Hours of the day. A span over midnight belongs to the day on which it begins.",
+        Shown::Words("the whole day", "spans like `07:00-19:30`, `22:00-06:00`; one or a list"),
+        "",
+    ),
+    live(
+        "time_zone",
+        "Whose days and hours. The zones are compiled in.",
+        Shown::Words("`UTC`", "a name of the IANA database, like `Europe/Berlin`"),
         "",
     ),
 ];

@@ -1,7 +1,7 @@
 //! Every key of the file.
 
 use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
-use super::rule_keys::{MATCH_KEYS, RULE_KEYS};
+use super::rule_keys::{MATCH_KEYS, RULE_KEYS, SCHEDULE_KEYS};
 use crate::compile::limits;
 
 /// The file, from the top.
@@ -345,10 +345,13 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
         ],
     },
+    Section { title: "`rules[]`", about: "", keys: RULE_KEYS },
     Section {
-        title: "`rules[]`",
-        about: "Not supported by this version: `schedule`, `honour_priority`.",
-        keys: RULE_KEYS,
+        title: "`rules[].schedule`",
+        about: "A rule is in force while the clock of its time zone shows one of its days and hours: hours that \
+                daylight saving skips do not occur, hours that it repeats are in force twice. Outside of them \
+                the rules behind it decide. Waiters are judged again when it begins and when it ends.",
+        keys: SCHEDULE_KEYS,
     },
     Section {
         title: "`rules[].match`",

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::time::{Duration, Instant};
 
-use admission::{Mode, MonoTime, Reason, Refusal, Request};
+use admission::{Mode, MonoTime, Reason, Refusal, Request, Terms};
 use policy::{Action as RuleAction, Rule, UnixTime, app_key, identity_key, refusal};
 use session::{Answer, Ask, StatementOutcome};
 use tokio::sync::mpsc;
@@ -87,7 +87,7 @@ impl Connection {
             app: app_key(rule, self.session.app()),
             digest: asked.digest,
             gate: *gate,
-            terms: *terms,
+            terms: Terms { ratio: asked.priority.scale(terms.ratio), ..*terms },
             arrived,
         })
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use admission::DigestKey;
-use policy::{ShapeNeeds, ShapeText};
+use policy::{Priority, ShapeNeeds, ShapeText};
 use sql::{Class, Effects, Exemption, Statement, Tool, Whole, describe};
 use wire::command::Query;
 use wire::response_tracker::Expect;
@@ -72,8 +72,8 @@ impl Session {
             || self.is_exempt(statement.exemption)
             || self.transaction.covers(&statement.effects);
         let digest = match judged {
-            Judged::Ask(_) if !free => Some(self.shape.digest(query.text, self.mode)),
-            Judged::Ask(_) | Judged::Pass(_) | Judged::Deny(_) => None,
+            Judged::Ask(..) if !free => Some(self.shape.digest(query.text, self.mode)),
+            Judged::Ask(..) | Judged::Pass(_) | Judged::Deny(_) => None,
         };
         let prepare = self.sql_prepare(&statement.effects);
         let ran = if statement.exemption.is_some() { Ran::Rest } else { works(class) };
@@ -98,14 +98,15 @@ impl Session {
         let statement = StatementOutcome { rule: judged.rule(), class, mode };
         let running =
             Running { statement: Some(statement), ran, consequences, then: Then::Nothing };
-        let (rule, denied) = match judged {
-            Judged::Ask(rule) if !free => (rule, false),
-            Judged::Deny(rule) if !free => (rule, true),
-            Judged::Pass(_) | Judged::Ask(_) | Judged::Deny(_) => {
+        let (rule, priority, denied) = match judged {
+            Judged::Ask(rule, priority) if !free => (rule, priority, false),
+            Judged::Deny(rule) if !free => (rule, Priority::LOWEST, true),
+            Judged::Pass(_) | Judged::Ask(..) | Judged::Deny(_) => {
                 return self.send_statement(running, execution, input);
             }
         };
-        let asking = Asking { ask: Ask { rule, class, digest }, denied, running, execution };
+        let asking =
+            Asking { ask: Ask { rule, class, digest, priority }, denied, running, execution };
         let action = asking.action();
         (Phase::Asking(asking), action)
     }

@@ -5,6 +5,7 @@ use admission::DigestKey;
 use crate::driver::{Driver, GATED, STATUS_AUTOCOMMIT, Stop, ok};
 
 /// The rule and the digest of the question, which is admitted and answered.
+#[expect(clippy::panic, reason = "a test's own helper")]
 fn asked(driver: &mut Driver, stop: Stop) -> (u32, Option<DigestKey>) {
     let Stop::Ask(ask) = stop else { panic!("expected a question, not {stop:?}") };
     driver.session.handle_admitted();
@@ -72,4 +73,26 @@ fn names_without_a_schema_are_those_of_the_schema_at_the_time() {
     let stop = driver.command(b"\x17\x08\0\0\0\0\x01\0\0\0");
     assert_eq!(asked(&mut driver, stop).0, 1);
     assert_eq!(query(&mut driver, "USE test; DELETE FROM orders").0, 1, "it cannot be told");
+}
+
+#[test]
+fn a_priority_counts_for_rules_that_honour_it_only() {
+    let rules = "  - { name: honours, match: { app: a }, ratio: 0.5, honour_priority: true, permanent: true }
+  - { name: ignores, ratio: 0.5, permanent: true }
+";
+    let mut driver = Driver::logged_in(rules, 0);
+    for _ in 0..2 {
+        for (text, rule, percent) in [
+            ("DELETE /*vt+ PRIORITY=20 */ FROM t /* app=a */", 0, 20),
+            ("DELETE /*vt+ PRIORITY=0 */ FROM t /* app=a */", 0, 0),
+            ("DELETE /*vt+ PRIORITY=200 */ FROM t /* app=a */", 0, 100),
+            ("DELETE FROM t /* app=a */", 0, 100),
+            ("DELETE /*vt+ PRIORITY=0 */ FROM t", 1, 100),
+        ] {
+            let stop = driver.query(text);
+            let Stop::Ask(ask) = stop else { panic!("expected a question, not {stop:?}") };
+            assert_eq!((ask.rule, ask.priority.percent()), (rule, percent), "{text}");
+            asked(&mut driver, Stop::Ask(ask));
+        }
+    }
 }

@@ -97,6 +97,12 @@ fn text(cluster: &ClusterPolicy, explanation: &Explanation) -> String {
     if let Some(reason) = &explanation.reason {
         lines.push(format!("its reason       {reason}"));
     }
+    for skipped in &explanation.not_in_force {
+        lines.push(format!("passed over      {}: {}", skipped.rule, skipped.why));
+    }
+    if let Some(priority) = explanation.priority {
+        lines.push(format!("priority         {priority}"));
+    }
     let admission_point = if explanation.admission_point { "yes" } else { "no" };
     lines.push(format!("admission point  {admission_point}"));
     lines.push(format!("mode             {}", explanation.mode));
