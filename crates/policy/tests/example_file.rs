@@ -16,6 +16,19 @@ fn the_example_loads() {
 }
 
 #[test]
+fn the_examples_of_the_documentation_load() {
+    let examples = [
+        include_str!("../../../docs/examples/prioritise-by-its-rival.yaml"),
+        include_str!("../../../docs/examples/prioritise-by-everybody-else.yaml"),
+    ];
+    for example in examples {
+        let config = policy::load(example).unwrap_or_else(|faults| panic!("{faults:#?}"));
+        let rules = config.clusters.first().map(|cluster| cluster.rules.len());
+        assert_eq!(rules, Some(2));
+    }
+}
+
+#[test]
 fn the_example_shows_most_keys() {
     let reference = policy::config_reference();
     let keys: BTreeSet<&str> = reference

@@ -6,6 +6,8 @@
 //! waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the place back:
 //! neither can be forgotten when a client vanishes.
 
+mod calendar;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +23,7 @@ use policy::{ClusterPolicy, UnixTime};
 use tokio::sync::{Notify, oneshot};
 use wire::capability::Capabilities;
 
+use self::calendar::Calendar;
 use crate::clock::Clock;
 use crate::probe::ProbeBoard;
 use crate::registry::Registry;
@@ -190,19 +193,14 @@ impl Cluster {
     /// Keeps the controller's timers (deadlines, retries, releases), and has waiters judged again at the
     /// second at which a rule expires, or its schedule begins or ends. Runs until the task is dropped.
     pub async fn drive(self: Arc<Self>) {
-        let mut looked_at = UnixTime(self.clock.unix_seconds());
-        let mut change = None;
+        let unix_now = || UnixTime(self.clock.unix_seconds());
+        let mut calendar = Calendar::new(&self.policy(), unix_now());
         loop {
             let policy = self.policy();
-            let unix_now = UnixTime(self.clock.unix_seconds());
-            if change.is_some_and(|at| at <= unix_now) {
-                if policy.changes_between(looked_at, unix_now) {
-                    let config = policy.controller_config();
-                    self.control(|controller, now| controller.reconfigure(config, now));
-                }
-                looked_at = unix_now;
+            if calendar.look(&policy, unix_now()) {
+                let config = policy.controller_config();
+                self.control(|controller, now| controller.reconfigure(config, now));
             }
-            change = policy.next_change_after(unix_now);
             let wake_at = self.control(|controller, now| {
                 controller.handle_time(now);
                 controller.poll_timeout()
@@ -215,7 +213,7 @@ impl Cluster {
             };
             tokio::select! {
                 () = sleep => {}
-                () = tokio::time::sleep(CHANGE_POLL), if change.is_some() => {}
+                () = tokio::time::sleep(CHANGE_POLL), if calendar.can_change() => {}
                 () = self.driver.notified() => {}
             }
         }

@@ -108,6 +108,11 @@ fn a_statement_is_explained_in_words() {
     assert!(answer.contains("app              etl (from user)"), "{answer}");
     assert!(answer.contains("class            read"), "{answer}");
     assert!(answer.contains("outcome          pass: "), "{answer}");
+    let arguments = ["--user", "etl", "--schema", "shop", "--sql", "DELETE FROM t WHERE a = 5"];
+    let output = sluice("explain", &File::with(GOOD), &arguments);
+    let answer = stdout(&output);
+    assert!(answer.contains("DELETE FROM t WHERE a = ?\n"), "{answer}");
+    assert!(answer.contains("table            shop.t\n"), "{answer}");
 }
 
 #[test]
