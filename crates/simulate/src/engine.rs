@@ -40,6 +40,9 @@ const GATE: GateKey = GateKey(1);
 /// A shell's timer does not wake in between.
 const TIMER_GRAIN_NANOS: u64 = 1_000_000;
 
+/// What is due already is done as soon as its task runs.
+const TASK_DELAY: Duration = Duration::from_micros(50);
+
 /// As in the proxy: without a committed heartbeat for so long, replicas that show all say nothing.
 const WRITER_STALE_AFTER_MIN: Duration = Duration::from_secs(2);
 
@@ -53,7 +56,7 @@ struct World<'s> {
     agenda: Agenda,
     controller: Controller,
     tracker: LagTracker,
-    /// When the controller wants to be called again.
+    /// When the timer that the controller asked for wakes.
     wake: Option<MonoTime>,
     primary: Primary,
     replicas: Vec<Replica>,
@@ -117,6 +120,7 @@ impl<'s> World<'s> {
                         return;
                     }
                     self.now = wake;
+                    self.wake = None;
                     self.controller.handle_time(wake);
                     self.settle();
                 }
@@ -198,11 +202,18 @@ impl<'s> World<'s> {
                 self.resolved(session, resolution.outcome);
             }
         }
-        self.wake = self.controller.poll_timeout().map(|at| {
-            let grain = TIMER_GRAIN_NANOS;
-            let after = at.max(self.now.saturating_add(Duration::from_nanos(1))).as_nanos();
-            MonoTime::from_nanos(after.div_ceil(grain).saturating_mul(grain))
-        });
+        // As in the shell, a timer that is set is not put off: it only ever becomes earlier.
+        let wanted = self.controller.poll_timeout().map(|at| self.timer(at));
+        self.wake = [self.wake, wanted].into_iter().flatten().min();
+    }
+
+    /// When a shell's timer for `at` wakes.
+    fn timer(&self, at: MonoTime) -> MonoTime {
+        if at <= self.now {
+            return self.now.saturating_add(TASK_DELAY);
+        }
+        let grains = at.as_nanos().div_ceil(TIMER_GRAIN_NANOS);
+        MonoTime::from_nanos(grains.saturating_mul(TIMER_GRAIN_NANOS))
     }
 }
 
