@@ -111,12 +111,16 @@ impl Rule {
     /// Whether the rule is about this statement, in force or not.
     #[must_use]
     pub fn is_about(&self, facts: &Facts<'_>) -> bool {
-        let caution = match self.action {
+        self.condition.matches(facts, self.caution())
+    }
+
+    /// What the rule does with a statement of which something is not known.
+    pub(crate) fn caution(&self) -> Caution {
+        match self.action {
             Action::Exempt | Action::Throttle { gated: Gated::No, .. } => Caution::Loosens,
             Action::Throttle { gated: Gated::Yes, .. } => Caution::Holds,
             Action::Deny => Caution::Denies,
-        };
-        self.condition.matches(facts, caution)
+        }
     }
 
     /// Whether the rule decides anything.

@@ -27,8 +27,8 @@ impl Clock {
         tokio::time::Instant::from_std(self.origin + Duration::from_nanos(at.as_nanos()))
     }
 
-    /// Seconds since 1970. It follows the wall clock, which can jump: only rule expiry and what is
-    /// shown to people use it.
+    /// Seconds since 1970. It follows the wall clock, which can jump: only rules that expire or
+    /// have a schedule, and what is shown to people, use it.
     pub fn unix_seconds(&self) -> i64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_secs()).unwrap_or(i64::MAX)

@@ -9,7 +9,7 @@ use super::prefixes::Prefixes;
 use crate::condition::{Cidr, Condition, Patterns, mask};
 use crate::fnv::FnvMap;
 use crate::rule::{Rule, Standing};
-use crate::shape::{TablePatterns, Tables};
+use crate::shape::{Caution, TablePatterns, Tables};
 
 /// Rules by the values they name. Every list is ascending.
 #[derive(Debug, Clone, Default)]
@@ -41,8 +41,8 @@ struct ValueIndex {
 struct TableIndex {
     names: ValueIndex,
     qualified: ValueIndex,
-    /// All of them: where not every table is known, any may match.
-    all: Vec<u32>,
+    /// Those that hold back what they do not know: where not every table is known, any of them may match.
+    holding: Vec<u32>,
 }
 
 /// Rules by networks, the longest prefix first.
@@ -97,7 +97,7 @@ impl RuleIndex {
         let mut index = Self::default();
         for rule in rules {
             match anchors(&rule.condition).min_by_key(cost) {
-                Some(anchor) => index.add(anchor, rule.index),
+                Some(anchor) => index.add(anchor, rule),
                 None => index.add_rest(rule),
             }
         }
@@ -105,7 +105,8 @@ impl RuleIndex {
         index
     }
 
-    fn add(&mut self, anchor: Anchor<'_>, rule: u32) {
+    fn add(&mut self, anchor: Anchor<'_>, of: &Rule) {
+        let rule = of.index;
         match anchor {
             Anchor::App(values) => self.apps.add(values, rule),
             Anchor::User(values) => self.users.add(values, rule),
@@ -129,7 +130,10 @@ impl RuleIndex {
             Anchor::Table(tables) => {
                 self.tables.names.add(&tables.names, rule);
                 self.tables.qualified.add(&tables.qualified, rule);
-                self.tables.all.push(rule);
+                match of.caution() {
+                    Caution::Holds => self.tables.holding.push(rule),
+                    Caution::Loosens | Caution::Denies => {}
+                }
             }
         }
     }
@@ -143,7 +147,7 @@ impl RuleIndex {
     }
 
     fn link(&mut self) {
-        let TableIndex { names, qualified, all: _ } = &mut self.tables;
+        let TableIndex { names, qualified, holding: _ } = &mut self.tables;
         for values in [&mut self.apps, &mut self.users, &mut self.schemas, names, qualified] {
             values.link();
         }
@@ -231,11 +235,11 @@ impl ValueIndex {
 
 impl TableIndex {
     fn look_up(&self, tables: Tables<'_>, search: &mut Search<'_, '_>) {
-        if self.all.is_empty() {
+        if self.names.is_empty() && self.qualified.is_empty() {
             return;
         }
         if !tables.known() {
-            return search.consider(&self.all);
+            search.consider(&self.holding);
         }
         for table in tables.iter() {
             self.names.look_up(table.name, search);
