@@ -1,4 +1,4 @@
-//! The model against what can be worked out on paper.
+//! The model against what can be worked out on paper: with the plain gate, which leaves an idle replica alone.
 
 use simulate::{Report, Scenario, simulate};
 
@@ -115,6 +115,7 @@ apps: [{ app: nobody, sessions: 0 }]
 fn sessions_write_as_fast_as_their_statements_return_and_they_think() {
     let report = run("
 name: closed-loop
+pacing: binary
 duration: 60s
 warmup: 10s
 primary: { writes_per_s: 100000, latency: 5ms }
@@ -135,6 +136,7 @@ apps:
 fn a_primary_takes_what_it_can_and_no_more() {
     let report = run("
 name: slow-primary
+pacing: binary
 duration: 60s
 warmup: 10s
 primary: { writes_per_s: [[0s, 500], [35s, 100]] }
@@ -148,6 +150,7 @@ apps: [{ app: eager, sessions: 50 }]
 fn a_session_outside_its_window_asks_for_nothing() {
     let report = run("
 name: window
+pacing: binary
 duration: 100s
 primary: { writes_per_s: 5000 }
 replicas: [{ apply_per_s: 5000 }]
@@ -162,6 +165,7 @@ apps: [{ app: eager, sessions: 1, active: [[10s, 20s], [70s, 80s]] }]
 fn a_statement_that_is_refused_comes_back_after_the_advised_time() {
     let report = run("
 name: refused
+pacing: binary
 duration: 60s
 warmup: 10s
 primary: { writes_per_s: 5000 }
@@ -179,6 +183,7 @@ apps: [{ app: eager, sessions: 10, max_delay: 500ms }]
 fn probes_that_slept_are_awake_when_somebody_asks_again() {
     let report = run("
 name: sleepers
+pacing: binary
 duration: 300s
 primary: { writes_per_s: 5000 }
 replicas: [{ apply_per_s: 5000 }]
@@ -187,4 +192,22 @@ apps: [{ app: eager, sessions: 1, active: [[0s, 10s], [200s, 210s]] }]
     // A second of waiting for the first fresh value is the most that the sleep may cost.
     near(figure(&report, "apps.eager.admitted_per_s"), 200.0 * 20.0 / 300.0, 0.06);
     assert!(figure(&report, "apps.eager.delay_s.max") < 1.3);
+}
+
+// The timer was armed anew, for the next millisecond, by everything that happened: it never woke.
+#[test]
+fn a_timer_wakes_though_something_happens_at_every_millisecond() {
+    let report = run("
+name: busy
+pacing: binary
+duration: 60s
+warmup: 10s
+primary: { writes_per_s: 1000000, latency: 1ms }
+replicas: [{ apply_per_s: 1000000 }]
+apps:
+  - { app: busy, sessions: 20, active: [[2s, 60s]] }
+  - { app: dice, sessions: 10, ratio: 0.5, active: [[2s, 60s]] }
+");
+    // Each statement loses once on average, and is checked again a tenth of a second later.
+    near(figure(&report, "apps.dice.admitted_per_s"), 10.0 / 0.101, 0.04);
 }
