@@ -38,7 +38,24 @@ pub fn policy(count: usize) -> Result<Arc<ClusterPolicy>> {
         )?;
     }
     text.push_str("  - { name: rest, gate: none, permanent: true }\n");
-    let config = policy::load(&text).map_err(|faults| {
+    load(&text)
+}
+
+/// A policy whose rules look at digests and tables, and ask for what `sbtest1` is written.
+///
+/// # Errors
+/// The faults of the file, if it has any.
+pub fn shaped() -> Result<Arc<ClusterPolicy>> {
+    load(
+        "version: 1\nclusters:\n  main:\n    listen: 127.0.0.1:3307\n    primary: 127.0.0.1:3306\n    \
+         replicas: [127.0.0.1:3316]\n    probe: { user: sluice }\nrules:\n  \
+         - { name: digest, match: { digest: DELETE FROM t WHERE i = ? }, permanent: true }\n  \
+         - { name: table, match: { table: [sbtest1, \"tmp_*\"] }, permanent: true }\n",
+    )
+}
+
+fn load(text: &str) -> Result<Arc<ClusterPolicy>> {
+    let config = policy::load(text).map_err(|faults| {
         faults.iter().take(3).map(|fault| format!("{fault:?}\n")).collect::<String>()
     })?;
     Ok(Arc::clone(config.clusters.first().ok_or("no cluster")?))

@@ -1,6 +1,6 @@
 //! Passes statements through a session, for tools that count what a process does: see `allocations`.
 //!
-//!   statements text|comment|prepared COUNT
+//!   statements text|comment|prepared|asked|asked-prepared COUNT
 
 use benches::relay::{self, Relay};
 use benches::{Result, rules};
@@ -12,11 +12,14 @@ fn main() -> Result<()> {
     let exchange = match kind.as_str() {
         "text" => relay::point_select("SELECT c FROM sbtest1 WHERE id=5042"),
         "comment" => relay::point_select("SELECT c FROM sbtest1 WHERE id=5042 /*app='job-1:etl'*/"),
-        "prepared" => relay::execute(),
-        other => return Err(format!("{other:?} is not text, comment or prepared").into()),
+        "prepared" | "asked-prepared" => relay::execute(),
+        "asked" => relay::point_select("SELECT c FROM sbtest1 WHERE id=5042 FOR UPDATE /*a='b'*/"),
+        other => return Err(format!("{other:?} is not one of those").into()),
     };
-    let mut relay = Relay::logged_in(rules::policy(100)?)?;
-    relay.statement(&relay::prepare("SELECT c FROM sbtest1 WHERE id=?"))?;
+    let asked = kind.starts_with("asked");
+    let mut relay = Relay::logged_in(if asked { rules::shaped()? } else { rules::policy(100)? })?;
+    let lock = if asked { " FOR UPDATE" } else { "" };
+    relay.statement(&relay::prepare(&format!("SELECT c FROM sbtest1 WHERE id=?{lock}")))?;
     for _ in 0..count {
         relay.statement(&exchange)?;
     }
