@@ -26,11 +26,16 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
 use crate::checks::{CheckCount, CheckCounts};
-use crate::decision::{Decision, Outcome, Permit, Resolution, Resolved, Ticket, Waiting, Work};
+use crate::costs::{Costs, cost_of, rows_cost};
+use crate::decision::{
+    Account, Decision, Outcome, Permit, Resolution, Resolved, Ticket, Waiting, Work,
+};
 use crate::gate::{Gate, Obstacle, Signals};
 use crate::lag::LagReading;
+use crate::pace::Pace;
 use crate::pacing::release_per_s;
 use crate::queue::{Queue, Spot, Waiter};
+use crate::ring::Head;
 use crate::signal::{Sample, Signal, SignalView};
 use crate::{
     ControllerConfig, GateKey, IdentityKey, Mode, MonoTime, Pacing, Reason, Request, RuleKey,
@@ -54,6 +59,13 @@ pub struct Controller {
     queue: Queue,
     checks: CheckCounts,
     work: Work,
+    costs: Costs,
+    /// Under adaptive pacing.
+    pace: Option<Pace>,
+    /// The heads that have lost in the release under way; kept for its memory.
+    lost: Vec<Head>,
+    /// Nobody is let through at the pace before this time.
+    pause_until: Option<MonoTime>,
     /// Thrown once per check and for nothing else.
     dice: StdRng,
     jitter: StdRng,
@@ -82,6 +94,10 @@ impl Controller {
             queue: Queue::default(),
             checks: CheckCounts::default(),
             work: Work::default(),
+            costs: Costs::default(),
+            pace: None,
+            lost: Vec::new(),
+            pause_until: None,
             dice: StdRng::seed_from_u64(seed),
             jitter: StdRng::seed_from_u64(!seed),
             life: Life::Serving,
@@ -132,6 +148,23 @@ impl Controller {
             }
             self.gates.insert(gate_config.key, gate);
         }
+        self.configure_pace(now);
+    }
+
+    fn configure_pace(&mut self, now: MonoTime) {
+        let Pacing::Adaptive(adaptive) = self.pacing else {
+            self.pace = None;
+            return;
+        };
+        for gate in self.gates.values_mut() {
+            gate.paced = gate.depends_on(adaptive.lag);
+        }
+        let threshold = self.signals.get(&adaptive.lag).map_or(0.0, Signal::closes_at);
+        let threshold = Duration::try_from_secs_f64(threshold).unwrap_or(Duration::MAX);
+        match &mut self.pace {
+            Some(pace) => pace.reconfigure(adaptive, threshold),
+            None => self.pace = Some(Pace::new(adaptive, threshold, now)),
+        }
     }
 
     /// May this statement run now?
@@ -155,8 +188,11 @@ impl Controller {
             return;
         }
         match self.queue.take_back(ticket) {
-            Some(Resolved::Admit(_)) => {
+            Some(Resolved::Admit(permit)) => {
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
+                if let (Some(pace), Some(charge)) = (&mut self.pace, permit.account.charge) {
+                    pace.take_back(charge);
+                }
             }
             Some(Resolved::Reject(_) | Resolved::JudgeAgain) | None => {}
         }
@@ -165,6 +201,7 @@ impl Controller {
     /// An admitted statement has ended: the server has really finished it, also when its client has gone.
     pub fn complete(&mut self, now: MonoTime, permit: Permit, outcome: Outcome) {
         self.tick(now);
+        self.settle(&permit, &outcome);
         drop(permit);
         let work = &mut self.work;
         work.in_flight = work.in_flight.saturating_sub(1);
@@ -172,6 +209,32 @@ impl Controller {
         work.errors = work.errors.saturating_add(u64::from(outcome.error));
         work.affected_rows = work.affected_rows.saturating_add(outcome.affected_rows);
         work.server_time = work.server_time.saturating_add(outcome.server_time);
+    }
+
+    /// The work under a permit has changed so many rows until now: a transaction of many statements is charged
+    /// while it writes, not when it ends. Telling less than was expected changes nothing.
+    pub fn charge(&mut self, now: MonoTime, permit: &mut Permit, affected_rows: u64) {
+        self.tick(now);
+        if let (Some(pace), Some(charge)) = (&mut self.pace, &mut permit.account.charge) {
+            pace.charge(charge, rows_cost(affected_rows));
+        }
+    }
+
+    /// What a permit has cost in truth: learned, and put on the account of whoever was charged less.
+    fn settle(&mut self, permit: &Permit, outcome: &Outcome) {
+        let Account { gate, lane, digest, expected, charge } = permit.account;
+        let cost = cost_of(outcome);
+        if !outcome.error || outcome.affected_rows > 0 {
+            self.costs.learn(digest, lane.0, cost);
+        }
+        if let (Some(pace), Some(charge)) = (&mut self.pace, charge) {
+            pace.complete(charge, cost);
+        }
+        if cost > expected
+            && let Some(gate) = self.gates.get_mut(&gate)
+        {
+            gate.ring.charge(lane, cost - expected);
+        }
     }
 
     /// Refuses every waiter and every later request with [`Reason::Shutdown`]. Permits stay to be completed.
@@ -200,13 +263,20 @@ impl Controller {
     /// A heartbeat is about to be written: whatever has completed until now will be applied by a replica that
     /// shows it. Numbers grow; the number is the one that [`LagReading::governing`] names later.
     pub fn handle_heartbeat_begun(&mut self, now: MonoTime, seq: u64) {
-        self.tick(now);
-        let _ = seq;
+        let now = self.tick(now);
+        if let Some(pace) = &mut self.pace {
+            pace.heartbeat_begun(now, seq);
+        }
     }
 
     /// The lag was measured, see [`crate::lag::LagTracker`]. A reading without a value leaves the last one
     /// until it is stale.
     pub fn handle_lag(&mut self, now: MonoTime, key: SignalKey, reading: &LagReading) {
+        if let (Some(pace), Pacing::Adaptive(adaptive)) = (&mut self.pace, self.pacing)
+            && adaptive.lag == key
+        {
+            pace.handle_progress(self.clock.max(now), reading);
+        }
         self.record(now, reading.at, key, reading.value);
     }
 
@@ -246,7 +316,10 @@ impl Controller {
     pub fn poll_timeout(&self) -> Option<MonoTime> {
         let signals = self.signals.values().filter_map(|signal| signal.next_change(self.clock));
         let releases = self.gates.values().filter_map(Gate::next_run);
-        signals.chain(releases).chain(self.queue.next_event()).min()
+        let line = self.gates.values().any(|gate| gate.paced && gate.has_line());
+        let paced = self.pace.as_ref().filter(|_| line).and_then(|pace| pace.next_room(self.clock));
+        let paused = self.pause_until.filter(|_| line);
+        signals.chain(releases).chain(paced).chain(paused).chain(self.queue.next_event()).min()
     }
 }
 
@@ -296,11 +369,14 @@ impl Controller {
         self.checks.drain(each);
     }
 
-    /// Checks a second that an open gate hands out when there is a line; `None` if it is shut, unknown, or
-    /// has no signals and so never a line.
+    /// What an open gate lets through in a second when there is a line: rows under adaptive pacing, else checks.
+    /// `None` if it is shut, unknown, or has no signals and so never a line, or if nothing paces it.
     #[must_use]
     pub fn release_per_s(&self, gate: GateKey, now: MonoTime) -> Option<f64> {
         let gate = self.gates.get(&gate).filter(|gate| gate.has_signals())?;
+        if let (true, Some(pace)) = (gate.paced, &self.pace) {
+            return gate.open_since().and_then(|_| pace.per_s());
+        }
         Some(f64::from(release_per_s(self.pacing, gate.open_since()?, now)))
     }
 
@@ -338,7 +414,8 @@ impl Controller {
         match waiter.spot {
             Spot::InLine { .. } => {
                 if let Some(gate) = self.gates.get_mut(&waiter.request.gate) {
-                    gate.ring.leave(waiter.request.identity, (waiter.request.arrived, ticket));
+                    let Request { app, identity, arrived, .. } = waiter.request;
+                    gate.ring.leave(self.clock, (app, identity), (arrived, ticket));
                 }
             }
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}

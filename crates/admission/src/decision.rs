@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{MonoTime, Reason, SignalKey};
+use crate::pace::Charge;
+use crate::ring::Lane;
+use crate::{DigestKey, GateKey, MonoTime, Reason, SignalKey};
 
 /// The answer to a request.
 #[derive(Debug)]
@@ -25,11 +27,24 @@ pub enum Decision {
 pub struct Permit {
     waited: Duration,
     reason: Option<Reason>,
+    pub(crate) account: Account,
+}
+
+/// What a permit was charged, and where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Account {
+    pub(crate) gate: GateKey,
+    pub(crate) lane: Lane,
+    pub(crate) digest: Option<DigestKey>,
+    /// What the statement was expected to write.
+    pub(crate) expected: f64,
+    /// At a gate that is paced: its part of the work on its way.
+    pub(crate) charge: Option<Charge>,
 }
 
 impl Permit {
-    pub(crate) const fn new(waited: Duration, reason: Option<Reason>) -> Self {
-        Self { waited, reason }
+    pub(crate) const fn new(waited: Duration, reason: Option<Reason>, account: Account) -> Self {
+        Self { waited, reason, account }
     }
 
     /// How long the statement waited, from its first arrival.

@@ -15,6 +15,8 @@ pub(crate) struct Gate {
     phase: Phase,
     pub(crate) ring: Ring,
     pub(crate) pacer: Pacer,
+    /// The lag is one of its signals and the pace is adaptive.
+    pub(crate) paced: bool,
     /// Until then statements queue although nobody waits. After a reload all waiters come back, one by
     /// one: the first of them must not make the gate look free to the others.
     settles_at: MonoTime,
@@ -60,7 +62,21 @@ impl Gate {
             phase,
             ring: Ring::default(),
             pacer,
+            paced: false,
             settles_at: MonoTime::ZERO,
+        }
+    }
+
+    /// Whether this signal is one of its own.
+    pub(crate) fn depends_on(&self, signal: SignalKey) -> bool {
+        self.signals.contains(&signal)
+    }
+
+    /// The signal that shut it.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        match self.phase {
+            Phase::Open { .. } => None,
+            Phase::Shut(obstacle) => obstacle.cause,
         }
     }
 
@@ -139,10 +155,14 @@ impl Gate {
         }
     }
 
-    /// When the next release is worth a wake-up.
+    /// Whether somebody waits who could be let through.
+    pub(crate) fn has_line(&self) -> bool {
+        !self.ring.is_empty() && self.open_since().is_some()
+    }
+
+    /// When the next release is worth a wake-up, if this gate is not paced by the lag.
     pub(crate) fn next_run(&self) -> Option<MonoTime> {
-        let waits = !self.ring.is_empty() && self.open_since().is_some();
-        waits.then(|| self.pacer.next_run())
+        (self.has_line() && !self.paced).then(|| self.pacer.next_run())
     }
 }
 

@@ -21,9 +21,11 @@ pub mod lag;
 mod checks;
 mod config;
 mod controller;
+mod costs;
 mod decision;
 mod dice;
 mod gate;
+mod pace;
 mod pacing;
 mod queue;
 mod reason;
@@ -31,6 +33,7 @@ mod request;
 mod ring;
 mod signal;
 mod time;
+mod turns;
 
 pub use checks::CheckCount;
 pub use config::{

@@ -121,6 +121,11 @@ impl Signal {
         }
     }
 
+    /// The value at which it closes.
+    pub(crate) fn closes_at(&self) -> f64 {
+        self.config.close_at
+    }
+
     pub(crate) fn state(&self, now: MonoTime) -> SignalState {
         match (self.stale_since(now), self.level) {
             (Some(_), Level::Open | Level::Closed) => {

@@ -93,7 +93,8 @@ expect:
 #[test]
 fn what_is_as_expected_is_not_mentioned_and_what_is_not_is_named_with_its_value() {
     let text = format!(
-        "{GOOD}expect:
+        "{GOOD}pacing: binary
+expect:
   over_threshold: [0, 0.001]
   lag_s: {{ p99: [5, 6] }}
   apps: {{ etl: {{ rejected_per_s: [0, 0] }}, web.shop: {{ delay_s: {{ max: [9, 10] }} }} }}

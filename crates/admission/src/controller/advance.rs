@@ -2,12 +2,16 @@
 //! deadline has come is not admitted by a check that comes with it, and one whose back-off ends at a
 //! contended gate stands in line before the line moves.
 
+use std::time::Duration;
+
 use super::Controller;
 use super::judge::Verdict;
 use crate::checks::Check;
 use crate::decision::Resolved;
+use crate::gate::Gate;
 use crate::pacing::release_per_s;
 use crate::queue::Spot;
+use crate::ring::Head;
 use crate::{GateKey, MonoTime, Ticket};
 
 impl Controller {
@@ -57,52 +61,158 @@ impl Controller {
         }
     }
 
-    /// Hands out the checks that are due at every open gate with a line. A release is a run of checks up to
-    /// one that wins; under binary pacing every check of it is paced, so releases need no other mark.
+    /// Lets through whom pace and dice let through at every open gate with a line. Gates that share the pace of
+    /// the lag take turns.
     fn release(&mut self, now: MonoTime) {
         let mut from = None;
-        while let Some(key) = self.next_gate_with_line(from) {
+        while let Some(key) = self.next_gate_with_line(from, Paced::ByRamp) {
             from = Some(key);
             if let Some(gate) = self.gates.get_mut(&key) {
                 gate.pacer.begin_run(now);
             }
-            while let Some(ticket) = self.next_due_check(now, key) {
-                self.hand_out_check(now, ticket);
+            while let Some(head) = self.next_due_check(now, key) {
+                if self.throw(head.ticket) == Check::Lost {
+                    self.queue.place(head.ticket, Spot::InLine { last_loss: Some(now) });
+                } else {
+                    self.let_through(now, head.ticket);
+                }
+            }
+        }
+        self.release_at_the_pace(now);
+    }
+
+    /// Gates that share the pace of the lag take turns.
+    fn release_at_the_pace(&mut self, now: MonoTime) {
+        if self.pause_until.is_some_and(|until| now < until) {
+            return;
+        }
+        self.pause_until = None;
+        let mut lost_rounds = 0_u32;
+        loop {
+            let mut moved = false;
+            let mut from = None;
+            while let Some(key) = self.next_gate_with_line(from, Paced::ByLag) {
+                from = Some(key);
+                match self.release_one(now, key) {
+                    Release::NoRoom => {}
+                    Release::Moved => moved = true,
+                    Release::Lost => lost_rounds = lost_rounds.saturating_add(1),
+                }
+            }
+            if lost_rounds >= LOST_ROUNDS_MAX {
+                self.pause_until = Some(now.saturating_add(PAUSE));
+                return;
+            }
+            if !moved && lost_rounds == 0 {
+                return;
+            }
+            if !moved {
+                lost_rounds = lost_rounds.saturating_add(1);
             }
         }
     }
 
-    fn next_gate_with_line(&self, after: Option<GateKey>) -> Option<GateKey> {
+    fn next_gate_with_line(&self, after: Option<GateKey>, paced: Paced) -> Option<GateKey> {
         use std::ops::Bound::{Excluded, Unbounded};
         let from = after.map_or(Unbounded, Excluded);
         let mut gates = self.gates.range((from, Unbounded));
-        gates.find(|(_, gate)| gate.next_run().is_some()).map(|(key, _)| *key)
+        let wanted = |gate: &Gate| match paced {
+            Paced::ByRamp => !gate.paced,
+            Paced::ByLag => gate.paced,
+        };
+        gates.find(|(_, gate)| gate.has_line() && wanted(gate)).map(|(key, _)| *key)
     }
 
-    /// Spends one check of the pace, if one is due, and says whose it is.
-    fn next_due_check(&mut self, now: MonoTime, key: GateKey) -> Option<Ticket> {
+    /// Spends one check of the ramp, if one is due, and says whose it is.
+    fn next_due_check(&mut self, now: MonoTime, key: GateKey) -> Option<Head> {
         let gate = self.gates.get_mut(&key)?;
         let since = gate.open_since()?;
         if !gate.pacer.is_due(now) {
             return None;
         }
-        let ticket = gate.ring.head()?;
-        gate.ring.spend_check();
+        let head = gate.ring.head()?;
+        gate.ring.charge(head.lane, head.cost);
         gate.pacer.spend(release_per_s(self.pacing, since, now));
-        Some(ticket)
+        Some(head)
+    }
+
+    /// One release: checks in turn, until one wins or each lane has had one. If all have lost, the pace has room
+    /// and only the dice are in the way. Then an app that is alone checks again after the check interval, as
+    /// it would if nobody waited; with rivals in line all keep their places for the next round, and what they
+    /// threw is on their accounts.
+    fn release_one(&mut self, now: MonoTime, key: GateKey) -> Release {
+        let lanes = self.gates.get(&key).map_or(0, |gate| gate.ring.lanes());
+        let mut lost = std::mem::take(&mut self.lost);
+        lost.clear();
+        let mut won = None;
+        for _ in 0..lanes {
+            let Some(head) = self.next_paced_check(now, key) else { break };
+            if self.throw(head.ticket) == Check::Passed {
+                won = Some(head.ticket);
+                break;
+            }
+            lost.push(head);
+        }
+        let alone = lost.first().is_some_and(|head| {
+            self.gates.get(&key).is_some_and(|gate| !gate.ring.has_rival(now, head.lane))
+        });
+        let release = match won {
+            Some(_) => Release::Moved,
+            None if lost.is_empty() => Release::NoRoom,
+            None if alone => Release::Moved,
+            None => Release::Lost,
+        };
+        for head in lost.drain(..) {
+            if alone && won.is_none() {
+                self.back_off(now, head.ticket);
+            } else {
+                self.queue.place(head.ticket, Spot::InLine { last_loss: Some(now) });
+            }
+        }
+        self.lost = lost;
+        if let Some(ticket) = won {
+            self.let_through(now, ticket);
+        }
+        release
+    }
+
+    /// The next check at a gate that is paced by the lag, if there is room for what it may let through.
+    fn next_paced_check(&mut self, now: MonoTime, key: GateKey) -> Option<Head> {
+        let gate = self.gates.get_mut(&key)?;
+        let head = gate.ring.head()?;
+        // What such statements cost may have been learned since it joined.
+        let request = &self.queue.get(head.ticket)?.request;
+        let cost = self.costs.expected(request.digest, request.app);
+        let pace = self.pace.as_mut()?;
+        if !pace.has_room(now, cost) {
+            return None;
+        }
+        if pace.is_scarce()
+            && let Some(until) = gate.ring.kept_until(now, head.lane)
+        {
+            self.pause_until = Some(until);
+            return None;
+        }
+        gate.ring.charge(head.lane, cost);
+        Some(head)
+    }
+
+    /// Leaves the line until the next check.
+    fn back_off(&mut self, now: MonoTime, ticket: Ticket) {
+        let Some(waiter) = self.queue.get(ticket).copied() else { return };
+        self.leave_line(ticket, &waiter);
+        let retry_at = self.next_check(now);
+        self.queue.place(ticket, Spot::BackOff { retry_at });
     }
 
     /// One check of a waiter in line. The gate has been looked at, and is open.
-    fn hand_out_check(&mut self, now: MonoTime, ticket: Ticket) {
-        let Some(waiter) = self.queue.get(ticket).copied() else { return };
-        let request = waiter.request;
-        if request.terms.ratio.loses(&mut self.dice) {
-            self.checks.count(request.rule, request.app, Check::Lost);
-            self.queue.place(ticket, Spot::InLine { last_loss: Some(now) });
-        } else {
-            self.checks.count(request.rule, request.app, Check::Passed);
-            self.let_through(now, ticket);
-        }
+    fn throw(&mut self, ticket: Ticket) -> Check {
+        let Some(waiter) = self.queue.get(ticket) else { return Check::Lost };
+        let request = &waiter.request;
+        let check =
+            if request.terms.ratio.loses(&mut self.dice) { Check::Lost } else { Check::Passed };
+        self.checks.count(request.rule, request.app, check);
+        check
     }
 
     fn let_through(&mut self, now: MonoTime, ticket: Ticket) {
@@ -111,4 +221,30 @@ impl Controller {
             self.queue.resolve(ticket, Resolved::Admit(permit));
         }
     }
+}
+
+/// Rounds that nobody wins before the next is put off: dice that rarely win must not hold a core.
+const LOST_ROUNDS_MAX: u32 = 8;
+
+/// For how long it is put off.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What has come of one release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Release {
+    /// There is no line, or no room for its head.
+    NoRoom,
+    /// Somebody left the line.
+    Moved,
+    /// Everybody has thrown and lost, and stays.
+    Lost,
+}
+
+/// What limits a gate's releases.
+#[derive(Debug, Clone, Copy)]
+enum Paced {
+    /// The ramp of the plain gate.
+    ByRamp,
+    /// The work on its way to the replicas.
+    ByLag,
 }

@@ -6,11 +6,12 @@ use rand::RngExt as _;
 
 use super::{Controller, Life};
 use crate::checks::Check;
-use crate::decision::{Decision, Permit, Refusal, Resolved};
-use crate::gate::Obstacle;
+use crate::decision::{Account, Decision, Permit, Refusal, Resolved};
+use crate::gate::{Gate, Obstacle};
 use crate::pacing::release_per_s;
 use crate::queue::Spot;
-use crate::{MonoTime, OnRefusedCheck, OnTimeout, Reason, Request};
+use crate::ring::Entry;
+use crate::{Mode, MonoTime, OnRefusedCheck, OnTimeout, Pacing, Reason, Request};
 
 /// A retry is never advised to be later than this: an estimate beyond it is a guess.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
@@ -68,6 +69,21 @@ impl Controller {
             OnRefusedCheck::Delay => gate.contention(now),
             OnRefusedCheck::Reject => gate.contention_now(),
         };
+        let contention = contention.or_else(|| {
+            let pace = self.pace.as_mut().filter(|_| gate.paced)?;
+            let cost = self.costs.expected(request.digest, request.app);
+            let lane = (request.app, request.identity);
+            let kept = gate.ring.kept_until(now, lane).filter(|_| pace.is_scarce());
+            if kept.is_some() && terms.on_refused_check == OnRefusedCheck::Delay {
+                self.pause_until = kept;
+                return Some(Obstacle::plain(Reason::Paced));
+            }
+            if !pace.has_room(now, cost) {
+                return Some(Obstacle::plain(Reason::Paced));
+            }
+            gate.ring.charge(lane, cost);
+            None
+        });
         if let Some(obstacle) = contention {
             return if certain {
                 Verdict::Wait(Spot::Held, Obstacle::plain(Reason::Ratio))
@@ -130,6 +146,9 @@ impl Controller {
         if rule_is_full || waiters >= self.queue_len_max {
             return Decision::Reject(self.refuse(now, request, Obstacle::plain(Reason::QueueFull)));
         }
+        if self.cannot_make_it(now, request, spot) {
+            return Decision::Reject(self.refuse(now, request, obstacle));
+        }
         let ticket = self.queue.insert(*request, spot);
         self.stand_in_line(ticket, request, spot);
         Decision::Queue(ticket)
@@ -139,9 +158,12 @@ impl Controller {
     pub(super) fn stand_in_line(&mut self, ticket: crate::Ticket, request: &Request, spot: Spot) {
         match spot {
             Spot::InLine { .. } => {
+                let cost = self.costs.expected(request.digest, request.app);
                 if let Some(gate) = self.gates.get_mut(&request.gate) {
+                    let lane = (request.app, request.identity);
                     let place = (request.arrived, ticket);
-                    gate.ring.join(request.identity, place, request.terms.weight);
+                    let weight = request.terms.weight;
+                    gate.ring.join(self.clock, &Entry { lane, place, weight, cost });
                 }
             }
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
@@ -170,7 +192,21 @@ impl Controller {
         reason: Option<Reason>,
     ) -> Permit {
         self.work.in_flight = self.work.in_flight.saturating_add(1);
-        Permit::new(now.saturating_since(request.arrived), reason)
+        let expected = self.costs.expected(request.digest, request.app);
+        let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
+        let charge = match (self.pace.as_mut().filter(|_| paced), request.terms.mode) {
+            (Some(pace), Mode::Enforce) => Some(pace.admit(now, expected)),
+            (Some(pace), Mode::Observe) => Some(pace.note(expected)),
+            (None, Mode::Enforce | Mode::Observe) => None,
+        };
+        let account = Account {
+            gate: request.gate,
+            lane: (request.app, request.identity),
+            digest: request.digest,
+            expected,
+            charge,
+        };
+        Permit::new(now.saturating_since(request.arrived), reason, account)
     }
 
     pub(super) fn refuse(
@@ -198,14 +234,15 @@ impl Controller {
         wait.mul_f64(self.jitter.random_range(0.75..1.25))
     }
 
-    /// An honest estimate: the time the present line takes at the present pace while the gate is open;
-    /// while it is shut nobody knows, so somewhere up to a second.
+    /// An honest estimate: the time the present line takes at the present pace. While the gate is shut nobody
+    /// knows when it opens; lag over its threshold takes about its excess.
     fn retry_after(&mut self, now: MonoTime, request: &Request, reason: Reason) -> Duration {
         let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
         let wait = match reason {
             Reason::Ratio => self.check_interval,
             Reason::GateClosed | Reason::NoData => {
-                self.jitter.random_range(self.check_interval..=unknown)
+                let opens = self.jitter.random_range(self.check_interval..=unknown);
+                opens.max(self.excess_of_lag(request).min(RETRY_AFTER_MAX))
             }
             Reason::Paced | Reason::QueueFull | Reason::Timeout => self.line_time(now, request),
             Reason::Hold
@@ -218,17 +255,58 @@ impl Controller {
         self.spread(wait)
     }
 
+    /// By how much the lag is over its threshold, if that shuts the gate.
+    fn excess_of_lag(&self, request: &Request) -> Duration {
+        let gate = self.gates.get(&request.gate);
+        let Some(cause) = gate.filter(|gate| gate.paced).and_then(Gate::cause) else {
+            return Duration::ZERO;
+        };
+        let Pacing::Adaptive(adaptive) = self.pacing else { return Duration::ZERO };
+        if cause.signal != adaptive.lag {
+            return Duration::ZERO;
+        }
+        let excess = cause.value.unwrap_or(0.0) - cause.threshold;
+        Duration::try_from_secs_f64(excess).unwrap_or_default()
+    }
+
+    /// How long a statement that joins the line now waits, about.
     fn line_time(&self, now: MonoTime, request: &Request) -> Duration {
         let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
         let Some(gate) = self.gates.get(&request.gate) else { return unknown };
         let Some(since) = gate.open_since() else { return unknown };
-        let checks = u32::try_from(gate.ring.len()).unwrap_or(u32::MAX).saturating_add(1);
-        let per_s = release_per_s(self.pacing, since, now);
-        let seconds = f64::from(checks) / f64::from(per_s.max(1));
-        let line = Duration::try_from_secs_f64(seconds).unwrap_or(RETRY_AFTER_MAX);
+        let lane = (request.app, request.identity);
+        let ahead = gate.ring.ahead(lane, request.terms.weight).about
+            + self.costs.expected(request.digest, request.app);
+        let per_s = match (&self.pace, gate.paced) {
+            (Some(pace), true) => pace.per_s().unwrap_or(f64::INFINITY),
+            (Some(_), false) | (None, _) => f64::from(release_per_s(self.pacing, since, now)),
+        };
+        let line = Duration::try_from_secs_f64(ahead / per_s).unwrap_or(RETRY_AFTER_MAX);
         line.min(RETRY_AFTER_MAX).max(self.check_interval)
     }
+
+    /// Whether a statement that would be refused at its deadline would still be in line then, for sure: what
+    /// is ahead of it in its own lane takes longer, even if everything else left and the pace doubled.
+    fn cannot_make_it(&self, now: MonoTime, request: &Request, spot: Spot) -> bool {
+        let in_line = matches!(spot, Spot::InLine { .. });
+        if !in_line || request.terms.on_timeout == OnTimeout::Admit {
+            return false;
+        }
+        let (Some(pace), Some(gate)) = (&self.pace, self.gates.get(&request.gate)) else {
+            return false;
+        };
+        let Some(per_s) = pace.per_s().filter(|_| gate.paced && pace.is_measured()) else {
+            return false;
+        };
+        let lane = (request.app, request.identity);
+        let ahead = gate.ring.ahead(lane, request.terms.weight).at_least;
+        let left = request.deadline().saturating_since(now).as_secs_f64();
+        gate.open_since().is_some() && ahead > per_s * SURE_FACTOR * left
+    }
 }
+
+/// A pace that is known is not expected to rise more than so many times before a deadline.
+const SURE_FACTOR: f64 = 2.0;
 
 impl From<Result<Permit, Refusal>> for Resolved {
     fn from(outcome: Result<Permit, Refusal>) -> Self {

@@ -1,0 +1,134 @@
+//! What a statement is expected to write: an exponential average of what statements of its digest wrote before.
+//!
+//! The unit is a row. A statement that changed rows costs their number. One that told none (DDL, CALL, an UPDATE
+//! that matched nothing) costs its server time at [`ROWS_PER_S`]: an ALTER TABLE that took an hour keeps a
+//! replica busy for about as long, whatever its count of rows says.
+//!
+//! Bounds: as many digests as [`DIGESTS_MAX`]; beyond, whoever was learned first is forgotten. A digest that is
+//! not known is expected to cost what its app's statements cost.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::{AppKey, DigestKey, Outcome};
+
+/// Digests remembered, about 40 bytes each. A digest that is forgotten costs one wrong guess.
+const DIGESTS_MAX: usize = 10_000;
+
+/// Weight of the newest outcome: the last eight or so count.
+const NEWEST: f64 = 0.25;
+
+/// Rows that a second of server time stands for.
+const ROWS_PER_S: f64 = 100.0;
+
+/// The least that a statement is expected to cost.
+pub(crate) const COST_MIN: f64 = 1.0;
+
+/// The most; beyond, sums lose their small parts.
+const COST_MAX: f64 = 1e12;
+
+#[derive(Debug, Default)]
+pub(crate) struct Costs {
+    averages: HashMap<Shape, f64>,
+    learned: VecDeque<Shape>,
+}
+
+/// What an average is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Shape {
+    Digest(DigestKey),
+    App(AppKey),
+}
+
+impl Costs {
+    /// In rows, at least [`COST_MIN`].
+    pub(crate) fn expected(&self, digest: Option<DigestKey>, app: AppKey) -> f64 {
+        let of_digest = digest.and_then(|digest| self.averages.get(&Shape::Digest(digest)));
+        let average = of_digest.or_else(|| self.averages.get(&Shape::App(app)));
+        average.copied().unwrap_or(COST_MIN).max(COST_MIN)
+    }
+
+    pub(crate) fn learn(&mut self, digest: Option<DigestKey>, app: AppKey, cost: f64) {
+        if let Some(digest) = digest {
+            self.learn_one(Shape::Digest(digest), cost);
+        }
+        self.learn_one(Shape::App(app), cost);
+    }
+
+    fn learn_one(&mut self, shape: Shape, cost: f64) {
+        if let Some(average) = self.averages.get_mut(&shape) {
+            *average += NEWEST * (cost - *average);
+            return;
+        }
+        if self.averages.len() >= DIGESTS_MAX
+            && let Some(oldest) = self.learned.pop_front()
+        {
+            self.averages.remove(&oldest);
+        }
+        self.averages.insert(shape, cost);
+        self.learned.push_back(shape);
+    }
+}
+
+/// What a statement has cost.
+pub(crate) fn cost_of(outcome: &Outcome) -> f64 {
+    match outcome.affected_rows {
+        // A statement that failed has written nothing, however long it waited for a lock.
+        0 if outcome.error => 0.0,
+        0 => (outcome.server_time.as_secs_f64() * ROWS_PER_S).min(COST_MAX),
+        rows => rows_cost(rows),
+    }
+}
+
+/// A number of rows as a cost.
+pub(crate) fn rows_cost(rows: u64) -> f64 {
+    u32::try_from(rows).map_or(COST_MAX, f64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const APP: AppKey = AppKey(1);
+    const COPY: Option<DigestKey> = Some(DigestKey(1));
+
+    #[test]
+    fn what_a_digest_wrote_is_expected_again_and_a_change_is_followed() {
+        let mut costs = Costs::default();
+        assert_eq!(costs.expected(COPY, APP), COST_MIN);
+        costs.learn(COPY, APP, 10_000.0);
+        assert_eq!(costs.expected(COPY, APP), 10_000.0);
+        for _ in 0..20 {
+            costs.learn(COPY, APP, 100.0);
+        }
+        assert!((100.0..150.0).contains(&costs.expected(COPY, APP)));
+        assert_eq!(costs.expected(Some(DigestKey(2)), AppKey(2)), COST_MIN);
+    }
+
+    #[test]
+    fn a_digest_that_is_not_known_costs_what_its_app_costs() {
+        let mut costs = Costs::default();
+        costs.learn(COPY, APP, 500.0);
+        assert_eq!(costs.expected(Some(DigestKey(2)), APP), 500.0);
+        assert_eq!(costs.expected(None, APP), 500.0);
+    }
+
+    #[test]
+    fn a_statement_without_rows_costs_its_time() {
+        let hour = Outcome { server_time: Duration::from_secs(3_600), ..Outcome::default() };
+        assert_eq!(cost_of(&hour), 360_000.0);
+        assert_eq!(cost_of(&Outcome { affected_rows: 7, ..hour }), 7.0);
+        assert_eq!(rows_cost(u64::MAX), COST_MAX);
+    }
+
+    #[test]
+    fn digests_that_clients_make_up_are_forgotten() {
+        let mut costs = Costs::default();
+        for n in 0..50_000 {
+            costs.learn(Some(DigestKey(n)), AppKey(n), 3.0);
+        }
+        assert!(costs.averages.len() <= DIGESTS_MAX);
+        assert_eq!(costs.averages.len(), costs.learned.len());
+    }
+}

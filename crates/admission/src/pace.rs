@@ -1,0 +1,268 @@
+//! The adaptive pace: how much work may be on its way to the replicas.
+//!
+//! # Model
+//!
+//! Replication is a network path. The primary puts committed work (rows) into a stream; a replica applies it in
+//! order, at a capacity C that nobody tells and that changes; other writes, which no rule gates, take their
+//! part of it. Sluice's heartbeats travel in the same stream. So a heartbeat that a replica shows is an
+//! *acknowledgement*: whatever had completed before that heartbeat was begun has been applied. With
+//!
+//! - `completed(k)`: the work that had completed when heartbeat k was begun ([`ledger`]),
+//! - `acked`: `completed(k)` of the newest heartbeat k that the replica shows,
+//! - *outstanding* = work admitted and not acknowledged: what is still being executed, and what has completed
+//!   since,
+//! - *transit* of heartbeat k: from its begin until it was seen, which is the lag at that time,
+//!
+//! outstanding is the data in flight, acknowledged work over time is the delivery rate R, and by Little's law
+//! outstanding = R × (lag + cover), where *cover* is what acknowledging itself takes: one heartbeat interval
+//! and one probe interval.
+//!
+//! # Law
+//!
+//! For every replica that counts ([`flow`]), with T the threshold and L* the lag aimed for:
+//!
+//! ```text
+//!   pace   = R · (1 + κ·e)         e = 1 − L/L*; three times as steep for e < 0; 0 from L ≥ T
+//!   window = R · (L* + cover)      nothing is admitted while outstanding ≥ window
+//! ```
+//!
+//! The pace steers the queue at the replica to L*, where pace = R for any share of the replica that
+//! background writes leave. The window bounds what a replica that stalls can receive before anybody can
+//! know. The pace paces inside the window (a token bucket of [`BURST`]), so an acknowledgement opens no flood
+//! gate. The slowest replica governs: the lowest pace and the smallest room of all that count. A replica that
+//! stops counting stops governing; one that returns goes on from its own rate and the cluster's.
+//!
+//! R is the delivery rate while a queue stands at the replica (L ≥ 0.15 L* for certain) and somebody waits most
+//! of the time: then the replica is the bottleneck and the sample is the truth. R follows a higher sample at
+//! once and a lower one with a time constant of 3.5 s, since a pause of a second (a stall, a large transaction)
+//! is not a lower capacity, and the window and the gate hold meanwhile. With no queue and statements waiting,
+//! capacity is unknown but larger, and R grows by half in seven tenths of a cover time: from 20 to 20,000 rows a
+//! second in 4 s, from 300 to 1,000 in three quarters of a second. While nobody waits (application-limited) a
+//! sample can raise R, never lower it.
+//!
+//! # Stability
+//!
+//! Around L*, dL/dt = pace/C − 1 = κ(1 − L/L*), seen after about cover: loop gain κ/L* · cover. With the
+//! defaults (κ = 0.25, L* = 0.2 s, cover = 0.35 s) it is 0.44 below L* and 1.3 above, under the π/2 at which
+//! an integrator with delay begins to swing. Raising L* raises the lag and what a stall leaves behind,
+//! lowering it empties the replica when capacity rises; a fifth of the threshold held both in simulation
+//! (docs/SIMULATE.md tells the scenarios, and seeds that no constant was chosen on). Large statements make lag in steps of their own size: L* grows by most of the time
+//! that the usual large one takes, up to half the threshold.
+//!
+//! # Without heartbeats of our own
+//!
+//! A replica that tells its lag itself acknowledges nothing. R is then steered by the lag alone: it grows by a
+//! tenth a second below L* while statements wait, and falls with the excess above it ([`flow`]).
+//!
+//! Sources: Brakmo and Peterson, TCP Vegas (1995); Jin, Wei and Low, FAST TCP (2004); Cardwell et al., BBR (2016).
+
+mod flow;
+mod ledger;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use self::flow::{Flow, Seen};
+pub(crate) use self::ledger::Charge;
+use self::ledger::Ledger;
+use crate::lag::{LagReading, ReplicaKey};
+use crate::{AdaptivePacing, MonoTime};
+
+/// Tokens collected at most, as time at the present pace. More would be a burst, less would lose capacity to a
+/// shell whose timer is late.
+const BURST: Duration = Duration::from_millis(20);
+
+/// Debt at most, as time at the present pace: what a large statement costs beyond it is held back by the
+/// window once it has run, and must not be paid twice.
+const DEBT: Duration = Duration::from_secs(1);
+
+/// Shortest time between two looks at the tokens: at most 1,000 wake-ups a second.
+const TICK: Duration = Duration::from_millis(1);
+
+/// Flows of replicas that do not count are forgotten after this long.
+const FORGET_AFTER: Duration = Duration::from_secs(600);
+
+/// Work of one cluster on its way to its replicas.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    config: AdaptivePacing,
+    /// The threshold of the lag.
+    threshold: Duration,
+    ledger: Ledger,
+    flows: BTreeMap<ReplicaKey, Flow>,
+    /// Those of `flows` that count now.
+    governing: Vec<ReplicaKey>,
+    /// Cost that may be admitted; below zero: debt.
+    tokens: f64,
+    at: MonoTime,
+    /// Expected costs of admissions, decaying: their sum and the sum of their squares. Their quotient is the
+    /// size of the usual large statement.
+    costs: f64,
+    squares: f64,
+}
+
+impl Pace {
+    pub(crate) fn new(config: AdaptivePacing, threshold: Duration, now: MonoTime) -> Self {
+        Self {
+            config,
+            threshold,
+            ledger: Ledger::default(),
+            flows: BTreeMap::new(),
+            governing: Vec::new(),
+            tokens: 1.0,
+            at: now,
+            costs: 0.0,
+            squares: 0.0,
+        }
+    }
+
+    /// Live reload: what is known of replicas stays.
+    pub(crate) fn reconfigure(&mut self, config: AdaptivePacing, threshold: Duration) {
+        self.config = config;
+        self.threshold = threshold;
+    }
+
+    pub(crate) fn heartbeat_begun(&mut self, now: MonoTime, seq: u64) {
+        self.ledger.begin_epoch(now, seq);
+    }
+
+    /// The replicas were looked at.
+    pub(crate) fn handle_progress(&mut self, now: MonoTime, reading: &LagReading) {
+        self.collect_tokens(now);
+        let fallback = self.slowest().map(Flow::rate);
+        self.governing.clear();
+        let aim = self.aim();
+        for progress in &reading.governing {
+            self.governing.push(progress.replica);
+            let flow =
+                self.flows.entry(progress.replica).or_insert_with(|| Flow::new(now, fallback));
+            let seen = Seen {
+                now,
+                answered_at: progress.answered_at,
+                lag: progress.lag,
+                shown: progress.shown,
+            };
+            flow.handle(&seen, &self.ledger, &aim);
+        }
+        self.flows.retain(|_, flow| now.saturating_since(flow.seen_at()) < FORGET_AFTER);
+        let shown = self.flows.values().map(Flow::shown).min().flatten();
+        self.ledger.forget_before(shown);
+    }
+
+    /// Whether work of this cost may be admitted now. A no is remembered: somebody is waiting for room.
+    pub(crate) fn has_room(&mut self, now: MonoTime, cost: f64) -> bool {
+        self.collect_tokens(now);
+        let mut room = true;
+        let aim = self.aim();
+        let out_of_tokens = self.tokens <= 0.0;
+        let lowest = self.per_s().unwrap_or(f64::INFINITY);
+        for replica in &self.governing {
+            let Some(flow) = self.flows.get_mut(replica) else { continue };
+            let paces = out_of_tokens && flow.pace(&aim) <= lowest;
+            if paces || !flow.has_room(&self.ledger, &aim, cost, now) {
+                flow.limit(now);
+                room = false;
+            }
+        }
+        room
+    }
+
+    /// Work of this cost is admitted, whether or not there was room.
+    pub(crate) fn admit(&mut self, now: MonoTime, cost: f64) -> Charge {
+        self.collect_tokens(now);
+        self.tokens -= cost;
+        self.costs = self.costs * LUMP_MEMORY + cost;
+        self.squares = self.squares * LUMP_MEMORY + cost * cost;
+        self.ledger.admit(cost)
+    }
+
+    /// A statement that nobody paced is admitted: it takes no tokens, but it is on its way.
+    pub(crate) fn note(&mut self, cost: f64) -> Charge {
+        self.ledger.admit(cost)
+    }
+
+    /// Admitted work turns out larger while it still runs.
+    pub(crate) fn charge(&mut self, charge: &mut Charge, cost: f64) {
+        self.tokens -= self.ledger.charge(charge, cost);
+    }
+
+    /// Admitted work has completed, at this cost.
+    pub(crate) fn complete(&mut self, charge: Charge, cost: f64) {
+        self.tokens -= cost - charge.cost();
+        self.ledger.complete(charge, cost);
+    }
+
+    /// Admitted work was taken back before it ran.
+    pub(crate) fn take_back(&mut self, charge: Charge) {
+        self.tokens += charge.cost();
+        self.ledger.take_back(charge);
+    }
+
+    /// Cost a second that is admitted while there is room in the window; `None` if nothing governs.
+    pub(crate) fn per_s(&self) -> Option<f64> {
+        let aim = self.aim();
+        self.flows_that_count().map(|flow| flow.pace(&aim)).min_by(f64::total_cmp)
+    }
+
+    /// Whether what may be admitted now is scarce: turns matter only then.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.per_s().is_some_and(|per_s| self.tokens < burst(per_s) / 2.0)
+    }
+
+    /// Whether the delivery rate has been measured, or is still a guess.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.flows_that_count().all(Flow::is_measured)
+    }
+
+    /// When there may be room by the passing of time alone; `None` if only an acknowledgement makes some.
+    pub(crate) fn next_room(&self, now: MonoTime) -> Option<MonoTime> {
+        let per_s = self.per_s()?;
+        if per_s <= 0.0 || self.tokens > 0.0 {
+            return None;
+        }
+        let wait = Duration::try_from_secs_f64(-self.tokens / per_s).unwrap_or(Duration::MAX);
+        Some(now.saturating_add(wait.max(TICK)))
+    }
+
+    fn collect_tokens(&mut self, now: MonoTime) {
+        let passed = now.saturating_since(self.at);
+        self.at = now;
+        let Some(per_s) = self.per_s() else {
+            self.tokens = 1.0;
+            return;
+        };
+        let most = burst(per_s);
+        let least = -per_s * DEBT.as_secs_f64() - 1.0;
+        self.tokens = (self.tokens.max(least) + per_s * passed.as_secs_f64()).min(most);
+    }
+
+    fn flows_that_count(&self) -> impl Iterator<Item = &Flow> {
+        self.governing.iter().filter_map(|replica| self.flows.get(replica))
+    }
+
+    fn slowest(&self) -> Option<&Flow> {
+        self.flows_that_count().min_by(|a, b| a.rate().total_cmp(&b.rate()))
+    }
+
+    fn aim(&self) -> flow::Aim {
+        let lump = if self.costs > 0.0 { self.squares / self.costs } else { 1.0 };
+        flow::Aim {
+            threshold: self.threshold.as_secs_f64(),
+            heartbeat: self.config.heartbeat_interval.as_secs_f64(),
+            probe: self.config.probe_interval.as_secs_f64(),
+            lump,
+        }
+    }
+}
+
+/// Tokens at most, at this pace.
+fn burst(per_s: f64) -> f64 {
+    per_s * BURST.as_secs_f64() + 1.0
+}
+
+/// What is left of an admission's weight in the size of the usual statement with the next: about 50 are
+/// remembered.
+const LUMP_MEMORY: f64 = 0.98;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+//! The flow to one replica: what it has acknowledged, its delivery rate, and the pace and window that follow.
+//! The law is in the documentation of [`super`].
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::ledger::Ledger;
+use crate::MonoTime;
+
+/// The lag aimed for, as part of the threshold.
+const TARGET: f64 = 0.2;
+
+/// The lag aimed for is never raised above this part of the threshold.
+const TARGET_MAX: f64 = 0.5;
+
+/// The part of the time a usual large statement takes by which the lag aimed for is raised.
+const LUMP_PART: f64 = 0.8;
+
+/// A statement larger than the window may bring what is on its way up to this part of the threshold.
+const HARD: f64 = 0.95;
+
+/// Gain of the pace on the relative error of the lag.
+const GAIN: f64 = 0.25;
+
+/// So much steeper above the target.
+const BRAKE: f64 = 3.0;
+
+/// The pace does not fall below this part of the rate before the gate shuts.
+const PACE_MIN: f64 = 0.1;
+
+/// From this part of the lag aimed for, a queue stands at the replica.
+const QUEUE: f64 = 0.15;
+
+/// Growth of the rate within most of a cover time while there is no queue and somebody waits.
+const GROWTH: f64 = 0.5;
+
+/// How fast the rate follows a lower sample, in seconds.
+pub(super) const DOWN: f64 = 3.5;
+
+/// Samples are taken over so many heartbeats, and at least this many seconds.
+const SAMPLE_HEARTBEATS: f64 = 4.0;
+const SAMPLE_MIN: f64 = 1.0;
+
+/// A sample covers at least so many usual large statements, within this many times its usual length.
+const SAMPLE_LUMPS: f64 = 8.0;
+const SAMPLE_STRETCH: f64 = 8.0;
+
+/// Where nothing is known: rows a second.
+const RATE_FIRST: f64 = 20.0;
+const RATE_MIN: f64 = 0.1;
+const RATE_MAX: f64 = 1e8;
+
+/// The smallest window, in rows.
+const WINDOW_MIN: f64 = 4.0;
+
+/// Growth a second of a rate that is steered by the lag alone.
+const BLIND_GROWTH: f64 = 0.1;
+
+/// Fall a second of such a rate, for lag over the target by the target.
+const BLIND_FALL: f64 = 0.3;
+
+/// After so many seconds without a word, former samples say nothing.
+const GAP: f64 = 5.0;
+
+/// Acknowledgements remembered at most: a sample's length of them at ten a second.
+const ACKS_MAX: usize = 128;
+
+/// What the law aims at; times in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Aim {
+    pub(super) threshold: f64,
+    pub(super) heartbeat: f64,
+    pub(super) probe: f64,
+    /// The size of the usual large statement, in rows.
+    pub(super) lump: f64,
+}
+
+/// One look at a replica.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) now: MonoTime,
+    pub(super) answered_at: MonoTime,
+    /// As the tracker has it.
+    pub(super) lag: Duration,
+    /// `None`: the replica tells its lag itself.
+    pub(super) shown: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Flow {
+    /// Rows a second.
+    rate: f64,
+    measured: bool,
+    /// The work that is acknowledged, and by which heartbeat.
+    acked: f64,
+    shown: Option<u64>,
+    /// Acknowledgements of late: when, and how much had been acknowledged.
+    acks: VecDeque<(MonoTime, f64)>,
+    /// Seconds.
+    lag: f64,
+    /// What of it is certain at the newest acknowledgement, without what looking itself took.
+    lag_at_least: f64,
+    answered_at: MonoTime,
+    /// Since the last acknowledgement somebody had to wait for this flow: first and last.
+    limited: Option<(MonoTime, MonoTime)>,
+}
+
+impl Flow {
+    pub(super) fn new(now: MonoTime, rate: Option<f64>) -> Self {
+        Self {
+            rate: rate.unwrap_or(RATE_FIRST),
+            measured: false,
+            acked: 0.0,
+            shown: None,
+            acks: VecDeque::new(),
+            lag: 0.0,
+            lag_at_least: 0.0,
+            answered_at: now,
+            limited: None,
+        }
+    }
+
+    pub(super) fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    pub(super) fn is_measured(&self) -> bool {
+        self.measured
+    }
+
+    pub(super) fn shown(&self) -> Option<u64> {
+        self.shown
+    }
+
+    pub(super) fn seen_at(&self) -> MonoTime {
+        self.answered_at
+    }
+
+    /// Somebody waits for this flow.
+    pub(super) fn limit(&mut self, now: MonoTime) {
+        let first = self.limited.map_or(now, |(first, _)| first);
+        self.limited = Some((first, now));
+    }
+
+    /// Cost a second that may be admitted.
+    pub(super) fn pace(&self, aim: &Aim) -> f64 {
+        if self.lag >= aim.threshold {
+            return 0.0;
+        }
+        let error = 1.0 - self.lag / self.target(aim);
+        let gain = if error < 0.0 { GAIN * BRAKE } else { GAIN };
+        self.rate * (1.0 + gain * error).max(PACE_MIN)
+    }
+
+    /// Whether work of this cost fits into the window.
+    pub(super) fn has_room(&self, ledger: &Ledger, aim: &Aim, cost: f64, now: MonoTime) -> bool {
+        if self.shown.is_none() {
+            return true;
+        }
+        let outstanding = ledger.outstanding(self.acked, now);
+        let window = (self.rate * (self.target(aim) + cover(aim))).max(WINDOW_MIN);
+        let hard = (self.rate * (HARD * aim.threshold + cover(aim))).max(window);
+        outstanding < window && (outstanding + cost <= hard || outstanding <= window * NOTHING)
+    }
+
+    /// Takes in what is seen of the replica.
+    pub(super) fn handle(&mut self, seen: &Seen, ledger: &Ledger, aim: &Aim) {
+        let since = seen.answered_at.saturating_since(self.answered_at).as_secs_f64();
+        if since > GAP.max(aim.threshold) {
+            self.acks.clear();
+        }
+        let Some(shown) = seen.shown else {
+            self.shown = None;
+            self.lag = seen.lag.as_secs_f64();
+            self.steer_blind(since, aim);
+            self.answered_at = self.answered_at.max(seen.answered_at);
+            return;
+        };
+        let unseen_age = |at: MonoTime| {
+            let unseen = ledger.first_after(shown);
+            unseen.map_or(0.0, |mark| at.saturating_since(mark.begun_at).as_secs_f64())
+        };
+        // What was not there when the replica answered cannot have been applied before it looked. Without an
+        // answer nothing is known, and the lag grows with the time allowed for one taken off.
+        let waiting = (unseen_age(seen.now) - aim.heartbeat - 2.0 * aim.probe).max(0.0);
+        let at_least = (unseen_age(seen.answered_at) - aim.probe).max(0.0).max(waiting);
+        match ledger.mark(shown) {
+            Some(mark) if self.shown.is_none_or(|before| before < shown) => {
+                let transit = seen.answered_at.saturating_since(mark.begun_at).as_secs_f64();
+                // It was applied at some time since the look before this one, which did not see it.
+                self.lag = (transit - since.min(2.0 * aim.probe) / 2.0).max(at_least);
+                self.lag_at_least = (transit - since).max(at_least);
+                self.shown = Some(shown);
+                self.acked = mark.completed;
+                self.acknowledge(seen.answered_at, aim);
+            }
+            Some(_) | None => {
+                if self.shown.is_none() {
+                    // What was before the first heartbeat that is remembered is none of this ledger's.
+                    let next = ledger.first_after(shown);
+                    self.acked = next.map_or(ledger.completed(), |mark| mark.completed);
+                    self.shown = Some(shown);
+                }
+                self.lag = self.lag.max(at_least);
+            }
+        }
+        self.answered_at = self.answered_at.max(seen.answered_at);
+    }
+
+    fn acknowledge(&mut self, at: MonoTime, aim: &Aim) {
+        let limited = self.limited.take();
+        let limited_for = limited.map_or(0.0, |(first, last)| seconds(first, last));
+        let since = self.acks.back().map_or(0.0, |(last, _)| seconds(*last, at));
+        if self.acks.len() >= ACKS_MAX {
+            self.acks.pop_front();
+        }
+        self.acks.push_back((at, self.acked));
+        let usual = SAMPLE_MIN.max(SAMPLE_HEARTBEATS * aim.heartbeat);
+        let lumps = (SAMPLE_LUMPS * aim.lump / self.rate).min(SAMPLE_STRETCH * usual);
+        let length = usual.max(lumps);
+        while self.acks.get(1).is_some_and(|(second, _)| seconds(*second, at) >= length) {
+            self.acks.pop_front();
+        }
+        let Some(&(first_at, first)) = self.acks.front() else { return };
+        let target = self.target(aim);
+        let queue_stands = self.lag_at_least >= QUEUE * target;
+        let span = seconds(first_at, at);
+        if span >= aim.heartbeat * SPAN_MIN {
+            let sample = (self.acked - first) / span;
+            self.follow(sample, since, queue_stands && limited_for >= MOSTLY * since);
+        }
+        if limited.is_some() && !queue_stands {
+            let covers = (since / (GROWTH_TIME * cover(aim))).min(2.0);
+            let growth = 1.0 + GROWTH * (1.0 - self.lag / target).max(0.0) * covers;
+            self.rate = (self.rate * growth).min(RATE_MAX);
+        }
+    }
+
+    /// A sample of the delivery rate. While a queue stands and more would have come, the replica is the
+    /// bottleneck and the sample is the truth; else it is a lower bound.
+    fn follow(&mut self, sample: f64, since: f64, bottleneck: bool) {
+        if sample > self.rate {
+            self.rate = sample.min(self.rate * STEP_UP).min(RATE_MAX);
+            self.measured = true;
+        } else if bottleneck && sample > 0.0 {
+            self.rate = sample.max(self.rate * (-since / DOWN).exp()).max(RATE_MIN);
+            self.measured = true;
+        }
+    }
+
+    /// The replica only tells its lag: there are no samples.
+    fn steer_blind(&mut self, since: f64, aim: &Aim) {
+        let target = self.target(aim).max(BLIND_TARGET_MIN.min(aim.threshold / 2.0));
+        let since = since.min(1.0);
+        if self.lag > target {
+            let excess = (self.lag / target - 1.0).min(2.0);
+            self.rate = (self.rate * (-BLIND_FALL * excess * since).exp()).max(RATE_MIN);
+            self.measured = true;
+        } else if self.limited.take().is_some() {
+            self.rate = (self.rate * (1.0 + BLIND_GROWTH * since)).min(RATE_MAX);
+        }
+    }
+
+    /// The lag aimed for.
+    fn target(&self, aim: &Aim) -> f64 {
+        let lump = LUMP_PART * aim.lump / self.rate.max(1.0);
+        aim.threshold * (TARGET + lump / aim.threshold).min(TARGET_MAX)
+    }
+}
+
+/// So little of the window that nothing is on its way.
+const NOTHING: f64 = 0.05;
+
+/// The part of the time in which somebody must have waited for a low sample to be the replica's doing.
+const MOSTLY: f64 = 0.5;
+
+/// A sample spans at least this part of a heartbeat interval.
+const SPAN_MIN: f64 = 0.8;
+
+/// A single sample raises the rate at most so many times.
+const STEP_UP: f64 = 1.5;
+
+/// Part of the cover time in which the rate grows once.
+const GROWTH_TIME: f64 = 0.7;
+
+/// Replicas that tell their lag themselves tell it in whole seconds: less is not seen.
+const BLIND_TARGET_MIN: f64 = 1.0;
+
+/// What acknowledging takes at most.
+fn cover(aim: &Aim) -> f64 {
+    aim.heartbeat + aim.probe
+}
+
+fn seconds(from: MonoTime, to: MonoTime) -> f64 {
+    to.saturating_since(from).as_secs_f64()
+}

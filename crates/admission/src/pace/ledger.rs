@@ -1,0 +1,142 @@
+//! Work admitted, completed, and how much of it was complete when each heartbeat was begun.
+//!
+//! Work that has not completed is counted by *epoch*, the time between the begins of two heartbeats in which it was
+//! admitted. Only that of the last [`RUNNING_COUNTS_FOR`] counts as on its way: a transaction that its client
+//! keeps open for an hour sends nothing meanwhile, and must not hold a place in the window. Whatever it
+//! has written counts when it completes.
+//!
+//! All costs are in rows.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::MonoTime;
+
+/// Work that still runs counts as on its way for this long.
+const RUNNING_COUNTS_FOR: Duration = Duration::from_secs(2);
+
+/// Heartbeats remembered: four minutes at the default interval. A replica that is further behind lags, so
+/// its gate is shut; acknowledgements go on when it shows one that is remembered.
+const EPOCHS_MAX: usize = 1_024;
+
+/// Between which two heartbeats something was admitted. They are numbered from 0.
+type Epoch = u64;
+
+/// Work that was admitted and has not completed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Charge {
+    epoch: Epoch,
+    cost: f64,
+}
+
+impl Charge {
+    pub(crate) const fn cost(&self) -> f64 {
+        self.cost
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    completed: f64,
+    /// The epochs begun by heartbeats, oldest first. Work admitted before the first counts in none.
+    marks: VecDeque<Mark>,
+    /// The epoch of now: how many heartbeats were begun.
+    epoch: Epoch,
+    /// Running work admitted before the first heartbeat.
+    running_before: f64,
+}
+
+/// A heartbeat, and the epoch that it began.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    pub(super) seq: u64,
+    pub(super) begun_at: MonoTime,
+    /// Work completed before it was begun.
+    pub(super) completed: f64,
+    /// Work admitted in this epoch that still runs.
+    running: f64,
+}
+
+impl Ledger {
+    pub(super) fn begin_epoch(&mut self, now: MonoTime, seq: u64) {
+        if self.marks.back().is_some_and(|mark| seq <= mark.seq) {
+            return;
+        }
+        if self.marks.len() >= EPOCHS_MAX {
+            self.marks.pop_front();
+        }
+        let completed = self.completed;
+        self.marks.push_back(Mark { seq, begun_at: now, completed, running: 0.0 });
+        self.epoch = self.epoch.saturating_add(1);
+    }
+
+    pub(super) fn admit(&mut self, cost: f64) -> Charge {
+        let charge = Charge { epoch: self.epoch, cost };
+        *self.running(charge.epoch) += cost;
+        charge
+    }
+
+    /// Raises the cost of running work to `cost`; gives by how much.
+    pub(super) fn charge(&mut self, charge: &mut Charge, cost: f64) -> f64 {
+        let more = (cost - charge.cost).max(0.0);
+        *self.running(charge.epoch) += more;
+        charge.cost += more;
+        more
+    }
+
+    pub(super) fn complete(&mut self, charge: Charge, cost: f64) {
+        self.take_back(charge);
+        self.completed += cost;
+    }
+
+    pub(super) fn take_back(&mut self, charge: Charge) {
+        let running = self.running(charge.epoch);
+        *running = (*running - charge.cost).max(0.0);
+    }
+
+    pub(super) fn mark(&self, seq: u64) -> Option<&Mark> {
+        let index = self.marks.partition_point(|mark| mark.seq < seq);
+        self.marks.get(index).filter(|mark| mark.seq == seq)
+    }
+
+    /// The oldest heartbeat after `seq`.
+    pub(super) fn first_after(&self, seq: u64) -> Option<&Mark> {
+        self.marks.get(self.marks.partition_point(|mark| mark.seq <= seq))
+    }
+
+    /// Work admitted and not acknowledged by whoever has acknowledged `acked`.
+    pub(super) fn outstanding(&self, acked: f64, now: MonoTime) -> f64 {
+        let recent = self.marks.iter().rev();
+        let recent =
+            recent.take_while(|mark| now.saturating_since(mark.begun_at) <= RUNNING_COUNTS_FOR);
+        let running: f64 = recent.map(|mark| mark.running).sum();
+        let first = if self.marks.is_empty() { self.running_before } else { 0.0 };
+        (self.completed - acked).max(0.0) + running + first
+    }
+
+    pub(super) fn completed(&self) -> f64 {
+        self.completed
+    }
+
+    /// Heartbeats before `seq` are not asked for any more; those that count running work stay.
+    pub(super) fn forget_before(&mut self, seq: Option<u64>) {
+        let Some(seq) = seq else { return };
+        while self.marks.len() > EPOCHS_MIN && self.marks.front().is_some_and(|mark| mark.seq < seq)
+        {
+            self.marks.pop_front();
+        }
+    }
+
+    /// Running work of an epoch. Of one that is forgotten, it counts nowhere any more.
+    fn running(&mut self, epoch: Epoch) -> &mut f64 {
+        let age = usize::try_from(self.epoch.saturating_sub(epoch)).unwrap_or(usize::MAX);
+        let index = self.marks.len().checked_sub(age.saturating_add(1));
+        match index.and_then(|index| self.marks.get_mut(index)) {
+            Some(mark) => &mut mark.running,
+            None => &mut self.running_before,
+        }
+    }
+}
+
+/// Heartbeats kept although everybody shows them: they count running work.
+const EPOCHS_MIN: usize = 64;

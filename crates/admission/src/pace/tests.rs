@@ -1,0 +1,223 @@
+//! The pace on a small model of replication: a replica that applies in order at a capacity.
+#![expect(clippy::arithmetic_side_effects, reason = "a test that overflows fails, as it should")]
+
+use super::*;
+use crate::SignalKey;
+use crate::lag::Progress;
+
+const REPLICA: ReplicaKey = ReplicaKey(1);
+const OTHER: ReplicaKey = ReplicaKey(2);
+
+fn at(ms: u64) -> MonoTime {
+    MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
+}
+
+fn pace() -> Pace {
+    let config = AdaptivePacing {
+        lag: SignalKey(1),
+        heartbeat_interval: Duration::from_millis(250),
+        probe_interval: Duration::from_millis(100),
+        otherwise: crate::BinaryPacing::default(),
+    };
+    Pace::new(config, Duration::from_secs(1), at(0))
+}
+
+fn progress(replica: ReplicaKey, now: MonoTime, lag_ms: u64, shown: Option<u64>) -> Progress {
+    Progress { replica, lag: Duration::from_millis(lag_ms), shown, answered_at: now }
+}
+
+fn reading(now: MonoTime, governing: Vec<Progress>) -> LagReading {
+    LagReading { value: Some(0.0), at: now, slowest: None, governing }
+}
+
+/// A primary that executes at once, and a replica that applies `per_s` rows in a second.
+struct Path {
+    pace: Pace,
+    now_ms: u64,
+    /// Not applied yet: rows, or a heartbeat.
+    stream: std::collections::VecDeque<Result<f64, u64>>,
+    applied: f64,
+    shown: Option<u64>,
+    credit: f64,
+    admitted: f64,
+}
+
+impl Path {
+    fn new() -> Self {
+        Self {
+            pace: pace(),
+            now_ms: 0,
+            stream: std::collections::VecDeque::new(),
+            applied: 0.0,
+            shown: None,
+            credit: 0.0,
+            admitted: 0.0,
+        }
+    }
+
+    /// Runs with everybody eager to write `rows` a statement, or nobody.
+    fn run(&mut self, seconds: u64, per_s: f64, rows: Option<f64>) {
+        for _ in 0..seconds * 1_000 {
+            self.now_ms += 1;
+            let now = at(self.now_ms);
+            // Before the first look nothing governs, and the gate of the lag is shut.
+            if let Some(rows) = rows.filter(|_| self.now_ms > 50) {
+                while self.pace.has_room(now, rows) {
+                    let charge = self.pace.admit(now, rows);
+                    self.pace.complete(charge, rows);
+                    self.stream.push_back(Ok(rows));
+                    self.admitted += rows;
+                }
+            }
+            if self.now_ms % 250 == 1 {
+                let seq = self.now_ms / 250 + 1;
+                self.pace.heartbeat_begun(now, seq);
+                self.stream.push_back(Err(seq));
+            }
+            self.apply(per_s / 1_000.0);
+            if self.now_ms % 100 == 50 {
+                let seen = progress(REPLICA, now, 0, self.shown);
+                self.pace.handle_progress(now, &reading(now, vec![seen]));
+            }
+        }
+    }
+
+    fn apply(&mut self, rows: f64) {
+        self.credit += rows;
+        while let Some(next) = self.stream.pop_front() {
+            match next {
+                Err(seq) => self.shown = Some(seq),
+                Ok(rows) if rows <= self.credit => {
+                    self.credit -= rows;
+                    self.applied += rows;
+                }
+                Ok(rows) => {
+                    self.stream.push_front(Ok(rows));
+                    return;
+                }
+            }
+        }
+        self.credit = 0.0;
+    }
+
+    fn backlog(&self) -> f64 {
+        self.stream.iter().filter_map(|item| item.as_ref().ok()).sum()
+    }
+}
+
+#[test]
+fn a_capacity_is_found_from_nothing_and_kept_busy() {
+    for per_s in [20.0, 1_000.0, 50_000.0] {
+        let mut path = Path::new();
+        path.run(10, per_s, Some(1.0));
+        let before = path.applied;
+        path.run(10, per_s, Some(1.0));
+        let used = (path.applied - before) / (per_s * 10.0);
+        assert!(used > 0.97, "{per_s} rows a second: {used} of it were used");
+        let lag = path.backlog() / per_s;
+        assert!(lag < 0.6, "{per_s} rows a second: {lag} s of work stand at the replica");
+    }
+}
+
+#[test]
+fn a_replica_that_stalls_receives_no_more_than_the_window() {
+    let mut path = Path::new();
+    path.run(10, 1_000.0, Some(1.0));
+    path.run(1, 0.0, Some(1.0));
+    let after_a_second = path.backlog();
+    assert!(after_a_second < 700.0, "{after_a_second} rows");
+    path.run(20, 0.0, Some(1.0));
+    assert!((path.backlog() - after_a_second).abs() < 1.0, "nothing more is admitted");
+}
+
+#[test]
+fn an_idle_hour_does_not_change_what_is_known_of_the_capacity() {
+    let mut path = Path::new();
+    path.run(10, 1_000.0, Some(1.0));
+    let before = path.pace.per_s();
+    path.run(300, 1_000.0, None);
+    let after = path.pace.per_s();
+    let (before, after) = before.zip(after).unwrap();
+    assert!((0.8..=1.5).contains(&(after / before)), "{before} and {after}");
+}
+
+#[test]
+fn a_statement_larger_than_the_window_runs_alone() {
+    let mut path = Path::new();
+    path.run(10, 1_000.0, Some(1.0));
+    path.run(20, 1_000.0, Some(5_000.0));
+    assert!(path.backlog() <= 5_000.0, "one at a time");
+    let admitted = path.admitted;
+    path.run(60, 1_000.0, Some(5_000.0));
+    assert!(path.admitted - admitted >= 30_000.0, "and they go on");
+}
+
+#[test]
+fn work_that_a_client_keeps_open_does_not_hold_the_window() {
+    let mut path = Path::new();
+    path.run(10, 1_000.0, Some(1.0));
+    let now = at(path.now_ms);
+    let open: Vec<Charge> = (0..10_000).map(|_| path.pace.admit(now, 1.0)).collect();
+    path.run(10, 1_000.0, Some(1.0));
+    let before = path.applied;
+    path.run(5, 1_000.0, Some(1.0));
+    assert!(path.applied - before > 4_500.0, "it runs at its capacity again");
+    for charge in open {
+        path.pace.complete(charge, 1.0);
+    }
+    assert!(!path.pace.has_room(at(path.now_ms), 1.0), "10,000 rows are on their way now");
+}
+
+#[test]
+fn the_slowest_replica_governs_while_it_counts() {
+    let mut pace = pace();
+    let mut shown = [0, 0];
+    for step in 0_u64..400 {
+        let now = at(step * 100);
+        if step % 3 == 0 {
+            pace.heartbeat_begun(now, step + 1);
+        }
+        while step > 0 && pace.has_room(now, 1.0) {
+            let charge = pace.admit(now, 1.0);
+            pace.complete(charge, 1.0);
+        }
+        // One shows every heartbeat at once, the other after a second and more.
+        shown = [step / 3 * 3 + 1, (step.saturating_sub(12)) / 3 * 3 + 1];
+        let both = vec![
+            progress(REPLICA, now, 0, Some(shown[0])),
+            progress(OTHER, now, 1_200, Some(shown[1])),
+        ];
+        pace.handle_progress(now, &reading(now, both));
+    }
+    assert_eq!(pace.per_s(), Some(0.0), "the slow one is over the threshold");
+    let now = at(40_000);
+    let alone = vec![progress(REPLICA, now, 0, Some(shown[0]))];
+    pace.handle_progress(now, &reading(now, alone));
+    assert!(pace.per_s().is_some_and(|per_s| per_s > 0.0), "it has left");
+    pace.handle_progress(now, &reading(now, vec![]));
+    assert_eq!(pace.per_s(), None);
+    assert!(pace.has_room(now, 1e9), "a cluster without replicas has no lag");
+}
+
+#[test]
+fn a_replica_that_only_tells_its_lag_is_steered_by_it() {
+    let mut pace = pace();
+    let told = |pace: &mut Pace, from: u64, lag_ms: u64| {
+        for step in from..from + 100 {
+            let now = at(step * 100);
+            while step > 0 && pace.has_room(now, 1.0) {
+                let charge = pace.admit(now, 1.0);
+                pace.complete(charge, 1.0);
+            }
+            pace.handle_progress(now, &reading(now, vec![progress(REPLICA, now, lag_ms, None)]));
+        }
+        pace.per_s().unwrap()
+    };
+    let first = pace.per_s();
+    assert_eq!(first, None);
+    let calm = told(&mut pace, 0, 0);
+    assert!(calm > 25.0, "{calm}");
+    let behind = told(&mut pace, 100, 900);
+    assert!(behind < calm / 2.0, "{behind} after {calm}");
+    assert_eq!(told(&mut pace, 200, 1_000), 0.0, "at the threshold nothing passes");
+}
