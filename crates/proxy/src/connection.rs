@@ -10,18 +10,17 @@ mod errors;
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use policy::{ClusterPolicy, UnixTime};
 use session::{Action, Answer, ClientInfo, CloseReason, Finished, Input, Reads, Session, Side};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use crate::cluster::{Cluster, PermitGuard};
 use crate::registry::Control;
+use crate::socket::{Peer, Socket};
 use crate::stream::Stream;
 use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 
@@ -51,7 +50,7 @@ pub(crate) enum Ended {
 ///
 /// # Cancellation
 /// Dropping it closes both sockets and leaves the queue; the server rolls back what was open.
-pub(crate) async fn serve(shared: Shared, client: TcpStream, peer: SocketAddr) {
+pub(crate) async fn serve(shared: Shared, client: Socket, peer: Peer) {
     let gauge = shared.telemetry.client_connected(&shared.cluster.name);
     let policy = shared.cluster.policy();
     match errors::connect(&policy, &client).await {
@@ -70,7 +69,7 @@ struct Connection {
     client: Stream,
     backend: Stream,
     session: Session,
-    peer: SocketAddr,
+    peer: Peer,
     permit: Option<PermitGuard>,
     labels: LabelCache,
     timing: Timing,
@@ -88,15 +87,15 @@ impl Connection {
     fn new(
         shared: Shared,
         policy: Arc<ClusterPolicy>,
-        client: TcpStream,
-        backend: TcpStream,
-        peer: SocketAddr,
+        client: Socket,
+        backend: Socket,
+        peer: Peer,
     ) -> Self {
         Self {
             policy,
             client: Stream::new(client),
             backend: Stream::new(backend),
-            session: Session::new(ClientInfo { address: Some(peer.ip()) }),
+            session: Session::new(ClientInfo { address: peer.ip() }),
             peer,
             permit: None,
             labels: LabelCache::default(),

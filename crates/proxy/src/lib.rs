@@ -9,6 +9,7 @@ pub mod registry;
 pub mod reload;
 pub mod secret;
 pub mod server;
+mod socket;
 mod stream;
 pub mod telemetry;
 mod workers;

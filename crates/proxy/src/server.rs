@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::connection::Shared;
 use crate::registry::Control;
+use crate::socket::{Peer, Unregistered};
 use crate::telemetry::Telemetry;
 use crate::workers::{Accepted, Workers};
 
@@ -130,7 +131,9 @@ fn listen(policy: &ClusterPolicy) -> io::Result<TcpListener> {
 async fn accept(listener: TcpListener, shared: Shared, workers: Arc<Workers>) {
     loop {
         let accepted = match listener.accept().await {
-            Ok((socket, peer)) => socket.into_std().map(|socket| (socket, peer)),
+            Ok((socket, peer)) => {
+                socket.into_std().map(|socket| (Unregistered::Tcp(socket), Peer::Network(peer)))
+            }
             Err(error) => Err(error),
         };
         match accepted {

@@ -6,8 +6,9 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::socket::Socket;
 
 /// What a buffer has while little is going on. With both sides, the session and the task this stays under
 /// the memory promised per idle connection.
@@ -20,14 +21,14 @@ const BUFFER_LEN_MAX: usize = 64 * 1024;
 /// The socket of one side and its unread bytes.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    socket: TcpStream,
+    socket: Socket,
     buffer: BytesMut,
     /// How much the next read may take.
     read_len: usize,
 }
 
 impl Stream {
-    pub(crate) fn new(socket: TcpStream) -> Self {
+    pub(crate) fn new(socket: Socket) -> Self {
         Self { socket, buffer: BytesMut::with_capacity(BUFFER_LEN), read_len: BUFFER_LEN }
     }
 
@@ -69,9 +70,7 @@ impl Stream {
     /// # Cancellation
     /// Safe.
     pub(crate) async fn hung_up(&self) {
-        // EPOLLRDHUP is reported with any interest; PRIORITY alone does not wake for data. An error means
-        // that the socket is gone as well.
-        drop(self.socket.ready(Interest::PRIORITY).await);
+        self.socket.hung_up().await;
     }
 
     /// Gives memory back that a large statement has grown.

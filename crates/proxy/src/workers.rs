@@ -5,14 +5,13 @@
 //! to cost a quarter to a third more CPU per statement; docs/decisions tells.)
 
 use std::io;
-use std::net::{SocketAddr, TcpStream as StdTcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use crate::connection::{Shared, serve};
+use crate::socket::{Peer, Unregistered};
 
 /// Accepted sockets on their way to a worker. The accepting task waits when a worker is this far behind, and
 /// the kernel's backlog fills instead.
@@ -33,8 +32,8 @@ struct Worker {
 /// A client that has just been accepted.
 pub(crate) struct Accepted {
     pub(crate) shared: Shared,
-    pub(crate) socket: StdTcpStream,
-    pub(crate) peer: SocketAddr,
+    pub(crate) socket: Unregistered,
+    pub(crate) peer: Peer,
 }
 
 impl Workers {
@@ -74,7 +73,7 @@ impl Worker {
 async fn accept_all(mut incoming: mpsc::Receiver<Accepted>, connections: Arc<AtomicUsize>) {
     while let Some(Accepted { shared, socket, peer }) = incoming.recv().await {
         let open = Open(connections.clone());
-        match TcpStream::from_std(socket) {
+        match socket.register() {
             Ok(socket) => {
                 tokio::spawn(async move {
                     serve(shared, socket, peer).await;

@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use wire::packet::encode_err_no_sqlstate;
 
 use super::Shared;
+use crate::socket::Socket;
 use crate::telemetry::BackendErrorKind;
 
 /// `ER_SERVER_SHUTDOWN`: clients take it as the loss of the connection, which it is.
@@ -39,11 +40,11 @@ pub(crate) enum ConnectFailure {
 /// Safe: the socket is closed.
 pub(crate) async fn connect(
     policy: &ClusterPolicy,
-    client: &TcpStream,
-) -> Result<TcpStream, ConnectFailure> {
+    client: &Socket,
+) -> Result<Socket, ConnectFailure> {
     let connecting = TcpStream::connect(&*policy.primary);
     let backend = match tokio::time::timeout(policy.connect_timeout, connecting).await {
-        Ok(Ok(backend)) => backend,
+        Ok(Ok(backend)) => Socket::Tcp(backend),
         Ok(Err(error)) => return Err(ConnectFailure::Failed(error)),
         Err(_) => return Err(ConnectFailure::TimedOut(policy.connect_timeout)),
     };
@@ -56,14 +57,15 @@ pub(crate) async fn connect(
     Ok(backend)
 }
 
-fn tune(socket: &TcpStream) -> io::Result<()> {
+fn tune(socket: &Socket) -> io::Result<()> {
+    let Socket::Tcp(socket) = socket else { return Ok(()) };
     socket.set_nodelay(true)?;
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_TIME).with_interval(KEEPALIVE_INTERVAL);
     SockRef::from(socket).set_tcp_keepalive(&keepalive)
 }
 
 /// Tells a client that there is no server, in the form that a server's own first packet has.
-pub(crate) async fn turn_away(shared: &Shared, mut client: TcpStream, failure: ConnectFailure) {
+pub(crate) async fn turn_away(shared: &Shared, mut client: Socket, failure: ConnectFailure) {
     use tokio::io::AsyncWriteExt;
 
     let (kind, why) = match &failure {
