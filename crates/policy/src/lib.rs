@@ -25,9 +25,11 @@ mod explain;
 mod fault;
 mod fnv;
 mod label;
+mod network;
 mod raw;
 mod reference;
 mod rule;
+mod tls;
 
 pub use cluster::{ClusterPolicy, LagSource, Probe, Scope, Signal, SignalKind, TableName};
 pub use compile::load;
@@ -38,5 +40,10 @@ pub use evaluate::{Facts, PassReason, Verdict};
 pub use explain::{Explanation, Question, explain};
 pub use fault::Fault;
 pub use label::app_label;
+pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};
 pub use reference::config_reference;
 pub use rule::{Action, Gated, RefusalProfile, Rule, UnixTime, identity_key};
+pub use tls::{
+    BackendTls, BackendTlsMode, ClientTls, ClientTlsMode, Redirect, TlsFile, TlsIdentity,
+    TlsVersion,
+};

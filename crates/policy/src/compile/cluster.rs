@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use admission::Mode;
 
-use super::checks::{address, duration, keyword, name, secret, server, whole};
+use super::checks::{duration, keyword, name, secret, server, whole};
 use super::limits;
+use super::network;
 use super::rule::Draft;
 use super::signals::Signals;
+use super::tls;
 use crate::cluster::{ClusterPolicy, LagSource, Probe, SignalKind, TableName};
 use crate::evaluate::RuleIndex;
 use crate::fault::{Faults, Place};
 use crate::identity::IdentityPolicy;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::{Rule, UnixTime};
+use crate::tls::Redirect;
 
 /// The table of the heartbeat unless the file says otherwise.
 pub(crate) const HEARTBEAT_TABLE: (&str, &str) = ("sluice", "heartbeat");
@@ -27,7 +30,7 @@ pub(super) fn compile(
 ) -> Option<ClusterPolicy> {
     let Spanned { value: raw, place } = cluster;
     name(cluster_name, &place, faults);
-    let listen = raw.listen.as_ref().and_then(|listen| address(listen, faults));
+    let listen = raw.listen.as_ref().and_then(|listen| network::listen(listen, faults));
     let primary = raw.primary.as_ref().map(|primary| server(primary, faults));
     let replicas = compile_replicas(raw.replicas, faults);
     let mode = keyword(raw.mode, Mode::Enforce, &MODES, faults);
@@ -46,6 +49,17 @@ pub(super) fn compile(
     let release_per_s = whole(raw.release_per_s, limits::RELEASE_PER_S, faults);
     let queue_len_max = whole(raw.max_queue_total, limits::MAX_QUEUE_TOTAL, faults);
     let connect_timeout = duration(raw.connect_timeout, limits::CONNECT_TIMEOUT, faults);
+    let client_tls = tls::client(raw.client_tls, faults);
+    let backend_tls = tls::backend(raw.backend_tls, faults);
+    let redirect = keyword(raw.redirect, Redirect::Strip, &tls::REDIRECTS, faults);
+    let keys = network::Keys {
+        listen_mode: raw.listen_mode,
+        max_connections: raw.max_connections,
+        login_timeout: raw.login_timeout,
+        keepalive: raw.keepalive,
+        proxy_protocol: raw.proxy_protocol,
+    };
+    let network = network::compile(keys, listen.as_ref(), faults);
     let mut rules: Vec<Rule> = Vec::new();
     for draft in drafts.iter().filter(|draft| draft.is_for(cluster_name)) {
         let gate = match &draft.gate {
@@ -67,6 +81,10 @@ pub(super) fn compile(
         release_per_s,
         queue_len_max,
         connect_timeout,
+        network,
+        client_tls,
+        backend_tls,
+        redirect,
         identity: identity.clone(),
         gates: signals.gates,
         signals: signals.signals,
