@@ -17,6 +17,7 @@ pub mod frame;
 pub mod handshake;
 pub mod lenenc;
 pub mod packet;
+pub mod proxy_protocol;
 pub mod response_tracker;
 pub mod status;
 pub mod upload;
