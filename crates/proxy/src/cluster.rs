@@ -29,8 +29,8 @@ use crate::registry::Registry;
 pub struct Cluster {
     /// The name in the configuration file, and the `cluster` label.
     pub name: Arc<str>,
-    /// The sessions of this cluster by the backend's connection id.
-    pub registry: Registry,
+    /// The clients of this cluster.
+    pub registry: Arc<Registry>,
     /// What its probes have seen.
     pub probes: ProbeBoard,
     clock: Clock,
@@ -85,7 +85,7 @@ impl Cluster {
         let controller = Controller::new(policy.controller_config(), seed, clock.now());
         Arc::new(Self {
             name: policy.name.clone(),
-            registry: Registry::default(),
+            registry: Arc::default(),
             probes: ProbeBoard::default(),
             clock,
             policy: ArcSwap::new(policy),

@@ -5,6 +5,7 @@
 //! server has really finished it, also when its client has gone. While a statement is queued it listens for
 //! the queue's answer and for either side hanging up, and reads nothing ahead.
 
+mod arrival;
 mod asking;
 mod errors;
 
@@ -19,11 +20,13 @@ use session::{Action, Answer, ClientInfo, CloseReason, Finished, Input, Reads, S
 use tokio::sync::mpsc;
 
 use crate::cluster::{Cluster, PermitGuard};
-use crate::registry::Control;
-use crate::socket::{Peer, Socket};
+use crate::registry::{Control, Entry};
+use crate::socket::Peer;
 use crate::stream::Stream;
 use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 
+pub(crate) use self::arrival::Arrival;
+use self::arrival::{Joined, Patience, join};
 use self::asking::{Judged, Timing};
 
 /// Everything a connection needs from outside.
@@ -50,15 +53,13 @@ pub(crate) enum Ended {
 ///
 /// # Cancellation
 /// Dropping it closes both sockets and leaves the queue; the server rolls back what was open.
-pub(crate) async fn serve(shared: Shared, client: Socket, peer: Peer) {
+pub(crate) async fn serve(shared: Shared, arrival: Arrival) {
     let gauge = shared.telemetry.client_connected(&shared.cluster.name);
     let policy = shared.cluster.policy();
-    match errors::connect(&policy, &client).await {
-        Ok(backend) => {
-            let mut connection = Connection::new(shared, policy, client, backend, peer);
-            connection.run().await;
-        }
-        Err(failure) => errors::turn_away(&shared, client, failure).await,
+    let Arrival { client, peer, mut entry, control } = arrival;
+    if let Some(joined) = join(&shared, &policy, client, peer, &mut entry).await {
+        let (mut connection, patience) = Connection::new(shared, policy, joined);
+        connection.run(patience, entry, control).await;
     }
     drop(gauge);
 }
@@ -80,18 +81,16 @@ struct Connection {
     /// The wall clock when the statement under way began.
     now: UnixTime,
     draining: bool,
+    /// Until then a drain lets an idle session stay: who has just been let in has something to say. `None`:
+    /// it has not logged in yet.
+    young_until: Option<Instant>,
     claim_logged: bool,
 }
 
 impl Connection {
-    fn new(
-        shared: Shared,
-        policy: Arc<ClusterPolicy>,
-        client: Socket,
-        backend: Socket,
-        peer: Peer,
-    ) -> Self {
-        Self {
+    fn new(shared: Shared, policy: Arc<ClusterPolicy>, joined: Joined) -> (Self, Patience) {
+        let Joined { client, backend, peer, patience } = joined;
+        let connection = Self {
             policy,
             client: Stream::new(client),
             backend: Stream::new(backend),
@@ -104,13 +103,20 @@ impl Connection {
             now: UnixTime(0),
             client_gone: false,
             draining: false,
+            young_until: None,
             claim_logged: false,
             shared,
-        }
+        };
+        (connection, patience)
     }
 
-    async fn run(&mut self) {
-        let ended = self.serve_session().await;
+    async fn run(
+        &mut self,
+        patience: Patience,
+        mut entry: Entry,
+        control: mpsc::Receiver<Control>,
+    ) {
+        let ended = self.serve_session(patience, &mut entry, control).await;
         if ended == Ended::ByBackend {
             self.flush_backend().await;
         }
@@ -122,6 +128,8 @@ impl Connection {
         tracing::debug!(peer = %self.peer, ?ended, "connection over");
         self.backend.shutdown().await;
         self.client.shutdown().await;
+        // Not before the last bytes are out: a drain waits for this.
+        drop(entry);
     }
 
     /// What the server did wrong, if it was its doing. Closing an idle session is its right.
@@ -136,23 +144,31 @@ impl Connection {
         }
     }
 
-    async fn serve_session(&mut self) -> Ended {
-        if let Err(ended) = self.login().await {
+    async fn serve_session(
+        &mut self,
+        patience: Patience,
+        entry: &mut Entry,
+        mut control: mpsc::Receiver<Control>,
+    ) -> Ended {
+        if let Err(ended) = self.login(patience, &mut control).await {
+            self.note_unexpected_header();
             return ended;
         }
-        let cluster = self.shared.cluster.clone();
-        let (entry, mut control) = cluster.registry.enter(self.session.connection_id());
-        let ended = loop {
+        entry.log_in(self.session.connection_id());
+        self.young_until = Instant::now().checked_add(YOUNG_SESSION);
+        loop {
             if let Err(ended) = self.step(&mut control).await {
-                break ended;
+                return ended;
             }
-        };
-        drop(entry);
-        ended
+        }
     }
 
     /// Relays the connection phase.
-    async fn login(&mut self) -> Result<(), Ended> {
+    async fn login(
+        &mut self,
+        mut patience: Patience,
+        control: &mut mpsc::Receiver<Control>,
+    ) -> Result<(), Ended> {
         loop {
             match self.next_action() {
                 Action::LoggedIn => {
@@ -160,9 +176,12 @@ impl Connection {
                     return Ok(());
                 }
                 Action::Read(reads) => {
-                    self.read(reads, None).await?;
+                    self.read_for_login(reads, &mut patience, control).await?;
                 }
-                other => self.carry_out(other).await?,
+                other => {
+                    patience.note(&other);
+                    self.carry_out(other).await?;
+                }
             }
         }
     }
@@ -176,7 +195,13 @@ impl Connection {
             Action::Read(reads) => {
                 let waits_for_server = reads == Reads::Backend;
                 let since = waits_for_server.then(Instant::now);
-                let told = self.read(reads, Some(control)).await?;
+                let told = match self.stays_until() {
+                    None => self.read(reads, Some(control)).await?,
+                    Some(until) => {
+                        let read = self.read(reads, Some(control));
+                        tokio::time::timeout_at(until.into(), read).await.unwrap_or(Ok(None))?
+                    }
+                };
                 if let Some(since) = since {
                     self.timing.backend = self.timing.backend.saturating_add(since.elapsed());
                 }
@@ -203,6 +228,14 @@ impl Connection {
         }
     }
 
+    /// Until when a session that a drain wants to leave may stay although it is idle.
+    fn stays_until(&self) -> Option<Instant> {
+        if !self.draining || !self.session.is_idle() || self.session.in_transaction() {
+            return None;
+        }
+        self.young_until.filter(|until| *until > Instant::now())
+    }
+
     fn next_action(&mut self) -> Action {
         let Self { session, client, backend, policy, .. } = self;
         session.next(&Input {
@@ -219,7 +252,8 @@ impl Connection {
             return Err(Ended::ByClient);
         }
         if self.client.bytes().is_empty() {
-            if self.draining && !self.session.in_transaction() {
+            let leaves = self.draining && !self.session.in_transaction();
+            if leaves && self.stays_until().is_none() {
                 return Err(Ended::Told);
             }
             self.client.shrink();
@@ -374,6 +408,10 @@ impl Connection {
         drop(tokio::time::timeout(FLUSH_TIMEOUT, flush).await);
     }
 }
+
+/// A client that has just logged in says something within this time. Without it, a client that connects while
+/// a drain begins would be let in and thrown out before its first statement.
+const YOUNG_SESSION: Duration = Duration::from_secs(1);
 
 /// What a failing backend may still have to say: an error packet, at most a few reads of it.
 const FLUSH_READS_MAX: usize = 16;

@@ -4,6 +4,8 @@
 pub mod clock;
 pub mod cluster;
 mod connection;
+pub mod inherited;
+mod listener;
 pub mod probe;
 pub mod registry;
 pub mod reload;
@@ -11,5 +13,6 @@ pub mod secret;
 pub mod server;
 mod socket;
 mod stream;
+pub mod takeover;
 pub mod telemetry;
 mod workers;

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -32,6 +31,16 @@ impl Socket {
         match self {
             Self::Tcp(socket) => drop(socket.ready(Interest::PRIORITY).await),
             Self::Unix(socket) => drop(socket.ready(Interest::PRIORITY).await),
+        }
+    }
+}
+
+impl Socket {
+    /// The address that the peer connected to; none for a Unix socket.
+    pub(crate) fn local_address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(socket) => socket.local_addr().ok(),
+            Self::Unix(_) => None,
         }
     }
 }
@@ -90,15 +99,6 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
-        }
-    }
-}
-
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(socket) => socket.as_fd(),
-            Self::Unix(socket) => socket.as_fd(),
         }
     }
 }

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::mpsc;
 
-use crate::connection::{Shared, serve};
+use crate::connection::{Arrival, Shared, serve};
+use crate::registry::{Control, Entry};
 use crate::socket::{Peer, Unregistered};
 
 /// Accepted sockets on their way to a worker. The accepting task waits when a worker is this far behind, and
@@ -34,6 +35,8 @@ pub(crate) struct Accepted {
     pub(crate) shared: Shared,
     pub(crate) socket: Unregistered,
     pub(crate) peer: Peer,
+    pub(crate) entry: Entry,
+    pub(crate) control: mpsc::Receiver<Control>,
 }
 
 impl Workers {
@@ -71,12 +74,13 @@ impl Worker {
 }
 
 async fn accept_all(mut incoming: mpsc::Receiver<Accepted>, connections: Arc<AtomicUsize>) {
-    while let Some(Accepted { shared, socket, peer }) = incoming.recv().await {
+    while let Some(accepted) = incoming.recv().await {
         let open = Open(connections.clone());
+        let Accepted { shared, socket, peer, entry, control } = accepted;
         match socket.register() {
-            Ok(socket) => {
+            Ok(client) => {
                 tokio::spawn(async move {
-                    serve(shared, socket, peer).await;
+                    serve(shared, Arrival { client, peer, entry, control }).await;
                     drop(open);
                 });
             }

@@ -10,6 +10,7 @@ use crate::config::Secret;
 use crate::rule::{Action, Gated, UnixTime};
 
 mod clusters;
+mod network;
 
 /// The example of the manual, word for word.
 const MANUAL: &str = "\
@@ -82,7 +83,7 @@ fn the_example_of_the_manual_loads() {
     assert_eq!(config.admin.listen, "127.0.0.1:9307".parse().unwrap());
     assert_eq!((config.metrics.max_apps, config.drain_timeout.as_secs()), (200, 30));
     let cluster = config.cluster("main").unwrap();
-    assert_eq!(cluster.listen, "127.0.0.1:3307".parse().unwrap());
+    assert_eq!(cluster.listen.to_string(), "127.0.0.1:3307");
     assert_eq!((&*cluster.primary, cluster.replicas.len()), ("127.0.0.1:3306", 2));
     let probe = cluster.probe.as_ref().unwrap();
     assert_eq!(probe.password, Some(Secret::Env("SLUICE_PROBE_PASSWORD".into())));

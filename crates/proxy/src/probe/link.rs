@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, OptsBuilder, Row};
-use policy::{Probe, Secret};
+use policy::{Probe, Secret, ServerAddress};
 use rand::RngExt as _;
 use tokio::time::Instant;
 
@@ -45,8 +45,8 @@ impl Account {
 
 /// One connection to one server.
 pub(super) struct Link {
-    host: String,
-    port: u16,
+    /// `host:port` or `unix:/path`.
+    server: String,
     account: Account,
     /// For logging in, and for each query: a server that is stopped (SIGSTOP) accepts and says nothing.
     time_limit: Duration,
@@ -55,10 +55,10 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// A link to `server`, `host:port`, that is not connected yet.
+    /// A link to `server` that is not connected yet.
     pub(super) fn new(server: &str, account: Account, time_limit: Duration) -> Self {
-        let (host, port) = host_and_port(server);
-        Self { host, port, account, time_limit, conn: None, retry: Retry::default() }
+        let server = server.to_owned();
+        Self { server, account, time_limit, conn: None, retry: Retry::default() }
     }
 
     /// The first row of a query's answer.
@@ -124,9 +124,17 @@ impl Link {
     }
 
     fn options(&self, password: Option<String>) -> Opts {
-        OptsBuilder::default()
-            .ip_or_hostname(&self.host)
-            .tcp_port(self.port)
+        let server = match ServerAddress::of(&self.server) {
+            ServerAddress::Network(address) => {
+                let (host, port) = host_and_port(address);
+                OptsBuilder::default().ip_or_hostname(host).tcp_port(port)
+            }
+            // Configuration files are text, so the path is.
+            ServerAddress::Unix(path) => {
+                OptsBuilder::default().socket(path.to_str().map(str::to_owned))
+            }
+        };
+        server
             .user(Some(&self.account.user))
             .pass(password)
             .prefer_socket(false)
