@@ -7,8 +7,8 @@
 //! neither can be forgotten when a client vanishes.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use admission::{
@@ -21,9 +21,11 @@ use policy::{ClusterPolicy, UnixTime};
 use tokio::sync::{Notify, oneshot};
 use wire::capability::Capabilities;
 
+use crate::auth::OwnKey;
 use crate::clock::Clock;
 use crate::probe::ProbeBoard;
 use crate::registry::Registry;
+use crate::tls::TlsStore;
 
 /// One cluster: policy, controller, sessions.
 pub struct Cluster {
@@ -33,6 +35,9 @@ pub struct Cluster {
     pub registry: Arc<Registry>,
     /// What its probes have seen.
     pub probes: ProbeBoard,
+    /// Its certificates.
+    pub(crate) tls: TlsStore,
+    own_key: OnceLock<Option<Arc<OwnKey>>>,
     clock: Clock,
     policy: ArcSwap<ClusterPolicy>,
     gatekeeper: Mutex<Gatekeeper>,
@@ -87,6 +92,8 @@ impl Cluster {
             name: policy.name.clone(),
             registry: Arc::default(),
             probes: ProbeBoard::default(),
+            tls: TlsStore::new(&policy),
+            own_key: OnceLock::new(),
             clock,
             policy: ArcSwap::new(policy),
             gatekeeper: Mutex::new(Gatekeeper {
@@ -130,6 +137,12 @@ impl Cluster {
         );
     }
 
+    /// The pair of keys that clients without TLS encrypt passwords with, made when the first needs it. Blocks
+    /// for as long as that takes; none when this machine cannot.
+    pub(crate) fn own_key(&self) -> Option<Arc<OwnKey>> {
+        self.own_key.get_or_init(|| OwnKey::make().map(Arc::new)).clone()
+    }
+
     /// Monotonic time now.
     pub fn now(&self) -> MonoTime {
         self.clock.now()
@@ -138,6 +151,7 @@ impl Cluster {
     /// Puts a new policy in force. Statements under way keep theirs; waiters are judged again.
     pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
         let config = policy.controller_config();
+        self.tls.apply(&policy);
         self.policy.store(policy);
         self.control(|controller, now| controller.reconfigure(config, now));
         self.driver.notify_one();
@@ -187,9 +201,13 @@ impl Cluster {
             .collect()
     }
 
-    /// Keeps the controller's timers (deadlines, retries, releases), and has waiters judged again at the
-    /// second at which a rule expires. Runs until the task is dropped.
+    /// Keeps the controller's timers, and watches the files of certificates. Runs until the task is dropped.
     pub async fn drive(self: Arc<Self>) {
+        tokio::join!(self.keep_timers(), self.tls.watch(&self.name));
+    }
+
+    /// Deadlines, retries, releases; has waiters judged again at the second at which a rule expires.
+    async fn keep_timers(self: &Arc<Self>) {
         let mut expiry = None;
         loop {
             let policy = self.policy();

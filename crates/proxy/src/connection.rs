@@ -8,6 +8,7 @@
 mod arrival;
 mod asking;
 mod errors;
+mod securing;
 
 use std::future::poll_fn;
 use std::io;
@@ -16,7 +17,9 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use policy::{ClusterPolicy, UnixTime};
-use session::{Action, Answer, ClientInfo, CloseReason, Finished, Input, Reads, Session, Side};
+use session::{
+    Action, Answer, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session, Side,
+};
 use tokio::sync::mpsc;
 
 use crate::cluster::{Cluster, PermitGuard};
@@ -92,9 +95,12 @@ impl Connection {
         let Joined { client, backend, peer, patience } = joined;
         let connection = Self {
             policy,
+            session: Session::new(
+                ClientInfo { address: peer.ip(), leg: client.leg() },
+                backend.leg(),
+            ),
             client: Stream::new(client),
             backend: Stream::new(backend),
-            session: Session::new(ClientInfo { address: peer.ip() }),
             peer,
             permit: None,
             labels: LabelCache::default(),
@@ -125,6 +131,7 @@ impl Connection {
             self.shared.telemetry.backend_error(cluster, kind);
             tracing::warn!(%cluster, peer = %self.peer, kind = kind.as_str(), "backend error");
         }
+        self.note_denied_login(&ended);
         tracing::debug!(peer = %self.peer, ?ended, "connection over");
         self.backend.shutdown().await;
         self.client.shutdown().await;
@@ -138,6 +145,9 @@ impl Connection {
             Ended::BySession(CloseReason::BackendProtocol) => Some(BackendErrorKind::Protocol),
             Ended::BySession(CloseReason::LoginRefused) if !self.session.is_greeted() => {
                 Some(BackendErrorKind::Greeting)
+            }
+            Ended::BySession(CloseReason::LoginDenied(Denial::ServerWithoutTls)) => {
+                Some(BackendErrorKind::Tls)
             }
             Ended::ByBackend if !self.session.is_idle() => Some(BackendErrorKind::Lost),
             Ended::BySession(_) | Ended::ByBackend | Ended::ByClient | Ended::Told => None,
@@ -334,6 +344,9 @@ impl Connection {
             Action::Drop { from: Side::Client, len } => client.consume(len),
             Action::Drop { from: Side::Backend, len } => backend.consume(len),
             Action::Close(reason) => return Err(Ended::BySession(reason)),
+            // Boxed: an idle connection does not pay for what only a login needs.
+            Action::StartTls { side, drop } => return Box::pin(self.start_tls(side, drop)).await,
+            Action::Crypt(crypt) => return Box::pin(self.crypt(crypt)).await,
             // The callers have taken these.
             Action::Read(_)
             | Action::Ask(_)

@@ -1,6 +1,7 @@
 //! The shell: sockets, tasks, clock, probes, reload, drain, telemetry. The only crate that touches MySQL
 //! sockets or the clock; what may run, and when, is decided in the crates below.
 
+mod auth;
 pub mod clock;
 pub mod cluster;
 mod connection;
@@ -15,4 +16,5 @@ mod socket;
 mod stream;
 pub mod takeover;
 pub mod telemetry;
+mod tls;
 mod workers;

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use session::Leg;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -41,6 +42,16 @@ impl Socket {
         match self {
             Self::Tcp(socket) => socket.local_addr().ok(),
             Self::Unix(_) => None,
+        }
+    }
+}
+
+impl Socket {
+    /// How safe it is from listeners.
+    pub(crate) fn leg(&self) -> Leg {
+        match self {
+            Self::Tcp(_) => Leg::Network,
+            Self::Unix(_) => Leg::Unix,
         }
     }
 }

@@ -1,13 +1,20 @@
-//! One side of a connection: a socket and the bytes read from it that nobody has taken yet.
+//! One side of a connection: a transport and the bytes read from it that nobody has taken yet.
+
+mod rewound;
 
 use std::future::Future;
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, BytesMut};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
+use self::rewound::Rewound;
 use crate::socket::Socket;
 
 /// What a buffer has while little is going on. With both sides, the session and the task this stays under
@@ -18,18 +25,35 @@ const BUFFER_LEN: usize = 2 * 1024;
 /// More than this brought nothing in measurements of loopback transfers.
 const BUFFER_LEN_MAX: usize = 64 * 1024;
 
-/// The socket of one side and its unread bytes.
+/// The transport of one side and its unread bytes.
+///
+/// ```text
+/// socket ─▶ TLS, if it was started ─▶ buffer ─▶ session
+/// ```
 #[derive(Debug)]
 pub(crate) struct Stream {
-    socket: Socket,
+    transport: Transport,
     buffer: BytesMut,
     /// How much the next read may take.
     read_len: usize,
 }
 
+/// What bytes come through. A match costs nothing beside the system call behind it.
+#[derive(Debug)]
+enum Transport {
+    Plain(Socket),
+    Tls(Box<TlsStream<Rewound>>),
+    /// A TLS handshake has failed, or was given up.
+    Closed,
+}
+
 impl Stream {
     pub(crate) fn new(socket: Socket) -> Self {
-        Self { socket, buffer: BytesMut::with_capacity(BUFFER_LEN), read_len: BUFFER_LEN }
+        Self {
+            transport: Transport::Plain(socket),
+            buffer: BytesMut::with_capacity(BUFFER_LEN),
+            read_len: BUFFER_LEN,
+        }
     }
 
     /// Bytes read and not yet taken.
@@ -42,14 +66,19 @@ impl Stream {
         self.buffer.advance(len.min(self.buffer.len()));
     }
 
-    /// Reads once. `Ok(0)` is the peer's end.
+    /// Reads once. `Ok(0)` is the peer's end. What TLS has decrypted already comes first, so whoever reads until
+    /// it is pending has read everything that has come.
     pub(crate) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.buffer.capacity().saturating_sub(self.buffer.len()) < self.read_len / 2 {
             self.buffer.reserve(self.read_len);
         }
-        let Self { socket, buffer, .. } = self;
-        let read = pin!(socket.read_buf(buffer));
-        let Poll::Ready(result) = read.poll(cx) else { return Poll::Pending };
+        let Self { transport, buffer, .. } = self;
+        let read = match transport {
+            Transport::Plain(socket) => pin!(socket.read_buf(buffer)).poll(cx),
+            Transport::Tls(tls) => pin!(tls.read_buf(buffer)).poll(cx),
+            Transport::Closed => Poll::Ready(Ok(0)),
+        };
+        let Poll::Ready(result) = read else { return Poll::Pending };
         if result.is_ok() && buffer.len() == buffer.capacity() {
             self.read_len = self.read_len.saturating_mul(4).min(BUFFER_LEN_MAX);
         }
@@ -61,7 +90,58 @@ impl Stream {
     /// # Cancellation
     /// Dropping it in the middle leaves a torn packet: the connection can only be closed then.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.socket.write_all(bytes).await
+        match &mut self.transport {
+            Transport::Plain(socket) => socket.write_all(bytes).await,
+            Transport::Tls(tls) => {
+                tls.write_all(bytes).await?;
+                // What is encrypted may still be in TLS's own buffer.
+                tls.flush().await
+            }
+            Transport::Closed => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Goes on in TLS, as the server. Bytes that came behind what was taken belong to the handshake; they are
+    /// never looked at as anything else.
+    ///
+    /// # Cancellation
+    /// The stream is closed.
+    pub(crate) async fn accept_tls(&mut self, config: Arc<ServerConfig>) -> io::Result<()> {
+        let raw = self.take_raw()?;
+        let tls = TlsAcceptor::from(config).accept(raw).await?;
+        self.transport = Transport::Tls(Box::new(tls.into()));
+        Ok(())
+    }
+
+    /// Goes on in TLS, as the client. The server has nothing to say before the handshake: bytes that are there
+    /// already are not the server's.
+    ///
+    /// # Cancellation
+    /// The stream is closed.
+    pub(crate) async fn connect_tls(
+        &mut self,
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> io::Result<()> {
+        if !self.buffer.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "bytes ahead of the handshake"));
+        }
+        let raw = self.take_raw()?;
+        let tls = TlsConnector::from(config).connect(name, raw).await?;
+        self.transport = Transport::Tls(Box::new(tls.into()));
+        Ok(())
+    }
+
+    /// The socket with its unread bytes, for a handshake. The stream is closed until that has succeeded.
+    fn take_raw(&mut self) -> io::Result<Rewound> {
+        match std::mem::replace(&mut self.transport, Transport::Closed) {
+            Transport::Plain(socket) => {
+                let ahead =
+                    std::mem::replace(&mut self.buffer, BytesMut::with_capacity(BUFFER_LEN));
+                Ok(Rewound::new(ahead, socket))
+            }
+            Transport::Tls(_) | Transport::Closed => Err(io::ErrorKind::NotConnected.into()),
+        }
     }
 
     /// Resolves when the peer has closed, or has closed its sending half, also while there are unread
@@ -70,7 +150,11 @@ impl Stream {
     /// # Cancellation
     /// Safe.
     pub(crate) async fn hung_up(&self) {
-        self.socket.hung_up().await;
+        match &self.transport {
+            Transport::Plain(socket) => socket.hung_up().await,
+            Transport::Tls(tls) => tls.get_ref().0.socket().hung_up().await,
+            Transport::Closed => {}
+        }
     }
 
     /// Gives memory back that a large statement has grown.
@@ -83,6 +167,10 @@ impl Stream {
 
     /// Closes the sending half; errors do not matter any more.
     pub(crate) async fn shutdown(&mut self) {
-        drop(self.socket.shutdown().await);
+        match &mut self.transport {
+            Transport::Plain(socket) => drop(socket.shutdown().await),
+            Transport::Tls(tls) => drop(tls.shutdown().await),
+            Transport::Closed => {}
+        }
     }
 }

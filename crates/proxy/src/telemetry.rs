@@ -112,6 +112,8 @@ pub enum BackendErrorKind {
     Greeting,
     /// The server sent bytes that are not the protocol.
     Protocol,
+    /// The TLS that the configuration wants cannot be had with the server.
+    Tls,
 }
 
 impl BackendErrorKind {
@@ -123,6 +125,7 @@ impl BackendErrorKind {
             Self::Lost => "lost",
             Self::Greeting => "greeting",
             Self::Protocol => "protocol",
+            Self::Tls => "tls",
         }
     }
 }

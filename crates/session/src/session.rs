@@ -13,7 +13,7 @@ use crate::action::{Action, CloseReason, Input};
 use crate::command::Asking;
 use crate::forwarding::Forwarding;
 use crate::judge::Memo;
-use crate::login::{Login, PendingUser};
+use crate::login::{Leg, Legs, Login, PendingUser, TLS};
 use crate::prepared::Prepared;
 use crate::refusal::{Answer, Refusing};
 use crate::transaction::Transaction;
@@ -23,6 +23,8 @@ use crate::transaction::Transaction;
 pub struct ClientInfo {
     /// Its address; none for a Unix socket.
     pub address: Option<IpAddr>,
+    /// What it came by.
+    pub leg: Leg,
 }
 
 /// One client connection. The crate's documentation draws its phases.
@@ -30,6 +32,10 @@ pub struct ClientInfo {
 pub struct Session {
     pub(crate) phase: Phase,
     pub(crate) client: ClientInfo,
+    /// What either leg runs over by now.
+    pub(crate) legs: Legs,
+    /// The nonce of the last authentication.
+    pub(crate) nonce: Vec<u8>,
     pub(crate) connection_id: u32,
     /// What the server said it can; what it cannot is never read from the client's packets.
     pub(crate) server_capabilities: Capabilities,
@@ -72,12 +78,14 @@ pub(crate) enum Phase {
 }
 
 impl Session {
-    /// A session whose backend connection has just been made.
-    pub fn new(client: ClientInfo) -> Self {
+    /// A session whose backend connection has just been made, over `backend`.
+    pub fn new(client: ClientInfo, backend: Leg) -> Self {
         let capabilities = Capabilities::default();
         Self {
             phase: Phase::Greeting,
             client,
+            legs: Legs { client: client.leg, backend },
+            nonce: Vec::new(),
             connection_id: 0,
             server_capabilities: capabilities,
             capabilities,
@@ -215,7 +223,7 @@ impl Session {
 
     /// What the server offers and Sluice does not relay.
     pub fn masked_capabilities(&self) -> Capabilities {
-        self.server_capabilities.without(self.server_capabilities.followable())
+        self.server_capabilities.without(self.server_capabilities.followable() | TLS)
     }
 
     /// Gives back buffers that a large statement has grown.

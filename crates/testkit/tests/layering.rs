@@ -24,7 +24,7 @@ const TABLE: [Row; 9] = [
     Row("0", "sql", &[], Others::Only(&["memchr", "sqlparser"])),
     Row("0", "admission", &[], Others::Only(&["rand"])),
     Row("1", "policy", &["sql", "admission"], Others::Only(&["jiff", "serde", "serde_yaml"])),
-    Row("2", "session", &["wire", "sql", "policy", "admission"], Others::Only(&[])),
+    Row("2", "session", &["wire", "sql", "policy", "admission"], Others::Only(&["zeroize"])),
     Row("3", "proxy", &["wire", "sql", "policy", "admission", "session"], Others::Any),
     Row("3", "admin", &["policy", "admission", "proxy"], Others::Any),
     Row(
