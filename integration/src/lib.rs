@@ -21,6 +21,7 @@
 pub mod client;
 pub mod error;
 pub mod fidelity;
+pub mod footprint;
 pub mod ports;
 pub mod raw;
 pub mod replica;

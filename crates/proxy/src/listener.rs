@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use policy::Listen;
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::socket::{Peer, Unregistered};
@@ -86,6 +86,22 @@ impl Listener {
                 let (socket, _) = accepted?;
                 Ok((Unregistered::Unix(socket.into_std()?), Peer::Local))
             }),
+        }
+    }
+
+    /// Accepts whoever is connected already, whether the runtime has heard of it or not.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is nobody.
+    pub(crate) fn accept_now(&self) -> io::Result<Accepted> {
+        let (socket, peer) = SockRef::from(self).accept()?;
+        socket.set_nonblocking(true)?;
+        match self {
+            Self::Tcp(_) => {
+                let peer = peer.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+                Ok((Unregistered::Tcp(socket.into()), Peer::Network(peer)))
+            }
+            Self::Unix(..) => Ok((Unregistered::Unix(socket.into()), Peer::Local)),
         }
     }
 

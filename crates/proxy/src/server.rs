@@ -4,7 +4,6 @@ use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use policy::{ClusterPolicy, Config, Listen, ServerAddress};
@@ -251,12 +250,8 @@ impl Door {
     /// Those whose connection is established already: closing the listener would reset it.
     async fn let_in_the_last(&self) {
         for _ in 0..LAST_ACCEPTS_MAX {
-            let next = poll_fn(|cx| match self.listener.poll_accept(cx) {
-                Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
-                Poll::Pending => Poll::Ready(None),
-            });
-            let Some(accepted @ Ok(_)) = next.await else { return };
-            if !self.let_in(accepted).await {
+            let accepted = self.listener.accept_now();
+            if accepted.is_err() || !self.let_in(accepted).await {
                 return;
             }
         }
