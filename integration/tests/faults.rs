@@ -2,10 +2,6 @@
 //! an answer or a closed socket.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
-#![expect(
-    clippy::print_stderr,
-    reason = "what was measured is worth seeing in the output of the tests"
-)]
 
 use std::time::{Duration, Instant};
 

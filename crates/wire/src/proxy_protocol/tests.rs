@@ -11,8 +11,8 @@ fn read_from(stream: &[u8]) -> (Result<Proxied, HeaderError>, &[u8]) {
         match decode(&stream[..taken]) {
             Ok(Decoded::Needs(more)) => {
                 assert!(more > 0);
-                assert!(taken + more <= stream.len(), "asks for bytes that do not belong to it");
-                taken += more;
+                taken = taken.saturating_add(more);
+                assert!(taken <= stream.len(), "asks for bytes that do not belong to it");
             }
             Ok(Decoded::Done(proxied)) => return (Ok(proxied), &stream[taken..]),
             Err(error) => return (Err(error), &stream[taken..]),
