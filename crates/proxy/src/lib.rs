@@ -5,6 +5,7 @@ mod auth;
 pub mod clock;
 pub mod cluster;
 mod connection;
+pub mod descriptors;
 pub mod inherited;
 mod listener;
 pub mod probe;

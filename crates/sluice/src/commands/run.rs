@@ -12,6 +12,7 @@ use std::time::Duration;
 use admin::AdminState;
 use policy::Config;
 use proxy::cluster::Cluster;
+use proxy::descriptors;
 use proxy::inherited::Inherited;
 use proxy::probe::ClusterProbes;
 use proxy::reload::{self, ConfigWatcher, Loaded};
@@ -143,6 +144,7 @@ impl Running {
             .take_tcp(address)
             .map_or_else(|| TcpListener::bind(address), Ok)
             .map_err(|error| format!("admin: cannot listen on {address}: {error}"))?;
+        descriptors::raise_limit(config);
         let max_apps = usize::try_from(config.metrics.max_apps).unwrap_or(usize::MAX);
         let telemetry = Telemetry::new(TelemetryConfig { max_apps });
         let workers = run.workers.unwrap_or_else(cores);
