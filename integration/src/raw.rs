@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::error::{HarnessError, Result};
@@ -15,12 +14,16 @@ use crate::error::{HarnessError, Result};
 pub use login::Login;
 pub use response::{Response, Shape};
 pub use statement::{Cursor, Execute, Param, Prepared, Types};
+pub use transport::Tls;
+
+use transport::Transport;
 
 mod bytes;
 pub mod capability;
 mod login;
 pub mod response;
 pub mod statement;
+mod transport;
 
 /// One wire packet: at most 16 MiB − 1 of payload, the header taken apart.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -70,7 +73,7 @@ impl std::fmt::Debug for Packet {
 /// A connection of raw bytes.
 #[derive(Debug)]
 pub struct RawConn {
-    stream: TcpStream,
+    transport: Transport,
     capabilities: u32,
     mariadb_capabilities: u32,
     connection_id: u32,
@@ -100,7 +103,7 @@ impl RawConn {
         let stream = TcpStream::connect(addr).await.map_err(HarnessError::io(what))?;
         stream.set_nodelay(true).map_err(HarnessError::io("cannot set TCP_NODELAY"))?;
         Ok(Self {
-            stream,
+            transport: Transport::Plain(stream),
             capabilities: 0,
             mariadb_capabilities: 0,
             connection_id: 0,
@@ -142,8 +145,29 @@ impl RawConn {
     }
 
     /// The socket, to shut half of it down and the like.
+    ///
+    /// # Panics
+    /// When a TLS handshake has failed: there is none then.
+    #[expect(clippy::expect_used, reason = "a test that goes on after a failed handshake is wrong")]
     pub fn stream(&mut self) -> &mut TcpStream {
-        &mut self.stream
+        self.transport.socket().expect("the handshake did not fail")
+    }
+
+    /// The certificate that the server showed, in DER. None in the clear.
+    #[must_use]
+    pub fn certificate(&self) -> Option<Vec<u8>> {
+        self.transport.certificate()
+    }
+
+    /// Does a TLS handshake now, whatever was said before.
+    ///
+    /// # Errors
+    /// When it fails, or takes too long.
+    pub async fn start_tls(&mut self, tls: &Tls) -> Result<()> {
+        match tokio::time::timeout(self.read_limit, self.transport.start_tls(tls)).await {
+            Ok(done) => done.map_err(HarnessError::io("no TLS")),
+            Err(_) => Err(HarnessError::TimedOut { what: "TLS".into(), after: self.read_limit }),
+        }
     }
 
     /// The longest wait for bytes of the server; 30 s unless told.
@@ -161,7 +185,7 @@ impl RawConn {
     /// # Errors
     /// When the socket is closed.
     pub async fn send_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.stream.write_all(bytes).await.map_err(HarnessError::io("cannot send"))
+        self.transport.write_all(bytes).await.map_err(HarnessError::io("cannot send"))
     }
 
     /// Sends a payload, in as many packets as it needs, the first with this sequence id.
@@ -190,10 +214,10 @@ impl RawConn {
     pub async fn read_packet(&mut self) -> Result<Packet> {
         let read = async {
             let mut header = [0_u8; 4];
-            self.stream.read_exact(&mut header).await?;
+            self.transport.read_exact(&mut header).await?;
             let [a, b, c, seq] = header;
             let mut payload = vec![0_u8; bytes::usize_of(u32::from_le_bytes([a, b, c, 0]))];
-            self.stream.read_exact(&mut payload).await?;
+            self.transport.read_exact(&mut payload).await?;
             Ok(Packet { seq, payload })
         };
         match tokio::time::timeout(self.read_limit, read).await {
@@ -210,7 +234,7 @@ impl RawConn {
     /// When the peer does not close in time. A reset counts as a close.
     pub async fn read_to_end(&mut self) -> Result<Vec<u8>> {
         let mut all = Vec::new();
-        match tokio::time::timeout(self.read_limit, self.stream.read_to_end(&mut all)).await {
+        match tokio::time::timeout(self.read_limit, self.transport.read_to_end(&mut all)).await {
             Ok(_) => Ok(all),
             Err(_) => {
                 Err(HarnessError::TimedOut { what: "a close".into(), after: self.read_limit })

@@ -4,11 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error, Opts, OptsBuilder, Row};
-use policy::{Probe, Secret, ServerAddress};
+use mysql_async::{Conn, Error, OptsBuilder, Row};
+use policy::{BackendTls, Probe, Secret, ServerAddress};
 use rand::RngExt as _;
 use tokio::time::Instant;
 
+use super::encryption::Encryption;
 use crate::secret::{self, SecretError};
 
 /// The first pause after a connection that failed; each further one doubles it.
@@ -30,11 +31,16 @@ const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 pub(super) struct Account {
     user: String,
     password: Option<Secret>,
+    encryption: Encryption,
 }
 
 impl Account {
-    pub(super) fn of(probe: &Probe) -> Self {
-        Self { user: probe.user.clone(), password: probe.password.clone() }
+    pub(super) fn of(probe: &Probe, tls: &BackendTls) -> Self {
+        Self {
+            user: probe.user.clone(),
+            password: probe.password.clone(),
+            encryption: Encryption::of(tls),
+        }
     }
 
     /// The password as it is now: it may be changed while Sluice runs.
@@ -118,12 +124,20 @@ impl Link {
                 Ok(password) => password.map_err(|error| ProbeError::Lost(error.to_string()))?,
                 Err(_) => return Err(ProbeError::Lost("Sluice is shutting down".into())),
             };
-            Conn::new(self.options(password)).await.map_err(ProbeError::from_driver)
+            let encryption = &self.account.encryption;
+            let encrypted = self.options(password.as_deref()).ssl_opts(encryption.options());
+            match Conn::new(encrypted).await {
+                Err(error) if encryption.may_do_without(&error) => {
+                    Conn::new(self.options(password.as_deref())).await
+                }
+                conn => conn,
+            }
+            .map_err(ProbeError::from_driver)
         };
         tokio::time::timeout(self.time_limit, login).await.unwrap_or(Err(ProbeError::TimedOut))
     }
 
-    fn options(&self, password: Option<String>) -> Opts {
+    fn options(&self, password: Option<&str>) -> OptsBuilder {
         let server = match ServerAddress::of(&self.server) {
             ServerAddress::Network(address) => {
                 let (host, port) = host_and_port(address);
@@ -144,7 +158,6 @@ impl Link {
             // With a server whose default is 0, heartbeats would not commit and readings never move.
             .setup(vec!["SET autocommit = 1"])
             .connect_attribute("program_name", "sluice")
-            .into()
     }
 
     /// Keeps the connection if it can be used again.
