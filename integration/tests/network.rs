@@ -11,7 +11,7 @@ use integration::error::Result;
 use integration::footprint::Footprint;
 use integration::ports::loopback;
 use integration::raw::{Login, RawConn};
-use integration::scenario::{Refused, Shared, connect, wait_for_sum};
+use integration::scenario::{Refused, Shared, connect, wait_for_depth, wait_for_sum};
 use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::{Topology, TopologyOptions};
@@ -171,6 +171,30 @@ async fn both_ends_may_be_unix_sockets() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_client_of_a_unix_socket_that_leaves_while_queued_frees_its_place() {
+    let servers = MYSQL.get().await.unwrap();
+    let dir = Dir::new("queued");
+    let socket = dir.0.join("mysql.sock");
+    let config = Config::new(servers)
+        .unwrap()
+        .rules("- { name: held, hold: true, max_delay: 1h, permanent: true }");
+    let yaml = config
+        .render()
+        .replace(&format!("\"{}\"", config.listen), &format!("\"unix:{}\"", socket.display()));
+    let mut sluice = SluiceProcess::spawn(&yaml, config.listen, config.admin, &[]).unwrap();
+    sluice.wait_until_ready().await.unwrap();
+    let path = socket.to_str().unwrap().to_owned();
+    let options = client::options(loopback(1), "web").socket(Some(path)).prefer_socket(true);
+    let mut web = client::connect_with(options).await.unwrap();
+    let waiting =
+        tokio::spawn(async move { web.query_drop("INSERT INTO nowhere VALUES (1)").await });
+    wait_for_depth(&sluice, "held", 1).await.unwrap();
+    waiting.abort();
+    wait_for_depth(&sluice, "held", 0).await.unwrap();
+    wait_for_sum(&sluice, "sluice_client_connections", &[], 0.0).await.unwrap();
 }
 
 #[tokio::test]
