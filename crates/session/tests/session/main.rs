@@ -2,6 +2,7 @@
 
 mod driver;
 mod hostile;
+mod secure;
 
 use session::{CloseReason, Reads};
 use sql::Class;
