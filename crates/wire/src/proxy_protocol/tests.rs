@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 fn network(source: &str, destination: &str) -> Proxied {
@@ -142,4 +144,46 @@ fn a_client_of_mysql_is_not_mistaken_for_a_proxy() {
     assert!(is_header(&v2(0x20, 0, b"")));
     assert!(!is_header(b"PROX"));
     assert!(!is_header(b"\xa5\x00\x00\x01\x8d\xa6\xff\x01"));
+}
+
+/// Bytes that get past the first look: a signature or the start of a line, and whatever follows.
+fn beginnings() -> impl Strategy<Value = Vec<u8>> {
+    let rest = proptest::collection::vec(any::<u8>(), 0..300);
+    let start = prop_oneof![
+        Just(Vec::new()),
+        Just(SIGNATURE.to_vec()),
+        Just(v2(0x21, 0x11, b"")[..14].to_vec()),
+        Just(V1_START.to_vec()),
+        Just(b"PROXY TCP6 ".to_vec()),
+    ];
+    (start, rest).prop_map(|(start, rest)| [start, rest].concat())
+}
+
+proptest! {
+    #[test]
+    fn whatever_comes_is_read_within_bounds_and_without_a_panic(bytes in beginnings()) {
+        for len in 0..=bytes.len() {
+            if let Ok(Decoded::Needs(more)) = decode(&bytes[..len]) {
+                prop_assert!(more > 0);
+                prop_assert!(len.saturating_add(more) <= V2_HEAD_LEN.saturating_add(V2_LEN_MAX));
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_decided_about_a_header_does_not_change_with_what_follows(bytes in beginnings()) {
+        for len in 0..bytes.len() {
+            match decode(&bytes[..len]) {
+                Ok(Decoded::Done(proxied)) => {
+                    prop_assert_eq!(decode(&bytes), Ok(Decoded::Done(proxied)));
+                    break;
+                }
+                Err(error) => {
+                    prop_assert_eq!(decode(&bytes), Err(error));
+                    break;
+                }
+                Ok(Decoded::Needs(_)) => {}
+            }
+        }
+    }
 }
