@@ -12,7 +12,7 @@
 use std::net::SocketAddr;
 
 use crate::error::{HarnessError, Result};
-use crate::raw::{Login, Packet, RawConn, capability};
+use crate::raw::{Login, Packet, RawConn, Tls, capability};
 use crate::server::{Flavour, Server};
 
 pub use corpus::{Corpus, Expected, Step, Verb, read_all};
@@ -41,12 +41,13 @@ pub struct Profile {
 }
 
 /// The kinds of clients that a server's corpus is run as: both EOF styles, and every capability that
-/// changes how a result set or a command looks.
+/// changes how a result set or a command looks; and one in TLS, which is nothing to be seen of.
 #[must_use]
 pub fn profiles(flavour: Flavour) -> Vec<Profile> {
     let app = || Login::new("app").attribute("program_name", "fidelity");
     let mut all = vec![
         Profile { name: "usual", login: app() },
+        Profile { name: "TLS", login: app().tls(Tls::Newest) },
         Profile { name: "old EOF", login: app().without(capability::DEPRECATE_EOF) },
         Profile {
             name: "old and plain",

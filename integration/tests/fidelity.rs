@@ -8,6 +8,7 @@
 
 use std::net::SocketAddr;
 
+use integration::certificates::Certificates;
 use integration::client;
 use integration::fidelity::{
     Corpus, Profile, Record, SERVER_ARGS, differences, profiles_for, read_all, reset_schema, run,
@@ -40,7 +41,8 @@ async fn the_corpus_gives_the_same_bytes_twice_and_what_it_expects_on_mariadb() 
 }
 
 async fn assert_same_bytes_through_sluice(flavour: Flavour) {
-    let servers = topology(flavour).await;
+    let certificates = Certificates::new().unwrap();
+    let servers = topology(flavour, &certificates).await;
     let sluice = SluiceProcess::start(&Config::new(&servers).unwrap()).await.unwrap();
     let mut faults = Vec::new();
     for (corpus, profile) in runs(flavour) {
@@ -52,7 +54,8 @@ async fn assert_same_bytes_through_sluice(flavour: Flavour) {
 }
 
 async fn assert_corpus_is_sound(flavour: Flavour) {
-    let servers = topology(flavour).await;
+    let certificates = Certificates::new().unwrap();
+    let servers = topology(flavour, &certificates).await;
     let mut faults = Vec::new();
     for (corpus, profile) in runs(flavour) {
         let first = records(&servers, servers.primary.addr(), &corpus, &profile).await;
@@ -66,11 +69,11 @@ async fn assert_corpus_is_sound(flavour: Flavour) {
     assert_none(&faults);
 }
 
-async fn topology(flavour: Flavour) -> Topology {
-    let options = TopologyOptions {
-        extra_args: SERVER_ARGS.map(String::from).to_vec(),
-        ..TopologyOptions::new(flavour, 0)
-    };
+async fn topology(flavour: Flavour, certificates: &Certificates) -> Topology {
+    let mut extra_args = SERVER_ARGS.map(String::from).to_vec();
+    // MariaDB 10.11 makes none for itself.
+    extra_args.extend(certificates.server_args().unwrap());
+    let options = TopologyOptions { extra_args, ..TopologyOptions::new(flavour, 0) };
     let servers = Topology::start(options).await.unwrap();
     // The first login of an account takes more packets than the ones after it.
     for user in ["app", "etl"] {
