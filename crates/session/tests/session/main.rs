@@ -1,6 +1,7 @@
 //! The session between a scripted client and a scripted server.
 
 mod driver;
+mod fuzzed;
 mod hostile;
 mod secure;
 
@@ -412,4 +413,9 @@ fn types_of_a_refused_bulk_execution_are_put_into_the_next() {
         assert_eq!(driver.to_backend, frame(0, expected));
         driver.answer(&ok(1, STATUS_AUTOCOMMIT));
     }
+}
+
+#[test]
+fn whatever_both_sides_say_a_refused_statement_does_not_reach_the_server() {
+    testkit::replay("session", fuzzed::check);
 }

@@ -42,7 +42,12 @@ fn put(payload: &[u8], caps: Capabilities, out: &mut Vec<u8>) -> Option<bool> {
     if has_changes {
         let mut changes = Reader::new(reader.lenenc_bytes_cut().unwrap_or_default());
         while let Some(kind) = changes.u8() {
-            let entry = changes.lenenc_bytes_cut()?;
+            let Some(entry) = changes.lenenc_bytes_cut() else {
+                // A client has read what stands before it by now.
+                kept.push(kind);
+                kept.extend_from_slice(changes.rest());
+                break;
+            };
             let mut entry_kept = Vec::new();
             if kind == SESSION_TRACK_SYSTEM_VARIABLES {
                 named |= put_variables(entry, &mut entry_kept);
@@ -74,6 +79,7 @@ fn put(payload: &[u8], caps: Capabilities, out: &mut Vec<u8>) -> Option<bool> {
 fn put_variables(entry: &[u8], kept: &mut Vec<u8>) -> bool {
     let mut reader = Reader::new(entry);
     let mut named = false;
+    let mut rest = entry;
     while let Some((name, value)) = reader.lenenc_bytes().zip(reader.lenenc_bytes()) {
         if name.eq_ignore_ascii_case(REDIRECT_URL) && !value.is_empty() {
             named = true;
@@ -81,8 +87,9 @@ fn put_variables(entry: &[u8], kept: &mut Vec<u8>) -> bool {
             put_lenenc_bytes(kept, name);
             put_lenenc_bytes(kept, value);
         }
+        rest = reader.rest();
     }
-    kept.extend_from_slice(reader.rest());
+    kept.extend_from_slice(rest);
     named
 }
 
@@ -141,6 +148,15 @@ mod tests {
         let autocommit = SessionChange::SystemVariable { name: b"autocommit", value: b"ON" };
         let changes: Vec<_> = ok.session_changes.iter().collect();
         assert_eq!(changes, [autocommit, SessionChange::Schema(b"shop")]);
+    }
+
+    #[test]
+    fn a_redirect_url_goes_though_what_follows_cannot_be_read() {
+        let redirect = entry(0, &variable(b"redirect_url", b"mysql://db2:3306"));
+        let stripped =
+            stripped(&ok(b"", &[&redirect, &b"\x01\xff\x04shop"[..]].concat()), TRACKING);
+        let stripped = stripped.expect("a client reads as far as the redirection");
+        assert!(stripped.ends_with(b"\x07\x01\xff\x04shop"), "{}", stripped.escape_ascii());
     }
 
     #[test]
