@@ -125,7 +125,13 @@ impl Link {
                 Err(_) => return Err(ProbeError::Lost("Sluice is shutting down".into())),
             };
             let encryption = &self.account.encryption;
-            let encrypted = self.options(password.as_deref()).ssl_opts(encryption.options());
+            // Nobody can listen to a socket of this machine, servers take it for secure as it is, and the
+            // driver says that it encrypts but does not.
+            let ssl = match ServerAddress::of(&self.server) {
+                ServerAddress::Network(_) => encryption.options(),
+                ServerAddress::Unix(_) => None,
+            };
+            let encrypted = self.options(password.as_deref()).ssl_opts(ssl);
             match Conn::new(encrypted).await {
                 Err(error) if encryption.may_do_without(&error) => {
                     Conn::new(self.options(password.as_deref())).await
