@@ -66,7 +66,10 @@ fn addresses_and_sockets_that_cannot_be_are_faults() {
     }
     let primary = "    listen: 127.0.0.1:1\n    primary: unix:mysqld.sock\n";
     assert_fault(&with_cluster(primary), "line 5: clusters.main.primary: the path of a socket");
-    assert_fault(&format!("takeover_socket: sluice.sock\n{}", with_cluster(TCP)), "takeover_socket");
+    assert_fault(
+        &format!("takeover_socket: sluice.sock\n{}", with_cluster(TCP)),
+        "takeover_socket",
+    );
 }
 
 #[test]
