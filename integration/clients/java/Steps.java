@@ -251,13 +251,13 @@ public final class Steps {
             String insert = comment + "INSERT INTO t (id) VALUES (" + number + ")";
             if (!target.throughSluice()) {
                 spring.update(insert);
-                return "admitted";
+                return "admitted connection=kept";
             }
             try {
                 spring.update(insert);
                 throw new IllegalStateException("no error");
             } catch (DataAccessException error) {
-                return error.getClass().getName() + " ";
+                return error.getClass().getName() + " connection=kept";
             }
         });
     }

@@ -5,8 +5,7 @@
 use v5.36;
 use utf8;
 use DBI;
-use Digest::SHA qw(sha256_hex);
-use Encode qw(decode encode_utf8);
+use Digest::SHA qw(sha256 sha256_hex);
 use Time::HiRes qw(sleep time);
 
 binmode STDOUT, ':encoding(UTF-8)';
@@ -101,7 +100,7 @@ sub rollback {
 }
 
 sub blob {
-    my $sent = pack 'C*', map { ($_ * 7 + ($_ >> 8)) & 255 } 0 .. BLOB_BYTES - 1;
+    my $sent = join '', map { sha256($_) } 1 .. BLOB_BYTES / 32;
     my $insert = $dbh->prepare('INSERT INTO t (id, data) VALUES (?, ?)');
     $insert->bind_param(1, 12);
     $insert->bind_param(2, $sent, DBI::SQL_BLOB());
