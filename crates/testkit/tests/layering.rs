@@ -20,7 +20,7 @@ enum Others {
 }
 
 const TABLE: [Row; 9] = [
-    Row("0", "wire", &[], Others::Only(&["mysql_common"])),
+    Row("0", "wire", &[], Others::Only(&["flate2", "mysql_common", "zstd"])),
     Row("0", "sql", &[], Others::Only(&["memchr", "sqlparser"])),
     Row("0", "admission", &[], Others::Only(&["rand"])),
     Row("1", "policy", &["sql", "admission"], Others::Only(&["jiff", "serde", "serde_yaml"])),

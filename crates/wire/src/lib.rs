@@ -12,6 +12,7 @@
 
 pub mod capability;
 pub mod command;
+pub mod compress;
 pub mod error;
 pub mod frame;
 pub mod handshake;
