@@ -8,6 +8,7 @@ use admission::{
     SignalKey,
 };
 
+use crate::compression::{BackendCompression, ClientCompression, CompressionLevel};
 use crate::config::Secret;
 use crate::evaluate::RuleIndex;
 use crate::identity::IdentityPolicy;
@@ -50,6 +51,12 @@ pub struct ClusterPolicy {
     pub backend_tls: BackendTls,
     /// What is done with a server that sends clients elsewhere.
     pub redirect: Redirect,
+    /// What clients may compress with.
+    pub client_compression: ClientCompression,
+    /// What the leg to the server is compressed with.
+    pub backend_compression: BackendCompression,
+    /// How hard Sluice compresses.
+    pub compression_level: CompressionLevel,
     /// The rules, in their order: the first that matches decides.
     pub rules: Vec<Rule>,
     /// Whose claims count.

@@ -5,6 +5,7 @@
 
 mod checks;
 mod cluster;
+mod compression;
 mod error_profile;
 mod identity;
 pub(crate) mod limits;

@@ -107,6 +107,12 @@ impl Changes {
         self.setting(&key("client_tls"), old.client_tls != new.client_tls);
         self.setting(&key("backend_tls"), old.backend_tls != new.backend_tls);
         self.setting(&key("redirect"), old.redirect != new.redirect);
+        let (before, after) = (old.client_compression, new.client_compression);
+        self.setting(&key("client_compression"), before != after);
+        let (before, after) = (old.backend_compression, new.backend_compression);
+        self.setting(&key("backend_compression"), before != after);
+        let (before, after) = (old.compression_level, new.compression_level);
+        self.setting(&key("compression_level"), before != after);
     }
 
     fn of_rules(&mut self, old: &Rules<'_>, new: &Rules<'_>) {

@@ -18,6 +18,7 @@ pub mod refusal;
 
 mod cluster;
 mod compile;
+mod compression;
 mod condition;
 mod config;
 mod diff;
@@ -33,6 +34,7 @@ mod tls;
 
 pub use cluster::{ClusterPolicy, LagSource, Probe, Scope, Signal, SignalKind, TableName};
 pub use compile::load;
+pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::{Cidr, Condition, Patterns};
 pub use config::{Admin, Config, Metrics, Secret};
 pub use diff::{Change, diff};

@@ -1,6 +1,7 @@
 //! The file as it is written: which keys there are and what type their values have, nothing more. Whether
 //! the values make sense is for [`crate::compile`].
 
+mod compression;
 pub(crate) mod fields;
 mod network;
 mod node;
@@ -9,6 +10,7 @@ mod tls;
 
 use std::time::Duration;
 
+pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 use self::fields::{Fields, FromNode, expected};
 pub(crate) use self::fields::{NOT_SUPPORTED, Named, OneOrMany, Spanned, parse_duration};
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
@@ -70,6 +72,9 @@ pub(crate) struct Cluster {
     pub(crate) client_tls: Maybe<ClientTls>,
     pub(crate) backend_tls: Maybe<BackendTls>,
     pub(crate) redirect: Maybe<String>,
+    pub(crate) client_compression: Maybe<ClientCompression>,
+    pub(crate) backend_compression: Maybe<String>,
+    pub(crate) compression_level: Maybe<CompressionLevel>,
 }
 
 /// `probe` of a cluster.
@@ -220,6 +225,9 @@ impl FromNode for Cluster {
             client_tls: fields.take("client_tls"),
             backend_tls: fields.take("backend_tls"),
             redirect: fields.take("redirect"),
+            client_compression: fields.take("client_compression"),
+            backend_compression: fields.take("backend_compression"),
+            compression_level: fields.take("compression_level"),
         };
         fields.finish();
         Some(cluster)

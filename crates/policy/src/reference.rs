@@ -1,5 +1,6 @@
 //! The reference of the configuration file, `docs/CONFIG.md`.
 
+mod compression_keys;
 mod keys;
 mod network_keys;
 mod rule_keys;

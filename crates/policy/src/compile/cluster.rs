@@ -5,6 +5,7 @@ use std::sync::Arc;
 use admission::Mode;
 
 use super::checks::{duration, keyword, name, secret, server, whole};
+use super::compression;
 use super::limits;
 use super::network;
 use super::rule::Draft;
@@ -52,6 +53,9 @@ pub(super) fn compile(
     let client_tls = tls::client(raw.client_tls, faults);
     let backend_tls = tls::backend(raw.backend_tls, faults);
     let redirect = keyword(raw.redirect, Redirect::Strip, &tls::REDIRECTS, faults);
+    let client_compression = compression::client(raw.client_compression, faults);
+    let backend_compression = compression::backend(raw.backend_compression, faults);
+    let compression_level = compression::level(raw.compression_level, faults);
     let keys = network::Keys {
         listen_mode: raw.listen_mode,
         max_connections: raw.max_connections,
@@ -85,6 +89,9 @@ pub(super) fn compile(
         client_tls,
         backend_tls,
         redirect,
+        client_compression,
+        backend_compression,
+        compression_level,
         identity: identity.clone(),
         gates: signals.gates,
         signals: signals.signals,

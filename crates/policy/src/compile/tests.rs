@@ -205,7 +205,7 @@ budgets: [{ name: b }]
         "line 10: clusters.main.signals.cpu: not a built-in signal",
         "line 11: clusters.main.default_gate[1]: cluster `main` has no signal `load`",
         "line 12: clusters.main.pacing: not supported by this version yet",
-        "line 13: clusters.main.tls: unknown key; known here: backend_tls, ",
+        "line 13: clusters.main.tls: unknown key; known here: backend_compression, ",
         "line 16: rules[0].ratio: 1.5 is not a probability",
         "line 17: rules[0].match.app[1]: `*` stands alone or at the end of a prefix",
         "line 17: rules[0].match.digest: not supported by this version",

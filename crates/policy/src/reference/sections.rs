@@ -1,5 +1,6 @@
 //! Every key of the file.
 
+use super::compression_keys;
 use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
 use super::network_keys;
 use super::rule_keys::{MATCH_KEYS, RULE_KEYS};
@@ -203,6 +204,26 @@ pub(super) const SECTIONS: &[Section] = &[
                 Shown::Words("`strip`", "`strip`, `deny`"),
                 "",
             ),
+            live(
+                "client_compression",
+                "Compression with clients. For new connections.",
+                Shown::Words("see below", ""),
+                "",
+            ),
+            live(
+                "backend_compression",
+                "Compression with the primary, for new connections: `off`; `as_client`, with what the client uses; \
+                 or always. Where the server does not offer it, the leg is not compressed. Worth its CPU only \
+                 where the network to the server is slow or paid for by the byte.",
+                Shown::Words("`off`", "`off`, `as_client`, `zlib`, `zstd`"),
+                "",
+            ),
+            live(
+                "compression_level",
+                "How hard Sluice compresses. For new connections.",
+                Shown::Words("see below", ""),
+                "",
+            ),
         ],
     },
     Section {
@@ -211,6 +232,8 @@ pub(super) const SECTIONS: &[Section] = &[
         keys: CLIENT_TLS_KEYS,
     },
     Section { title: "`clusters.NAME.backend_tls`", about: "", keys: BACKEND_TLS_KEYS },
+    compression_keys::CLIENT_COMPRESSION,
+    compression_keys::COMPRESSION_LEVEL,
     network_keys::KEEPALIVE,
     network_keys::PROXY_PROTOCOL,
     Section {

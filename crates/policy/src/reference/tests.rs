@@ -29,6 +29,8 @@ fn every_key_that_the_reader_knows_is_documented_and_no_other() {
         ("`clusters.NAME`", "clusters: {a: {zzz: 1}}"),
         ("`clusters.NAME.client_tls`", "clusters: {a: {client_tls: {zzz: 1}}}"),
         ("`clusters.NAME.backend_tls`", "clusters: {a: {backend_tls: {zzz: 1}}}"),
+        ("`clusters.NAME.client_compression`", "clusters: {a: {client_compression: {zzz: 1}}}"),
+        ("`clusters.NAME.compression_level`", "clusters: {a: {compression_level: {zzz: 1}}}"),
         ("`clusters.NAME.keepalive`", "clusters: {a: {keepalive: {zzz: 1}}}"),
         ("`clusters.NAME.proxy_protocol`", "clusters: {a: {proxy_protocol: {zzz: 1}}}"),
         ("`clusters.NAME.probe`", "clusters: {a: {probe: {zzz: 1}}}"),

@@ -1,6 +1,7 @@
 //! Clusters, signals, probes and claims.
 
 use super::*;
+use crate::{BackendCompression, ClientCompression, CompressionLevel};
 use crate::{BackendTlsMode, ClientTlsMode, Redirect, TlsVersion};
 
 const TWO_CLUSTERS: &str = "\
@@ -223,4 +224,43 @@ fn tls_settings_that_would_not_do_what_they_say_are_faults() {
     ] {
         assert_fault(&with(keys), fault);
     }
+}
+
+#[test]
+fn compression_is_offered_to_clients_and_not_asked_of_servers_unless_told() {
+    let config = load(TWO_CLUSTERS).unwrap();
+    let cluster = config.cluster("a").unwrap();
+    let all = ClientCompression { zlib: true, zstd: true, uncompressed: true };
+    assert_eq!(cluster.client_compression, all);
+    assert_eq!(cluster.backend_compression, BackendCompression::Off);
+    assert_eq!(cluster.compression_level, CompressionLevel { zlib: 1, zstd: 3 });
+}
+
+#[test]
+fn compression_settings_are_read() {
+    let text = format!(
+        "version: 1\nclusters:\n  c:\n{CLUSTER}    client_compression: {{algorithms: [zstd]}}\n    \
+         backend_compression: as_client\n    compression_level: {{zlib: 9, zstd: 22}}\n"
+    );
+    let config = load(&text).unwrap();
+    let cluster = config.cluster("c").unwrap();
+    let zstd_only = ClientCompression { zlib: false, zstd: true, uncompressed: false };
+    assert_eq!(cluster.client_compression, zstd_only);
+    assert_eq!(cluster.backend_compression, BackendCompression::AsClient);
+    assert_eq!(cluster.compression_level, CompressionLevel { zlib: 9, zstd: 22 });
+}
+
+#[test]
+fn compression_that_does_not_exist_is_a_fault() {
+    let with = |keys: &str| format!("version: 1\nclusters:\n  c:\n{CLUSTER}    {keys}\n");
+    for (keys, fault) in [
+        ("client_compression: {algorithms: []}", "algorithms: must not be empty"),
+        ("client_compression: {algorithms: [zlib, lz4]}", "algorithms[1]: `lz4` is not one of"),
+        ("backend_compression: on", "`on` is not one of `off`, `as_client`, `zlib`, `zstd`"),
+        ("compression_level: {zlib: 0}", "compression_level.zlib: must be from 1 to 9"),
+        ("compression_level: {zstd: 23}", "compression_level.zstd: must be from 1 to 22"),
+    ] {
+        assert_fault(&with(keys), fault);
+    }
+    assert_eq!(faults(&with("backend_compression: off")), [""; 0]);
 }
