@@ -32,6 +32,7 @@ use wire::handshake::{
     parse_client_hello, parse_server_hello, patch_client_hello, patch_greeting,
     put_unanswered_change_user, put_unanswered_response,
 };
+use wire::packet::ERR_HEADER;
 use wire::response_tracker::ResponseTracker;
 use zeroize::Zeroize;
 
@@ -144,13 +145,8 @@ impl Session {
     }
 
     fn next_response(&mut self, hello: Hello, input: &Input<'_>) -> (Phase, Action) {
-        if !input.backend.is_empty() {
-            // The server gave up on a client that does not speak (its connect_timeout).
-            let len = input.backend.len();
-            return (
-                Phase::Login(Login::Response(hello)),
-                Action::Forward { from: Side::Backend, len },
-            );
+        if let Some(ended) = self.server_gave_up(input) {
+            return ended;
         }
         let (len, payload) = match login_frame(input.client) {
             Some(Ok(frame)) => frame,
@@ -201,6 +197,27 @@ impl Session {
             }
             BackendTls::Impossible => self.deny_login(Denial::ServerWithoutTls, "", after),
         }
+    }
+
+    /// The server gave up on a client that does not speak (its connect_timeout), or goes. Whatever else comes
+    /// ahead of the response is not the server's: nothing that TLS is still to protect may reach the client.
+    fn server_gave_up(&mut self, input: &Input<'_>) -> Option<(Phase, Action)> {
+        let (len, payload) = match login_frame(input.backend)? {
+            Ok(frame) => frame,
+            Err(TooLong) => return Some(close(CloseReason::BackendProtocol)),
+        };
+        if payload.first() != Some(&ERR_HEADER) {
+            return Some(close(CloseReason::BackendProtocol));
+        }
+        let action = match self.legs.client {
+            Leg::Network | Leg::Unix => Action::Forward { from: Side::Backend, len },
+            Leg::Tls => {
+                // The client has sent one packet more than the server has seen.
+                self.put_frame(FIRST_SEQUENCE.wrapping_add(1), payload);
+                Action::Replace { from: Side::Backend, drop: len }
+            }
+        };
+        Some((Phase::Login(Login::Refused), action))
     }
 
     fn backend_tls(&self, policy: &ClusterPolicy) -> BackendTls {

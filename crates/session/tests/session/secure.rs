@@ -292,3 +292,19 @@ fn a_redirection_can_be_refused() {
     assert!(matches!(stop, Stop::Close(reason) if reason == denied), "{stop:?}");
     assert_eq!(driver.shown().get(3..7), Some(&b"\x02\xff\x13\x04"[..]));
 }
+
+#[test]
+fn a_server_that_gives_up_on_a_silent_client_is_heard() {
+    let mut driver = exposed();
+    let stop = driver.server_says(&err(1, 1159));
+    assert!(matches!(stop, Stop::Close(CloseReason::LoginRefused)), "{stop:?}");
+    assert_eq!(driver.shown(), err(2, 1159));
+}
+
+#[test]
+fn an_ok_ahead_of_the_response_is_not_the_servers() {
+    let mut driver = exposed();
+    let stop = driver.server_says(&ok(2, STATUS_AUTOCOMMIT));
+    assert!(matches!(stop, Stop::Close(CloseReason::BackendProtocol)), "{stop:?}");
+    assert!(driver.shown().is_empty());
+}
