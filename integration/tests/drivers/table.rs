@@ -33,6 +33,8 @@ pub(crate) const DRIVERS: &[Driver] = &[
     driver("asyncmy", "python", "asyncmy.errors.OperationalError errno=1205"),
     driver("connector-python", "python", CONNECTOR_PYTHON),
     driver("connector-python-c", "python", CONNECTOR_PYTHON),
+    driver("sqlalchemy", "python", "sqlalchemy.exc.OperationalError errno=1205"),
+    driver("django", "python", "django.db.utils.OperationalError errno=1205"),
     driver("go-sql-driver", "go", "*mysql.MySQLError errno=1205 sqlstate=HY000"),
     Driver { but: CONNECTOR_J_BUT, ..driver("connector-j", "java", CONNECTOR_J) },
     Driver { but: CONNECTOR_J_BUT, ..driver("hikaricp", "java", CONNECTOR_J) },
