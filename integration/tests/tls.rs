@@ -3,7 +3,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a test's own helpers fail by panicking, as it does"
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail by panicking, as the tests do"
 )]
 
 use std::time::Duration;
