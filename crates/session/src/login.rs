@@ -34,6 +34,7 @@ use wire::handshake::{
 };
 use wire::packet::ERR_HEADER;
 use wire::response_tracker::ResponseTracker;
+use wire::status::{SERVER_STATUS_AUTOCOMMIT, StatusFlags};
 use zeroize::Zeroize;
 
 pub use denial::Denial;
@@ -63,7 +64,7 @@ pub(crate) enum Login {
     Exchange(Box<Exchange>),
     /// The server's ERR has been forwarded.
     Refused,
-    /// The server's OK has been forwarded.
+    /// The server's OK has been forwarded, or an ERR after which the session goes on as who it was.
     Accepted,
 }
 
@@ -312,8 +313,24 @@ impl Session {
             self.forget_statements();
         }
         self.reset_mode();
-        self.transaction.start(wire::status::StatusFlags(status));
+        self.transaction.start(StatusFlags(status));
         self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// The server has refused. After a COM_CHANGE_USER one server closes, and the other goes on with the user
+    /// before in a session that it has emptied all the same.
+    fn refuse_login(&mut self, nonce: &[u8]) -> Login {
+        if self.pending_user.take().is_none() {
+            return Login::Refused;
+        }
+        self.nonce.clear();
+        self.nonce.extend_from_slice(nonce);
+        self.identity.forget();
+        self.forget_statements();
+        self.reset_mode();
+        // It has rolled back; its next answer says whether autocommit is on.
+        self.transaction.start(StatusFlags(SERVER_STATUS_AUTOCOMMIT));
+        Login::Accepted
     }
 
     /// Makes the response in the outbox say `agreed`. It has been read, so it can be written.

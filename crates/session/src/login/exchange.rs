@@ -261,7 +261,8 @@ impl Session {
             (AuthReply::Ok, _) => return self.on_ok(&exchange, packet, input.policy.redirect),
             (AuthReply::Err, _) => {
                 let action = self.forward_packet(Side::Backend, packet, exchange.shift);
-                return (Phase::Login(Login::Refused), action);
+                let next = self.refuse_login(&exchange.nonce);
+                return (Phase::Login(next), action);
             }
             (AuthReply::MoreData(key), Stage::KeyDue { password }) => {
                 let sequence = packet.sequence.wrapping_add(1);

@@ -416,6 +416,23 @@ fn types_of_a_refused_bulk_execution_are_put_into_the_next() {
 }
 
 #[test]
+fn a_change_of_user_that_is_refused_leaves_the_user_before_in_an_emptied_session() {
+    let mut driver = Driver::logged_in(GATED, 0);
+    driver.passes("BEGIN", BEGIN_STATUS);
+    driver.asks("UPDATE t SET a = 1", BEGIN_STATUS);
+    let stop = driver.command(b"\x11etl\0\0\0\x2d\0mysql_native_password\0");
+    assert!(matches!(stop, Stop::Reads(Reads::Either)), "{stop:?}");
+    driver.backend.extend(err(1, 1045));
+    let stop = driver.run();
+    assert!(
+        matches!(stop, Stop::LoggedIn),
+        "one server closes by itself, the other goes on: {stop:?}"
+    );
+    assert_eq!((driver.session.user(), driver.session.in_transaction()), (&b"app"[..], false));
+    driver.asks("UPDATE t SET a = 2", STATUS_AUTOCOMMIT);
+}
+
+#[test]
 fn whatever_both_sides_say_a_refused_statement_does_not_reach_the_server() {
     testkit::replay("session", fuzzed::check);
 }
