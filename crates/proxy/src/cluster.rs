@@ -25,6 +25,7 @@ use crate::auth::OwnKey;
 use crate::clock::Clock;
 use crate::probe::ProbeBoard;
 use crate::registry::Registry;
+use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
 /// One cluster: policy, controller, sessions.
@@ -37,6 +38,8 @@ pub struct Cluster {
     pub probes: ProbeBoard,
     /// Its certificates.
     pub(crate) tls: TlsStore,
+    /// What its connections compress with.
+    pub(crate) codecs: Arc<Codecs>,
     own_key: OnceLock<Option<Arc<OwnKey>>>,
     clock: Clock,
     policy: ArcSwap<ClusterPolicy>,
@@ -93,6 +96,7 @@ impl Cluster {
             registry: Arc::default(),
             probes: ProbeBoard::default(),
             tls: TlsStore::new(&policy),
+            codecs: Arc::default(),
             own_key: OnceLock::new(),
             clock,
             policy: ArcSwap::new(policy),

@@ -182,6 +182,7 @@ impl Connection {
         loop {
             match self.next_action() {
                 Action::LoggedIn => {
+                    self.start_compression();
                     self.shared.cluster.note_masked(self.session.masked_capabilities());
                     return Ok(());
                 }
@@ -266,8 +267,8 @@ impl Connection {
             if leaves && self.stays_until().is_none() {
                 return Err(Ended::Told);
             }
-            self.client.shrink();
-            self.backend.shrink();
+            self.client.rest();
+            self.backend.rest();
             self.session.shrink();
             return Ok(());
         }
@@ -294,6 +295,10 @@ impl Connection {
     ) -> Result<Option<Control>, Ended> {
         if self.client_gone && reads != Reads::Backend {
             return Err(Ended::ByClient);
+        }
+        if reads == Reads::Client && self.session.awaits_file() {
+            self.client.begin_upload();
+            self.backend.begin_upload();
         }
         let Self { client, backend, .. } = self;
         poll_fn(|cx| {

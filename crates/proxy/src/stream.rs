@@ -1,19 +1,24 @@
 //! One side of a connection: a transport and the bytes read from it that nobody has taken yet.
 
+mod carrier;
+mod codecs;
+mod packed;
 mod rewound;
 
-use std::future::Future;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, BytesMut};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use session::Compression;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+use wire::compress::Role;
 
+use self::carrier::Carrier;
+pub(crate) use self::codecs::Codecs;
+use self::packed::Packed;
 use self::rewound::Rewound;
 use crate::socket::Socket;
 
@@ -28,7 +33,7 @@ const BUFFER_LEN_MAX: usize = 64 * 1024;
 /// The transport of one side and its unread bytes.
 ///
 /// ```text
-/// socket ─▶ TLS, if it was started ─▶ buffer ─▶ session
+/// socket ─▶ TLS, if it was started ─▶ decompression, if it was agreed on ─▶ buffer ─▶ session
 /// ```
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -38,11 +43,11 @@ pub(crate) struct Stream {
     read_len: usize,
 }
 
-/// What bytes come through. A match costs nothing beside the system call behind it.
+/// What bytes come through.
 #[derive(Debug)]
 enum Transport {
-    Plain(Socket),
-    Tls(Box<TlsStream<Rewound>>),
+    Bare(Carrier),
+    Packed(Box<Packed>),
     /// A TLS handshake has failed, or was given up.
     Closed,
 }
@@ -50,7 +55,7 @@ enum Transport {
 impl Stream {
     pub(crate) fn new(socket: Socket) -> Self {
         Self {
-            transport: Transport::Plain(socket),
+            transport: Transport::Bare(Carrier::Plain(socket)),
             buffer: BytesMut::with_capacity(BUFFER_LEN),
             read_len: BUFFER_LEN,
         }
@@ -66,16 +71,16 @@ impl Stream {
         self.buffer.advance(len.min(self.buffer.len()));
     }
 
-    /// Reads once. `Ok(0)` is the peer's end. What TLS has decrypted already comes first, so whoever reads until
-    /// it is pending has read everything that has come.
+    /// Reads once. `Ok(0)` is the peer's end. Whoever reads until it is pending has read everything that has
+    /// come, but for commands that wait for those before them to be looked at.
     pub(crate) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.buffer.capacity().saturating_sub(self.buffer.len()) < self.read_len / 2 {
             self.buffer.reserve(self.read_len);
         }
-        let Self { transport, buffer, .. } = self;
+        let Self { transport, buffer, read_len } = self;
         let read = match transport {
-            Transport::Plain(socket) => pin!(socket.read_buf(buffer)).poll(cx),
-            Transport::Tls(tls) => pin!(tls.read_buf(buffer)).poll(cx),
+            Transport::Bare(carrier) => carrier.poll_fill(cx, buffer),
+            Transport::Packed(packed) => packed.poll_fill(cx, buffer, *read_len),
             Transport::Closed => Poll::Ready(Ok(0)),
         };
         let Poll::Ready(result) = read else { return Poll::Pending };
@@ -91,13 +96,31 @@ impl Stream {
     /// Dropping it in the middle leaves a torn packet: the connection can only be closed then.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.transport {
-            Transport::Plain(socket) => socket.write_all(bytes).await,
-            Transport::Tls(tls) => {
-                tls.write_all(bytes).await?;
-                // What is encrypted may still be in TLS's own buffer.
-                tls.flush().await
-            }
+            Transport::Bare(carrier) => carrier.write(bytes).await,
+            Transport::Packed(packed) => packed.write(bytes).await,
             Transport::Closed => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Goes on compressed, in both directions. What has been read ahead is compressed as well.
+    pub(crate) fn compress(&mut self, role: Role, compression: Compression, codecs: &Arc<Codecs>) {
+        self.transport = match std::mem::replace(&mut self.transport, Transport::Closed) {
+            Transport::Bare(carrier) => {
+                let ahead =
+                    std::mem::replace(&mut self.buffer, BytesMut::with_capacity(BUFFER_LEN));
+                let codecs = codecs.clone();
+                let packed = Packed::new(carrier, ahead, role, compression, codecs);
+                Transport::Packed(Box::new(packed))
+            }
+            other @ (Transport::Packed(_) | Transport::Closed) => other,
+        };
+    }
+
+    /// A file is sent over this side next (LOCAL INFILE), not a command.
+    pub(crate) fn begin_upload(&mut self) {
+        match &mut self.transport {
+            Transport::Packed(packed) => packed.begin_upload(),
+            Transport::Bare(_) | Transport::Closed => {}
         }
     }
 
@@ -109,7 +132,7 @@ impl Stream {
     pub(crate) async fn accept_tls(&mut self, config: Arc<ServerConfig>) -> io::Result<()> {
         let raw = self.take_raw()?;
         let tls = TlsAcceptor::from(config).accept(raw).await?;
-        self.transport = Transport::Tls(Box::new(tls.into()));
+        self.transport = Transport::Bare(Carrier::Tls(Box::new(tls.into())));
         Ok(())
     }
 
@@ -128,19 +151,21 @@ impl Stream {
         }
         let raw = self.take_raw()?;
         let tls = TlsConnector::from(config).connect(name, raw).await?;
-        self.transport = Transport::Tls(Box::new(tls.into()));
+        self.transport = Transport::Bare(Carrier::Tls(Box::new(tls.into())));
         Ok(())
     }
 
     /// The socket with its unread bytes, for a handshake. The stream is closed until that has succeeded.
     fn take_raw(&mut self) -> io::Result<Rewound> {
         match std::mem::replace(&mut self.transport, Transport::Closed) {
-            Transport::Plain(socket) => {
+            Transport::Bare(Carrier::Plain(socket)) => {
                 let ahead =
                     std::mem::replace(&mut self.buffer, BytesMut::with_capacity(BUFFER_LEN));
                 Ok(Rewound::new(ahead, socket))
             }
-            Transport::Tls(_) | Transport::Closed => Err(io::ErrorKind::NotConnected.into()),
+            Transport::Bare(Carrier::Tls(_)) | Transport::Packed(_) | Transport::Closed => {
+                Err(io::ErrorKind::NotConnected.into())
+            }
         }
     }
 
@@ -151,14 +176,17 @@ impl Stream {
     /// Safe.
     pub(crate) async fn hung_up(&self) {
         match &self.transport {
-            Transport::Plain(socket) => socket.hung_up().await,
-            Transport::Tls(tls) => tls.get_ref().0.socket().hung_up().await,
+            Transport::Bare(carrier) => carrier.hung_up().await,
+            Transport::Packed(packed) => packed.carrier().hung_up().await,
             Transport::Closed => {}
         }
     }
 
-    /// Gives memory back that a large statement has grown.
-    pub(crate) fn shrink(&mut self) {
+    /// Nothing is under way. Gives memory back that a large statement has grown.
+    pub(crate) fn rest(&mut self) {
+        if let Transport::Packed(packed) = &mut self.transport {
+            packed.rest();
+        }
         if self.buffer.is_empty() && self.read_len > BUFFER_LEN {
             self.buffer = BytesMut::with_capacity(BUFFER_LEN);
             self.read_len = BUFFER_LEN;
@@ -168,8 +196,8 @@ impl Stream {
     /// Closes the sending half; errors do not matter any more.
     pub(crate) async fn shutdown(&mut self) {
         match &mut self.transport {
-            Transport::Plain(socket) => drop(socket.shutdown().await),
-            Transport::Tls(tls) => drop(tls.shutdown().await),
+            Transport::Bare(carrier) => carrier.shutdown().await,
+            Transport::Packed(packed) => packed.carrier_mut().shutdown().await,
             Transport::Closed => {}
         }
     }

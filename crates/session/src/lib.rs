@@ -37,7 +37,7 @@ mod session;
 mod transaction;
 
 pub use action::{Action, Ask, CloseReason, Crypt, Input, Reads, Sealing, Side};
-pub use login::{Denial, Leg, Password};
+pub use login::{Compression, Denial, Leg, Password};
 pub use outcome::{Finished, StatementOutcome};
 pub use refusal::Answer;
 pub use session::{ClientInfo, Session};

@@ -16,6 +16,7 @@
 //! recognised by the sequence id: authentication packets go on counting, a command starts at 0 and is held
 //! back until the login is over, so that no command crosses unseen.
 
+mod compression;
 mod denial;
 mod exchange;
 mod leg;
@@ -25,7 +26,7 @@ use std::net::IpAddr;
 use policy::identity::SessionIdentity;
 use policy::{BackendTlsMode, ClientTlsMode, ClusterPolicy};
 use sql::{Charset, LexMode, Server};
-use wire::capability::{CLIENT_SSL, Capabilities};
+use wire::capability::{CLIENT_SSL, Capabilities, PER_LEG};
 use wire::frame::{FrameHeader, HEADER_LEN, split_frame};
 use wire::handshake::{
     ChangeUser, ClientHello, Greeting, HandshakeResponse, SSL_REQUEST_LEN, ServerHello,
@@ -37,6 +38,8 @@ use wire::response_tracker::ResponseTracker;
 use wire::status::{SERVER_STATUS_AUTOCOMMIT, StatusFlags};
 use zeroize::Zeroize;
 
+pub use compression::Compression;
+pub(crate) use compression::Compressions;
 pub use denial::Denial;
 pub(crate) use exchange::{Exchange, Kept};
 pub(crate) use leg::Legs;
@@ -183,7 +186,12 @@ impl Session {
         if requires && !self.legs.client.is_safe() {
             return self.deny_login(Denial::TlsRequired, "", after);
         }
-        let agreed = response.capabilities.intersect(hello.offered).without(TLS);
+        let server = self.server_capabilities;
+        match Compressions::agree(&response, hello.offered, server, input.policy) {
+            Ok(compressions) => self.compressions = compressions,
+            Err(denial) => return self.deny_login(denial, "", after),
+        }
+        let agreed = response.capabilities.intersect(hello.offered).without(OF_EACH_LEG);
         match self.backend_tls(input.policy) {
             BackendTls::Settled => {
                 self.capabilities = agreed;
@@ -192,7 +200,7 @@ impl Session {
             BackendTls::Start => {
                 let fixed = payload.get(..SSL_REQUEST_LEN).unwrap_or_default();
                 self.put_frame(FIRST_SEQUENCE, fixed);
-                self.patch_response(agreed | TLS);
+                self.patch_response(agreed | TLS | self.compressions.to_server());
                 let send = Action::Replace { from: Side::Client, drop: 0 };
                 (Phase::Login(Login::BackendTls(hello)), send)
             }
@@ -271,8 +279,9 @@ impl Session {
             kept = Kept::Nothing;
             self.outbox.extend_from_slice(payload);
         }
+        self.compressions.put_level(response, &mut self.outbox);
         self.seal_frame(backend);
-        self.patch_response(agreed | tls);
+        self.patch_response(agreed | tls | self.compressions.to_server());
         let exchange = Exchange::new(plugin, self.nonce.clone(), (client, backend), kept);
         (
             Phase::Login(Login::Exchange(Box::new(exchange))),
@@ -388,9 +397,9 @@ impl Session {
     }
 }
 
-/// What a client is offered: what can be relayed of the server's, and Sluice's own TLS.
+/// What a client is offered: what can be relayed of the server's, and Sluice's own TLS and compression.
 fn offered(server: Capabilities, policy: &ClusterPolicy) -> Capabilities {
-    let relayed = server.followable();
+    let relayed = server.followable() | compression::offered(policy.client_compression);
     match policy.client_tls.mode {
         ClientTlsMode::Disabled => relayed,
         ClientTlsMode::Preferred | ClientTlsMode::Required => relayed | TLS,
@@ -399,6 +408,9 @@ fn offered(server: Capabilities, policy: &ClusterPolicy) -> Capabilities {
 
 /// What a leg in TLS says of itself.
 pub(crate) const TLS: Capabilities = Capabilities { base: CLIENT_SSL, mariadb: 0 };
+
+/// What the legs do not have in common.
+pub(crate) const OF_EACH_LEG: Capabilities = Capabilities { base: PER_LEG, mariadb: 0 };
 
 /// The sequence id of what follows a greeting.
 const FIRST_SEQUENCE: u8 = 1;

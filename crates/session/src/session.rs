@@ -13,7 +13,7 @@ use crate::action::{Action, CloseReason, Input};
 use crate::command::Asking;
 use crate::forwarding::Forwarding;
 use crate::judge::Memo;
-use crate::login::{Leg, Legs, Login, PendingUser, TLS};
+use crate::login::{Compressions, Leg, Legs, Login, OF_EACH_LEG, PendingUser};
 use crate::prepared::Prepared;
 use crate::refusal::{Answer, Refusing};
 use crate::transaction::Transaction;
@@ -34,6 +34,8 @@ pub struct Session {
     pub(crate) client: ClientInfo,
     /// What either leg runs over by now.
     pub(crate) legs: Legs,
+    /// What either leg is compressed with when the login is over.
+    pub(crate) compressions: Compressions,
     /// The nonce of the last authentication.
     pub(crate) nonce: Vec<u8>,
     pub(crate) connection_id: u32,
@@ -85,6 +87,7 @@ impl Session {
             phase: Phase::Greeting,
             client,
             legs: Legs { client: client.leg, backend },
+            compressions: Compressions::default(),
             nonce: Vec::new(),
             connection_id: 0,
             server_capabilities: capabilities,
@@ -195,6 +198,11 @@ impl Session {
         matches!(self.phase, Phase::Idle)
     }
 
+    /// Whether the client's next packets are a file that the server has asked for.
+    pub fn awaits_file(&self) -> bool {
+        matches!(&self.phase, Phase::Forwarding(forwarding) if forwarding.awaits_file())
+    }
+
     /// Whether the server has greeted. It may say an error in place of its greeting. Connection ids count
     /// from one.
     pub fn is_greeted(&self) -> bool {
@@ -223,7 +231,7 @@ impl Session {
 
     /// What the server offers and Sluice does not relay.
     pub fn masked_capabilities(&self) -> Capabilities {
-        self.server_capabilities.without(self.server_capabilities.followable() | TLS)
+        self.server_capabilities.without(self.server_capabilities.followable() | OF_EACH_LEG)
     }
 
     /// Gives back buffers that a large statement has grown.

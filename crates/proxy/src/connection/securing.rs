@@ -1,8 +1,9 @@
-//! TLS with either side, and the passwords that cross from an encrypted leg to one that is not.
+//! TLS and compression with either side, and the passwords that cross from an encrypted leg to one that is not.
 
 use std::io;
 
 use session::{CloseReason, Crypt, Sealing, Side};
+use wire::compress::Role;
 
 use super::{Connection, Ended};
 use crate::auth::{self, OwnKey};
@@ -51,6 +52,17 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Changes to what was agreed on for either leg, behind the OK of its login.
+    pub(super) fn start_compression(&mut self) {
+        let codecs = &self.shared.cluster.codecs;
+        if let Some(compression) = self.session.compression(Side::Client) {
+            self.client.compress(Role::Server, compression, codecs);
+        }
+        if let Some(compression) = self.session.compression(Side::Backend) {
+            self.backend.compress(Role::Client, compression, codecs);
+        }
     }
 
     /// Does the arithmetic that the session wants. What is slow is done on another thread.

@@ -20,6 +20,10 @@ pub enum Denial {
     PasswordUnreadable,
     /// The password cannot be encrypted with the key that the server sent.
     ServerKeyUnusable,
+    /// The client does not compress, and `client_compression` does not offer that.
+    Uncompressed,
+    /// The client named no level of zstd that there is.
+    CompressionLevel,
     /// The server sends the client elsewhere, and `redirect` says `deny`.
     Redirected,
 }
@@ -34,6 +38,8 @@ impl Denial {
             Self::PasswordExposed => "password_exposed",
             Self::PasswordUnreadable => "password_unreadable",
             Self::ServerKeyUnusable => "server_key_unusable",
+            Self::Uncompressed => "uncompressed",
+            Self::CompressionLevel => "compression_level",
             Self::Redirected => "redirected",
         }
     }
@@ -42,6 +48,8 @@ impl Denial {
         match self {
             Self::TlsRequired => (ER_SECURE_TRANSPORT_REQUIRED, b"HY000"),
             Self::PasswordUnreadable => (ER_ACCESS_DENIED_ERROR, b"28000"),
+            Self::Uncompressed => (ER_WRONG_COMPRESSION_ALGORITHM_CLIENT, b"HY000"),
+            Self::CompressionLevel => (ER_WRONG_COMPRESSION_LEVEL_CLIENT, b"HY000"),
             Self::ServerWithoutTls
             | Self::ServerTlsFailed
             | Self::PasswordExposed
@@ -69,6 +77,12 @@ impl Denial {
             }
             Self::ServerKeyUnusable => {
                 "[sluice] the password cannot be encrypted with the key of the MySQL server"
+            }
+            Self::Uncompressed => {
+                "Invalid compression algorithm 'uncompressed'. [sluice client_compression]"
+            }
+            Self::CompressionLevel => {
+                "Invalid zstd compression level for algorithm 'zstd'. [sluice]"
             }
             Self::Redirected => {
                 "[sluice] the MySQL server sends its clients to another address, and redirect=deny"
@@ -100,3 +114,5 @@ impl Session {
 const ER_ACCESS_DENIED_ERROR: u16 = 1045;
 const ER_HANDSHAKE_ERROR: u16 = 1043;
 const ER_SECURE_TRANSPORT_REQUIRED: u16 = 3159;
+const ER_WRONG_COMPRESSION_ALGORITHM_CLIENT: u16 = 3922;
+const ER_WRONG_COMPRESSION_LEVEL_CLIENT: u16 = 3923;

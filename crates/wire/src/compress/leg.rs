@@ -112,6 +112,15 @@ impl CompressedLeg {
         matches!(self.position, Position::Packed(_))
     }
 
+    /// Whether there is nothing that it could unpack before more bytes of the wire come.
+    #[must_use]
+    pub fn awaits_bytes(&self) -> bool {
+        match self.position {
+            Position::Header { .. } | Position::Stored { .. } => true,
+            Position::Begin(_) | Position::Packed(_) => false,
+        }
+    }
+
     /// The client begins to send a file (LOCAL INFILE).
     pub fn begin_upload(&mut self) {
         self.numbering.begin_upload();
@@ -120,7 +129,9 @@ impl CompressedLeg {
     /// No command is under way, and nothing of one has been read. Gives memory back.
     pub fn rest(&mut self) {
         self.numbering.rest();
-        self.plain = Vec::new();
+        if self.plain.capacity() > KEPT_LEN {
+            self.plain = Vec::new();
+        }
     }
 
     /// Turns bytes of the wire into frames with the ids that they would have in the clear, until one of the
@@ -354,6 +365,9 @@ const SEQUENCE_AT: usize = 3;
 
 /// The servers' and client libraries' MIN_COMPRESS_LENGTH: less is stored as it is.
 const PACKED_LEN_MIN: usize = 50;
+
+/// What is kept of the memory for frames on their way out.
+const KEPT_LEN: usize = 4 * 1024;
 
 /// What goes into one compressed packet at most. More brings little, and both ends hold all of it at once.
 const PIECE_LEN_MAX: usize = 64 * 1024;

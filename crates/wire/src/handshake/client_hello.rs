@@ -41,6 +41,9 @@ pub struct HandshakeResponse<'a> {
     pub auth_plugin: Option<&'a [u8]>,
     /// Connection attributes.
     pub attributes: Attributes<'a>,
+    /// What follows all this: the level byte of zstd, where that is asked for. `None` when not all of it could
+    /// be read, so that nobody knows where it ends.
+    pub tail: Option<&'a [u8]>,
 }
 
 /// Reads the client's first packet. `server` is what the server itself offered: MariaDB's capability word is
@@ -67,6 +70,7 @@ pub fn parse_client_hello(
         auth_response: &[],
         auth_plugin: None,
         attributes: Attributes::default(),
+        tail: None,
     };
     let reader = Reader::new(payload.get(FIXED_LEN..).unwrap_or_default());
     // Where a field cannot be read, those before it stand.
@@ -175,9 +179,12 @@ fn read_variable_part<'a>(
     if caps.has(CLIENT_PLUGIN_AUTH) {
         response.auth_plugin = Some(reader.nul_terminated()?);
     }
+    let mut ahead = reader;
     if caps.has(CLIENT_CONNECT_ATTRS) {
         response.attributes = Attributes::take(&mut reader);
+        ahead.lenenc_bytes()?;
     }
+    response.tail = Some(ahead.rest());
     Some(())
 }
 

@@ -303,3 +303,18 @@ fn a_change_of_user_without_its_answer_keeps_everything_else() {
     assert_eq!((change.auth_response, change.auth_plugin), (&b""[..], Some(NO_PLUGIN)));
     assert_eq!((change.charset, change.attributes.iter().count()), (Some(255), 1));
 }
+
+#[test]
+fn what_follows_the_last_field_is_told_apart_from_fields_that_cannot_be_read() {
+    let caps = CLIENT_PROTOCOL_41 | CLIENT_SECURE_CONNECTION | CLIENT_CONNECT_ATTRS;
+    let with = |rest: &[u8]| [&fixed_part(caps, 0)[..], b"app\0\0", rest].concat();
+    for (rest, tail) in [
+        (&b"\x04\x01a\x01b"[..], Some(&b""[..])),
+        (b"\x04\x01a\x01b\x03", Some(b"\x03")),
+        (b"\0\x03", Some(b"\x03")),
+        (b"\x05\x01a\x01b", None),
+        (b"", None),
+    ] {
+        assert_eq!(response(&with(rest), MYSQL).tail, tail, "{rest:?}");
+    }
+}
