@@ -1,6 +1,7 @@
 //! What the fuzz targets of this crate check, over the corpora that they have found (`fuzz/corpus`).
 
 mod commands;
+mod compression;
 mod frames;
 mod handshake;
 mod proxy_protocol;
@@ -31,4 +32,9 @@ fn responses_end_where_they_were_made_to_end() {
 #[test]
 fn headers_of_proxies_are_read_to_their_last_byte_and_no_further() {
     replay("proxy_protocol", proxy_protocol::check);
+}
+
+#[test]
+fn compressed_frames_come_out_as_they_went_in() {
+    replay("compression", compression::check);
 }
