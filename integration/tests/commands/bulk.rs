@@ -1,8 +1,10 @@
 //! MariaDB: many rows in one execution, statements prepared and executed in one go, reports of progress.
 
 use integration::raw::{
-    COM_STMT_PREPARE, Login, Packet, Param, RawConn, Shape, capability, framed,
+    COM_STMT_PREPARE, Login, Packet, Param, RawConn, Shape, Types, capability, framed,
 };
+use integration::scenario::{Refused, Switch};
+use integration::sluice::{Config, SluiceProcess};
 
 use super::{Execute, MARIADB, plain, same_in_both_styles};
 
@@ -38,6 +40,32 @@ async fn many_rows_in_one_execution_are_stored_as_directly() {
         packets
     })
     .await;
+}
+
+#[tokio::test]
+async fn many_rows_that_were_refused_are_stored_by_a_retry_that_sends_no_types() {
+    let servers = MARIADB.get().await.unwrap();
+    let create = "CREATE TABLE c_retry (id INT PRIMARY KEY, v VARCHAR(20))";
+    servers.primary.run_sql(&[create]).await.unwrap();
+    let switch = Switch::new(&servers.primary, "c_switch").await.unwrap();
+    let rules = "- { name: refused, gate: [c_switch], on_refused_check: reject, permanent: true }";
+    let config = Config::new(servers).unwrap().signals(&switch.signal()).rules(rules);
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let login = Login::new("app").with_mariadb(capability::MARIADB_BULK);
+    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+    let id = conn.prepare("INSERT INTO c_retry VALUES (?, ?)").await.unwrap().id;
+    switch.shut(&sluice).await.unwrap();
+    let rows = [(1, Some("one")), (2, None)];
+    for types in [Types::Sent, Types::Remembered] {
+        let refused = conn.command(&payload(id, &rows, types), Shape::Query).await.unwrap();
+        assert_eq!(Refused::of(&refused).unwrap().reason(), Some("gate_closed"));
+    }
+    switch.open(&sluice).await.unwrap();
+    let stored = conn.command(&payload(id, &rows, Types::Remembered), Shape::Query).await.unwrap();
+    assert_eq!((stored.err(), stored.affected_rows()), (None, Some(2)));
+    let sql = "SELECT GROUP_CONCAT(id, ':', COALESCE(v, 'NULL') ORDER BY id) FROM c_retry";
+    let found: Option<String> = servers.primary.query_first(sql).await.unwrap();
+    assert_eq!(found.as_deref(), Some("1:one,2:NULL"));
 }
 
 #[tokio::test]
@@ -98,12 +126,21 @@ async fn reports_of_progress_reach_the_client_and_are_not_the_end() {
     }
 }
 
-/// COM_STMT_BULK_EXECUTE of an INT and a VARCHAR; an indicator stands before each value.
 async fn bulk(conn: &mut RawConn, id: u32, rows: &[(i32, Option<&str>)]) -> Vec<Packet> {
+    conn.command(&payload(id, rows, Types::Sent), Shape::Query).await.unwrap().packets
+}
+
+/// COM_STMT_BULK_EXECUTE of an INT and a VARCHAR; an indicator stands before each value.
+fn payload(id: u32, rows: &[(i32, Option<&str>)], types: Types) -> Vec<u8> {
     let mut payload = vec![COM_STMT_BULK_EXECUTE];
     payload.extend_from_slice(&id.to_le_bytes());
-    payload.extend_from_slice(&SEND_TYPES_TO_SERVER.to_le_bytes());
-    payload.extend_from_slice(&[0x03, 0, 0xfd, 0]);
+    match types {
+        Types::Sent => {
+            payload.extend_from_slice(&SEND_TYPES_TO_SERVER.to_le_bytes());
+            payload.extend_from_slice(&[0x03, 0, 0xfd, 0]);
+        }
+        Types::Remembered => payload.extend_from_slice(&[0, 0]),
+    }
     for (number, text) in rows {
         payload.push(INDICATOR_NONE);
         payload.extend_from_slice(&number.to_le_bytes());
@@ -116,7 +153,7 @@ async fn bulk(conn: &mut RawConn, id: u32, rows: &[(i32, Option<&str>)]) -> Vec<
             }
         }
     }
-    conn.command(&payload, Shape::Query).await.unwrap().packets
+    payload
 }
 
 const COM_STMT_BULK_EXECUTE: u8 = 0xfa;
