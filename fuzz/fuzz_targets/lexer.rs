@@ -1,11 +1,11 @@
 //! Classes: never read for what writes.
 #![no_main]
 
-#[path = "../../crates/sql/tests/replay/lexer.rs"]
-mod lexer;
 #[allow(dead_code, reason = "each target needs some of it")]
 #[path = "../../crates/sql/tests/replay/dress.rs"]
 mod dress;
+#[path = "../../crates/sql/tests/replay/lexer.rs"]
+mod lexer;
 #[path = "../../crates/sql/tests/replay/mode.rs"]
 mod mode;
 

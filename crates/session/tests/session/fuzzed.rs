@@ -28,7 +28,7 @@ pub(crate) fn check(data: &[u8]) {
 /// Any bytes of either side, before a login or behind it.
 fn anything(input: &mut Input<'_>, kind: u8) {
     let capabilities = input.u32();
-    let driver = if kind & 2 == 0 { fresh() } else { logged_in(capabilities & 0x0f20_0000) };
+    let driver = if kind & 2 == 0 { fresh() } else { logged_in(capabilities & WITHOUT_ZSTD) };
     let mut run = Run { driver, refused: None, admitted: 0 };
     while !input.is_empty() {
         match input.u8() % 8 {
@@ -307,6 +307,8 @@ fn logged_in(more: u32) -> Driver {
     driver
 }
 
+/// What changes how commands and answers look. Whoever asks for zstd would have to name a level.
+const WITHOUT_ZSTD: u32 = 0x0b20_0000;
 const CLIENT_QUERY_ATTRIBUTES: u32 = 1 << 27;
 /// COM_QUERY with a write.
 const INSERT: &[u8] = b"\x03INSERT INTO t V";
