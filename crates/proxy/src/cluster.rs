@@ -128,7 +128,8 @@ impl Cluster {
 
     /// Logs once what the server offers and clients are not told of.
     pub(crate) fn note_masked(&self, masked: Capabilities) {
-        if self.masking_logged.load(Ordering::Relaxed)
+        if masked == Capabilities::default()
+            || self.masking_logged.load(Ordering::Relaxed)
             || self.masking_logged.swap(true, Ordering::Relaxed)
         {
             return;

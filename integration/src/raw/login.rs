@@ -8,6 +8,7 @@ use mysql_common::scramble::{scramble_native, scramble_sha256};
 use crate::client::password_of;
 use crate::error::{HarnessError, Result};
 use crate::raw::bytes::{Reader, put_lenenc_bytes, put_nul};
+use crate::raw::compressed::{Compress, Compressed};
 use crate::raw::{Packet, RawConn, Tls, capability};
 
 /// Who logs in, and what the client says it can do.
@@ -29,6 +30,8 @@ pub struct Login {
     pub collation: u8,
     /// Whether the client asks for TLS. Never, unless told.
     pub tls: Tls,
+    /// Whether the client asks for compression. Never, unless told.
+    pub compress: Compress,
 }
 
 impl Login {
@@ -44,6 +47,7 @@ impl Login {
             attributes: Vec::new(),
             collation: 45,
             tls: Tls::Never,
+            compress: Compress::Never,
         }
     }
 
@@ -72,6 +76,13 @@ impl Login {
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = tls;
+        self
+    }
+
+    /// With compression. The login fails when it is not offered.
+    #[must_use]
+    pub fn compress(mut self, compress: Compress) -> Self {
+        self.compress = compress;
         self
     }
 
@@ -109,6 +120,15 @@ impl RawConn {
             // A set bit 0 says "MySQL", and the server then does not look at the extended flags.
             self.capabilities &= !capability::LONG_PASSWORD;
         }
+        let compression = match login.compress {
+            Compress::Never => 0,
+            Compress::Zlib => capability::COMPRESS,
+            Compress::Zstd(_) => capability::ZSTD,
+        };
+        if greeting.capabilities & compression != compression {
+            return Err(HarnessError::Protocol("that compression is not offered".into()));
+        }
+        self.capabilities |= compression;
         let mut sequence = packet.seq.wrapping_add(1);
         if !matches!(login.tls, Tls::Never) {
             if greeting.capabilities & capability::SSL == 0 {
@@ -125,7 +145,11 @@ impl RawConn {
         self.send_payload(sequence, &response).await?;
         // The rest of the connection is the same with TLS and without.
         self.capabilities &= !capability::SSL;
-        self.authenticate(login, greeting.plugin, greeting.scramble).await
+        self.authenticate(login, greeting.plugin, greeting.scramble).await?;
+        if login.compress != Compress::Never {
+            self.compressed = Some(Compressed::new(login.compress));
+        }
+        Ok(())
     }
 
     /// COM_CHANGE_USER. Gives what the server sent, the nonce of its authentication switch zeroed.
@@ -222,6 +246,9 @@ impl RawConn {
         }
         if self.capabilities & capability::CONNECT_ATTRS != 0 {
             put_attributes(&mut out, &login.attributes);
+        }
+        if let Compress::Zstd(level) = login.compress {
+            out.push(level);
         }
         out
     }
