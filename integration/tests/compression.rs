@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's own helpers fail by panicking, as it does")]
 
+use std::path::Path;
+use std::process::{Command, Output};
+
 use integration::error::HarnessError;
 use integration::footprint::Footprint;
 use integration::raw::{Compress, Login, RawConn, Response, Shape, Tls, framed};
-use integration::server::{Flavour, Server, ServerOptions};
+use integration::server::{Flavour, Server, ServerOptions, binaries};
 use integration::sluice::{Config, SluiceProcess};
 
 async fn server(flavour: Flavour) -> Server {
@@ -148,6 +151,64 @@ async fn files_and_packets_of_sixteen_megabytes_pass_on_every_pair_of_legs() {
     })
     .await;
 }
+
+/// What a client library of the servers' own does: it sends the header of a long command by itself, has its own
+/// size of packets, and gives up when a number is not the one it awaits.
+#[tokio::test]
+async fn command_line_clients_compress_as_their_servers_do() {
+    let server = server(Flavour::MySql).await;
+    let dir = server.dir().join("compression");
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("lines");
+    std::fs::write(&file, "0123456789\n".repeat(300_000)).unwrap();
+    let script = dir.join("script.sql");
+    let long = "y".repeat(300_000);
+    let sql = format!(
+        "DROP TABLE IF EXISTS file;\nCREATE TABLE file (a LONGTEXT);\n\
+         LOAD DATA LOCAL INFILE '{}' INTO TABLE file;\n\
+         SELECT COUNT(*), SUM(LENGTH(a)) FROM file;\nSELECT LENGTH('{long}');\n\
+         SELECT LENGTH(a), a = '0123456789' FROM file LIMIT 1;\n\
+         DELIMITER ;;\nSELECT 1; SELECT 2;;\nDELIMITER ;\nSELECT REPEAT('z', 3000000);\n",
+        file.display()
+    );
+    std::fs::write(&script, sql).unwrap();
+    let (mysql, mariadb) = (binaries::mysql().unwrap(), binaries::mariadb().unwrap());
+    let clients = [
+        (&mysql, "--compression-algorithms=zlib"),
+        (&mysql, "--compression-algorithms=zstd"),
+        (&mysql, "--compression-algorithms=uncompressed"),
+        (&mariadb, "--compress"),
+    ];
+    for backend in ["off", "zlib", "zstd"] {
+        let sluice = sluice(&server, &format!("backend_compression: {backend}")).await;
+        for (program, option) in clients {
+            let case = format!("{} {option} to {backend}", program.display());
+            let output = run_script(program, option, &sluice, &script).await;
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{case}: {}", String::from_utf8_lossy(&output.stderr));
+            let lines: Vec<&str> = said.lines().collect();
+            let expected = ["300000\t3000000", "300000"];
+            assert_eq!(lines.get(..2), Some(&expected[..]), "{case}");
+            let tail: Vec<usize> = lines.iter().skip(3).map(|line| line.len()).collect();
+            assert_eq!(tail, [1, 1, 3_000_000], "{case}");
+        }
+    }
+}
+
+async fn run_script(program: &Path, option: &str, sluice: &SluiceProcess, script: &Path) -> Output {
+    let addr = sluice.listen_addr();
+    let mut command = Command::new("timeout");
+    command
+        .arg(CLIENT_LIMIT_S)
+        .arg(program)
+        .args(["--no-defaults", "--host=127.0.0.1", "--user=app", "--password=app"])
+        .args(["--batch", "--skip-column-names", "--local-infile=1", "--database=test", option])
+        .arg(format!("--port={}", addr.port()))
+        .stdin(std::fs::File::open(script).unwrap());
+    tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap()
+}
+
+const CLIENT_LIMIT_S: &str = "60";
 
 #[tokio::test]
 async fn a_change_of_user_passes_and_compression_goes_on() {
