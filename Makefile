@@ -12,9 +12,13 @@ PROFILE ?= dev
 DEMO_ARGS ?=
 SIM_ARGS ?=
 
+# Seconds for each fuzz target, and which.
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?=
+
 PROFILE_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
-.PHONY: help demo test check fmt lint doc integration sim bench bench-peers servers clean-servers toolchain build
+.PHONY: help demo test check fmt lint doc integration sim bench bench-peers servers clients clean-servers toolchain build fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -23,11 +27,11 @@ demo: toolchain servers ## three applications behind Sluice on real servers, for
 	cargo build --profile $(PROFILE) -p sluice --bin sluice
 	$(TARGET)/$(PROFILE_DIR)/sluice demo $(DEMO_ARGS)
 
-test: build ## everything, with real MySQL and MariaDB servers
+test: build clients ## everything, with real MySQL and MariaDB servers
 	SLUICE_BIN=$(TARGET)/debug/sluice cargo test --workspace --no-fail-fast -- --test-threads=$(TEST_THREADS) </dev/null
 	cargo test -p sql --features parser --lib parse </dev/null
 
-integration: build ## only the tests on real servers
+integration: build clients ## only the tests on real servers
 	SLUICE_BIN=$(TARGET)/debug/sluice cargo test --workspace --no-fail-fast --test '*' -- --test-threads=$(TEST_THREADS) </dev/null
 
 # One invocation for programs and tests, so that dependencies are compiled with one set of features.
@@ -48,6 +52,9 @@ doc: toolchain ## the crates' documentation, in target/doc
 sim: toolchain ## every scenario of scenarios/, a line each; SIM_ARGS='101 202 steady' for these seeds and names
 	cargo run --release -p simulate --example table $(SIM_ARGS)
 
+fuzz: toolchain ## every fuzz target for FUZZ_SECONDS (60); needs a nightly toolchain, brings cargo-fuzz
+	scripts/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+
 bench: toolchain ## time per decision, with 10 and with 10,000 rules
 	cargo run --release -p benches --bin decide
 
@@ -58,6 +65,9 @@ bench-peers: toolchain servers ## sysbench direct, through HAProxy and through S
 
 servers: ## MySQL 9 beside the host's packages, MariaDB from the host's suite
 	scripts/install-servers
+
+clients: servers ## the drivers that are tried through Sluice: docs/DRIVERS.md
+	scripts/install-clients
 
 clean-servers: ## what `make servers` downloaded (MariaDB stays: it is a package of the host)
 	rm -rf "$${SLUICE_CACHE:-$$HOME/.cache/sluice}"

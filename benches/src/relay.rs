@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use policy::ClusterPolicy;
-use session::{Action, ClientInfo, Input, Session, Side};
+use session::{Action, ClientInfo, Input, Leg, Session, Side};
 
 use crate::Result;
 use crate::rules::NOW;
@@ -31,8 +31,9 @@ impl Relay {
     /// # Errors
     /// When the session does not take the scripted login.
     pub fn logged_in(policy: Arc<ClusterPolicy>) -> Result<Self> {
-        let client = ClientInfo { address: Some([127, 0, 0, 1].into()) };
-        let mut relay = Self { session: Session::new(client), policy };
+        let address = Some([127, 0, 0, 1].into());
+        let client = ClientInfo { address, leg: Leg::Network };
+        let mut relay = Self { session: Session::new(client, Leg::Network), policy };
         let login = frame(2, OK);
         relay.exchange(&[], &greeting(), Until::Reads)?;
         relay.exchange(&response(), &login, Until::LoggedIn)?;

@@ -5,14 +5,15 @@
 //! so that their answers do not depend on the connection or the time. Normalised is only what differs
 //! between any two connections: the nonce in COM_CHANGE_USER's authentication switch, and the ids of
 //! prepared statements (MariaDB counts them for the whole server) in COM_STMT_PREPARE_OK and in
-//! error messages.
+//! error messages; and the sequence ids inside a compressed leg, which follow the places at which a server
+//! happens to flush. (The numbers of compressed packets, which count there, are checked by the client itself.)
 //!
 //! The corpus is in `corpus/`, its format in [`corpus`].
 
 use std::net::SocketAddr;
 
 use crate::error::{HarnessError, Result};
-use crate::raw::{Login, Packet, RawConn, capability};
+use crate::raw::{Compress, Login, Packet, RawConn, Tls, capability};
 use crate::server::{Flavour, Server};
 
 pub use corpus::{Corpus, Expected, Step, Verb, read_all};
@@ -41,12 +42,13 @@ pub struct Profile {
 }
 
 /// The kinds of clients that a server's corpus is run as: both EOF styles, and every capability that
-/// changes how a result set or a command looks.
+/// changes how a result set or a command looks; and one in TLS, which is nothing to be seen of.
 #[must_use]
 pub fn profiles(flavour: Flavour) -> Vec<Profile> {
     let app = || Login::new("app").attribute("program_name", "fidelity");
     let mut all = vec![
         Profile { name: "usual", login: app() },
+        Profile { name: "TLS", login: app().tls(Tls::Newest) },
         Profile { name: "old EOF", login: app().without(capability::DEPRECATE_EOF) },
         Profile {
             name: "old and plain",
@@ -76,6 +78,46 @@ pub fn profiles(flavour: Flavour) -> Vec<Profile> {
         }
     }
     all
+}
+
+/// A kind of client, and what Sluice's leg behind it is compressed with.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// The client.
+    pub profile: Profile,
+    /// `backend_compression`.
+    pub backend: &'static str,
+}
+
+/// Compression on either leg, with and without TLS, in both EOF styles: each kind of leg meets each other one, though
+/// not in every style.
+#[must_use]
+pub fn compressed_pairs(flavour: Flavour) -> Vec<Pair> {
+    let app = || Login::new("app").attribute("program_name", "fidelity");
+    let old = || app().without(capability::DEPRECATE_EOF);
+    let zlib = |login: Login| login.compress(Compress::Zlib);
+    let zstd = |login: Login| login.compress(Compress::Zstd(3));
+    let tls = |login: Login| login.tls(Tls::Newest);
+    let pair = |name, login, backend| Pair { profile: Profile { name, login }, backend };
+    match flavour {
+        Flavour::MySql => vec![
+            pair("zlib", zlib(app()), "off"),
+            pair("zstd, TLS, old EOF", tls(zstd(old())), "off"),
+            pair("old EOF to zlib", old(), "zlib"),
+            pair("zlib, TLS to zlib", tls(zlib(app())), "zlib"),
+            pair("zstd to zlib", zstd(app()), "zlib"),
+            pair("TLS to zstd", tls(app()), "zstd"),
+            pair("zlib, old EOF to zstd", zlib(old()), "zstd"),
+            pair("zstd, TLS to zstd", tls(zstd(app())), "zstd"),
+        ],
+        Flavour::MariaDb => vec![
+            pair("zlib, old EOF", zlib(old()), "off"),
+            pair("zlib, TLS", tls(zlib(app())), "off"),
+            pair("TLS to zlib", tls(app()), "zlib"),
+            pair("zlib to zlib", zlib(app()), "zlib"),
+            pair("zlib, TLS, old EOF to zlib", tls(zlib(old())), "zlib"),
+        ],
+    }
 }
 
 /// The kinds of clients that one corpus is worth running as: how long payloads are cut into packets
@@ -115,12 +157,16 @@ pub async fn run(addr: SocketAddr, corpus: &Corpus, profile: &Profile) -> Result
     let login = conn.login_packets().iter().skip(1).cloned().collect();
     let mut records =
         vec![Record { place: corpus.name.clone(), source: "the login".into(), packets: login }];
+    let compressed = profile.login.compress != Compress::Never;
     let mut session = run::Session::new(&mut conn, &profile.login);
     for step in &corpus.steps {
         let place = format!("{}:{}", corpus.name, step.line);
-        let packets = session.run(step).await.map_err(|e| {
+        let mut packets = session.run(step).await.map_err(|e| {
             HarnessError::Malformed(format!("{place} ({}): {}: {e}", profile.name, step.source))
         })?;
+        if compressed {
+            packets.iter_mut().for_each(|packet| packet.seq = 0);
+        }
         records.push(Record { place, source: step.source.clone(), packets });
     }
     conn.quit().await?;

@@ -18,9 +18,11 @@
 //! The servers come from `scripts/install-servers`. Everything listens on 127.0.0.1 only, runs in
 //! folders `sluice-it-*` of the system's temporary folder, and is gone when its owner is.
 
+pub mod certificates;
 pub mod client;
 pub mod error;
 pub mod fidelity;
+pub mod footprint;
 pub mod ports;
 pub mod raw;
 pub mod replica;

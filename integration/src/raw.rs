@@ -7,20 +7,26 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::error::{HarnessError, Result};
 
+pub use compressed::Compress;
 pub use login::Login;
 pub use response::{Response, Shape};
 pub use statement::{Cursor, Execute, Param, Prepared, Types};
+pub use transport::Tls;
+
+use compressed::Compressed;
+use transport::Transport;
 
 mod bytes;
 pub mod capability;
+mod compressed;
 mod login;
 pub mod response;
 pub mod statement;
+mod transport;
 
 /// One wire packet: at most 16 MiB − 1 of payload, the header taken apart.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -70,7 +76,8 @@ impl std::fmt::Debug for Packet {
 /// A connection of raw bytes.
 #[derive(Debug)]
 pub struct RawConn {
-    stream: TcpStream,
+    transport: Transport,
+    compressed: Option<Compressed>,
     capabilities: u32,
     mariadb_capabilities: u32,
     connection_id: u32,
@@ -100,7 +107,8 @@ impl RawConn {
         let stream = TcpStream::connect(addr).await.map_err(HarnessError::io(what))?;
         stream.set_nodelay(true).map_err(HarnessError::io("cannot set TCP_NODELAY"))?;
         Ok(Self {
-            stream,
+            transport: Transport::Plain(stream),
+            compressed: None,
             capabilities: 0,
             mariadb_capabilities: 0,
             connection_id: 0,
@@ -142,8 +150,29 @@ impl RawConn {
     }
 
     /// The socket, to shut half of it down and the like.
+    ///
+    /// # Panics
+    /// When a TLS handshake has failed: there is none then.
+    #[expect(clippy::expect_used, reason = "a test that goes on after a failed handshake is wrong")]
     pub fn stream(&mut self) -> &mut TcpStream {
-        &mut self.stream
+        self.transport.socket().expect("the handshake did not fail")
+    }
+
+    /// The certificate that the server showed, in DER. None in the clear.
+    #[must_use]
+    pub fn certificate(&self) -> Option<Vec<u8>> {
+        self.transport.certificate()
+    }
+
+    /// Does a TLS handshake now, whatever was said before.
+    ///
+    /// # Errors
+    /// When it fails, or takes too long.
+    pub async fn start_tls(&mut self, tls: &Tls) -> Result<()> {
+        match tokio::time::timeout(self.read_limit, self.transport.start_tls(tls)).await {
+            Ok(done) => done.map_err(HarnessError::io("no TLS")),
+            Err(_) => Err(HarnessError::TimedOut { what: "TLS".into(), after: self.read_limit }),
+        }
     }
 
     /// The longest wait for bytes of the server; 30 s unless told.
@@ -156,12 +185,59 @@ impl RawConn {
         self.infile.push_back(content);
     }
 
-    /// Sends bytes as they are.
+    /// How many compressed packets have come, and how many of them were not stored as they are. None when the
+    /// connection is not compressed.
+    #[must_use]
+    pub fn compressed_packets(&self) -> Option<(u64, u64)> {
+        self.compressed.as_ref().map(Compressed::received)
+    }
+
+    /// The answer to a command sent in a compressed packet of its own comes next, though others have been sent behind
+    /// it.
+    pub fn await_answer_of_one(&mut self) {
+        if let Some(compressed) = &mut self.compressed {
+            compressed.await_answer_of_one();
+        }
+    }
+
+    fn mark_upload(&mut self, uploads: bool) {
+        if let Some(compressed) = &mut self.compressed {
+            compressed.mark_upload(uploads);
+        }
+    }
+
+    /// Sends frames in one compressed packet, however long.
+    ///
+    /// # Errors
+    /// When the socket is closed.
+    pub async fn send_in_one(&mut self, frames: &[u8]) -> Result<()> {
+        let Self { transport, compressed, .. } = self;
+        let Some(compressed) = compressed else {
+            return Err(HarnessError::Protocol("the connection is not compressed".into()));
+        };
+        let sent = compressed.write_pieces(transport, frames, MAX_PAYLOAD);
+        sent.await.map_err(HarnessError::io("cannot send"))
+    }
+
+    /// Sends bytes as they are, below compression: for what a client library would not send.
+    ///
+    /// # Errors
+    /// When the socket is closed.
+    pub async fn send_wire(&mut self, bytes: &[u8]) -> Result<()> {
+        self.transport.write_all(bytes).await.map_err(HarnessError::io("cannot send"))
+    }
+
+    /// Sends frames, compressed where that was agreed on.
     ///
     /// # Errors
     /// When the socket is closed.
     pub async fn send_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.stream.write_all(bytes).await.map_err(HarnessError::io("cannot send"))
+        let Self { transport, compressed, .. } = self;
+        let sent = match compressed {
+            None => transport.write_all(bytes).await,
+            Some(compressed) => compressed.write_all(transport, bytes).await,
+        };
+        sent.map_err(HarnessError::io("cannot send"))
     }
 
     /// Sends a payload, in as many packets as it needs, the first with this sequence id.
@@ -188,29 +264,36 @@ impl RawConn {
     /// # Cancellation
     /// Dropping the future may lose bytes of a packet: the connection is of no use then.
     pub async fn read_packet(&mut self) -> Result<Packet> {
+        let limit = self.read_limit;
         let read = async {
             let mut header = [0_u8; 4];
-            self.stream.read_exact(&mut header).await?;
+            self.read_exact(&mut header).await?;
             let [a, b, c, seq] = header;
             let mut payload = vec![0_u8; bytes::usize_of(u32::from_le_bytes([a, b, c, 0]))];
-            self.stream.read_exact(&mut payload).await?;
+            self.read_exact(&mut payload).await?;
             Ok(Packet { seq, payload })
         };
-        match tokio::time::timeout(self.read_limit, read).await {
+        match tokio::time::timeout(limit, read).await {
             Ok(packet) => packet.map_err(HarnessError::io("cannot read a packet")),
-            Err(_) => {
-                Err(HarnessError::TimedOut { what: "a packet".into(), after: self.read_limit })
-            }
+            Err(_) => Err(HarnessError::TimedOut { what: "a packet".into(), after: limit }),
         }
     }
 
-    /// Reads until the peer closes, and gives what came.
+    async fn read_exact(&mut self, bytes: &mut [u8]) -> std::io::Result<()> {
+        let Self { transport, compressed, .. } = self;
+        match compressed {
+            None => transport.read_exact(bytes).await,
+            Some(compressed) => compressed.read_exact(transport, bytes).await,
+        }
+    }
+
+    /// Reads until the peer closes, and gives what came, below compression.
     ///
     /// # Errors
     /// When the peer does not close in time. A reset counts as a close.
     pub async fn read_to_end(&mut self) -> Result<Vec<u8>> {
         let mut all = Vec::new();
-        match tokio::time::timeout(self.read_limit, self.stream.read_to_end(&mut all)).await {
+        match tokio::time::timeout(self.read_limit, self.transport.read_to_end(&mut all)).await {
             Ok(_) => Ok(all),
             Err(_) => {
                 Err(HarnessError::TimedOut { what: "a close".into(), after: self.read_limit })

@@ -1,5 +1,6 @@
 //! A replica, and the ways to make it lag on purpose.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use mysql_async::Conn;
@@ -50,7 +51,15 @@ impl Replica {
     /// # Errors
     /// When a statement of the link fails.
     pub async fn link(server: Server, primary: &Server) -> Result<Self> {
-        let port = primary.port();
+        Self::link_at(server, primary.addr()).await
+    }
+
+    /// The same at an address on the loopback, which may be a proxy's.
+    ///
+    /// # Errors
+    /// When a statement of the link fails.
+    pub async fn link_at(server: Server, source: SocketAddr) -> Result<Self> {
+        let port = source.port();
         let source = match server.flavour() {
             Flavour::MySql => format!(
                 "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, \
@@ -81,7 +90,7 @@ impl Replica {
 
     /// Where clients connect.
     #[must_use]
-    pub fn addr(&self) -> std::net::SocketAddr {
+    pub fn addr(&self) -> SocketAddr {
         self.server.addr()
     }
 

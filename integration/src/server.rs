@@ -15,7 +15,7 @@ use crate::error::{HarnessError, Result};
 use crate::ports::{free_port, loopback};
 use crate::supervised::Supervised;
 
-mod binaries;
+pub mod binaries;
 mod command;
 mod template;
 

@@ -56,6 +56,19 @@ impl SluiceProcess {
         admin: SocketAddr,
         environment: &[(&str, &str)],
     ) -> Result<Self> {
+        Self::spawn_with(yaml, (listen, admin), environment, &[])
+    }
+
+    /// As [`SluiceProcess::spawn`], with more arguments of `sluice run`.
+    ///
+    /// # Errors
+    /// As [`SluiceProcess::spawn`].
+    pub fn spawn_with(
+        yaml: &str,
+        (listen, admin): (SocketAddr, SocketAddr),
+        environment: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> Result<Self> {
         let program = binary()?;
         let mut process = Supervised::new("sluice")?;
         let file = process.dir().join(CONFIG_FILE);
@@ -65,6 +78,7 @@ impl SluiceProcess {
             .arg("run")
             .arg("--config")
             .arg(&file)
+            .args(arguments)
             .env("SLUICE_PROBE_PASSWORD", client::PROBE_PASSWORD)
             .envs(environment.iter().copied())
             .current_dir(process.dir());
@@ -218,6 +232,24 @@ impl SluiceProcess {
     /// When it does not end within `limit`; it is killed then.
     pub async fn stop(&mut self, limit: Duration) -> Result<ExitStatus> {
         self.process.terminate(limit).await
+    }
+
+    /// Waits until it has ended by itself.
+    ///
+    /// # Errors
+    /// When it has not within `limit`.
+    pub async fn ended(&mut self, limit: Duration) -> Result<ExitStatus> {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.exited() {
+                return Ok(status);
+            }
+            if started.elapsed() > limit {
+                let what = format!("the end of sluice; its log ends:\n{}", self.log_tail());
+                return Err(HarnessError::TimedOut { what, after: limit });
+            }
+            tokio::time::sleep(POLL).await;
+        }
     }
 
     fn log_tail(&self) -> String {

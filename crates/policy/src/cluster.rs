@@ -1,6 +1,5 @@
 //! What the file says about one cluster.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,12 +8,15 @@ use admission::{
     SignalConfig, SignalKey,
 };
 
+use crate::compression::{BackendCompression, ClientCompression, CompressionLevel};
 use crate::config::Secret;
 use crate::evaluate::RuleIndex;
 use crate::identity::IdentityPolicy;
+use crate::network::{Listen, Network};
 use crate::rule::{Rule, UnixTime};
 use crate::schedule::Schedule;
 use crate::shape::ShapeNeeds;
+use crate::tls::{BackendTls, ClientTls, Redirect};
 
 /// One cluster: where it is, how it is measured, and the rules in force for it.
 #[derive(Debug, Clone)]
@@ -22,10 +24,10 @@ pub struct ClusterPolicy {
     /// Its name: the `cluster` label.
     pub name: Arc<str>,
     /// Where clients connect.
-    pub listen: SocketAddr,
-    /// The server that statements go to, `host:port`.
+    pub listen: Listen,
+    /// The server that statements go to, `host:port` or `unix:/path`: see [`crate::ServerAddress`].
     pub primary: Arc<str>,
-    /// The servers whose lag is measured, `host:port`.
+    /// The servers whose lag is measured, named in the same way.
     pub replicas: Vec<Arc<str>>,
     /// How signals are measured. `None`: the cluster has nothing to measure.
     pub probe: Option<Probe>,
@@ -43,8 +45,22 @@ pub struct ClusterPolicy {
     pub release_per_s: u32,
     /// Most waiters of the whole cluster.
     pub queue_len_max: u32,
-    /// How long a connection to the primary may take.
+    /// How long a connection to the primary may take, until the server has greeted.
     pub connect_timeout: Duration,
+    /// Limits and options of its connections.
+    pub network: Network,
+    /// TLS with clients.
+    pub client_tls: ClientTls,
+    /// TLS with servers.
+    pub backend_tls: BackendTls,
+    /// What is done with a server that sends clients elsewhere.
+    pub redirect: Redirect,
+    /// What clients may compress with.
+    pub client_compression: ClientCompression,
+    /// What the leg to the server is compressed with.
+    pub backend_compression: BackendCompression,
+    /// How hard Sluice compresses.
+    pub compression_level: CompressionLevel,
     /// The rules, in their order: the first that matches decides.
     pub rules: Vec<Rule>,
     /// Whose claims count.

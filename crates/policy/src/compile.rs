@@ -5,13 +5,16 @@
 
 mod checks;
 mod cluster;
+mod compression;
 mod error_profile;
 mod identity;
 pub(crate) mod limits;
 mod matching;
+mod network;
 mod rule;
 mod schedule;
 mod signals;
+mod tls;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,6 +26,7 @@ use self::rule::Draft;
 use crate::cluster::Starvation;
 use crate::config::{Admin, Config, Metrics};
 use crate::fault::{Fault, Faults, Place};
+use crate::network::Listen;
 use crate::raw;
 
 /// Reads a configuration file.
@@ -45,6 +49,8 @@ fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     let max_apps = file.metrics.and_then(|metrics| metrics.value.max_apps);
     let metrics = Metrics { max_apps: whole(max_apps, limits::MAX_APPS, faults) };
     let drain_timeout = duration(file.drain_timeout, limits::DRAIN_TIMEOUT, faults);
+    let takeover_socket =
+        file.takeover_socket.and_then(|path| network::socket_path(&path.value, &path, faults));
     let identity = identity::compile(file.identity, faults);
     let clusters = file.clusters.map(|clusters| (clusters.value.0, clusters.place));
     let (clusters, place) = clusters.unwrap_or_default();
@@ -56,20 +62,19 @@ fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     let starvation = compile_starvation(file.starvation, faults);
     let shared = cluster::Shared { identity: Arc::new(identity), starvation };
     let mut compiled = Vec::new();
-    let mut listeners = vec![(admin.as_ref()?.listen, "admin.listen".to_owned())];
+    let mut listeners = vec![(Listen::Tcp(admin.as_ref()?.listen), "admin.listen".to_owned())];
     for (name, cluster) in clusters {
         let place = cluster.place.clone();
         let policy = cluster::compile(&name, cluster, &drafts, &shared, faults);
         let Some(policy) = policy else { continue };
-        let taken =
-            listeners.iter().find(|(address, _)| address.port() != 0 && *address == policy.listen);
+        let taken = listeners.iter().find(|(listen, _)| listen.collides_with(&policy.listen));
         if let Some((_, by)) = taken {
             faults.add(&place.key("listen", place.line), format!("{by} has the same address"));
         }
-        listeners.push((policy.listen, format!("clusters.{name}.listen")));
+        listeners.push((policy.listen.clone(), format!("clusters.{name}.listen")));
         compiled.push(Arc::new(policy));
     }
-    Some(Config { admin: admin?, metrics, drain_timeout, clusters: compiled })
+    Some(Config { admin: admin?, metrics, drain_timeout, takeover_socket, clusters: compiled })
 }
 
 fn check_version(file: &raw::File, faults: &mut Faults) {

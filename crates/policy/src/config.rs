@@ -16,6 +16,8 @@ pub struct Config {
     pub metrics: Metrics,
     /// How long open transactions may take to finish after SIGTERM.
     pub drain_timeout: Duration,
+    /// Where the next process can ask for the listeners of this one.
+    pub takeover_socket: Option<PathBuf>,
     /// The clusters in the order of the file; at least one.
     pub clusters: Vec<Arc<ClusterPolicy>>,
 }

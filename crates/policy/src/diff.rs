@@ -45,6 +45,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     changes.restart("admin.listen", old.admin.listen != new.admin.listen);
     changes.restart("admin.token", old.admin.token != new.admin.token);
     changes.setting("metrics.max_apps", old.metrics != new.metrics);
+    changes.restart("takeover_socket", old.takeover_socket != new.takeover_socket);
     changes.setting("drain_timeout", old.drain_timeout != new.drain_timeout);
     for cluster in &old.clusters {
         match new.cluster(&cluster.name) {
@@ -99,6 +100,21 @@ impl Changes {
         self.setting(&key("release_per_s"), old.release_per_s != new.release_per_s);
         self.setting(&key("max_queue_total"), old.queue_len_max != new.queue_len_max);
         self.setting(&key("connect_timeout"), old.connect_timeout != new.connect_timeout);
+        let (before, after) = (&old.network, &new.network);
+        self.restart(&key("listen_mode"), before.listen_mode != after.listen_mode);
+        self.setting(&key("max_connections"), before.connections_max != after.connections_max);
+        self.setting(&key("login_timeout"), before.login_timeout != after.login_timeout);
+        self.setting(&key("keepalive"), before.keepalive != after.keepalive);
+        self.setting(&key("proxy_protocol"), before.proxy_protocol != after.proxy_protocol);
+        self.setting(&key("client_tls"), old.client_tls != new.client_tls);
+        self.setting(&key("backend_tls"), old.backend_tls != new.backend_tls);
+        self.setting(&key("redirect"), old.redirect != new.redirect);
+        let (before, after) = (old.client_compression, new.client_compression);
+        self.setting(&key("client_compression"), before != after);
+        let (before, after) = (old.backend_compression, new.backend_compression);
+        self.setting(&key("backend_compression"), before != after);
+        let (before, after) = (old.compression_level, new.compression_level);
+        self.setting(&key("compression_level"), before != after);
     }
 
     fn of_rules(&mut self, old: &Rules<'_>, new: &Rules<'_>) {

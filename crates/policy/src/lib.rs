@@ -18,6 +18,7 @@ pub mod refusal;
 
 mod cluster;
 mod compile;
+mod compression;
 mod condition;
 mod config;
 mod diff;
@@ -25,17 +26,20 @@ mod explain;
 mod fault;
 mod fnv;
 mod label;
+mod network;
 mod priority;
 mod raw;
 mod reference;
 mod rule;
 mod schedule;
 mod shape;
+mod tls;
 
 pub use cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, Scope, Signal, SignalKind, Starvation, TableName,
 };
 pub use compile::load;
+pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::{Cidr, Condition, Patterns};
 pub use config::{Admin, Config, Metrics, Secret};
 pub use diff::{Change, diff};
@@ -43,8 +47,13 @@ pub use evaluate::{Facts, PassReason, Verdict};
 pub use explain::{Explanation, Question, Skipped, explain};
 pub use fault::Fault;
 pub use label::app_label;
+pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};
 pub use priority::Priority;
 pub use reference::config_reference;
 pub use rule::{Action, Gated, RefusalProfile, Rule, Standing, UnixTime, app_key, identity_key};
 pub use schedule::Schedule;
 pub use shape::{OwnedShape, Shape, ShapeNeeds, ShapeScratch, ShapeText};
+pub use tls::{
+    BackendTls, BackendTlsMode, ClientTls, ClientTlsMode, Redirect, TlsFile, TlsIdentity,
+    TlsVersion,
+};

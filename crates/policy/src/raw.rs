@@ -1,16 +1,22 @@
 //! The file as it is written: which keys there are and what type their values have, nothing more. Whether
 //! the values make sense is for [`crate::compile`].
 
+mod compression;
 pub(crate) mod fields;
+mod network;
 mod node;
 mod rule;
+mod tls;
 
 use std::time::Duration;
 
+pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 use self::fields::{Fields, FromNode, expected};
 pub(crate) use self::fields::{NOT_SUPPORTED, Named, OneOrMany, Spanned, parse_duration};
+pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
+pub(crate) use self::tls::{BackendTls, ClientTls};
 use crate::fault::{Fault, Faults, Place};
 
 /// A value that may be left out.
@@ -23,6 +29,7 @@ pub(crate) struct File {
     pub(crate) admin: Maybe<Admin>,
     pub(crate) metrics: Maybe<Metrics>,
     pub(crate) drain_timeout: Maybe<Duration>,
+    pub(crate) takeover_socket: Maybe<String>,
     pub(crate) clusters: Maybe<Named<Cluster>>,
     pub(crate) identity: Maybe<Identity>,
     pub(crate) rules: Maybe<Vec<Spanned<Rule>>>,
@@ -47,6 +54,7 @@ pub(crate) struct Metrics {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cluster {
     pub(crate) listen: Maybe<String>,
+    pub(crate) listen_mode: Maybe<String>,
     pub(crate) primary: Maybe<String>,
     pub(crate) replicas: Maybe<Vec<Spanned<String>>>,
     pub(crate) probe: Maybe<Probe>,
@@ -58,6 +66,16 @@ pub(crate) struct Cluster {
     pub(crate) release_per_s: Maybe<i128>,
     pub(crate) max_queue_total: Maybe<i128>,
     pub(crate) connect_timeout: Maybe<Duration>,
+    pub(crate) login_timeout: Maybe<Duration>,
+    pub(crate) max_connections: Maybe<i128>,
+    pub(crate) keepalive: Maybe<Keepalive>,
+    pub(crate) proxy_protocol: Maybe<ProxyProtocol>,
+    pub(crate) client_tls: Maybe<ClientTls>,
+    pub(crate) backend_tls: Maybe<BackendTls>,
+    pub(crate) redirect: Maybe<String>,
+    pub(crate) client_compression: Maybe<ClientCompression>,
+    pub(crate) backend_compression: Maybe<String>,
+    pub(crate) compression_level: Maybe<CompressionLevel>,
 }
 
 /// `probe` of a cluster.
@@ -152,6 +170,7 @@ impl FromNode for File {
             admin: fields.take("admin"),
             metrics: fields.take("metrics"),
             drain_timeout: fields.take("drain_timeout"),
+            takeover_socket: fields.take("takeover_socket"),
             clusters: fields.require("clusters"),
             identity: fields.take("identity"),
             rules: fields.take("rules"),
@@ -195,6 +214,7 @@ impl FromNode for Cluster {
         let mut fields = Fields::open(node, place, faults)?;
         let cluster = Self {
             listen: fields.require("listen"),
+            listen_mode: fields.take("listen_mode"),
             primary: fields.require("primary"),
             replicas: fields.take("replicas"),
             probe: fields.take("probe"),
@@ -206,6 +226,16 @@ impl FromNode for Cluster {
             release_per_s: fields.take("release_per_s"),
             max_queue_total: fields.take("max_queue_total"),
             connect_timeout: fields.take("connect_timeout"),
+            login_timeout: fields.take("login_timeout"),
+            max_connections: fields.take("max_connections"),
+            keepalive: fields.take("keepalive"),
+            proxy_protocol: fields.take("proxy_protocol"),
+            client_tls: fields.take("client_tls"),
+            backend_tls: fields.take("backend_tls"),
+            redirect: fields.take("redirect"),
+            client_compression: fields.take("client_compression"),
+            backend_compression: fields.take("backend_compression"),
+            compression_level: fields.take("compression_level"),
         };
         fields.finish();
         Some(cluster)

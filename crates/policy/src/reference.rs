@@ -1,8 +1,11 @@
 //! The reference of the configuration file, `docs/CONFIG.md`.
 
+mod compression_keys;
 mod keys;
+mod network_keys;
 mod rule_keys;
 mod sections;
+mod tls_keys;
 
 use self::keys::Key;
 use self::sections::SECTIONS;

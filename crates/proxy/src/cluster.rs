@@ -9,8 +9,8 @@
 mod calendar;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use admission::{
@@ -24,18 +24,26 @@ use tokio::sync::{Notify, oneshot};
 use wire::capability::Capabilities;
 
 use self::calendar::Calendar;
+use crate::auth::OwnKey;
 use crate::clock::Clock;
 use crate::probe::ProbeBoard;
 use crate::registry::Registry;
+use crate::stream::Codecs;
+use crate::tls::TlsStore;
 
 /// One cluster: policy, controller, sessions.
 pub struct Cluster {
     /// The name in the configuration file, and the `cluster` label.
     pub name: Arc<str>,
-    /// The sessions of this cluster by the backend's connection id.
-    pub registry: Registry,
+    /// The clients of this cluster.
+    pub registry: Arc<Registry>,
     /// What its probes have seen.
     pub probes: ProbeBoard,
+    /// Its certificates.
+    pub(crate) tls: TlsStore,
+    /// What its connections compress with.
+    pub(crate) codecs: Arc<Codecs>,
+    own_key: OnceLock<Option<Arc<OwnKey>>>,
     clock: Clock,
     policy: ArcSwap<ClusterPolicy>,
     gatekeeper: Mutex<Gatekeeper>,
@@ -88,8 +96,11 @@ impl Cluster {
         let controller = Controller::new(policy.controller_config(), seed, clock.now());
         Arc::new(Self {
             name: policy.name.clone(),
-            registry: Registry::default(),
+            registry: Arc::default(),
             probes: ProbeBoard::default(),
+            tls: TlsStore::new(&policy),
+            codecs: Arc::default(),
+            own_key: OnceLock::new(),
             clock,
             policy: ArcSwap::new(policy),
             gatekeeper: Mutex::new(Gatekeeper {
@@ -120,7 +131,8 @@ impl Cluster {
 
     /// Logs once what the server offers and clients are not told of.
     pub(crate) fn note_masked(&self, masked: Capabilities) {
-        if self.masking_logged.load(Ordering::Relaxed)
+        if masked == Capabilities::default()
+            || self.masking_logged.load(Ordering::Relaxed)
             || self.masking_logged.swap(true, Ordering::Relaxed)
         {
             return;
@@ -133,6 +145,12 @@ impl Cluster {
         );
     }
 
+    /// The pair of keys that clients without TLS encrypt passwords with, made when the first needs it. Blocks
+    /// for as long as that takes; none when this machine cannot.
+    pub(crate) fn own_key(&self) -> Option<Arc<OwnKey>> {
+        self.own_key.get_or_init(|| OwnKey::make().map(Arc::new)).clone()
+    }
+
     /// Monotonic time now.
     pub fn now(&self) -> MonoTime {
         self.clock.now()
@@ -141,6 +159,7 @@ impl Cluster {
     /// Puts a new policy in force. Statements under way keep theirs; waiters are judged again.
     pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
         let config = policy.controller_config();
+        self.tls.apply(&policy);
         self.policy.store(policy);
         self.control(|controller, now| controller.reconfigure(config, now));
         self.driver.notify_one();
@@ -190,9 +209,14 @@ impl Cluster {
             .collect()
     }
 
-    /// Keeps the controller's timers (deadlines, retries, releases), and has waiters judged again at the
-    /// second at which a rule expires, or its schedule begins or ends. Runs until the task is dropped.
+    /// Keeps the controller's timers, and watches the files of certificates. Runs until the task is dropped.
     pub async fn drive(self: Arc<Self>) {
+        tokio::join!(self.keep_timers(), self.tls.watch(&self.name));
+    }
+
+    /// Deadlines, retries, releases; has waiters judged again at the second at which a rule expires, or its
+    /// schedule begins or ends.
+    async fn keep_timers(self: &Arc<Self>) {
         let unix_now = || UnixTime(self.clock.unix_seconds());
         let mut calendar = Calendar::new(&self.policy(), unix_now());
         loop {

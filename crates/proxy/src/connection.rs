@@ -5,26 +5,31 @@
 //! server has really finished it, also when its client has gone. While a statement is queued it listens for
 //! the queue's answer and for either side hanging up, and reads nothing ahead.
 
+mod arrival;
 mod asking;
 mod errors;
+mod securing;
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use policy::{ClusterPolicy, UnixTime};
-use session::{Action, Answer, ClientInfo, CloseReason, Finished, Input, Reads, Session, Side};
-use tokio::net::TcpStream;
+use session::{
+    Action, Answer, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session, Side,
+};
 use tokio::sync::mpsc;
 
 use crate::cluster::{Cluster, PermitGuard};
-use crate::registry::Control;
+use crate::registry::{Control, Entry};
+use crate::socket::Peer;
 use crate::stream::Stream;
 use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 
+pub(crate) use self::arrival::Arrival;
+use self::arrival::{Joined, Patience, join};
 use self::asking::{Judged, Timing};
 
 /// Everything a connection needs from outside.
@@ -51,15 +56,13 @@ pub(crate) enum Ended {
 ///
 /// # Cancellation
 /// Dropping it closes both sockets and leaves the queue; the server rolls back what was open.
-pub(crate) async fn serve(shared: Shared, client: TcpStream, peer: SocketAddr) {
+pub(crate) async fn serve(shared: Shared, arrival: Arrival) {
     let gauge = shared.telemetry.client_connected(&shared.cluster.name);
     let policy = shared.cluster.policy();
-    match errors::connect(&policy, &client).await {
-        Ok(backend) => {
-            let mut connection = Connection::new(shared, policy, client, backend, peer);
-            connection.run().await;
-        }
-        Err(failure) => errors::turn_away(&shared, client, failure).await,
+    let Arrival { client, peer, mut entry, control } = arrival;
+    if let Some(joined) = join(&shared, &policy, client, peer, &mut entry).await {
+        let (mut connection, patience) = Connection::new(shared, policy, joined);
+        connection.run(patience, entry, control).await;
     }
     drop(gauge);
 }
@@ -70,7 +73,7 @@ struct Connection {
     client: Stream,
     backend: Stream,
     session: Session,
-    peer: SocketAddr,
+    peer: Peer,
     permit: Option<PermitGuard>,
     labels: LabelCache,
     timing: Timing,
@@ -81,22 +84,23 @@ struct Connection {
     /// The wall clock when the statement under way began.
     now: UnixTime,
     draining: bool,
+    /// Until then a drain lets an idle session stay: who has just been let in has something to say. `None`:
+    /// it has not logged in yet.
+    young_until: Option<Instant>,
     claim_logged: bool,
 }
 
 impl Connection {
-    fn new(
-        shared: Shared,
-        policy: Arc<ClusterPolicy>,
-        client: TcpStream,
-        backend: TcpStream,
-        peer: SocketAddr,
-    ) -> Self {
-        Self {
+    fn new(shared: Shared, policy: Arc<ClusterPolicy>, joined: Joined) -> (Self, Patience) {
+        let Joined { client, backend, peer, patience } = joined;
+        let connection = Self {
             policy,
+            session: Session::new(
+                ClientInfo { address: peer.ip(), leg: client.leg() },
+                backend.leg(),
+            ),
             client: Stream::new(client),
             backend: Stream::new(backend),
-            session: Session::new(ClientInfo { address: Some(peer.ip()) }),
             peer,
             permit: None,
             labels: LabelCache::default(),
@@ -105,13 +109,20 @@ impl Connection {
             now: UnixTime(0),
             client_gone: false,
             draining: false,
+            young_until: None,
             claim_logged: false,
             shared,
-        }
+        };
+        (connection, patience)
     }
 
-    async fn run(&mut self) {
-        let ended = self.serve_session().await;
+    async fn run(
+        &mut self,
+        patience: Patience,
+        mut entry: Entry,
+        control: mpsc::Receiver<Control>,
+    ) {
+        let ended = self.serve_session(patience, &mut entry, control).await;
         if ended == Ended::ByBackend {
             self.flush_backend().await;
         }
@@ -120,9 +131,12 @@ impl Connection {
             self.shared.telemetry.backend_error(cluster, kind);
             tracing::warn!(%cluster, peer = %self.peer, kind = kind.as_str(), "backend error");
         }
+        self.note_denied_login(&ended);
         tracing::debug!(peer = %self.peer, ?ended, "connection over");
         self.backend.shutdown().await;
         self.client.shutdown().await;
+        // Not before the last bytes are out: a drain waits for this.
+        drop(entry);
     }
 
     /// What the server did wrong, if it was its doing. Closing an idle session is its right.
@@ -132,38 +146,53 @@ impl Connection {
             Ended::BySession(CloseReason::LoginRefused) if !self.session.is_greeted() => {
                 Some(BackendErrorKind::Greeting)
             }
+            Ended::BySession(CloseReason::LoginDenied(Denial::ServerWithoutTls)) => {
+                Some(BackendErrorKind::Tls)
+            }
             Ended::ByBackend if !self.session.is_idle() => Some(BackendErrorKind::Lost),
             Ended::BySession(_) | Ended::ByBackend | Ended::ByClient | Ended::Told => None,
         }
     }
 
-    async fn serve_session(&mut self) -> Ended {
-        if let Err(ended) = self.login().await {
+    async fn serve_session(
+        &mut self,
+        patience: Patience,
+        entry: &mut Entry,
+        mut control: mpsc::Receiver<Control>,
+    ) -> Ended {
+        if let Err(ended) = self.login(patience, &mut control).await {
+            self.note_unexpected_header();
             return ended;
         }
-        let cluster = self.shared.cluster.clone();
-        let (entry, mut control) = cluster.registry.enter(self.session.connection_id());
-        let ended = loop {
+        entry.log_in(self.session.connection_id());
+        self.young_until = Instant::now().checked_add(YOUNG_SESSION);
+        loop {
             if let Err(ended) = self.step(&mut control).await {
-                break ended;
+                return ended;
             }
-        };
-        drop(entry);
-        ended
+        }
     }
 
     /// Relays the connection phase.
-    async fn login(&mut self) -> Result<(), Ended> {
+    async fn login(
+        &mut self,
+        mut patience: Patience,
+        control: &mut mpsc::Receiver<Control>,
+    ) -> Result<(), Ended> {
         loop {
             match self.next_action() {
                 Action::LoggedIn => {
+                    self.start_compression();
                     self.shared.cluster.note_masked(self.session.masked_capabilities());
                     return Ok(());
                 }
                 Action::Read(reads) => {
-                    self.read(reads, None).await?;
+                    self.read_for_login(reads, &mut patience, control).await?;
                 }
-                other => self.carry_out(other).await?,
+                other => {
+                    patience.note(&other);
+                    self.carry_out(other).await?;
+                }
             }
         }
     }
@@ -177,7 +206,13 @@ impl Connection {
             Action::Read(reads) => {
                 let waits_for_server = reads == Reads::Backend;
                 let since = waits_for_server.then(Instant::now);
-                let told = self.read(reads, Some(control)).await?;
+                let told = match self.stays_until() {
+                    None => self.read(reads, Some(control)).await?,
+                    Some(until) => {
+                        let read = self.read(reads, Some(control));
+                        tokio::time::timeout_at(until.into(), read).await.unwrap_or(Ok(None))?
+                    }
+                };
                 if let Some(since) = since {
                     self.timing.backend = self.timing.backend.saturating_add(since.elapsed());
                 }
@@ -204,6 +239,14 @@ impl Connection {
         }
     }
 
+    /// Until when a session that a drain wants to leave may stay although it is idle.
+    fn stays_until(&self) -> Option<Instant> {
+        if !self.draining || !self.session.is_idle() || self.session.in_transaction() {
+            return None;
+        }
+        self.young_until.filter(|until| *until > Instant::now())
+    }
+
     fn next_action(&mut self) -> Action {
         let Self { session, client, backend, policy, .. } = self;
         session.next(&Input {
@@ -220,11 +263,12 @@ impl Connection {
             return Err(Ended::ByClient);
         }
         if self.client.bytes().is_empty() {
-            if self.draining && !self.session.in_transaction() {
+            let leaves = self.draining && !self.session.in_transaction();
+            if leaves && self.stays_until().is_none() {
                 return Err(Ended::Told);
             }
-            self.client.shrink();
-            self.backend.shrink();
+            self.client.rest();
+            self.backend.rest();
             self.session.shrink();
             return Ok(());
         }
@@ -251,6 +295,10 @@ impl Connection {
     ) -> Result<Option<Control>, Ended> {
         if self.client_gone && reads != Reads::Backend {
             return Err(Ended::ByClient);
+        }
+        if reads == Reads::Client && self.session.awaits_file() {
+            self.client.begin_upload();
+            self.backend.begin_upload();
         }
         let Self { client, backend, .. } = self;
         poll_fn(|cx| {
@@ -301,6 +349,9 @@ impl Connection {
             Action::Drop { from: Side::Client, len } => client.consume(len),
             Action::Drop { from: Side::Backend, len } => backend.consume(len),
             Action::Close(reason) => return Err(Ended::BySession(reason)),
+            // Boxed: an idle connection does not pay for what only a login needs.
+            Action::StartTls { side, drop } => return Box::pin(self.start_tls(side, drop)).await,
+            Action::Crypt(crypt) => return Box::pin(self.crypt(crypt)).await,
             // The callers have taken these.
             Action::Read(_)
             | Action::Ask(_)
@@ -375,6 +426,10 @@ impl Connection {
         drop(tokio::time::timeout(FLUSH_TIMEOUT, flush).await);
     }
 }
+
+/// A client that has just logged in says something within this time. Without it, a client that connects while
+/// a drain begins would be let in and thrown out before its first statement.
+const YOUNG_SESSION: Duration = Duration::from_secs(1);
 
 /// What a failing backend may still have to say: an error packet, at most a few reads of it.
 const FLUSH_READS_MAX: usize = 16;

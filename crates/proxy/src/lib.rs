@@ -1,14 +1,21 @@
 //! The shell: sockets, tasks, clock, probes, reload, drain, telemetry. The only crate that touches MySQL
 //! sockets or the clock; what may run, and when, is decided in the crates below.
 
+mod auth;
 pub mod clock;
 pub mod cluster;
 mod connection;
+pub mod descriptors;
+pub mod inherited;
+mod listener;
 pub mod probe;
 pub mod registry;
 pub mod reload;
 pub mod secret;
 pub mod server;
+mod socket;
 mod stream;
+pub mod takeover;
 pub mod telemetry;
+mod tls;
 mod workers;

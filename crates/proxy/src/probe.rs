@@ -22,6 +22,7 @@
 mod answer;
 mod board;
 mod clusters;
+mod encryption;
 mod health;
 mod heartbeat;
 mod link;
@@ -76,7 +77,7 @@ impl Probes {
     pub fn spawn(cluster: &Arc<Cluster>, policy: &Arc<ClusterPolicy>) -> Result<Self, SecretError> {
         let mut probes = Self { tasks: JoinSet::new() };
         let Some(lag) = Lag::of(policy) else { return Ok(probes) };
-        let account = policy.probe.as_ref().map(Account::of);
+        let account = policy.probe.as_ref().map(|probe| Account::of(probe, &policy.backend_tls));
         if let Some(account) = &account {
             account.password()?;
         }

@@ -1,6 +1,11 @@
-//! Who is connected, by the backend's connection id: the way by which a KILL that the server accepted,
-//! or a drain, reaches a session that is idle, waits in the queue, or runs.
+//! Who is connected: the way by which a KILL that the server accepted, or a drain, reaches a session that
+//! logs in, is idle, waits in the queue, or runs.
+//!
+//! A client is entered when it is accepted, so that a drain overlooks nobody, and can be found by the
+//! backend's connection id once it has logged in.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use dashmap::DashMap;
@@ -30,56 +35,143 @@ const CONTROL_QUEUE_LEN: usize = 8;
 /// The sessions of one cluster.
 #[derive(Default)]
 pub struct Registry {
-    sessions: DashMap<u32, mpsc::Sender<Control>>,
+    next: AtomicU64,
+    everybody: DashMap<u64, mpsc::Sender<Control>>,
+    /// Those who have logged in.
+    by_connection_id: DashMap<u32, mpsc::Sender<Control>>,
+    /// Those who have a place below `max_connections`.
+    seated: AtomicU32,
+    draining: AtomicBool,
 }
 
 impl Registry {
-    /// Enters a session; it is listed until the returned entry is dropped.
-    pub fn enter(&self, connection_id: u32) -> (Entry<'_>, mpsc::Receiver<Control>) {
+    /// Enters a client that has just been accepted; it is listed until the returned entry is dropped.
+    pub fn enter(self: &Arc<Self>) -> (Entry, mpsc::Receiver<Control>) {
         let (sender, receiver) = mpsc::channel(CONTROL_QUEUE_LEN);
-        self.sessions.insert(connection_id, sender.clone());
-        (Entry { registry: self, connection_id, sender }, receiver)
+        let key = self.next.fetch_add(1, Ordering::Relaxed);
+        self.everybody.insert(key, sender.clone());
+        if self.draining.load(Ordering::SeqCst) {
+            // It came too late for being told with the others.
+            sender.try_send(Control::Drain).ok();
+        }
+        let registry = self.clone();
+        (Entry { registry, key, sender, connection_id: None, is_seated: false }, receiver)
     }
 
     /// Tells one session. False when there is none with that id here.
     pub fn tell(&self, connection_id: u32, control: Control) -> bool {
-        match self.sessions.get(&connection_id) {
+        match self.by_connection_id.get(&connection_id) {
             Some(sender) => sender.try_send(control).is_ok(),
             None => false,
         }
     }
 
+    /// Tells every session to leave, and those who are still to come.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+        self.tell_all(Control::Drain);
+    }
+
     /// Tells every session.
     pub fn tell_all(&self, control: Control) {
-        for session in &self.sessions {
+        for session in &self.everybody {
             // A full queue already holds what the session needs to know: see CONTROL_QUEUE_LEN.
             session.try_send(control).ok();
         }
     }
 
-    /// How many sessions there are.
+    /// How many clients there are, those who log in included.
     pub fn len(&self) -> usize {
-        self.sessions.len()
+        self.everybody.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.sessions.is_empty()
+        self.everybody.is_empty()
     }
 }
 
-/// A session's place in the [`Registry`].
-pub struct Entry<'r> {
-    registry: &'r Registry,
-    connection_id: u32,
+/// A client's place in the [`Registry`].
+pub struct Entry {
+    registry: Arc<Registry>,
+    key: u64,
     sender: mpsc::Sender<Control>,
+    connection_id: Option<u32>,
+    is_seated: bool,
 }
 
-impl Drop for Entry<'_> {
+impl Entry {
+    /// Takes one of `max` places. False when there is none left.
+    pub fn take_seat(&mut self, max: u32) -> bool {
+        let next = |seated: u32| (seated < max).then(|| seated.saturating_add(1));
+        let seated = &self.registry.seated;
+        self.is_seated =
+            self.is_seated || seated.try_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok();
+        self.is_seated
+    }
+
+    /// From now on a KILL finds it by the backend's connection id.
+    pub fn log_in(&mut self, connection_id: u32) {
+        self.connection_id = Some(connection_id);
+        self.registry.by_connection_id.insert(connection_id, self.sender.clone());
+    }
+}
+
+impl Drop for Entry {
     fn drop(&mut self) {
-        // A restarted server counts from one again: a later session may stand here under the same id.
-        self.registry
-            .sessions
-            .remove_if(&self.connection_id, |_, sender| sender.same_channel(&self.sender));
+        if self.is_seated {
+            self.registry.seated.fetch_sub(1, Ordering::Relaxed);
+        }
+        if let Some(connection_id) = self.connection_id {
+            // A restarted server counts from one again: a later session may stand here under the same id.
+            self.registry
+                .by_connection_id
+                .remove_if(&connection_id, |_, sender| sender.same_channel(&self.sender));
+        }
+        self.registry.everybody.remove(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_told_of_a_drain_whether_it_came_before_or_after() {
+        let registry = Arc::new(Registry::default());
+        let (_before, mut told) = registry.enter();
+        registry.drain();
+        assert_eq!(told.try_recv(), Ok(Control::Drain));
+        let (_after, mut told) = registry.enter();
+        assert_eq!(told.try_recv(), Ok(Control::Drain));
+    }
+
+    #[test]
+    fn a_seat_is_free_again_when_its_client_has_left() {
+        let registry = Arc::new(Registry::default());
+        let (mut first, _told) = registry.enter();
+        let (mut second, _told) = registry.enter();
+        assert!(first.take_seat(1));
+        assert!(first.take_seat(1), "it has one");
+        assert!(!second.take_seat(1));
+        drop(first);
+        assert!(second.take_seat(1));
+        drop(second);
+        assert!(registry.is_empty());
+    }
+
+    #[test]
+    fn a_kill_finds_a_session_by_its_connection_id_until_another_has_it() {
+        let registry = Arc::new(Registry::default());
+        let (mut old, mut told_old) = registry.enter();
+        old.log_in(7);
+        let (mut new, mut told_new) = registry.enter();
+        new.log_in(7);
+        drop(old);
+        assert!(registry.tell(7, Control::Kill));
+        assert!(told_old.try_recv().is_err());
+        assert_eq!(told_new.try_recv(), Ok(Control::Kill));
+        drop(new);
+        assert!(!registry.tell(7, Control::Kill));
     }
 }

@@ -24,6 +24,7 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::telemetry::{Reload, Telemetry};
+use crate::tls;
 
 /// How often the content is compared whatever the watch says. With the settling it stays below the second
 /// within which a change has to be in force.
@@ -264,6 +265,10 @@ impl Content {
             }
             Self::Unreadable(kind) => return Err(LoadError::Unreadable((*kind).into())),
         };
+        let faults = tls::faults(&config);
+        if !faults.is_empty() {
+            return Err(LoadError::Faults(faults));
+        }
         Ok(Loaded { config: Arc::new(config), content: self })
     }
 }

@@ -1,24 +1,27 @@
 //! The running proxy: clusters, their listeners, and the way it stops.
 
+use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::{ClusterPolicy, Config};
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::TcpListener;
+use policy::{ClusterPolicy, Config, Listen, ServerAddress};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::connection::Shared;
+use crate::inherited::{Inherited, Origin};
+use crate::listener::Listener;
 use crate::registry::Control;
+use crate::socket::{Peer, Unregistered};
 use crate::telemetry::Telemetry;
 use crate::workers::{Accepted, Workers};
 
-/// Connections the kernel completes before they are accepted.
-const LISTEN_BACKLOG: i32 = 4096;
+/// Clients that may wait in the accept queue when a listener closes: more cannot be in it.
+const LAST_ACCEPTS_MAX: usize = 4096;
 
 /// After an accept that failed (no file descriptors left): time for some to come back.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
@@ -29,11 +32,32 @@ const DRAIN_POLL: Duration = Duration::from_millis(20);
 /// What sessions that were told to close get for writing their last error.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
+/// Whether clients are let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accepting {
+    Yes,
+    /// No more, but those who are connected already.
+    TheLast,
+    /// No more: another process goes on with the same accept queue.
+    No,
+}
+
+/// What becomes of the listeners when a drain begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// They close: whoever connects now is refused by the kernel, until another process listens.
+    Closed,
+    /// Another process has them.
+    ToSuccessor,
+}
+
 /// The proxy while it runs.
 #[derive(Debug)]
 pub struct Server {
     clusters: Vec<Arc<Cluster>>,
-    addresses: Vec<SocketAddr>,
+    addresses: Vec<Listen>,
+    sockets: Vec<Arc<Listener>>,
+    accepting: watch::Sender<Accepting>,
     /// The relaying threads end, and every connection with them, when the last handle goes.
     workers: Arc<Workers>,
     listeners: Vec<JoinHandle<()>>,
@@ -41,26 +65,43 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds every listener and starts relaying. Call it on the runtime that is to run the clusters' timers.
+    /// Binds every listener that is not inherited, and starts relaying. Call it on the runtime that is to run
+    /// the clusters' timers.
     ///
     /// # Errors
     /// A listener that cannot be bound, with its address; a thread that cannot be started.
-    pub fn start(config: &Config, telemetry: &Arc<Telemetry>, workers: usize) -> io::Result<Self> {
+    pub fn start(
+        config: &Config,
+        telemetry: &Arc<Telemetry>,
+        workers: usize,
+        inherited: &mut Inherited,
+    ) -> io::Result<Self> {
         let clock = Clock::start();
         let workers = Arc::new(Workers::start(workers)?);
         let mut server = Self {
             clusters: Vec::new(),
             addresses: Vec::new(),
+            sockets: Vec::new(),
+            accepting: watch::Sender::new(Accepting::Yes),
             workers: workers.clone(),
             listeners: Vec::new(),
             drivers: Vec::new(),
         };
         for policy in &config.clusters {
+            warn_of_socket_accounts(policy);
             let cluster = Cluster::new(policy.clone(), clock, rand::random());
-            let listener = listen(policy)?;
-            server.addresses.push(listener.local_addr()?);
+            let (listener, origin) = listen(policy, inherited)?;
+            server.addresses.push(listener.listens_on()?);
+            server.sockets.push(listener.clone());
             let shared = Shared { cluster: cluster.clone(), telemetry: telemetry.clone() };
-            server.listeners.push(tokio::spawn(accept(listener, shared, workers.clone())));
+            let door = Door {
+                listener,
+                origin,
+                shared,
+                workers: workers.clone(),
+                told: server.accepting.subscribe(),
+            };
+            server.listeners.push(tokio::spawn(door.keep()));
             server.drivers.push(tokio::spawn(cluster.clone().drive()));
             server.clusters.push(cluster);
         }
@@ -73,19 +114,25 @@ impl Server {
     }
 
     /// Where each cluster listens; useful when the file says port 0.
-    pub fn addresses(&self) -> &[SocketAddr] {
+    pub fn addresses(&self) -> &[Listen] {
         &self.addresses
     }
 
+    /// The listening sockets once more, for another process.
+    ///
+    /// # Errors
+    /// When there are no file descriptors left.
+    pub fn share_listeners(&self) -> io::Result<Vec<OwnedFd>> {
+        self.sockets.iter().map(|socket| socket.as_fd().try_clone_to_owned()).collect()
+    }
+
     /// Stops accepting, lets transactions finish for up to `timeout`, then closes what is left with errno
-    /// 1053. Who waits in a queue is refused at once.
-    pub async fn drain(self, timeout: Duration) {
-        for listener in &self.listeners {
-            listener.abort();
-        }
+    /// 1053. Who waits in a queue is refused at once; who has just logged in may still say something.
+    pub async fn drain(mut self, timeout: Duration, leaving: Leaving) {
+        self.stop_accepting(leaving).await;
         for cluster in &self.clusters {
             cluster.control(|controller, now| controller.shutdown(now));
-            cluster.registry.tell_all(Control::Drain);
+            cluster.registry.drain();
         }
         if !self.emptied(timeout).await {
             let left: usize = self.clusters.iter().map(|cluster| cluster.registry.len()).sum();
@@ -101,6 +148,23 @@ impl Server {
         drop(self.workers);
     }
 
+    /// Returns when everybody who was accepted is in a registry.
+    async fn stop_accepting(&mut self, leaving: Leaving) {
+        let accepting = match leaving {
+            Leaving::Closed => Accepting::TheLast,
+            Leaving::ToSuccessor => {
+                self.sockets.iter().for_each(|socket| socket.leave_to_successor());
+                Accepting::No
+            }
+        };
+        self.accepting.send_replace(accepting);
+        for listener in self.listeners.drain(..) {
+            // A worker that takes nobody keeps its listener from ending; what it has accepted is lost then.
+            drop(tokio::time::timeout(CLOSE_GRACE, listener).await);
+        }
+        self.sockets.clear();
+    }
+
     async fn emptied(&self, timeout: Duration) -> bool {
         let empty = async {
             while !self.clusters.iter().all(|cluster| cluster.registry.is_empty()) {
@@ -111,37 +175,101 @@ impl Server {
     }
 }
 
-fn listen(policy: &ClusterPolicy) -> io::Result<TcpListener> {
-    let bind = || -> io::Result<TcpListener> {
-        let address = policy.listen;
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_reuse_address(true)?;
-        socket.set_nonblocking(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(LISTEN_BACKLOG)?;
-        TcpListener::from_std(socket.into())
-    };
-    bind().map_err(|error| {
-        let text = format!("cluster {}: cannot listen on {}: {error}", policy.name, policy.listen);
-        io::Error::new(error.kind(), text)
-    })
+/// A server tells who comes by a Unix socket from the user of the process: accounts that log in so (auth_socket,
+/// MariaDB's unix_socket) let every client of Sluice in as Sluice.
+fn warn_of_socket_accounts(policy: &ClusterPolicy) {
+    let by_socket = matches!(ServerAddress::of(&policy.primary), ServerAddress::Unix(_));
+    if by_socket && rustix::process::geteuid().is_root() {
+        tracing::warn!(
+            cluster = %policy.name, primary = %policy.primary,
+            "the primary is a Unix socket and Sluice runs as root: where the server's root logs in by \
+             auth_socket or unix_socket, every client can be root; run Sluice as a user of its own"
+        );
+    }
 }
 
-async fn accept(listener: TcpListener, shared: Shared, workers: Arc<Workers>) {
-    loop {
-        let accepted = match listener.accept().await {
-            Ok((socket, peer)) => socket.into_std().map(|socket| (socket, peer)),
-            Err(error) => Err(error),
-        };
-        match accepted {
-            Ok((socket, peer)) => {
-                if !workers.take(Accepted { shared: shared.clone(), socket, peer }).await {
-                    return;
+fn listen(
+    policy: &ClusterPolicy,
+    inherited: &mut Inherited,
+) -> io::Result<(Arc<Listener>, Origin)> {
+    let listener = match inherited.take(&policy.listen) {
+        Some((socket, origin)) => {
+            Listener::of_socket(&policy.listen, socket).map(|listener| (listener, origin))
+        }
+        None => Listener::bind(&policy.listen, policy.network.listen_mode)
+            .map(|listener| (listener, Origin::Predecessor)),
+    };
+    match listener {
+        Ok((listener, origin)) => {
+            if origin == Origin::ServiceManager {
+                listener.leave_to_successor();
+            }
+            Ok((Arc::new(listener), origin))
+        }
+        Err(error) => {
+            let (name, listen) = (&policy.name, &policy.listen);
+            let text = format!("cluster {name}: cannot listen on {listen}: {error}");
+            Err(io::Error::new(error.kind(), text))
+        }
+    }
+}
+
+/// Where clients of one cluster come in.
+struct Door {
+    listener: Arc<Listener>,
+    origin: Origin,
+    shared: Shared,
+    workers: Arc<Workers>,
+    told: watch::Receiver<Accepting>,
+}
+
+impl Door {
+    /// Lets clients in until told otherwise.
+    async fn keep(mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                // The sender is dropped only after it has told.
+                _ = self.told.changed() => break,
+                accepted = poll_fn(|cx| self.listener.poll_accept(cx)) => {
+                    if !self.let_in(accepted).await {
+                        return;
+                    }
                 }
             }
+        }
+        let told = *self.told.borrow();
+        match (told, self.origin) {
+            (Accepting::TheLast, Origin::Predecessor) => self.let_in_the_last().await,
+            // Somebody else accepts from the same queue, now or later.
+            (Accepting::TheLast, Origin::ServiceManager)
+            | (Accepting::No | Accepting::Yes, Origin::Predecessor | Origin::ServiceManager) => {}
+        }
+    }
+
+    /// Those whose connection is established already: closing the listener would reset it.
+    async fn let_in_the_last(&self) {
+        for _ in 0..LAST_ACCEPTS_MAX {
+            let accepted = self.listener.accept_now();
+            if accepted.is_err() || !self.let_in(accepted).await {
+                return;
+            }
+        }
+    }
+
+    /// False when there is nobody to serve any more.
+    async fn let_in(&self, accepted: io::Result<(Unregistered, Peer)>) -> bool {
+        match accepted {
+            Ok((socket, peer)) => {
+                let shared = self.shared.clone();
+                // Before it is handed over, so that a drain waits for it.
+                let (entry, control) = shared.cluster.registry.enter();
+                self.workers.take(Accepted { shared, socket, peer, entry, control }).await
+            }
             Err(error) => {
-                tracing::warn!(cluster = %shared.cluster.name, %error, "accept failed");
+                tracing::warn!(cluster = %self.shared.cluster.name, %error, "accept failed");
                 tokio::time::sleep(ACCEPT_RETRY).await;
+                true
             }
         }
     }

@@ -1,13 +1,26 @@
-//! One side of a connection: a socket and the bytes read from it that nobody has taken yet.
+//! One side of a connection: a transport and the bytes read from it that nobody has taken yet.
 
-use std::future::Future;
+mod carrier;
+mod codecs;
+mod packed;
+mod rewound;
+
 use std::io;
-use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
-use tokio::net::TcpStream;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ServerConfig};
+use session::Compression;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+use wire::compress::Role;
+
+use self::carrier::Carrier;
+pub(crate) use self::codecs::Codecs;
+use self::packed::Packed;
+use self::rewound::Rewound;
+use crate::socket::Socket;
 
 /// What a buffer has while little is going on. With both sides, the session and the task this stays under
 /// the memory promised per idle connection.
@@ -17,18 +30,35 @@ const BUFFER_LEN: usize = 2 * 1024;
 /// More than this brought nothing in measurements of loopback transfers.
 const BUFFER_LEN_MAX: usize = 64 * 1024;
 
-/// The socket of one side and its unread bytes.
+/// The transport of one side and its unread bytes.
+///
+/// ```text
+/// socket ─▶ TLS, if it was started ─▶ decompression, if it was agreed on ─▶ buffer ─▶ session
+/// ```
 #[derive(Debug)]
 pub(crate) struct Stream {
-    socket: TcpStream,
+    transport: Transport,
     buffer: BytesMut,
     /// How much the next read may take.
     read_len: usize,
 }
 
+/// What bytes come through.
+#[derive(Debug)]
+enum Transport {
+    Bare(Carrier),
+    Packed(Box<Packed>),
+    /// A TLS handshake has failed, or was given up.
+    Closed,
+}
+
 impl Stream {
-    pub(crate) fn new(socket: TcpStream) -> Self {
-        Self { socket, buffer: BytesMut::with_capacity(BUFFER_LEN), read_len: BUFFER_LEN }
+    pub(crate) fn new(socket: Socket) -> Self {
+        Self {
+            transport: Transport::Bare(Carrier::Plain(socket)),
+            buffer: BytesMut::with_capacity(BUFFER_LEN),
+            read_len: BUFFER_LEN,
+        }
     }
 
     /// Bytes read and not yet taken.
@@ -41,14 +71,19 @@ impl Stream {
         self.buffer.advance(len.min(self.buffer.len()));
     }
 
-    /// Reads once. `Ok(0)` is the peer's end.
+    /// Reads once. `Ok(0)` is the peer's end. Whoever reads until it is pending has read everything that has
+    /// come, but for commands that wait for those before them to be looked at.
     pub(crate) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.buffer.capacity().saturating_sub(self.buffer.len()) < self.read_len / 2 {
             self.buffer.reserve(self.read_len);
         }
-        let Self { socket, buffer, .. } = self;
-        let read = pin!(socket.read_buf(buffer));
-        let Poll::Ready(result) = read.poll(cx) else { return Poll::Pending };
+        let Self { transport, buffer, read_len } = self;
+        let read = match transport {
+            Transport::Bare(carrier) => carrier.poll_fill(cx, buffer),
+            Transport::Packed(packed) => packed.poll_fill(cx, buffer, *read_len),
+            Transport::Closed => Poll::Ready(Ok(0)),
+        };
+        let Poll::Ready(result) = read else { return Poll::Pending };
         if result.is_ok() && buffer.len() == buffer.capacity() {
             self.read_len = self.read_len.saturating_mul(4).min(BUFFER_LEN_MAX);
         }
@@ -60,7 +95,78 @@ impl Stream {
     /// # Cancellation
     /// Dropping it in the middle leaves a torn packet: the connection can only be closed then.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.socket.write_all(bytes).await
+        match &mut self.transport {
+            Transport::Bare(carrier) => carrier.write(bytes).await,
+            Transport::Packed(packed) => packed.write(bytes).await,
+            Transport::Closed => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Goes on compressed, in both directions. What has been read ahead is compressed as well.
+    pub(crate) fn compress(&mut self, role: Role, compression: Compression, codecs: &Arc<Codecs>) {
+        self.transport = match std::mem::replace(&mut self.transport, Transport::Closed) {
+            Transport::Bare(carrier) => {
+                let ahead =
+                    std::mem::replace(&mut self.buffer, BytesMut::with_capacity(BUFFER_LEN));
+                let codecs = codecs.clone();
+                let packed = Packed::new(carrier, ahead, role, compression, codecs);
+                Transport::Packed(Box::new(packed))
+            }
+            other @ (Transport::Packed(_) | Transport::Closed) => other,
+        };
+    }
+
+    /// A file is sent over this side next (LOCAL INFILE), not a command.
+    pub(crate) fn begin_upload(&mut self) {
+        match &mut self.transport {
+            Transport::Packed(packed) => packed.begin_upload(),
+            Transport::Bare(_) | Transport::Closed => {}
+        }
+    }
+
+    /// Goes on in TLS, as the server. Bytes that came behind what was taken belong to the handshake; they are
+    /// never looked at as anything else.
+    ///
+    /// # Cancellation
+    /// The stream is closed.
+    pub(crate) async fn accept_tls(&mut self, config: Arc<ServerConfig>) -> io::Result<()> {
+        let raw = self.take_raw()?;
+        let tls = TlsAcceptor::from(config).accept(raw).await?;
+        self.transport = Transport::Bare(Carrier::Tls(Box::new(tls.into())));
+        Ok(())
+    }
+
+    /// Goes on in TLS, as the client. The server has nothing to say before the handshake: bytes that are there
+    /// already are not the server's.
+    ///
+    /// # Cancellation
+    /// The stream is closed.
+    pub(crate) async fn connect_tls(
+        &mut self,
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> io::Result<()> {
+        if !self.buffer.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "bytes ahead of the handshake"));
+        }
+        let raw = self.take_raw()?;
+        let tls = TlsConnector::from(config).connect(name, raw).await?;
+        self.transport = Transport::Bare(Carrier::Tls(Box::new(tls.into())));
+        Ok(())
+    }
+
+    /// The socket with its unread bytes, for a handshake. The stream is closed until that has succeeded.
+    fn take_raw(&mut self) -> io::Result<Rewound> {
+        match std::mem::replace(&mut self.transport, Transport::Closed) {
+            Transport::Bare(Carrier::Plain(socket)) => {
+                let ahead =
+                    std::mem::replace(&mut self.buffer, BytesMut::with_capacity(BUFFER_LEN));
+                Ok(Rewound::new(ahead, socket))
+            }
+            Transport::Bare(Carrier::Tls(_)) | Transport::Packed(_) | Transport::Closed => {
+                Err(io::ErrorKind::NotConnected.into())
+            }
+        }
     }
 
     /// Resolves when the peer has closed, or has closed its sending half, also while there are unread
@@ -69,13 +175,18 @@ impl Stream {
     /// # Cancellation
     /// Safe.
     pub(crate) async fn hung_up(&self) {
-        // EPOLLRDHUP is reported with any interest; PRIORITY alone does not wake for data. An error means
-        // that the socket is gone as well.
-        drop(self.socket.ready(Interest::PRIORITY).await);
+        match &self.transport {
+            Transport::Bare(carrier) => carrier.hung_up().await,
+            Transport::Packed(packed) => packed.carrier().hung_up().await,
+            Transport::Closed => {}
+        }
     }
 
-    /// Gives memory back that a large statement has grown.
-    pub(crate) fn shrink(&mut self) {
+    /// Nothing is under way. Gives memory back that a large statement has grown.
+    pub(crate) fn rest(&mut self) {
+        if let Transport::Packed(packed) = &mut self.transport {
+            packed.rest();
+        }
         if self.buffer.is_empty() && self.read_len > BUFFER_LEN {
             self.buffer = BytesMut::with_capacity(BUFFER_LEN);
             self.read_len = BUFFER_LEN;
@@ -84,6 +195,10 @@ impl Stream {
 
     /// Closes the sending half; errors do not matter any more.
     pub(crate) async fn shutdown(&mut self) {
-        drop(self.socket.shutdown().await);
+        match &mut self.transport {
+            Transport::Bare(carrier) => carrier.shutdown().await,
+            Transport::Packed(packed) => packed.carrier_mut().shutdown().await,
+            Transport::Closed => {}
+        }
     }
 }

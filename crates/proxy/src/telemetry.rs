@@ -112,6 +112,8 @@ pub enum BackendErrorKind {
     Greeting,
     /// The server sent bytes that are not the protocol.
     Protocol,
+    /// The TLS that the configuration wants cannot be had with the server.
+    Tls,
 }
 
 impl BackendErrorKind {
@@ -123,6 +125,29 @@ impl BackendErrorKind {
             Self::Lost => "lost",
             Self::Greeting => "greeting",
             Self::Protocol => "protocol",
+            Self::Tls => "tls",
+        }
+    }
+}
+
+/// Why Sluice itself turned a client away before its login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConnectionRefusal {
+    /// There are as many clients as `max_connections` allows.
+    MaxConnections,
+    /// A PROXY header was missing, malformed, or sent by somebody who may not.
+    ProxyProtocol,
+    /// The client did not go on with its login.
+    LoginTimeout,
+}
+
+impl ConnectionRefusal {
+    /// The label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::MaxConnections => "max_connections",
+            Self::ProxyProtocol => "proxy_protocol",
+            Self::LoginTimeout => "login_timeout",
         }
     }
 }
@@ -188,6 +213,11 @@ impl Telemetry {
     /// A backend failed a connection.
     pub fn backend_error(&self, cluster: &str, kind: BackendErrorKind) {
         self.families.backend_errors.with_label_values(&[cluster, kind.as_str()]).inc();
+    }
+
+    /// A client was turned away before its login.
+    pub fn connection_refused(&self, cluster: &str, reason: ConnectionRefusal) {
+        self.families.connections_refused.with_label_values(&[cluster, reason.as_str()]).inc();
     }
 
     /// A client claimed an identity that `identity.claims` does not let this user have.

@@ -5,14 +5,14 @@
 //! to cost a quarter to a third more CPU per statement; docs/decisions tells.)
 
 use std::io;
-use std::net::{SocketAddr, TcpStream as StdTcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-use crate::connection::{Shared, serve};
+use crate::connection::{Arrival, Shared, serve};
+use crate::registry::{Control, Entry};
+use crate::socket::{Peer, Unregistered};
 
 /// Accepted sockets on their way to a worker. The accepting task waits when a worker is this far behind, and
 /// the kernel's backlog fills instead.
@@ -33,8 +33,10 @@ struct Worker {
 /// A client that has just been accepted.
 pub(crate) struct Accepted {
     pub(crate) shared: Shared,
-    pub(crate) socket: StdTcpStream,
-    pub(crate) peer: SocketAddr,
+    pub(crate) socket: Unregistered,
+    pub(crate) peer: Peer,
+    pub(crate) entry: Entry,
+    pub(crate) control: mpsc::Receiver<Control>,
 }
 
 impl Workers {
@@ -72,12 +74,13 @@ impl Worker {
 }
 
 async fn accept_all(mut incoming: mpsc::Receiver<Accepted>, connections: Arc<AtomicUsize>) {
-    while let Some(Accepted { shared, socket, peer }) = incoming.recv().await {
+    while let Some(accepted) = incoming.recv().await {
         let open = Open(connections.clone());
-        match TcpStream::from_std(socket) {
-            Ok(socket) => {
+        let Accepted { shared, socket, peer, entry, control } = accepted;
+        match socket.register() {
+            Ok(client) => {
                 tokio::spawn(async move {
-                    serve(shared, socket, peer).await;
+                    serve(shared, Arrival { client, peer, entry, control }).await;
                     drop(open);
                 });
             }

@@ -4,6 +4,7 @@ use admission::DigestKey;
 use policy::{ClusterPolicy, Priority, UnixTime};
 use sql::Class;
 
+use crate::login::{Denial, Password};
 use crate::outcome::Finished;
 
 /// One of the two peers.
@@ -73,12 +74,45 @@ pub enum Action {
     /// A rule denies this statement whatever the load. Answer with [`crate::Session::handle_refused`], or
     /// with [`crate::Session::handle_admitted`] in mode `observe`.
     Deny(Ask),
+    /// Drop the first `drop` bytes of this side's buffer; what is behind them, and all that comes, is TLS.
+    /// With the client Sluice is the server, with the backend it is the client, and nothing may be behind.
+    /// Answer with [`crate::Session::handle_encrypted`], or for the backend with
+    /// [`crate::Session::handle_not_encrypted`].
+    StartTls {
+        /// With whom.
+        side: Side,
+        /// How many bytes.
+        drop: usize,
+    },
+    /// Cryptography that only one of the legs needs.
+    Crypt(Crypt),
     /// The login is over: the connection is usable.
     LoggedIn,
     /// A command is over, with what is to be counted of it.
     Finished(Finished),
     /// Close both sides.
     Close(CloseReason),
+}
+
+/// What bridges an encrypted leg and one that is not, when a password has to pass. All of it is
+/// RSA with OAEP padding and SHA-1, as the servers have it.
+#[derive(Debug)]
+pub enum Crypt {
+    /// Sluice's own public key in PEM is needed. Answer with [`crate::Session::handle_own_key`].
+    ShowKey,
+    /// Encrypt a password for the server. Answer with [`crate::Session::handle_sealed`].
+    Seal(Box<Sealing>),
+    /// Decrypt this with Sluice's own key. Answer with [`crate::Session::handle_opened`].
+    Open(Vec<u8>),
+}
+
+/// A password to be encrypted.
+#[derive(Debug)]
+pub struct Sealing {
+    /// The server's public key in PEM, as it sent it.
+    pub key: Vec<u8>,
+    /// The password, masked.
+    pub masked: Password,
 }
 
 /// A statement at an admission point.
@@ -102,6 +136,8 @@ pub enum CloseReason {
     Quit,
     /// The server refused the connection or the login; its own error has been forwarded.
     LoginRefused,
+    /// Sluice refused the login, and has said so to the client.
+    LoginDenied(Denial),
     /// The client broke the protocol before its login, or sent what cannot be relayed.
     ClientProtocol,
     /// The server broke the protocol.

@@ -19,7 +19,6 @@ pub(crate) use consequences::Consequences;
 pub(crate) use execute::Bulk;
 
 use crate::action::{Action, Ask, CloseReason, Input, Reads, Side};
-use crate::login::{Login, PendingUser};
 use crate::outcome::StatementOutcome;
 use crate::refusal::Answer;
 use crate::session::{Phase, Session, close, frame_len};
@@ -213,12 +212,8 @@ impl Session {
         if !seen.whole {
             return close(CloseReason::ClientProtocol);
         }
-        let len = frame_len(seen.header);
         match parse_change_user(seen.payload, self.capabilities) {
-            Ok(change) => {
-                self.pending_user = Some(PendingUser::new(&change, self.client.address));
-                (Phase::Login(Login::Exchange), Action::Forward { from: Side::Client, len })
-            }
+            Ok(change) => self.respond_again(&change, seen.payload, seen.header.sequence),
             Err(_) => close(CloseReason::ClientProtocol),
         }
     }

@@ -29,6 +29,11 @@ impl Forwarding {
         self.stage = Stage::Replace { drop, rest };
     }
 
+    /// Whether the server has asked for a file.
+    pub(crate) fn awaits_file(&self) -> bool {
+        matches!(self.stage, Stage::Infile(_))
+    }
+
     /// Whether the client would take an error now for part of an answer that has begun.
     pub(crate) fn answer_begun(&self) -> bool {
         self.answer_begun || self.answered

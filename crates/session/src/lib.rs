@@ -36,7 +36,8 @@ mod refusal;
 mod session;
 mod transaction;
 
-pub use action::{Action, Ask, CloseReason, Input, Reads, Side};
+pub use action::{Action, Ask, CloseReason, Crypt, Input, Reads, Sealing, Side};
+pub use login::{Compression, Denial, Leg, Password};
 pub use outcome::{Finished, StatementOutcome};
 pub use refusal::Answer;
 pub use session::{ClientInfo, Session};

@@ -14,7 +14,7 @@ use crate::action::{Action, CloseReason, Input};
 use crate::command::Asking;
 use crate::forwarding::Forwarding;
 use crate::judge::Memo;
-use crate::login::{Login, PendingUser};
+use crate::login::{Compressions, Leg, Legs, Login, OF_EACH_LEG, PendingUser};
 use crate::prepared::Prepared;
 use crate::refusal::{Answer, Refusing};
 use crate::transaction::Transaction;
@@ -24,6 +24,8 @@ use crate::transaction::Transaction;
 pub struct ClientInfo {
     /// Its address; none for a Unix socket.
     pub address: Option<IpAddr>,
+    /// What it came by.
+    pub leg: Leg,
 }
 
 /// One client connection. The crate's documentation draws its phases.
@@ -31,6 +33,12 @@ pub struct ClientInfo {
 pub struct Session {
     pub(crate) phase: Phase,
     pub(crate) client: ClientInfo,
+    /// What either leg runs over by now.
+    pub(crate) legs: Legs,
+    /// What either leg is compressed with when the login is over.
+    pub(crate) compressions: Compressions,
+    /// The nonce of the last authentication.
+    pub(crate) nonce: Vec<u8>,
     pub(crate) connection_id: u32,
     /// What the server said it can; what it cannot is never read from the client's packets.
     pub(crate) server_capabilities: Capabilities,
@@ -75,12 +83,15 @@ pub(crate) enum Phase {
 }
 
 impl Session {
-    /// A session whose backend connection has just been made.
-    pub fn new(client: ClientInfo) -> Self {
+    /// A session whose backend connection has just been made, over `backend`.
+    pub fn new(client: ClientInfo, backend: Leg) -> Self {
         let capabilities = Capabilities::default();
         Self {
             phase: Phase::Greeting,
             client,
+            legs: Legs { client: client.leg, backend },
+            compressions: Compressions::default(),
+            nonce: Vec::new(),
             connection_id: 0,
             server_capabilities: capabilities,
             capabilities,
@@ -191,6 +202,11 @@ impl Session {
         matches!(self.phase, Phase::Idle)
     }
 
+    /// Whether the client's next packets are a file that the server has asked for.
+    pub fn awaits_file(&self) -> bool {
+        matches!(&self.phase, Phase::Forwarding(forwarding) if forwarding.awaits_file())
+    }
+
     /// Whether the server has greeted. It may say an error in place of its greeting. Connection ids count
     /// from one.
     pub fn is_greeted(&self) -> bool {
@@ -219,7 +235,7 @@ impl Session {
 
     /// What the server offers and Sluice does not relay.
     pub fn masked_capabilities(&self) -> Capabilities {
-        self.server_capabilities.without(self.server_capabilities.followable())
+        self.server_capabilities.without(self.server_capabilities.followable() | OF_EACH_LEG)
     }
 
     /// Gives back buffers that a large statement has grown.

@@ -68,6 +68,10 @@ pub(crate) struct Run {
     /// Threads that relay; the default is one for each core.
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<usize>,
+    /// Take the listeners over from the process that is running, which then drains: a restart without a
+    /// refused connection. Needs takeover_socket in the file; with nobody running it is an ordinary start.
+    #[arg(long)]
+    pub(crate) takeover: bool,
 }
 
 /// `sluice check`
@@ -191,6 +195,10 @@ Signals: SIGHUP reads the file at once. SIGTERM and SIGINT drain: no new connect
 refused, open transactions may finish within drain_timeout, what is left is closed with error 1053. \
 A second one ends the process at once.
 
+With --takeover the listening sockets come from the running process, by takeover_socket of the file; that \
+process drains as soon as this one serves. Sockets that systemd passes on (socket activation) are used where \
+the file says to listen on their address.
+
 Passwords come from the environment or from files, as the file's password_env and password_file say.
 
 Exit status: 0 after a drain, 1 if the file has faults or a listener cannot be opened.";
@@ -198,6 +206,7 @@ Exit status: 0 after a drain, 1 if the file has faults or a listener cannot be o
 const RUN_EXAMPLES: &str = "\
 Examples:
   SLUICE_PROBE_PASSWORD=… sluice run --config /etc/sluice/proxy-config.yaml
+  sluice run --config /etc/sluice/proxy-config.yaml --takeover
   RUST_LOG=debug sluice run --config proxy-config.yaml --log-format json
   curl -s http://127.0.0.1:9307/metrics      (admin.listen of the file)";
 

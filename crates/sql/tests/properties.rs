@@ -1,29 +1,15 @@
 //! What holds for every text: no panic, tokens that stay within it, and nothing inside a literal,
 //! a quoted name or a comment that could change the class or the identity.
-#![expect(clippy::expect_used, reason = "a generator that fails stops the test")]
 
+#[path = "replay/dress.rs"]
+mod dress;
+
+use dress::{CHARSETS, SERVERS, escape, whole};
 use proptest::prelude::*;
-use sql::{
-    Charset, Class, LexMode, Scratch, Server, Statement, TableRef, Whole, describe, digest, tables,
-};
-
-const CHARSETS: [Charset; 7] = [
-    Charset::Plain,
-    Charset::SingleByte,
-    Charset::Big5,
-    Charset::Cp932,
-    Charset::Gbk,
-    Charset::Sjis,
-    Charset::Gb18030,
-];
+use sql::{Charset, Class, LexMode, Scratch, Statement, TableRef, Whole, describe, digest, tables};
 
 fn modes() -> impl Strategy<Value = LexMode> {
-    let servers = prop_oneof![
-        Just(Server::MySql { version: 90_704 }),
-        Just(Server::MySql { version: 80_036 }),
-        Just(Server::MariaDb { version: 101_119 }),
-        Just(Server::Unknown),
-    ];
+    let servers = prop::sample::select(SERVERS.to_vec());
     let charset = prop::sample::select(CHARSETS.to_vec());
     (any::<bool>(), any::<bool>(), charset, servers).prop_map(
         |(no_backslash_escapes, ansi_quotes, charset, server)| LexMode {
@@ -93,69 +79,6 @@ fn hostile() -> impl Strategy<Value = Vec<u8>> {
 
 fn tags(statement: &Statement<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     statement.tags().map(|tag| (tag.key.to_vec(), tag.value.to_vec())).collect()
-}
-
-/// `value` as a driver escapes it for `mode`, between `quote`s. Drivers step over characters, as
-/// the server does.
-fn escape(value: &[u8], quote: u8, mode: LexMode) -> Vec<u8> {
-    let mut out = vec![quote];
-    let mut rest = value;
-    while let Some((&byte, tail)) = rest.split_first() {
-        let len = wide(rest, mode.charset);
-        if len > 1 {
-            out.extend(rest.iter().take(len));
-            rest = rest.get(len..).expect("the character is there");
-            continue;
-        }
-        if byte == quote {
-            out.push(quote);
-        } else if byte == b'\\' && !mode.no_backslash_escapes {
-            out.push(b'\\');
-        }
-        out.push(byte);
-        rest = tail;
-    }
-    out.push(quote);
-    out
-}
-
-fn wide(rest: &[u8], charset: Charset) -> usize {
-    let pair =
-        |lead: std::ops::RangeInclusive<u8>, trails: &[std::ops::RangeInclusive<u8>]| match rest {
-            [first, second, ..]
-                if lead.contains(first) && trails.iter().any(|trail| trail.contains(second)) =>
-            {
-                2
-            }
-            _ => 1,
-        };
-    match charset {
-        Charset::Plain | Charset::SingleByte => 1,
-        Charset::Big5 => pair(0xA1..=0xF9, &[0x40..=0x7E, 0xA1..=0xFE]),
-        Charset::Gbk => pair(0x81..=0xFE, &[0x40..=0x7E, 0x80..=0xFE]),
-        Charset::Gb18030 => match rest {
-            [0x81..=0xFE, 0x30..=0x39, 0x81..=0xFE, 0x30..=0x39, ..] => 4,
-            _ => pair(0x81..=0xFE, &[0x40..=0x7E, 0x80..=0xFE]),
-        },
-        Charset::Cp932 | Charset::Sjis => pair(0x81..=0x9F, &[0x40..=0x7E, 0x80..=0xFC])
-            .max(pair(0xE0..=0xFC, &[0x40..=0x7E, 0x80..=0xFC])),
-    }
-}
-
-/// `value` without lead bytes that have no trail. Behind such a byte the closing backtick would be
-/// the second half of a character, to the server as well.
-fn whole(value: &[u8], charset: Charset) -> Vec<u8> {
-    let single_byte = matches!(charset, Charset::Plain | Charset::SingleByte);
-    let mut out = Vec::new();
-    let mut rest = value;
-    while let Some(&byte) = rest.first() {
-        let (character, tail) = rest.split_at(wide(rest, charset));
-        if character.len() > 1 || byte < 0x80 || single_byte {
-            out.extend_from_slice(character);
-        }
-        rest = tail;
-    }
-    out
 }
 
 proptest! {

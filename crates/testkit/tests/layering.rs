@@ -20,12 +20,12 @@ enum Others {
 }
 
 const TABLE: [Row; 10] = [
-    Row("0", "wire", &[], Others::Only(&["mysql_common"])),
+    Row("0", "wire", &[], Others::Only(&["flate2", "mysql_common", "zstd"])),
     Row("0", "sql", &[], Others::Only(&["memchr", "sqlparser"])),
     Row("0", "admission", &[], Others::Only(&["rand"])),
     Row("1", "policy", &["sql", "admission"], Others::Only(&["jiff", "serde", "serde_yaml"])),
     Row("1", "simulate", &["admission"], Others::Only(&["rand", "serde", "serde_yaml"])),
-    Row("2", "session", &["wire", "sql", "policy", "admission"], Others::Only(&[])),
+    Row("2", "session", &["wire", "sql", "policy", "admission"], Others::Only(&["zeroize"])),
     Row("3", "proxy", &["wire", "sql", "policy", "admission", "session"], Others::Any),
     Row("3", "admin", &["policy", "admission", "proxy"], Others::Any),
     Row(

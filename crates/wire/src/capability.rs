@@ -45,11 +45,11 @@ impl Capabilities {
         Self { base: self.base & !other.base, mariadb: self.mariadb & !other.mariadb }
     }
 
-    /// What a relay of today can follow of these: everything whose framing it knows. Clears
-    /// compression, TLS, MariaDB's COM_MULTI and every bit without a name here.
+    /// What a relay can follow of these: everything whose framing it knows. Clears MariaDB's COM_MULTI and
+    /// every bit without a name here; and TLS and compression, which each leg has of its own.
     #[must_use]
     pub fn followable(self) -> Self {
-        self.intersect(Self { base: !UNFOLLOWED, mariadb: FOLLOWED_MARIADB })
+        self.intersect(Self { base: !PER_LEG, mariadb: FOLLOWED_MARIADB })
     }
 
     /// Whether OK packets stand where EOF packets used to end a result set.
@@ -172,8 +172,8 @@ capability_bits! { MARIADB_NAMES {
 /// MariaDB's name of bit 0, clear in the greeting of a MariaDB server.
 pub const CLIENT_MYSQL: u32 = CLIENT_LONG_PASSWORD;
 
-/// What changes the bytes in a way that a relay of today does not follow.
-const UNFOLLOWED: u32 = CLIENT_COMPRESS | CLIENT_ZSTD_COMPRESSION_ALGORITHM | CLIENT_SSL;
+/// What is agreed on for each leg by itself, and not between the two ends.
+pub const PER_LEG: u32 = CLIENT_COMPRESS | CLIENT_ZSTD_COMPRESSION_ALGORITHM | CLIENT_SSL;
 
 /// The bits of MariaDB's word whose framing is known.
 const FOLLOWED_MARIADB: u32 = MARIADB_CLIENT_PROGRESS
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_relay_follows_all_but_compression_tls_and_the_unknown() {
+    fn a_relay_follows_all_but_what_is_of_each_leg_and_the_unknown() {
         let all = Capabilities { base: u32::MAX, mariadb: u32::MAX };
         let followed = all.followable();
         assert_eq!(followed.mariadb, 0x3d);

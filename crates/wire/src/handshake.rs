@@ -8,38 +8,19 @@
 //! Manual: "Connection Phase Packets".
 
 mod attributes;
+mod auth_reply;
 mod client_hello;
 mod greeting;
+mod unanswered;
 
 pub use attributes::{ATTRIBUTES_LEN_MAX, Attributes, AttributesIter};
+pub use auth_reply::{AuthReply, auth_reply};
 pub use client_hello::{
-    ChangeUser, ClientHello, HandshakeResponse, parse_change_user, parse_client_hello,
-    patch_client_hello,
+    ChangeUser, ClientHello, HandshakeResponse, SSL_REQUEST_LEN, parse_change_user,
+    parse_client_hello, patch_client_hello,
 };
 pub use greeting::{Greeting, ServerHello, parse_server_hello, patch_greeting};
-
-use crate::packet::{ERR_HEADER, OK_HEADER};
-
-/// What a server's packet means during authentication.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AuthReply {
-    /// The client is in; the command phase begins.
-    Ok,
-    /// The client is refused; the server closes.
-    Err,
-    /// A switch of plugin, more data, the next factor or bytes of a plugin: opaque, pass it on.
-    Continue,
-}
-
-/// Tells where authentication stands by the first byte of a server's packet.
-#[must_use]
-pub fn auth_reply(payload: &[u8]) -> AuthReply {
-    match payload.first() {
-        Some(&OK_HEADER) => AuthReply::Ok,
-        Some(&ERR_HEADER) => AuthReply::Err,
-        _ => AuthReply::Continue,
-    }
-}
+pub use unanswered::{NO_PLUGIN, put_unanswered_change_user, put_unanswered_response};
 
 /// Writes `bytes` over those at `at`; `None` when they do not fit.
 fn overwrite(payload: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {

@@ -105,6 +105,22 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Appends `string<lenenc>`.
+pub fn put_lenenc_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    let len = bytes.len().to_le_bytes();
+    let [a, b, c, ..] = len;
+    match bytes.len() {
+        0..=0xfa => out.push(a),
+        0xfb..=0xffff => out.extend_from_slice(&[LENENC_2, a, b]),
+        0x1_0000..=0xff_ffff => out.extend_from_slice(&[LENENC_3, a, b, c]),
+        _ => {
+            out.push(LENENC_8);
+            out.extend_from_slice(&len);
+        }
+    }
+    out.extend_from_slice(bytes);
+}
+
 /// The first byte of a length-encoded NULL in a text row.
 pub const LENENC_NULL: u8 = 0xfb;
 const LENENC_2: u8 = 0xfc;
@@ -133,6 +149,18 @@ mod tests {
             let mut reader = Reader::new(bytes);
             assert_eq!(reader.lenenc_int(), None);
             assert_eq!(reader.rest(), bytes);
+        }
+    }
+
+    #[test]
+    fn strings_of_every_length_read_back_as_written() {
+        for len in [0, 0xfa, 0xfb, 0xffff, 0x1_0000, 0xff_ffff, 0x100_0000] {
+            let bytes = vec![7; len];
+            let mut out = Vec::new();
+            put_lenenc_bytes(&mut out, &bytes);
+            let mut reader = Reader::new(&out);
+            assert_eq!(reader.lenenc_bytes(), Some(&bytes[..]));
+            assert!(reader.is_empty());
         }
     }
 

@@ -12,11 +12,13 @@
 
 pub mod capability;
 pub mod command;
+pub mod compress;
 pub mod error;
 pub mod frame;
 pub mod handshake;
 pub mod lenenc;
 pub mod packet;
+pub mod proxy_protocol;
 pub mod response_tracker;
 pub mod status;
 pub mod upload;

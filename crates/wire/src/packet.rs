@@ -4,9 +4,11 @@
 
 mod err;
 mod ok;
+mod redirect;
 
 pub use err::{ERR_MESSAGE_LEN_MAX, ErrPacket, encode_err, encode_err_no_sqlstate};
 pub use ok::{EofPacket, OkPacket, SessionChange, SessionChanges};
+pub use redirect::put_without_redirect;
 
 /// First byte of an OK packet.
 pub const OK_HEADER: u8 = 0x00;

@@ -12,10 +12,11 @@ use wire::command::{
 };
 use wire::frame::{FrameHeader, split_frame};
 use wire::handshake::{
-    AuthReply, ClientHello, ServerHello, auth_reply, parse_change_user, parse_client_hello,
-    parse_server_hello, patch_client_hello, patch_greeting,
+    AuthReply, ClientHello, NO_PLUGIN, ServerHello, auth_reply, parse_change_user,
+    parse_client_hello, parse_server_hello, patch_client_hello, patch_greeting,
+    put_unanswered_change_user, put_unanswered_response,
 };
-use wire::packet::{EofPacket, ErrPacket, OkPacket, encode_err};
+use wire::packet::{EofPacket, ErrPacket, OkPacket, encode_err, put_without_redirect};
 use wire::response_tracker::{Progress, ResponseTracker};
 use wire::upload::{FrameSkipper, UploadTracker};
 use wire::{Peer, ProtocolError};
@@ -237,12 +238,20 @@ proptest! {
         if let Ok(change) = parse_change_user(&bytes, caps) {
             prop_assert!(change.attributes.iter().count() <= bytes.len());
         }
-        let expected = match bytes.first() {
-            Some(0x00) => AuthReply::Ok,
-            Some(0xff) => AuthReply::Err,
-            _ => AuthReply::Continue,
-        };
-        prop_assert_eq!(auth_reply(&bytes), expected);
+        let reply = auth_reply(&bytes, caps);
+        prop_assert_eq!(reply == AuthReply::Ok, bytes.first() == Some(&0x00));
+        prop_assert_eq!(reply == AuthReply::Err, bytes.first() == Some(&0xff));
+        let mut out = Vec::new();
+        if put_unanswered_response(&bytes, caps, &mut out) {
+            prop_assert_eq!(out.get(..32), bytes.get(..32));
+        }
+        out.clear();
+        if put_unanswered_change_user(&bytes, caps, &mut out) {
+            let change = parse_change_user(&out, caps).expect("what was written can be read");
+            prop_assert_eq!(change.auth_plugin, Some(NO_PLUGIN));
+        }
+        out.clear();
+        prop_assert!(put_without_redirect(&bytes, caps, &mut out) || out.is_empty());
     }
 
     #[test]

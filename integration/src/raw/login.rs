@@ -1,4 +1,4 @@
-//! The connection phase: greeting, response, and the authentication exchange in the clear.
+//! The connection phase: greeting, response, and the authentication exchange, in the clear or in TLS.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use mysql_common::scramble::{scramble_native, scramble_sha256};
 use crate::client::password_of;
 use crate::error::{HarnessError, Result};
 use crate::raw::bytes::{Reader, put_lenenc_bytes, put_nul};
-use crate::raw::{Packet, RawConn, capability};
+use crate::raw::compressed::{Compress, Compressed};
+use crate::raw::{Packet, RawConn, Tls, capability};
 
 /// Who logs in, and what the client says it can do.
 #[derive(Debug, Clone)]
@@ -27,6 +28,10 @@ pub struct Login {
     pub attributes: Vec<(String, String)>,
     /// Collation id; 45 is utf8mb4_general_ci, which both servers know.
     pub collation: u8,
+    /// Whether the client asks for TLS. Never, unless told.
+    pub tls: Tls,
+    /// Whether the client asks for compression. Never, unless told.
+    pub compress: Compress,
 }
 
 impl Login {
@@ -41,6 +46,8 @@ impl Login {
             mariadb_capabilities: 0,
             attributes: Vec::new(),
             collation: 45,
+            tls: Tls::Never,
+            compress: Compress::Never,
         }
     }
 
@@ -62,6 +69,27 @@ impl Login {
     #[must_use]
     pub fn with_mariadb(mut self, capabilities: u32) -> Self {
         self.mariadb_capabilities |= capabilities;
+        self
+    }
+
+    /// With TLS.
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// With compression. The login fails when it is not offered.
+    #[must_use]
+    pub fn compress(mut self, compress: Compress) -> Self {
+        self.compress = compress;
+        self
+    }
+
+    /// With another password.
+    #[must_use]
+    pub fn password(mut self, password: &str) -> Self {
+        self.password = password.into();
         self
     }
 
@@ -92,9 +120,36 @@ impl RawConn {
             // A set bit 0 says "MySQL", and the server then does not look at the extended flags.
             self.capabilities &= !capability::LONG_PASSWORD;
         }
+        let compression = match login.compress {
+            Compress::Never => 0,
+            Compress::Zlib => capability::COMPRESS,
+            Compress::Zstd(_) => capability::ZSTD,
+        };
+        if greeting.capabilities & compression != compression {
+            return Err(HarnessError::Protocol("that compression is not offered".into()));
+        }
+        self.capabilities |= compression;
+        let mut sequence = packet.seq.wrapping_add(1);
+        if !matches!(login.tls, Tls::Never) {
+            if greeting.capabilities & capability::SSL == 0 {
+                return Err(HarnessError::Protocol("TLS is not offered".into()));
+            }
+            self.capabilities |= capability::SSL;
+            let response = self.response_payload(login, &greeting);
+            let request = response.get(..SSL_REQUEST_LEN).unwrap_or_default();
+            self.send_payload(sequence, request).await?;
+            self.start_tls(&login.tls).await?;
+            sequence = sequence.wrapping_add(1);
+        }
         let response = self.response_payload(login, &greeting);
-        self.send_payload(packet.seq.wrapping_add(1), &response).await?;
-        self.authenticate(login, greeting.plugin, greeting.scramble).await
+        self.send_payload(sequence, &response).await?;
+        // The rest of the connection is the same with TLS and without.
+        self.capabilities &= !capability::SSL;
+        self.authenticate(login, greeting.plugin, greeting.scramble).await?;
+        if login.compress != Compress::Never {
+            self.compressed = Some(Compressed::new(login.compress));
+        }
+        Ok(())
     }
 
     /// COM_CHANGE_USER. Gives what the server sent, the nonce of its authentication switch zeroed.
@@ -129,6 +184,7 @@ impl RawConn {
         mut plugin: String,
         mut scramble: Vec<u8>,
     ) -> Result<()> {
+        let encrypted_leg = self.certificate().is_some();
         loop {
             let packet = self.login_packet().await?;
             let reply_seq = packet.seq.wrapping_add(1);
@@ -139,14 +195,21 @@ impl RawConn {
                     let mut rest = Reader(rest);
                     plugin = String::from_utf8_lossy(rest.until_nul()).into_owned();
                     scramble = rest.until_nul().to_vec();
-                    let answer = scrambled(&plugin, &scramble, &login.password)?;
+                    let answer = match plugin.as_str() {
+                        SHA256 if encrypted_leg => in_the_clear(&login.password),
+                        SHA256 => vec![0x01],
+                        _ => scrambled(&plugin, &scramble, &login.password)?,
+                    };
                     self.send_payload(reply_seq, &answer).await?;
                 }
                 // caching_sha2_password: the fast path was taken, OK follows.
                 [0x01, 0x03] => {}
+                [0x01, 0x04] if encrypted_leg => {
+                    self.send_payload(reply_seq, &in_the_clear(&login.password)).await?;
+                }
                 // caching_sha2_password: full authentication; in the clear that needs the RSA key.
                 [0x01, 0x04] => self.send_payload(reply_seq, &[0x02]).await?,
-                [0x01, key @ ..] if plugin == CACHING_SHA2 => {
+                [0x01, key @ ..] if plugin == CACHING_SHA2 || plugin == SHA256 => {
                     let secret = encrypted(&login.password, &scramble, key);
                     self.send_payload(reply_seq, &secret).await?;
                 }
@@ -183,6 +246,9 @@ impl RawConn {
         }
         if self.capabilities & capability::CONNECT_ATTRS != 0 {
             put_attributes(&mut out, &login.attributes);
+        }
+        if let Compress::Zstd(level) = login.compress {
+            out.push(level);
         }
         out
     }
@@ -233,6 +299,8 @@ impl Greeting {
 const COM_CHANGE_USER: u8 = 0x11;
 const NATIVE: &str = "mysql_native_password";
 const CACHING_SHA2: &str = "caching_sha2_password";
+const SHA256: &str = "sha256_password";
+const SSL_REQUEST_LEN: usize = 32;
 const MAX_PACKET: u32 = 0x4000_0000;
 const LOGIN_LIMIT: Duration = Duration::from_secs(30);
 
@@ -262,6 +330,10 @@ fn scrambled(plugin: &str, scramble: &[u8], password: &str) -> Result<Vec<u8>> {
         other => return Err(HarnessError::Protocol(format!("authentication plugin {other}"))),
     };
     Ok(answer.unwrap_or_default())
+}
+
+fn in_the_clear(password: &str) -> Vec<u8> {
+    [password.as_bytes(), &[0]].concat()
 }
 
 fn encrypted(password: &str, scramble: &[u8], key: &[u8]) -> Vec<u8> {

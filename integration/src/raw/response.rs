@@ -231,11 +231,14 @@ impl RawConn {
     async fn upload(&mut self, response: &Response) -> Result<()> {
         let content = self.infile.pop_front().unwrap_or_default();
         let mut seq = response.packets.last().map_or(0, |p| p.seq).wrapping_add(1);
+        self.mark_upload(true);
         for chunk in content.chunks(INFILE_CHUNK) {
             self.send_payload(seq, chunk).await?;
             seq = seq.wrapping_add(1);
         }
-        self.send_payload(seq, &[]).await
+        let sent = self.send_payload(seq, &[]).await;
+        self.mark_upload(false);
+        sent
     }
 
     async fn payload(&mut self, response: &mut Response) -> Result<Payload> {

@@ -25,6 +25,22 @@ pub(super) fn mysqld() -> Result<PathBuf> {
     present(path, "run scripts/install-servers mysql")
 }
 
+/// MySQL's command-line client, unpacked beside the server.
+///
+/// # Errors
+/// When it is not there.
+pub fn mysql() -> Result<PathBuf> {
+    present(cache_dir()?.join("mysql-9/run/mysql"), "run scripts/install-servers mysql")
+}
+
+/// MariaDB's command-line client.
+///
+/// # Errors
+/// When it is not there.
+pub fn mariadb() -> Result<PathBuf> {
+    in_path("mariadb", "run scripts/install-servers mariadb")
+}
+
 /// `SLUICE_MARIADBD`, else the host's.
 pub(super) fn mariadbd() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("SLUICE_MARIADBD") {

@@ -9,6 +9,7 @@ use super::limits::{Limits, NAME_LEN_MAX, PATTERN_LEN_MAX, show};
 use crate::condition::{Cidr, Patterns};
 use crate::config::Secret;
 use crate::fault::{Faults, Place};
+use crate::network::UNIX_PREFIX;
 use crate::raw::{Maybe, OneOrMany, Spanned};
 
 /// A duration in its range, or the default.
@@ -71,8 +72,13 @@ pub(super) fn address(text: &Spanned<String>, faults: &mut Faults) -> Option<Soc
     address
 }
 
-/// The address of a server, `host:port`.
+/// The address of a server, `host:port` or `unix:/path`.
 pub(super) fn server(text: &Spanned<String>, faults: &mut Faults) -> Arc<str> {
+    if let Some(path) = text.value.strip_prefix(UNIX_PREFIX) {
+        // A fault has been noted; what is built after one is never used.
+        super::network::socket_path(path, text, faults);
+        return text.value.as_str().into();
+    }
     let well_formed = text.value.rsplit_once(':').is_some_and(|(host, port)| {
         let host_chars = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         let is_host = !host.is_empty() && host.chars().all(host_chars);
@@ -80,7 +86,7 @@ pub(super) fn server(text: &Spanned<String>, faults: &mut Faults) -> Arc<str> {
         (is_host || is_v6) && port.parse::<u16>().is_ok_and(|port| port != 0)
     });
     if !well_formed {
-        faults.add(&text.place, "must be a host and a port, like db1.example:3306 or [::1]:3306");
+        faults.add(&text.place, "must be a host and a port or a socket, like db1.example:3306, [::1]:3306 or unix:/path");
     }
     text.value.as_str().into()
 }

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use admission::Mode;
 
-use super::checks::{address, duration, keyword, name, secret, server, whole};
+use super::checks::{duration, keyword, name, secret, server, whole};
+use super::compression;
 use super::limits;
+use super::network;
 use super::rule::Draft;
 use super::signals::Signals;
+use super::tls;
 use crate::cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, SignalKind, Starvation, TableName,
 };
@@ -18,6 +21,7 @@ use crate::identity::IdentityPolicy;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::{Rule, UnixTime};
 use crate::shape::ShapeNeeds;
+use crate::tls::Redirect;
 
 /// The table of the heartbeat unless the file says otherwise.
 pub(crate) const HEARTBEAT_TABLE: (&str, &str) = ("sluice", "heartbeat");
@@ -38,7 +42,7 @@ pub(super) fn compile(
 ) -> Option<ClusterPolicy> {
     let Spanned { value: raw, place } = cluster;
     name(cluster_name, &place, faults);
-    let listen = raw.listen.as_ref().and_then(|listen| address(listen, faults));
+    let listen = raw.listen.as_ref().and_then(|listen| network::listen(listen, faults));
     let primary = raw.primary.as_ref().map(|primary| server(primary, faults));
     let replicas = compile_replicas(raw.replicas, faults);
     let mode = keyword(raw.mode, Mode::Enforce, &MODES, faults);
@@ -57,6 +61,20 @@ pub(super) fn compile(
     let release_per_s = whole(raw.release_per_s, limits::RELEASE_PER_S, faults);
     let queue_len_max = whole(raw.max_queue_total, limits::MAX_QUEUE_TOTAL, faults);
     let connect_timeout = duration(raw.connect_timeout, limits::CONNECT_TIMEOUT, faults);
+    let client_tls = tls::client(raw.client_tls, faults);
+    let backend_tls = tls::backend(raw.backend_tls, faults);
+    let redirect = keyword(raw.redirect, Redirect::Strip, &tls::REDIRECTS, faults);
+    let client_compression = compression::client(raw.client_compression, faults);
+    let backend_compression = compression::backend(raw.backend_compression, faults);
+    let compression_level = compression::level(raw.compression_level, faults);
+    let keys = network::Keys {
+        listen_mode: raw.listen_mode,
+        max_connections: raw.max_connections,
+        login_timeout: raw.login_timeout,
+        keepalive: raw.keepalive,
+        proxy_protocol: raw.proxy_protocol,
+    };
+    let network = network::compile(keys, listen.as_ref(), faults);
     let mut rules: Vec<Rule> = Vec::new();
     for draft in drafts.iter().filter(|draft| draft.is_for(cluster_name)) {
         let gate = match &draft.gate {
@@ -79,6 +97,13 @@ pub(super) fn compile(
         release_per_s,
         queue_len_max,
         connect_timeout,
+        network,
+        client_tls,
+        backend_tls,
+        redirect,
+        client_compression,
+        backend_compression,
+        compression_level,
         identity: shared.identity.clone(),
         starvation: shared.starvation,
         gates: signals.gates,

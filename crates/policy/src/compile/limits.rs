@@ -42,6 +42,21 @@ pub(crate) const CHECK_INTERVAL: Limits<Duration> = ms(100, 1, HOUR_MS);
 pub(crate) const RELEASE_PER_S: Limits<u32> = count(1_000, 1, 1_000_000);
 pub(crate) const MAX_QUEUE_TOTAL: Limits<u32> = count(10_000, 1, 1_000_000);
 pub(crate) const CONNECT_TIMEOUT: Limits<Duration> = ms(5_000, 10, 10 * MINUTE_MS);
+pub(crate) const LOGIN_TIMEOUT: Limits<Duration> = ms(10_000, 10, 10 * MINUTE_MS);
+pub(crate) const MAX_CONNECTIONS: Limits<u32> = count(10_000, 1, 1_000_000);
+/// As open as the server's own socket: who may log in is for the server's accounts to say.
+pub(crate) const LISTEN_MODE: u32 = 0o777;
+// The kernel takes whole seconds, of 16 bits.
+pub(crate) const KEEPALIVE_IDLE: Limits<Duration> = ms(60_000, 1_000, 9 * HOUR_MS);
+pub(crate) const KEEPALIVE_INTERVAL: Limits<Duration> = ms(10_000, 1_000, 9 * HOUR_MS);
+pub(crate) const KEEPALIVE_COUNT: Limits<u32> = count(3, 1, 127);
+pub(crate) const USER_TIMEOUT: Limits<Duration> = ms(0, 0, DAY_MS);
+pub(crate) const PROXY_HEADER_TIMEOUT: Limits<Duration> = ms(5_000, 10, MINUTE_MS);
+
+/// zlib's own default costs four times the CPU for a tenth fewer bytes.
+pub(crate) const ZLIB_LEVEL: Limits<u32> = count(1, 1, 9);
+/// The client libraries' default.
+pub(crate) const ZSTD_LEVEL: Limits<u32> = count(3, 1, 22);
 
 /// Ten minutes in twelve hours.
 pub(crate) const STARVATION_SHARE: f64 = 0.014;

@@ -10,6 +10,7 @@ use crate::config::Secret;
 use crate::rule::{Action, Gated, UnixTime};
 
 mod clusters;
+mod network;
 
 /// The example of the manual, word for word.
 const MANUAL: &str = "\
@@ -82,7 +83,7 @@ fn the_example_of_the_manual_loads() {
     assert_eq!(config.admin.listen, "127.0.0.1:9307".parse().unwrap());
     assert_eq!((config.metrics.max_apps, config.drain_timeout.as_secs()), (200, 30));
     let cluster = config.cluster("main").unwrap();
-    assert_eq!(cluster.listen, "127.0.0.1:3307".parse().unwrap());
+    assert_eq!(cluster.listen.to_string(), "127.0.0.1:3307");
     assert_eq!((&*cluster.primary, cluster.replicas.len()), ("127.0.0.1:3306", 2));
     let probe = cluster.probe.as_ref().unwrap();
     assert_eq!(probe.password, Some(Secret::Env("SLUICE_PROBE_PASSWORD".into())));
@@ -207,7 +208,7 @@ budgets: [{ name: b }]
         "line 10: clusters.main.signals.cpu: not a built-in signal",
         "line 11: clusters.main.default_gate[1]: cluster `main` has no signal `load`",
         "line 12: clusters.main.pacing: `fast` is not one of `adaptive`, `binary`",
-        "line 13: clusters.main.tls: unknown key; known here: check_interval, ",
+        "line 13: clusters.main.tls: unknown key; known here: backend_compression, ",
         "line 16: rules[0].ratio: 1.5 is not a probability",
         "line 17: rules[0].match.app[1]: `*` stands alone or at the end of a prefix",
         "line 17: rules[0].match.digest: must be a digest as `sluice explain` prints it",

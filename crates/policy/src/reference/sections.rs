@@ -1,7 +1,10 @@
 //! Every key of the file.
 
+use super::compression_keys;
 use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
+use super::network_keys;
 use super::rule_keys::{MATCH_KEYS, RULE_KEYS, SCHEDULE_KEYS};
+use super::tls_keys::{BACKEND_TLS_KEYS, CLIENT_TLS_KEYS};
 use crate::compile::limits;
 
 /// The file, from the top.
@@ -18,6 +21,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "How long open transactions may take to finish after SIGTERM.",
                 Shown::Time(limits::DRAIN_TIMEOUT),
                 "Fewer transactions are cut off, a restart takes longer.",
+            ),
+            fixed(
+                "takeover_socket",
+                "A Unix socket by which `sluice run --takeover` gets the listeners of the running process, \
+                 which then drains: a restart without a refused connection.",
+                Shown::Words("none: it cannot", "an absolute path"),
             ),
             fixed(
                 "clusters",
@@ -110,17 +119,22 @@ pub(super) const SECTIONS: &[Section] = &[
             fixed(
                 "listen",
                 "Where clients connect.",
-                Shown::Words(REQUIRED, "address:port; port 0 is any free one"),
+                Shown::Words(REQUIRED, "address:port (port 0 is any free one) or unix:/path"),
+            ),
+            fixed(
+                "listen_mode",
+                "The permission bits of the socket, where `listen` is one.",
+                Shown::Words("`\"0777\"`", "three or four octal digits, in quotes"),
             ),
             fixed(
                 "primary",
                 "The server that statements go to.",
-                Shown::Words(REQUIRED, "host:port"),
+                Shown::Words(REQUIRED, "host:port or unix:/path"),
             ),
             live(
                 "replicas",
                 "The servers whose lag is measured. Without any there is no lag: its signal is open.",
-                Shown::Words("`[]`", "a list of host:port"),
+                Shown::Words("`[]`", "a list of host:port or unix:/path"),
                 "",
             ),
             live(
@@ -176,12 +190,81 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             live(
                 "connect_timeout",
-                "How long a connection to the primary may take.",
+                "How long a connection to the primary may take, until the server has greeted.",
                 Shown::Time(limits::CONNECT_TIMEOUT),
                 "Clients wait longer for a server that is gone.",
             ),
+            live(
+                "login_timeout",
+                "How long a client may be silent whenever it is its turn during the login. (The server's \
+                 own `connect_timeout` counts as well.)",
+                Shown::Time(limits::LOGIN_TIMEOUT),
+                "Clients that connect and say nothing hold a connection for longer.",
+            ),
+            live(
+                "max_connections",
+                "Most client connections at once; one more is told errno 1040.",
+                Shown::Count(limits::MAX_CONNECTIONS),
+                "More memory and file descriptors: two sockets for each.",
+            ),
+            live(
+                "keepalive",
+                "How peers that vanished are found, on both legs. For new connections.",
+                Shown::Words("see below", ""),
+                "",
+            ),
+            live(
+                "proxy_protocol",
+                "Proxies in front of and behind Sluice. For new connections.",
+                Shown::Words("see below", ""),
+                "",
+            ),
+            live("client_tls", "TLS with clients.", Shown::Words("see below", ""), ""),
+            live(
+                "backend_tls",
+                "TLS with the primary and, for probes, the replicas.",
+                Shown::Words("see below", ""),
+                "",
+            ),
+            live(
+                "redirect",
+                "What is done when the server sends a client elsewhere, past Sluice (MariaDB's \
+                 `redirect_url`, Azure's `Location`): `strip` leaves that out, `deny` refuses the login.",
+                Shown::Words("`strip`", "`strip`, `deny`"),
+                "",
+            ),
+            live(
+                "client_compression",
+                "Compression with clients. For new connections.",
+                Shown::Words("see below", ""),
+                "",
+            ),
+            live(
+                "backend_compression",
+                "Compression with the primary, for new connections: `off`; `as_client`, with what the client uses; \
+                 or always. Where the server does not offer it, the leg is not compressed. Worth its CPU only \
+                 where the network to the server is slow or paid for by the byte.",
+                Shown::Words("`off`", "`off`, `as_client`, `zlib`, `zstd`"),
+                "",
+            ),
+            live(
+                "compression_level",
+                "How hard Sluice compresses. For new connections.",
+                Shown::Words("see below", ""),
+                "",
+            ),
         ],
     },
+    Section {
+        title: "`clusters.NAME.client_tls`",
+        about: "Files are read again when they change. New connections use what is in force then.",
+        keys: CLIENT_TLS_KEYS,
+    },
+    Section { title: "`clusters.NAME.backend_tls`", about: "", keys: BACKEND_TLS_KEYS },
+    compression_keys::CLIENT_COMPRESSION,
+    compression_keys::COMPRESSION_LEVEL,
+    network_keys::KEEPALIVE,
+    network_keys::PROXY_PROTOCOL,
     Section {
         title: "`clusters.NAME.probe`",
         about: "",

@@ -1,30 +1,28 @@
-//! The errors that Sluice makes itself, apart from refusals: each says `[sluice]`, so that it can be told
+//! The errors that Sluice makes itself, apart from refusals: each says `[sluice`, so that it can be told
 //! from the server's.
 
 use std::io;
 use std::time::Duration;
 
-use policy::ClusterPolicy;
 use session::Answer;
-use socket2::{SockRef, TcpKeepalive};
-use tokio::net::TcpStream;
-use wire::packet::encode_err_no_sqlstate;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use wire::packet::{encode_err, encode_err_no_sqlstate};
 
 use super::Shared;
-use crate::telemetry::BackendErrorKind;
+use super::arrival::{LAST_WORDS_TIMEOUT, ProxyFault};
+use crate::socket::{Peer, Socket};
+use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
 
+/// `ER_CON_COUNT_ERROR`.
+const ER_CON_COUNT_ERROR: u16 = 1040;
+/// `ER_HANDSHAKE_ERROR`.
+const ER_HANDSHAKE_ERROR: u16 = 1043;
 /// `ER_SERVER_SHUTDOWN`: clients take it as the loss of the connection, which it is.
 const ER_SERVER_SHUTDOWN: u16 = 1053;
 /// `ER_QUERY_INTERRUPTED`.
 const ER_QUERY_INTERRUPTED: u16 = 1317;
 /// `ER_CLIENT_INTERACTION_TIMEOUT`: the server ended an idle session.
 const ER_CLIENT_INTERACTION_TIMEOUT: u16 = 4031;
-
-/// A peer that does not answer keepalive probes for this long and three probes more is gone: a client
-/// whose machine died must not hold a place for hours.
-const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
-/// Between two keepalive probes.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Why there is no backend connection.
 #[derive(Debug)]
@@ -33,55 +31,92 @@ pub(crate) enum ConnectFailure {
     Failed(io::Error),
 }
 
-/// Connects to the cluster's primary for this client.
-///
-/// # Cancellation
-/// Safe: the socket is closed.
-pub(crate) async fn connect(
-    policy: &ClusterPolicy,
-    client: &TcpStream,
-) -> Result<TcpStream, ConnectFailure> {
-    let connecting = TcpStream::connect(&*policy.primary);
-    let backend = match tokio::time::timeout(policy.connect_timeout, connecting).await {
-        Ok(Ok(backend)) => backend,
-        Ok(Err(error)) => return Err(ConnectFailure::Failed(error)),
-        Err(_) => return Err(ConnectFailure::TimedOut(policy.connect_timeout)),
-    };
-    for socket in [client, &backend] {
-        if let Err(error) = tune(socket) {
-            // Only what the options are for is lost.
-            tracing::debug!(%error, "socket options were not set");
+impl ConnectFailure {
+    fn kind(&self) -> BackendErrorKind {
+        match self {
+            Self::TimedOut(_) => BackendErrorKind::ConnectTimeout,
+            Self::Failed(_) => BackendErrorKind::Connect,
         }
     }
-    Ok(backend)
-}
 
-fn tune(socket: &TcpStream) -> io::Result<()> {
-    socket.set_nodelay(true)?;
-    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_TIME).with_interval(KEEPALIVE_INTERVAL);
-    SockRef::from(socket).set_tcp_keepalive(&keepalive)
-}
-
-/// Tells a client that there is no server, in the form that a server's own first packet has.
-pub(crate) async fn turn_away(shared: &Shared, mut client: TcpStream, failure: ConnectFailure) {
-    use tokio::io::AsyncWriteExt;
-
-    let (kind, why) = match &failure {
-        ConnectFailure::TimedOut(after) => {
-            (BackendErrorKind::ConnectTimeout, format!("no answer within {after:?}"))
+    fn why(&self) -> String {
+        match self {
+            Self::TimedOut(after) => format!("no answer within {after:?}"),
+            Self::Failed(error) => error.to_string(),
         }
-        ConnectFailure::Failed(error) => (BackendErrorKind::Connect, error.to_string()),
-    };
+    }
+}
+
+/// Tells a client that there is no server.
+pub(super) async fn turn_away(shared: &Shared, client: Socket, failure: &ConnectFailure) {
     let cluster = &shared.cluster.name;
-    shared.telemetry.backend_error(cluster, kind);
-    tracing::warn!(%cluster, %why, "cannot connect to the primary");
+    shared.telemetry.backend_error(cluster, failure.kind());
+    tracing::warn!(%cluster, why = failure.why(), "cannot connect to the primary");
+    let mut packet = Vec::new();
+    encode_connect_failure(&mut packet, cluster, failure);
+    say_and_close(client, &packet).await;
+}
+
+/// There is no server, in the form that a server's own first packet has.
+pub(super) fn encode_connect_failure(out: &mut Vec<u8>, cluster: &str, failure: &ConnectFailure) {
+    let why = failure.why();
     let message =
         format!("[sluice] cannot connect to the MySQL server of cluster {cluster}: {why}");
+    encode_err_no_sqlstate(out, 0, ER_SERVER_SHUTDOWN, message.as_bytes());
+}
+
+/// Tells a client that there are `max` others, in the form that a server's own first packet has.
+pub(super) async fn turn_away_full(shared: &Shared, client: Socket, peer: Peer, max: u32) {
+    let cluster = &shared.cluster.name;
+    shared.telemetry.connection_refused(cluster, ConnectionRefusal::MaxConnections);
+    tracing::debug!(%cluster, %peer, max, "refused: max_connections");
+    let message = format!("Too many connections [sluice cluster={cluster} max_connections={max}]");
     let mut packet = Vec::new();
-    encode_err_no_sqlstate(&mut packet, 0, ER_SERVER_SHUTDOWN, message.as_bytes());
-    // The client may have left already.
-    drop(client.write_all(&packet).await);
-    drop(client.shutdown().await);
+    encode_err_no_sqlstate(&mut packet, 0, ER_CON_COUNT_ERROR, message.as_bytes());
+    say_and_close(client, &packet).await;
+}
+
+/// Tells a client whose proxy did not say who it is.
+pub(super) async fn turn_away_proxy(
+    shared: &Shared,
+    client: Socket,
+    peer: Peer,
+    fault: &ProxyFault,
+) {
+    let why = match fault {
+        ProxyFault::Nothing => return,
+        ProxyFault::TimedOut(after) => format!("no PROXY header within {after:?}"),
+        ProxyFault::CutShort => "the PROXY header is cut short".to_owned(),
+        ProxyFault::Header(error) => error.to_string(),
+    };
+    let cluster = &shared.cluster.name;
+    shared.telemetry.connection_refused(cluster, ConnectionRefusal::ProxyProtocol);
+    tracing::warn!(%cluster, %peer, %why, "refused: proxy_protocol.from names this address");
+    let message = format!("[sluice] {why}; proxy_protocol.from names {peer}");
+    let mut packet = Vec::new();
+    encode_err_no_sqlstate(&mut packet, 0, ER_HANDSHAKE_ERROR, message.as_bytes());
+    say_and_close(client, &packet).await;
+}
+
+/// The client has the greeting and says nothing. Its answer would have sequence id 1.
+pub(super) fn encode_login_timeout(out: &mut Vec<u8>, after: Duration) {
+    let message = format!("Bad handshake [sluice] nothing received for {after:?} (login_timeout)");
+    encode_err(out, 2, ER_HANDSHAKE_ERROR, b"08S01", message.as_bytes());
+}
+
+/// Bytes of a client that is turned away which are read and dropped.
+const UNREAD_LEN_MAX: u64 = 64 * 1024;
+
+/// The client may have left already, or have sent what nobody read: closing over unread bytes would reset the
+/// connection, and the error might be lost with it.
+async fn say_and_close(mut client: Socket, packet: &[u8]) {
+    let say = async {
+        client.write_all(packet).await?;
+        client.shutdown().await?;
+        let mut unread = client.take(UNREAD_LEN_MAX);
+        tokio::io::copy(&mut unread, &mut tokio::io::sink()).await
+    };
+    drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, say).await);
 }
 
 /// The drain's time is over.

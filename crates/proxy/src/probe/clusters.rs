@@ -62,5 +62,6 @@ fn measures_the_same(a: &ClusterPolicy, b: &ClusterPolicy) -> bool {
     a.primary == b.primary
         && a.replicas == b.replicas
         && a.probe == b.probe
+        && a.backend_tls == b.backend_tls
         && a.signals == b.signals
 }

@@ -4,11 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error, Opts, OptsBuilder, Row};
-use policy::{Probe, Secret};
+use mysql_async::{Conn, Error, OptsBuilder, Row};
+use policy::{BackendTls, Probe, Secret, ServerAddress};
 use rand::RngExt as _;
 use tokio::time::Instant;
 
+use super::encryption::Encryption;
 use crate::secret::{self, SecretError};
 
 /// The first pause after a connection that failed; each further one doubles it.
@@ -30,11 +31,16 @@ const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 pub(super) struct Account {
     user: String,
     password: Option<Secret>,
+    encryption: Encryption,
 }
 
 impl Account {
-    pub(super) fn of(probe: &Probe) -> Self {
-        Self { user: probe.user.clone(), password: probe.password.clone() }
+    pub(super) fn of(probe: &Probe, tls: &BackendTls) -> Self {
+        Self {
+            user: probe.user.clone(),
+            password: probe.password.clone(),
+            encryption: Encryption::of(tls),
+        }
     }
 
     /// The password as it is now: it may be changed while Sluice runs.
@@ -45,8 +51,8 @@ impl Account {
 
 /// One connection to one server.
 pub(super) struct Link {
-    host: String,
-    port: u16,
+    /// `host:port` or `unix:/path`.
+    server: String,
     account: Account,
     /// For logging in, and for each query: a server that is stopped (SIGSTOP) accepts and says nothing.
     time_limit: Duration,
@@ -55,10 +61,10 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// A link to `server`, `host:port`, that is not connected yet.
+    /// A link to `server` that is not connected yet.
     pub(super) fn new(server: &str, account: Account, time_limit: Duration) -> Self {
-        let (host, port) = host_and_port(server);
-        Self { host, port, account, time_limit, conn: None, retry: Retry::default() }
+        let server = server.to_owned();
+        Self { server, account, time_limit, conn: None, retry: Retry::default() }
     }
 
     /// The first row of a query's answer.
@@ -118,15 +124,37 @@ impl Link {
                 Ok(password) => password.map_err(|error| ProbeError::Lost(error.to_string()))?,
                 Err(_) => return Err(ProbeError::Lost("Sluice is shutting down".into())),
             };
-            Conn::new(self.options(password)).await.map_err(ProbeError::from_driver)
+            let encryption = &self.account.encryption;
+            // Nobody can listen to a socket of this machine, servers take it for secure as it is, and the
+            // driver says that it encrypts but does not.
+            let ssl = match ServerAddress::of(&self.server) {
+                ServerAddress::Network(_) => encryption.options(),
+                ServerAddress::Unix(_) => None,
+            };
+            let encrypted = self.options(password.as_deref()).ssl_opts(ssl);
+            match Conn::new(encrypted).await {
+                Err(error) if encryption.may_do_without(&error) => {
+                    Conn::new(self.options(password.as_deref())).await
+                }
+                conn => conn,
+            }
+            .map_err(ProbeError::from_driver)
         };
         tokio::time::timeout(self.time_limit, login).await.unwrap_or(Err(ProbeError::TimedOut))
     }
 
-    fn options(&self, password: Option<String>) -> Opts {
-        OptsBuilder::default()
-            .ip_or_hostname(&self.host)
-            .tcp_port(self.port)
+    fn options(&self, password: Option<&str>) -> OptsBuilder {
+        let server = match ServerAddress::of(&self.server) {
+            ServerAddress::Network(address) => {
+                let (host, port) = host_and_port(address);
+                OptsBuilder::default().ip_or_hostname(host).tcp_port(port)
+            }
+            // Configuration files are text, so the path is.
+            ServerAddress::Unix(path) => {
+                OptsBuilder::default().socket(path.to_str().map(str::to_owned))
+            }
+        };
+        server
             .user(Some(&self.account.user))
             .pass(password)
             .prefer_socket(false)
@@ -136,7 +164,6 @@ impl Link {
             // With a server whose default is 0, heartbeats would not commit and readings never move.
             .setup(vec!["SET autocommit = 1"])
             .connect_attribute("program_name", "sluice")
-            .into()
     }
 
     /// Keeps the connection if it can be used again.

@@ -36,6 +36,7 @@ pub(super) struct Families {
     pub(super) claims_refused: IntCounterVec,
     pub(super) client_connections: IntGaugeVec,
     pub(super) backend_errors: IntCounterVec,
+    pub(super) connections_refused: IntCounterVec,
     pub(super) reload_successful: IntGauge,
     pub(super) reload_timestamp: Gauge,
     pub(super) build_info: IntGaugeVec,
@@ -112,6 +113,11 @@ impl Families {
                 "sluice_backend_errors_total",
                 "Connections that the backend failed.",
                 &["cluster", "kind"],
+            )?,
+            connections_refused: registered.counters(
+                "sluice_connections_refused_total",
+                "Clients that Sluice itself turned away before their login.",
+                &["cluster", "reason"],
             )?,
             reload_successful: registered.with(IntGauge::new(
                 "sluice_config_last_reload_successful",

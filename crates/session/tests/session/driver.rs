@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use policy::{ClusterPolicy, UnixTime};
 use session::{
-    Action, Answer, Ask, ClientInfo, CloseReason, Finished, Input, Reads, Session, Side,
+    Action, Answer, Ask, ClientInfo, CloseReason, Crypt, Finished, Input, Leg, Reads, Session, Side,
 };
 
 /// What stopped the driver.
@@ -15,6 +15,8 @@ pub(crate) enum Stop {
     Reads(Reads),
     Ask(Ask),
     Deny,
+    StartTls(Side),
+    Crypt(Crypt),
     LoggedIn,
     Finished(Finished),
     Close(CloseReason),
@@ -35,11 +37,16 @@ pub(crate) const STATUS_IN_TRANS: u16 = 1;
 
 /// A file with these rules.
 pub(crate) fn policy(rules: &str) -> Arc<ClusterPolicy> {
+    policy_with("", rules)
+}
+
+/// A file with these rules and one more line of the cluster.
+fn policy_with(cluster: &str, rules: &str) -> Arc<ClusterPolicy> {
     let text = format!(
         "version: 1\nadmin: {{ listen: 127.0.0.1:9307 }}\nclusters:\n  main:\n    listen: 127.0.0.1:3307\n    \
          primary: 127.0.0.1:3306\n    replicas: [127.0.0.1:3316]\n    \
-         probe: {{ user: sluice, password_env: P }}\n    signals: {{ lag: {{ threshold: 1s }} }}\n\
-         rules:\n{rules}"
+         probe: {{ user: sluice, password_env: P }}\n    signals: {{ lag: {{ threshold: 1s }} }}\n    \
+         {cluster}\nrules:\n{rules}"
     );
     let config = policy::load(&text).expect("the test's file is valid");
     config.clusters.first().unwrap().clone()
@@ -51,14 +58,20 @@ pub(crate) const UNGATED: &str = "  - { name: all, gate: none, permanent: true }
 impl Driver {
     /// A session before its login.
     pub(crate) fn new(rules: &str) -> Self {
+        let client = ClientInfo { address: Some([127, 0, 0, 1].into()), leg: Leg::Network };
         Self {
-            session: Session::new(ClientInfo { address: Some([127, 0, 0, 1].into()) }),
+            session: Session::new(client, Leg::Network),
             policy: policy(rules),
             client: Vec::new(),
             backend: Vec::new(),
             to_client: Vec::new(),
             to_backend: Vec::new(),
         }
+    }
+
+    /// A session before its login whose cluster has one more line.
+    pub(crate) fn with_cluster(cluster: &str) -> Self {
+        Self { policy: policy_with(cluster, UNGATED), ..Self::new(UNGATED) }
     }
 
     /// A session after its login, with these capabilities of the client on top of the usual.
@@ -105,6 +118,15 @@ impl Driver {
                 Action::Drop { from: Side::Backend, len } => drop(self.backend.drain(..len)),
                 Action::Ask(ask) => return Stop::Ask(ask),
                 Action::Deny(_) => return Stop::Deny,
+                Action::StartTls { side, drop } => {
+                    let bytes = match side {
+                        Side::Client => &mut self.client,
+                        Side::Backend => &mut self.backend,
+                    };
+                    bytes.drain(..drop);
+                    return Stop::StartTls(side);
+                }
+                Action::Crypt(crypt) => return Stop::Crypt(crypt),
                 Action::LoggedIn => return Stop::LoggedIn,
                 Action::Finished(finished) => return Stop::Finished(finished),
                 Action::Close(reason) => return Stop::Close(reason),

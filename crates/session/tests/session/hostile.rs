@@ -11,7 +11,8 @@ fn settle(driver: &mut Driver) -> bool {
     loop {
         match driver.run() {
             Stop::Reads(_) => return true,
-            Stop::Close(_) => return false,
+            // Nobody answers these here: no TLS, no keys.
+            Stop::Close(_) | Stop::StartTls(_) | Stop::Crypt(_) => return false,
             Stop::Ask(_) | Stop::Deny => driver.session.handle_admitted(),
             Stop::LoggedIn | Stop::Finished(_) => {}
         }
@@ -101,7 +102,9 @@ fn until_read(driver: &mut Driver) -> Stop {
         match driver.run() {
             Stop::LoggedIn | Stop::Finished(_) => {}
             Stop::Ask(_) | Stop::Deny => driver.session.handle_admitted(),
-            stop @ (Stop::Reads(_) | Stop::Close(_)) => return stop,
+            stop @ (Stop::Reads(_) | Stop::Close(_) | Stop::StartTls(_) | Stop::Crypt(_)) => {
+                return stop;
+            }
         }
     }
 }

@@ -1,7 +1,10 @@
 //! The session between a scripted client and a scripted server.
 
+mod compressed;
 mod driver;
+mod fuzzed;
 mod hostile;
+mod secure;
 mod shapes;
 
 use session::{CloseReason, Reads};
@@ -13,13 +16,15 @@ const BEGIN_STATUS: u16 = STATUS_AUTOCOMMIT | STATUS_IN_TRANS;
 const COMPRESS_AND_SSL: u32 = 0x20 | 0x800;
 
 #[test]
-fn capabilities_that_cannot_be_followed_are_cleared_in_both_directions() {
-    let mut driver = Driver::new(UNGATED);
+fn what_each_leg_has_of_its_own_does_not_pass_in_either_direction() {
+    let keys =
+        "client_tls: { mode: disabled }\n    client_compression: { algorithms: [uncompressed] }";
+    let mut driver = Driver::with_cluster(keys);
     driver.backend.extend(greeting(0x0108_8200 | COMPRESS_AND_SSL));
     driver.run();
     let offered = driver.to_client.clone();
     assert_eq!(offered, greeting(0x0108_8200), "only the two bits differ");
-    assert_eq!(driver.session.masked_capabilities().base, COMPRESS_AND_SSL);
+    assert_eq!(driver.session.masked_capabilities().base, 0, "both are Sluice's own");
     driver.client.extend(response(0x0108_8200 | 0x20));
     driver.run();
     assert_eq!(driver.to_backend, response(0x0108_8200));
@@ -38,7 +43,7 @@ fn a_servers_error_in_place_of_its_greeting_is_relayed_once() {
 
 #[test]
 fn a_tls_request_that_was_not_offered_ends_the_connection() {
-    let mut driver = Driver::new(UNGATED);
+    let mut driver = Driver::with_cluster("client_tls: { mode: disabled }");
     driver.backend.extend(greeting(0x0108_8200));
     driver.run();
     let mut request = (0x0108_8200_u32 | 0x800).to_le_bytes().to_vec();
@@ -412,4 +417,26 @@ fn types_of_a_refused_bulk_execution_are_put_into_the_next() {
         assert_eq!(driver.to_backend, frame(0, expected));
         driver.answer(&ok(1, STATUS_AUTOCOMMIT));
     }
+}
+
+#[test]
+fn a_change_of_user_that_is_refused_leaves_the_user_before_in_an_emptied_session() {
+    let mut driver = Driver::logged_in(GATED, 0);
+    driver.passes("BEGIN", BEGIN_STATUS);
+    driver.asks("UPDATE t SET a = 1", BEGIN_STATUS);
+    let stop = driver.command(b"\x11etl\0\0\0\x2d\0mysql_native_password\0");
+    assert!(matches!(stop, Stop::Reads(Reads::Either)), "{stop:?}");
+    driver.backend.extend(err(1, 1045));
+    let stop = driver.run();
+    assert!(
+        matches!(stop, Stop::LoggedIn),
+        "one server closes by itself, the other goes on: {stop:?}"
+    );
+    assert_eq!((driver.session.user(), driver.session.in_transaction()), (&b"app"[..], false));
+    driver.asks("UPDATE t SET a = 2", STATUS_AUTOCOMMIT);
+}
+
+#[test]
+fn whatever_both_sides_say_a_refused_statement_does_not_reach_the_server() {
+    testkit::replay("session", fuzzed::check);
 }

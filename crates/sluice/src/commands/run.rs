@@ -3,7 +3,7 @@
 use std::io;
 use std::net::TcpListener;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +12,16 @@ use std::time::Duration;
 use admin::AdminState;
 use policy::Config;
 use proxy::cluster::Cluster;
+use proxy::descriptors;
+use proxy::inherited::Inherited;
 use proxy::probe::ClusterProbes;
 use proxy::reload::{self, ConfigWatcher, Loaded};
-use proxy::server::Server;
+use proxy::server::{Leaving, Server};
+use proxy::takeover::{self, Confirmation, Offer};
 use proxy::telemetry::{Telemetry, TelemetryConfig};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{LogFormat, Run};
@@ -64,16 +68,59 @@ fn serve(run: &Run, loaded: &Loaded) -> Result<(), String> {
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
     let served = runtime.block_on(async {
-        let running = Running::boot(run, loaded)?;
+        let (mut inherited, confirmation) = inherit(run, loaded).await?;
+        let running = Running::boot(run, loaded, &mut inherited)?;
+        let left = inherited.left();
+        if !left.is_empty() {
+            tracing::warn!(?left, "inherited sockets on which nothing is configured to listen");
+        }
+        drop(inherited);
+        confirm(confirmation).await;
         running.until_told().await
     });
     runtime.shutdown_timeout(SHUTDOWN_GRACE);
     served
 }
 
+/// Listening sockets that are open already: the service manager's, or those of the process before.
+async fn inherit(run: &Run, loaded: &Loaded) -> Result<(Inherited, Option<Confirmation>), String> {
+    if !run.takeover {
+        let inherited = Inherited::from_service_manager()
+            .map_err(|error| format!("a socket of the service manager: {error}"))?;
+        return Ok((inherited, None));
+    }
+    let Some(path) = &loaded.config.takeover_socket else {
+        return Err("--takeover needs the key takeover_socket in the configuration".to_owned());
+    };
+    let shown = path.display();
+    match takeover::ask(path).await {
+        Ok(Some((inherited, confirmation))) => {
+            tracing::info!(path = %shown, "taking over the listeners of the running process");
+            Ok((inherited, Some(confirmation)))
+        }
+        Ok(None) => {
+            tracing::info!(path = %shown, "nobody to take over from");
+            Ok((Inherited::default(), None))
+        }
+        Err(error) => Err(format!("cannot take over by {shown}: {error}")),
+    }
+}
+
+/// Tells the process before that this one serves.
+async fn confirm(confirmation: Option<Confirmation>) {
+    if let Some(confirmation) = confirmation
+        && let Err(error) = confirmation.confirm().await
+    {
+        tracing::warn!(%error, "the process before is gone; this one serves");
+    }
+}
+
 /// The proxy and what is around it.
 struct Running {
     server: Server,
+    /// Ends when another process has the listeners; `None` where it cannot ask.
+    taken: Option<JoinHandle<()>>,
+    admin: JoinHandle<()>,
     watcher: ConfigWatcher,
     drain_timeout: watch::Receiver<Duration>,
     draining: Arc<AtomicBool>,
@@ -88,23 +135,30 @@ struct Signals {
 }
 
 impl Running {
-    fn boot(run: &Run, loaded: &Loaded) -> Result<Self, String> {
+    fn boot(run: &Run, loaded: &Loaded, inherited: &mut Inherited) -> Result<Self, String> {
         let config = &loaded.config;
         // Before anybody is let in: whatever may fail.
         let signals = Signals::new().map_err(|error| format!("cannot take signals: {error}"))?;
         let address = config.admin.listen;
-        let admin = TcpListener::bind(address)
+        let admin = inherited
+            .take_tcp(address)
+            .map_or_else(|| TcpListener::bind(address), Ok)
             .map_err(|error| format!("admin: cannot listen on {address}: {error}"))?;
+        descriptors::raise_limit(config);
         let max_apps = usize::try_from(config.metrics.max_apps).unwrap_or(usize::MAX);
         let telemetry = Telemetry::new(TelemetryConfig { max_apps });
         let workers = run.workers.unwrap_or_else(cores);
         let server =
-            Server::start(config, &telemetry, workers).map_err(|error| error.to_string())?;
+            Server::start(config, &telemetry, workers, inherited).map_err(|e| e.to_string())?;
         let clusters: Arc<[Arc<Cluster>]> = server.clusters().into();
         let probes = ClusterProbes::start(&clusters)
             .map_err(|error| format!("the probes cannot log in: {error}"))?;
         let draining = Arc::new(AtomicBool::new(false));
-        serve_admin(
+        let taken = match &config.takeover_socket {
+            Some(path) => Some(offer(path, &server, &admin, inherited)?),
+            None => None,
+        };
+        let admin = serve_admin(
             admin,
             AdminState {
                 clusters: clusters.clone(),
@@ -119,27 +173,65 @@ impl Running {
         let watcher = watch_file(run.config.clone(), loaded, telemetry, {
             Follower { clusters, probes, drain_timeout }
         });
-        Ok(Self { server, watcher, drain_timeout: listener, draining, signals })
+        Ok(Self { server, taken, admin, watcher, drain_timeout: listener, draining, signals })
     }
 
     /// Serves until a signal wants the end, then drains.
     async fn until_told(self) -> Result<(), String> {
-        let Self { server, watcher, drain_timeout, draining, mut signals } = self;
-        while signals.next().await == Told::Reload {
-            watcher.reload_now();
+        let Self { server, mut taken, admin, watcher, drain_timeout, draining, mut signals } = self;
+        let leaving = loop {
+            tokio::select! {
+                told = signals.next() => match told {
+                    Told::Reload => watcher.reload_now(),
+                    Told::End => break Leaving::Closed,
+                },
+                () = successor(&mut taken) => break Leaving::ToSuccessor,
+            }
+        };
+        match leaving {
+            // The next process answers there.
+            Leaving::ToSuccessor => admin.abort(),
+            // It holds the listeners open.
+            Leaving::Closed => taken.iter().for_each(JoinHandle::abort),
         }
         draining.store(true, Ordering::Relaxed);
         let timeout = *drain_timeout.borrow();
-        tracing::info!(?timeout, "draining; a second signal ends it");
+        tracing::info!(?timeout, ?leaving, "draining; a second signal ends it");
         let hurried = async { while signals.next().await == Told::Reload {} };
         tokio::select! {
-            () = server.drain(timeout) => {
+            () = server.drain(timeout, leaving) => {
                 tracing::info!("drained");
                 Ok(())
             }
             () = hurried => Err("ended by a second signal, before all transactions were".to_owned()),
         }
     }
+}
+
+/// Resolves when another process has taken the listeners.
+async fn successor(taken: &mut Option<JoinHandle<()>>) {
+    if let Some(task) = taken {
+        let ended = task.await;
+        *taken = None;
+        if ended.is_ok() {
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
+/// Lets the next process ask for the listeners of this one.
+fn offer(
+    path: &Path,
+    server: &Server,
+    admin: &TcpListener,
+    inherited: &mut Inherited,
+) -> Result<JoinHandle<()>, String> {
+    let fault = |error: io::Error| format!("takeover_socket {}: {error}", path.display());
+    let offer = Offer::bind(path, inherited).map_err(fault)?;
+    let mut sockets = server.share_listeners().map_err(fault)?;
+    sockets.push(admin.try_clone().map_err(fault)?.into());
+    Ok(tokio::spawn(offer.taken(sockets)))
 }
 
 /// What a signal means.
@@ -195,7 +287,7 @@ fn watch_file(
     ConfigWatcher::spawn(path, loaded, telemetry, move |config| follower.apply(config))
 }
 
-fn serve_admin(listener: TcpListener, state: AdminState) {
+fn serve_admin(listener: TcpListener, state: AdminState) -> JoinHandle<()> {
     let address = listener.local_addr();
     tokio::spawn(async move {
         match address {
@@ -205,7 +297,7 @@ fn serve_admin(listener: TcpListener, state: AdminState) {
         if let Err(error) = admin::serve(listener, state).await {
             tracing::error!(%error, "the admin port is gone; traffic is not affected");
         }
-    });
+    })
 }
 
 fn cores() -> usize {

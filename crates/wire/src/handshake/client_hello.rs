@@ -1,5 +1,7 @@
 //! What a client says about itself: the handshake response, and COM_CHANGE_USER in mid-session.
 
+use std::ops::Range;
+
 use crate::capability::{
     CLIENT_CONNECT_ATTRS, CLIENT_CONNECT_WITH_DB, CLIENT_MYSQL, CLIENT_PLUGIN_AUTH,
     CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA, CLIENT_PROTOCOL_41, CLIENT_SECURE_CONNECTION,
@@ -33,10 +35,15 @@ pub struct HandshakeResponse<'a> {
     pub user: &'a [u8],
     /// The default schema, when one is named.
     pub database: Option<&'a [u8]>,
+    /// What the plugin says first: a scramble, or, by plugins that trust the connection, a password.
+    pub auth_response: &'a [u8],
     /// The plugin that made the authentication response.
     pub auth_plugin: Option<&'a [u8]>,
     /// Connection attributes.
     pub attributes: Attributes<'a>,
+    /// What follows all this: the level byte of zstd, where that is asked for. `None` when not all of it could
+    /// be read, so that nobody knows where it ends.
+    pub tail: Option<&'a [u8]>,
 }
 
 /// Reads the client's first packet. `server` is what the server itself offered: MariaDB's capability word is
@@ -60,8 +67,10 @@ pub fn parse_client_hello(
         charset: fixed.charset,
         user: &[],
         database: None,
+        auth_response: &[],
         auth_plugin: None,
         attributes: Attributes::default(),
+        tail: None,
     };
     let reader = Reader::new(payload.get(FIXED_LEN..).unwrap_or_default());
     // Where a field cannot be read, those before it stand.
@@ -94,6 +103,8 @@ pub struct ChangeUser<'a> {
     pub user: &'a [u8],
     /// The default schema; empty for none.
     pub database: &'a [u8],
+    /// What the plugin says first, as in [`HandshakeResponse::auth_response`].
+    pub auth_response: &'a [u8],
     /// The client's collation.
     pub charset: Option<u16>,
     /// The plugin that made the authentication response.
@@ -120,6 +131,7 @@ pub fn parse_change_user(
     let mut change = ChangeUser {
         user,
         database: &[],
+        auth_response: &[],
         charset: None,
         auth_plugin: None,
         attributes: Attributes::default(),
@@ -160,20 +172,19 @@ fn read_variable_part<'a>(
 ) -> Option<()> {
     let caps = response.capabilities;
     response.user = reader.nul_terminated()?;
-    if caps.has(CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA) {
-        reader.lenenc_bytes()?;
-    } else {
-        skip_auth_response(&mut reader, caps)?;
-    }
+    response.auth_response = auth_response(&mut reader, caps)?;
     if caps.has(CLIENT_CONNECT_WITH_DB) {
         response.database = Some(reader.nul_terminated()?);
     }
     if caps.has(CLIENT_PLUGIN_AUTH) {
         response.auth_plugin = Some(reader.nul_terminated()?);
     }
+    let mut ahead = reader;
     if caps.has(CLIENT_CONNECT_ATTRS) {
         response.attributes = Attributes::take(&mut reader);
+        ahead.lenenc_bytes()?;
     }
+    response.tail = Some(ahead.rest());
     Some(())
 }
 
@@ -182,7 +193,7 @@ fn read_change_user<'a>(
     caps: Capabilities,
     change: &mut ChangeUser<'a>,
 ) -> Option<()> {
-    skip_auth_response(&mut reader, caps)?;
+    change.auth_response = short_auth_response(&mut reader, caps)?;
     change.database = reader.nul_terminated()?;
     change.charset = Some(reader.u16()?);
     if caps.has(CLIENT_PLUGIN_AUTH) {
@@ -194,17 +205,73 @@ fn read_change_user<'a>(
     Some(())
 }
 
-/// An authentication response with a length byte, or before CLIENT_SECURE_CONNECTION with a NUL.
-fn skip_auth_response(reader: &mut Reader<'_>, caps: Capabilities) -> Option<()> {
-    if caps.has(CLIENT_SECURE_CONNECTION) {
-        let len = reader.u8()?;
-        reader.bytes(usize::from(len))?;
+/// The authentication response of a handshake response.
+fn auth_response<'a>(reader: &mut Reader<'a>, caps: Capabilities) -> Option<&'a [u8]> {
+    if caps.has(CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA) {
+        reader.lenenc_bytes()
     } else {
-        reader.nul_terminated()?;
+        short_auth_response(reader, caps)
     }
-    Some(())
 }
 
-/// Length of the part every response has, and of an SSLRequest.
-const FIXED_LEN: usize = 32;
+/// An authentication response with a length byte, or before CLIENT_SECURE_CONNECTION with a NUL.
+fn short_auth_response<'a>(reader: &mut Reader<'a>, caps: Capabilities) -> Option<&'a [u8]> {
+    if caps.has(CLIENT_SECURE_CONNECTION) {
+        let len = reader.u8()?;
+        reader.bytes(usize::from(len))
+    } else {
+        reader.nul_terminated()
+    }
+}
+
+/// Where a packet's authentication response and plugin lie, each with its length or its NUL.
+pub(super) struct Fields {
+    pub(super) auth_response: Range<usize>,
+    pub(super) plugin: Range<usize>,
+}
+
+/// The fields of a handshake response that says `caps`.
+pub(super) fn response_fields(payload: &[u8], caps: Capabilities) -> Option<Fields> {
+    let mut reader = Reader::new(payload);
+    let position = |reader: &Reader<'_>| payload.len().saturating_sub(reader.rest().len());
+    reader.bytes(FIXED_LEN)?;
+    reader.nul_terminated()?;
+    let auth_start = position(&reader);
+    auth_response(&mut reader, caps)?;
+    let auth_end = position(&reader);
+    if caps.has(CLIENT_CONNECT_WITH_DB) {
+        reader.nul_terminated()?;
+    }
+    if !caps.has(CLIENT_PLUGIN_AUTH) {
+        return None;
+    }
+    let plugin_start = position(&reader);
+    reader.nul_terminated()?;
+    Some(Fields { auth_response: auth_start..auth_end, plugin: plugin_start..position(&reader) })
+}
+
+/// The fields of a COM_CHANGE_USER.
+pub(super) fn change_user_fields(payload: &[u8], caps: Capabilities) -> Option<Fields> {
+    let mut reader = Reader::new(payload);
+    let position = |reader: &Reader<'_>| payload.len().saturating_sub(reader.rest().len());
+    if reader.u8()? != COM_CHANGE_USER {
+        return None;
+    }
+    reader.nul_terminated()?;
+    let auth_start = position(&reader);
+    short_auth_response(&mut reader, caps)?;
+    let auth_end = position(&reader);
+    reader.nul_terminated()?;
+    reader.u16()?;
+    if !caps.has(CLIENT_PLUGIN_AUTH) {
+        return None;
+    }
+    let plugin_start = position(&reader);
+    reader.nul_terminated()?;
+    Some(Fields { auth_response: auth_start..auth_end, plugin: plugin_start..position(&reader) })
+}
+
+/// Length of an SSLRequest: the part that every response begins with.
+pub const SSL_REQUEST_LEN: usize = 32;
+const FIXED_LEN: usize = SSL_REQUEST_LEN;
 const CAPS_MARIADB: usize = 28;

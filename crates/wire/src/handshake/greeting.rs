@@ -42,6 +42,8 @@ pub struct Greeting<'a> {
     pub charset: u8,
     /// Status flags.
     pub status: u16,
+    /// The first 8 bytes of the scramble, and the rest without its NUL.
+    pub scramble: [&'a [u8]; 2],
     /// The plugin the scramble is for; empty when not named.
     pub auth_plugin: &'a [u8],
 }
@@ -122,7 +124,8 @@ fn read_greeting(payload: &[u8]) -> Option<Greeting<'_>> {
     }
     let server_version = reader.nul_terminated()?;
     let connection_id = reader.u32()?;
-    reader.bytes(9)?;
+    let scramble_start = reader.bytes(8)?;
+    reader.u8()?;
     let caps_low = reader.u16()?;
     let charset = reader.u8()?;
     let status = reader.u16()?;
@@ -137,11 +140,21 @@ fn read_greeting(payload: &[u8]) -> Option<Greeting<'_>> {
     }
     let scramble_rest = scramble_len.saturating_sub(8).max(13);
     let mut auth_plugin: &[u8] = &[];
-    if capabilities.has(CLIENT_PLUGIN_AUTH) && reader.bytes(usize::from(scramble_rest)).is_some() {
+    let rest = reader.bytes(usize::from(scramble_rest));
+    if capabilities.has(CLIENT_PLUGIN_AUTH) && rest.is_some() {
         // Some servers leave out the last NUL.
         auth_plugin = reader.nul_terminated().unwrap_or_else(|| reader.rest());
     }
-    Some(Greeting { server_version, connection_id, capabilities, charset, status, auth_plugin })
+    let rest = rest.unwrap_or_default();
+    Some(Greeting {
+        server_version,
+        connection_id,
+        capabilities,
+        charset,
+        status,
+        scramble: [scramble_start, rest.strip_suffix(b"\0").unwrap_or(rest)],
+        auth_plugin,
+    })
 }
 
 /// Index of the connection id, behind the version.

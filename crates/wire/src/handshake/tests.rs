@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::capability::{
-    CLIENT_COMPRESS, CLIENT_CONNECT_ATTRS, CLIENT_CONNECT_WITH_DB, CLIENT_MYSQL,
-    CLIENT_PLUGIN_AUTH, CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA, CLIENT_PROTOCOL_41,
-    CLIENT_SECURE_CONNECTION, CLIENT_SSL, Capabilities,
+    CLIENT_COMPRESS, CLIENT_CONNECT_ATTRS, CLIENT_CONNECT_WITH_DB,
+    CLIENT_MULTI_FACTOR_AUTHENTICATION, CLIENT_MYSQL, CLIENT_PLUGIN_AUTH,
+    CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA, CLIENT_PROTOCOL_41, CLIENT_SECURE_CONNECTION,
+    CLIENT_SSL, Capabilities,
 };
 use crate::error::ProtocolError;
 
@@ -68,6 +69,7 @@ fn a_mysql_greeting_is_read() {
     assert_eq!(greeting.capabilities, MYSQL);
     assert_eq!((greeting.charset, greeting.status), (0xff, 2));
     assert_eq!(greeting.auth_plugin, b"caching_sha2_password");
+    assert_eq!(greeting.scramble.concat(), b"AbCdEfGhIjKlMnOpQrSt");
     assert!(!greeting.is_mariadb());
     assert_eq!((greeting.major_version(), greeting.minor_version()), (9, 7));
 }
@@ -251,10 +253,68 @@ fn a_change_of_user_is_read() {
 
 #[test]
 fn authentication_goes_on_until_ok_or_err() {
-    assert_eq!(auth_reply(b"\x00\0\0\x02\0\0\0"), AuthReply::Ok);
-    assert_eq!(auth_reply(b"\xff\x15\x04#28000no"), AuthReply::Err);
-    for bytes in [&b""[..], b"\xfecaching_sha2_password\0abc\0", b"\x01\x03", b"\x02x", b"\x04Pw: "]
-    {
-        assert_eq!(auth_reply(bytes), AuthReply::Continue);
+    let reply = |bytes| auth_reply(bytes, Capabilities::default());
+    assert_eq!(reply(b"\x00\0\0\x02\0\0\0"), AuthReply::Ok);
+    assert_eq!(reply(b"\xff\x15\x04#28000no"), AuthReply::Err);
+    assert_eq!(reply(b"\x01\x03"), AuthReply::MoreData(b"\x03"));
+    for bytes in [&b""[..], b"\xfe", b"\x02x\0y", b"\x04Pw: "] {
+        assert_eq!(reply(bytes), AuthReply::Other);
+    }
+}
+
+#[test]
+fn a_plugin_is_named_by_a_switch_and_by_a_next_factor() {
+    let factors = Capabilities { base: CLIENT_MULTI_FACTOR_AUTHENTICATION, mariadb: 0 };
+    let plugin = |data| AuthReply::Plugin { name: &b"sha256_password"[..], data };
+    let switch = b"\xfesha256_password\0nonce\0";
+    assert_eq!(auth_reply(switch, Capabilities::default()), plugin(&b"nonce"[..]));
+    assert_eq!(auth_reply(b"\xfesha256_password\0", factors), plugin(&b""[..]));
+    assert_eq!(auth_reply(b"\xfesha256_password", factors), plugin(&b""[..]));
+    assert_eq!(auth_reply(b"\x02sha256_password\0nonce", factors), plugin(&b"nonce"[..]));
+}
+
+#[test]
+fn a_response_without_its_answer_keeps_everything_else() {
+    let caps = Capabilities { base: RESPONSE_CAPS, mariadb: 0 };
+    let mut bytes = fixed_part(RESPONSE_CAPS, 0);
+    bytes.extend_from_slice(b"etl\0\x07secret\0shop\0sha256_password\0\x04\x01k\x01v\x03");
+    let mut out = Vec::new();
+    assert!(put_unanswered_response(&bytes, caps, &mut out));
+    let read = response(&out, MYSQL);
+    assert_eq!((read.user, read.database), (&b"etl"[..], Some(&b"shop"[..])));
+    assert_eq!((read.auth_response, read.auth_plugin), (&b""[..], Some(NO_PLUGIN)));
+    assert_eq!(read.attributes.iter().count(), 1);
+    assert!(out.ends_with(b"\x04\x01k\x01v\x03"));
+    for len in 0..bytes.len() - 6 {
+        let mut nothing = Vec::new();
+        assert!(!put_unanswered_response(&bytes[..len], caps, &mut nothing), "{len}");
+        assert!(nothing.is_empty());
+    }
+}
+
+#[test]
+fn a_change_of_user_without_its_answer_keeps_everything_else() {
+    let caps = Capabilities { base: RESPONSE_CAPS, mariadb: 0 };
+    let whole = b"\x11app\0\x07secret\0shop\0\xff\0sha256_password\0\x04\x01k\x01v";
+    let mut out = Vec::new();
+    assert!(put_unanswered_change_user(whole, caps, &mut out));
+    let change = parse_change_user(&out, caps).unwrap();
+    assert_eq!((change.user, change.database), (&b"app"[..], &b"shop"[..]));
+    assert_eq!((change.auth_response, change.auth_plugin), (&b""[..], Some(NO_PLUGIN)));
+    assert_eq!((change.charset, change.attributes.iter().count()), (Some(255), 1));
+}
+
+#[test]
+fn what_follows_the_last_field_is_told_apart_from_fields_that_cannot_be_read() {
+    let caps = CLIENT_PROTOCOL_41 | CLIENT_SECURE_CONNECTION | CLIENT_CONNECT_ATTRS;
+    let with = |rest: &[u8]| [&fixed_part(caps, 0)[..], b"app\0\0", rest].concat();
+    for (rest, tail) in [
+        (&b"\x04\x01a\x01b"[..], Some(&b""[..])),
+        (b"\x04\x01a\x01b\x03", Some(b"\x03")),
+        (b"\0\x03", Some(b"\x03")),
+        (b"\x05\x01a\x01b", None),
+        (b"", None),
+    ] {
+        assert_eq!(response(&with(rest), MYSQL).tail, tail, "{rest:?}");
     }
 }

@@ -1,6 +1,8 @@
 //! Clusters, signals, probes and claims.
 
 use super::*;
+use crate::{BackendCompression, ClientCompression, CompressionLevel};
+use crate::{BackendTlsMode, ClientTlsMode, Redirect, TlsVersion};
 
 const TWO_CLUSTERS: &str = "\
 version: 1
@@ -203,4 +205,98 @@ fn claims_are_checked() {
     assert_fault(&claim("{keys: [a, a]}"), "the key is there twice");
     assert_fault(&claim("{keys: [\"a b\"]}"), "a key has letters");
     assert_eq!(faults(&claim("{keys: [], claims: [{user: [a, \"b*\"], apps: []}]}")), [""; 0]);
+}
+
+#[test]
+fn tls_is_offered_to_clients_and_mirrored_to_servers_unless_told() {
+    let config = load(TWO_CLUSTERS).unwrap();
+    let cluster = config.cluster("a").unwrap();
+    assert_eq!(cluster.client_tls.mode, ClientTlsMode::Preferred);
+    assert_eq!(cluster.client_tls.min_version, TlsVersion::V12);
+    assert_eq!(cluster.backend_tls.mode, BackendTlsMode::AsClient);
+    assert_eq!(cluster.redirect, Redirect::Strip);
+    assert_eq!(cluster.client_tls.files().chain(cluster.backend_tls.files()).count(), 0);
+}
+
+#[test]
+fn tls_settings_are_read_with_the_places_of_their_files() {
+    let text = format!(
+        "version: 1\nclusters:\n  c:\n{CLUSTER}    client_tls: {{mode: required, min_version: TLSv1.3}}\n    \
+         backend_tls:\n      mode: verify_identity\n      ca: ca.pem\n      cert: c.pem\n      key: k.pem\n      \
+         server_name: db.example\n    redirect: deny\n"
+    );
+    let config = load(&text).unwrap();
+    let cluster = config.cluster("c").unwrap();
+    assert_eq!(cluster.client_tls.mode, ClientTlsMode::Required);
+    assert_eq!(cluster.client_tls.min_version, TlsVersion::V13);
+    assert_eq!(cluster.backend_tls.mode, BackendTlsMode::VerifyIdentity);
+    assert_eq!(cluster.backend_tls.server_name.as_deref(), Some("db.example"));
+    assert_eq!(cluster.redirect, Redirect::Deny);
+    let files: Vec<_> =
+        cluster.backend_tls.files().map(|file| (file.key.as_str(), file.line)).collect();
+    assert_eq!(
+        files,
+        [
+            ("clusters.c.backend_tls.cert", 11),
+            ("clusters.c.backend_tls.key", 12),
+            ("clusters.c.backend_tls.ca", 10)
+        ]
+    );
+}
+
+#[test]
+fn tls_settings_that_would_not_do_what_they_say_are_faults() {
+    let with = |keys: &str| format!("version: 1\nclusters:\n  c:\n{CLUSTER}    {keys}\n");
+    for (keys, fault) in [
+        ("backend_tls: {mode: verify_ca}", "backend_tls: `verify_ca` needs `ca`"),
+        ("backend_tls: {mode: required, ca: a}", "backend_tls.ca: without effect"),
+        ("backend_tls: {mode: required, server_name: a}", "server_name: without effect"),
+        ("backend_tls: {mode: verify_identity, ca: a, server_name: 'a b'}", "must be a host name"),
+        ("client_tls: {cert: a}", "client_tls: `cert` and `key` come together"),
+        ("client_tls: {cert: '', key: b}", "client_tls.cert: must not be empty"),
+        ("client_tls: {mode: on_demand}", "`on_demand` is not one of"),
+        ("client_tls: {min_version: TLSv1.1}", "`TLSv1.1` is not one of"),
+        ("redirect: follow", "`follow` is not one of `strip`, `deny`"),
+    ] {
+        assert_fault(&with(keys), fault);
+    }
+}
+
+#[test]
+fn compression_is_offered_to_clients_and_not_asked_of_servers_unless_told() {
+    let config = load(TWO_CLUSTERS).unwrap();
+    let cluster = config.cluster("a").unwrap();
+    let all = ClientCompression { zlib: true, zstd: true, uncompressed: true };
+    assert_eq!(cluster.client_compression, all);
+    assert_eq!(cluster.backend_compression, BackendCompression::Off);
+    assert_eq!(cluster.compression_level, CompressionLevel { zlib: 1, zstd: 3 });
+}
+
+#[test]
+fn compression_settings_are_read() {
+    let text = format!(
+        "version: 1\nclusters:\n  c:\n{CLUSTER}    client_compression: {{algorithms: [zstd]}}\n    \
+         backend_compression: as_client\n    compression_level: {{zlib: 9, zstd: 22}}\n"
+    );
+    let config = load(&text).unwrap();
+    let cluster = config.cluster("c").unwrap();
+    let zstd_only = ClientCompression { zlib: false, zstd: true, uncompressed: false };
+    assert_eq!(cluster.client_compression, zstd_only);
+    assert_eq!(cluster.backend_compression, BackendCompression::AsClient);
+    assert_eq!(cluster.compression_level, CompressionLevel { zlib: 9, zstd: 22 });
+}
+
+#[test]
+fn compression_that_does_not_exist_is_a_fault() {
+    let with = |keys: &str| format!("version: 1\nclusters:\n  c:\n{CLUSTER}    {keys}\n");
+    for (keys, fault) in [
+        ("client_compression: {algorithms: []}", "algorithms: must not be empty"),
+        ("client_compression: {algorithms: [zlib, lz4]}", "algorithms[1]: `lz4` is not one of"),
+        ("backend_compression: on", "`on` is not one of `off`, `as_client`, `zlib`, `zstd`"),
+        ("compression_level: {zlib: 0}", "compression_level.zlib: must be from 1 to 9"),
+        ("compression_level: {zstd: 23}", "compression_level.zstd: must be from 1 to 22"),
+    ] {
+        assert_fault(&with(keys), fault);
+    }
+    assert_eq!(faults(&with("backend_compression: off")), [""; 0]);
 }

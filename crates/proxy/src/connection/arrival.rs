@@ -1,0 +1,285 @@
+//! From an accepted socket to a session: who the client is, whether there is a place for it, its connection
+//! to the server, and the limits on silence until it has logged in.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use policy::{ClusterPolicy, Keepalive, ProxyProtocol, SendProxy, ServerAddress};
+use session::{Action, Side};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use wire::proxy_protocol::{self, Decoded, HeaderError, Proxied};
+
+use super::errors::{self, ConnectFailure};
+use super::{Connection, Ended, Shared};
+use crate::registry::{Control, Entry};
+use crate::socket::{Peer, Socket};
+use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
+
+/// A client that has been accepted and entered in the registry.
+pub(crate) struct Arrival {
+    pub(crate) client: Socket,
+    pub(crate) peer: Peer,
+    pub(crate) entry: Entry,
+    pub(crate) control: mpsc::Receiver<Control>,
+}
+
+/// Both sockets of a session that can begin.
+pub(super) struct Joined {
+    pub(super) client: Socket,
+    pub(super) backend: Socket,
+    /// Who the client is, also behind a proxy.
+    pub(super) peer: Peer,
+    pub(super) patience: Patience,
+}
+
+/// Finds out who the client is, takes a place for it and connects to the server. `None`: it was turned away.
+///
+/// # Cancellation
+/// Safe: the sockets are closed.
+pub(super) async fn join(
+    shared: &Shared,
+    policy: &ClusterPolicy,
+    mut client: Socket,
+    peer: Peer,
+    entry: &mut Entry,
+) -> Option<Joined> {
+    let network = &policy.network;
+    tune(&client, &network.keepalive);
+    let proxied = match receive_header(&network.proxy_protocol, &mut client, peer).await {
+        Ok(proxied) => proxied,
+        Err(fault) => {
+            errors::turn_away_proxy(shared, client, peer, &fault).await;
+            return None;
+        }
+    };
+    let peer = match proxied {
+        Proxied::Unknown => peer,
+        Proxied::Network { source, .. } => Peer::Network(source),
+        Proxied::Unix => Peer::Local,
+    };
+    if !entry.take_seat(network.connections_max) {
+        errors::turn_away_full(shared, client, peer, network.connections_max).await;
+        return None;
+    }
+    let greeting_by = Instant::now() + policy.connect_timeout;
+    let destination = match proxied {
+        Proxied::Network { destination, .. } => Some(destination),
+        Proxied::Unknown | Proxied::Unix => client.local_address(),
+    };
+    let connecting = connect(policy, peer, destination);
+    let connected = match tokio::time::timeout_at(greeting_by, connecting).await {
+        Ok(connected) => connected.map_err(ConnectFailure::Failed),
+        Err(_) => Err(ConnectFailure::TimedOut(policy.connect_timeout)),
+    };
+    match connected {
+        Ok(backend) => {
+            let patience = Patience::new(greeting_by, network.login_timeout);
+            Some(Joined { client, backend, peer, patience })
+        }
+        Err(failure) => {
+            errors::turn_away(shared, client, &failure).await;
+            None
+        }
+    }
+}
+
+/// Connects to the cluster's primary for this client.
+async fn connect(
+    policy: &ClusterPolicy,
+    peer: Peer,
+    destination: Option<SocketAddr>,
+) -> io::Result<Socket> {
+    let mut backend = match ServerAddress::of(&policy.primary) {
+        ServerAddress::Network(address) => Socket::Tcp(TcpStream::connect(address).await?),
+        ServerAddress::Unix(path) => Socket::Unix(UnixStream::connect(path).await?),
+    };
+    tune(&backend, &policy.network.keepalive);
+    match policy.network.proxy_protocol.send {
+        SendProxy::None => {}
+        SendProxy::V2 => {
+            let proxied = match peer {
+                Peer::Network(source) => destination.map(|destination| (source, destination)),
+                Peer::Local => None,
+            };
+            let mut header = Vec::new();
+            proxy_protocol::encode_v2(&mut header, proxied);
+            backend.write_all(&header).await?;
+        }
+    }
+    Ok(backend)
+}
+
+fn tune(socket: &Socket, keepalive: &Keepalive) {
+    let Socket::Tcp(socket) = socket else { return };
+    let tuned = || -> io::Result<()> {
+        socket.set_nodelay(true)?;
+        let socket = SockRef::from(socket);
+        let options = TcpKeepalive::new()
+            .with_time(keepalive.idle)
+            .with_interval(keepalive.interval)
+            .with_retries(keepalive.count);
+        socket.set_tcp_keepalive(&options)?;
+        match keepalive.user_timeout {
+            Some(timeout) => socket.set_tcp_user_timeout(Some(timeout)),
+            None => Ok(()),
+        }
+    };
+    if let Err(error) = tuned() {
+        // Only what the options are for is lost.
+        tracing::debug!(%error, "socket options were not set");
+    }
+}
+
+/// Why a trusted proxy's connection is not served.
+pub(super) enum ProxyFault {
+    /// It closed without a byte: a health check.
+    Nothing,
+    /// It did not send its header in time.
+    TimedOut(Duration),
+    /// It closed within its header.
+    CutShort,
+    /// It sent something else.
+    Header(HeaderError),
+}
+
+/// Reads the header that a trusted proxy must send, and not a byte of what follows it.
+async fn receive_header(
+    proxies: &ProxyProtocol,
+    client: &mut Socket,
+    peer: Peer,
+) -> Result<Proxied, ProxyFault> {
+    if !peer.ip().is_some_and(|address| proxies.is_from(address)) {
+        return Ok(Proxied::Unknown);
+    }
+    match tokio::time::timeout(proxies.timeout, read_header(client)).await {
+        Ok(header) => header,
+        Err(_) => Err(ProxyFault::TimedOut(proxies.timeout)),
+    }
+}
+
+async fn read_header(client: &mut Socket) -> Result<Proxied, ProxyFault> {
+    // Its length is bounded by what `decode` asks for.
+    let mut header = Vec::new();
+    loop {
+        let missing = match proxy_protocol::decode(&header) {
+            Ok(Decoded::Done(proxied)) => return Ok(proxied),
+            Ok(Decoded::Needs(missing)) => missing,
+            Err(error) => return Err(ProxyFault::Header(error)),
+        };
+        let limit = u64::try_from(missing).unwrap_or(u64::MAX);
+        match client.take(limit).read_buf(&mut header).await {
+            Ok(0) | Err(_) if header.is_empty() => return Err(ProxyFault::Nothing),
+            Ok(0) | Err(_) => return Err(ProxyFault::CutShort),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// How long is waited for whom during the login.
+#[derive(Debug)]
+pub(super) struct Patience {
+    greeting_by: Instant,
+    login_timeout: Duration,
+    turn: Turn,
+}
+
+/// Whose packet is next, once the server has greeted.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    /// The client is silent since then at the earliest.
+    Client(Option<Instant>),
+    /// It may ask a directory for as long as that takes.
+    Server,
+}
+
+impl Patience {
+    fn new(greeting_by: Instant, login_timeout: Duration) -> Self {
+        Self { greeting_by, login_timeout, turn: Turn::Client(None) }
+    }
+
+    /// Bytes have moved: the other side is next.
+    pub(super) fn note(&mut self, action: &Action) {
+        if let Action::Forward { from, .. } | Action::Replace { from, .. } = action {
+            self.turn = match from {
+                Side::Client => Turn::Server,
+                Side::Backend => Turn::Client(None),
+            };
+        }
+    }
+
+    /// Until when the next bytes must be there.
+    fn limit(&mut self, is_greeted: bool) -> Option<Instant> {
+        if !is_greeted {
+            return Some(self.greeting_by);
+        }
+        match &mut self.turn {
+            Turn::Server => None,
+            Turn::Client(since) => {
+                Some(*since.get_or_insert_with(Instant::now) + self.login_timeout)
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Reads for the login, within the limits of patience.
+    pub(super) async fn read_for_login(
+        &mut self,
+        reads: session::Reads,
+        patience: &mut Patience,
+        control: &mut mpsc::Receiver<Control>,
+    ) -> Result<(), Ended> {
+        let limit = patience.limit(self.session.is_greeted());
+        let reading = self.read(reads, Some(control));
+        let told = match limit {
+            None => reading.await?,
+            Some(limit) => match tokio::time::timeout_at(limit, reading).await {
+                Ok(told) => told?,
+                Err(_) => return Err(self.login_timed_out(patience).await),
+            },
+        };
+        match told {
+            Some(told) => self.handle_control(told).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Neither side is waited for any longer; the client is told, if it can be.
+    async fn login_timed_out(&mut self, patience: &Patience) -> Ended {
+        let cluster = &self.shared.cluster.name;
+        let mut packet = Vec::new();
+        if self.session.is_greeted() {
+            self.shared.telemetry.connection_refused(cluster, ConnectionRefusal::LoginTimeout);
+            tracing::info!(%cluster, peer = %self.peer, "a client did not go on with its login");
+            errors::encode_login_timeout(&mut packet, patience.login_timeout);
+        } else {
+            self.shared.telemetry.backend_error(cluster, BackendErrorKind::ConnectTimeout);
+            let failure = ConnectFailure::TimedOut(self.policy.connect_timeout);
+            errors::encode_connect_failure(&mut packet, cluster, &failure);
+        }
+        // Never blocks for long: so little has been sent to this client that there is room for it.
+        drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, self.client.write(&packet)).await);
+        Ended::Told
+    }
+
+    /// A client that no proxy is expected at has begun with a PROXY header: told apart from other broken
+    /// clients, because only the operator can help.
+    pub(super) fn note_unexpected_header(&self) {
+        if proxy_protocol::is_header(self.client.bytes()) {
+            let cluster = &self.shared.cluster.name;
+            self.shared.telemetry.connection_refused(cluster, ConnectionRefusal::ProxyProtocol);
+            tracing::warn!(
+                %cluster, peer = %self.peer,
+                "a PROXY header from an address that proxy_protocol.from does not name"
+            );
+        }
+    }
+}
+
+/// For one small packet to a client that may have left.
+pub(super) const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);

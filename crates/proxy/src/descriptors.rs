@@ -1,0 +1,29 @@
+//! File descriptors: each client needs two sockets, and shells start programs with room for a thousand.
+
+use policy::Config;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// For listeners, probes, the admin port, the log and threads.
+const OTHERS: u64 = 100;
+
+/// Raises this process's limit of open files as far as it may, and says so where that is not enough for the
+/// `max_connections` of all clusters: clients that come then are accepted late, or told that the server cannot
+/// be connected to.
+pub fn raise_limit(config: &Config) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
+    let clients: u64 =
+        config.clusters.iter().map(|cluster| u64::from(cluster.network.connections_max)).sum();
+    let needed = clients.saturating_mul(2).saturating_add(OTHERS);
+    // None is no limit.
+    if let Some(limit) = maximum
+        && limit < needed
+    {
+        tracing::warn!(
+            limit, needed, before = ?current,
+            "the limit of open files is too low for max_connections of all clusters"
+        );
+    }
+}

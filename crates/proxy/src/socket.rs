@@ -1,0 +1,165 @@
+//! A connected socket of either family: everything above it does not care which.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use session::Leg;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// A connected socket. A match costs nothing beside the system call behind it, so there is no dynamic call
+/// per read.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    /// Over the network.
+    Tcp(TcpStream),
+    /// On this machine.
+    Unix(UnixStream),
+}
+
+impl Socket {
+    /// Resolves when the peer has closed, or has closed its sending half, also while there are unread
+    /// bytes; never for ordinary data.
+    ///
+    /// # Cancellation
+    /// Safe.
+    pub(crate) async fn hung_up(&self) {
+        // EPOLLRDHUP is reported with any interest; PRIORITY alone does not wake for data. An error means
+        // that the socket is gone as well.
+        match self {
+            Self::Tcp(socket) => drop(socket.ready(Interest::PRIORITY).await),
+            Self::Unix(socket) => drop(socket.ready(Interest::PRIORITY).await),
+        }
+    }
+}
+
+impl Socket {
+    /// The address that the peer connected to; none for a Unix socket.
+    pub(crate) fn local_address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(socket) => socket.local_addr().ok(),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+impl Socket {
+    /// How safe it is from listeners.
+    pub(crate) fn leg(&self) -> Leg {
+        match self {
+            Self::Tcp(_) => Leg::Network,
+            Self::Unix(_) => Leg::Unix,
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_read(cx, buf),
+            Self::Unix(socket) => Pin::new(socket).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_write(cx, buf),
+            Self::Unix(socket) => Pin::new(socket).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
+            Self::Unix(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Tcp(socket) => socket.is_write_vectored(),
+            Self::Unix(socket) => socket.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_flush(cx),
+            Self::Unix(socket) => Pin::new(socket).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
+            Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
+        }
+    }
+}
+
+/// A socket that no runtime knows yet: it was accepted on one thread and will be served on another.
+#[derive(Debug)]
+pub(crate) enum Unregistered {
+    /// Over the network.
+    Tcp(std::net::TcpStream),
+    /// On this machine.
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Unregistered {
+    /// Makes it a socket of the runtime that this is called on.
+    ///
+    /// # Errors
+    /// When the runtime cannot watch it.
+    pub(crate) fn register(self) -> io::Result<Socket> {
+        match self {
+            Self::Tcp(socket) => TcpStream::from_std(socket).map(Socket::Tcp),
+            Self::Unix(socket) => UnixStream::from_std(socket).map(Socket::Unix),
+        }
+    }
+}
+
+/// Who is at the other end of a client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// Somebody on the network: the socket's address, or the one that a trusted proxy told.
+    Network(SocketAddr),
+    /// Somebody on this machine, by a Unix socket. Has no address: rules on addresses do not match.
+    Local,
+}
+
+impl Peer {
+    /// The address that rules and claims look at. An IPv4 client of an IPv6 listener has its IPv4 address.
+    pub(crate) fn ip(self) -> Option<IpAddr> {
+        match self {
+            Self::Network(address) => Some(address.ip().to_canonical()),
+            Self::Local => None,
+        }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network(address) => address.fmt(f),
+            Self::Local => f.write_str("unix"),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What carries bytes: a socket, or TLS over one.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::task::{Context, Poll};
+
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsStream;
+
+use super::rewound::Rewound;
+use crate::socket::Socket;
+
+/// A match costs nothing beside the system call behind it.
+#[derive(Debug)]
+pub(super) enum Carrier {
+    Plain(Socket),
+    Tls(Box<TlsStream<Rewound>>),
+}
+
+impl Carrier {
+    /// Reads once into what room `buffer` has. `Ok(0)` is the peer's end. What TLS has decrypted already comes first,
+    /// so whoever reads until it is pending has read everything that has come.
+    pub(super) fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Plain(socket) => pin!(socket.read_buf(buffer)).poll(cx),
+            Self::Tls(tls) => pin!(tls.read_buf(buffer)).poll(cx),
+        }
+    }
+
+    /// Writes all of `bytes`.
+    ///
+    /// # Cancellation
+    /// Some of them may have been written.
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.write_all(bytes).await,
+            Self::Tls(tls) => {
+                tls.write_all(bytes).await?;
+                // What is encrypted may still be in TLS's own buffer.
+                tls.flush().await
+            }
+        }
+    }
+
+    /// See [`Socket::hung_up`].
+    ///
+    /// # Cancellation
+    /// Safe.
+    pub(super) async fn hung_up(&self) {
+        match self {
+            Self::Plain(socket) => socket.hung_up().await,
+            Self::Tls(tls) => tls.get_ref().0.socket().hung_up().await,
+        }
+    }
+
+    /// Closes the sending half; errors do not matter any more.
+    pub(super) async fn shutdown(&mut self) {
+        match self {
+            Self::Plain(socket) => drop(socket.shutdown().await),
+            Self::Tls(tls) => drop(tls.shutdown().await),
+        }
+    }
+}

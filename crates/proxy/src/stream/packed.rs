@@ -1,0 +1,142 @@
+//! What a side goes through that is compressed.
+
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, BytesMut};
+use session::Compression;
+use wire::compress::{CompressedLeg, Decompressor, Role, Unread};
+
+use super::carrier::Carrier;
+use super::codecs::Codecs;
+
+/// A compressed side. Between statements it holds no more than two small buffers: what compresses is lent.
+#[derive(Debug)]
+pub(super) struct Packed {
+    carrier: Carrier,
+    leg: CompressedLeg,
+    codecs: Arc<Codecs>,
+    /// Read, and not yet decompressed.
+    wire: BytesMut,
+    /// What decompresses, within a compressed packet.
+    decompressor: Option<Decompressor>,
+    /// Compressed, and being written.
+    out: Vec<u8>,
+}
+
+/// Bytes compressed and written at once, so that a long command is not compressed as a whole.
+const PIECE_LEN_MAX: usize = 64 * 1024;
+
+/// What buffers keep of their memory between statements.
+const KEPT_LEN: usize = 4 * 1024;
+
+impl Packed {
+    /// From here on; `wire` has been read ahead.
+    pub(super) fn new(
+        carrier: Carrier,
+        wire: BytesMut,
+        role: Role,
+        compression: Compression,
+        codecs: Arc<Codecs>,
+    ) -> Self {
+        let mut leg = CompressedLeg::new(role, compression.algorithm, compression.level);
+        leg.rest();
+        Self { carrier, leg, codecs, wire, decompressor: None, out: Vec::new() }
+    }
+
+    pub(super) fn carrier(&self) -> &Carrier {
+        &self.carrier
+    }
+
+    pub(super) fn carrier_mut(&mut self) -> &mut Carrier {
+        &mut self.carrier
+    }
+
+    /// As [`Carrier::poll_fill`], decompressed. What is not wanted yet stays as it is, however long it says
+    /// that it will be.
+    pub(super) fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+        read_len: usize,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            if !self.wire.is_empty() || !self.leg.awaits_bytes() {
+                let (produced, held) = self.unpack(buffer)?;
+                if produced > 0 {
+                    return Poll::Ready(Ok(produced));
+                }
+                if held {
+                    // Whoever reads has the commands before it still to look at.
+                    return Poll::Pending;
+                }
+            }
+            if self.wire.capacity().saturating_sub(self.wire.len()) < read_len / 2 {
+                self.wire.reserve(read_len);
+            }
+            match self.carrier.poll_fill(cx, &mut self.wire) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(end) => return Poll::Ready(end),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    fn unpack(&mut self, buffer: &mut BytesMut) -> io::Result<(usize, bool)> {
+        let mut decompressor = match self.decompressor.take() {
+            Some(begun) => begun,
+            None => self.codecs.decompressor(self.leg.algorithm())?,
+        };
+        let have = buffer.len();
+        let unread = if have == 0 { Unread::Nothing } else { Unread::Frames };
+        buffer.resize(buffer.capacity(), 0);
+        let room = buffer.get_mut(have..).unwrap_or_default();
+        let unpacked = self.leg.unpack(&self.wire, room, unread, &mut decompressor);
+        let unpacked = match unpacked {
+            Ok(unpacked) => unpacked,
+            Err(corrupt) => {
+                buffer.truncate(have);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, corrupt));
+            }
+        };
+        buffer.truncate(have.saturating_add(unpacked.produced));
+        self.wire.advance(unpacked.consumed);
+        if self.leg.is_within_packet() {
+            self.decompressor = Some(decompressor);
+        } else {
+            self.codecs.give_back_decompressor(decompressor);
+        }
+        Ok((unpacked.produced, unpacked.held))
+    }
+
+    /// As [`Carrier::write`], compressed.
+    ///
+    /// # Cancellation
+    /// As there.
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for piece in bytes.chunks(PIECE_LEN_MAX) {
+            self.out.clear();
+            let mut compressor = self.codecs.compressor(self.leg.algorithm())?;
+            self.leg.pack(piece, &mut compressor, &mut self.out);
+            self.codecs.give_back_compressor(compressor);
+            self.carrier.write(&self.out).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin_upload(&mut self) {
+        self.leg.begin_upload();
+    }
+
+    /// Nothing is under way. Gives memory back.
+    pub(super) fn rest(&mut self) {
+        self.leg.rest();
+        if self.wire.is_empty() && self.wire.capacity() > KEPT_LEN {
+            self.wire = BytesMut::new();
+        }
+        if self.out.capacity() > KEPT_LEN {
+            self.out = Vec::new();
+        }
+    }
+}

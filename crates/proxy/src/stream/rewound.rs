@@ -1,0 +1,78 @@
+//! A socket some of whose bytes have been read already.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::socket::Socket;
+
+/// Reads the bytes ahead first, then the socket. TLS runs over it: a client sends the first bytes of its
+/// handshake right behind its request for it, so they may have been read together.
+#[derive(Debug)]
+pub(super) struct Rewound {
+    ahead: BytesMut,
+    socket: Socket,
+}
+
+impl Rewound {
+    pub(super) fn new(ahead: BytesMut, socket: Socket) -> Self {
+        Self { ahead, socket }
+    }
+
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+}
+
+impl AsyncRead for Rewound {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self { ahead, socket } = self.get_mut();
+        if ahead.is_empty() {
+            return Pin::new(socket).poll_read(cx, buf);
+        }
+        let len = ahead.len().min(buf.remaining());
+        buf.put_slice(ahead.get(..len).unwrap_or_default());
+        ahead.advance(len);
+        if ahead.is_empty() {
+            *ahead = BytesMut::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Rewound {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().socket).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().socket).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,184 @@
+//! A restart without a refused connection: the new process asks the old one for its listening sockets.
+//!
+//! ```text
+//! new                                             old
+//!  │ connects to takeover_socket ───────────────▶ │ accepts clients
+//!  │ ◀──────── HELLO and the listening sockets ── │ accepts clients
+//!  │ accepts clients                              │ accepts clients
+//!  │ TAKEN ─────────────────────────────────────▶ │ stops accepting, drains, ends
+//! ```
+//!
+//! The sockets are the same ones, not others on the same port, so there is one accept queue and no client is
+//! in a queue that is closed (docs/decisions/0023). If the new process fails before it says TAKEN, the old one
+//! goes on as if it had not been asked. Only the same user (or root) is answered.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use rustix::process::geteuid;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::{UnixListener, UnixStream};
+
+use crate::inherited::{Inherited, unix};
+use crate::listener::Listener;
+
+/// What the old process says. The number is the version of this exchange.
+const HELLO: &[u8] = b"sluice takeover 1\n";
+
+/// What the new process says when it serves.
+const TAKEN: &[u8] = b"taken\n";
+
+/// Most sockets that one message carries (the kernel's SCM_MAX_FD is 253).
+const SOCKETS_MAX: usize = 250;
+
+/// How long the old process may take to answer: it may be busy.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the new process may take from its question until it serves.
+const TAKEN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Only the owner may ask.
+const MODE: u32 = 0o600;
+
+/// Asks the process behind `path` for its listening sockets. `None`: nobody is there.
+///
+/// # Errors
+/// When somebody is there and does not hand them over.
+///
+/// # Cancellation
+/// Safe: the other process goes on.
+pub async fn ask(path: &Path) -> io::Result<Option<(Inherited, Confirmation)>> {
+    let stream = match UnixStream::connect(path).await {
+        Ok(stream) => stream,
+        Err(error) => {
+            return match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Ok(None),
+                _ => Err(error),
+            };
+        }
+    };
+    let receiving = stream.async_io(Interest::READABLE, || receive(stream.as_fd()));
+    let descriptors = tokio::time::timeout(ANSWER_TIMEOUT, receiving)
+        .await
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "it does not answer"))??;
+    Ok(Some((Inherited::from_predecessor(descriptors), Confirmation { stream })))
+}
+
+/// What is left to say to the old process.
+#[derive(Debug)]
+#[must_use = "the old process goes on until it is told"]
+pub struct Confirmation {
+    stream: UnixStream,
+}
+
+impl Confirmation {
+    /// This process serves: the old one drains.
+    ///
+    /// # Errors
+    /// When the old process is gone.
+    pub async fn confirm(mut self) -> io::Result<()> {
+        self.stream.write_all(TAKEN).await
+    }
+}
+
+/// The old process's side.
+#[derive(Debug)]
+pub struct Offer {
+    listener: Listener,
+}
+
+impl Offer {
+    /// Listens where the next process will ask.
+    ///
+    /// # Errors
+    /// When it cannot listen there, for example because another process does.
+    pub fn bind(path: &Path, inherited: &mut Inherited) -> io::Result<Self> {
+        let listen = unix(path);
+        let listener = match inherited.take(&listen) {
+            Some((socket, _)) => Listener::of_socket(&listen, socket)?,
+            None => Listener::bind(&listen, MODE)?,
+        };
+        Ok(Self { listener })
+    }
+
+    /// Serves until another process has taken these sockets, and those of this offer.
+    pub async fn taken(self, sockets: Vec<OwnedFd>) {
+        let Listener::Unix(listener, _) = &self.listener else { return };
+        let mut offered: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
+        offered.push(self.listener.as_fd());
+        loop {
+            match hand_over(listener, &offered).await {
+                Ok(()) => break,
+                Err(error) => tracing::warn!(%error, "a takeover failed; this process goes on"),
+            }
+        }
+        self.listener.leave_to_successor();
+    }
+}
+
+async fn hand_over(listener: &UnixListener, sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut stream = match listener.accept().await {
+        Ok((stream, _)) => stream,
+        Err(error) => {
+            tokio::time::sleep(ACCEPT_RETRY).await;
+            return Err(error);
+        }
+    };
+    let asks = stream.peer_cred()?.uid();
+    if asks != 0 && asks != geteuid().as_raw() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "asked by another user"));
+    }
+    stream.async_io(Interest::WRITABLE, || send(stream.as_fd(), sockets)).await?;
+    let mut answer = vec![0; TAKEN.len()];
+    let answered = tokio::time::timeout(TAKEN_TIMEOUT, stream.read_exact(&mut answer)).await;
+    match answered {
+        Ok(Ok(_)) if answer == TAKEN => Ok(()),
+        Ok(Ok(_)) => Err(io::Error::new(io::ErrorKind::InvalidData, "the answer is another one")),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the other process does not serve")),
+    }
+}
+
+/// After an accept that failed: time for file descriptors to come back.
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
+
+fn send(stream: BorrowedFd<'_>, sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if sockets.len() > SOCKETS_MAX || !control.push(SendAncillaryMessage::ScmRights(sockets)) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many listeners"));
+    }
+    match sendmsg(stream, &[IoSlice::new(HELLO)], &mut control, SendFlags::NOSIGNAL)? {
+        sent if sent == HELLO.len() => Ok(()),
+        _ => Err(io::ErrorKind::WriteZero.into()),
+    }
+}
+
+fn receive(stream: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
+    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut hello = [0; HELLO.len()];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let received = recvmsg(stream, &mut [IoSliceMut::new(&mut hello)], &mut control, flags)?;
+    let mut sockets = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            sockets.extend(rights);
+        }
+    }
+    if received.bytes != HELLO.len() || hello != HELLO {
+        let what = "it speaks another version of this exchange";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
+    Ok(sockets)
+}
+
+#[cfg(test)]
+mod tests;

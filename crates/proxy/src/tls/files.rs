@@ -1,0 +1,41 @@
+//! Certificates and keys in PEM.
+
+use policy::{TlsFile, TlsIdentity};
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::FileFault;
+
+/// A certificate with those between it and its root, and its key.
+pub(super) fn identity(
+    identity: &TlsIdentity,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), FileFault> {
+    let chain = certificates(&identity.cert)?;
+    let key = PrivateKeyDer::from_pem_file(&identity.key.path)
+        .map_err(|error| FileFault::new(&identity.key, error))?;
+    Ok((chain, key))
+}
+
+/// All certificates of a file; at least one.
+pub(super) fn certificates(file: &TlsFile) -> Result<Vec<CertificateDer<'static>>, FileFault> {
+    let certificates = CertificateDer::pem_file_iter(&file.path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| FileFault::new(file, error))?;
+    if certificates.is_empty() {
+        return Err(FileFault::new(file, "there is no certificate in it"));
+    }
+    Ok(certificates)
+}
+
+/// Certificates as roots that others are checked against.
+pub(super) fn roots(
+    certificates: &[CertificateDer<'static>],
+    file: &TlsFile,
+) -> Result<RootCertStore, FileFault> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates {
+        roots.add(certificate.clone()).map_err(|error| FileFault::new(file, error))?;
+    }
+    Ok(roots)
+}

@@ -1,0 +1,92 @@
+use policy::BackendTlsMode;
+
+use super::*;
+
+fn backend(server_name: Option<&str>) -> BackendTls {
+    BackendTls {
+        mode: BackendTlsMode::VerifyIdentity,
+        ca: None,
+        identity: None,
+        server_name: server_name.map(str::to_owned),
+    }
+}
+
+#[test]
+fn the_name_asked_for_is_the_host_of_the_server_unless_told() {
+    let name =
+        |settings: &BackendTls, address| server_name(settings, address).to_str().into_owned();
+    assert_eq!(name(&backend(None), "db-1.example:3306"), "db-1.example");
+    assert_eq!(name(&backend(None), "db_1:3306"), "db_1");
+    assert_eq!(name(&backend(None), "10.1.2.3:3306"), "10.1.2.3");
+    assert_eq!(name(&backend(None), "[::1]:3306"), "::1");
+    assert_eq!(name(&backend(None), "unix:/run/mysqld.sock"), "localhost");
+    assert_eq!(name(&backend(Some("db.example")), "10.1.2.3:3306"), "db.example");
+}
+
+/// A folder that is gone with its owner.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("sluice-tls-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    /// Writes a certificate and its key.
+    fn write(&self) {
+        let made = rcgen::generate_simple_self_signed(vec!["db.example".to_owned()]).unwrap();
+        std::fs::write(self.0.join("cert.pem"), made.cert.pem()).unwrap();
+        std::fs::write(self.0.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    }
+
+    fn config(&self) -> Result<Config, Vec<Fault>> {
+        let folder = self.0.display();
+        policy::load(&format!(
+            "version: 1\nclusters:\n  c:\n    listen: 127.0.0.1:1\n    primary: db:3306\n    client_tls:\n      \
+             cert: {folder}/cert.pem\n      key: {folder}/key.pem\n    backend_tls:\n      mode: verify_ca\n      \
+             ca: {folder}/cert.pem\n"
+        ))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+#[test]
+fn files_that_cannot_be_used_are_faults_where_they_are_named() {
+    let folder = Folder::new("faults");
+    let config = folder.config().unwrap();
+    let places = |faults: Vec<Fault>| -> Vec<String> {
+        faults.into_iter().map(|fault| format!("{} {}", fault.line, fault.path)).collect()
+    };
+    let (cert, ca) = ("7 clusters.c.client_tls.cert", "11 clusters.c.backend_tls.ca");
+    assert_eq!(places(faults(&config)), [cert, ca]);
+    folder.write();
+    assert_eq!(faults(&config), []);
+    let key = std::fs::read(folder.0.join("key.pem")).unwrap();
+    folder.write();
+    std::fs::write(folder.0.join("key.pem"), key).unwrap();
+    assert_eq!(places(faults(&config)), ["8 clusters.c.client_tls.key"]);
+    std::fs::write(folder.0.join("cert.pem"), "nothing").unwrap();
+    assert_eq!(places(faults(&config)), [cert, ca]);
+}
+
+#[test]
+fn what_cannot_be_used_leaves_in_force_what_was() {
+    let folder = Folder::new("kept");
+    folder.write();
+    let policy = folder.config().unwrap().clusters[0].clone();
+    let store = TlsStore::new(&policy);
+    let first = store.server_config().unwrap();
+    let settings = Settings::of(&policy);
+    std::fs::write(folder.0.join("key.pem"), "nothing").unwrap();
+    store.renew(&settings, settings.digest(), "c");
+    assert!(Arc::ptr_eq(&store.server_config().unwrap(), &first));
+    folder.write();
+    store.renew(&settings, settings.digest(), "c");
+    assert!(!Arc::ptr_eq(&store.server_config().unwrap(), &first));
+}

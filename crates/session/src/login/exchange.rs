@@ -1,0 +1,462 @@
+//! The authentication exchange, until the server says OK or ERR.
+//!
+//! Every packet is passed on, whatever it is, with two exceptions. Sequence ids count on each leg by itself,
+//! and the legs can be apart by an SSLRequest or by what is bridged; `shift` is how far the client's is
+//! ahead. And where one leg is safe from listeners and the other is not, caching_sha2_password (after
+//! its request for full authentication) and sha256_password must be *bridged*, because client and
+//! server then disagree on how the password travels:
+//!
+//! ```text
+//! client safe, server not: the client sends its password as it is.
+//!
+//!   client ──── password ────▶ Sluice ──── request for the key ────▶ server
+//!                              Sluice ◀─── its public key ────────── server
+//!                              Sluice ──── password, encrypted ────▶ server
+//!
+//! server safe, client not: the client asks for a key, the server would take that for a password.
+//!
+//!   client ──── request for the key ────▶ Sluice
+//!   client ◀─── Sluice's public key ───── Sluice
+//!   client ──── password, encrypted ────▶ Sluice ──── password ────▶ server
+//! ```
+//!
+//! The password is masked with the nonce before it is encrypted. The arithmetic of RSA is the shell's.
+
+use policy::Redirect;
+use wire::frame::{FrameHeader, HEADER_LEN};
+use wire::handshake::{AuthReply, auth_reply};
+use wire::packet::{OkPacket, put_without_redirect};
+
+use super::{Denial, Login, Password, TooLong, login_frame, starts_command};
+use crate::action::{Action, CloseReason, Crypt, Input, Reads, Sealing, Side};
+use crate::session::{Phase, Session, close};
+
+/// Where an exchange stands.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    stage: Stage,
+    plugin: Plugin,
+    /// The nonce that the server goes by.
+    nonce: Vec<u8>,
+    /// The nonce that the client goes by: the same, unless it was not told of a switch.
+    client_nonce: Vec<u8>,
+    /// The client's sequence id less the server's, of the same packet.
+    shift: u8,
+    kept: Kept,
+}
+
+/// What was taken out of the client's first packet.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Nothing,
+    /// A password, which the server must not be sent as it is.
+    Password(Password),
+    /// A request for the server's key, which the server would take for a password.
+    KeyRequest,
+}
+
+/// The plugins that are not the same to a relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plugin {
+    /// Sends a hash first, and the password when the server does not know the hash.
+    CachingSha2,
+    /// Sends the password.
+    Sha256,
+    /// Sends the password or another secret, and knows no encryption.
+    Bare,
+    /// Sends nothing that others could use, or is between client and server.
+    Opaque,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Packets are passed on.
+    Relay,
+    /// The client's next packet is its password, or asks for the key.
+    PasswordDue,
+    /// The server is to be asked for its key.
+    AskKey { sequence: u8, password: Password },
+    /// It has been asked.
+    KeyDue { password: Password },
+    /// The shell encrypts.
+    Seal { sequence: u8, key: Vec<u8>, password: Password },
+    /// The server is to be sent this.
+    Send { sequence: u8, content: Password },
+    /// The client is to be sent Sluice's key, which the shell has.
+    ShowKey { sequence: u8 },
+    /// Here it is.
+    Show { sequence: u8, key: Vec<u8> },
+    /// The client has the key; its next packet is its password, encrypted.
+    SealedDue,
+    /// The shell decrypts.
+    Open { sequence: u8, sealed: Vec<u8> },
+    /// It has failed.
+    Deny { sequence: u8, denial: Denial },
+}
+
+impl Plugin {
+    pub(crate) fn of(name: &[u8]) -> Self {
+        match name {
+            b"caching_sha2_password" => Self::CachingSha2,
+            b"sha256_password" => Self::Sha256,
+            b"mysql_clear_password" | b"dialog" | b"authentication_openid_connect_client" => {
+                Self::Bare
+            }
+            _ => Self::Opaque,
+        }
+    }
+
+    /// What the client sends to ask for the server's key.
+    fn key_request(self) -> Option<u8> {
+        match self {
+            Self::CachingSha2 => Some(0x02),
+            Self::Sha256 => Some(0x01),
+            Self::Bare | Self::Opaque => None,
+        }
+    }
+
+    fn asks_for_key(self, payload: &[u8]) -> bool {
+        matches!((payload, self.key_request()), ([byte], Some(request)) if *byte == request)
+    }
+}
+
+impl Exchange {
+    /// An exchange whose first packet has the sequence ids `client` and `backend`.
+    pub(crate) fn new(
+        plugin: &[u8],
+        nonce: Vec<u8>,
+        (client, backend): (u8, u8),
+        kept: Kept,
+    ) -> Self {
+        Self {
+            stage: Stage::Relay,
+            plugin: Plugin::of(plugin),
+            client_nonce: nonce.clone(),
+            nonce,
+            shift: client.wrapping_sub(backend),
+            kept,
+        }
+    }
+
+    /// The client's sequence id of a packet that has this one at the server.
+    fn to_client(&self, backend: u8) -> u8 {
+        backend.wrapping_add(self.shift)
+    }
+
+    fn to_backend(&self, client: u8) -> u8 {
+        client.wrapping_sub(self.shift)
+    }
+
+    /// Two packets are exchanged with the server that the client does not see.
+    fn apart_at_backend(&mut self) {
+        self.shift = self.shift.wrapping_sub(2);
+    }
+
+    /// Two packets are exchanged with the client that the server does not see.
+    fn apart_at_client(&mut self) {
+        self.shift = self.shift.wrapping_add(2);
+    }
+}
+
+/// A whole packet at the front of a side's buffer.
+struct Whole<'a> {
+    /// With its header.
+    len: usize,
+    sequence: u8,
+    payload: &'a [u8],
+}
+
+impl Session {
+    /// What must be kept back of a client's first packet, that says this plugin's words.
+    pub(crate) fn kept_back(&self, plugin: &[u8], answer: &[u8]) -> Kept {
+        let plugin = Plugin::of(plugin);
+        let is_empty = matches!(answer, [] | [0]);
+        match plugin {
+            Plugin::Sha256 | Plugin::Bare if self.legs.exposes() => {
+                if is_empty || plugin.asks_for_key(answer) {
+                    Kept::Nothing
+                } else {
+                    Kept::Password(Password::new(answer.to_vec()))
+                }
+            }
+            Plugin::Sha256 if self.legs.hides() && plugin.asks_for_key(answer) => Kept::KeyRequest,
+            Plugin::CachingSha2 | Plugin::Sha256 | Plugin::Bare | Plugin::Opaque => Kept::Nothing,
+        }
+    }
+
+    pub(crate) fn next_exchange(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        input: &Input<'_>,
+    ) -> (Phase, Action) {
+        let action = match std::mem::replace(&mut exchange.stage, Stage::Relay) {
+            stage @ (Stage::Relay
+            | Stage::PasswordDue
+            | Stage::KeyDue { .. }
+            | Stage::SealedDue) => {
+                exchange.stage = stage;
+                return self.relay(exchange, input);
+            }
+            Stage::AskKey { sequence, password } => {
+                let request = exchange.plugin.key_request().unwrap_or_default();
+                exchange.stage = Stage::KeyDue { password };
+                self.send_to(Side::Backend, sequence, &[request])
+            }
+            Stage::Seal { sequence, key, password } => {
+                let masked = password.masked(&exchange.nonce);
+                let sealing = Box::new(Sealing { key: key.clone(), masked });
+                exchange.stage = Stage::Seal { sequence, key, password };
+                Action::Crypt(Crypt::Seal(sealing))
+            }
+            Stage::Send { sequence, content } => {
+                self.send_to(Side::Backend, sequence, content.bytes())
+            }
+            Stage::ShowKey { sequence } => {
+                exchange.stage = Stage::ShowKey { sequence };
+                Action::Crypt(Crypt::ShowKey)
+            }
+            Stage::Show { sequence, key } => {
+                exchange.stage = Stage::SealedDue;
+                let more_data = [&[AUTH_MORE_DATA][..], &key].concat();
+                self.send_to(Side::Client, sequence, &more_data)
+            }
+            Stage::Open { sequence, sealed } => {
+                let action = Action::Crypt(Crypt::Open(sealed.clone()));
+                exchange.stage = Stage::Open { sequence, sealed };
+                action
+            }
+            Stage::Deny { sequence, denial } => return self.deny_login(denial, "", sequence),
+        };
+        (Phase::Login(Login::Exchange(exchange)), action)
+    }
+
+    /// The next packet of either side.
+    fn relay(&mut self, exchange: Box<Exchange>, input: &Input<'_>) -> (Phase, Action) {
+        match whole(input.backend) {
+            Some(Ok(packet)) => return self.on_server(exchange, &packet, input),
+            Some(Err(TooLong)) => return close(CloseReason::BackendProtocol),
+            None => {}
+        }
+        let waits_for_key = matches!(exchange.stage, Stage::KeyDue { .. });
+        if waits_for_key || starts_command(input.client) {
+            // A command sent ahead of the login's end waits for its turn.
+            return (Phase::Login(Login::Exchange(exchange)), Action::Read(Reads::Backend));
+        }
+        match whole(input.client) {
+            Some(Ok(packet)) => self.on_client(exchange, &packet),
+            Some(Err(TooLong)) => close(CloseReason::ClientProtocol),
+            None => (Phase::Login(Login::Exchange(exchange)), Action::Read(Reads::Either)),
+        }
+    }
+
+    fn on_server(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        packet: &Whole<'_>,
+        input: &Input<'_>,
+    ) -> (Phase, Action) {
+        let reply = auth_reply(packet.payload, self.capabilities);
+        let due = std::mem::replace(&mut exchange.stage, Stage::Relay);
+        match (reply, due) {
+            (AuthReply::Ok, _) => return self.on_ok(&exchange, packet, input.policy.redirect),
+            (AuthReply::Err, _) => {
+                let action = self.forward_packet(Side::Backend, packet, exchange.shift);
+                let next = self.refuse_login(&exchange.nonce);
+                return (Phase::Login(next), action);
+            }
+            (AuthReply::MoreData(key), Stage::KeyDue { password }) => {
+                let sequence = packet.sequence.wrapping_add(1);
+                exchange.stage = Stage::Seal { sequence, key: key.to_vec(), password };
+                exchange.apart_at_backend();
+                let action = Action::Drop { from: Side::Backend, len: packet.len };
+                return (Phase::Login(Login::Exchange(exchange)), action);
+            }
+            (_, Stage::KeyDue { .. }) => return close(CloseReason::BackendProtocol),
+            (AuthReply::Plugin { name, data }, _) => {
+                return self.on_plugin(exchange, packet, name, data);
+            }
+            (AuthReply::MoreData([FULL_AUTHENTICATION]), _)
+                if exchange.plugin == Plugin::CachingSha2 =>
+            {
+                exchange.stage = Stage::PasswordDue;
+            }
+            (AuthReply::MoreData(_) | AuthReply::Other, _) => {}
+        }
+        let action = self.forward_packet(Side::Backend, packet, exchange.shift);
+        (Phase::Login(Login::Exchange(exchange)), action)
+    }
+
+    /// The server goes on with this plugin.
+    fn on_plugin(
+        &mut self,
+        mut exchange: Box<Exchange>,
+        packet: &Whole<'_>,
+        name: &[u8],
+        data: &[u8],
+    ) -> (Phase, Action) {
+        exchange.plugin = Plugin::of(name);
+        exchange.nonce = data.to_vec();
+        let swallowed = Action::Drop { from: Side::Backend, len: packet.len };
+        let kept = std::mem::replace(&mut exchange.kept, Kept::Nothing);
+        match (exchange.plugin, kept) {
+            (Plugin::Sha256, Kept::Password(password)) => {
+                let sequence = packet.sequence.wrapping_add(1);
+                exchange.stage = Stage::AskKey { sequence, password };
+                exchange.apart_at_backend();
+                return (Phase::Login(Login::Exchange(exchange)), swallowed);
+            }
+            (Plugin::Sha256, Kept::KeyRequest) => {
+                // The key stands where the switch would have stood.
+                let sequence = exchange.to_client(packet.sequence);
+                exchange.stage = Stage::ShowKey { sequence };
+                return (Phase::Login(Login::Exchange(exchange)), swallowed);
+            }
+            (Plugin::Bare, _) if self.legs.exposes() => {
+                let sequence = exchange.to_client(packet.sequence);
+                return self.deny_login(Denial::PasswordExposed, "", sequence);
+            }
+            (Plugin::Sha256, Kept::Nothing) => exchange.stage = Stage::PasswordDue,
+            (Plugin::CachingSha2 | Plugin::Bare | Plugin::Opaque, _) => {}
+        }
+        exchange.client_nonce.clone_from(&exchange.nonce);
+        let action = self.forward_packet(Side::Backend, packet, exchange.shift);
+        (Phase::Login(Login::Exchange(exchange)), action)
+    }
+
+    fn on_client(&mut self, mut exchange: Box<Exchange>, packet: &Whole<'_>) -> (Phase, Action) {
+        let asks = exchange.plugin.asks_for_key(packet.payload);
+        let is_empty = matches!(packet.payload, [] | [0]) && exchange.plugin == Plugin::Sha256;
+        let dropped = Action::Drop { from: Side::Client, len: packet.len };
+        let sequence = exchange.to_backend(packet.sequence);
+        let action = match std::mem::replace(&mut exchange.stage, Stage::Relay) {
+            Stage::PasswordDue if self.legs.exposes() && !asks && !is_empty => {
+                let password = Password::new(packet.payload.to_vec());
+                exchange.stage = Stage::AskKey { sequence, password };
+                dropped
+            }
+            Stage::PasswordDue if self.legs.hides() && asks => {
+                exchange.stage = Stage::ShowKey { sequence: packet.sequence.wrapping_add(1) };
+                exchange.apart_at_client();
+                dropped
+            }
+            Stage::PasswordDue if self.legs.hides() && !is_empty => {
+                // It thinks that it knows the key already.
+                exchange.stage = Stage::Open { sequence, sealed: packet.payload.to_vec() };
+                dropped
+            }
+            Stage::SealedDue => {
+                exchange.stage = Stage::Open { sequence, sealed: packet.payload.to_vec() };
+                dropped
+            }
+            Stage::Relay
+            | Stage::PasswordDue
+            | Stage::AskKey { .. }
+            | Stage::KeyDue { .. }
+            | Stage::Seal { .. }
+            | Stage::Send { .. }
+            | Stage::ShowKey { .. }
+            | Stage::Show { .. }
+            | Stage::Open { .. }
+            | Stage::Deny { .. } => {
+                let shift = 0_u8.wrapping_sub(exchange.shift);
+                self.forward_packet(Side::Client, packet, shift)
+            }
+        };
+        (Phase::Login(Login::Exchange(exchange)), action)
+    }
+
+    /// The client is in.
+    fn on_ok(
+        &mut self,
+        exchange: &Exchange,
+        packet: &Whole<'_>,
+        redirect: Redirect,
+    ) -> (Phase, Action) {
+        let sequence = exchange.to_client(packet.sequence);
+        self.wipe_outbox();
+        self.outbox.extend_from_slice(&[0; HEADER_LEN]);
+        let caps = self.capabilities;
+        let redirects = put_without_redirect(packet.payload, caps, &mut self.outbox);
+        if redirects && redirect == Redirect::Deny {
+            return self.deny_login(Denial::Redirected, "", sequence);
+        }
+        let ok = OkPacket::parse(packet.payload, caps);
+        self.nonce.clone_from(&exchange.nonce);
+        self.accept_login(ok.map(|ok| ok.status).unwrap_or_default());
+        let action = if redirects {
+            self.seal_frame(sequence);
+            Action::Replace { from: Side::Backend, drop: packet.len }
+        } else {
+            self.forward_packet(Side::Backend, packet, exchange.shift)
+        };
+        (Phase::Login(Login::Accepted), action)
+    }
+
+    /// Passes a packet on as it is but for its sequence id, which is `shift` further on the other side.
+    fn forward_packet(&mut self, from: Side, packet: &Whole<'_>, shift: u8) -> Action {
+        if shift == 0 {
+            return Action::Forward { from, len: packet.len };
+        }
+        self.put_frame(packet.sequence.wrapping_add(shift), packet.payload);
+        Action::Replace { from, drop: packet.len }
+    }
+
+    /// Sends a packet of Sluice's own.
+    fn send_to(&mut self, to: Side, sequence: u8, payload: &[u8]) -> Action {
+        self.put_frame(sequence, payload);
+        match to {
+            Side::Client => Action::Replace { from: Side::Backend, drop: 0 },
+            Side::Backend => Action::Replace { from: Side::Client, drop: 0 },
+        }
+    }
+}
+
+/// The shell's answers.
+impl Session {
+    /// Sluice's public key, for [`Crypt::ShowKey`].
+    pub fn handle_own_key(&mut self, pem: &[u8]) {
+        if let Phase::Login(Login::Exchange(exchange)) = &mut self.phase
+            && let Stage::ShowKey { sequence } = exchange.stage
+        {
+            exchange.stage = Stage::Show { sequence, key: pem.to_vec() };
+        }
+    }
+
+    /// The encrypted password, for [`Crypt::Seal`]; none when it cannot be encrypted.
+    pub fn handle_sealed(&mut self, sealed: Option<Vec<u8>>) {
+        if let Phase::Login(Login::Exchange(exchange)) = &mut self.phase
+            && let Stage::Seal { sequence, .. } = exchange.stage
+        {
+            let after = exchange.to_client(sequence).wrapping_add(1);
+            exchange.stage = match sealed {
+                Some(sealed) => Stage::Send { sequence, content: Password::new(sealed) },
+                None => Stage::Deny { sequence: after, denial: Denial::ServerKeyUnusable },
+            };
+        }
+    }
+
+    /// The decrypted password, still masked, for [`Crypt::Open`]; none when it cannot be decrypted.
+    pub fn handle_opened(&mut self, masked: Option<Password>) {
+        if let Phase::Login(Login::Exchange(exchange)) = &mut self.phase
+            && let Stage::Open { sequence, .. } = exchange.stage
+        {
+            let after = exchange.to_client(sequence).wrapping_add(1);
+            exchange.stage = match masked {
+                Some(masked) => {
+                    Stage::Send { sequence, content: masked.masked(&exchange.client_nonce) }
+                }
+                None => Stage::Deny { sequence: after, denial: Denial::PasswordUnreadable },
+            };
+        }
+    }
+}
+
+fn whole(bytes: &[u8]) -> Option<Result<Whole<'_>, TooLong>> {
+    let sequence = FrameHeader::parse(bytes)?.sequence;
+    let frame = login_frame(bytes)?;
+    Some(frame.map(|(len, payload)| Whole { len, sequence, payload }))
+}
+
+const AUTH_MORE_DATA: u8 = 0x01;
+/// caching_sha2_password's `perform_full_authentication`.
+const FULL_AUTHENTICATION: u8 = 0x04;

@@ -1,0 +1,179 @@
+//! The two numberings of a leg, and the frames inside one direction of it.
+
+use crate::frame::MAX_PAYLOAD_LEN;
+
+use super::Role;
+
+/// Steps over the frames of one direction, wherever its bytes are cut.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Frames {
+    /// The length bytes of the header that is being read.
+    len: [u8; 3],
+    have: usize,
+    /// Bytes of payload before the next header.
+    left: usize,
+    /// The frame at or after the position carries on the packet before it.
+    continued: bool,
+}
+
+/// A frame's header, as it is met.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    /// It begins a packet.
+    pub(super) begins: bool,
+    /// It has no payload.
+    pub(super) is_empty: bool,
+    pub(super) sequence: u8,
+}
+
+impl Frames {
+    /// Whether the next byte is the first of a packet.
+    pub(super) fn at_packet_boundary(&self) -> bool {
+        self.have == 0 && self.left == 0 && !self.continued
+    }
+
+    /// Steps to the end of the packet or of `bytes`, and says how far that was. Each frame gets the sequence
+    /// id that `number` has for it.
+    pub(super) fn step(&mut self, bytes: &mut [u8], mut number: impl FnMut(Head) -> u8) -> usize {
+        let mut at: usize = 0;
+        while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
+            if self.left > 0 {
+                let skipped = self.left.min(rest.len());
+                self.left = self.left.saturating_sub(skipped);
+                at = at.saturating_add(skipped);
+            } else if let Some(byte) = rest.first_mut() {
+                at = at.saturating_add(1);
+                self.take_header_byte(byte, &mut number);
+            }
+            if at > 0 && self.at_packet_boundary() {
+                break;
+            }
+        }
+        at
+    }
+
+    fn take_header_byte(&mut self, byte: &mut u8, number: &mut impl FnMut(Head) -> u8) {
+        if let Some(slot) = self.len.get_mut(self.have) {
+            *slot = *byte;
+            self.have = self.have.saturating_add(1);
+            return;
+        }
+        let [a, b, c] = self.len;
+        self.left = usize::from(a) | usize::from(b) << 8 | usize::from(c) << 16;
+        self.have = 0;
+        let begins = !self.continued;
+        self.continued = self.left == MAX_PAYLOAD_LEN;
+        *byte = number(Head { begins, is_empty: self.left == 0, sequence: *byte });
+    }
+}
+
+/// Where a leg's numberings stand.
+#[derive(Debug)]
+pub(super) struct Numbering {
+    role: Role,
+    /// The number of the next compressed packet that is sent.
+    packed: u8,
+    /// What the last frame of either direction would have as its id in the clear.
+    clear: u8,
+    /// The id inside the last frame that was sent.
+    inner: u8,
+    /// The other end has spoken since: what is sent next is the begin of an answer, or of a command.
+    turned: bool,
+    /// A compressed packet that begins a command has come, and no frame of it yet.
+    command_due: bool,
+    /// The client sends a file: an id of 0 is no sign of a command then.
+    uploading: bool,
+    /// Nothing is under way.
+    resting: bool,
+}
+
+impl Numbering {
+    pub(super) fn new(role: Role) -> Self {
+        Self {
+            role,
+            packed: 0,
+            clear: 0,
+            inner: 0,
+            turned: true,
+            command_due: false,
+            uploading: false,
+            resting: true,
+        }
+    }
+
+    /// Nothing is under way: what comes or goes unasked does not carry on what was before.
+    pub(super) fn rest(&mut self) {
+        self.resting = true;
+        self.turned = true;
+        self.uploading = false;
+        // A client takes what it is sent for the answer to a command that it is about to send.
+        self.packed = 1;
+    }
+
+    pub(super) fn begin_upload(&mut self) {
+        self.uploading = true;
+    }
+
+    pub(super) fn is_uploading(&self) -> bool {
+        self.uploading
+    }
+
+    /// A compressed packet with this number has come; `at_boundary` between two packets of frames.
+    pub(super) fn received(&mut self, sequence: u8, at_boundary: bool) {
+        self.packed = sequence.wrapping_add(1);
+        self.command_due = sequence == 0 && at_boundary && !self.uploading;
+    }
+
+    /// The number of a compressed packet to be sent.
+    pub(super) fn next_packed(&mut self) -> u8 {
+        let sequence = self.packed;
+        self.packed = sequence.wrapping_add(1);
+        sequence
+    }
+
+    /// The compressed packets of a command count from 0.
+    pub(super) fn begin_command(&mut self) {
+        self.packed = 0;
+    }
+
+    /// The id that a frame which has come would have in the clear.
+    pub(super) fn incoming(&mut self, head: Head) -> u8 {
+        self.turned = true;
+        let carries_on = match self.role {
+            // A server that speaks unasked numbers that as it likes.
+            Role::Client => !self.resting,
+            Role::Server => {
+                let command = std::mem::take(&mut self.command_due) || head.sequence == 0;
+                !head.begins || self.uploading || !command
+            }
+        };
+        self.clear = match (carries_on, self.role) {
+            (true, Role::Client | Role::Server) => self.clear.wrapping_add(1),
+            (false, Role::Server) => 0,
+            (false, Role::Client) => head.sequence,
+        };
+        self.end_upload_at(head);
+        self.clear
+    }
+
+    /// The id to be sent in a frame that has this one in the clear.
+    pub(super) fn outgoing(&mut self, head: Head) -> u8 {
+        self.clear = head.sequence;
+        self.resting = false;
+        self.end_upload_at(head);
+        let turned = std::mem::take(&mut self.turned);
+        self.inner = match (self.role, turned) {
+            (Role::Client, _) => head.sequence,
+            (Role::Server, true) => self.packed,
+            (Role::Server, false) => self.inner.wrapping_add(1),
+        };
+        self.inner
+    }
+
+    /// An empty packet ends the file. It is the client's: what it is sent meanwhile never is empty.
+    fn end_upload_at(&mut self, head: Head) {
+        if head.begins && head.is_empty {
+            self.uploading = false;
+        }
+    }
+}
