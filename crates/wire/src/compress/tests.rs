@@ -291,10 +291,9 @@ fn a_client_gets_each_frame_in_two_packets_at_most_and_never_a_torn_header() {
     for algorithm in ALGORITHMS {
         let (mut client, mut server) = both(algorithm);
         let mut answer = Vec::new();
-        let mut sequence = 1;
-        for len in [1, 100_000, 1_000_000, 1_048_572, 1_048_573, 5_000_000, MAX_PAYLOAD_LEN, 7, 0] {
+        let lens = [1, 100_000, 1_000_000, 1_048_572, 1_048_573, 5_000_000, MAX_PAYLOAD_LEN, 7, 0];
+        for (sequence, len) in (1..).zip(lens) {
             answer.extend_from_slice(&frame(sequence, &vec![b'y'; len]));
-            sequence += 1;
         }
         for cut in [Cut::Whole, Cut::Random(3)] {
             server.read_whole(&client.pack(&frame(0, b"\x03select 1")));
