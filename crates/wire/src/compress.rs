@@ -22,6 +22,7 @@ mod codec;
 mod header;
 mod leg;
 mod numbering;
+mod whole;
 
 pub use codec::{Algorithm, Compressor, Decompressor};
 pub use leg::{CompressedLeg, Role, Unpacked, Unread};

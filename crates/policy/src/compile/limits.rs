@@ -53,8 +53,8 @@ pub(crate) const KEEPALIVE_COUNT: Limits<u32> = count(3, 1, 127);
 pub(crate) const USER_TIMEOUT: Limits<Duration> = ms(0, 0, DAY_MS);
 pub(crate) const PROXY_HEADER_TIMEOUT: Limits<Duration> = ms(5_000, 10, MINUTE_MS);
 
-/// zlib's own default costs four times the CPU for a tenth fewer bytes.
-pub(crate) const ZLIB_LEVEL: Limits<u32> = count(1, 1, 9);
+/// zlib's own default, 6, costs two and a half times the CPU for 7 % fewer bytes; 1 halves the CPU for 40 % more.
+pub(crate) const ZLIB_LEVEL: Limits<u32> = count(2, 1, 9);
 /// The client libraries' default.
 pub(crate) const ZSTD_LEVEL: Limits<u32> = count(3, 1, 22);
 

@@ -23,13 +23,13 @@ pub(super) const COMPRESSION_LEVEL: Section = Section {
             "zlib",
             "The level of zlib.",
             Shown::Count(limits::ZLIB_LEVEL),
-            "Fewer bytes, more CPU: four times as much from 1 to 6.",
+            "Fewer bytes, more CPU: two and a half times as much from 2 to 6, for 7 % fewer bytes.",
         ),
         live(
             "zstd",
             "The level of zstd. A client names one as well; the lower one counts. It is also what the server is asked for.",
             Shown::Count(limits::ZSTD_LEVEL),
-            "Fewer bytes, more CPU: from about 10 on by far.",
+            "Fewer bytes, more CPU: four times as much from 3 to 6, twenty times from 3 to 12.",
         ),
     ],
 };

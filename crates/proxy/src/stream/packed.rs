@@ -120,7 +120,10 @@ impl Packed {
             let mut compressor = self.codecs.compressor(self.leg.algorithm())?;
             self.leg.pack(piece, &mut compressor, &mut self.out);
             self.codecs.give_back_compressor(compressor);
-            self.carrier.write(&self.out).await?;
+            // A frame may be kept back until its rest has come.
+            if !self.out.is_empty() {
+                self.carrier.write(&self.out).await?;
+            }
         }
         Ok(())
     }

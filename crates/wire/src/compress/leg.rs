@@ -4,6 +4,7 @@ use super::Corrupt;
 use super::codec::{Algorithm, Compressor, Decompressor};
 use super::header::{HEADER_LEN, Header};
 use super::numbering::{Frames, Numbering};
+use super::whole::{Next, Whole, step_over};
 
 /// What whoever drives a leg is on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +25,13 @@ pub struct CompressedLeg {
     numbering: Numbering,
     incoming: Frames,
     outgoing: Frames,
-    /// Frames on their way out, whose ids are being set. Empty between calls.
+    /// Frames on their way to a server, whose ids are being looked at. Empty between calls.
     plain: Vec<u8>,
+    /// Frames on their way to a client.
+    whole: Whole,
+    /// What is left of a long frame on its way to a client, which passes as it is: first of the compressed packet
+    /// that has been begun, then of the one behind it.
+    passing: (usize, usize),
 }
 
 /// Where the incoming bytes stand.
@@ -97,6 +103,8 @@ impl CompressedLeg {
             incoming: Frames::default(),
             outgoing: Frames::default(),
             plain: Vec::new(),
+            whole: Whole::default(),
+            passing: (0, 0),
         }
     }
 
@@ -132,6 +140,7 @@ impl CompressedLeg {
         if self.plain.capacity() > KEPT_LEN {
             self.plain = Vec::new();
         }
+        self.whole.shrink(KEPT_LEN);
     }
 
     /// Turns bytes of the wire into frames with the ids that they would have in the clear, until one of the
@@ -172,9 +181,70 @@ impl CompressedLeg {
         Ok(Unpacked { consumed: wire.len().saturating_sub(rest.len()), produced, held })
     }
 
-    /// Appends `frames`, or what there is of them, to `wire` as compressed packets of their own: nothing is
-    /// kept back.
+    /// Appends `frames` to `wire` as compressed packets. To a client, a frame that has not come as a whole is kept
+    /// back; to a server, nothing is.
     pub fn pack(&mut self, frames: &[u8], compressor: &mut Compressor, wire: &mut Vec<u8>) {
+        match self.role {
+            Role::Server => self.pack_whole(frames, compressor, wire),
+            Role::Client => self.pack_pieces(frames, compressor, wire),
+        }
+    }
+
+    fn pack_whole(&mut self, frames: &[u8], compressor: &mut Compressor, wire: &mut Vec<u8>) {
+        let mut rest = frames;
+        loop {
+            if self.passing != (0, 0) {
+                if rest.is_empty() {
+                    return;
+                }
+                self.pass(&mut rest, wire);
+                continue;
+            }
+            let next = self.whole.take(&mut rest);
+            let mut whole = std::mem::take(&mut self.whole);
+            let Self { outgoing, numbering, .. } = self;
+            step_over(outgoing, whole.complete(), |head| numbering.outgoing(head));
+            self.put_packet(whole.complete(), compressor, wire);
+            whole.sent();
+            self.whole = whole;
+            match next {
+                Next::Starved => return,
+                Next::Ripe => {}
+                Next::Long(len) => self.begin_long(len, wire),
+            }
+        }
+    }
+
+    /// Begins a frame that passes as it comes, in one compressed packet or two.
+    fn begin_long(&mut self, len: usize, wire: &mut Vec<u8>) {
+        let mut header = self.whole.take_long_header();
+        let Self { outgoing, numbering, .. } = self;
+        step_over(outgoing, &mut header, |head| numbering.outgoing(head));
+        let packed_len = len.min(PACKED_LEN_MAX);
+        let sequence = self.numbering.next_packed();
+        wire.extend_from_slice(&Header { packed_len, sequence, plain_len: 0 }.encode());
+        wire.extend_from_slice(&header);
+        let left = packed_len.saturating_sub(header.len());
+        self.passing = (left, len.saturating_sub(packed_len));
+    }
+
+    fn pass(&mut self, rest: &mut &[u8], wire: &mut Vec<u8>) {
+        if self.passing.0 == 0 {
+            let packed_len = self.passing.1;
+            let sequence = self.numbering.next_packed();
+            wire.extend_from_slice(&Header { packed_len, sequence, plain_len: 0 }.encode());
+            self.passing = (packed_len, 0);
+        }
+        let now = take(rest, self.passing.0.min(rest.len()));
+        self.passing.0 = self.passing.0.saturating_sub(now.len());
+        let from = wire.len();
+        wire.extend_from_slice(now);
+        let payload = wire.get_mut(from..).unwrap_or_default();
+        let Self { outgoing, numbering, .. } = self;
+        step_over(outgoing, payload, |head| numbering.outgoing(head));
+    }
+
+    fn pack_pieces(&mut self, frames: &[u8], compressor: &mut Compressor, wire: &mut Vec<u8>) {
         for piece in frames.chunks(PIECE_LEN_MAX) {
             let mut plain = std::mem::take(&mut self.plain);
             plain.clear();
@@ -298,11 +368,7 @@ impl CompressedLeg {
 
     fn number_incoming(&mut self, frames: &mut [u8]) {
         let Self { incoming, numbering, .. } = self;
-        let mut rest = frames;
-        while !rest.is_empty() {
-            let len = incoming.step(rest, |head| numbering.incoming(head));
-            rest = rest.get_mut(len..).unwrap_or_default();
-        }
+        step_over(incoming, frames, |head| numbering.incoming(head));
     }
 }
 
@@ -369,5 +435,8 @@ const PACKED_LEN_MIN: usize = 50;
 /// What is kept of the memory for frames on their way out.
 const KEPT_LEN: usize = 4 * 1024;
 
-/// What goes into one compressed packet at most. More brings little, and both ends hold all of it at once.
+/// What a compressed packet can hold.
+const PACKED_LEN_MAX: usize = 0xff_ffff;
+
+/// What goes into one compressed packet to a server at most. More brings little, and both ends hold all of it at once.
 const PIECE_LEN_MAX: usize = 64 * 1024;

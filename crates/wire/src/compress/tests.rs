@@ -287,6 +287,36 @@ fn packets_of_sixteen_megabytes_pass() {
 }
 
 #[test]
+fn a_client_gets_each_frame_in_two_packets_at_most_and_never_a_torn_header() {
+    for algorithm in ALGORITHMS {
+        let (mut client, mut server) = both(algorithm);
+        let mut answer = Vec::new();
+        let lens = [1, 100_000, 1_000_000, 1_048_572, 1_048_573, 5_000_000, MAX_PAYLOAD_LEN, 7, 0];
+        for (sequence, len) in (1..).zip(lens) {
+            answer.extend_from_slice(&frame(sequence, &vec![b'y'; len]));
+        }
+        for cut in [Cut::Whole, Cut::Random(3)] {
+            server.read_whole(&client.pack(&frame(0, b"\x03select 1")));
+            let mut wire = Vec::new();
+            for piece in cuts(&answer, cut) {
+                wire.extend_from_slice(&server.pack(piece));
+            }
+            let lens: Vec<usize> = packets(&wire)
+                .iter()
+                .map(|packet| packet.plain_len.max(packet.packed_len))
+                .collect();
+            let shown = [1, 100_000, 1_000_000, 1_048_572].map(|len| len + 4);
+            let compressed = lens.iter().take_while(|len| **len != 1_048_577).sum::<usize>();
+            assert_eq!(compressed, shown.iter().sum::<usize>(), "{lens:?}");
+            let long: Vec<usize> =
+                lens.iter().copied().skip_while(|len| *len != 1_048_577).collect();
+            assert_eq!(long, [1_048_577, 5_000_004, MAX_PAYLOAD_LEN, 4, 15], "{algorithm:?}");
+            assert!(client.read_whole(&wire) == answer, "{algorithm:?} {cut:?}");
+        }
+    }
+}
+
+#[test]
 fn an_error_out_of_turn_keeps_its_id_and_is_numbered_as_the_next_answer() {
     let (mut client, mut server) = both(Algorithm::Zlib);
     let command = frame(0, b"\x03select 1");
@@ -367,7 +397,7 @@ fn levels_differ_and_can_be_changed_between_packets() {
         let mut compressor = Compressor::new(algorithm).unwrap();
         let mut len_at = |level| {
             let mut wire = Vec::new();
-            CompressedLeg::new(Role::Server, algorithm, level).pack(
+            CompressedLeg::new(Role::Client, algorithm, level).pack(
                 &text,
                 &mut compressor,
                 &mut wire,

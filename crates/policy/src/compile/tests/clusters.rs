@@ -269,7 +269,7 @@ fn compression_is_offered_to_clients_and_not_asked_of_servers_unless_told() {
     let all = ClientCompression { zlib: true, zstd: true, uncompressed: true };
     assert_eq!(cluster.client_compression, all);
     assert_eq!(cluster.backend_compression, BackendCompression::Off);
-    assert_eq!(cluster.compression_level, CompressionLevel { zlib: 1, zstd: 3 });
+    assert_eq!(cluster.compression_level, CompressionLevel { zlib: 2, zstd: 3 });
 }
 
 #[test]
