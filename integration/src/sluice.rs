@@ -171,7 +171,7 @@ impl SluiceProcess {
     /// # Errors
     /// When it is not answered or not in the Prometheus text format.
     pub async fn metrics(&self) -> Result<Metrics> {
-        Metrics::parse(&self.http_get("/metrics").await?.body)
+        Metrics::of(self.admin).await
     }
 
     /// Waits until the metrics satisfy a condition, and gives them.

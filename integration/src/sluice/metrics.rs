@@ -1,5 +1,8 @@
 //! The Prometheus text format, read.
 
+use std::net::SocketAddr;
+
+use super::http;
 use crate::error::{HarnessError, Result};
 
 /// One scrape.
@@ -20,6 +23,14 @@ pub struct Sample {
 }
 
 impl Metrics {
+    /// `/metrics` of whoever listens there.
+    ///
+    /// # Errors
+    /// When it is not answered or not in the Prometheus text format.
+    pub async fn of(admin: SocketAddr) -> Result<Self> {
+        Self::parse(&http::request(admin, "GET", "/metrics").await?.body)
+    }
+
     /// Reads a page.
     ///
     /// # Errors

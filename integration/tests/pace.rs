@@ -1,0 +1,124 @@
+//! The adaptive pace on real servers: a replica that is slower than its primary, and writers that would drown it.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
+
+use std::time::{Duration, Instant};
+
+use integration::lag_meter::{LagMeter, LagSeries};
+use integration::replica::Lag;
+use integration::scenario::wait_for_signal;
+use integration::server::{Flavour, Server};
+use integration::sluice::{Config, SluiceProcess};
+use integration::topology::{Topology, TopologyOptions};
+use integration::writers::Writers;
+
+#[tokio::test]
+async fn writers_keep_the_replica_busy_and_its_lag_under_the_threshold() {
+    let mut servers = Topology::mysql(1).await.unwrap();
+    servers.primary.run_sql(&[TABLE]).await.unwrap();
+    let slow = Lag::SlowCommits(Duration::from_millis(1));
+    servers.replicas.first_mut().unwrap().lag_start(slow).await.unwrap();
+    let sluice = start(&servers).await;
+    let mut meter = LagMeter::start(&servers.primary, replica(&servers)).await.unwrap();
+
+    let writers = Writers::start(sluice.listen_addr(), "etl", 32, INSERT).await.unwrap();
+    tokio::time::sleep(WARM_UP).await;
+    drop(meter.take().await.unwrap());
+    let before = writers.written().rows;
+    tokio::time::sleep(MEASURED).await;
+    let lag = meter.take().await.unwrap();
+    let rows = writers.written().rows - before;
+    let metrics = sluice.metrics().await.unwrap();
+    let waiting = metrics.sum("sluice_queue_depth", &[("rule", "writers")]);
+
+    let seen = format!("{rows} rows in {MEASURED:?}, {waiting} wait, {}", told(&lag));
+    println!("{seen}");
+    assert!(waiting >= 20.0, "the writers could not write more than the replica applies: {seen}");
+    assert!(lag.share_from(THRESHOLD) <= 0.1, "{seen}");
+    // A replica that had nothing to apply would show every commit.
+    assert!(lag.share_from(Duration::from_millis(1)) >= 0.8, "{seen}");
+    assert!(rows >= 1_000, "{seen}");
+}
+
+#[tokio::test]
+async fn statements_of_ten_thousand_rows_and_of_one_get_the_same_rows_a_second() {
+    // Statements and not rows are replicated, so that a trigger can give each row its price, on the replica only.
+    let servers = Topology::start(TopologyOptions {
+        extra_args: vec!["--binlog-format=STATEMENT".into()],
+        replica_args: vec!["--replica-parallel-workers=1".into()],
+        ..TopologyOptions::new(Flavour::MySql, 1)
+    })
+    .await
+    .unwrap();
+    let fill = format!(
+        "INSERT INTO source SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n \
+         FROM {DIGITS} a (n), {DIGITS} b (n), {DIGITS} c (n), {DIGITS} d (n)"
+    );
+    servers.primary.run_sql(&[TABLE, SOURCE, &fill]).await.unwrap();
+    servers.wait_in_sync(Duration::from_secs(60)).await.unwrap();
+    replica(&servers).run_sql(&["SET sql_log_bin = 0", PRICE]).await.unwrap();
+    let sluice = start(&servers).await;
+    let mut meter = LagMeter::start(&servers.primary, replica(&servers)).await.unwrap();
+
+    let light = Writers::start(sluice.listen_addr(), "etl", 30, INSERT).await.unwrap();
+    let heavy = Writers::start(sluice.listen_addr(), "ddl", 2, COPY).await.unwrap();
+    // What a statement costs is known once one has run, and the debt of the first is paid by the next.
+    wait_for_statements(&heavy, 2).await;
+    let (began, before) = (Instant::now(), light.written().rows);
+    wait_for_statements(&heavy, 6).await;
+    let of_light = f64::from(u32::try_from(light.written().rows - before).unwrap());
+    let of_heavy = f64::from(4 * COPIED);
+
+    let lag = meter.take().await.unwrap();
+    let seen = format!(
+        "{of_light} rows by ones, {of_heavy} by ten thousands in {:.1?}; {}; {:?} {:?}",
+        began.elapsed(),
+        told(&lag),
+        light.written(),
+        heavy.written(),
+    );
+    println!("{seen}");
+    assert!((0.5..=2.0).contains(&(of_light / of_heavy)), "{seen}");
+}
+
+async fn start(servers: &Topology) -> SluiceProcess {
+    let rules = "- { name: writers, match: { app: [etl, ddl] }, max_delay: 120s, permanent: true }";
+    let config = Config::new(servers).unwrap().cluster("pacing: adaptive").rules(rules);
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
+    sluice
+}
+
+async fn wait_for_statements(writers: &Writers, count: u64) {
+    let began = Instant::now();
+    while writers.written().statements < count {
+        assert!(began.elapsed() < LIMIT, "{:?} instead of {count} statements", writers.written());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn replica(servers: &Topology) -> &Server {
+    servers.replicas.first().unwrap().server()
+}
+
+fn told(lag: &LagSeries) -> String {
+    let over = 100.0 * lag.share_from(THRESHOLD);
+    let (p50, p99) = (lag.quantile(0.5), lag.quantile(0.99));
+    format!(
+        "lag p50 {p50:.0?}, p99 {p99:.0?}, at or over {THRESHOLD:?} for {over:.1} % of the time"
+    )
+}
+
+const TABLE: &str = "CREATE TABLE t (n INT, pad CHAR(40))";
+const INSERT: &str = "INSERT INTO t VALUES (1, 'as much as a row often has')";
+const SOURCE: &str = "CREATE TABLE source (n INT PRIMARY KEY)";
+const DIGITS: &str = "(VALUES ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8), ROW(9))";
+const COPY: &str = "INSERT INTO t SELECT n, 'as much as a row often has' FROM source";
+const COPIED: u32 = 10_000;
+const PRICE: &str = "CREATE TRIGGER price BEFORE INSERT ON t FOR EACH ROW DO SLEEP(0.0002)";
+/// The default of the harness.
+const THRESHOLD: Duration = Duration::from_secs(1);
+/// From the first guess of twenty rows a second to what the replica takes.
+const WARM_UP: Duration = Duration::from_secs(8);
+const MEASURED: Duration = Duration::from_secs(15);
+const LIMIT: Duration = Duration::from_secs(60);
