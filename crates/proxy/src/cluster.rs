@@ -333,11 +333,22 @@ pub struct PermitGuard {
     cluster: Arc<Cluster>,
     permit: Option<Permit>,
     outcome: Outcome,
+    /// From so many rows on, the pace is told of them before the work is over: it doubles each time, so that a
+    /// transaction of any length takes the controller's lock a few times only.
+    charge_at: u64,
 }
+
+/// Work of fewer rows is charged when it is over.
+const CHARGE_ROWS_MIN: u64 = 16;
 
 impl PermitGuard {
     fn new(cluster: &Arc<Cluster>, permit: Permit) -> Self {
-        Self { cluster: cluster.clone(), permit: Some(permit), outcome: Outcome::default() }
+        Self {
+            cluster: cluster.clone(),
+            permit: Some(permit),
+            outcome: Outcome::default(),
+            charge_at: CHARGE_ROWS_MIN,
+        }
     }
 
     /// How long the statement waited for it.
@@ -355,6 +366,13 @@ impl PermitGuard {
         self.outcome.affected_rows = self.outcome.affected_rows.saturating_add(affected_rows);
         self.outcome.server_time = self.outcome.server_time.saturating_add(server_time);
         self.outcome.error |= failed;
+        let rows = self.outcome.affected_rows;
+        if rows >= self.charge_at
+            && let Some(permit) = self.permit.as_mut()
+        {
+            self.cluster.control(|controller, now| controller.charge(now, permit, rows));
+            self.charge_at = rows.saturating_mul(2);
+        }
     }
 }
 
