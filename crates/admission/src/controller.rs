@@ -18,6 +18,7 @@
 
 mod advance;
 mod judge;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,6 +38,7 @@ use crate::pacing::release_per_s;
 use crate::queue::{Queue, Spot, Waiter};
 use crate::ring::Head;
 use crate::signal::{Sample, Signal, SignalView};
+use crate::starvation::Starvation;
 use crate::{
     ControllerConfig, GateKey, IdentityKey, Mode, MonoTime, Pacing, Reason, Request, RuleKey,
     SignalKey,
@@ -69,6 +71,7 @@ pub struct Controller {
     /// Thrown once per check and for nothing else.
     dice: StdRng,
     jitter: StdRng,
+    starvation: Option<Starvation>,
     life: Life,
     last_gated: Option<MonoTime>,
 }
@@ -100,6 +103,7 @@ impl Controller {
             pause_until: None,
             dice: StdRng::seed_from_u64(seed),
             jitter: StdRng::seed_from_u64(!seed),
+            starvation: None,
             life: Life::Serving,
             last_gated: None,
         };
@@ -120,7 +124,8 @@ impl Controller {
                 gate.settle(now, self.check_interval);
             }
         }
-        for (ticket, _) in waiters {
+        for (ticket, waiter) in waiters {
+            self.watch_left(now, &waiter.request);
             self.queue.resolve(ticket, Resolved::JudgeAgain);
         }
     }
@@ -171,7 +176,11 @@ impl Controller {
     pub fn request(&mut self, now: MonoTime, request: &Request) -> Decision {
         let now = self.tick(now);
         match request.terms.mode {
-            Mode::Enforce => self.judge(now, request),
+            Mode::Enforce => {
+                let decision = self.judge(now, request);
+                self.watch_decision(now, request, &decision);
+                decision
+            }
             Mode::Observe => {
                 let obstacle = self.observe(now, request);
                 let refusal = obstacle.map(|obstacle| self.refuse(now, request, obstacle));
@@ -407,6 +416,7 @@ impl Controller {
     fn take_out(&mut self, ticket: Ticket) -> Option<Waiter> {
         let waiter = self.queue.remove(ticket)?;
         self.leave_line(ticket, &waiter);
+        self.watch_left(self.clock, &waiter.request);
         Some(waiter)
     }
 

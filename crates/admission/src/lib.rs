@@ -12,6 +12,8 @@
 //! task, no log, no clock. It never learns who asks: it sees keys, weights and ratios. A shell drives
 //! [`Controller`]: commands and `handle_*` in, then `poll_*` until there is nothing left.
 //!
+//! [`Controller::starved`] names those who have been kept from working for too long, and who worked meanwhile.
+//!
 //! [`lag`] measures replication lag by heartbeats and feeds a signal.
 
 #![deny(clippy::arithmetic_side_effects)]
@@ -32,6 +34,7 @@ mod reason;
 mod request;
 mod ring;
 mod signal;
+mod starvation;
 mod time;
 mod turns;
 
@@ -51,4 +54,8 @@ pub use request::{
     Terms,
 };
 pub use signal::{Sample, SignalState, SignalView};
+pub use starvation::{
+    APPS_MAX, Admitted, IDENTITIES_MAX, MEANWHILE_MAX, Passage, STARVED_MAX, StarvationConfig,
+    Starved,
+};
 pub use time::MonoTime;

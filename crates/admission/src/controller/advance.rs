@@ -36,6 +36,9 @@ impl Controller {
             let Some(waiter) = self.take_out(ticket) else { return };
             let obstacle = self.obstacle_of(&waiter);
             let outcome = self.expire(now, &waiter.request, obstacle);
+            if outcome.is_err() {
+                self.watch_refused(now, &waiter.request);
+            }
             self.queue.resolve(ticket, outcome.into());
         }
     }
@@ -45,7 +48,7 @@ impl Controller {
             let Some(waiter) = self.queue.get(ticket).copied() else { return };
             match waiter.spot {
                 Spot::Unplaced { .. } => {
-                    self.queue.remove(ticket);
+                    self.take_out(ticket);
                     self.queue.resolve(ticket, Resolved::JudgeAgain);
                 }
                 Spot::BackOff { .. } | Spot::InLine { .. } | Spot::Held => {

@@ -192,6 +192,7 @@ impl Controller {
         reason: Option<Reason>,
     ) -> Permit {
         self.work.in_flight = self.work.in_flight.saturating_add(1);
+        self.watch_admitted(now, request);
         let expected = self.costs.expected(request.digest, request.app);
         let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
         let charge = match (self.pace.as_mut().filter(|_| paced), request.terms.mode) {

@@ -9,6 +9,7 @@ mod places;
 mod random;
 mod reload;
 mod signals;
+mod starving;
 
 use super::*;
 use crate::{

@@ -1,0 +1,94 @@
+//! What the controller tells the watch for starvation, and what that says. See [`crate::starvation`].
+
+use super::Controller;
+use crate::decision::Decision;
+use crate::gate::Gate;
+use crate::starvation::{Passage, Starvation, StarvationConfig, Starved};
+use crate::{AppKey, IdentityKey, MonoTime, Request, RuleKey};
+
+impl Controller {
+    /// Watches for starvation by these limits from now on; `None`: not at all. Told the same again, it goes on
+    /// with what it has seen.
+    pub fn watch_starvation(&mut self, now: MonoTime, config: Option<StarvationConfig>) {
+        let now = self.tick(now);
+        if self.starvation.as_ref().map(Starvation::config) != config {
+            self.starvation = config.map(|config| Starvation::new(config, now));
+        }
+    }
+
+    /// Who is starved, those first that were blocked longest; at most [`crate::STARVED_MAX`].
+    #[must_use]
+    pub fn starved(&self, now: MonoTime) -> Vec<Starved> {
+        let now = self.clock.max(now);
+        self.starvation.as_ref().map_or_else(Vec::new, |watch| watch.starved(now))
+    }
+
+    /// A statement passed that never asks, while [`Controller::is_contended`].
+    pub fn handle_passed(
+        &mut self,
+        now: MonoTime,
+        passage: Passage,
+        rule: Option<RuleKey>,
+        app: AppKey,
+    ) {
+        let now = self.tick(now);
+        if let Some(watch) = &mut self.starvation {
+            watch.passed(now, (passage, rule, Some(app)));
+        }
+    }
+
+    /// Whether statements are held back: somebody waits, or would have to.
+    #[must_use]
+    pub fn is_contended(&self) -> bool {
+        let shut = |gate: &Gate| gate.has_signals() && gate.open_since().is_none();
+        self.queue.len() > 0 || self.gates.values().any(shut)
+    }
+
+    /// Whether starvation is watched for.
+    #[must_use]
+    pub fn is_watching(&self) -> bool {
+        self.starvation.is_some()
+    }
+
+    /// Whether what is admitted now is counted, because somebody is blocked meanwhile.
+    #[must_use]
+    pub fn is_anybody_blocked(&self, now: MonoTime) -> bool {
+        self.starvation.as_ref().is_some_and(|watch| watch.is_anybody_blocked(self.clock.max(now)))
+    }
+
+    /// The identities and the apps that [`Controller::starved`] may name yet: their names are to be kept.
+    #[must_use]
+    pub fn watched(&self) -> (Vec<IdentityKey>, Vec<AppKey>) {
+        let Some(watch) = &self.starvation else { return (Vec::new(), Vec::new()) };
+        let (identities, apps) = watch.known();
+        (identities.collect(), apps.collect())
+    }
+
+    pub(super) fn watch_decision(&mut self, now: MonoTime, request: &Request, made: &Decision) {
+        let Some(watch) = &mut self.starvation else { return };
+        match made {
+            Decision::Queue(_) => watch.queued(now, request),
+            Decision::Reject(_) => watch.refused(now, request),
+            // Whoever gives a permit has said so.
+            Decision::Admit(_) | Decision::Observed(..) => {}
+        }
+    }
+
+    pub(super) fn watch_admitted(&mut self, now: MonoTime, request: &Request) {
+        if let Some(watch) = &mut self.starvation {
+            watch.admitted(now, request);
+        }
+    }
+
+    pub(super) fn watch_refused(&mut self, now: MonoTime, request: &Request) {
+        if let Some(watch) = &mut self.starvation {
+            watch.refused(now, request);
+        }
+    }
+
+    pub(super) fn watch_left(&mut self, now: MonoTime, request: &Request) {
+        if let Some(watch) = &mut self.starvation {
+            watch.left(now, request);
+        }
+    }
+}
