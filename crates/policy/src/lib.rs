@@ -50,7 +50,10 @@ pub use label::app_label;
 pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};
 pub use priority::Priority;
 pub use reference::config_reference;
-pub use rule::{Action, Gated, RefusalProfile, Rule, Standing, UnixTime, app_key, identity_key};
+pub use rule::{
+    Action, Gated, RefusalProfile, Rule, Standing, UnixTime, app_key, identity_key,
+    ruleless_app_key,
+};
 pub use schedule::Schedule;
 pub use shape::{OwnedShape, Shape, ShapeNeeds, ShapeScratch, ShapeText};
 pub use tls::{

@@ -197,6 +197,16 @@ pub fn app_key(rule: &Rule, app: &[u8]) -> AppKey {
     AppKey(levels_key(rule, label::named_levels(app)))
 }
 
+/// The app of a statement that no rule matched.
+#[must_use]
+pub fn ruleless_app_key(app: &[u8]) -> AppKey {
+    AppKey(fold_levels(0, label::named_levels(app)))
+}
+
 fn levels_key<'a>(rule: &Rule, levels: impl Iterator<Item = &'a [u8]>) -> u64 {
-    levels.fold(rule.key.0, |key, level| fnv::hash(&[&key.to_le_bytes(), level]))
+    fold_levels(rule.key.0, levels)
+}
+
+fn fold_levels<'a>(from: u64, levels: impl Iterator<Item = &'a [u8]>) -> u64 {
+    levels.fold(from, |key, level| fnv::hash(&[&key.to_le_bytes(), level]))
 }

@@ -46,7 +46,7 @@ const SAMPLE_LUMPS: f64 = 8.0;
 const SAMPLE_STRETCH: f64 = 8.0;
 
 /// Where nothing is known: rows a second.
-const RATE_FIRST: f64 = 20.0;
+const RATE_FIRST: f64 = 100.0;
 const RATE_MIN: f64 = 0.1;
 const RATE_MAX: f64 = 1e8;
 

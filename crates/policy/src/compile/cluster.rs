@@ -50,17 +50,14 @@ pub(super) fn compile(
     let probe = raw.probe.map(|probe| compile_probe(probe, faults));
     let mut signals = Signals::compile(raw.signals, faults);
     check_probing(&signals, probe.as_ref(), &replicas, &place, faults);
-    let default_gate = match raw.default_gate {
-        Some(gate) => signals.gate(&gate.value, cluster_name, &gate.place, faults),
-        None => {
-            let lag = Spanned { value: "lag".to_owned(), place: place.clone() };
-            signals.gate(&OneOrMany(vec![lag]), cluster_name, &place, faults)
-        }
-    };
+    let default_gate = raw.default_gate.unwrap_or_else(|| Spanned {
+        value: OneOrMany(vec![Spanned { value: "lag".to_owned(), place: place.clone() }]),
+        place: place.clone(),
+    });
+    let default_gate = signals.gate(&default_gate.value, cluster_name, &default_gate.place, faults);
     let check_interval = duration(raw.check_interval, limits::CHECK_INTERVAL, faults);
     let release_per_s = whole(raw.release_per_s, limits::RELEASE_PER_S, faults);
     let queue_len_max = whole(raw.max_queue_total, limits::MAX_QUEUE_TOTAL, faults);
-    let connect_timeout = duration(raw.connect_timeout, limits::CONNECT_TIMEOUT, faults);
     let client_tls = tls::client(raw.client_tls, faults);
     let backend_tls = tls::backend(raw.backend_tls, faults);
     let redirect = keyword(raw.redirect, Redirect::Strip, &tls::REDIRECTS, faults);
@@ -77,10 +74,9 @@ pub(super) fn compile(
     let network = network::compile(keys, listen.as_ref(), faults);
     let mut rules: Vec<Rule> = Vec::new();
     for draft in drafts.iter().filter(|draft| draft.is_for(cluster_name)) {
-        let gate = match &draft.gate {
-            Some(gate) => signals.gate(&gate.value, cluster_name, &gate.place, faults),
-            None => default_gate,
-        };
+        let gate = draft.gate.as_ref().map_or(default_gate, |gate| {
+            signals.gate(&gate.value, cluster_name, &gate.place, faults)
+        });
         let index = u32::try_from(rules.len()).ok()?;
         rules.push(draft.rule(index, gate, signals.is_always_open(gate), mode));
     }
@@ -96,7 +92,7 @@ pub(super) fn compile(
         pacing,
         release_per_s,
         queue_len_max,
-        connect_timeout,
+        connect_timeout: duration(raw.connect_timeout, limits::CONNECT_TIMEOUT, faults),
         network,
         client_tls,
         backend_tls,
