@@ -112,7 +112,8 @@ fn told(lag: &LagSeries) -> String {
 const TABLE: &str = "CREATE TABLE t (n INT, pad CHAR(40))";
 const INSERT: &str = "INSERT INTO t VALUES (1, 'as much as a row often has')";
 const SOURCE: &str = "CREATE TABLE source (n INT PRIMARY KEY)";
-const DIGITS: &str = "(VALUES ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8), ROW(9))";
+const DIGITS: &str =
+    "(VALUES ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8), ROW(9))";
 const COPY: &str = "INSERT INTO t SELECT n, 'as much as a row often has' FROM source";
 const COPIED: u32 = 10_000;
 const PRICE: &str = "CREATE TRIGGER price BEFORE INSERT ON t FOR EACH ROW DO SLEEP(0.0002)";

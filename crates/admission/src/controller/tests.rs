@@ -5,6 +5,7 @@ mod arrival;
 mod contention;
 mod deadlines;
 mod fairness;
+mod paced;
 mod places;
 mod random;
 mod reload;
