@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use admission::{Mode, MonoTime, SignalState, SignalView};
 use policy::{Action, ClusterPolicy, Rule, Standing, UnixTime};
-use proxy::cluster::Cluster;
+use proxy::cluster::{Cluster, StarvedIdentity};
 use proxy::probe::{PrimaryState, ReplicaReading};
 use proxy::telemetry::state_label;
 
@@ -65,6 +65,7 @@ fn write_cluster(
     write_signals(html, &policy, &views, now)?;
     write_servers(html, cluster, &policy, now)?;
     write_waiting(html, cluster, &policy, now)?;
+    write_starved(html, cluster, now)?;
     write_rules(html, &policy, hits, UnixTime(cluster.clock().unix_seconds()))
 }
 
@@ -158,6 +159,35 @@ fn write_waiting(
             )?;
             if let Some(signal) = signal {
                 write!(html, " ({})", Escaped(&signal.name))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Nothing while nobody is.
+fn write_starved(html: &mut String, cluster: &Cluster, now: MonoTime) -> fmt::Result {
+    let starved = cluster.starved();
+    if starved.is_empty() {
+        return Ok(());
+    }
+    let columns = ["identity", "rule", "since", "of the window", "now", "passed meanwhile"];
+    table(html, "Who is starved, and by whom", &columns, |html| {
+        for starved in &starved {
+            let StarvedIdentity { identity, rule, share, since, blocked, meanwhile } = starved;
+            write!(
+                html,
+                "<tr class=bad><td>{}<td>{}<td>{} ago<td>{:.1} %<td>{}<td>",
+                Escaped(&String::from_utf8_lossy(identity)),
+                Escaped(rule),
+                Span(now.saturating_since(*since)),
+                share * 100.0,
+                if *blocked { "blocked" } else { "let through" },
+            )?;
+            for (separator, passed) in
+                std::iter::once("").chain(std::iter::repeat(", ")).zip(meanwhile)
+            {
+                write!(html, "{separator}{}", Escaped(&passed.to_string()))?;
             }
         }
         Ok(())

@@ -102,6 +102,18 @@ pub enum Passage {
     Asked,
 }
 
+impl Passage {
+    /// The stable name: a metric label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exempt => "exempt",
+            Self::Ungated => "ungated",
+            Self::Asked => "asked",
+        }
+    }
+}
+
 /// Watches one cluster.
 #[derive(Debug)]
 pub(crate) struct Starvation {

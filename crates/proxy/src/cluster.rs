@@ -7,6 +7,8 @@
 //! neither can be forgotten when a client vanishes.
 
 mod calendar;
+mod names;
+mod starvation;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,12 +26,15 @@ use tokio::sync::{Notify, oneshot};
 use wire::capability::Capabilities;
 
 use self::calendar::Calendar;
+use self::names::Names;
 use crate::auth::OwnKey;
 use crate::clock::Clock;
 use crate::probe::ProbeBoard;
 use crate::registry::Registry;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
+
+pub use self::starvation::{Passed, StarvedIdentity};
 
 /// One cluster: policy, controller, sessions.
 pub struct Cluster {
@@ -47,6 +52,8 @@ pub struct Cluster {
     clock: Clock,
     policy: ArcSwap<ClusterPolicy>,
     gatekeeper: Mutex<Gatekeeper>,
+    /// Statements are held back, and it is watched who suffers from that: who passes is to be noted.
+    contended: AtomicBool,
     driver: Notify,
     /// What is masked in handshakes has been logged.
     masking_logged: AtomicBool,
@@ -55,6 +62,10 @@ pub struct Cluster {
 struct Gatekeeper {
     controller: Controller,
     waiters: HashMap<Ticket, Waiting>,
+    /// Whom the watch for starvation may name.
+    names: Names,
+    /// As in the cluster.
+    contended: bool,
     /// When the driver will wake of itself.
     wake_at: Option<MonoTime>,
 }
@@ -93,7 +104,8 @@ pub enum Settled {
 impl Cluster {
     /// A cluster with nobody waiting.
     pub fn new(policy: Arc<ClusterPolicy>, clock: Clock, seed: u64) -> Arc<Self> {
-        let controller = Controller::new(policy.controller_config(), seed, clock.now());
+        let mut controller = Controller::new(policy.controller_config(), seed, clock.now());
+        controller.watch_starvation(clock.now(), starvation::config(&policy));
         Arc::new(Self {
             name: policy.name.clone(),
             registry: Arc::default(),
@@ -106,8 +118,11 @@ impl Cluster {
             gatekeeper: Mutex::new(Gatekeeper {
                 controller,
                 waiters: HashMap::new(),
+                names: Names::default(),
+                contended: false,
                 wake_at: None,
             }),
+            contended: AtomicBool::new(false),
             driver: Notify::new(),
             masking_logged: AtomicBool::new(false),
         })
@@ -160,8 +175,12 @@ impl Cluster {
     pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
         let config = policy.controller_config();
         self.tls.apply(&policy);
+        let starvation = starvation::config(&policy);
         self.policy.store(policy);
-        self.control(|controller, now| controller.reconfigure(config, now));
+        self.control(|controller, now| {
+            controller.reconfigure(config, now);
+            controller.watch_starvation(now, starvation);
+        });
         self.driver.notify_one();
     }
 
@@ -172,6 +191,7 @@ impl Cluster {
         let now = self.clock.now();
         let result = f(&mut gatekeeper.controller, now);
         let resolved = gatekeeper.collect(now);
+        self.note_contention(&mut gatekeeper);
         let wake_driver = gatekeeper.wakes_earlier();
         drop(gatekeeper);
         if wake_driver {
@@ -209,9 +229,9 @@ impl Cluster {
             .collect()
     }
 
-    /// Keeps the controller's timers, and watches the files of certificates. Runs until the task is dropped.
+    /// Keeps the controller's timers, watches the files of certificates, and says who is starved. Runs until the task is dropped.
     pub async fn drive(self: Arc<Self>) {
-        tokio::join!(self.keep_timers(), self.tls.watch(&self.name));
+        tokio::join!(self.keep_timers(), self.tls.watch(&self.name), self.watch_starvation());
     }
 
     /// Deadlines, retries, releases; has waiters judged again at the second at which a rule expires, or its
@@ -253,6 +273,7 @@ pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {
     let mut gatekeeper = cluster.gatekeeper.lock();
     let now = cluster.clock.now();
     let decision = gatekeeper.controller.request(now, request);
+    gatekeeper.keep_names(now, request, app, &decision);
     let judgement = match decision {
         Decision::Admit(permit) => Judgement::Admitted(PermitGuard::new(cluster, permit)),
         Decision::Observed(permit, refusal) => {
@@ -266,6 +287,7 @@ pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {
             Judgement::Queued(Waiter { cluster: cluster.clone(), ticket, receiver })
         }
     };
+    cluster.note_contention(&mut gatekeeper);
     let wake_driver = gatekeeper.wakes_earlier();
     drop(gatekeeper);
     if wake_driver {

@@ -95,8 +95,9 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         title: "`starvation`",
         about: "An identity that has waited or been refused for more than this share of the window is \
-                reported in a metric, a log line and on the page, with the identities that were admitted \
-                meanwhile.",
+                reported in a metric, a log line and on the page, with the apps that were admitted \
+                meanwhile. Waits of less than 5 s (less than share × window, where that is shorter) do \
+                not count.",
         keys: &[
             live(
                 "share",

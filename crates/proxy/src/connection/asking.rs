@@ -3,9 +3,10 @@
 use std::future::poll_fn;
 use std::time::{Duration, Instant};
 
-use admission::{Mode, MonoTime, Reason, Refusal, Request, Terms};
-use policy::{Action as RuleAction, Rule, UnixTime, app_key, identity_key, refusal};
+use admission::{Mode, MonoTime, Passage, Reason, Refusal, Request, Terms};
+use policy::{Action as RuleAction, Gated, Rule, UnixTime, app_key, identity_key, refusal};
 use session::{Answer, Ask, StatementOutcome};
+use sql::Class;
 use tokio::sync::mpsc;
 use wire::frame::split_frame;
 use wire::packet::ErrPacket;
@@ -270,6 +271,28 @@ impl Connection {
                 overhead: total.saturating_sub(elsewhere),
             },
         );
+        if self.shared.cluster.is_contended() {
+            self.note_passed(statement.class, rule);
+        }
+    }
+
+    /// A statement that did not have to ask may be why others wait.
+    fn note_passed(&self, class: Class, rule: Option<&Rule>) {
+        let passage = match rule.map(|rule| &rule.action) {
+            Some(RuleAction::Exempt) => Passage::Exempt,
+            None | Some(RuleAction::Throttle { gated: Gated::No, .. }) => Passage::Ungated,
+            Some(RuleAction::Throttle { gated: Gated::Yes, .. } | RuleAction::Deny) => return,
+        };
+        match class {
+            Class::Write | Class::Load | Class::Call | Class::Ddl | Class::Unknown => {
+                self.shared.cluster.note_passed(passage, rule, self.session.app());
+            }
+            Class::Read
+            | Class::LockingRead
+            | Class::Transaction
+            | Class::Session
+            | Class::Admin => {}
+        }
     }
 
     /// Counts claims that were ignored; the first of a connection is logged.

@@ -57,6 +57,7 @@ impl Telemetry {
         let rules: HashMap<RuleKey, &Rule> =
             policy.rules.iter().map(|rule| (rule.key, rule)).collect();
         self.read_queue(cluster, &rules, now, at);
+        self.read_starved(cluster, now);
         self.count_checks(cluster, &rules, checks);
     }
 
@@ -79,6 +80,21 @@ impl Telemetry {
             let waits = at.saturating_since(waiting.oldest).as_secs_f64();
             let oldest = now.queue_oldest.with_label_values(&[&*cluster.name, &*app]);
             oldest.set(oldest.get().max(waits));
+        }
+    }
+
+    fn read_starved(&self, cluster: &Cluster, now: &Now) {
+        for starved in cluster.starved() {
+            let app = self.app_label(&starved.identity);
+            now.starved.with_label_values(&[&*cluster.name, &*app]).set(1.0);
+            for passed in &starved.meanwhile {
+                let app = self.app_label(passed.app.as_bytes());
+                let labels = [&*cluster.name, &*app, passed.passage.as_str()];
+                let gauge = now.passed_meanwhile.with_label_values(&labels);
+                // Those who stood before the same gate count the same statements.
+                let count = u32::try_from(passed.count).unwrap_or(u32::MAX);
+                gauge.set(gauge.get().max(f64::from(count)));
+            }
         }
     }
 
@@ -157,6 +173,8 @@ struct Now {
     gate_open: GaugeVec,
     replica_state: GaugeVec,
     pace: GaugeVec,
+    starved: GaugeVec,
+    passed_meanwhile: GaugeVec,
 }
 
 impl Now {
@@ -205,6 +223,19 @@ impl Now {
                 "Checks a second that the default gate hands out when statements wait; 0 while it is \
                  shut.",
                 &["cluster"],
+            ),
+            starved: gauges(
+                "sluice_starved",
+                "1 while an identity of the app is starved: kept waiting or refused for too much of the \
+                 window. There is no series otherwise.",
+                &["cluster", "app"],
+            ),
+            passed_meanwhile: gauges(
+                "sluice_passed_while_starved",
+                "Statements of an app that passed in the window while an identity that is starved was \
+                 blocked. Passage `exempt`: the likely cause; `ungated`: no gate holds them; `asked`: \
+                 they were admitted.",
+                &["cluster", "app", "passage"],
             ),
             registry,
         }

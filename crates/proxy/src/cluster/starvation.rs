@@ -1,0 +1,295 @@
+//! Who is starved, by name: for the metric, the page, and a line in the log when it begins and when it ends.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use admission::{
+    Decision, IdentityKey, MonoTime, Passage, Request, RuleKey, StarvationConfig, Starved,
+};
+use policy::{ClusterPolicy, Rule, app_key, app_label, ruleless_app_key};
+use tokio::time::MissedTickBehavior;
+
+use super::{Cluster, Gatekeeper};
+
+/// How often it is looked at who is starved.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Lines that one look may log: when a gate stays shut, many are starved at once.
+const LOGGED_MAX: usize = 20;
+
+/// Identities whose starving has been logged and whose end has not: as many as are watched.
+const TOLD_MAX: usize = admission::IDENTITIES_MAX;
+
+/// An identity that is starved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StarvedIdentity {
+    /// As the client named it.
+    pub identity: Box<[u8]>,
+    /// The name of the rule it asks under.
+    pub rule: String,
+    /// The share of the window that it was blocked for.
+    pub share: f64,
+    /// When that began.
+    pub since: MonoTime,
+    /// Whether it is blocked now.
+    pub blocked: bool,
+    /// Who was admitted meanwhile: the exempt first, then who did not have to ask.
+    pub meanwhile: Vec<Passed>,
+}
+
+/// An app whose statements passed while somebody was blocked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passed {
+    /// The app as metrics show it, or `others`.
+    pub app: String,
+    /// The name of the rule; `None` when no rule matched.
+    pub rule: Option<String>,
+    /// Whether it had to ask.
+    pub passage: Passage,
+    /// How many statements.
+    pub count: u64,
+}
+
+impl fmt::Display for Passed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { app, rule, passage, count } = self;
+        match (passage, rule) {
+            (Passage::Exempt, Some(rule)) => write!(f, "{app} (exempt by rule {rule}): {count}"),
+            (Passage::Exempt, None) => write!(f, "{app} (exempt): {count}"),
+            (Passage::Ungated, Some(rule)) => {
+                write!(f, "{app} (not gated by rule {rule}): {count}")
+            }
+            (Passage::Ungated, None) => write!(f, "{app} (no rule): {count}"),
+            (Passage::Asked, Some(rule)) => write!(f, "{app} (rule {rule}): {count}"),
+            (Passage::Asked, None) => write!(f, "{app}: {count}"),
+        }
+    }
+}
+
+/// What the controller is told.
+pub(super) fn config(policy: &ClusterPolicy) -> Option<StarvationConfig> {
+    let policy::Starvation { share, window } = policy.starvation?;
+    Some(StarvationConfig { share, window })
+}
+
+impl Cluster {
+    /// Who is starved now, those first that were blocked longest.
+    pub fn starved(&self) -> Vec<StarvedIdentity> {
+        let policy = self.policy();
+        self.name_starved(&policy).into_iter().map(|(_, starved)| starved).collect()
+    }
+
+    /// Whether statements are held back, so that it matters who passes. Costs a load.
+    pub(crate) fn is_contended(&self) -> bool {
+        self.contended.load(Ordering::Relaxed)
+    }
+
+    /// A statement passed that did not ask, while others were held back.
+    pub(crate) fn note_passed(&self, passage: Passage, rule: Option<&Rule>, app: &[u8]) {
+        let key = rule.map_or_else(|| ruleless_app_key(app), |rule| app_key(rule, app));
+        let mut gatekeeper = self.gatekeeper.lock();
+        let Gatekeeper { controller, names, .. } = &mut *gatekeeper;
+        controller.handle_passed(self.clock.now(), passage, rule.map(|rule| rule.key), key);
+        names.keep_app(controller, key, app);
+    }
+
+    /// Has [`Cluster::is_contended`] say how it is now.
+    pub(super) fn note_contention(&self, gatekeeper: &mut Gatekeeper) {
+        let controller = &gatekeeper.controller;
+        let contended = controller.is_watching() && controller.is_contended();
+        if contended != gatekeeper.contended {
+            gatekeeper.contended = contended;
+            self.contended.store(contended, Ordering::Relaxed);
+        }
+    }
+
+    fn name_starved(&self, policy: &ClusterPolicy) -> Vec<(Key, StarvedIdentity)> {
+        let gatekeeper = self.gatekeeper.lock();
+        let starved = gatekeeper.controller.starved(self.clock.now());
+        if starved.is_empty() {
+            return Vec::new();
+        }
+        let named: Vec<_> = starved
+            .into_iter()
+            .map(|starved| {
+                let identity: Box<[u8]> = gatekeeper.names.identity(starved.identity).into();
+                let apps: Vec<Option<String>> = starved
+                    .meanwhile
+                    .iter()
+                    .map(|by| by.app.map(|app| label(gatekeeper.names.app(app))))
+                    .collect();
+                (starved, identity, apps)
+            })
+            .collect();
+        drop(gatekeeper);
+        let rules: HashMap<RuleKey, &Rule> =
+            policy.rules.iter().map(|rule| (rule.key, rule)).collect();
+        let with_rules = |(starved, identity, apps): (Starved, _, Vec<_>)| {
+            let key = (starved.rule, starved.identity);
+            (key, with_rules(&rules, &starved, identity, apps))
+        };
+        named.into_iter().map(with_rules).collect()
+    }
+
+    /// Logs who begins and who ceases to be starved.
+    pub(super) async fn watch_starvation(&self) {
+        let mut told: HashMap<Key, Told> = HashMap::new();
+        let mut looks = tokio::time::interval(LOOK_INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            let policy = self.policy();
+            let now = self.clock.now();
+            let starved = self.name_starved(&policy);
+            self.log_begun(&starved, &mut told, now);
+            // Whoever is at the limit, now over it and now under it, is told of once.
+            let quiet = policy.starvation.map_or(Duration::ZERO, |limits| limits.window / 60);
+            self.log_ended(&mut told, now, quiet);
+        }
+    }
+
+    fn log_begun(
+        &self,
+        starved: &[(Key, StarvedIdentity)],
+        told: &mut HashMap<Key, Told>,
+        now: MonoTime,
+    ) {
+        let mut begun = 0_usize;
+        for (key, starved) in starved {
+            let identity = String::from_utf8_lossy(&starved.identity);
+            if let Some(told) = told.get_mut(key) {
+                told.seen_at = now;
+                continue;
+            }
+            if told.len() >= TOLD_MAX {
+                continue;
+            }
+            let entry = Told { identity: identity.as_ref().into(), since: now, seen_at: now };
+            told.insert(*key, entry);
+            begun = begun.saturating_add(1);
+            if begun > LOGGED_MAX {
+                continue;
+            }
+            let meanwhile: Vec<String> = starved.meanwhile.iter().map(Passed::to_string).collect();
+            tracing::warn!(
+                cluster = %self.name,
+                %identity,
+                rule = %starved.rule,
+                since_s = now.saturating_since(starved.since).as_secs(),
+                share = format_args!("{:.4}", starved.share),
+                admitted_meanwhile = meanwhile.join(", "),
+                "an identity is starved{}",
+                likely_cause(&starved.meanwhile),
+            );
+        }
+        let further = begun.saturating_sub(LOGGED_MAX);
+        if further > 0 {
+            tracing::warn!(cluster = %self.name, further, "more identities are starved");
+        }
+    }
+
+    fn log_ended(&self, told: &mut HashMap<Key, Told>, now: MonoTime, quiet: Duration) {
+        let mut ended = 0_usize;
+        told.retain(|_, told| {
+            let stays = told.seen_at == now || now.saturating_since(told.seen_at) < quiet;
+            if !stays && ended < LOGGED_MAX {
+                tracing::warn!(
+                    cluster = %self.name,
+                    identity = %told.identity,
+                    told_for_s = now.saturating_since(told.since).as_secs(),
+                    "an identity is not starved any more"
+                );
+            }
+            ended = ended.saturating_add(usize::from(!stays));
+            stays
+        });
+        let further = ended.saturating_sub(LOGGED_MAX);
+        if further > 0 {
+            tracing::warn!(cluster = %self.name, further, "more identities are not starved any more");
+        }
+    }
+}
+
+impl Gatekeeper {
+    /// Keeps the names that may have to be told.
+    pub(super) fn keep_names(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        app: &[u8],
+        decision: &Decision,
+    ) {
+        let Self { controller, names, .. } = self;
+        if !controller.is_watching() {
+            return;
+        }
+        match decision {
+            Decision::Queue(_) | Decision::Reject(_) => {
+                names.keep(controller, request.identity, request.app, app);
+            }
+            Decision::Admit(_) | Decision::Observed(..) => {
+                if controller.is_anybody_blocked(now) {
+                    names.keep_app(controller, request.app, app);
+                }
+            }
+        }
+    }
+}
+
+type Key = (RuleKey, IdentityKey);
+
+/// Somebody whose starving was logged.
+#[derive(Debug)]
+struct Told {
+    identity: Box<str>,
+    since: MonoTime,
+    seen_at: MonoTime,
+}
+
+fn with_rules(
+    rules: &HashMap<RuleKey, &Rule>,
+    starved: &Starved,
+    identity: Box<[u8]>,
+    apps: Vec<Option<String>>,
+) -> StarvedIdentity {
+    let name = |key: &RuleKey| {
+        rules.get(key).map_or_else(|| "one that is gone".to_owned(), |rule| rule.name.to_string())
+    };
+    let meanwhile = starved
+        .meanwhile
+        .iter()
+        .zip(apps)
+        .map(|(by, app)| Passed {
+            app: app.unwrap_or_else(|| "others".to_owned()),
+            rule: by.rule.as_ref().map(name),
+            passage: by.passage,
+            count: by.count,
+        })
+        .collect();
+    StarvedIdentity {
+        identity,
+        rule: name(&starved.rule),
+        share: starved.share,
+        since: starved.since,
+        blocked: starved.blocked,
+        meanwhile,
+    }
+}
+
+/// Who is exempt comes first.
+fn likely_cause(meanwhile: &[Passed]) -> String {
+    let Some(first) = meanwhile.first() else { return String::new() };
+    match first.passage {
+        Passage::Exempt => format!("; the likely cause is {}, which is exempt", first.app),
+        Passage::Ungated => format!("; the likely cause is {}, which no gate holds", first.app),
+        Passage::Asked => String::new(),
+    }
+}
+
+fn label(app: &[u8]) -> String {
+    let mut label = String::new();
+    app_label(app, &mut label);
+    label
+}
