@@ -117,7 +117,7 @@ async fn gated_writes_wait_for_the_replica(servers: &mut Topology) {
 - { name: etl, match: { app: etl }, max_delay: 60s, permanent: true }
 - { name: everything, gate: none, permanent: true }";
     // The plain gate releases them far enough apart (half a second, then a quarter) that the order in which they reach the server is the order of release.
-    let sluice = start(servers, rules, "pacing: binary\n    release_per_s: 2").await;
+    let sluice = start(servers, rules, "pacing: binary\nrelease_per_s: 2").await;
     for (round, how) in (0..).zip([Lag::StoppedApplier, Lag::GlobalReadLock]) {
         lag_start(servers, &sluice, how).await;
         let first = round * 100;

@@ -55,7 +55,7 @@ async fn with_a_healthy_replica_90_and_10_percent_of_the_checks_are_refused() {
     let config = Config::new(&servers)
         .unwrap()
         .signals("lag: { threshold: 30s }")
-        .cluster("check_interval: 2ms\n    pacing: binary")
+        .cluster("check_interval: 2ms\npacing: binary")
         .rules(HEALTHY);
     let sluice = SluiceProcess::start(&config).await.unwrap();
     wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
