@@ -18,7 +18,7 @@ FUZZ_TARGETS ?=
 
 PROFILE_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
-.PHONY: help demo test check fmt lint doc integration sim bench bench-peers servers clients clean-servers toolchain build fuzz
+.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-peers servers clients clean-servers toolchain build fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -57,6 +57,10 @@ fuzz: toolchain ## every fuzz target for FUZZ_SECONDS (60); needs a nightly tool
 
 bench: toolchain ## time per decision, with 10 and with 10,000 rules
 	cargo run --release -p benches --bin decide
+
+bench-pace: toolchain servers ## adaptive and binary pace and none, in front of a slow replica: lag and rows; writes docs/plots/pace.svg
+	cargo build --release -p sluice -p benches
+	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/pace 3 20 10 docs/plots
 
 bench-peers: toolchain servers ## sysbench direct, through HAProxy and through Sluice (apt-get brings sysbench and HAProxy)
 	benches/install-peers

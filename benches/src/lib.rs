@@ -1,6 +1,7 @@
 //! What the benchmarks share: HAProxy, sysbench, a process's cost, medians.
 
 pub mod haproxy;
+pub mod line;
 pub mod process;
 pub mod relay;
 pub mod rules;

@@ -7,6 +7,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use benches::line::Line;
 use benches::relay::{self, Relay};
 use benches::{Result, rules};
 use policy::identity::{IdentityScratch, SessionIdentity, resolve};
@@ -24,6 +25,7 @@ fn main() -> Result<()> {
     for count in [10, 10_000] {
         whole_statements(count)?;
     }
+    paced();
     Ok(())
 }
 
@@ -185,6 +187,27 @@ fn whole_statements(count: usize) -> Result<()> {
     }
     Ok(())
 }
+
+/// Admission at a gate that is paced by the lag.
+fn paced() {
+    println!(
+        "\n### Admission with 1,000 waiters of 200 identities, paced by the lag (`admission::Controller`)\n\n\
+         | replica applies, rows/s | pace | waiting | ns per statement: request, release, complete |\n|---|---|---|---|"
+    );
+    for rows_per_s in [1_000.0, 50_000.0] {
+        let mut line = Line::new(1_000, 200, rows_per_s);
+        let a_round = || {
+            let started = Instant::now();
+            line.run(u64::from(STATEMENTS));
+            started.elapsed().as_secs_f64() * 1e9 / f64::from(STATEMENTS)
+        };
+        let ns = std::iter::repeat_with(a_round).take(60).fold(f64::INFINITY, f64::min);
+        println!("| {rows_per_s} | {:.0} | {} | {ns:.0} |", line.pace_per_s(), line.waiting());
+    }
+}
+
+/// Of a round: heartbeats and probes, which come every so often, are in every round's figure.
+const STATEMENTS: u32 = 20_000;
 
 /// The time of one call in the fastest round.
 fn nanoseconds(mut call: impl FnMut()) -> f64 {

@@ -1,7 +1,7 @@
 //! Writers through Sluice with an adaptive pace, with the binary one, and without Sluice, in front of a replica that
 //! is slower than its primary.
 //!
-//!   pace [ROUNDS = 3] [SECONDS of one block = 20] [WARM-UP = 10] [FOLDER for plots]
+//!   pace [ROUNDS = 3] [SECONDS of one block = 20] [WARM-UP = 10] [FOLDER for the plot] [FOLDER for series]
 //!
 //! Prints Markdown. The machine is shared and its speed drifts, so the ways take turns in short blocks; figures are over
 //! all blocks of a way. Each block begins with a replica that has caught up and a Sluice that has just started, and
@@ -27,7 +27,8 @@ fn main() -> Result<()> {
     let rounds = number(3)?;
     let seconds = Duration::from_secs(number(20)?);
     let warm_up = Duration::from_secs(number(10)?);
-    let folder = args.next().map(PathBuf::from);
+    let mut folder = || args.next().map(PathBuf::from);
+    let (plot_folder, series_folder) = (folder(), folder());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut setup = Setup::start().await?;
@@ -40,12 +41,14 @@ fn main() -> Result<()> {
             }
         }
         report(&all);
-        if let Some(folder) = &folder {
+        if let Some(folder) = plot_folder {
+            std::fs::write(folder.join("pace.svg"), plot::svg(&all))?;
+        }
+        if let Some(folder) = series_folder {
             for measured in &all {
                 measured
                     .write_series(&folder.join(format!("pace-{}.csv", measured.way.as_str())))?;
             }
-            std::fs::write(folder.join("pace.svg"), plot::svg(&all))?;
         }
         Ok(())
     })
