@@ -16,7 +16,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::error::{HarnessError, Result};
 use crate::server::Server;
 
-/// Measures from [`LagMeter::start`] to [`LagMeter::stop`]. Dropping it ends it too.
+/// Measures from [`LagMeter::start`] until it is dropped; [`LagMeter::take`] gives what was seen.
 #[derive(Debug)]
 pub struct LagMeter {
     writer: JoinHandle<Result<()>>,
