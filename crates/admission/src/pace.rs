@@ -160,7 +160,10 @@ impl Pace {
             let Some(flow) = self.flows.get_mut(replica) else { continue };
             let paces = out_of_tokens && flow.pace(&aim) <= lowest;
             if paces || !flow.has_room(&self.ledger, &aim, cost, now) {
-                flow.limit(now);
+                // A large statement that does not fit beside others says nothing about the rate.
+                if paces || !flow.has_room(&self.ledger, &aim, 0.0, now) {
+                    flow.limit(now);
+                }
                 room = false;
             }
         }
@@ -204,9 +207,15 @@ impl Pace {
         self.flows_that_count().map(|flow| flow.pace(&aim)).min_by(f64::total_cmp)
     }
 
-    /// Whether what may be admitted now is scarce: turns matter only then.
-    pub(crate) fn is_scarce(&self) -> bool {
-        self.per_s().is_some_and(|per_s| self.tokens < burst(per_s) / 2.0)
+    /// Whether what may be admitted is scarce once this has been: turns matter only then.
+    pub(crate) fn is_scarce(&self, cost: f64) -> bool {
+        self.per_s().is_some_and(|per_s| self.tokens - (cost - 1.0) < burst(per_s) / 2.0)
+    }
+
+    /// How long the turn of work of this cost is kept for who is owed one: a part of the time it takes.
+    pub(crate) fn keeps_turn_for(&self, cost: f64) -> Duration {
+        let per_s = self.per_s().unwrap_or(f64::INFINITY).max(1.0);
+        Duration::try_from_secs_f64(cost / per_s * KEPT_PART).unwrap_or_default().min(KEPT_MAX)
     }
 
     /// Whether the delivery rate has been measured, or is still a guess.
@@ -254,6 +263,11 @@ impl Pace {
         }
     }
 }
+
+/// The part of a statement's own time for which its turn is kept for who is owed one, and the most of it: so
+/// much capacity is lost if nobody comes.
+const KEPT_PART: f64 = 0.1;
+const KEPT_MAX: Duration = Duration::from_secs(1);
 
 /// Tokens at most, at this pace.
 fn burst(per_s: f64) -> f64 {

@@ -13,6 +13,7 @@
 //! All operations are O(log waiters).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::turns::Turns;
 use crate::{AppKey, IdentityKey, MonoTime, Terms, Ticket};
@@ -128,8 +129,13 @@ impl Ring {
     }
 
     /// Until when the turn of this app is kept for another that is owed one and has been here a moment ago.
-    pub(crate) fn kept_until(&self, now: MonoTime, (app, _): Lane) -> Option<MonoTime> {
-        self.turns.kept_until(now, app)
+    pub(crate) fn kept_until(
+        &self,
+        now: MonoTime,
+        (app, _): Lane,
+        keep: Duration,
+    ) -> Option<MonoTime> {
+        self.turns.kept_until(now, app, keep)
     }
 
     /// Whether other apps share this line, also those that are absent for a moment.

@@ -115,15 +115,15 @@ impl<K: Copy + Ord> Turns<K> {
         waits || others.into_iter().any(|(at, _)| now.saturating_since(*at) <= GRACE)
     }
 
-    /// Until when the turn of `who` is kept for somebody who was there a moment ago and has had less. `who`
-    /// waits, or is about to.
-    pub(crate) fn kept_until(&self, now: MonoTime, who: K) -> Option<MonoTime> {
+    /// Until when the turn of `who` is kept for somebody who was there a moment ago and has had less: for
+    /// `keep`, and at least [`ANTICIPATION`]. `who` waits, or is about to.
+    pub(crate) fn kept_until(&self, now: MonoTime, who: K, keep: Duration) -> Option<MonoTime> {
         let absent = self.absent.get(&who).map(|absence| absence.tag);
         let tag = self.waiting.get(&who).map_or(absent, |place| Some(place.tag))?;
         let owed = self.last_left.iter().flatten().filter(|(_, other)| {
             *other != who && self.absent.get(other).is_some_and(|absence| absence.tag < tag)
         });
-        let until = owed.map(|(at, _)| at.saturating_add(ANTICIPATION)).max()?;
+        let until = owed.map(|(at, _)| at.saturating_add(keep.max(ANTICIPATION))).max()?;
         (until > now).then_some(until)
     }
 
@@ -241,12 +241,16 @@ mod tests {
         let mut all = joined("ab");
         all.charge('a', 500.0, 1);
         all.leave(at(5), 'b');
-        assert_eq!(all.kept_until(at(6), 'a'), Some(at(15)));
-        assert_eq!(all.kept_until(at(15), 'a'), None, "it did not come");
+        assert_eq!(all.kept_until(at(6), 'a', Duration::ZERO), Some(at(15)));
+        assert_eq!(all.kept_until(at(15), 'a', Duration::ZERO), None, "it did not come");
         all.join(at(8), 'b', 1.0, 1);
-        assert_eq!(all.kept_until(at(8), 'a'), None, "it is here");
+        assert_eq!(all.kept_until(at(8), 'a', Duration::ZERO), None, "it is here");
         all.leave(at(8), 'a');
-        assert_eq!(all.kept_until(at(8), 'b'), None, "nothing is owed to who has had more");
+        assert_eq!(
+            all.kept_until(at(8), 'b', Duration::ZERO),
+            None,
+            "nothing is owed to who has had more"
+        );
     }
 
     #[test]

@@ -190,8 +190,8 @@ impl Controller {
         if !pace.has_room(now, cost) {
             return None;
         }
-        if pace.is_scarce()
-            && let Some(until) = gate.ring.kept_until(now, head.lane)
+        if pace.is_scarce(cost)
+            && let Some(until) = gate.ring.kept_until(now, head.lane, pace.keeps_turn_for(cost))
         {
             self.pause_until = Some(until);
             return None;

@@ -73,7 +73,8 @@ impl Controller {
             let pace = self.pace.as_mut().filter(|_| gate.paced)?;
             let cost = self.costs.expected(request.digest, request.app);
             let lane = (request.app, request.identity);
-            let kept = gate.ring.kept_until(now, lane).filter(|_| pace.is_scarce());
+            let kept = gate.ring.kept_until(now, lane, pace.keeps_turn_for(cost));
+            let kept = kept.filter(|_| pace.is_scarce(cost));
             if kept.is_some() && terms.on_refused_check == OnRefusedCheck::Delay {
                 self.pause_until = kept;
                 return Some(Obstacle::plain(Reason::Paced));
@@ -164,6 +165,8 @@ impl Controller {
                     let place = (request.arrived, ticket);
                     let weight = request.terms.weight;
                     gate.ring.join(self.clock, &Entry { lane, place, weight, cost });
+                    // A turn that is kept may be kept for this one.
+                    self.pause_until = self.pause_until.map(|until| until.min(self.clock));
                 }
             }
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}

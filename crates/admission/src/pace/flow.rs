@@ -191,8 +191,10 @@ impl Flow {
                 self.lag = (transit - since.min(2.0 * aim.probe) / 2.0).max(at_least);
                 self.lag_at_least = (transit - since).max(at_least);
                 self.shown = Some(shown);
+                let window = (self.rate * (self.target(aim) + cover(aim))).max(WINDOW_MIN);
+                let fill = ledger.outstanding(self.acked, seen.now) / window;
                 self.acked = mark.completed;
-                self.acknowledge(seen.answered_at, aim);
+                self.acknowledge(seen.answered_at, fill, aim);
             }
             Some(_) | None => {
                 if self.shown.is_none() {
@@ -207,8 +209,10 @@ impl Flow {
         self.answered_at = self.answered_at.max(seen.answered_at);
     }
 
-    fn acknowledge(&mut self, at: MonoTime, aim: &Aim) {
+    fn acknowledge(&mut self, at: MonoTime, fill: f64, aim: &Aim) {
         let limited = self.limited.take();
+        // One statement larger than the window: whoever waits, waits for that, and the rate is not to blame.
+        let overfull = fill > OVERFULL;
         let limited_for = limited.map_or(0.0, |(first, last)| seconds(first, last));
         let since = self.acks.back().map_or(0.0, |(last, _)| seconds(*last, at));
         if self.acks.len() >= ACKS_MAX {
@@ -227,9 +231,10 @@ impl Flow {
         let span = seconds(first_at, at);
         if span >= aim.heartbeat * SPAN_MIN {
             let sample = (self.acked - first) / span;
-            self.follow(sample, since, queue_stands && limited_for >= MOSTLY * since);
+            let bottleneck = queue_stands && !overfull && limited_for >= MOSTLY * since;
+            self.follow(sample, since, bottleneck);
         }
-        if limited.is_some() && !queue_stands {
+        if limited.is_some() && !queue_stands && !overfull {
             let covers = (since / (GROWTH_TIME * cover(aim))).min(2.0);
             let growth = 1.0 + GROWTH * (1.0 - self.lag / target).max(0.0) * covers;
             self.rate = (self.rate * growth).min(RATE_MAX);
@@ -273,6 +278,9 @@ const NOTHING: f64 = 0.05;
 
 /// The part of the time in which somebody must have waited for a low sample to be the replica's doing.
 const MOSTLY: f64 = 0.5;
+
+/// From so many windows on its way on, one statement fills more than the window.
+const OVERFULL: f64 = 1.5;
 
 /// A sample spans at least this part of a heartbeat interval.
 const SPAN_MIN: f64 = 0.8;
