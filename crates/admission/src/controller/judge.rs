@@ -165,8 +165,14 @@ impl Controller {
                     let place = (request.arrived, ticket);
                     let weight = request.terms.weight;
                     gate.ring.join(self.clock, &Entry { lane, place, weight, cost });
-                    // A turn that is kept may be kept for this one.
-                    self.pause_until = self.pause_until.map(|until| until.min(self.clock));
+                    // A turn that is kept may be kept for this one; and the head before it may have been too
+                    // large for the room there is.
+                    let is_head = gate.ring.head().is_some_and(|head| head.ticket == ticket);
+                    let pace = self.pace.as_mut().filter(|_| gate.paced && is_head);
+                    let fits = pace.is_some_and(|pace| pace.has_room(self.clock, cost));
+                    if fits || self.pause_until.is_some() {
+                        self.pause_until = Some(self.clock);
+                    }
                 }
             }
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
