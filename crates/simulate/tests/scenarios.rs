@@ -40,17 +40,17 @@ fn all_hold_with_their_own_seeds() {
 
 #[test]
 fn all_hold_with_a_second_seed() {
-    hold(Some(101));
+    hold(Some(1_009));
 }
 
 #[test]
 fn all_hold_with_a_third_seed() {
-    hold(Some(202));
+    hold(Some(2_003));
 }
 
 #[test]
 fn all_hold_with_a_fourth_seed() {
-    hold(Some(303));
+    hold(Some(3_001));
 }
 
 /// Every scenario gives what it expects; all that do not are named at once.
