@@ -4,9 +4,10 @@
 //! followed by one look at the *gate*, the signals that must be healthy. While the gate is open and nobody
 //! waits for it, a statement is checked on arrival, and one that loses comes back after the check interval:
 //! what a well-behaved cooperative client does, done for it. When the gate is shut, or others wait already,
-//! statements queue: one lane per identity, first come first served. Once the gate opens, checks are handed
-//! out at a limited rate, in turn, one identity after the other ([`BinaryPacing`]), so admissions are shared
-//! in proportion to 1 − ratio.
+//! statements queue: one lane per identity, first come first served. Checks are handed out in turn, one app
+//! and one of its identities after the other, so admissions are shared in proportion to 1 − ratio: at the pace
+//! at which replicas acknowledge what was admitted before ([`AdaptivePacing`]), or at a ramped rate once the
+//! gate opens ([`BinaryPacing`]). A statement is charged what its digest is expected to write.
 //!
 //! The crate is deterministic: time is an argument ([`MonoTime`]), chance is seeded, there is no lock, no
 //! task, no log, no clock. It never learns who asks: it sees keys, weights and ratios. A shell drives

@@ -36,9 +36,10 @@
 //! of the time: then the replica is the bottleneck and the sample is the truth. R follows a higher sample at
 //! once and a lower one with a time constant of 3.5 s, since a pause of a second (a stall, a large transaction)
 //! is not a lower capacity, and the window and the gate hold meanwhile. With no queue and statements waiting,
-//! capacity is unknown but larger, and R grows by half in seven tenths of a cover time: from 20 to 20,000 rows a
-//! second in 4 s, from 300 to 1,000 in three quarters of a second. While nobody waits (application-limited) a
-//! sample can raise R, never lower it.
+//! capacity is unknown but larger, and R grows by half in seven tenths of a cover time: from the first guess of
+//! 100 to 20,000 rows a second in 4 s, from 300 to 1,000 in three quarters of a second. While nobody waits
+//! (application-limited) a sample can raise R, never lower it. One statement that overfills the window says
+//! nothing about R: whoever waits then waits for that statement, and R neither grows nor falls.
 //!
 //! # Stability
 //!
@@ -46,8 +47,9 @@
 //! defaults (κ = 0.25, L* = 0.2 s, cover = 0.35 s) it is 0.44 below L* and 1.3 above, under the π/2 at which
 //! an integrator with delay begins to swing. Raising L* raises the lag and what a stall leaves behind,
 //! lowering it empties the replica when capacity rises; a fifth of the threshold held both in simulation
-//! (docs/SIMULATE.md tells the scenarios, and seeds that no constant was chosen on). Large statements make lag in steps of their own size: L* grows by most of the time
-//! that the usual large one takes, up to half the threshold.
+//! (docs/SIMULATE.md tells the scenarios, and seeds that no constant was chosen on). Large statements make
+//! lag in steps of their own size: L* grows by most of the time that the usual large one takes, up to half
+//! the threshold.
 //!
 //! # Without heartbeats of our own
 //!
