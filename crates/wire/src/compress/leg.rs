@@ -386,7 +386,14 @@ impl Packed {
         if lacks_room || lacks_data {
             return Ok((Position::Packed(self), Step::Starved));
         }
-        let fed = decompressor.feed(packed, room.get_mut(..room_len).unwrap_or_default())?;
+        // Room for what was not announced, so that it shows as soon as it is there, however it was cut.
+        let mut excess = [0; 1];
+        let is_complete = self.plain_left == 0;
+        let room = if is_complete { Some(&mut excess[..]) } else { room.get_mut(..room_len) };
+        let fed = decompressor.feed(packed, room.unwrap_or_default())?;
+        if is_complete && fed.produced > 0 {
+            return Err(Corrupt::Length);
+        }
         take(rest, fed.consumed);
         self.left = self.left.saturating_sub(fed.consumed);
         self.plain_left = self.plain_left.saturating_sub(fed.produced);
@@ -397,7 +404,7 @@ impl Packed {
             return if is_whole { Ok((Position::default(), step)) } else { Err(Corrupt::Length) };
         }
         if fed.consumed == 0 && fed.produced == 0 {
-            // It has said all that it could of what it was given, or would say more than was announced.
+            // It has said all that it could of what it was given.
             return match (self.left, packed) {
                 (1.., []) => Ok((Position::Packed(self), Step::Starved)),
                 (_, _) => Err(Corrupt::Length),
