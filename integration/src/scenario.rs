@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::OnceCell;
 
+use crate::certificates::Certificates;
 use crate::error::{HarnessError, Result};
 use crate::raw::{Login, RawConn};
 use crate::server::{Flavour, Server};
 use crate::sluice::{Metrics, SluiceProcess};
-use crate::topology::Topology;
+use crate::topology::{Topology, TopologyOptions};
 
 pub use chance::Chance;
 pub use pending::{Answered, Pending};
@@ -26,6 +27,7 @@ mod siege;
 #[derive(Debug)]
 pub struct Shared {
     flavour: Flavour,
+    in_tls: bool,
     cell: OnceCell<Topology>,
 }
 
@@ -33,7 +35,13 @@ impl Shared {
     /// A server that is started when the first test asks for it.
     #[must_use]
     pub const fn new(flavour: Flavour) -> Self {
-        Self { flavour, cell: OnceCell::const_new() }
+        Self { flavour, in_tls: false, cell: OnceCell::const_new() }
+    }
+
+    /// The same, and it offers TLS: MariaDB 10.11 makes no certificate for itself.
+    #[must_use]
+    pub const fn in_tls(flavour: Flavour) -> Self {
+        Self { flavour, in_tls: true, cell: OnceCell::const_new() }
     }
 
     /// The server, without replicas.
@@ -42,10 +50,14 @@ impl Shared {
     /// When it does not start.
     pub async fn get(&self) -> Result<&Topology> {
         let start = || async {
-            match self.flavour {
-                Flavour::MySql => Topology::mysql(0).await,
-                Flavour::MariaDb => Topology::mariadb(0).await,
+            let mut options = TopologyOptions::new(self.flavour, 0);
+            if self.in_tls {
+                // Read when the server starts, and of no use after that.
+                let certificates = Certificates::new()?;
+                options.extra_args = certificates.server_args()?;
+                return Topology::start(options).await;
             }
+            Topology::start(options).await
         };
         self.cell.get_or_try_init(start).await
     }

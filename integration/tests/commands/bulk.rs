@@ -1,12 +1,14 @@
 //! MariaDB: many rows in one execution, statements prepared and executed in one go, reports of progress.
 
-use integration::raw::{
-    COM_STMT_PREPARE, Login, Packet, Param, RawConn, Shape, Types, capability, framed,
-};
-use integration::scenario::{Refused, Switch};
-use integration::sluice::{Config, SluiceProcess};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use super::{Execute, MARIADB, plain, same_in_both_styles};
+use integration::raw::{COM_STMT_PREPARE, Login, Packet, Param, RawConn, Shape, Types, capability};
+use integration::scenario::{Refused, Switch};
+use integration::sluice::SluiceProcess;
+use tokio::task::JoinSet;
+
+use super::{Execute, Legs, MARIADB, config, next_answer, plain, same_in_both_styles, send_ahead};
 
 #[tokio::test]
 async fn many_rows_in_one_execution_are_stored_as_directly() {
@@ -49,23 +51,27 @@ async fn many_rows_that_were_refused_are_stored_by_a_retry_that_sends_no_types()
     servers.primary.run_sql(&[create]).await.unwrap();
     let switch = Switch::new(&servers.primary, "c_switch").await.unwrap();
     let rules = "- { name: refused, gate: [c_switch], on_refused_check: reject, permanent: true }";
-    let config = Config::new(servers).unwrap().signals(&switch.signal()).rules(rules);
+    let config = config(servers).signals(&switch.signal()).rules(rules);
     let sluice = SluiceProcess::start(&config).await.unwrap();
     let login = Login::new("app").with_mariadb(capability::MARIADB_BULK);
-    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
-    let id = conn.prepare("INSERT INTO c_retry VALUES (?, ?)").await.unwrap().id;
-    switch.shut(&sluice).await.unwrap();
-    let rows = [(1, Some("one")), (2, None)];
-    for types in [Types::Sent, Types::Remembered] {
-        let refused = conn.command(&payload(id, &rows, types), Shape::Query).await.unwrap();
-        assert_eq!(Refused::of(&refused).unwrap().reason(), Some("gate_closed"));
+    for legs in Legs::ALL {
+        let mut conn = RawConn::open(sluice.listen_addr(), &legs.through(&login)).await.unwrap();
+        conn.query("TRUNCATE TABLE c_retry").await.unwrap().accepted().unwrap();
+        let id = conn.prepare("INSERT INTO c_retry VALUES (?, ?)").await.unwrap().id;
+        switch.shut(&sluice).await.unwrap();
+        let rows = [(1, Some("one")), (2, None)];
+        for types in [Types::Sent, Types::Remembered] {
+            let refused = conn.command(&payload(id, &rows, types), Shape::Query).await.unwrap();
+            assert_eq!(Refused::of(&refused).unwrap().reason(), Some("gate_closed"), "{legs:?}");
+        }
+        switch.open(&sluice).await.unwrap();
+        let again = payload(id, &rows, Types::Remembered);
+        let stored = conn.command(&again, Shape::Query).await.unwrap();
+        assert_eq!((stored.err(), stored.affected_rows()), (None, Some(2)), "{legs:?}");
+        let sql = "SELECT GROUP_CONCAT(id, ':', COALESCE(v, 'NULL') ORDER BY id) FROM c_retry";
+        let found: Option<String> = servers.primary.query_first(sql).await.unwrap();
+        assert_eq!(found.as_deref(), Some("1:one,2:NULL"), "{legs:?}");
     }
-    switch.open(&sluice).await.unwrap();
-    let stored = conn.command(&payload(id, &rows, Types::Remembered), Shape::Query).await.unwrap();
-    assert_eq!((stored.err(), stored.affected_rows()), (None, Some(2)));
-    let sql = "SELECT GROUP_CONCAT(id, ':', COALESCE(v, 'NULL') ORDER BY id) FROM c_retry";
-    let found: Option<String> = servers.primary.query_first(sql).await.unwrap();
-    assert_eq!(found.as_deref(), Some("1:one,2:NULL"));
 }
 
 #[tokio::test]
@@ -82,15 +88,14 @@ async fn a_statement_is_prepared_executed_and_closed_in_one_go() {
             let execute = execute.payload(conn.capabilities());
             let prepare = [&[COM_STMT_PREPARE], sql.as_bytes()].concat();
             let close = [0x19, 0xff, 0xff, 0xff, 0xff];
-            let batch = [framed(0, &prepare), framed(0, &execute), framed(0, &close)].concat();
-            conn.send_bytes(&batch).await.unwrap();
-            let prepared = conn.read_response(Shape::Prepare).await.unwrap();
+            send_ahead(conn, &[&prepare, &execute, &close]).await;
+            let prepared = next_answer(conn, Shape::Prepare).await;
             // All but the statement's number, which counts for the whole server.
             packets.extend(prepared.packets.into_iter().map(|mut packet| {
                 packet.payload.drain(..packet.payload.len().min(5));
                 packet
             }));
-            packets.extend(conn.read_response(Shape::Query).await.unwrap().packets);
+            packets.extend(next_answer(conn, Shape::Query).await.packets);
         }
         packets.extend(conn.query("SELECT 'and on'").await.unwrap().packets);
         packets
@@ -105,25 +110,35 @@ async fn reports_of_progress_reach_the_client_and_are_not_the_end() {
     std::fs::write(&file, "1\n".repeat(26)).unwrap();
     let login = Login::new("admin").with_mariadb(capability::MARIADB_PROGRESS);
     let sluice = plain(servers).await;
-    for addr in [servers.primary.addr(), sluice.listen_addr()] {
-        let mut conn = RawConn::open(addr, &login).await.unwrap();
-        for sql in
-            ["CREATE OR REPLACE TABLE c_progress (n INT, s INT)", "SET progress_report_time = 1"]
-        {
-            assert_eq!(conn.query(sql).await.unwrap().err(), None);
+    // It takes seconds, so all at once.
+    let mut loading = JoinSet::new();
+    for (number, legs) in Legs::ALL.into_iter().enumerate() {
+        let ways = legs.both_ways(servers, sluice.listen_addr(), &login);
+        for ((addr, login), way) in ways.into_iter().zip(["direct", "through"]) {
+            let table = format!("c_progress_{number}_{way}");
+            loading.spawn(reports_progress(addr, login, table, file.clone()));
         }
-        let load = format!(
-            "LOAD DATA INFILE '{}' INTO TABLE c_progress (n) SET s = SLEEP(0.1)",
-            file.display()
-        );
-        let loaded = conn.query(load).await.unwrap();
-        let (end, reports) = loaded.packets.split_last().unwrap();
-        assert_eq!(end.first(), Some(0), "{end:?}");
-        assert!(!reports.is_empty(), "{loaded:?}");
-        assert!(reports.iter().all(|report| report.payload.starts_with(b"\xff\xff\xff")));
-        let rows = conn.query("SELECT COUNT(*) FROM c_progress").await.unwrap();
-        assert_eq!(rows.first_text().as_deref(), Some("26"));
     }
+    while let Some(loaded) = loading.join_next().await {
+        loaded.unwrap();
+    }
+}
+
+async fn reports_progress(addr: SocketAddr, login: Login, table: String, file: PathBuf) {
+    let mut conn = RawConn::open(addr, &login).await.unwrap();
+    let create = format!("CREATE TABLE {table} (n INT, s INT)");
+    for sql in [create.as_str(), "SET progress_report_time = 1"] {
+        assert_eq!(conn.query(sql).await.unwrap().err(), None);
+    }
+    let load =
+        format!("LOAD DATA INFILE '{}' INTO TABLE {table} (n) SET s = SLEEP(0.1)", file.display());
+    let loaded = conn.query(load).await.unwrap();
+    let (end, reports) = loaded.packets.split_last().unwrap();
+    assert_eq!(end.first(), Some(0), "{table}: {end:?}");
+    assert!(!reports.is_empty(), "{table}: {loaded:?}");
+    assert!(reports.iter().all(|report| report.payload.starts_with(b"\xff\xff\xff")));
+    let rows = conn.query(format!("SELECT COUNT(*) FROM {table}")).await.unwrap();
+    assert_eq!(rows.first_text().as_deref(), Some("26"), "{table}");
 }
 
 async fn bulk(conn: &mut RawConn, id: u32, rows: &[(i32, Option<&str>)]) -> Vec<Packet> {

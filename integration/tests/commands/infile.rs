@@ -3,7 +3,7 @@
 use integration::raw::{Login, Packet, RawConn, framed};
 use integration::scenario::wait_until;
 
-use super::{SOON, both, plain, same};
+use super::{Legs, SOON, both, plain, same};
 
 #[tokio::test]
 async fn a_client_that_has_no_file_says_so_by_an_empty_packet() {
@@ -54,20 +54,24 @@ async fn a_client_that_leaves_in_the_middle_of_a_file_leaves_no_row() {
         let create = "CREATE TABLE c_left (n INT) ENGINE=InnoDB";
         server.run_sql(&[create]).await.unwrap();
         let sluice = plain(servers).await;
-        let mut conn = RawConn::open(sluice.listen_addr(), &Login::new("app")).await.unwrap();
-        asked_for_a_file(&mut conn, "c_left").await;
-        let id = conn.connection_id();
-        conn.send_bytes(&framed(2, "1\n".repeat(70_000).as_bytes())).await.unwrap();
-        drop(conn);
-        let session =
-            format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id}");
-        let is_gone = || async {
-            let sessions: Option<i64> = server.query_first(&session).await?;
-            Ok(sessions == Some(0))
-        };
-        wait_until("the session ends at the server", SOON, is_gone).await.unwrap();
-        let rows: Option<i64> = server.query_first("SELECT COUNT(*) FROM c_left").await.unwrap();
-        assert_eq!(rows, Some(0));
+        for legs in Legs::ALL {
+            let login = legs.through(&Login::new("app"));
+            let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+            asked_for_a_file(&mut conn, "c_left").await;
+            let id = conn.connection_id();
+            conn.send_bytes(&framed(2, "1\n".repeat(70_000).as_bytes())).await.unwrap();
+            drop(conn);
+            let session =
+                format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id}");
+            let is_gone = || async {
+                let sessions: Option<i64> = server.query_first(&session).await?;
+                Ok(sessions == Some(0))
+            };
+            wait_until("the session ends at the server", SOON, is_gone).await.unwrap();
+            let rows: Option<i64> =
+                server.query_first("SELECT COUNT(*) FROM c_left").await.unwrap();
+            assert_eq!(rows, Some(0), "{legs:?}");
+        }
     }
 }
 
