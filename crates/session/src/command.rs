@@ -204,7 +204,7 @@ impl Session {
     fn pass(&mut self, then: Then, expect: Expect, input: &Input<'_>) -> (Phase, Action) {
         let running = Running { then, ..Running::default() };
         let forwarding = self.forward(running, expect);
-        self.next_forwarding(forwarding, input)
+        self.start_forwarding(forwarding, input)
     }
 
     /// A new login on the same connection. Everything that was learned is forgotten when it succeeds.

@@ -1,12 +1,12 @@
 //! A command on its way to the backend, and the answer on its way back.
 
-use wire::response_tracker::{Expect, Progress, ResponseEnd};
+use wire::response_tracker::{Expect, Progress, ResponseEnd, ResponseTracker};
 use wire::upload::{FrameSkipper, UploadTracker};
 
 use crate::action::{Action, CloseReason, Input, Reads, Side};
 use crate::command::Running;
 use crate::outcome::Finished;
-use crate::session::{Phase, Session, close};
+use crate::session::{Phase, Session};
 
 /// One command under way.
 #[derive(Debug)]
@@ -73,77 +73,21 @@ impl Session {
         }
     }
 
-    pub(crate) fn next_forwarding(
+    /// The first action of a command that is sent on.
+    pub(crate) fn start_forwarding(
         &mut self,
         mut forwarding: Forwarding,
         input: &Input<'_>,
     ) -> (Phase, Action) {
-        let action = match &mut forwarding.stage {
-            Stage::Replace { drop, rest } => {
-                let drop = *drop;
-                forwarding.stage = match rest.take() {
-                    Some(rest) => Stage::Command(rest),
-                    None => Stage::Answer,
-                };
-                Action::Replace { from: Side::Client, drop }
-            }
-            // The server may answer early, with an error: what is left of the command follows it.
-            Stage::Command(_) if !input.backend.is_empty() => {
-                return self.relay_answer(forwarding, input);
-            }
-            Stage::Command(_) if input.client.is_empty() => Action::Read(Reads::Either),
-            Stage::Command(skipper) => {
-                let skipped = skipper.feed(input.client);
-                if skipped.done {
-                    forwarding.last_sequence = skipper.last_sequence();
-                    forwarding.stage = after_command(forwarding.answered);
-                }
-                Action::Forward { from: Side::Client, len: skipped.consumed }
-            }
-            Stage::Answer => return self.relay_answer(forwarding, input),
-            Stage::Infile(_) if input.client.is_empty() => Action::Read(Reads::Client),
-            Stage::Infile(upload) => {
-                let skipped = upload.feed(input.client);
-                if skipped.done {
-                    self.tracker.resume_after_upload();
-                    forwarding.stage = Stage::Answer;
-                }
-                Action::Forward { from: Side::Client, len: skipped.consumed }
-            }
-            Stage::Ended => return self.finish(forwarding),
-        };
-        (Phase::Forwarding(forwarding), action)
+        match forwarding.advance(&mut self.tracker, input) {
+            Some(action @ Action::Close(_)) => (Phase::Closed, action),
+            Some(action) => (Phase::Forwarding(forwarding), action),
+            None => self.finish_forwarding(forwarding),
+        }
     }
 
-    fn relay_answer(&mut self, mut forwarding: Forwarding, input: &Input<'_>) -> (Phase, Action) {
-        if input.backend.is_empty() {
-            return (Phase::Forwarding(forwarding), Action::Read(Reads::Backend));
-        }
-        if forwarding.answered {
-            // The server gives up in the middle of a long command that has no answer, or goes on after
-            // its answer: for the client to see.
-            let len = input.backend.len();
-            return (Phase::Forwarding(forwarding), Action::Forward { from: Side::Backend, len });
-        }
-        let Ok(fed) = self.tracker.feed(input.backend) else {
-            return close(CloseReason::BackendProtocol);
-        };
-        forwarding.answer_begun = true;
-        match fed.progress {
-            Progress::More => {}
-            Progress::LocalInfile => forwarding.stage = Stage::Infile(UploadTracker::default()),
-            Progress::End(end) => {
-                forwarding.end = Some(end);
-                forwarding.answered = true;
-                if matches!(forwarding.stage, Stage::Answer) {
-                    forwarding.stage = Stage::Ended;
-                }
-            }
-        }
-        (Phase::Forwarding(forwarding), Action::Forward { from: Side::Backend, len: fed.consumed })
-    }
-
-    fn finish(&mut self, forwarding: Forwarding) -> (Phase, Action) {
+    /// All is said.
+    pub(crate) fn finish_forwarding(&mut self, forwarding: Forwarding) -> (Phase, Action) {
         let Forwarding { running, end, .. } = forwarding;
         let statement = running.statement;
         let kill = self.handle_end(running, end.as_ref());
@@ -155,6 +99,77 @@ impl Session {
             claims_refused: std::mem::take(&mut self.claims_refused),
         };
         (Phase::Idle, Action::Finished(finished))
+    }
+}
+
+impl Forwarding {
+    /// What to do next, where it stands: it is large, and most of what a session does is this. `None` when
+    /// all is said.
+    pub(crate) fn advance(
+        &mut self,
+        tracker: &mut ResponseTracker,
+        input: &Input<'_>,
+    ) -> Option<Action> {
+        let action = match &mut self.stage {
+            Stage::Replace { drop, rest } => {
+                let drop = *drop;
+                self.stage = match rest.take() {
+                    Some(rest) => Stage::Command(rest),
+                    None => Stage::Answer,
+                };
+                Action::Replace { from: Side::Client, drop }
+            }
+            // The server may answer early, with an error: what is left of the command follows it.
+            Stage::Command(_) if !input.backend.is_empty() => self.relay_answer(tracker, input),
+            Stage::Command(_) if input.client.is_empty() => Action::Read(Reads::Either),
+            Stage::Command(skipper) => {
+                let skipped = skipper.feed(input.client);
+                if skipped.done {
+                    self.last_sequence = skipper.last_sequence();
+                    self.stage = after_command(self.answered);
+                }
+                Action::Forward { from: Side::Client, len: skipped.consumed }
+            }
+            Stage::Answer => self.relay_answer(tracker, input),
+            Stage::Infile(_) if input.client.is_empty() => Action::Read(Reads::Client),
+            Stage::Infile(upload) => {
+                let skipped = upload.feed(input.client);
+                if skipped.done {
+                    tracker.resume_after_upload();
+                    self.stage = Stage::Answer;
+                }
+                Action::Forward { from: Side::Client, len: skipped.consumed }
+            }
+            Stage::Ended => return None,
+        };
+        Some(action)
+    }
+
+    fn relay_answer(&mut self, tracker: &mut ResponseTracker, input: &Input<'_>) -> Action {
+        if input.backend.is_empty() {
+            return Action::Read(Reads::Backend);
+        }
+        if self.answered {
+            // The server gives up in the middle of a long command that has no answer, or goes on after
+            // its answer: for the client to see.
+            return Action::Forward { from: Side::Backend, len: input.backend.len() };
+        }
+        let Ok(fed) = tracker.feed(input.backend) else {
+            return Action::Close(CloseReason::BackendProtocol);
+        };
+        self.answer_begun = true;
+        match fed.progress {
+            Progress::More => {}
+            Progress::LocalInfile => self.stage = Stage::Infile(UploadTracker::default()),
+            Progress::End(end) => {
+                self.end = Some(end);
+                self.answered = true;
+                if matches!(self.stage, Stage::Answer) {
+                    self.stage = Stage::Ended;
+                }
+            }
+        }
+        Action::Forward { from: Side::Backend, len: fed.consumed }
     }
 }
 

@@ -116,10 +116,18 @@ impl Session {
 
     /// What to do next. Whatever it says is done by the shell before it calls again.
     pub fn next(&mut self, input: &Input<'_>) -> Action {
+        if let Phase::Forwarding(forwarding) = &mut self.phase
+            && let Some(action) = forwarding.advance(&mut self.tracker, input)
+        {
+            if let Action::Close(_) = action {
+                self.phase = Phase::Closed;
+            }
+            return action;
+        }
         let phase = std::mem::replace(&mut self.phase, Phase::Closed);
         let (phase, action) = match phase {
             Phase::Idle => self.next_idle(input),
-            Phase::Forwarding(forwarding) => self.next_forwarding(forwarding, input),
+            Phase::Forwarding(forwarding) => self.finish_forwarding(forwarding),
             Phase::Asking(asking) => {
                 let action = asking.action();
                 (Phase::Asking(asking), action)

@@ -13,7 +13,7 @@
 //!     └──────────────────────────────────┘
 //! ```
 
-use sql::{Effects, Locks};
+use sql::{Locks, PlainEffects};
 use wire::response_tracker::ResponseEnd;
 use wire::status::{SERVER_STATUS_IN_TRANS, StatusFlags};
 
@@ -47,7 +47,7 @@ impl Transaction {
     /// Whether a statement passes without being asked for: its transaction has been admitted, or the
     /// session holds locks that others wait for. A text that ends the transaction before it goes on
     /// to work is not covered by it.
-    pub(crate) fn covers(&self, effects: &Effects<'_>) -> bool {
+    pub(crate) fn covers(&self, effects: &PlainEffects) -> bool {
         (self.admitted && !effects.transaction_control_before_other) || self.locks.any()
     }
 
@@ -72,7 +72,7 @@ impl Transaction {
     }
 
     /// A statement has ended.
-    pub(crate) fn handle_end(&mut self, end: &ResponseEnd, ran: Ran, effects: &Effects<'_>) {
+    pub(crate) fn handle_end(&mut self, end: &ResponseEnd, ran: Ran, effects: &PlainEffects) {
         match end.error {
             Some(code) => self.handle_error(code, ran, effects),
             None => {
@@ -90,7 +90,7 @@ impl Transaction {
         self.admitted &= flags.in_transaction();
     }
 
-    fn handle_ok(&mut self, flags: StatusFlags, ran: Ran, effects: &Effects<'_>) {
+    fn handle_ok(&mut self, flags: StatusFlags, ran: Ran, effects: &PlainEffects) {
         self.flags = flags;
         let work = ran == Ran::Work;
         let admitted = if effects.begins_transaction {
@@ -105,7 +105,7 @@ impl Transaction {
 
     /// An ERR carries no flags. What stood before stands, but that a deadlock has rolled back, and that
     /// a write which failed may have opened its transaction and hold locks.
-    fn handle_error(&mut self, code: u16, ran: Ran, effects: &Effects<'_>) {
+    fn handle_error(&mut self, code: u16, ran: Ran, effects: &PlainEffects) {
         if code == ER_LOCK_DEADLOCK {
             self.admitted = false;
             self.flags = StatusFlags(self.flags.0 & !SERVER_STATUS_IN_TRANS);
@@ -116,8 +116,8 @@ impl Transaction {
         self.admitted |= ran == Ran::Work && may_be_open;
     }
 
-    fn handle_locks(&mut self, effects: &Effects<'_>) {
-        let Effects { takes, releases, .. } = effects;
+    fn handle_locks(&mut self, effects: &PlainEffects) {
+        let PlainEffects { takes, releases, .. } = effects;
         if effects.releases_all_named {
             self.named_locks = 0;
         } else if releases.named {

@@ -8,6 +8,23 @@ use crate::{mode::Charset, text::SqlText};
 /// values the later one stands. Text that was cut, or that cannot be read to its end, has no effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Effects<'t> {
+    /// What can be kept without the text.
+    pub plain: PlainEffects,
+    /// `SET @sluice_app = …`.
+    pub set_app: Option<AppSetting<'t>>,
+    /// USE: the name as written between its quotes (doubled quotes are not undone).
+    pub use_schema: Option<&'t [u8]>,
+    /// PREPARE name FROM ….
+    pub prepare: Option<SqlPrepare<'t>>,
+    /// EXECUTE name: the name as written; names of prepared statements ignore case.
+    pub execute: Option<&'t [u8]>,
+    /// DEALLOCATE PREPARE or DROP PREPARE name.
+    pub deallocate: Option<&'t [u8]>,
+}
+
+/// Effects that refer to no text. Small: they move with every statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PlainEffects {
     /// BEGIN, START TRANSACTION, XA START, COMMIT or ROLLBACK AND CHAIN. The transaction it begins
     /// is a new one, also when one was open.
     pub begins_transaction: bool,
@@ -22,22 +39,12 @@ pub struct Effects<'t> {
     pub releases: Locks,
     /// RELEASE_ALL_LOCKS(): not one named lock but all of them.
     pub releases_all_named: bool,
-    /// `SET @sluice_app = …`.
-    pub set_app: Option<AppSetting<'t>>,
     /// SET NAMES, SET CHARACTER SET, SET character_set_client, with a value that can be read.
     pub set_charset: Option<Charset>,
     /// SET sql_mode with a readable value: whether ANSI_QUOTES is on now.
     pub sets_ansi_quotes: Option<bool>,
-    /// USE: the name as written between its quotes (doubled quotes are not undone).
-    pub use_schema: Option<&'t [u8]>,
     /// KILL of a connection given by number.
     pub kill: Option<Kill>,
-    /// PREPARE name FROM ….
-    pub prepare: Option<SqlPrepare<'t>>,
-    /// EXECUTE name: the name as written; names of prepared statements ignore case.
-    pub execute: Option<&'t [u8]>,
-    /// DEALLOCATE PREPARE or DROP PREPARE name.
-    pub deallocate: Option<&'t [u8]>,
 }
 
 /// Locks that no status flag shows.
@@ -123,13 +130,32 @@ pub struct SqlPrepare<'t> {
     pub text: Option<SqlText<'t>>,
 }
 
+/// What both readings say.
+fn same<T: PartialEq>(one: Option<T>, two: Option<T>) -> Option<T> {
+    if one == two { one } else { None }
+}
+
 impl Effects<'_> {
     /// `self` is one reading of the text, `other` another: nothing that loosens survives unless
     /// both have it, and whatever tightens survives if either has it.
     pub(crate) fn merged(self, other: Self) -> Self {
-        fn same<T: PartialEq>(one: Option<T>, two: Option<T>) -> Option<T> {
-            if one == two { one } else { None }
+        Self {
+            plain: self.plain.merged(other.plain),
+            set_app: match (self.set_app, other.set_app) {
+                (one, two) if one == two => self.set_app,
+                _ => Some(AppSetting::Unreadable),
+            },
+            use_schema: same(self.use_schema, other.use_schema),
+            prepare: same(self.prepare, other.prepare),
+            execute: same(self.execute, other.execute),
+            deallocate: same(self.deallocate, other.deallocate),
         }
+    }
+}
+
+impl PlainEffects {
+    /// See [`Effects::merged`].
+    fn merged(self, other: Self) -> Self {
         Self {
             begins_transaction: self.begins_transaction || other.begins_transaction,
             ends_transaction: self.ends_transaction || other.ends_transaction,
@@ -138,17 +164,9 @@ impl Effects<'_> {
             takes: self.takes.both(other.takes),
             releases: self.releases.either(other.releases),
             releases_all_named: self.releases_all_named || other.releases_all_named,
-            set_app: match (self.set_app, other.set_app) {
-                (one, two) if one == two => self.set_app,
-                _ => Some(AppSetting::Unreadable),
-            },
             set_charset: same(self.set_charset, other.set_charset),
             sets_ansi_quotes: same(self.sets_ansi_quotes, other.sets_ansi_quotes),
-            use_schema: same(self.use_schema, other.use_schema),
             kill: same(self.kill, other.kill),
-            prepare: same(self.prepare, other.prepare),
-            execute: same(self.execute, other.execute),
-            deallocate: same(self.deallocate, other.deallocate),
         }
     }
 

@@ -34,7 +34,7 @@ pub use class::{Class, ClassSet};
 pub use comments::{Scratch, Tags};
 pub use describe::{Statement, Whole, describe};
 pub use digest::{DIGEST_TEXT_MAX, digest};
-pub use effects::{AppSetting, Effects, Kill, Locks, SqlPrepare};
+pub use effects::{AppSetting, Effects, Kill, Locks, PlainEffects, SqlPrepare};
 pub use exemption::Exemption;
 pub use mode::{Charset, LexMode, Server};
 pub use tables::{Sureness, TableRef, tables};

@@ -135,7 +135,7 @@ proptest! {
             prop_assert_eq!(tags(&statement), vec![(b"app".to_vec(), b"real".to_vec())]);
             prop_assert_eq!(statement.exemption, None);
             prop_assert_eq!(statement.effects.set_app, None);
-            prop_assert!(!statement.effects.takes.any());
+            prop_assert!(!statement.effects.plain.takes.any());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sql::{AppSetting, Effects, Kill};
+use sql::{AppSetting, Effects, Kill, PlainEffects};
 use wire::response_tracker::{Prepared as PrepareOk, ResponseEnd};
 
 use super::{Running, Then};
@@ -13,7 +13,7 @@ use crate::session::Session;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consequences {
     /// What is copied without allocating.
-    pub(crate) plain: Effects<'static>,
+    pub(crate) plain: PlainEffects,
     /// What few statements have.
     pub(crate) rare: Option<Box<Rare>>,
 }
@@ -34,22 +34,6 @@ pub(crate) struct Rare {
 impl Consequences {
     /// Keeps the effects; `prepare` is what SQL `PREPARE` prepares.
     pub(crate) fn of(effects: &Effects<'_>, prepare: Option<(Vec<u8>, Arc<Description>)>) -> Self {
-        let plain = Effects {
-            begins_transaction: effects.begins_transaction,
-            ends_transaction: effects.ends_transaction,
-            transaction_control_before_other: effects.transaction_control_before_other,
-            takes: effects.takes,
-            releases: effects.releases,
-            releases_all_named: effects.releases_all_named,
-            set_charset: effects.set_charset,
-            sets_ansi_quotes: effects.sets_ansi_quotes,
-            kill: effects.kill,
-            set_app: None,
-            use_schema: None,
-            prepare: None,
-            execute: None,
-            deallocate: None,
-        };
         let has_text = effects.set_app.is_some()
             || effects.use_schema.is_some()
             || effects.deallocate.is_some()
@@ -62,7 +46,7 @@ impl Consequences {
                 deallocate: effects.deallocate.map(<[u8]>::to_vec),
             })
         });
-        Self { plain, rare }
+        Self { plain: effects.plain, rare }
     }
 }
 

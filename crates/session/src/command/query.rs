@@ -70,7 +70,7 @@ impl Session {
         let judged = self.judge_text(statement, query, input);
         let free = !class.is_gateable()
             || self.is_exempt(statement.exemption)
-            || self.transaction.covers(&statement.effects);
+            || self.transaction.covers(&statement.effects.plain);
         let digest = match judged {
             Judged::Ask(..) if !free => Some(self.shape.digest(query.text, self.mode)),
             Judged::Ask(..) | Judged::Pass(_) | Judged::Deny(_) => None,
@@ -132,7 +132,7 @@ impl Session {
             },
             None => self.forward(running, Expect::ResultSets),
         };
-        self.next_forwarding(forwarding, input)
+        self.start_forwarding(forwarding, input)
     }
 
     /// Whether the contract never holds this statement back.

@@ -180,14 +180,14 @@ impl<'t> Walk<'t, '_> {
             Target::App => self.effects.set_app = Some(self.app(value)),
             Target::Charset => {
                 let charset = self.charset(value.first);
-                self.effects.set_charset = charset;
+                self.effects.plain.set_charset = charset;
                 let same = charset == Some(self.lexer.mode().charset);
                 self.reads_differently |= !same;
             }
             Target::SqlMode => {
                 let literal = value.alone && value.first.kind == Kind::Text;
                 if literal || value.names_ansi {
-                    self.effects.sets_ansi_quotes = Some(value.names_ansi);
+                    self.effects.plain.sets_ansi_quotes = Some(value.names_ansi);
                 }
                 self.reads_differently = true;
             }

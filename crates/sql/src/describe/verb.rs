@@ -66,8 +66,8 @@ impl Walk<'_, '_> {
             denied = self.is(token, "NO");
         }
         if !savepoint {
-            self.effects.ends_transaction = true;
-            self.effects.begins_transaction = chain;
+            self.effects.plain.ends_transaction = true;
+            self.effects.plain.begins_transaction = chain;
         }
         Class::Transaction
     }
@@ -94,15 +94,15 @@ impl Walk<'_, '_> {
             b"XA" => {
                 let ends = ["COMMIT", "ROLLBACK", "PREPARE"];
                 if ends.iter().any(|word| self.is(next, word)) {
-                    self.effects.ends_transaction = true;
+                    self.effects.plain.ends_transaction = true;
                 }
                 self.is(next, "START") || self.is(next, "BEGIN")
             }
             _ => false,
         };
         if begins {
-            self.effects.begins_transaction = true;
-            self.effects.release(Locks { tables: true, ..Locks::default() });
+            self.effects.plain.begins_transaction = true;
+            self.effects.plain.release(Locks { tables: true, ..Locks::default() });
         }
         Class::Transaction
     }
@@ -256,14 +256,14 @@ impl Walk<'_, '_> {
             b"LOCK" => {
                 let next = self.token();
                 let instance = self.is(next, "INSTANCE");
-                self.effects.take(Locks { tables: !instance, instance, ..Locks::default() });
+                self.effects.plain.take(Locks { tables: !instance, instance, ..Locks::default() });
             }
             b"UNLOCK" => {
                 let next = self.token();
                 if self.is(next, "INSTANCE") {
-                    self.effects.release(Locks { instance: true, ..Locks::default() });
+                    self.effects.plain.release(Locks { instance: true, ..Locks::default() });
                 } else {
-                    self.effects.release(BY_UNLOCK_TABLES);
+                    self.effects.plain.release(BY_UNLOCK_TABLES);
                 }
             }
             b"FLUSH" => self.flush(),
@@ -281,10 +281,10 @@ impl Walk<'_, '_> {
             match token.kind {
                 Kind::Semicolon | Kind::End => return,
                 Kind::Word if self.is(previous, "READ") && self.is(token, "LOCK") => {
-                    self.effects.take(Locks { global: true, ..Locks::default() });
+                    self.effects.plain.take(Locks { global: true, ..Locks::default() });
                 }
                 Kind::Word if self.is(previous, "FOR") && self.is(token, "EXPORT") => {
-                    self.effects.take(Locks { tables: true, ..Locks::default() });
+                    self.effects.plain.take(Locks { tables: true, ..Locks::default() });
                 }
                 Kind::Word
                 | Kind::Name
@@ -305,9 +305,9 @@ impl Walk<'_, '_> {
         let stage = self.token();
         let locks = Locks { instance: true, ..Locks::default() };
         if self.is(what, "UNLOCK") || self.is(stage, "END") {
-            self.effects.release(locks);
+            self.effects.plain.release(locks);
         } else {
-            self.effects.take(locks);
+            self.effects.plain.take(locks);
         }
     }
 
@@ -324,7 +324,7 @@ impl Walk<'_, '_> {
         }
         let next = self.token();
         if token.kind == Kind::Number && matches!(next.kind, Kind::Semicolon | Kind::End) {
-            self.effects.kill = decimal(self.lexer.bytes(token))
+            self.effects.plain.kill = decimal(self.lexer.bytes(token))
                 .map(|connection_id| Kill { connection_id, query_only });
         }
     }

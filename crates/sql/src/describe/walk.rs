@@ -141,7 +141,7 @@ impl<'t, 's> Walk<'t, 's> {
     fn note(&mut self, class: Class) {
         let class = if class == Class::Read && self.locking { Class::LockingRead } else { class };
         if class.is_gateable() && self.classes.contains(Class::Transaction) {
-            self.effects.transaction_control_before_other = true;
+            self.effects.plain.transaction_control_before_other = true;
         }
         self.classes = self.classes.with(class);
     }
@@ -245,16 +245,16 @@ impl<'t, 's> Walk<'t, 's> {
             self.after_lock();
         } else if is(b"get_lock") {
             self.lock_function(token, |effects| {
-                effects.take(Locks { named: true, ..Locks::default() });
+                effects.plain.take(Locks { named: true, ..Locks::default() });
             });
         } else if is(b"release_lock") {
             self.lock_function(token, |effects| {
-                effects.release(Locks { named: true, ..Locks::default() });
+                effects.plain.release(Locks { named: true, ..Locks::default() });
             });
         } else if is(b"release_all_locks") {
             self.lock_function(token, |effects| {
-                effects.release(Locks { named: true, ..Locks::default() });
-                effects.releases_all_named = true;
+                effects.plain.release(Locks { named: true, ..Locks::default() });
+                effects.plain.releases_all_named = true;
             });
         } else if is(b"is_free_lock") || is(b"is_used_lock") {
             self.lock_function(token, |_| {});

@@ -30,11 +30,15 @@ fn transaction_control_is_told() {
         ("SELECT 'BEGIN'", false, false),
     ] {
         let found = effects(text);
-        assert_eq!((found.begins_transaction, found.ends_transaction), (begins, ends), "{text}");
+        assert_eq!(
+            (found.plain.begins_transaction, found.plain.ends_transaction),
+            (begins, ends),
+            "{text}"
+        );
     }
-    assert!(effects("COMMIT; INSERT INTO t VALUES (1)").transaction_control_before_other);
-    assert!(!effects("INSERT INTO t VALUES (1); COMMIT").transaction_control_before_other);
-    assert!(!effects("BEGIN; COMMIT").transaction_control_before_other);
+    assert!(effects("COMMIT; INSERT INTO t VALUES (1)").plain.transaction_control_before_other);
+    assert!(!effects("INSERT INTO t VALUES (1); COMMIT").plain.transaction_control_before_other);
+    assert!(!effects("BEGIN; COMMIT").plain.transaction_control_before_other);
 }
 
 #[test]
@@ -63,9 +67,9 @@ fn locks_are_told_with_their_net_effect() {
         ("CREATE VIEW v AS SELECT GET_LOCK('a', 1)", Locks::default(), Locks::default()),
     ] {
         let found = effects(text);
-        assert_eq!((found.takes, found.releases), (takes, releases), "{text}");
+        assert_eq!((found.plain.takes, found.plain.releases), (takes, releases), "{text}");
     }
-    assert!(effects("SELECT RELEASE_ALL_LOCKS()").releases_all_named);
+    assert!(effects("SELECT RELEASE_ALL_LOCKS()").plain.releases_all_named);
 }
 
 #[test]
@@ -96,18 +100,18 @@ fn set_tells_the_app_the_character_set_and_the_quotes() {
     assert_eq!(effects("SELECT @sluice_app := 'x'").set_app, None);
     assert_eq!(effects("SET @sluice_app = 'x").set_app, None);
     for text in ["SET NAMES gbk", "SET NAMES 'gbk' COLLATE x", "SET CHARACTER SET gbk"] {
-        assert_eq!(effects(text).set_charset, Some(Charset::Gbk), "{text}");
+        assert_eq!(effects(text).plain.set_charset, Some(Charset::Gbk), "{text}");
     }
-    assert_eq!(effects("SET @@character_set_client=gbk").set_charset, Some(Charset::Gbk));
-    assert_eq!(effects("SET GLOBAL character_set_client=gbk").set_charset, None);
-    assert_eq!(effects("SET NAMES DEFAULT").set_charset, None);
-    assert_eq!(effects("SET sql_mode='ANSI_QUOTES,X'").sets_ansi_quotes, Some(true));
-    assert_eq!(effects("SET @@SESSION.sql_mode=''").sets_ansi_quotes, Some(false));
+    assert_eq!(effects("SET @@character_set_client=gbk").plain.set_charset, Some(Charset::Gbk));
+    assert_eq!(effects("SET GLOBAL character_set_client=gbk").plain.set_charset, None);
+    assert_eq!(effects("SET NAMES DEFAULT").plain.set_charset, None);
+    assert_eq!(effects("SET sql_mode='ANSI_QUOTES,X'").plain.sets_ansi_quotes, Some(true));
+    assert_eq!(effects("SET @@SESSION.sql_mode=''").plain.sets_ansi_quotes, Some(false));
     assert_eq!(
-        effects("SET sql_mode=CONCAT(@@sql_mode, ',ANSI_QUOTES')").sets_ansi_quotes,
+        effects("SET sql_mode=CONCAT(@@sql_mode, ',ANSI_QUOTES')").plain.sets_ansi_quotes,
         Some(true)
     );
-    assert_eq!(effects("SET sql_mode=CONCAT(@@sql_mode, ',X')").sets_ansi_quotes, None);
+    assert_eq!(effects("SET sql_mode=CONCAT(@@sql_mode, ',X')").plain.sets_ansi_quotes, None);
 }
 
 #[test]
@@ -117,10 +121,14 @@ fn names_numbers_and_prepared_text_are_told() {
     for (text, id, query_only) in
         [("KILL 5", 5, false), ("KILL HARD QUERY 7;", 7, true), ("KILL CONNECTION 6", 6, false)]
     {
-        assert_eq!(effects(text).kill, Some(Kill { connection_id: id, query_only }), "{text}");
+        assert_eq!(
+            effects(text).plain.kill,
+            Some(Kill { connection_id: id, query_only }),
+            "{text}"
+        );
     }
     for text in ["KILL QUERY ID 5", "KILL CONNECTION_ID()", "KILL 5+1", "KILL USER x"] {
-        assert_eq!(effects(text).kill, None, "{text}");
+        assert_eq!(effects(text).plain.kill, None, "{text}");
     }
     let prepare = effects("PREPARE `s` FROM 'SELECT \\'x\\''").prepare;
     let mut text = Vec::new();
