@@ -15,7 +15,6 @@ use crate::identity::IdentityPolicy;
 use crate::network::{Listen, Network};
 use crate::rule::{Rule, UnixTime};
 use crate::schedule::Schedule;
-use crate::shape::ShapeNeeds;
 use crate::tls::{BackendTls, ClientTls, Redirect};
 
 /// One cluster: where it is, how it is measured, and the rules in force for it.
@@ -69,7 +68,8 @@ pub struct ClusterPolicy {
     pub starvation: Option<Starvation>,
     pub(crate) gates: Vec<GateConfig>,
     pub(crate) index: RuleIndex,
-    pub(crate) shape_needs: ShapeNeeds,
+    /// Rules that look at the text itself, by their index.
+    pub(crate) shaped: Vec<u32>,
     pub(crate) has_schedules: bool,
     /// When rules expire, each time once, ascending.
     pub(crate) expiries: Vec<UnixTime>,
@@ -224,12 +224,6 @@ impl ClusterPolicy {
         let gate = self.gates.iter().find(|gate| gate.key == key);
         let keys = gate.map(|gate| gate.signals.as_slice()).unwrap_or_default();
         keys.iter().filter_map(|key| self.signal(*key))
-    }
-
-    /// What rules look at in the texts of statements.
-    #[must_use]
-    pub fn shape_needs(&self) -> ShapeNeeds {
-        self.shape_needs
     }
 
     /// Until this second a verdict of `now` stays what it is: a rule expires then, or a schedule may begin or

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sql::{Class, ClassSet};
 
 use crate::evaluate::Facts;
-use crate::shape::{Caution, TablePatterns};
+use crate::shape::{Caution, ShapeNeeds, TablePatterns};
 
 /// Whom a rule matches. Empty: everybody.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -123,10 +123,19 @@ fn mapped(address: Ipv4Addr) -> u128 {
 impl Condition {
     /// Whether all of it holds, for a rule that is as cautious as it must be.
     pub(crate) fn matches(&self, facts: &Facts<'_>, caution: Caution) -> bool {
+        self.allows_class(facts.class)
+            && self.is_from(facts)
+            && self.digests.as_ref().is_none_or(|digests| {
+                facts.shape.digest.is_some_and(|digest| digests.binary_search(&digest).is_ok())
+            })
+            && self.tables.as_ref().is_none_or(|tables| facts.shape.tables.matches(tables, caution))
+    }
+
+    /// Whether what it says of who asks holds.
+    pub(crate) fn is_from(&self, facts: &Facts<'_>) -> bool {
         let identity = facts.identity;
         let session = facts.session;
-        self.statements.is_none_or(|classes| classes.contains(facts.class))
-            && self.app.as_ref().is_none_or(|app| app.matches_app(identity.app))
+        self.app.as_ref().is_none_or(|app| app.matches_app(identity.app))
             && self.user.as_ref().is_none_or(|user| user.matches(session.user()))
             && self.schema.as_ref().is_none_or(|schema| schema.matches(session.schema()))
             && self
@@ -141,10 +150,11 @@ impl Condition {
                     .client_bits()
                     .is_some_and(|address| networks.iter().any(|network| network.contains(address)))
             })
-            && self.digests.as_ref().is_none_or(|digests| {
-                facts.shape.digest.is_some_and(|digest| digests.binary_search(&digest).is_ok())
-            })
-            && self.tables.as_ref().is_none_or(|tables| facts.shape.tables.matches(tables, caution))
+    }
+
+    /// What it looks at in the text itself.
+    pub(crate) fn needs(&self) -> ShapeNeeds {
+        ShapeNeeds { digest: self.digests.is_some(), tables: self.tables.is_some() }
     }
 
     /// Whether statements of this class can match.

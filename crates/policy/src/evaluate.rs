@@ -17,8 +17,8 @@ use sql::{Class, ClassSet};
 pub(crate) use self::index::RuleIndex;
 use crate::cluster::ClusterPolicy;
 use crate::identity::{Identity, SessionIdentity};
-use crate::rule::{Action, Gated, Rule, UnixTime};
-use crate::shape::Shape;
+use crate::rule::{Action, Gated, Rule, Standing, UnixTime};
+use crate::shape::{Shape, ShapeNeeds};
 
 /// What rules look at.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +77,33 @@ impl PassReason {
     }
 }
 
+/// Rules with a digest or a table that are looked at one by one before a text is read; where there are more,
+/// reading it is cheaper.
+const SHAPED_LOOKED_AT_MAX: usize = 64;
+
 impl ClusterPolicy {
+    /// What has to be read of a text of these classes before [`Self::evaluate`]: what is named by rules that could
+    /// match by all else. `facts.class` and `facts.shape` are not looked at. What it says holds as long as a
+    /// verdict: see [`Self::next_change_after`].
+    #[must_use]
+    pub fn shape_needs(&self, facts: &Facts<'_>, classes: ClassSet) -> ShapeNeeds {
+        let mut needs = ShapeNeeds::default();
+        for rule in self.shaped.iter().filter_map(|index| self.rule(*index)) {
+            let Rule { condition, .. } = rule;
+            let looked_at = self.shaped.len() <= SHAPED_LOOKED_AT_MAX;
+            let about = condition.statements.is_none_or(|named| named.intersects(classes))
+                && condition.is_from(facts)
+                && rule.standing(facts.now) == Standing::InForce;
+            if !looked_at || about {
+                needs = needs.or(condition.needs());
+            }
+            if needs == ShapeNeeds::ALL {
+                break;
+            }
+        }
+        needs
+    }
+
     /// What the rules say. Allocates nothing.
     #[must_use]
     pub fn evaluate(&self, facts: &Facts<'_>) -> Verdict<'_> {

@@ -5,8 +5,8 @@
 //! throttles, must not exempt anything, and must not deny what may be harmless. So a rule whose tables are
 //! not all known matches by what the rule does (see `Caution`); a digest that is not certain is none.
 //!
-//! Reading costs two walks over the text. It is done only when some rule of the cluster names a digest or a
-//! table, once for each text, and once for a prepared statement; buffers are kept.
+//! Reading costs two walks over the text. It is done only when a rule that names a digest or a table could match
+//! by all its other conditions, once for each text, and once for a prepared statement; buffers are kept.
 
 use sql::{DIGEST_TEXT_MAX, LexMode, Statement, Sureness, digest, tables};
 
@@ -70,6 +70,12 @@ impl ShapeNeeds {
     #[must_use]
     pub fn any(self) -> bool {
         self.digest || self.tables
+    }
+
+    /// What either needs.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self { digest: self.digest || other.digest, tables: self.tables || other.tables }
     }
 }
 

@@ -1,12 +1,12 @@
 //! Who is asking, and what the rules say to it.
 
 use policy::identity::resolve;
-use policy::{Facts, Priority, Shape, ShapeText, UnixTime, Verdict};
+use policy::{Facts, Priority, Shape, ShapeNeeds, ShapeScratch, ShapeText, UnixTime, Verdict};
 use sql::{Class, ClassSet, Statement, Tool};
 use wire::command::{Query, QueryAttributes};
 
 use crate::action::Input;
-use crate::prepared::Description;
+use crate::prepared::{Description, PreparedStatement};
 use crate::session::Session;
 
 /// What the rules said to a statement of its class, wherever it stands; rules by their index.
@@ -27,19 +27,39 @@ impl Judged {
     }
 }
 
-/// What is asked about a text besides who asks.
-#[derive(Clone, Copy, Debug)]
-struct Asked<'s> {
-    classes: ClassSet,
-    tool: Option<Tool>,
-    shape: Shape<'s>,
+/// A verdict, and as long as it holds.
+#[derive(Debug, Default)]
+pub(crate) struct Remembered {
+    /// The session's generation in which it holds.
+    generation: Option<u64>,
+    /// A rule expires then, or a schedule may begin or end.
+    valid_until: Option<UnixTime>,
+    app: Vec<u8>,
+    tool_seen: Option<Tool>,
+    judged: Option<Judged>,
 }
 
-/// A text and what it is about.
-#[derive(Clone, Copy, Debug)]
-struct Text<'t> {
-    statement: &'t Statement<'t>,
-    shape: Shape<'t>,
+/// A verdict to be remembered.
+struct Fresh {
+    generation: u64,
+    valid_until: Option<UnixTime>,
+    tool_seen: Option<Tool>,
+    judged: Judged,
+}
+
+impl Remembered {
+    fn holds(&self, generation: u64, now: UnixTime) -> bool {
+        self.generation == Some(generation) && self.valid_until.is_none_or(|until| now < until)
+    }
+
+    fn note(&mut self, fresh: Fresh, app: &[u8]) {
+        let Fresh { generation, valid_until, tool_seen, judged } = fresh;
+        self.generation = Some(generation);
+        self.valid_until = valid_until;
+        self.tool_seen = tool_seen;
+        self.judged = Some(judged);
+        replace(&mut self.app, app);
+    }
 }
 
 /// The last verdict for each class. The statements of one connection mostly come from one place in one
@@ -53,18 +73,14 @@ const CLASSES: usize = Class::ALL.len();
 
 #[derive(Debug, Default)]
 struct Entry {
-    /// The session's generation in which it holds.
-    generation: Option<u64>,
-    /// A rule expires then, or a schedule may begin or end.
-    valid_until: Option<UnixTime>,
+    verdict: Remembered,
     comments: Vec<u8>,
-    app: Vec<u8>,
     classes: ClassSet,
+    /// What such a text is looked at for.
+    needs: ShapeNeeds,
     digest: Option<u64>,
     tables: Vec<u8>,
     knows_tables: bool,
-    tool_seen: Option<Tool>,
-    judged: Option<Judged>,
 }
 
 /// The longest comments that are remembered, and the longest names of tables: longer ones are read anew each
@@ -79,27 +95,54 @@ impl Memo {
 }
 
 impl Entry {
-    fn holds(&self, generation: u64, now: UnixTime, text: &Text<'_>) -> bool {
-        self.generation == Some(generation)
-            && self.valid_until.is_none_or(|until| now < until)
-            && self.classes == text.statement.classes
-            && self.comments == text.statement.comment_bytes()
-            && self.digest == text.shape.digest()
-            && self.knows_tables == text.shape.knows_tables()
-            && self.tables == text.shape.table_bytes()
+    /// Whether the statement comes from where the remembered one came from.
+    fn is_from(&self, generation: u64, now: UnixTime, statement: &Statement<'_>) -> bool {
+        self.verdict.holds(generation, now)
+            && self.classes == statement.classes
+            && self.comments == statement.comment_bytes()
     }
 
-    fn remember(&mut self, text: &Text<'_>) {
-        let replace = |kept: &mut Vec<u8>, bytes: &[u8]| {
-            kept.clear();
-            kept.extend_from_slice(bytes);
-        };
-        replace(&mut self.comments, text.statement.comment_bytes());
-        replace(&mut self.tables, text.shape.table_bytes());
-        self.classes = text.statement.classes;
-        self.digest = text.shape.digest();
-        self.knows_tables = text.shape.knows_tables();
+    fn is_about(&self, shape: Shape<'_>) -> bool {
+        self.digest == shape.digest()
+            && self.knows_tables == shape.knows_tables()
+            && self.tables == shape.table_bytes()
     }
+
+    fn note(&mut self, statement: &Statement<'_>, needs: ShapeNeeds, shape: Shape<'_>) {
+        replace(&mut self.comments, statement.comment_bytes());
+        replace(&mut self.tables, shape.table_bytes());
+        self.classes = statement.classes;
+        self.needs = needs;
+        self.digest = shape.digest();
+        self.knows_tables = shape.knows_tables();
+    }
+}
+
+fn replace(kept: &mut Vec<u8>, bytes: &[u8]) {
+    kept.clear();
+    kept.extend_from_slice(bytes);
+}
+
+/// Who asks and what for, but for the text.
+struct Asked<'t, T> {
+    classes: ClassSet,
+    tool: Option<Tool>,
+    attributes: QueryAttributes<'t>,
+    tags: T,
+}
+
+/// What a text is about.
+enum About<'t> {
+    /// It was read when it was prepared.
+    Known(Shape<'t>),
+    /// It is read for rules that look at it.
+    Text {
+        text: &'t [u8],
+        statement: &'t Statement<'t>,
+        scratch: &'t mut ShapeScratch,
+        /// What is in the scratch already.
+        read: Option<ShapeNeeds>,
+    },
 }
 
 impl Session {
@@ -110,57 +153,86 @@ impl Session {
         query: &Query<'_>,
         input: &Input<'_>,
     ) -> Judged {
-        let needs = input.policy.shape_needs();
         let mut scratch = std::mem::take(&mut self.shape);
-        let shape = if needs.any() {
-            let schema = self.identity.schema();
-            scratch.read(&ShapeText::new(query.text, self.mode, schema, statement), needs)
-        } else {
-            scratch.clear();
-            Shape::default()
-        };
-        let judged = self.judge_shaped(&Text { statement, shape }, query.attributes, input);
+        scratch.clear();
+        let judged = self.judge_read(statement, query, &mut scratch, input);
         self.shape = scratch;
         judged
     }
 
     /// Costs one comparison when the statement comes from where the last one came from.
-    fn judge_shaped(
+    fn judge_read(
         &mut self,
-        text: &Text<'_>,
+        statement: &Statement<'_>,
+        query: &Query<'_>,
+        scratch: &mut ShapeScratch,
+        input: &Input<'_>,
+    ) -> Judged {
+        let remembers =
+            query.attributes.is_empty() && statement.comment_bytes().len() <= MEMO_LEN_MAX;
+        let generation = self.generation;
+        let mut read = None;
+        if remembers
+            && let Some(entry) = self.memo.entry(statement.class)
+            && entry.is_from(generation, input.now, statement)
+        {
+            if entry.needs.any() {
+                let schema = self.identity.schema();
+                scratch
+                    .read(&ShapeText::new(query.text, self.mode, schema, statement), entry.needs);
+                read = Some(entry.needs);
+            }
+            if entry.is_about(scratch.shape())
+                && let Some(judged) = entry.verdict.judged
+            {
+                replace(&mut self.app, &entry.verdict.app);
+                self.tool_seen = entry.verdict.tool_seen;
+                return judged;
+            }
+        }
+        let tags = statement.tags().map(|tag| (tag.key, tag.value));
+        let attributes = query.attributes;
+        let asked = Asked { classes: statement.classes, tool: statement.tool(), attributes, tags };
+        let about = About::Text { text: query.text, statement, scratch: &mut *scratch, read };
+        let (judged, needs) = self.judge(asked, about, input);
+        let verdict = if remembers { self.remembered(judged, input) } else { None };
+        let shape = scratch.shape();
+        if let Some(verdict) = verdict
+            && shape.table_bytes().len() <= MEMO_LEN_MAX
+            && let Some(entry) = self.memo.entry(statement.class)
+        {
+            entry.note(statement, needs, shape);
+            entry.verdict.note(verdict, &self.app);
+        }
+        judged
+    }
+
+    /// Judges an execution of what was described when it was prepared. Costs one comparison while nothing has
+    /// changed since the last one.
+    pub(crate) fn judge_execution(
+        &mut self,
+        statement_id: u32,
+        description: &Description,
         attributes: QueryAttributes<'_>,
         input: &Input<'_>,
     ) -> Judged {
-        let Text { statement, shape } = *text;
-        let remembers = attributes.is_empty()
-            && statement.comment_bytes().len() <= MEMO_LEN_MAX
-            && shape.table_bytes().len() <= MEMO_LEN_MAX;
+        let remembers = attributes.is_empty();
         let generation = self.generation;
         if remembers
-            && let Some(entry) = self.memo.entry(statement.class)
-            && entry.holds(generation, input.now, text)
-            && let Some(judged) = entry.judged
+            && let Some(PreparedStatement { verdict, .. }) = self.prepared.get_mut(statement_id)
+            && verdict.holds(generation, input.now)
+            && let Some(judged) = verdict.judged
         {
-            self.app.clear();
-            self.app.extend_from_slice(&entry.app);
-            self.tool_seen = entry.tool_seen;
+            replace(&mut self.app, &verdict.app);
+            self.tool_seen = verdict.tool_seen;
             return judged;
         }
-        let tags = statement.tags().map(|tag| (tag.key, tag.value));
-        let asked = Asked { classes: statement.classes, tool: statement.tool(), shape };
-        let judged = self.judge(asked, attributes, tags, input);
-        // Claims that were refused are counted for each statement, so those are not remembered.
-        if remembers
-            && self.claims_refused == 0
-            && let Some(entry) = self.memo.entry(statement.class)
+        let judged = self.judge_description(description, attributes, input);
+        let verdict = if remembers { self.remembered(judged, input) } else { None };
+        if let Some(verdict) = verdict
+            && let Some(statement) = self.prepared.get_mut(statement_id)
         {
-            entry.generation = Some(self.generation);
-            entry.valid_until = input.policy.next_change_after(input.now);
-            entry.remember(text);
-            entry.app.clear();
-            entry.app.extend_from_slice(&self.app);
-            entry.tool_seen = self.tool_seen;
-            entry.judged = Some(judged);
+            statement.verdict.note(verdict, &self.app);
         }
         judged
     }
@@ -172,19 +244,30 @@ impl Session {
         attributes: QueryAttributes<'_>,
         input: &Input<'_>,
     ) -> Judged {
+        let Description { classes, tool, .. } = *description;
         let tags = description.tags.iter().map(|(key, value)| (key.as_ref(), value.as_ref()));
-        let shape = description.shape.shape();
-        let asked = Asked { classes: description.classes, tool: description.tool, shape };
-        self.judge(asked, attributes, tags, input)
+        let about = About::Known(description.shape.shape());
+        self.judge(Asked { classes, tool, attributes, tags }, about, input).0
+    }
+
+    /// What may be kept of a verdict. Claims that were refused are counted for each statement, so those are not
+    /// remembered.
+    fn remembered(&self, judged: Judged, input: &Input<'_>) -> Option<Fresh> {
+        (self.claims_refused == 0).then(|| Fresh {
+            generation: self.generation,
+            valid_until: input.policy.next_change_after(input.now),
+            tool_seen: self.tool_seen,
+            judged,
+        })
     }
 
     fn judge<'t>(
         &mut self,
-        Asked { classes, tool, shape }: Asked<'_>,
-        attributes: QueryAttributes<'t>,
-        tags: impl Iterator<Item = (&'t [u8], &'t [u8])>,
+        asked: Asked<'t, impl Iterator<Item = (&'t [u8], &'t [u8])>>,
+        about: About<'_>,
         input: &Input<'_>,
-    ) -> Judged {
+    ) -> (Judged, ShapeNeeds) {
+        let Asked { classes, tool, attributes, tags } = asked;
         let attributes = attributes.iter().filter_map(|(name, value)| Some(pair(name, value?)));
         let tags = tags.map(|(key, value)| pair(key, value));
         let identity = resolve(
@@ -195,33 +278,49 @@ impl Session {
             tool,
             &mut self.identity_scratch,
         );
-        self.app.clear();
-        self.app.extend_from_slice(identity.app);
+        replace(&mut self.app, identity.app);
         self.claims_refused = self.claims_refused.saturating_add(identity.refused_claims);
         self.tool_seen = identity.tool_seen;
         let class = classes.strictest().unwrap_or(Class::Unknown);
         let session = &self.identity;
-        let facts = Facts { identity: &identity, session, class, shape, now: input.now };
-        // Of a text of several statements each must pass: none is carried past its rule by another.
-        let verdict = if classes == ClassSet::from_iter([class]) {
-            input.policy.evaluate(&facts)
-        } else {
-            input.policy.evaluate_classes(&facts, classes)
-        };
-        let judged = match verdict {
-            Verdict::Pass { rule, .. } => Judged::Pass(rule.map(|rule| rule.index)),
-            Verdict::Ask(rule) if rule.honour_priority => {
-                Judged::Ask(rule.index, Priority::of(&identity))
+        let shape = Shape::default();
+        let mut facts = Facts { identity: &identity, session, class, shape, now: input.now };
+        let mut needs = ShapeNeeds::default();
+        match about {
+            About::Known(shape) => facts.shape = shape,
+            About::Text { text, statement, scratch, read } => {
+                needs = input.policy.shape_needs(&facts, classes);
+                if read != Some(needs) {
+                    scratch
+                        .read(&ShapeText::new(text, self.mode, session.schema(), statement), needs);
+                }
+                facts.shape = scratch.shape();
             }
-            Verdict::Ask(rule) => Judged::Ask(rule.index, Priority::LOWEST),
-            Verdict::Deny(rule) => Judged::Deny(rule.index),
-        };
+        }
+        let judged = verdict_of(&facts, classes, input);
         if let Some(tool) = self.tool_seen
             && self.identity.handle_tool_seen(tool)
         {
             self.generation = self.generation.wrapping_add(1);
         }
-        judged
+        (judged, needs)
+    }
+}
+
+fn verdict_of(facts: &Facts<'_>, classes: ClassSet, input: &Input<'_>) -> Judged {
+    // Of a text of several statements each must pass: none is carried past its rule by another.
+    let verdict = if classes == ClassSet::from_iter([facts.class]) {
+        input.policy.evaluate(facts)
+    } else {
+        input.policy.evaluate_classes(facts, classes)
+    };
+    match verdict {
+        Verdict::Pass { rule, .. } => Judged::Pass(rule.map(|rule| rule.index)),
+        Verdict::Ask(rule) if rule.honour_priority => {
+            Judged::Ask(rule.index, Priority::of(facts.identity))
+        }
+        Verdict::Ask(rule) => Judged::Ask(rule.index, Priority::LOWEST),
+        Verdict::Deny(rule) => Judged::Deny(rule.index),
     }
 }
 

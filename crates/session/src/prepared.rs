@@ -9,6 +9,7 @@ use sql::{Class, ClassSet, Exemption, Tool};
 use wire::command::LAST_PREPARED;
 
 use crate::command::Consequences;
+use crate::judge::Remembered;
 
 /// Statements remembered per connection. The server allows 16,382 for all connections together by default
 /// (`max_prepared_stmt_count`); what goes beyond is class `unknown`, so forgetting never exempts.
@@ -59,6 +60,8 @@ pub(crate) struct PreparedStatement {
     pub(crate) lost_types: Option<Box<[u8]>>,
     /// The same of a refused bulk execution (MariaDB).
     pub(crate) lost_bulk_types: Option<Box<[u8]>>,
+    /// What the rules said to its last execution.
+    pub(crate) verdict: Remembered,
 }
 
 /// All prepared statements of one connection.
@@ -80,6 +83,7 @@ impl Prepared {
                 long_data: false,
                 lost_types: None,
                 lost_bulk_types: None,
+                verdict: Remembered::default(),
             };
             self.statements.insert(id, statement);
         }

@@ -14,13 +14,11 @@ use super::tls;
 use crate::cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, SignalKind, Starvation, TableName,
 };
-use crate::condition::Condition;
 use crate::evaluate::RuleIndex;
 use crate::fault::{Faults, Place};
 use crate::identity::IdentityPolicy;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::{Rule, UnixTime};
-use crate::shape::ShapeNeeds;
 use crate::tls::Redirect;
 
 /// The table of the heartbeat unless the file says otherwise.
@@ -105,7 +103,7 @@ pub(super) fn compile(
         gates: signals.gates,
         signals: signals.signals,
         index: RuleIndex::new(&rules),
-        shape_needs: shape_needs(&rules),
+        shaped: shaped(&rules),
         has_schedules: rules.iter().any(|rule| rule.schedule.is_some()),
         expiries: expiries(&rules),
         rules,
@@ -118,12 +116,9 @@ pub(super) const MODES: [(&str, Mode); 2] =
 const PACINGS: [(&str, PacingKind); 2] =
     [("adaptive", PacingKind::Adaptive), ("binary", PacingKind::Binary)];
 
-fn shape_needs(rules: &[Rule]) -> ShapeNeeds {
-    let any = |names: fn(&Condition) -> bool| rules.iter().any(|rule| names(&rule.condition));
-    ShapeNeeds {
-        digest: any(|condition| condition.digests.is_some()),
-        tables: any(|condition| condition.tables.is_some()),
-    }
+fn shaped(rules: &[Rule]) -> Vec<u32> {
+    let shaped = rules.iter().filter(|rule| rule.condition.needs().any());
+    shaped.map(|rule| rule.index).collect()
 }
 
 fn expiries(rules: &[Rule]) -> Vec<UnixTime> {

@@ -73,8 +73,16 @@ impl Case {
         let statement = describe(self.sql.as_bytes(), mode, Whole::Yes, &mut sql_scratch);
         let text = ShapeText::new(self.sql.as_bytes(), mode, self.schema.as_bytes(), &statement);
         let mut shape_scratch = ShapeScratch::default();
-        let shape = shape_scratch.read(&text, policy.shape_needs());
-        look(&Facts { identity: &identity, session: &session, class: self.class, shape, now })
+        let class = self.class;
+        let shape = Shape::default();
+        let facts = Facts { identity: &identity, session: &session, class, shape, now };
+        let needs = policy.shape_needs(&facts, [class].into_iter().collect());
+        let mut all = ShapeScratch::default();
+        let facts_of_all = Facts { shape: all.read(&text, ShapeNeeds::ALL), ..facts };
+        let facts = Facts { shape: shape_scratch.read(&text, needs), ..facts };
+        // What nobody needs changes nothing.
+        assert_eq!(policy.evaluate(&facts), policy.evaluate(&facts_of_all), "{self:?}");
+        look(&facts)
     }
 
     fn rule(&self, policy: &ClusterPolicy) -> Option<String> {

@@ -15,6 +15,7 @@ use super::query::Planned;
 use super::{Running, Seen, works};
 use crate::action::{Action, Input};
 use crate::forwarding::Forwarding;
+use crate::judge::Judged;
 use crate::prepared::Description;
 use crate::session::{Phase, Session, frame_len};
 use crate::transaction::Ran;
@@ -39,7 +40,8 @@ impl Session {
             }
             None => (Arc::new(Description::unknown()), QueryAttributes::default()),
         };
-        let mut planned = self.plan_description(&description, attributes, input);
+        let judged = self.judge_execution(statement_id, &description, attributes, input);
+        let mut planned = self.plan_judged(&description, judged);
         planned.execution = Some(statement_id);
         self.carry_plan(planned, input)
     }
@@ -51,8 +53,12 @@ impl Session {
         attributes: QueryAttributes<'_>,
         input: &Input<'_>,
     ) -> Planned {
-        let class = description.class;
         let judged = self.judge_description(description, attributes, input);
+        self.plan_judged(description, judged)
+    }
+
+    fn plan_judged(&self, description: &Description, judged: Judged) -> Planned {
+        let class = description.class;
         let free = !class.is_gateable()
             || self.is_exempt(description.exemption)
             || self.transaction.covers(&description.consequences.plain);
