@@ -11,7 +11,7 @@ use crate::{
     lexer::{Kind, Lexer, NoComments, Reading, Token},
     mode::LexMode,
 };
-use keywords::is_keyword;
+use keywords::{is_keyword, key};
 
 /// The bytes of a text that its digest is made of; what comes behind them does not count.
 pub const DIGEST_TEXT_MAX: usize = 256 * 1024;
@@ -147,19 +147,22 @@ impl Writer<'_, '_> {
     }
 
     fn word(&mut self, token: Token) {
+        const NULL: u128 = key(b"NULL");
+        const IS: u128 = key(b"IS");
+        const NOT: u128 = key(b"NOT");
         let bytes = self.lexer.bytes(token);
-        if bytes.eq_ignore_ascii_case(b"NULL") && self.before != Before::NullTest {
+        let key = key(bytes);
+        if key == NULL && self.before != Before::NullTest {
             return self.literal();
         }
         if self.is_number(token, bytes) {
             return self.literal();
         }
         self.impure();
-        if self.before_token.kind != Kind::Punct(b'.') && is_keyword(bytes) {
+        if self.before_token.kind != Kind::Punct(b'.') && is_keyword(bytes, key) {
             self.write(b"", true);
             self.out.extend(bytes.iter().map(u8::to_ascii_uppercase));
-            let test = bytes.eq_ignore_ascii_case(b"IS") || bytes.eq_ignore_ascii_case(b"NOT");
-            self.before = if test { Before::NullTest } else { Before::Keyword };
+            self.before = if key == IS || key == NOT { Before::NullTest } else { Before::Keyword };
         } else {
             self.write(bytes, true);
             self.before = Before::Operand;
@@ -186,7 +189,7 @@ impl Writer<'_, '_> {
         self.impure();
         let bare = inner.first().is_some_and(|byte| !byte.is_ascii_digit())
             && inner.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-            && !is_keyword(inner);
+            && !is_keyword(inner, key(inner));
         if bare {
             self.write(inner, true);
         } else {
