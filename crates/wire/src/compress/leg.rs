@@ -205,6 +205,9 @@ impl CompressedLeg {
             let Self { outgoing, numbering, .. } = self;
             step_over(outgoing, whole.complete(), |head| numbering.outgoing(head));
             self.put_packet(whole.complete(), compressor, wire);
+            if whole.ends_result() {
+                self.numbering.end_result();
+            }
             whole.sent();
             self.whole = whole;
             match next {

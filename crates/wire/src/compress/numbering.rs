@@ -77,7 +77,8 @@ pub(super) struct Numbering {
     clear: u8,
     /// The id inside the last frame that was sent.
     inner: u8,
-    /// The other end has spoken since: what is sent next is the begin of an answer, or of a command.
+    /// The other end has spoken since, or a result has ended: what is sent next is the begin of an answer, of a result
+    /// or of a command.
     turned: bool,
     /// A compressed packet that begins a command has come, and no frame of it yet.
     command_due: bool,
@@ -134,6 +135,13 @@ impl Numbering {
     /// The compressed packets of a command count from 0.
     pub(super) fn begin_command(&mut self) {
         self.packed = 0;
+    }
+
+    /// A result of several has ended together with a compressed packet. Servers flush between two, so the next one
+    /// begins with the number of its compressed packet inside; a client library in use (mysql_async) wants that
+    /// of a result that begins a compressed packet.
+    pub(super) fn end_result(&mut self) {
+        self.turned = true;
     }
 
     /// The id that a frame which has come would have in the clear.

@@ -179,6 +179,33 @@ fn a_command_in_many_packets_is_answered_with_the_next_number_inside_and_out() {
 }
 
 #[test]
+fn a_result_behind_another_begins_with_the_number_of_its_packet_where_it_begins_one() {
+    let command = frame(0, b"\x03select 1; select 2");
+    for (ending, follows) in [
+        (&b"\xfe\0\0\x0a\0\0\0"[..], true),
+        (b"\xfe\0\0\x0a\0", true),
+        (b"\0\x01\0\x0a\0\0\0", true),
+        (b"\xfe\0\0\x02\0\0\0", false),
+        (b"\xff\x0a\0\x0a\0\0\0", false),
+        (b"\x0a\0\0\x0a\0\0\0", false),
+    ] {
+        let first = [frame(1, b"\x01"), frame(2, b"column"), frame(3, ending)].concat();
+        let second = frame(4, b"\x01");
+        let (mut client, mut server) = both(Algorithm::Zlib);
+        server.read_whole(&client.pack(&command));
+        assert_eq!(ids(&server.pack(&first)[7..]), [1, 2, 3]);
+        let apart = server.pack(&second);
+        let expected = if follows { 2 } else { 4 };
+        assert_eq!((numbers(&apart), ids(&apart[7..])), (vec![2], vec![expected]), "{ending:?}");
+
+        let (mut client, mut server) = both(Algorithm::Zlib);
+        server.read_whole(&client.pack(&command));
+        let together = server.pack(&[first, second].concat());
+        assert_eq!(ids(&together[7..]), [1, 2, 3, 4], "{ending:?}");
+    }
+}
+
+#[test]
 fn client_libraries_send_the_header_of_a_long_command_by_itself() {
     let mut server = End::new(Role::Server, Algorithm::Zlib);
     let command = frame(0, &[3; 100]);

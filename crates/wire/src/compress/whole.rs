@@ -6,6 +6,9 @@
 //! is not compressed: its packets say how long they are, and its bytes pass as they come.
 
 use super::numbering::Frames;
+use crate::lenenc::Reader;
+use crate::packet::{EOF_HEADER, OK_HEADER};
+use crate::status::StatusFlags;
 
 /// What is done with the next bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub(super) struct Whole {
     bytes: Vec<u8>,
     /// Up to here they are complete.
     complete: usize,
+    /// Here the last complete one begins.
+    last: usize,
 }
 
 impl Whole {
@@ -48,7 +53,7 @@ impl Whole {
             if !self.append(rest, missing) {
                 return Next::Starved;
             }
-            self.complete = self.bytes.len();
+            self.last = std::mem::replace(&mut self.complete, self.bytes.len());
         }
     }
 
@@ -57,10 +62,18 @@ impl Whole {
         self.bytes.get_mut(..self.complete).unwrap_or_default()
     }
 
+    /// Whether what is complete ends with a result that others follow. Definitions of the old style end like that
+    /// too, and a row may look like it.
+    pub(super) fn ends_result(&self) -> bool {
+        let frame = self.bytes.get(self.last..self.complete).unwrap_or_default();
+        frame.get(HEADER_LEN..).and_then(status).is_some_and(StatusFlags::more_results)
+    }
+
     /// What was complete has been sent.
     pub(super) fn sent(&mut self) {
         self.bytes.drain(..self.complete);
         self.complete = 0;
+        self.last = 0;
     }
 
     /// The header of a long frame, which is not held.
@@ -97,6 +110,17 @@ impl Whole {
     }
 }
 
+/// The status of an OK or EOF.
+fn status(payload: &[u8]) -> Option<StatusFlags> {
+    let mut reader = Reader::new(payload);
+    match reader.u8()? {
+        EOF_HEADER if payload.len() == EOF_LEN => drop(reader.u16()?),
+        OK_HEADER | EOF_HEADER => drop((reader.lenenc_int()?, reader.lenenc_int()?)),
+        _ => return None,
+    }
+    reader.u16().map(StatusFlags)
+}
+
 /// Steps over all of `bytes`.
 pub(super) fn step_over(
     frames: &mut Frames,
@@ -111,6 +135,9 @@ pub(super) fn step_over(
 }
 
 const HEADER_LEN: usize = crate::frame::HEADER_LEN;
+
+/// An OK in its place is longer.
+const EOF_LEN: usize = 5;
 
 /// The longest frame that is held, with its header. To compress one takes a few milliseconds, in which nothing
 /// else is done on the thread.
