@@ -200,6 +200,13 @@ impl RawConn {
         }
     }
 
+    /// Another result follows the one that has been read.
+    fn await_result(&mut self) {
+        if let Some(compressed) = &mut self.compressed {
+            compressed.await_result();
+        }
+    }
+
     fn mark_upload(&mut self, uploads: bool) {
         if let Some(compressed) = &mut self.compressed {
             compressed.mark_upload(uploads);
@@ -271,6 +278,9 @@ impl RawConn {
             let [a, b, c, seq] = header;
             let mut payload = vec![0_u8; bytes::usize_of(u32::from_le_bytes([a, b, c, 0]))];
             self.read_exact(&mut payload).await?;
+            if let Some(compressed) = &mut self.compressed {
+                compressed.take_id(seq)?;
+            }
             Ok(Packet { seq, payload })
         };
         match tokio::time::timeout(limit, read).await {

@@ -1,7 +1,7 @@
 //! The compressed protocol, as a client speaks it.
 //!
-//! It holds the other end to the numbers of compressed packets, as the client libraries do, and cuts what it
-//! sends into several.
+//! It holds the other end to the numbers of compressed packets, as the client libraries do, and to the ids of the
+//! frames inside, as the strictest of them does (mysql_async); and it cuts what it sends into several.
 
 use std::io::{self, Read, Write};
 
@@ -30,6 +30,8 @@ pub(super) struct Compressed {
     algorithm: Compress,
     /// The number of the next compressed packet, whoever sends it.
     next: u8,
+    /// The id of the next frame, unless it is that of its compressed packet.
+    inner: u8,
     uploads: bool,
     /// Decompressed and not yet read, from `taken` on.
     frames: Vec<u8>,
@@ -40,7 +42,15 @@ pub(super) struct Compressed {
 
 impl Compressed {
     pub(super) fn new(algorithm: Compress) -> Self {
-        Self { algorithm, next: 0, uploads: false, frames: Vec::new(), taken: 0, received: (0, 0) }
+        Self {
+            algorithm,
+            next: 0,
+            inner: 0,
+            uploads: false,
+            frames: Vec::new(),
+            taken: 0,
+            received: (0, 0),
+        }
     }
 
     pub(super) fn received(&self) -> (u64, u64) {
@@ -55,6 +65,25 @@ impl Compressed {
     /// As if the command that is answered next were the last one sent.
     pub(super) fn await_answer_of_one(&mut self) {
         self.next = 1;
+        self.inner = 1;
+    }
+
+    /// Another result is expected behind the one that has been read: where it begins a compressed packet, servers
+    /// have flushed, and its first id is the number of that.
+    pub(super) fn await_result(&mut self) {
+        if self.taken == self.frames.len() {
+            self.inner = self.next;
+        }
+    }
+
+    /// Whether a frame that has been read may have this id.
+    pub(super) fn take_id(&mut self, id: u8) -> io::Result<()> {
+        if id != self.inner && id != self.next.wrapping_sub(1) {
+            let what = format!("frame {id} inside, neither {} nor {}", self.inner, self.next);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        self.inner = id.wrapping_add(1);
+        Ok(())
     }
 
     /// Sends frames. Those whose first has the id 0 are commands, and numbered from 0.
@@ -85,6 +114,7 @@ impl Compressed {
             wire.extend_from_slice(packed.as_deref().unwrap_or(piece));
             self.next = self.next.wrapping_add(1);
         }
+        self.inner = self.next;
         transport.write_all(&wire).await
     }
 

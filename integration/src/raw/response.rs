@@ -146,6 +146,9 @@ impl RawConn {
             if status & SERVER_MORE_RESULTS_EXISTS == 0 {
                 return Ok(());
             }
+            if status & SERVER_PS_OUT_PARAMS == 0 {
+                self.await_result();
+            }
         }
     }
 
@@ -175,9 +178,11 @@ impl RawConn {
             }
             response.note(status);
             if status & SERVER_PS_OUT_PARAMS != 0 {
-                // MySQL's EOF behind the OUT parameters forgets that the procedure's OK follows.
+                // MySQL's EOF behind the OUT parameters forgets that the procedure's OK follows, so nobody who
+                // goes by it awaits another result.
                 let end = self.read_rows(response).await?;
-                return Ok(end.map(|end| end | status & SERVER_MORE_RESULTS_EXISTS));
+                let kept = SERVER_MORE_RESULTS_EXISTS | SERVER_PS_OUT_PARAMS;
+                return Ok(end.map(|end| end | status & kept));
             }
         }
         self.read_rows(response).await
