@@ -1,6 +1,9 @@
 //! Real drivers, direct and through Sluice: the same program must say the same of every step, but where
 //! Sluice held it back or refused it, and there its error is the one that docs/DRIVERS.md promises.
 //!
+//! Each is tried in the clear and in TLS, and compressed where it can. The leg behind Sluice is compressed only when
+//! its client's is, so what the server says of its own leg tells of both.
+//!
 //! The programs are in `integration/clients`; `scripts/install-clients` brings what they need.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
@@ -17,7 +20,7 @@ use integration::sluice::{Config, SluiceProcess};
 use integration::topology::{Topology, TopologyOptions};
 use tokio::sync::Semaphore;
 
-use table::{DRIVERS, Driver};
+use table::{DRIVERS, Driver, Mode};
 
 #[path = "drivers/table.rs"]
 mod table;
@@ -59,6 +62,20 @@ fn the_table_in_the_documentation_says_what_is_tested() {
 }
 
 #[test]
+fn the_documentation_says_which_drivers_compress() {
+    let page = read(&repository().join("docs/DRIVERS.md"));
+    let (_, section) = page.split_once("\n## Compression\n").unwrap();
+    for driver in DRIVERS {
+        let row = section.lines().find(|line| line.starts_with(&format!("| `{}` |", driver.name)));
+        let told: Vec<&str> = ["zlib", "zstd"]
+            .into_iter()
+            .filter(|algorithm| row.is_some_and(|row| row.contains(algorithm)))
+            .collect();
+        assert_eq!(told, driver.compression, "{}: {row:?}", driver.name);
+    }
+}
+
+#[test]
 fn every_program_is_in_the_table() {
     let output = Command::new(program("run")).arg("--list").output().unwrap();
     let mut programs: Vec<String> = lines(&output.stdout);
@@ -68,9 +85,10 @@ fn every_program_is_in_the_table() {
     assert_eq!(programs, tested);
 }
 
-/// Everything of one server: each driver in the clear and with TLS, direct and through Sluice.
+/// Everything of one server: each driver in all of its modes, direct and through Sluice.
 async fn compare_all(servers: &Topology) {
-    let config = Config::new(servers).unwrap().rules(RULES);
+    let config =
+        Config::new(servers).unwrap().rules(RULES).cluster("backend_compression: as_client");
     let sluice = SluiceProcess::start(&config).await.unwrap();
     // The account's password is known to the server's cache then, as it is to that of a server in use.
     client::connect(servers.primary.addr(), "app").await.unwrap().disconnect().await.unwrap();
@@ -97,54 +115,60 @@ async fn compare_all(servers: &Topology) {
 struct Pair {
     driver: &'static Driver,
     server: &'static str,
+    modes: Vec<Mode>,
     direct: SocketAddr,
     sluice: SocketAddr,
 }
 
 impl Pair {
     fn new(driver: &'static Driver, servers: &Topology, sluice: &SluiceProcess) -> Self {
-        let server = match servers.primary.flavour() {
+        let flavour = servers.primary.flavour();
+        let server = match flavour {
             Flavour::MySql => "mysql",
             Flavour::MariaDb => "mariadb",
         };
-        Self { driver, server, direct: servers.primary.addr(), sluice: sluice.listen_addr() }
+        let (direct, sluice) = (servers.primary.addr(), sluice.listen_addr());
+        Self { driver, server, modes: driver.modes(flavour), direct, sluice }
     }
 
     /// Drivers run side by side: each has a database of its own.
     async fn make_databases(&self, servers: &Topology) {
-        for tls in TLS {
-            let database = self.database(tls);
+        for mode in &self.modes {
+            let database = self.database(mode);
             let create = format!("CREATE DATABASE {database}");
             let grant = format!("GRANT ALL ON {database}.* TO 'app'@'%'");
             servers.primary.run_sql(&[&create, &grant]).await.unwrap();
         }
     }
 
-    fn database(&self, tls: &str) -> String {
-        format!("driver_{}_tls_{tls}", self.driver.name.replace('-', "_"))
+    fn database(&self, mode: &Mode) -> String {
+        let Mode { tls, compression } = mode;
+        format!("driver_{}_tls_{tls}_{compression}", self.driver.name.replace('-', "_"))
     }
 
     /// What differs that must not.
     async fn run(self) -> Vec<String> {
         let mut faults = Vec::new();
-        for tls in TLS {
+        for mode in &self.modes {
             let _turn = AT_ONCE.acquire().await.unwrap();
-            let direct = self.steps(self.direct, tls, "direct").await;
-            let through = self.steps(self.sluice, tls, "sluice").await;
-            let found = differences(self.driver, &direct, &through);
+            let direct = self.steps(self.direct, mode, "direct").await;
+            let through = self.steps(self.sluice, mode, "sluice").await;
+            let mut found = differences(self.driver, &direct, &through);
+            found.extend(not_connected_as_told(mode, &through));
             let (name, server) = (self.driver.name, self.server);
-            let told = found.into_iter().map(|f| format!("{name}, {server}, tls={tls}: {f}"));
+            let told = found.into_iter().map(|f| format!("{name}, {server}, {mode:?}: {f}"));
             faults.extend(told);
         }
         faults
     }
 
     /// What the program says.
-    async fn steps(&self, addr: SocketAddr, tls: &str, route: &str) -> Vec<String> {
+    async fn steps(&self, addr: SocketAddr, mode: &Mode, route: &str) -> Vec<String> {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", TIME_LIMIT_S]).arg(program("run")).arg(self.driver.name);
         command.arg(addr.ip().to_string()).arg(addr.port().to_string());
-        command.args(["app", "app", &self.database(tls), tls, self.server, route]);
+        command.args(["app", "app", &self.database(mode), mode.tls, self.server, route]);
+        command.env("DRIVER_COMPRESSION", mode.compression);
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         let mut said = lines(&output.stdout);
         if !output.status.success() {
@@ -153,6 +177,14 @@ impl Pair {
         }
         said
     }
+}
+
+/// What the program saw of its connection is what it was told to make.
+fn not_connected_as_told(mode: &Mode, said: &[String]) -> Option<String> {
+    let Mode { tls, compression } = mode;
+    let compressed = if *compression == "no" { "no" } else { "yes" };
+    let expected = format!("step connect ok tls={tls} compressed={compressed}");
+    (!said.contains(&expected)).then(|| format!("not {expected:?}: {:?}", said.first()))
 }
 
 /// Compares what a driver said line by line.
@@ -245,8 +277,6 @@ fn lines(bytes: &[u8]) -> Vec<String> {
 
 /// Two at a time, of both tests: each is a program of its own with a few threads.
 static AT_ONCE: Semaphore = Semaphore::const_new(2);
-
-const TLS: [&str; 2] = ["no", "yes"];
 
 /// What every driver must have done at least.
 const STEPS: [&str; 13] = [

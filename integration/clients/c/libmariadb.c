@@ -24,7 +24,7 @@ enum { BLOB_BYTES = 4 << 20, PIECE_BYTES = 1 << 16, DUPLICATE = 1062, REFUSAL = 
 
 static const char *host, *user, *password, *database;
 static unsigned port;
-static int tls, through_sluice;
+static int tls, compress, through_sluice;
 static MYSQL *db;
 static char detail[2048];
 static unsigned char sent[BLOB_BYTES], received[BLOB_BYTES];
@@ -44,6 +44,7 @@ static MYSQL *connected(void) {
     mysql_options(new, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     if (tls) mysql_optionsv(new, MYSQL_OPT_SSL_ENFORCE, &yes);
     mysql_optionsv(new, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &no);
+    if (compress) mysql_optionsv(new, MYSQL_OPT_COMPRESS, NULL);
     if (mysql_real_connect(new, host, user, password, database, port, NULL, CLIENT_MULTI_STATEMENTS)) return new;
     say("%u %s", mysql_errno(new), mysql_error(new));
     mysql_close(new);
@@ -131,14 +132,16 @@ static MYSQL_BIND bytes_bind(enum enum_field_types type, void *bytes, unsigned l
 /* --- what works everywhere ------------------------------------------------------------------------ */
 
 static int step_connect(void) {
-    char cipher[128];
+    char cipher[128], compression[8];
     db = connected();
     if (!db) return 1;
     OR_PASS_ON(ask(cipher, sizeof cipher, 1, "SHOW SESSION STATUS LIKE 'Ssl_cipher'"));
     OR_FAIL((cipher[0] != 0) == tls, "cipher '%s'", cipher);
+    OR_PASS_ON(ask(compression, sizeof compression, 1, "SHOW SESSION STATUS LIKE 'Compression'"));
+    OR_FAIL((strcmp(compression, "ON") == 0) == compress, "compression '%s'", compression);
     OR_PASS_ON(run("DROP TABLE IF EXISTS t"));
     OR_PASS_ON(run("CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(100), data LONGBLOB) CHARACTER SET utf8mb4"));
-    say("tls=%s", tls ? "yes" : "no");
+    say("tls=%s compressed=%s", tls ? "yes" : "no", compress ? "yes" : "no");
     return 0;
 }
 
@@ -371,6 +374,8 @@ int main(int count, char **words) {
     if (count != 9) return fputs("libmariadb HOST PORT USER PASSWORD DATABASE TLS SERVER ROUTE\n", stderr), 2;
     host = words[1], port = (unsigned)atoi(words[2]), user = words[3], password = words[4], database = words[5];
     tls = !strcmp(words[6], "yes"), through_sluice = !strcmp(words[8], "sluice");
+    const char *compression = getenv("DRIVER_COMPRESSION");
+    compress = compression && strcmp(compression, "no");
     int status = 0;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         detail[0] = 0;

@@ -9,6 +9,7 @@ set -euo pipefail
 program="$1" options_of="$2"
 shift 2
 host="$1" port="$2" user="$3" password="$4" database="$5" tls="$6" route="$8"
+compression="${DRIVER_COMPRESSION:-no}"
 
 BLOB_BYTES=4194304
 # The rule holds back for one second; clocks and schedulers may shave a little off it.
@@ -26,6 +27,11 @@ mysql-yes) options+=(--commands --ssl-mode=REQUIRED) ;;
 mysql-no) options+=(--commands --ssl-mode=DISABLED --get-server-public-key) ;;
 mariadb-yes) options+=(--ssl --skip-ssl-verify-server-cert) ;;
 mariadb-no) options+=(--skip-ssl) ;;
+esac
+case "$options_of-$compression" in
+*-no) ;;
+mysql-*) options+=(--compression-algorithms="$compression") ;;
+mariadb-*) options+=(--compress) ;;
 esac
 
 main() {
@@ -55,11 +61,13 @@ through_sluice() { [ "$route" = sluice ]; }
 # --- what works everywhere ------------------------------------------------------------------------
 
 step_connect() {
-    local cipher
+    local cipher compressed=no
     cipher="$(ask "SHOW SESSION STATUS LIKE 'Ssl_cipher'" | cut -f2)"
     expect "$([ -n "$cipher" ] && echo yes || echo no)" "$tls" encrypted
+    [ "$(ask "SHOW SESSION STATUS LIKE 'Compression'" | cut -f2)" = OFF ] || compressed=yes
+    expect "$compressed" "$([ "$compression" = no ] && echo no || echo yes)" compressed
     ask "DROP TABLE IF EXISTS t; CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(100), data LONGBLOB) CHARACTER SET utf8mb4"
-    echo "tls=$tls"
+    echo "tls=$tls compressed=$compressed"
 }
 
 step_text() {

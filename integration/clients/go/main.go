@@ -39,13 +39,20 @@ func main() {
 	config.User, config.Passwd, config.DBName = words[2], words[3], words[4]
 	config.MultiStatements = true
 	config.TLSConfig = map[string]string{"yes": "skip-verify", "no": "false"}[words[5]]
-	steps := &steps{config: config, tls: words[5] == "yes", throughSluice: words[7] == "sluice"}
+	compression := os.Getenv("DRIVER_COMPRESSION")
+	compress := compression != "" && compression != "no"
+	if err := config.Apply(mysql.EnableCompression(compress)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	steps := &steps{config: config, tls: words[5] == "yes", compress: compress, throughSluice: words[7] == "sluice"}
 	os.Exit(steps.all())
 }
 
 type steps struct {
 	config        *mysql.Config
 	tls           bool
+	compress      bool
 	throughSluice bool
 	pool          *sql.DB
 	// One connection of the pool: session variables and transactions are its.
@@ -95,11 +102,19 @@ func (s *steps) connect() (string, error) {
 	if err := expect(cipher != "", s.tls, "encrypted"); err != nil {
 		return "", err
 	}
+	var compression string
+	if err := s.row("SHOW SESSION STATUS LIKE 'Compression'").Scan(&name, &compression); err != nil {
+		return "", err
+	}
+	if err := expect(compression == "ON", s.compress, "compressed"); err != nil {
+		return "", err
+	}
 	if err := s.run("DROP TABLE IF EXISTS t"); err != nil {
 		return "", err
 	}
 	err = s.run("CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(100), data LONGBLOB) CHARACTER SET utf8mb4")
-	return "tls=" + map[bool]string{true: "yes", false: "no"}[s.tls], err
+	said := map[bool]string{true: "yes", false: "no"}
+	return "tls=" + said[s.tls] + " compressed=" + said[s.compress], err
 }
 
 func (s *steps) text() (string, error) {

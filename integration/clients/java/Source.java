@@ -27,13 +27,17 @@ interface Source extends AutoCloseable {
     }
 
     private static String connectorJ(Target target) {
-        return "jdbc:mysql://%s:%d/%s?sslMode=%s&allowPublicKeyRetrieval=true&useServerPrepStmts=true&allowMultiQueries=true"
-                .formatted(target.host(), target.port(), target.database(), target.tls() ? "REQUIRED" : "DISABLED");
+        return "jdbc:mysql://%s:%d/%s?sslMode=%s&allowPublicKeyRetrieval=true&useServerPrepStmts=true&allowMultiQueries=true&useCompression=%b"
+                .formatted(
+                        target.host(), target.port(), target.database(),
+                        target.tls() ? "REQUIRED" : "DISABLED", target.compress());
     }
 
     private static String mariadb(Target target) {
-        return "jdbc:mariadb://%s:%d/%s?sslMode=%s&allowPublicKeyRetrieval=true&useServerPrepStmts=true&allowMultiQueries=true"
-                .formatted(target.host(), target.port(), target.database(), target.tls() ? "trust" : "disable");
+        return "jdbc:mariadb://%s:%d/%s?sslMode=%s&allowPublicKeyRetrieval=true&useServerPrepStmts=true&allowMultiQueries=true&useCompression=%b"
+                .formatted(
+                        target.host(), target.port(), target.database(),
+                        target.tls() ? "trust" : "disable", target.compress());
     }
 
     /** One connection, as long as it lives. */

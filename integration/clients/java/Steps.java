@@ -84,9 +84,11 @@ public final class Steps {
         source = Source.of(driver, target);
         String cipher = with(connection -> first(connection, "SHOW SESSION STATUS LIKE 'Ssl_cipher'", 2));
         expect(!cipher.isEmpty(), target.tls(), "encrypted");
+        String compression = with(connection -> first(connection, "SHOW SESSION STATUS LIKE 'Compression'", 2));
+        expect(compression.equals("ON"), target.compress(), "compressed");
         run("DROP TABLE IF EXISTS t");
         run("CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(100), data LONGBLOB) CHARACTER SET utf8mb4");
-        return "tls=" + (cipher.isEmpty() ? "no" : "yes");
+        return "tls=" + (cipher.isEmpty() ? "no" : "yes") + " compressed=" + (compression.equals("ON") ? "yes" : "no");
     }
 
     private String text() throws Exception {

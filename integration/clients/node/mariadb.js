@@ -7,10 +7,10 @@ const mariadb = createRequire(`${process.env.NODE_CLIENTS}/`)("mariadb");
 
 class Driver {
   static async connect(target) {
-    const { host, port, user, password, database } = target;
+    const { host, port, user, password, database, compress } = target;
     const driver = new Driver();
     driver.connection = await mariadb.createConnection({
-      host, port, user, password, database,
+      host, port, user, password, database, compress,
       ssl: target.tls ? { rejectUnauthorized: false } : false,
       allowPublicKeyRetrieval: true, rowsAsArray: true, multipleStatements: true,
       bigIntAsNumber: true,

@@ -7,9 +7,9 @@ const mysql = createRequire(`${process.env.NODE_CLIENTS}/`)("mysql2/promise");
 
 class Driver {
   static async connect(target) {
-    const { host, port, user, password, database } = target;
+    const { host, port, user, password, database, compress } = target;
     const ssl = target.tls ? { rejectUnauthorized: false } : undefined;
-    const options = { host, port, user, password, database, ssl, rowsAsArray: true, multipleStatements: true };
+    const options = { host, port, user, password, database, ssl, compress, rowsAsArray: true, multipleStatements: true };
     const driver = new Driver();
     driver.connection = await mysql.createConnection(options);
     // A lost connection is told to the statement that meets it; nobody else needs to hear of it.

@@ -19,6 +19,7 @@ export async function main(Driver, words) {
   const [host, port, user, password, database, tls, server, route] = words;
   const target = { host, port: Number(port), user, password, database, tls: tls === "yes", server };
   target.throughSluice = route === "sluice";
+  target.compress = (process.env.DRIVER_COMPRESSION ?? "no") !== "no";
   const steps = new Steps(Driver, target);
   let failed = false;
   for (const name of NAMES) {
@@ -49,11 +50,13 @@ class Steps {
     this.driver = await this.Driver.connect(this.target);
     const [[, cipher]] = await this.run("SHOW SESSION STATUS LIKE 'Ssl_cipher'");
     expect(cipher !== "", this.target.tls, "encrypted");
+    const [[, compression]] = await this.run("SHOW SESSION STATUS LIKE 'Compression'");
+    expect(compression === "ON", this.target.compress, "compressed");
     await this.run("DROP TABLE IF EXISTS t");
     await this.run(
       "CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(100), data LONGBLOB) CHARACTER SET utf8mb4",
     );
-    return `tls=${cipher ? "yes" : "no"}`;
+    return `tls=${cipher ? "yes" : "no"} compressed=${compression === "ON" ? "yes" : "no"}`;
   }
 
   async text() {

@@ -21,6 +21,7 @@ use constant {
 };
 
 my ($driver, $host, $port, $user, $password, $database, $tls, $server, $route) = @ARGV;
+my $compress = ($ENV{DRIVER_COMPRESSION} // 'no') ne 'no';
 my $through_sluice = $route eq 'sluice';
 my $dbh;
 
@@ -52,6 +53,7 @@ sub connected {
     # Nothing is verified: the servers' certificates are made for the test. DBD::mysql over libmariadb cannot
     # insist on TLS, only take it where it is offered.
     $dsn .= ";${option}_ssl=1;${option}_ssl_optional=1" if $tls eq 'yes';
+    $dsn .= ";${option}_compression=1" if $compress;
     my %more = $driver eq 'mysql' ? (mysql_enable_utf8mb4 => 1) : ();
     my $dbh = DBI->connect($dsn, $user, $password,
         { RaiseError => 1, PrintError => 0, PrintWarn => 0, AutoCommit => 1, "${option}_server_prepare" => 1, %more });
@@ -63,9 +65,12 @@ sub step_connect {
     my (undef, $cipher) = $dbh->selectrow_array("SHOW SESSION STATUS LIKE 'Ssl_cipher'");
     my $seen = $cipher ? 'yes' : 'no';
     expect($seen, $tls, 'encrypted');
+    my (undef, $compression) = $dbh->selectrow_array("SHOW SESSION STATUS LIKE 'Compression'");
+    my $compressed = $compression eq 'ON' ? 'yes' : 'no';
+    expect($compressed, $compress ? 'yes' : 'no', 'compressed');
     $dbh->do('DROP TABLE IF EXISTS t');
     $dbh->do('CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(100), data LONGBLOB) CHARACTER SET utf8mb4');
-    return "tls=$seen";
+    return "tls=$seen compressed=$compressed";
 }
 
 sub text {

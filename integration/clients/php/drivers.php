@@ -12,6 +12,7 @@ final class Target
         public readonly string $password,
         public readonly string $database,
         public readonly bool $tls,
+        public readonly bool $compress,
         public readonly bool $throughSluice,
     ) {
     }
@@ -20,7 +21,8 @@ final class Target
     public static function of(array $words): self
     {
         [$host, $port, $user, $password, $database, $tls, , $route] = $words;
-        return new self($host, (int) $port, $user, $password, $database, $tls === 'yes', $route === 'sluice');
+        $compress = (getenv('DRIVER_COMPRESSION') ?: 'no') !== 'no';
+        return new self($host, (int) $port, $user, $password, $database, $tls === 'yes', $compress, $route === 'sluice');
     }
 }
 
@@ -54,6 +56,7 @@ final class WithMysqli implements Driver
         mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);
         $this->mysqli = mysqli_init();
         $flags = $target->tls ? MYSQLI_CLIENT_SSL | MYSQLI_CLIENT_SSL_DONT_VERIFY_SERVER_CERT : 0;
+        $flags |= $target->compress ? MYSQLI_CLIENT_COMPRESS : 0;
         $this->mysqli->real_connect(
             $target->host, $target->user, $target->password, $target->database, $target->port, null, $flags,
         );
@@ -121,6 +124,9 @@ final class WithPdo implements Driver
             PDO::ATTR_EMULATE_PREPARES => false,
             PDO::ATTR_DEFAULT_FETCH_MODE => PDO::FETCH_NUM,
         ];
+        if ($target->compress) {
+            $options[PDO::MYSQL_ATTR_COMPRESS] = true;
+        }
         if ($target->tls) {
             // TLS is asked for by naming something of it; nothing is verified.
             $options[PDO::MYSQL_ATTR_SSL_CIPHER] = 'DEFAULT';

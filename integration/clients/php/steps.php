@@ -52,9 +52,11 @@ final class Steps
         $this->driver = $this->connected();
         [[, $cipher]] = $this->driver->rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'");
         expect($cipher !== '', $this->target->tls, 'encrypted');
+        [[, $compression]] = $this->driver->rows("SHOW SESSION STATUS LIKE 'Compression'");
+        expect($compression === 'ON', $this->target->compress, 'compressed');
         $this->driver->run('DROP TABLE IF EXISTS t');
         $this->driver->run('CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(100), data LONGBLOB) CHARACTER SET utf8mb4');
-        return 'tls=' . ($cipher === '' ? 'no' : 'yes');
+        return 'tls=' . ($cipher === '' ? 'no' : 'yes') . ' compressed=' . ($compression === 'ON' ? 'yes' : 'no');
     }
 
     private function text(): string

@@ -18,7 +18,7 @@ class Driver:
             host=target.host, port=target.port, user=target.user, password=target.password,
             database=target.database, charset="utf8mb4", collation="utf8mb4_general_ci",
             autocommit=True, use_pure=self.pure,
-            ssl_disabled=not target.tls, ssl_verify_cert=False,
+            ssl_disabled=not target.tls, ssl_verify_cert=False, compress=target.compress,
         )
         self.statements = {}
 

@@ -16,6 +16,8 @@ class Driver:
             database=target.database, charset="utf8mb4", autocommit=True,
             client_flag=CLIENT.MULTI_STATEMENTS,
             ssl_mode="REQUIRED" if target.tls else "DISABLED",
+            # It compresses whatever it is told with this word.
+            **({"compress": True} if target.compress else {}),
         )
 
     def run(self, sql, values=None):

@@ -5,6 +5,7 @@ what the class offers, so a step that differs between two drivers is the driver'
 """
 
 import hashlib
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -35,6 +36,10 @@ class Target:
     def from_arguments(cls, words):
         host, port, user, password, database, tls, server, route = words
         return cls(host, int(port), user, password, database, tls == "yes", server, route)
+
+    @property
+    def compress(self):
+        return os.environ.get("DRIVER_COMPRESSION", "no") != "no"
 
     @property
     def through_sluice(self):
@@ -78,11 +83,13 @@ class Steps:
         self.driver = self.driver_class(self.target)
         [(_, cipher)] = self.driver.run("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
         expect(bool(cipher), self.target.tls, "encrypted")
+        [(_, compression)] = self.driver.run("SHOW SESSION STATUS LIKE 'Compression'")
+        expect(compression == "ON", self.target.compress, "compressed")
         self.driver.run("DROP TABLE IF EXISTS t")
         self.driver.run(
             "CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(100), data LONGBLOB) CHARACTER SET utf8mb4"
         )
-        return f"tls={'yes' if cipher else 'no'}"
+        return f"tls={'yes' if cipher else 'no'} compressed={'yes' if compression == 'ON' else 'no'}"
 
     def text(self):
         [(one, words, nothing, amount)] = self.driver.run(f"SELECT 1, '{GREETING}', NULL, 12.50")

@@ -20,9 +20,12 @@ class Steps
   def initialize(host, port, user, password, database, tls, _server, route)
     @tls = tls
     @through_sluice = route == "sluice"
+    @compressed = ENV.fetch("DRIVER_COMPRESSION", "no") == "no" ? "no" : "yes"
+    flags = Mysql2::Client::MULTI_STATEMENTS
+    flags |= Mysql2::Client::COMPRESS if @compressed == "yes"
     @options = {
       host:, port: Integer(port), username: user, password:, database:, encoding: "utf8mb4",
-      as: :array, flags: Mysql2::Client::MULTI_STATEMENTS
+      as: :array, flags:
     }
     # Over libmariadb there is no ssl_mode: TLS is asked for by naming something of it.
     @options[:sslverify] = false if tls == "yes"
@@ -52,9 +55,11 @@ class Steps
     cipher = rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'").first.last
     seen = cipher.empty? ? "no" : "yes"
     expect(seen, @tls, "encrypted")
+    compressed = rows("SHOW SESSION STATUS LIKE 'Compression'").first.last == "ON" ? "yes" : "no"
+    expect(compressed, @compressed, "compressed")
     run("DROP TABLE IF EXISTS t")
     run("CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(100), data LONGBLOB) CHARACTER SET utf8mb4")
-    "tls=#{seen}"
+    "tls=#{seen} compressed=#{compressed}"
   end
 
   def text

@@ -20,6 +20,8 @@ pub struct Target {
     pub database: String,
     /// Whether to encrypt.
     pub tls: bool,
+    /// Whether to compress.
+    pub compress: bool,
     /// Whether Sluice is in between.
     pub through_sluice: bool,
 }
@@ -75,6 +77,7 @@ pub fn main<D: Driver>() -> std::process::ExitCode {
         password: password.clone(),
         database: database.clone(),
         tls: tls == "yes",
+        compress: std::env::var("DRIVER_COMPRESSION").is_ok_and(|how| how != "no"),
         through_sluice: route == "sluice",
     };
     let runtime =
@@ -130,11 +133,14 @@ impl<D: Driver> Steps<D> {
         let row = self.driver.first("SHOW SESSION STATUS LIKE 'Ssl_cipher'").await?;
         let encrypted = !text_of(&row, 1).is_empty();
         expect(encrypted, self.target.tls, "encrypted")?;
+        let row = self.driver.first("SHOW SESSION STATUS LIKE 'Compression'").await?;
+        let compressed = text_of(&row, 1) == "ON";
+        expect(compressed, self.target.compress, "compressed")?;
         self.driver.run("DROP TABLE IF EXISTS t").await?;
         self.driver
             .run("CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(100), data LONGBLOB) CHARACTER SET utf8mb4")
             .await?;
-        Ok(format!("tls={}", yes(encrypted)))
+        Ok(format!("tls={} compressed={}", yes(encrypted), yes(compressed)))
     }
 
     async fn text(&mut self) -> Detail {

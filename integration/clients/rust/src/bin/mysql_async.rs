@@ -2,7 +2,7 @@
 
 use clients::{Driver, Seen, Target};
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, OptsBuilder, Row, SslOpts, Value};
+use mysql_async::{Compression, Conn, OptsBuilder, Row, SslOpts, Value};
 
 struct MysqlAsync(Conn);
 
@@ -18,6 +18,7 @@ impl Driver for MysqlAsync {
             .pass(Some(target.password.as_str()))
             .db_name(Some(target.database.as_str()))
             .prefer_socket(false)
+            .compression(target.compress.then(Compression::default))
             .ssl_opts(target.tls.then_some(unverified));
         Conn::new(options).await.map(Self).map_err(seen)
     }
