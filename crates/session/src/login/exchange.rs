@@ -43,6 +43,8 @@ pub(crate) struct Exchange {
     /// The client's sequence id less the server's, of the same packet.
     shift: u8,
     kept: Kept,
+    /// Packets that the client has been shown, and not answered.
+    owed: u32,
 }
 
 /// What was taken out of the client's first packet.
@@ -135,7 +137,23 @@ impl Exchange {
             nonce,
             shift: client.wrapping_sub(backend),
             kept,
+            owed: 0,
         }
+    }
+
+    /// Whether this would have a client say its password that has yet to say something else, or let it say
+    /// its password to another plugin: the answers could not be told apart.
+    fn confuses_passwords(&self, reply: AuthReply<'_>, due: &Stage) -> bool {
+        let asks = match reply {
+            AuthReply::MoreData(data) => {
+                self.plugin == Plugin::CachingSha2 && data == [FULL_AUTHENTICATION]
+            }
+            AuthReply::Plugin { name, .. } => {
+                matches!(Plugin::of(name), Plugin::Sha256 | Plugin::Bare)
+            }
+            AuthReply::Ok | AuthReply::Err | AuthReply::Other => false,
+        };
+        self.owed > 0 && (asks || matches!(due, Stage::PasswordDue))
     }
 
     /// The client's sequence id of a packet that has this one at the server.
@@ -264,6 +282,13 @@ impl Session {
                 let next = self.refuse_login(&exchange.nonce);
                 return (Phase::Login(next), action);
             }
+            // The client's answer would look like a command: be held back, and sent as one.
+            _ if exchange.to_client(packet.sequence) == u8::MAX => {
+                return close(CloseReason::BackendProtocol);
+            }
+            (reply, due) if self.legs.exposes() && exchange.confuses_passwords(reply, &due) => {
+                return close(CloseReason::BackendProtocol);
+            }
             (AuthReply::MoreData(key), Stage::KeyDue { password }) => {
                 let sequence = packet.sequence.wrapping_add(1);
                 exchange.stage = Stage::Seal { sequence, key: key.to_vec(), password };
@@ -280,8 +305,15 @@ impl Session {
             {
                 exchange.stage = Stage::PasswordDue;
             }
+            (AuthReply::MoreData([FAST_AUTHENTICATION]), _)
+                if exchange.plugin == Plugin::CachingSha2 =>
+            {
+                let action = self.forward_packet(Side::Backend, packet, exchange.shift);
+                return (Phase::Login(Login::Exchange(exchange)), action);
+            }
             (AuthReply::MoreData(_) | AuthReply::Other, _) => {}
         }
+        exchange.owed = exchange.owed.saturating_add(1);
         let action = self.forward_packet(Side::Backend, packet, exchange.shift);
         (Phase::Login(Login::Exchange(exchange)), action)
     }
@@ -319,11 +351,13 @@ impl Session {
             (Plugin::CachingSha2 | Plugin::Bare | Plugin::Opaque, _) => {}
         }
         exchange.client_nonce.clone_from(&exchange.nonce);
+        exchange.owed = exchange.owed.saturating_add(1);
         let action = self.forward_packet(Side::Backend, packet, exchange.shift);
         (Phase::Login(Login::Exchange(exchange)), action)
     }
 
     fn on_client(&mut self, mut exchange: Box<Exchange>, packet: &Whole<'_>) -> (Phase, Action) {
+        exchange.owed = exchange.owed.saturating_sub(1);
         let asks = exchange.plugin.asks_for_key(packet.payload);
         let is_empty = matches!(packet.payload, [] | [0]) && exchange.plugin == Plugin::Sha256;
         let dropped = Action::Drop { from: Side::Client, len: packet.len };
@@ -458,5 +492,7 @@ fn whole(bytes: &[u8]) -> Option<Result<Whole<'_>, TooLong>> {
 }
 
 const AUTH_MORE_DATA: u8 = 0x01;
-/// caching_sha2_password's `perform_full_authentication`.
+/// caching_sha2_password's `fast_auth_success`, which is not answered.
+const FAST_AUTHENTICATION: u8 = 0x03;
+/// Its `perform_full_authentication`.
 const FULL_AUTHENTICATION: u8 = 0x04;

@@ -1,9 +1,11 @@
 //! The session between a scripted client and a scripted server.
 
 mod compressed;
+mod confided;
 mod driver;
 mod fuzzed;
 mod hostile;
+mod passwords;
 mod secure;
 mod shapes;
 
@@ -439,4 +441,9 @@ fn a_change_of_user_that_is_refused_leaves_the_user_before_in_an_emptied_session
 #[test]
 fn whatever_both_sides_say_a_refused_statement_does_not_reach_the_server() {
     testkit::replay("session", fuzzed::check);
+}
+
+#[test]
+fn whatever_a_server_says_no_password_crosses_a_leg_that_others_hear() {
+    testkit::replay("passwords", passwords::check);
 }

@@ -308,3 +308,23 @@ fn an_ok_ahead_of_the_response_is_not_the_servers() {
     assert!(matches!(stop, Stop::Close(CloseReason::BackendProtocol)), "{stop:?}");
     assert!(driver.shown().is_empty());
 }
+
+#[test]
+fn a_server_cannot_have_a_password_said_to_another_question() {
+    for second in [frame(3, b"\x01\x04"), switch(3, b"mysql_native_password")] {
+        let mut driver = exposed();
+        driver.client_says(&answered(2, CAPS | SSL, b"caching_sha2_password", b"hash"));
+        driver.server_says(&frame(2, b"\x01\x04"));
+        let stop = driver.server_says(&second);
+        assert!(matches!(stop, Stop::Close(CloseReason::BackendProtocol)), "{stop:?}");
+    }
+}
+
+#[test]
+fn a_server_cannot_have_a_password_taken_for_a_command() {
+    let mut driver = exposed();
+    driver.client_says(&answered(2, CAPS | SSL, b"caching_sha2_password", b"hash"));
+    // The client would answer with sequence id 0.
+    let stop = driver.server_says(&frame(254, b"\x01\x04"));
+    assert!(matches!(stop, Stop::Close(CloseReason::BackendProtocol)), "{stop:?}");
+}
