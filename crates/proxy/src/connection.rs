@@ -20,10 +20,9 @@ use policy::{ClusterPolicy, UnixTime};
 use session::{
     Action, Answer, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session, Side,
 };
-use tokio::sync::mpsc;
 
 use crate::cluster::{Cluster, PermitGuard};
-use crate::registry::{Control, Entry};
+use crate::registry::{Control, Entry, Inbox};
 use crate::socket::Peer;
 use crate::stream::Stream;
 use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
@@ -116,12 +115,7 @@ impl Connection {
         (connection, patience)
     }
 
-    async fn run(
-        &mut self,
-        patience: Patience,
-        mut entry: Entry,
-        control: mpsc::Receiver<Control>,
-    ) {
+    async fn run(&mut self, patience: Patience, mut entry: Entry, control: Inbox) {
         let ended = self.serve_session(patience, &mut entry, control).await;
         if ended == Ended::ByBackend {
             self.flush_backend().await;
@@ -158,7 +152,7 @@ impl Connection {
         &mut self,
         patience: Patience,
         entry: &mut Entry,
-        mut control: mpsc::Receiver<Control>,
+        mut control: Inbox,
     ) -> Ended {
         if let Err(ended) = self.login(patience, &mut control).await {
             self.note_unexpected_header();
@@ -174,11 +168,7 @@ impl Connection {
     }
 
     /// Relays the connection phase.
-    async fn login(
-        &mut self,
-        mut patience: Patience,
-        control: &mut mpsc::Receiver<Control>,
-    ) -> Result<(), Ended> {
+    async fn login(&mut self, mut patience: Patience, control: &mut Inbox) -> Result<(), Ended> {
         loop {
             match self.next_action() {
                 Action::LoggedIn => {
@@ -198,7 +188,7 @@ impl Connection {
     }
 
     /// One action of the command phase.
-    async fn step(&mut self, control: &mut mpsc::Receiver<Control>) -> Result<(), Ended> {
+    async fn step(&mut self, control: &mut Inbox) -> Result<(), Ended> {
         if self.session.is_idle() {
             self.between_statements()?;
         }
@@ -291,7 +281,7 @@ impl Connection {
     async fn read(
         &mut self,
         reads: Reads,
-        mut control: Option<&mut mpsc::Receiver<Control>>,
+        mut control: Option<&mut Inbox>,
     ) -> Result<Option<Control>, Ended> {
         if self.client_gone && reads != Reads::Backend {
             return Err(Ended::ByClient);
@@ -303,7 +293,7 @@ impl Connection {
         let Self { client, backend, .. } = self;
         poll_fn(|cx| {
             if let Some(control) = control.as_mut()
-                && let Poll::Ready(Some(told)) = control.poll_recv(cx)
+                && let Poll::Ready(told) = control.poll_told(cx)
             {
                 return Poll::Ready(Ok(Some(told)));
             }

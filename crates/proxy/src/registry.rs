@@ -4,12 +4,16 @@
 //! A client is entered when it is accepted, so that a drain overlooks nobody, and can be found by the
 //! backend's connection id once it has logged in.
 
+mod mailbox;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use dashmap::DashMap;
-use tokio::sync::mpsc;
+
+pub use self::mailbox::Inbox;
+use self::mailbox::{Outbox, mailbox};
 
 /// What a session can be told from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +32,13 @@ pub enum Control {
     Close,
 }
 
-/// Messages a session may have waiting. A session reads them whenever it waits for anything, and there
-/// are only four kinds, so more than a few are repetitions that may be dropped.
-const CONTROL_QUEUE_LEN: usize = 8;
-
 /// The sessions of one cluster.
 #[derive(Default)]
 pub struct Registry {
     next: AtomicU64,
-    everybody: DashMap<u64, mpsc::Sender<Control>>,
+    everybody: DashMap<u64, Outbox>,
     /// Those who have logged in.
-    by_connection_id: DashMap<u32, mpsc::Sender<Control>>,
+    by_connection_id: DashMap<u32, Outbox>,
     /// Those who have a place below `max_connections`.
     seated: AtomicU32,
     draining: AtomicBool,
@@ -46,24 +46,22 @@ pub struct Registry {
 
 impl Registry {
     /// Enters a client that has just been accepted; it is listed until the returned entry is dropped.
-    pub fn enter(self: &Arc<Self>) -> (Entry, mpsc::Receiver<Control>) {
-        let (sender, receiver) = mpsc::channel(CONTROL_QUEUE_LEN);
+    pub fn enter(self: &Arc<Self>) -> (Entry, Inbox) {
+        let (outbox, inbox) = mailbox();
         let key = self.next.fetch_add(1, Ordering::Relaxed);
-        self.everybody.insert(key, sender.clone());
+        self.everybody.insert(key, outbox.clone());
         if self.draining.load(Ordering::SeqCst) {
             // It came too late for being told with the others.
-            sender.try_send(Control::Drain).ok();
+            outbox.tell(Control::Drain);
         }
         let registry = self.clone();
-        (Entry { registry, key, sender, connection_id: None, is_seated: false }, receiver)
+        (Entry { registry, key, outbox, connection_id: None, is_seated: false }, inbox)
     }
 
     /// Tells one session. False when there is none with that id here.
     pub fn tell(&self, connection_id: u32, control: Control) -> bool {
-        match self.by_connection_id.get(&connection_id) {
-            Some(sender) => sender.try_send(control).is_ok(),
-            None => false,
-        }
+        let outbox = self.by_connection_id.get(&connection_id);
+        outbox.inspect(|outbox| outbox.tell(control)).is_some()
     }
 
     /// Tells every session to leave, and those who are still to come.
@@ -75,8 +73,7 @@ impl Registry {
     /// Tells every session.
     pub fn tell_all(&self, control: Control) {
         for session in &self.everybody {
-            // A full queue already holds what the session needs to know: see CONTROL_QUEUE_LEN.
-            session.try_send(control).ok();
+            session.tell(control);
         }
     }
 
@@ -95,7 +92,7 @@ impl Registry {
 pub struct Entry {
     registry: Arc<Registry>,
     key: u64,
-    sender: mpsc::Sender<Control>,
+    outbox: Outbox,
     connection_id: Option<u32>,
     is_seated: bool,
 }
@@ -113,7 +110,7 @@ impl Entry {
     /// From now on a KILL finds it by the backend's connection id.
     pub fn log_in(&mut self, connection_id: u32) {
         self.connection_id = Some(connection_id);
-        self.registry.by_connection_id.insert(connection_id, self.sender.clone());
+        self.registry.by_connection_id.insert(connection_id, self.outbox.clone());
     }
 }
 
@@ -126,7 +123,7 @@ impl Drop for Entry {
             // A restarted server counts from one again: a later session may stand here under the same id.
             self.registry
                 .by_connection_id
-                .remove_if(&connection_id, |_, sender| sender.same_channel(&self.sender));
+                .remove_if(&connection_id, |_, outbox| outbox.is_of(&self.outbox));
         }
         self.registry.everybody.remove(&self.key);
     }
@@ -134,16 +131,25 @@ impl Drop for Entry {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
+
+    fn heard(inbox: &mut Inbox) -> Option<Control> {
+        match inbox.poll_told(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(control) => Some(control),
+            Poll::Pending => None,
+        }
+    }
 
     #[test]
     fn a_client_is_told_of_a_drain_whether_it_came_before_or_after() {
         let registry = Arc::new(Registry::default());
         let (_before, mut told) = registry.enter();
         registry.drain();
-        assert_eq!(told.try_recv(), Ok(Control::Drain));
+        assert_eq!(heard(&mut told), Some(Control::Drain));
         let (_after, mut told) = registry.enter();
-        assert_eq!(told.try_recv(), Ok(Control::Drain));
+        assert_eq!(heard(&mut told), Some(Control::Drain));
     }
 
     #[test]
@@ -169,8 +175,8 @@ mod tests {
         new.log_in(7);
         drop(old);
         assert!(registry.tell(7, Control::Kill));
-        assert!(told_old.try_recv().is_err());
-        assert_eq!(told_new.try_recv(), Ok(Control::Kill));
+        assert_eq!(heard(&mut told_old), None);
+        assert_eq!(heard(&mut told_new), Some(Control::Kill));
         drop(new);
         assert!(!registry.tell(7, Control::Kill));
     }

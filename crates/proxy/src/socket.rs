@@ -37,6 +37,19 @@ impl Socket {
 }
 
 impl Socket {
+    /// Writes what fits without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing does.
+    pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.try_write(bytes),
+            Self::Unix(socket) => socket.try_write(bytes),
+        }
+    }
+}
+
+impl Socket {
     /// The address that the peer connected to; none for a Unix socket.
     pub(crate) fn local_address(&self) -> Option<SocketAddr> {
         match self {

@@ -90,11 +90,29 @@ impl Stream {
         Poll::Ready(result)
     }
 
-    /// Writes bytes of the other side, or made by the session.
+    /// Writes bytes of the other side, or made by the session. What a plain socket takes at once, which is nearly
+    /// everything, is written without a future.
     ///
     /// # Cancellation
     /// Dropping it in the middle leaves a torn packet: the connection can only be closed then.
+    #[inline]
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut bytes = bytes;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if let Transport::Bare(Carrier::Plain(socket)) = &self.transport {
+            match socket.try_write(bytes) {
+                Ok(written) if written == bytes.len() => return Ok(()),
+                Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.write_rest(bytes).await
+    }
+
+    async fn write_rest(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.transport {
             Transport::Bare(carrier) => carrier.write(bytes).await,
             Transport::Packed(packed) => packed.write(bytes).await,

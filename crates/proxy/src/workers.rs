@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
 use crate::connection::{Arrival, Shared, serve};
-use crate::registry::{Control, Entry};
+use crate::registry::{Entry, Inbox};
 use crate::socket::{Peer, Unregistered};
 
 /// Accepted sockets on their way to a worker. The accepting task waits when a worker is this far behind, and
@@ -36,7 +36,7 @@ pub(crate) struct Accepted {
     pub(crate) socket: Unregistered,
     pub(crate) peer: Peer,
     pub(crate) entry: Entry,
-    pub(crate) control: mpsc::Receiver<Control>,
+    pub(crate) control: Inbox,
 }
 
 impl Workers {

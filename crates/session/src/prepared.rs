@@ -1,7 +1,7 @@
 //! Prepared statements, as far as admission needs them: class and identity of the text they came from, and
 //! the state that a refused execution would lose.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use policy::OwnedShape;
@@ -67,7 +67,7 @@ pub(crate) struct PreparedStatement {
 /// All prepared statements of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Prepared {
-    statements: HashMap<u32, PreparedStatement>,
+    statements: BTreeMap<u32, PreparedStatement>,
     names: HashMap<Vec<u8>, Arc<Description>>,
     last: Option<u32>,
 }

@@ -10,13 +10,12 @@ use session::{Action, Side};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use wire::proxy_protocol::{self, Decoded, HeaderError, Proxied};
 
 use super::errors::{self, ConnectFailure};
 use super::{Connection, Ended, Shared};
-use crate::registry::{Control, Entry};
+use crate::registry::{Entry, Inbox};
 use crate::socket::{Peer, Socket};
 use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
 
@@ -25,7 +24,7 @@ pub(crate) struct Arrival {
     pub(crate) client: Socket,
     pub(crate) peer: Peer,
     pub(crate) entry: Entry,
-    pub(crate) control: mpsc::Receiver<Control>,
+    pub(crate) control: Inbox,
 }
 
 /// Both sockets of a session that can begin.
@@ -232,7 +231,7 @@ impl Connection {
         &mut self,
         reads: session::Reads,
         patience: &mut Patience,
-        control: &mut mpsc::Receiver<Control>,
+        control: &mut Inbox,
     ) -> Result<(), Ended> {
         let limit = patience.limit(self.session.is_greeted());
         let reading = self.read(reads, Some(control));

@@ -7,13 +7,12 @@ use admission::{Mode, MonoTime, Passage, Reason, Refusal, Request, Terms};
 use policy::{Action as RuleAction, Gated, Rule, UnixTime, app_key, identity_key, refusal};
 use session::{Answer, Ask, StatementOutcome};
 use sql::Class;
-use tokio::sync::mpsc;
 use wire::frame::split_frame;
 use wire::packet::ErrPacket;
 
 use super::{Connection, Ended, errors};
 use crate::cluster::{Judgement, Settled, Waiter, ask};
-use crate::registry::Control;
+use crate::registry::{Control, Inbox};
 use crate::telemetry::{StatementDecision, StatementEvent};
 
 /// How the statement under way was judged. Statements that nobody asks for are admitted for no reason.
@@ -44,16 +43,12 @@ enum Woken {
     Settled(Settled),
     ClientLeft,
     BackendSpoke,
-    Told(Option<Control>),
+    Told(Control),
 }
 
 impl Connection {
     /// Asks the controller, and waits if it says so.
-    pub(super) async fn ask(
-        &mut self,
-        asked: Ask,
-        control: &mut mpsc::Receiver<Control>,
-    ) -> Result<(), Ended> {
+    pub(super) async fn ask(&mut self, asked: Ask, control: &mut Inbox) -> Result<(), Ended> {
         let Some(request) = self.request(asked) else {
             // The rule is not one that asks: the session and the policy disagree, so nothing passes.
             return Err(Ended::Told);
@@ -97,7 +92,7 @@ impl Connection {
         &mut self,
         asked: Ask,
         mut waiter: Waiter,
-        control: &mut mpsc::Receiver<Control>,
+        control: &mut Inbox,
     ) -> Result<(), Ended> {
         loop {
             let woken = self.wait(&mut waiter, control).await;
@@ -135,7 +130,7 @@ impl Connection {
                     let answer = self.last_words(control).await;
                     return self.leave(&answer).await;
                 }
-                Woken::Told(Some(Control::KillQuery { sent })) => {
+                Woken::Told(Control::KillQuery { sent }) => {
                     if self.timing.started.is_some_and(|started| started > sent) {
                         continue;
                     }
@@ -143,36 +138,36 @@ impl Connection {
                     self.session.handle_refused(errors::interrupted());
                     return Ok(());
                 }
-                Woken::Told(Some(Control::Kill)) => {
+                Woken::Told(Control::Kill) => {
                     self.judged.decision = StatementDecision::Rejected;
                     self.count_asked(asked);
                     return self.leave(&errors::interrupted()).await;
                 }
-                Woken::Told(Some(Control::Close) | None) => {
+                Woken::Told(Control::Close) => {
                     self.judged.decision = StatementDecision::Rejected;
                     self.judged.reason = Some(Reason::Shutdown);
                     self.count_asked(asked);
                     return self.leave(&errors::shutting_down()).await;
                 }
                 // The controller ends all waits when a drain begins.
-                Woken::Told(Some(Control::Drain)) => self.draining = true,
+                Woken::Told(Control::Drain) => self.draining = true,
             }
         }
     }
 
-    async fn wait(&mut self, waiter: &mut Waiter, control: &mut mpsc::Receiver<Control>) -> Woken {
+    async fn wait(&mut self, waiter: &mut Waiter, control: &mut Inbox) -> Woken {
         let Self { client, backend, .. } = self;
         tokio::select! {
             settled = waiter.settled() => Woken::Settled(settled),
             () = client.hung_up() => Woken::ClientLeft,
             _ = poll_fn(|cx| backend.poll_fill(cx)) => Woken::BackendSpoke,
-            told = control.recv() => Woken::Told(told),
+            told = control.told() => Woken::Told(told),
         }
     }
 
     /// What the server said when it ended the session, or that it ended it. Of a KILL that came through
     /// Sluice as well, the server's closing may be seen before the killer's OK.
-    async fn last_words(&self, control: &mut mpsc::Receiver<Control>) -> Answer {
+    async fn last_words(&self, control: &mut Inbox) -> Answer {
         let mut answer = errors::server_left();
         if let Some((_, payload, _)) = split_frame(self.backend.bytes())
             && let Ok(error) = ErrPacket::parse(payload)
@@ -184,9 +179,9 @@ impl Connection {
             }
             return answer;
         }
-        match tokio::time::timeout(KILL_GRACE, control.recv()).await {
-            Ok(Some(Control::Kill | Control::KillQuery { .. })) => errors::interrupted(),
-            Ok(Some(Control::Drain | Control::Close) | None) | Err(_) => answer,
+        match tokio::time::timeout(KILL_GRACE, control.told()).await {
+            Ok(Control::Kill | Control::KillQuery { .. }) => errors::interrupted(),
+            Ok(Control::Drain | Control::Close) | Err(_) => answer,
         }
     }
 

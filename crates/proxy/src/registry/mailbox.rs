@@ -1,0 +1,211 @@
+//! What a session is told from outside: at most one message of each kind, the gravest first.
+//!
+//! A session looks whenever it waits for anything, several times for each statement, and there is hardly ever
+//! anything: so looking is one load, and no lock is taken while nobody has written.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+use super::Control;
+
+/// The two ends of a mailbox.
+pub(super) fn mailbox() -> (Outbox, Inbox) {
+    let shared = Arc::new(Mailbox::default());
+    (Outbox(shared.clone()), Inbox { mailbox: shared, registered: None })
+}
+
+#[derive(Debug, Default)]
+struct Mailbox {
+    /// Something is in it. Set before the reader is woken, and only reset with the lock held.
+    full: AtomicBool,
+    letters: Mutex<Letters>,
+}
+
+#[derive(Debug, Default)]
+struct Letters {
+    close: bool,
+    kill: bool,
+    drain: bool,
+    /// When the latest KILL QUERY was sent.
+    kill_query: Option<Instant>,
+    /// Who waits; taken when it is woken.
+    reader: Option<Waker>,
+}
+
+/// The end that writes. It never blocks for long and is never full: what is said twice is heard once.
+#[derive(Clone, Debug)]
+pub(super) struct Outbox(Arc<Mailbox>);
+
+impl Outbox {
+    pub(super) fn tell(&self, control: Control) {
+        let mut letters = self.0.letters.lock();
+        match control {
+            Control::Close => letters.close = true,
+            Control::Kill => letters.kill = true,
+            Control::Drain => letters.drain = true,
+            Control::KillQuery { sent } => letters.kill_query = letters.kill_query.max(Some(sent)),
+        }
+        self.0.full.store(true, Ordering::Release);
+        let reader = letters.reader.take();
+        drop(letters);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    pub(super) fn is_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Letters {
+    fn take(&mut self) -> Option<Control> {
+        if std::mem::take(&mut self.close) {
+            return Some(Control::Close);
+        }
+        if std::mem::take(&mut self.kill) {
+            return Some(Control::Kill);
+        }
+        if let Some(sent) = self.kill_query.take() {
+            return Some(Control::KillQuery { sent });
+        }
+        std::mem::take(&mut self.drain).then_some(Control::Drain)
+    }
+}
+
+/// The end that reads.
+#[derive(Debug)]
+pub struct Inbox {
+    mailbox: Arc<Mailbox>,
+    /// Who will be woken: as long as it is the same, nothing has to be written down again.
+    registered: Option<Waker>,
+}
+
+impl Inbox {
+    /// The next message. Wakes the task of the last call when there is one.
+    pub(crate) fn poll_told(&mut self, cx: &mut Context<'_>) -> Poll<Control> {
+        let Self { mailbox, registered } = self;
+        let is_registered = registered.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+        if is_registered && !mailbox.full.load(Ordering::Acquire) {
+            return Poll::Pending;
+        }
+        let mut letters = mailbox.letters.lock();
+        if let Some(control) = letters.take() {
+            // Looked at again with the lock before the next wait.
+            *registered = None;
+            return Poll::Ready(control);
+        }
+        mailbox.full.store(false, Ordering::Relaxed);
+        letters.reader = Some(cx.waker().clone());
+        drop(letters);
+        *registered = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// The next message.
+    ///
+    /// # Cancellation
+    /// Safe.
+    pub(crate) async fn told(&mut self) -> Control {
+        poll_fn(|cx| self.poll_told(cx)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn poll(inbox: &mut Inbox, wakes: &Arc<Wakes>) -> Poll<Control> {
+        inbox.poll_told(&mut Context::from_waker(&wakes.clone().into()))
+    }
+
+    #[test]
+    fn the_gravest_is_heard_first_and_what_is_said_twice_once() {
+        let (outbox, mut inbox) = mailbox();
+        let wakes = Arc::default();
+        let sent = Instant::now();
+        let later = sent + Duration::from_secs(1);
+        for control in [
+            Control::Drain,
+            Control::KillQuery { sent: later },
+            Control::KillQuery { sent },
+            Control::Close,
+            Control::Drain,
+        ] {
+            outbox.tell(control);
+        }
+        assert_eq!(poll(&mut inbox, &wakes), Poll::Ready(Control::Close));
+        assert_eq!(poll(&mut inbox, &wakes), Poll::Ready(Control::KillQuery { sent: later }));
+        assert_eq!(poll(&mut inbox, &wakes), Poll::Ready(Control::Drain));
+        assert_eq!(poll(&mut inbox, &wakes), Poll::Pending);
+    }
+
+    #[test]
+    fn a_reader_that_waits_is_woken_once_for_each_wait() {
+        let (outbox, mut inbox) = mailbox();
+        let wakes: Arc<Wakes> = Arc::default();
+        for round in 1..=3 {
+            assert_eq!(poll(&mut inbox, &wakes), Poll::Pending);
+            assert_eq!(poll(&mut inbox, &wakes), Poll::Pending);
+            outbox.tell(Control::Kill);
+            outbox.tell(Control::Kill);
+            assert_eq!(wakes.0.load(Ordering::SeqCst), round);
+            assert_eq!(poll(&mut inbox, &wakes), Poll::Ready(Control::Kill));
+        }
+    }
+
+    #[test]
+    fn the_task_that_looked_last_is_woken() {
+        let (outbox, mut inbox) = mailbox();
+        let (first, second): (Arc<Wakes>, Arc<Wakes>) = Default::default();
+        assert_eq!(poll(&mut inbox, &first), Poll::Pending);
+        assert_eq!(poll(&mut inbox, &second), Poll::Pending);
+        outbox.tell(Control::Drain);
+        assert_eq!(first.0.load(Ordering::SeqCst), 0);
+        assert_eq!(second.0.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn nothing_is_lost_between_threads() {
+        const LETTERS: usize = 2_000;
+        let (outbox, mut inbox) = mailbox();
+        let heard = AtomicUsize::new(0);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let tell_all = || {
+            for letter in 0..LETTERS {
+                outbox.tell(Control::Drain);
+                while heard.load(Ordering::SeqCst) == letter {
+                    std::thread::yield_now();
+                }
+            }
+        };
+        let hear_all = async {
+            for _ in 0..LETTERS {
+                assert_eq!(inbox.told().await, Control::Drain);
+                heard.fetch_add(1, Ordering::SeqCst);
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(tell_all);
+            runtime.block_on(hear_all);
+        });
+    }
+}
