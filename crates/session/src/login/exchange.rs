@@ -22,10 +22,10 @@
 //!
 //! The password is masked with the nonce before it is encrypted. The arithmetic of RSA is the shell's.
 
-use policy::Redirect;
-use wire::frame::{FrameHeader, HEADER_LEN};
-use wire::handshake::{AuthReply, auth_reply};
-use wire::packet::{OkPacket, put_without_redirect};
+mod client;
+mod server;
+
+use wire::frame::FrameHeader;
 
 use super::{Denial, Login, Password, TooLong, login_frame, starts_command};
 use crate::action::{Action, CloseReason, Crypt, Input, Reads, Sealing, Side};
@@ -141,21 +141,6 @@ impl Exchange {
         }
     }
 
-    /// Whether this would have a client say its password that has yet to say something else, or let it say
-    /// its password to another plugin: the answers could not be told apart.
-    fn confuses_passwords(&self, reply: AuthReply<'_>, due: &Stage) -> bool {
-        let asks = match reply {
-            AuthReply::MoreData(data) => {
-                self.plugin == Plugin::CachingSha2 && data == [FULL_AUTHENTICATION]
-            }
-            AuthReply::Plugin { name, .. } => {
-                matches!(Plugin::of(name), Plugin::Sha256 | Plugin::Bare)
-            }
-            AuthReply::Ok | AuthReply::Err | AuthReply::Other => false,
-        };
-        self.owed > 0 && (asks || matches!(due, Stage::PasswordDue))
-    }
-
     /// The client's sequence id of a packet that has this one at the server.
     fn to_client(&self, backend: u8) -> u8 {
         backend.wrapping_add(self.shift)
@@ -185,23 +170,6 @@ struct Whole<'a> {
 }
 
 impl Session {
-    /// What must be kept back of a client's first packet, that says this plugin's words.
-    pub(crate) fn kept_back(&self, plugin: &[u8], answer: &[u8]) -> Kept {
-        let plugin = Plugin::of(plugin);
-        let is_empty = matches!(answer, [] | [0]);
-        match plugin {
-            Plugin::Sha256 | Plugin::Bare if self.legs.exposes() => {
-                if is_empty || plugin.asks_for_key(answer) {
-                    Kept::Nothing
-                } else {
-                    Kept::Password(Password::new(answer.to_vec()))
-                }
-            }
-            Plugin::Sha256 if self.legs.hides() && plugin.asks_for_key(answer) => Kept::KeyRequest,
-            Plugin::CachingSha2 | Plugin::Sha256 | Plugin::Bare | Plugin::Opaque => Kept::Nothing,
-        }
-    }
-
     pub(crate) fn next_exchange(
         &mut self,
         mut exchange: Box<Exchange>,
@@ -265,165 +233,6 @@ impl Session {
             Some(Err(TooLong)) => close(CloseReason::ClientProtocol),
             None => (Phase::Login(Login::Exchange(exchange)), Action::Read(Reads::Either)),
         }
-    }
-
-    fn on_server(
-        &mut self,
-        mut exchange: Box<Exchange>,
-        packet: &Whole<'_>,
-        input: &Input<'_>,
-    ) -> (Phase, Action) {
-        let reply = auth_reply(packet.payload, self.capabilities);
-        let due = std::mem::replace(&mut exchange.stage, Stage::Relay);
-        match (reply, due) {
-            (AuthReply::Ok, _) => return self.on_ok(&exchange, packet, input.policy.redirect),
-            (AuthReply::Err, _) => {
-                let action = self.forward_packet(Side::Backend, packet, exchange.shift);
-                let next = self.refuse_login(&exchange.nonce);
-                return (Phase::Login(next), action);
-            }
-            // The client's answer would look like a command: be held back, and sent as one.
-            _ if exchange.to_client(packet.sequence) == u8::MAX => {
-                return close(CloseReason::BackendProtocol);
-            }
-            (reply, due) if self.legs.exposes() && exchange.confuses_passwords(reply, &due) => {
-                return close(CloseReason::BackendProtocol);
-            }
-            (AuthReply::MoreData(key), Stage::KeyDue { password }) => {
-                let sequence = packet.sequence.wrapping_add(1);
-                exchange.stage = Stage::Seal { sequence, key: key.to_vec(), password };
-                exchange.apart_at_backend();
-                let action = Action::Drop { from: Side::Backend, len: packet.len };
-                return (Phase::Login(Login::Exchange(exchange)), action);
-            }
-            (_, Stage::KeyDue { .. }) => return close(CloseReason::BackendProtocol),
-            (AuthReply::Plugin { name, data }, _) => {
-                return self.on_plugin(exchange, packet, name, data);
-            }
-            (AuthReply::MoreData([FULL_AUTHENTICATION]), _)
-                if exchange.plugin == Plugin::CachingSha2 =>
-            {
-                exchange.stage = Stage::PasswordDue;
-            }
-            (AuthReply::MoreData([FAST_AUTHENTICATION]), _)
-                if exchange.plugin == Plugin::CachingSha2 =>
-            {
-                let action = self.forward_packet(Side::Backend, packet, exchange.shift);
-                return (Phase::Login(Login::Exchange(exchange)), action);
-            }
-            (AuthReply::MoreData(_) | AuthReply::Other, _) => {}
-        }
-        exchange.owed = exchange.owed.saturating_add(1);
-        let action = self.forward_packet(Side::Backend, packet, exchange.shift);
-        (Phase::Login(Login::Exchange(exchange)), action)
-    }
-
-    /// The server goes on with this plugin.
-    fn on_plugin(
-        &mut self,
-        mut exchange: Box<Exchange>,
-        packet: &Whole<'_>,
-        name: &[u8],
-        data: &[u8],
-    ) -> (Phase, Action) {
-        exchange.plugin = Plugin::of(name);
-        exchange.nonce = data.to_vec();
-        let swallowed = Action::Drop { from: Side::Backend, len: packet.len };
-        let kept = std::mem::replace(&mut exchange.kept, Kept::Nothing);
-        match (exchange.plugin, kept) {
-            (Plugin::Sha256, Kept::Password(password)) => {
-                let sequence = packet.sequence.wrapping_add(1);
-                exchange.stage = Stage::AskKey { sequence, password };
-                exchange.apart_at_backend();
-                return (Phase::Login(Login::Exchange(exchange)), swallowed);
-            }
-            (Plugin::Sha256, Kept::KeyRequest) => {
-                // The key stands where the switch would have stood.
-                let sequence = exchange.to_client(packet.sequence);
-                exchange.stage = Stage::ShowKey { sequence };
-                return (Phase::Login(Login::Exchange(exchange)), swallowed);
-            }
-            (Plugin::Bare, _) if self.legs.exposes() => {
-                let sequence = exchange.to_client(packet.sequence);
-                return self.deny_login(Denial::PasswordExposed, "", sequence);
-            }
-            (Plugin::Sha256, Kept::Nothing) => exchange.stage = Stage::PasswordDue,
-            (Plugin::CachingSha2 | Plugin::Bare | Plugin::Opaque, _) => {}
-        }
-        exchange.client_nonce.clone_from(&exchange.nonce);
-        exchange.owed = exchange.owed.saturating_add(1);
-        let action = self.forward_packet(Side::Backend, packet, exchange.shift);
-        (Phase::Login(Login::Exchange(exchange)), action)
-    }
-
-    fn on_client(&mut self, mut exchange: Box<Exchange>, packet: &Whole<'_>) -> (Phase, Action) {
-        exchange.owed = exchange.owed.saturating_sub(1);
-        let asks = exchange.plugin.asks_for_key(packet.payload);
-        let is_empty = matches!(packet.payload, [] | [0]) && exchange.plugin == Plugin::Sha256;
-        let dropped = Action::Drop { from: Side::Client, len: packet.len };
-        let sequence = exchange.to_backend(packet.sequence);
-        let action = match std::mem::replace(&mut exchange.stage, Stage::Relay) {
-            Stage::PasswordDue if self.legs.exposes() && !asks && !is_empty => {
-                let password = Password::new(packet.payload.to_vec());
-                exchange.stage = Stage::AskKey { sequence, password };
-                dropped
-            }
-            Stage::PasswordDue if self.legs.hides() && asks => {
-                exchange.stage = Stage::ShowKey { sequence: packet.sequence.wrapping_add(1) };
-                exchange.apart_at_client();
-                dropped
-            }
-            Stage::PasswordDue if self.legs.hides() && !is_empty => {
-                // It thinks that it knows the key already.
-                exchange.stage = Stage::Open { sequence, sealed: packet.payload.to_vec() };
-                dropped
-            }
-            Stage::SealedDue => {
-                exchange.stage = Stage::Open { sequence, sealed: packet.payload.to_vec() };
-                dropped
-            }
-            Stage::Relay
-            | Stage::PasswordDue
-            | Stage::AskKey { .. }
-            | Stage::KeyDue { .. }
-            | Stage::Seal { .. }
-            | Stage::Send { .. }
-            | Stage::ShowKey { .. }
-            | Stage::Show { .. }
-            | Stage::Open { .. }
-            | Stage::Deny { .. } => {
-                let shift = 0_u8.wrapping_sub(exchange.shift);
-                self.forward_packet(Side::Client, packet, shift)
-            }
-        };
-        (Phase::Login(Login::Exchange(exchange)), action)
-    }
-
-    /// The client is in.
-    fn on_ok(
-        &mut self,
-        exchange: &Exchange,
-        packet: &Whole<'_>,
-        redirect: Redirect,
-    ) -> (Phase, Action) {
-        let sequence = exchange.to_client(packet.sequence);
-        self.wipe_outbox();
-        self.outbox.extend_from_slice(&[0; HEADER_LEN]);
-        let caps = self.capabilities;
-        let redirects = put_without_redirect(packet.payload, caps, &mut self.outbox);
-        if redirects && redirect == Redirect::Deny {
-            return self.deny_login(Denial::Redirected, "", sequence);
-        }
-        let ok = OkPacket::parse(packet.payload, caps);
-        self.nonce.clone_from(&exchange.nonce);
-        self.accept_login(ok.map(|ok| ok.status).unwrap_or_default());
-        let action = if redirects {
-            self.seal_frame(sequence);
-            Action::Replace { from: Side::Backend, drop: packet.len }
-        } else {
-            self.forward_packet(Side::Backend, packet, exchange.shift)
-        };
-        (Phase::Login(Login::Accepted), action)
     }
 
     /// Passes a packet on as it is but for its sequence id, which is `shift` further on the other side.
@@ -492,7 +301,3 @@ fn whole(bytes: &[u8]) -> Option<Result<Whole<'_>, TooLong>> {
 }
 
 const AUTH_MORE_DATA: u8 = 0x01;
-/// caching_sha2_password's `fast_auth_success`, which is not answered.
-const FAST_AUTHENTICATION: u8 = 0x03;
-/// Its `perform_full_authentication`.
-const FULL_AUTHENTICATION: u8 = 0x04;
