@@ -133,10 +133,14 @@ impl Client {
     }
 
     fn goes_on_with(&mut self, switch: &[u8]) -> Option<&'static [u8]> {
-        let end = switch.iter().position(|byte| *byte == 0)?;
-        let (name, nonce) = switch.split_at(end);
-        self.plugin = name.to_vec();
-        let nonce = nonce.get(1..).unwrap_or_default();
+        if switch.is_empty() {
+            // To the passwords of before 4.1, which are no longer known.
+            self.has_left = true;
+            return None;
+        }
+        let mut parts = switch.splitn(2, |byte| *byte == 0);
+        self.plugin = parts.next().unwrap_or_default().to_vec();
+        let nonce = parts.next().unwrap_or_default();
         self.nonce = nonce.strip_suffix(b"\0").unwrap_or(nonce).to_vec();
         self.begins()
     }
