@@ -10,7 +10,7 @@ use integration::client;
 use integration::error::Result;
 use integration::footprint::Footprint;
 use integration::ports::loopback;
-use integration::raw::{Login, RawConn};
+use integration::raw::{Login, RawConn, Tls};
 use integration::scenario::{Refused, Shared, connect, wait_for_depth, wait_for_sum};
 use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
@@ -247,6 +247,40 @@ async fn a_client_that_does_not_answer_the_greeting_is_told_and_closed() {
     let mut web = connect(&sluice, "web").await.unwrap();
     tokio::time::sleep(Duration::from_millis(700)).await;
     web.query("SELECT 1").await.unwrap().accepted().unwrap();
+}
+
+#[tokio::test]
+async fn a_login_that_stops_anywhere_is_ended_under_the_sequence_id_that_is_read_next() {
+    let servers = MYSQL.get().await.unwrap();
+    let config = Config::new(servers).unwrap().cluster("login_timeout: 300ms");
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    // PROTOCOL_41, SECURE_CONNECTION and PLUGIN_AUTH; in TLS, with SSL.
+    let fixed = |ssl: u8| [&[1, 0x82 | ssl, 8, 0, 0, 0, 0, 1, 255][..], &[0; 23]].concat();
+    let mut silent = RawConn::connect(sluice.listen_addr()).await.unwrap();
+    silent.read_packet().await.unwrap();
+    assert_eq!(timed_out(&mut silent).await, 2, "behind the response");
+    let mut encrypted = RawConn::connect(sluice.listen_addr()).await.unwrap();
+    encrypted.read_packet().await.unwrap();
+    encrypted.send_payload(1, &fixed(8)).await.unwrap();
+    encrypted.start_tls(&Tls::Newest).await.unwrap();
+    assert_eq!(timed_out(&mut encrypted).await, 3, "behind the response in TLS");
+    let mut asked = RawConn::connect(sluice.listen_addr()).await.unwrap();
+    asked.read_packet().await.unwrap();
+    let answer = b"nobody\0\x04hashmysql_native_password\0";
+    asked.send_payload(1, &[&fixed(0)[..], answer].concat()).await.unwrap();
+    let switch = asked.read_packet().await.unwrap();
+    assert_eq!((switch.seq, switch.first()), (2, Some(0xfe)));
+    assert_eq!(timed_out(&mut asked).await, 4, "behind the answer to a switch");
+}
+
+/// The sequence id of the error for a login that does not go on.
+async fn timed_out(conn: &mut RawConn) -> u8 {
+    let last = conn.read_packet().await.unwrap();
+    let (errno, message) = last.err().unwrap();
+    assert_eq!(errno, 1043, "{message}");
+    assert!(message.contains("login_timeout"), "{message}");
+    conn.read_to_end().await.unwrap();
+    last.seq
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Between the client's response and the server's OK or ERR nearly every packet is opaque: plugins may say
-//! what they like, and turns are not counted. A client that pipelines commands behind its login is
+//! what they like, and turns are counted only where a password could be misled. A client that pipelines commands behind its login is
 //! recognised by the sequence id: authentication packets go on counting, a command starts at 0 and is held
 //! back until the login is over, so that no command crosses unseen.
 
@@ -88,14 +88,35 @@ impl Session {
                 Action::StartTls { side: Side::Backend, drop: 0 },
             ),
             Login::BackendTlsFailed(why) => {
-                let response = FrameHeader::parse(input.client);
-                let sequence = response.map_or(1, |header| header.sequence).wrapping_add(1);
+                let sequence = self.after_response(input.client);
                 self.deny_login(Denial::ServerTlsFailed, &why, sequence)
             }
             Login::Exchange(exchange) => self.next_exchange(exchange, input),
             Login::Refused => close(CloseReason::LoginRefused),
             Login::Accepted => (Phase::Idle, Action::LoggedIn),
         }
+    }
+
+    /// The sequence id of the packet that the client reads next. None: it reads none.
+    pub(crate) fn next_for_client(&self, login: &Login, client: &[u8]) -> Option<u8> {
+        match login {
+            Login::Response(_) | Login::BackendTls(_) | Login::BackendTlsFailed(_) => {
+                Some(self.after_response(client))
+            }
+            Login::Exchange(exchange) => Some(exchange.next_for_client()),
+            // A command is next.
+            Login::Accepted => Some(FIRST_SEQUENCE),
+            Login::ClientTls(_) | Login::Refused => None,
+        }
+    }
+
+    /// What follows the client's response, which may not have come: nobody reads before having said it.
+    fn after_response(&self, client: &[u8]) -> u8 {
+        let awaited = match self.legs.client {
+            Leg::Network | Leg::Unix => FIRST_SEQUENCE,
+            Leg::Tls => FIRST_SEQUENCE.wrapping_add(1),
+        };
+        FrameHeader::parse(client).map_or(awaited, |header| header.sequence).wrapping_add(1)
     }
 
     /// Puts one frame into the outbox.
@@ -115,7 +136,7 @@ impl Session {
     }
 
     /// Empties the outbox, in which a password may stand.
-    fn wipe_outbox(&mut self) {
+    pub(crate) fn wipe_outbox(&mut self) {
         self.outbox.zeroize();
     }
 }

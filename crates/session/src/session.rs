@@ -7,7 +7,7 @@ use policy::identity::{IdentityScratch, SessionIdentity};
 use sql::{Charset, LexMode, Scratch, Tool};
 use wire::capability::Capabilities;
 use wire::frame::{FrameHeader, HEADER_LEN};
-use wire::packet::encode_err;
+use wire::packet::{encode_err, encode_err_no_sqlstate};
 use wire::response_tracker::ResponseTracker;
 
 use crate::action::{Action, CloseReason, Input};
@@ -177,26 +177,36 @@ impl Session {
     }
 
     /// The session has to leave: makes the client's last answer, with the sequence id its state wants, into
-    /// the outbox. False when no answer would be understood now (in the middle of a result).
+    /// the outbox. False when no answer would be understood now (in the middle of a result, or of a TLS handshake).
     pub fn handle_told_to_leave(&mut self, client: &[u8], answer: &Answer) -> bool {
         let sequence = match &self.phase {
             // Nothing is under way: an answer to a command that may already have been sent.
-            Phase::Idle => 1,
+            Phase::Idle => Some(1),
             Phase::Asking(_) | Phase::Admitted(_) => {
-                FrameHeader::parse(client).map_or(1, |header| header.sequence.wrapping_add(1))
+                Some(FrameHeader::parse(client).map_or(1, |header| header.sequence.wrapping_add(1)))
             }
             Phase::Forwarding(forwarding) if !forwarding.answer_begun() => {
-                forwarding.answer_sequence()
+                Some(forwarding.answer_sequence())
             }
-            Phase::Forwarding(_) | Phase::Refusing(_) | Phase::Greeting | Phase::Login(_) => {
-                self.phase = Phase::Closed;
-                return false;
-            }
+            Phase::Greeting => Some(0),
+            Phase::Login(login) => self.next_for_client(login, client),
+            Phase::Forwarding(_) | Phase::Refusing(_) => None,
             Phase::Closing(_) | Phase::Closed => return false,
         };
+        let is_greeting = matches!(self.phase, Phase::Greeting);
+        let Some(sequence) = sequence else {
+            self.phase = Phase::Closed;
+            return false;
+        };
         self.phase = Phase::Closing(CloseReason::Told);
-        self.outbox.clear();
-        encode_err(&mut self.outbox, sequence, answer.errno, &answer.sqlstate, &answer.message);
+        self.wipe_outbox();
+        let Answer { errno, sqlstate, message } = answer;
+        if is_greeting {
+            // In the form that a server's own first packet has.
+            encode_err_no_sqlstate(&mut self.outbox, sequence, *errno, message);
+        } else {
+            encode_err(&mut self.outbox, sequence, *errno, sqlstate, message);
+        }
         true
     }
 

@@ -255,7 +255,10 @@ impl Connection {
         if self.session.is_greeted() {
             self.shared.telemetry.connection_refused(cluster, ConnectionRefusal::LoginTimeout);
             tracing::info!(%cluster, peer = %self.peer, "a client did not go on with its login");
-            errors::encode_login_timeout(&mut packet, patience.login_timeout);
+            let answer = errors::login_timeout(patience.login_timeout);
+            if self.session.handle_told_to_leave(self.client.bytes(), &answer) {
+                packet.extend_from_slice(self.session.outbox());
+            }
         } else {
             self.shared.telemetry.backend_error(cluster, BackendErrorKind::ConnectTimeout);
             let failure = ConnectFailure::TimedOut(self.policy.connect_timeout);

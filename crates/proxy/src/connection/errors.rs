@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use session::Answer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use wire::packet::{encode_err, encode_err_no_sqlstate};
+use wire::packet::encode_err_no_sqlstate;
 
 use super::Shared;
 use super::arrival::{LAST_WORDS_TIMEOUT, ProxyFault};
@@ -98,10 +98,10 @@ pub(super) async fn turn_away_proxy(
     say_and_close(client, &packet).await;
 }
 
-/// The client has the greeting and says nothing. Its answer would have sequence id 1.
-pub(super) fn encode_login_timeout(out: &mut Vec<u8>, after: Duration) {
+/// The client does not go on with its login.
+pub(super) fn login_timeout(after: Duration) -> Answer {
     let message = format!("Bad handshake [sluice] nothing received for {after:?} (login_timeout)");
-    encode_err(out, 2, ER_HANDSHAKE_ERROR, b"08S01", message.as_bytes());
+    Answer { errno: ER_HANDSHAKE_ERROR, sqlstate: *b"08S01", message: message.into_bytes() }
 }
 
 /// Bytes of a client that is turned away which are read and dropped.

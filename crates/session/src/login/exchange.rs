@@ -45,6 +45,8 @@ pub(crate) struct Exchange {
     kept: Kept,
     /// Packets that the client has been shown, and not answered.
     owed: u32,
+    /// The sequence id of the last packet from or to the client.
+    last: u8,
 }
 
 /// What was taken out of the client's first packet.
@@ -138,7 +140,20 @@ impl Exchange {
             shift: client.wrapping_sub(backend),
             kept,
             owed: 0,
+            last: client,
         }
+    }
+
+    /// The sequence id of what the client reads next: behind its answer, when it owes one.
+    pub(super) fn next_for_client(&self) -> u8 {
+        let answer = u8::from(self.owed > 0);
+        self.last.wrapping_add(1).wrapping_add(answer)
+    }
+
+    /// The client is shown a packet that it has to answer.
+    fn ask(&mut self, sequence: u8) {
+        self.owed = self.owed.saturating_add(1);
+        self.last = sequence;
     }
 
     /// The client's sequence id of a packet that has this one at the server.
@@ -203,6 +218,7 @@ impl Session {
             }
             Stage::Show { sequence, key } => {
                 exchange.stage = Stage::SealedDue;
+                exchange.ask(sequence);
                 let more_data = [&[AUTH_MORE_DATA][..], &key].concat();
                 self.send_to(Side::Client, sequence, &more_data)
             }

@@ -5,6 +5,7 @@ mod confided;
 mod driver;
 mod fuzzed;
 mod hostile;
+mod leaving;
 mod passwords;
 mod secure;
 mod shapes;

@@ -29,6 +29,7 @@ impl Session {
         packet: &Whole<'_>,
     ) -> (Phase, Action) {
         exchange.owed = exchange.owed.saturating_sub(1);
+        exchange.last = packet.sequence;
         let asks = exchange.plugin.asks_for_key(packet.payload);
         let is_empty = matches!(packet.payload, [] | [0]) && exchange.plugin == Plugin::Sha256;
         let dropped = Action::Drop { from: Side::Client, len: packet.len };

@@ -70,12 +70,13 @@ impl Session {
             (AuthReply::MoreData([FAST_AUTHENTICATION]), _)
                 if exchange.plugin == Plugin::CachingSha2 =>
             {
+                exchange.last = exchange.to_client(packet.sequence);
                 let action = self.forward_packet(Side::Backend, packet, exchange.shift);
                 return (Phase::Login(Login::Exchange(exchange)), action);
             }
             (AuthReply::MoreData(_) | AuthReply::Other, _) => {}
         }
-        exchange.owed = exchange.owed.saturating_add(1);
+        exchange.ask(exchange.to_client(packet.sequence));
         let action = self.forward_packet(Side::Backend, packet, exchange.shift);
         (Phase::Login(Login::Exchange(exchange)), action)
     }
@@ -113,7 +114,7 @@ impl Session {
             (Plugin::CachingSha2 | Plugin::Bare | Plugin::Opaque, _) => {}
         }
         exchange.client_nonce.clone_from(&exchange.nonce);
-        exchange.owed = exchange.owed.saturating_add(1);
+        exchange.ask(exchange.to_client(packet.sequence));
         let action = self.forward_packet(Side::Backend, packet, exchange.shift);
         (Phase::Login(Login::Exchange(exchange)), action)
     }
