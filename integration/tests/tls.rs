@@ -150,6 +150,53 @@ async fn unready(server: &Server, keys: &str) -> SluiceProcess {
 }
 
 #[tokio::test]
+async fn probes_and_sessions_trust_the_same_servers() {
+    let (ours, others) = (Certificates::new().unwrap(), Certificates::new().unwrap());
+    let shown = ours.issue("server", &["db.example"]).unwrap();
+    let mut options = ServerOptions::new(Flavour::MariaDb);
+    options.extra_args = vec![
+        format!("--ssl-cert={}", shown.cert.display()),
+        format!("--ssl-key={}", shown.key.display()),
+    ];
+    let server = Server::start(options).await.unwrap();
+    for (mode, made, more, expected) in [
+        ("verify_ca", &ours, "", None),
+        ("verify_identity", &ours, ", server_name: db.example", None),
+        ("verify_identity", &ours, "", Some("not valid for name")),
+        ("verify_ca", &others, "", Some("UnknownIssuer")),
+    ] {
+        let keys = format!("backend_tls: {{ mode: {mode}, ca: {}{more} }}", made.ca().display());
+        let mut process = unready(&server, &keys).await;
+        match expected {
+            None => {
+                process.wait_until_ready().await.unwrap();
+                open(&process, Tls::Never).await.unwrap().quit().await.unwrap();
+                let log = process.log().unwrap();
+                assert!(!log.contains("probe failed"), "{keys}: {log}");
+            }
+            Some(why) => {
+                let (_, message) = refused(&process, Tls::Never).await;
+                assert!(message.contains(why), "{keys}: {message}");
+                let failure = failed_probe(&process).await;
+                assert!(failure.contains(why), "{keys}: {failure}");
+            }
+        }
+    }
+}
+
+/// What the log says of the first probe that failed.
+async fn failed_probe(process: &SluiceProcess) -> String {
+    for _ in 0..500 {
+        let log = process.log().unwrap();
+        if let Some(line) = log.lines().find(|line| line.contains("probe failed")) {
+            return line.to_owned();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("no probe fails: {}", process.log().unwrap());
+}
+
+#[tokio::test]
 async fn mysqls_own_certificate_names_nobody_but_is_signed_by_its_authority() {
     let server = mysql().await;
     let ca = server.dir().join("data/ca.pem");

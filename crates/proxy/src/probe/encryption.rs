@@ -1,5 +1,9 @@
 //! TLS of the probes' connections, as `backend_tls` says. No client came before them, so `as_client` means
 //! `preferred`.
+//!
+//! The driver takes no verifier of others, so that this one is not the sessions' (`tls::connect`): the chain is
+//! verified by the same library, ahead of the name. They differ in one thing: a server's own certificate in
+//! `ca` that is marked as an authority is refused here.
 
 use mysql_async::{ClientIdentity, DriverError, Error, SslOpts};
 use policy::{BackendTls, BackendTlsMode, TlsFile};

@@ -72,6 +72,12 @@ impl Purpose {
 
 /// What the operator can do about it; empty if the error says it all.
 fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
+    if let ProbeError::Lost(why) = error
+        && why.contains(AUTHORITY_AS_SERVER)
+    {
+        return "backend_tls.ca holds this server's own certificate, which is marked as an authority (CA:TRUE): \
+                probes take it only without that mark";
+    }
     match (error.code(), purpose) {
         (Some(ER_ACCESS_DENIED), _) => "check probe.user and its password on this server",
         (Some(ER_OPTION_PREVENTS_STATEMENT), Purpose::Heartbeat) => {
@@ -93,6 +99,9 @@ fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
     }
 }
 
+/// What the verifier of certificates calls it.
+const AUTHORITY_AS_SERVER: &str = "CaUsedAsEndEntity";
+
 /// `ER_ACCESS_DENIED_ERROR`
 const ER_ACCESS_DENIED: u16 = 1045;
 /// `ER_OPTION_PREVENTS_STATEMENT`: `--read-only`.
@@ -111,5 +120,12 @@ mod tests {
         assert!(advice(Purpose::ReplicaStatus, &denied).contains("REPLICATION CLIENT"));
         assert!(advice(Purpose::InnodbMetrics, &denied).contains("PROCESS"));
         assert_eq!(advice(Purpose::Heartbeat, &ProbeError::TimedOut), "");
+    }
+
+    #[test]
+    fn a_certificate_that_only_sessions_take_is_explained() {
+        let why = "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))";
+        let refused = ProbeError::Lost(why.to_owned());
+        assert!(advice(Purpose::Pulse, &refused).contains("CA:TRUE"));
     }
 }
