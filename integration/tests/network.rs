@@ -254,8 +254,6 @@ async fn a_login_that_stops_anywhere_is_ended_under_the_sequence_id_that_is_read
     let servers = MYSQL.get().await.unwrap();
     let config = Config::new(servers).unwrap().cluster("login_timeout: 300ms");
     let sluice = SluiceProcess::start(&config).await.unwrap();
-    // PROTOCOL_41, SECURE_CONNECTION and PLUGIN_AUTH; in TLS, with SSL.
-    let fixed = |ssl: u8| [&[1, 0x82 | ssl, 8, 0, 0, 0, 0, 1, 255][..], &[0; 23]].concat();
     let mut silent = RawConn::connect(sluice.listen_addr()).await.unwrap();
     silent.read_packet().await.unwrap();
     assert_eq!(timed_out(&mut silent).await, 2, "behind the response");
@@ -264,13 +262,42 @@ async fn a_login_that_stops_anywhere_is_ended_under_the_sequence_id_that_is_read
     encrypted.send_payload(1, &fixed(8)).await.unwrap();
     encrypted.start_tls(&Tls::Newest).await.unwrap();
     assert_eq!(timed_out(&mut encrypted).await, 3, "behind the response in TLS");
-    let mut asked = RawConn::connect(sluice.listen_addr()).await.unwrap();
-    asked.read_packet().await.unwrap();
-    let answer = b"nobody\0\x04hashmysql_native_password\0";
-    asked.send_payload(1, &[&fixed(0)[..], answer].concat()).await.unwrap();
-    let switch = asked.read_packet().await.unwrap();
-    assert_eq!((switch.seq, switch.first()), (2, Some(0xfe)));
+    let mut asked = asked_to_switch(&sluice).await;
     assert_eq!(timed_out(&mut asked).await, 4, "behind the answer to a switch");
+}
+
+#[tokio::test]
+async fn a_login_that_outlasts_a_drain_is_told_so() {
+    let servers = MYSQL.get().await.unwrap();
+    let mut config = Config::new(servers).unwrap();
+    config.top = "drain_timeout: 300ms".into();
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let mut silent = RawConn::connect(sluice.listen_addr()).await.unwrap();
+    silent.read_packet().await.unwrap();
+    let mut asked = asked_to_switch(&sluice).await;
+    sluice.signal("TERM").unwrap();
+    for (conn, expected) in [(&mut silent, 2), (&mut asked, 4)] {
+        let last = conn.read_packet().await.unwrap();
+        let (errno, message) = last.err().unwrap();
+        assert_eq!((last.seq, errno), (expected, 1053), "{message}");
+        conn.read_to_end().await.unwrap();
+    }
+}
+
+/// A client whose server wants another plugin, and waits for the client's answer.
+async fn asked_to_switch(sluice: &SluiceProcess) -> RawConn {
+    let mut conn = RawConn::connect(sluice.listen_addr()).await.unwrap();
+    conn.read_packet().await.unwrap();
+    let answer = b"nobody\0\x04hashmysql_native_password\0";
+    conn.send_payload(1, &[&fixed(0)[..], answer].concat()).await.unwrap();
+    let switch = conn.read_packet().await.unwrap();
+    assert_eq!((switch.seq, switch.first()), (2, Some(0xfe)));
+    conn
+}
+
+/// How a response begins: PROTOCOL_41, SECURE_CONNECTION and PLUGIN_AUTH, and with 8 as well SSL.
+fn fixed(ssl: u8) -> Vec<u8> {
+    [&[1, 0x82 | ssl, 8, 0, 0, 0, 0, 1, 255][..], &[0; 23]].concat()
 }
 
 /// The sequence id of the error for a login that does not go on.
