@@ -11,6 +11,7 @@ TEST_THREADS ?= 3
 PROFILE ?= dev
 DEMO_ARGS ?=
 SIM_ARGS ?=
+PEERS_ARGS ?=
 
 # Seconds for each fuzz target, and which.
 FUZZ_SECONDS ?= 60
@@ -62,10 +63,11 @@ bench-pace: toolchain servers ## adaptive and binary pace and none, in front of 
 	cargo build --release -p sluice -p benches
 	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/pace 3 20 10 docs/plots
 
-bench-peers: toolchain servers ## sysbench direct, through HAProxy and through Sluice (apt-get brings sysbench and HAProxy)
+bench-peers: toolchain servers ## direct, HAProxy, MySQL Router, Sluice: CPU per statement, TLS, 1 GiB, memory; PEERS_ARGS='6 5 clear'
+# apt-get brings sysbench and HAProxy.
 	benches/install-peers
 	cargo build --release -p sluice -p benches
-	ulimit -n "$$(ulimit -Hn)"; SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/peers
+	ulimit -n "$$(ulimit -Hn)"; SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/peers $(PEERS_ARGS)
 
 servers: ## MySQL 9 beside the host's packages, MariaDB from the host's suite
 	scripts/install-servers

@@ -1,7 +1,7 @@
-//! What the benchmarks share: HAProxy, sysbench, a process's cost, medians.
+//! What the benchmarks share: other proxies, sysbench, a process's cost, medians.
 
-pub mod haproxy;
 pub mod line;
+pub mod peer;
 pub mod process;
 pub mod relay;
 pub mod rules;

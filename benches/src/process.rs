@@ -44,9 +44,29 @@ pub fn cpu_time(pid: u32) -> Result<CpuTime> {
 /// # Errors
 /// When there is no such process.
 pub fn resident_kib(pid: u32) -> Result<f64> {
+    status_kib(pid, "VmRSS:")
+}
+
+/// The most that was resident since [`forget_peak`], in KiB (proc(5): `VmHWM`).
+///
+/// # Errors
+/// When there is no such process.
+pub fn peak_kib(pid: u32) -> Result<f64> {
+    status_kib(pid, "VmHWM:")
+}
+
+/// From here on counts the peak anew (proc(5): `clear_refs`).
+///
+/// # Errors
+/// When the process is another user's, or is none.
+pub fn forget_peak(pid: u32) -> Result<()> {
+    Ok(fs::write(format!("/proc/{pid}/clear_refs"), "5")?)
+}
+
+fn status_kib(pid: u32, field: &str) -> Result<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()).ok_or("no VmRSS")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let kib = line.and_then(|line| line.split_whitespace().next()).ok_or("no such field")?;
     Ok(kib.parse()?)
 }
 

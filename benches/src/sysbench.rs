@@ -1,6 +1,7 @@
 //! Point selects by sysbench, and what it says about them.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::Result;
@@ -35,6 +36,19 @@ impl Protocol {
     }
 }
 
+/// Point selects for some seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Load<'p> {
+    /// How statements are sent.
+    pub protocol: Protocol,
+    /// At once.
+    pub connections: u32,
+    /// How long.
+    pub seconds: u32,
+    /// In TLS, with the certificates of this folder: `cacert.pem`, `client-cert.pem`, `client-key.pem`.
+    pub tls: Option<&'p Path>,
+}
+
 /// What one run gave.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Run {
@@ -53,20 +67,21 @@ pub struct Run {
 /// # Errors
 /// What sysbench says when it fails.
 pub fn prepare(addr: SocketAddr) -> Result<()> {
-    sysbench(addr, &["prepare".to_owned()]).map(drop)
+    sysbench(addr, None, &["prepare".to_owned()]).map(drop)
 }
 
-/// Runs point selects for some seconds.
+/// Runs point selects.
 ///
 /// # Errors
 /// What sysbench says when it fails.
-pub fn run(addr: SocketAddr, protocol: Protocol, connections: u32, seconds: u32) -> Result<Run> {
+pub fn run(addr: SocketAddr, load: &Load<'_>) -> Result<Run> {
     let output = sysbench(
         addr,
+        load.tls,
         &[
-            format!("--threads={connections}"),
-            format!("--time={seconds}"),
-            format!("--db-ps-mode={}", protocol.ps_mode()),
+            format!("--threads={}", load.connections),
+            format!("--time={}", load.seconds),
+            format!("--db-ps-mode={}", load.protocol.ps_mode()),
             "--histogram=on".to_owned(),
             "run".to_owned(),
         ],
@@ -74,12 +89,19 @@ pub fn run(addr: SocketAddr, protocol: Protocol, connections: u32, seconds: u32)
     parse(&output)
 }
 
-fn sysbench(addr: SocketAddr, more: &[String]) -> Result<String> {
-    let Output { status, stdout, stderr } = Command::new("sysbench")
+fn sysbench(addr: SocketAddr, tls: Option<&Path>, more: &[String]) -> Result<String> {
+    let mut command = Command::new("sysbench");
+    command
         .arg("oltp_point_select")
         .args([format!("--mysql-host={}", addr.ip()), format!("--mysql-port={}", addr.port())])
         .args(["--mysql-user=app", "--mysql-password=app", "--mysql-db=test"])
-        .args(["--tables=4", "--table-size=10000"])
+        .args(["--tables=4", "--table-size=10000"]);
+    if let Some(dir) = tls {
+        // Its client library reads all of the system's authorities for each connection otherwise.
+        let ca = dir.join("cacert.pem");
+        command.arg("--mysql-ssl=on").current_dir(dir).env("SSL_CERT_FILE", ca);
+    }
+    let Output { status, stdout, stderr } = command
         .args(more)
         .stdin(Stdio::null())
         .output()

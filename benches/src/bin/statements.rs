@@ -1,4 +1,4 @@
-//! Passes statements through a session, for tools that count what a process does: see `allocations`.
+//! Passes statements through a session, for tools that count what a process does: see `counts`.
 //!
 //!   statements text|comment|prepared|asked|asked-prepared COUNT
 

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::error::{HarnessError, Result};
 
 /// Downloads and templates live here: `$SLUICE_CACHE`, else `$HOME/.cache/sluice`.
-pub(super) fn cache_dir() -> Result<PathBuf> {
+///
+/// # Errors
+/// When neither is set.
+pub fn cache_dir() -> Result<PathBuf> {
     if let Some(dir) = std::env::var_os("SLUICE_CACHE") {
         return Ok(PathBuf::from(dir));
     }

@@ -1,66 +1,117 @@
-//! Point selects direct, through HAProxy and through Sluice, on the same server, interleaved.
+//! Point selects and large results direct, through other proxies and through Sluice, on the same server,
+//! interleaved.
 //!
-//!   peers [SECONDS of one run = 8] [ROUNDS = 3]
+//!   peers [SECONDS of one run = 8] [ROUNDS = 3] [PART…]      parts: memory clear tls bulk; all unless some are named
 //!
 //! Prints Markdown. Every figure is a median over rounds of a ratio taken within one round, because the
 //! machine is shared and absolute figures drift. CPU is that of the proxy's process alone, with all
 //! its threads, probes and timers.
 #![expect(clippy::print_stdout, reason = "the report is what this program is for")]
 
+mod bulk;
 mod idle;
 mod report;
 mod setup;
 
+use std::path::Path;
+
 use benches::Result;
 use benches::process::cpu_time;
-use benches::sysbench::{self, Protocol, Run};
+use benches::sysbench::{self, Load, Protocol, Run};
 
 use crate::report::Measured;
 use crate::setup::{Setup, Target};
 
 const CONNECTIONS: [u32; 3] = [1, 8, 64];
 
+/// Router drops one TLS login in some hundreds; the whole run is taken again then.
+const TRIES: u32 = 8;
+
+/// What is measured and how often.
+struct Plan {
+    seconds: u32,
+    rounds: u32,
+    parts: Vec<String>,
+}
+
+impl Plan {
+    fn of_arguments() -> Result<Self> {
+        let mut args = std::env::args().skip(1);
+        let seconds = args.next().map_or(Ok(8), |text| text.parse())?;
+        let rounds = args.next().map_or(Ok(3), |text| text.parse())?;
+        Ok(Self { seconds, rounds, parts: args.collect() })
+    }
+
+    fn has(&self, part: &str) -> bool {
+        self.parts.is_empty() || self.parts.iter().any(|named| named == part)
+    }
+}
+
 fn main() -> Result<()> {
-    let mut args = std::env::args().skip(1);
-    let seconds = args.next().map_or(Ok(8), |text| text.parse())?;
-    let rounds = args.next().map_or(Ok(3), |text| text.parse())?;
+    let plan = Plan::of_arguments()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let setup = Setup::start().await?;
-        let memory = idle::per_connection(&setup).await?;
-        println!("{}", report::memory(&memory));
+        if plan.has("memory") {
+            let memory = idle::per_connection(&setup).await?;
+            println!("{}", report::memory(&memory));
+        }
         setup.prepare()?;
-        for protocol in Protocol::ALL {
-            for connections in CONNECTIONS {
-                let measured = measure(&setup, protocol, connections, seconds, rounds)?;
-                println!("{}", report::runs(protocol, connections, &measured));
+        if plan.has("clear") {
+            selects(&plan, "", &setup.targets()?, None)?;
+        }
+        if plan.has("tls") {
+            selects(
+                &plan,
+                ", TLS with the client",
+                &setup.tls_targets()?,
+                Some(setup.client_folder()),
+            )?;
+        }
+        if plan.has("bulk") {
+            for rows in bulk::RESULTS {
+                let transfers = bulk::transfers(&setup, rows, plan.rounds).await?;
+                println!("{}", report::transfers(rows, &transfers));
             }
         }
         Ok(())
     })
 }
 
-/// All targets, round by round.
-fn measure(
-    setup: &Setup,
-    protocol: Protocol,
-    connections: u32,
-    seconds: u32,
-    rounds: u32,
-) -> Result<Vec<Vec<Measured>>> {
-    let mut all = Vec::new();
-    for round in 1..=rounds {
-        eprintln!("peers: {}, {connections} connections, round {round}", protocol.as_str());
-        let targets = setup.targets()?;
-        let round = targets.iter().map(|target| one(target, protocol, connections, seconds));
-        all.push(round.collect::<Result<Vec<_>>>()?);
+/// Every protocol and number of connections; all targets, round by round.
+fn selects(plan: &Plan, legs: &str, targets: &[Target], tls: Option<&Path>) -> Result<()> {
+    for protocol in Protocol::ALL {
+        for connections in CONNECTIONS {
+            let load = Load { protocol, connections, seconds: plan.seconds, tls };
+            let title = format!("{connections} connections, {}{legs}", protocol.as_str());
+            let mut all = Vec::new();
+            for round in 1..=plan.rounds {
+                eprintln!("peers: {title}, round {round}");
+                let round = targets.iter().map(|target| one(target, &load));
+                all.push(round.collect::<Result<Vec<_>>>()?);
+            }
+            println!("{}", report::runs(&title, &all));
+        }
     }
-    Ok(all)
+    Ok(())
 }
 
-fn one(target: &Target, protocol: Protocol, connections: u32, seconds: u32) -> Result<Measured> {
+fn one(target: &Target, load: &Load<'_>) -> Result<Measured> {
+    let mut tried = 1;
+    loop {
+        match attempt(target, load) {
+            Err(error) if tried < TRIES => {
+                eprintln!("peers: {}: once more after: {error}", target.name);
+                tried += 1;
+            }
+            end => return end,
+        }
+    }
+}
+
+fn attempt(target: &Target, load: &Load<'_>) -> Result<Measured> {
     let before = target.pid.map(cpu_time).transpose()?;
-    let run: Run = sysbench::run(target.addr, protocol, connections, seconds)?;
+    let run: Run = sysbench::run(target.addr, load)?;
     let after = target.pid.map(cpu_time).transpose()?;
     let spent = before.zip(after).map(|(before, after)| {
         let per_statement = 1_000_000.0 / run.statements;

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use benches::stats::median;
-use benches::sysbench::{Protocol, Run};
+use benches::sysbench::Run;
 
+use crate::bulk::{Rows, Transfer};
 use crate::idle::{self, Idle};
 
 /// One run of one target.
@@ -18,7 +19,7 @@ pub(crate) struct Measured {
 }
 
 /// The table of one kind of run: the rounds, each with all targets, the direct way first and Sluice last.
-pub(crate) fn runs(protocol: Protocol, connections: u32, rounds: &[Vec<Measured>]) -> String {
+pub(crate) fn runs(title: &str, rounds: &[Vec<Measured>]) -> String {
     let of = |index: usize, figure: &dyn Fn(&Measured, &[Measured]) -> f64| {
         let per_round = rounds.iter().filter_map(|round| Some(figure(round.get(index)?, round)));
         median(per_round.collect())
@@ -28,10 +29,9 @@ pub(crate) fn runs(protocol: Protocol, connections: u32, rounds: &[Vec<Measured>
     let names = rounds.first().map(|round| round.iter().map(|m| m.name)).into_iter().flatten();
 
     let mut text = format!(
-        "### {connections} connections, {}\n\n\
+        "### {title}\n\n\
          | way | statements/s | ÷ direct | proxy CPU µs/statement | of it user | Sluice's CPU ÷ its | p50 µs | added | p99 µs | added |\n\
          |---|---|---|---|---|---|---|---|---|---|\n",
-        protocol.as_str()
     );
     for (index, name) in names.enumerate() {
         let row = writeln!(
@@ -61,6 +61,20 @@ pub(crate) fn memory(all: &[Idle]) -> String {
     );
     for Idle { name, kib_per_connection } in all {
         writeln!(text, "| {name} | {kib_per_connection:.1} |").ok();
+    }
+    text
+}
+
+/// The table of large results of one kind.
+pub(crate) fn transfers(rows: Rows, all: &[Transfer]) -> String {
+    let mut text = format!(
+        "### A result of 1 GiB in rows of {} bytes\n\n\
+         | way | MiB/s | ÷ direct | proxy CPU s | proxy grew by, KiB |\n|---|---|---|---|---|\n",
+        rows.len
+    );
+    for Transfer { name, mib_per_s, of_direct, cpu_s, grown_kib } in all {
+        let (cpu, grown) = (cell(*cpu_s, 2), cell(*grown_kib, 0));
+        writeln!(text, "| {name} | {mib_per_s:.0} | {of_direct:.2} | {cpu} | {grown} |").ok();
     }
     text
 }

@@ -1,10 +1,11 @@
 //! The servers and proxies of a comparison.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use benches::haproxy::HaProxy;
+use benches::peer::{Peer, ServerCertificate};
 use benches::{Result, sysbench};
+use integration::certificates::{Certificates, Issued};
 use integration::ports::{free_port, loopback};
 use integration::server::Flavour;
 use integration::sluice::SluiceProcess;
@@ -13,9 +14,17 @@ use integration::topology::{Topology, TopologyOptions};
 /// Everything that runs. Dropping stops it.
 pub(crate) struct Setup {
     topology: Topology,
-    haproxy_one: HaProxy,
-    haproxy: HaProxy,
+    haproxy_one: Peer,
+    haproxy: Peer,
+    router: Peer,
+    router_tls: Peer,
     sluice: SluiceProcess,
+    /// Ends the clients' TLS; the server's leg is in the clear.
+    sluice_tls: SluiceProcess,
+    /// sysbench's certificates.
+    client: ClientFolder,
+    /// Their files are the servers' and the proxies' too.
+    _certificates: Certificates,
 }
 
 /// One way to the server.
@@ -28,15 +37,33 @@ pub(crate) struct Target {
 
 impl Setup {
     pub(crate) async fn start() -> Result<Self> {
+        let certificates = Certificates::new()?;
+        let mut extra_args = certificates.server_args()?;
+        extra_args.push("--max-connections=5000".into());
         let topology = Topology::start(TopologyOptions {
-            extra_args: vec!["--max-connections=5000".into()],
+            extra_args,
             ..TopologyOptions::new(Flavour::MySql, SHIPPED_REPLICAS.len())
         })
         .await?;
-        let haproxy_one = HaProxy::start(topology.primary.addr(), Some(1))?;
-        let haproxy = HaProxy::start(topology.primary.addr(), None)?;
-        let sluice = start_sluice(&topology).await?;
-        Ok(Self { topology, haproxy_one, haproxy, sluice })
+        let primary = topology.primary.addr();
+        let proxy = certificates.issue("proxy", &["127.0.0.1"])?;
+        let Issued { cert, key } = &proxy;
+        let legs = format!(
+            "    client_tls:\n      cert: {}\n      key: {}\n    backend_tls:\n      mode: disabled\n",
+            cert.display(),
+            key.display()
+        );
+        Ok(Self {
+            haproxy_one: Peer::haproxy(primary, Some(1))?,
+            haproxy: Peer::haproxy(primary, None)?,
+            router: Peer::router(primary, None)?,
+            router_tls: Peer::router(primary, Some(ServerCertificate { cert, key }))?,
+            sluice: start_sluice(&topology, None).await?,
+            sluice_tls: start_sluice(&topology, Some(&legs)).await?,
+            client: ClientFolder::new(&certificates)?,
+            topology,
+            _certificates: certificates,
+        })
     }
 
     /// Makes the tables, not through a proxy.
@@ -44,21 +71,69 @@ impl Setup {
         sysbench::prepare(self.topology.primary.addr())
     }
 
-    /// In the order they are run in each round; the direct way is first.
+    /// In the clear, in the order they are run in each round; the direct way is first, Sluice last.
     pub(crate) fn targets(&self) -> Result<Vec<Target>> {
-        let proxy = |name, addr, pid| Target { name, addr, pid: Some(pid) };
-        let sluice = self.sluice.pid().ok_or("Sluice has ended")?;
         Ok(vec![
-            Target { name: "direct", addr: self.topology.primary.addr(), pid: None },
-            proxy("HAProxy, 1 thread", self.haproxy_one.addr(), self.haproxy_one.pid()),
-            proxy("HAProxy, as shipped", self.haproxy.addr(), self.haproxy.pid()),
-            proxy("Sluice", self.sluice.listen_addr(), sluice),
+            self.direct(),
+            of_peer("HAProxy, 1 thread", &self.haproxy_one),
+            of_peer("HAProxy, as shipped", &self.haproxy),
+            of_peer("MySQL Router", &self.router),
+            of_sluice(&self.sluice)?,
         ])
+    }
+
+    /// The clients' leg in TLS, the server's in the clear.
+    pub(crate) fn tls_targets(&self) -> Result<Vec<Target>> {
+        let router = of_peer("MySQL Router", &self.router_tls);
+        Ok(vec![self.direct(), router, of_sluice(&self.sluice_tls)?])
+    }
+
+    /// sysbench's certificates.
+    pub(crate) fn client_folder(&self) -> &Path {
+        &self.client.0
+    }
+
+    fn direct(&self) -> Target {
+        Target { name: "direct", addr: self.topology.primary.addr(), pid: None }
     }
 }
 
-/// The file of the repository, with this machine's addresses in place of its own.
-async fn start_sluice(topology: &Topology) -> Result<SluiceProcess> {
+fn of_peer(name: &'static str, peer: &Peer) -> Target {
+    Target { name, addr: peer.addr(), pid: Some(peer.pid()) }
+}
+
+fn of_sluice(sluice: &SluiceProcess) -> Result<Target> {
+    let pid = sluice.pid().ok_or("Sluice has ended")?;
+    Ok(Target { name: "Sluice", addr: sluice.listen_addr(), pid: Some(pid) })
+}
+
+/// A folder with the three files that sysbench looks for. Gone with its owner.
+struct ClientFolder(PathBuf);
+
+impl ClientFolder {
+    fn new(certificates: &Certificates) -> Result<Self> {
+        let dir = std::env::temp_dir().join(format!("sluice-bench-tls-{}", std::process::id()));
+        std::fs::create_dir_all(&dir)?;
+        let folder = Self(dir);
+        let Issued { cert, key } = certificates.issue("client", &["client"])?;
+        let files =
+            [(certificates.ca(), "cacert.pem"), (cert, "client-cert.pem"), (key, "client-key.pem")];
+        for (from, to) in files {
+            std::fs::copy(from, folder.0.join(to))?;
+        }
+        Ok(folder)
+    }
+}
+
+impl Drop for ClientFolder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// The file of the repository, with this machine's addresses in place of its own, and other keys for the legs
+/// if they are given.
+async fn start_sluice(topology: &Topology, legs: Option<&str>) -> Result<SluiceProcess> {
     let listen = loopback(free_port()?);
     let admin = loopback(free_port()?);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proxy-config.yaml");
@@ -75,10 +150,36 @@ async fn start_sluice(topology: &Topology) -> Result<SluiceProcess> {
         }
         yaml = yaml.replace(shipped, &here.to_string());
     }
+    if let Some(legs) = legs {
+        yaml = with_legs(&yaml, legs);
+    }
     let mut sluice = SluiceProcess::spawn(&yaml, listen, admin, &[("RUST_LOG", "info")])?;
     sluice.wait_until_ready().await?;
     Ok(sluice)
 }
+
+/// The file with `legs` in place of its `client_tls` and `backend_tls`.
+fn with_legs(yaml: &str, legs: &str) -> String {
+    let mut within = false;
+    let mut text = String::new();
+    for line in yaml.lines() {
+        let depth = line.len().saturating_sub(line.trim_start().len());
+        within = (within && depth > KEY_DEPTH)
+            || line.starts_with("    client_tls:")
+            || line.starts_with("    backend_tls:");
+        if line.starts_with("    client_tls:") {
+            text.push_str(legs);
+        }
+        if !within {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// How far the keys of a cluster are indented.
+const KEY_DEPTH: usize = 4;
 
 const SHIPPED_LISTEN: &str = "127.0.0.1:3307";
 const SHIPPED_ADMIN: &str = "127.0.0.1:9307";
