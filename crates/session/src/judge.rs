@@ -66,7 +66,8 @@ impl Remembered {
 /// program: then comparing their comments replaces reading them and looking the rule up.
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
-    entries: [Entry; CLASSES],
+    /// Boxed: few connections send statements of more than three classes.
+    entries: [Option<Box<Entry>>; CLASSES],
 }
 
 const CLASSES: usize = Class::ALL.len();
@@ -90,7 +91,7 @@ const MEMO_LEN_MAX: usize = 512;
 impl Memo {
     fn entry(&mut self, class: Class) -> Option<&mut Entry> {
         let index = Class::ALL.iter().position(|other| *other == class)?;
-        self.entries.get_mut(index)
+        Some(self.entries.get_mut(index)?.get_or_insert_default())
     }
 }
 
