@@ -7,6 +7,7 @@
 
 mod arrival;
 mod asking;
+mod delivery;
 mod errors;
 mod securing;
 
@@ -30,6 +31,7 @@ use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 pub(crate) use self::arrival::Arrival;
 use self::arrival::{Joined, Patience, join};
 use self::asking::{Judged, Timing};
+use self::delivery::{ABANDONED_ANSWER, deliver};
 
 /// Everything a connection needs from outside.
 #[derive(Clone)]
@@ -78,8 +80,8 @@ struct Connection {
     timing: Timing,
     /// What happened at the admission point of the statement under way.
     judged: Judged,
-    /// The client cannot be written to any more; what the server still says is dropped.
-    client_gone: bool,
+    /// Since when the client cannot be written to any more; what the server still says is dropped.
+    client_gone: Option<Instant>,
     /// The wall clock when the statement under way began.
     now: UnixTime,
     draining: bool,
@@ -106,7 +108,7 @@ impl Connection {
             timing: Timing::default(),
             judged: Judged::default(),
             now: UnixTime(0),
-            client_gone: false,
+            client_gone: None,
             draining: false,
             young_until: None,
             claim_logged: false,
@@ -126,9 +128,11 @@ impl Connection {
             tracing::warn!(%cluster, peer = %self.peer, kind = kind.as_str(), "backend error");
         }
         self.note_denied_login(&ended);
+        if let Some(statement) = self.session.under_way() {
+            self.count(&statement);
+        }
         tracing::debug!(peer = %self.peer, ?ended, "connection over");
-        self.backend.shutdown().await;
-        self.client.shutdown().await;
+        Box::pin(self.close()).await;
         // Not before the last bytes are out: a drain waits for this.
         drop(entry);
     }
@@ -196,11 +200,15 @@ impl Connection {
             Action::Read(reads) => {
                 let waits_for_server = reads == Reads::Backend;
                 let since = waits_for_server.then(Instant::now);
-                let told = match self.stays_until() {
+                let told = match self.waits_until() {
                     None => self.read(reads, Some(control)).await?,
                     Some(until) => {
                         let read = self.read(reads, Some(control));
-                        tokio::time::timeout_at(until.into(), read).await.unwrap_or(Ok(None))?
+                        match tokio::time::timeout_at(until.into(), read).await {
+                            Ok(told) => told?,
+                            Err(_) if self.client_gone.is_some() => return Err(Ended::ByClient),
+                            Err(_) => None,
+                        }
                     }
                 };
                 if let Some(since) = since {
@@ -229,6 +237,14 @@ impl Connection {
         }
     }
 
+    /// When waiting for bytes makes no sense any more.
+    fn waits_until(&self) -> Option<Instant> {
+        match self.client_gone {
+            Some(since) => since.checked_add(ABANDONED_ANSWER),
+            None => self.stays_until(),
+        }
+    }
+
     /// Until when a session that a drain wants to leave may stay although it is idle.
     fn stays_until(&self) -> Option<Instant> {
         if !self.draining || !self.session.is_idle() || self.session.in_transaction() {
@@ -249,7 +265,7 @@ impl Connection {
 
     /// Nothing is under way: leave if told to, give memory back, take the newest rules.
     fn between_statements(&mut self) -> Result<(), Ended> {
-        if self.client_gone {
+        if self.client_gone.is_some() {
             return Err(Ended::ByClient);
         }
         if self.client.bytes().is_empty() {
@@ -283,7 +299,10 @@ impl Connection {
         reads: Reads,
         mut control: Option<&mut Inbox>,
     ) -> Result<Option<Control>, Ended> {
-        if self.client_gone && reads != Reads::Backend {
+        // An admitted statement keeps its place until the server has finished it. For any other the server does
+        // what it does without Sluice when its client has gone.
+        let is_kept = reads == Reads::Backend && self.permit.is_some();
+        if self.client_gone.is_some() && !is_kept {
             return Err(Ended::ByClient);
         }
         if reads == Reads::Client && self.session.awaits_file() {
@@ -323,8 +342,9 @@ impl Connection {
             }
             Action::Forward { from: Side::Backend, len } => {
                 let bytes = backend.bytes().get(..len).unwrap_or_default();
-                // A client that has gone does not end what the server is doing for it.
-                self.client_gone = self.client_gone || client.write(bytes).await.is_err();
+                if self.client_gone.is_none() && deliver(client, backend, bytes).await.is_err() {
+                    self.client_gone = Some(Instant::now());
+                }
                 backend.consume(len);
             }
             Action::Replace { from: Side::Client, drop } => {
@@ -333,8 +353,10 @@ impl Connection {
             }
             Action::Replace { from: Side::Backend, drop } => {
                 backend.consume(drop);
-                self.client_gone =
-                    self.client_gone || client.write(session.outbox()).await.is_err();
+                let outbox = session.outbox();
+                if self.client_gone.is_none() && deliver(client, backend, outbox).await.is_err() {
+                    self.client_gone = Some(Instant::now());
+                }
             }
             Action::Drop { from: Side::Client, len } => client.consume(len),
             Action::Drop { from: Side::Backend, len } => backend.consume(len),
@@ -398,34 +420,11 @@ impl Connection {
         }
         Err(Ended::Told)
     }
-
-    /// The backend's socket failed while being written to: what it still said is for the client.
-    async fn flush_backend(&mut self) {
-        let flush = async {
-            for _ in 0..FLUSH_READS_MAX {
-                let bytes = self.backend.bytes();
-                if !bytes.is_empty() && self.client.write(bytes).await.is_err() {
-                    return;
-                }
-                self.backend.consume(usize::MAX);
-                if !matches!(poll_fn(|cx| self.backend.poll_fill(cx)).await, Ok(1..)) {
-                    return;
-                }
-            }
-        };
-        drop(tokio::time::timeout(FLUSH_TIMEOUT, flush).await);
-    }
 }
 
 /// A client that has just logged in says something within this time. Without it, a client that connects while
 /// a drain begins would be let in and thrown out before its first statement.
 const YOUNG_SESSION: Duration = Duration::from_secs(1);
-
-/// What a failing backend may still have to say: an error packet, at most a few reads of it.
-const FLUSH_READS_MAX: usize = 16;
-
-/// How long a failing backend is listened to.
-const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn more(filled: io::Result<usize>, end: Ended) -> Result<Option<Control>, Ended> {
     match filled {

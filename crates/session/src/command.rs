@@ -13,6 +13,7 @@ use wire::command::{
 };
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::handshake::parse_change_user;
+use wire::packet::ERR_HEADER;
 use wire::response_tracker::Expect;
 
 pub(crate) use consequences::Consequences;
@@ -107,9 +108,7 @@ impl Session {
     /// Between commands.
     pub(crate) fn next_idle(&mut self, input: &Input<'_>) -> (Phase, Action) {
         if !input.backend.is_empty() {
-            // The server says something of itself: the session has timed out, or it shuts down.
-            let len = input.backend.len();
-            return (Phase::Idle, Action::Forward { from: Side::Backend, len });
+            return said_unasked(input.backend);
         }
         let more = (Phase::Idle, Action::Read(Reads::Either));
         let Some(seen) = Seen::of(input.client) else { return more };
@@ -216,6 +215,19 @@ impl Session {
             Ok(change) => self.respond_again(&change, seen.payload, seen.header.sequence),
             Err(_) => close(CloseReason::ClientProtocol),
         }
+    }
+}
+
+/// The server says something of itself: the session has timed out, or it shuts down. That is an ERR; anything else
+/// would be taken for the answer of the next command, which may be a login.
+fn said_unasked(backend: &[u8]) -> (Phase, Action) {
+    match backend.get(HEADER_LEN) {
+        None => (Phase::Idle, Action::Read(Reads::Backend)),
+        Some(&ERR_HEADER) => {
+            let len = backend.len();
+            (Phase::Idle, Action::Forward { from: Side::Backend, len })
+        }
+        Some(_) => close(CloseReason::BackendProtocol),
     }
 }
 

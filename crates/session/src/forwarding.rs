@@ -1,12 +1,13 @@
 //! A command on its way to the backend, and the answer on its way back.
 
+use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::response_tracker::{Expect, Progress, ResponseEnd, ResponseTracker};
 use wire::upload::{FrameSkipper, UploadTracker};
 
 use crate::action::{Action, CloseReason, Input, Reads, Side};
 use crate::command::Running;
-use crate::outcome::Finished;
-use crate::session::{Phase, Session};
+use crate::outcome::{Finished, StatementOutcome};
+use crate::session::{Phase, Session, frame_len};
 
 /// One command under way.
 #[derive(Debug)]
@@ -21,7 +22,16 @@ pub(crate) struct Forwarding {
     answered: bool,
     /// Bytes of the answer have been forwarded.
     answer_begun: bool,
+    /// The answer is a stream of events, which a replica acknowledges.
+    acknowledged: bool,
 }
+
+/// What a semi-synchronous replica begins its acknowledgements with (`kPacketMagicNum` of the servers'
+/// semi-synchronous plugins). No command has this number.
+const ACKNOWLEDGEMENT: u8 = 0xEF;
+
+/// The longest acknowledgement: a position and a file name.
+const ACKNOWLEDGEMENT_LEN_MAX: usize = 1024;
 
 impl Forwarding {
     /// Sends the session's outbox in place of the command's first `drop` bytes.
@@ -32,6 +42,11 @@ impl Forwarding {
     /// Whether the server has asked for a file.
     pub(crate) fn awaits_file(&self) -> bool {
         matches!(self.stage, Stage::Infile(_))
+    }
+
+    /// What is counted of the command, if it is a statement.
+    pub(crate) fn statement(&self) -> Option<StatementOutcome> {
+        self.running.statement
     }
 
     /// Whether the client would take an error now for part of an answer that has begun.
@@ -70,6 +85,7 @@ impl Session {
             last_sequence: 0,
             answered: expect == Expect::Nothing,
             answer_begun: false,
+            acknowledged: expect == Expect::BinlogStream,
         }
     }
 
@@ -130,6 +146,11 @@ impl Forwarding {
                 }
                 Action::Forward { from: Side::Client, len: skipped.consumed }
             }
+            Stage::Answer if self.acknowledged => match acknowledgement(input.client) {
+                Client::Acknowledges { len } => Action::Forward { from: Side::Client, len },
+                Client::MayAcknowledge if input.backend.is_empty() => Action::Read(Reads::Either),
+                Client::MayAcknowledge | Client::SaysMore => self.relay_answer(tracker, input),
+            },
             Stage::Answer => self.relay_answer(tracker, input),
             Stage::Infile(_) if input.client.is_empty() => Action::Read(Reads::Client),
             Stage::Infile(upload) => {
@@ -170,6 +191,29 @@ impl Forwarding {
             }
         }
         Action::Forward { from: Side::Backend, len: fed.consumed }
+    }
+}
+
+/// What a client says during a stream of events.
+enum Client {
+    Acknowledges {
+        len: usize,
+    },
+    /// Nothing that is all there.
+    MayAcknowledge,
+    /// A command that has not had its turn: it waits for the stream's end, and is looked at then.
+    SaysMore,
+}
+
+fn acknowledgement(client: &[u8]) -> Client {
+    let Some(header) = FrameHeader::parse(client) else { return Client::MayAcknowledge };
+    match client.get(HEADER_LEN) {
+        None if header.payload_len > 0 => Client::MayAcknowledge,
+        Some(&ACKNOWLEDGEMENT) if header.payload_len <= ACKNOWLEDGEMENT_LEN_MAX => {
+            let len = frame_len(header);
+            if client.len() >= len { Client::Acknowledges { len } } else { Client::MayAcknowledge }
+        }
+        None | Some(_) => Client::SaysMore,
     }
 }
 

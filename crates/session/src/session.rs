@@ -15,6 +15,7 @@ use crate::command::Asking;
 use crate::forwarding::Forwarding;
 use crate::judge::Memo;
 use crate::login::{Compressions, Leg, Legs, Login, OF_EACH_LEG, PendingUser};
+use crate::outcome::StatementOutcome;
 use crate::prepared::Prepared;
 use crate::refusal::{Answer, Refusing};
 use crate::transaction::Transaction;
@@ -218,6 +219,22 @@ impl Session {
     /// Whether nothing is under way, so that the policy may change.
     pub fn is_idle(&self) -> bool {
         matches!(self.phase, Phase::Idle)
+    }
+
+    /// The statement that was sent on and whose answer has not ended. It is counted by [`Action::Finished`], or
+    /// by the shell when the connection ends before that.
+    pub fn under_way(&self) -> Option<StatementOutcome> {
+        match &self.phase {
+            Phase::Forwarding(forwarding) => forwarding.statement(),
+            Phase::Greeting
+            | Phase::Login(_)
+            | Phase::Idle
+            | Phase::Asking(_)
+            | Phase::Admitted(_)
+            | Phase::Refusing(_)
+            | Phase::Closing(_)
+            | Phase::Closed => None,
+        }
     }
 
     /// Whether the client's next packets are a file that the server has asked for.

@@ -9,6 +9,7 @@ mod leaving;
 mod passwords;
 mod secure;
 mod shapes;
+mod streams;
 
 use session::{CloseReason, Reads};
 use sql::Class;
