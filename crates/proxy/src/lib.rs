@@ -8,6 +8,7 @@ mod connection;
 pub mod descriptors;
 pub mod inherited;
 mod listener;
+mod printable;
 pub mod probe;
 pub mod registry;
 pub mod reload;

@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod log;
 
 use std::process::ExitCode;
 

@@ -12,6 +12,7 @@ use policy::{ClusterPolicy, Rule, app_key, app_label, ruleless_app_key};
 use tokio::time::MissedTickBehavior;
 
 use super::{Cluster, Gatekeeper};
+use crate::printable::Printable;
 
 /// How often it is looked at who is starved.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -55,6 +56,7 @@ pub struct Passed {
 impl fmt::Display for Passed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { app, rule, passage, count } = self;
+        let app = Printable(app.as_bytes());
         match (passage, rule) {
             (Passage::Exempt, Some(rule)) => write!(f, "{app} (exempt by rule {rule}): {count}"),
             (Passage::Exempt, None) => write!(f, "{app} (exempt): {count}"),
@@ -158,7 +160,7 @@ impl Cluster {
     ) {
         let mut begun = 0_usize;
         for (key, starved) in starved {
-            let identity = String::from_utf8_lossy(&starved.identity);
+            let identity = Printable(&starved.identity).to_string();
             if let Some(told) = told.get_mut(key) {
                 told.seen_at = now;
                 continue;
@@ -166,7 +168,7 @@ impl Cluster {
             if told.len() >= TOLD_MAX {
                 continue;
             }
-            let entry = Told { identity: identity.as_ref().into(), since: now, seen_at: now };
+            let entry = Told { identity: identity.as_str().into(), since: now, seen_at: now };
             told.insert(*key, entry);
             begun = begun.saturating_add(1);
             if begun > LOGGED_MAX {
@@ -281,9 +283,10 @@ fn with_rules(
 /// Who is exempt comes first.
 fn likely_cause(meanwhile: &[Passed]) -> String {
     let Some(first) = meanwhile.first() else { return String::new() };
+    let app = Printable(first.app.as_bytes());
     match first.passage {
-        Passage::Exempt => format!("; the likely cause is {}, which is exempt", first.app),
-        Passage::Ungated => format!("; the likely cause is {}, which no gate holds", first.app),
+        Passage::Exempt => format!("; the likely cause is {app}, which is exempt"),
+        Passage::Ungated => format!("; the likely cause is {app}, which no gate holds"),
         Passage::Asked => String::new(),
     }
 }

@@ -12,6 +12,7 @@ use wire::packet::ErrPacket;
 
 use super::{Connection, Ended, errors};
 use crate::cluster::{Judgement, Settled, Waiter, ask};
+use crate::printable::Printable;
 use crate::registry::{Control, Inbox};
 use crate::telemetry::{StatementDecision, StatementEvent};
 
@@ -228,8 +229,8 @@ impl Connection {
             cluster = %self.shared.cluster.name,
             id = format_args!("{id:08x}"),
             rule = %rule.name,
-            app = %String::from_utf8_lossy(self.session.app()),
-            user = %String::from_utf8_lossy(self.session.user()),
+            app = %Printable(self.session.app()),
+            user = %Printable(self.session.user()),
             client = %self.peer,
             reason = refused.reason.as_str(),
             waited_ms = refused.waited.as_millis(),
@@ -299,7 +300,7 @@ impl Connection {
         if !std::mem::replace(&mut self.claim_logged, true) {
             tracing::warn!(
                 cluster = %self.shared.cluster.name,
-                user = %String::from_utf8_lossy(user),
+                user = %Printable(user),
                 client = %self.peer,
                 "an identity claim that identity.claims does not allow was ignored; \
                  further ones of this connection are only counted"

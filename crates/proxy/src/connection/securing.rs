@@ -7,6 +7,7 @@ use wire::compress::Role;
 
 use super::{Connection, Ended};
 use crate::auth::{self, OwnKey};
+use crate::printable::Printable;
 use crate::telemetry::BackendErrorKind;
 use crate::tls;
 
@@ -103,7 +104,7 @@ impl Connection {
             tracing::info!(
                 cluster = %self.shared.cluster.name,
                 peer = %self.peer,
-                user = %String::from_utf8_lossy(self.session.user()),
+                user = %Printable(self.session.user()),
                 reason = denial.as_str(),
                 "login refused"
             );

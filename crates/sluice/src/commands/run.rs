@@ -25,6 +25,7 @@ use tokio::task::JoinHandle;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{LogFormat, Run};
+use crate::log;
 
 /// What is logged unless RUST_LOG says otherwise.
 const LOG_FILTER: &str = "info";
@@ -54,10 +55,10 @@ pub(crate) fn run(run: &Run) -> ExitCode {
 
 fn start_log(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG_FILTER));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     match format {
-        LogFormat::Text => log.with_ansi(false).init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
+        LogFormat::Text => lines.with_ansi(false).fmt_fields(log::one_line()).init(),
+        LogFormat::Json => lines.json().flatten_event(true).init(),
     }
 }
 
