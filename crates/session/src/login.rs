@@ -35,6 +35,7 @@ use zeroize::Zeroize;
 pub use compression::Compression;
 pub(crate) use compression::Compressions;
 pub use denial::Denial;
+use exchange::shown;
 pub(crate) use exchange::{Exchange, Kept};
 pub(crate) use leg::Legs;
 pub use leg::{Leg, Password};

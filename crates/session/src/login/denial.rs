@@ -14,7 +14,8 @@ pub enum Denial {
     ServerWithoutTls,
     /// The TLS handshake with the server failed.
     ServerTlsFailed,
-    /// The plugin would send a password in the clear over the leg behind Sluice.
+    /// The plugin sends a password in the clear, or nobody knows that it does not, and the leg behind Sluice is not
+    /// encrypted.
     PasswordExposed,
     /// The client's encrypted password was not encrypted with Sluice's key.
     PasswordUnreadable,
@@ -68,8 +69,8 @@ impl Denial {
             }
             Self::ServerTlsFailed => "[sluice] the TLS handshake with the MySQL server failed",
             Self::PasswordExposed => {
-                "[sluice] this account's plugin sends the password as it is, and the connection to \
-                 the MySQL server is not encrypted"
+                "[sluice] the connection to the MySQL server is not encrypted, and this plugin may send \
+                 the password as it is"
             }
             Self::PasswordUnreadable => {
                 "[sluice] the password was not encrypted with the key that Sluice sends: ask for the \

@@ -36,6 +36,8 @@ use crate::session::{Phase, Session, close};
 pub(crate) struct Exchange {
     stage: Stage,
     plugin: Plugin,
+    /// The plugin's name, for people.
+    plugin_shown: String,
     /// The nonce that the server goes by.
     nonce: Vec<u8>,
     /// The nonce that the client goes by: the same, unless it was not told of a switch.
@@ -66,9 +68,10 @@ pub(crate) enum Plugin {
     CachingSha2,
     /// Sends the password.
     Sha256,
-    /// Sends the password or another secret, and knows no encryption.
+    /// Sends the password or another secret, and knows no encryption; or it is not known, and may do so
+    /// because its leg is safe.
     Bare,
-    /// Sends nothing that others could use, or is between client and server.
+    /// Sends nothing that others could use.
     Opaque,
 }
 
@@ -99,14 +102,16 @@ enum Stage {
 }
 
 impl Plugin {
+    /// The names are those of client plugins: MySQL's manual, "Authentication Plugins", and MariaDB's, "Pluggable
+    /// Authentication Overview". Not among the discreet ones, and so bare, are `mysql_clear_password`, MariaDB's
+    /// `dialog` (PAM), `authentication_openid_connect_client` and `authentication_oci_client` (tokens),
+    /// `mysql_old_password` (a hash of 64 bits that a listener undoes), and whatever nobody here has heard of.
     pub(crate) fn of(name: &[u8]) -> Self {
         match name {
             b"caching_sha2_password" => Self::CachingSha2,
             b"sha256_password" => Self::Sha256,
-            b"mysql_clear_password" | b"dialog" | b"authentication_openid_connect_client" => {
-                Self::Bare
-            }
-            _ => Self::Opaque,
+            _ if DISCREET.contains(&name) => Self::Opaque,
+            _ => Self::Bare,
         }
     }
 
@@ -135,6 +140,7 @@ impl Exchange {
         Self {
             stage: Stage::Relay,
             plugin: Plugin::of(plugin),
+            plugin_shown: shown(plugin),
             client_nonce: nonce.clone(),
             nonce,
             shift: client.wrapping_sub(backend),
@@ -281,6 +287,12 @@ impl Session {
         }
     }
 
+    /// Whether the server is to answer what Sluice itself has asked it during a login.
+    pub fn awaits_key(&self) -> bool {
+        matches!(&self.phase, Phase::Login(Login::Exchange(exchange))
+            if matches!(exchange.stage, Stage::KeyDue { .. }))
+    }
+
     /// The encrypted password, for [`Crypt::Seal`]; none when it cannot be encrypted.
     pub fn handle_sealed(&mut self, sealed: Option<Vec<u8>>) {
         if let Phase::Login(Login::Exchange(exchange)) = &mut self.phase
@@ -310,6 +322,15 @@ impl Session {
     }
 }
 
+/// A plugin's name, for people.
+pub(super) fn shown(plugin: &[u8]) -> String {
+    let name = plugin.get(..PLUGIN_SHOWN_LEN_MAX).unwrap_or(plugin);
+    name.escape_ascii().to_string()
+}
+
+/// Servers' names of plugins have 64 characters at most.
+const PLUGIN_SHOWN_LEN_MAX: usize = 64;
+
 fn whole(bytes: &[u8]) -> Option<Result<Whole<'_>, TooLong>> {
     let sequence = FrameHeader::parse(bytes)?.sequence;
     let frame = login_frame(bytes)?;
@@ -317,3 +338,21 @@ fn whole(bytes: &[u8]) -> Option<Result<Whole<'_>, TooLong>> {
 }
 
 const AUTH_MORE_DATA: u8 = 0x01;
+
+/// Plugins whose packets say no password, in any form that whoever hears them could use.
+const DISCREET: &[&[u8]] = &[
+    // None is named: what was there before plugins were, mysql_native_password.
+    b"",
+    // Hashes with the server's nonce.
+    b"mysql_native_password",
+    // Signatures of the server's nonce.
+    b"client_ed25519",
+    b"parsec",
+    b"authentication_webauthn_client",
+    b"authentication_fido_client",
+    // Tickets for this server, and SCRAM's proofs.
+    b"auth_gssapi_client",
+    b"authentication_kerberos_client",
+    b"authentication_ldap_sasl_client",
+    b"authentication_windows_client",
+];

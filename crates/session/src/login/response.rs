@@ -14,7 +14,7 @@ use wire::response_tracker::ResponseTracker;
 
 use super::{
     Compressions, Denial, Exchange, FIRST_SEQUENCE, Hello, Kept, Leg, Login, OF_EACH_LEG,
-    PendingUser, TLS, TooLong, login_frame,
+    PendingUser, TLS, TooLong, login_frame, shown,
 };
 use crate::action::{Action, CloseReason, Input, Reads, Side};
 use crate::session::{Phase, Session, close};
@@ -156,7 +156,8 @@ impl Session {
             self.outbox.extend_from_slice(payload);
         } else if !put_unanswered_response(payload, response.capabilities, &mut self.outbox) {
             if matches!(kept, Kept::Password(_)) {
-                return self.deny_login(Denial::PasswordExposed, "", client.wrapping_add(1));
+                let after = client.wrapping_add(1);
+                return self.deny_login(Denial::PasswordExposed, &shown(plugin), after);
             }
             kept = Kept::Nothing;
             self.outbox.extend_from_slice(payload);
@@ -189,7 +190,8 @@ impl Session {
                 self.seal_frame(sequence);
                 action = Action::Replace { from: Side::Client, drop: len };
             } else {
-                return self.deny_login(Denial::PasswordExposed, "", sequence.wrapping_add(1));
+                let after = sequence.wrapping_add(1);
+                return self.deny_login(Denial::PasswordExposed, &shown(plugin), after);
             }
         }
         self.pending_user = Some(PendingUser::new(change, self.client.address));

@@ -61,6 +61,7 @@ fn login(legs: Legs, plugin: &[u8], begun: &[u8]) -> Came {
             _ if plugin == CACHING_SHA2 && (said == HASH || says(CACHING_SHA2)) => {
                 FULL_AUTHENTICATION.to_vec()
             }
+            [] => QUESTION.to_vec(),
             _ => switch(0xfe, plugin, SWITCHED),
         };
         goes_on = talk.server_says(sequence.wrapping_add(1), &answer, &mut || 0);
@@ -71,12 +72,13 @@ fn login(legs: Legs, plugin: &[u8], begun: &[u8]) -> Came {
 #[test]
 fn a_password_arrives_in_the_form_that_both_legs_allow() {
     for (legs, safe) in arrangements() {
-        for plugin in [CACHING_SHA2, SHA256, CLEAR] {
+        for plugin in [CACHING_SHA2, SHA256, CLEAR, DIALOG, UNKNOWN] {
+            let is_bare = [CLEAR, DIALOG, UNKNOWN].contains(&plugin);
             let expected = match (safe.client, safe.server) {
                 (true, true) => Came::Clear,
-                (true, false) if plugin == CLEAR => Came::Refused,
+                (true, false) if is_bare => Came::Refused,
                 (true, false) => Came::SealedBySluice,
-                (false, true | false) if plugin == CLEAR => Came::Unsaid,
+                (false, true | false) if is_bare => Came::Unsaid,
                 (false, true) => Came::Clear,
                 (false, false) => Came::SealedByClient,
             };

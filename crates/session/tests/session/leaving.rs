@@ -98,7 +98,10 @@ fn within_the_exchange_the_answer_follows_what_the_client_says_next() {
         (Side::Backend, frame(4, b"\x01\x04")),
         (Side::Client, frame(6, b"secret\0")),
     ];
-    assert_eq!(told(then(encrypted(), &sealed)), Some(frame(7, NO)), "ids of the client's leg");
+    let waiting = then(encrypted(), &sealed);
+    assert!(waiting.session.awaits_key(), "Sluice has asked, and nobody else");
+    assert_eq!(told(waiting), Some(frame(7, NO)), "ids of the client's leg");
+    assert!(!then(encrypted(), &sealed[..4]).session.awaits_key());
 }
 
 #[test]

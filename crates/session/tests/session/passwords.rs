@@ -102,11 +102,13 @@ impl Client {
         self.waits_for_key = false;
         match (&self.plugin[..], self.is_safe()) {
             (SHA256 | CLEAR | DIALOG, true) => Some(PASSWORD),
+            // It says nothing before it is asked.
+            (UNKNOWN, true) => Some(b""),
             (SHA256, false) => {
                 self.waits_for_key = true;
                 Some(&[1])
             }
-            (CLEAR | DIALOG, false) => {
+            (CLEAR | DIALOG | UNKNOWN, false) => {
                 self.has_left = true;
                 None
             }
@@ -128,6 +130,9 @@ impl Client {
                 self.waits_for_key = !self.is_safe();
                 Some(if self.waits_for_key { &[2] } else { PASSWORD })
             }
+            // An OK, an ERR, the greeting.
+            0x00 | 0xff | 0x0a => None,
+            _ if matches!(&self.plugin[..], DIALOG | UNKNOWN) && self.is_safe() => Some(PASSWORD),
             _ => None,
         }
     }
@@ -412,9 +417,12 @@ const MULTI_FACTOR: u32 = 1 << 28;
 pub(crate) const CACHING_SHA2: &[u8] = b"caching_sha2_password";
 pub(crate) const SHA256: &[u8] = b"sha256_password";
 pub(crate) const CLEAR: &[u8] = b"mysql_clear_password";
-const DIALOG: &[u8] = b"dialog";
+pub(crate) const DIALOG: &[u8] = b"dialog";
+/// A plugin of somebody's own, which asks in the course of the login, as `dialog` may.
+pub(crate) const UNKNOWN: &[u8] = b"corporate_sso";
+pub(crate) const QUESTION: &[u8] = b"\x04Password: ";
 const PLUGINS: &[&[u8]] =
-    &[CACHING_SHA2, SHA256, CLEAR, DIALOG, b"mysql_native_password", b"client_ed25519"];
+    &[CACHING_SHA2, SHA256, CLEAR, DIALOG, b"mysql_native_password", b"client_ed25519", UNKNOWN];
 const GREETED: &[u8] = b"saltsaltsaltsaltsalt";
 /// Of a switch to another plugin.
 pub(crate) const SWITCHED: &[u8] = b"abcdefghijklmnopqrst";

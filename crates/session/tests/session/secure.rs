@@ -328,3 +328,63 @@ fn a_server_cannot_have_a_password_taken_for_a_command() {
     let stop = driver.server_says(&frame(254, b"\x01\x04"));
     assert!(matches!(stop, Stop::Close(CloseReason::BackendProtocol)), "{stop:?}");
 }
+
+/// The login is refused with sequence id 3 because of this plugin.
+fn assert_exposed(driver: &mut Driver, stop: &Stop, plugin: &str) {
+    let denied = CloseReason::LoginDenied(Denial::PasswordExposed);
+    assert!(matches!(stop, Stop::Close(reason) if *reason == denied), "{stop:?}");
+    let shown = driver.shown();
+    assert_eq!(shown.get(3..7), Some(&b"\x03\xff\x13\x04"[..]));
+    let named = format!("may send the password as it is: {plugin}");
+    assert!(shown.ends_with(named.as_bytes()), "{}", shown.escape_ascii());
+}
+
+#[test]
+fn a_plugin_that_nobody_knows_is_not_let_say_what_it_likes_in_the_clear() {
+    for (plugin, named) in [
+        (&b"corporate_sso"[..], "corporate_sso"),
+        (b"dialog", "dialog"),
+        (b"mysql_old_password", "mysql_old_password"),
+        (b"authentication_oci_client", "authentication_oci_client"),
+        (b"a\nb\xff", "a\\nb\\xff"),
+    ] {
+        let mut driver = exposed();
+        driver.client_says(&answered(2, CAPS | SSL, b"mysql_native_password", b"hash"));
+        let stop = driver.server_says(&switch(2, plugin));
+        assert_exposed(&mut driver, &stop, named);
+    }
+    for plugin in [
+        &b"client_ed25519"[..],
+        b"parsec",
+        b"auth_gssapi_client",
+        b"authentication_kerberos_client",
+        b"authentication_ldap_sasl_client",
+        b"authentication_webauthn_client",
+    ] {
+        let mut driver = exposed();
+        driver.client_says(&answered(2, CAPS | SSL, b"mysql_native_password", b"hash"));
+        let stop = driver.server_says(&switch(2, plugin));
+        assert!(matches!(stop, Stop::Reads(_)), "{stop:?}");
+        assert_eq!(driver.shown(), switch(3, plugin));
+    }
+}
+
+#[test]
+fn a_plugin_that_asks_for_the_password_later_is_not_let_ask_in_the_clear() {
+    for (plugin, named) in [(&b"dialog"[..], "dialog"), (b"corporate_sso", "corporate_sso")] {
+        for question in [&b"\x04Password: "[..], b"\x01Password: "] {
+            // It has nothing to say at first: the server may go on with it at once.
+            let mut driver = exposed();
+            driver.client_says(&answered(2, CAPS | SSL, plugin, b""));
+            let stop = driver.server_says(&frame(2, question));
+            assert_exposed(&mut driver, &stop, named);
+        }
+    }
+    let mut driver = exposed();
+    driver.client_says(&answered(2, CAPS | SSL, b"corporate_sso", b"secret"));
+    let sent = driver.to_backend.escape_ascii().to_string();
+    assert!(!sent.contains("secret") && !sent.contains("corporate_sso"), "{sent}");
+    let stop = driver.client_says(&frame(3, b"secret"));
+    let denied = CloseReason::LoginDenied(Denial::PasswordExposed);
+    assert!(matches!(stop, Stop::Close(reason) if reason == denied), "unasked: {stop:?}");
+}

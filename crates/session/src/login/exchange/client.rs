@@ -2,7 +2,7 @@
 
 use super::{Exchange, Kept, Plugin, Stage, Whole};
 use crate::action::{Action, Side};
-use crate::login::{Login, Password};
+use crate::login::{Denial, Login, Password};
 use crate::session::{Phase, Session};
 
 impl Session {
@@ -30,6 +30,11 @@ impl Session {
     ) -> (Phase, Action) {
         exchange.owed = exchange.owed.saturating_sub(1);
         exchange.last = packet.sequence;
+        if exchange.plugin == Plugin::Bare && self.legs.exposes() {
+            // Nobody has asked it.
+            let sequence = packet.sequence.wrapping_add(1);
+            return self.deny_login(Denial::PasswordExposed, &exchange.plugin_shown, sequence);
+        }
         let asks = exchange.plugin.asks_for_key(packet.payload);
         let is_empty = matches!(packet.payload, [] | [0]) && exchange.plugin == Plugin::Sha256;
         let dropped = Action::Drop { from: Side::Client, len: packet.len };

@@ -6,7 +6,7 @@ use wire::handshake::{AuthReply, auth_reply};
 use wire::packet::{OkPacket, put_without_redirect};
 use wire::status::{SERVER_STATUS_AUTOCOMMIT, StatusFlags};
 
-use super::{Exchange, Kept, Plugin, Stage, Whole};
+use super::{Exchange, Kept, Plugin, Stage, Whole, shown};
 use crate::action::{Action, CloseReason, Input, Side};
 use crate::login::{Denial, Login};
 use crate::session::{Phase, Session, close};
@@ -62,6 +62,13 @@ impl Session {
             (AuthReply::Plugin { name, data }, _) => {
                 return self.on_plugin(exchange, packet, name, data);
             }
+            // A question of the plugin that the client has begun with: the answer may be its password.
+            (AuthReply::MoreData(_) | AuthReply::Other, _)
+                if exchange.plugin == Plugin::Bare && self.legs.exposes() =>
+            {
+                let sequence = exchange.to_client(packet.sequence);
+                return self.deny_login(Denial::PasswordExposed, &exchange.plugin_shown, sequence);
+            }
             (AuthReply::MoreData([FULL_AUTHENTICATION]), _)
                 if exchange.plugin == Plugin::CachingSha2 =>
             {
@@ -90,6 +97,7 @@ impl Session {
         data: &[u8],
     ) -> (Phase, Action) {
         exchange.plugin = Plugin::of(name);
+        exchange.plugin_shown = shown(name);
         exchange.nonce = data.to_vec();
         let swallowed = Action::Drop { from: Side::Backend, len: packet.len };
         let kept = std::mem::replace(&mut exchange.kept, Kept::Nothing);
@@ -108,7 +116,7 @@ impl Session {
             }
             (Plugin::Bare, _) if self.legs.exposes() => {
                 let sequence = exchange.to_client(packet.sequence);
-                return self.deny_login(Denial::PasswordExposed, "", sequence);
+                return self.deny_login(Denial::PasswordExposed, &exchange.plugin_shown, sequence);
             }
             (Plugin::Sha256, Kept::Nothing) => exchange.stage = Stage::PasswordDue,
             (Plugin::CachingSha2 | Plugin::Bare | Plugin::Opaque, _) => {}
