@@ -1,12 +1,13 @@
 //! From an accepted socket to a session: who the client is, whether there is a place for it, its connection
 //! to the server, and the limits on silence until it has logged in.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use policy::{ClusterPolicy, Keepalive, ProxyProtocol, SendProxy, ServerAddress};
-use session::{Action, Side};
+use session::{Action, Answer, Reads, Session, Side};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
@@ -14,8 +15,8 @@ use tokio::time::Instant;
 use wire::proxy_protocol::{self, Decoded, HeaderError, Proxied};
 
 use super::errors::{self, ConnectFailure};
-use super::{Connection, Ended, Shared};
-use crate::registry::{Entry, Inbox};
+use super::{Connection, Ended, Shared, more};
+use crate::registry::{Control, Entry, Inbox};
 use crate::socket::{Peer, Socket};
 use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
 
@@ -77,7 +78,8 @@ pub(super) async fn join(
     };
     match connected {
         Ok(backend) => {
-            let patience = Patience::new(greeting_by, network.login_timeout);
+            let patience =
+                Patience::new(greeting_by, policy.connect_timeout, network.login_timeout);
             Some(Joined { client, backend, peer, patience })
         }
         Err(failure) => {
@@ -183,6 +185,7 @@ async fn read_header(client: &mut Socket) -> Result<Proxied, ProxyFault> {
 #[derive(Debug)]
 pub(super) struct Patience {
     greeting_by: Instant,
+    connect_timeout: Duration,
     login_timeout: Duration,
     turn: Turn,
 }
@@ -192,36 +195,37 @@ pub(super) struct Patience {
 enum Turn {
     /// The client is silent since then at the earliest.
     Client(Option<Instant>),
-    /// It may ask a directory for as long as that takes.
-    Server,
+    /// It may ask a directory for as long as that takes, and is only hurried with an answer to a question of
+    /// Sluice's own: since then.
+    Server(Option<Instant>),
 }
 
 impl Patience {
-    fn new(greeting_by: Instant, login_timeout: Duration) -> Self {
-        Self { greeting_by, login_timeout, turn: Turn::Client(None) }
+    fn new(greeting_by: Instant, connect_timeout: Duration, login_timeout: Duration) -> Self {
+        Self { greeting_by, connect_timeout, login_timeout, turn: Turn::Client(None) }
     }
 
     /// Bytes have moved: the other side is next.
     pub(super) fn note(&mut self, action: &Action) {
         if let Action::Forward { from, .. } | Action::Replace { from, .. } = action {
             self.turn = match from {
-                Side::Client => Turn::Server,
+                Side::Client => Turn::Server(None),
                 Side::Backend => Turn::Client(None),
             };
         }
     }
 
     /// Until when the next bytes must be there.
-    fn limit(&mut self, is_greeted: bool) -> Option<Instant> {
-        if !is_greeted {
+    fn limit(&mut self, session: &Session) -> Option<Instant> {
+        if !session.is_greeted() {
             return Some(self.greeting_by);
         }
-        match &mut self.turn {
-            Turn::Server => None,
-            Turn::Client(since) => {
-                Some(*since.get_or_insert_with(Instant::now) + self.login_timeout)
-            }
-        }
+        let (since, limit) = match &mut self.turn {
+            Turn::Server(_) if !session.awaits_key() => return None,
+            Turn::Server(since) => (since, self.connect_timeout),
+            Turn::Client(since) => (since, self.login_timeout),
+        };
+        Some(*since.get_or_insert_with(Instant::now) + limit)
     }
 }
 
@@ -229,12 +233,18 @@ impl Connection {
     /// Reads for the login, within the limits of patience.
     pub(super) async fn read_for_login(
         &mut self,
-        reads: session::Reads,
+        reads: Reads,
         patience: &mut Patience,
         control: &mut Inbox,
     ) -> Result<(), Ended> {
-        let limit = patience.limit(self.session.is_greeted());
-        let reading = self.read(reads, Some(control));
+        let limit = patience.limit(&self.session);
+        let reading = async {
+            if reads == Reads::Backend && self.session.is_greeted() {
+                // Rare, and not to be paid for by every connection.
+                return Box::pin(self.read_server(control)).await;
+            }
+            self.read(reads, Some(control)).await
+        };
         let told = match limit {
             None => reading.await?,
             Some(limit) => match tokio::time::timeout_at(limit, reading).await {
@@ -248,25 +258,45 @@ impl Connection {
         }
     }
 
+    /// Reads what only the server can say. The client is not read ahead, but may leave.
+    async fn read_server(&mut self, control: &mut Inbox) -> Result<Option<Control>, Ended> {
+        let Self { client, backend, .. } = self;
+        tokio::select! {
+            told = control.told() => Ok(Some(told)),
+            filled = poll_fn(|cx| backend.poll_fill(cx)) => more(filled, Ended::ByBackend),
+            () = client.hung_up() => Err(Ended::ByClient),
+        }
+    }
+
     /// Neither side is waited for any longer; the client is told, if it can be.
     async fn login_timed_out(&mut self, patience: &Patience) -> Ended {
         let cluster = &self.shared.cluster.name;
+        let telemetry = &self.shared.telemetry;
         let mut packet = Vec::new();
-        if self.session.is_greeted() {
-            self.shared.telemetry.connection_refused(cluster, ConnectionRefusal::LoginTimeout);
+        if !self.session.is_greeted() {
+            telemetry.backend_error(cluster, BackendErrorKind::ConnectTimeout);
+            let failure = ConnectFailure::TimedOut(patience.connect_timeout);
+            errors::encode_connect_failure(&mut packet, cluster, &failure);
+        } else if self.session.awaits_key() {
+            telemetry.backend_error(cluster, BackendErrorKind::ConnectTimeout);
+            tracing::warn!(%cluster, "the primary did not send its key for a password");
+            let answer = errors::no_key(cluster, patience.connect_timeout);
+            packet.extend_from_slice(self.last_words_for_login(&answer));
+        } else {
+            telemetry.connection_refused(cluster, ConnectionRefusal::LoginTimeout);
             tracing::info!(%cluster, peer = %self.peer, "a client did not go on with its login");
             let answer = errors::login_timeout(patience.login_timeout);
-            if self.session.handle_told_to_leave(self.client.bytes(), &answer) {
-                packet.extend_from_slice(self.session.outbox());
-            }
-        } else {
-            self.shared.telemetry.backend_error(cluster, BackendErrorKind::ConnectTimeout);
-            let failure = ConnectFailure::TimedOut(self.policy.connect_timeout);
-            errors::encode_connect_failure(&mut packet, cluster, &failure);
+            packet.extend_from_slice(self.last_words_for_login(&answer));
         }
         // Never blocks for long: so little has been sent to this client that there is room for it.
         drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, self.client.write(&packet)).await);
         Ended::Told
+    }
+
+    /// The packet that tells the client so; empty where it would not be understood.
+    fn last_words_for_login(&mut self, answer: &Answer) -> &[u8] {
+        let is_told = self.session.handle_told_to_leave(self.client.bytes(), answer);
+        if is_told { self.session.outbox() } else { &[] }
     }
 
     /// A client that no proxy is expected at has begun with a PROXY header: told apart from other broken

@@ -104,6 +104,15 @@ pub(super) fn login_timeout(after: Duration) -> Answer {
     Answer { errno: ER_HANDSHAKE_ERROR, sqlstate: *b"08S01", message: message.into_bytes() }
 }
 
+/// The server has greeted, and has not answered Sluice's own question of the login.
+pub(super) fn no_key(cluster: &str, after: Duration) -> Answer {
+    let message = format!(
+        "[sluice] the MySQL server of cluster {cluster} did not send its key for the password within {after:?} \
+         (connect_timeout)"
+    );
+    Answer { errno: ER_SERVER_SHUTDOWN, sqlstate: *b"08S01", message: message.into_bytes() }
+}
+
 /// Bytes of a client that is turned away which are read and dropped.
 const UNREAD_LEN_MAX: u64 = 64 * 1024;
 
