@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::telemetry::{Reload, Telemetry};
-use crate::tls;
+use crate::tls::FileFaults;
 
 /// How often the content is compared whatever the watch says. With the settling it stays below the second
 /// within which a change has to be in force.
@@ -45,6 +45,8 @@ pub struct Loaded {
     /// The configuration.
     pub config: Arc<Config>,
     content: Content,
+    /// Files of certificates that cannot be used, where others stay in force.
+    outlived: Vec<Fault>,
 }
 
 /// Why there is no configuration.
@@ -75,7 +77,7 @@ impl LoadError {
 /// # Errors
 /// When it cannot be read, or has faults.
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {
-    Content::read(path).load()
+    Content::read(path).load(None)
 }
 
 /// Applies the file's changes for as long as it lives.
@@ -171,7 +173,8 @@ impl<A: FnMut(&Arc<Config>) + Send> Reloader<A> {
             tracing::info!(file = %self.path.display(), "the configuration in force, unchanged");
             return;
         }
-        let parsed = tokio::task::spawn_blocking(move || content.load()).await;
+        let before = self.in_force.config.clone();
+        let parsed = tokio::task::spawn_blocking(move || content.load(Some(&before))).await;
         match parsed {
             Ok(Ok(loaded)) => self.take(loaded),
             Ok(Err(error)) => self.complain(&error),
@@ -210,6 +213,9 @@ impl<A: FnMut(&Arc<Config>) + Send> Reloader<A> {
         (self.apply)(config);
         self.telemetry.reload(Reload::Applied, unix_seconds());
         tracing::info!(%file, changes = changes.len(), "configuration applied");
+        for fault in self.in_force.outlived.iter().take(LOGGED_LINES_MAX) {
+            tracing::error!(%file, %fault, "certificates cannot be used; what was in force stays");
+        }
         for change in changes.iter().take(LOGGED_LINES_MAX) {
             match change {
                 Change::NeedsRestart(_) => tracing::warn!(%change, "not applied"),
@@ -255,7 +261,9 @@ impl Content {
         }
     }
 
-    fn load(self) -> Result<Loaded, LoadError> {
+    /// Checks it. Where the settings of TLS are those of `in_force`, what their files say now is no reason to
+    /// refuse everything else: connections go on with what they said before.
+    fn load(self, in_force: Option<&Config>) -> Result<Loaded, LoadError> {
         let config = match &self {
             Self::Bytes(bytes) => {
                 let text = std::str::from_utf8(bytes).map_err(|error| {
@@ -265,11 +273,11 @@ impl Content {
             }
             Self::Unreadable(kind) => return Err(LoadError::Unreadable((*kind).into())),
         };
-        let faults = tls::faults(&config);
-        if !faults.is_empty() {
-            return Err(LoadError::Faults(faults));
+        let FileFaults { fatal, outlived } = FileFaults::of(&config, in_force);
+        if !fatal.is_empty() {
+            return Err(LoadError::Faults(fatal));
         }
-        Ok(Loaded { config: Arc::new(config), content: self })
+        Ok(Loaded { config: Arc::new(config), content: self, outlived })
     }
 }
 

@@ -8,6 +8,7 @@
 //! Labels are bounded. Rules, clusters and the enums are closed sets. Apps and users are named by clients,
 //! so only the first `max_apps` of them get series of their own and the rest are `other`.
 
+mod certificates;
 mod families;
 mod labels;
 mod rules;

@@ -8,6 +8,8 @@
 mod accept;
 mod connect;
 mod files;
+mod held;
+mod validity;
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,11 +19,16 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use policy::{BackendTls, ClientTls, ClusterPolicy, Config, Fault, ServerAddress, TlsFile};
+use policy::{
+    BackendTls, BackendTlsMode, ClientTls, ClientTlsMode, ClusterPolicy, Config, Fault,
+    ServerAddress, TlsFile,
+};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 
 use self::accept::SelfSigned;
+pub(crate) use self::held::LegView;
+use self::held::{Held, Made};
 
 /// How often files are compared. A certificate is renewed weeks before it has to be.
 const COMPARE_INTERVAL: Duration = Duration::from_secs(1);
@@ -35,12 +42,12 @@ pub(crate) struct TlsStore {
     self_signed: OnceLock<Option<SelfSigned>>,
 }
 
-/// What connections need. What is missing could not be made, and its handshakes fail.
-#[derive(Debug, Default)]
+/// What connections need.
+#[derive(Debug)]
 struct Material {
-    accept: Option<Arc<ServerConfig>>,
-    connect: Option<Arc<ClientConfig>>,
-    /// Of what it was made.
+    accept: Held<ServerConfig>,
+    connect: Held<ClientConfig>,
+    /// Of the settings and files that were looked at last, whether they could be used or not.
     digest: u64,
 }
 
@@ -75,8 +82,9 @@ impl TlsStore {
     /// Reads the files that `policy` names.
     pub(crate) fn new(policy: &ClusterPolicy) -> Self {
         let settings = Settings::of(policy);
+        let nothing = Material { accept: Held::default(), connect: Held::default(), digest: 0 };
         let store = Self {
-            in_force: ArcSwap::default(),
+            in_force: ArcSwap::from_pointee(nothing),
             settings: Mutex::new(settings.clone()),
             self_signed: OnceLock::new(),
         };
@@ -86,12 +94,12 @@ impl TlsStore {
 
     /// For the handshake with a client.
     pub(crate) fn server_config(&self) -> io::Result<Arc<ServerConfig>> {
-        self.in_force.load().accept.clone().ok_or_else(no_certificates)
+        self.in_force.load().accept.config()
     }
 
     /// For the handshake with a server.
     pub(crate) fn client_config(&self) -> io::Result<Arc<ClientConfig>> {
-        self.in_force.load().connect.clone().ok_or_else(no_certificates)
+        self.in_force.load().connect.config()
     }
 
     /// The settings may have changed.
@@ -103,9 +111,20 @@ impl TlsStore {
         }
     }
 
+    /// How the legs stand that use TLS at all.
+    pub(crate) fn legs(&self) -> impl Iterator<Item = LegView> + use<> {
+        let settings = self.settings.lock();
+        let accepts = settings.client.mode != ClientTlsMode::Disabled;
+        let connects = settings.backend.mode != BackendTlsMode::Disabled;
+        drop(settings);
+        let in_force = self.in_force.load();
+        let client = accepts.then(|| in_force.accept.view("client"));
+        let backend = connects.then(|| in_force.connect.view("backend"));
+        client.into_iter().chain(backend)
+    }
+
     /// Reads files again when they change. Runs until the task is dropped.
     pub(crate) async fn watch(&self, cluster: &str) {
-        let mut looked_at = self.in_force.load().digest;
         loop {
             tokio::time::sleep(COMPARE_INTERVAL).await;
             let settings = self.settings.lock().clone();
@@ -115,10 +134,10 @@ impl TlsStore {
             let reading = settings.clone();
             let digest = tokio::task::spawn_blocking(move || reading.digest()).await;
             let Ok(digest) = digest else { return };
-            if digest != looked_at && digest != self.in_force.load().digest {
+            let is_asked_for = *self.settings.lock() == settings;
+            if is_asked_for && digest != self.in_force.load().digest {
                 self.renew(&settings, digest, cluster);
             }
-            looked_at = digest;
         }
     }
 
@@ -133,9 +152,9 @@ impl TlsStore {
         }
         let is_good = connect.is_ok() && accept.is_ok();
         let renewed = Material {
-            accept: accept.ok().or_else(|| before.accept.clone()),
-            connect: connect.ok().or_else(|| before.connect.clone()),
-            digest: if is_good { digest } else { before.digest },
+            accept: before.accept.renewed(accept),
+            connect: before.connect.renewed(connect),
+            digest,
         };
         self.in_force.store(Arc::new(renewed));
         if is_good && settings.files().next().is_some() {
@@ -175,20 +194,39 @@ impl Settings {
 }
 
 /// What is wrong with the files that a configuration names, each where it is named.
-pub(crate) fn faults(config: &Config) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for policy in &config.clusters {
-        let connect = connect::config(&policy.backend_tls).err();
-        let accept = accept::check(&policy.client_tls).err();
-        let found = [connect, accept].into_iter().flatten();
-        faults.extend(found.map(|fault| Fault {
-            path: fault.key,
-            line: fault.line,
-            message: fault.message,
-        }));
+#[derive(Debug, Default)]
+pub(crate) struct FileFaults {
+    /// Settings that are new or have changed, so that there is nothing that could stay in force.
+    pub(crate) fatal: Vec<Fault>,
+    /// Settings of a leg that are in force already, with what the files said before.
+    pub(crate) outlived: Vec<Fault>,
+}
+
+impl FileFaults {
+    /// Of `config`, which is to follow `in_force`.
+    pub(crate) fn of(config: &Config, in_force: Option<&Config>) -> Self {
+        let mut faults = Self::default();
+        for policy in &config.clusters {
+            let before = in_force.and_then(|config| config.cluster(&policy.name));
+            if let Err(fault) = connect::config(&policy.backend_tls) {
+                let stays = before.is_some_and(|before| before.backend_tls == policy.backend_tls);
+                faults.add(fault, stays);
+            }
+            if let Err(fault) = accept::check(&policy.client_tls) {
+                let stays = before.is_some_and(|before| before.client_tls == policy.client_tls);
+                faults.add(fault, stays);
+            }
+        }
+        faults.fatal.sort_by_key(|fault| fault.line);
+        faults.outlived.sort_by_key(|fault| fault.line);
+        faults
     }
-    faults.sort_by_key(|fault| fault.line);
-    faults
+
+    fn add(&mut self, fault: FileFault, stays: bool) {
+        let FileFault { key, line, message } = fault;
+        let faults = if stays { &mut self.outlived } else { &mut self.fatal };
+        faults.push(Fault { path: key, line, message });
+    }
 }
 
 /// The name that the certificate of the server at `address` must have; asked for in its handshake.

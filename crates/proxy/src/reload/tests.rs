@@ -214,3 +214,34 @@ fn faults_are_lines_with_file_line_and_path() {
     let error = load(&folder.file("absent.yaml")).unwrap_err();
     assert!(error.lines(&path)[0].contains("cannot read it"), "{error:?}");
 }
+
+/// A file whose cluster shows a certificate.
+fn with_certificate(folder: &Folder, name: &str, rule: &str) -> String {
+    let (cert, key) = (folder.file(&format!("{name}.pem")), folder.file("key.pem"));
+    let tls = format!("client_tls: {{ cert: {}, key: {} }}", cert.display(), key.display());
+    text(rule).replace("primary:", &format!("{tls}\n    primary:"))
+}
+
+#[tokio::test]
+async fn a_broken_certificate_holds_up_no_edit_but_one_of_its_own_settings() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    let made = rcgen::generate_simple_self_signed(vec!["db.example".to_owned()]).unwrap();
+    fs::write(folder.file("first.pem"), made.cert.pem()).unwrap();
+    fs::write(folder.file("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    fs::write(&path, with_certificate(&folder, "first", "one")).unwrap();
+    let mut watched = Watched::start(&path);
+    fs::write(folder.file("first.pem"), "nothing").unwrap();
+    fs::write(&path, format!("# edited\n{}", with_certificate(&folder, "first", "two"))).unwrap();
+    assert_eq!(watched.next().await, "two");
+    assert!(watched.telemetry.config_is_valid());
+    fs::write(&path, with_certificate(&folder, "second", "three")).unwrap();
+    watched.nothing_happens().await;
+    assert!(!watched.telemetry.config_is_valid());
+    let error = load(&path).unwrap_err();
+    assert!(error.lines(&path)[0].contains("client_tls.cert"), "{error:?}");
+    fs::write(&path, with_certificate(&folder, "first", "four")).unwrap();
+    assert_eq!(watched.next().await, "four");
+    // Nothing is in force before a start.
+    assert!(load(&path).is_err());
+}

@@ -13,6 +13,7 @@ use prometheus::core::Collector;
 use prometheus::{GaugeVec, Opts, Registry, TextEncoder};
 
 use super::Telemetry;
+use super::certificates::Certificates;
 use crate::cluster::Cluster;
 
 /// Checks of identities that no statement has made known yet, for one cluster. Beyond it they count for `other`.
@@ -58,6 +59,7 @@ impl Telemetry {
             policy.rules.iter().map(|rule| (rule.key, rule)).collect();
         self.read_queue(cluster, &rules, now, at);
         self.read_starved(cluster, now);
+        now.certificates.read(cluster);
         self.count_checks(cluster, &rules, checks);
     }
 
@@ -175,6 +177,7 @@ struct Now {
     pace: GaugeVec,
     starved: GaugeVec,
     passed_meanwhile: GaugeVec,
+    certificates: Certificates,
 }
 
 impl Now {
@@ -237,6 +240,7 @@ impl Now {
                  they were admitted.",
                 &["cluster", "app", "passage"],
             ),
+            certificates: Certificates::new(&registry),
             registry,
         }
     }
@@ -278,7 +282,7 @@ impl Now {
 }
 
 #[expect(clippy::expect_used, reason = "names and labels are literals, and a test scrapes them")]
-fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> GaugeVec {
+pub(super) fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> GaugeVec {
     let family = GaugeVec::new(Opts::new(name, help), labels).expect("the family is well-formed");
     let collector: Box<dyn Collector> = Box::new(family.clone());
     registry.register(collector).expect("the families have different names");

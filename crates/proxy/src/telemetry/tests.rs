@@ -220,6 +220,19 @@ fn a_scrape_tells_signals_queue_pace_and_checks_of_a_cluster() {
 }
 
 #[test]
+fn a_scrape_tells_of_the_certificates_of_a_cluster() {
+    let telemetry = telemetry(200);
+    let config = config("  - { name: held, permanent: true }\n");
+    let cluster = Cluster::new(config.clusters[0].clone(), Clock::start(), 7);
+    let text = telemetry.gather(&[cluster]);
+    let usable = |leg| format!(r#"sluice_certificates_usable{{cluster="main",leg="{leg}"}}"#);
+    assert_eq!(value(&text, &usable("client")), 1.0);
+    assert_eq!(value(&text, &usable("backend")), 1.0);
+    let ends = r#"sluice_certificate_not_after_seconds{cluster="main",leg="client"}"#;
+    assert_eq!(value(&text, ends), 67_090_118_400.0, "the self-signed one's");
+}
+
+#[test]
 fn a_check_waits_for_the_statement_that_tells_whose_it_was() {
     let telemetry = telemetry(200);
     let config = config("  - { name: etl, ratio: 0.5, permanent: true }\n");

@@ -11,7 +11,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::version::TLS13;
 use rustls::{DEFAULT_VERSIONS, ServerConfig, SupportedProtocolVersion};
 
-use super::{FileFault, files};
+use super::{FileFault, Made, files, validity};
 
 /// What clients are shown when no certificate is named.
 pub(super) struct SelfSigned {
@@ -40,7 +40,7 @@ impl SelfSigned {
 pub(super) fn config<'a>(
     settings: &ClientTls,
     own: impl FnOnce() -> Option<&'a SelfSigned>,
-) -> Result<Arc<ServerConfig>, FileFault> {
+) -> Result<Made<ServerConfig>, FileFault> {
     let (chain, key, file) = match &settings.identity {
         Some(identity) => {
             let (chain, key) = files::identity(identity)?;
@@ -64,10 +64,11 @@ pub(super) fn config<'a>(
         Some(verifier) => builder.with_client_cert_verifier(verifier),
         None => builder.with_no_client_auth(),
     };
+    let not_after = validity::not_after_first(&chain);
     let mut config = builder.with_single_cert(chain, key).map_err(fault)?;
     // Clients that reconnect may resume; nothing is kept for them here.
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(fault)?;
-    Ok(Arc::new(config))
+    Ok(Made { config: Arc::new(config), not_after })
 }
 
 /// Whether the files can be used, without making anything.

@@ -18,10 +18,10 @@ use rustls::{
     ClientConfig, DEFAULT_VERSIONS, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-use super::{FileFault, files};
+use super::{FileFault, Made, files, validity};
 
 /// The configuration for handshakes.
-pub(super) fn config(settings: &BackendTls) -> Result<Arc<ClientConfig>, FileFault> {
+pub(super) fn config(settings: &BackendTls) -> Result<Made<ClientConfig>, FileFault> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let algorithms = provider.signature_verification_algorithms;
     let verifier = Verifier { demand: demand(settings)?, algorithms };
@@ -30,15 +30,16 @@ pub(super) fn config(settings: &BackendTls) -> Result<Arc<ClientConfig>, FileFau
         .map_err(|error| unnamed(&error))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
-    let config = match &settings.identity {
+    let (config, not_after) = match &settings.identity {
         Some(identity) => {
             let (chain, key) = files::identity(identity)?;
+            let not_after = validity::not_after_first(&chain);
             let config = builder.with_client_auth_cert(chain, key);
-            config.map_err(|error| FileFault::new(&identity.key, error))?
+            (config.map_err(|error| FileFault::new(&identity.key, error))?, not_after)
         }
-        None => builder.with_no_client_auth(),
+        None => (builder.with_no_client_auth(), None),
     };
-    Ok(Arc::new(config))
+    Ok(Made { config: Arc::new(config), not_after })
 }
 
 fn demand(settings: &BackendTls) -> Result<Demand, FileFault> {

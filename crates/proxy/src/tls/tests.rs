@@ -56,13 +56,15 @@ impl Drop for Folder {
     }
 }
 
+fn places(faults: Vec<Fault>) -> Vec<String> {
+    faults.into_iter().map(|fault| format!("{} {}", fault.line, fault.path)).collect()
+}
+
 #[test]
 fn files_that_cannot_be_used_are_faults_where_they_are_named() {
     let folder = Folder::new("faults");
     let config = folder.config().unwrap();
-    let places = |faults: Vec<Fault>| -> Vec<String> {
-        faults.into_iter().map(|fault| format!("{} {}", fault.line, fault.path)).collect()
-    };
+    let faults = |config: &Config| FileFaults::of(config, None).fatal;
     let (cert, ca) = ("7 clusters.c.client_tls.cert", "11 clusters.c.backend_tls.ca");
     assert_eq!(places(faults(&config)), [cert, ca]);
     folder.write();
@@ -89,4 +91,71 @@ fn what_cannot_be_used_leaves_in_force_what_was() {
     folder.write();
     store.renew(&settings, settings.digest(), "c");
     assert!(!Arc::ptr_eq(&store.server_config().unwrap(), &first));
+}
+
+#[test]
+fn a_file_that_breaks_is_outlived_by_what_it_said_unless_its_settings_change() {
+    let folder = Folder::new("outlived");
+    folder.write();
+    let in_force = folder.config().unwrap();
+    std::fs::write(folder.0.join("cert.pem"), "nothing").unwrap();
+    let FileFaults { fatal, outlived } = FileFaults::of(&in_force, Some(&in_force));
+    assert_eq!(places(fatal), [""; 0]);
+    let (cert, ca) = ("7 clusters.c.client_tls.cert", "11 clusters.c.backend_tls.ca");
+    assert_eq!(places(outlived), [cert, ca]);
+    let mut before = in_force.clone();
+    let mut cluster = (*before.clusters[0]).clone();
+    cluster.client_tls.identity = None;
+    before.clusters[0] = Arc::new(cluster);
+    let FileFaults { fatal, outlived } = FileFaults::of(&in_force, Some(&before));
+    assert_eq!((places(fatal), places(outlived)), (vec![cert.to_owned()], vec![ca.to_owned()]));
+}
+
+/// `leg`, whether what its files say is in force, and until when its certificate is valid.
+fn legs(store: &TlsStore) -> Vec<(&'static str, bool, Option<u64>)> {
+    let view = |view: LegView| (view.leg, view.is_current, view.not_after.map(|at| at.as_secs()));
+    store.legs().map(view).collect()
+}
+
+/// 4096-01-01, until when certificates made here are valid.
+const LATE: Option<u64> = Some(67_090_118_400);
+
+#[test]
+fn each_leg_tells_whether_its_files_are_in_force_and_until_when() {
+    let folder = Folder::new("views");
+    folder.write();
+    let mut policy = (*folder.config().unwrap().clusters[0]).clone();
+    let store = TlsStore::new(&policy);
+    assert_eq!(legs(&store), [("client", true, LATE), ("backend", true, None)]);
+    let settings = Settings::of(&policy);
+    std::fs::write(folder.0.join("key.pem"), "nothing").unwrap();
+    store.renew(&settings, settings.digest(), "c");
+    assert_eq!(legs(&store), [("client", false, LATE), ("backend", true, None)]);
+    folder.write();
+    store.renew(&settings, settings.digest(), "c");
+    assert_eq!(legs(&store), [("client", true, LATE), ("backend", true, None)]);
+    policy.backend_tls.identity = policy.client_tls.identity.take();
+    policy.client_tls.mode = ClientTlsMode::Disabled;
+    store.apply(&policy);
+    assert_eq!(legs(&store), [("backend", true, LATE)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_becomes_again_what_it_was_is_in_force_again() {
+    let folder = Folder::new("again");
+    folder.write();
+    let policy = folder.config().unwrap().clusters[0].clone();
+    let store = Arc::new(TlsStore::new(&policy));
+    let watching = tokio::spawn({
+        let store = store.clone();
+        async move { store.watch("c").await }
+    });
+    let good = std::fs::read(folder.0.join("cert.pem")).unwrap();
+    for (content, expected) in [(&b"nothing"[..], false), (&good, true)] {
+        std::fs::write(folder.0.join("cert.pem"), content).unwrap();
+        while legs(&store)[0].1 != expected {
+            tokio::time::sleep(COMPARE_INTERVAL).await;
+        }
+    }
+    watching.abort();
 }
