@@ -9,12 +9,18 @@
 
 use std::net::SocketAddr;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use integration::certificates::Certificates;
 use integration::error::HarnessError;
+use integration::ports::loopback;
 use integration::raw::{Login, Packet, RawConn, Tls};
 use integration::server::{Flavour, Server, ServerOptions};
 use integration::sluice::{Config, SluiceProcess};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 /// What the leg behind Sluice runs over.
 const BACKENDS: [&str; 4] = ["disabled", "as_client", "preferred", "required"];
@@ -220,7 +226,81 @@ async fn a_password_is_never_sent_in_the_clear_behind_an_encrypted_client() {
     let exposed = ways.iter().find(|way| !matches!(way.tls, Tls::Never) && !way.backend_in_tls);
     let refused = mariadb(exposed.unwrap(), "pam", "secret").unwrap_err();
     assert!(refused.contains("ERROR 1043") && refused.contains("[sluice]"), "{refused}");
+    assert!(refused.contains("as it is: dialog"), "{refused}");
     let safe = ways.iter().find(|way| !matches!(way.tls, Tls::Never) && way.backend_in_tls);
     let refused = mariadb(safe.unwrap(), "pam", "secret").unwrap_err();
     assert!(!refused.contains("sluice"), "the server's own answer: {refused}");
+}
+
+/// Where MySQL is reached until it falls silent: from then on, whoever asks for its key has no answer.
+async fn silencing(server: SocketAddr, silent: Arc<AtomicBool>) -> SocketAddr {
+    let listener = TcpListener::bind(loopback(0)).await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = TcpStream::connect(server).await.unwrap();
+            tokio::spawn(pass_on(client, server, silent.clone()));
+        }
+    });
+    addr
+}
+
+async fn pass_on(mut client: TcpStream, mut server: TcpStream, silent: Arc<AtomicBool>) {
+    let (mut asked, mut answered) = ([0; 4096], [0; 4096]);
+    loop {
+        let len = tokio::select! {
+            len = client.read(&mut asked) => len.unwrap_or_default(),
+            len = server.read(&mut answered) => {
+                let len = len.unwrap_or_default();
+                if len == 0 || client.write_all(&answered[..len]).await.is_err() {
+                    return;
+                }
+                continue;
+            }
+        };
+        let asks_for_key = matches!(&asked[..len], [1, 0, 0, _, 2]);
+        if asks_for_key && silent.load(Ordering::Relaxed) {
+            while matches!(client.read(&mut asked).await, Ok(1..)) {}
+            return;
+        }
+        if len == 0 || server.write_all(&asked[..len]).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_its_key_to_itself_is_waited_for_no_longer_than_for_its_greeting() {
+    let server = Server::start(ServerOptions::new(Flavour::MySql)).await.unwrap();
+    let silent = Arc::new(AtomicBool::new(false));
+    let between = silencing(server.addr(), silent.clone()).await;
+    let in_front = |timeout: &str| {
+        let keys = format!("backend_tls: {{ mode: disabled }}\nconnect_timeout: {timeout}");
+        Config::in_front_of(between, Vec::new()).unwrap().cluster(&keys)
+    };
+    let hurried = SluiceProcess::start(&in_front("1s")).await.unwrap();
+    let patient = SluiceProcess::start(&in_front("60s")).await.unwrap();
+    server.run_sql(&["FLUSH PRIVILEGES"]).await.unwrap();
+    silent.store(true, Ordering::Relaxed);
+
+    let started = Instant::now();
+    let login = Login::new("app").tls(Tls::Newest);
+    let refused = RawConn::open(hurried.listen_addr(), &login).await;
+    let Err(HarnessError::Refused { errno, message }) = refused else { panic!("{refused:?}") };
+    assert_eq!(errno, 1053, "{message}");
+    let why = "did not send its key for the password within 1s (connect_timeout)";
+    assert!(message.starts_with("[sluice]") && message.contains(why), "{message}");
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    let metrics = hurried.metrics().await.unwrap();
+    let errors = [("cluster", "main"), ("kind", "connect_timeout")];
+    assert_eq!(metrics.value("sluice_backend_errors_total", &errors), Some(1.0));
+
+    let leaves = RawConn::open(patient.listen_addr(), &login);
+    assert!(tokio::time::timeout(Duration::from_secs(1), leaves).await.is_err());
+    let left = Instant::now();
+    let main = [("cluster", "main")];
+    while patient.metrics().await.unwrap().value("sluice_client_connections", &main) != Some(0.0) {
+        assert!(left.elapsed() < Duration::from_secs(5), "who has left is kept");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }

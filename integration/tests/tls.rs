@@ -231,6 +231,103 @@ async fn a_certificate_is_shown_anew_when_its_file_changes() {
     assert_ne!(self_signed, first);
 }
 
+#[tokio::test]
+async fn a_certificate_that_breaks_holds_up_no_edit_and_shows_in_the_metrics() {
+    let certificates = Certificates::new().unwrap();
+    let server = mysql().await;
+    let issued = certificates.issue("sluice", &["db.example"]).unwrap();
+    let keys =
+        format!("client_tls: {{ cert: {}, key: {} }}", issued.cert.display(), issued.key.display());
+    let config = config(&server, &keys);
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let client = [("cluster", "main"), ("leg", "client")];
+    let metrics = sluice.metrics().await.unwrap();
+    assert_eq!(metrics.value("sluice_certificates_usable", &client), Some(1.0));
+    let ends = metrics.value("sluice_certificate_not_after_seconds", &client).unwrap();
+    assert!(ends > 1_700_000_000.0, "{ends}");
+    std::fs::write(&issued.cert, "nothing").unwrap();
+    usable(&sluice, 0.0).await;
+    let denying = "- { name: no-etl, match: { app: etl }, deny: true, permanent: true }";
+    sluice.write_config(&config.clone().rules(denying).render()).unwrap();
+    let login = Login::new("app").tls(Tls::Newest).attribute("sluice_app", "etl");
+    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+    for attempt in 0.. {
+        if conn
+            .query("INSERT INTO nowhere VALUES (1)")
+            .await
+            .unwrap()
+            .err()
+            .is_some_and(|(errno, _)| errno == 1226)
+        {
+            break;
+        }
+        assert!(attempt < 100, "the rule is not in force: {}", sluice.log().unwrap());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let metrics = sluice.metrics().await.unwrap();
+    assert_eq!(metrics.value("sluice_config_last_reload_successful", &[]), Some(1.0));
+    assert_eq!(metrics.value("sluice_certificate_not_after_seconds", &client), Some(ends));
+    let elsewhere = config.cluster("client_tls: { cert: /nowhere/c.pem, key: /nowhere/k.pem }");
+    sluice.write_config(&elsewhere.render()).unwrap();
+    for attempt in 0.. {
+        let metrics = sluice.metrics().await.unwrap();
+        if metrics.value("sluice_config_last_reload_successful", &[]) == Some(0.0) {
+            break;
+        }
+        assert!(attempt < 100, "a new file that is not there is taken");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    certificates.issue("sluice", &["db.example"]).unwrap();
+    usable(&sluice, 1.0).await;
+}
+
+/// Waits until the metrics say that of the client's leg.
+async fn usable(sluice: &SluiceProcess, expected: f64) {
+    let client = [("cluster", "main"), ("leg", "client")];
+    for _ in 0..100 {
+        let metrics = sluice.metrics().await.unwrap();
+        if metrics.value("sluice_certificates_usable", &client) == Some(expected) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("not {expected} for ten seconds: {}", sluice.log().unwrap());
+}
+
+#[tokio::test]
+async fn a_client_cannot_write_lines_of_its_own_into_the_log() {
+    let server = mysql().await;
+    let config = config(&server, "client_tls: { mode: required }")
+        .rules("- { name: nobody, deny: true, permanent: true }");
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let forged = "INFO forged";
+    for line_break in ["\n", "\r\n", "\r"] {
+        let stranger = Login::new(format!("x{line_break}{forged}").as_str());
+        let refused = RawConn::open(sluice.listen_addr(), &stranger).await;
+        assert!(matches!(refused, Err(HarnessError::Refused { errno: 3159, .. })), "{refused:?}");
+    }
+    let strange = [
+        "CREATE USER 'etl\\nINFO forged'@'%' IDENTIFIED BY 'p'",
+        "GRANT ALL ON test.* TO 'etl\\nINFO forged'@'%'",
+    ];
+    server.run_sql(&strange).await.unwrap();
+    let login = Login::new("etl\nINFO forged").password("p").tls(Tls::Newest);
+    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+    assert_eq!(conn.query("INSERT INTO nowhere VALUES (1)").await.unwrap().err().unwrap().0, 1226);
+    let log = sluice.log().unwrap();
+    let lines: Vec<&str> = log.split(['\n', '\r']).collect();
+    assert!(!lines.iter().any(|line| line.starts_with(forged)), "{log}");
+    let named = |event, name: &str| {
+        lines.iter().filter(|line| line.contains(event) && line.contains(name)).count()
+    };
+    assert_eq!(named("login refused", "user=\"x\\"), 3, "{log}");
+    assert_eq!(
+        named("statement refused", r#"app="etl\nINFO forged" user="etl\nINFO forged""#),
+        1,
+        "{log}"
+    );
+}
+
 /// The certificate that is shown once it is not `known` any more.
 async fn changed(sluice: &SluiceProcess, known: &[u8]) -> Vec<u8> {
     for _ in 0..100 {
