@@ -189,14 +189,15 @@ Run the proxy.
 
 Listens where each cluster of the file says and relays to its primary. The file is watched: saving it \
 applies it within a second, a file with faults changes nothing and is reported in the log with the line \
-of each fault. What needs a restart is named in the log.
+of each fault. What needs a restart is named in the log. The files of certificates and keys are read again \
+when they change, too: one that cannot be used is reported, and the one before stays in force.
 
 Signals: SIGHUP reads the file at once. SIGTERM and SIGINT drain: no new connections, who waits is \
 refused, open transactions may finish within drain_timeout, what is left is closed with error 1053. \
 A second one ends the process at once.
 
 With --takeover the listening sockets come from the running process, by takeover_socket of the file; that \
-process drains as soon as this one serves. Sockets that systemd passes on (socket activation) are used where \
+process drains as soon as this one serves, and ends with status 0. Sockets that systemd passes on (socket activation) are used where \
 the file says to listen on their address.
 
 Passwords come from the environment or from files, as the file's password_env and password_file say.

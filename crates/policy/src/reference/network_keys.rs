@@ -42,7 +42,8 @@ pub(super) const PROXY_PROTOCOL: Section = Section {
         live(
             "from",
             "The proxies whose connections begin with a PROXY header, version 1 or 2. They must send one, \
-             nobody else may; the address in it is the client's for rules, claims and the log.",
+             nobody else may; the address in it is the client's for rules, claims and the log. Whoever comes by a \
+             Unix socket has no address and cannot be named: no header is taken there.",
             Shown::Words("nobody", "addresses and networks, one or a list"),
             "",
         ),

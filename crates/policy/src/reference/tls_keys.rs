@@ -14,7 +14,7 @@ pub(super) const CLIENT_TLS_KEYS: &[Key] = &[
     live(
         "cert",
         "The certificate shown to clients, with those between it and its root, in PEM. Read again when the \
-         file changes.",
+         file changes; one that cannot be used then leaves the one before in force.",
         Shown::Words("a self-signed one, made at start", "a path"),
         "",
     ),
