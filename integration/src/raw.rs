@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use crate::error::{HarnessError, Result};
 
 pub use compressed::Compress;
+pub use dump::Dump;
 pub use login::Login;
 pub use response::{Response, Shape};
 pub use statement::{Cursor, Execute, Param, Prepared, Types};
@@ -23,6 +24,7 @@ use transport::Transport;
 mod bytes;
 pub mod capability;
 mod compressed;
+mod dump;
 mod login;
 pub mod response;
 pub mod statement;

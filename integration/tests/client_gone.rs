@@ -1,4 +1,5 @@
-//! One side leaves while a statement is queued: nothing is executed, and its place is free at once.
+//! One side leaves: of a statement that is queued nothing is executed, and its place is free at once; an answer that
+//! nobody reads any more ends.
 
 #![expect(
     clippy::unwrap_used,
@@ -18,6 +19,9 @@ use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::Topology;
 use tokio::io::AsyncWriteExt;
+
+#[path = "client_gone/answers.rs"]
+mod answers;
 
 static MYSQL: Shared = Shared::new(Flavour::MySql);
 static MARIADB: Shared = Shared::new(Flavour::MariaDb);

@@ -21,12 +21,16 @@ use integration::topology::Topology;
 
 #[path = "commands/bulk.rs"]
 mod bulk;
+#[path = "commands/dump.rs"]
+mod dump;
 #[path = "commands/infile.rs"]
 mod infile;
 #[path = "commands/legs.rs"]
 mod legs;
 #[path = "commands/replication.rs"]
 mod replication;
+#[path = "commands/semi_sync.rs"]
+mod semi_sync;
 #[path = "commands/shutdown.rs"]
 mod shutdown;
 

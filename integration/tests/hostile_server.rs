@@ -15,6 +15,9 @@ use integration::sluice::{Config, SluiceProcess};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+#[path = "hostile_server/unasked.rs"]
+mod unasked;
+
 static MYSQL: Shared = Shared::new(Flavour::MySql);
 
 #[tokio::test]

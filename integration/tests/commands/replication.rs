@@ -62,7 +62,7 @@ async fn follows_through_sluice(servers: &Topology) {
 
 /// Sluice for a follower whose leg must be what it is meant to be. Nobody may write through it; a dump and its
 /// registration are never held back. A replica asks for its primary's clock and settings first.
-fn follower_config(servers: &Topology, legs: &Legs) -> Config {
+pub(super) fn follower_config(servers: &Topology, legs: &Legs) -> Config {
     let tls = if legs.in_tls { "required" } else { "disabled" };
     let algorithm = algorithm(*legs);
     let keys = format!(
@@ -73,7 +73,7 @@ fn follower_config(servers: &Topology, legs: &Legs) -> Config {
 }
 
 /// The statements by which a replica speaks like that.
-fn change_source(legs: Legs, flavour: Flavour, port: u16) -> Vec<String> {
+pub(super) fn change_source(legs: Legs, flavour: Flavour, port: u16) -> Vec<String> {
     let ssl = u8::from(legs.in_tls);
     match flavour {
         Flavour::MySql => {
