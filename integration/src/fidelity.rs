@@ -120,6 +120,19 @@ pub fn compressed_pairs(flavour: Flavour) -> Vec<Pair> {
     }
 }
 
+/// The pairs that the corpus of long payloads is run on: each algorithm once, on both legs.
+#[must_use]
+pub fn long_pairs(flavour: Flavour) -> Vec<Pair> {
+    let same = |pair: &Pair| match pair.profile.login.compress {
+        Compress::Never => false,
+        Compress::Zlib => pair.backend == "zlib",
+        Compress::Zstd(_) => pair.backend == "zstd",
+    };
+    let mut pairs: Vec<Pair> = compressed_pairs(flavour).into_iter().filter(same).collect();
+    pairs.dedup_by_key(|pair| pair.backend);
+    pairs
+}
+
 /// The kinds of clients that one corpus is worth running as: how long payloads are cut into packets
 /// depends on nothing but their length, so the corpus of long ones is left to two.
 #[must_use]

@@ -11,8 +11,8 @@ use std::net::SocketAddr;
 use integration::certificates::Certificates;
 use integration::client;
 use integration::fidelity::{
-    Corpus, Pair, Profile, Record, SERVER_ARGS, compressed_pairs, differences, profiles_for,
-    read_all, reset_schema, run, surprises,
+    Corpus, Pair, Profile, Record, SERVER_ARGS, compressed_pairs, differences, long_pairs,
+    profiles_for, read_all, reset_schema, run, surprises,
 };
 use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
@@ -36,6 +36,17 @@ async fn the_corpus_gives_the_same_bytes_compressed_on_mysql() {
 #[tokio::test]
 async fn the_corpus_gives_the_same_bytes_compressed_on_mariadb() {
     assert_same_bytes_compressed(Flavour::MariaDb).await;
+}
+
+/// Rows and commands of 16 MiB − 1, of more, and whose second frame begins with what would mean something.
+#[tokio::test]
+async fn long_payloads_are_the_same_bytes_compressed_on_mysql() {
+    assert_same_long_payloads(Flavour::MySql).await;
+}
+
+#[tokio::test]
+async fn long_payloads_are_the_same_bytes_compressed_on_mariadb() {
+    assert_same_long_payloads(Flavour::MariaDb).await;
 }
 
 /// Without this, a difference through Sluice could be the server's own, and a statement that always
@@ -85,6 +96,25 @@ async fn assert_same_bytes_compressed(flavour: Flavour) {
                 faults.extend(named(profile, differences(&direct, &through)));
             }
         }
+    }
+    assert_none(&faults);
+}
+
+async fn assert_same_long_payloads(flavour: Flavour) {
+    let certificates = Certificates::new().unwrap();
+    let servers = topology(flavour, &certificates).await;
+    let corpus = read_all().unwrap().into_iter().find(|corpus| corpus.name == "big").unwrap();
+    let mut faults = Vec::new();
+    let pairs = long_pairs(flavour);
+    assert!(!pairs.is_empty());
+    for Pair { profile, backend } in pairs {
+        let keys = format!("backend_compression: {backend}");
+        let config = Config::new(&servers).unwrap().cluster(&keys);
+        let sluice = SluiceProcess::start(&config).await.unwrap();
+        let direct = records(&servers, servers.primary.addr(), &corpus, &profile).await;
+        let through = records(&servers, sluice.listen_addr(), &corpus, &profile).await;
+        faults.extend(named(&profile, surprises(flavour, &corpus, &through)));
+        faults.extend(named(&profile, differences(&direct, &through)));
     }
     assert_none(&faults);
 }
