@@ -388,3 +388,17 @@ fn a_plugin_that_asks_for_the_password_later_is_not_let_ask_in_the_clear() {
     let denied = CloseReason::LoginDenied(Denial::PasswordExposed);
     assert!(matches!(stop, Stop::Close(reason) if reason == denied), "unasked: {stop:?}");
 }
+
+#[test]
+fn a_password_said_to_another_plugin_is_said_again_to_the_one_that_the_server_wants() {
+    for plugin in [&b"mysql_clear_password"[..], b"dialog"] {
+        let mut driver = exposed();
+        driver.client_says(&answered(2, CAPS | SSL, plugin, b"token\0"));
+        driver.server_says(&switch(2, b"sha256_password"));
+        assert_eq!(driver.shown(), switch(3, b"sha256_password"), "the client is told");
+        driver.client_says(&frame(4, b"secret\0"));
+        let stop = driver.server_says(&frame(4, b"\x01PEM"));
+        let Stop::Crypt(Crypt::Seal(sealing)) = stop else { panic!("{stop:?}") };
+        assert_eq!(sealing.masked.bytes(), masked(b"secret\0"));
+    }
+}

@@ -96,13 +96,14 @@ impl Session {
         name: &[u8],
         data: &[u8],
     ) -> (Phase, Action) {
-        exchange.plugin = Plugin::of(name);
+        let before = std::mem::replace(&mut exchange.plugin, Plugin::of(name));
         exchange.plugin_shown = shown(name);
         exchange.nonce = data.to_vec();
         let swallowed = Action::Drop { from: Side::Backend, len: packet.len };
         let kept = std::mem::replace(&mut exchange.kept, Kept::Nothing);
         match (exchange.plugin, kept) {
-            (Plugin::Sha256, Kept::Password(password)) => {
+            // What another plugin has said is not taken for this one's: the client is told, and says it again.
+            (Plugin::Sha256, Kept::Password(password)) if before == Plugin::Sha256 => {
                 let sequence = packet.sequence.wrapping_add(1);
                 exchange.stage = Stage::AskKey { sequence, password };
                 exchange.apart_at_backend();
@@ -118,7 +119,9 @@ impl Session {
                 let sequence = exchange.to_client(packet.sequence);
                 return self.deny_login(Denial::PasswordExposed, &exchange.plugin_shown, sequence);
             }
-            (Plugin::Sha256, Kept::Nothing) => exchange.stage = Stage::PasswordDue,
+            (Plugin::Sha256, Kept::Password(_) | Kept::Nothing) => {
+                exchange.stage = Stage::PasswordDue;
+            }
             (Plugin::CachingSha2 | Plugin::Bare | Plugin::Opaque, _) => {}
         }
         exchange.client_nonce.clone_from(&exchange.nonce);
