@@ -66,17 +66,30 @@ impl RawConn {
         self.query(set).await?.accepted().map(drop)
     }
 
+    /// Reads an event, of which a long one takes several packets, or the end of the stream: its first packet.
+    ///
+    /// # Errors
+    /// When the socket fails, or nothing comes in time.
+    pub async fn read_event(&mut self) -> Result<Packet> {
+        let first = self.read_packet().await?;
+        let mut continues = first.continues();
+        while continues {
+            continues = self.read_packet().await?.continues();
+        }
+        Ok(first)
+    }
+
     /// Reads events up to a heartbeat: everything has been sent, and the stream is idle.
     ///
     /// # Errors
     /// When the stream ends instead, or nothing comes in time.
     pub async fn read_to_heartbeat(&mut self) -> Result<()> {
         loop {
-            let packet = self.read_packet().await?;
-            match packet.event_type() {
+            let event = self.read_event().await?;
+            match event.event_type() {
                 Some(HEARTBEAT_EVENT | HEARTBEAT_EVENT_V2) => return Ok(()),
                 Some(_) => {}
-                None => return Err(HarnessError::Protocol(format!("no event: {packet:?}"))),
+                None => return Err(HarnessError::Protocol(format!("no event: {event:?}"))),
             }
         }
     }
