@@ -6,7 +6,7 @@ pub struct LexMode {
     /// SERVER_STATUS_NO_BACKSLASH_ESCAPES: a backslash in a literal is an ordinary byte.
     pub no_backslash_escapes: bool,
     /// `sql_mode` contains ANSI_QUOTES: `"x"` is a name. MySQL does not show it in the status
-    /// flags, so the session has to learn it ([`crate::Effects::sets_ansi_quotes`]).
+    /// flags, so the session has to learn it ([`crate::PlainEffects::sets_ansi_quotes`]).
     pub ansi_quotes: bool,
     /// `character_set_client`.
     pub charset: Charset,
