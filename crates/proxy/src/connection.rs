@@ -11,8 +11,9 @@ mod delivery;
 mod errors;
 mod securing;
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -309,6 +310,13 @@ impl Connection {
             self.client.begin_upload();
             self.backend.begin_upload();
         }
+        if let Some(restart) = self.session.streams_events() {
+            self.client.begin_stream(restart);
+            if reads == Reads::Backend {
+                // Boxed: nobody else pays for what only a stream needs.
+                return Box::pin(self.read_events(control)).await;
+            }
+        }
         let Self { client, backend, .. } = self;
         poll_fn(|cx| {
             if let Some(control) = control.as_mut()
@@ -327,6 +335,28 @@ impl Connection {
                 return Poll::Ready(more(filled, Ended::ByBackend));
             }
             Poll::Pending
+        })
+        .await
+    }
+
+    /// As [`Self::read`] from the server, during a stream that may be silent for hours: a client that has said
+    /// something may leave meanwhile.
+    async fn read_events(
+        &mut self,
+        mut control: Option<&mut Inbox>,
+    ) -> Result<Option<Control>, Ended> {
+        let Self { client, backend, .. } = self;
+        let mut left = pin!(client.hung_up());
+        poll_fn(|cx| {
+            if let Some(control) = control.as_mut()
+                && let Poll::Ready(told) = control.poll_told(cx)
+            {
+                return Poll::Ready(Ok(Some(told)));
+            }
+            if let Poll::Ready(filled) = backend.poll_fill(cx) {
+                return Poll::Ready(more(filled, Ended::ByBackend));
+            }
+            left.as_mut().poll(cx).map(|()| Err(Ended::ByClient))
         })
         .await
     }
@@ -397,6 +427,7 @@ impl Connection {
                 self.shared.cluster.registry.tell(victim, control);
             }
         }
+        self.client.end_stream();
         self.judged = Judged::default();
         self.timing = Timing::default();
     }

@@ -142,6 +142,23 @@ impl Stream {
         }
     }
 
+    /// A stream of events goes to this side, whose compressed packets count from `restart` behind one that is to be
+    /// acknowledged.
+    pub(crate) fn begin_stream(&mut self, restart: u8) {
+        match &mut self.transport {
+            Transport::Packed(packed) => packed.begin_stream(restart),
+            Transport::Bare(_) | Transport::Closed => {}
+        }
+    }
+
+    /// The stream is over, or there was none.
+    pub(crate) fn end_stream(&mut self) {
+        match &mut self.transport {
+            Transport::Packed(packed) => packed.end_stream(),
+            Transport::Bare(_) | Transport::Closed => {}
+        }
+    }
+
     /// Goes on in TLS, as the server. Bytes that came behind what was taken belong to the handshake; they are
     /// never looked at as anything else.
     ///

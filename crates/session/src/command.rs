@@ -108,7 +108,7 @@ impl Session {
     /// Between commands.
     pub(crate) fn next_idle(&mut self, input: &Input<'_>) -> (Phase, Action) {
         if !input.backend.is_empty() {
-            return said_unasked(input.backend);
+            return said_unasked(input);
         }
         let more = (Phase::Idle, Action::Read(Reads::Either));
         let Some(seen) = Seen::of(input.client) else { return more };
@@ -220,16 +220,26 @@ impl Session {
 
 /// The server says something of itself: the session has timed out, or it shuts down. That is an ERR; anything else
 /// would be taken for the answer of the next command, which may be a login.
-fn said_unasked(backend: &[u8]) -> (Phase, Action) {
-    match backend.get(HEADER_LEN) {
-        None => (Phase::Idle, Action::Read(Reads::Backend)),
-        Some(&ERR_HEADER) => {
-            let len = backend.len();
+fn said_unasked(input: &Input<'_>) -> (Phase, Action) {
+    // Not all of it is there. A client that has said nothing may leave meanwhile.
+    let reads = if input.client.is_empty() { Reads::Either } else { Reads::Backend };
+    let more = (Phase::Idle, Action::Read(reads));
+    let Some(header) = FrameHeader::parse(input.backend) else { return more };
+    if header.payload_len == 0 || header.payload_len > LAST_WORD_LEN_MAX {
+        return close(CloseReason::BackendProtocol);
+    }
+    match input.backend.get(HEADER_LEN) {
+        Some(&ERR_HEADER) if input.backend.len() >= frame_len(header) => {
+            let len = frame_len(header);
             (Phase::Idle, Action::Forward { from: Side::Backend, len })
         }
+        Some(&ERR_HEADER) | None => more,
         Some(_) => close(CloseReason::BackendProtocol),
     }
 }
+
+/// The longest ERR that a server ends a session with; theirs have 512 bytes of text.
+const LAST_WORD_LEN_MAX: usize = 4 * 1024;
 
 /// How much of a command must be there before it is looked at.
 fn inspected_len(command: Option<u8>) -> usize {

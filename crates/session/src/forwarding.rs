@@ -44,6 +44,11 @@ impl Forwarding {
         matches!(self.stage, Stage::Infile(_))
     }
 
+    /// Whether a stream of events is going to the client.
+    pub(crate) fn streams_events(&self) -> bool {
+        self.acknowledged && matches!(self.stage, Stage::Answer)
+    }
+
     /// What is counted of the command, if it is a statement.
     pub(crate) fn statement(&self) -> Option<StatementOutcome> {
         self.running.statement

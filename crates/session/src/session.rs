@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use policy::ShapeScratch;
 use policy::identity::{IdentityScratch, SessionIdentity};
-use sql::{Charset, LexMode, Scratch, Tool};
+use sql::{Charset, LexMode, Scratch, Server, Tool};
 use wire::capability::Capabilities;
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::packet::{encode_err, encode_err_no_sqlstate};
@@ -240,6 +240,17 @@ impl Session {
     /// Whether the client's next packets are a file that the server has asked for.
     pub fn awaits_file(&self) -> bool {
         matches!(&self.phase, Phase::Forwarding(forwarding) if forwarding.awaits_file())
+    }
+
+    /// While a stream of the binary log's events goes to the client: the number that this server's replicas await of
+    /// the compressed packet behind an event which they have to acknowledge.
+    pub fn streams_events(&self) -> Option<u8> {
+        let Phase::Forwarding(forwarding) = &self.phase else { return None };
+        let number = match self.mode.server {
+            Server::MySql { .. } | Server::Unknown => 0,
+            Server::MariaDb { .. } => 1,
+        };
+        forwarding.streams_events().then_some(number)
     }
 
     /// Whether the server has greeted. It may say an error in place of its greeting. Connection ids count

@@ -144,14 +144,14 @@ async fn a_silent_stream_of_events_ends_when_its_replica_dies() {
         let sluice = SluiceProcess::start(&Config::new(servers).unwrap()).await.unwrap();
         let before = Footprint::of(&sluice).unwrap();
         let dump = Dump::of_newest(&servers.primary, server_id, false).await.unwrap();
-        for leaves in [Leaves::Closes, Leaves::Resets] {
+        for (leaves, last_word) in WAYS {
             let mut replica = connect(&sluice, "ddl").await.unwrap();
             replica.prepare_dump().await.unwrap();
             let silent = "SET @master_heartbeat_period = 0, @source_heartbeat_period = 0";
             replica.query(silent).await.unwrap().accepted().unwrap();
             replica.send_command(&dump.payload()).await.unwrap();
             assert!(replica.read_packet().await.unwrap().event_type().is_some());
-            leaves.act(replica).await;
+            leave(replica, leaves, last_word).await;
             nothing_is_left(&sluice, before).await;
         }
     }

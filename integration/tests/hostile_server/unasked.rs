@@ -33,6 +33,7 @@ async fn what_is_no_last_word_is_not_relayed_and_ends_the_connection() {
             framed(1, b"\xfb/etc/passwd"),
             framed(1, &[0xfe, 0, 0, 2, 0]),
             framed(1, &[1]),
+            framed(0, &[]),
         ] {
             says.set(&unasked);
             assert_eq!(heard(&sluice).await, b"", "{}", unasked.escape_ascii());
@@ -46,14 +47,33 @@ async fn what_is_no_last_word_is_not_relayed_and_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn the_last_word_of_a_server_is_relayed() {
+async fn the_last_word_of_a_server_is_relayed_and_nothing_behind_it() {
     for when in [When::AtOnce, When::Later] {
         let (sluice, mut says) = sluice(when).await;
-        for word in [SHUTDOWN, INACTIVE] {
+        for word in [SHUTDOWN, INACTIVE, &[&INACTIVE[..9], &[b'x'; 3_000]].concat()] {
             let word = framed(0, word);
             says.set(&word);
-            assert_eq!(heard(&sluice).await, word, "{}", word.escape_ascii());
+            assert!(heard(&sluice).await == word, "{}", word.escape_ascii());
+            // A client whose next command is COM_CHANGE_USER would read this as its answer.
+            says.set(&[&word[..], &framed(1, SWITCH)].concat());
+            assert!(heard(&sluice).await == word, "{}", word.escape_ascii());
         }
+    }
+}
+
+/// A header that is cut off says nothing yet: the client is not forgotten over it.
+#[tokio::test]
+async fn a_client_is_served_or_ended_when_its_server_has_begun_to_say_something() {
+    let (sluice, mut says) = sluice(When::Later).await;
+    for begun in [&[1_u8][..], &[7, 0, 0, 1], &framed(1, SHUTDOWN)[..20]] {
+        says.set(begun);
+        let mut conn = RawConn::open(sluice.listen_addr(), &Login::new("web")).await.unwrap();
+        tokio::time::sleep(LATER * 2).await;
+        conn.stream().shutdown().await.unwrap();
+        conn.set_read_limit(SOON);
+        let ended = conn.read_to_end().await;
+        assert!(ended.is_ok(), "{}: {ended:?}", begun.escape_ascii());
+        wait_for_sum(&sluice, "sluice_client_connections", &[], 0.0).await.unwrap();
     }
 }
 

@@ -132,6 +132,14 @@ impl Packed {
         self.leg.begin_upload();
     }
 
+    pub(super) fn begin_stream(&mut self, restart: u8) {
+        self.leg.begin_stream(restart);
+    }
+
+    pub(super) fn end_stream(&mut self) {
+        self.leg.end_stream();
+    }
+
     /// Nothing is under way. Gives memory back.
     pub(super) fn rest(&mut self) {
         self.leg.rest();

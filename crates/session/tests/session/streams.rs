@@ -72,8 +72,28 @@ fn nothing_but_an_error_passes_that_the_server_says_unasked() {
         assert!(driver.to_client.is_empty());
     }
     let mut driver = Driver::logged_in(GATED, 0);
+    driver.backend.extend(frame(1, &[]));
+    assert!(matches!(driver.run(), Stop::Close(CloseReason::BackendProtocol)));
+    for cut in 0..=error.len() {
+        let mut driver = Driver::logged_in(GATED, 0);
+        let (first, second) = error.split_at(cut);
+        driver.backend.extend(first);
+        // A client that has said nothing may leave meanwhile.
+        assert!(matches!(driver.run(), Stop::Reads(Reads::Either)));
+        driver.backend.extend(second);
+        assert!(matches!(driver.run(), Stop::Reads(Reads::Either)));
+        assert_eq!(driver.to_client, error);
+    }
+}
+
+#[test]
+fn nothing_passes_behind_the_error_of_a_server_that_ends() {
+    let error = frame(0, b"\xff\xbf\x0f#HY000The client was disconnected");
+    let mut driver = Driver::logged_in(GATED, 0);
     driver.backend.extend(&error);
-    assert!(matches!(driver.run(), Stop::Reads(_)));
+    driver.backend.extend(frame(1, b"\xfemysql_clear_password\0"));
+    let stop = driver.run();
+    assert!(matches!(stop, Stop::Close(CloseReason::BackendProtocol)), "{stop:?}");
     assert_eq!(driver.to_client, error);
 }
 

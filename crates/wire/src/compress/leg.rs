@@ -134,6 +134,17 @@ impl CompressedLeg {
         self.numbering.begin_upload();
     }
 
+    /// A stream of the binary log's events goes to the client. Behind one that it has to acknowledge servers flush, and
+    /// count their compressed packets anew, from `restart`; so do their replicas.
+    pub fn begin_stream(&mut self, restart: u8) {
+        self.numbering.begin_stream(restart);
+    }
+
+    /// The stream is over, or there was none.
+    pub fn end_stream(&mut self) {
+        self.numbering.end_stream();
+    }
+
     /// No command is under way, and nothing of one has been read. Gives memory back.
     pub fn rest(&mut self) {
         self.numbering.rest();
@@ -200,12 +211,15 @@ impl CompressedLeg {
                 self.pass(&mut rest, wire);
                 continue;
             }
-            let next = self.whole.take(&mut rest);
+            let streaming = self.numbering.is_streaming();
+            let next = self.whole.take(&mut rest, streaming);
             let mut whole = std::mem::take(&mut self.whole);
             let Self { outgoing, numbering, .. } = self;
             step_over(outgoing, whole.complete(), |head| numbering.outgoing(head));
             self.put_packet(whole.complete(), compressor, wire);
-            if whole.ends_result() {
+            if streaming && whole.is_acknowledged() {
+                self.numbering.restart();
+            } else if whole.ends_result() {
                 self.numbering.end_result();
             }
             whole.sent();

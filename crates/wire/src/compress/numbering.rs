@@ -84,6 +84,9 @@ pub(super) struct Numbering {
     command_due: bool,
     /// The client sends a file: an id of 0 is no sign of a command then.
     uploading: bool,
+    /// A stream of events goes to the client, and behind an event that it acknowledges its compressed packets
+    /// count from this. What the client says meanwhile does not change the numbers.
+    stream: Option<u8>,
     /// Nothing is under way.
     resting: bool,
 }
@@ -98,6 +101,7 @@ impl Numbering {
             turned: true,
             command_due: false,
             uploading: false,
+            stream: None,
             resting: true,
         }
     }
@@ -119,9 +123,35 @@ impl Numbering {
         self.uploading
     }
 
+    pub(super) fn begin_stream(&mut self, restart: u8) {
+        self.stream = Some(restart);
+    }
+
+    /// What the client has sent during the stream is its next command, which is answered now.
+    pub(super) fn end_stream(&mut self) {
+        if self.stream.take().is_some() {
+            self.packed = 1;
+            self.turned = true;
+        }
+    }
+
+    pub(super) fn is_streaming(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// An event has been sent that the client acknowledges.
+    pub(super) fn restart(&mut self) {
+        if let Some(restart) = self.stream {
+            self.packed = restart;
+            self.turned = true;
+        }
+    }
+
     /// A compressed packet with this number has come; `at_boundary` between two packets of frames.
     pub(super) fn received(&mut self, sequence: u8, at_boundary: bool) {
-        self.packed = sequence.wrapping_add(1);
+        if self.stream.is_none() {
+            self.packed = sequence.wrapping_add(1);
+        }
         self.command_due = sequence == 0 && at_boundary && !self.uploading;
     }
 
@@ -146,7 +176,7 @@ impl Numbering {
 
     /// The id that a frame which has come would have in the clear.
     pub(super) fn incoming(&mut self, head: Head) -> u8 {
-        self.turned = true;
+        self.turned |= self.stream.is_none();
         let carries_on = match self.role {
             // A server that speaks unasked numbers that as it likes.
             Role::Client => !self.resting,

@@ -6,6 +6,8 @@ use testkit::{Cut, cuts};
 use super::*;
 use crate::frame::{FrameHeader, MAX_PAYLOAD_LEN, split_frame};
 
+mod streams;
+
 const ALGORITHMS: [Algorithm; 2] = [Algorithm::Zlib, Algorithm::Zstd];
 
 /// One end of a leg, with its engines.

@@ -6,6 +6,7 @@
 //! is not compressed: its packets say how long they are, and its bytes pass as they come.
 
 use super::numbering::Frames;
+use crate::frame::MAX_PAYLOAD_LEN;
 use crate::lenenc::Reader;
 use crate::packet::{EOF_HEADER, OK_HEADER};
 use crate::status::StatusFlags;
@@ -30,13 +31,18 @@ pub(super) struct Whole {
     complete: usize,
     /// Here the last complete one begins.
     last: usize,
+    /// It carries on the packet of the one before it.
+    last_continues: bool,
+    /// The frame behind it does.
+    next_continues: bool,
 }
 
 impl Whole {
-    /// Takes bytes up to what [`Next`] says.
-    pub(super) fn take(&mut self, rest: &mut &[u8]) -> Next {
+    /// Takes bytes up to what [`Next`] says. Of `events` one that is to be acknowledged is the last in its compressed
+    /// packet.
+    pub(super) fn take(&mut self, rest: &mut &[u8], events: bool) -> Next {
         loop {
-            if self.complete >= RIPE_LEN {
+            if self.complete >= RIPE_LEN || (events && self.is_acknowledged()) {
                 return Next::Ripe;
             }
             let Some(frame_len) = self.frame_len() else {
@@ -47,6 +53,7 @@ impl Whole {
                 continue;
             };
             if frame_len > WHOLE_LEN_MAX {
+                self.next_continues = frame_len == HEADER_LEN.saturating_add(MAX_PAYLOAD_LEN);
                 return Next::Long(frame_len);
             }
             let missing = frame_len.saturating_sub(self.open().len());
@@ -54,6 +61,7 @@ impl Whole {
                 return Next::Starved;
             }
             self.last = std::mem::replace(&mut self.complete, self.bytes.len());
+            self.last_continues = std::mem::take(&mut self.next_continues);
         }
     }
 
@@ -67,6 +75,13 @@ impl Whole {
     pub(super) fn ends_result(&self) -> bool {
         let frame = self.bytes.get(self.last..self.complete).unwrap_or_default();
         frame.get(HEADER_LEN..).and_then(status).is_some_and(StatusFlags::more_results)
+    }
+
+    /// Whether what is complete ends with an event that a replica acknowledges.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        let frame = self.bytes.get(self.last..self.complete).unwrap_or_default();
+        let payload = frame.get(HEADER_LEN..).unwrap_or_default();
+        !self.last_continues && payload.starts_with(&ACKNOWLEDGED)
     }
 
     /// What was complete has been sent.
@@ -135,6 +150,10 @@ pub(super) fn step_over(
 }
 
 const HEADER_LEN: usize = crate::frame::HEADER_LEN;
+
+/// How an event begins that a semi-synchronous replica has to acknowledge: as every event, then the mark of the servers'
+/// plugins, then their flag.
+const ACKNOWLEDGED: [u8; 3] = [0x00, 0xef, 0x01];
 
 /// An OK in its place is longer.
 const EOF_LEN: usize = 5;
