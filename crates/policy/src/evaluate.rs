@@ -87,18 +87,20 @@ impl ClusterPolicy {
     /// verdict: see [`Self::next_change_after`].
     #[must_use]
     pub fn shape_needs(&self, facts: &Facts<'_>, classes: ClassSet) -> ShapeNeeds {
+        let are_many = self.shaped.len() > SHAPED_LOOKED_AT_MAX;
+        let could_match = |rule: &Rule| {
+            let Rule { condition, .. } = rule;
+            condition.statements.is_none_or(|named| named.intersects(classes))
+                && condition.is_from(facts)
+                && rule.standing(facts.now) == Standing::InForce
+        };
         let mut needs = ShapeNeeds::default();
         for rule in self.shaped.iter().filter_map(|index| self.rule(*index)) {
-            let Rule { condition, .. } = rule;
-            let looked_at = self.shaped.len() <= SHAPED_LOOKED_AT_MAX;
-            let about = condition.statements.is_none_or(|named| named.intersects(classes))
-                && condition.is_from(facts)
-                && rule.standing(facts.now) == Standing::InForce;
-            if !looked_at || about {
-                needs = needs.or(condition.needs());
-            }
             if needs == ShapeNeeds::ALL {
                 break;
+            }
+            if are_many || could_match(rule) {
+                needs = needs.or(rule.condition.needs());
             }
         }
         needs

@@ -11,9 +11,8 @@ mod delivery;
 mod errors;
 mod securing;
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -202,9 +201,9 @@ impl Connection {
                 let waits_for_server = reads == Reads::Backend;
                 let since = waits_for_server.then(Instant::now);
                 let told = match self.waits_until() {
-                    None => self.read(reads, Some(control)).await?,
+                    None => self.read(reads, control).await?,
                     Some(until) => {
-                        let read = self.read(reads, Some(control));
+                        let read = self.read(reads, control);
                         match tokio::time::timeout_at(until.into(), read).await {
                             Ok(told) => told?,
                             Err(_) if self.client_gone.is_some() => return Err(Ended::ByClient),
@@ -295,11 +294,7 @@ impl Connection {
     }
 
     /// Reads from where the session wants bytes, or hears from outside.
-    async fn read(
-        &mut self,
-        reads: Reads,
-        mut control: Option<&mut Inbox>,
-    ) -> Result<Option<Control>, Ended> {
+    async fn read(&mut self, reads: Reads, control: &mut Inbox) -> Result<Option<Control>, Ended> {
         // An admitted statement keeps its place until the server has finished it. For any other the server does
         // what it does without Sluice when its client has gone.
         let is_kept = reads == Reads::Backend && self.permit.is_some();
@@ -313,15 +308,12 @@ impl Connection {
         if let Some(restart) = self.session.streams_events() {
             self.client.begin_stream(restart);
             if reads == Reads::Backend {
-                // Boxed: nobody else pays for what only a stream needs.
-                return Box::pin(self.read_events(control)).await;
+                return Box::pin(self.read_server(control)).await;
             }
         }
         let Self { client, backend, .. } = self;
         poll_fn(|cx| {
-            if let Some(control) = control.as_mut()
-                && let Poll::Ready(told) = control.poll_told(cx)
-            {
+            if let Poll::Ready(told) = control.poll_told(cx) {
                 return Poll::Ready(Ok(Some(told)));
             }
             if reads != Reads::Backend
@@ -339,31 +331,21 @@ impl Connection {
         .await
     }
 
-    /// As [`Self::read`] from the server, during a stream that may be silent for hours: a client that has said
-    /// something may leave meanwhile.
-    async fn read_events(
-        &mut self,
-        mut control: Option<&mut Inbox>,
-    ) -> Result<Option<Control>, Ended> {
+    /// Reads what only the server can say, and may say in hours. The client is not read ahead, but may leave.
+    /// To be boxed: nobody else pays for what is this rare.
+    async fn read_server(&mut self, control: &mut Inbox) -> Result<Option<Control>, Ended> {
         let Self { client, backend, .. } = self;
-        let mut left = pin!(client.hung_up());
-        poll_fn(|cx| {
-            if let Some(control) = control.as_mut()
-                && let Poll::Ready(told) = control.poll_told(cx)
-            {
-                return Poll::Ready(Ok(Some(told)));
-            }
-            if let Poll::Ready(filled) = backend.poll_fill(cx) {
-                return Poll::Ready(more(filled, Ended::ByBackend));
-            }
-            left.as_mut().poll(cx).map(|()| Err(Ended::ByClient))
-        })
-        .await
+        tokio::select! {
+            biased;
+            told = control.told() => Ok(Some(told)),
+            filled = poll_fn(|cx| backend.poll_fill(cx)) => more(filled, Ended::ByBackend),
+            () = client.hung_up() => Err(Ended::ByClient),
+        }
     }
 
     /// Moves bytes as the session said.
     async fn carry_out(&mut self, action: Action) -> Result<(), Ended> {
-        let Self { session, client, backend, .. } = self;
+        let Self { session, client, client_gone, backend, .. } = self;
         match action {
             Action::Forward { from: Side::Client, len } => {
                 let bytes = client.bytes().get(..len).unwrap_or_default();
@@ -372,9 +354,7 @@ impl Connection {
             }
             Action::Forward { from: Side::Backend, len } => {
                 let bytes = backend.bytes().get(..len).unwrap_or_default();
-                if self.client_gone.is_none() && deliver(client, backend, bytes).await.is_err() {
-                    self.client_gone = Some(Instant::now());
-                }
+                deliver(bytes, client, client_gone, backend).await;
                 backend.consume(len);
             }
             Action::Replace { from: Side::Client, drop } => {
@@ -383,10 +363,7 @@ impl Connection {
             }
             Action::Replace { from: Side::Backend, drop } => {
                 backend.consume(drop);
-                let outbox = session.outbox();
-                if self.client_gone.is_none() && deliver(client, backend, outbox).await.is_err() {
-                    self.client_gone = Some(Instant::now());
-                }
+                deliver(session.outbox(), client, client_gone, backend).await;
             }
             Action::Drop { from: Side::Client, len } => client.consume(len),
             Action::Drop { from: Side::Backend, len } => backend.consume(len),

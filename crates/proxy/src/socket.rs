@@ -34,9 +34,7 @@ impl Socket {
             Self::Unix(socket) => drop(socket.ready(Interest::PRIORITY).await),
         }
     }
-}
 
-impl Socket {
     /// Writes what fits without waiting.
     ///
     /// # Errors
@@ -47,9 +45,7 @@ impl Socket {
             Self::Unix(socket) => socket.try_write(bytes),
         }
     }
-}
 
-impl Socket {
     /// The address that the peer connected to; none for a Unix socket.
     pub(crate) fn local_address(&self) -> Option<SocketAddr> {
         match self {
@@ -57,9 +53,7 @@ impl Socket {
             Self::Unix(_) => None,
         }
     }
-}
 
-impl Socket {
     /// How safe it is from listeners.
     pub(crate) fn leg(&self) -> Leg {
         match self {

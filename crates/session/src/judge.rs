@@ -27,37 +27,33 @@ impl Judged {
     }
 }
 
-/// A verdict, and as long as it holds.
+/// The last verdict, and the app that it was about.
 #[derive(Debug, Default)]
 pub(crate) struct Remembered {
-    /// The session's generation in which it holds.
-    generation: Option<u64>,
-    /// A rule expires then, or a schedule may begin or end.
-    valid_until: Option<UnixTime>,
+    verdict: Option<Kept>,
     app: Vec<u8>,
-    tool_seen: Option<Tool>,
-    judged: Option<Judged>,
 }
 
-/// A verdict to be remembered.
-struct Fresh {
+/// A verdict, and as long as it holds.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    /// The session's generation in which it holds.
     generation: u64,
+    /// A rule expires then, or a schedule may begin or end.
     valid_until: Option<UnixTime>,
     tool_seen: Option<Tool>,
     judged: Judged,
 }
 
 impl Remembered {
-    fn holds(&self, generation: u64, now: UnixTime) -> bool {
-        self.generation == Some(generation) && self.valid_until.is_none_or(|until| now < until)
+    fn of(&self, generation: u64, now: UnixTime) -> Option<Kept> {
+        self.verdict.filter(|kept| {
+            kept.generation == generation && kept.valid_until.is_none_or(|until| now < until)
+        })
     }
 
-    fn note(&mut self, fresh: Fresh, app: &[u8]) {
-        let Fresh { generation, valid_until, tool_seen, judged } = fresh;
-        self.generation = Some(generation);
-        self.valid_until = valid_until;
-        self.tool_seen = tool_seen;
-        self.judged = Some(judged);
+    fn note(&mut self, kept: Kept, app: &[u8]) {
+        self.verdict = Some(kept);
         replace(&mut self.app, app);
     }
 }
@@ -97,10 +93,8 @@ impl Memo {
 
 impl Entry {
     /// Whether the statement comes from where the remembered one came from.
-    fn is_from(&self, generation: u64, now: UnixTime, statement: &Statement<'_>) -> bool {
-        self.verdict.holds(generation, now)
-            && self.classes == statement.classes
-            && self.comments == statement.comment_bytes()
+    fn is_from(&self, statement: &Statement<'_>) -> bool {
+        self.classes == statement.classes && self.comments == statement.comment_bytes()
     }
 
     fn is_about(&self, shape: Shape<'_>) -> bool {
@@ -175,7 +169,8 @@ impl Session {
         let mut read = None;
         if remembers
             && let Some(entry) = self.memo.entry(statement.class)
-            && entry.is_from(generation, input.now, statement)
+            && let Some(kept) = entry.verdict.of(generation, input.now)
+            && entry.is_from(statement)
         {
             if entry.needs.any() {
                 let schema = self.identity.schema();
@@ -183,12 +178,10 @@ impl Session {
                     .read(&ShapeText::new(query.text, self.mode, schema, statement), entry.needs);
                 read = Some(entry.needs);
             }
-            if entry.is_about(scratch.shape())
-                && let Some(judged) = entry.verdict.judged
-            {
+            if entry.is_about(scratch.shape()) {
                 replace(&mut self.app, &entry.verdict.app);
-                self.tool_seen = entry.verdict.tool_seen;
-                return judged;
+                self.tool_seen = kept.tool_seen;
+                return kept.judged;
             }
         }
         let tags = statement.tags().map(|tag| (tag.key, tag.value));
@@ -221,12 +214,11 @@ impl Session {
         let generation = self.generation;
         if remembers
             && let Some(PreparedStatement { verdict, .. }) = self.prepared.get_mut(statement_id)
-            && verdict.holds(generation, input.now)
-            && let Some(judged) = verdict.judged
+            && let Some(kept) = verdict.of(generation, input.now)
         {
             replace(&mut self.app, &verdict.app);
-            self.tool_seen = verdict.tool_seen;
-            return judged;
+            self.tool_seen = kept.tool_seen;
+            return kept.judged;
         }
         let judged = self.judge_description(description, attributes, input);
         let verdict = if remembers { self.remembered(judged, input) } else { None };
@@ -253,8 +245,8 @@ impl Session {
 
     /// What may be kept of a verdict. Claims that were refused are counted for each statement, so those are not
     /// remembered.
-    fn remembered(&self, judged: Judged, input: &Input<'_>) -> Option<Fresh> {
-        (self.claims_refused == 0).then(|| Fresh {
+    fn remembered(&self, judged: Judged, input: &Input<'_>) -> Option<Kept> {
+        (self.claims_refused == 0).then(|| Kept {
             generation: self.generation,
             valid_until: input.policy.next_change_after(input.now),
             tool_seen: self.tool_seen,

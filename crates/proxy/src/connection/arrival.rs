@@ -1,7 +1,6 @@
 //! From an accepted socket to a session: who the client is, whether there is a place for it, its connection
 //! to the server, and the limits on silence until it has logged in.
 
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,8 +14,8 @@ use tokio::time::Instant;
 use wire::proxy_protocol::{self, Decoded, HeaderError, Proxied};
 
 use super::errors::{self, ConnectFailure};
-use super::{Connection, Ended, Shared, more};
-use crate::registry::{Control, Entry, Inbox};
+use super::{Connection, Ended, Shared};
+use crate::registry::{Entry, Inbox};
 use crate::socket::{Peer, Socket};
 use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
 
@@ -240,10 +239,9 @@ impl Connection {
         let limit = patience.limit(&self.session);
         let reading = async {
             if reads == Reads::Backend && self.session.is_greeted() {
-                // Rare, and not to be paid for by every connection.
                 return Box::pin(self.read_server(control)).await;
             }
-            self.read(reads, Some(control)).await
+            self.read(reads, control).await
         };
         let told = match limit {
             None => reading.await?,
@@ -255,16 +253,6 @@ impl Connection {
         match told {
             Some(told) => self.handle_control(told).await,
             None => Ok(()),
-        }
-    }
-
-    /// Reads what only the server can say. The client is not read ahead, but may leave.
-    async fn read_server(&mut self, control: &mut Inbox) -> Result<Option<Control>, Ended> {
-        let Self { client, backend, .. } = self;
-        tokio::select! {
-            told = control.told() => Ok(Some(told)),
-            filled = poll_fn(|cx| backend.poll_fill(cx)) => more(filled, Ended::ByBackend),
-            () = client.hung_up() => Err(Ended::ByClient),
         }
     }
 

@@ -4,15 +4,27 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Connection;
 use super::arrival::LAST_WORDS_TIMEOUT;
 use crate::stream::Stream;
 
+/// Writes to the client, unless it has gone already; since when is noted when this finds out.
+pub(super) async fn deliver(
+    bytes: &[u8],
+    client: &mut Stream,
+    client_gone: &mut Option<Instant>,
+    backend: &Stream,
+) {
+    if client_gone.is_none() && write(bytes, client, backend).await.is_err() {
+        *client_gone = Some(Instant::now());
+    }
+}
+
 /// Writes to the client. It may take its time; but when the server has ended its side meanwhile, as it does with clients
 /// that do not read, it has a minute for what is under way.
-pub(super) async fn deliver(client: &mut Stream, backend: &Stream, bytes: &[u8]) -> io::Result<()> {
+async fn write(bytes: &[u8], client: &mut Stream, backend: &Stream) -> io::Result<()> {
     let mut write = pin!(client.write(bytes));
     // Boxed, and made only when the client's socket is full: an idle connection does not pay for it.
     let mut given_up: Option<Pin<Box<_>>> = None;
