@@ -6,8 +6,8 @@
 //! waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the place back:
 //! neither can be forgotten when a client vanishes.
 
-mod calendar;
 mod names;
+mod rule_clock;
 mod starvation;
 
 use std::collections::HashMap;
@@ -25,8 +25,8 @@ use policy::{ClusterPolicy, UnixTime};
 use tokio::sync::{Notify, oneshot};
 use wire::capability::Capabilities;
 
-use self::calendar::Calendar;
-use self::names::Names;
+use self::names::WatchedNames;
+use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
 use crate::clock::Clock;
 use crate::probe::ProbeBoard;
@@ -34,7 +34,7 @@ use crate::registry::Registry;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
-pub use self::starvation::{Passed, StarvedIdentity};
+pub use self::starvation::{PassedApp, StarvedIdentity};
 
 /// One cluster: policy, controller, sessions.
 pub struct Cluster {
@@ -61,9 +61,9 @@ pub struct Cluster {
 
 struct Gatekeeper {
     controller: Controller,
-    waiters: HashMap<Ticket, Waiting>,
+    waiters: HashMap<Ticket, QueuedRequest>,
     /// Whom the watch for starvation may name.
-    names: Names,
+    names: WatchedNames,
     /// As in the cluster.
     contended: bool,
     /// When the driver will wake of itself.
@@ -71,7 +71,7 @@ struct Gatekeeper {
 }
 
 /// Somebody in the queue.
-struct Waiting {
+struct QueuedRequest {
     sender: oneshot::Sender<Settled>,
     identity: IdentityKey,
     app: Box<[u8]>,
@@ -118,7 +118,7 @@ impl Cluster {
             gatekeeper: Mutex::new(Gatekeeper {
                 controller,
                 waiters: HashMap::new(),
-                names: Names::default(),
+                names: WatchedNames::default(),
                 contended: false,
                 wake_at: None,
             }),
@@ -238,10 +238,10 @@ impl Cluster {
     /// schedule begins or ends.
     async fn keep_timers(self: &Arc<Self>) {
         let unix_now = || UnixTime(self.clock.unix_seconds());
-        let mut calendar = Calendar::new(&self.policy(), unix_now());
+        let mut rule_clock = RuleClock::new(&self.policy(), unix_now());
         loop {
             let policy = self.policy();
-            if calendar.look(&policy, unix_now()) {
+            if rule_clock.look(&policy, unix_now()) {
                 let config = policy.controller_config();
                 self.control(|controller, now| controller.reconfigure(config, now));
             }
@@ -257,7 +257,7 @@ impl Cluster {
             };
             tokio::select! {
                 () = sleep => {}
-                () = tokio::time::sleep(CHANGE_POLL), if calendar.can_change() => {}
+                () = tokio::time::sleep(CHANGE_POLL), if rule_clock.can_change() => {}
                 () = self.driver.notified() => {}
             }
         }
@@ -282,7 +282,7 @@ pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {
         Decision::Reject(refusal) => Judgement::Refused(refusal),
         Decision::Queue(ticket) => {
             let (sender, receiver) = oneshot::channel();
-            let waiting = Waiting { sender, identity: request.identity, app: app.into() };
+            let waiting = QueuedRequest { sender, identity: request.identity, app: app.into() };
             gatekeeper.waiters.insert(ticket, waiting);
             Judgement::Queued(Waiter { cluster: cluster.clone(), ticket, receiver })
         }
@@ -297,7 +297,7 @@ pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {
 }
 
 impl Gatekeeper {
-    fn collect(&mut self, now: MonoTime) -> Vec<(Option<Waiting>, Resolved)> {
+    fn collect(&mut self, now: MonoTime) -> Vec<(Option<QueuedRequest>, Resolved)> {
         // Allocates only when there is something to hand out.
         let mut resolved = Vec::new();
         while let Some(resolution) = self.controller.poll_resolution(now) {

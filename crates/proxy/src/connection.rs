@@ -23,14 +23,14 @@ use session::{
 };
 
 use crate::cluster::{Cluster, PermitGuard};
-use crate::registry::{Control, Entry, Inbox};
+use crate::registry::{Control, Inbox, Registration};
 use crate::socket::Peer;
 use crate::stream::Stream;
 use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 
 pub(crate) use self::arrival::Arrival;
-use self::arrival::{Joined, Patience, join};
-use self::asking::{Judged, Timing};
+use self::arrival::{Joined, LoginDeadlines, join};
+use self::asking::{AdmissionRecord, Timing};
 use self::delivery::{ABANDONED_ANSWER, deliver};
 
 /// Everything a connection needs from outside.
@@ -60,10 +60,10 @@ pub(crate) enum Ended {
 pub(crate) async fn serve(shared: Shared, arrival: Arrival) {
     let gauge = shared.telemetry.client_connected(&shared.cluster.name);
     let policy = shared.cluster.policy();
-    let Arrival { client, peer, mut entry, control } = arrival;
-    if let Some(joined) = join(&shared, &policy, client, peer, &mut entry).await {
-        let (mut connection, patience) = Connection::new(shared, policy, joined);
-        connection.run(patience, entry, control).await;
+    let Arrival { client, peer, mut registration, control } = arrival;
+    if let Some(joined) = join(&shared, &policy, client, peer, &mut registration).await {
+        let (mut connection, deadlines) = Connection::new(shared, policy, joined);
+        connection.run(deadlines, registration, control).await;
     }
     drop(gauge);
 }
@@ -79,7 +79,7 @@ struct Connection {
     labels: LabelCache,
     timing: Timing,
     /// What happened at the admission point of the statement under way.
-    judged: Judged,
+    admission: AdmissionRecord,
     /// Since when the client cannot be written to any more; what the server still says is dropped.
     client_gone: Option<Instant>,
     /// The wall clock when the statement under way began.
@@ -87,13 +87,13 @@ struct Connection {
     draining: bool,
     /// Until then a drain lets an idle session stay: who has just been let in has something to say. `None`:
     /// it has not logged in yet.
-    young_until: Option<Instant>,
+    grace_until: Option<Instant>,
     claim_logged: bool,
 }
 
 impl Connection {
-    fn new(shared: Shared, policy: Arc<ClusterPolicy>, joined: Joined) -> (Self, Patience) {
-        let Joined { client, backend, peer, patience } = joined;
+    fn new(shared: Shared, policy: Arc<ClusterPolicy>, joined: Joined) -> (Self, LoginDeadlines) {
+        let Joined { client, backend, peer, deadlines } = joined;
         let connection = Self {
             policy,
             session: Session::new(
@@ -106,19 +106,24 @@ impl Connection {
             permit: None,
             labels: LabelCache::default(),
             timing: Timing::default(),
-            judged: Judged::default(),
+            admission: AdmissionRecord::default(),
             now: UnixTime(0),
             client_gone: None,
             draining: false,
-            young_until: None,
+            grace_until: None,
             claim_logged: false,
             shared,
         };
-        (connection, patience)
+        (connection, deadlines)
     }
 
-    async fn run(&mut self, patience: Patience, mut entry: Entry, control: Inbox) {
-        let ended = self.serve_session(patience, &mut entry, control).await;
+    async fn run(
+        &mut self,
+        deadlines: LoginDeadlines,
+        mut registration: Registration,
+        control: Inbox,
+    ) {
+        let ended = self.serve_session(deadlines, &mut registration, control).await;
         if ended == Ended::ByBackend {
             self.flush_backend().await;
         }
@@ -134,7 +139,7 @@ impl Connection {
         tracing::debug!(peer = %self.peer, ?ended, "connection over");
         Box::pin(self.close()).await;
         // Not before the last bytes are out: a drain waits for this.
-        drop(entry);
+        drop(registration);
     }
 
     /// What the server did wrong, if it was its doing. Closing an idle session is its right.
@@ -154,16 +159,16 @@ impl Connection {
 
     async fn serve_session(
         &mut self,
-        patience: Patience,
-        entry: &mut Entry,
+        deadlines: LoginDeadlines,
+        registration: &mut Registration,
         mut control: Inbox,
     ) -> Ended {
-        if let Err(ended) = self.login(patience, &mut control).await {
+        if let Err(ended) = self.login(deadlines, &mut control).await {
             self.note_unexpected_header();
             return ended;
         }
-        entry.log_in(self.session.connection_id());
-        self.young_until = Instant::now().checked_add(YOUNG_SESSION);
+        registration.log_in(self.session.connection_id());
+        self.grace_until = Instant::now().checked_add(LOGIN_GRACE);
         loop {
             if let Err(ended) = self.step(&mut control).await {
                 return ended;
@@ -172,7 +177,11 @@ impl Connection {
     }
 
     /// Relays the connection phase.
-    async fn login(&mut self, mut patience: Patience, control: &mut Inbox) -> Result<(), Ended> {
+    async fn login(
+        &mut self,
+        mut deadlines: LoginDeadlines,
+        control: &mut Inbox,
+    ) -> Result<(), Ended> {
         loop {
             match self.next_action() {
                 Action::LoggedIn => {
@@ -181,10 +190,10 @@ impl Connection {
                     return Ok(());
                 }
                 Action::Read(reads) => {
-                    self.read_for_login(reads, &mut patience, control).await?;
+                    self.read_for_login(reads, &mut deadlines, control).await?;
                 }
                 other => {
-                    patience.note(&other);
+                    deadlines.note(&other);
                     self.carry_out(other).await?;
                 }
             }
@@ -250,7 +259,7 @@ impl Connection {
         if !self.draining || !self.session.is_idle() || self.session.in_transaction() {
             return None;
         }
-        self.young_until.filter(|until| *until > Instant::now())
+        self.grace_until.filter(|until| *until > Instant::now())
     }
 
     fn next_action(&mut self) -> Action {
@@ -405,7 +414,7 @@ impl Connection {
             }
         }
         self.client.end_stream();
-        self.judged = Judged::default();
+        self.admission = AdmissionRecord::default();
         self.timing = Timing::default();
     }
 
@@ -432,7 +441,7 @@ impl Connection {
 
 /// A client that has just logged in says something within this time. Without it, a client that connects while
 /// a drain begins would be let in and thrown out before its first statement.
-const YOUNG_SESSION: Duration = Duration::from_secs(1);
+const LOGIN_GRACE: Duration = Duration::from_secs(1);
 
 fn more(filled: io::Result<usize>, end: Ended) -> Result<Option<Control>, Ended> {
     match filled {

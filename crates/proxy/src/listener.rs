@@ -76,7 +76,7 @@ impl Listener {
         }
     }
 
-    pub(crate) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
+    pub(crate) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<AcceptedSocket>> {
         match self {
             Self::Tcp(listener) => listener.poll_accept(cx).map(|accepted| {
                 let (socket, peer) = accepted?;
@@ -93,7 +93,7 @@ impl Listener {
     ///
     /// # Errors
     /// `WouldBlock` when there is nobody.
-    pub(crate) fn accept_now(&self) -> io::Result<Accepted> {
+    pub(crate) fn accept_now(&self) -> io::Result<AcceptedSocket> {
         let (socket, peer) = SockRef::from(self).accept()?;
         socket.set_nonblocking(true)?;
         match self {
@@ -124,7 +124,7 @@ impl AsFd for Listener {
 }
 
 /// A client's socket, and who it is.
-pub(crate) type Accepted = (Unregistered, Peer);
+pub(crate) type AcceptedSocket = (Unregistered, Peer);
 
 /// The file of a Unix socket; removed with the listener, unless somebody else has put another there.
 #[derive(Debug)]

@@ -41,8 +41,8 @@ use policy::{ClusterPolicy, LagSource, Probe, Scope, SignalKind};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use self::board::Primary;
-use self::link::{Account, Link};
+use self::board::PrimaryProbing;
+use self::link::{Link, ProbeAccount};
 use self::rhythm::{Rhythm, Tempo, keep_tempo};
 use crate::cluster::Cluster;
 use crate::secret::SecretError;
@@ -77,12 +77,14 @@ impl Probes {
     pub fn spawn(cluster: &Arc<Cluster>, policy: &Arc<ClusterPolicy>) -> Result<Self, SecretError> {
         let mut probes = Self { tasks: JoinSet::new() };
         let Some(lag) = Lag::of(policy) else { return Ok(probes) };
-        let account = policy.probe.as_ref().map(|probe| Account::of(probe, &policy.backend_tls));
+        let account =
+            policy.probe.as_ref().map(|probe| ProbeAccount::of(probe, &policy.backend_tls));
         if let Some(account) = &account {
             account.password()?;
         }
         let (tempo, listener) = watch::channel(Tempo::Awake);
-        let primary = if account.is_some() { Primary::Probed } else { Primary::NotProbed };
+        let primary =
+            if account.is_some() { PrimaryProbing::Probed } else { PrimaryProbing::NotProbed };
         cluster.probes.configure(&policy.replicas, &lag.limits, primary, cluster.now());
         let site = Arc::new(Site {
             cluster: cluster.clone(),
@@ -106,9 +108,9 @@ impl Probes {
         self.tasks.abort_all();
     }
 
-    fn start(&mut self, site: &Arc<Site>, probe: &Probe, account: &Account) {
+    fn start(&mut self, site: &Arc<Site>, probe: &Probe, account: &ProbeAccount) {
         let ClusterPolicy { primary, replicas, .. } = &*site.policy;
-        let on = |server: &Arc<str>| Target {
+        let on = |server: &Arc<str>| ProbeTarget {
             site: site.clone(),
             server: server.clone(),
             account: account.clone(),
@@ -141,7 +143,7 @@ impl Probes {
 
     /// Keeps a probe going. A client library can panic on an answer that makes no sense (one allocates what
     /// the server announces); that must not leave a signal unmeasured for ever.
-    fn keep<P>(&mut self, target: Target, probe: impl Fn(Target) -> P + Send + 'static)
+    fn keep<P>(&mut self, target: ProbeTarget, probe: impl Fn(ProbeTarget) -> P + Send + 'static)
     where
         P: Future<Output = ()> + Send + 'static,
     {
@@ -183,10 +185,10 @@ struct Lag {
 
 /// One server and what a probe of it needs.
 #[derive(Clone)]
-struct Target {
+struct ProbeTarget {
     site: Arc<Site>,
     server: Arc<str>,
-    account: Account,
+    account: ProbeAccount,
     probe: Probe,
 }
 
@@ -227,7 +229,7 @@ impl Site {
     }
 }
 
-impl Target {
+impl ProbeTarget {
     fn link(&self, time_limit: Duration) -> Link {
         Link::new(&self.server, self.account.clone(), time_limit)
     }

@@ -45,8 +45,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Enters a client that has just been accepted; it is listed until the returned entry is dropped.
-    pub fn enter(self: &Arc<Self>) -> (Entry, Inbox) {
+    /// Enters a client that has just been accepted; it is listed until the returned registration is dropped.
+    pub fn enter(self: &Arc<Self>) -> (Registration, Inbox) {
         let (outbox, inbox) = mailbox();
         let key = self.next.fetch_add(1, Ordering::Relaxed);
         self.everybody.insert(key, outbox.clone());
@@ -55,7 +55,7 @@ impl Registry {
             outbox.tell(Control::Drain);
         }
         let registry = self.clone();
-        (Entry { registry, key, outbox, connection_id: None, is_seated: false }, inbox)
+        (Registration { registry, key, outbox, connection_id: None, is_seated: false }, inbox)
     }
 
     /// Tells one session. False when there is none with that id here.
@@ -89,7 +89,7 @@ impl Registry {
 }
 
 /// A client's place in the [`Registry`].
-pub struct Entry {
+pub struct Registration {
     registry: Arc<Registry>,
     key: u64,
     outbox: Outbox,
@@ -97,7 +97,7 @@ pub struct Entry {
     is_seated: bool,
 }
 
-impl Entry {
+impl Registration {
     /// Takes one of `max` places. False when there is none left.
     pub fn take_seat(&mut self, max: u32) -> bool {
         let next = |seated: u32| (seated < max).then(|| seated.saturating_add(1));
@@ -114,7 +114,7 @@ impl Entry {
     }
 }
 
-impl Drop for Entry {
+impl Drop for Registration {
     fn drop(&mut self) {
         if self.is_seated {
             self.registry.seated.fetch_sub(1, Ordering::Relaxed);

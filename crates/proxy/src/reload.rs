@@ -5,7 +5,7 @@
 //! everything (network mounts, a directory replaced as a whole, a link into another one), the content is
 //! compared every half second besides.
 //!
-//! Content decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
+//! FileContent decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
 //! that half of a file being saved is seldom looked at. A file with faults changes nothing: what is in
 //! force stays, the faults are logged with their lines, `sluice_config_last_reload_successful` is 0, and
 //! the next save is a new chance. Reading and checking run on a thread of their own, so that 10,000 rules
@@ -44,7 +44,7 @@ const LOGGED_LINES_MAX: usize = 50;
 pub struct Loaded {
     /// The configuration.
     pub config: Arc<Config>,
-    content: Content,
+    content: FileContent,
     /// Files of certificates that cannot be used, where others stay in force.
     outlived: Vec<Fault>,
 }
@@ -77,7 +77,7 @@ impl LoadError {
 /// # Errors
 /// When it cannot be read, or has faults.
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {
-    Content::read(path).load(None)
+    FileContent::read(path).load(None)
 }
 
 /// Applies the file's changes for as long as it lives.
@@ -126,7 +126,7 @@ struct Reloader<A> {
     path: PathBuf,
     in_force: Loaded,
     /// What was looked at last, good or not.
-    seen: Content,
+    seen: FileContent,
     telemetry: Arc<Telemetry>,
     apply: A,
 }
@@ -183,7 +183,7 @@ impl<A: FnMut(&Arc<Config>) + Send> Reloader<A> {
     }
 
     /// The file's content once it holds still. None: this process is ending.
-    async fn settled(&mut self) -> Option<Content> {
+    async fn settled(&mut self) -> Option<FileContent> {
         let mut content = self.read().await?;
         for _ in 0..SETTLE_READINGS_MAX {
             if content == self.seen {
@@ -199,9 +199,9 @@ impl<A: FnMut(&Arc<Config>) + Send> Reloader<A> {
         Some(content)
     }
 
-    async fn read(&mut self) -> Option<Content> {
+    async fn read(&mut self) -> Option<FileContent> {
         let path = self.path.clone();
-        tokio::task::spawn_blocking(move || Content::read(&path)).await.ok()
+        tokio::task::spawn_blocking(move || FileContent::read(&path)).await.ok()
     }
 
     fn take(&mut self, loaded: Loaded) {
@@ -248,12 +248,12 @@ impl<A: FnMut(&Arc<Config>) + Send> Reloader<A> {
 
 /// What a reading of the file gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Content {
+enum FileContent {
     Bytes(Arc<[u8]>),
     Unreadable(io::ErrorKind),
 }
 
-impl Content {
+impl FileContent {
     fn read(path: &Path) -> Self {
         match std::fs::read(path) {
             Ok(bytes) => Self::Bytes(bytes.into()),

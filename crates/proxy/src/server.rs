@@ -94,14 +94,14 @@ impl Server {
             server.addresses.push(listener.listens_on()?);
             server.sockets.push(listener.clone());
             let shared = Shared { cluster: cluster.clone(), telemetry: telemetry.clone() };
-            let door = Door {
+            let acceptor = Acceptor {
                 listener,
                 origin,
                 shared,
                 workers: workers.clone(),
                 told: server.accepting.subscribe(),
             };
-            server.listeners.push(tokio::spawn(door.keep()));
+            server.listeners.push(tokio::spawn(acceptor.keep()));
             server.drivers.push(tokio::spawn(cluster.clone().drive()));
             server.clusters.push(cluster);
         }
@@ -215,7 +215,7 @@ fn listen(
 }
 
 /// Where clients of one cluster come in.
-struct Door {
+struct Acceptor {
     listener: Arc<Listener>,
     origin: Origin,
     shared: Shared,
@@ -223,7 +223,7 @@ struct Door {
     told: watch::Receiver<Accepting>,
 }
 
-impl Door {
+impl Acceptor {
     /// Lets clients in until told otherwise.
     async fn keep(mut self) {
         loop {
@@ -263,8 +263,8 @@ impl Door {
             Ok((socket, peer)) => {
                 let shared = self.shared.clone();
                 // Before it is handed over, so that a drain waits for it.
-                let (entry, control) = shared.cluster.registry.enter();
-                self.workers.take(Accepted { shared, socket, peer, entry, control }).await
+                let (registration, control) = shared.cluster.registry.enter();
+                self.workers.take(Accepted { shared, socket, peer, registration, control }).await
             }
             Err(error) => {
                 tracing::warn!(cluster = %self.shared.cluster.name, %error, "accept failed");

@@ -24,7 +24,7 @@ use prometheus::{IntGauge, Registry};
 use sql::Class;
 
 use self::families::Families;
-use self::labels::{Names, Series};
+use self::labels::{LabelNames, Series};
 use self::rules::KnownRules;
 use self::scrape::Unresolved;
 
@@ -44,8 +44,8 @@ pub struct TelemetryConfig {
 pub struct Telemetry {
     registry: Registry,
     families: Families,
-    apps: Names,
-    users: Names,
+    apps: LabelNames,
+    users: LabelNames,
     /// Raised when series are taken out, so that no connection goes on counting into one that is gone.
     generation: AtomicU64,
     rules: Mutex<KnownRules>,
@@ -174,8 +174,8 @@ impl Telemetry {
         Arc::new(Self {
             families,
             registry,
-            apps: Names::new(config.max_apps),
-            users: Names::new(config.max_apps),
+            apps: LabelNames::new(config.max_apps),
+            users: LabelNames::new(config.max_apps),
             generation: AtomicU64::new(0),
             rules: Mutex::default(),
             unresolved: Unresolved::default(),

@@ -15,7 +15,7 @@ use wire::proxy_protocol::{self, Decoded, HeaderError, Proxied};
 
 use super::errors::{self, ConnectFailure};
 use super::{Connection, Ended, Shared};
-use crate::registry::{Entry, Inbox};
+use crate::registry::{Inbox, Registration};
 use crate::socket::{Peer, Socket};
 use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
 
@@ -23,7 +23,7 @@ use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
 pub(crate) struct Arrival {
     pub(crate) client: Socket,
     pub(crate) peer: Peer,
-    pub(crate) entry: Entry,
+    pub(crate) registration: Registration,
     pub(crate) control: Inbox,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Joined {
     pub(super) backend: Socket,
     /// Who the client is, also behind a proxy.
     pub(super) peer: Peer,
-    pub(super) patience: Patience,
+    pub(super) deadlines: LoginDeadlines,
 }
 
 /// Finds out who the client is, takes a place for it and connects to the server. `None`: it was turned away.
@@ -45,7 +45,7 @@ pub(super) async fn join(
     policy: &ClusterPolicy,
     mut client: Socket,
     peer: Peer,
-    entry: &mut Entry,
+    registration: &mut Registration,
 ) -> Option<Joined> {
     let network = &policy.network;
     tune(&client, &network.keepalive);
@@ -61,7 +61,7 @@ pub(super) async fn join(
         Proxied::Network { source, .. } => Peer::Network(source),
         Proxied::Unix => Peer::Local,
     };
-    if !entry.take_seat(network.connections_max) {
+    if !registration.take_seat(network.connections_max) {
         errors::turn_away_full(shared, client, peer, network.connections_max).await;
         return None;
     }
@@ -77,9 +77,9 @@ pub(super) async fn join(
     };
     match connected {
         Ok(backend) => {
-            let patience =
-                Patience::new(greeting_by, policy.connect_timeout, network.login_timeout);
-            Some(Joined { client, backend, peer, patience })
+            let deadlines =
+                LoginDeadlines::new(greeting_by, policy.connect_timeout, network.login_timeout);
+            Some(Joined { client, backend, peer, deadlines })
         }
         Err(failure) => {
             errors::turn_away(shared, client, &failure).await;
@@ -182,7 +182,7 @@ async fn read_header(client: &mut Socket) -> Result<Proxied, ProxyFault> {
 
 /// How long is waited for whom during the login.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct LoginDeadlines {
     greeting_by: Instant,
     connect_timeout: Duration,
     login_timeout: Duration,
@@ -199,7 +199,7 @@ enum Turn {
     Server(Option<Instant>),
 }
 
-impl Patience {
+impl LoginDeadlines {
     fn new(greeting_by: Instant, connect_timeout: Duration, login_timeout: Duration) -> Self {
         Self { greeting_by, connect_timeout, login_timeout, turn: Turn::Client(None) }
     }
@@ -229,14 +229,14 @@ impl Patience {
 }
 
 impl Connection {
-    /// Reads for the login, within the limits of patience.
+    /// Reads for the login, within the limits of deadlines.
     pub(super) async fn read_for_login(
         &mut self,
         reads: Reads,
-        patience: &mut Patience,
+        deadlines: &mut LoginDeadlines,
         control: &mut Inbox,
     ) -> Result<(), Ended> {
-        let limit = patience.limit(&self.session);
+        let limit = deadlines.limit(&self.session);
         let reading = async {
             if reads == Reads::Backend && self.session.is_greeted() {
                 return Box::pin(self.read_server(control)).await;
@@ -247,7 +247,7 @@ impl Connection {
             None => reading.await?,
             Some(limit) => match tokio::time::timeout_at(limit, reading).await {
                 Ok(told) => told?,
-                Err(_) => return Err(self.login_timed_out(patience).await),
+                Err(_) => return Err(self.login_timed_out(deadlines).await),
             },
         };
         match told {
@@ -257,23 +257,23 @@ impl Connection {
     }
 
     /// Neither side is waited for any longer; the client is told, if it can be.
-    async fn login_timed_out(&mut self, patience: &Patience) -> Ended {
+    async fn login_timed_out(&mut self, deadlines: &LoginDeadlines) -> Ended {
         let cluster = &self.shared.cluster.name;
         let telemetry = &self.shared.telemetry;
         let mut packet = Vec::new();
         if !self.session.is_greeted() {
             telemetry.backend_error(cluster, BackendErrorKind::ConnectTimeout);
-            let failure = ConnectFailure::TimedOut(patience.connect_timeout);
+            let failure = ConnectFailure::TimedOut(deadlines.connect_timeout);
             errors::encode_connect_failure(&mut packet, cluster, &failure);
         } else if self.session.awaits_key() {
             telemetry.backend_error(cluster, BackendErrorKind::ConnectTimeout);
             tracing::warn!(%cluster, "the primary did not send its key for a password");
-            let answer = errors::no_key(cluster, patience.connect_timeout);
+            let answer = errors::no_key(cluster, deadlines.connect_timeout);
             packet.extend_from_slice(self.last_words_for_login(&answer));
         } else {
             telemetry.connection_refused(cluster, ConnectionRefusal::LoginTimeout);
             tracing::info!(%cluster, peer = %self.peer, "a client did not go on with its login");
-            let answer = errors::login_timeout(patience.login_timeout);
+            let answer = errors::login_timeout(deadlines.login_timeout);
             packet.extend_from_slice(self.last_words_for_login(&answer));
         }
         // Never blocks for long: so little has been sent to this client that there is room for it.

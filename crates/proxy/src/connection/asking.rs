@@ -18,7 +18,7 @@ use crate::telemetry::{StatementDecision, StatementEvent};
 
 /// How the statement under way was judged. Statements that nobody asks for are admitted for no reason.
 #[derive(Debug, Default)]
-pub(crate) struct Judged {
+pub(crate) struct AdmissionRecord {
     decision: StatementDecision,
     reason: Option<Reason>,
     /// When it first came to its admission point: its deadline counts from there.
@@ -63,8 +63,8 @@ impl Connection {
             Judgement::Observed(permit, would_be) => {
                 self.permit = Some(permit);
                 if let Some(would_be) = would_be {
-                    self.judged.decision = StatementDecision::Rejected;
-                    self.judged.reason = Some(would_be.reason);
+                    self.admission.decision = StatementDecision::Rejected;
+                    self.admission.reason = Some(would_be.reason);
                 }
                 self.session.handle_admitted();
                 Ok(())
@@ -77,7 +77,7 @@ impl Connection {
     fn request(&mut self, asked: Ask) -> Option<Request> {
         let rule = self.policy.rule(asked.rule)?;
         let RuleAction::Throttle { terms, gate, .. } = &rule.action else { return None };
-        let arrived = *self.judged.arrived.get_or_insert_with(|| self.shared.cluster.now());
+        let arrived = *self.admission.arrived.get_or_insert_with(|| self.shared.cluster.now());
         Some(Request {
             rule: rule.key,
             identity: identity_key(rule, self.session.app()),
@@ -97,13 +97,13 @@ impl Connection {
     ) -> Result<(), Ended> {
         loop {
             let woken = self.wait(&mut waiter, control).await;
-            self.judged.queued = self
-                .judged
+            self.admission.queued = self
+                .admission
                 .arrived
                 .map(|arrived| self.shared.cluster.now().saturating_since(arrived));
             match woken {
                 Woken::Settled(Settled::Admitted(permit)) => {
-                    self.judged.reason = permit.reason();
+                    self.admission.reason = permit.reason();
                     self.permit = Some(permit);
                     self.session.handle_admitted();
                     return Ok(());
@@ -120,13 +120,13 @@ impl Connection {
                 }
                 Woken::ClientLeft => {
                     drop(waiter);
-                    self.judged.decision = StatementDecision::ClientGone;
+                    self.admission.decision = StatementDecision::ClientGone;
                     self.count_asked(asked);
                     return Err(Ended::ByClient);
                 }
                 Woken::BackendSpoke => {
                     drop(waiter);
-                    self.judged.decision = StatementDecision::Rejected;
+                    self.admission.decision = StatementDecision::Rejected;
                     self.count_asked(asked);
                     let answer = self.last_words(control).await;
                     return self.leave(&answer).await;
@@ -135,18 +135,18 @@ impl Connection {
                     if self.timing.started.is_some_and(|started| started > sent) {
                         continue;
                     }
-                    self.judged.decision = StatementDecision::Rejected;
+                    self.admission.decision = StatementDecision::Rejected;
                     self.session.handle_refused(errors::interrupted());
                     return Ok(());
                 }
                 Woken::Told(Control::Kill) => {
-                    self.judged.decision = StatementDecision::Rejected;
+                    self.admission.decision = StatementDecision::Rejected;
                     self.count_asked(asked);
                     return self.leave(&errors::interrupted()).await;
                 }
                 Woken::Told(Control::Close) => {
-                    self.judged.decision = StatementDecision::Rejected;
-                    self.judged.reason = Some(Reason::Shutdown);
+                    self.admission.decision = StatementDecision::Rejected;
+                    self.admission.reason = Some(Reason::Shutdown);
                     self.count_asked(asked);
                     return self.leave(&errors::shutting_down()).await;
                 }
@@ -188,8 +188,8 @@ impl Connection {
 
     /// A rule that denies: refused as a policy, whatever the load.
     pub(super) fn deny(&mut self, asked: Ask) {
-        self.judged.decision = StatementDecision::Rejected;
-        self.judged.reason = Some(Reason::Deny);
+        self.admission.decision = StatementDecision::Rejected;
+        self.admission.reason = Some(Reason::Deny);
         let Some(rule) = self.policy.rule(asked.rule) else { return };
         match rule.mode {
             Mode::Observe => self.session.handle_admitted(),
@@ -207,8 +207,8 @@ impl Connection {
     }
 
     async fn refuse(&mut self, asked: Ask, refused: &Refusal) -> Result<(), Ended> {
-        self.judged.decision = StatementDecision::Rejected;
-        self.judged.reason = Some(refused.reason);
+        self.admission.decision = StatementDecision::Rejected;
+        self.admission.reason = Some(refused.reason);
         if refused.reason == Reason::Shutdown {
             self.count_asked(asked);
             return self.leave(&errors::shutting_down()).await;
@@ -248,7 +248,7 @@ impl Connection {
     /// Counts a statement that is over.
     pub(super) fn count(&mut self, statement: &StatementOutcome) {
         let total = self.timing.started.map(|started| started.elapsed()).unwrap_or_default();
-        let queued = self.judged.queued;
+        let queued = self.admission.queued;
         let elsewhere = self.timing.backend.saturating_add(queued.unwrap_or_default());
         let rule = statement.rule.and_then(|index| self.policy.rule(index));
         let backend = (self.timing.backend > Duration::ZERO).then_some(self.timing.backend);
@@ -259,8 +259,8 @@ impl Connection {
                 rule: rule.map_or("none", |rule| &rule.name),
                 app: self.session.app(),
                 class: statement.class,
-                decision: self.judged.decision,
-                reason: self.judged.reason,
+                decision: self.admission.decision,
+                reason: self.admission.reason,
                 mode: statement.mode,
                 queued,
                 backend,

@@ -19,11 +19,11 @@ use super::link::ProbeError;
 pub struct ProbeBoard {
     /// Names the heartbeat's row of this cluster and process.
     instance: u128,
-    seen: Mutex<Seen>,
+    seen: Mutex<Observations>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Observations {
     lag: Option<LagTracker>,
     /// The replicas of now.
     replicas: BTreeMap<Arc<str>, ReplicaKey>,
@@ -141,7 +141,7 @@ impl ProbeBoard {
         &self,
         replicas: &[Arc<str>],
         limits: &LagConfig,
-        primary: Primary,
+        primary: PrimaryProbing,
         now: MonoTime,
     ) {
         let mut seen = self.seen.lock();
@@ -161,9 +161,11 @@ impl ProbeBoard {
         }
         seen.values.clear();
         seen.primary = match (primary, seen.primary.take()) {
-            (Primary::Probed, None) => Some(PrimaryContact { answered_at: None, error: None }),
-            (Primary::Probed, known @ Some(_)) => known,
-            (Primary::NotProbed, _) => None,
+            (PrimaryProbing::Probed, None) => {
+                Some(PrimaryContact { answered_at: None, error: None })
+            }
+            (PrimaryProbing::Probed, known @ Some(_)) => known,
+            (PrimaryProbing::NotProbed, _) => None,
         };
     }
 
@@ -175,7 +177,7 @@ impl ProbeBoard {
     /// Tells the tracker something about one replica.
     pub(super) fn on_replica(&self, server: &str, event: impl FnOnce(&mut LagTracker, ReplicaKey)) {
         let mut seen = self.seen.lock();
-        let Seen { lag, replicas, .. } = &mut *seen;
+        let Observations { lag, replicas, .. } = &mut *seen;
         if let (Some(tracker), Some(key)) = (lag, replicas.get(server)) {
             event(tracker, *key);
         }
@@ -229,7 +231,7 @@ impl ProbeBoard {
 
 /// Whether somebody asks the primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Primary {
+pub(super) enum PrimaryProbing {
     Probed,
     NotProbed,
 }

@@ -11,11 +11,11 @@ use crate::secret::SecretError;
 /// The probes of all clusters. They stop when this is dropped.
 #[derive(Debug)]
 pub struct ClusterProbes {
-    running: Vec<Running>,
+    running: Vec<RunningProbes>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningProbes {
     cluster: Arc<Cluster>,
     /// What `probes` measure.
     policy: Arc<ClusterPolicy>,
@@ -31,7 +31,7 @@ impl ClusterProbes {
         let start = |cluster: &Arc<Cluster>| {
             let policy = cluster.policy();
             let probes = Probes::spawn(cluster, &policy)?;
-            Ok(Running { cluster: cluster.clone(), policy, probes })
+            Ok(RunningProbes { cluster: cluster.clone(), policy, probes })
         };
         let running = clusters.iter().map(start).collect::<Result<_, SecretError>>()?;
         Ok(Self { running })

@@ -28,13 +28,13 @@ const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// As whom probes log in.
 #[derive(Clone, Debug)]
-pub(super) struct Account {
+pub(super) struct ProbeAccount {
     user: String,
     password: Option<Secret>,
     encryption: Encryption,
 }
 
-impl Account {
+impl ProbeAccount {
     pub(super) fn of(probe: &Probe, tls: &BackendTls) -> Self {
         Self {
             user: probe.user.clone(),
@@ -53,7 +53,7 @@ impl Account {
 pub(super) struct Link {
     /// `host:port` or `unix:/path`.
     server: String,
-    account: Account,
+    account: ProbeAccount,
     /// For logging in, and for each query: a server that is stopped (SIGSTOP) accepts and says nothing.
     time_limit: Duration,
     conn: Option<Conn>,
@@ -62,7 +62,7 @@ pub(super) struct Link {
 
 impl Link {
     /// A link to `server` that is not connected yet.
-    pub(super) fn new(server: &str, account: Account, time_limit: Duration) -> Self {
+    pub(super) fn new(server: &str, account: ProbeAccount, time_limit: Duration) -> Self {
         let server = server.to_owned();
         Self { server, account, time_limit, conn: None, retry: Retry::default() }
     }

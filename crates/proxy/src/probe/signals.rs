@@ -8,7 +8,7 @@ use policy::{ClusterPolicy, Scope, Signal, SignalKind};
 use super::answer::{column, number};
 use super::health::{Health, Purpose};
 use super::link::{Link, ProbeError};
-use super::{PROBE_TIMEOUT, Target};
+use super::{PROBE_TIMEOUT, ProbeTarget};
 
 /// The shortest pause between two rounds of one server. Unlike a heartbeat, these questions cost the
 /// server something.
@@ -27,7 +27,7 @@ pub(super) fn wanted(policy: &ClusterPolicy, scope: Scope) -> Vec<Signal> {
 }
 
 /// Measures these signals on one server until it is dropped.
-pub(super) async fn watch(target: Target, signals: Vec<Signal>) {
+pub(super) async fn watch(target: ProbeTarget, signals: Vec<Signal>) {
     let stale_after = signals.iter().map(|signal| signal.stale_after).min().unwrap_or_default();
     let interval = target.probe.probe_interval.max(INTERVAL_MIN);
     let mut rhythm = target.site.rhythm(interval, stale_after / 3);
@@ -50,7 +50,7 @@ pub(super) async fn watch(target: Target, signals: Vec<Signal>) {
     }
 }
 
-fn take_in(target: &Target, signal: &Signal, value: Option<f64>) {
+fn take_in(target: &ProbeTarget, signal: &Signal, value: Option<f64>) {
     let cluster = &target.site.cluster;
     let now = cluster.now();
     let worst = cluster.probes.measured(signal, &target.server, value, now);

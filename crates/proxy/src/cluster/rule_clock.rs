@@ -4,13 +4,13 @@ use policy::{ClusterPolicy, UnixTime};
 
 /// Notices that other rules are in force than when it last looked.
 #[derive(Debug)]
-pub(super) struct Calendar {
+pub(super) struct RuleClock {
     looked_at: UnixTime,
     /// Nothing can have changed before. `None`: nothing can change at all.
     next: Option<UnixTime>,
 }
 
-impl Calendar {
+impl RuleClock {
     pub(super) fn new(policy: &ClusterPolicy, now: UnixTime) -> Self {
         Self { looked_at: now, next: policy.next_change_after(now) }
     }
@@ -48,9 +48,9 @@ mod tests {
     /// The times of `times` at which other rules are in force.
     fn changes(rules: &str, times: &[i64]) -> Vec<i64> {
         let policy = policy(rules);
-        let mut calendar = Calendar::new(&policy, UnixTime(times[0]));
+        let mut rule_clock = RuleClock::new(&policy, UnixTime(times[0]));
         let times = times.iter().copied();
-        times.filter(|time| calendar.look(&policy, UnixTime(*time))).collect()
+        times.filter(|time| rule_clock.look(&policy, UnixTime(*time))).collect()
     }
 
     #[test]
@@ -80,6 +80,6 @@ mod tests {
     #[test]
     fn without_expiry_and_schedule_nothing_is_waited_for() {
         let policy = policy("  - { name: r, permanent: true }\n");
-        assert!(!Calendar::new(&policy, UnixTime(0)).can_change());
+        assert!(!RuleClock::new(&policy, UnixTime(0)).can_change());
     }
 }
