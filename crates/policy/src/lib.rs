@@ -28,6 +28,7 @@ mod fnv;
 mod label;
 mod network;
 mod priority;
+mod probing;
 mod raw;
 mod reference;
 mod rule;

@@ -41,7 +41,7 @@ impl ClusterProbes {
     pub fn follow(&mut self) {
         for running in &mut self.running {
             let policy = running.cluster.policy();
-            if measures_the_same(&policy, &running.policy) {
+            if policy.is_probed_like(&running.policy) {
                 continue;
             }
             match Probes::spawn(&running.cluster, &policy) {
@@ -56,12 +56,4 @@ impl ClusterProbes {
             }
         }
     }
-}
-
-fn measures_the_same(a: &ClusterPolicy, b: &ClusterPolicy) -> bool {
-    a.primary == b.primary
-        && a.replicas == b.replicas
-        && a.probe == b.probe
-        && a.backend_tls == b.backend_tls
-        && a.signals == b.signals
 }
