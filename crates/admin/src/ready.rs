@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use proxy::board::PrimaryState;
 use proxy::cluster::Cluster;
-use proxy::probe::PrimaryState;
 
 use crate::AdminState;
 

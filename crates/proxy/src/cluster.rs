@@ -1,10 +1,10 @@
 //! One cluster as the shell holds it: its policy, its admission controller behind a lock, and those
 //! who wait for the controller's answers.
 //!
-//! The controller itself knows neither tasks nor locks. Here it is locked for one call at a time; what
-//! the call resolved is handed out after the lock is released, each answer through a channel of its
-//! waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the place back:
-//! neither can be forgotten when a client vanishes.
+//! The controller itself knows neither tasks nor locks. Here it is locked for one call at a time;
+//! what the call resolved is handed out after the lock is released, each answer through a channel
+//! of its waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the
+//! place back: neither can be forgotten when a client vanishes.
 
 mod names;
 mod rule_clock;
@@ -28,8 +28,8 @@ use wire::capability::Capabilities;
 use self::names::WatchedNames;
 use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
+use crate::board::ProbeBoard;
 use crate::clock::Clock;
-use crate::probe::ProbeBoard;
 use crate::registry::Registry;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
@@ -44,7 +44,7 @@ pub struct Cluster {
     pub registry: Arc<Registry>,
     /// What its probes have seen.
     pub probes: ProbeBoard,
-    /// Its certificates.
+    /// What its legs show and trust, as read last.
     pub(crate) tls: TlsStore,
     /// What its connections compress with.
     pub(crate) codecs: Arc<Codecs>,
@@ -52,7 +52,8 @@ pub struct Cluster {
     clock: Clock,
     policy: ArcSwap<ClusterPolicy>,
     gatekeeper: Mutex<Gatekeeper>,
-    /// Statements are held back, and it is watched who suffers from that: who passes is to be noted.
+    /// Statements are held back, and it is watched who suffers from that: who passes is to be
+    /// noted.
     contended: AtomicBool,
     driver: Notify,
     /// What is masked in handshakes has been logged.
@@ -80,22 +81,22 @@ struct QueuedRequest {
 /// What became of a request.
 #[derive(Debug)]
 pub enum Judgement {
-    /// Go.
+    /// It may run now.
     Admitted(PermitGuard),
     /// Forward it anyway (mode `observe`); the refusal is what would have happened.
     Observed(PermitGuard, Option<Refusal>),
-    /// Wait.
+    /// Its place in the queue: the answer comes there.
     Queued(Waiter),
-    /// No.
+    /// The client is told why.
     Refused(Refusal),
 }
 
 /// How a wait ended.
 #[derive(Debug)]
 pub enum Settled {
-    /// Go.
+    /// Its turn has come.
     Admitted(PermitGuard),
-    /// No.
+    /// It has waited in vain.
     Refused(Refusal),
     /// The rules changed meanwhile: ask again under the new ones.
     JudgeAgain,
@@ -133,7 +134,8 @@ impl Cluster {
         self.policy.load_full()
     }
 
-    /// The policy in force, if it is another than `known`. Costs no reference count while it is not.
+    /// The policy in force, if it is another than `known`. Costs no reference count while it is
+    /// not.
     pub fn newer_policy(&self, known: &Arc<ClusterPolicy>) -> Option<Arc<ClusterPolicy>> {
         let current = self.policy.load();
         if Arc::ptr_eq(&current, known) { None } else { Some(Arc::clone(&current)) }
@@ -160,8 +162,8 @@ impl Cluster {
         );
     }
 
-    /// The pair of keys that clients without TLS encrypt passwords with, made when the first needs it. Blocks
-    /// for as long as that takes; none when this machine cannot.
+    /// The pair of keys that clients without TLS encrypt passwords with, made when the first needs
+    /// it. Blocks for as long as that takes; none when this machine cannot.
     pub(crate) fn own_key(&self) -> Option<Arc<OwnKey>> {
         self.own_key.get_or_init(|| OwnKey::make().map(Arc::new)).clone()
     }
@@ -203,7 +205,8 @@ impl Cluster {
                 Resolved::Reject(refusal) => Settled::Refused(refusal),
                 Resolved::JudgeAgain => Settled::JudgeAgain,
             };
-            // A waiter that has just left lets the answer drop; a permit in it goes back by its guard.
+            // A waiter that has just left lets the answer drop; a permit in it goes back by its
+            // guard.
             if let Some(waiting) = waiting {
                 drop(waiting.sender.send(settled));
             }
@@ -229,13 +232,14 @@ impl Cluster {
             .collect()
     }
 
-    /// Keeps the controller's timers, watches the files of certificates, and says who is starved. Runs until the task is dropped.
+    /// Keeps the controller's timers, watches the files of certificates, and says who is starved.
+    /// Runs until the task is dropped.
     pub async fn drive(self: Arc<Self>) {
         tokio::join!(self.keep_timers(), self.tls.watch(&self.name), self.watch_starvation());
     }
 
-    /// Deadlines, retries, releases; has waiters judged again at the second at which a rule expires, or its
-    /// schedule begins or ends.
+    /// Deadlines, retries, releases; has waiters judged again at the second at which a rule
+    /// expires, or its schedule begins or ends.
     async fn keep_timers(self: &Arc<Self>) {
         let unix_now = || UnixTime(self.clock.unix_seconds());
         let mut rule_clock = RuleClock::new(&self.policy(), unix_now());
@@ -264,8 +268,8 @@ impl Cluster {
     }
 }
 
-/// How often the wall clock is looked at while some rule has yet to expire, or has a schedule. It can jump, so its next second is
-/// not waited for by the monotonic clock.
+/// How often the wall clock is looked at while some rule has yet to expire, or has a schedule. It
+/// can jump, so its next second is not waited for by the monotonic clock.
 const CHANGE_POLL: Duration = Duration::from_millis(100);
 
 /// Asks the cluster's controller whether a statement of `app` may run.
@@ -355,8 +359,8 @@ pub struct PermitGuard {
     cluster: Arc<Cluster>,
     permit: Option<Permit>,
     outcome: Outcome,
-    /// From so many rows on, the pace is told of them before the work is over: it doubles each time, so that a
-    /// transaction of any length takes the controller's lock a few times only.
+    /// From so many rows on, the pace is told of them before the work is over: it doubles each
+    /// time, so that a transaction of any length takes the controller's lock a few times only.
     charge_at: u64,
 }
 

@@ -1,9 +1,10 @@
 //! One client connection: the task that does what its [`Session`] says.
 //!
-//! The task waits for one thing at a time. Idle, it listens to both sides and to the registry. While the
-//! server works it listens to the server only, so that an admitted statement holds its place until the
-//! server has really finished it, also when its client has gone. While a statement is queued it listens for
-//! the queue's answer and for either side hanging up, and reads nothing ahead.
+//! The task waits for one thing at a time. Idle, it listens to both sides and to the registry.
+//! While the server works it listens to the server only, so that an admitted statement holds its
+//! place until the server has really finished it, also when its client has gone. While a statement
+//! is queued it listens for the queue's answer and for either side hanging up, and reads nothing
+//! ahead.
 
 mod arrival;
 mod asking;
@@ -40,7 +41,8 @@ pub(crate) struct Shared {
     pub(crate) telemetry: Arc<Telemetry>,
 }
 
-/// Why a connection is over. Nobody is told: the counters and the log were written where it happened.
+/// Why a connection is over. Nobody is told: the counters and the log were written where it
+/// happened.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// The session has closed it.
@@ -85,8 +87,8 @@ struct Connection {
     /// The wall clock when the statement under way began.
     now: UnixTime,
     draining: bool,
-    /// Until then a drain lets an idle session stay: who has just been let in has something to say. `None`:
-    /// it has not logged in yet.
+    /// Until then a drain lets an idle session stay: who has just been let in has something to say.
+    /// `None`: it has not logged in yet.
     grace_until: Option<Instant>,
     claim_logged: bool,
 }
@@ -304,8 +306,8 @@ impl Connection {
 
     /// Reads from where the session wants bytes, or hears from outside.
     async fn read(&mut self, reads: Reads, control: &mut Inbox) -> Result<Option<Control>, Ended> {
-        // An admitted statement keeps its place until the server has finished it. For any other the server does
-        // what it does without Sluice when its client has gone.
+        // An admitted statement keeps its place until the server has finished it. For any other the
+        // server does what it does without Sluice when its client has gone.
         let is_kept = reads == Reads::Backend && self.permit.is_some();
         if self.client_gone.is_some() && !is_kept {
             return Err(Ended::ByClient);
@@ -340,8 +342,8 @@ impl Connection {
         .await
     }
 
-    /// Reads what only the server can say, and may say in hours. The client is not read ahead, but may leave.
-    /// To be boxed: nobody else pays for what is this rare.
+    /// Reads what only the server can say, and may say in hours. The client is not read ahead, but
+    /// may leave. To be boxed: nobody else pays for what is this rare.
     async fn read_server(&mut self, control: &mut Inbox) -> Result<Option<Control>, Ended> {
         let Self { client, backend, .. } = self;
         tokio::select! {
@@ -439,8 +441,8 @@ impl Connection {
     }
 }
 
-/// A client that has just logged in says something within this time. Without it, a client that connects while
-/// a drain begins would be let in and thrown out before its first statement.
+/// A client that has just logged in says something within this time. Without it, a client that
+/// connects while a drain begins would be let in and thrown out before its first statement.
 const LOGIN_GRACE: Duration = Duration::from_secs(1);
 
 fn more(filled: io::Result<usize>, end: Ended) -> Result<Option<Control>, Ended> {

@@ -1,26 +1,27 @@
 //! The probes of a cluster: Sluice's own connections to its servers, which measure the signals.
 //!
-//! Every probe is a task of its own with a connection of its own and a time limit for each query, so that a
-//! server that hangs holds up nothing but its own probe, and none of them is ever on the path of a
-//! statement. What they see goes to the cluster's [`ProbeBoard`] and to its admission controller.
+//! Every probe is a task of its own with a connection of its own and a time limit for each query,
+//! so that a server that hangs holds up nothing but its own probe, and none of them is ever on the
+//! path of a statement. What they see goes to the cluster's [`ProbeBoard`] and to its admission
+//! controller.
 //!
-//! - The *heartbeat* raises a number in our own row on the primary. Each *replica probe* reads that row;
-//!   from both [`admission::lag`] makes the lag. With another `probe.source`, replicas tell their lag
-//!   themselves, and the primary is only asked whether it answers.
+//! - The *heartbeat* raises a number in our own row on the primary. Each *replica probe* reads that
+//!   row; from both [`admission::lag`] makes the lag. With another `probe.source`, replicas tell
+//!   their lag themselves, and the primary is only asked whether it answers.
 //! - Every few seconds each replica is asked whether it is delayed on purpose.
 //! - The other signals are measured by one more task for each server.
 //!
-//! While a replica probe is waiting for its answer the lag is published again and again: not seen to be
-//! shown is not shown, so it grows.
+//! While a replica probe is waiting for its answer the lag is published again and again: not seen
+//! to be shown is not shown, so it grows.
 //!
-//! Hibernation. With nobody gated for a minute, heartbeats and probes slow down, within a second and a
-//! third of `stale_after`, so a value never becomes stale by it: whoever comes first after that is judged
-//! by a value that is fresh in the same sense as always, only up to a second old, and measured with
-//! heartbeats a second apart. Within a quarter of a second all probes are back at their intervals. A value
-//! that did become stale (the servers did not answer) is `no_data`, hibernating or not.
+//! Hibernation. With nobody gated for a minute, heartbeats and probes slow down, within a second
+//! and a third of `stale_after`, so a value never becomes stale by it: whoever comes first after
+//! that is judged by a value that is fresh in the same sense as always, only up to a second old,
+//! and measured with heartbeats a second apart. Within a quarter of a second all probes are back at
+//! their intervals. A value that did become stale (the servers did not answer) is `no_data`,
+//! hibernating or not.
 
 mod answer;
-mod board;
 mod clusters;
 mod encryption;
 mod health;
@@ -41,15 +42,13 @@ use policy::{ClusterPolicy, LagSource, Probe, Scope, SignalKind};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use self::board::PrimaryProbing;
 use self::link::{Link, ProbeAccount};
 use self::rhythm::{Rhythm, Tempo, keep_tempo};
+use crate::board::PrimaryProbing;
 use crate::cluster::Cluster;
 use crate::secret::SecretError;
 
-pub use self::board::{PrimaryState, ProbeBoard, ReplicaReading, ServerReading};
 pub use self::clusters::ClusterProbes;
-pub use self::link::ProbeError;
 
 /// The longest an answer may take, and a login. A server that is stopped answers nothing.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -57,8 +56,8 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The slowest beat of hibernation.
 const HIBERNATION_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
-/// Without a heartbeat for this long, and for several intervals, its writer has stopped. It is longer than
-/// the slowest beat, so that hibernation is not taken for it.
+/// Without a heartbeat for this long, and for several intervals, its writer has stopped. It is
+/// longer than the slowest beat, so that hibernation is not taken for it.
 const WRITER_STALE_AFTER_MIN: Duration = Duration::from_secs(2);
 
 /// The probes of one cluster while they run.
@@ -69,8 +68,8 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Starts measuring what `policy` names. A cluster without replicas has no lag, and its gate knows so
-    /// before this returns.
+    /// Starts measuring what `policy` names. A cluster without replicas has no lag, and its gate
+    /// knows so before this returns.
     ///
     /// # Errors
     /// When the password is not where the file says it is.
@@ -141,8 +140,8 @@ impl Probes {
         }
     }
 
-    /// Keeps a probe going. A client library can panic on an answer that makes no sense (one allocates what
-    /// the server announces); that must not leave a signal unmeasured for ever.
+    /// Keeps a probe going. A client library can panic on an answer that makes no sense (one
+    /// allocates what the server announces); that must not leave a signal unmeasured for ever.
     fn keep<P>(&mut self, target: ProbeTarget, probe: impl Fn(ProbeTarget) -> P + Send + 'static)
     where
         P: Future<Output = ()> + Send + 'static,
@@ -155,7 +154,8 @@ impl Probes {
                 match running.join_next().await {
                     Some(Err(error)) if error.is_panic() => {
                         let cluster = &target.site.cluster.name;
-                        tracing::error!(%cluster, server = %target.server, "a probe panicked; it starts again");
+                        tracing::error!(%cluster, server = %target.server, "a probe panicked; it \
+                            starts again");
                         tokio::time::sleep(RESTART_PAUSE).await;
                     }
                     Some(Ok(()) | Err(_)) | None => return,
@@ -179,7 +179,7 @@ struct Site {
 /// The signal `lag` of a cluster.
 struct Lag {
     key: SignalKey,
-    /// Without replicas.
+    /// Its replicas are filled in by the board, which has their keys.
     limits: LagConfig,
 }
 

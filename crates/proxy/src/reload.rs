@@ -1,15 +1,15 @@
 //! The configuration file while Sluice runs: noticed, read, checked, applied.
 //!
-//! A change is noticed by watching the file's *directory*, because editors and ConfigMaps replace files
-//! instead of writing them: a rename, or a swap of the `..data` link, shows there. Since no watch sees
-//! everything (network mounts, a directory replaced as a whole, a link into another one), the content is
-//! compared every half second besides.
+//! A change is noticed by watching the file's *directory*, because editors and ConfigMaps replace
+//! files instead of writing them: a rename, or a swap of the `..data` link, shows there. Since no
+//! watch sees everything (network mounts, a directory replaced as a whole, a link into another
+//! one), the content is compared every half second besides.
 //!
 //! FileContent decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
-//! that half of a file being saved is seldom looked at. A file with faults changes nothing: what is in
-//! force stays, the faults are logged with their lines, `sluice_config_last_reload_successful` is 0, and
-//! the next save is a new chance. Reading and checking run on a thread of their own, so that 10,000 rules
-//! hold nobody up.
+//! that half of a file being saved is seldom looked at. A file with faults changes nothing: what is
+//! in force stays, the faults are logged with their lines, `sluice_config_last_reload_successful`
+//! is 0, and the next save is a new chance. Reading and checking run on a thread of their own, so
+//! that 10,000 rules hold nobody up.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ use tokio::time::MissedTickBehavior;
 use crate::telemetry::{Reload, Telemetry};
 use crate::tls::FileFaults;
 
-/// How often the content is compared whatever the watch says. With the settling it stays below the second
-/// within which a change has to be in force.
+/// How often the content is compared whatever the watch says. With the settling it stays below the
+/// second within which a change has to be in force.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Two readings this far apart must agree.
@@ -42,7 +42,7 @@ const LOGGED_LINES_MAX: usize = 50;
 /// A configuration that was read and found good, and the text it was.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The configuration.
+    /// What the text says, with its defaults.
     pub config: Arc<Config>,
     content: FileContent,
     /// Files of certificates that cannot be used, where others stay in force.
@@ -261,8 +261,8 @@ impl FileContent {
         }
     }
 
-    /// Checks it. Where the settings of TLS are those of `in_force`, what their files say now is no reason to
-    /// refuse everything else: connections go on with what they said before.
+    /// Checks it. Where the settings of TLS are those of `in_force`, what their files say now is no
+    /// reason to refuse everything else: connections go on with what they said before.
     fn load(self, in_force: Option<&Config>) -> Result<Loaded, LoadError> {
         let config = match &self {
             Self::Bytes(bytes) => {

@@ -10,8 +10,8 @@ use session::Leg;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-/// A connected socket. A match costs nothing beside the system call behind it, so there is no dynamic call
-/// per read.
+/// A connected socket. A match costs nothing beside the system call behind it, so there is no
+/// dynamic call per read.
 #[derive(Debug)]
 pub(crate) enum Socket {
     /// Over the network.
@@ -21,14 +21,14 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Resolves when the peer has closed, or has closed its sending half, also while there are unread
-    /// bytes; never for ordinary data.
+    /// Resolves when the peer has closed, or has closed its sending half, also while there are
+    /// unread bytes; never for ordinary data.
     ///
     /// # Cancellation
     /// Safe.
     pub(crate) async fn hung_up(&self) {
-        // EPOLLRDHUP is reported with any interest; PRIORITY alone does not wake for data. An error means
-        // that the socket is gone as well.
+        // EPOLLRDHUP is reported with any interest; PRIORITY alone does not wake for data. An error
+        // means that the socket is gone as well.
         match self {
             Self::Tcp(socket) => drop(socket.ready(Interest::PRIORITY).await),
             Self::Unix(socket) => drop(socket.ready(Interest::PRIORITY).await),
@@ -153,7 +153,8 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    /// The address that rules and claims look at. An IPv4 client of an IPv6 listener has its IPv4 address.
+    /// The address that rules and claims look at. An IPv4 client of an IPv6 listener has its IPv4
+    /// address.
     pub(crate) fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Network(address) => Some(address.ip().to_canonical()),

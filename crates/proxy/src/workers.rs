@@ -1,8 +1,8 @@
 //! The threads that relay: one single-threaded runtime each.
 //!
-//! A connection lives on one thread from its first byte to its last, so relaying a statement wakes no other
-//! thread and its state moves between no caches. (A bare relay on tokio's multi-thread runtime was measured
-//! to cost a quarter to a third more CPU per statement; docs/decisions tells.)
+//! A connection lives on one thread from its first byte to its last, so relaying a statement wakes
+//! no other thread and its state moves between no caches. (A bare relay on tokio's multi-thread
+//! runtime was measured to cost a quarter to a third more CPU per statement; docs/decisions tells.)
 
 use std::io;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::connection::{Arrival, Shared, serve};
 use crate::registry::{Inbox, Registration};
 use crate::socket::{Peer, Unregistered};
 
-/// Accepted sockets on their way to a worker. The accepting task waits when a worker is this far behind, and
-/// the kernel's backlog fills instead.
+/// Accepted sockets on their way to a worker. The accepting task waits when a worker is this far
+/// behind, and the kernel's backlog fills instead.
 const HANDOVER_QUEUE_LEN: usize = 256;
 
-/// All workers.
+/// The relaying threads, as the accepting tasks see them.
 #[derive(Debug)]
 pub(crate) struct Workers {
     workers: Vec<Worker>,

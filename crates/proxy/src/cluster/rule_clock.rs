@@ -40,7 +40,8 @@ mod tests {
 
     fn policy(rules: &str) -> Arc<ClusterPolicy> {
         let text = format!(
-            "version: 1\nclusters: {{ a: {{ listen: 127.0.0.1:1, primary: db:1 }} }}\nrules:\n{rules}"
+            "version: 1\nclusters: {{ a: {{ listen: 127.0.0.1:1, primary: db:1 }} \
+             }}\nrules:\n{rules}"
         );
         policy::load(&text).unwrap().clusters[0].clone()
     }

@@ -1,4 +1,5 @@
-//! Who is starved, by name: for the metric, the page, and a line in the log when it begins and when it ends.
+//! Who is starved, by name: for the metric, the page, and a line in the log when it begins and when
+//! it ends.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -216,7 +217,8 @@ impl Cluster {
         });
         let further = ended.saturating_sub(LOGGED_MAX);
         if further > 0 {
-            tracing::warn!(cluster = %self.name, further, "more identities are not starved any more");
+            tracing::warn!(cluster = %self.name, further, "more identities are not starved any \
+                more");
         }
     }
 }

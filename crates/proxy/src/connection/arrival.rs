@@ -1,5 +1,5 @@
-//! From an accepted socket to a session: who the client is, whether there is a place for it, its connection
-//! to the server, and the limits on silence until it has logged in.
+//! From an accepted socket to a session: who the client is, whether there is a place for it, its
+//! connection to the server, and the limits on silence until it has logged in.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,9 +11,9 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Instant;
-use wire::proxy_protocol::{self, Decoded, HeaderError, Proxied};
+use wire::proxy_protocol::{self, Decoded, Proxied};
 
-use super::errors::{self, ConnectFailure};
+use super::errors::{self, ConnectFailure, LAST_WORDS_TIMEOUT, ProxyFault};
 use super::{Connection, Ended, Shared};
 use crate::registry::{Inbox, Registration};
 use crate::socket::{Peer, Socket};
@@ -36,7 +36,8 @@ pub(super) struct Joined {
     pub(super) deadlines: LoginDeadlines,
 }
 
-/// Finds out who the client is, takes a place for it and connects to the server. `None`: it was turned away.
+/// Finds out who the client is, takes a place for it and connects to the server. `None`: it was
+/// turned away.
 ///
 /// # Cancellation
 /// Safe: the sockets are closed.
@@ -135,18 +136,6 @@ fn tune(socket: &Socket, keepalive: &Keepalive) {
     }
 }
 
-/// Why a trusted proxy's connection is not served.
-pub(super) enum ProxyFault {
-    /// It closed without a byte: a health check.
-    Nothing,
-    /// It did not send its header in time.
-    TimedOut(Duration),
-    /// It closed within its header.
-    CutShort,
-    /// It sent something else.
-    Header(HeaderError),
-}
-
 /// Reads the header that a trusted proxy must send, and not a byte of what follows it.
 async fn receive_header(
     proxies: &ProxyProtocol,
@@ -194,8 +183,8 @@ pub(super) struct LoginDeadlines {
 enum Turn {
     /// The client is silent since then at the earliest.
     Client(Option<Instant>),
-    /// It may ask a directory for as long as that takes, and is only hurried with an answer to a question of
-    /// Sluice's own: since then.
+    /// It may ask a directory for as long as that takes, and is only hurried with an answer to a
+    /// question of Sluice's own: since then.
     Server(Option<Instant>),
 }
 
@@ -287,8 +276,8 @@ impl Connection {
         if is_told { self.session.outbox() } else { &[] }
     }
 
-    /// A client that no proxy is expected at has begun with a PROXY header: told apart from other broken
-    /// clients, because only the operator can help.
+    /// A client that no proxy is expected at has begun with a PROXY header: told apart from other
+    /// broken clients, because only the operator can help.
     pub(super) fn note_unexpected_header(&self) {
         if proxy_protocol::is_header(self.client.bytes()) {
             let cluster = &self.shared.cluster.name;
@@ -300,6 +289,3 @@ impl Connection {
         }
     }
 }
-
-/// For one small packet to a client that may have left.
-pub(super) const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);

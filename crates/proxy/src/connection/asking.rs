@@ -16,7 +16,8 @@ use crate::printable::Printable;
 use crate::registry::{Control, Inbox};
 use crate::telemetry::{StatementDecision, StatementEvent};
 
-/// How the statement under way was judged. Statements that nobody asks for are admitted for no reason.
+/// How the statement under way was judged. Statements that nobody asks for are admitted for no
+/// reason.
 #[derive(Debug, Default)]
 pub(crate) struct AdmissionRecord {
     decision: StatementDecision,
@@ -36,7 +37,8 @@ pub(crate) struct Timing {
     pub(crate) backend: Duration,
 }
 
-/// How long after the server has closed a queued session a KILL may be heard of that was the reason.
+/// How long after the server has closed a queued session a KILL may be heard of that was the
+/// reason.
 const KILL_GRACE: Duration = Duration::from_millis(100);
 
 /// What ends a wait in the queue.
@@ -51,7 +53,8 @@ impl Connection {
     /// Asks the controller, and waits if it says so.
     pub(super) async fn ask(&mut self, asked: Ask, control: &mut Inbox) -> Result<(), Ended> {
         let Some(request) = self.request(asked) else {
-            // The rule is not one that asks: the session and the policy disagree, so nothing passes.
+            // The rule is not one that asks: the session and the policy disagree, so nothing
+            // passes.
             return Err(Ended::Told);
         };
         match ask(&self.shared.cluster, &request, self.session.app()) {
@@ -166,8 +169,8 @@ impl Connection {
         }
     }
 
-    /// What the server said when it ended the session, or that it ended it. Of a KILL that came through
-    /// Sluice as well, the server's closing may be seen before the killer's OK.
+    /// What the server said when it ended the session, or that it ended it. Of a KILL that came
+    /// through Sluice as well, the server's closing may be seen before the killer's OK.
     async fn last_words(&self, control: &mut Inbox) -> Answer {
         let mut answer = errors::server_left();
         if let Some((_, payload, _)) = split_frame(self.backend.bytes())

@@ -1,16 +1,16 @@
-//! TLS of the probes' connections, as `backend_tls` says. No client came before them, so `as_client` means
-//! `preferred`.
+//! TLS of the probes' connections, as `backend_tls` says. No client came before them, so
+//! `as_client` means `preferred`.
 //!
-//! The driver takes no verifier of others, so that this one is not the sessions' (`tls::connect`): the chain is
-//! verified by the same library, ahead of the name. They differ in one thing: a server's own certificate in
-//! `ca` that is marked as an authority is refused here.
+//! The driver takes no verifier of others, so that this one is not the sessions' (`tls::connect`):
+//! the chain is verified by the same library, ahead of the name. They differ in one thing: a
+//! server's own certificate in `ca` that is marked as an authority is refused here.
 
 use mysql_async::{ClientIdentity, DriverError, Error, SslOpts};
 use policy::{BackendTls, BackendTlsMode, TlsFile};
 
-/// The driver recognises a certificate that is right but for its name by this word in the error's text, which
-/// has no such word any more. It does name the name that was asked for. A certificate with another fault
-/// has another error, without the name.
+/// The driver recognises a certificate that is right but for its name by this word in the error's
+/// text, which has no such word any more. It does name the name that was asked for. A certificate
+/// with another fault has another error, without the name.
 const SKIPPED_NAME: &str = "NotValidForName";
 
 /// When a probe's connection is encrypted.

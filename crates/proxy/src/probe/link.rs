@@ -1,6 +1,6 @@
-//! Sluice's own connection to one server: kept open, opened again, and never waited for without a limit.
+//! Sluice's own connection to one server: kept open, opened again, and never waited for without a
+//! limit.
 
-use std::fmt;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
@@ -10,6 +10,7 @@ use rand::RngExt as _;
 use tokio::time::Instant;
 
 use super::encryption::Encryption;
+use crate::board::ProbeError;
 use crate::secret::{self, SecretError};
 
 /// The first pause after a connection that failed; each further one doubles it.
@@ -22,8 +23,8 @@ const RETRY_MAX: Duration = Duration::from_secs(2);
 const MAX_ALLOWED_PACKET: usize = 16 << 20;
 const WAIT_TIMEOUT_S: usize = 28_800;
 
-/// After this long without a word from the other side, the kernel asks whether it is there: connections to
-/// machines that are gone are not kept for ever.
+/// After this long without a word from the other side, the kernel asks whether it is there:
+/// connections to machines that are gone are not kept for ever.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// As whom probes log in.
@@ -54,7 +55,8 @@ pub(super) struct Link {
     /// `host:port` or `unix:/path`.
     server: String,
     account: ProbeAccount,
-    /// For logging in, and for each query: a server that is stopped (SIGSTOP) accepts and says nothing.
+    /// For logging in, and for each query: a server that is stopped (SIGSTOP) accepts and says
+    /// nothing.
     time_limit: Duration,
     conn: Option<Conn>,
     retry: Retry,
@@ -125,8 +127,8 @@ impl Link {
                 Err(_) => return Err(ProbeError::Lost("Sluice is shutting down".into())),
             };
             let encryption = &self.account.encryption;
-            // Nobody can listen to a socket of this machine, servers take it for secure as it is, and the
-            // driver says that it encrypts but does not.
+            // Nobody can listen to a socket of this machine, servers take it for secure as it is,
+            // and the driver says that it encrypts but does not.
             let ssl = match ServerAddress::of(&self.server) {
                 ServerAddress::Network(_) => encryption.options(),
                 ServerAddress::Unix(_) => None,
@@ -138,7 +140,7 @@ impl Link {
                 }
                 conn => conn,
             }
-            .map_err(ProbeError::from_driver)
+            .map_err(probe_error)
         };
         tokio::time::timeout(self.time_limit, login).await.unwrap_or(Err(ProbeError::TimedOut))
     }
@@ -161,14 +163,15 @@ impl Link {
             .tcp_keepalive(Some(TCP_KEEPALIVE))
             .max_allowed_packet(Some(MAX_ALLOWED_PACKET))
             .wait_timeout(Some(WAIT_TIMEOUT_S))
-            // With a server whose default is 0, heartbeats would not commit and readings never move.
+            // With a server whose default is 0, heartbeats would not commit and readings never
+            // move.
             .setup(vec!["SET autocommit = 1"])
             .connect_attribute("program_name", "sluice")
     }
 
     /// Keeps the connection if it can be used again.
     fn settle<T>(&mut self, conn: Conn, answer: Result<T, Error>) -> Result<T, ProbeError> {
-        let answer = answer.map_err(ProbeError::from_driver);
+        let answer = answer.map_err(probe_error);
         match &answer {
             Ok(_) | Err(ProbeError::Refused { .. }) => self.conn = Some(conn),
             Err(ProbeError::TimedOut | ProbeError::Lost(_) | ProbeError::Unusable(_)) => {}
@@ -213,65 +216,14 @@ impl Retry {
     }
 }
 
-/// Why a probe has no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProbeError {
-    /// No answer within the time limit.
-    TimedOut,
-    /// There is no connection, or it broke.
-    Lost(String),
-    /// The server answered with an error.
-    Refused {
-        /// Its errno.
-        code: u16,
-        /// Its text.
-        message: String,
-    },
-    /// The answer is not what the query should give.
-    Unusable(String),
-}
-
-impl ProbeError {
-    pub(super) fn from_driver(error: Error) -> Self {
-        match error {
-            Error::Server(refused) => {
-                Self::Refused { code: refused.code, message: refused.message }
-            }
-            Error::Io(_) => Self::Lost(error.to_string()),
-            Error::Driver(_) | Error::Other(_) | Error::Url(_) => Self::Lost(error.to_string()),
+/// What the driver's error says of the server.
+fn probe_error(error: Error) -> ProbeError {
+    match error {
+        Error::Server(refused) => {
+            ProbeError::Refused { code: refused.code, message: refused.message }
         }
-    }
-
-    /// The errno, if the server gave one.
-    pub(super) fn code(&self) -> Option<u16> {
-        match self {
-            Self::Refused { code, .. } => Some(*code),
-            Self::TimedOut | Self::Lost(_) | Self::Unusable(_) => None,
-        }
-    }
-
-    /// Whether this is the same trouble as `other`, though the wording may differ.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Refused { code, .. }, Self::Refused { code: other, .. }) => code == other,
-            (Self::TimedOut, Self::TimedOut)
-            | (Self::Lost(_), Self::Lost(_))
-            | (Self::Unusable(_), Self::Unusable(_)) => true,
-            (
-                Self::TimedOut | Self::Lost(_) | Self::Refused { .. } | Self::Unusable(_),
-                Self::TimedOut | Self::Lost(_) | Self::Refused { .. } | Self::Unusable(_),
-            ) => false,
-        }
-    }
-}
-
-impl fmt::Display for ProbeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TimedOut => f.write_str("no answer in time"),
-            Self::Lost(why) => write!(f, "{why}"),
-            Self::Refused { code, message } => write!(f, "error {code}: {message}"),
-            Self::Unusable(why) => f.write_str(why),
+        Error::Io(_) | Error::Driver(_) | Error::Other(_) | Error::Url(_) => {
+            ProbeError::Lost(error.to_string())
         }
     }
 }

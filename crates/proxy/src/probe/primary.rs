@@ -7,10 +7,11 @@ use policy::LagSource;
 use super::ProbeTarget;
 use super::health::{Health, Purpose};
 use super::heartbeat::Heartbeat;
-use super::link::{Link, ProbeError};
+use super::link::Link;
+use crate::board::ProbeError;
 
-/// The longest a heartbeat may take. A commit may take long on a loaded primary, and one that is given up
-/// is one that is not known to be committed; so it gets more time than a reading.
+/// The longest a heartbeat may take. A commit may take long on a loaded primary, and one that is
+/// given up is one that is not known to be committed; so it gets more time than a reading.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often the primary is asked for a sign of life where it gets no heartbeats.

@@ -9,16 +9,17 @@ use policy::LagSource;
 use super::answer::number;
 use super::health::Purpose;
 use super::heartbeat::Heartbeat;
-use super::link::{Link, ProbeError};
+use super::link::Link;
 use super::replication::{Dialect, Replication};
 use super::{PROBE_TIMEOUT, ProbeTarget};
+use crate::board::ProbeError;
 
-/// How often a replica is asked whether it is delayed on purpose. Nobody changes that often, and the
-/// question can wait behind a STOP REPLICA; so it has a task and a connection of its own.
+/// How often a replica is asked whether it is delayed on purpose. Nobody changes that often, and
+/// the question can wait behind a STOP REPLICA; so it has a task and a connection of its own.
 const DELAY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Part of the threshold that a slow probe may add to the lag: while nobody asks, what is not seen yet
-/// counts as missing.
+/// Part of the threshold that a slow probe may add to the lag: while nobody asks, what is not seen
+/// yet counts as missing.
 const NOISE_PARTS: u32 = 4;
 
 /// Measures one replica's lag until it is dropped.

@@ -7,11 +7,12 @@ use policy::{ClusterPolicy, Scope, Signal, SignalKind};
 
 use super::answer::{column, number};
 use super::health::{Health, Purpose};
-use super::link::{Link, ProbeError};
+use super::link::Link;
 use super::{PROBE_TIMEOUT, ProbeTarget};
+use crate::board::ProbeError;
 
-/// The shortest pause between two rounds of one server. Unlike a heartbeat, these questions cost the
-/// server something.
+/// The shortest pause between two rounds of one server. Unlike a heartbeat, these questions cost
+/// the server something.
 const INTERVAL_MIN: Duration = Duration::from_millis(250);
 
 /// The signals of a cluster that are measured by this module on servers of this scope.

@@ -1,7 +1,7 @@
 //! What a session is told from outside: at most one message of each kind, the gravest first.
 //!
-//! A session looks whenever it waits for anything, several times for each statement, and there is hardly ever
-//! anything: so looking is one load, and no lock is taken while nobody has written.
+//! A session looks whenever it waits for anything, several times for each statement, and there is
+//! hardly ever anything: so looking is one load, and no lock is taken while nobody has written.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use super::Control;
+use super::control::Control;
 
 /// The two ends of a mailbox.
 pub(super) fn mailbox() -> (Outbox, Inbox) {
@@ -37,7 +37,8 @@ struct Pending {
     reader: Option<Waker>,
 }
 
-/// The end that writes. It never blocks for long and is never full: what is said twice is heard once.
+/// The end that writes. It never blocks for long and is never full: what is said twice is heard
+/// once.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox(Arc<Mailbox>);
 

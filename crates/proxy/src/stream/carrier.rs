@@ -20,8 +20,8 @@ pub(super) enum Carrier {
 }
 
 impl Carrier {
-    /// Reads once into what room `buffer` has. `Ok(0)` is the peer's end. What TLS has decrypted already comes first,
-    /// so whoever reads until it is pending has read everything that has come.
+    /// Reads once into what room `buffer` has. `Ok(0)` is the peer's end. What TLS has decrypted
+    /// already comes first, so whoever reads until it is pending has read everything that has come.
     pub(super) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,

@@ -61,7 +61,8 @@ impl Families {
             checks: registered.counters(
                 "sluice_checks_total",
                 "Checks: throws of a rule's dice, each followed by a look at the gate. Result \
-                 `ratio`: the dice lost; `gate`: the dice won and the gate was shut (mode observe).",
+                 `ratio`: the dice lost; `gate`: the dice won and the gate was shut (mode \
+                 observe).",
                 &["cluster", "rule", "app", "result"],
             )?,
             queue_delay: registered.histograms(

@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use prometheus::{Histogram, IntCounter};
 use sql::Class;
 
-use super::{StatementDecision, StatementEvent};
+use super::event::{StatementDecision, StatementEvent};
 
-/// Label sets a connection remembers. A client of one app runs reads, writes and transaction statements
-/// under one or two rules; beyond that it costs a lookup, not correctness.
+/// Label sets a connection remembers. A client of one app runs reads, writes and transaction
+/// statements under one or two rules; beyond that it costs a lookup, not correctness.
 const REMEMBERED_MAX: usize = 8;
 
 /// The label of a name that came after the first `max`.
@@ -115,7 +115,8 @@ impl LabelSet {
     }
 }
 
-/// LabelNames that clients choose, as label values: the first so many as they are, the rest as `other`.
+/// LabelNames that clients choose, as label values: the first so many as they are, the rest as
+/// `other`.
 #[derive(Debug)]
 pub(super) struct LabelNames {
     max: AtomicUsize,

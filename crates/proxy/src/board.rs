@@ -1,7 +1,10 @@
-//! What the probes of one cluster have seen: written by them, read by metrics, pages and health checks.
+//! What the probes of one cluster have seen: written by them, read by metrics, pages and health
+//! checks.
 //!
-//! It belongs to the cluster and outlives the probes, which a reload may replace: a replica that stays
-//! keeps its standing.
+//! It belongs to the cluster and outlives the probes, which a reload may replace: a replica that
+//! stays keeps its standing.
+
+mod error;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +15,7 @@ use admission::{MonoTime, SignalKey};
 use parking_lot::Mutex;
 use policy::Signal;
 
-use super::link::ProbeError;
+pub use self::error::ProbeError;
 
 /// What the probes of one cluster have seen.
 #[derive(Debug)]
@@ -27,7 +30,8 @@ struct Observations {
     lag: Option<LagTracker>,
     /// The replicas of now.
     replicas: BTreeMap<Arc<str>, ReplicaKey>,
-    /// Keys are not used twice: a replica that comes back after it was taken from the file appears anew.
+    /// Keys are not used twice: a replica that comes back after it was taken from the file appears
+    /// anew.
     next_key: u32,
     /// The number of the last heartbeat that was begun.
     last_seq: u64,
@@ -73,11 +77,11 @@ pub struct ReplicaReading {
 /// What a signal other than lag was on one server.
 #[derive(Debug, Clone)]
 pub struct ServerReading {
-    /// The signal.
+    /// Which signal, by its key in the policy.
     pub signal: SignalKey,
     /// The server's address in the file.
     pub server: Arc<str>,
-    /// The value.
+    /// In the unit of its threshold.
     pub value: f64,
     /// How old it is.
     pub age: Duration,
@@ -89,7 +93,7 @@ impl Default for ProbeBoard {
     }
 }
 
-/// For readers.
+/// What metrics, pages and health checks read.
 impl ProbeBoard {
     /// The replicas and how far behind they are.
     pub fn replicas(&self, now: MonoTime) -> Vec<ReplicaReading> {
@@ -130,14 +134,14 @@ impl ProbeBoard {
     }
 }
 
-/// For the probes.
+/// What the probes write.
 impl ProbeBoard {
-    pub(super) fn instance(&self) -> u128 {
+    pub(crate) fn instance(&self) -> u128 {
         self.instance
     }
 
     /// The replicas and limits from now on, and whether the primary is asked.
-    pub(super) fn configure(
+    pub(crate) fn configure(
         &self,
         replicas: &[Arc<str>],
         limits: &LagConfig,
@@ -170,12 +174,12 @@ impl ProbeBoard {
     }
 
     /// The lag of the cluster.
-    pub(super) fn lag(&self, now: MonoTime) -> Option<LagReading> {
+    pub(crate) fn lag(&self, now: MonoTime) -> Option<LagReading> {
         self.seen.lock().lag.as_ref().map(|tracker| tracker.reading(now))
     }
 
     /// Tells the tracker something about one replica.
-    pub(super) fn on_replica(&self, server: &str, event: impl FnOnce(&mut LagTracker, ReplicaKey)) {
+    pub(crate) fn on_replica(&self, server: &str, event: impl FnOnce(&mut LagTracker, ReplicaKey)) {
         let mut seen = self.seen.lock();
         let Observations { lag, replicas, .. } = &mut *seen;
         if let (Some(tracker), Some(key)) = (lag, replicas.get(server)) {
@@ -184,21 +188,21 @@ impl ProbeBoard {
     }
 
     /// The number of the next heartbeat. It grows over reloads; another process has another row.
-    pub(super) fn next_seq(&self) -> u64 {
+    pub(crate) fn next_seq(&self) -> u64 {
         let mut seen = self.seen.lock();
         seen.last_seq = seen.last_seq.saturating_add(1);
         seen.last_seq
     }
 
     /// The primary has committed a heartbeat.
-    pub(super) fn heartbeat_committed(&self, seq: u64, at: MonoTime) {
+    pub(crate) fn heartbeat_committed(&self, seq: u64, at: MonoTime) {
         if let Some(tracker) = &mut self.seen.lock().lag {
             tracker.handle_heartbeat_committed(seq, at);
         }
     }
 
     /// The primary has answered its probe, or not.
-    pub(super) fn primary_said(&self, answer: Result<(), &ProbeError>, now: MonoTime) {
+    pub(crate) fn primary_said(&self, answer: Result<(), &ProbeError>, now: MonoTime) {
         if let Some(primary) = &mut self.seen.lock().primary {
             match answer {
                 Ok(()) => *primary = PrimaryContact { answered_at: Some(now), error: None },
@@ -208,7 +212,7 @@ impl ProbeBoard {
     }
 
     /// Takes in a signal's value on one server and gives the highest of those that are fresh.
-    pub(super) fn measured(
+    pub(crate) fn measured(
         &self,
         signal: &Signal,
         server: &Arc<str>,
@@ -231,7 +235,7 @@ impl ProbeBoard {
 
 /// Whether somebody asks the primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PrimaryProbing {
+pub(crate) enum PrimaryProbing {
     Probed,
     NotProbed,
 }
