@@ -150,7 +150,7 @@ fn rules<'c>(config: &'c Config, other: &Config) -> Rules<'c> {
     let mut rules = Rules { order: Vec::new(), by_name: HashMap::new() };
     let both = |cluster: &&Arc<ClusterPolicy>| other.cluster(&cluster.name).is_some();
     for cluster in config.clusters.iter().filter(both) {
-        for rule in &cluster.rules {
+        for rule in cluster.rules.iter() {
             let known = rules.by_name.entry(&*rule.name).or_default();
             if known.is_empty() {
                 rules.order.push(&rule.name);

@@ -3,17 +3,14 @@
 use std::sync::Arc;
 
 use admission::{AppKey, GateKey, IdentityKey, Mode, RuleKey, Terms};
-use sql::ClassSet;
+use sql::{Class, ClassSet};
 
 use crate::condition::Condition;
-use crate::evaluate::Facts;
+use crate::facts::Facts;
 use crate::schedule::Schedule;
 use crate::shape::Caution;
+use crate::time::UnixTime;
 use crate::{fnv, label};
-
-/// Seconds since 1970, on the wall clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct UnixTime(pub i64);
 
 /// One rule.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,10 +105,10 @@ pub struct RefusalProfile {
 }
 
 impl Rule {
-    /// Whether the rule is about this statement, in force or not.
+    /// Whether the rule is about this statement, taken for one of this class; in force or not.
     #[must_use]
-    pub fn is_about(&self, facts: &Facts<'_>) -> bool {
-        self.condition.matches(facts, self.caution())
+    pub fn is_about(&self, facts: &Facts<'_>, class: Class) -> bool {
+        self.condition.matches(facts, class, self.caution())
     }
 
     /// What the rule does with a statement of which something is not known.

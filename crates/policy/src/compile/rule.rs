@@ -15,8 +15,9 @@ use crate::condition::Condition;
 use crate::fault::{Faults, Place};
 use crate::identity::IdentityPolicy;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
-use crate::rule::{Action, Gated, RefusalProfile, Rule, UnixTime, rule_key};
+use crate::rule::{Action, Gated, RefusalProfile, Rule, rule_key};
 use crate::schedule::Schedule;
+use crate::time::UnixTime;
 
 /// A rule before it is told to which cluster it belongs: its gate and its mode may be the cluster's.
 #[derive(Debug)]

@@ -6,8 +6,9 @@ use sql::Class;
 
 use super::*;
 use crate::cluster::{LagSource, Scope, SignalKind};
-use crate::config::Secret;
-use crate::rule::{Action, Gated, UnixTime};
+use crate::rule::{Action, Gated};
+use crate::secret::Secret;
+use crate::time::UnixTime;
 
 mod clusters;
 mod network;
@@ -102,7 +103,7 @@ fn the_example_of_the_manual_loads() {
 fn rules_have_the_defaults_of_the_manual() {
     let config = load(MANUAL).unwrap();
     let cluster = config.cluster("main").unwrap();
-    let [etl, ddl, rest] = cluster.rules.as_slice() else { panic!("three rules") };
+    let [etl, ddl, rest] = &cluster.rules[..] else { panic!("three rules") };
     let Action::Throttle { terms, gate, gated } = etl.action else { panic!("{etl:?}") };
     assert_eq!(terms.ratio, Ratio::new(0.9).unwrap());
     assert_eq!((terms.max_delay, terms.queue_len_max), (Duration::from_secs(5), 1_000));
@@ -120,8 +121,8 @@ fn rules_have_the_defaults_of_the_manual() {
     assert_eq!(ddl.expires_at, None);
     assert!(matches!(rest.action, Action::Throttle { gated: Gated::No, .. }));
     assert_eq!((etl.index, ddl.index, rest.index), (0, 1, 2));
-    assert_eq!(cluster.next_change_after(UnixTime(0)), etl.expires_at);
-    assert_eq!(cluster.next_change_after(UnixTime(1_796_108_400)), None);
+    assert_eq!(cluster.rules.next_change_after(UnixTime(0)), etl.expires_at);
+    assert_eq!(cluster.rules.next_change_after(UnixTime(1_796_108_400)), None);
 }
 
 #[test]
