@@ -179,6 +179,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         error,
         honour_priority,
         schedule,
+        on_client_gone,
         expires_at,
         essential,
         reason,
@@ -192,6 +193,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         && *error == b.error
         && *honour_priority == b.honour_priority
         && *schedule == b.schedule
+        && *on_client_gone == b.on_client_gone
         && *expires_at == b.expires_at
         && *essential == b.essential
         && *reason == b.reason

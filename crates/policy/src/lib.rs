@@ -61,7 +61,8 @@ pub use patterns::Patterns;
 pub use priority::Priority;
 pub use reference::config_reference;
 pub use rule::{
-    Action, Gated, RefusalProfile, Rule, Standing, app_key, identity_key, ruleless_app_key,
+    Action, Gated, OnClientGone, RefusalProfile, Rule, Standing, app_key, identity_key,
+    ruleless_app_key,
 };
 pub use rules::Rules;
 pub use schedule::Schedule;

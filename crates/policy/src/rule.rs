@@ -35,6 +35,8 @@ pub struct Rule {
     pub honour_priority: bool,
     /// When it is in force. `None`: always.
     pub schedule: Option<Arc<Schedule>>,
+    /// What becomes of a running statement whose client has left.
+    pub on_client_gone: OnClientGone,
     /// From this second on the rule is gone. `None`: it is permanent.
     pub expires_at: Option<UnixTime>,
     /// Whether an exempt rule may be permanent.
@@ -82,6 +84,19 @@ pub enum Action {
     Exempt,
     /// They are refused, whatever the load.
     Deny,
+}
+
+/// What becomes of a statement that the server runs, without an admission that waits for its end, when its
+/// client has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum OnClientGone {
+    /// The server's connection is closed: the server notices when it next looks, as it would without Sluice.
+    #[default]
+    Close,
+    /// KILL QUERY over the probe's account, then the connection is closed.
+    Kill,
+    /// The statement ends on its own, then the connection is closed.
+    Finish,
 }
 
 /// Whether a throttling rule has anything to ask.

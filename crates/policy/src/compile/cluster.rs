@@ -72,6 +72,7 @@ pub(super) fn compile(
     let network = network::compile(keys, listen.as_ref(), faults);
     let mut rules: Vec<Rule> = Vec::new();
     for draft in drafts.iter().filter(|draft| draft.is_for(cluster_name)) {
+        draft.check_kill(cluster_name, probe.as_ref(), faults);
         let gate = draft.gate.as_ref().map_or(default_gate, |gate| {
             signals.gate(&gate.value, cluster_name, &gate.place, faults)
         });
