@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::ClusterPolicy;
+use crate::secret::Secret;
 
 /// A valid configuration file.
 #[derive(Debug, Clone)]
@@ -36,15 +37,6 @@ pub struct Admin {
 pub struct Metrics {
     /// Most values of the label `app`; the rest are `other`.
     pub max_apps: u32,
-}
-
-/// Where a secret comes from. The secret itself is never in the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Secret {
-    /// This environment variable.
-    Env(String),
-    /// This file, without the line end that closes it.
-    File(PathBuf),
 }
 
 impl Config {

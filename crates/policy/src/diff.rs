@@ -150,7 +150,7 @@ fn rules<'c>(config: &'c Config, other: &Config) -> Rules<'c> {
     let mut rules = Rules { order: Vec::new(), by_name: HashMap::new() };
     let both = |cluster: &&Arc<ClusterPolicy>| other.cluster(&cluster.name).is_some();
     for cluster in config.clusters.iter().filter(both) {
-        for rule in &cluster.rules {
+        for rule in cluster.rules.iter() {
             let known = rules.by_name.entry(&*rule.name).or_default();
             if known.is_empty() {
                 rules.order.push(&rule.name);
@@ -179,6 +179,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         error,
         honour_priority,
         schedule,
+        on_client_gone,
         expires_at,
         essential,
         reason,
@@ -192,6 +193,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         && *error == b.error
         && *honour_priority == b.honour_priority
         && *schedule == b.schedule
+        && *on_client_gone == b.on_client_gone
         && *expires_at == b.expires_at
         && *essential == b.essential
         && *reason == b.reason

@@ -19,7 +19,6 @@ use sql::Tool;
 pub use self::claims::IdentityPolicy;
 pub(crate) use self::claims::{Claim, Claims};
 pub use self::session_identity::SessionIdentity;
-use crate::cluster::ClusterPolicy;
 
 /// Longest app, in bytes.
 pub const APP_LEN_MAX: usize = 255;
@@ -112,14 +111,13 @@ impl<'a> Identity<'a> {
     reason = "one argument for each source of identity, and the buffer"
 )]
 pub fn resolve<'a, 'q, 't>(
-    cluster: &'a ClusterPolicy,
+    policy: &'a IdentityPolicy,
     session: &'a SessionIdentity,
     query_attributes: impl Iterator<Item = (&'q [u8], &'q [u8])>,
     statement_tags: impl Iterator<Item = (&'t [u8], &'t [u8])>,
     tool: Option<Tool>,
     scratch: &'a mut IdentityScratch,
 ) -> Identity<'a> {
-    let policy = &*cluster.identity;
     let mut claims = Claims::of(policy, session);
     scratch.clear();
     let mut source = scratch

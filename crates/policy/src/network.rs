@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::condition::{Cidr, address_bits};
+use crate::cidr::{Cidr, address_bits};
 
 /// What stands before the path of a Unix socket.
 pub(crate) const UNIX_PREFIX: &str = "unix:";

@@ -11,7 +11,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::rule::UnixTime;
+use crate::time::UnixTime;
 
 /// When a rule is in force: within one of its windows.
 #[derive(Debug, Clone, PartialEq)]

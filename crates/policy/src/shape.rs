@@ -10,7 +10,7 @@
 
 use sql::{DIGEST_TEXT_MAX, LexMode, Statement, Sureness, digest, tables};
 
-use crate::condition::Patterns;
+use crate::patterns::Patterns;
 
 /// What a text is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,7 +1,9 @@
 //! Who is asking, and what the rules say to it.
 
 use policy::identity::resolve;
-use policy::{Facts, Priority, Shape, ShapeNeeds, ShapeScratch, ShapeText, UnixTime, Verdict};
+use policy::{
+    Facts, Priority, Shape, ShapeNeeds, ShapeScratch, ShapeText, UnixTime, Verdict, decide,
+};
 use sql::{Class, ClassSet, Statement, Tool};
 use wire::command::{Query, QueryAttributes};
 
@@ -248,7 +250,7 @@ impl Session {
     fn remembered(&self, judged: Judged, input: &Input<'_>) -> Option<Kept> {
         (self.claims_refused == 0).then(|| Kept {
             generation: self.generation,
-            valid_until: input.policy.next_change_after(input.now),
+            valid_until: input.policy.rules.next_change_after(input.now),
             tool_seen: self.tool_seen,
             judged,
         })
@@ -264,7 +266,7 @@ impl Session {
         let attributes = attributes.iter().filter_map(|(name, value)| Some(pair(name, value?)));
         let tags = tags.map(|(key, value)| pair(key, value));
         let identity = resolve(
-            input.policy,
+            &input.policy.identity,
             &self.identity,
             attributes,
             tags,
@@ -274,15 +276,15 @@ impl Session {
         replace(&mut self.app, identity.app);
         self.claims_refused = self.claims_refused.saturating_add(identity.refused_claims);
         self.tool_seen = identity.tool_seen;
-        let class = classes.strictest().unwrap_or(Class::Unknown);
         let session = &self.identity;
         let shape = Shape::default();
-        let mut facts = Facts { identity: &identity, session, class, shape, now: input.now };
+        let mut facts =
+            Facts { identity: &identity, session, classes, exemption: None, shape, now: input.now };
         let mut needs = ShapeNeeds::default();
         match about {
             About::Known(shape) => facts.shape = shape,
             About::Text { text, statement, scratch, read } => {
-                needs = input.policy.shape_needs(&facts, classes);
+                needs = input.policy.rules.shape_needs(&facts);
                 if read != Some(needs) {
                     scratch
                         .read(&ShapeText::new(text, self.mode, session.schema(), statement), needs);
@@ -290,7 +292,7 @@ impl Session {
                 facts.shape = scratch.shape();
             }
         }
-        let judged = verdict_of(&facts, classes, input);
+        let judged = verdict_of(&facts, input);
         if let Some(tool) = self.tool_seen
             && self.identity.handle_tool_seen(tool)
         {
@@ -300,14 +302,8 @@ impl Session {
     }
 }
 
-fn verdict_of(facts: &Facts<'_>, classes: ClassSet, input: &Input<'_>) -> Judged {
-    // Of a text of several statements each must pass: none is carried past its rule by another.
-    let verdict = if classes == ClassSet::from_iter([facts.class]) {
-        input.policy.evaluate(facts)
-    } else {
-        input.policy.evaluate_classes(facts, classes)
-    };
-    match verdict {
+fn verdict_of(facts: &Facts<'_>, input: &Input<'_>) -> Judged {
+    match decide(input.policy, facts) {
         Verdict::Pass { rule, .. } => Judged::Pass(rule.map(|rule| rule.index)),
         Verdict::Ask(rule) if rule.honour_priority => {
             Judged::Ask(rule.index, Priority::of(facts.identity))

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::limits::{Limits, NAME_LEN_MAX, PATTERN_LEN_MAX, show};
-use crate::condition::{Cidr, Patterns};
-use crate::config::Secret;
+use crate::cidr::Cidr;
 use crate::fault::{Faults, Place};
 use crate::network::UNIX_PREFIX;
+use crate::patterns::Patterns;
 use crate::raw::{Maybe, OneOrMany, Spanned};
+use crate::secret::Secret;
 
 /// A duration in its range, or the default.
 pub(super) fn duration(

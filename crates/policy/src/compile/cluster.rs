@@ -14,11 +14,11 @@ use super::tls;
 use crate::cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, SignalKind, Starvation, TableName,
 };
-use crate::evaluate::RuleIndex;
 use crate::fault::{Faults, Place};
 use crate::identity::IdentityPolicy;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
-use crate::rule::{Rule, UnixTime};
+use crate::rule::Rule;
+use crate::rules::Rules;
 use crate::tls::Redirect;
 
 /// The table of the heartbeat unless the file says otherwise.
@@ -72,6 +72,7 @@ pub(super) fn compile(
     let network = network::compile(keys, listen.as_ref(), faults);
     let mut rules: Vec<Rule> = Vec::new();
     for draft in drafts.iter().filter(|draft| draft.is_for(cluster_name)) {
+        draft.check_kill(cluster_name, probe.as_ref(), faults);
         let gate = draft.gate.as_ref().map_or(default_gate, |gate| {
             signals.gate(&gate.value, cluster_name, &gate.place, faults)
         });
@@ -102,11 +103,7 @@ pub(super) fn compile(
         starvation: shared.starvation,
         gates: signals.gates,
         signals: signals.signals,
-        index: RuleIndex::new(&rules),
-        shaped: shaped(&rules),
-        has_schedules: rules.iter().any(|rule| rule.schedule.is_some()),
-        expiries: expiries(&rules),
-        rules,
+        rules: Rules::new(rules),
     })
 }
 
@@ -115,18 +112,6 @@ pub(super) const MODES: [(&str, Mode); 2] =
 
 const PACINGS: [(&str, PacingKind); 2] =
     [("adaptive", PacingKind::Adaptive), ("binary", PacingKind::Binary)];
-
-fn shaped(rules: &[Rule]) -> Vec<u32> {
-    let shaped = rules.iter().filter(|rule| rule.condition.needs().any());
-    shaped.map(|rule| rule.index).collect()
-}
-
-fn expiries(rules: &[Rule]) -> Vec<UnixTime> {
-    let mut expiries: Vec<UnixTime> = rules.iter().filter_map(|rule| rule.expires_at).collect();
-    expiries.sort_unstable();
-    expiries.dedup();
-    expiries
-}
 
 fn compile_replicas(replicas: Maybe<Vec<Spanned<String>>>, faults: &mut Faults) -> Vec<Arc<str>> {
     let Some(Spanned { value: list, place }) = replicas else { return Vec::new() };

@@ -5,10 +5,11 @@ use sql::{DIGEST_TEXT_MAX, LexMode, digest};
 use super::checks::{check_patterns, networks, patterns};
 use super::limits;
 use super::rule::{Context, Delayable, compile_classes};
-use crate::condition::{Condition, Patterns};
+use crate::condition::Condition;
 use crate::fault::Faults;
 use crate::fnv;
 use crate::identity::IdentityPolicy;
+use crate::patterns::Patterns;
 use crate::raw::{self, Maybe, Named, OneOrMany, Spanned};
 use crate::shape::TablePatterns;
 

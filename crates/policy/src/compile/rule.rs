@@ -11,12 +11,14 @@ use super::checks::{duration, keyword, list, name, whole};
 use super::cluster::MODES;
 use super::matching::compile_match;
 use super::{error_profile, limits, schedule};
+use crate::cluster::Probe;
 use crate::condition::Condition;
 use crate::fault::{Faults, Place};
 use crate::identity::IdentityPolicy;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
-use crate::rule::{Action, Gated, RefusalProfile, Rule, UnixTime, rule_key};
+use crate::rule::{Action, Gated, OnClientGone, RefusalProfile, Rule, rule_key};
 use crate::schedule::Schedule;
+use crate::time::UnixTime;
 
 /// A rule before it is told to which cluster it belongs: its gate and its mode may be the cluster's.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub(super) struct Draft {
     error: RefusalProfile,
     honour_priority: bool,
     schedule: Option<Arc<Schedule>>,
+    on_client_gone: OnClientGone,
+    client_gone_place: Option<Place>,
     expires_at: Option<UnixTime>,
     essential: bool,
     reason: String,
@@ -59,6 +63,21 @@ impl Draft {
     /// Whether the rule is in force for this cluster.
     pub(super) fn is_for(&self, cluster: &str) -> bool {
         self.clusters.as_ref().is_none_or(|names| names.iter().any(|name| name == cluster))
+    }
+
+    /// A query that is killed is killed over the probe's account.
+    pub(super) fn check_kill(&self, cluster: &str, probe: Option<&Probe>, faults: &mut Faults) {
+        let is_killed = match self.on_client_gone {
+            OnClientGone::Kill => true,
+            OnClientGone::Close | OnClientGone::Finish => false,
+        };
+        if let Some(place) =
+            self.client_gone_place.as_ref().filter(|_| is_killed && probe.is_none())
+        {
+            let message =
+                format!("the query is killed over the probe's account: `{cluster}` has no `probe`");
+            faults.add(place, message);
+        }
     }
 
     /// The rule of one cluster.
@@ -89,6 +108,7 @@ impl Draft {
             error: self.error.clone(),
             honour_priority: self.honour_priority,
             schedule: self.schedule.clone(),
+            on_client_gone: self.on_client_gone,
             expires_at: self.expires_at,
             essential: self.essential,
             reason: self.reason.clone(),
@@ -134,6 +154,13 @@ pub(super) fn compile(
             .schedule
             .take()
             .map(|schedule| Arc::new(schedule::compile(schedule, context.zones, faults))),
+        client_gone_place: raw.on_client_gone.as_ref().map(|word| word.place.clone()),
+        on_client_gone: keyword(
+            raw.on_client_gone.take(),
+            OnClientGone::default(),
+            &CLIENT_GONE,
+            faults,
+        ),
         expires_at,
         essential: is_set(&raw.essential),
         reason: compile_reason(raw.reason.take(), faults),
@@ -141,6 +168,12 @@ pub(super) fn compile(
         place,
     }
 }
+
+const CLIENT_GONE: [(&str, OnClientGone); 3] = [
+    ("close", OnClientGone::Close),
+    ("kill", OnClientGone::Kill),
+    ("finish", OnClientGone::Finish),
+];
 
 fn is_set(flag: &Maybe<bool>) -> bool {
     flag.as_ref().is_some_and(|flag| flag.value)

@@ -7,10 +7,11 @@
 //! and there is at least one: levels that are UUID-like or numeric may be made up by anybody. So who may
 //! claim `etl` may claim `7:etl`, but not `etl:online-ddl`. A prefix without `:` is held against levels only.
 
-use crate::condition::{Cidr, Patterns};
+use crate::cidr::Cidr;
 use crate::fnv::FnvMap;
 use crate::identity::SessionIdentity;
 use crate::label::named_levels;
+use crate::patterns::Patterns;
 
 /// Whose claims count, and which keys name the app.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use sql::Tool;
 
 use super::is_app;
-use crate::condition::address_bits;
+use crate::cidr::address_bits;
 
 /// Most connection attributes that are kept; drivers send up to ten.
 const ATTRIBUTES_MAX: usize = 32;

@@ -12,17 +12,17 @@ pub(super) struct RuleClock {
 
 impl RuleClock {
     pub(super) fn new(policy: &ClusterPolicy, now: UnixTime) -> Self {
-        Self { looked_at: now, next: policy.next_change_after(now) }
+        Self { looked_at: now, next: policy.rules.next_change_after(now) }
     }
 
     /// Whether other rules are in force now. The clock may jump, in both directions.
     pub(super) fn look(&mut self, policy: &ClusterPolicy, now: UnixTime) -> bool {
         let due = self.next.is_some_and(|next| next <= now) || now < self.looked_at;
-        self.next = policy.next_change_after(now);
+        self.next = policy.rules.next_change_after(now);
         if !due {
             return false;
         }
-        policy.changes_between(std::mem::replace(&mut self.looked_at, now), now)
+        policy.rules.changes_between(std::mem::replace(&mut self.looked_at, now), now)
     }
 
     /// Whether time alone can change anything.

@@ -29,7 +29,7 @@ impl Telemetry {
         let max_apps = usize::try_from(config.metrics.max_apps).unwrap_or(usize::MAX);
         self.apps.set_max(max_apps);
         self.users.set_max(max_apps);
-        let rules = config.clusters.iter().flat_map(|cluster| &cluster.rules);
+        let rules = config.clusters.iter().flat_map(|cluster| cluster.rules.iter());
         let named = rules.map(|rule| (&*rule.name, rule.expires_at.map(|at| seconds(at.0))));
         self.set_rules(named, Instant::now());
     }

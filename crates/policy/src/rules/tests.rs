@@ -2,13 +2,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use sql::{LexMode, Scratch, Whole, describe};
+use sql::{ClassSet, LexMode, Scratch, Whole, describe};
 
 use super::*;
-use crate::identity::{IdentityScratch, resolve};
+use crate::cluster::ClusterPolicy;
+use crate::identity::{IdentityScratch, SessionIdentity, resolve};
 use crate::load;
 use crate::rule::Standing;
-use crate::shape::{ShapeScratch, ShapeText};
+use crate::shape::{Shape, ShapeScratch, ShapeText};
 
 fn policy(rules: &str) -> Arc<ClusterPolicy> {
     let text = format!(
@@ -66,31 +67,33 @@ impl Case {
         let mut scratch = IdentityScratch::default();
         let tags = tags.iter().map(|(key, value)| (&key[..], &value[..]));
         let none = std::iter::empty();
-        let identity = resolve(policy, &session, none, tags, None, &mut scratch);
+        let identity = resolve(&policy.identity, &session, none, tags, None, &mut scratch);
         let now = UnixTime(self.now);
         let mode = LexMode::default();
         let mut sql_scratch = Scratch::default();
         let statement = describe(self.sql.as_bytes(), mode, Whole::Yes, &mut sql_scratch);
         let text = ShapeText::new(self.sql.as_bytes(), mode, self.schema.as_bytes(), &statement);
         let mut shape_scratch = ShapeScratch::default();
-        let class = self.class;
-        let shape = Shape::default();
-        let facts = Facts { identity: &identity, session: &session, class, shape, now };
-        let needs = policy.shape_needs(&facts, [class].into_iter().collect());
+        let facts = Facts {
+            identity: &identity,
+            session: &session,
+            classes: [self.class].into_iter().collect(),
+            exemption: None,
+            shape: Shape::default(),
+            now,
+        };
+        let needs = policy.rules.shape_needs(&facts);
         let mut all = ShapeScratch::default();
         let facts_of_all = Facts { shape: all.read(&text, ShapeNeeds::ALL), ..facts };
         let facts = Facts { shape: shape_scratch.read(&text, needs), ..facts };
         // What nobody needs changes nothing.
-        assert_eq!(policy.evaluate(&facts), policy.evaluate(&facts_of_all), "{self:?}");
+        assert_eq!(policy.rules.evaluate(&facts), policy.rules.evaluate(&facts_of_all), "{self:?}");
         look(&facts)
     }
 
     fn rule(&self, policy: &ClusterPolicy) -> Option<String> {
         self.with(policy, |facts| {
-            let rule = match policy.evaluate(facts) {
-                Verdict::Pass { rule, .. } => rule,
-                Verdict::Ask(rule) | Verdict::Deny(rule) => Some(rule),
-            };
+            let rule = policy.rules.evaluate(facts).rule();
             rule.map(|rule| rule.name.to_string())
         })
     }
@@ -204,7 +207,7 @@ fn an_expired_rule_is_gone_at_its_second() {
     for (now, rule) in [(99, "short"), (100, "long"), (199, "long"), (200, "rest")] {
         assert_rule(&policy, &Case { now, ..Case::of("b") }, rule);
     }
-    let next = |now| policy.next_change_after(UnixTime(now)).map(|time| time.0);
+    let next = |now| policy.rules.next_change_after(UnixTime(now)).map(|time| time.0);
     assert_eq!(
         [next(0), next(99), next(100), next(199), next(200)],
         [Some(100), Some(100), Some(200), Some(200), None]
@@ -269,7 +272,7 @@ fn a_verdict_says_what_happens_and_why() {
     );
     let verdict = |app: &str, class| {
         let case = Case { class, ..Case::of(app) };
-        case.with(&policy, |facts| match policy.evaluate(facts) {
+        case.with(&policy, |facts| match policy.rules.evaluate(facts) {
             Verdict::Pass { why, .. } => why.as_str(),
             Verdict::Ask(_) => "ask",
             Verdict::Deny(_) => "deny",
@@ -299,10 +302,12 @@ fn of_several_statements_the_strictest_verdict_counts() {
     );
     let rule = |app: &str, classes: &[Class]| {
         let classes: ClassSet = classes.iter().copied().collect();
-        Case::of(app).with(&policy, |facts| match policy.evaluate_classes(facts, classes) {
-            Verdict::Pass { why, .. } => why.as_str().to_owned(),
-            Verdict::Ask(rule) => format!("ask {}", rule.name),
-            Verdict::Deny(rule) => format!("deny {}", rule.name),
+        Case::of(app).with(&policy, |facts| {
+            match policy.rules.evaluate(&Facts { classes, ..*facts }) {
+                Verdict::Pass { why, .. } => why.as_str().to_owned(),
+                Verdict::Ask(rule) => format!("ask {}", rule.name),
+                Verdict::Deny(rule) => format!("deny {}", rule.name),
+            }
         })
     };
     assert_eq!(rule("a", &[Class::Write, Class::Ddl]), "ask ddl");
@@ -314,10 +319,9 @@ fn of_several_statements_the_strictest_verdict_counts() {
 
 /// What the index replaces: every rule in turn.
 fn naive<'p>(policy: &'p ClusterPolicy, facts: &Facts<'_>) -> Option<&'p Rule> {
-    policy
-        .rules
-        .iter()
-        .find(|rule| rule.is_about(facts) && rule.standing(facts.now) == Standing::InForce)
+    policy.rules.iter().find(|rule| {
+        rule.is_about(facts, facts.class()) && rule.standing(facts.now) == Standing::InForce
+    })
 }
 
 fn words() -> impl Strategy<Value = String> {
@@ -450,7 +454,8 @@ proptest! {
         let policy = policy(&rules);
         for case in cases {
             let (indexed, walked) = case.with(&policy, |facts| {
-                let indexed = policy.index.first_match(&policy.rules, facts).map(|rule| rule.index);
+                let indexed = policy.rules.index.first_match(&policy.rules, facts, facts.class());
+                let indexed = indexed.map(|rule| rule.index);
                 (indexed, naive(&policy, facts).map(|rule| rule.index))
             });
             prop_assert_eq!(indexed, walked, "{:?}\n{}", case, rules);
@@ -476,10 +481,10 @@ fn a_rule_outside_its_schedule_leaves_the_decision_to_those_behind_it() {
     ] {
         assert_rule(&policy, &Case { now, ..Case::of("b") }, rule);
     }
-    let next = |now| policy.next_change_after(UnixTime(now)).map(|time| time.0);
+    let next = |now| policy.rules.next_change_after(UnixTime(now)).map(|time| time.0);
     assert_eq!([next(0), next(59)], [Some(60), Some(60)]);
     assert_eq!([next(noon + 1_829), next(noon + 1_830)], [Some(noon + 1_830), Some(noon + 1_860)]);
-    let changes = |before, after| policy.changes_between(UnixTime(before), UnixTime(after));
+    let changes = |before, after| policy.rules.changes_between(UnixTime(before), UnixTime(after));
     assert!(changes(noon - 60, noon) && changes(noon, noon - 60));
     assert!(changes(noon, noon + 1_860), "one expires");
     assert!(!changes(0, noon - 60) && !changes(noon, noon + 1_800));

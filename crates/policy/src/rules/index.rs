@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use sql::Class;
 
-use super::Facts;
 use super::prefixes::Prefixes;
-use crate::condition::{Cidr, Condition, Patterns, mask};
+use crate::cidr::{Cidr, mask};
+use crate::condition::Condition;
+use crate::facts::Facts;
 use crate::fnv::FnvMap;
+use crate::patterns::Patterns;
 use crate::rule::{Rule, Standing};
 use crate::shape::{Caution, TablePatterns, Tables};
 
@@ -156,9 +158,14 @@ impl RuleIndex {
         }
     }
 
-    /// The first rule in force that matches.
-    pub(crate) fn first_match<'p>(&self, rules: &'p [Rule], facts: &Facts<'_>) -> Option<&'p Rule> {
-        let mut search = Search { rules, facts, best: None };
+    /// The first rule in force that matches a statement of this class.
+    pub(crate) fn first_match<'p>(
+        &self,
+        rules: &'p [Rule],
+        facts: &Facts<'_>,
+        class: Class,
+    ) -> Option<&'p Rule> {
+        let mut search = Search { rules, facts, class, best: None };
         let Facts { identity, session, .. } = *facts;
         if !self.apps.is_empty() {
             self.apps.look_up(identity.app, &mut search);
@@ -191,7 +198,7 @@ impl RuleIndex {
             search.consider(rules);
         }
         self.tables.look_up(facts.shape.tables, &mut search);
-        if let Some(rest) = self.rest.get(&facts.class) {
+        if let Some(rest) = self.rest.get(&class) {
             search.consider(rest);
         }
         search.best
@@ -272,6 +279,7 @@ impl ClientIndex {
 struct Search<'p, 'f> {
     rules: &'p [Rule],
     facts: &'f Facts<'f>,
+    class: Class,
     best: Option<&'p Rule>,
 }
 
@@ -284,7 +292,9 @@ impl Search<'_, '_> {
             }
             let rule = usize::try_from(index).ok().and_then(|index| self.rules.get(index));
             let Some(rule) = rule else { return };
-            if rule.is_about(self.facts) && rule.standing(self.facts.now) == Standing::InForce {
+            if rule.is_about(self.facts, self.class)
+                && rule.standing(self.facts.now) == Standing::InForce
+            {
                 self.best = Some(rule);
                 return;
             }
