@@ -12,7 +12,7 @@ pub use execute::{Execute, ExecuteLayout, execute_attributes, execute_layout};
 pub use parse::parse_command;
 pub use splice::{SplicedHead, splice_head, splice_type_block};
 
-pub use crate::response_tracker::Expect;
+pub use crate::response_tracker::{Cursor, Expect};
 
 /// One client command. Made from the front of its payload, so a text may be only the beginning of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,9 +100,10 @@ impl Command<'_> {
     #[must_use]
     pub fn expect(&self) -> Expect {
         match self {
-            Self::Query(_) | Self::Execute(_) | Self::BulkExecute { .. } | Self::ProcessInfo => {
-                Expect::ResultSets
-            }
+            Self::Query(_) => Expect::ResultSets,
+            Self::Execute(execute) => Expect::Execution(execute.cursor()),
+            Self::BulkExecute { .. } => Expect::Execution(Cursor::NotAsked),
+            Self::ProcessInfo => Expect::ProcessInfo,
             Self::Prepare(_) => Expect::Prepare,
             Self::SendLongData { .. } | Self::CloseStatement { .. } | Self::Quit => Expect::Nothing,
             Self::Fetch { .. } => Expect::Fetch,

@@ -11,8 +11,9 @@
 mod expect;
 mod machine;
 mod notes;
+mod value;
 
-pub use expect::Expect;
+pub use expect::{Cursor, Expect};
 
 use crate::capability::Capabilities;
 use crate::error::ProtocolError;
@@ -51,6 +52,12 @@ impl ResponseTracker {
     /// Starts to follow the response of a command that was just sent. Only between responses.
     pub fn begin(&mut self, expect: Expect) {
         self.machine.begin(expect);
+    }
+
+    /// Reads the value as well, if the response that was just begun turns out to hold no more than one. To be
+    /// called between `begin` and the first `feed`; without it [`ResponseEnd::only_value`] is `None`.
+    pub fn watch_value(&mut self) {
+        self.machine.watch_value();
     }
 
     /// Looks at the server's next bytes, wherever they are cut. What is consumed belongs to this response and is
@@ -171,8 +178,12 @@ pub struct ResponseEnd {
     pub affected_rows: u64,
     /// The statement, after a COM_STMT_PREPARE that succeeded.
     pub prepared: Option<Prepared>,
-    /// The statement has a cursor open with rows to fetch.
+    /// The statement has a cursor open with rows to fetch. Only after an EXECUTE that asked for one, and a FETCH.
     pub cursor_open: bool,
+    /// The integer that is the only column of the only row of the only result, if it was watched for
+    /// ([`ResponseTracker::watch_value`]). `None` for NULL, for what is no integer or does not fit, for a
+    /// binary row whose definition was left out, and when there was more than that one value.
+    pub only_value: Option<i64>,
 }
 
 /// A prepared statement, as the server announces it.

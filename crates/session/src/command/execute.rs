@@ -5,10 +5,10 @@ use std::sync::Arc;
 use admission::DigestKey;
 use wire::command::{
     COM_STMT_BULK_EXECUTE, ExecuteLayout, QueryAttributes, SplicedHead, execute_attributes,
-    execute_layout, splice_head, splice_type_block,
+    execute_layout, parse_command, splice_head, splice_type_block,
 };
 use wire::frame::{FrameHeader, HEADER_LEN, MAX_PAYLOAD_LEN};
-use wire::response_tracker::Expect;
+use wire::response_tracker::{Cursor, Expect};
 use wire::upload::FrameSkipper;
 
 use super::query::Planned;
@@ -147,11 +147,19 @@ impl Session {
         input: &Input<'_>,
     ) -> Result<Forwarding, Unrepairable> {
         let replaced = self.repair_execution(statement_id, input)?;
-        let mut forwarding = self.forward(running, Expect::ResultSets);
+        let expect = self.execution_expects(input);
+        let mut forwarding = self.forward(running, expect);
         if let Some(Replaced { drop, rest }) = replaced {
             forwarding.replace(drop, rest);
         }
         Ok(forwarding)
+    }
+
+    /// What the flags of the execution say about its answer.
+    fn execution_expects(&self, input: &Input<'_>) -> Expect {
+        Seen::of(input.client)
+            .and_then(|seen| parse_command(seen.payload, self.capabilities).ok())
+            .map_or(Expect::Execution(Cursor::NotAsked), |command| command.expect())
     }
 
     /// Writes the head of the execution that goes out in place of what was sent to the outbox. None: it goes

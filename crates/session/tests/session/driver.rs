@@ -189,8 +189,8 @@ impl Driver {
     }
 }
 
-/// PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, DEPRECATE_EOF.
-const CAPABILITIES: u32 = 0x0000_0200 | 0x0000_8000 | 0x0008_0000 | 0x0100_0000;
+/// LOCAL_FILES, PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, DEPRECATE_EOF.
+const CAPABILITIES: u32 = 0x0000_0080 | 0x0000_0200 | 0x0000_8000 | 0x0008_0000 | 0x0100_0000;
 
 pub(crate) fn frame(sequence: u8, payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(payload.len()).unwrap().to_le_bytes();

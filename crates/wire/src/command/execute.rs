@@ -5,11 +5,12 @@ use std::ops::Range;
 use crate::capability::{CLIENT_QUERY_ATTRIBUTES, Capabilities};
 use crate::error::ProtocolError;
 use crate::lenenc::Reader;
+use crate::response_tracker::Cursor;
 
 use super::attributes::{
     ExecuteParts, QueryAttributes, TypeNames, null_bitmap_len, parameter_count, skip_types,
 };
-use super::{COM_STMT_EXECUTE, PARAMETER_COUNT_AVAILABLE};
+use super::{COM_STMT_EXECUTE, CURSOR_TYPE_READ_ONLY, PARAMETER_COUNT_AVAILABLE};
 
 /// COM_STMT_EXECUTE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,13 @@ impl<'a> Execute<'a> {
         let flags = reader.u8().ok_or(truncated)?;
         reader.u32().ok_or(truncated)?;
         Ok(Self { statement_id, flags, body: reader.rest() })
+    }
+
+    /// Whether a cursor is asked for. Both servers look at this one bit of the flags only, whatever else of
+    /// `enum_cursor_type` is set.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        if self.flags & CURSOR_TYPE_READ_ONLY == 0 { Cursor::NotAsked } else { Cursor::Asked }
     }
 }
 

@@ -3,11 +3,13 @@
 #![expect(clippy::arithmetic_side_effects, reason = "lengths of test data")]
 
 mod script;
+mod value;
 
 use super::*;
 use crate::capability::{
-    CLIENT_DEPRECATE_EOF, CLIENT_OPTIONAL_RESULTSET_METADATA, CLIENT_PROGRESS_OBSOLETE,
-    CLIENT_SESSION_TRACK, MARIADB_CLIENT_CACHE_METADATA, MARIADB_CLIENT_PROGRESS,
+    CLIENT_DEPRECATE_EOF, CLIENT_LOCAL_FILES, CLIENT_OPTIONAL_RESULTSET_METADATA,
+    CLIENT_PROGRESS_OBSOLETE, CLIENT_SESSION_TRACK, MARIADB_CLIENT_CACHE_METADATA,
+    MARIADB_CLIENT_PROGRESS,
 };
 use crate::frame::MAX_PAYLOAD_LEN;
 
@@ -140,7 +142,7 @@ fn out_parameters_are_followed_by_the_final_ok() {
             .rows(&[b"\0\0\x07"])
             .end_of_rows(behind)
             .ok(0, AUTOCOMMIT);
-        check(Expect::ResultSets, &script, end(AUTOCOMMIT));
+        check(Expect::Execution(Cursor::NotAsked), &script, end(AUTOCOMMIT));
     }
 }
 
@@ -154,7 +156,45 @@ fn an_open_cursor_sends_no_rows() {
             script.columns_with_status(2, metadata, CURSOR | AUTOCOMMIT)
         };
         let expected = ResponseEnd { cursor_open: true, ..end(CURSOR | AUTOCOMMIT) };
-        check(Expect::ResultSets, &script, expected);
+        check(Expect::Execution(Cursor::Asked), &script, expected);
+    }
+}
+
+#[test]
+fn rows_follow_a_cursor_flag_that_nobody_asked_for() {
+    for (caps, metadata) in every_dialect() {
+        // As of a stored function that had a cursor of its own.
+        let status = CURSOR | AUTOCOMMIT;
+        for expect in [Expect::ResultSets, Expect::Execution(Cursor::NotAsked)] {
+            let script = Script::new(caps)
+                .columns_with_status(2, metadata, status)
+                .rows(&[b"\xfb\xfb", b"\xfb\x011"])
+                .end_of_rows(status);
+            check(expect, &script, end(status));
+        }
+    }
+}
+
+#[test]
+fn a_statement_for_which_no_cursor_was_opened_sends_its_rows() {
+    for (caps, metadata) in every_dialect() {
+        let script = Script::new(caps).columns(1, metadata).rows(&[b"\0\0\x07"]);
+        let script = script.end_of_rows(AUTOCOMMIT);
+        check(Expect::Execution(Cursor::Asked), &script, end(AUTOCOMMIT));
+        check(Expect::Execution(Cursor::Asked), &Script::new(caps).ok(0, 0), end(0));
+    }
+}
+
+#[test]
+fn a_procedure_whose_cursor_is_open_sends_its_rows_also_when_a_cursor_was_asked_for() {
+    for (caps, metadata) in every_dialect() {
+        let status = CURSOR | MORE;
+        let script = Script::new(caps)
+            .columns_with_status(1, metadata, status)
+            .rows(&[b"\0\0\x07"])
+            .end_of_rows(status)
+            .ok(0, AUTOCOMMIT);
+        check(Expect::Execution(Cursor::Asked), &script, end(AUTOCOMMIT));
     }
 }
 
@@ -248,8 +288,28 @@ fn authentication_goes_on_until_ok_or_err() {
 }
 
 #[test]
+fn a_local_file_is_asked_for_only_where_that_was_agreed() {
+    let caps = Capabilities { base: CLIENT_LOCAL_FILES, mariadb: 0 };
+    let cases = [
+        (Capabilities::default(), Expect::ResultSets),
+        (Capabilities::default(), Expect::Execution(Cursor::NotAsked)),
+        (caps, Expect::ProcessInfo),
+        (caps, Expect::OnePacket),
+        (caps, Expect::Prepare),
+        (caps, Expect::Eof),
+    ];
+    for (caps, expect) in cases {
+        let mut tracker = ResponseTracker::new(caps);
+        tracker.begin(expect);
+        let request = Script::new(caps).packet(b"\xfb/etc/passwd").bytes();
+        assert!(tracker.feed(&request).is_err(), "{expect:?}");
+    }
+}
+
+#[test]
 fn a_local_file_is_asked_for_and_then_answered() {
-    for (caps, _) in every_dialect() {
+    for (mut caps, _) in every_dialect() {
+        caps.base |= CLIENT_LOCAL_FILES;
         let request = Script::new(caps).packet(b"\xfb/tmp/rows.csv");
         let answer = Script::new(caps).ok(4, AUTOCOMMIT | MORE).packet(b"\xfb/tmp/b");
         let last = Script::new(caps).ok(1, AUTOCOMMIT);
@@ -283,6 +343,18 @@ fn progress_reports_are_no_errors_to_who_asked_for_them() {
     }
     let script = Script::new(Capabilities::default()).packet(report);
     check(Expect::ResultSets, &script, error(0xffff));
+}
+
+#[test]
+fn an_error_with_the_number_of_a_progress_report_is_an_error() {
+    let caps = Capabilities { base: CLIENT_PROGRESS_OBSOLETE, mariadb: 0 };
+    for expect in [Expect::ResultSets, Expect::Execution(Cursor::NotAsked)] {
+        check(expect, &Script::new(caps).err(0xffff), error(0xffff));
+    }
+    let report: &[u8] = b"\xff\xff\xff\x01\x01\x02\x10\x27\x00\x05stage";
+    for expect in [Expect::OnePacket, Expect::Prepare, Expect::Fetch] {
+        check(expect, &Script::new(caps).packet(report), error(0xffff));
+    }
 }
 
 #[test]
