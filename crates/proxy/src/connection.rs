@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use policy::{ClusterPolicy, UnixTime};
 use session::{
-    Action, Answer, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session, Side,
+    Action, Answer, ClientInfo, CloseReason, Denial, Finished, Input, Move, Reads, Session, Side,
 };
 
 use crate::cluster::{Cluster, PermitGuard};
@@ -135,6 +135,9 @@ impl Connection {
             tracing::warn!(%cluster, peer = %self.peer, kind = kind.as_str(), "backend error");
         }
         self.note_denied_login(&ended);
+        if ended == Ended::BySession(CloseReason::OutOfTurn) {
+            tracing::error!(peer = %self.peer, "a fault of Sluice's own: the session was called out of turn");
+        }
         if let Some(statement) = self.session.under_way() {
             self.count(&statement);
         }
@@ -194,9 +197,16 @@ impl Connection {
                 Action::Read(reads) => {
                     self.read_for_login(reads, &mut deadlines, control).await?;
                 }
-                other => {
-                    deadlines.note(&other);
-                    self.carry_out(other).await?;
+                Action::Move(moved) => {
+                    deadlines.note(moved);
+                    self.move_bytes(moved).await?;
+                }
+                // Boxed: an idle connection does not pay for what only a login needs.
+                Action::StartTls { side, drop } => Box::pin(self.start_tls(side, drop)).await?,
+                Action::Crypt(crypt) => Box::pin(self.crypt(crypt)).await?,
+                Action::Close(reason) => return Err(Ended::BySession(reason)),
+                Action::Ask(_) | Action::Deny(_) | Action::Finished(_) => {
+                    return Err(Ended::BySession(CloseReason::OutOfTurn));
                 }
             }
         }
@@ -244,7 +254,10 @@ impl Connection {
                 self.permit = None;
                 Ok(())
             }
-            other => self.carry_out(other).await,
+            Action::Move(moved) => self.move_bytes(moved).await,
+            Action::StartTls { side, drop } => Box::pin(self.start_tls(side, drop)).await,
+            Action::Crypt(crypt) => Box::pin(self.crypt(crypt)).await,
+            Action::Close(reason) => Err(Ended::BySession(reason)),
         }
     }
 
@@ -355,39 +368,29 @@ impl Connection {
     }
 
     /// Moves bytes as the session said.
-    async fn carry_out(&mut self, action: Action) -> Result<(), Ended> {
+    async fn move_bytes(&mut self, moved: Move) -> Result<(), Ended> {
         let Self { session, client, client_gone, backend, .. } = self;
-        match action {
-            Action::Forward { from: Side::Client, len } => {
+        match moved {
+            Move::Forward { from: Side::Client, len } => {
                 let bytes = client.bytes().get(..len).unwrap_or_default();
                 backend.write(bytes).await.map_err(|_| Ended::ByBackend)?;
                 client.consume(len);
             }
-            Action::Forward { from: Side::Backend, len } => {
+            Move::Forward { from: Side::Backend, len } => {
                 let bytes = backend.bytes().get(..len).unwrap_or_default();
                 deliver(bytes, client, client_gone, backend).await;
                 backend.consume(len);
             }
-            Action::Replace { from: Side::Client, drop } => {
+            Move::Replace { from: Side::Client, drop } => {
                 client.consume(drop);
                 backend.write(session.outbox()).await.map_err(|_| Ended::ByBackend)?;
             }
-            Action::Replace { from: Side::Backend, drop } => {
+            Move::Replace { from: Side::Backend, drop } => {
                 backend.consume(drop);
                 deliver(session.outbox(), client, client_gone, backend).await;
             }
-            Action::Drop { from: Side::Client, len } => client.consume(len),
-            Action::Drop { from: Side::Backend, len } => backend.consume(len),
-            Action::Close(reason) => return Err(Ended::BySession(reason)),
-            // Boxed: an idle connection does not pay for what only a login needs.
-            Action::StartTls { side, drop } => return Box::pin(self.start_tls(side, drop)).await,
-            Action::Crypt(crypt) => return Box::pin(self.crypt(crypt)).await,
-            // The callers have taken these.
-            Action::Read(_)
-            | Action::Ask(_)
-            | Action::Deny(_)
-            | Action::Finished(_)
-            | Action::LoggedIn => {}
+            Move::Drop { from: Side::Client, len } => client.consume(len),
+            Move::Drop { from: Side::Backend, len } => backend.consume(len),
         }
         Ok(())
     }

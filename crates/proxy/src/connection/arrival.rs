@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use policy::{ClusterPolicy, Keepalive, ProxyProtocol, SendProxy, ServerAddress};
-use session::{Action, Answer, Reads, Session, Side};
+use session::{Answer, Move, Reads, Session, Side};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
@@ -194,12 +194,16 @@ impl LoginDeadlines {
     }
 
     /// Bytes have moved: the other side is next.
-    pub(super) fn note(&mut self, action: &Action) {
-        if let Action::Forward { from, .. } | Action::Replace { from, .. } = action {
-            self.turn = match from {
-                Side::Client => Turn::Server(None),
-                Side::Backend => Turn::Client(None),
-            };
+    pub(super) fn note(&mut self, moved: Move) {
+        match moved {
+            Move::Forward { from: Side::Client, .. } | Move::Replace { from: Side::Client, .. } => {
+                self.turn = Turn::Server(None);
+            }
+            Move::Forward { from: Side::Backend, .. }
+            | Move::Replace { from: Side::Backend, .. } => {
+                self.turn = Turn::Client(None);
+            }
+            Move::Drop { .. } => {}
         }
     }
 

@@ -52,7 +52,7 @@ enum Woken {
 impl Connection {
     /// Asks the controller, and waits if it says so.
     pub(super) async fn ask(&mut self, asked: Ask, control: &mut Inbox) -> Result<(), Ended> {
-        let Some(request) = self.request(asked) else {
+        let Some(request) = self.request(&asked) else {
             // The rule is not one that asks: the session and the policy disagree, so nothing
             // passes.
             return Err(Ended::Told);
@@ -60,7 +60,7 @@ impl Connection {
         match ask(&self.shared.cluster, &request, self.session.app()) {
             Judgement::Admitted(permit) => {
                 self.permit = Some(permit);
-                self.session.handle_admitted();
+                self.session.handle_admitted(asked);
                 Ok(())
             }
             Judgement::Observed(permit, would_be) => {
@@ -69,7 +69,7 @@ impl Connection {
                     self.admission.decision = StatementDecision::Rejected;
                     self.admission.reason = Some(would_be.reason);
                 }
-                self.session.handle_admitted();
+                self.session.handle_admitted(asked);
                 Ok(())
             }
             Judgement::Refused(refused) => self.refuse(asked, &refused).await,
@@ -77,7 +77,7 @@ impl Connection {
         }
     }
 
-    fn request(&mut self, asked: Ask) -> Option<Request> {
+    fn request(&mut self, asked: &Ask) -> Option<Request> {
         let rule = self.policy.rule(asked.rule)?;
         let RuleAction::Throttle { terms, gate, .. } = &rule.action else { return None };
         let arrived = *self.admission.arrived.get_or_insert_with(|| self.shared.cluster.now());
@@ -108,7 +108,7 @@ impl Connection {
                 Woken::Settled(Settled::Admitted(permit)) => {
                     self.admission.reason = permit.reason();
                     self.permit = Some(permit);
-                    self.session.handle_admitted();
+                    self.session.handle_admitted(asked);
                     return Ok(());
                 }
                 Woken::Settled(Settled::Refused(refused)) => {
@@ -118,19 +118,19 @@ impl Connection {
                     // A rule may have expired meanwhile, without a new policy.
                     self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
                     self.take_newer_policy();
-                    self.session.handle_judge_again();
+                    self.session.handle_judge_again(asked);
                     return Ok(());
                 }
                 Woken::ClientLeft => {
                     drop(waiter);
                     self.admission.decision = StatementDecision::ClientGone;
-                    self.count_asked(asked);
+                    self.count_asked(&asked);
                     return Err(Ended::ByClient);
                 }
                 Woken::BackendSpoke => {
                     drop(waiter);
                     self.admission.decision = StatementDecision::Rejected;
-                    self.count_asked(asked);
+                    self.count_asked(&asked);
                     let answer = self.last_words(control).await;
                     return self.leave(&answer).await;
                 }
@@ -139,18 +139,18 @@ impl Connection {
                         continue;
                     }
                     self.admission.decision = StatementDecision::Rejected;
-                    self.session.handle_refused(errors::interrupted());
+                    self.session.handle_refused(asked, errors::interrupted());
                     return Ok(());
                 }
                 Woken::Told(Control::Kill) => {
                     self.admission.decision = StatementDecision::Rejected;
-                    self.count_asked(asked);
+                    self.count_asked(&asked);
                     return self.leave(&errors::interrupted()).await;
                 }
                 Woken::Told(Control::Close) => {
                     self.admission.decision = StatementDecision::Rejected;
                     self.admission.reason = Some(Reason::Shutdown);
-                    self.count_asked(asked);
+                    self.count_asked(&asked);
                     return self.leave(&errors::shutting_down()).await;
                 }
                 // The controller ends all waits when a drain begins.
@@ -195,7 +195,7 @@ impl Connection {
         self.admission.reason = Some(Reason::Deny);
         let Some(rule) = self.policy.rule(asked.rule) else { return };
         match rule.mode {
-            Mode::Observe => self.session.handle_admitted(),
+            Mode::Observe => self.session.handle_admitted(asked),
             Mode::Enforce => {
                 let denial = Refusal {
                     reason: Reason::Deny,
@@ -204,7 +204,7 @@ impl Connection {
                     retry_after: Duration::ZERO,
                 };
                 let answer = self.answer(rule, &denial);
-                self.session.handle_refused(answer);
+                self.session.handle_refused(asked, answer);
             }
         }
     }
@@ -213,12 +213,12 @@ impl Connection {
         self.admission.decision = StatementDecision::Rejected;
         self.admission.reason = Some(refused.reason);
         if refused.reason == Reason::Shutdown {
-            self.count_asked(asked);
+            self.count_asked(&asked);
             return self.leave(&errors::shutting_down()).await;
         }
         if let Some(rule) = self.policy.rule(asked.rule) {
             let answer = self.answer(rule, refused);
-            self.session.handle_refused(answer);
+            self.session.handle_refused(asked, answer);
         }
         Ok(())
     }
@@ -243,7 +243,7 @@ impl Connection {
     }
 
     /// Counts a statement whose connection ends at its admission point.
-    fn count_asked(&mut self, asked: Ask) {
+    fn count_asked(&mut self, asked: &Ask) {
         let mode = self.policy.rule(asked.rule).map_or(Mode::Enforce, |rule| rule.mode);
         self.count(&StatementOutcome { rule: Some(asked.rule), class: asked.class, mode });
     }

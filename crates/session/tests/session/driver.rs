@@ -4,22 +4,34 @@
 
 use std::sync::Arc;
 
-use policy::{ClusterPolicy, UnixTime};
+use admission::DigestKey;
+use policy::{ClusterPolicy, Priority, UnixTime};
 use session::{
-    Action, Answer, Ask, ClientInfo, CloseReason, Crypt, Finished, Input, Leg, Reads, Session, Side,
+    Action, Answer, Ask, ClientInfo, CloseReason, Crypt, Finished, Input, Leg, Move, Reads,
+    Session, Side,
 };
+use sql::Class;
 
 /// What stopped the driver.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Reads(Reads),
-    Ask(Ask),
+    Ask(Asked),
     Deny,
     StartTls(Side),
     Crypt(Crypt),
     LoggedIn,
     Finished(Finished),
     Close(CloseReason),
+}
+
+/// What a statement is asked for with. The right to answer stays with the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) rule: u32,
+    pub(crate) class: Class,
+    pub(crate) digest: Option<DigestKey>,
+    pub(crate) priority: Priority,
 }
 
 /// A session with both buffers and what was written to either side.
@@ -30,6 +42,7 @@ pub(crate) struct Driver {
     pub(crate) backend: Vec<u8>,
     pub(crate) to_client: Vec<u8>,
     pub(crate) to_backend: Vec<u8>,
+    pub(crate) asked: Option<Ask>,
 }
 
 pub(crate) const STATUS_AUTOCOMMIT: u16 = 2;
@@ -66,6 +79,7 @@ impl Driver {
             backend: Vec::new(),
             to_client: Vec::new(),
             to_backend: Vec::new(),
+            asked: None,
         }
     }
 
@@ -100,24 +114,35 @@ impl Driver {
             };
             match self.session.next(&input) {
                 Action::Read(reads) => return Stop::Reads(reads),
-                Action::Forward { from: Side::Client, len } => {
+                Action::Move(Move::Forward { from: Side::Client, len }) => {
                     self.to_backend.extend(self.client.drain(..len));
                 }
-                Action::Forward { from: Side::Backend, len } => {
+                Action::Move(Move::Forward { from: Side::Backend, len }) => {
                     self.to_client.extend(self.backend.drain(..len));
                 }
-                Action::Replace { from: Side::Client, drop } => {
+                Action::Move(Move::Replace { from: Side::Client, drop }) => {
                     self.client.drain(..drop);
                     self.to_backend.extend_from_slice(self.session.outbox());
                 }
-                Action::Replace { from: Side::Backend, drop } => {
+                Action::Move(Move::Replace { from: Side::Backend, drop }) => {
                     self.backend.drain(..drop);
                     self.to_client.extend_from_slice(self.session.outbox());
                 }
-                Action::Drop { from: Side::Client, len } => drop(self.client.drain(..len)),
-                Action::Drop { from: Side::Backend, len } => drop(self.backend.drain(..len)),
-                Action::Ask(ask) => return Stop::Ask(ask),
-                Action::Deny(_) => return Stop::Deny,
+                Action::Move(Move::Drop { from: Side::Client, len }) => {
+                    drop(self.client.drain(..len))
+                }
+                Action::Move(Move::Drop { from: Side::Backend, len }) => {
+                    drop(self.backend.drain(..len))
+                }
+                Action::Ask(ask) => {
+                    let Ask { rule, class, digest, priority, .. } = ask;
+                    self.asked = Some(ask);
+                    return Stop::Ask(Asked { rule, class, digest, priority });
+                }
+                Action::Deny(ask) => {
+                    self.asked = Some(ask);
+                    return Stop::Deny;
+                }
                 Action::StartTls { side, drop } => {
                     let bytes = match side {
                         Side::Client => &mut self.client,
@@ -133,6 +158,24 @@ impl Driver {
             }
         }
         panic!("the session goes round in circles");
+    }
+
+    /// The statement that was asked for may run.
+    pub(crate) fn admit(&mut self) {
+        let ask = self.asked.take().expect("a statement that was asked for");
+        self.session.handle_admitted(ask);
+    }
+
+    /// It may not.
+    pub(crate) fn refuse(&mut self) {
+        let ask = self.asked.take().expect("a statement that was asked for");
+        self.session.handle_refused(ask, refusal());
+    }
+
+    /// The rules have changed.
+    pub(crate) fn judge_again(&mut self) {
+        let ask = self.asked.take().expect("a statement that was asked for");
+        self.session.handle_judge_again(ask);
     }
 
     /// Sends a command and runs.
@@ -166,7 +209,7 @@ impl Driver {
     pub(crate) fn asks(&mut self, text: &str, status: u16) -> Finished {
         let stop = self.query(text);
         assert!(matches!(stop, Stop::Ask(_)), "{text}: {stop:?}");
-        self.session.handle_admitted();
+        self.admit();
         let stop = self.run();
         assert!(matches!(stop, Stop::Reads(Reads::Backend)), "{text}: {stop:?}");
         self.answer(&ok(1, status))

@@ -13,7 +13,8 @@
 //!     └──────────────────────────────────┘
 //! ```
 
-use sql::{Locks, PlainEffects};
+use policy::Cover;
+use sql::{Class, Locks, PlainEffects};
 use wire::response_tracker::ResponseEnd;
 use wire::status::{SERVER_STATUS_IN_TRANS, StatusFlags};
 
@@ -43,12 +44,36 @@ pub(crate) enum Ran {
     Rest,
 }
 
+impl Ran {
+    /// Whether a statement of this class makes its transaction an admitted one.
+    pub(crate) fn of(class: Class) -> Self {
+        match class {
+            Class::LockingRead
+            | Class::Write
+            | Class::Load
+            | Class::Call
+            | Class::Ddl
+            | Class::Unknown => Self::Work,
+            Class::Read | Class::Transaction | Class::Session | Class::Admin => Self::Rest,
+        }
+    }
+}
+
 impl Transaction {
-    /// Whether a statement passes without being asked for: its transaction has been admitted, or the
-    /// session holds locks that others wait for. A text that ends the transaction before it goes on
-    /// to work is not covered by it.
-    pub(crate) fn covers(&self, effects: &PlainEffects) -> bool {
-        (self.admitted && !effects.transaction_control_before_other) || self.locks.any()
+    /// What lets a statement of this session pass although a rule would hold it: its transaction has
+    /// been admitted, or the session holds locks that others wait for. A text that ends the
+    /// transaction before it goes on to work is not covered by it.
+    pub(crate) fn cover(&self, effects: &PlainEffects) -> Cover {
+        let Locks { tables, global, instance, named } = self.locks;
+        if tables || global || instance {
+            Cover::TableLocks
+        } else if self.admitted && !effects.transaction_control_before_other {
+            Cover::Transaction
+        } else if named {
+            Cover::NamedLock
+        } else {
+            Cover::Nothing
+        }
     }
 
     /// Whether the permit of this session's last admission is still in use.

@@ -8,8 +8,8 @@ use policy::OwnedShape;
 use sql::{Class, ClassSet, Exemption, Tool};
 use wire::command::LAST_PREPARED;
 
-use crate::command::Consequences;
-use crate::judge::Remembered;
+use crate::consequences::Consequences;
+use crate::judge::memo::Remembered;
 
 /// Statements remembered per connection. The server allows 16,382 for all connections together by default
 /// (`max_prepared_stmt_count`); what goes beyond is class `unknown`, so forgetting never exempts.
@@ -61,7 +61,7 @@ pub(crate) struct PreparedStatement {
     /// The same of a refused bulk execution (MariaDB).
     pub(crate) lost_bulk_types: Option<Box<[u8]>>,
     /// What the rules said to its last execution.
-    pub(crate) verdict: Remembered,
+    pub(crate) remembered: Remembered,
 }
 
 /// All prepared statements of one connection.
@@ -83,7 +83,7 @@ impl Prepared {
                 long_data: false,
                 lost_types: None,
                 lost_bulk_types: None,
-                verdict: Remembered::default(),
+                remembered: Remembered::default(),
             };
             self.statements.insert(id, statement);
         }

@@ -10,9 +10,7 @@ use wire::capability::{
 use wire::compress::Algorithm;
 use wire::handshake::HandshakeResponse;
 
-use super::Denial;
-use crate::action::Side;
-use crate::session::Session;
+use crate::denial::Denial;
 
 /// How Sluice compresses what it sends on a leg, and with what the other end does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +30,7 @@ pub(crate) struct Compressions {
 
 impl Compressions {
     /// What a client's response agrees on, and what the leg behind is to be.
-    pub(super) fn agree(
+    pub(crate) fn agree(
         response: &HandshakeResponse<'_>,
         offered: Capabilities,
         server: Capabilities,
@@ -57,14 +55,14 @@ impl Compressions {
     }
 
     /// What the response to the server says of it.
-    pub(super) fn to_server(self) -> Capabilities {
+    pub(crate) fn to_server(self) -> Capabilities {
         let base = self.backend.map_or(0, |backend| bit(backend.algorithm));
         Capabilities { base, mariadb: 0 }
     }
 
     /// Makes a response to the server, in its place in the outbox, name zstd's level, if that is used, and no
     /// level otherwise.
-    pub(super) fn put_level(self, sent: &HandshakeResponse<'_>, frame: &mut Vec<u8>) {
+    pub(crate) fn put_level(self, sent: &HandshakeResponse<'_>, frame: &mut Vec<u8>) {
         let Some(tail) = sent.tail else { return };
         if sent.capabilities.has(CLIENT_ZSTD_COMPRESSION_ALGORITHM) {
             frame.truncate(frame.len().saturating_sub(tail.len()));
@@ -75,18 +73,8 @@ impl Compressions {
     }
 }
 
-impl Session {
-    /// What this leg is compressed with from the login's end on.
-    pub fn compression(&self, side: Side) -> Option<Compression> {
-        match side {
-            Side::Client => self.compressions.client,
-            Side::Backend => self.compressions.backend,
-        }
-    }
-}
-
 /// Sluice's own offer to clients.
-pub(super) fn offered(compression: ClientCompression) -> Capabilities {
+pub(crate) fn offered(compression: ClientCompression) -> Capabilities {
     let zlib = if compression.zlib { CLIENT_COMPRESS } else { 0 };
     let zstd = if compression.zstd { CLIENT_ZSTD_COMPRESSION_ALGORITHM } else { 0 };
     Capabilities { base: zlib | zstd, mariadb: 0 }

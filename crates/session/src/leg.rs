@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use wire::capability::{CLIENT_SSL, Capabilities, PER_LEG};
 use zeroize::Zeroizing;
 
 /// What one leg of the connection runs over.
@@ -44,6 +45,12 @@ impl Legs {
         !self.client.is_safe() && self.backend.is_safe()
     }
 }
+
+/// What a leg in TLS says of itself.
+pub(crate) const TLS: Capabilities = Capabilities { base: CLIENT_SSL, mariadb: 0 };
+
+/// What the legs do not have in common.
+pub(crate) const OF_EACH_LEG: Capabilities = Capabilities { base: PER_LEG, mariadb: 0 };
 
 /// A password, in the clear or masked with a nonce. Overwritten when it is dropped, never shown.
 #[derive(Clone, PartialEq, Eq)]

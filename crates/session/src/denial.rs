@@ -1,9 +1,6 @@
 //! Logins that Sluice itself refuses.
 
-use wire::packet::encode_err;
-
-use crate::action::{Action, CloseReason, Side};
-use crate::session::{Phase, Session};
+use crate::answer::Answer;
 
 /// Why Sluice refuses a login. The server's own refusals are relayed and not among these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +40,14 @@ impl Denial {
             Self::CompressionLevel => "compression_level",
             Self::Redirected => "redirected",
         }
+    }
+
+    /// What the client is told; `why` is what else there is to say.
+    pub(crate) fn answer(self, why: &str) -> Answer {
+        let (errno, sqlstate) = self.code();
+        let colon = if why.is_empty() { "" } else { ": " };
+        let message = format!("{}{colon}{why}", self.message()).into_bytes();
+        Answer { errno, sqlstate: *sqlstate, message }
     }
 
     fn code(self) -> (u16, &'static [u8; 5]) {
@@ -89,26 +94,6 @@ impl Denial {
                 "[sluice] the MySQL server sends its clients to another address, and redirect=deny"
             }
         }
-    }
-}
-
-impl Session {
-    /// The client's last answer, with this sequence id. `why` is what else there is to say.
-    pub(crate) fn deny_login(
-        &mut self,
-        denial: Denial,
-        why: &str,
-        sequence: u8,
-    ) -> (Phase, Action) {
-        let (errno, sqlstate) = denial.code();
-        let colon = if why.is_empty() { "" } else { ": " };
-        let message = format!("{}{colon}{why}", denial.message());
-        self.wipe_outbox();
-        encode_err(&mut self.outbox, sequence, errno, sqlstate, message.as_bytes());
-        (
-            Phase::Closing(CloseReason::LoginDenied(denial)),
-            Action::Replace { from: Side::Backend, drop: 0 },
-        )
     }
 }
 

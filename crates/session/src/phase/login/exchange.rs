@@ -27,13 +27,16 @@ mod server;
 
 use wire::frame::FrameHeader;
 
-use super::{Denial, Login, Password, TooLong, login_frame, starts_command};
-use crate::action::{Action, CloseReason, Crypt, Input, Reads, Sealing, Side};
-use crate::session::{Phase, Session, close};
+pub(super) use self::client::kept_back;
+use super::{Applicant, Desk, Next, OutOfTurn, TooLong, deny, login_frame, starts_command, stay};
+use crate::action::{Action, CloseReason, Crypt, Input, Move, Reads, Sealing, Side};
+use crate::denial::Denial;
+use crate::leg::Password;
+use crate::outbox::Outbox;
 
 /// Where an exchange stands.
 #[derive(Debug)]
-pub(crate) struct Exchange {
+pub(super) struct Exchange {
     stage: Stage,
     plugin: Plugin,
     /// The plugin's name, for people.
@@ -49,11 +52,13 @@ pub(crate) struct Exchange {
     owed: u32,
     /// The sequence id of the last packet from or to the client.
     last: u8,
+    /// Who a COM_CHANGE_USER is about. None: it is the connection's first login.
+    applicant: Option<Applicant>,
 }
 
 /// What was taken out of the client's first packet.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(super) enum Kept {
     Nothing,
     /// A password, which the server must not be sent as it is.
     Password(Password),
@@ -63,14 +68,14 @@ pub(crate) enum Kept {
 
 /// The plugins that are not the same to a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Plugin {
+enum Plugin {
     /// Sends a hash first, and the password when the server does not know the hash.
     CachingSha2,
     /// Sends the password.
     Sha256,
     /// Sends the password or another secret, and knows no encryption; or it is not known, and may do so
     /// because its leg is safe.
-    Bare,
+    Cleartext,
     /// Sends nothing that others could use.
     Opaque,
 }
@@ -103,15 +108,15 @@ enum Stage {
 
 impl Plugin {
     /// The names are those of client plugins: MySQL's manual, "Authentication Plugins", and MariaDB's, "Pluggable
-    /// Authentication Overview". Not among the discreet ones, and so bare, are `mysql_clear_password`, MariaDB's
+    /// Authentication Overview". Not among the safe ones, and so cleartext, are `mysql_clear_password`, MariaDB's
     /// `dialog` (PAM), `authentication_openid_connect_client` and `authentication_oci_client` (tokens),
     /// `mysql_old_password` (a hash of 64 bits that a listener undoes), and whatever nobody here has heard of.
-    pub(crate) fn of(name: &[u8]) -> Self {
+    fn of(name: &[u8]) -> Self {
         match name {
             b"caching_sha2_password" => Self::CachingSha2,
             b"sha256_password" => Self::Sha256,
-            _ if DISCREET.contains(&name) => Self::Opaque,
-            _ => Self::Bare,
+            _ if SAFE_PLUGINS.contains(&name) => Self::Opaque,
+            _ => Self::Cleartext,
         }
     }
 
@@ -120,7 +125,7 @@ impl Plugin {
         match self {
             Self::CachingSha2 => Some(0x02),
             Self::Sha256 => Some(0x01),
-            Self::Bare | Self::Opaque => None,
+            Self::Cleartext | Self::Opaque => None,
         }
     }
 
@@ -131,7 +136,7 @@ impl Plugin {
 
 impl Exchange {
     /// An exchange whose first packet has the sequence ids `client` and `backend`.
-    pub(crate) fn new(
+    pub(super) fn new(
         plugin: &[u8],
         nonce: Vec<u8>,
         (client, backend): (u8, u8),
@@ -147,7 +152,13 @@ impl Exchange {
             kept,
             owed: 0,
             last: client,
+            applicant: None,
         }
+    }
+
+    /// The exchange of a COM_CHANGE_USER.
+    pub(super) fn about(self, applicant: Applicant) -> Self {
+        Self { applicant: Some(applicant), ..self }
     }
 
     /// The sequence id of what the client reads next: behind its answer, when it owes one.
@@ -190,136 +201,122 @@ struct Whole<'a> {
     payload: &'a [u8],
 }
 
-impl Session {
-    pub(crate) fn next_exchange(
-        &mut self,
-        mut exchange: Box<Exchange>,
-        input: &Input<'_>,
-    ) -> (Phase, Action) {
-        let action = match std::mem::replace(&mut exchange.stage, Stage::Relay) {
+impl Exchange {
+    pub(super) fn next(mut self: Box<Self>, desk: &mut Desk<'_>, input: &Input<'_>) -> Next {
+        let action = match std::mem::replace(&mut self.stage, Stage::Relay) {
             stage @ (Stage::Relay
             | Stage::PasswordDue
             | Stage::KeyDue { .. }
             | Stage::SealedDue) => {
-                exchange.stage = stage;
-                return self.relay(exchange, input);
+                self.stage = stage;
+                return self.relay(desk, input);
             }
             Stage::AskKey { sequence, password } => {
-                let request = exchange.plugin.key_request().unwrap_or_default();
-                exchange.stage = Stage::KeyDue { password };
-                self.send_to(Side::Backend, sequence, &[request])
+                let request = self.plugin.key_request().unwrap_or_default();
+                self.stage = Stage::KeyDue { password };
+                send_to(Side::Backend, sequence, &[request], desk.out)
             }
             Stage::Seal { sequence, key, password } => {
-                let masked = password.masked(&exchange.nonce);
+                let masked = password.masked(&self.nonce);
                 let sealing = Box::new(Sealing { key: key.clone(), masked });
-                exchange.stage = Stage::Seal { sequence, key, password };
+                self.stage = Stage::Seal { sequence, key, password };
                 Action::Crypt(Crypt::Seal(sealing))
             }
             Stage::Send { sequence, content } => {
-                self.send_to(Side::Backend, sequence, content.bytes())
+                send_to(Side::Backend, sequence, content.bytes(), desk.out)
             }
             Stage::ShowKey { sequence } => {
-                exchange.stage = Stage::ShowKey { sequence };
+                self.stage = Stage::ShowKey { sequence };
                 Action::Crypt(Crypt::ShowKey)
             }
             Stage::Show { sequence, key } => {
-                exchange.stage = Stage::SealedDue;
-                exchange.ask(sequence);
+                self.stage = Stage::SealedDue;
+                self.ask(sequence);
                 let more_data = [&[AUTH_MORE_DATA][..], &key].concat();
-                self.send_to(Side::Client, sequence, &more_data)
+                send_to(Side::Client, sequence, &more_data, desk.out)
             }
             Stage::Open { sequence, sealed } => {
                 let action = Action::Crypt(Crypt::Open(sealed.clone()));
-                exchange.stage = Stage::Open { sequence, sealed };
+                self.stage = Stage::Open { sequence, sealed };
                 action
             }
-            Stage::Deny { sequence, denial } => return self.deny_login(denial, "", sequence),
+            Stage::Deny { sequence, denial } => return deny(denial, "", sequence, desk.out),
         };
-        (Phase::Login(Login::Exchange(exchange)), action)
+        self.stay(action)
     }
 
     /// The next packet of either side.
-    fn relay(&mut self, exchange: Box<Exchange>, input: &Input<'_>) -> (Phase, Action) {
+    fn relay(self: Box<Self>, desk: &mut Desk<'_>, input: &Input<'_>) -> Next {
         match whole(input.backend) {
-            Some(Ok(packet)) => return self.on_server(exchange, &packet, input),
-            Some(Err(TooLong)) => return close(CloseReason::BackendProtocol),
+            Some(Ok(packet)) => return self.on_server(&packet, desk, input),
+            Some(Err(TooLong)) => return Next::Close(CloseReason::BackendProtocol),
             None => {}
         }
-        let waits_for_key = matches!(exchange.stage, Stage::KeyDue { .. });
+        let waits_for_key = matches!(self.stage, Stage::KeyDue { .. });
         if waits_for_key || starts_command(input.client) {
             // A command sent ahead of the login's end waits for its turn.
-            return (Phase::Login(Login::Exchange(exchange)), Action::Read(Reads::Backend));
+            return self.stay(Action::Read(Reads::Backend));
         }
         match whole(input.client) {
-            Some(Ok(packet)) => self.on_client(exchange, &packet),
-            Some(Err(TooLong)) => close(CloseReason::ClientProtocol),
-            None => (Phase::Login(Login::Exchange(exchange)), Action::Read(Reads::Either)),
+            Some(Ok(packet)) => self.on_client(&packet, desk),
+            Some(Err(TooLong)) => Next::Close(CloseReason::ClientProtocol),
+            None => self.stay(Action::Read(Reads::Either)),
         }
     }
 
-    /// Passes a packet on as it is but for its sequence id, which is `shift` further on the other side.
-    fn forward_packet(&mut self, from: Side, packet: &Whole<'_>, shift: u8) -> Action {
-        if shift == 0 {
-            return Action::Forward { from, len: packet.len };
-        }
-        self.put_frame(packet.sequence.wrapping_add(shift), packet.payload);
-        Action::Replace { from, drop: packet.len }
+    fn stay(self: Box<Self>, action: impl Into<Action>) -> Next {
+        stay(super::Stage::Exchange(self), action.into())
     }
 
-    /// Sends a packet of Sluice's own.
-    fn send_to(&mut self, to: Side, sequence: u8, payload: &[u8]) -> Action {
-        self.put_frame(sequence, payload);
-        match to {
-            Side::Client => Action::Replace { from: Side::Backend, drop: 0 },
-            Side::Backend => Action::Replace { from: Side::Client, drop: 0 },
-        }
+    /// Refuses the login because a password would be heard.
+    fn deny_exposed(&self, sequence: u8, out: &mut Outbox) -> Next {
+        deny(Denial::PasswordExposed, &self.plugin_shown, sequence, out)
+    }
+
+    pub(super) fn handle_own_key(&mut self, pem: &[u8]) -> Result<(), OutOfTurn> {
+        let Stage::ShowKey { sequence } = self.stage else { return Err(OutOfTurn) };
+        self.stage = Stage::Show { sequence, key: pem.to_vec() };
+        Ok(())
+    }
+
+    pub(super) fn awaits_key(&self) -> bool {
+        matches!(self.stage, Stage::KeyDue { .. })
+    }
+
+    pub(super) fn handle_sealed(&mut self, sealed: Option<Vec<u8>>) -> Result<(), OutOfTurn> {
+        let Stage::Seal { sequence, .. } = self.stage else { return Err(OutOfTurn) };
+        let after = self.to_client(sequence).wrapping_add(1);
+        self.stage = match sealed {
+            Some(sealed) => Stage::Send { sequence, content: Password::new(sealed) },
+            None => Stage::Deny { sequence: after, denial: Denial::ServerKeyUnusable },
+        };
+        Ok(())
+    }
+
+    pub(super) fn handle_opened(&mut self, masked: Option<Password>) -> Result<(), OutOfTurn> {
+        let Stage::Open { sequence, .. } = self.stage else { return Err(OutOfTurn) };
+        let after = self.to_client(sequence).wrapping_add(1);
+        self.stage = match masked {
+            Some(masked) => Stage::Send { sequence, content: masked.masked(&self.client_nonce) },
+            None => Stage::Deny { sequence: after, denial: Denial::PasswordUnreadable },
+        };
+        Ok(())
     }
 }
 
-/// The shell's answers.
-impl Session {
-    /// Sluice's public key, for [`Crypt::ShowKey`].
-    pub fn handle_own_key(&mut self, pem: &[u8]) {
-        if let Phase::Login(Login::Exchange(exchange)) = &mut self.phase
-            && let Stage::ShowKey { sequence } = exchange.stage
-        {
-            exchange.stage = Stage::Show { sequence, key: pem.to_vec() };
-        }
+/// Passes a packet on as it is but for its sequence id, which is `shift` further on the other side.
+fn forward_packet(from: Side, packet: &Whole<'_>, shift: u8, out: &mut Outbox) -> Action {
+    if shift == 0 {
+        return Move::Forward { from, len: packet.len }.into();
     }
+    out.put_frame(packet.sequence.wrapping_add(shift), packet.payload);
+    Move::Replace { from, drop: packet.len }.into()
+}
 
-    /// Whether the server is to answer what Sluice itself has asked it during a login.
-    pub fn awaits_key(&self) -> bool {
-        matches!(&self.phase, Phase::Login(Login::Exchange(exchange))
-            if matches!(exchange.stage, Stage::KeyDue { .. }))
-    }
-
-    /// The encrypted password, for [`Crypt::Seal`]; none when it cannot be encrypted.
-    pub fn handle_sealed(&mut self, sealed: Option<Vec<u8>>) {
-        if let Phase::Login(Login::Exchange(exchange)) = &mut self.phase
-            && let Stage::Seal { sequence, .. } = exchange.stage
-        {
-            let after = exchange.to_client(sequence).wrapping_add(1);
-            exchange.stage = match sealed {
-                Some(sealed) => Stage::Send { sequence, content: Password::new(sealed) },
-                None => Stage::Deny { sequence: after, denial: Denial::ServerKeyUnusable },
-            };
-        }
-    }
-
-    /// The decrypted password, still masked, for [`Crypt::Open`]; none when it cannot be decrypted.
-    pub fn handle_opened(&mut self, masked: Option<Password>) {
-        if let Phase::Login(Login::Exchange(exchange)) = &mut self.phase
-            && let Stage::Open { sequence, .. } = exchange.stage
-        {
-            let after = exchange.to_client(sequence).wrapping_add(1);
-            exchange.stage = match masked {
-                Some(masked) => {
-                    Stage::Send { sequence, content: masked.masked(&exchange.client_nonce) }
-                }
-                None => Stage::Deny { sequence: after, denial: Denial::PasswordUnreadable },
-            };
-        }
-    }
+/// Sends a packet of Sluice's own.
+fn send_to(to: Side, sequence: u8, payload: &[u8], out: &mut Outbox) -> Action {
+    out.put_frame(sequence, payload);
+    Move::outbox_to(to).into()
 }
 
 /// A plugin's name, for people.
@@ -340,7 +337,7 @@ fn whole(bytes: &[u8]) -> Option<Result<Whole<'_>, TooLong>> {
 const AUTH_MORE_DATA: u8 = 0x01;
 
 /// Plugins whose packets say no password, in any form that whoever hears them could use.
-const DISCREET: &[&[u8]] = &[
+const SAFE_PLUGINS: &[&[u8]] = &[
     // None is named: what was there before plugins were, mysql_native_password.
     b"",
     // Hashes with the server's nonce.

@@ -4,10 +4,13 @@ use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::response_tracker::{Expect, Progress, ResponseEnd, ResponseTracker};
 use wire::upload::{FrameSkipper, UploadTracker};
 
-use crate::action::{Action, CloseReason, Input, Reads, Side};
-use crate::command::Running;
-use crate::outcome::{Finished, StatementOutcome};
-use crate::session::{Phase, Session, frame_len};
+use super::execution::{self, Replaced, Unrepairable};
+use crate::action::{Action, CloseReason, Input, Move, Reads, Side};
+use crate::command::{Running, Sending, frame_len};
+use crate::negotiated::Negotiated;
+use crate::outbox::Outbox;
+use crate::outcome::StatementOutcome;
+use crate::server::ServerSide;
 
 /// One command under way.
 #[derive(Debug)]
@@ -34,9 +37,41 @@ const ACKNOWLEDGEMENT: u8 = 0xEF;
 const ACKNOWLEDGEMENT_LEN_MAX: usize = 1024;
 
 impl Forwarding {
-    /// Sends the session's outbox in place of the command's first `drop` bytes.
-    pub(crate) fn replace(&mut self, drop: usize, rest: Option<FrameSkipper>) {
-        self.stage = Stage::Replace { drop, rest };
+    /// Sends a command on. If it is an execution whose parameter types went away with an earlier
+    /// one that was refused, they are put back.
+    pub(crate) fn begin(
+        sending: Sending,
+        tracker: &mut ResponseTracker,
+        (negotiated, server): (&Negotiated, &mut ServerSide),
+        out: &mut Outbox,
+        input: &Input<'_>,
+    ) -> Result<Self, Unrepairable> {
+        let Sending { running, expect, execution } = sending;
+        let replaced = match execution {
+            Some(id) => {
+                let capabilities = negotiated.capabilities;
+                execution::repair(id, input.client, capabilities, &mut server.prepared, out)?
+            }
+            None => None,
+        };
+        tracker.begin(expect);
+        Ok(Self {
+            stage: match replaced {
+                Some(replaced) => Stage::Replace(replaced),
+                None => Stage::Command(FrameSkipper::default()),
+            },
+            running,
+            end: None,
+            last_sequence: 0,
+            answered: expect == Expect::Nothing,
+            answer_begun: false,
+            acknowledged: expect == Expect::BinlogStream,
+        })
+    }
+
+    /// The command, and how its response ended.
+    pub(crate) fn into_parts(self) -> (Running, Option<ResponseEnd>) {
+        (self.running, self.end)
     }
 
     /// Whether the server has asked for a file.
@@ -68,7 +103,7 @@ impl Forwarding {
 #[derive(Debug)]
 enum Stage {
     /// The head of the command is replaced by the outbox; a rest may follow from the client.
-    Replace { drop: usize, rest: Option<FrameSkipper> },
+    Replace(Replaced),
     /// Bytes of the command are still with the client.
     Command(FrameSkipper),
     /// The server answers.
@@ -77,50 +112,6 @@ enum Stage {
     Infile(UploadTracker),
     /// All is said.
     Ended,
-}
-
-impl Session {
-    /// Sends a command on; `expect` says what the server answers.
-    pub(crate) fn forward(&mut self, running: Running, expect: Expect) -> Forwarding {
-        self.tracker.begin(expect);
-        Forwarding {
-            stage: Stage::Command(FrameSkipper::default()),
-            running,
-            end: None,
-            last_sequence: 0,
-            answered: expect == Expect::Nothing,
-            answer_begun: false,
-            acknowledged: expect == Expect::BinlogStream,
-        }
-    }
-
-    /// The first action of a command that is sent on.
-    pub(crate) fn start_forwarding(
-        &mut self,
-        mut forwarding: Forwarding,
-        input: &Input<'_>,
-    ) -> (Phase, Action) {
-        match forwarding.advance(&mut self.tracker, input) {
-            Some(action @ Action::Close(_)) => (Phase::Closed, action),
-            Some(action) => (Phase::Forwarding(forwarding), action),
-            None => self.finish_forwarding(forwarding),
-        }
-    }
-
-    /// All is said.
-    pub(crate) fn finish_forwarding(&mut self, forwarding: Forwarding) -> (Phase, Action) {
-        let Forwarding { running, end, .. } = forwarding;
-        let statement = running.statement;
-        let kill = self.handle_end(running, end.as_ref());
-        let finished = Finished {
-            statement,
-            response: end,
-            admission_over: !self.transaction.is_admitted(),
-            kill,
-            claims_refused: std::mem::take(&mut self.claims_refused),
-        };
-        (Phase::Idle, Action::Finished(finished))
-    }
 }
 
 impl Forwarding {
@@ -132,13 +123,13 @@ impl Forwarding {
         input: &Input<'_>,
     ) -> Option<Action> {
         let action = match &mut self.stage {
-            Stage::Replace { drop, rest } => {
+            Stage::Replace(Replaced { drop, rest }) => {
                 let drop = *drop;
                 self.stage = match rest.take() {
                     Some(rest) => Stage::Command(rest),
                     None => Stage::Answer,
                 };
-                Action::Replace { from: Side::Client, drop }
+                Move::Replace { from: Side::Client, drop }.into()
             }
             // The server may answer early, with an error: what is left of the command follows it.
             Stage::Command(_) if !input.backend.is_empty() => self.relay_answer(tracker, input),
@@ -149,10 +140,10 @@ impl Forwarding {
                     self.last_sequence = skipper.last_sequence();
                     self.stage = after_command(self.answered);
                 }
-                Action::Forward { from: Side::Client, len: skipped.consumed }
+                Move::Forward { from: Side::Client, len: skipped.consumed }.into()
             }
             Stage::Answer if self.acknowledged => match acknowledgement(input.client) {
-                Client::Acknowledges { len } => Action::Forward { from: Side::Client, len },
+                Client::Acknowledges { len } => Move::Forward { from: Side::Client, len }.into(),
                 Client::MayAcknowledge if input.backend.is_empty() => Action::Read(Reads::Either),
                 Client::MayAcknowledge | Client::SaysMore => self.relay_answer(tracker, input),
             },
@@ -164,7 +155,7 @@ impl Forwarding {
                     tracker.resume_after_upload();
                     self.stage = Stage::Answer;
                 }
-                Action::Forward { from: Side::Client, len: skipped.consumed }
+                Move::Forward { from: Side::Client, len: skipped.consumed }.into()
             }
             Stage::Ended => return None,
         };
@@ -178,7 +169,7 @@ impl Forwarding {
         if self.answered {
             // The server gives up in the middle of a long command that has no answer, or goes on after
             // its answer: for the client to see.
-            return Action::Forward { from: Side::Backend, len: input.backend.len() };
+            return Move::Forward { from: Side::Backend, len: input.backend.len() }.into();
         }
         let Ok(fed) = tracker.feed(input.backend) else {
             return Action::Close(CloseReason::BackendProtocol);
@@ -195,7 +186,7 @@ impl Forwarding {
                 }
             }
         }
-        Action::Forward { from: Side::Backend, len: fed.consumed }
+        Move::Forward { from: Side::Backend, len: fed.consumed }.into()
     }
 }
 
