@@ -13,12 +13,14 @@
 
 mod claims;
 mod session_identity;
+mod user_name;
 
 use sql::Tool;
 
 pub use self::claims::IdentityPolicy;
 pub(crate) use self::claims::{Claim, Claims};
 pub use self::session_identity::SessionIdentity;
+pub use self::user_name::{NamedIn, UnreadableUser, user_as_read};
 
 /// Longest app, in bytes.
 pub const APP_LEN_MAX: usize = 255;
