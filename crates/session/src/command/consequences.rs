@@ -122,7 +122,7 @@ impl Session {
             }
             Then::Prepare(description) => {
                 if let Some(ok) = prepared {
-                    self.prepared.insert(ok.statement_id, Arc::new(*description), ok.num_params);
+                    self.prepared.insert(ok, Arc::new(*description));
                 }
             }
             Then::ResetStatement(id) => {

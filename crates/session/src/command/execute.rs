@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use admission::DigestKey;
 use wire::command::{
-    COM_STMT_BULK_EXECUTE, ExecuteLayout, QueryAttributes, SplicedHead, execute_attributes,
-    execute_layout, parse_command, splice_head, splice_type_block,
+    COM_STMT_BULK_EXECUTE, Command, ExecuteLayout, QueryAttributes, SplicedHead,
+    execute_attributes, execute_layout, parse_command, splice_head, splice_type_block,
 };
 use wire::frame::{FrameHeader, HEADER_LEN, MAX_PAYLOAD_LEN};
 use wire::response_tracker::{Cursor, Expect};
@@ -147,7 +147,7 @@ impl Session {
         input: &Input<'_>,
     ) -> Result<Forwarding, Unrepairable> {
         let replaced = self.repair_execution(statement_id, input)?;
-        let expect = self.execution_expects(input);
+        let expect = self.execution_expects(statement_id, input);
         let mut forwarding = self.forward(running, expect);
         if let Some(Replaced { drop, rest }) = replaced {
             forwarding.replace(drop, rest);
@@ -155,11 +155,15 @@ impl Session {
         Ok(forwarding)
     }
 
-    /// What the flags of the execution say about its answer.
-    fn execution_expects(&self, input: &Input<'_>) -> Expect {
-        Seen::of(input.client)
-            .and_then(|seen| parse_command(seen.payload, self.capabilities).ok())
-            .map_or(Expect::Execution(Cursor::NotAsked), |command| command.expect())
+    /// What the flags of the execution, and the statement, say about its answer.
+    fn execution_expects(&mut self, statement_id: u32, input: &Input<'_>) -> Expect {
+        let statement = self.prepared.get_mut(statement_id);
+        let num_columns = statement.map_or(0, |statement| statement.num_columns);
+        let seen = Seen::of(input.client);
+        match seen.and_then(|seen| parse_command(seen.payload, self.capabilities).ok()) {
+            Some(Command::Execute(execute)) => Expect::Execution(execute.cursor(num_columns)),
+            Some(_) | None => Expect::Execution(Cursor::NotAsked),
+        }
     }
 
     /// Writes the head of the execution that goes out in place of what was sent to the outbox. None: it goes
