@@ -6,8 +6,8 @@ use admission::DigestKey;
 use policy::{Priority, ShapeNeeds, ShapeText};
 use sql::{Class, Effects, Statement, Whole, describe};
 use wire::capability::Capabilities;
-use wire::command::{Query, QueryAttributes, execute_attributes, execute_layout};
-use wire::response_tracker::Expect;
+use wire::command::{Execute, Query, QueryAttributes, execute_attributes, execute_layout};
+use wire::response_tracker::{Cursor, Expect};
 
 use crate::action::{Held, Input};
 use crate::command::{Running, Sending, Then};
@@ -76,8 +76,8 @@ pub(crate) fn unknown(judge: &mut Judge, server: &ServerSide, input: &Input<'_>)
 pub(crate) struct Execution<'a> {
     pub(crate) statement_id: u32,
     pub(crate) payload: &'a [u8],
-    /// What the server answers it with.
-    pub(crate) expect: Expect,
+    /// Its own flags, which a COM_STMT_BULK_EXECUTE has none of.
+    pub(crate) execute: Option<Execute<'a>>,
 }
 
 /// An execution of a prepared statement.
@@ -88,12 +88,14 @@ pub(crate) fn execution(
     server: &mut ServerSide,
     input: &Input<'_>,
 ) -> Plan {
-    let Execution { statement_id, payload, expect } = execution;
+    let Execution { statement_id, payload, execute } = execution;
+    let mut num_columns = 0;
     let mut forgotten = Remembered::default();
     let (description, last, attributes) = match server.prepared.get_mut(statement_id) {
         Some(statement) => {
             // Values sent ahead as long data are not in the packet: then it cannot be read to its
             // end.
+            num_columns = statement.num_columns;
             let layout = (!statement.long_data)
                 .then(|| execute_layout(payload, statement.num_params, capabilities))
                 .flatten();
@@ -105,7 +107,9 @@ pub(crate) fn execution(
         None => (Arc::new(Description::unknown()), &mut forgotten, QueryAttributes::default()),
     };
     let ruling = judge.bench.rule_on_execution(&description, last, attributes, input);
-    described(&description, ruling, server, input).plan(Some(statement_id), expect, input)
+    let cursor = execute.map_or(Cursor::NotAsked, |execute| execute.cursor(num_columns));
+    let ruled = described(&description, ruling, server, input);
+    ruled.plan(Some(statement_id), Expect::Execution(cursor), input)
 }
 
 /// Describes a text once, for all its executions.

@@ -96,13 +96,13 @@ pub enum Command<'a> {
 }
 
 impl Command<'_> {
-    /// What the server answers.
+    /// What the server answers. For an EXECUTE that may open a cursor it takes the statement as well:
+    /// [`Execute::cursor`].
     #[must_use]
     pub fn expect(&self) -> Expect {
         match self {
             Self::Query(_) => Expect::ResultSets,
-            Self::Execute(execute) => Expect::Execution(execute.cursor()),
-            Self::BulkExecute { .. } => Expect::Execution(Cursor::NotAsked),
+            Self::Execute(_) | Self::BulkExecute { .. } => Expect::Execution(Cursor::NotAsked),
             Self::ProcessInfo => Expect::ProcessInfo,
             Self::Prepare(_) => Expect::Prepare,
             Self::SendLongData { .. } | Self::CloseStatement { .. } | Self::Quit => Expect::Nothing,

@@ -74,7 +74,7 @@ fn handle_accepted(
         }
         Then::Prepare(description) => {
             if let Some(ok) = prepared {
-                server.prepared.insert(ok.statement_id, Arc::new(*description), ok.num_params);
+                server.prepared.insert(ok, Arc::new(*description));
             }
         }
         Then::ResetStatement(id) => {

@@ -91,10 +91,14 @@ fn plan_command(
         Command::Query(ref query) => {
             return Next::Statement(plan::query(query, whole, judge, server, input));
         }
-        Command::Execute(wire::command::Execute { statement_id, .. })
-        | Command::BulkExecute { statement_id } => {
-            let (payload, expect) = (arrived.payload, command.expect());
-            let execution = Execution { statement_id, payload, expect };
+        Command::Execute(execute) => {
+            let statement_id = execute.statement_id;
+            let payload = arrived.payload;
+            let execution = Execution { statement_id, payload, execute: Some(execute) };
+            return Next::Statement(plan::execution(execution, capabilities, judge, server, input));
+        }
+        Command::BulkExecute { statement_id } => {
+            let execution = Execution { statement_id, payload: arrived.payload, execute: None };
             return Next::Statement(plan::execution(execution, capabilities, judge, server, input));
         }
         Command::Prepare(text) => {

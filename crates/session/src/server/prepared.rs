@@ -7,6 +7,7 @@ use std::sync::Arc;
 use policy::OwnedShape;
 use sql::{Class, ClassSet, Exemption, Tool};
 use wire::command::LAST_PREPARED;
+use wire::response_tracker::Prepared as PrepareOk;
 
 use crate::consequences::Consequences;
 use crate::judge::memo::Remembered;
@@ -53,6 +54,8 @@ impl Description {
 pub(crate) struct PreparedStatement {
     pub(crate) description: Arc<Description>,
     pub(crate) num_params: u16,
+    /// Columns of its result set, as PREPARE_OK said.
+    pub(crate) num_columns: u16,
     /// COM_STMT_SEND_LONG_DATA came since the last execution that reached the server.
     pub(crate) long_data: bool,
     /// The parameter types of a refused execution: clients send them once, so they must be put into the
@@ -74,12 +77,14 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     /// The server prepared a statement.
-    pub(crate) fn insert(&mut self, id: u32, description: Arc<Description>, num_params: u16) {
+    pub(crate) fn insert(&mut self, ok: PrepareOk, description: Arc<Description>) {
+        let id = ok.statement_id;
         self.last = Some(id);
         if self.statements.len() < STATEMENTS_MAX || self.statements.contains_key(&id) {
             let statement = PreparedStatement {
                 description,
-                num_params,
+                num_params: ok.num_params,
+                num_columns: ok.num_columns,
                 long_data: false,
                 lost_types: None,
                 lost_bulk_types: None,

@@ -34,11 +34,17 @@ impl<'a> Execute<'a> {
         Ok(Self { statement_id, flags, body: reader.rest() })
     }
 
-    /// Whether a cursor is asked for. Both servers look at this one bit of the flags only, whatever else of
-    /// `enum_cursor_type` is set.
+    /// Whether a cursor can be opened for this. Both servers look at one bit of the flags only, whatever else
+    /// of `enum_cursor_type` is set. `num_columns` is what PREPARE_OK said of the statement, 0 when that
+    /// is not known.
+    ///
+    /// A statement that announced no columns, such as EXPLAIN ANALYZE, CALL and SHOW CREATE, writes its rows itself, and MySQL
+    /// says SERVER_STATUS_CURSOR_EXISTS ahead of them when a stored function had a cursor. There is one for
+    /// which a cursor is opened all the same, MySQL's DO: behind that the tracker waits for rows.
     #[must_use]
-    pub fn cursor(&self) -> Cursor {
-        if self.flags & CURSOR_TYPE_READ_ONLY == 0 { Cursor::NotAsked } else { Cursor::Asked }
+    pub fn cursor(&self, num_columns: u16) -> Cursor {
+        let asked = self.flags & CURSOR_TYPE_READ_ONLY != 0 && num_columns > 0;
+        if asked { Cursor::Asked } else { Cursor::NotAsked }
     }
 }
 

@@ -20,8 +20,11 @@ fn one_flag_of_an_execute_asks_for_a_cursor() {
     for flags in 0..=u8::MAX {
         let payload = [&b"\x17\x01\0\0\0"[..], &[flags], b"\x01\0\0\0"].concat();
         let asked = if flags % 2 == 1 { Cursor::Asked } else { Cursor::NotAsked };
-        let command = parse_command(&payload, PLAIN).unwrap();
-        assert_eq!(command.expect(), Expect::Execution(asked), "{flags}");
+        let Command::Execute(execute) = parse_command(&payload, PLAIN).unwrap() else {
+            panic!("it is an EXECUTE")
+        };
+        assert_eq!(execute.cursor(1), asked, "{flags}");
+        assert_eq!(execute.cursor(0), Cursor::NotAsked, "it writes its rows itself");
     }
 }
 
