@@ -127,6 +127,11 @@ impl Prepared {
         self.names.remove(name.to_ascii_lowercase().as_slice());
     }
 
+    /// Names may stand for anything now: none is known.
+    pub(crate) fn forget_names(&mut self) {
+        self.names.clear();
+    }
+
     /// What `EXECUTE name` runs.
     pub(crate) fn name(&self, name: &[u8]) -> Option<Arc<Description>> {
         self.names.get(name.to_ascii_lowercase().as_slice()).cloned()

@@ -13,7 +13,7 @@
 //!     └──────────────────────────────────┘
 //! ```
 
-use sql::{Locks, PlainEffects};
+use sql::{Locks, NamedLockUse, PlainEffects};
 use wire::response_tracker::ResponseEnd;
 use wire::status::{SERVER_STATUS_IN_TRANS, StatusFlags};
 
@@ -48,7 +48,9 @@ impl Transaction {
     /// session holds locks that others wait for. A text that ends the transaction before it goes on
     /// to work is not covered by it.
     pub(crate) fn covers(&self, effects: &PlainEffects) -> bool {
-        (self.admitted && !effects.transaction_control_before_other) || self.locks.any()
+        (self.admitted && !effects.transaction_control_before_other)
+            || self.locks.any()
+            || self.named_locks > 0 || self.named_locks > 0
     }
 
     /// Whether the permit of this session's last admission is still in use.
@@ -118,21 +120,18 @@ impl Transaction {
 
     fn handle_locks(&mut self, effects: &PlainEffects) {
         let PlainEffects { takes, releases, .. } = effects;
-        if effects.releases_all_named {
-            self.named_locks = 0;
-        } else if releases.named {
-            self.named_locks = self.named_locks.saturating_sub(1);
-        }
-        if takes.named {
-            self.named_locks = self.named_locks.saturating_add(1).min(NAMED_LOCKS_MAX);
-        }
+        self.named_locks = match effects.named_locks {
+            NamedLockUse::None => self.named_locks,
+            NamedLockUse::SoleGet => self.named_locks.saturating_add(1).min(NAMED_LOCKS_MAX),
+            NamedLockUse::SoleRelease => self.named_locks.saturating_sub(1),
+            NamedLockUse::Other => 0,
+        };
         // BEGIN unlocks tables, but not the global read lock.
         let unlocks_tables = releases.tables || effects.begins_transaction;
         self.locks = Locks {
             tables: takes.tables || (self.locks.tables && !unlocks_tables),
             global: takes.global || (self.locks.global && !releases.global),
             instance: takes.instance || (self.locks.instance && !releases.instance),
-            named: self.named_locks > 0,
         };
     }
 }

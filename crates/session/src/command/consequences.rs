@@ -78,9 +78,9 @@ impl Session {
         }
         if end.status.is_some() {
             let flags = self.transaction.flags();
-            self.mode.no_backslash_escapes = flags.no_backslash_escapes();
+            self.mode.no_backslash_escapes = flags.no_backslash_escapes().into();
             if self.server_capabilities.is_mariadb_server() {
-                self.mode.ansi_quotes = flags.ansi_quotes();
+                self.mode.ansi_quotes = flags.ansi_quotes().into();
             }
         }
         self.follow_session_changes();
@@ -108,6 +108,10 @@ impl Session {
     fn handle_failed(&mut self, consequences: &Consequences, then: &Then) {
         if let Then::Prepare(_) = then {
             self.prepared.handle_prepare_failed();
+        }
+        self.mode = self.mode.after_error(&consequences.plain);
+        if consequences.plain.forgets_prepared {
+            self.prepared.forget_names();
         }
         if let Some((name, _)) = consequences.rare.as_ref().and_then(|rare| rare.prepare.as_ref()) {
             self.prepared.remove_name(name);
@@ -147,11 +151,11 @@ impl Session {
 
     fn handle_consequences(&mut self, consequences: Consequences) -> Option<Kill> {
         let Consequences { plain, rare } = consequences;
-        if let Some(charset) = plain.set_charset {
-            self.mode.charset = charset;
-        }
-        if let Some(ansi_quotes) = plain.sets_ansi_quotes {
-            self.mode.ansi_quotes = ansi_quotes;
+        // The flags of the answer have told of backslashes already.
+        let no_backslash_escapes = self.mode.no_backslash_escapes;
+        self.mode = sql::LexMode { no_backslash_escapes, ..self.mode.after_ok(&plain) };
+        if plain.forgets_prepared {
+            self.prepared.forget_names();
         }
         if let Some(rare) = rare {
             if let Some(app) = rare.app {
