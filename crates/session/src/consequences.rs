@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use policy::identity::APP_LEN_MAX;
 use sql::{AppSetting, Effects, PlainEffects};
 
 use crate::server::prepared::Description;
@@ -28,7 +29,23 @@ pub(crate) struct Rare {
     pub(crate) deallocate: Option<Vec<u8>>,
 }
 
+/// The longest name that is kept: servers have none of more than 64 characters, and refuse a text
+/// that has a longer one.
+const NAME_LEN_MAX: usize = 256;
+
 impl Consequences {
+    /// What it takes, about.
+    pub(crate) fn len(&self) -> usize {
+        let Some(Rare { app, schema, prepare: _, deallocate }) = self.rare.as_deref() else {
+            return 0;
+        };
+        let len = |text: Option<&Vec<u8>>| text.map_or(0, Vec::len);
+        size_of::<Rare>()
+            .saturating_add(len(app.as_ref().and_then(Option::as_ref)))
+            .saturating_add(len(schema.as_ref()))
+            .saturating_add(len(deallocate.as_ref()))
+    }
+
     /// Keeps the effects; `prepare` is what SQL `PREPARE` prepares.
     pub(crate) fn of(effects: &Effects<'_>, prepare: Option<(Vec<u8>, Arc<Description>)>) -> Self {
         let has_text = effects.set_app.is_some()
@@ -38,9 +55,15 @@ impl Consequences {
         let rare = has_text.then(|| {
             Box::new(Rare {
                 app: effects.set_app.map(app_of),
-                schema: effects.use_schema.map(<[u8]>::to_vec),
+                schema: effects
+                    .use_schema
+                    .filter(|name| name.len() <= NAME_LEN_MAX)
+                    .map(<[u8]>::to_vec),
                 prepare,
-                deallocate: effects.deallocate.map(<[u8]>::to_vec),
+                deallocate: effects
+                    .deallocate
+                    .filter(|name| name.len() <= NAME_LEN_MAX)
+                    .map(<[u8]>::to_vec),
             })
         });
         Self { plain: effects.plain, rare }
@@ -52,7 +75,9 @@ fn app_of(setting: AppSetting<'_>) -> Option<Vec<u8>> {
         AppSetting::Named(text) => {
             let mut app = Vec::new();
             text.unescape_into(&mut app);
-            Some(app)
+            app.shrink_to_fit();
+            // What is longer is nobody's name.
+            (app.len() <= APP_LEN_MAX).then_some(app)
         }
         // What cannot be read names nobody: the next source of identity speaks.
         AppSetting::Cleared | AppSetting::Unreadable => None,

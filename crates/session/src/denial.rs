@@ -24,6 +24,8 @@ pub enum Denial {
     CompressionLevel,
     /// The server sends the client elsewhere, and `redirect` says `deny`.
     Redirected,
+    /// Nobody can say which account the server takes the user's name for.
+    UserUnreadable,
 }
 
 impl Denial {
@@ -39,6 +41,7 @@ impl Denial {
             Self::Uncompressed => "uncompressed",
             Self::CompressionLevel => "compression_level",
             Self::Redirected => "redirected",
+            Self::UserUnreadable => "user_unreadable",
         }
     }
 
@@ -53,7 +56,7 @@ impl Denial {
     fn code(self) -> (u16, &'static [u8; 5]) {
         match self {
             Self::TlsRequired => (ER_SECURE_TRANSPORT_REQUIRED, b"HY000"),
-            Self::PasswordUnreadable => (ER_ACCESS_DENIED_ERROR, b"28000"),
+            Self::PasswordUnreadable | Self::UserUnreadable => (ER_ACCESS_DENIED_ERROR, b"28000"),
             Self::Uncompressed => (ER_WRONG_COMPRESSION_ALGORITHM_CLIENT, b"HY000"),
             Self::CompressionLevel => (ER_WRONG_COMPRESSION_LEVEL_CLIENT, b"HY000"),
             Self::ServerWithoutTls
@@ -92,6 +95,9 @@ impl Denial {
             }
             Self::Redirected => {
                 "[sluice] the MySQL server sends its clients to another address, and redirect=deny"
+            }
+            Self::UserUnreadable => {
+                "[sluice] it is not certain for which account the MySQL server takes this user name"
             }
         }
     }

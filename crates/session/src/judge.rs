@@ -49,6 +49,14 @@ struct Asked<'t, T> {
     tags: T,
 }
 
+/// What an execution says of itself, ahead of what was described when it was prepared.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Said<'t> {
+    pub(crate) attributes: QueryAttributes<'t>,
+    /// The `EXECUTE` of SQL.
+    pub(crate) statement: Option<&'t Statement<'t>>,
+}
+
 /// What a text is about.
 enum About<'t> {
     /// It was read when it was prepared.
@@ -129,7 +137,8 @@ impl Bench {
             self.who.said.note(last.app(), kept.tool, 0);
             return kept.ruling;
         }
-        let ruling = self.rule_on_description(description, attributes, input);
+        let said = Said { attributes, statement: None };
+        let ruling = self.rule_on_description(description, said, input);
         if remembers && let Some(kept) = keep(ruling, &self.who, input) {
             last.note(kept, self.who.app());
         }
@@ -140,13 +149,17 @@ impl Bench {
     pub(crate) fn rule_on_description(
         &mut self,
         description: &Description,
-        attributes: QueryAttributes<'_>,
+        said: Said<'_>,
         input: &Input<'_>,
     ) -> Ruling {
-        let Description { classes, exemption, tool, .. } = *description;
-        let tags = description.tags.iter().map(|(key, value)| (key.as_ref(), value.as_ref()));
+        let Said { attributes, statement } = said;
+        let Description { classes, exemption, .. } = *description;
+        let tool = statement.and_then(Statement::tool).or(description.tool);
+        let own = statement.into_iter().flat_map(Statement::tags);
+        let own = own.map(|tag| pair(tag.key, tag.value));
+        let tags = description.tags.iter().map(|(key, value)| pair(key, value));
         let about = About::Known(description.shape.shape());
-        let asked = Asked { classes, exemption, tool, attributes, tags };
+        let asked = Asked { classes, exemption, tool, attributes, tags: own.chain(tags) };
         rule(asked, about, &mut self.who, &mut self.identities, input).0
     }
 }

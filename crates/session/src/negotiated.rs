@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use sql::Charset;
+use sql::{Charset, Server};
 use wire::capability::Capabilities;
 
 use crate::compression::Compressions;
@@ -26,6 +26,8 @@ pub(crate) struct Negotiated {
     pub(crate) compressions: Compressions,
     /// The nonce of the last authentication.
     pub(crate) nonce: Vec<u8>,
+    /// Which server it is.
+    pub(crate) server: Server,
     /// The backend's id of this connection; they count from one, so zero is none.
     pub(crate) connection_id: u32,
     /// What the server said it can; what it cannot is never read from the client's packets.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use admission::DigestKey;
 use policy::{Priority, ShapeNeeds, ShapeText};
-use sql::{Class, Effects, Statement, Whole, describe};
+use sql::{Class, Effects, LexMode, Statement, Whole, describe};
 use wire::capability::Capabilities;
 use wire::command::{Execute, Query, QueryAttributes, execute_attributes, execute_layout};
 use wire::response_tracker::{Cursor, Expect};
@@ -13,11 +13,11 @@ use crate::action::{Held, Input};
 use crate::command::{Running, Sending, Then};
 use crate::consequences::Consequences;
 use crate::judge::memo::{Remembered, Ruling};
-use crate::judge::{Bench, Judge};
+use crate::judge::{Bench, Judge, Said};
 use crate::outcome::StatementOutcome;
 use crate::server::ServerSide;
-use crate::server::prepared::Description;
-use crate::server::transaction::Ran;
+use crate::server::prepared::{Description, owned_tag};
+use crate::server::transaction::Admits;
 
 /// What becomes of a statement.
 #[derive(Debug)]
@@ -42,7 +42,6 @@ struct Ruled {
     held: bool,
     /// What its cost is predicted by, if it is to be asked for.
     digest: Option<DigestKey>,
-    ran: Ran,
     consequences: Consequences,
 }
 
@@ -57,7 +56,10 @@ pub(crate) fn query(
     let Judge { texts, bench } = judge;
     let statement = describe(query.text, server.mode, whole, texts);
     let ruled = match executed(&statement, server) {
-        Some(description) => on_description(&description, query.attributes, bench, server, input),
+        Some(description) => {
+            let said = Said { attributes: query.attributes, statement: Some(&statement) };
+            on_description(&description, said, bench, server, input)
+        }
         None => on_statement(&statement, query, bench, server, input),
     };
     ruled.plan(None, Expect::ResultSets, input)
@@ -65,9 +67,8 @@ pub(crate) fn query(
 
 /// A statement that cannot be read.
 pub(crate) fn unknown(judge: &mut Judge, server: &ServerSide, input: &Input<'_>) -> Plan {
-    let description = Description::unknown();
-    let attributes = QueryAttributes::default();
-    let ruled = on_description(&description, attributes, &mut judge.bench, server, input);
+    let description = Description::default();
+    let ruled = on_description(&description, Said::default(), &mut judge.bench, server, input);
     ruled.plan(None, Expect::ResultSets, input)
 }
 
@@ -104,7 +105,7 @@ pub(crate) fn execution(
                 .unwrap_or_default();
             (statement.description.clone(), &mut statement.remembered, attributes)
         }
-        None => (Arc::new(Description::unknown()), &mut forgotten, QueryAttributes::default()),
+        None => (Arc::new(Description::default()), &mut forgotten, QueryAttributes::default()),
     };
     let ruling = judge.bench.rule_on_execution(&description, last, attributes, input);
     let cursor = execute.map_or(Cursor::NotAsked, |execute| execute.cursor(num_columns));
@@ -143,19 +144,18 @@ fn on_statement(
         ruling,
         held,
         digest: digest.map(DigestKey),
-        ran: if statement.exemption.is_some() { Ran::Rest } else { Ran::of(class) },
         consequences: Consequences::of(&statement.effects, prepare),
     }
 }
 
 fn on_description(
     description: &Description,
-    attributes: QueryAttributes<'_>,
+    said: Said<'_>,
     bench: &mut Bench,
     server: &ServerSide,
     input: &Input<'_>,
 ) -> Ruled {
-    let ruling = bench.rule_on_description(description, attributes, input);
+    let ruling = bench.rule_on_description(description, said, input);
     described(description, ruling, server, input)
 }
 
@@ -173,20 +173,18 @@ fn described(
         ruling,
         held,
         digest: description.shape.digest().map(DigestKey),
-        ran: if description.exemption.is_some() { Ran::Rest } else { Ran::of(class) },
         consequences: description.consequences.clone(),
     }
 }
 
 impl Ruled {
     fn plan(self, execution: Option<u32>, expect: Expect, input: &Input<'_>) -> Plan {
-        let Self { class, ruling, held, digest, ran, consequences } = self;
+        let Self { class, ruling, held, digest, consequences } = self;
         let rule = ruling.rule();
         let mode = rule
             .and_then(|index| input.policy.rule(index))
             .map_or(input.policy.mode, |rule| rule.mode);
         let statement = Some(StatementOutcome { rule, class, mode });
-        let running = Running { statement, ran, consequences, then: Then::Nothing };
         let hold = match ruling {
             Ruling::Ask(rule, priority) if held => {
                 Hold::Ask(Held { rule, class, digest, priority })
@@ -196,6 +194,12 @@ impl Ruled {
             }
             Ruling::Pass(..) | Ruling::Ask(..) | Ruling::Deny(_) => Hold::Nothing,
         };
+        let admits = match ruling {
+            Ruling::Pass(_, why) => Admits::of_passed(class, why),
+            Ruling::Ask(..) | Ruling::Deny(_) if held => Admits::of_admitted(class),
+            Ruling::Ask(..) | Ruling::Deny(_) => Admits::No,
+        };
+        let running = Running { statement, admits, consequences, then: Then::Nothing };
         Plan { sending: Sending { running, expect, execution }, hold }
     }
 }
@@ -223,7 +227,7 @@ fn sql_prepare(
             // The text around it still stands in the session's own scratch.
             prepared(&text, Whole::Yes, &mut sql::Scratch::default(), bench, server)
         }
-        None => Description::unknown(),
+        None => Description::default(),
     };
     Some((prepare.name.to_vec(), Arc::new(description)))
 }
@@ -235,15 +239,24 @@ fn prepared(
     bench: &mut Bench,
     server: &ServerSide,
 ) -> Description {
-    let statement = describe(text, server.mode, whole, texts);
+    // Servers read the text again when what it is about has changed, in the mode of that time: what
+    // it may be in another mode counts, if that is another class.
+    let unknown = LexMode::unknown(server.mode.server);
+    let in_any = describe(text, unknown, whole, texts).classes;
+    let mode = if describe(text, server.mode, whole, texts).classes == in_any {
+        server.mode
+    } else {
+        unknown
+    };
+    let statement = describe(text, mode, whole, texts);
     let schema = bench.who.identity().schema();
-    bench.shape.read(&ShapeText::new(text, server.mode, schema, &statement), ShapeNeeds::ALL);
+    bench.shape.read(&ShapeText::new(text, mode, schema, &statement), ShapeNeeds::ALL);
     Description {
         class: statement.class,
         classes: statement.classes,
         exemption: statement.exemption,
         tool: statement.tool(),
-        tags: statement.tags().map(|tag| (tag.key.into(), tag.value.into())).collect(),
+        tags: statement.tags().map(|tag| owned_tag((tag.key, tag.value))).collect(),
         shape: bench.shape.to_owned(),
         consequences: Consequences::of(&statement.effects, None),
     }

@@ -3,8 +3,8 @@
 pub(crate) mod prepared;
 pub(crate) mod transaction;
 
-use sql::{Charset, LexMode};
-use wire::status::StatusFlags;
+use sql::{Charset, LexMode, Server, Setting};
+use wire::status::{SERVER_STATUS_AUTOCOMMIT, StatusFlags};
 
 use self::prepared::Prepared;
 use self::transaction::Transaction;
@@ -21,10 +21,38 @@ pub(crate) struct ServerSide {
 }
 
 impl ServerSide {
-    /// A session begins anew: after a login, COM_CHANGE_USER or COM_RESET_CONNECTION.
-    pub(crate) fn start(&mut self, charset: Charset, flags: StatusFlags) {
-        self.mode = LexMode { charset, server: self.mode.server, ..LexMode::default() };
-        self.transaction.start(flags);
+    /// A session begins anew: after a login, COM_CHANGE_USER or COM_RESET_CONNECTION. `flags` are
+    /// what the server's OK says; none: it has not said it yet.
+    pub(crate) fn start(&mut self, charset: Charset, flags: Option<StatusFlags>) {
+        self.mode = LexMode { charset, ..LexMode::unknown(self.mode.server) };
+        match self.mode.server {
+            // Its flags never show it.
+            Server::MySql { .. } => self.mode.ansi_quotes = Setting::Off,
+            Server::MariaDb { .. } | Server::Unknown => {}
+        }
+        if let Some(flags) = flags {
+            self.follow_flags(flags);
+        }
+        // Neither server leaves a transaction open, and autocommit is on unless it says otherwise.
+        self.transaction.start(flags.unwrap_or(StatusFlags(SERVER_STATUS_AUTOCOMMIT)));
         self.prepared.clear();
+    }
+
+    /// What an OK or an EOF says of how text is read.
+    pub(crate) fn follow_flags(&mut self, flags: StatusFlags) {
+        self.mode.no_backslash_escapes = flags.no_backslash_escapes().into();
+        match self.mode.server {
+            Server::MariaDb { .. } => self.mode.ansi_quotes = flags.ansi_quotes().into(),
+            Server::MySql { .. } | Server::Unknown => {}
+        }
+    }
+
+    /// What COM_RESET_CONNECTION makes of `character_set_client`: MariaDB goes back to what the
+    /// login chose, MySQL to its global default.
+    pub(crate) fn charset_after_reset(&self, login: Charset) -> Charset {
+        match self.mode.server {
+            Server::MariaDb { .. } => login,
+            Server::MySql { .. } | Server::Unknown => Charset::Unknown,
+        }
     }
 }

@@ -1,11 +1,10 @@
 //! The session itself: its owners, and the dispatch to the phase it is in.
 
-use sql::Server;
+use sql::{Charset, Server};
 use wire::capability::Capabilities;
 use wire::frame::FrameHeader;
 use wire::handshake::parse_change_user;
 use wire::response_tracker::ResponseTracker;
-use wire::status::{SERVER_STATUS_AUTOCOMMIT, StatusFlags};
 
 use crate::action::{Action, Ask, CloseReason, Input, Move, Side};
 use crate::answer::Answer;
@@ -216,24 +215,22 @@ impl Session {
     fn begin(&mut self, accepted: Accepted) {
         let Self { negotiated, tracker, server, judge, .. } = self;
         let who = &mut judge.bench.who;
-        let flags = match accepted {
+        match accepted {
             Accepted::First(flags) => {
                 *tracker = ResponseTracker::new(negotiated.capabilities);
                 who.renew();
-                flags
+                server.start(negotiated.charset, Some(flags));
             }
             Accepted::Changed(Applicant { identity, charset }, flags) => {
                 negotiated.charset = charset;
                 who.become_user(identity);
-                flags
+                server.start(charset, Some(flags));
             }
             Accepted::Unchanged => {
                 who.forget();
-                // It has rolled back; its next response says whether autocommit is on.
-                StatusFlags(SERVER_STATUS_AUTOCOMMIT)
+                server.start(Charset::Unknown, None);
             }
-        };
-        server.start(negotiated.charset, flags);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod settings;
+mod transactions;
 mod verb;
 mod walk;
 
@@ -90,32 +91,40 @@ pub fn describe<'t>(
     scratch: &'t mut Scratch,
 ) -> Statement<'t> {
     scratch.spans.clear();
-    let first = Reading::first(mode);
-    let mut seen = walk(text, mode, first, &mut scratch.spans);
+    let mut modes = mode.candidates(text);
+    let assumed = modes.next().unwrap_or_default();
+    let first = Reading::first(assumed);
+    let seen = walk(text, assumed, first, &mut scratch.spans);
     if whole == Whole::Truncated {
         scratch.spans.forget_cut(text);
     }
-    let mut exemption = exempt(text, mode, first, &seen);
-    let mut certain = true;
-    if seen.unsure {
-        for reading in Reading::others(mode).into_iter().flatten() {
-            let other = other_reading(text, mode, reading, scratch);
-            // To a server that reads nothing there, the text is an error and does nothing.
-            if other.count == 0 && !other.broken {
-                continue;
-            }
-            certain = false;
-            if exempt(text, mode, reading, &other) != exemption {
-                exemption = None;
-            }
-            seen = if seen.count == 0 { other } else { merge(seen, &other) };
+    let exemption = exempt(text, assumed, first, &seen);
+    let unsure = seen.unsure;
+    let mut found = Found { seen, exemption, certain: true };
+    if unsure {
+        found.read_otherwise(text, assumed, scratch);
+    }
+    for mode in modes {
+        let unsure = found.read(text, mode, Reading::first(mode), scratch);
+        if unsure {
+            found.read_otherwise(text, mode, scratch);
         }
     }
+    let Found { mut seen, mut exemption, mut certain } = found;
     if whole == Whole::Truncated || seen.broken {
         seen.classes = seen.classes.with(unread_class(seen.classes));
-        seen.effects = Effects::default();
+        seen.effects = seen.effects.unread();
+        seen.effects.execute = None;
+        // What was not read may be any number of statements.
+        seen.effects.plain.transaction_control_before_other = true;
         exemption = None;
         certain = false;
+    } else if seen.effects.plain.unread {
+        seen.effects = seen.effects.unread();
+    }
+    if seen.count != 1 {
+        seen.effects.execute = None;
+        seen.effects.plain.kill = None;
     }
     scratch.remember(text);
     Statement {
@@ -142,22 +151,48 @@ fn exempt(text: &[u8], mode: LexMode, reading: Reading, seen: &Seen<'_>) -> Opti
     }
 }
 
-/// Reads the text in another way. If that shows other comments, none of them is an identity: which
-/// of them the server skips is not known.
-fn other_reading<'t>(
-    text: &'t [u8],
-    mode: LexMode,
-    reading: Reading,
-    scratch: &mut Scratch,
-) -> Seen<'t> {
-    let mut other = std::mem::take(&mut scratch.other_spans);
-    other.clear();
-    let seen = walk(text, mode, reading, &mut other);
-    if seen.count > 0 && scratch.spans != other {
-        scratch.spans.clear();
+/// What the readings of a text have found so far.
+struct Found<'t> {
+    seen: Seen<'t>,
+    exemption: Option<Exemption>,
+    certain: bool,
+}
+
+impl<'t> Found<'t> {
+    /// Reads in the ways of other releases.
+    fn read_otherwise(&mut self, text: &'t [u8], mode: LexMode, scratch: &mut Scratch) {
+        for reading in Reading::others(mode).into_iter().flatten() {
+            self.read(text, mode, reading, scratch);
+        }
     }
-    scratch.other_spans = other;
-    seen
+
+    /// Reads the text in another way; whether releases differ on it. If that shows other comments,
+    /// none of them is an identity: which of them the server skips is not known.
+    fn read(
+        &mut self,
+        text: &'t [u8],
+        mode: LexMode,
+        reading: Reading,
+        scratch: &mut Scratch,
+    ) -> bool {
+        let mut spans = std::mem::take(&mut scratch.other_spans);
+        spans.clear();
+        let other = walk(text, mode, reading, &mut spans);
+        // To a server that reads nothing there, the text is an error and does nothing.
+        let counts = other.count > 0 || other.broken;
+        if other.count > 0 && scratch.spans != spans {
+            scratch.spans.clear();
+        }
+        scratch.other_spans = spans;
+        if counts {
+            self.certain = false;
+            if exempt(text, mode, reading, &other) != self.exemption {
+                self.exemption = None;
+            }
+            self.seen = if self.seen.count == 0 { other } else { merge(self.seen, &other) };
+        }
+        other.unsure
+    }
 }
 
 /// Both readings may be the server's.
@@ -173,8 +208,7 @@ fn merge<'t>(one: Seen<'t>, two: &Seen<'t>) -> Seen<'t> {
 }
 
 /// Locks that UNLOCK TABLES gives back.
-pub(crate) const BY_UNLOCK_TABLES: Locks =
-    Locks { tables: true, global: true, instance: false, named: false };
+pub(crate) const BY_UNLOCK_TABLES: Locks = Locks { tables: true, global: true, instance: false };
 
 #[cfg(test)]
 mod tests;

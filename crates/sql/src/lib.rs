@@ -34,9 +34,11 @@ pub use class::{Class, ClassSet};
 pub use comments::{Scratch, Tags};
 pub use describe::{Statement, Whole, describe};
 pub use digest::{DIGEST_TEXT_MAX, digest};
-pub use effects::{AppSetting, Effects, Kill, Locks, PlainEffects, SqlPrepare};
+pub use effects::{
+    AppSetting, Effects, Kill, Locks, NamedLockUse, PlainEffects, SqlPrepare, TransactionAfter,
+};
 pub use exemption::Exemption;
-pub use mode::{Charset, LexMode, Server};
+pub use mode::{Charset, LexMode, Server, Setting};
 pub use tables::{Sureness, TableRef, tables};
 pub use tags::{Tag, Tool};
 pub use text::SqlText;

@@ -6,15 +6,17 @@ mod dress;
 
 use dress::{CHARSETS, SERVERS, escape, whole};
 use proptest::prelude::*;
-use sql::{Charset, Class, LexMode, Scratch, Statement, TableRef, Whole, describe, digest, tables};
+use sql::{
+    Charset, Class, LexMode, Scratch, Setting, Statement, TableRef, Whole, describe, digest, tables,
+};
 
 fn modes() -> impl Strategy<Value = LexMode> {
     let servers = prop::sample::select(SERVERS.to_vec());
     let charset = prop::sample::select(CHARSETS.to_vec());
     (any::<bool>(), any::<bool>(), charset, servers).prop_map(
         |(no_backslash_escapes, ansi_quotes, charset, server)| LexMode {
-            no_backslash_escapes,
-            ansi_quotes,
+            no_backslash_escapes: no_backslash_escapes.into(),
+            ansi_quotes: ansi_quotes.into(),
             charset,
             server,
         },
@@ -120,7 +122,7 @@ proptest! {
         mode in modes(),
         double in any::<bool>(),
     ) {
-        let quote = if double && !mode.ansi_quotes { b'"' } else { b'\'' };
+        let quote = if double && mode.ansi_quotes == Setting::Off { b'"' } else { b'\'' };
         let literal = escape(&value, quote, mode);
         let mut scratch = Scratch::default();
         for (head, tail, class) in [
@@ -141,7 +143,7 @@ proptest! {
 
     #[test]
     fn a_quoted_name_changes_neither_class_nor_identity(value in hostile(), mode in modes()) {
-        let plain = LexMode { no_backslash_escapes: true, ..mode };
+        let plain = LexMode { no_backslash_escapes: Setting::On, ..mode };
         let name = escape(&whole(&value, mode.charset), b'`', plain);
         let mut scratch = Scratch::default();
         let text = [b"UPDATE t SET ", &name[..], b" = 1 /* app=real */"].concat();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sql::Kill;
+use sql::{Charset, Kill, LexMode, Server};
 use wire::response_tracker::{Prepared as PrepareOk, ResponseEnd, ResponseTracker};
 
 use crate::command::{Running, Then};
@@ -19,43 +19,54 @@ pub(crate) fn end(
     (negotiated, server): (&Negotiated, &mut ServerSide),
     who: &mut Who,
 ) -> Option<Kill> {
-    let Running { statement, ran, consequences, then } = running;
+    let Running { statement, admits, consequences, then } = running;
     if statement.is_some() {
-        server.transaction.handle_end(end, ran, &consequences.plain);
+        server.transaction.handle_end(end, admits, &consequences.plain);
     } else if let Some(flags) = end.status {
         server.transaction.handle_flags(flags);
     }
-    if end.status.is_some() {
-        let flags = server.transaction.flags();
-        server.mode.no_backslash_escapes = flags.no_backslash_escapes();
-        if negotiated.server_capabilities.is_mariadb_server() {
-            server.mode.ansi_quotes = flags.ansi_quotes();
-        }
+    if let Some(flags) = end.status {
+        server.follow_flags(flags);
     }
-    follow_session_changes(tracker, server, who);
-    if end.error.is_some() {
-        handle_failed(&consequences, &then, server);
-        return None;
-    }
-    let killed = handle_accepted(then, end.prepared, negotiated, server, who);
-    handle_consequences(consequences, server, who).or(killed)
-}
-
-/// What the server said about its session (CLIENT_SESSION_TRACK).
-fn follow_session_changes(tracker: &ResponseTracker, server: &mut ServerSide, who: &mut Who) {
     if let Some(schema) = tracker.schema() {
         who.use_schema(schema);
     }
-    if let Some(charset) = tracker.charset_client() {
-        server.mode.charset = sql::Charset::from_name(charset);
+    if end.error.is_some() {
+        handle_failed(&consequences, &then, server, who);
+        return None;
+    }
+    let killed = handle_accepted(then, end.prepared, negotiated, server, who);
+    let kill = handle_consequences(consequences, server, who).or(killed);
+    follow_charset(tracker, server);
+    kill
+}
+
+/// What the server said about its `character_set_client` (CLIENT_SESSION_TRACK). A client may have
+/// switched that off within the text, so that it says nothing of a later change: where the text
+/// has another last word, neither is believed.
+fn follow_charset(tracker: &ResponseTracker, server: &mut ServerSide) {
+    let Some(said) = tracker.charset_client().map(Charset::from_name) else { return };
+    if server.mode.charset != said {
+        server.mode.charset = Charset::Unknown;
     }
 }
 
-fn handle_failed(consequences: &Consequences, then: &Then, server: &mut ServerSide) {
-    if let Then::Prepare(_) = then {
-        server.prepared.handle_prepare_failed();
+fn handle_failed(consequences: &Consequences, then: &Then, server: &mut ServerSide, who: &mut Who) {
+    match then {
+        Then::Prepare(_) => server.prepared.handle_prepare_failed(),
+        // It may have happened all the same.
+        Then::ResetConnection => {
+            server.start(Charset::Unknown, None);
+            who.forget();
+        }
+        Then::Nothing | Then::ResetStatement(_) | Then::Schema(_) | Then::Kill(_) => {}
     }
-    if let Some((name, _)) = consequences.rare.as_ref().and_then(|rare| rare.prepare.as_ref()) {
+    let Consequences { plain, rare } = consequences;
+    server.mode = server.mode.after_error(plain);
+    if plain.forgets_prepared {
+        server.prepared.forget_names();
+    }
+    if let Some((name, _)) = rare.as_ref().and_then(|rare| rare.prepare.as_ref()) {
         server.prepared.remove_name(name);
     }
 }
@@ -83,7 +94,8 @@ fn handle_accepted(
             }
         }
         Then::ResetConnection => {
-            server.start(negotiated.charset, server.transaction.flags());
+            let charset = server.charset_after_reset(negotiated.charset);
+            server.start(charset, Some(server.transaction.flags()));
             who.forget();
         }
         Then::Schema(schema) => who.use_schema(&schema),
@@ -97,11 +109,14 @@ fn handle_consequences(
     who: &mut Who,
 ) -> Option<Kill> {
     let Consequences { plain, rare } = consequences;
-    if let Some(charset) = plain.set_charset {
-        server.mode.charset = charset;
-    }
-    if let Some(ansi_quotes) = plain.sets_ansi_quotes {
+    // The flags have told of backslashes already, and at MariaDB of quotes.
+    let LexMode { no_backslash_escapes, ansi_quotes, .. } = server.mode;
+    server.mode = LexMode { no_backslash_escapes, ..server.mode.after_ok(&plain) };
+    if matches!(server.mode.server, Server::MariaDb { .. }) {
         server.mode.ansi_quotes = ansi_quotes;
+    }
+    if plain.forgets_prepared {
+        server.prepared.forget_names();
     }
     if let Some(rare) = rare {
         if let Some(app) = rare.app {

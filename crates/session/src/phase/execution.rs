@@ -16,7 +16,7 @@ use wire::upload::FrameSkipper;
 use crate::answer::Answer;
 use crate::command::{Arrived, frame_len};
 use crate::outbox::Outbox;
-use crate::server::prepared::Prepared;
+use crate::server::prepared::{Execution, LostTypes, Prepared};
 
 /// An execution cannot be repaired: its parameter types were lost with a refused one, and it is too
 /// long to be put together again.
@@ -56,23 +56,28 @@ pub(crate) fn repair(
 ) -> Result<Option<Replaced>, Unrepairable> {
     let Some(statement) = prepared.get_mut(statement_id) else { return Ok(None) };
     let Some(arrived) = Arrived::of(client) else { return Ok(None) };
+    statement.long_data = false;
     let out = out.clear();
     if let Some(bulk) = Bulk::of(arrived.payload, statement.num_params) {
-        statement.long_data = false;
-        let spliced = bulk.splice(arrived, &mut statement.lost_bulk_types, out)?;
-        let whole = Replaced { drop: frame_len(arrived.header), rest: None };
-        return Ok(spliced.then_some(whole));
+        let spliced = match (&statement.lost_bulk_types, bulk.types) {
+            (LostTypes::None, _) => return Ok(None),
+            (LostTypes::Kept(_) | LostTypes::Forgotten, Some(_)) => None,
+            (LostTypes::Kept(types), None) => Some(bulk.splice(arrived, types, out)?),
+            (LostTypes::Forgotten, None) => return Err(Unrepairable),
+        };
+        prepared.drop_types(statement_id, Execution::Bulk);
+        return Ok(spliced);
     }
     let layout = execute_layout(arrived.payload, statement.num_params, capabilities);
-    let types = statement.lost_types.as_deref();
-    let replaced = match (layout, types) {
-        (Some(layout), Some(types)) if !layout.types_sent => {
+    let replaced = match (layout, &statement.lost_types) {
+        (_, LostTypes::None) => return Ok(None),
+        (Some(layout), LostTypes::Kept(types)) if !layout.types_sent => {
             Some(splice(arrived, &layout, types, out)?)
         }
-        (Some(_) | None, _) => None,
+        (Some(layout), LostTypes::Forgotten) if !layout.types_sent => return Err(Unrepairable),
+        (Some(_) | None, LostTypes::Kept(_) | LostTypes::Forgotten) => None,
     };
-    statement.lost_types = None;
-    statement.long_data = false;
+    prepared.drop_types(statement_id, Execution::One);
     Ok(replaced)
 }
 
@@ -87,7 +92,7 @@ pub(crate) fn keep_types(
     let Some(Arrived { payload, .. }) = Arrived::of(client) else { return };
     if let Some(bulk) = Bulk::of(payload, statement.num_params) {
         if let Some(types) = bulk.types {
-            statement.lost_bulk_types = Some(types.into());
+            prepared.keep_types(statement_id, Execution::Bulk, types);
         }
         return;
     }
@@ -96,7 +101,7 @@ pub(crate) fn keep_types(
         && layout.types_sent
         && let Some(types) = payload.get(layout.type_block)
     {
-        statement.lost_types = Some(types.into());
+        prepared.keep_types(statement_id, Execution::One, types);
     }
 }
 
@@ -141,17 +146,13 @@ impl<'a> Bulk<'a> {
         Some(Self { types, flags, len })
     }
 
-    /// Writes the execution with the types that an earlier, refused one took along. False: as it is.
+    /// Writes the execution with the types that an earlier, refused one took along.
     fn splice(
         self,
         arrived: Arrived<'_>,
-        lost: &mut Option<Box<[u8]>>,
+        types: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<bool, Unrepairable> {
-        if self.types.is_some() {
-            *lost = None;
-        }
-        let Some(types) = lost.as_deref() else { return Ok(false) };
+    ) -> Result<Replaced, Unrepairable> {
         let payload_len = arrived.payload.len().saturating_add(types.len());
         if !arrived.whole || types.len() != self.len || payload_len >= MAX_PAYLOAD_LEN {
             return Err(Unrepairable);
@@ -165,8 +166,7 @@ impl<'a> Bulk<'a> {
         out.extend_from_slice(&(self.flags | BULK_SEND_TYPES).to_le_bytes());
         out.extend_from_slice(types);
         out.extend_from_slice(values);
-        *lost = None;
-        Ok(true)
+        Ok(Replaced { drop: frame_len(arrived.header), rest: None })
     }
 }
 

@@ -1,5 +1,6 @@
 //! A command on its way to the backend, and the answer on its way back.
 
+use sql::NamedLockUse;
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::response_tracker::{Expect, Progress, ResponseEnd, ResponseTracker};
 use wire::upload::{FrameSkipper, UploadTracker};
@@ -55,6 +56,10 @@ impl Forwarding {
             None => None,
         };
         tracker.begin(expect);
+        match running.consequences.plain.named_locks {
+            NamedLockUse::SoleGet | NamedLockUse::SoleRelease => tracker.watch_value(),
+            NamedLockUse::None | NamedLockUse::Other => {}
+        }
         Ok(Self {
             stage: match replaced {
                 Some(replaced) => Stage::Replace(replaced),

@@ -49,7 +49,8 @@ pub(crate) fn next(
     negotiated.server_capabilities = greeting.capabilities;
     negotiated.connection_id = greeting.connection_id;
     negotiated.nonce = greeting.scramble.concat();
-    server.mode.server = server_of(&greeting);
+    negotiated.server = server_of(&greeting);
+    server.mode.server = negotiated.server;
     out.begin_frame().extend_from_slice(payload);
     out.seal(FrameHeader::parse(input.backend).map_or(0, |header| header.sequence));
     match out.payload_mut().map(|payload| patch_greeting(payload, offered)) {

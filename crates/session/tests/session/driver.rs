@@ -250,16 +250,30 @@ pub(crate) fn greeting(capabilities: u32) -> Vec<u8> {
 }
 
 pub(crate) fn response(capabilities: u32) -> Vec<u8> {
+    response_of(capabilities, b"app")
+}
+
+/// The response of this user.
+pub(crate) fn response_of(capabilities: u32, user: &[u8]) -> Vec<u8> {
     let mut payload = (capabilities | 1).to_le_bytes().to_vec();
     payload.extend([0, 0, 0, 1, 255]);
     payload.extend([0; 23]);
-    payload.extend(b"app\0\0mysql_native_password\0");
+    payload.extend(user);
+    payload.extend(b"\0\0mysql_native_password\0");
     frame(1, &payload)
 }
 
 pub(crate) fn ok(sequence: u8, status: u16) -> Vec<u8> {
     let [low, high] = status.to_le_bytes();
     frame(sequence, &[0, 1, 0, low, high, 0, 0])
+}
+
+/// A result set of one column and one row of text, DEPRECATE_EOF.
+pub(crate) fn one_value(value: &str, status: u16) -> Vec<u8> {
+    let [low, high] = status.to_le_bytes();
+    let row = [&[u8::try_from(value.len()).unwrap()][..], value.as_bytes()].concat();
+    let end = [0xfe, 0, 0, low, high, 0, 0];
+    [frame(1, &[1]), frame(2, b"\x03def definition"), frame(3, &row), frame(4, &end)].concat()
 }
 
 pub(crate) fn err(sequence: u8, code: u16) -> Vec<u8> {

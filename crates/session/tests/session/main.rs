@@ -1,5 +1,6 @@
 //! The session between a scripted client and a scripted server.
 
+mod certain;
 mod compressed;
 mod confided;
 mod driver;
@@ -172,13 +173,14 @@ fn a_deadlock_ends_the_admission_and_another_error_does_not() {
 #[test]
 fn a_session_that_holds_locks_is_not_held_back() {
     let pairs = [
-        ("LOCK TABLES t WRITE", "UNLOCK TABLES"),
-        ("SELECT GET_LOCK('a', 1)", "DO RELEASE_LOCK('a')"),
-        ("FLUSH TABLES WITH READ LOCK", "UNLOCK TABLES"),
+        ("LOCK TABLES t WRITE", ok(1, STATUS_AUTOCOMMIT), "UNLOCK TABLES"),
+        ("SELECT GET_LOCK('a', 1)", one_value("1", STATUS_AUTOCOMMIT), "DO RELEASE_LOCK('a')"),
+        ("FLUSH TABLES WITH READ LOCK", ok(1, STATUS_AUTOCOMMIT), "UNLOCK TABLES"),
     ];
-    for (take, release) in pairs {
+    for (take, taken, release) in pairs {
         let mut driver = Driver::logged_in(GATED, 0);
-        driver.passes(take, STATUS_AUTOCOMMIT);
+        driver.query(take);
+        driver.answer(&taken);
         driver.passes("INSERT INTO t VALUES (1)", STATUS_AUTOCOMMIT);
         driver.passes(release, STATUS_AUTOCOMMIT);
         driver.asks("INSERT INTO t VALUES (1)", STATUS_AUTOCOMMIT);

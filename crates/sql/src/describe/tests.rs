@@ -1,11 +1,11 @@
 use super::*;
-use crate::mode::{Charset, Server};
+use crate::mode::{Charset, Server, Setting};
 
 mod effects;
 
 const MYSQL: LexMode = LexMode {
-    no_backslash_escapes: false,
-    ansi_quotes: false,
+    no_backslash_escapes: Setting::Off,
+    ansi_quotes: Setting::Off,
     charset: Charset::Plain,
     server: Server::MySql { version: 90_704 },
 };
@@ -135,8 +135,14 @@ fn the_strictest_statement_of_a_text_counts() {
 fn a_statement_that_changes_how_the_next_is_read_makes_the_next_unknown() {
     assert_classes(&[
         ("SET sql_mode='NO_BACKSLASH_ESCAPES'; SELECT '\\'; DELETE FROM t -- '", Class::Unknown),
-        ("SET NAMES gbk; SELECT 1", Class::Unknown),
-        ("SET character_set_client=@x; SELECT 1", Class::Unknown),
+        ("SET NAMES gbk; SELECT 1", Class::Read),
+        ("SET NAMES gbk; SELECT 'x'", Class::Read),
+        ("SET NAMES gbk; SELECT '\u{e9}'", Class::Unknown),
+        ("SET NAMES swe7; SELECT '{}'", Class::Unknown),
+        ("SET sql_mode='ANSI_QUOTES'; SELECT \"x\"", Class::Unknown),
+        ("SET \u{15b}ql_mode='ANSI_QUOTES'; SELECT \"x\"", Class::Unknown),
+        ("SET character_set_client=@x; SELECT '\u{e9}'", Class::Unknown),
+        ("SET character_set_client=@x; SELECT 1; DELETE FROM t", Class::Write),
         ("SET NAMES utf8mb4; SELECT 1", Class::Read),
         ("SET sql_mode='ANSI';", Class::Session),
         ("SET @@GLOBAL.sql_mode='ANSI'; SELECT 1", Class::Read),
@@ -262,7 +268,7 @@ fn a_trail_byte_that_looks_like_a_backslash_escapes_nothing() {
     let name = b"SELECT `\x81`; DELETE FROM t; SELECT `x` FROM t";
     assert_eq!(class_of_bytes(name, gbk), Class::Unknown, "the name goes on, then nothing ends it");
     // In latin1 0xA0 is white space.
-    let latin1 = LexMode { charset: Charset::SingleByte, ..MYSQL };
+    let latin1 = LexMode { charset: Charset::Latin, ..MYSQL };
     assert_eq!(class_of_bytes(b"SELECT 1 FOR\xA0UPDATE", latin1), Class::LockingRead);
     assert_eq!(class_of_bytes(b"\xA0DELETE FROM t", latin1), Class::Write);
     assert_eq!(class_of_bytes(b"SELECT 1 --\xA0'\n; DELETE FROM t -- '", latin1), Class::Unknown);
@@ -270,9 +276,9 @@ fn a_trail_byte_that_looks_like_a_backslash_escapes_nothing() {
 
 #[test]
 fn modes_change_where_a_literal_ends() {
-    let plain = LexMode { no_backslash_escapes: true, ..MYSQL };
+    let plain = LexMode { no_backslash_escapes: Setting::On, ..MYSQL };
     assert_eq!(class("SELECT '\\'; DELETE FROM t -- '", plain), Class::Write);
-    let ansi = LexMode { ansi_quotes: true, ..MYSQL };
+    let ansi = LexMode { ansi_quotes: Setting::On, ..MYSQL };
     assert_eq!(class("SELECT \"a\\\"; DELETE FROM t -- \"", ansi), Class::Write);
     assert_eq!(class("SELECT \"a\\\"; DELETE FROM t -- \"", MYSQL), Class::Read);
 }
@@ -353,7 +359,7 @@ fn a_cut_text_keeps_its_whole_comments_and_loses_the_cut_one() {
     assert_eq!(statement.tags().map(|tag| tag.key).collect::<Vec<_>>(), [b"app"]);
     let statement = describe(b"BEGIN", MYSQL, Whole::Truncated, &mut scratch);
     assert_eq!(statement.class, Class::Unknown);
-    assert_eq!(statement.effects, Effects::default());
+    assert!(statement.effects.plain.unread);
 }
 
 #[test]

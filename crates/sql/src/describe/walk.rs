@@ -4,7 +4,7 @@ use super::verb::Step;
 use crate::{
     class::{Class, ClassSet},
     comments::Spans,
-    effects::{Effects, Locks},
+    effects::{Effects, NamedLockUse},
     lexer::{Kind, Lexer, Reading, Token},
     mode::LexMode,
 };
@@ -67,6 +67,10 @@ pub(super) struct Walk<'t, 's> {
     pub(super) locking: bool,
     /// A statement before has changed how the server reads what follows.
     pub(super) reads_differently: bool,
+    /// A statement before may have begun or ended a transaction.
+    pub(super) controlled: bool,
+    /// The statement before has committed, unless it failed to, and nothing has run since.
+    pub(super) committed: bool,
     pub(super) effects: Effects<'t>,
     pub(super) hints: Hints,
     classes: ClassSet,
@@ -82,6 +86,8 @@ impl<'t, 's> Walk<'t, 's> {
             at_end: false,
             locking: false,
             reads_differently: false,
+            controlled: false,
+            committed: false,
             effects: Effects::default(),
             hints: Hints::default(),
             classes: ClassSet::default(),
@@ -101,8 +107,8 @@ impl<'t, 's> Walk<'t, 's> {
                 continue;
             }
             self.count = self.count.saturating_add(1);
-            if self.reads_differently {
-                self.classes = self.classes.with(Class::Unknown);
+            if self.reads_differently && self.lexer.depends_on_mode(first) {
+                self.lexer.broken = true;
                 return;
             }
             let class = self.statement(first);
@@ -131,7 +137,10 @@ impl<'t, 's> Walk<'t, 's> {
         let mut token = first;
         for _ in 0..PREFIXES_MAX {
             match self.step(token) {
-                Step::Class(class) => return class,
+                Step::Class(class) => {
+                    self.note_transaction(token, class);
+                    return class;
+                }
                 Step::Again(next) => token = next,
             }
         }
@@ -140,9 +149,7 @@ impl<'t, 's> Walk<'t, 's> {
 
     fn note(&mut self, class: Class) {
         let class = if class == Class::Read && self.locking { Class::LockingRead } else { class };
-        if class.is_gateable() && self.classes.contains(Class::Transaction) {
-            self.effects.plain.transaction_control_before_other = true;
-        }
+        self.follow_transaction(class);
         self.classes = self.classes.with(class);
     }
 
@@ -243,21 +250,11 @@ impl<'t, 's> Walk<'t, 's> {
             self.after_for();
         } else if is(b"lock") {
             self.after_lock();
-        } else if is(b"get_lock") {
-            self.lock_function(token, |effects| {
-                effects.plain.take(Locks { named: true, ..Locks::default() });
-            });
-        } else if is(b"release_lock") {
-            self.lock_function(token, |effects| {
-                effects.plain.release(Locks { named: true, ..Locks::default() });
-            });
-        } else if is(b"release_all_locks") {
-            self.lock_function(token, |effects| {
-                effects.plain.release(Locks { named: true, ..Locks::default() });
-                effects.plain.releases_all_named = true;
-            });
+        } else if is(b"get_lock") || is(b"release_lock") || is(b"release_all_locks") {
+            self.lock_function(token);
+            self.effects.plain.named_locks = NamedLockUse::Other;
         } else if is(b"is_free_lock") || is(b"is_used_lock") {
-            self.lock_function(token, |_| {});
+            self.lock_function(token);
         }
     }
 
@@ -286,11 +283,10 @@ impl<'t, 's> Walk<'t, 's> {
     }
 
     /// A call of the server's own function, not of a stored one of that name in some schema.
-    fn lock_function(&mut self, token: Token, effect: impl FnOnce(&mut Effects<'t>)) {
+    fn lock_function(&mut self, token: Token) {
         let next = self.token();
         if next.kind == Kind::Punct(b'(') && !self.is_qualified(token) {
             self.hints.lock_function = true;
-            effect(&mut self.effects);
         }
         self.unread(next);
     }

@@ -253,7 +253,9 @@ impl Exchange {
             None => {}
         }
         let waits_for_key = matches!(self.stage, Stage::KeyDue { .. });
-        if waits_for_key || starts_command(input.client) {
+        // What nobody has asked for could be taken for a command. A password is refused at once.
+        let is_unasked = self.owed == 0 && !input.client.is_empty() && !self.exposes(desk);
+        if waits_for_key || is_unasked || starts_command(input.client) {
             // A command sent ahead of the login's end waits for its turn.
             return self.stay(Action::Read(Reads::Backend));
         }
@@ -262,6 +264,11 @@ impl Exchange {
             Some(Err(TooLong)) => Next::Close(CloseReason::ClientProtocol),
             None => self.stay(Action::Read(Reads::Either)),
         }
+    }
+
+    /// Whether the client's packets may be a password that others would hear.
+    fn exposes(&self, desk: &Desk<'_>) -> bool {
+        self.plugin == Plugin::Cleartext && desk.negotiated.legs.exposes()
     }
 
     fn stay(self: Box<Self>, action: impl Into<Action>) -> Next {

@@ -1,6 +1,6 @@
 //! What the client says first: who it is, and over which legs. It is sent on when both are as safe as they will be.
 
-use policy::identity::SessionIdentity;
+use policy::identity::{NamedIn, SessionIdentity, user_as_read};
 use policy::{BackendTlsMode, ClientTlsMode, ClusterPolicy};
 use sql::Charset;
 use wire::capability::{CLIENT_SSL, Capabilities};
@@ -13,7 +13,8 @@ use wire::packet::ERR_HEADER;
 
 use super::exchange::{Exchange, Kept, kept_back, shown};
 use super::{
-    Applicant, Desk, FIRST_SEQUENCE, Hello, Next, Stage, TooLong, deny, login_frame, stay,
+    Applicant, Desk, FIRST_SEQUENCE, Hello, Next, Stage, TooLong, after_response, deny,
+    login_frame, stay,
 };
 use crate::action::{Action, CloseReason, Input, Move, Reads, Side};
 use crate::compression::Compressions;
@@ -58,9 +59,19 @@ pub(super) fn next(hello: Hello, desk: &mut Desk<'_>, input: &Input<'_>) -> Next
         // It says that TLS begins here, and then says who it is for everybody to hear.
         return Next::Close(CloseReason::ClientProtocol);
     }
-    desk.negotiated.charset = Charset::from_collation_id(u16::from(response.charset));
+    let collation = u16::from(response.charset);
+    let server = desk.negotiated.server;
+    let named_in = NamedIn::HandshakeResponse;
+    let user = match user_as_read(response.user, named_in, Some(collation), server) {
+        Ok(user) => user,
+        Err(why) => {
+            let after = after_response(desk.negotiated.legs, input.client);
+            return deny(Denial::UserUnreadable, &why.to_string(), after, desk.out);
+        }
+    };
+    desk.negotiated.charset = Charset::from_collation_id(collation);
     desk.who.become_user(SessionIdentity::new(
-        response.user,
+        user,
         desk.client.address,
         response.database.unwrap_or_default(),
         response.attributes.iter(),
@@ -190,6 +201,14 @@ pub(super) fn respond_again(
 ) -> Next {
     let Desk { client, negotiated, out, .. } = desk;
     let len = payload.len().saturating_add(HEADER_LEN);
+    let user =
+        match user_as_read(change.user, NamedIn::ChangeUser, change.charset, negotiated.server) {
+            Ok(user) => user,
+            Err(why) => {
+                let after = sequence.wrapping_add(1);
+                return deny(Denial::UserUnreadable, &why.to_string(), after, out);
+            }
+        };
     let plugin = change.auth_plugin.unwrap_or_default();
     let kept = kept_back(plugin, change.auth_response, negotiated.legs);
     let mut sent = Move::Forward { from: Side::Client, len };
@@ -203,12 +222,13 @@ pub(super) fn respond_again(
     }
     let applicant = Applicant {
         identity: SessionIdentity::new(
-            change.user,
+            user,
             client.address,
             change.database,
             change.attributes.iter(),
         ),
-        charset: change.charset.map(Charset::from_collation_id).unwrap_or_default(),
+        // One that names none leaves it to the server.
+        charset: change.charset.map_or(Charset::Unknown, Charset::from_collation_id),
     };
     let nonce = negotiated.nonce.clone();
     let exchange = Exchange::new(plugin, nonce, (sequence, sequence), kept).about(applicant);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::effects::{AppSetting, Kill};
+use crate::effects::{AppSetting, Kill, PlainEffects};
 
 fn effects(text: &'static str) -> Effects<'static> {
     let scratch = Box::leak(Box::default());
@@ -25,7 +25,7 @@ fn transaction_control_is_told() {
         ("XA COMMIT 'x' ONE PHASE", false, true),
         ("XA END 'x'", false, false),
         ("SAVEPOINT a", false, false),
-        ("BEGIN NOT ATOMIC SELECT 1; END", false, false),
+        ("BEGIN NOT ATOMIC SELECT 1; END", true, true),
         ("START REPLICA", false, false),
         ("SELECT 'BEGIN'", false, false),
     ] {
@@ -44,7 +44,6 @@ fn transaction_control_is_told() {
 #[test]
 fn locks_are_told_with_their_net_effect() {
     let tables = Locks { tables: true, ..Locks::default() };
-    let named = Locks { named: true, ..Locks::default() };
     let global = Locks { global: true, ..Locks::default() };
     let instance = Locks { instance: true, ..Locks::default() };
     for (text, takes, releases) in [
@@ -57,19 +56,10 @@ fn locks_are_told_with_their_net_effect() {
         ("UNLOCK TABLES", Locks::default(), BY_UNLOCK_TABLES),
         ("LOCK TABLES t WRITE; UNLOCK TABLES", Locks::default(), BY_UNLOCK_TABLES),
         ("BEGIN", Locks::default(), tables),
-        ("SELECT GET_LOCK('a', 1)", named, Locks::default()),
-        ("SELECT get_lock ('a', 1) FROM dual", named, Locks::default()),
-        ("SET @x = GET_LOCK('a', 1)", named, Locks::default()),
-        ("DO RELEASE_LOCK('a')", Locks::default(), named),
-        ("SELECT db.GET_LOCK('a', 1)", Locks::default(), Locks::default()),
-        ("SELECT 'GET_LOCK(1)', get_lock FROM t", Locks::default(), Locks::default()),
-        ("EXPLAIN SELECT GET_LOCK('a', 1)", Locks::default(), Locks::default()),
-        ("CREATE VIEW v AS SELECT GET_LOCK('a', 1)", Locks::default(), Locks::default()),
     ] {
         let found = effects(text);
         assert_eq!((found.plain.takes, found.plain.releases), (takes, releases), "{text}");
     }
-    assert!(effects("SELECT RELEASE_ALL_LOCKS()").plain.releases_all_named);
 }
 
 #[test]
@@ -98,20 +88,61 @@ fn set_tells_the_app_the_character_set_and_the_quotes() {
     assert_eq!(effects("SET @sluice_app = NULL").set_app, Some(AppSetting::Cleared));
     assert_eq!(effects("SET @a = '@sluice_app = 1'").set_app, None);
     assert_eq!(effects("SELECT @sluice_app := 'x'").set_app, None);
-    assert_eq!(effects("SET @sluice_app = 'x").set_app, None);
+    assert_eq!(effects("SET @sluice_app = 'x").set_app, Some(AppSetting::Unreadable));
+    assert_eq!(effects("SET @slu\u{ed}ce_app = 'x'").set_app, Some(AppSetting::Unreadable));
     for text in ["SET NAMES gbk", "SET NAMES 'gbk' COLLATE x", "SET CHARACTER SET gbk"] {
         assert_eq!(effects(text).plain.set_charset, Some(Charset::Gbk), "{text}");
     }
     assert_eq!(effects("SET @@character_set_client=gbk").plain.set_charset, Some(Charset::Gbk));
     assert_eq!(effects("SET GLOBAL character_set_client=gbk").plain.set_charset, None);
-    assert_eq!(effects("SET NAMES DEFAULT").plain.set_charset, None);
-    assert_eq!(effects("SET sql_mode='ANSI_QUOTES,X'").plain.sets_ansi_quotes, Some(true));
-    assert_eq!(effects("SET @@SESSION.sql_mode=''").plain.sets_ansi_quotes, Some(false));
-    assert_eq!(
-        effects("SET sql_mode=CONCAT(@@sql_mode, ',ANSI_QUOTES')").plain.sets_ansi_quotes,
-        Some(true)
-    );
-    assert_eq!(effects("SET sql_mode=CONCAT(@@sql_mode, ',X')").plain.sets_ansi_quotes, None);
+}
+
+#[test]
+fn what_a_set_does_to_the_mode_is_told_or_unknown() {
+    use Setting::{Off, On, Unknown};
+    for (text, charset) in [
+        ("SET NAMES DEFAULT", Charset::Unknown),
+        ("SET CHARACTER SET DEFAULT", Charset::Unknown),
+        ("SET NAMES nonsense", Charset::Unknown),
+        ("SET character_set_client=28", Charset::Unknown),
+        ("SET character_set_client=@x", Charset::Unknown),
+        ("SET character_set_client=DEFAULT", Charset::Unknown),
+        ("SET character_set_client=('gbk')", Charset::Unknown),
+        ("SET character_set_client='g' 'bk'", Charset::Unknown),
+        ("SET LOCAL character_set_client=`gbk`", Charset::Gbk),
+        ("SET @@session . character_set_client:=gbk", Charset::Gbk),
+        ("SET NAMES gbk, character_set_client=latin1", Charset::Latin),
+        ("SET GLOBAL max_connections=1, character_set_client=gbk", Charset::Unknown),
+        ("SET @@GLOBAL.max_connections=1, character_set_client=gbk", Charset::Gbk),
+        ("SET `character_set_client `=gbk", Charset::Unknown),
+        ("SET NAMES gbk; SET NAMES utf8mb4", Charset::Plain),
+        ("SET STATEMENT max_statement_time=1 FOR SET NAMES gbk", Charset::Gbk),
+    ] {
+        assert_eq!(effects(text).plain.set_charset, Some(charset), "{text}");
+    }
+    for (text, ansi, escapes) in [
+        ("SET sql_mode='ANSI_QUOTES,IGNORE_SPACE'", On, Off),
+        ("SET @@SESSION.sql_mode=''", Off, Off),
+        ("SET sql_mode=ansi", On, Off),
+        ("SET sql_mode='Oracle,NO_BACKSLASH_ESCAPES,'", On, On),
+        ("SET sql_mode='TRADITIONAL '", Off, Off),
+        ("SET sql_mode='ANSI_QUOTES,X'", Unknown, Unknown),
+        ("SET sql_mode=4", Unknown, Unknown),
+        ("SET sql_mode=DEFAULT", Unknown, Unknown),
+        ("SET sql_mode='\\ANSI_QUOTES'", Unknown, Unknown),
+        ("SET sql_mode='' 'ANSI_QUOTES'", Unknown, Unknown),
+        ("SET sql_mode=CONCAT(@@sql_mode, ',ANSI_QUOTES')", Unknown, Unknown),
+        ("SET \u{15b}ql_mode=''", Unknown, Unknown),
+        ("SET GLOBAL a=1, sql_mode=''", Unknown, Unknown),
+        ("SET GLOBAL a=1, SESSION b=2, sql_mode=''", Off, Off),
+    ] {
+        let found = effects(text).plain;
+        assert_eq!(found.sets_ansi_quotes, Some(ansi), "{text}");
+        assert_eq!(found.sets_no_backslash_escapes, Some(escapes), "{text}");
+    }
+    for text in ["SET GLOBAL sql_mode='ANSI'", "SET PERSIST sql_mode='ANSI'", "SET @sql_mode=1"] {
+        assert_eq!(effects(text).plain, PlainEffects::default(), "{text}");
+    }
 }
 
 #[test]

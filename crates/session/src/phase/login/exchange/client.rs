@@ -2,7 +2,7 @@
 //! where it goes.
 
 use super::{Exchange, Kept, Plugin, Stage, Whole, forward_packet};
-use crate::action::{Action, Move, Side};
+use crate::action::{Action, CloseReason, Move, Side};
 use crate::leg::{Legs, Password};
 use crate::phase::login::{Desk, Next};
 
@@ -26,16 +26,20 @@ pub(in crate::phase::login) fn kept_back(plugin: &[u8], answer: &[u8], legs: Leg
 impl Exchange {
     pub(super) fn on_client(mut self: Box<Self>, packet: &Whole<'_>, desk: &mut Desk<'_>) -> Next {
         let legs = desk.negotiated.legs;
+        let sequence = self.to_backend(packet.sequence);
+        if sequence == 0 {
+            // To the server it would be a command, that nobody has looked at.
+            return Next::Close(CloseReason::ClientProtocol);
+        }
         self.owed = self.owed.saturating_sub(1);
         self.last = packet.sequence;
-        if self.plugin == Plugin::Cleartext && legs.exposes() {
+        if self.exposes(desk) {
             // Nobody has asked it.
             return self.deny_exposed(packet.sequence.wrapping_add(1), desk.out);
         }
         let asks = self.plugin.asks_for_key(packet.payload);
         let is_empty = matches!(packet.payload, [] | [0]) && self.plugin == Plugin::Sha256;
         let dropped = Action::Move(Move::Drop { from: Side::Client, len: packet.len });
-        let sequence = self.to_backend(packet.sequence);
         let action = match std::mem::replace(&mut self.stage, Stage::Relay) {
             Stage::PasswordDue if legs.exposes() && !asks && !is_empty => {
                 let password = Password::new(packet.payload.to_vec());

@@ -59,9 +59,7 @@ impl Exchange {
                 return self.on_plugin(packet, name, data, desk);
             }
             // A question of the plugin that the client has begun with: the answer may be its password.
-            (AuthReply::MoreData(_) | AuthReply::Other, _)
-                if self.plugin == Plugin::Cleartext && exposes =>
-            {
+            (AuthReply::MoreData(_) | AuthReply::Other, _) if self.exposes(desk) => {
                 return self.deny_exposed(self.to_client(packet.sequence), desk.out);
             }
             (AuthReply::MoreData([FULL_AUTHENTICATION]), _)
@@ -116,7 +114,7 @@ impl Exchange {
                 self.stage = Stage::ShowKey { sequence };
                 return self.stay(swallowed);
             }
-            (Plugin::Cleartext, _) if desk.negotiated.legs.exposes() => {
+            (Plugin::Cleartext, _) if self.exposes(desk) => {
                 return self.deny_exposed(self.to_client(packet.sequence), desk.out);
             }
             (Plugin::Sha256, Kept::Password(_) | Kept::Nothing) => {
