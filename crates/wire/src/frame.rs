@@ -10,7 +10,7 @@
 mod walker;
 mod writer;
 
-pub(crate) use walker::{FrameWalker, Step};
+pub(crate) use walker::{FrameStep, FrameWalker, Step};
 pub(crate) use writer::FrameWriter;
 
 /// Length of a frame's header in bytes.

@@ -3,8 +3,9 @@
 use super::Corrupt;
 use super::codec::{Algorithm, Compressor, Decompressor};
 use super::header::{HEADER_LEN, Header};
-use super::numbering::{Frames, Numbering};
+use super::numbering::{Numbering, renumber};
 use super::whole::{Next, Whole, step_over};
+use crate::frame::FrameWalker;
 
 /// What whoever drives a leg is on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +24,8 @@ pub struct CompressedLeg {
     level: u8,
     position: Position,
     numbering: Numbering,
-    incoming: Frames,
-    outgoing: Frames,
+    incoming: FrameWalker,
+    outgoing: FrameWalker,
     /// Frames on their way to a server, whose ids are being looked at. Empty between calls.
     plain: Vec<u8>,
     /// Frames on their way to a client.
@@ -100,8 +101,8 @@ impl CompressedLeg {
             level,
             position: Position::default(),
             numbering: Numbering::new(role),
-            incoming: Frames::default(),
-            outgoing: Frames::default(),
+            incoming: FrameWalker::default(),
+            outgoing: FrameWalker::default(),
             plain: Vec::new(),
             whole: Whole::default(),
             passing: (0, 0),
@@ -282,7 +283,7 @@ impl CompressedLeg {
             }
             let Self { outgoing, numbering, .. } = self;
             let rest = plain.get_mut(at..).unwrap_or_default();
-            at = at.saturating_add(outgoing.step(rest, |head| numbering.outgoing(head)));
+            at = at.saturating_add(renumber(outgoing, rest, |head| numbering.outgoing(head)));
         }
         self.put_packet(plain.get(start..).unwrap_or_default(), compressor, wire);
     }

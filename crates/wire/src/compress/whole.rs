@@ -5,8 +5,8 @@
 //! So a frame is held until it is complete, up to a length that neither memory nor time are felt of. A longer one
 //! is not compressed: its packets say how long they are, and its bytes pass as they come.
 
-use super::numbering::Frames;
-use crate::frame::MAX_PAYLOAD_LEN;
+use super::numbering::{Head, renumber};
+use crate::frame::{FrameWalker, MAX_PAYLOAD_LEN};
 use crate::lenenc::Reader;
 use crate::packet::{EOF_HEADER, OK_HEADER};
 use crate::status::StatusFlags;
@@ -138,13 +138,13 @@ fn status(payload: &[u8]) -> Option<StatusFlags> {
 
 /// Steps over all of `bytes`.
 pub(super) fn step_over(
-    frames: &mut Frames,
+    frames: &mut FrameWalker,
     bytes: &mut [u8],
-    mut number: impl FnMut(super::numbering::Head) -> u8,
+    mut number: impl FnMut(Head) -> u8,
 ) {
     let mut rest = bytes;
     while !rest.is_empty() {
-        let len = frames.step(rest, &mut number);
+        let len = renumber(frames, rest, &mut number);
         rest = rest.get_mut(len..).unwrap_or_default();
     }
 }
