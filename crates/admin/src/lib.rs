@@ -1,7 +1,7 @@
 //! The HTTP door: metrics, health, and a page for people.
 //!
-//! It only looks. It runs beside the traffic, takes the admission controller's lock for the time of a
-//! reading, and whatever goes wrong here ends with a status code.
+//! It only looks. It runs beside the traffic, takes the admission controller's lock for the time of
+//! a reading, and whatever goes wrong here ends with a status code.
 
 mod listener;
 mod page;

@@ -1,10 +1,10 @@
-//! The listener of the admin port. A client of it must not use up the file descriptors that the proxy needs, and
-//! must not keep a health check from being answered.
+//! The listener of the admin port. A client of it must not use up the file descriptors that the
+//! proxy needs, and must not keep a health check from being answered.
 //!
-//! Each connection carries one request. Of those that are open at most [`CONNECTIONS_MAX`], one makes room for the
-//! next: the oldest whose answer has not begun, or else the oldest. So one that asks at once is answered at
-//! once, however many others ask in parts, not at all, or do not read their answer; they end by the
-//! deadlines anyway.
+//! Each connection carries one request. Of those that are open at most [`CONNECTIONS_MAX`], one
+//! makes room for the next: the oldest whose answer has not begun, or else the oldest. So one that
+//! asks at once is answered at once, however many others ask in parts, not at all, or do not read
+//! their answer; they end by the deadlines anyway.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -25,8 +25,8 @@ use tokio::time::{Instant, Sleep, sleep};
 /// Scrapers, health checks and a few browsers.
 const CONNECTIONS_MAX: usize = 128;
 
-/// From the accept to the first byte of the answer: time for a request from far away, and for the metrics of 10,000
-/// rules.
+/// From the accept to the first byte of the answer: time for a request from far away, and for the
+/// metrics of 10,000 rules.
 const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 
 /// From the first byte of an answer to its last: megabytes of metrics on a slow line.

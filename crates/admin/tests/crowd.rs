@@ -1,4 +1,5 @@
-//! The HTTP door with a crowd before it that asks in parts, not at all, or does not read: health is answered.
+//! The HTTP door with a crowd before it that asks in parts, not at all, or does not read: health is
+//! answered.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
 
@@ -102,11 +103,11 @@ async fn assert_healthy(door: SocketAddr) {
 /// A door to so many rules.
 fn open(rules: usize) -> SocketAddr {
     let mut file = String::from(
-        "version: 1\nclusters:\n  main:\n    listen: 127.0.0.1:0\n    primary: 127.0.0.1:3306\nrules:\n",
+        "version: 1\nclusters:\n  main: { listen: 127.0.0.1:0, primary: 127.0.0.1:3306 }\nrules:\n",
     );
     for rule in 0..rules {
         file.push_str(&format!(
-            "  - {{ name: held-{rule}, match: {{ app: etl-{rule} }}, hold: true, permanent: true }}\n"
+            "  - {{ name: r{rule}, match: {{ app: etl-{rule} }}, hold: true, permanent: true }}\n"
         ));
     }
     let config: policy::Config = policy::load(&file).unwrap();

@@ -1,7 +1,8 @@
 //! The corpora of the fuzz targets, replayed by the usual tests.
 //!
-//! `fuzz/corpus/TARGET.txt` holds one input for each path that a fuzzer has found through what the target checks,
-//! and every input that once broke it: a line each, its name, a space, its bytes in hexadecimal.
+//! `fuzz/corpus/TARGET.txt` holds one input for each path that a fuzzer has found through what the
+//! target checks, and every input that once broke it: a line each, its name, a space, its bytes in
+//! hexadecimal.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -14,8 +14,8 @@ pub(super) struct Head {
     pub(super) sequence: u8,
 }
 
-/// Steps to the end of the packet or of `bytes`, and says how far that was. Each frame gets the sequence id
-/// that `number` has for it.
+/// Steps to the end of the packet or of `bytes`, and says how far that was. Each frame gets the
+/// sequence id that `number` has for it.
 pub(super) fn renumber(
     frames: &mut FrameWalker,
     bytes: &mut [u8],
@@ -51,15 +51,16 @@ pub(super) struct Numbering {
     clear: u8,
     /// The id inside the last frame that was sent.
     inner: u8,
-    /// The other end has spoken since, or a result has ended: what is sent next is the begin of an answer, of a result
-    /// or of a command.
+    /// The other end has spoken since, or a result has ended: what is sent next is the begin of an
+    /// answer, of a result or of a command.
     turned: bool,
     /// A compressed packet that begins a command has come, and no frame of it yet.
     command_due: bool,
     /// The client sends a file: an id of 0 is no sign of a command then.
     uploading: bool,
-    /// A stream of events goes to the client, and behind an event that it acknowledges its compressed packets
-    /// count from this. What the client says meanwhile does not change the numbers.
+    /// A stream of events goes to the client, and behind an event that it acknowledges its
+    /// compressed packets count from this. What the client says meanwhile does not change the
+    /// numbers.
     stream: Option<u8>,
     /// Nothing is under way.
     resting: bool,
@@ -141,9 +142,9 @@ impl Numbering {
         self.packed = 0;
     }
 
-    /// A result of several has ended together with a compressed packet. Servers flush between two, so the next one
-    /// begins with the number of its compressed packet inside; a client library in use (mysql_async) wants that
-    /// of a result that begins a compressed packet.
+    /// A result of several has ended together with a compressed packet. Servers flush between two,
+    /// so the next one begins with the number of its compressed packet inside; a client library in
+    /// use (mysql_async) wants that of a result that begins a compressed packet.
     pub(super) fn end_result(&mut self) {
         self.turned = true;
     }

@@ -58,7 +58,8 @@ impl FrameWalker {
         }
     }
 
-    /// The same, with the header of each frame as a step. The last byte that a header took is its sequence id.
+    /// The same, with the header of each frame as a step. The last byte that a header took is its
+    /// sequence id.
     pub(crate) fn step_frame<'a>(&mut self, rest: &mut &'a [u8]) -> FrameStep<'a> {
         loop {
             match self.position {
