@@ -163,7 +163,11 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 1024,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_response_reads_the_same_at_every_cut(
@@ -259,7 +263,10 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_can_be_read_as_a_packet(bytes in vec(any::<u8>(), 0..200), caps in capabilities()) {
+    fn any_bytes_can_be_read_as_a_packet(
+        bytes in vec(any::<u8>(), 0..200),
+        caps in capabilities(),
+    ) {
         if let Ok(ok) = OkPacket::parse(&bytes, caps) {
             prop_assert!(ok.session_changes.iter().count() <= bytes.len());
         }

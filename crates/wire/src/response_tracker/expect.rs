@@ -7,11 +7,11 @@ pub enum Expect {
     Nothing,
     /// One OK, ERR or EOF.
     OnePacket,
-    /// COM_QUERY. Any number of results: OK, ERR, a result set with rows of text, or the request for a local
-    /// file.
+    /// COM_QUERY. Any number of results: OK, ERR, a result set with rows of text, or the request
+    /// for a local file.
     ResultSets,
-    /// COM_STMT_EXECUTE and COM_STMT_BULK_EXECUTE. The same with binary rows; and, where a cursor was asked
-    /// for, definitions without rows.
+    /// COM_STMT_EXECUTE and COM_STMT_BULK_EXECUTE. The same with binary rows; and, where a cursor
+    /// was asked for, definitions without rows.
     Execution(Cursor),
     /// COM_PROCESS_INFO. A result set with rows of text, or ERR.
     ProcessInfo,
@@ -33,9 +33,9 @@ pub enum Expect {
     Auth,
 }
 
-/// Whether the flags of a COM_STMT_EXECUTE ask for a cursor. A server opens one for the client only then, and
-/// not for every statement; it can say SERVER_STATUS_CURSOR_EXISTS of any other result, when a stored
-/// function had a cursor of its own.
+/// Whether the flags of a COM_STMT_EXECUTE ask for a cursor. A server opens one for the client only
+/// then, and not for every statement; it can say SERVER_STATUS_CURSOR_EXISTS of any other result,
+/// when a stored function had a cursor of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cursor {
     /// Rows follow the definitions, whatever the status says.

@@ -3,21 +3,23 @@
 //! ```text
 //! ResultSets:  First ─ OK ─▶ next        ERR in any state ─▶ End
 //!                │── 0xfb ─▶ Upload ─ resume ─▶ First    (only what can ask for a local file)
-//!                └── column count [flag] ─▶ Definitions(n) ─▶ DefinitionsEof ─▶ Rows ─ EOF/OK(fe) ─▶ next
-//!                                           (n = 0 when left out)  (not with DEPRECATE_EOF)
+//!                └─ column count [flag] ─▶ Definitions(n) ─▶ DefinitionsEof ─▶ Rows ─▶ EOF ─▶ next
+//!                                          (n = 0 when left out)
+//!                                          (no DefinitionsEof, and OK(fe) for EOF, with DEPRECATE_EOF)
 //! next:        MORE_RESULTS ? First : End
 //! Prepare:     PREPARE_OK ─▶ PrepareDefinitions(n) ─▶ End
 //! FieldList, Fetch, BinlogStream:  … ─ EOF/OK(fe) ─▶ End
 //! ```
 //!
-//! Two things servers do that the diagram does not show. When a cursor is opened the EOF behind the definitions has
-//! SERVER_STATUS_CURSOR_EXISTS and nothing follows. And MySQL marks the result set of OUT parameters with
-//! SERVER_PS_OUT_PARAMS and MORE_RESULTS in the EOF before its row only, so what that one says counts for the
-//! EOF behind the row too, as in the client library.
+//! Two things servers do that the diagram does not show. When a cursor is opened the EOF behind the
+//! definitions has SERVER_STATUS_CURSOR_EXISTS and nothing follows. And MySQL marks the result set
+//! of OUT parameters with SERVER_PS_OUT_PARAMS and MORE_RESULTS in the EOF before its row only, so
+//! what that one says counts for the EOF behind the row too, as in the client library.
 //!
-//! What an answer means is decided by what was asked and agreed, never by bytes alone that other answers can have as
-//! well: a cursor is opened for an EXECUTE that asked for one, OUT parameters come from an EXECUTE, a local file is
-//! asked for where the session has CLIENT_LOCAL_FILES, and progress is reported where it was agreed.
+//! What an answer means is decided by what was asked and agreed, never by bytes alone that other
+//! answers can have as well: a cursor is opened for an EXECUTE that asked for one, OUT parameters
+//! come from an EXECUTE, a local file is asked for where the session has CLIENT_LOCAL_FILES, and
+//! progress is reported where it was agreed.
 
 use crate::capability::{
     CLIENT_LOCAL_FILES, CLIENT_OPTIONAL_RESULTSET_METADATA, Capabilities,
@@ -32,24 +34,10 @@ use crate::packet::{
 };
 use crate::status::{SERVER_PS_OUT_PARAMS, StatusFlags};
 
+use super::captured::{CAPTURE_LEN_MAX, Packet};
 use super::notes::SessionNotes;
 use super::value::{RowFormat, ValueWatch};
-use super::{CAPTURE_LEN_MAX, Cursor, Expect, Prepared, Progress, ResponseEnd};
-
-/// One packet of the server.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Packet<'a> {
-    /// Length of its first frame's payload: what tells an EOF from a row.
-    pub(super) frame_len: usize,
-    /// Its beginning, at least as long as [`Machine::wanted_len`] asked for, or all of it.
-    pub(super) start: &'a [u8],
-}
-
-impl Packet<'_> {
-    fn first_byte(self) -> u8 {
-        self.start.first().copied().unwrap_or_default()
-    }
-}
+use super::{Cursor, Expect, Prepared, Progress, ResponseEnd};
 
 /// The state of one response.
 #[derive(Debug, Clone)]
@@ -182,7 +170,8 @@ impl Machine {
         }
     }
 
-    /// How much of a packet that begins with `first_byte` will be looked at: of rows and definitions that byte.
+    /// How much of a packet that begins with `first_byte` will be looked at: of rows and
+    /// definitions that byte.
     pub(super) fn wanted_len(&self, first_byte: u8) -> usize {
         let decoded = match self.state {
             State::First | State::OnePacket | State::Prepare | State::Auth | State::WatchedRows => {
@@ -290,7 +279,8 @@ impl Machine {
         }
     }
 
-    /// Whether the server may ask for a local file here. A text may; a session without CLIENT_LOCAL_FILES may not.
+    /// Whether the server may ask for a local file here. A text may; a session without
+    /// CLIENT_LOCAL_FILES may not.
     fn can_ask_for_a_file(&self) -> bool {
         let command_can = match self.expect {
             Expect::ResultSets | Expect::Execution(_) => true,
@@ -329,8 +319,8 @@ impl Machine {
             return Err(unexpected(packet));
         }
         let status = StatusFlags(EofPacket::parse(packet.start)?.status);
-        // A procedure's result sets can show the cursor of the procedure itself; they have rows all the same,
-        // and more follows them. A cursor of the client's is the whole answer.
+        // A procedure's result sets can show the cursor of the procedure itself; they have rows all
+        // the same, and more follows them. A cursor of the client's is the whole answer.
         let asked = self.expect == Expect::Execution(Cursor::Asked);
         if asked && status.cursor_exists() && !status.more_results() {
             self.value.other_result();
@@ -342,8 +332,8 @@ impl Machine {
         Ok(None)
     }
 
-    /// Whether a packet among rows is their end. A row can begin with 0xfe only when its first value is as
-    /// long as 16 MiB, so that its first frame is full.
+    /// Whether a packet among rows is their end. A row can begin with 0xfe only when its first
+    /// value is as long as 16 MiB, so that its first frame is full.
     fn ends_rows(&self, packet: Packet<'_>) -> bool {
         let limit = if self.caps.deprecate_eof() { MAX_PAYLOAD_LEN } else { EOF_LEN_LIMIT };
         packet.first_byte() == EOF_HEADER && packet.frame_len < limit
@@ -382,8 +372,8 @@ impl Machine {
         })
     }
 
-    /// Reads the status of an OK or EOF and keeps what else an OK says. 0xfe is an OK only where EOF is deprecated, and
-    /// even there an EOF of 5 bytes is understood.
+    /// Reads the status of an OK or EOF and keeps what else an OK says. 0xfe is an OK only where
+    /// EOF is deprecated, and even there an EOF of 5 bytes is understood.
     fn read_status(&mut self, packet: Packet<'_>) -> Result<StatusFlags, ProtocolError> {
         let first_byte = packet.first_byte();
         let as_eof = !self.caps.deprecate_eof() || packet.frame_len < OK_LEN_MIN;
@@ -417,16 +407,16 @@ impl Machine {
         })))
     }
 
-    /// Whether what has the code of a progress report is one. SIGNAL can give an error this number as well, but an error
-    /// has a SQLSTATE behind its code, and a report a small number.
+    /// Whether what has the code of a progress report is one. SIGNAL can give an error this number
+    /// as well, but an error has a SQLSTATE behind its code, and a report a small number.
     fn can_report_progress(&self, packet: Packet<'_>) -> bool {
         let runs = matches!(self.expect, Expect::ResultSets | Expect::Execution(_));
         let has_sqlstate = packet.start.get(SQLSTATE_MARKER_OFFSET) == Some(&b'#');
         runs && !has_sqlstate && self.caps.progress_reports()
     }
 
-    /// PREPARE_OK: `00 id:u32 columns:u16 params:u16 00 warnings:u16 [metadata_follows:u8]`. Definitions may be
-    /// left out, but the EOFs behind them are not.
+    /// PREPARE_OK: `00 id:u32 columns:u16 params:u16 00 warnings:u16 [metadata_follows:u8]`.
+    /// Definitions may be left out, but the EOFs behind them are not.
     fn on_prepare_ok(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
         let mut reader = Reader::new(packet.start);
         if reader.u8() != Some(OK_HEADER) {

@@ -3,20 +3,20 @@
 use crate::lenenc::Reader;
 use crate::packet::OK_HEADER;
 
-use super::CAPTURE_LEN_MAX;
-use super::machine::Packet;
+use super::captured::Packet;
 
 /// What is known of the only value so far.
 ///
 /// ```text
-/// Awaited ─ one column ─▶ Column ─ definition ─▶ Column ─ one row ─▶ Seen ─ end of the response ─▶ only()
-///    └───────────────────────┴── anything else: another result, column or row ───┴──▶ Spoilt
+/// Awaited ─ one column ─▶ Column ─ definition ─▶ Column ─ one row ─▶ Seen ─ end ─▶ only()
+///    └───────────────────────┴─ another result, column or row ─────────┴──▶ Spoilt
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueWatch {
     Off,
     Awaited(RowFormat),
-    /// A result set of one column is under way. `integer` is what its definition said, if it was sent.
+    /// A result set of one column is under way. `integer` is what its definition said, if it was
+    /// sent.
     Column {
         format: RowFormat,
         integer: Option<Integer>,
@@ -83,7 +83,7 @@ impl ValueWatch {
     /// A column's definition.
     pub(super) fn definition(&mut self, packet: Packet<'_>) {
         if let Self::Column { integer, .. } = self {
-            *integer = whole(packet).and_then(Integer::of_definition);
+            *integer = packet.whole().and_then(Integer::of_definition);
         }
     }
 
@@ -92,7 +92,7 @@ impl ValueWatch {
         *self = match *self {
             Self::Off => Self::Off,
             Self::Column { format, integer } => {
-                let value = whole(packet).and_then(|row| match format {
+                let value = packet.whole().and_then(|row| match format {
                     RowFormat::Text => text_value(row),
                     RowFormat::Binary => integer.and_then(|integer| integer.binary_value(row)),
                 });
@@ -146,12 +146,6 @@ fn text_value(row: &[u8]) -> Option<i64> {
         return None;
     }
     std::str::from_utf8(text).ok()?.parse().ok()
-}
-
-/// The packet's bytes, if they are few enough to have been kept.
-fn whole(packet: Packet<'_>) -> Option<&[u8]> {
-    (packet.frame_len <= CAPTURE_LEN_MAX && packet.start.len() == packet.frame_len)
-        .then_some(packet.start)
 }
 
 /// From the byte that says how long they are to the end.
