@@ -193,7 +193,11 @@ pub(crate) struct PendingUser {
 }
 
 impl PendingUser {
-    pub(crate) fn new(change: &ChangeUser<'_>, address: Option<IpAddr>) -> Self {
+    pub(crate) fn new(
+        change: &ChangeUser<'_>,
+        address: Option<IpAddr>,
+        server: sql::Server,
+    ) -> Self {
         Self {
             identity: SessionIdentity::new(
                 change.user,
@@ -201,7 +205,9 @@ impl PendingUser {
                 change.database,
                 change.attributes.iter(),
             ),
-            charset: change.charset.map(Charset::from_collation_id).unwrap_or_default(),
+            charset: change
+                .charset
+                .map_or(Charset::Unknown, |id| Charset::from_collation_id(id, server)),
         }
     }
 }

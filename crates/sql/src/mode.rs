@@ -161,24 +161,27 @@ pub enum Charset {
 }
 
 impl Charset {
-    /// The character set of a collation id: the handshake's, COM_CHANGE_USER's. MariaDB's NO PAD
-    /// variants are 1024 above the ids of old; its UCA 14 collations have ids from 2048 up. What no
-    /// server has, or no client may have (ucs2, utf16, utf32), gives way to the server's default,
-    /// which is not known.
+    /// The character set that `server` gives a client of this collation id: the handshake's,
+    /// COM_CHANGE_USER's. For an id that it does not have it takes its own default, which is not
+    /// known; one that no client may have (ucs2, utf16, utf32) it refuses.
     #[must_use]
-    pub fn from_collation_id(id: u16) -> Self {
-        let base = if (1024..2048).contains(&id) { id.wrapping_sub(1024) } else { id };
-        match base {
+    pub fn from_collation_id(id: u16, server: Server) -> Self {
+        let mysql = |first: u32| match server {
+            Server::MySql { version } => version >= first,
+            Server::MariaDb { .. } | Server::Unknown => false,
+        };
+        match id {
             1 | 84 => Self::Big5,
             95 | 96 => Self::Cp932,
             28 | 87 => Self::Gbk,
             13 | 88 => Self::Sjis,
-            248..=250 => Self::Gb18030,
+            248..=250 if mysql(50_704) => Self::Gb18030,
             10 | 82 => Self::Swe7,
             // gb2312 24 86, euckr 19 85, ujis 12 91, eucjpms 97 98; then utf8mb3 and utf8mb4.
             12 | 19 | 24 | 85 | 86 | 91 | 97 | 98 => Self::Plain,
-            33 | 45 | 46 | 76 | 83 | 192..=215 | 223..=247 | 255..=323 => Self::Plain,
-            576..=578 | 608..=610 | 2048..=2247 | 2304..=2503 => Self::Plain,
+            33 | 45 | 46 | 83 | 192..=215 | 223..=247 => Self::Plain,
+            76 | 255..=309 if mysql(80_000) => Self::Plain,
+            310..=323 if mysql(80_030) => Self::Plain,
             // latin1, latin2, latin5, latin7, cp1250.
             5 | 8 | 15 | 31 | 47..=49 | 94 | 2 | 9 | 21 | 27 | 77 | 30 | 78 => Self::Latin,
             20 | 41 | 42 | 79 | 26 | 34 | 44 | 66 | 99 => Self::Latin,
@@ -404,20 +407,27 @@ mod tests {
 
     #[test]
     fn collations_map_to_what_matters_about_them() {
-        assert_eq!(Charset::from_collation_id(255), Charset::Plain);
-        assert_eq!(Charset::from_collation_id(45), Charset::Plain);
-        assert_eq!(Charset::from_collation_id(8), Charset::Latin);
-        assert_eq!(Charset::from_collation_id(1071), Charset::Latin);
-        assert_eq!(Charset::from_collation_id(36), Charset::Dos);
-        assert_eq!(Charset::from_collation_id(2304), Charset::Plain);
-        for never_a_clients in [0, 35, 54, 60, 100, 128, 216, 672, 1152, 2560, 2816, 3072, 65_535] {
-            let charset = Charset::from_collation_id(never_a_clients);
-            assert_eq!(charset, Charset::Unknown, "{never_a_clients}");
+        const MYSQL: Server = Server::MySql { version: 90_704 };
+        const MARIADB: Server = Server::MariaDb { version: 101_119 };
+        for (id, mysql, mariadb) in [
+            (255, Charset::Plain, Charset::Unknown),
+            (249, Charset::Gb18030, Charset::Unknown),
+            (45, Charset::Plain, Charset::Plain),
+            (8, Charset::Latin, Charset::Latin),
+            (36, Charset::Dos, Charset::Dos),
+            (63, Charset::SingleByte, Charset::SingleByte),
+            (28, Charset::Gbk, Charset::Gbk),
+            (82, Charset::Swe7, Charset::Swe7),
+        ] {
+            assert_eq!(Charset::from_collation_id(id, MYSQL), mysql, "{id}");
+            assert_eq!(Charset::from_collation_id(id, MARIADB), mariadb, "{id}");
         }
-        assert_eq!(Charset::from_collation_id(63), Charset::SingleByte);
-        assert_eq!(Charset::from_collation_id(28), Charset::Gbk);
-        assert_eq!(Charset::from_collation_id(1052), Charset::Gbk);
-        assert_eq!(Charset::from_collation_id(249), Charset::Gb18030);
+        for never_a_clients in [0, 35, 54, 60, 100, 128, 216, 672, 1152, 2304, 3072, 65_535] {
+            for server in [MYSQL, MARIADB, Server::Unknown] {
+                let charset = Charset::from_collation_id(never_a_clients, server);
+                assert_eq!(charset, Charset::Unknown, "{never_a_clients}");
+            }
+        }
         assert_eq!(Charset::from_name(b"GBK"), Charset::Gbk);
         assert_eq!(Charset::from_name(b"latin1"), Charset::Latin);
         assert_eq!(Charset::from_name(b"cp1251"), Charset::SingleByte);

@@ -56,7 +56,8 @@ impl Session {
             // It says that TLS begins here, and then says who it is for everybody to hear.
             return close(CloseReason::ClientProtocol);
         }
-        self.login_charset = Charset::from_collation_id(u16::from(response.charset));
+        self.login_charset =
+            Charset::from_collation_id(u16::from(response.charset), self.mode.server);
         self.identity = SessionIdentity::new(
             response.user,
             self.client.address,
@@ -194,7 +195,7 @@ impl Session {
                 return self.deny_login(Denial::PasswordExposed, &shown(plugin), after);
             }
         }
-        self.pending_user = Some(PendingUser::new(change, self.client.address));
+        self.pending_user = Some(PendingUser::new(change, self.client.address, self.mode.server));
         let exchange = Exchange::new(plugin, self.nonce.clone(), (sequence, sequence), kept);
         (Phase::Login(Login::Exchange(Box::new(exchange))), action)
     }

@@ -130,6 +130,9 @@ impl<'t> Walk<'t, '_> {
         if self.is(token, "TRANSACTION") {
             return Target::Other;
         }
+        if self.is(token, "PASSWORD") {
+            return Target::Statement;
+        }
         let target = self.assigned(token, scope);
         if self.pass_assignment() { target } else { Target::Statement }
     }
