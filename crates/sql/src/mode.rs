@@ -1,6 +1,8 @@
 //! What must be known about a session to read its text as its server does.
 
-use crate::{effects::PlainEffects, lexer::is_swe7_letter};
+mod candidates;
+
+use crate::effects::PlainEffects;
 
 /// How the server reads text for this session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -27,36 +29,6 @@ impl LexMode {
             charset: Charset::Unknown,
             server,
         }
-    }
-
-    /// Every mode that may be the server's, as far as `text` depends on it. The first reads a text
-    /// as [`LexMode::assumed`] does, but where that is not sure.
-    pub(crate) fn candidates(self, text: &[u8]) -> impl Iterator<Item = Self> + use<> {
-        const BOTH: &[Setting] = &[Setting::Off, Setting::On];
-        let known = self.assumed();
-        let both = |setting: Setting, byte: u8| {
-            if setting == Setting::Unknown && memchr::memchr(byte, text).is_some() {
-                BOTH
-            } else {
-                &[]
-            }
-        };
-        let escapes = both(self.no_backslash_escapes, b'\\');
-        let quotes = both(self.ansi_quotes, b'"');
-        let charsets = Charsets::of(self.charset, text);
-        let of = |known: Setting, both: &'static [Setting]| {
-            std::iter::once(known).chain(both.iter().copied().filter(move |one| *one != known))
-        };
-        charsets.flat_map(move |charset| {
-            of(known.no_backslash_escapes, escapes).flat_map(move |no_backslash_escapes| {
-                of(known.ansi_quotes, quotes).map(move |ansi_quotes| Self {
-                    no_backslash_escapes,
-                    ansi_quotes,
-                    charset,
-                    server: self.server,
-                })
-            })
-        })
     }
 
     /// The mode with the servers' defaults where a setting is not known.
@@ -87,12 +59,12 @@ impl LexMode {
     }
 
     /// The mode once the server has answered such a text with an error. What the text set before
-    /// the error may be in force, so whatever it would have set is unknown.
+    /// the error is in force, and that need not be what it would have set last.
     #[must_use]
     pub fn after_error(self, effects: &PlainEffects) -> Self {
         let unless = |now: Setting, set: Option<Setting>| match set {
-            Some(then) if then != now => Setting::Unknown,
-            Some(_) | None => now,
+            Some(_) => Setting::Unknown,
+            None => now,
         };
         Self {
             no_backslash_escapes: unless(
@@ -275,64 +247,6 @@ impl Charset {
     }
 }
 
-/// The character sets in which a text has to be read.
-struct Charsets {
-    all: [Option<Charset>; 7],
-    at: usize,
-}
-
-impl Charsets {
-    /// One, if it is known or all read the text in the same way. Otherwise those that stand for
-    /// all: `SingleByte` for those of `Plain`, whose words are the same, `Sjis` for cp932, whose
-    /// characters are, and `Gbk` for gb18030.
-    fn of(charset: Charset, text: &[u8]) -> Self {
-        let mut all = [None; 7];
-        if let Some(first) = all.first_mut() {
-            *first = Some(charset);
-        }
-        if charset != Charset::Unknown {
-            return Self { all, at: 0 };
-        }
-        let has = |byte: u8| memchr::memchr(byte, text).is_some();
-        let high = text.iter().any(|byte| *byte >= 0x80);
-        let wide = high && text.windows(2).any(|pair| is_pair_that_differs(pair));
-        let if_any = |any: bool, charset: Charset| any.then_some(charset);
-        let base = if high { Charset::SingleByte } else { Charset::Plain };
-        Self {
-            all: [
-                Some(base),
-                if_any(high && has(0xA0), Charset::Latin),
-                if_any(high && has(0xFF), Charset::Dos),
-                if_any(text.iter().any(|byte| is_swe7_letter(*byte)), Charset::Swe7),
-                if_any(wide, Charset::Big5),
-                if_any(wide, Charset::Sjis),
-                if_any(wide, Charset::Gbk),
-            ],
-            at: 0,
-        }
-    }
-}
-
-impl Iterator for Charsets {
-    type Item = Charset;
-
-    fn next(&mut self) -> Option<Charset> {
-        while let Some(charset) = self.all.get(self.at) {
-            self.at = self.at.wrapping_add(1);
-            if charset.is_some() {
-                return *charset;
-            }
-        }
-        None
-    }
-}
-
-/// Whether `pair` may be one character whose second byte would mean something by itself: letters
-/// behind a byte from 0x80 up belong to its word anyway.
-fn is_pair_that_differs(pair: &[u8]) -> bool {
-    matches!(pair, [0x80..=0xFF, 0x40 | 0x5B..=0x5E | 0x60 | 0x7B..=0x7E])
-}
-
 /// The character sets that a client may have.
 const NAMES: [(&[u8], Charset); 38] = [
     (b"utf8mb4", Charset::Plain),
@@ -433,6 +347,23 @@ mod tests {
         assert_eq!(Charset::from_name(b"cp1251"), Charset::SingleByte);
         assert_eq!(Charset::from_name(b"ucs2"), Charset::Unknown);
         assert_eq!(Charset::from_name(b"uca1400"), Charset::Unknown);
+    }
+
+    #[test]
+    fn what_a_text_set_is_in_force_behind_ok_and_unknown_behind_an_error() {
+        let mode = LexMode { charset: Charset::Gbk, ..LexMode::default() };
+        let sets = PlainEffects {
+            set_charset: Some(Charset::Gbk),
+            sets_ansi_quotes: Some(Setting::On),
+            ..PlainEffects::default()
+        };
+        let after = LexMode { ansi_quotes: Setting::On, ..mode };
+        assert_eq!(mode.after_ok(&sets), after);
+        let unknown = LexMode { ansi_quotes: Setting::Unknown, charset: Charset::Unknown, ..mode };
+        assert_eq!(mode.after_error(&sets), unknown, "`SET NAMES swe7; SET NAMES gbk, x=1`");
+        assert_eq!(mode.after_error(&PlainEffects::default()), mode);
+        assert_eq!(mode.after_ok(&PlainEffects::unread()), LexMode::unknown(mode.server));
+        assert_eq!(mode.after_error(&PlainEffects::unread()), LexMode::unknown(mode.server));
     }
 
     #[test]

@@ -103,6 +103,8 @@ fn what_a_set_does_to_the_mode_is_told_or_unknown() {
     for (text, charset) in [
         ("SET NAMES DEFAULT", Charset::Unknown),
         ("SET CHARACTER SET DEFAULT", Charset::Unknown),
+        ("SET CHAR SET gbk", Charset::Gbk),
+        ("SET x.y=1", Charset::Unknown),
         ("SET NAMES nonsense", Charset::Unknown),
         ("SET character_set_client=28", Charset::Unknown),
         ("SET character_set_client=@x", Charset::Unknown),
