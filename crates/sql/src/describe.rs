@@ -1,6 +1,7 @@
 //! One text in, one [`Statement`] out.
 
 mod blocks;
+mod named_locks;
 mod settings;
 mod transactions;
 mod verb;
@@ -15,6 +16,7 @@ use crate::{
     mode::LexMode,
     tags::Tool,
 };
+pub(crate) use named_locks::sole_call;
 use walk::walk;
 pub(crate) use walk::{Seen, is_system_schema};
 

@@ -1,7 +1,7 @@
 //! What a statement changes in its session.
 
 use crate::{
-    mode::{Charset, Setting},
+    mode::{Charset, Server, Setting},
     text::SqlText,
 };
 
@@ -31,14 +31,16 @@ pub struct Effects<'t> {
 
 /// Effects that refer to no text. Small: they move with every statement.
 ///
-/// Every name of a prepared statement consists of ASCII letters, digits, `_` and `$`; such names
-/// are equal when they are equal but for the case of their ASCII letters.
+/// Every name of a prepared statement consists of ASCII letters, digits, `_`, `$` and `.`; such
+/// names are equal when they are equal but for the case of their ASCII letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PlainEffects {
-    /// What the text did is not known: EXECUTE, CALL, a compound statement, a text that was cut or
-    /// cannot be read. The mode of reading is unknown, names of prepared statements stand for
-    /// anything, the transaction may have ended and another begun, locks are not known to be held,
-    /// and the default schema may be another; also after an error.
+    /// What the text did is not known: EXECUTE, a compound statement, a text that was cut or cannot
+    /// be read. The mode of reading is unknown, names of prepared statements stand for anything,
+    /// the transaction may have ended and another begun, locks are not known to be held, and the
+    /// default schema may be another; also after an error. The other effects say all this too, so
+    /// that they need not be looked at apart. CALL says it of all but the mode, which servers
+    /// restore behind a routine.
     pub unread: bool,
     /// BEGIN, START TRANSACTION, XA START, COMMIT or ROLLBACK AND CHAIN. The transaction it begins
     /// is a new one, also when one was open.
@@ -71,6 +73,8 @@ pub struct PlainEffects {
     /// Names of prepared statements were given, taken or changed in a way that cannot be followed:
     /// none is known any more, also after an error.
     pub forgets_prepared: bool,
+    /// The default schema may be another: a routine of MariaDB can leave it changed.
+    pub forgets_schema: bool,
     /// KILL of a connection given by number, and nothing else in the text.
     pub kill: Option<Kill>,
 }
@@ -264,8 +268,25 @@ impl PlainEffects {
             sets_ansi_quotes: Some(Setting::Unknown),
             sets_no_backslash_escapes: Some(Setting::Unknown),
             forgets_prepared: true,
+            forgets_schema: true,
             kill: None,
         }
+    }
+
+    /// Notes that a stored procedure was called, which can do all that a client can, but for the
+    /// mode: both servers restore `sql_mode` and `character_set_client` behind it, also after an
+    /// error. Its transaction is the caller's, and only it may leave another.
+    pub(crate) fn call(&mut self, server: Server) {
+        let Self { set_charset, sets_ansi_quotes, sets_no_backslash_escapes, .. } = *self;
+        *self = Self {
+            unread: self.unread,
+            transaction_control_before_other: self.transaction_control_before_other,
+            set_charset,
+            sets_ansi_quotes,
+            sets_no_backslash_escapes,
+            forgets_schema: self.forgets_schema || !matches!(server, Server::MySql { .. }),
+            ..Self::unread()
+        };
     }
 
     /// See [`Effects::merged`].
@@ -289,6 +310,7 @@ impl PlainEffects {
                 Setting::Unknown,
             ),
             forgets_prepared: self.forgets_prepared || other.forgets_prepared,
+            forgets_schema: self.forgets_schema || other.forgets_schema,
             kill: same(self.kill, other.kill),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     class::{Class, ClassSet},
-    describe::{Seen, is_system_schema},
+    describe::{Seen, is_system_schema, sole_call},
     lexer::Reading,
     mode::LexMode,
     tables::{Sureness, TableRef, find_tables},
@@ -18,7 +18,7 @@ pub enum Exemption {
     /// Every table that it names, and it writes, is a changelog of gh-ost, `_*_ghc`. It exempts a
     /// connection that is gh-ost, nobody else.
     GhostChangelog,
-    /// SELECT or DO of GET_LOCK() and its family, and of no table.
+    /// One SELECT or DO of GET_LOCK() or of another function of its family, and of nothing else.
     AdvisoryLock,
     /// RENAME TABLE, alone or beside other statements that no rule can hold.
     RenameTable,
@@ -47,8 +47,9 @@ pub(crate) fn of(
         return None;
     }
     if !any {
-        let lock = seen.hints.lock_function && only(Class::Read);
-        return lock.then_some(Exemption::AdvisoryLock);
+        let lock = seen.hints.lock_function && only(Class::Read) && seen.count == 1;
+        let sole = lock && sole_call(text, mode, reading).is_some();
+        return sole.then_some(Exemption::AdvisoryLock);
     }
     if system {
         return Some(Exemption::SystemSchema);

@@ -1,6 +1,8 @@
 //! What must be known about a session to read its text as its server does.
 
-use crate::{effects::PlainEffects, lexer::is_swe7_letter};
+mod candidates;
+
+use crate::effects::PlainEffects;
 
 /// How the server reads text for this session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -27,36 +29,6 @@ impl LexMode {
             charset: Charset::Unknown,
             server,
         }
-    }
-
-    /// Every mode that may be the server's, as far as `text` depends on it. The first reads a text
-    /// as [`LexMode::assumed`] does, but where that is not sure.
-    pub(crate) fn candidates(self, text: &[u8]) -> impl Iterator<Item = Self> + use<> {
-        const BOTH: &[Setting] = &[Setting::Off, Setting::On];
-        let known = self.assumed();
-        let both = |setting: Setting, byte: u8| {
-            if setting == Setting::Unknown && memchr::memchr(byte, text).is_some() {
-                BOTH
-            } else {
-                &[]
-            }
-        };
-        let escapes = both(self.no_backslash_escapes, b'\\');
-        let quotes = both(self.ansi_quotes, b'"');
-        let charsets = Charsets::of(self.charset, text);
-        let of = |known: Setting, both: &'static [Setting]| {
-            std::iter::once(known).chain(both.iter().copied().filter(move |one| *one != known))
-        };
-        charsets.flat_map(move |charset| {
-            of(known.no_backslash_escapes, escapes).flat_map(move |no_backslash_escapes| {
-                of(known.ansi_quotes, quotes).map(move |ansi_quotes| Self {
-                    no_backslash_escapes,
-                    ansi_quotes,
-                    charset,
-                    server: self.server,
-                })
-            })
-        })
     }
 
     /// The mode with the servers' defaults where a setting is not known.
@@ -87,12 +59,12 @@ impl LexMode {
     }
 
     /// The mode once the server has answered such a text with an error. What the text set before
-    /// the error may be in force, so whatever it would have set is unknown.
+    /// the error is in force, and that need not be what it would have set last.
     #[must_use]
     pub fn after_error(self, effects: &PlainEffects) -> Self {
         let unless = |now: Setting, set: Option<Setting>| match set {
-            Some(then) if then != now => Setting::Unknown,
-            Some(_) | None => now,
+            Some(_) => Setting::Unknown,
+            None => now,
         };
         Self {
             no_backslash_escapes: unless(
@@ -161,24 +133,27 @@ pub enum Charset {
 }
 
 impl Charset {
-    /// The character set of a collation id: the handshake's, COM_CHANGE_USER's. MariaDB's NO PAD
-    /// variants are 1024 above the ids of old; its UCA 14 collations have ids from 2048 up. What no
-    /// server has, or no client may have (ucs2, utf16, utf32), gives way to the server's default,
-    /// which is not known.
+    /// The character set that `server` gives a client of this collation id: the handshake's,
+    /// COM_CHANGE_USER's. For an id that it does not have it takes its own default, which is not
+    /// known; one that no client may have (ucs2, utf16, utf32) it refuses.
     #[must_use]
-    pub fn from_collation_id(id: u16) -> Self {
-        let base = if (1024..2048).contains(&id) { id.wrapping_sub(1024) } else { id };
-        match base {
+    pub fn from_collation_id(id: u16, server: Server) -> Self {
+        let mysql = |first: u32| match server {
+            Server::MySql { version } => version >= first,
+            Server::MariaDb { .. } | Server::Unknown => false,
+        };
+        match id {
             1 | 84 => Self::Big5,
             95 | 96 => Self::Cp932,
             28 | 87 => Self::Gbk,
             13 | 88 => Self::Sjis,
-            248..=250 => Self::Gb18030,
+            248..=250 if mysql(50_704) => Self::Gb18030,
             10 | 82 => Self::Swe7,
             // gb2312 24 86, euckr 19 85, ujis 12 91, eucjpms 97 98; then utf8mb3 and utf8mb4.
             12 | 19 | 24 | 85 | 86 | 91 | 97 | 98 => Self::Plain,
-            33 | 45 | 46 | 76 | 83 | 192..=215 | 223..=247 | 255..=323 => Self::Plain,
-            576..=578 | 608..=610 | 2048..=2247 | 2304..=2503 => Self::Plain,
+            33 | 45 | 46 | 83 | 192..=215 | 223..=247 => Self::Plain,
+            76 | 255..=309 if mysql(80_000) => Self::Plain,
+            310..=323 if mysql(80_030) => Self::Plain,
             // latin1, latin2, latin5, latin7, cp1250.
             5 | 8 | 15 | 31 | 47..=49 | 94 | 2 | 9 | 21 | 27 | 77 | 30 | 78 => Self::Latin,
             20 | 41 | 42 | 79 | 26 | 34 | 44 | 66 | 99 => Self::Latin,
@@ -272,64 +247,6 @@ impl Charset {
     }
 }
 
-/// The character sets in which a text has to be read.
-struct Charsets {
-    all: [Option<Charset>; 7],
-    at: usize,
-}
-
-impl Charsets {
-    /// One, if it is known or all read the text in the same way. Otherwise those that stand for
-    /// all: `SingleByte` for those of `Plain`, whose words are the same, `Sjis` for cp932, whose
-    /// characters are, and `Gbk` for gb18030.
-    fn of(charset: Charset, text: &[u8]) -> Self {
-        let mut all = [None; 7];
-        if let Some(first) = all.first_mut() {
-            *first = Some(charset);
-        }
-        if charset != Charset::Unknown {
-            return Self { all, at: 0 };
-        }
-        let has = |byte: u8| memchr::memchr(byte, text).is_some();
-        let high = text.iter().any(|byte| *byte >= 0x80);
-        let wide = high && text.windows(2).any(|pair| is_pair_that_differs(pair));
-        let if_any = |any: bool, charset: Charset| any.then_some(charset);
-        let base = if high { Charset::SingleByte } else { Charset::Plain };
-        Self {
-            all: [
-                Some(base),
-                if_any(high && has(0xA0), Charset::Latin),
-                if_any(high && has(0xFF), Charset::Dos),
-                if_any(text.iter().any(|byte| is_swe7_letter(*byte)), Charset::Swe7),
-                if_any(wide, Charset::Big5),
-                if_any(wide, Charset::Sjis),
-                if_any(wide, Charset::Gbk),
-            ],
-            at: 0,
-        }
-    }
-}
-
-impl Iterator for Charsets {
-    type Item = Charset;
-
-    fn next(&mut self) -> Option<Charset> {
-        while let Some(charset) = self.all.get(self.at) {
-            self.at = self.at.wrapping_add(1);
-            if charset.is_some() {
-                return *charset;
-            }
-        }
-        None
-    }
-}
-
-/// Whether `pair` may be one character whose second byte would mean something by itself: letters
-/// behind a byte from 0x80 up belong to its word anyway.
-fn is_pair_that_differs(pair: &[u8]) -> bool {
-    matches!(pair, [0x80..=0xFF, 0x40 | 0x5B..=0x5E | 0x60 | 0x7B..=0x7E])
-}
-
 /// The character sets that a client may have.
 const NAMES: [(&[u8], Charset); 38] = [
     (b"utf8mb4", Charset::Plain),
@@ -404,25 +321,49 @@ mod tests {
 
     #[test]
     fn collations_map_to_what_matters_about_them() {
-        assert_eq!(Charset::from_collation_id(255), Charset::Plain);
-        assert_eq!(Charset::from_collation_id(45), Charset::Plain);
-        assert_eq!(Charset::from_collation_id(8), Charset::Latin);
-        assert_eq!(Charset::from_collation_id(1071), Charset::Latin);
-        assert_eq!(Charset::from_collation_id(36), Charset::Dos);
-        assert_eq!(Charset::from_collation_id(2304), Charset::Plain);
-        for never_a_clients in [0, 35, 54, 60, 100, 128, 216, 672, 1152, 2560, 2816, 3072, 65_535] {
-            let charset = Charset::from_collation_id(never_a_clients);
-            assert_eq!(charset, Charset::Unknown, "{never_a_clients}");
+        const MYSQL: Server = Server::MySql { version: 90_704 };
+        const MARIADB: Server = Server::MariaDb { version: 101_119 };
+        for (id, mysql, mariadb) in [
+            (255, Charset::Plain, Charset::Unknown),
+            (249, Charset::Gb18030, Charset::Unknown),
+            (45, Charset::Plain, Charset::Plain),
+            (8, Charset::Latin, Charset::Latin),
+            (36, Charset::Dos, Charset::Dos),
+            (63, Charset::SingleByte, Charset::SingleByte),
+            (28, Charset::Gbk, Charset::Gbk),
+            (82, Charset::Swe7, Charset::Swe7),
+        ] {
+            assert_eq!(Charset::from_collation_id(id, MYSQL), mysql, "{id}");
+            assert_eq!(Charset::from_collation_id(id, MARIADB), mariadb, "{id}");
         }
-        assert_eq!(Charset::from_collation_id(63), Charset::SingleByte);
-        assert_eq!(Charset::from_collation_id(28), Charset::Gbk);
-        assert_eq!(Charset::from_collation_id(1052), Charset::Gbk);
-        assert_eq!(Charset::from_collation_id(249), Charset::Gb18030);
+        for never_a_clients in [0, 35, 54, 60, 100, 128, 216, 672, 1152, 2304, 3072, 65_535] {
+            for server in [MYSQL, MARIADB, Server::Unknown] {
+                let charset = Charset::from_collation_id(never_a_clients, server);
+                assert_eq!(charset, Charset::Unknown, "{never_a_clients}");
+            }
+        }
         assert_eq!(Charset::from_name(b"GBK"), Charset::Gbk);
         assert_eq!(Charset::from_name(b"latin1"), Charset::Latin);
         assert_eq!(Charset::from_name(b"cp1251"), Charset::SingleByte);
         assert_eq!(Charset::from_name(b"ucs2"), Charset::Unknown);
         assert_eq!(Charset::from_name(b"uca1400"), Charset::Unknown);
+    }
+
+    #[test]
+    fn what_a_text_set_is_in_force_behind_ok_and_unknown_behind_an_error() {
+        let mode = LexMode { charset: Charset::Gbk, ..LexMode::default() };
+        let sets = PlainEffects {
+            set_charset: Some(Charset::Gbk),
+            sets_ansi_quotes: Some(Setting::On),
+            ..PlainEffects::default()
+        };
+        let after = LexMode { ansi_quotes: Setting::On, ..mode };
+        assert_eq!(mode.after_ok(&sets), after);
+        let unknown = LexMode { ansi_quotes: Setting::Unknown, charset: Charset::Unknown, ..mode };
+        assert_eq!(mode.after_error(&sets), unknown, "`SET NAMES swe7; SET NAMES gbk, x=1`");
+        assert_eq!(mode.after_error(&PlainEffects::default()), mode);
+        assert_eq!(mode.after_ok(&PlainEffects::unread()), LexMode::unknown(mode.server));
+        assert_eq!(mode.after_error(&PlainEffects::unread()), LexMode::unknown(mode.server));
     }
 
     #[test]

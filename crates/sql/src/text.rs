@@ -3,13 +3,25 @@
 use crate::mode::{Charset, LexMode, Setting};
 
 /// The body of a string literal, as it stands between its quotes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct SqlText<'t> {
     raw: &'t [u8],
     quote: u8,
     backslash: bool,
     charset: Charset,
 }
+
+/// Literals are equal when their bytes are and either hold no escape or are read in one way.
+impl PartialEq for SqlText<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { raw, quote, backslash, charset } = *self;
+        let read_alike =
+            (quote, backslash, charset) == (other.quote, other.backslash, other.charset);
+        raw == other.raw && (read_alike || (self.plain().is_some() && other.plain().is_some()))
+    }
+}
+
+impl Eq for SqlText<'_> {}
 
 impl<'t> SqlText<'t> {
     /// The literal at `token`, quotes included.

@@ -159,7 +159,7 @@ fn a_charset_that_is_not_known_hides_nothing() {
         "SET NAMES DEFAULT",
         "SET character_set_client = 28",
         "SET @@session.character_set_client = @x",
-        "CALL p()",
+        "EXECUTE IMMEDIATE 'SET NAMES gbk'",
     ] {
         let mut driver = Driver::logged_in(GATED, 0);
         sends(&mut driver, set);
@@ -261,12 +261,13 @@ fn what_prepared_statements_keep_has_a_bound() {
     let (long, value) = ("y".repeat(40_000), "x".repeat(50_000));
     let huge = format!("/*a='{long}'*/ SET @sluice_app = '{value}'");
     let tags = (0..60).map(|n| format!("/*k{n}='{}'*/", "v".repeat(200))).collect::<String>();
-    for id in 0..400 {
-        driver.prepare(if id % 50 == 0 { &huge } else { &format!("{tags} SELECT 1") }, id, 0);
+    let many = format!("{tags} SELECT 1");
+    for id in 0..1000 {
+        driver.prepare(if id % 100 == 0 { &huge } else { &many }, id, 0);
     }
     // Early ones are known, and late ones are unknown: held back, and not remembered.
     let execute = |id: u32| [&[0x17][..], &id.to_le_bytes(), &[0, 1, 0, 0, 0]].concat();
     assert!(!matches!(driver.command(&execute(1)), Stop::Ask(_)));
     driver.answer(&ok(1, STATUS_AUTOCOMMIT));
-    assert!(matches!(driver.command(&execute(399)), Stop::Ask(_)));
+    assert!(matches!(driver.command(&execute(999)), Stop::Ask(_)));
 }

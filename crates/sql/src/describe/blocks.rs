@@ -79,7 +79,7 @@ impl Walk<'_, '_> {
             if verb == b"DROP" {
                 if is("PREPARE") {
                     let name = self.token();
-                    self.effects.deallocate = self.lexer.name_of(name);
+                    self.effects.deallocate = self.prepared_name(name);
                     return Class::Session;
                 }
                 break;

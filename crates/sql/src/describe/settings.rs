@@ -123,14 +123,21 @@ impl<'t> Walk<'t, '_> {
             let next = self.peek();
             return if is_assignment(next) { Target::Other } else { Target::Charset };
         }
-        if self.is(token, "CHARACTER") {
+        if self.is(token, "CHARACTER") || self.is(token, "CHAR") {
             self.token();
             return Target::Charset;
         }
         if self.is(token, "TRANSACTION") {
             return Target::Other;
         }
-        let target = self.assigned(token, scope);
+        if self.is(token, "PASSWORD") {
+            return Target::Statement;
+        }
+        let mut target = self.assigned(token, scope);
+        let dotted = self.peek().kind == Kind::Punct(b'.');
+        if dotted && scope != Scope::Global && token.kind != Kind::UserVar {
+            target = Target::Any;
+        }
         if self.pass_assignment() { target } else { Target::Statement }
     }
 

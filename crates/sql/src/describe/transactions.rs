@@ -16,11 +16,18 @@ impl Walk<'_, '_> {
             }
             Class::Admin => !is(&["SHOW", "KILL", "HELP"]),
             Class::Ddl => true,
-            Class::Call | Class::Unknown => {
+            Class::Call if is(&["CALL"]) => {
+                self.effects.plain.call(self.lexer.mode().server);
+                true
+            }
+            // A stored function can neither end a transaction nor prepare anything.
+            Class::Call => false,
+            Class::Unknown => {
                 self.effects.plain.unread = true;
                 true
             }
         };
+        self.commits_implicitly = may && matches!(class, Class::Admin | Class::Ddl);
         self.effects.plain.any_transaction_verb |= may;
     }
 

@@ -210,7 +210,7 @@ impl Walk<'_, '_> {
                     && !matches!(next.kind, Kind::Semicolon | Kind::End)
                     && !self.is(next, "USING");
                 if !immediate {
-                    self.effects.execute = self.lexer.name_of(first);
+                    self.effects.execute = self.prepared_name(first);
                 }
                 Class::Unknown
             }
@@ -221,7 +221,7 @@ impl Walk<'_, '_> {
             _ => {
                 if self.is(first, "PREPARE") {
                     let name = self.token();
-                    self.effects.deallocate = self.lexer.name_of(name);
+                    self.effects.deallocate = self.prepared_name(name);
                 }
                 Class::Session
             }
@@ -230,7 +230,10 @@ impl Walk<'_, '_> {
 
     fn prepare(&mut self, first: Token) {
         let from = self.token();
-        let (Some(name), true) = (self.lexer.name_of(first), self.is(from, "FROM")) else { return };
+        let (Some(name), true) = (self.prepared_name(first), self.is(from, "FROM")) else {
+            self.effects.plain.forgets_prepared = true;
+            return;
+        };
         let value = self.token();
         let next = self.peek();
         let alone = matches!(next.kind, Kind::Semicolon | Kind::End);

@@ -1,12 +1,13 @@
 //! The walk over a text, statement by statement.
 
-use super::verb::Step;
+use super::{sole_call, verb::Step};
 use crate::{
     class::{Class, ClassSet},
     comments::Spans,
     effects::{Effects, NamedLockUse},
     lexer::{Kind, Lexer, Reading, Token},
     mode::LexMode,
+    text::is_plain_name,
 };
 
 /// Most prefixes (EXPLAIN ANALYZE, SET STATEMENT … FOR) in front of one statement.
@@ -47,6 +48,13 @@ pub(super) fn walk<'t>(
 ) -> Seen<'t> {
     let mut walk = Walk::new(Lexer::new(text, mode, reading, comments));
     walk.text();
+    walk.finish_names();
+    if walk.effects.plain.named_locks == NamedLockUse::Other
+        && walk.count == 1
+        && let Some(named_locks) = sole_call(text, mode, reading)
+    {
+        walk.effects.plain.named_locks = named_locks;
+    }
     Seen {
         classes: walk.classes,
         count: walk.count,
@@ -71,6 +79,10 @@ pub(super) struct Walk<'t, 's> {
     pub(super) controlled: bool,
     /// The statement before has committed, unless it failed to, and nothing has run since.
     pub(super) committed: bool,
+    /// The statement before may have done so by an implicit commit.
+    pub(super) commits_implicitly: bool,
+    /// Statements about prepared ones.
+    prepared: u32,
     pub(super) effects: Effects<'t>,
     pub(super) hints: Hints,
     classes: ClassSet,
@@ -88,6 +100,8 @@ impl<'t, 's> Walk<'t, 's> {
             reads_differently: false,
             controlled: false,
             committed: false,
+            commits_implicitly: false,
+            prepared: 0,
             effects: Effects::default(),
             hints: Hints::default(),
             classes: ClassSet::default(),
@@ -111,6 +125,8 @@ impl<'t, 's> Walk<'t, 's> {
                 self.lexer.broken = true;
                 return;
             }
+            self.effects.plain.ends_transaction |= self.commits_implicitly;
+            self.commits_implicitly = false;
             let class = self.statement(first);
             self.rest();
             self.note(class);
@@ -150,7 +166,32 @@ impl<'t, 's> Walk<'t, 's> {
     fn note(&mut self, class: Class) {
         let class = if class == Class::Read && self.locking { Class::LockingRead } else { class };
         self.follow_transaction(class);
+        if class == Class::Call {
+            // GET_LOCK() and RELEASE_LOCK() may stand in any routine.
+            self.effects.plain.named_locks = NamedLockUse::Other;
+        }
         self.classes = self.classes.with(class);
+    }
+
+    /// The name of a prepared statement in PREPARE, EXECUTE or DEALLOCATE, if it can be followed.
+    /// Other names than plain ones may be equal to them: MySQL's collation folds accents and
+    /// trailing spaces.
+    pub(super) fn prepared_name(&mut self, token: Token) -> Option<&'t [u8]> {
+        self.prepared = self.prepared.saturating_add(1);
+        let name = self.lexer.name_of(token).filter(|name| is_plain_name(name));
+        self.effects.plain.forgets_prepared |= name.is_none();
+        name
+    }
+
+    /// Of several statements about prepared ones, or where the text to prepare is read in a mode
+    /// that the text itself has set, none is followed.
+    fn finish_names(&mut self) {
+        let names = self.effects.prepare.is_some() || self.effects.deallocate.is_some();
+        if self.prepared > 1 || (names && self.reads_differently) {
+            self.effects.prepare = None;
+            self.effects.deallocate = None;
+            self.effects.plain.forgets_prepared = true;
+        }
     }
 
     /// The next token of this statement; at its end always the same one.

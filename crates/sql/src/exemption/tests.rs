@@ -88,6 +88,11 @@ fn advisory_locks_and_renames_are_exempt() {
     for text in [
         "SELECT GET_LOCK('x', 1) FROM t",
         "SELECT GET_LOCK('x', 1), (SELECT MAX(a) FROM t)",
+        "SELECT IF(0, GET_LOCK('x', 1), f())",
+        "SELECT GET_LOCK(f(), 1)",
+        "SELECT GET_LOCK('x', 1), f()",
+        "SELECT GET_LOCK('x', 1), GET_LOCK('y', 1)",
+        "SELECT GET_LOCK('x', 1); SELECT GET_LOCK('y', 1)",
         "INSERT INTO t VALUES (GET_LOCK('x', 1))",
         "SELECT GET_LOCK('x', 1) FOR UPDATE",
         "SELECT d.GET_LOCK('x', 1)",

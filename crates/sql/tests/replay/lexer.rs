@@ -1,6 +1,8 @@
 //! Classes: whatever stands around it, what writes is never read as something that may pass.
 
-use sql::{Class, LexMode, Scratch, Server, Sureness, TableRef, Whole, describe, tables};
+use sql::{
+    Class, LexMode, Scratch, Server, Statement, Sureness, TableRef, Whole, describe, tables,
+};
 use testkit::Input;
 
 use crate::dress::SERVERS;
@@ -15,6 +17,7 @@ pub(crate) fn check(data: &[u8]) {
     alone(text, mode);
     cut(text.get(..at).unwrap_or(text), mode);
     unknown_server(text, mode);
+    unknown_settings(text, mode);
     around_a_write(text, mode);
     find_tables(text, mode);
 }
@@ -52,6 +55,26 @@ fn unknown_server(text: &[u8], mode: LexMode) {
             assert!(strictness(known.class) <= unknown, "{:?} to {server:?}", known.class);
         }
     }
+}
+
+/// Without knowing the session's settings, a text is at least as strict as with them.
+fn unknown_settings(text: &[u8], mode: LexMode) {
+    let (mut scratch, mut other_scratch) = (Scratch::default(), Scratch::default());
+    let unknown = describe(text, LexMode::unknown(mode.server), WHOLE, &mut scratch);
+    let known = describe(text, mode, WHOLE, &mut other_scratch);
+    if known.statement_count == 0 {
+        return;
+    }
+    assert!(
+        strictness(unknown.class) >= strictness(known.class),
+        "{:?} {:?}",
+        unknown.class,
+        known.class
+    );
+    assert!(unknown.exemption.is_none() || unknown.exemption == known.exemption);
+    assert!(unknown.effects.plain.unread || !known.effects.plain.unread);
+    let first = |statement: &Statement<'_>| statement.tags().next().map(|tag| tag.value.to_vec());
+    assert!(first(&unknown).is_none() || first(&unknown) == first(&known));
 }
 
 /// What a rule for `write` covers is all the same to it, and so is what no rule holds back.

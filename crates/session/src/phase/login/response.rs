@@ -69,7 +69,7 @@ pub(super) fn next(hello: Hello, desk: &mut Desk<'_>, input: &Input<'_>) -> Next
             return deny(Denial::UserUnreadable, &why.to_string(), after, desk.out);
         }
     };
-    desk.negotiated.charset = Charset::from_collation_id(collation);
+    desk.negotiated.charset = Charset::from_collation_id(collation, server);
     desk.who.become_user(SessionIdentity::new(
         user,
         desk.client.address,
@@ -228,7 +228,9 @@ pub(super) fn respond_again(
             change.attributes.iter(),
         ),
         // One that names none leaves it to the server.
-        charset: change.charset.map_or(Charset::Unknown, Charset::from_collation_id),
+        charset: change
+            .charset
+            .map_or(Charset::Unknown, |id| Charset::from_collation_id(id, negotiated.server)),
     };
     let nonce = negotiated.nonce.clone();
     let exchange = Exchange::new(plugin, nonce, (sequence, sequence), kept).about(applicant);
