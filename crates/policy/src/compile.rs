@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZoneDatabase;
 
-use self::checks::{address, duration, secret, whole};
+use self::checks::{address, duration, whole};
 use self::rule::Draft;
 use crate::cluster::Starvation;
 use crate::config::{Admin, Config, Metrics};
@@ -86,16 +86,15 @@ fn check_version(file: &raw::File, faults: &mut Faults) {
 }
 
 fn compile_admin(admin: raw::Maybe<raw::Admin>, faults: &mut Faults) -> Option<Admin> {
-    let Some(raw::Spanned { value: admin, place }) = admin else {
-        return Some(Admin { listen: limits::ADMIN_LISTEN, token: None });
+    let Some(raw::Spanned { value: admin, .. }) = admin else {
+        return Some(Admin { listen: limits::ADMIN_LISTEN });
     };
-    let token = secret(admin.token_env, admin.token_file, &place, faults);
     let listen = match admin.listen {
         Some(listen) => address(&listen, faults),
         None => Some(limits::ADMIN_LISTEN),
     };
     // A fault has been noted; the others are still worth finding.
-    Some(Admin { listen: listen.unwrap_or(limits::ADMIN_LISTEN), token })
+    Some(Admin { listen: listen.unwrap_or(limits::ADMIN_LISTEN) })
 }
 
 /// Off with a share of 0: everybody who waits at all would be starved.

@@ -40,8 +40,6 @@ pub(crate) struct File {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Admin {
     pub(crate) listen: Maybe<String>,
-    pub(crate) token_env: Maybe<String>,
-    pub(crate) token_file: Maybe<String>,
 }
 
 /// `metrics`.
@@ -189,12 +187,10 @@ impl FromNode for File {
 impl FromNode for Admin {
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
         let mut fields = Fields::open(node, place, faults)?;
-        let admin = Self {
-            listen: fields.take("listen"),
-            token_env: fields.take("token_env"),
-            token_file: fields.take("token_file"),
-        };
-        fields.secret("token");
+        let admin = Self { listen: fields.take("listen") };
+        for key in ["token", "token_env", "token_file"] {
+            fields.refuse(key, "does nothing yet: nothing can be changed over HTTP");
+        }
         fields.finish();
         Some(admin)
     }

@@ -53,14 +53,18 @@ impl<'f> Fields<'f> {
 
     /// `key` would be a secret in the file: it is known only to say so.
     pub(crate) fn secret(&mut self, key: &str) {
+        let message = format!(
+            "secrets are not written in this file; name the environment variable in `{key}_env` \
+             or the file in `{key}_file`"
+        );
+        self.refuse(key, &message);
+    }
+
+    /// A key that may not be there.
+    pub(crate) fn refuse(&mut self, key: &str, message: &str) {
         if let Some(index) = self.entries.iter().position(|entry| entry.key == key) {
             let entry = self.entries.swap_remove(index);
-            let place = self.place.key(key, entry.line);
-            let message = format!(
-                "secrets are not written in this file; name the environment variable in `{key}_env` \
-                 or the file in `{key}_file`"
-            );
-            self.faults.add(&place, message);
+            self.faults.add(&self.place.key(key, entry.line), message);
         }
     }
 
