@@ -255,12 +255,7 @@ impl Controller {
                 opens.max(self.excess_of_lag(request).min(RETRY_AFTER_MAX))
             }
             Reason::Paced | Reason::QueueFull | Reason::Timeout => self.line_time(now, request),
-            Reason::Hold
-            | Reason::Deny
-            | Reason::BudgetConcurrency
-            | Reason::BudgetShare
-            | Reason::BudgetQuery
-            | Reason::Shutdown => unknown,
+            Reason::Hold | Reason::Deny | Reason::Shutdown => unknown,
         };
         self.spread(wait)
     }
