@@ -103,8 +103,8 @@ pub(crate) struct Explain {
     /// The client's address.
     #[arg(long, value_name = "IP")]
     pub(crate) client: Option<IpAddr>,
-    /// The statement.
-    #[arg(long, short, value_name = "STATEMENT")]
+    /// The statement, which may begin with a dash; `-` reads it from standard input.
+    #[arg(long, short, value_name = "STATEMENT", allow_hyphen_values = true)]
     pub(crate) sql: String,
     /// Which server reads the statement, where their grammars differ. Without it every reading is made, and
     /// the strictest counts.
@@ -232,7 +232,7 @@ ask the rule's dice, the signals of its gate and the queue decide when the state
 With --format json the answer is one object; its keys are app, class, tags, rule, admission_point, outcome \
 and some more.
 
-Exit status: 0 with an answer, 2 if the file has faults or has no such cluster.";
+Exit status: 0 with an answer, 2 if the file has faults or has no such cluster, or if the statement cannot be read.";
 
 const SIMULATE: &str = "\
 Show how a pace holds lag, against a model of servers and clients.
@@ -264,4 +264,5 @@ Examples:
   sluice explain --config proxy-config.yaml --user app --client 10.0.0.7 --schema shop \\
       --attribute program_name=pt-archiver --sql 'DELETE FROM orders WHERE id < 100'
   sluice explain --config proxy-config.yaml --user app --format json \\
-      --sql \"/* app='backfill' */ UPDATE t SET a = 1\"";
+      --sql \"/* app='backfill' */ UPDATE t SET a = 1\"
+  sluice explain --config proxy-config.yaml --user app --sql - < statement.sql";
