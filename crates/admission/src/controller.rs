@@ -4,7 +4,7 @@
 //! arms one timer for [`Controller::poll_timeout`]. Calling too often, twice with the same time, with a time
 //! that has gone back (it is taken as the latest seen) or hours late is harmless.
 //!
-//! What a statement meets, in order (PRODUCT §4, §5; `judge` holds it):
+//! What a statement meets, in order (`decide` holds it):
 //!
 //! | gate | `on_refused_check: delay` | `reject` |
 //! |---|---|---|
@@ -17,7 +17,7 @@
 //! like a hold, with reason `ratio`. Hold is stronger than `on_timeout: admit`: nothing passes.
 
 mod advance;
-mod judge;
+mod decide;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ impl Controller {
     }
 
     /// Live reload. Values of signals that stay (same key) are kept, and so is how long a gate of the same
-    /// signals has been open. Every waiter comes out as [`Resolved::JudgeAgain`], whoever arrived first
+    /// signals has been open. Every waiter comes out as [`Resolved::DecideAgain`], whoever arrived first
     /// first. For one check interval statements queue at every gate with signals, also at an open one, so
     /// that the crowd that comes back is released at the pace like any other.
     pub fn reconfigure(&mut self, config: ControllerConfig, now: MonoTime) {
@@ -121,12 +121,12 @@ impl Controller {
         self.configure(&config, now);
         if !waiters.is_empty() {
             for gate in self.gates.values_mut() {
-                gate.settle(now, self.check_interval);
+                gate.expect_crowd(now, self.check_interval);
             }
         }
         for (ticket, waiter) in waiters {
             self.watch_left(now, &waiter.request);
-            self.queue.resolve(ticket, Resolved::JudgeAgain);
+            self.queue.resolve(ticket, Resolved::DecideAgain);
         }
     }
 
@@ -177,7 +177,7 @@ impl Controller {
         let now = self.tick(now);
         match request.terms.mode {
             Mode::Enforce => {
-                let decision = self.judge(now, request);
+                let decision = self.decide(now, request);
                 self.watch_decision(now, request, &decision);
                 decision
             }
@@ -203,14 +203,14 @@ impl Controller {
                     pace.take_back(charge);
                 }
             }
-            Some(Resolved::Reject(_) | Resolved::JudgeAgain) | None => {}
+            Some(Resolved::Reject(_) | Resolved::DecideAgain) | None => {}
         }
     }
 
     /// An admitted statement has ended: the server has really finished it, also when its client has gone.
     pub fn complete(&mut self, now: MonoTime, permit: Permit, outcome: Outcome) {
         self.tick(now);
-        self.settle(&permit, &outcome);
+        self.book(&permit, &outcome);
         drop(permit);
         let work = &mut self.work;
         work.in_flight = work.in_flight.saturating_sub(1);
@@ -230,7 +230,7 @@ impl Controller {
     }
 
     /// What a permit has cost in truth: learned, and put on the account of whoever was charged less.
-    fn settle(&mut self, permit: &Permit, outcome: &Outcome) {
+    fn book(&mut self, permit: &Permit, outcome: &Outcome) {
         let Account { gate, lane, digest, expected, charge } = permit.account;
         let cost = cost_of(outcome);
         if !outcome.error || outcome.affected_rows > 0 {

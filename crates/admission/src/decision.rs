@@ -1,12 +1,12 @@
-//! What the controller answers.
+//! What the controller decides.
 
 use std::time::Duration;
 
 use crate::pace::Charge;
-use crate::ring::Lane;
+use crate::request::Lane;
 use crate::{DigestKey, GateKey, MonoTime, Reason, SignalKey};
 
-/// The answer to a request.
+/// What becomes of a request.
 #[derive(Debug)]
 #[must_use]
 pub enum Decision {
@@ -114,7 +114,7 @@ pub enum Resolved {
     /// Answer it with an error.
     Reject(Refusal),
     /// The rules have changed: match the statement again and ask again, with the same `arrived`.
-    JudgeAgain,
+    DecideAgain,
 }
 
 /// How an admitted statement ended.

@@ -19,7 +19,7 @@ pub(crate) struct Gate {
     pub(crate) paced: bool,
     /// Until then statements queue although nobody waits. After a reload all waiters come back, one by
     /// one: the first of them must not make the gate look free to the others.
-    settles_at: MonoTime,
+    crowd_until: MonoTime,
 }
 
 /// ```text
@@ -63,7 +63,7 @@ impl Gate {
             ring: Ring::default(),
             pacer,
             paced: false,
-            settles_at: MonoTime::ZERO,
+            crowd_until: MonoTime::ZERO,
         }
     }
 
@@ -94,10 +94,10 @@ impl Gate {
         !self.signals.is_empty()
     }
 
-    /// Everybody is about to come back: see `settles_at`.
-    pub(crate) fn settle(&mut self, now: MonoTime, for_: Duration) {
+    /// Everybody is about to come back: see `crowd_until`.
+    pub(crate) fn expect_crowd(&mut self, now: MonoTime, for_: Duration) {
         if self.has_signals() {
-            self.settles_at = now.saturating_add(for_);
+            self.crowd_until = now.saturating_add(for_);
         }
     }
 
@@ -127,7 +127,7 @@ impl Gate {
     pub(crate) fn contention(&self, now: MonoTime) -> Option<Obstacle> {
         match self.phase {
             Phase::Shut(obstacle) => Some(obstacle),
-            Phase::Open { .. } if !self.ring.is_empty() || now < self.settles_at => {
+            Phase::Open { .. } if !self.ring.is_empty() || now < self.crowd_until => {
                 Some(Obstacle::plain(Reason::Paced))
             }
             Phase::Open { .. } => None,

@@ -22,44 +22,18 @@
 //!
 //! Source: freno and the Vitess tablet throttler for the aggregate, pt-heartbeat for the row.
 
+mod config;
+mod heartbeats;
 mod replica;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+pub use self::config::{LagConfig, RETURNS_WITHIN, ReplicaKey};
+use self::heartbeats::Heartbeats;
 use self::replica::Replica;
+pub use self::replica::{ReplicaState, ReplicaView};
 use crate::MonoTime;
-
-/// Heartbeats remembered: 17 minutes at the default interval, 64 KiB. A replica that falls behind further
-/// keeps its true lag, since the time of its first missing heartbeat stays with it; only one that moves
-/// while it is further behind reports the oldest remembered heartbeat's age, which is less than the truth.
-const HEARTBEATS_MAX: usize = 4_096;
-
-/// A replica that was counted and comes back within this time is counted at once: restarts and failovers take
-/// up to minutes, restores take longer. It bounds for how long lag from an absence can block: about as long
-/// as the absence.
-pub const RETURNS_WITHIN: Duration = Duration::from_secs(300);
-
-/// A replica, as a number that only the shell can read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ReplicaKey(pub u32);
-
-/// Which replicas, and which of them count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LagConfig {
-    /// The replicas of the cluster. None: the lag is always 0.
-    pub replicas: Vec<ReplicaKey>,
-    /// How many of the slowest counted replicas are left out; never the last one.
-    pub ignore_slowest: u32,
-    /// With fewer counted replicas there is no value. With none there never is: nothing was measured.
-    pub min_replicas: u32,
-    /// A replica without a good probe for this long is unreachable.
-    pub stale_after: Duration,
-    /// A replica has caught up when its lag is below this: the threshold of the signal.
-    pub caught_up_below: Duration,
-    /// Without a committed heartbeat for this long, a replica that shows all of them says nothing.
-    pub writer_stale_after: Duration,
-}
 
 /// The lag of a cluster, for [`crate::Controller::handle_lag`].
 #[derive(Debug, Clone, PartialEq)]
@@ -85,45 +59,6 @@ pub struct Progress {
     pub shown: Option<u64>,
     /// When it last answered.
     pub answered_at: MonoTime,
-}
-
-/// One replica, as metrics and status show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReplicaView {
-    /// Its lag, also while it is not counted; `None` if it is not known.
-    pub lag: Option<Duration>,
-    /// Since the last good probe, or since it appeared.
-    pub age: Duration,
-    /// Whether it counts, and if not, why.
-    pub state: ReplicaState,
-    /// Since when it is counted or left out for this reason. An ignored one: since when it is counted.
-    pub since: MonoTime,
-}
-
-/// Whether a replica counts, and if not, why. The first of these that applies, from the top:
-///
-/// ```text
-///   DelayedOnPurpose   its delay is configured
-///   Unreachable        no good probe for stale_after
-///   NoData             it answers, but there is no lag to be told
-///   NeverCaughtUp ──lag < caught_up_below──▶ Counted ◀──▶ IgnoredSlowest
-///         ▲                                     │
-///         └── gone too long, further behind than its absence, or the delay was lifted
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ReplicaState {
-    /// Its lag counts.
-    Counted,
-    /// No good probe within `stale_after`.
-    Unreachable,
-    /// Has not been below `caught_up_below` since it appeared.
-    NeverCaughtUp,
-    /// A delay is configured on it.
-    DelayedOnPurpose,
-    /// One of the `ignore_slowest`.
-    IgnoredSlowest,
-    /// Reachable, but there is no lag to be told: no heartbeat yet, or the writer has stopped.
-    NoData,
 }
 
 /// Measures the lag of one cluster's replicas.
@@ -285,42 +220,6 @@ impl LagTracker {
 
 fn length(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
-}
-
-/// The own heartbeats that the primary has committed, oldest first, numbers and times growing.
-#[derive(Debug, Default)]
-struct Heartbeats {
-    committed: VecDeque<(u64, MonoTime)>,
-    /// The first ever: a replica that shows less has shown nothing of this tracker's.
-    first: Option<u64>,
-}
-
-impl Heartbeats {
-    /// Whether it was new.
-    fn push(&mut self, seq: u64, at: MonoTime) -> bool {
-        if self.committed.back().is_some_and(|&(newest, _)| seq <= newest) {
-            return false;
-        }
-        if self.committed.len() >= HEARTBEATS_MAX {
-            self.committed.pop_front();
-        }
-        self.first = self.first.or(Some(seq));
-        self.committed.push_back((seq, at));
-        true
-    }
-
-    /// When the oldest one after `shown` was committed.
-    fn first_after(&self, shown: Option<u64>) -> Option<MonoTime> {
-        let index = match shown {
-            Some(shown) => self.committed.partition_point(|&(seq, _)| seq <= shown),
-            None => 0,
-        };
-        self.committed.get(index).map(|&(_, at)| at)
-    }
-
-    fn newest_at(&self) -> Option<MonoTime> {
-        self.committed.back().map(|&(_, at)| at)
-    }
 }
 
 #[cfg(test)]

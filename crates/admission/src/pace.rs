@@ -11,7 +11,7 @@
 //! - `acked`: `completed(k)` of the newest heartbeat k that the replica shows,
 //! - *outstanding* = work admitted and not acknowledged: what is still being executed, and what has completed
 //!   since,
-//! - *transit* of heartbeat k: from its begin until it was seen, which is the lag at that time,
+//! - *transit* of heartbeat k: from its begin until it was look, which is the lag at that time,
 //!
 //! outstanding is the data in flight, acknowledged work over time is the delivery rate R, and by Little's law
 //! outstanding = R × (lag + cover), where *cover* is what acknowledging itself takes: one heartbeat interval
@@ -64,7 +64,7 @@ mod ledger;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use self::flow::{Flow, Seen};
+use self::flow::{Flow, Look};
 pub(crate) use self::ledger::Charge;
 use self::ledger::Ledger;
 use crate::lag::{LagReading, ReplicaKey};
@@ -138,13 +138,13 @@ impl Pace {
             self.governing.push(progress.replica);
             let flow =
                 self.flows.entry(progress.replica).or_insert_with(|| Flow::new(now, fallback));
-            let seen = Seen {
+            let look = Look {
                 now,
                 answered_at: progress.answered_at,
                 lag: progress.lag,
                 shown: progress.shown,
             };
-            flow.handle(&seen, &self.ledger, &aim);
+            flow.handle(&look, &self.ledger, &aim);
         }
         self.flows.retain(|_, flow| now.saturating_since(flow.seen_at()) < FORGET_AFTER);
         let shown = self.flows.values().map(Flow::shown).min().flatten();

@@ -36,7 +36,7 @@ pub(crate) struct Waiter {
 ///    │         └─────retry: contended────▶ InLine ──a check won──▶ admitted
 ///    ├───────────────contended───────────────▲
 ///    ├──▶ Held        until the deadline or the next policy
-///    └──▶ Unplaced    until it is judged again
+///    └──▶ Unplaced    until it is decided again
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Spot {
@@ -46,7 +46,7 @@ pub(crate) enum Spot {
     BackOff { retry_at: MonoTime },
     /// No check can be won under this policy: a hold, or ratio 1.
     Held,
-    /// The gate is not one of this policy's: judged again at this time.
+    /// The gate is not one of this policy's: decided again at this time.
     Unplaced { retry_at: MonoTime },
 }
 
@@ -176,13 +176,13 @@ mod tests {
     fn outcomes_that_were_taken_back_leave_nothing_behind() {
         let mut queue = Queue::default();
         for n in 0..100 {
-            queue.resolve(Ticket(n), Resolved::JudgeAgain);
+            queue.resolve(Ticket(n), Resolved::DecideAgain);
             assert!(queue.take_back(Ticket(n)).is_some());
             assert!(queue.take_back(Ticket(n)).is_none());
         }
         assert!(queue.ready.is_empty());
-        queue.resolve(Ticket(100), Resolved::JudgeAgain);
-        queue.resolve(Ticket(101), Resolved::JudgeAgain);
+        queue.resolve(Ticket(100), Resolved::DecideAgain);
+        queue.resolve(Ticket(101), Resolved::DecideAgain);
         assert!(queue.take_back(Ticket(100)).is_some());
         assert_eq!(queue.next_resolution().map(|resolution| resolution.ticket), Some(Ticket(101)));
         assert!(queue.next_resolution().is_none());

@@ -17,6 +17,9 @@ pub struct IdentityKey(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppKey(pub u64);
 
+/// Whose lane it is.
+pub(crate) type Lane = (AppKey, IdentityKey);
+
 /// The shape of a statement, as a number that only the policy can read: what it costs is predicted by what
 /// statements of the same shape cost before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,7 +47,7 @@ pub struct Request {
     pub gate: GateKey,
     /// What the rule says.
     pub terms: Terms,
-    /// When the statement first arrived. A statement that is judged again after a reload keeps it: its
+    /// When the statement first arrived. A statement that is decided again after a reload keeps it: its
     /// deadline is `arrived + terms.max_delay`, and its place in line goes by it.
     pub arrived: MonoTime,
 }

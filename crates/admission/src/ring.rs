@@ -15,14 +15,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::request::Lane;
 use crate::turns::Turns;
 use crate::{AppKey, IdentityKey, MonoTime, Terms, Ticket};
 
 /// A place in a lane: first arrival, then the order of asking.
 pub(crate) type Place = (MonoTime, Ticket);
-
-/// Whose lane it is.
-pub(crate) type Lane = (AppKey, IdentityKey);
 
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
@@ -53,7 +51,7 @@ struct Line {
 
 /// What a waiter brings.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct Joining {
     pub(crate) lane: Lane,
     pub(crate) place: Place,
     pub(crate) weight: u32,
@@ -83,23 +81,23 @@ impl Ring {
         self.lanes
     }
 
-    pub(crate) fn join(&mut self, now: MonoTime, entry: &Entry) {
-        let (app_key, identity) = entry.lane;
-        let weight = entry.weight.clamp(1, Terms::WEIGHT_MAX);
+    pub(crate) fn join(&mut self, now: MonoTime, joining: &Joining) {
+        let (app_key, identity) = joining.lane;
+        let weight = joining.weight.clamp(1, Terms::WEIGHT_MAX);
         let app = self.apps.entry(app_key).or_default();
         if app.lanes.is_empty() {
-            self.turns.join(now, app_key, entry.cost, weight);
+            self.turns.join(now, app_key, joining.cost, weight);
             self.weight = self.weight.saturating_add(u64::from(weight));
             app.weight = weight;
         }
         if !app.lanes.contains_key(&identity) {
-            app.identities.join(now, identity, entry.cost, 1);
+            app.identities.join(now, identity, joining.cost, 1);
             self.lanes = self.lanes.saturating_add(1);
         }
         let line = app.lanes.entry(identity).or_default();
-        if line.places.insert(entry.place, entry.cost).is_none() {
-            line.cost += entry.cost;
-            self.cost += entry.cost;
+        if line.places.insert(joining.place, joining.cost).is_none() {
+            line.cost += joining.cost;
+            self.cost += joining.cost;
             self.len = self.len.saturating_add(1);
         }
     }
@@ -199,7 +197,7 @@ mod tests {
     }
 
     fn join(ring: &mut Ring, lane: Lane, n: u64, weight: u32) {
-        ring.join(MonoTime::ZERO, &Entry { lane, place: place(n), weight, cost: 1.0 });
+        ring.join(MonoTime::ZERO, &Joining { lane, place: place(n), weight, cost: 1.0 });
     }
 
     fn next_checks(ring: &mut Ring, count: usize) -> Vec<u64> {
@@ -262,7 +260,7 @@ mod tests {
         let places = [(20, 1), (10, 2)];
         for (at, ticket) in places {
             let place = (MonoTime::from_nanos(at), Ticket(ticket));
-            ring.join(MonoTime::ZERO, &Entry { lane: A, place, weight: 1, cost: 1.0 });
+            ring.join(MonoTime::ZERO, &Joining { lane: A, place, weight: 1, cost: 1.0 });
         }
         assert_eq!(ring.head().map(|head| head.ticket), Some(Ticket(2)));
         assert_eq!((ring.len, ring.lanes()), (2, 1));

@@ -224,7 +224,7 @@ impl Starvation {
         let mut starved: Vec<(Starved, Mask)> = self
             .identities
             .iter()
-            .filter_map(|(key, watched)| self.judge(now, *key, watched))
+            .filter_map(|(key, watched)| self.assess(now, *key, watched))
             .collect();
         starved.sort_by(|(a, _), (b, _)| {
             b.share.total_cmp(&a.share).then(a.since.cmp(&b.since)).then(a.app.cmp(&b.app))
@@ -282,7 +282,7 @@ impl Starvation {
         self.waiters > 0 || self.refused_at.is_some_and(lately)
     }
 
-    fn judge(
+    fn assess(
         &self,
         now: MonoTime,
         (rule, identity): (RuleKey, IdentityKey),

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::Controller;
-use super::judge::Verdict;
+use super::decide::Checked;
 use crate::checks::Check;
 use crate::decision::Resolved;
 use crate::gate::Gate;
@@ -49,12 +49,12 @@ impl Controller {
             match waiter.spot {
                 Spot::Unplaced { .. } => {
                     self.take_out(ticket);
-                    self.queue.resolve(ticket, Resolved::JudgeAgain);
+                    self.queue.resolve(ticket, Resolved::DecideAgain);
                 }
                 Spot::BackOff { .. } | Spot::InLine { .. } | Spot::Held => {
-                    match self.verdict(now, &waiter.request) {
-                        Verdict::Go => self.let_through(now, ticket),
-                        Verdict::Wait(spot, _) => {
+                    match self.check(now, &waiter.request) {
+                        Checked::Passed => self.let_through(now, ticket),
+                        Checked::Stopped(spot, _) => {
                             self.queue.place(ticket, spot);
                             self.stand_in_line(ticket, &waiter.request, spot);
                         }

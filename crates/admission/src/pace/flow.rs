@@ -77,7 +77,7 @@ pub(super) struct Aim {
 
 /// One look at a replica.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct Look {
     pub(super) now: MonoTime,
     pub(super) answered_at: MonoTime,
     /// As the tracker has it.
@@ -164,16 +164,16 @@ impl Flow {
     }
 
     /// Takes in what is seen of the replica.
-    pub(super) fn handle(&mut self, seen: &Seen, ledger: &Ledger, aim: &Aim) {
-        let since = seen.answered_at.saturating_since(self.answered_at).as_secs_f64();
+    pub(super) fn handle(&mut self, look: &Look, ledger: &Ledger, aim: &Aim) {
+        let since = look.answered_at.saturating_since(self.answered_at).as_secs_f64();
         if since > GAP.max(aim.threshold) {
             self.acks.clear();
         }
-        let Some(shown) = seen.shown else {
+        let Some(shown) = look.shown else {
             self.shown = None;
-            self.lag = seen.lag.as_secs_f64();
+            self.lag = look.lag.as_secs_f64();
             self.steer_blind(since, aim);
-            self.answered_at = self.answered_at.max(seen.answered_at);
+            self.answered_at = self.answered_at.max(look.answered_at);
             return;
         };
         let unseen_age = |at: MonoTime| {
@@ -182,19 +182,19 @@ impl Flow {
         };
         // What was not there when the replica answered cannot have been applied before it looked. Without an
         // answer nothing is known, and the lag grows with the time allowed for one taken off.
-        let waiting = (unseen_age(seen.now) - aim.heartbeat - 2.0 * aim.probe).max(0.0);
-        let at_least = (unseen_age(seen.answered_at) - aim.probe).max(0.0).max(waiting);
+        let waiting = (unseen_age(look.now) - aim.heartbeat - 2.0 * aim.probe).max(0.0);
+        let at_least = (unseen_age(look.answered_at) - aim.probe).max(0.0).max(waiting);
         match ledger.mark(shown) {
             Some(mark) if self.shown.is_none_or(|before| before < shown) => {
-                let transit = seen.answered_at.saturating_since(mark.begun_at).as_secs_f64();
+                let transit = look.answered_at.saturating_since(mark.begun_at).as_secs_f64();
                 // It was applied at some time since the look before this one, which did not see it.
                 self.lag = (transit - since.min(2.0 * aim.probe) / 2.0).max(at_least);
                 self.lag_at_least = (transit - since).max(at_least);
                 self.shown = Some(shown);
                 let window = (self.rate * (self.target(aim) + cover(aim))).max(WINDOW_MIN);
-                let fill = ledger.outstanding(self.acked, seen.now) / window;
+                let fill = ledger.outstanding(self.acked, look.now) / window;
                 self.acked = mark.completed;
-                self.acknowledge(seen.answered_at, fill, aim);
+                self.acknowledge(look.answered_at, fill, aim);
             }
             Some(_) | None => {
                 if self.shown.is_none() {
@@ -206,7 +206,7 @@ impl Flow {
                 self.lag = self.lag.max(at_least);
             }
         }
-        self.answered_at = self.answered_at.max(seen.answered_at);
+        self.answered_at = self.answered_at.max(look.answered_at);
     }
 
     fn acknowledge(&mut self, at: MonoTime, fill: f64, aim: &Aim) {
@@ -291,7 +291,7 @@ const STEP_UP: f64 = 1.5;
 /// Part of the cover time in which the rate grows once.
 const GROWTH_TIME: f64 = 0.7;
 
-/// Replicas that tell their lag themselves tell it in whole seconds: less is not seen.
+/// Replicas that tell their lag themselves tell it in whole seconds: less is not look.
 const BLIND_TARGET_MIN: f64 = 1.0;
 
 /// What acknowledging takes at most.

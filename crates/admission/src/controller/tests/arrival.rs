@@ -178,6 +178,6 @@ fn observing_forwards_everything_after_one_check_and_says_what_would_have_been()
 fn reason_of((_, end): &(Ticket, End)) -> Reason {
     match end {
         End::Rejected(refusal) => refusal.reason,
-        End::Admitted { .. } | End::JudgeAgain => panic!("{end:?}"),
+        End::Admitted { .. } | End::DecideAgain => panic!("{end:?}"),
     }
 }

@@ -226,7 +226,7 @@ impl Model {
                     let shutdown = refusal.reason == Reason::Shutdown;
                     assert!(shutdown || request.deadline() <= self.now);
                 }
-                Resolved::JudgeAgain => again.push(request),
+                Resolved::DecideAgain => again.push(request),
             }
         }
         // They come back one by one: until all have, it is not known who is ahead of whom.

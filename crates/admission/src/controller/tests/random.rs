@@ -198,7 +198,7 @@ impl Model {
                     assert_eq!(refusal.waited, self.now.saturating_since(request.arrived));
                     self.ended += 1;
                 }
-                Resolved::JudgeAgain => again.push(request),
+                Resolved::DecideAgain => again.push(request),
             }
         }
         for request in again {
