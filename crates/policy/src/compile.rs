@@ -4,8 +4,10 @@
 //! fault is never used.
 
 mod checks;
+mod classes;
 mod cluster;
 mod compression;
+mod context;
 mod error_profile;
 mod identity;
 pub(crate) mod limits;
@@ -50,7 +52,7 @@ fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     let metrics = Metrics { max_apps: whole(max_apps, limits::MAX_APPS, faults) };
     let drain_timeout = duration(file.drain_timeout, limits::DRAIN_TIMEOUT, faults);
     let takeover_socket =
-        file.takeover_socket.and_then(|path| network::socket_path(&path.value, &path, faults));
+        file.takeover_socket.and_then(|path| checks::socket_path(&path.value, &path, faults));
     let identity = identity::compile(file.identity, faults);
     let clusters = file.clusters.map(|clusters| (clusters.value.0, clusters.place));
     let (clusters, place) = clusters.unwrap_or_default();
@@ -132,7 +134,7 @@ fn compile_rules(
         return drafts;
     }
     for rule in rules {
-        let context = rule::Context { clusters, identity, zones: &zones };
+        let context = context::Context { clusters, identity, zones: &zones };
         let draft = rule::compile(rule, &context, faults);
         if let Some(line) = lines.insert(draft.name.to_string(), draft.place.line) {
             let message = format!("the rule on line {line} has the same name, `{}`", draft.name);

@@ -151,7 +151,7 @@ impl Changes {
         self.setting(&key("proxy_protocol"), *proxy_protocol != new.proxy_protocol);
     }
 
-    fn of_rules(&mut self, old: &Rules<'_>, new: &Rules<'_>) {
+    fn of_rules(&mut self, old: &NamedRules<'_>, new: &NamedRules<'_>) {
         for name in &old.order {
             if !new.by_name.contains_key(name) {
                 self.live.push(Change::RuleRemoved((*name).into()));
@@ -175,13 +175,13 @@ impl Changes {
 }
 
 /// The rules of a file: each name once, with what it says in each cluster that both files have.
-struct Rules<'c> {
+struct NamedRules<'c> {
     order: Vec<&'c str>,
     by_name: HashMap<&'c str, Vec<(&'c str, &'c Rule)>>,
 }
 
-fn rules<'c>(config: &'c Config, other: &Config) -> Rules<'c> {
-    let mut rules = Rules { order: Vec::new(), by_name: HashMap::new() };
+fn rules<'c>(config: &'c Config, other: &Config) -> NamedRules<'c> {
+    let mut rules = NamedRules { order: Vec::new(), by_name: HashMap::new() };
     let both = |cluster: &&Arc<ClusterPolicy>| other.cluster(&cluster.name).is_some();
     for cluster in config.clusters.iter().filter(both) {
         for rule in cluster.rules.iter() {

@@ -11,21 +11,20 @@
 //!
 //! Whatever is too long, empty or holds control characters is as good as absent.
 
+mod app;
 mod claims;
 mod session_identity;
 mod user_name;
 
 use sql::Tool;
 
+use self::app::is_app;
+pub use self::app::{APP_LEN_MAX, APP_LEVELS_MAX};
 pub use self::claims::IdentityPolicy;
 pub(crate) use self::claims::{Claim, Claims};
 pub use self::session_identity::SessionIdentity;
 pub use self::user_name::{NamedIn, UnreadableUser, user_as_read};
 
-/// Longest app, in bytes.
-pub const APP_LEN_MAX: usize = 255;
-/// Most levels of an app.
-pub const APP_LEVELS_MAX: usize = 16;
 /// Most tags of one statement, from query attributes and comments together.
 const TAGS_MAX: usize = 64;
 /// Longest key of a tag, and longest value.
@@ -163,15 +162,6 @@ fn session_app<'a>(session: &'a SessionIdentity, claims: &mut Claims<'_>) -> (&'
         }
     }
     (session.user(), Source::User)
-}
-
-/// Whether these bytes can name an app.
-pub(crate) fn is_app(app: &[u8]) -> bool {
-    let levels = app.iter().filter(|byte| **byte == b':').take(APP_LEVELS_MAX).count();
-    !app.is_empty()
-        && app.len() <= APP_LEN_MAX
-        && levels < APP_LEVELS_MAX
-        && !app.iter().any(u8::is_ascii_control)
 }
 
 /// The buffers of [`resolve`], to be kept for the next statement.

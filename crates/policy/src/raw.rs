@@ -12,15 +12,12 @@ use std::time::Duration;
 
 pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 use self::fields::{Fields, FromNode, expected};
-pub(crate) use self::fields::{NOT_SUPPORTED, Named, OneOrMany, Spanned, parse_duration};
+pub(crate) use self::fields::{Maybe, NOT_SUPPORTED, Named, OneOrMany, Spanned, parse_duration};
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
 pub(crate) use self::tls::{BackendTls, ClientTls};
 use crate::fault::{Fault, Faults, Place};
-
-/// A value that may be left out.
-pub(crate) type Maybe<T> = Option<Spanned<T>>;
 
 /// The file.
 #[derive(Debug, Clone, PartialEq)]

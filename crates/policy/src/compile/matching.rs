@@ -3,8 +3,9 @@
 use sql::{DIGEST_TEXT_MAX, LexMode, digest};
 
 use super::checks::{check_patterns, networks, patterns};
+use super::classes::{Delayable, compile_classes};
+use super::context::Context;
 use super::limits;
-use super::rule::{Context, Delayable, compile_classes};
 use crate::condition::Condition;
 use crate::fault::Faults;
 use crate::fnv;

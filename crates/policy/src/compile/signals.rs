@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use admission::{GateConfig, GateKey, OnNoData, SignalKey};
 
-use super::checks::{duration, list, name, whole};
+use super::checks::{duration, list, name, query, whole};
 use super::limits;
 use crate::cluster::{Scope, Signal, SignalKind};
 use crate::fault::{Faults, Place};
@@ -265,7 +265,7 @@ fn compile_kind(
         },
         ("threads_running", _) => SignalKind::ThreadsRunning,
         ("history_list_length", _) => SignalKind::HistoryListLength,
-        (_, (Some(query), None)) => SignalKind::Query(super::cluster::query(query, faults)),
+        (_, (Some(text), None)) => SignalKind::Query(query(text, faults)),
         (_, (None, Some(status))) => {
             let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
             if status.value.is_empty() || !status.value.chars().all(allowed) {

@@ -7,9 +7,9 @@
 //! and there is at least one: levels that are UUID-like or numeric may be made up by anybody. So who may
 //! claim `etl` may claim `7:etl`, but not `etl:online-ddl`. A prefix without `:` is held against levels only.
 
+use super::session_identity::SessionIdentity;
 use crate::cidr::Cidr;
 use crate::fnv::FnvMap;
-use crate::identity::SessionIdentity;
 use crate::label::named_levels;
 use crate::patterns::Patterns;
 

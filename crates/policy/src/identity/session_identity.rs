@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use sql::Tool;
 
-use super::is_app;
+use super::app::is_app;
 use crate::cidr::address_bits;
 
 /// Most connection attributes that are kept; drivers send up to ten.

@@ -35,12 +35,12 @@ pub(crate) enum Value {
     Float(f64),
     Text(String),
     List(Vec<Node>),
-    Mapping(Vec<Entry>),
+    Mapping(Vec<MappingEntry>),
 }
 
 /// A key and its value. Keys may come twice here.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct MappingEntry {
     pub(crate) key: String,
     pub(crate) line: u32,
     pub(crate) node: Node,
@@ -203,7 +203,7 @@ impl<'de> Visitor<'de> for ValueVisitor<'_> {
             };
             let seed = NodeSeed { line, nodes_left: &mut *self.0.nodes_left };
             let node = pairs.next_value_seed(seed)?;
-            entries.push(Entry { key, line, node });
+            entries.push(MappingEntry { key, line, node });
         }
     }
 }
