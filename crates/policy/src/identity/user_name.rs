@@ -101,7 +101,7 @@ fn check_ascii(user: &[u8], collation: Option<u16>) -> Result<(), UnreadableUser
     }
     let may_be_swe7 = collation.is_none_or(|id| SWE7.contains(&id));
     let is_swe7_letter = |byte: &u8| matches!(byte, b'@' | b'['..=b'^' | b'`' | b'{'..=b'~');
-    if may_be_swe7 && user.iter().any(|byte| is_swe7_letter(byte)) {
+    if may_be_swe7 && user.iter().any(is_swe7_letter) {
         return Err(UnreadableUser::OtherCharset);
     }
     Ok(())
