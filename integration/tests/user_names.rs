@@ -1,5 +1,6 @@
-//! Which account a server takes a user's name for, and what Sluice reads: the servers are asked directly, with names
-//! that a client library would not send, and an account without a name lets everybody in.
+//! Which account a server takes a user's name for, and what Sluice reads: the servers are asked
+//! directly, with names that a client library would not send, and an account without a name lets
+//! everybody in.
 
 #![expect(
     clippy::unwrap_used,
@@ -131,7 +132,8 @@ fn names() -> Vec<Vec<u8>> {
     names
 }
 
-/// Servers on which everybody may log in: with the account of the name, or with that without a name.
+/// Servers on which everybody may log in: with the account of the name, or with that without a
+/// name.
 async fn with_accounts(shared: &Shared) -> &Topology {
     let servers = shared.get().await.unwrap();
     let euros = format!("CREATE USER IF NOT EXISTS '{}'@'%'", "€".repeat(32));

@@ -16,8 +16,8 @@ pub enum Decision {
     Queue(Ticket),
     /// Answer the statement with an error.
     Reject(Refusal),
-    /// The rule only observes: forward the statement now. What would have stood in its way, if anything:
-    /// it would have been delayed or refused.
+    /// The rule only observes: forward the statement now. What would have stood in its way, if
+    /// anything: it would have been delayed or refused.
     Observed(Permit, Option<Refusal>),
 }
 
@@ -53,7 +53,8 @@ impl Permit {
         self.waited
     }
 
-    /// Why it was admitted although no check was won: [`Reason::Timeout`] under `on_timeout: admit`.
+    /// Why it was admitted although no check was won: [`Reason::Timeout`] under `on_timeout:
+    /// admit`.
     #[must_use]
     pub const fn reason(&self) -> Option<Reason> {
         self.reason

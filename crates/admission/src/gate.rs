@@ -1,4 +1,5 @@
-//! The gate: the signals that must be healthy before a statement may run, and the line in front of it.
+//! The gate: the signals that must be healthy before a statement may run, and the line in front of
+//! it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,8 +18,8 @@ pub(crate) struct Gate {
     pub(crate) pacer: Pacer,
     /// The lag is one of its signals and the pace is adaptive.
     pub(crate) paced: bool,
-    /// Until then statements queue although nobody waits. After a reload all waiters come back, one by
-    /// one: the first of them must not make the gate look free to the others.
+    /// Until then statements queue although nobody waits. After a reload all waiters come back, one
+    /// by one: the first of them must not make the gate look free to the others.
     crowd_until: MonoTime,
 }
 
@@ -143,8 +144,8 @@ impl Gate {
         }
     }
 
-    /// Why somebody waits in line here who lost a check at `last_loss`: the dice only if that was since
-    /// the gate opened.
+    /// Why somebody waits in line here who lost a check at `last_loss`: the dice only if that was
+    /// since the gate opened.
     pub(crate) fn keeps_waiting(&self, last_loss: Option<MonoTime>) -> Obstacle {
         match self.phase {
             Phase::Shut(obstacle) => obstacle,
@@ -166,7 +167,8 @@ impl Gate {
     }
 }
 
-/// The first signal that does not let through, in the gate's order. One that is not configured has no data.
+/// The first signal that does not let through, in the gate's order. One that is not configured has
+/// no data.
 fn obstacle(keys: &[SignalKey], signals: &Signals, now: MonoTime) -> Option<Obstacle> {
     keys.iter().find_map(|&key| {
         let Some(signal) = signals.get(&key) else {

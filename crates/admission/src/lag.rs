@@ -1,24 +1,26 @@
 //! Replication lag, measured by own heartbeats.
 //!
-//! Theory. Sluice writes numbered heartbeats into its own row on the primary and reads that row on every
-//! replica. A replica's lag is the age of the oldest own heartbeat that the primary has committed and the
-//! replica does not show yet; 0 if it shows the newest. Only one clock is ever compared, the shell's. While a
-//! probe is late the lag therefore grows: not seen to be shown is not shown.
+//! Theory. Sluice writes numbered heartbeats into its own row on the primary and reads that row on
+//! every replica. A replica's lag is the age of the oldest own heartbeat that the primary has
+//! committed and the replica does not show yet; 0 if it shows the newest. Only one clock is ever
+//! compared, the shell's. While a probe is late the lag therefore grows: not seen to be shown is
+//! not shown.
 //!
-//! - A primary that froze, or a writer that stopped, is not lag: once nothing has been committed for
-//!   `writer_stale_after`, a replica that shows everything has no lag to report, and a cluster of such replicas
-//!   has no value; the signal runs out of data after its own `stale_after`. A replica that does not show the
-//!   last heartbeat still lags, ever more.
-//! - Heartbeat numbers must grow, also over restarts of the shell (start them from wall-clock time), or a
-//!   replica that still shows a former run's number would look caught up.
+//! - A primary that froze, or a writer that stopped, is not lag: once nothing has been committed
+//!   for `writer_stale_after`, a replica that shows everything has no lag to report, and a cluster
+//!   of such replicas has no value; the signal runs out of data after its own `stale_after`. A
+//!   replica that does not show the last heartbeat still lags, ever more.
+//! - Heartbeat numbers must grow, also over restarts of the shell (start them from wall-clock
+//!   time), or a replica that still shows a former run's number would look caught up.
 //!
 //! Who counts ([`ReplicaState`]). Left out are replicas that are unreachable (no good probe for
-//! `stale_after`), delayed on purpose, or that have never caught up since they appeared: a replica being
-//! restored must not block a cluster for hours. A replica that was counted and comes back keeps its standing,
-//! and so blocks at once if it lags, unless it was gone for more than [`RETURNS_WITHIN`] or is further behind
-//! than its absence explains: then it was rebuilt, and appears anew. So a restart of seconds is no hole
-//! through which a crowd rushes when the replica comes back with its lag. `ignore_slowest` leaves out the worst
-//! of those that count, never the last one.
+//! `stale_after`), delayed on purpose, or that have never caught up since they appeared: a replica
+//! being restored must not block a cluster for hours. A replica that was counted and comes back
+//! keeps its standing, and so blocks at once if it lags, unless it was gone for more than
+//! [`RETURNS_WITHIN`] or is further behind than its absence explains: then it was rebuilt, and
+//! appears anew. So a restart of seconds is no hole through which a crowd rushes when the replica
+//! comes back with its lag. `ignore_slowest` leaves out the worst of those that count, never the
+//! last one.
 //!
 //! Source: freno and the Vitess tablet throttler for the aggregate, pt-heartbeat for the row.
 
@@ -115,9 +117,9 @@ impl LagTracker {
         }
     }
 
-    /// Instead of heartbeats: a replica answered with its own idea of its lag (`SHOW REPLICA STATUS`, or a
-    /// given query). `None`: replication does not run (the column is NULL), so it falls behind from what it
-    /// said last.
+    /// Instead of heartbeats: a replica answered with its own idea of its lag (`SHOW REPLICA
+    /// STATUS`, or a given query). `None`: replication does not run (the column is NULL), so it
+    /// falls behind from what it said last.
     pub fn handle_replica_reports(
         &mut self,
         now: MonoTime,
@@ -129,16 +131,16 @@ impl LagTracker {
         }
     }
 
-    /// A probe failed. The replica counts until there has been no good one for `stale_after`: one failure is
-    /// not an absence, and meanwhile its lag grows.
+    /// A probe failed. The replica counts until there has been no good one for `stale_after`: one
+    /// failure is not an absence, and meanwhile its lag grows.
     pub fn handle_replica_unreachable(&mut self, now: MonoTime, key: ReplicaKey) {
         if let Some(replica) = self.replicas.get_mut(&key) {
             replica.probe_failed(now);
         }
     }
 
-    /// Whether a delay is configured on the replica (`SOURCE_DELAY`). When it is lifted the replica must
-    /// catch up first.
+    /// Whether a delay is configured on the replica (`SOURCE_DELAY`). When it is lifted the replica
+    /// must catch up first.
     pub fn handle_replica_delayed_on_purpose(
         &mut self,
         now: MonoTime,

@@ -2,8 +2,9 @@
 //!
 //! This keeps the places; whose turn it is at a contended gate is the [`crate::ring`]'s.
 //!
-//! Bounds: waiters per rule (`Terms::queue_len_max`) and in all (`ControllerConfig::queue_len_max`); every
-//! index here has at most one entry per waiter. All operations are O(log waiters).
+//! Bounds: waiters per rule (`Terms::queue_len_max`) and in all
+//! (`ControllerConfig::queue_len_max`); every index here has at most one entry per waiter. All
+//! operations are O(log waiters).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,7 +19,8 @@ pub(crate) struct Queue {
     retries: BTreeSet<(MonoTime, Ticket)>,
     per_rule: BTreeMap<RuleKey, u32>,
     next_ticket: u64,
-    /// Outcomes in the order they came about. A ticket whose outcome was taken back has none in `resolved`.
+    /// Outcomes in the order they came about. A ticket whose outcome was taken back has none in
+    /// `resolved`.
     ready: VecDeque<Ticket>,
     resolved: BTreeMap<Ticket, Resolved>,
 }

@@ -1,13 +1,15 @@
-//! The fair queue of one gate: lanes by identity, turns between apps and between the identities of one.
+//! The fair queue of one gate: lanes by identity, turns between apps and between the identities of
+//! one.
 //!
-//! Theory. Every identity that waits has one lane; within a lane the first to have arrived is at the head.
-//! Checks are handed out to heads. An app has its turn, and within it one of its identities ([`Turns`]): so
-//! a thousand identities of one app get together what one identity of another gets. A check is charged at
-//! what the statement is expected to write, whether it wins or loses: so in the long run apps get checks in
-//! proportion to weight / cost, and since a check of ratio r wins with probability 1 − r, what they write
-//! is shared in proportion to weight × (1 − r). With equal costs that is the same number of checks for
-//! everybody, and 0.9 and 0.1 give 1 : 9. The turn is kept while the gate is shut and goes on from where it
-//! stopped: starting over at every opening would favour whoever is first.
+//! Theory. Every identity that waits has one lane; within a lane the first to have arrived is at
+//! the head. Checks are handed out to heads. An app has its turn, and within it one of its
+//! identities ([`Turns`]): so a thousand identities of one app get together what one identity of
+//! another gets. A check is charged at what the statement is expected to write, whether it wins or
+//! loses: so in the long run apps get checks in proportion to weight / cost, and since a check of
+//! ratio r wins with probability 1 − r, what they write is shared in proportion to weight × (1 −
+//! r). With equal costs that is the same number of checks for everybody, and 0.9 and 0.1 give 1 :
+//! 9. The turn is kept while the gate is shut and goes on from where it stopped: starting over at
+//!    every opening would favour whoever is first.
 //!
 //! A lane that empties leaves the ring; when it comes back it queues up behind everybody's turn.
 //! All operations are O(log waiters).
@@ -126,7 +128,8 @@ impl Ring {
         }
     }
 
-    /// Until when the turn of this app is kept for another that is owed one and has been here a moment ago.
+    /// Until when the turn of this app is kept for another that is owed one and has been here a
+    /// moment ago.
     pub(crate) fn kept_until(
         &self,
         now: MonoTime,
@@ -161,8 +164,8 @@ impl Ring {
         }
     }
 
-    /// What must be admitted until somebody who joins this lane now has had its turn, at least and about: what
-    /// is ahead of it in its own lane, and that with everybody else's share.
+    /// What must be admitted until somebody who joins this lane now has had its turn, at least and
+    /// about: what is ahead of it in its own lane, and that with everybody else's share.
     pub(crate) fn ahead(&self, (app_key, identity): Lane, weight: u32) -> Ahead {
         let app = self.apps.get(&app_key);
         let own = app.and_then(|app| app.lanes.get(&identity)).map_or(0.0, |line| line.cost);

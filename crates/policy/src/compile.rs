@@ -1,7 +1,8 @@
-//! From what is written to what is in force: defaults, ranges, names, and everything that makes no sense.
+//! From what is written to what is in force: defaults, ranges, names, and everything that makes no
+//! sense.
 //!
-//! Every check goes on after a fault, so that all faults of a file are found at once. What is built after a
-//! fault is never used.
+//! Every check goes on after a fault, so that all faults of a file are found at once. What is built
+//! after a fault is never used.
 
 mod checks;
 mod classes;

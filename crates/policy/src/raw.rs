@@ -1,5 +1,5 @@
-//! The file as it is written: which keys there are and what type their values have, nothing more. Whether
-//! the values make sense is for [`crate::compile`].
+//! The file as it is written: which keys there are and what type their values have, nothing more.
+//! Whether the values make sense is for [`crate::compile`].
 
 mod compression;
 pub(crate) mod fields;

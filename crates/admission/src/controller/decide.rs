@@ -90,8 +90,9 @@ impl Controller {
         Checked::Stopped(spot, Obstacle::plain(Reason::Ratio))
     }
 
-    /// Takes a turn at an open gate without a line, and charges it, as far as the pace has room. Without room
-    /// nothing is charged; a lane whose turn is kept for it makes the others pause until then.
+    /// Takes a turn at an open gate without a line, and charges it, as far as the pace has room.
+    /// Without room nothing is charged; a lane whose turn is kept for it makes the others pause
+    /// until then.
     fn take_turn(&mut self, now: MonoTime, request: &Request) -> Result<(), Obstacle> {
         let gate = self.gates.get_mut(&request.gate).filter(|gate| gate.paced);
         let (Some(gate), Some(pace)) = (gate, self.pace.as_mut()) else { return Ok(()) };
@@ -173,8 +174,8 @@ impl Controller {
                     let place = (request.arrived, ticket);
                     let weight = request.terms.weight;
                     gate.ring.join(self.clock, &Joining { lane, place, weight, cost });
-                    // A turn that is kept may be kept for this one; and the head before it may have been too
-                    // large for the room there is.
+                    // A turn that is kept may be kept for this one; and the head before it may have
+                    // been too large for the room there is.
                     let is_head = gate.ring.head().is_some_and(|head| head.ticket == ticket);
                     let pace = self.pace.as_mut().filter(|_| gate.paced && is_head);
                     let fits = pace.is_some_and(|pace| pace.has_room(self.clock, cost));
@@ -252,8 +253,8 @@ impl Controller {
         wait.mul_f64(self.jitter.random_range(0.75..1.25))
     }
 
-    /// An honest estimate: the time the present line takes at the present pace. While the gate is shut nobody
-    /// knows when it opens; lag over its threshold takes about its excess.
+    /// An honest estimate: the time the present line takes at the present pace. While the gate is
+    /// shut nobody knows when it opens; lag over its threshold takes about its excess.
     fn retry_after(&mut self, now: MonoTime, request: &Request, reason: Reason) -> Duration {
         let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
         let wait = match reason {
@@ -298,8 +299,9 @@ impl Controller {
         line.min(RETRY_AFTER_MAX).max(self.check_interval)
     }
 
-    /// Whether a statement that would be refused at its deadline would still be in line then, for sure: what
-    /// is ahead of it in its own lane takes longer, even if everything else left and the pace doubled.
+    /// Whether a statement that would be refused at its deadline would still be in line then, for
+    /// sure: what is ahead of it in its own lane takes longer, even if everything else left and the
+    /// pace doubled.
     fn cannot_make_it(&self, now: MonoTime, request: &Request, spot: Spot) -> bool {
         let in_line = matches!(spot, Spot::InLine { .. });
         if !in_line || request.terms.on_timeout == OnTimeout::Admit {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// A replica that was counted and comes back within this time is counted at once: restarts and failovers take
-/// up to minutes, restores take longer. It bounds for how long lag from an absence can block: about as long
-/// as the absence.
+/// A replica that was counted and comes back within this time is counted at once: restarts and
+/// failovers take up to minutes, restores take longer. It bounds for how long lag from an absence
+/// can block: about as long as the absence.
 pub const RETURNS_WITHIN: Duration = Duration::from_secs(300);
 
 /// A replica, as a number that only the shell can read.
@@ -18,7 +18,8 @@ pub struct LagConfig {
     pub replicas: Vec<ReplicaKey>,
     /// How many of the slowest counted replicas are left out; never the last one.
     pub ignore_slowest: u32,
-    /// With fewer counted replicas there is no value. With none there never is: nothing was measured.
+    /// With fewer counted replicas there is no value. With none there never is: nothing was
+    /// measured.
     pub min_replicas: u32,
     /// A replica without a good probe for this long is unreachable.
     pub stale_after: Duration,

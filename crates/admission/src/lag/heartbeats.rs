@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use crate::MonoTime;
 
-/// Heartbeats remembered: 17 minutes at the default interval, 64 KiB. A replica that falls behind further
-/// keeps its true lag, since the time of its first missing heartbeat stays with it; only one that moves
-/// while it is further behind reports the oldest remembered heartbeat's age, which is less than the truth.
+/// Heartbeats remembered: 17 minutes at the default interval, 64 KiB. A replica that falls behind
+/// further keeps its true lag, since the time of its first missing heartbeat stays with it; only
+/// one that moves while it is further behind reports the oldest remembered heartbeat's age, which
+/// is less than the truth.
 pub(super) const HEARTBEATS_MAX: usize = 4_096;
 
 /// The own heartbeats that the primary has committed, oldest first, numbers and times growing.

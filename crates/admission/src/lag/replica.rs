@@ -15,7 +15,8 @@ pub struct ReplicaView {
     pub age: Duration,
     /// Whether it counts, and if not, why.
     pub state: ReplicaState,
-    /// Since when it is counted or left out for this reason. An ignored one: since when it is counted.
+    /// Since when it is counted or left out for this reason. An ignored one: since when it is
+    /// counted.
     pub since: MonoTime,
 }
 

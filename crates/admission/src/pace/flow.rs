@@ -1,5 +1,5 @@
-//! The flow to one replica: what it has acknowledged, its delivery rate, and the pace and window that follow.
-//! The law is in the documentation of [`super`].
+//! The flow to one replica: what it has acknowledged, its delivery rate, and the pace and window
+//! that follow. The law is in the documentation of [`super`].
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,7 +16,8 @@ const TARGET_MAX: f64 = 0.5;
 /// The part of the time a usual large statement takes by which the lag aimed for is raised.
 const LUMP_PART: f64 = 0.8;
 
-/// A statement larger than the window may bring what is on its way up to this part of the threshold.
+/// A statement larger than the window may bring what is on its way up to this part of the
+/// threshold.
 const HARD: f64 = 0.95;
 
 /// Gain of the pace on the relative error of the lag.
@@ -41,7 +42,8 @@ pub(super) const DOWN: f64 = 3.5;
 const SAMPLE_HEARTBEATS: f64 = 4.0;
 const SAMPLE_MIN: f64 = 1.0;
 
-/// A sample covers at least so many usual large statements, within this many times its usual length.
+/// A sample covers at least so many usual large statements, within this many times its usual
+/// length.
 const SAMPLE_LUMPS: f64 = 8.0;
 const SAMPLE_STRETCH: f64 = 8.0;
 
@@ -180,8 +182,9 @@ impl Flow {
             let unseen = ledger.first_after(shown);
             unseen.map_or(0.0, |mark| at.saturating_since(mark.begun_at).as_secs_f64())
         };
-        // What was not there when the replica answered cannot have been applied before it looked. Without an
-        // answer nothing is known, and the lag grows with the time allowed for one taken off.
+        // What was not there when the replica answered cannot have been applied before it looked.
+        // Without an answer nothing is known, and the lag grows with the time allowed for one taken
+        // off.
         let waiting = (unseen_age(look.now) - aim.heartbeat - 2.0 * aim.probe).max(0.0);
         let at_least = (unseen_age(look.answered_at) - aim.probe).max(0.0).max(waiting);
         match ledger.mark(shown) {
@@ -198,7 +201,8 @@ impl Flow {
             }
             Some(_) | None => {
                 if self.shown.is_none() {
-                    // What was before the first heartbeat that is remembered is none of this ledger's.
+                    // What was before the first heartbeat that is remembered is none of this
+                    // ledger's.
                     let next = ledger.first_after(shown);
                     self.acked = next.map_or(ledger.completed(), |mark| mark.completed);
                     self.shown = Some(shown);
@@ -211,7 +215,8 @@ impl Flow {
 
     fn acknowledge(&mut self, at: MonoTime, fill: f64, aim: &Aim) {
         let limited = self.limited.take();
-        // One statement larger than the window: whoever waits, waits for that, and the rate is not to blame.
+        // One statement larger than the window: whoever waits, waits for that, and the rate is not
+        // to blame.
         let overfull = fill > OVERFULL;
         let limited_for = limited.map_or(0.0, |(first, last)| seconds(first, last));
         let since = self.acks.back().map_or(0.0, |(last, _)| seconds(*last, at));
@@ -241,8 +246,8 @@ impl Flow {
         }
     }
 
-    /// A sample of the delivery rate. While a queue stands and more would have come, the replica is the
-    /// bottleneck and the sample is the truth; else it is a lower bound.
+    /// A sample of the delivery rate. While a queue stands and more would have come, the replica is
+    /// the bottleneck and the sample is the truth; else it is a lower bound.
     fn follow(&mut self, sample: f64, since: f64, bottleneck: bool) {
         if sample > self.rate {
             self.rate = sample.min(self.rate * STEP_UP).min(RATE_MAX);
@@ -276,7 +281,8 @@ impl Flow {
 /// So little of the window that nothing is on its way.
 const NOTHING: f64 = 0.05;
 
-/// The part of the time in which somebody must have waited for a low sample to be the replica's doing.
+/// The part of the time in which somebody must have waited for a low sample to be the replica's
+/// doing.
 const MOSTLY: f64 = 0.5;
 
 /// From so many windows on its way on, one statement fills more than the window.

@@ -91,8 +91,8 @@ fn compile_clusters(
     names.value.0.into_iter().map(|name| name.value).collect()
 }
 
-/// Hashes as they are printed, or texts. A text is taken as it stands, for it may be a digest text already,
-/// and normalised, for it may be a statement with its values.
+/// Hashes as they are printed, or texts. A text is taken as it stands, for it may be a digest text
+/// already, and normalised, for it may be a statement with its values.
 fn compile_digests(digests: &Spanned<OneOrMany<String>>, faults: &mut Faults) -> Vec<u64> {
     if digests.value.0.is_empty() {
         faults.add(&digests.place, "an empty list matches nothing");

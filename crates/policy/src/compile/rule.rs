@@ -19,7 +19,8 @@ use crate::rule::{Action, Gated, OnClientGone, RefusalProfile, Rule, rule_key};
 use crate::schedule::Schedule;
 use crate::time::UnixTime;
 
-/// A rule before it is told to which cluster it belongs: its gate and its mode may be the cluster's.
+/// A rule before it is told to which cluster it belongs: its gate and its mode may be the
+/// cluster's.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) place: Place,
@@ -216,7 +217,8 @@ fn erase<T>(value: &Maybe<T>) -> Maybe<()> {
     value.as_ref().map(|value| Spanned { value: (), place: value.place.clone() })
 }
 
-/// A rule that never meets a statement which it may hold back would look as if it protected something.
+/// A rule that never meets a statement which it may hold back would look as if it protected
+/// something.
 fn check_classes(
     kind: Kind,
     condition: &Condition,

@@ -63,7 +63,8 @@ impl Signals {
         }
     }
 
-    /// The signal that a gate means by `full_name`: the one of that name, else the one it describes.
+    /// The signal that a gate means by `full_name`: the one of that name, else the one it
+    /// describes.
     fn find(&self, full_name: &str) -> Option<usize> {
         if let Some(exact) = self.signals.iter().position(|signal| &*signal.name == full_name) {
             return Some(exact);
@@ -194,7 +195,8 @@ fn default_lag() -> Signal {
     }
 }
 
-/// The key of a metric. Another query is another metric: values of the old one say nothing about it.
+/// The key of a metric. Another query is another metric: values of the old one say nothing about
+/// it.
 fn signal_key(name: &str, kind: &SignalKind, scope: Scope) -> SignalKey {
     let (what, text) = match kind {
         SignalKind::Lag { .. } => ("lag", ""),

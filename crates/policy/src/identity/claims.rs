@@ -1,11 +1,12 @@
 //! Who may call itself what.
 //!
-//! `identity.claims` is a list. The first entry whose user and address fit the connection decides; if none
-//! fits, nothing may be claimed; without the list, everything may.
+//! `identity.claims` is a list. The first entry whose user and address fit the connection decides;
+//! if none fits, nothing may be claimed; without the list, everything may.
 //!
-//! An entry allows an app if the whole of it is one of its `apps`, or if every level is that names something,
-//! and there is at least one: levels that are UUID-like or numeric may be made up by anybody. So who may
-//! claim `etl` may claim `7:etl`, but not `etl:online-ddl`. A prefix without `:` is held against levels only.
+//! An entry allows an app if the whole of it is one of its `apps`, or if every level is that names
+//! something, and there is at least one: levels that are UUID-like or numeric may be made up by
+//! anybody. So who may claim `etl` may claim `7:etl`, but not `etl:online-ddl`. A prefix without
+//! `:` is held against levels only.
 
 use super::session_identity::SessionIdentity;
 use crate::cidr::Cidr;

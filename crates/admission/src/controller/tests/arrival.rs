@@ -70,7 +70,8 @@ fn delayed_statements_are_checked_until_they_win_and_meet_the_ratio_too() {
     assert_eq!(admitted + lab.winners().len(), 2_000);
     let (passed, lost) = lab.checks(ETL);
     assert_eq!(passed, 2_000);
-    // 2,000 wins at 0.1 take 20,000 checks, with a standard deviation of sqrt(2e3 * 0.9) / 0.1 = 424.
+    // 2,000 wins at 0.1 take 20,000 checks, with a standard deviation of sqrt(2e3 * 0.9) / 0.1 =
+    // 424.
     assert!((16_300..=19_700).contains(&lost), "{lost}");
 }
 

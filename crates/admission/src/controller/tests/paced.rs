@@ -1,5 +1,6 @@
-//! Random sequences under the pace of the lag, of statements that write one row: what is released is kept to the
-//! pace, an identity's statements go in the order they came, and what is refused has cost nothing.
+//! Random sequences under the pace of the lag, of statements that write one row: what is released
+//! is kept to the pace, an identity's statements go in the order they came, and what is refused has
+//! cost nothing.
 
 use proptest::prelude::*;
 

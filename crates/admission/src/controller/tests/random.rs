@@ -1,5 +1,5 @@
-//! Random sequences of everything against a small model: nobody is lost, nobody is resolved twice, permits
-//! balance, counts are right, bounds hold, and the timer always moves on.
+//! Random sequences of everything against a small model: nobody is lost, nobody is resolved twice,
+//! permits balance, counts are right, bounds hold, and the timer always moves on.
 
 use std::collections::btree_map::Entry;
 
