@@ -1,5 +1,6 @@
-//! Which account a server takes a user's name for, and what Sluice reads: the servers are asked directly, with names
-//! that a client library would not send, and an account without a name lets everybody in.
+//! Which account a server takes a user's name for, and what Sluice reads: the servers are asked
+//! directly, with names that a client library would not send, and an account without a name lets
+//! everybody in.
 
 #![expect(
     clippy::unwrap_used,
@@ -33,20 +34,19 @@ async fn what_is_read_is_who_is_logged_in() {
         let servers = with_accounts(shared).await;
         for collation in [UTF8MB4, LATIN1, GBK, SWE7, UTF8MB4_0900, NOT_A_COLLATION] {
             for sent in names() {
-                for named_in in [NamedIn::HandshakeResponse, NamedIn::ChangeUser] {
-                    // What is refused may be anybody's.
-                    let read = user_as_read(&sent, named_in, Some(collation), kind);
-                    let Ok(read) = read else { continue };
-                    let (user, _) = logged_in(servers, &sent, named_in, collation).await.unwrap();
-                    let what = format!("{kind:?} {named_in:?} {collation} {}", sent.escape_ascii());
-                    assert_eq!(
-                        user.escape_ascii().to_string(),
-                        read.escape_ascii().to_string(),
-                        "{what}"
-                    );
-                }
+                compare(servers, kind, &sent, collation).await;
             }
         }
+    }
+}
+
+async fn compare(servers: &Topology, kind: Server, sent: &[u8], collation: u16) {
+    for named_in in [NamedIn::HandshakeResponse, NamedIn::ChangeUser] {
+        // What is refused may be anybody's.
+        let Ok(read) = user_as_read(sent, named_in, Some(collation), kind) else { continue };
+        let (user, _) = logged_in(servers, sent, named_in, collation).await.unwrap();
+        let what = format!("{kind:?} {named_in:?} {collation} {}", sent.escape_ascii());
+        assert_eq!(user.escape_ascii().to_string(), read.escape_ascii().to_string(), "{what}");
     }
 }
 
@@ -132,7 +132,8 @@ fn names() -> Vec<Vec<u8>> {
     names
 }
 
-/// Servers on which everybody may log in: with the account of the name, or with that without a name.
+/// Servers on which everybody may log in: with the account of the name, or with that without a
+/// name.
 async fn with_accounts(shared: &Shared) -> &Topology {
     let servers = shared.get().await.unwrap();
     let euros = format!("CREATE USER IF NOT EXISTS '{}'@'%'", "€".repeat(32));

@@ -103,7 +103,8 @@ pub struct Probe {
     pub source: LagSource,
 }
 
-/// The name of a table with its schema, both made of letters, digits, `_` and `$` only: they need no quoting.
+/// The name of a table with its schema, both made of letters, digits, `_` and `$` only: they need
+/// no quoting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableName {
     /// The schema.

@@ -1,8 +1,8 @@
 //! Whom a rule matches.
 //!
-//! Conditions are ANDed, the values of one are ORed. The app is matched by its levels: a value without `:`
-//! matches an app that has it as one of its levels, a value with `:` matches the whole app. The same holds
-//! for prefixes.
+//! Conditions are ANDed, the values of one are ORed. The app is matched by its levels: a value
+//! without `:` matches an app that has it as one of its levels, a value with `:` matches the whole
+//! app. The same holds for prefixes.
 
 use sql::{Class, ClassSet};
 
@@ -29,7 +29,8 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Whether all of it holds of a statement of this class, for a rule that is as cautious as it must be.
+    /// Whether all of it holds of a statement of this class, for a rule that is as cautious as it
+    /// must be.
     pub(crate) fn matches(&self, facts: &Facts<'_>, class: Class, caution: Caution) -> bool {
         self.allows_class(class)
             && self.is_from(facts)

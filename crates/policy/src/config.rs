@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::ClusterPolicy;
-use crate::secret::Secret;
 
 /// A valid configuration file.
 #[derive(Debug, Clone)]
@@ -24,12 +23,10 @@ pub struct Config {
 }
 
 /// The HTTP side.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Admin {
     /// Where it listens.
     pub listen: SocketAddr,
-    /// The bearer token that changes need, unless they come from loopback.
-    pub token: Option<Secret>,
 }
 
 /// What is exported.

@@ -6,9 +6,10 @@
 //!              identity::resolve ─▶ Facts ─▶ decide ─▶ Verdict ─▶ refusal
 //! ```
 //!
-//! Everything here is a pure function: no clock, no environment, no socket. [`load`] reads a file and finds
-//! all of its faults at once; what it returns is valid. For each statement [`identity::resolve`] finds out
-//! who asks and [`decide`] what becomes of it; neither allocates once warm.
+//! Everything here is a pure function: no clock, no environment, no socket. [`load`] reads a file
+//! and finds all of its faults at once; what it returns is valid. For each statement
+//! [`identity::resolve`] finds out who asks and [`decide`] what becomes of it; neither allocates
+//! once warm.
 
 #![deny(clippy::arithmetic_side_effects)]
 

@@ -86,11 +86,12 @@ pub enum Action {
     Deny,
 }
 
-/// What becomes of a statement that the server runs, without an admission that waits for its end, when its
-/// client has left.
+/// What becomes of a statement that the server runs, without an admission that waits for its end,
+/// when its client has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum OnClientGone {
-    /// The server's connection is closed: the server notices when it next looks, as it would without Sluice.
+    /// The server's connection is closed: the server notices when it next looks, as it would
+    /// without Sluice.
     #[default]
     Close,
     /// KILL QUERY over the probe's account, then the connection is closed.
@@ -193,17 +194,17 @@ pub(crate) fn rule_key(name: &str) -> RuleKey {
     RuleKey(fnv::hash(&[name.as_bytes()]))
 }
 
-/// Who asks, as admission sees it: the rule and every level of the app. Identities of one app take turns
-/// within their app's turn.
+/// Who asks, as admission sees it: the rule and every level of the app. Identities of one app take
+/// turns within their app's turn.
 #[must_use]
 pub fn identity_key(rule: &Rule, app: &[u8]) -> IdentityKey {
     let levels = app.split(|byte| *byte == b':').filter(|level| !level.is_empty());
     IdentityKey(levels_key(rule, levels))
 }
 
-/// The app as admission sees it: the rule and the levels that name something. Levels that are UUID-like or
-/// numeric do not count: anybody may make them up, and a turn of its own for each would be a larger share
-/// for whoever does.
+/// The app as admission sees it: the rule and the levels that name something. Levels that are
+/// UUID-like or numeric do not count: anybody may make them up, and a turn of its own for each
+/// would be a larger share for whoever does.
 #[must_use]
 pub fn app_key(rule: &Rule, app: &[u8]) -> AppKey {
     AppKey(levels_key(rule, label::named_levels(app)))

@@ -1,13 +1,14 @@
 //! The rules of one cluster, and which of them decides.
 //!
-//! Theory. Rules are a list and the first match decides, but looking at all of them would cost the more the
-//! more there are. Every rule is entered into an index under the values of one of its conditions, the one
-//! whose values the fewest other rules share. A statement's values are looked up; what is found are
-//! candidates in ascending order, each of which is held against all of its conditions until one matches or
-//! none can come before the best so far. Rules without a value to look up stand in a list for each class.
+//! Theory. Rules are a list and the first match decides, but looking at all of them would cost the
+//! more the more there are. Every rule is entered into an index under the values of one of its
+//! conditions, the one whose values the fewest other rules share. A statement's values are looked
+//! up; what is found are candidates in ascending order, each of which is held against all of its
+//! conditions until one matches or none can come before the best so far. Rules without a value to
+//! look up stand in a list for each class.
 //!
-//! Rules that have expired, or that their schedule does not put in force, are passed over without a new policy;
-//! [`Rules::next_change_after`] says how long a verdict stays true.
+//! Rules that have expired, or that their schedule does not put in force, are passed over without a
+//! new policy; [`Rules::next_change_after`] says how long a verdict stays true.
 
 mod index;
 mod prefixes;
@@ -36,8 +37,8 @@ pub struct Rules {
     expiries: Vec<UnixTime>,
 }
 
-/// Rules with a digest or a table that are looked at one by one before a text is read; where there are more,
-/// reading it is cheaper.
+/// Rules with a digest or a table that are looked at one by one before a text is read; where there
+/// are more, reading it is cheaper.
 const SHAPED_LOOKED_AT_MAX: usize = 64;
 
 impl Rules {
@@ -58,8 +59,8 @@ impl Rules {
         self.list.get(usize::try_from(index).ok()?)
     }
 
-    /// Until this second a verdict of `now` stays what it is: a rule expires then, or a schedule may begin or
-    /// end. Cheap, and so no later than the next minute where there is a schedule.
+    /// Until this second a verdict of `now` stays what it is: a rule expires then, or a schedule
+    /// may begin or end. Cheap, and so no later than the next minute where there is a schedule.
     #[must_use]
     pub fn next_change_after(&self, now: UnixTime) -> Option<UnixTime> {
         let next = self.expiries.partition_point(|expiry| *expiry <= now);
@@ -74,9 +75,9 @@ impl Rules {
         self.list.iter().any(|rule| rule.standing(before) != rule.standing(after))
     }
 
-    /// What has to be read of a text before [`crate::decide`]: what is named by rules that could match by all
-    /// else. `facts.shape` is not looked at. What it says holds as long as a verdict: see
-    /// [`Self::next_change_after`].
+    /// What has to be read of a text before [`crate::decide`]: what is named by rules that could
+    /// match by all else. `facts.shape` is not looked at. What it says holds as long as a verdict:
+    /// see [`Self::next_change_after`].
     #[must_use]
     pub fn shape_needs(&self, facts: &Facts<'_>) -> ShapeNeeds {
         let are_many = self.shaped.len() > SHAPED_LOOKED_AT_MAX;
@@ -99,8 +100,9 @@ impl Rules {
         needs
     }
 
-    /// The strictest of what the rules say to each class of a text, so that a statement cannot be carried past
-    /// its rule by another one; what passes everywhere passes for the reason of the strictest class.
+    /// The strictest of what the rules say to each class of a text, so that a statement cannot be
+    /// carried past its rule by another one; what passes everywhere passes for the reason of the
+    /// strictest class.
     pub(crate) fn evaluate(&self, facts: &Facts<'_>) -> Verdict<'_> {
         let strictest = facts.class();
         let others = Class::ALL

@@ -68,12 +68,13 @@ pub enum Cover {
     /// The rules' verdict is carried out.
     #[default]
     Nothing,
-    /// A transaction that was admitted, by an admission that speaks for this statement: whoever delays it
-    /// prolongs its locks.
+    /// A transaction that was admitted, by an admission that speaks for this statement: whoever
+    /// delays it prolongs its locks.
     Transaction,
     /// LOCK TABLES, FLUSH TABLES … WITH READ LOCK, LOCK INSTANCE FOR BACKUP or BACKUP STAGE.
     TableLocks,
-    /// A lock of GET_LOCK, which says nothing of tables: `deny` and `hold` reach the session all the same.
+    /// A lock of GET_LOCK, which says nothing of tables: `deny` and `hold` reach the session all
+    /// the same.
     NamedLock,
 }
 
@@ -101,8 +102,9 @@ impl<'p> Verdict<'p> {
         Self::Pass { rule: self.rule(), why }
     }
 
-    /// Orders the verdicts of one text's classes: what is carried out is above what is only observed, for
-    /// otherwise a statement that some rule observes would carry another past the rule that holds it.
+    /// Orders the verdicts of one text's classes: what is carried out is above what is only
+    /// observed, for otherwise a statement that some rule observes would carry another past the
+    /// rule that holds it.
     pub(crate) fn severity(self) -> (Carried, Severity) {
         let severity = match self {
             Self::Pass { .. } => return (Carried::No, Severity::Pass),

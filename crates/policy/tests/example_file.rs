@@ -40,5 +40,5 @@ fn the_example_shows_most_keys() {
     let missing: Vec<&&str> =
         keys.iter().filter(|key| !written.contains(&format!(" {key}:"))).collect();
     // What contradicts the example's other keys, and what its comments would only repeat.
-    assert_eq!(missing, [&"attribute", &"cluster", &"hold", &"on", &"token_file"]);
+    assert_eq!(missing, [&"attribute", &"cluster", &"hold", &"on"]);
 }

@@ -203,7 +203,7 @@ impl Cluster {
             let settled = match outcome {
                 Resolved::Admit(permit) => Settled::Admitted(PermitGuard::new(self, permit)),
                 Resolved::Reject(refusal) => Settled::Refused(refusal),
-                Resolved::JudgeAgain => Settled::JudgeAgain,
+                Resolved::DecideAgain => Settled::JudgeAgain,
             };
             // A waiter that has just left lets the answer drop; a permit in it goes back by its
             // guard.

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod cluster;
 mod connection;
 pub mod descriptors;
+pub mod follower;
 pub mod inherited;
 mod listener;
 mod printable;

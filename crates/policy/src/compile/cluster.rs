@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use admission::Mode;
 
-use super::checks::{duration, keyword, name, secret, server, whole};
+use super::checks::{MODES, duration, keyword, name, query, secret, server, whole};
 use super::compression;
 use super::limits;
 use super::network;
@@ -107,9 +107,6 @@ pub(super) fn compile(
     })
 }
 
-pub(super) const MODES: [(&str, Mode); 2] =
-    [("enforce", Mode::Enforce), ("observe", Mode::Observe)];
-
 const PACINGS: [(&str, PacingKind); 2] =
     [("adaptive", PacingKind::Adaptive), ("binary", PacingKind::Binary)];
 
@@ -182,18 +179,6 @@ fn table_name(name: Maybe<String>, faults: &mut Faults) -> TableName {
 
 /// Longest name of a schema or a table (manual: Identifier Length Limits).
 const IDENTIFIER_LEN_MAX: usize = 64;
-
-/// Longest query of a signal: one that measures something is short.
-const QUERY_LEN_MAX: usize = 4_096;
-
-/// A query that measures something. It runs with the rights of the probe's user, as it is written.
-pub(super) fn query(query: Spanned<String>, faults: &mut Faults) -> String {
-    let text = query.value.trim().trim_end_matches(';').trim_end().to_owned();
-    if text.is_empty() || text.len() > QUERY_LEN_MAX {
-        faults.add(&query.place, format!("must be one query of 1 to {QUERY_LEN_MAX} bytes"));
-    }
-    text
-}
 
 /// What is to be measured needs somebody who measures, more often than values become stale.
 fn check_probing(

@@ -4,23 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{GateKey, Mode, OnRefusedCheck, OnTimeout, Ratio, RuleKey, Terms};
-use jiff::tz::TimeZoneDatabase;
 use sql::{Class, ClassSet};
 
-use super::checks::{duration, keyword, list, name, whole};
-use super::cluster::MODES;
+use super::checks::{MODES, duration, keyword, list, name, whole};
+use super::classes::{Delayable, compile_classes, expand};
+use super::context::Context;
 use super::matching::compile_match;
 use super::{error_profile, limits, schedule};
 use crate::cluster::Probe;
 use crate::condition::Condition;
 use crate::fault::{Faults, Place};
-use crate::identity::IdentityPolicy;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::{Action, Gated, OnClientGone, RefusalProfile, Rule, rule_key};
 use crate::schedule::Schedule;
 use crate::time::UnixTime;
 
-/// A rule before it is told to which cluster it belongs: its gate and its mode may be the cluster's.
+/// A rule before it is told to which cluster it belongs: its gate and its mode may be the
+/// cluster's.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) place: Place,
@@ -49,14 +49,6 @@ enum Kind {
     Throttle,
     Exempt,
     Deny,
-}
-
-/// What rules refer to.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Context<'c> {
-    pub(super) clusters: &'c [String],
-    pub(super) identity: &'c IdentityPolicy,
-    pub(super) zones: &'c TimeZoneDatabase,
 }
 
 impl Draft {
@@ -225,7 +217,8 @@ fn erase<T>(value: &Maybe<T>) -> Maybe<()> {
     value.as_ref().map(|value| Spanned { value: (), place: value.place.clone() })
 }
 
-/// A rule that never meets a statement which it may hold back would look as if it protected something.
+/// A rule that never meets a statement which it may hold back would look as if it protected
+/// something.
 fn check_classes(
     kind: Kind,
     condition: &Condition,
@@ -302,60 +295,5 @@ fn compile_expiry(
             faults.add(&expiry_place, message);
             None
         }
-    }
-}
-
-/// Which classes a list may name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Delayable {
-    Only,
-    AndOthers,
-}
-
-pub(super) fn compile_classes(
-    classes: &Spanned<OneOrMany<String>>,
-    which: Delayable,
-    faults: &mut Faults,
-) -> ClassSet {
-    if classes.value.0.is_empty() {
-        faults.add(&classes.place, "names no class");
-    }
-    let mut set = ClassSet::default();
-    for Spanned { value, place } in &classes.value.0 {
-        match Class::parse(value) {
-            Some(class) if which == Delayable::AndOthers || class.is_gateable() => {
-                set = set.union(expand(class));
-            }
-            Some(class) => {
-                let message = format!("statements of class `{}` are never delayed", class.as_str());
-                faults.add(place, message);
-            }
-            None => {
-                let known = Class::ALL.into_iter();
-                let known =
-                    known.filter(|class| which == Delayable::AndOthers || class.is_gateable());
-                let known = list(known.map(Class::as_str));
-                faults.add(place, format!("`{value}` is not one of {known}"));
-            }
-        }
-    }
-    set
-}
-
-/// What a class in the file covers.
-fn expand(class: Class) -> ClassSet {
-    match class {
-        Class::Write => {
-            Class::ALL.into_iter().filter(|class| class.is_covered_by_write()).collect()
-        }
-        Class::Read
-        | Class::LockingRead
-        | Class::Load
-        | Class::Call
-        | Class::Ddl
-        | Class::Transaction
-        | Class::Session
-        | Class::Admin
-        | Class::Unknown => ClassSet::default().with(class),
     }
 }

@@ -1,19 +1,22 @@
 //! The MySQL user as the server will read it.
 //!
-//! Theory. Rules, claims and the app look at the user that a client names, and the server looks at something
-//! else: it converts the name from the client's character set to utf8mb3, cuts what is too long, takes off a pair
-//! of quotes, and only then compares it with its accounts, byte by byte. Seen on MySQL 9.7 and MariaDB 10.11:
+//! Theory. Rules, claims and the app look at the user that a client names, and the server looks at
+//! something else: it converts the name from the client's character set to utf8mb3, cuts what is
+//! too long, takes off a pair of quotes, and only then compares it with its accounts, byte by byte.
+//! Seen on MySQL 9.7 and MariaDB 10.11:
 //!
-//! - `'gate'` in a HandshakeResponse is `gate`, once; in COM_CHANGE_USER it stays as it is. Double quotes,
-//!   backticks and spaces stay everywhere.
-//! - ASCII stays as it is in every character set that a client may log in with, but for swe7, which has letters
-//!   where ASCII has brackets, and for DEL, which latin2 has not.
-//! - Bytes from 0x80 up stay as they are where they are characters of utf8 in at most three bytes and the server
-//!   knows the collation for one of utf8. Where not, MySQL cuts the name at them, so that `gate\xff` is `gate`.
-//! - MySQL keeps 96 bytes; MariaDB 128 characters of a HandshakeResponse and 384 bytes of COM_CHANGE_USER.
+//! - `'gate'` in a HandshakeResponse is `gate`, once; in COM_CHANGE_USER it stays as it is. Double
+//!   quotes, backticks and spaces stay everywhere.
+//! - ASCII stays as it is in every character set that a client may log in with, but for swe7, which
+//!   has letters where ASCII has brackets, and for DEL, which latin2 has not.
+//! - Bytes from 0x80 up stay as they are where they are characters of utf8 in at most three bytes
+//!   and the server knows the collation for one of utf8. Where not, MySQL cuts the name at them, so
+//!   that `gate\xff` is `gate`.
+//! - MySQL keeps 96 bytes; MariaDB 128 characters of a HandshakeResponse and 384 bytes of
+//!   COM_CHANGE_USER.
 //!
-//! Other character sets could be converted here, but a server that is told not to listen to the client's
-//! (`skip_character_set_client_handshake`) takes the name for utf8 all the same.
+//! Other character sets could be converted here, but a server that is told not to listen to the
+//! client's (`skip_character_set_client_handshake`) takes the name for utf8 all the same.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -54,7 +57,8 @@ impl fmt::Display for UnreadableUser {
 
 /// The user that `server` reads where a client sends `user`.
 ///
-/// `collation` is that of the same packet; `None`: it names none, and what holds is what the session has set.
+/// `collation` is that of the same packet; `None`: it names none, and what holds is what the
+/// session has set.
 ///
 /// # Errors
 /// When it is not certain which account that is: the login must not go on.
@@ -101,7 +105,7 @@ fn check_ascii(user: &[u8], collation: Option<u16>) -> Result<(), UnreadableUser
     }
     let may_be_swe7 = collation.is_none_or(|id| SWE7.contains(&id));
     let is_swe7_letter = |byte: &u8| matches!(byte, b'@' | b'['..=b'^' | b'`' | b'{'..=b'~');
-    if may_be_swe7 && user.iter().any(|byte| is_swe7_letter(byte)) {
+    if may_be_swe7 && user.iter().any(is_swe7_letter) {
         return Err(UnreadableUser::OtherCharset);
     }
     Ok(())
@@ -127,7 +131,8 @@ fn check_utf8(user: &[u8], collation: Option<u16>, server: Server) -> Result<(),
 
 const DEL: u8 = 0x7f;
 
-/// The collations of swe7, MySQL's and MariaDB's; ids that a server does not know are its own default.
+/// The collations of swe7, MySQL's and MariaDB's; ids that a server does not know are its own
+/// default.
 const SWE7: [u16; 4] = [10, 82, 1_034, 1_106];
 
 /// Collations of utf8mb3 and utf8mb4 that both servers know (`information_schema.collations`).

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::Maybe;
-use super::fields::{Fields, FromNode, Named, OneOrMany, expected};
+use super::fields::{Fields, FromNode, Maybe, Named, OneOrMany, expected};
 use super::node::{Node, Value};
 use crate::fault::{Faults, Place};
 

@@ -43,7 +43,8 @@ struct ValueIndex {
 struct TableIndex {
     names: ValueIndex,
     qualified: ValueIndex,
-    /// Those that hold back what they do not know: where not every table is known, any of them may match.
+    /// Those that hold back what they do not know: where not every table is known, any of them may
+    /// match.
     holding: Vec<u32>,
 }
 

@@ -1,8 +1,8 @@
 //! All prefixes of a value that are known, in logarithmic time.
 //!
-//! The prefixes are sorted. The last one that is not greater than the value is either a prefix of it, or
-//! shares with it every known prefix of the value: whatever sorts between a prefix and the value begins with
-//! that prefix. So all of them lie on the chain of that entry's own prefixes.
+//! The prefixes are sorted. The last one that is not greater than the value is either a prefix of
+//! it, or shares with it every known prefix of the value: whatever sorts between a prefix and the
+//! value begins with that prefix. So all of them lie on the chain of that entry's own prefixes.
 
 /// Rules by prefix.
 #[derive(Debug, Clone, Default)]

@@ -10,7 +10,7 @@ use crate::decision::{Account, Decision, Permit, Refusal, Resolved};
 use crate::gate::{Gate, Obstacle};
 use crate::pacing::release_per_s;
 use crate::queue::Spot;
-use crate::ring::Entry;
+use crate::ring::Joining;
 use crate::{Mode, MonoTime, OnRefusedCheck, OnTimeout, Pacing, Reason, Request};
 
 /// A retry is never advised to be later than this: an estimate beyond it is a guess.
@@ -19,16 +19,16 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// Advised when nothing is known about when things will change.
 const RETRY_AFTER_UNKNOWN: Duration = Duration::from_secs(1);
 
-/// What one look at a statement gives.
-pub(super) enum Verdict {
-    /// It may run.
-    Go,
+/// What a check gives.
+pub(super) enum Checked {
+    /// The statement may run.
+    Passed,
     /// It may not: where it waits, if it can, and why.
-    Wait(Spot, Obstacle),
+    Stopped(Spot, Obstacle),
 }
 
 impl Controller {
-    pub(super) fn judge(&mut self, now: MonoTime, request: &Request) -> Decision {
+    pub(super) fn decide(&mut self, now: MonoTime, request: &Request) -> Decision {
         match self.life {
             Life::Serving => {}
             Life::ShuttingDown => {
@@ -36,30 +36,30 @@ impl Controller {
                 return Decision::Reject(refusal);
             }
         }
-        match (self.verdict(now, request), request.terms.on_refused_check) {
-            (Verdict::Go, OnRefusedCheck::Delay | OnRefusedCheck::Reject) => {
+        match (self.check(now, request), request.terms.on_refused_check) {
+            (Checked::Passed, OnRefusedCheck::Delay | OnRefusedCheck::Reject) => {
                 Decision::Admit(self.admit(now, request, None))
             }
-            (Verdict::Wait(_, obstacle), OnRefusedCheck::Reject) => {
+            (Checked::Stopped(_, obstacle), OnRefusedCheck::Reject) => {
                 Decision::Reject(self.refuse(now, request, obstacle))
             }
-            (Verdict::Wait(spot, obstacle), OnRefusedCheck::Delay) => {
+            (Checked::Stopped(spot, obstacle), OnRefusedCheck::Delay) => {
                 self.enqueue(now, request, spot, obstacle)
             }
         }
     }
 
     /// Checks the statement if it is its turn, else says what is in its way.
-    pub(super) fn verdict(&mut self, now: MonoTime, request: &Request) -> Verdict {
+    pub(super) fn check(&mut self, now: MonoTime, request: &Request) -> Checked {
         let terms = &request.terms;
         if terms.hold {
-            return Verdict::Wait(Spot::Held, Obstacle::plain(Reason::Hold));
+            return Checked::Stopped(Spot::Held, Obstacle::plain(Reason::Hold));
         }
         let certain = terms.ratio.is_certain();
         let Some(gate) = self.gates.get_mut(&request.gate) else {
             let retry_at = self.next_check(now);
             let obstacle = Obstacle::plain(Reason::NoData);
-            return Verdict::Wait(Spot::Unplaced { retry_at }, obstacle);
+            return Checked::Stopped(Spot::Unplaced { retry_at }, obstacle);
         };
         gate.look(&self.signals, now);
         if gate.has_signals() {
@@ -69,37 +69,46 @@ impl Controller {
             OnRefusedCheck::Delay => gate.contention(now),
             OnRefusedCheck::Reject => gate.contention_now(),
         };
-        let contention = contention.or_else(|| {
-            let pace = self.pace.as_mut().filter(|_| gate.paced)?;
-            let cost = self.costs.expected(request.digest, request.app);
-            let lane = (request.app, request.identity);
-            let kept = gate.ring.kept_until(now, lane, pace.keeps_turn_for(cost));
-            let kept = kept.filter(|_| pace.is_scarce(cost));
-            if kept.is_some() && terms.on_refused_check == OnRefusedCheck::Delay {
-                self.pause_until = kept;
-                return Some(Obstacle::plain(Reason::Paced));
-            }
-            if !pace.has_room(now, cost) {
-                return Some(Obstacle::plain(Reason::Paced));
-            }
-            gate.ring.charge(lane, cost);
-            None
-        });
+        let contention = match contention {
+            Some(obstacle) => Some(obstacle),
+            None => self.take_turn(now, request).err(),
+        };
         if let Some(obstacle) = contention {
             return if certain {
-                Verdict::Wait(Spot::Held, Obstacle::plain(Reason::Ratio))
+                Checked::Stopped(Spot::Held, Obstacle::plain(Reason::Ratio))
             } else {
-                Verdict::Wait(Spot::InLine { last_loss: None }, obstacle)
+                Checked::Stopped(Spot::InLine { last_loss: None }, obstacle)
             };
         }
         if !terms.ratio.loses(&mut self.dice) {
             self.checks.count(request.rule, request.app, Check::Passed);
-            return Verdict::Go;
+            return Checked::Passed;
         }
         self.checks.count(request.rule, request.app, Check::Lost);
         let spot =
             if certain { Spot::Held } else { Spot::BackOff { retry_at: self.next_check(now) } };
-        Verdict::Wait(spot, Obstacle::plain(Reason::Ratio))
+        Checked::Stopped(spot, Obstacle::plain(Reason::Ratio))
+    }
+
+    /// Takes a turn at an open gate without a line, and charges it, as far as the pace has room.
+    /// Without room nothing is charged; a lane whose turn is kept for it makes the others pause
+    /// until then.
+    fn take_turn(&mut self, now: MonoTime, request: &Request) -> Result<(), Obstacle> {
+        let gate = self.gates.get_mut(&request.gate).filter(|gate| gate.paced);
+        let (Some(gate), Some(pace)) = (gate, self.pace.as_mut()) else { return Ok(()) };
+        let cost = self.costs.expected(request.digest, request.app);
+        let lane = (request.app, request.identity);
+        let kept = gate.ring.kept_until(now, lane, pace.keeps_turn_for(cost));
+        let kept = kept.filter(|_| pace.is_scarce(cost));
+        if kept.is_some() && request.terms.on_refused_check == OnRefusedCheck::Delay {
+            self.pause_until = kept;
+            return Err(Obstacle::plain(Reason::Paced));
+        }
+        if !pace.has_room(now, cost) {
+            return Err(Obstacle::plain(Reason::Paced));
+        }
+        gate.ring.charge(lane, cost);
+        Ok(())
     }
 
     /// `mode: observe`: one check, nothing else. What would have stood in the way.
@@ -164,9 +173,9 @@ impl Controller {
                     let lane = (request.app, request.identity);
                     let place = (request.arrived, ticket);
                     let weight = request.terms.weight;
-                    gate.ring.join(self.clock, &Entry { lane, place, weight, cost });
-                    // A turn that is kept may be kept for this one; and the head before it may have been too
-                    // large for the room there is.
+                    gate.ring.join(self.clock, &Joining { lane, place, weight, cost });
+                    // A turn that is kept may be kept for this one; and the head before it may have
+                    // been too large for the room there is.
                     let is_head = gate.ring.head().is_some_and(|head| head.ticket == ticket);
                     let pace = self.pace.as_mut().filter(|_| gate.paced && is_head);
                     let fits = pace.is_some_and(|pace| pace.has_room(self.clock, cost));
@@ -244,8 +253,8 @@ impl Controller {
         wait.mul_f64(self.jitter.random_range(0.75..1.25))
     }
 
-    /// An honest estimate: the time the present line takes at the present pace. While the gate is shut nobody
-    /// knows when it opens; lag over its threshold takes about its excess.
+    /// An honest estimate: the time the present line takes at the present pace. While the gate is
+    /// shut nobody knows when it opens; lag over its threshold takes about its excess.
     fn retry_after(&mut self, now: MonoTime, request: &Request, reason: Reason) -> Duration {
         let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
         let wait = match reason {
@@ -255,12 +264,7 @@ impl Controller {
                 opens.max(self.excess_of_lag(request).min(RETRY_AFTER_MAX))
             }
             Reason::Paced | Reason::QueueFull | Reason::Timeout => self.line_time(now, request),
-            Reason::Hold
-            | Reason::Deny
-            | Reason::BudgetConcurrency
-            | Reason::BudgetShare
-            | Reason::BudgetQuery
-            | Reason::Shutdown => unknown,
+            Reason::Hold | Reason::Deny | Reason::Shutdown => unknown,
         };
         self.spread(wait)
     }
@@ -295,8 +299,9 @@ impl Controller {
         line.min(RETRY_AFTER_MAX).max(self.check_interval)
     }
 
-    /// Whether a statement that would be refused at its deadline would still be in line then, for sure: what
-    /// is ahead of it in its own lane takes longer, even if everything else left and the pace doubled.
+    /// Whether a statement that would be refused at its deadline would still be in line then, for
+    /// sure: what is ahead of it in its own lane takes longer, even if everything else left and the
+    /// pace doubled.
     fn cannot_make_it(&self, now: MonoTime, request: &Request, spot: Spot) -> bool {
         let in_line = matches!(spot, Spot::InLine { .. });
         if !in_line || request.terms.on_timeout == OnTimeout::Admit {
