@@ -31,10 +31,6 @@ impl ClusterPolicy {
             identity: _,
             starvation: _,
             gates: _,
-            index: _,
-            shaped: _,
-            has_schedules: _,
-            expiries: _,
         } = self;
         *primary == other.primary
             && *replicas == other.replicas
