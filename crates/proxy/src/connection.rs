@@ -1,14 +1,15 @@
 //! One client connection: the task that does what its [`Session`] says.
 //!
 //! The task waits for one thing at a time. Idle, it listens to both sides and to the registry.
-//! While the server works it listens to the server only, so that an admitted statement holds its
-//! place until the server has really finished it, also when its client has gone. While a statement
-//! is queued it listens for the queue's answer and for either side hanging up, and reads nothing
-//! ahead.
+//! While the server works it listens to the server, and for the client hanging up where no
+//! admission keeps the statement: an admitted one holds its place until the server has really
+//! finished it (`departure`). While a statement is queued it listens for the queue's answer and
+//! for either side hanging up, and reads nothing ahead.
 
 mod arrival;
 mod asking;
 mod delivery;
+mod departure;
 mod errors;
 mod securing;
 
@@ -33,6 +34,7 @@ pub(crate) use self::arrival::Arrival;
 use self::arrival::{Joined, LoginDeadlines, join};
 use self::asking::{AdmissionRecord, Timing};
 use self::delivery::{ABANDONED_ANSWER, deliver};
+use self::departure::Departure;
 
 /// Everything a connection needs from outside.
 #[derive(Clone)]
@@ -84,6 +86,7 @@ struct Connection {
     admission: AdmissionRecord,
     /// Since when the client cannot be written to any more; what the server still says is dropped.
     client_gone: Option<Instant>,
+    departure: Departure,
     /// The wall clock when the statement under way began.
     now: UnixTime,
     draining: bool,
@@ -111,6 +114,7 @@ impl Connection {
             admission: AdmissionRecord::default(),
             now: UnixTime(0),
             client_gone: None,
+            departure: Departure::default(),
             draining: false,
             grace_until: None,
             claim_logged: false,
@@ -126,6 +130,11 @@ impl Connection {
         control: Inbox,
     ) {
         let ended = self.serve_session(deadlines, &mut registration, control).await;
+        if ended == Ended::ByClient && self.session.is_idle() {
+            // It may have closed its sending half only: what the server says to that is for it.
+            self.backend.end_sending();
+            self.flush_backend().await;
+        }
         if ended == Ended::ByBackend {
             self.flush_backend().await;
         }
@@ -306,33 +315,31 @@ impl Connection {
 
     /// Reads from where the session wants bytes, or hears from outside.
     async fn read(&mut self, reads: Reads, control: &mut Inbox) -> Result<Option<Control>, Ended> {
-        // An admitted statement keeps its place until the server has finished it. For any other the
-        // server does what it does without Sluice when its client has gone.
-        let is_kept = reads == Reads::Backend && self.permit.is_some();
-        if self.client_gone.is_some() && !is_kept {
-            return Err(Ended::ByClient);
-        }
-        if reads == Reads::Client && self.session.awaits_file() {
-            self.client.begin_upload();
-            self.backend.begin_upload();
-        }
         if let Some(restart) = self.session.streams_events() {
             self.client.begin_stream(restart);
             if reads == Reads::Backend {
                 return Box::pin(self.read_server(control)).await;
             }
         }
+        if reads == Reads::Backend {
+            return self.read_answer(control).await;
+        }
+        if self.client_gone.is_some() {
+            return Err(Ended::ByClient);
+        }
+        if reads == Reads::Client && self.session.awaits_file() {
+            self.client.begin_upload();
+            self.backend.begin_upload();
+        }
         let Self { client, backend, .. } = self;
         poll_fn(|cx| {
             if let Poll::Ready(told) = control.poll_told(cx) {
                 return Poll::Ready(Ok(Some(told)));
             }
-            if reads != Reads::Backend
-                && let Poll::Ready(filled) = client.poll_fill(cx)
-            {
+            if let Poll::Ready(filled) = client.poll_fill(cx) {
                 return Poll::Ready(more(filled, Ended::ByClient));
             }
-            if reads != Reads::Client
+            if reads == Reads::Either
                 && let Poll::Ready(filled) = backend.poll_fill(cx)
             {
                 return Poll::Ready(more(filled, Ended::ByBackend));
@@ -345,6 +352,9 @@ impl Connection {
     /// Reads what only the server can say, and may say in hours. The client is not read ahead, but
     /// may leave. To be boxed: nobody else pays for what is this rare.
     async fn read_server(&mut self, control: &mut Inbox) -> Result<Option<Control>, Ended> {
+        if self.client_gone.is_some() {
+            return Err(Ended::ByClient);
+        }
         let Self { client, backend, .. } = self;
         tokio::select! {
             biased;
@@ -416,6 +426,7 @@ impl Connection {
             }
         }
         self.client.end_stream();
+        self.departure = Departure::default();
         self.admission = AdmissionRecord::default();
         self.timing = Timing::default();
     }

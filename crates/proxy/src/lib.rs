@@ -8,6 +8,8 @@ pub mod cluster;
 mod connection;
 pub mod descriptors;
 pub mod inherited;
+mod kill;
+mod link;
 mod listener;
 mod printable;
 pub mod probe;
