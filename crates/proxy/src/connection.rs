@@ -32,7 +32,7 @@ use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 
 pub(crate) use self::arrival::Arrival;
 use self::arrival::{Joined, LoginDeadlines, join};
-use self::asking::{AdmissionRecord, Timing};
+use self::asking::{AdmissionRecord, Fault, Timing};
 use self::delivery::{ABANDONED_ANSWER, deliver};
 use self::departure::Departure;
 
@@ -55,6 +55,8 @@ pub(crate) enum Ended {
     ByBackend,
     /// It was told to leave.
     Told,
+    /// Sluice has contradicted itself.
+    BySluice(Fault),
 }
 
 /// Serves one accepted client until it is over.
@@ -164,7 +166,11 @@ impl Connection {
                 Some(BackendErrorKind::Tls)
             }
             Ended::ByBackend if !self.session.is_idle() => Some(BackendErrorKind::Lost),
-            Ended::BySession(_) | Ended::ByBackend | Ended::ByClient | Ended::Told => None,
+            Ended::BySession(_)
+            | Ended::ByBackend
+            | Ended::ByClient
+            | Ended::Told
+            | Ended::BySluice(_) => None,
         }
     }
 
@@ -240,10 +246,7 @@ impl Connection {
                 }
             }
             Action::Ask(ask) => self.ask(ask, control).await,
-            Action::Deny(ask) => {
-                self.deny(ask);
-                Ok(())
-            }
+            Action::Deny(ask) => self.deny(ask).await,
             Action::Finished(finished) => {
                 self.finish(&finished);
                 Ok(())
