@@ -17,12 +17,13 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use policy::{ClusterPolicy, UnixTime};
 use session::{
     Action, Answer, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session, Side,
 };
+use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PermitGuard};
 use crate::registry::{Control, Inbox, Registration};
@@ -230,7 +231,7 @@ impl Connection {
                     None => self.read(reads, control).await?,
                     Some(until) => {
                         let read = self.read(reads, control);
-                        match tokio::time::timeout_at(until.into(), read).await {
+                        match tokio::time::timeout_at(until, read).await {
                             Ok(told) => told?,
                             Err(_) if self.client_gone.is_some() => return Err(Ended::ByClient),
                             Err(_) => None,
@@ -465,3 +466,6 @@ fn more(filled: io::Result<usize>, end: Ended) -> Result<Option<Control>, Ended>
         Ok(_) => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,13 @@
 //! An admission point: the question to the controller, the wait, and what is counted of it.
 
 use std::future::poll_fn;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use admission::{Mode, MonoTime, Passage, Reason, Refusal, Request, Terms};
 use policy::{Action as RuleAction, Gated, Rule, UnixTime, app_key, identity_key, refusal};
 use session::{Answer, Ask, StatementOutcome};
 use sql::Class;
+use tokio::time::Instant;
 use wire::frame::split_frame;
 use wire::packet::ErrPacket;
 
