@@ -257,3 +257,6 @@ impl Stream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
