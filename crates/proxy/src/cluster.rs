@@ -426,3 +426,6 @@ impl std::fmt::Debug for Cluster {
         f.debug_struct("Cluster").field("name", &self.name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
