@@ -30,6 +30,7 @@ use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
 use crate::board::ProbeBoard;
 use crate::clock::Clock;
+use crate::kill::Killer;
 use crate::registry::Registry;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
@@ -46,6 +47,8 @@ pub struct Cluster {
     pub probes: ProbeBoard,
     /// What its legs show and trust, as read last.
     pub(crate) tls: TlsStore,
+    /// Ends statements whose clients have left.
+    pub(crate) killer: Killer,
     /// What its connections compress with.
     pub(crate) codecs: Arc<Codecs>,
     own_key: OnceLock<Option<Arc<OwnKey>>>,
@@ -112,6 +115,7 @@ impl Cluster {
             registry: Arc::default(),
             probes: ProbeBoard::default(),
             tls: TlsStore::new(&policy),
+            killer: Killer::default(),
             codecs: Arc::default(),
             own_key: OnceLock::new(),
             clock,
@@ -422,3 +426,6 @@ impl std::fmt::Debug for Cluster {
         f.debug_struct("Cluster").field("name", &self.name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

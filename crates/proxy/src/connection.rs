@@ -1,14 +1,15 @@
 //! One client connection: the task that does what its [`Session`] says.
 //!
 //! The task waits for one thing at a time. Idle, it listens to both sides and to the registry.
-//! While the server works it listens to the server only, so that an admitted statement holds its
-//! place until the server has really finished it, also when its client has gone. While a statement
-//! is queued it listens for the queue's answer and for either side hanging up, and reads nothing
-//! ahead.
+//! While the server works it listens to the server, and for the client hanging up where no
+//! admission keeps the statement: an admitted one holds its place until the server has really
+//! finished it (`departure`). While a statement is queued it listens for the queue's answer and
+//! for either side hanging up, and reads nothing ahead.
 
 mod arrival;
 mod asking;
 mod delivery;
+mod departure;
 mod errors;
 mod securing;
 
@@ -16,12 +17,13 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use policy::{ClusterPolicy, UnixTime};
 use session::{
     Action, Answer, ClientInfo, CloseReason, Denial, Finished, Input, Move, Reads, Session, Side,
 };
+use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PermitGuard};
 use crate::registry::{Control, Inbox, Registration};
@@ -31,8 +33,9 @@ use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 
 pub(crate) use self::arrival::Arrival;
 use self::arrival::{Joined, LoginDeadlines, join};
-use self::asking::{AdmissionRecord, Timing};
+use self::asking::{AdmissionRecord, Fault, Timing};
 use self::delivery::{ABANDONED_ANSWER, deliver};
+use self::departure::Departure;
 
 /// Everything a connection needs from outside.
 #[derive(Clone)]
@@ -53,6 +56,8 @@ pub(crate) enum Ended {
     ByBackend,
     /// It was told to leave.
     Told,
+    /// Sluice has contradicted itself.
+    BySluice(Fault),
 }
 
 /// Serves one accepted client until it is over.
@@ -84,6 +89,7 @@ struct Connection {
     admission: AdmissionRecord,
     /// Since when the client cannot be written to any more; what the server still says is dropped.
     client_gone: Option<Instant>,
+    departure: Departure,
     /// The wall clock when the statement under way began.
     now: UnixTime,
     draining: bool,
@@ -111,6 +117,7 @@ impl Connection {
             admission: AdmissionRecord::default(),
             now: UnixTime(0),
             client_gone: None,
+            departure: Departure::default(),
             draining: false,
             grace_until: None,
             claim_logged: false,
@@ -126,6 +133,11 @@ impl Connection {
         control: Inbox,
     ) {
         let ended = self.serve_session(deadlines, &mut registration, control).await;
+        if ended == Ended::ByClient && self.session.is_idle() {
+            // It may have closed its sending half only: what the server says to that is for it.
+            self.backend.end_sending();
+            self.flush_backend().await;
+        }
         if ended == Ended::ByBackend {
             self.flush_backend().await;
         }
@@ -136,7 +148,12 @@ impl Connection {
         }
         self.note_denied_login(&ended);
         if ended == Ended::BySession(CloseReason::OutOfTurn) {
-            tracing::error!(peer = %self.peer, "a fault of Sluice's own: the session was called out of turn");
+            let cluster = &self.shared.cluster.name;
+            self.shared.telemetry.internal_fault(cluster);
+            tracing::error!(
+                %cluster, peer = %self.peer,
+                "a fault of Sluice's: the session was called out of turn, and its connection ends"
+            );
         }
         if let Some(statement) = self.session.under_way() {
             self.count(&statement);
@@ -158,7 +175,11 @@ impl Connection {
                 Some(BackendErrorKind::Tls)
             }
             Ended::ByBackend if !self.session.is_idle() => Some(BackendErrorKind::Lost),
-            Ended::BySession(_) | Ended::ByBackend | Ended::ByClient | Ended::Told => None,
+            Ended::BySession(_)
+            | Ended::ByBackend
+            | Ended::ByClient
+            | Ended::Told
+            | Ended::BySluice(_) => None,
         }
     }
 
@@ -225,7 +246,7 @@ impl Connection {
                     None => self.read(reads, control).await?,
                     Some(until) => {
                         let read = self.read(reads, control);
-                        match tokio::time::timeout_at(until.into(), read).await {
+                        match tokio::time::timeout_at(until, read).await {
                             Ok(told) => told?,
                             Err(_) if self.client_gone.is_some() => return Err(Ended::ByClient),
                             Err(_) => None,
@@ -241,10 +262,7 @@ impl Connection {
                 }
             }
             Action::Ask(ask) => self.ask(ask, control).await,
-            Action::Deny(ask) => {
-                self.deny(ask);
-                Ok(())
-            }
+            Action::Deny(ask) => self.deny(ask).await,
             Action::Finished(finished) => {
                 self.finish(&finished);
                 Ok(())
@@ -319,33 +337,31 @@ impl Connection {
 
     /// Reads from where the session wants bytes, or hears from outside.
     async fn read(&mut self, reads: Reads, control: &mut Inbox) -> Result<Option<Control>, Ended> {
-        // An admitted statement keeps its place until the server has finished it. For any other the
-        // server does what it does without Sluice when its client has gone.
-        let is_kept = reads == Reads::Backend && self.permit.is_some();
-        if self.client_gone.is_some() && !is_kept {
-            return Err(Ended::ByClient);
-        }
-        if reads == Reads::Client && self.session.awaits_file() {
-            self.client.begin_upload();
-            self.backend.begin_upload();
-        }
         if let Some(restart) = self.session.streams_events() {
             self.client.begin_stream(restart);
             if reads == Reads::Backend {
                 return Box::pin(self.read_server(control)).await;
             }
         }
+        if reads == Reads::Backend {
+            return self.read_answer(control).await;
+        }
+        if self.client_gone.is_some() {
+            return Err(Ended::ByClient);
+        }
+        if reads == Reads::Client && self.session.awaits_file() {
+            self.client.begin_upload();
+            self.backend.begin_upload();
+        }
         let Self { client, backend, .. } = self;
         poll_fn(|cx| {
             if let Poll::Ready(told) = control.poll_told(cx) {
                 return Poll::Ready(Ok(Some(told)));
             }
-            if reads != Reads::Backend
-                && let Poll::Ready(filled) = client.poll_fill(cx)
-            {
+            if let Poll::Ready(filled) = client.poll_fill(cx) {
                 return Poll::Ready(more(filled, Ended::ByClient));
             }
-            if reads != Reads::Client
+            if reads == Reads::Either
                 && let Poll::Ready(filled) = backend.poll_fill(cx)
             {
                 return Poll::Ready(more(filled, Ended::ByBackend));
@@ -358,6 +374,9 @@ impl Connection {
     /// Reads what only the server can say, and may say in hours. The client is not read ahead, but
     /// may leave. To be boxed: nobody else pays for what is this rare.
     async fn read_server(&mut self, control: &mut Inbox) -> Result<Option<Control>, Ended> {
+        if self.client_gone.is_some() {
+            return Err(Ended::ByClient);
+        }
         let Self { client, backend, .. } = self;
         tokio::select! {
             biased;
@@ -419,6 +438,7 @@ impl Connection {
             }
         }
         self.client.end_stream();
+        self.departure = Departure::default();
         self.admission = AdmissionRecord::default();
         self.timing = Timing::default();
     }
@@ -454,3 +474,6 @@ fn more(filled: io::Result<usize>, end: Ended) -> Result<Option<Control>, Ended>
         Ok(_) => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,8 @@ mod connection;
 pub mod descriptors;
 pub mod follower;
 pub mod inherited;
+mod kill;
+mod link;
 mod listener;
 mod printable;
 pub mod probe;

@@ -23,10 +23,8 @@
 
 mod answer;
 mod clusters;
-mod encryption;
 mod health;
 mod heartbeat;
-mod link;
 mod primary;
 mod replica;
 mod replication;
@@ -42,10 +40,10 @@ use policy::{ClusterPolicy, LagSource, Probe, Scope, SignalKind};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use self::link::{Link, ProbeAccount};
 use self::rhythm::{Rhythm, Tempo, keep_tempo};
 use crate::board::PrimaryProbing;
 use crate::cluster::Cluster;
+use crate::link::{Link, ProbeAccount};
 use crate::secret::SecretError;
 
 pub use self::clusters::ClusterProbes;

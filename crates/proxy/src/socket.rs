@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use session::Leg;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -51,6 +52,27 @@ impl Socket {
         match self {
             Self::Tcp(socket) => socket.local_addr().ok(),
             Self::Unix(_) => None,
+        }
+    }
+
+    /// Where the peer is, for another connection to the same one.
+    pub(crate) fn remote(&self) -> Option<Remote> {
+        match self {
+            Self::Tcp(socket) => socket.peer_addr().ok().map(Remote::Network),
+            Self::Unix(socket) => {
+                let address = socket.peer_addr().ok()?;
+                let path = address.as_pathname()?.to_str()?;
+                Some(Remote::Unix(format!("unix:{path}")))
+            }
+        }
+    }
+
+    /// Closes the sending half, whatever runs over it: the peer sees the end, and may still answer.
+    pub(crate) fn end_sending(&self) {
+        // It is gone as well when this fails.
+        match self {
+            Self::Tcp(socket) => drop(SockRef::from(socket).shutdown(Shutdown::Write)),
+            Self::Unix(socket) => drop(SockRef::from(socket).shutdown(Shutdown::Write)),
         }
     }
 
@@ -119,6 +141,15 @@ impl AsyncWrite for Socket {
             Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
         }
     }
+}
+
+/// The server's end of a connection.
+#[derive(Clone, Debug)]
+pub(crate) enum Remote {
+    /// Over the network.
+    Network(SocketAddr),
+    /// On this machine, as a configuration names it: `unix:/path`.
+    Unix(String),
 }
 
 /// A socket that no runtime knows yet: it was accepted on one thread and will be served on another.

@@ -20,7 +20,7 @@ use self::carrier::Carrier;
 pub(crate) use self::codecs::Codecs;
 use self::packed::Packed;
 use self::rewound::Rewound;
-use crate::socket::Socket;
+use crate::socket::{Remote, Socket};
 
 /// What a buffer has while little is going on. With both sides, the session and the task this stays
 /// under the memory promised per idle connection.
@@ -211,10 +211,29 @@ impl Stream {
     /// # Cancellation
     /// Safe.
     pub(crate) async fn hung_up(&self) {
+        if let Some(socket) = self.socket() {
+            socket.hung_up().await;
+        }
+    }
+
+    /// See [`Socket::end_sending`]. TLS says nothing of it: a server does not look for its last
+    /// word while it works, but sees that the socket has ended.
+    pub(crate) fn end_sending(&self) {
+        if let Some(socket) = self.socket() {
+            socket.end_sending();
+        }
+    }
+
+    /// See [`Socket::remote`].
+    pub(crate) fn remote(&self) -> Option<Remote> {
+        self.socket()?.remote()
+    }
+
+    fn socket(&self) -> Option<&Socket> {
         match &self.transport {
-            Transport::Bare(carrier) => carrier.hung_up().await,
-            Transport::Packed(packed) => packed.carrier().hung_up().await,
-            Transport::Closed => {}
+            Transport::Bare(carrier) => Some(carrier.socket()),
+            Transport::Packed(packed) => Some(packed.carrier().socket()),
+            Transport::Closed => None,
         }
     }
 
@@ -238,3 +257,6 @@ impl Stream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

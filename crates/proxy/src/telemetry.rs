@@ -29,7 +29,7 @@ use self::rules::KnownRules;
 use self::scrape::Unresolved;
 
 pub use self::event::{
-    BackendErrorKind, ConnectionRefusal, Reload, StatementDecision, StatementEvent,
+    BackendErrorKind, ConnectionRefusal, KillOutcome, Reload, StatementDecision, StatementEvent,
 };
 pub use self::labels::LabelCache;
 pub use self::scrape::state_label;
@@ -122,6 +122,16 @@ impl Telemetry {
     /// A client was turned away before its login.
     pub fn connection_refused(&self, cluster: &str, reason: ConnectionRefusal) {
         self.families.connections_refused.with_label_values(&[cluster, reason.as_str()]).inc();
+    }
+
+    /// A statement was to be killed because its client had left.
+    pub fn kill(&self, cluster: &str, outcome: KillOutcome) {
+        self.families.kills.with_label_values(&[cluster, outcome.as_str()]).inc();
+    }
+
+    /// Sluice has contradicted itself, and ended a connection for it.
+    pub fn internal_fault(&self, cluster: &str) {
+        self.families.faults.with_label_values(&[cluster]).inc();
     }
 
     /// A client claimed an identity that `identity.claims` does not let this user have.

@@ -189,7 +189,11 @@ enum Turn {
 }
 
 impl LoginDeadlines {
-    fn new(greeting_by: Instant, connect_timeout: Duration, login_timeout: Duration) -> Self {
+    pub(super) fn new(
+        greeting_by: Instant,
+        connect_timeout: Duration,
+        login_timeout: Duration,
+    ) -> Self {
         Self { greeting_by, connect_timeout, login_timeout, turn: Turn::Client(None) }
     }
 

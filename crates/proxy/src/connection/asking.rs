@@ -1,12 +1,13 @@
 //! An admission point: the question to the controller, the wait, and what is counted of it.
 
 use std::future::poll_fn;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use admission::{Mode, MonoTime, Passage, Reason, Refusal, Request, Terms};
 use policy::{Action as RuleAction, Gated, Rule, UnixTime, app_key, identity_key, refusal};
 use session::{Answer, Ask, StatementOutcome};
 use sql::Class;
+use tokio::time::Instant;
 use wire::frame::split_frame;
 use wire::packet::ErrPacket;
 
@@ -41,6 +42,27 @@ pub(crate) struct Timing {
 /// reason.
 const KILL_GRACE: Duration = Duration::from_millis(100);
 
+/// How Sluice has contradicted itself about a statement that asks: each is impossible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The policy in force for the session has no rule of this index.
+    NoSuchRule,
+    /// It has, and the rule lets nobody wait.
+    RuleDoesNotAsk,
+    /// It has, and the rule denies nothing.
+    RuleDoesNotDeny,
+}
+
+impl Fault {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::NoSuchRule => "the rule is not in the policy",
+            Self::RuleDoesNotAsk => "the rule does not ask",
+            Self::RuleDoesNotDeny => "the rule does not deny",
+        }
+    }
+}
+
 /// What ends a wait in the queue.
 enum Woken {
     Settled(Settled),
@@ -52,10 +74,9 @@ enum Woken {
 impl Connection {
     /// Asks the controller, and waits if it says so.
     pub(super) async fn ask(&mut self, asked: Ask, control: &mut Inbox) -> Result<(), Ended> {
-        let Some(request) = self.request(&asked) else {
-            // The rule is not one that asks: the session and the policy disagree, so nothing
-            // passes.
-            return Err(Ended::Told);
+        let request = match self.request(&asked) {
+            Ok(request) => request,
+            Err(fault) => return Err(self.contradicted(&asked, fault).await),
         };
         match ask(&self.shared.cluster, &request, self.session.app()) {
             Judgement::Admitted(permit) => {
@@ -77,11 +98,13 @@ impl Connection {
         }
     }
 
-    fn request(&mut self, asked: &Ask) -> Option<Request> {
-        let rule = self.policy.rule(asked.rule)?;
-        let RuleAction::Throttle { terms, gate, .. } = &rule.action else { return None };
+    fn request(&mut self, asked: &Ask) -> Result<Request, Fault> {
+        let rule = self.policy.rule(asked.rule).ok_or(Fault::NoSuchRule)?;
+        let RuleAction::Throttle { terms, gate, .. } = &rule.action else {
+            return Err(Fault::RuleDoesNotAsk);
+        };
         let arrived = *self.admission.arrived.get_or_insert_with(|| self.shared.cluster.now());
-        Some(Request {
+        Ok(Request {
             rule: rule.key,
             identity: identity_key(rule, self.session.app()),
             app: app_key(rule, self.session.app()),
@@ -190,10 +213,15 @@ impl Connection {
     }
 
     /// A rule that denies: refused as a policy, whatever the load.
-    pub(super) fn deny(&mut self, asked: Ask) {
+    pub(super) async fn deny(&mut self, asked: Ask) -> Result<(), Ended> {
         self.admission.decision = StatementDecision::Rejected;
         self.admission.reason = Some(Reason::Deny);
-        let Some(rule) = self.policy.rule(asked.rule) else { return };
+        let Some(rule) = self.policy.rule(asked.rule) else {
+            return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
+        };
+        if !matches!(rule.action, RuleAction::Deny) {
+            return Err(self.contradicted(&asked, Fault::RuleDoesNotDeny).await);
+        }
         match rule.mode {
             Mode::Observe => self.session.handle_admitted(asked),
             Mode::Enforce => {
@@ -207,6 +235,23 @@ impl Connection {
                 self.session.handle_refused(asked, answer);
             }
         }
+        Ok(())
+    }
+
+    /// Session and policy disagree about what was asked: nothing of it passes, and the connection
+    /// ends. Nobody knows what else of it is wrong.
+    async fn contradicted(&mut self, asked: &Ask, fault: Fault) -> Ended {
+        let cluster = &self.shared.cluster.name;
+        self.shared.telemetry.internal_fault(cluster);
+        tracing::error!(
+            %cluster, peer = %self.peer, rule = asked.rule, fault = fault.as_str(),
+            "a fault of Sluice's: the connection is ended, and its statement has not passed"
+        );
+        self.admission.decision = StatementDecision::Rejected;
+        self.count_asked(asked);
+        // The last answer, if its state allows one; either way it is over.
+        drop(self.leave(&errors::internal_fault()).await);
+        Ended::BySluice(fault)
     }
 
     async fn refuse(&mut self, asked: Ask, refused: &Refusal) -> Result<(), Ended> {
@@ -216,10 +261,11 @@ impl Connection {
             self.count_asked(&asked);
             return self.leave(&errors::shutting_down()).await;
         }
-        if let Some(rule) = self.policy.rule(asked.rule) {
-            let answer = self.answer(rule, refused);
-            self.session.handle_refused(asked, answer);
-        }
+        let Some(rule) = self.policy.rule(asked.rule) else {
+            return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
+        };
+        let answer = self.answer(rule, refused);
+        self.session.handle_refused(asked, answer);
         Ok(())
     }
 

@@ -5,7 +5,9 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::Connection;
 use super::errors::LAST_WORDS_TIMEOUT;
@@ -73,6 +75,11 @@ impl Connection {
 
     /// Closes both sides. TLS has a last word, for which a peer may leave no room.
     pub(super) async fn close(&mut self) {
+        if !self.session.is_idle() {
+            // A server that works takes TLS's last word for a command that waits, and itself for
+            // one that is listened to.
+            self.backend.end_sending();
+        }
         drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, self.backend.shutdown()).await);
         drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, self.client.shutdown()).await);
     }

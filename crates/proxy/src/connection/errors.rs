@@ -149,6 +149,15 @@ pub(crate) fn shutting_down() -> Answer {
     }
 }
 
+/// Sluice has contradicted itself about the client's statement.
+pub(crate) fn internal_fault() -> Answer {
+    Answer {
+        errno: ER_SERVER_SHUTDOWN,
+        sqlstate: *b"08S01",
+        message: b"[sluice] internal fault; the log of Sluice tells [executed=no]".to_vec(),
+    }
+}
+
 /// A queued statement was killed.
 pub(crate) fn interrupted() -> Answer {
     Answer {

@@ -7,8 +7,8 @@
 use policy::TableName;
 
 use super::answer::number;
-use super::link::Link;
 use crate::board::ProbeError;
+use crate::link::Link;
 
 /// `ER_BAD_DB_ERROR`
 const ER_BAD_DB_ERROR: u16 = 1049;

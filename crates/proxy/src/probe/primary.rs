@@ -7,8 +7,8 @@ use policy::LagSource;
 use super::ProbeTarget;
 use super::health::{Health, Purpose};
 use super::heartbeat::Heartbeat;
-use super::link::Link;
 use crate::board::ProbeError;
+use crate::link::Link;
 
 /// The longest a heartbeat may take. A commit may take long on a loaded primary, and one that is
 /// given up is one that is not known to be committed; so it gets more time than a reading.

@@ -9,10 +9,10 @@ use policy::LagSource;
 use super::answer::number;
 use super::health::Purpose;
 use super::heartbeat::Heartbeat;
-use super::link::Link;
 use super::replication::{Dialect, Replication};
 use super::{PROBE_TIMEOUT, ProbeTarget};
 use crate::board::ProbeError;
+use crate::link::Link;
 
 /// How often a replica is asked whether it is delayed on purpose. Nobody changes that often, and
 /// the question can wait behind a STOP REPLICA; so it has a task and a connection of its own.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use mysql_async::Row;
 
 use super::answer::{column, number};
-use super::link::Link;
 use crate::board::ProbeError;
+use crate::link::Link;
 
 /// `ER_PARSE_ERROR`
 const ER_PARSE_ERROR: u16 = 1064;

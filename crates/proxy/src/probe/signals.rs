@@ -7,9 +7,9 @@ use policy::{ClusterPolicy, Scope, Signal, SignalKind};
 
 use super::answer::{column, number};
 use super::health::{Health, Purpose};
-use super::link::Link;
 use super::{PROBE_TIMEOUT, ProbeTarget};
 use crate::board::ProbeError;
+use crate::link::Link;
 
 /// The shortest pause between two rounds of one server. Unlike a heartbeat, these questions cost
 /// the server something.

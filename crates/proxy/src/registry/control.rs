@@ -1,6 +1,6 @@
 //! The messages of the mailboxes.
 
-use std::time::Instant;
+use tokio::time::Instant;
 
 /// What a session can be told from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,14 +48,11 @@ impl Carrier {
         }
     }
 
-    /// See [`Socket::hung_up`].
-    ///
-    /// # Cancellation
-    /// Safe.
-    pub(super) async fn hung_up(&self) {
+    /// The socket below everything.
+    pub(super) fn socket(&self) -> &Socket {
         match self {
-            Self::Plain(socket) => socket.hung_up().await,
-            Self::Tls(tls) => tls.get_ref().0.socket().hung_up().await,
+            Self::Plain(socket) => socket,
+            Self::Tls(tls) => tls.get_ref().0.socket(),
         }
     }
 

@@ -107,6 +107,25 @@ impl ConnectionRefusal {
     }
 }
 
+/// What became of a KILL QUERY for a client that had left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KillOutcome {
+    /// The server has accepted it.
+    Killed,
+    /// The server was not reached in time, or refused.
+    Failed,
+}
+
+impl KillOutcome {
+    /// The value of its label in the metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Killed => "killed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// How a reading of the configuration file ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reload {

@@ -1,6 +1,9 @@
 //! Sluice's own connection to one server: kept open, opened again, and never waited for without a
 //! limit.
 
+mod encryption;
+
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
@@ -9,7 +12,7 @@ use policy::{BackendTls, Probe, Secret, ServerAddress};
 use rand::RngExt as _;
 use tokio::time::Instant;
 
-use super::encryption::Encryption;
+use self::encryption::Encryption;
 use crate::board::ProbeError;
 use crate::secret::{self, SecretError};
 
@@ -29,14 +32,14 @@ const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// As whom probes log in.
 #[derive(Clone, Debug)]
-pub(super) struct ProbeAccount {
+pub(crate) struct ProbeAccount {
     user: String,
     password: Option<Secret>,
     encryption: Encryption,
 }
 
 impl ProbeAccount {
-    pub(super) fn of(probe: &Probe, tls: &BackendTls) -> Self {
+    pub(crate) fn of(probe: &Probe, tls: &BackendTls) -> Self {
         Self {
             user: probe.user.clone(),
             password: probe.password.clone(),
@@ -45,15 +48,17 @@ impl ProbeAccount {
     }
 
     /// The password as it is now: it may be changed while Sluice runs.
-    pub(super) fn password(&self) -> Result<Option<String>, SecretError> {
+    pub(crate) fn password(&self) -> Result<Option<String>, SecretError> {
         self.password.as_ref().map(secret::read).transpose()
     }
 }
 
 /// One connection to one server.
-pub(super) struct Link {
+pub(crate) struct Link {
     /// `host:port` or `unix:/path`.
     server: String,
+    /// Where it is, if that is not to be looked up.
+    address: Option<SocketAddr>,
     account: ProbeAccount,
     /// For logging in, and for each query: a server that is stopped (SIGSTOP) accepts and says
     /// nothing.
@@ -64,16 +69,22 @@ pub(super) struct Link {
 
 impl Link {
     /// A link to `server` that is not connected yet.
-    pub(super) fn new(server: &str, account: ProbeAccount, time_limit: Duration) -> Self {
+    pub(crate) fn new(server: &str, account: ProbeAccount, time_limit: Duration) -> Self {
         let server = server.to_owned();
-        Self { server, account, time_limit, conn: None, retry: Retry::default() }
+        Self { server, address: None, account, time_limit, conn: None, retry: Retry::default() }
+    }
+
+    /// The same by this address, whatever the server's name stands for now.
+    pub(crate) fn at(mut self, address: SocketAddr) -> Self {
+        self.address = Some(address);
+        self
     }
 
     /// The first row of a query's answer.
     ///
     /// # Cancellation
     /// The connection is given up: nobody knows what it would say next.
-    pub(super) async fn first(&mut self, sql: &str) -> Result<Option<Row>, ProbeError> {
+    pub(crate) async fn first(&mut self, sql: &str) -> Result<Option<Row>, ProbeError> {
         let limit = self.time_limit;
         let mut conn = self.take().await?;
         let answer = tokio::time::timeout(limit, conn.query_first(sql)).await;
@@ -84,7 +95,7 @@ impl Link {
     ///
     /// # Cancellation
     /// As [`Link::first`].
-    pub(super) async fn rows(&mut self, sql: &str) -> Result<Vec<Row>, ProbeError> {
+    pub(crate) async fn rows(&mut self, sql: &str) -> Result<Vec<Row>, ProbeError> {
         let limit = self.time_limit;
         let mut conn = self.take().await?;
         let answer = tokio::time::timeout(limit, conn.query(sql)).await;
@@ -95,7 +106,7 @@ impl Link {
     ///
     /// # Cancellation
     /// As [`Link::first`]; the statement may still take effect.
-    pub(super) async fn run(&mut self, sql: &str) -> Result<u64, ProbeError> {
+    pub(crate) async fn run(&mut self, sql: &str) -> Result<u64, ProbeError> {
         let limit = self.time_limit;
         let mut conn = self.take().await?;
         let answer = tokio::time::timeout(limit, conn.query_drop(sql)).await;
@@ -149,7 +160,11 @@ impl Link {
         let server = match ServerAddress::of(&self.server) {
             ServerAddress::Network(address) => {
                 let (host, port) = host_and_port(address);
-                OptsBuilder::default().ip_or_hostname(host).tcp_port(port)
+                let named = OptsBuilder::default().ip_or_hostname(host);
+                match self.address {
+                    Some(at) => named.tcp_port(at.port()).resolved_ips(Some([at.ip()])),
+                    None => named.tcp_port(port),
+                }
             }
             // Configuration files are text, so the path is.
             ServerAddress::Unix(path) => {
