@@ -111,6 +111,18 @@ impl ClassSet {
         Self(self.0 | other.0)
     }
 
+    /// This set, and not `class`.
+    #[must_use]
+    pub fn without(self, class: Class) -> Self {
+        Self(self.0 & !bit(class))
+    }
+
+    /// Whether a rule can hold something of it back.
+    #[must_use]
+    pub(crate) fn is_gateable(self) -> bool {
+        Class::ALL.into_iter().any(|class| class.is_gateable() && self.contains(class))
+    }
+
     /// Whether `class` is in the set.
     #[must_use]
     pub fn contains(self, class: Class) -> bool {

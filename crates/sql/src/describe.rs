@@ -2,20 +2,23 @@
 
 mod blocks;
 mod settings;
+mod spot;
 mod verb;
 mod walk;
 
 use crate::{
+    calls::Calls,
     class::{Class, ClassSet},
     comments::{Scratch, Tags},
     effects::{Effects, Locks},
     exemption::{self, Exemption},
     lexer::Reading,
     mode::LexMode,
+    routines::Routines,
     tags::Tool,
 };
 use walk::walk;
-pub(crate) use walk::{Seen, is_system_schema};
+pub(crate) use walk::{Seen, calls_of_body, is_system_schema};
 
 /// Whether the text is all there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +43,24 @@ pub struct Statement<'t> {
     /// Why it is never held back, if so.
     pub exemption: Option<Exemption>,
     certain: bool,
+    text: &'t [u8],
+    calls: Calls,
     scratch: &'t Scratch,
 }
 
 impl<'t> Statement<'t> {
+    /// The classes as [`Statement::classes`] has them, without [`Class::Call`] if all that is
+    /// called are functions that `routines` knows to write nothing. `schema` is the session's
+    /// default schema, in which a name without one is looked up.
+    #[must_use]
+    pub fn classes_with(&self, routines: &Routines, schema: &[u8]) -> ClassSet {
+        if self.classes.contains(Class::Call) && routines.allow(&self.calls, self.text, schema) {
+            self.classes.without(Class::Call)
+        } else {
+            self.classes
+        }
+    }
+
     /// The tags of all plain comments, in the order of the text; the first of a key counts.
     #[must_use]
     pub fn tags(&self) -> Tags<'t> {
@@ -125,6 +142,8 @@ pub fn describe<'t>(
         effects: seen.effects,
         exemption,
         certain,
+        text,
+        calls: seen.calls,
         scratch,
     }
 }
@@ -167,6 +186,7 @@ fn merge<'t>(one: Seen<'t>, two: &Seen<'t>) -> Seen<'t> {
         count: one.count.max(two.count),
         effects: one.effects.merged(two.effects),
         hints: one.hints,
+        calls: one.calls.merged(&two.calls),
         unsure: true,
         broken: one.broken || two.broken,
     }

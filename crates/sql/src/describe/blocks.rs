@@ -109,6 +109,8 @@ impl Blocks {
 impl Walk<'_, '_> {
     /// CREATE, ALTER, DROP.
     pub(super) fn definition(&mut self, verb: &[u8]) -> Class {
+        // What a definition names is not run, and no default, check or schedule may call.
+        self.spots = false;
         for _ in 0..MODIFIERS_MAX {
             let token = self.token();
             let is = |word: &str| self.is(token, word);
@@ -133,6 +135,10 @@ impl Walk<'_, '_> {
             } else {
                 None
             };
+            if verb == b"CREATE" && is("TABLE") {
+                self.created_table();
+                return Class::Ddl;
+            }
             if let Some(program) = program {
                 self.program(program);
                 return Class::Ddl;
@@ -145,11 +151,47 @@ impl Walk<'_, '_> {
         Class::Ddl
     }
 
+    /// CREATE TABLE, which fills the table if a query is anywhere in it. SELECT and TABLE stand in
+    /// no other place; VALUES does where partitions are defined.
+    fn created_table(&mut self) {
+        let effects = self.effects;
+        let mut before = self.token();
+        while !matches!(before.kind, Kind::Semicolon | Kind::End) {
+            let token = self.token();
+            let is = |word: &str| token.kind == Kind::Word && self.is(token, word);
+            if before.kind == Kind::Punct(b'.') {
+                // A name, whatever it looks like.
+            } else if is("SELECT") || is("TABLE") {
+                self.writes = true;
+            } else if is("VALUES") {
+                let next = self.peek();
+                self.writes |= !self.is(next, "LESS") && !self.is(next, "IN");
+            }
+            self.spots = self.writes;
+            if matches!(token.kind, Kind::Word | Kind::Name) {
+                self.note_word(token);
+            }
+            before = token;
+        }
+        if !self.writes {
+            self.effects = effects;
+        }
+    }
+
     /// Passes a word that may stand before the kind of object, and its value.
     fn modifier(&mut self, token: Token) -> bool {
         const WITH_VALUE: [&str; 2] = ["DEFINER", "ALGORITHM"];
-        const ALONE: [&str; 8] =
-            ["OR", "REPLACE", "AGGREGATE", "SQL", "SECURITY", "INVOKER", "TEMPORARY", "ONLINE"];
+        const ALONE: [&str; 9] = [
+            "OR",
+            "REPLACE",
+            "AGGREGATE",
+            "SQL",
+            "SECURITY",
+            "INVOKER",
+            "TEMPORARY",
+            "EXTERNAL",
+            "ONLINE",
+        ];
         if WITH_VALUE.iter().any(|word| self.is(token, word)) {
             if self.peek().kind != Kind::Punct(b'=') {
                 return self.is(token, "DEFINER");

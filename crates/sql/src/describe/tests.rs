@@ -1,6 +1,7 @@
 use super::*;
 use crate::mode::{Charset, Server};
 
+mod calls;
 mod effects;
 
 const MYSQL: LexMode = LexMode {

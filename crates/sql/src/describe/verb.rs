@@ -44,7 +44,10 @@ impl Walk<'_, '_> {
             b"TRUNCATE" | b"OPTIMIZE" | b"REPAIR" | b"IMPORT" => Class::Ddl,
             b"EXPLAIN" | b"DESCRIBE" | b"DESC" => return self.explain(false),
             b"ANALYZE" => return self.analyze(),
-            b"CALL" => Class::Call,
+            b"CALL" => {
+                self.calls.others = true;
+                Class::Call
+            }
             b"LOAD" => self.load(),
             b"PREPARE" | b"EXECUTE" | b"DEALLOCATE" => self.prepared(verb),
             b"SIGNAL" | b"RESIGNAL" | b"GET" => Class::Session,
@@ -184,6 +187,7 @@ impl Walk<'_, '_> {
         let next = self.token();
         let table = ["TABLE", "TABLES", "LOCAL", "NO_WRITE_TO_BINLOG"];
         if table.iter().any(|word| self.is(next, word)) {
+            self.spots = false;
             return Step::Class(Class::Admin);
         }
         self.unread(next);
@@ -243,6 +247,7 @@ impl Walk<'_, '_> {
     }
 
     fn use_schema(&mut self) -> Class {
+        self.calls.changes_schema = true;
         let schema = self.token();
         let next = self.token();
         if matches!(next.kind, Kind::Semicolon | Kind::End) {

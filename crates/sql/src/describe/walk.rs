@@ -1,7 +1,8 @@
 //! The walk over a text, statement by statement.
 
-use super::verb::Step;
+use super::{spot::Recent, verb::Step};
 use crate::{
+    calls::Calls,
     class::{Class, ClassSet},
     comments::Spans,
     effects::{Effects, Locks},
@@ -19,6 +20,7 @@ pub(crate) struct Seen<'t> {
     pub(crate) count: u32,
     pub(crate) effects: Effects<'t>,
     pub(crate) hints: Hints,
+    pub(crate) calls: Calls,
     pub(crate) unsure: bool,
     pub(crate) broken: bool,
 }
@@ -45,26 +47,60 @@ pub(super) fn walk<'t>(
     reading: Reading,
     comments: &mut Spans,
 ) -> Seen<'t> {
-    let mut walk = Walk::new(Lexer::new(text, mode, reading, comments));
+    let mut walk = Walk::new(Lexer::new(text, mode, reading, comments), reading);
     walk.text();
     Seen {
         classes: walk.classes,
         count: walk.count,
         effects: walk.effects,
         hints: walk.hints,
+        calls: walk.calls,
         unsure: walk.lexer.unsure,
         broken: walk.lexer.broken,
     }
 }
 
+/// Shows every token of a stored program's body to `each`, with its bytes, and gives what the body
+/// calls. Nothing, if it moves a sequence on or cannot be read in one way to its end.
+pub(crate) fn calls_of_body<'t>(
+    body: &'t [u8],
+    mode: LexMode,
+    mut each: impl FnMut(Token, &'t [u8]),
+) -> Option<Calls> {
+    let mut comments = Spans::default();
+    let reading = Reading::first(mode);
+    let mut walk = Walk::new(Lexer::new(body, mode, reading, &mut comments), reading);
+    loop {
+        let token = walk.raw_token();
+        each(token, walk.lexer.bytes(token));
+        if token.kind == Kind::Semicolon {
+            walk.lexer.end_statement();
+        }
+        if token.kind == Kind::End {
+            break;
+        }
+    }
+    let plain = !walk.writes && !walk.lexer.unsure && !walk.lexer.broken;
+    plain.then_some(walk.calls)
+}
+
 pub(super) struct Walk<'t, 's> {
     pub(super) lexer: Lexer<'t, &'s mut Spans>,
+    pub(super) reading: Reading,
     unread: Option<Token>,
     /// The semicolon or the end of the current statement has been passed.
     finished: bool,
     at_end: bool,
     /// This statement reads with a lock, somewhere.
     pub(super) locking: bool,
+    /// This statement moves a sequence on, or fills the table that it creates.
+    pub(super) writes: bool,
+    /// What this statement names before a bracket is run, if it is a function.
+    pub(super) spots: bool,
+    /// This statement calls what is not built in.
+    pub(super) called: bool,
+    pub(super) recent: Recent,
+    pub(super) calls: Calls,
     /// A statement before has changed how the server reads what follows.
     pub(super) reads_differently: bool,
     pub(super) effects: Effects<'t>,
@@ -74,13 +110,19 @@ pub(super) struct Walk<'t, 's> {
 }
 
 impl<'t, 's> Walk<'t, 's> {
-    fn new(lexer: Lexer<'t, &'s mut Spans>) -> Self {
+    fn new(lexer: Lexer<'t, &'s mut Spans>, reading: Reading) -> Self {
         Self {
             lexer,
+            reading,
             unread: None,
             finished: false,
             at_end: false,
             locking: false,
+            writes: false,
+            spots: true,
+            called: false,
+            recent: Recent::default(),
+            calls: Calls::default(),
             reads_differently: false,
             effects: Effects::default(),
             hints: Hints::default(),
@@ -93,6 +135,9 @@ impl<'t, 's> Walk<'t, 's> {
         loop {
             self.finished = false;
             self.locking = false;
+            self.writes = false;
+            self.spots = true;
+            self.called = false;
             let first = self.first();
             if self.at_end {
                 break;
@@ -139,11 +184,23 @@ impl<'t, 's> Walk<'t, 's> {
     }
 
     fn note(&mut self, class: Class) {
-        let class = if class == Class::Read && self.locking { Class::LockingRead } else { class };
-        if class.is_gateable() && self.classes.contains(Class::Transaction) {
+        let reads = matches!(class, Class::Read | Class::LockingRead);
+        let class = match class {
+            Class::Read | Class::LockingRead if self.writes => Class::Write,
+            Class::Read if self.locking => Class::LockingRead,
+            other => other,
+        };
+        let mut classes = ClassSet::default().with(class);
+        if self.writes && !reads {
+            classes = classes.with(Class::Write);
+        }
+        if self.called {
+            classes = classes.with(Class::Call);
+        }
+        if classes.is_gateable() && self.classes.contains(Class::Transaction) {
             self.effects.plain.transaction_control_before_other = true;
         }
-        self.classes = self.classes.with(class);
+        self.classes = self.classes.union(classes);
     }
 
     /// The next token of this statement; at its end always the same one.
@@ -165,6 +222,9 @@ impl<'t, 's> Walk<'t, 's> {
         }
         loop {
             let token = self.lexer.next();
+            if matches!(token.kind, Kind::Word | Kind::Name) {
+                self.spot(token);
+            }
             if !matches!(token.kind, Kind::Punct(0x80..)) {
                 return token;
             }
@@ -204,13 +264,21 @@ impl<'t, 's> Walk<'t, 's> {
         while !self.finished {
             let token = match self.unread.take() {
                 Some(token) => token,
-                None => self.lexer.next_word(),
+                None => self.next_word(),
             };
             self.finish_at(token);
             if matches!(token.kind, Kind::Word | Kind::Name) {
                 self.note_word(token);
             }
         }
+    }
+
+    fn next_word(&mut self) -> Token {
+        let token = self.lexer.next_word();
+        if matches!(token.kind, Kind::Word | Kind::Name) {
+            self.spot(token);
+        }
+        token
     }
 
     /// Notes a word that matters wherever it stands. Almost every word is dismissed by its length.

@@ -1,0 +1,309 @@
+//! Finding what a statement calls and writes by name: stored functions, loadable functions, and
+//! MariaDB's sequences.
+//!
+//! A word before a bracket calls a function unless it is built in or stands where no expression
+//! does: behind what ends one, behind words such as INTO and AS, or as a common table expression.
+//! The text around such a word is read once more only when it is no word of the servers' grammar.
+
+use super::walk::Walk;
+use crate::{
+    builtin::{Bracket, is_builtin},
+    lexer::{Kind, Lexer, NoComments, Token},
+    mode::Server,
+};
+
+/// Tokens that are looked at behind a bracket before a word is taken for a function.
+const AHEAD_MAX: usize = 512;
+
+/// Where the latest words of the text begin, the nearest first.
+pub(super) type Recent = [usize; 4];
+
+/// What may stand before a word and is no part of its name.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Where the name begins, with the schema before it.
+    start: usize,
+    /// The two tokens before it, the nearer first.
+    before: [Token; 2],
+    qualified: bool,
+    /// Behind a point there is no name, or behind three: nothing is known about it.
+    strange: bool,
+}
+
+impl<'t> Walk<'t, '_> {
+    /// Looks at a word or a quoted name that the lexer has just given.
+    #[inline]
+    pub(super) fn spot(&mut self, token: Token) {
+        if self.spots {
+            let next = self.lexer.text().get(token.end).copied();
+            let opens = match next {
+                Some(b'(') => Some(Bracket::Adjacent),
+                Some(0..=b' ' | b'/' | b'#' | b'-' | b'*' | 0x80..) => self.bracket_apart(token),
+                Some(_) | None => None,
+            };
+            if let Some(bracket) = opens {
+                self.before_bracket(token, bracket);
+            }
+            if matches!(token.end.wrapping_sub(token.start), 4 | 7 | 9) {
+                self.sequence(token);
+            }
+        }
+        let [first, second, third, _] = self.recent;
+        self.recent = [token.start, first, second, third];
+    }
+
+    /// Whether a bracket follows `token` behind white space, comments or the end of an executable
+    /// one.
+    fn bracket_apart(&self, token: Token) -> Option<Bracket> {
+        let behind = self.lexer.text().get(token.end..).unwrap_or_default();
+        let behind = behind.trim_ascii_start();
+        match behind.first() {
+            Some(b'(') => return Some(Bracket::Apart),
+            Some(b'*') if behind.get(1) != Some(&b'/') => return None,
+            Some(0..=b' ' | b'/' | b'#' | b'-' | b'*' | 0x80..) => {}
+            Some(_) | None => return None,
+        }
+        let next = self.tokens(behind, 0).next()?;
+        (next.kind == Kind::Punct(b'(')).then_some(Bracket::Apart)
+    }
+
+    fn before_bracket(&mut self, token: Token, bracket: Bracket) {
+        let bytes = self.lexer.bytes(token);
+        let server = self.lexer.mode().server;
+        if token.kind == Kind::Word && !self.may_be_qualified(token) {
+            if is_sequence_function(bytes) && may_be_mariadb(server) {
+                self.writes = true;
+            }
+            if is_builtin(bytes, bracket, server) {
+                return;
+            }
+        }
+        let place = self.place(token);
+        if token.kind == Kind::Word
+            && !place.qualified
+            && (is_builtin(bytes, bracket, server) || self.is_geometry(token))
+        {
+            return;
+        }
+        if place.strange {
+            self.called = true;
+            self.calls.others = true;
+        } else if !self.is_no_expression(token, place) {
+            self.called = true;
+            self.calls.push(self.lexer.text(), place.start, token.end);
+        }
+    }
+
+    /// Whether a point may stand before `token`, looking only at the bytes.
+    fn may_be_qualified(&self, token: Token) -> bool {
+        let [before, ..] = self.recent;
+        let gap = self.lexer.text().get(before..token.start).unwrap_or_default();
+        memchr::memchr(b'.', gap).is_some()
+    }
+
+    /// Reads what stands before `token` once more.
+    fn place(&self, token: Token) -> Place {
+        let none = Token { kind: Kind::End, start: 0, end: 0 };
+        let [.., from] = self.recent;
+        let text = self.lexer.text().get(from..token.start).unwrap_or_default();
+        let mut last = [none; 5];
+        for token in self.tokens(text, from) {
+            let [a, b, c, d, _] = last;
+            last = [token, a, b, c, d];
+        }
+        let [a, b, c, d, _] = last;
+        if a.kind != Kind::Punct(b'.') {
+            return Place { start: token.start, before: [a, b], qualified: false, strange: false };
+        }
+        Place {
+            start: b.start,
+            before: [c, d],
+            qualified: true,
+            strange: !matches!(b.kind, Kind::Word | Kind::Name) || c.kind == Kind::Punct(b'.'),
+        }
+    }
+
+    /// Whether no expression can stand where `token`, which stands at `place`, does.
+    fn is_no_expression(&self, token: Token, place: Place) -> bool {
+        /// Behind these stands the name of a table, of a type, or an alias with its columns.
+        const BEFORE_NAME: [&str; 13] = [
+            "INTO",
+            "TABLE",
+            "AS",
+            "WITH",
+            "RECURSIVE",
+            "PROCEDURE",
+            "CALL",
+            "INSERT",
+            "REPLACE",
+            "IGNORE",
+            "LOW_PRIORITY",
+            "DELAYED",
+            "COLLATE",
+        ];
+        let [near, far] = place.before;
+        if far.kind == Kind::Punct(b'{') {
+            // {name expression} is what its expression is.
+            return false;
+        }
+        match near.kind {
+            Kind::Text | Kind::DollarText | Kind::Number | Kind::Name | Kind::UserVar => true,
+            Kind::Punct(b')') => true,
+            Kind::Word => {
+                let is = |word: &str| self.is(near, word);
+                BEFORE_NAME.iter().any(|word| is(word))
+                    || (is("HIGH_PRIORITY") && self.is(far, "INSERT"))
+                    || (is("SET") && self.is(far, "CHARACTER"))
+                    || (is("MEMBER") && self.is(token, "OF"))
+                    || ((is("FROM") || is("JOIN")) && self.is(token, "JSON_TABLE"))
+                    || (is("JOIN") && self.is_lateral(token))
+            }
+            Kind::Punct(b',') => {
+                self.is_column_list(token) || self.is_json_table(token) || self.is_lateral(token)
+            }
+            Kind::Punct(b'(') => self.is_json_table(token),
+            Kind::Punct(_) | Kind::SysVar | Kind::Semicolon | Kind::End => false,
+        }
+    }
+
+    /// A common table expression behind another: `name (a, b) AS (`.
+    fn is_column_list(&self, token: Token) -> bool {
+        let mut tokens = self.behind(token).skip(1);
+        let mut comma = false;
+        for token in tokens.by_ref() {
+            let named = matches!(token.kind, Kind::Word | Kind::Name);
+            if token.kind == Kind::Punct(b')') && comma {
+                break;
+            }
+            if named == comma || !(named || token.kind == Kind::Punct(b',')) {
+                return false;
+            }
+            comma = named;
+        }
+        tokens.next().is_some_and(|token| self.is(token, "AS"))
+            && tokens.next().is_some_and(|token| token.kind == Kind::Punct(b'('))
+    }
+
+    /// JSON_TABLE(…, path COLUMNS (: the word is reserved in MySQL alone.
+    fn is_json_table(&self, token: Token) -> bool {
+        let mut depth = 0_u32;
+        let mut before = token;
+        if !self.is(token, "JSON_TABLE") {
+            return false;
+        }
+        for token in self.behind(token) {
+            if depth == 1 && before.kind == Kind::Text && self.is(token, "COLUMNS") {
+                return true;
+            }
+            if token.kind == Kind::Punct(b'(') {
+                depth = depth.saturating_add(1);
+            } else if token.kind == Kind::Punct(b')') {
+                depth = depth.saturating_sub(1);
+            }
+            if depth == 0 {
+                return false;
+            }
+            before = token;
+        }
+        false
+    }
+
+    /// MariaDB's constructors of geometries are functions like any other unless they have
+    /// arguments, POINT unless it has two.
+    fn is_geometry(&self, token: Token) -> bool {
+        const OF_OTHERS: [&str; 6] = [
+            "GEOMETRYCOLLECTION",
+            "LINESTRING",
+            "MULTILINESTRING",
+            "MULTIPOINT",
+            "MULTIPOLYGON",
+            "POLYGON",
+        ];
+        if !self.is(token, "POINT") {
+            return OF_OTHERS.iter().any(|word| self.is(token, word))
+                && self.behind(token).nth(1).is_some_and(|token| token.kind != Kind::Punct(b')'));
+        }
+        let (mut depth, mut commas) = (0_u32, 0_u32);
+        for token in self.behind(token) {
+            let punct = |byte: u8| token.kind == Kind::Punct(byte);
+            if punct(b'(') {
+                depth = depth.saturating_add(1);
+            } else if punct(b')') && depth == 1 {
+                return commas == 1;
+            } else if punct(b')') {
+                depth = depth.saturating_sub(1);
+            } else if punct(b',') && depth == 1 {
+                commas = commas.saturating_add(1);
+            }
+        }
+        false
+    }
+
+    /// LATERAL (SELECT: the word is MySQL's, and no function has a query for an argument that
+    /// stands in no brackets of its own.
+    fn is_lateral(&self, token: Token) -> bool {
+        const QUERIES: [&str; 4] = ["SELECT", "WITH", "TABLE", "VALUES"];
+        self.is(token, "LATERAL")
+            && self
+                .behind(token)
+                .nth(1)
+                .is_some_and(|first| QUERIES.iter().any(|word| self.is(first, word)))
+    }
+
+    /// MariaDB's sequences move on when they are asked: NEXT VALUE FOR s and, where `sql_mode` is
+    /// ORACLE, `s.nextval`.
+    fn sequence(&mut self, token: Token) {
+        let Some(name) = self.lexer.name_of(token) else { return };
+        if !may_be_mariadb(self.lexer.mode().server) {
+            return;
+        }
+        if name.eq_ignore_ascii_case(b"nextval") {
+            self.writes |= self.may_be_qualified(token) && self.place(token).qualified;
+        } else if self.is(token, "NEXT") {
+            let mut behind = self.behind(token);
+            self.writes |= behind.next().is_some_and(|token| self.is(token, "VALUE"))
+                && behind.next().is_some_and(|token| self.is(token, "FOR"));
+        }
+    }
+
+    /// The tokens behind `token`.
+    fn behind(&self, token: Token) -> impl Iterator<Item = Token> + use<'t> {
+        let text = self.lexer.text().get(token.end..).unwrap_or_default();
+        self.tokens(text, token.end).take(AHEAD_MAX)
+    }
+
+    /// The tokens of `text`, a part of the whole that begins at `from`. The end of an executable
+    /// comment whose beginning is not in it is none.
+    fn tokens(&self, text: &'t [u8], from: usize) -> impl Iterator<Item = Token> + use<'t> {
+        let mut lexer = Lexer::new(text, self.lexer.mode(), self.reading, NoComments);
+        std::iter::from_fn(move || {
+            let mut token = lexer.next();
+            while matches!(token.kind, Kind::Punct(0x80..)) || ends_comment(token, text) {
+                if token.kind == Kind::Punct(b'*') {
+                    lexer.next();
+                }
+                token = lexer.next();
+            }
+            let (start, end) = (token.start.wrapping_add(from), token.end.wrapping_add(from));
+            (token.kind != Kind::End).then_some(Token { kind: token.kind, start, end })
+        })
+    }
+}
+
+/// Whether `*/` stands at `token` and not the beginning of another comment behind an asterisk.
+fn ends_comment(token: Token, text: &[u8]) -> bool {
+    let behind = text.get(token.end..).unwrap_or_default();
+    token.kind == Kind::Punct(b'*') && behind.starts_with(b"/") && !behind.starts_with(b"/*")
+}
+
+/// The functions that write to a sequence.
+fn is_sequence_function(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"nextval") || name.eq_ignore_ascii_case(b"setval")
+}
+
+fn may_be_mariadb(server: Server) -> bool {
+    match server {
+        Server::MariaDb { .. } | Server::Unknown => true,
+        Server::MySql { .. } => false,
+    }
+}
