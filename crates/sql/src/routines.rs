@@ -44,7 +44,9 @@ pub struct Routine<'r> {
     pub schema: &'r [u8],
     /// `routine_name`.
     pub name: &'r [u8],
-    /// `routine_definition` in UTF-8, if it may be seen and `routine_body` is `SQL`.
+    /// What SHOW CREATE FUNCTION shows, in UTF-8, if it may be seen and `routine_body` is `SQL`.
+    /// `routine_definition` will do for functions without literals and quoted names; with them it
+    /// is not what was written, and the function counts as one that writes.
     pub body: Option<&'r [u8]>,
     /// `sql_mode`, in which the body is read.
     pub sql_mode: &'r [u8],

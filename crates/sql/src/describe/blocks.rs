@@ -178,6 +178,23 @@ impl Walk<'_, '_> {
         }
     }
 
+    /// Passes everything of a CREATE FUNCTION that stands before its body, from behind CREATE on.
+    pub(super) fn function_head(&mut self) -> Option<Token> {
+        self.spots = false;
+        for _ in 0..MODIFIERS_MAX {
+            let token = self.token();
+            if self.is(token, "FUNCTION") {
+                let first = self.routine_head();
+                self.spots = true;
+                return first;
+            }
+            if !self.modifier(token) {
+                return None;
+            }
+        }
+        None
+    }
+
     /// Passes a word that may stand before the kind of object, and its value.
     fn modifier(&mut self, token: Token) -> bool {
         const WITH_VALUE: [&str; 2] = ["DEFINER", "ALGORITHM"];

@@ -60,18 +60,22 @@ pub(super) fn walk<'t>(
     }
 }
 
-/// Shows every token of a stored program's body to `each`, with its bytes, and gives what the body
-/// calls. Nothing, if it moves a sequence on or cannot be read in one way to its end.
+/// Shows every token of the body that is defined by `source`, a CREATE FUNCTION, or that `source`
+/// is, to `each`, with its bytes, and gives what the body calls. Nothing, if it moves a sequence on
+/// or cannot be read in one way to its end.
 pub(crate) fn calls_of_body<'t>(
-    body: &'t [u8],
+    source: &'t [u8],
     mode: LexMode,
     mut each: impl FnMut(Token, &'t [u8]),
 ) -> Option<Calls> {
     let mut comments = Spans::default();
     let reading = Reading::first(mode);
-    let mut walk = Walk::new(Lexer::new(body, mode, reading, &mut comments), reading);
+    let mut walk = Walk::new(Lexer::new(source, mode, reading, &mut comments), reading);
+    let mut token = walk.raw_token();
+    if walk.is(token, "CREATE") {
+        token = walk.function_head()?;
+    }
     loop {
-        let token = walk.raw_token();
         each(token, walk.lexer.bytes(token));
         if token.kind == Kind::Semicolon {
             walk.lexer.end_statement();
@@ -79,6 +83,7 @@ pub(crate) fn calls_of_body<'t>(
         if token.kind == Kind::End {
             break;
         }
+        token = walk.raw_token();
     }
     let plain = !walk.writes && !walk.lexer.unsure && !walk.lexer.broken;
     plain.then_some(walk.calls)

@@ -7,11 +7,22 @@ use crate::{
     mode::{LexMode, Server},
 };
 
+/// What SHOW CREATE FUNCTION begins with.
+const CREATE: &[u8] = b"CREATE ";
 /// Most variables that one function may declare.
 const VARIABLES_MAX: usize = 64;
 
 /// What `body` calls, if it writes nothing by itself; nothing if it may write.
+///
+/// `information_schema` shows a body with its literals unescaped, between quotes that they may
+/// hold: what looks like a literal there may be code. CREATE FUNCTION shows what was written. Its
+/// bytes from 0x80 up were another character set's once.
 pub(super) fn calls(server: Server, sql_mode: &[u8], body: &[u8]) -> Option<Calls> {
+    let created = body.get(..CREATE.len()).is_some_and(|head| head.eq_ignore_ascii_case(CREATE));
+    let quoted = || body.iter().any(|byte| b"'\"`\\$".contains(byte));
+    if !body.is_ascii() || (!created && quoted()) {
+        return None;
+    }
     let has = |wanted: &[u8]| {
         sql_mode.split(|byte| *byte == b',').any(|mode| mode.eq_ignore_ascii_case(wanted))
     };
