@@ -376,9 +376,22 @@ fn modes_change_where_a_literal_ends() {
 
 #[test]
 fn a_hint_with_an_open_quote_may_hide_its_end() {
-    assert_eq!(class("SELECT /*+ QB_NAME(`*/'`) */ 1; DELETE FROM t -- '", MYSQL), Class::Unknown);
-    assert_eq!(class("SELECT /*+ SET_VAR(sql_mode='x') */ 1", MYSQL), Class::Read);
-    assert_eq!(class("SELECT /*+ don't */ 1", MARIADB), Class::Read);
+    let older = LexMode { server: Server::MySql { version: 80_036 }, ..MYSQL };
+    for mode in [older, UNKNOWN] {
+        let text = "SELECT /*+ QB_NAME(`*/'`) */ 1; DELETE FROM t -- '";
+        assert_eq!(class(text, mode), Class::Unknown);
+        assert_eq!(class("SELECT /*+ SET_VAR(sql_mode='x') */ 1", mode), Class::Read);
+    }
+}
+
+#[test]
+fn a_hint_ends_at_the_first_end_of_a_comment_since_mysql_9_7() {
+    for mode in [MYSQL, MARIADB] {
+        assert_eq!(class("SELECT /*+ it's */ 1", mode), Class::Read);
+        assert_eq!(class("SELECT /*+ QB_NAME(`*/ 1", mode), Class::Read);
+        assert_eq!(class("SELECT /*+ '*/ 1; DELETE FROM t -- '", mode), Class::Write);
+        assert_eq!(class("SELECT /*+ QB_NAME(`*/'`) */ 1; DELETE FROM t -- '", mode), Class::Read);
+    }
 }
 
 #[test]
