@@ -18,7 +18,7 @@ use crate::{
     tags::Tool,
 };
 use walk::walk;
-pub(crate) use walk::{Seen, calls_of_body, is_system_schema};
+pub(crate) use walk::{Seen, calls_of_body, is_metadata_schema, is_system_schema};
 
 /// Whether the text is all there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,6 +41,6 @@ pub use effects::{AppSetting, Effects, Kill, Locks, PlainEffects, SqlPrepare};
 pub use exemption::Exemption;
 pub use mode::{Charset, LexMode, Server};
 pub use routines::{Routine, RoutineKind, Routines};
-pub use tables::{Sureness, TableRef, tables};
+pub use tables::{Completeness, TableRef, tables};
 pub use tags::{Tag, Tool};
 pub use text::SqlText;

@@ -375,15 +375,14 @@ impl<'t, 's> Walk<'t, 's> {
     }
 }
 
-/// The schemas whose statements are never held back.
+/// The schemas that a statement may read without being held back.
 pub(crate) fn is_system_schema(name: &[u8]) -> bool {
-    match name.len() {
-        // On most servers `SYS` is another schema, which anybody may have made.
-        3 => name == b"sys",
-        18 => {
-            name.eq_ignore_ascii_case(b"performance_schema")
-                || name.eq_ignore_ascii_case(b"information_schema")
-        }
-        _ => false,
-    }
+    name == b"sys" || is_metadata_schema(name)
+}
+
+/// The schemas that hold no data of anybody's. Where the file system tells cases apart, so do the
+/// servers: `SYS` is another schema, and with MariaDB so is `PERFORMANCE_SCHEMA`. Anybody may
+/// have made those.
+pub(crate) fn is_metadata_schema(name: &[u8]) -> bool {
+    name == b"performance_schema" || name.eq_ignore_ascii_case(b"information_schema")
 }
