@@ -7,18 +7,18 @@ mod verb;
 mod walk;
 
 use crate::{
-    calls::Calls,
+    calls::{Callee, Calls},
     class::{Class, ClassSet},
     comments::{Scratch, Tags},
-    effects::{Effects, Locks},
+    effects::Effects,
     exemption::{self, Exemption},
     lexer::Reading,
     mode::LexMode,
-    routines::Routines,
+    seen::Seen,
     tags::Tool,
 };
+pub(crate) use walk::calls_of_body;
 use walk::walk;
-pub(crate) use walk::{Seen, calls_of_body, is_metadata_schema, is_system_schema};
 
 /// Whether the text is all there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +49,10 @@ pub struct Statement<'t> {
 }
 
 impl<'t> Statement<'t> {
-    /// The classes as [`Statement::classes`] has them, without [`Class::Call`] if all that is
-    /// called are functions that `routines` knows to write nothing. `schema` is the session's
-    /// default schema, in which a name without one is looked up.
-    #[must_use]
-    pub fn classes_with(&self, routines: &Routines, schema: &[u8]) -> ClassSet {
-        if self.classes.contains(Class::Call) && routines.allow(&self.calls, self.text, schema) {
-            self.classes.without(Class::Call)
-        } else {
-            self.classes
-        }
+    /// Whether `harmless` holds for every function that is called and not built in, and nothing else
+    /// is called.
+    pub(crate) fn calls_only(&self, harmless: impl Fn(Callee<'_>) -> bool) -> bool {
+        self.calls.are_all(self.text, harmless)
     }
 
     /// The tags of all plain comments, in the order of the text; the first of a key counts.
@@ -191,10 +185,6 @@ fn merge<'t>(one: Seen<'t>, two: &Seen<'t>) -> Seen<'t> {
         broken: one.broken || two.broken,
     }
 }
-
-/// Locks that UNLOCK TABLES gives back.
-pub(crate) const BY_UNLOCK_TABLES: Locks =
-    Locks { tables: true, global: true, instance: false, named: false };
 
 #[cfg(test)]
 mod tests;

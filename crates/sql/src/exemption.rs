@@ -2,9 +2,9 @@
 
 use crate::{
     class::{Class, ClassSet},
-    describe::{Seen, is_metadata_schema, is_system_schema},
     lexer::Reading,
     mode::LexMode,
+    seen::{Seen, is_metadata_schema, is_system_schema},
     tables::{Completeness, TableRef, find_tables},
 };
 

@@ -29,6 +29,7 @@ mod mode;
 #[cfg(feature = "parser")]
 pub mod parse;
 mod routines;
+mod seen;
 mod tables;
 mod tags;
 mod text;

@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     calls::{Callee, Calls},
+    class::{Class, ClassSet},
+    describe::Statement,
     mode::Server,
 };
 
@@ -109,7 +111,8 @@ impl Routines {
         for _ in 0..DEPTH_MAX {
             let before = self.len();
             for one in candidates {
-                if self.allow(&one.calls, one.body, one.schema) {
+                let callee = |callee: Callee<'_>| self.is_harmless(callee, one.schema);
+                if one.calls.are_all(one.body, callee) {
                     let names = self.harmless.entry(one.schema.to_vec()).or_default();
                     names.insert(one.name.clone());
                 }
@@ -118,11 +121,6 @@ impl Routines {
                 return;
             }
         }
-    }
-
-    /// Whether all that `text` calls is harmless where `schema` is the default one.
-    pub(crate) fn allow(&self, calls: &Calls, text: &[u8], schema: &[u8]) -> bool {
-        calls.are_all(text, |callee| self.is_harmless(callee, schema))
     }
 
     fn is_harmless(&self, callee: Callee<'_>, default_schema: &[u8]) -> bool {
@@ -138,6 +136,18 @@ impl Routines {
 
     fn has(&self, schema: &[u8], name: &[u8]) -> bool {
         self.harmless.get(schema).is_some_and(|names| names.contains(name))
+    }
+}
+
+impl Statement<'_> {
+    /// The classes as [`Statement::classes`] has them, without [`Class::Call`] if all that is
+    /// called are functions that `routines` knows to write nothing. `schema` is the session's
+    /// default schema, in which a name without one is looked up.
+    #[must_use]
+    pub fn classes_with(&self, routines: &Routines, schema: &[u8]) -> ClassSet {
+        let harmless = self.classes.contains(Class::Call)
+            && self.calls_only(|callee| routines.is_harmless(callee, schema));
+        if harmless { self.classes.without(Class::Call) } else { self.classes }
     }
 }
 

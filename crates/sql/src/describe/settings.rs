@@ -1,6 +1,6 @@
 //! SET, in all its forms.
 
-use super::{verb::Step, walk::Walk};
+use super::walk::{Step, Walk};
 use crate::{
     class::Class,
     effects::AppSetting,

@@ -15,12 +15,9 @@ use crate::{
 /// Tokens that are looked at behind a bracket before a word is taken for a function.
 const AHEAD_MAX: usize = 512;
 
-/// Where the latest words of the text begin, the nearest first.
-pub(super) type Recent = [usize; 4];
-
 /// What may stand before a word and is no part of its name.
 #[derive(Clone, Copy)]
-struct Place {
+struct NamePlace {
     /// Where the name begins, with the schema before it.
     start: usize,
     /// The two tokens before it, the nearer first.
@@ -102,7 +99,7 @@ impl<'t> Walk<'t, '_> {
     }
 
     /// Reads what stands before `token` once more.
-    fn place(&self, token: Token) -> Place {
+    fn place(&self, token: Token) -> NamePlace {
         let none = Token { kind: Kind::End, start: 0, end: 0 };
         let [.., from] = self.recent;
         let text = self.lexer.text().get(from..token.start).unwrap_or_default();
@@ -113,9 +110,14 @@ impl<'t> Walk<'t, '_> {
         }
         let [a, b, c, d, _] = last;
         if a.kind != Kind::Punct(b'.') {
-            return Place { start: token.start, before: [a, b], qualified: false, strange: false };
+            return NamePlace {
+                start: token.start,
+                before: [a, b],
+                qualified: false,
+                strange: false,
+            };
         }
-        Place {
+        NamePlace {
             start: b.start,
             before: [c, d],
             qualified: true,
@@ -124,7 +126,7 @@ impl<'t> Walk<'t, '_> {
     }
 
     /// Whether no expression can stand where `token`, which stands at `place`, does.
-    fn is_no_expression(&self, token: Token, place: Place) -> bool {
+    fn is_no_expression(&self, token: Token, place: NamePlace) -> bool {
         /// Behind these stands the name of a table, of a type, or an alias with its columns.
         const BEFORE_NAME: [&str; 13] = [
             "INTO",

@@ -1,5 +1,8 @@
-use super::*;
-use crate::mode::{Charset, Server};
+use super::{verb::BY_UNLOCK_TABLES, *};
+use crate::{
+    effects::Locks,
+    mode::{Charset, Server},
+};
 
 mod calls;
 mod effects;

@@ -1,6 +1,6 @@
 //! The class of a statement by its first word.
 
-use super::{BY_UNLOCK_TABLES, walk::Walk};
+use super::walk::{Step, Walk};
 use crate::{
     class::Class,
     effects::{Kill, Locks, SqlPrepare},
@@ -8,12 +8,9 @@ use crate::{
     text::SqlText,
 };
 
-/// What a first word leads to.
-pub(super) enum Step {
-    Class(Class),
-    /// The statement that begins here is the one that counts.
-    Again(Token),
-}
+/// Locks that UNLOCK TABLES gives back.
+pub(super) const BY_UNLOCK_TABLES: Locks =
+    Locks { tables: true, global: true, instance: false, named: false };
 
 /// Longest verb: UNINSTALL and DEALLOCATE, and one byte more to tell a longer word.
 const VERB_MAX: usize = 12;

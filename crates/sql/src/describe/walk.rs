@@ -1,6 +1,5 @@
 //! The walk over a text, statement by statement.
 
-use super::{spot::Recent, verb::Step};
 use crate::{
     calls::Calls,
     class::{Class, ClassSet},
@@ -8,37 +7,21 @@ use crate::{
     effects::{Effects, Locks},
     lexer::{Kind, Lexer, Reading, Token},
     mode::LexMode,
+    seen::{Hints, Seen, is_system_schema},
 };
+
+/// Where the latest words of the text begin, the nearest first.
+pub(super) type Recent = [usize; 4];
+
+/// What a first word leads to.
+pub(super) enum Step {
+    Class(Class),
+    /// The statement that begins here is the one that counts.
+    Again(Token),
+}
 
 /// Most prefixes (EXPLAIN ANALYZE, SET STATEMENT … FOR) in front of one statement.
 const PREFIXES_MAX: u32 = 8;
-
-/// What one reading of a text found.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen<'t> {
-    pub(crate) classes: ClassSet,
-    pub(crate) count: u32,
-    pub(crate) effects: Effects<'t>,
-    pub(crate) hints: Hints,
-    pub(crate) calls: Calls,
-    pub(crate) unsure: bool,
-    pub(crate) broken: bool,
-}
-
-/// Words that make an exemption possible.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Hints {
-    pub(crate) system_schema: bool,
-    pub(crate) changelog: bool,
-    pub(crate) lock_function: bool,
-    pub(crate) rename: bool,
-}
-
-impl Hints {
-    pub(crate) fn any(self) -> bool {
-        self.system_schema || self.changelog || self.lock_function || self.rename
-    }
-}
 
 /// Reads `text` in one way.
 pub(super) fn walk<'t>(
@@ -373,16 +356,4 @@ impl<'t, 's> Walk<'t, 's> {
         let before = self.lexer.text().get(..token.start).unwrap_or_default().trim_ascii_end();
         matches!(before.last(), Some(b'.' | b'/'))
     }
-}
-
-/// The schemas that a statement may read without being held back.
-pub(crate) fn is_system_schema(name: &[u8]) -> bool {
-    name == b"sys" || is_metadata_schema(name)
-}
-
-/// The schemas that hold no data of anybody's. Where the file system tells cases apart, so do the
-/// servers: `SYS` is another schema, and with MariaDB so is `PERFORMANCE_SCHEMA`. Anybody may
-/// have made those.
-pub(crate) fn is_metadata_schema(name: &[u8]) -> bool {
-    name == b"performance_schema" || name.eq_ignore_ascii_case(b"information_schema")
 }
