@@ -14,8 +14,11 @@ const NAMES: &str = include_str!("builtin/names.txt");
 
 /// Longest word of the list.
 const NAME_MAX: usize = 40;
-/// Where the words of each first letter begin.
-const LETTERS: [usize; 27] = letters();
+/// Places of the table: a power of two, and three for each line.
+const PLACES: usize = 4096;
+/// Where the lines begin, each at the first free place from the one that its word gives. A line
+/// that begins the text is at 1, like all others one further than it is: 0 is a free place.
+static LINES: [u16; PLACES] = places();
 
 /// How a bracket stands behind a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,48 +46,63 @@ pub(crate) fn is_builtin(word: &[u8], bracket: Bracket, server: Server) -> bool 
 
 /// What stands behind `word` in its line.
 fn marks_of(word: &[u8]) -> Option<&'static [u8]> {
-    let mut buffer = [0_u8; NAME_MAX];
-    let upper = buffer.get_mut(..word.len())?;
-    for (to, from) in upper.iter_mut().zip(word) {
-        *to = from.to_ascii_uppercase();
+    if word.len() > NAME_MAX {
+        return None;
     }
-    let upper = &*upper;
-    let letter = usize::from(upper.first()?.wrapping_sub(b'A'));
-    let (start, end) = (LETTERS.get(letter)?, LETTERS.get(letter.wrapping_add(1))?);
-    let mut lines = NAMES.as_bytes().get(*start..*end)?;
-    while !lines.is_empty() {
-        let (before, rest) = lines.split_at_checked(lines.len() / 2)?;
-        let begin = memchr::memrchr(b'\n', before).map_or(0, |at| at.wrapping_add(1));
-        let len = memchr::memchr(b'\n', rest)?;
-        let end = before.len().wrapping_add(len);
-        let line = lines.get(begin..end)?;
-        let blank = memchr::memchr(b' ', line)?;
-        let (name, marks) = line.split_at_checked(blank)?;
-        match upper.cmp(name) {
-            std::cmp::Ordering::Equal => return Some(marks),
-            std::cmp::Ordering::Less => lines = lines.get(..begin)?,
-            std::cmp::Ordering::Greater => lines = lines.get(end.wrapping_add(1)..)?,
+    let mut place = place_of(word, 0, word.len());
+    loop {
+        let start = usize::from(*LINES.get(place)?).checked_sub(1)?;
+        let line = NAMES.as_bytes().get(start..)?;
+        let (name, rest) = line.split_at_checked(word.len())?;
+        if name.eq_ignore_ascii_case(word) && rest.first() == Some(&b' ') {
+            let len = memchr::memchr(b'\n', rest)?;
+            return rest.get(1..len);
         }
+        place = place.wrapping_add(1) % PLACES;
     }
-    None
+}
+
+/// The place that the bytes from `start` to `end` give, in any case.
+#[expect(
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    reason = "const, and the caller's bounds are those of the text"
+)]
+const fn place_of(text: &[u8], start: usize, end: usize) -> usize {
+    let mut hash = 0_usize;
+    let mut at = start;
+    while at < end {
+        hash = hash.wrapping_mul(31).wrapping_add((text[at] & 0xDF) as usize);
+        at = at.wrapping_add(1);
+    }
+    (hash ^ (hash >> 12)) % PLACES
 }
 
 #[expect(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
+    clippy::as_conversions,
     reason = "evaluated by the compiler, where a fault stops the build"
 )]
-const fn letters() -> [usize; 27] {
+const fn places() -> [u16; PLACES] {
     let bytes = NAMES.as_bytes();
-    let mut table = [bytes.len(); 27];
-    let (mut at, mut entry, mut letter) = (0, 0, b'A');
-    while at < bytes.len() {
-        while (at == 0 || bytes[at - 1] == b'\n') && entry < 26 && letter <= bytes[at] {
-            table[entry] = at;
-            entry += 1;
-            letter += 1;
+    assert!(bytes.len() < u16::MAX as usize);
+    let mut table = [0; PLACES];
+    let mut start = 0;
+    while start < bytes.len() {
+        let mut end = start;
+        while bytes[end] != b' ' {
+            end += 1;
         }
-        at += 1;
+        let mut place = place_of(bytes, start, end);
+        while table[place] != 0 {
+            place = (place + 1) % PLACES;
+        }
+        table[place] = start as u16 + 1;
+        while bytes[end] != b'\n' {
+            end += 1;
+        }
+        start = end + 1;
     }
     table
 }

@@ -9,7 +9,6 @@ use super::walk::Walk;
 use crate::{
     builtin::{Bracket, is_builtin},
     lexer::{Kind, Lexer, NoComments, Token},
-    mode::Server,
 };
 
 /// Tokens that are looked at behind a bracket before a word is taken for a function.
@@ -32,54 +31,63 @@ impl<'t> Walk<'t, '_> {
     #[inline]
     pub(super) fn spot(&mut self, token: Token) {
         if self.spots {
-            let next = self.lexer.text().get(token.end).copied();
-            let opens = match next {
-                Some(b'(') => Some(Bracket::Adjacent),
-                Some(0..=b' ' | b'/' | b'#' | b'-' | b'*' | 0x80..) => self.bracket_apart(token),
-                Some(_) | None => None,
-            };
-            if let Some(bracket) = opens {
-                self.before_bracket(token, bracket);
-            }
-            if matches!(token.end.wrapping_sub(token.start), 4 | 7 | 9) {
+            self.look_ahead(token);
+            if self.mariadb && matches!(token.end.wrapping_sub(token.start), 4 | 7 | 9) {
                 self.sequence(token);
             }
         }
         let [first, second, third, _] = self.recent;
-        self.recent = [token.start, first, second, third];
+        let index = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        self.recent = [(index(token.start), index(token.end)), first, second, third];
     }
 
-    /// Whether a bracket follows `token` behind white space, comments or the end of an executable
-    /// one.
-    fn bracket_apart(&self, token: Token) -> Option<Bracket> {
+    /// Almost every word is dismissed by the two bytes behind it.
+    #[inline]
+    fn look_ahead(&mut self, token: Token) {
         let behind = self.lexer.text().get(token.end..).unwrap_or_default();
-        let behind = behind.trim_ascii_start();
-        match behind.first() {
-            Some(b'(') => return Some(Bracket::Apart),
-            Some(b'*') if behind.get(1) != Some(&b'/') => return None,
-            Some(0..=b' ' | b'/' | b'#' | b'-' | b'*' | 0x80..) => {}
-            Some(_) | None => return None,
+        let apart = match behind {
+            [b'(', ..] => return self.before_bracket(token, Bracket::Adjacent),
+            [b'*', b'/', ..] | [b' ', b'*', b'/', ..] => true,
+            [b' ', next, ..] | [next, ..] => is_space_or_comment(*next) || *next == b'(',
+            [] => false,
+        };
+        if apart && self.is_bracket_apart(behind) {
+            self.before_bracket(token, Bracket::Apart);
         }
-        let next = self.tokens(behind, 0).next()?;
-        (next.kind == Kind::Punct(b'(')).then_some(Bracket::Apart)
+    }
+
+    /// Whether `behind` begins with a bracket behind white space, comments or the end of an
+    /// executable one.
+    fn is_bracket_apart(&self, behind: &'t [u8]) -> bool {
+        let trimmed = behind.trim_ascii_start();
+        match trimmed.first() {
+            Some(b'(') => true,
+            Some(byte) if is_space_or_comment(*byte) || *byte == b'*' => {
+                self.tokens(trimmed, 0).next().is_some_and(|token| token.kind == Kind::Punct(b'('))
+            }
+            Some(_) | None => false,
+        }
     }
 
     fn before_bracket(&mut self, token: Token, bracket: Bracket) {
         let bytes = self.lexer.bytes(token);
         let server = self.lexer.mode().server;
-        if token.kind == Kind::Word && !self.may_be_qualified(token) {
-            if is_sequence_function(bytes) && may_be_mariadb(server) {
-                self.writes = true;
-            }
+        let word = token.kind == Kind::Word;
+        if word && !self.may_be_qualified(token) {
+            self.writes |= self.mariadb && is_sequence_function(bytes);
             if is_builtin(bytes, bracket, server) {
                 return;
             }
         }
+        if self.is_behind_into(token) {
+            return;
+        }
         let place = self.place(token);
-        if token.kind == Kind::Word
+        if word
             && !place.qualified
             && (is_builtin(bytes, bracket, server) || self.is_geometry(token))
         {
+            self.writes |= self.mariadb && is_sequence_function(bytes);
             return;
         }
         if place.strange {
@@ -91,17 +99,44 @@ impl<'t> Walk<'t, '_> {
         }
     }
 
-    /// Whether a point may stand before `token`, looking only at the bytes.
+    /// Whether a point may stand before `token`, looking only at the byte that ends what stands
+    /// there: of a comment, of the head of an executable comment, or of a token.
     fn may_be_qualified(&self, token: Token) -> bool {
-        let [before, ..] = self.recent;
-        let gap = self.lexer.text().get(before..token.start).unwrap_or_default();
-        memchr::memchr(b'.', gap).is_some()
+        let before = self.lexer.text().get(..token.start).unwrap_or_default();
+        let trimmed = before.trim_ascii_end();
+        let may_hide = match trimmed.last() {
+            Some(b'.') => return true,
+            Some(b'/' | b'!' | b'0'..=b'9' | 0x80.. | 0x0B | 0) => true,
+            Some(_) | None => {
+                let blank = before.get(trimmed.len()..).unwrap_or_default();
+                blank.contains(&b'\n')
+            }
+        };
+        let [(from, _), ..] = self.recent;
+        let gap = usize::try_from(from).ok().and_then(|from| before.get(from..));
+        may_hide && memchr::memchr(b'.', gap.unwrap_or_default()).is_some()
+    }
+
+    /// `INTO name (` and `INTO schema.name (`, the commonest of all, without reading it once more.
+    fn is_behind_into(&self, token: Token) -> bool {
+        let text = self.lexer.text();
+        let [near, far, ..] = self.recent.map(|(start, end)| {
+            let index = |at: u32| usize::try_from(at).unwrap_or(usize::MAX);
+            (index(start), index(end))
+        });
+        let gap = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+        let (into, name) =
+            if gap(near.1, token.start) == b"." { (far, near.0) } else { (near, token.start) };
+        gap(into.0, into.1).eq_ignore_ascii_case(b"INTO")
+            && gap(into.1, name).trim_ascii().is_empty()
+            && gap(into.0.saturating_sub(1), into.0).iter().all(u8::is_ascii_whitespace)
     }
 
     /// Reads what stands before `token` once more.
     fn place(&self, token: Token) -> NamePlace {
         let none = Token { kind: Kind::End, start: 0, end: 0 };
-        let [.., from] = self.recent;
+        let [.., (from, _)] = self.recent;
+        let from = usize::try_from(from).unwrap_or_default();
         let text = self.lexer.text().get(from..token.start).unwrap_or_default();
         let mut last = [none; 5];
         for token in self.tokens(text, from) {
@@ -256,9 +291,6 @@ impl<'t> Walk<'t, '_> {
     /// ORACLE, `s.nextval`.
     fn sequence(&mut self, token: Token) {
         let Some(name) = self.lexer.name_of(token) else { return };
-        if !may_be_mariadb(self.lexer.mode().server) {
-            return;
-        }
         if name.eq_ignore_ascii_case(b"nextval") {
             self.writes |= self.may_be_qualified(token) && self.place(token).qualified;
         } else if self.is(token, "NEXT") {
@@ -303,9 +335,8 @@ fn is_sequence_function(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"nextval") || name.eq_ignore_ascii_case(b"setval")
 }
 
-fn may_be_mariadb(server: Server) -> bool {
-    match server {
-        Server::MariaDb { .. } | Server::Unknown => true,
-        Server::MySql { .. } => false,
-    }
+/// Whether `byte` is one that the lexer may skip, or begins a comment.
+#[inline]
+fn is_space_or_comment(byte: u8) -> bool {
+    matches!(byte, 0..=b' ' | b'/' | b'#' | b'-' | 0x80..)
 }

@@ -6,12 +6,12 @@ use crate::{
     comments::Spans,
     effects::{Effects, Locks},
     lexer::{Kind, Lexer, Reading, Token},
-    mode::LexMode,
+    mode::{LexMode, Server},
     seen::{Hints, Seen, is_system_schema},
 };
 
-/// Where the latest words of the text begin, the nearest first.
-pub(super) type Recent = [usize; 4];
+/// Where the latest words and quoted names of the text begin and end, the nearest first.
+pub(super) type Recent = [(u32, u32); 4];
 
 /// What a first word leads to.
 pub(super) enum Step {
@@ -88,6 +88,8 @@ pub(super) struct Walk<'t, 's> {
     /// This statement calls what is not built in.
     pub(super) called: bool,
     pub(super) recent: Recent,
+    /// The server may be MariaDB.
+    pub(super) mariadb: bool,
     pub(super) calls: Calls,
     /// A statement before has changed how the server reads what follows.
     pub(super) reads_differently: bool,
@@ -99,6 +101,10 @@ pub(super) struct Walk<'t, 's> {
 
 impl<'t, 's> Walk<'t, 's> {
     fn new(lexer: Lexer<'t, &'s mut Spans>, reading: Reading) -> Self {
+        let mariadb = match lexer.mode().server {
+            Server::MariaDb { .. } | Server::Unknown => true,
+            Server::MySql { .. } => false,
+        };
         Self {
             lexer,
             reading,
@@ -110,6 +116,7 @@ impl<'t, 's> Walk<'t, 's> {
             spots: true,
             called: false,
             recent: Recent::default(),
+            mariadb,
             calls: Calls::default(),
             reads_differently: false,
             effects: Effects::default(),
