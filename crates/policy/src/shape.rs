@@ -10,7 +10,7 @@
 //! table could match by all its other conditions, once for each text, and once for a prepared
 //! statement; buffers are kept.
 
-use sql::{DIGEST_TEXT_MAX, LexMode, Statement, Sureness, digest, tables};
+use sql::{Completeness, DIGEST_TEXT_MAX, LexMode, Statement, digest, tables};
 
 use crate::patterns::Patterns;
 
@@ -162,7 +162,7 @@ impl ShapeScratch {
     fn read_tables(&mut self, text: &ShapeText<'_>) -> bool {
         let names = &mut self.names;
         let mut fits = true;
-        let sureness = tables(text.text, text.mode, |table| {
+        let completeness = tables(text.text, text.mode, |table| {
             let schema = table.schema.unwrap_or(text.schema);
             let len = names.len().saturating_add(schema.len()).saturating_add(table.name.len());
             // A name with a NUL is none, and would be read as two.
@@ -175,9 +175,9 @@ impl ShapeScratch {
                 names.push(0);
             }
         });
-        let all_named = match sureness {
-            Sureness::Sure | Sureness::Definition => true,
-            Sureness::Unsure => false,
+        let all_named = match completeness {
+            Completeness::Complete | Completeness::Definition => true,
+            Completeness::Partial => false,
         };
         fits && all_named && text.follows_schema
     }

@@ -25,24 +25,31 @@ impl ServerSide {
     /// what the server's OK says; none: it has not said it yet.
     pub(crate) fn start(&mut self, charset: Charset, flags: Option<StatusFlags>) {
         self.mode = LexMode { charset, ..LexMode::unknown(self.mode.server) };
-        match self.mode.server {
-            // Its flags never show it.
-            Server::MySql { .. } => self.mode.ansi_quotes = Setting::Off,
-            Server::MariaDb { .. } | Server::Unknown => {}
-        }
         if let Some(flags) = flags {
-            self.follow_flags(flags);
+            self.mode.no_backslash_escapes = flags.no_backslash_escapes().into();
+            self.mode.ansi_quotes = match self.mode.server {
+                // Its flags never show it.
+                Server::MySql { .. } => Setting::Off,
+                Server::MariaDb { .. } => flags.ansi_quotes().into(),
+                Server::Unknown => Setting::Unknown,
+            };
         }
         // Neither server leaves a transaction open, and autocommit is on unless it says otherwise.
         self.transaction.start(flags.unwrap_or(StatusFlags(SERVER_STATUS_AUTOCOMMIT)));
         self.prepared.clear();
     }
 
-    /// What an OK or an EOF says of how text is read.
+    /// What an OK or an EOF says of how text is read. Behind a routine that has set `sql_mode` for
+    /// itself both servers say what it had set, although they have restored what was there before:
+    /// where flags and statements disagree, neither is believed.
     pub(crate) fn follow_flags(&mut self, flags: StatusFlags) {
-        self.mode.no_backslash_escapes = flags.no_backslash_escapes().into();
-        match self.mode.server {
-            Server::MariaDb { .. } => self.mode.ansi_quotes = flags.ansi_quotes().into(),
+        let agreed = |known: Setting, said: bool| {
+            if known == Setting::from(said) { known } else { Setting::Unknown }
+        };
+        let LexMode { no_backslash_escapes, ansi_quotes, server, .. } = &mut self.mode;
+        *no_backslash_escapes = agreed(*no_backslash_escapes, flags.no_backslash_escapes());
+        match server {
+            Server::MariaDb { .. } => *ansi_quotes = agreed(*ansi_quotes, flags.ansi_quotes()),
             Server::MySql { .. } | Server::Unknown => {}
         }
     }

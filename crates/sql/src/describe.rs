@@ -3,22 +3,25 @@
 mod blocks;
 mod named_locks;
 mod settings;
+mod spot;
 mod transactions;
 mod verb;
 mod walk;
 
 use crate::{
+    calls::{Callee, Calls},
     class::{Class, ClassSet},
     comments::{Scratch, Tags},
-    effects::{Effects, Locks},
+    effects::Effects,
     exemption::{self, Exemption},
     lexer::Reading,
     mode::LexMode,
+    seen::Seen,
     tags::Tool,
 };
 pub(crate) use named_locks::sole_call;
+pub(crate) use walk::calls_of_body;
 use walk::walk;
-pub(crate) use walk::{Seen, is_system_schema};
 
 /// Whether the text is all there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +46,18 @@ pub struct Statement<'t> {
     /// Why it is never held back, if so.
     pub exemption: Option<Exemption>,
     certain: bool,
+    text: &'t [u8],
+    calls: Calls,
     scratch: &'t Scratch,
 }
 
 impl<'t> Statement<'t> {
+    /// Whether `harmless` holds for every function that is called and not built in, and nothing else
+    /// is called.
+    pub(crate) fn calls_only(&self, harmless: impl Fn(Callee<'_>) -> bool) -> bool {
+        self.calls.are_all(self.text, harmless)
+    }
+
     /// The tags of all plain comments, in the order of the text; the first of a key counts.
     #[must_use]
     pub fn tags(&self) -> Tags<'t> {
@@ -136,6 +147,8 @@ pub fn describe<'t>(
         effects: seen.effects,
         exemption,
         certain,
+        text,
+        calls: seen.calls,
         scratch,
     }
 }
@@ -204,13 +217,11 @@ fn merge<'t>(one: Seen<'t>, two: &Seen<'t>) -> Seen<'t> {
         count: one.count.max(two.count),
         effects: one.effects.merged(two.effects),
         hints: one.hints,
+        calls: one.calls.merged(&two.calls),
         unsure: true,
         broken: one.broken || two.broken,
     }
 }
-
-/// Locks that UNLOCK TABLES gives back.
-pub(crate) const BY_UNLOCK_TABLES: Locks = Locks { tables: true, global: true, instance: false };
 
 #[cfg(test)]
 mod tests;

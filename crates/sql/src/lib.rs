@@ -16,6 +16,8 @@
 //! of statements, on a thread of its own.
 #![deny(clippy::arithmetic_side_effects)]
 
+mod builtin;
+mod calls;
 mod class;
 mod comments;
 mod describe;
@@ -26,6 +28,8 @@ mod lexer;
 mod mode;
 #[cfg(feature = "parser")]
 pub mod parse;
+mod routines;
+mod seen;
 mod tables;
 mod tags;
 mod text;
@@ -39,6 +43,7 @@ pub use effects::{
 };
 pub use exemption::Exemption;
 pub use mode::{Charset, LexMode, Server, Setting};
-pub use tables::{Sureness, TableRef, tables};
+pub use routines::{Routine, RoutineKind, Routines};
+pub use tables::{Completeness, TableRef, tables};
 pub use tags::{Tag, Tool};
 pub use text::SqlText;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sql::{Charset, Kill, LexMode, Server};
+use sql::{Charset, Kill};
 use wire::response_tracker::{Prepared as PrepareOk, ResponseEnd, ResponseTracker};
 
 use crate::command::{Running, Then};
@@ -25,9 +25,6 @@ pub(crate) fn end(
     } else if let Some(flags) = end.status {
         server.transaction.handle_flags(flags);
     }
-    if let Some(flags) = end.status {
-        server.follow_flags(flags);
-    }
     if let Some(schema) = tracker.schema() {
         who.use_schema(schema);
     }
@@ -38,6 +35,9 @@ pub(crate) fn end(
     let killed = handle_accepted(then, end.prepared, negotiated, server, who);
     let kill = handle_consequences(consequences, server, who).or(killed);
     follow_charset(tracker, server);
+    if let Some(flags) = end.status {
+        server.follow_flags(flags);
+    }
     kill
 }
 
@@ -109,12 +109,7 @@ fn handle_consequences(
     who: &mut Who,
 ) -> Option<Kill> {
     let Consequences { plain, rare } = consequences;
-    // The flags have told of backslashes already, and at MariaDB of quotes.
-    let LexMode { no_backslash_escapes, ansi_quotes, .. } = server.mode;
-    server.mode = LexMode { no_backslash_escapes, ..server.mode.after_ok(&plain) };
-    if matches!(server.mode.server, Server::MariaDb { .. }) {
-        server.mode.ansi_quotes = ansi_quotes;
-    }
+    server.mode = server.mode.after_ok(&plain);
     if plain.forgets_prepared {
         server.prepared.forget_names();
     }

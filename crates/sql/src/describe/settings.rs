@@ -4,7 +4,7 @@
 //! go on to hold for the assignments behind them; MySQL takes `śql_mode` and `` `sql_mode ` `` for
 //! `sql_mode`; a value may be any expression.
 
-use super::{verb::Step, walk::Walk};
+use super::walk::{Step, Walk};
 use crate::{
     class::Class,
     effects::AppSetting,

@@ -1,6 +1,10 @@
-use super::*;
-use crate::mode::{Charset, Server, Setting};
+use super::{verb::BY_UNLOCK_TABLES, *};
+use crate::{
+    effects::Locks,
+    mode::{Charset, Server, Setting},
+};
 
+mod calls;
 mod effects;
 
 const MYSQL: LexMode = LexMode {
@@ -14,6 +18,10 @@ const UNKNOWN: LexMode = LexMode { server: Server::Unknown, ..MYSQL };
 
 fn class(text: &str, mode: LexMode) -> Class {
     class_of_bytes(text.as_bytes(), mode)
+}
+
+fn classes(text: &str, mode: LexMode) -> ClassSet {
+    describe(text.as_bytes(), mode, Whole::Yes, &mut Scratch::default()).classes
 }
 
 fn class_of_bytes(text: &[u8], mode: LexMode) -> Class {
@@ -204,6 +212,98 @@ fn a_word_that_only_looks_like_a_block_hides_nothing() {
     assert_eq!(class(&deep, MYSQL), Class::Unknown);
 }
 
+/// Each creates its program on both servers or on the one named, and ends at its last word.
+#[test]
+fn a_name_that_could_be_a_keyword_of_a_block_hides_nothing() {
+    for (body, modes) in [
+        ("CREATE TRIGGER x BEFORE INSERT ON w.row FOR EACH ROW SET NEW.a=1", &[MYSQL, MARIADB][..]),
+        ("CREATE TRIGGER row BEFORE INSERT ON t FOR EACH ROW SET NEW.a=1", &[MARIADB]),
+        ("CREATE TRIGGER x BEFORE INSERT ON w.for FOR EACH ROW SET NEW.a=1", &[MYSQL, MARIADB]),
+        (
+            "CREATE PROCEDURE p() BEGIN DECLARE end, begin INT; IF CASE WHEN 1 THEN end WHEN 2 \
+             THEN begin ELSE 1 END THEN SELECT 1; END IF; END",
+            &[MYSQL, MARIADB],
+        ),
+        (
+            "CREATE PROCEDURE p() BEGIN DECLARE do INT; WHILE (SELECT do begin) DO SET do=1; END \
+             WHILE; END",
+            &[MYSQL, MARIADB],
+        ),
+        (
+            "CREATE PROCEDURE p() BEGIN DECLARE do INT; WHILE do DO SELECT do begin; END WHILE; \
+             END",
+            &[MYSQL, MARIADB],
+        ),
+        ("CREATE PROCEDURE p() BEGIN WHILE 1 LOOP SELECT do begin; END LOOP; END", &[MARIADB]),
+        ("CREATE PROCEDURE p() BEGIN SELECT CASE WHEN @@end THEN 1 END; END", &[MYSQL]),
+        ("CREATE EVENT do ON SCHEDULE EVERY 1 DAY DO SELECT 1", &[MYSQL, MARIADB]),
+        ("CREATE EVENT d.do ON SCHEDULE EVERY 1 DAY DO BEGIN END", &[MYSQL, MARIADB]),
+        (
+            "CREATE PROCEDURE p() BEGIN DECLARE end INT; CASE WHEN 1 THEN SELECT CASE WHEN 1 THEN \
+             end END; ELSE SELECT 2; END CASE; END",
+            &[MYSQL, MARIADB],
+        ),
+        (
+            "CREATE PROCEDURE p() BEGIN DECLARE end INT; IF CASE 1 WHEN end - end THEN 1 WHEN 2 \
+             THEN end END THEN BEGIN END; END IF; END",
+            &[MYSQL, MARIADB],
+        ),
+    ] {
+        for mode in modes {
+            for balance in ["END", "END IF", "END WHILE", "END CASE", "END; END"] {
+                let hidden = format!("{body}; DELETE FROM t; {balance}");
+                let classes = classes(&hidden, *mode);
+                assert!(classes.contains(Class::Write), "{hidden}: {classes:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn for_begins_a_loop_with_mariadb_alone() {
+    let body = "CREATE PROCEDURE p() BEGIN FOR i IN 1..3 DO SELECT i; END FOR; END";
+    assert_eq!(class(body, MARIADB), Class::Ddl);
+    assert_eq!(class(&format!("{body}; DELETE FROM t"), MARIADB), Class::Write);
+    let text =
+        "CREATE TRIGGER x BEFORE INSERT ON w.row FOR EACH ROW SET @a=1; DELETE FROM t; END FOR";
+    for mode in [MYSQL, MARIADB, UNKNOWN] {
+        assert!(class(text, mode).is_covered_by_write(), "{mode:?}");
+    }
+}
+
+#[test]
+fn every_word_before_which_an_operand_stands_is_known_as_one() {
+    for operator in [
+        "AND", "OR", "XOR", "NOT", "DIV", "MOD", "LIKE", "RLIKE", "REGEXP", "BINARY", "COLLATE",
+        "IS", "IN", "BETWEEN", "INTERVAL", "THEN", "ELSE", "WHEN", "CASE", "DISTINCT", "SELECT",
+        "USING", "ESCAPE", "OVER", "FOR",
+    ] {
+        let text = format!(
+            "CREATE PROCEDURE p() BEGIN IF CASE WHEN 1 {operator} end THEN 1 WHEN 2 THEN begin \
+             END THEN SELECT 1; END IF; END; DELETE FROM t"
+        );
+        assert!(class(&text, MYSQL).is_covered_by_write(), "{text}");
+    }
+}
+
+#[test]
+fn an_ordinary_program_stays_one_statement() {
+    for body in [
+        "CREATE FUNCTION f() RETURNS INT RETURN CASE WHEN a THEN b.status ELSE NULL END",
+        "CREATE PROCEDURE p() BEGIN SELECT CASE WHEN (SELECT 1 end) THEN 1 END; SELECT 2; END",
+        "CREATE PROCEDURE p() BEGIN CASE x WHEN 1 THEN SELECT 1; ELSE BEGIN END; END CASE; END",
+        "CREATE PROCEDURE p() BEGIN REPEAT SELECT 1; UNTIL CASE WHEN 1 THEN 2 END END REPEAT; END",
+        "CREATE PROCEDURE p() BEGIN SET @a = NOW() - INTERVAL CASE 1 WHEN 1 THEN 2 END DAY; END",
+        "CREATE TRIGGER t BEFORE INSERT ON u FOR EACH ROW BEGIN IF NEW.end THEN SET NEW.a=1; END \
+         IF; END",
+        "CREATE DEFINER=CURRENT_USER EVENT e ON SCHEDULE EVERY 1 DAY COMMENT 'do' DO BEGIN END",
+        "CREATE PROCEDURE p() BEGIN DECLARE x INT DEFAULT CASE 1 WHEN 1 THEN 'a' END; END",
+    ] {
+        assert_eq!(class(body, MYSQL), Class::Ddl, "{body}");
+        assert_eq!(class(&format!("{body}; DELETE FROM t"), MYSQL), Class::Write, "{body}");
+    }
+}
+
 #[test]
 fn executable_comments_count_as_the_server_runs_them() {
     for (text, mysql, mariadb, unknown) in [
@@ -285,9 +385,22 @@ fn modes_change_where_a_literal_ends() {
 
 #[test]
 fn a_hint_with_an_open_quote_may_hide_its_end() {
-    assert_eq!(class("SELECT /*+ QB_NAME(`*/'`) */ 1; DELETE FROM t -- '", MYSQL), Class::Unknown);
-    assert_eq!(class("SELECT /*+ SET_VAR(sql_mode='x') */ 1", MYSQL), Class::Read);
-    assert_eq!(class("SELECT /*+ don't */ 1", MARIADB), Class::Read);
+    let older = LexMode { server: Server::MySql { version: 80_036 }, ..MYSQL };
+    for mode in [older, UNKNOWN] {
+        let text = "SELECT /*+ QB_NAME(`*/'`) */ 1; DELETE FROM t -- '";
+        assert_eq!(class(text, mode), Class::Unknown);
+        assert_eq!(class("SELECT /*+ SET_VAR(sql_mode='x') */ 1", mode), Class::Read);
+    }
+}
+
+#[test]
+fn a_hint_ends_at_the_first_end_of_a_comment_since_mysql_9_7() {
+    for mode in [MYSQL, MARIADB] {
+        assert_eq!(class("SELECT /*+ it's */ 1", mode), Class::Read);
+        assert_eq!(class("SELECT /*+ QB_NAME(`*/ 1", mode), Class::Read);
+        assert_eq!(class("SELECT /*+ '*/ 1; DELETE FROM t -- '", mode), Class::Write);
+        assert_eq!(class("SELECT /*+ QB_NAME(`*/'`) */ 1; DELETE FROM t -- '", mode), Class::Read);
+    }
 }
 
 #[test]

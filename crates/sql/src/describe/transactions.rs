@@ -1,7 +1,11 @@
 //! Which statements begin a transaction or end one, of themselves or by an implicit commit.
 
 use super::walk::Walk;
-use crate::{class::Class, effects::TransactionAfter, lexer::Token};
+use crate::{
+    class::{Class, ClassSet},
+    effects::TransactionAfter,
+    lexer::Token,
+};
 
 impl Walk<'_, '_> {
     /// Notes whether the statement of `class` that begins with `verb` may begin or end a
@@ -32,10 +36,10 @@ impl Walk<'_, '_> {
     }
 
     /// Notes what a statement of `class` does to the transaction of what follows: it is over.
-    pub(super) fn follow_transaction(&mut self, class: Class) {
+    pub(super) fn follow_transaction(&mut self, class: Class, classes: ClassSet) {
         let plain = &mut self.effects.plain;
         let controls = std::mem::take(&mut plain.any_transaction_verb);
-        let is_gateable = class.is_gateable();
+        let is_gateable = classes.is_gateable();
         plain.transaction_control_before_other |= is_gateable && self.controlled;
         // What commits of itself, and may work before or behind that, shows in the server's flags,
         // if nothing follows.

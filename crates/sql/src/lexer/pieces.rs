@@ -301,15 +301,18 @@ impl<S: CommentSink> Lexer<'_, S> {
         let body = self.text.get(start..self.pos).unwrap_or_default();
         if hint {
             // Hints have a lexer of their own, in which a quote may hide the end of the comment.
-            self.broken |= self.knows_hints() && b"'\"`".iter().any(|quote| is_odd(*quote, body));
+            // Since 9.7 it does not.
+            self.broken |=
+                self.hints_have_quotes() && b"'\"`".iter().any(|quote| is_odd(*quote, body));
         } else if !self.broken && !self.in_executable {
             self.sink.comment(start, self.pos);
         }
     }
 
-    fn knows_hints(&self) -> bool {
+    fn hints_have_quotes(&self) -> bool {
         match self.mode.server {
-            Server::MySql { .. } | Server::Unknown => true,
+            Server::MySql { version } => version < 90_700,
+            Server::Unknown => true,
             Server::MariaDb { version } => version >= 120_000,
         }
     }

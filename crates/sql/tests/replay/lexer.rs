@@ -1,7 +1,7 @@
 //! Classes: whatever stands around it, what writes is never read as something that may pass.
 
 use sql::{
-    Class, LexMode, Scratch, Server, Statement, Sureness, TableRef, Whole, describe, tables,
+    Class, Completeness, LexMode, Scratch, Server, Statement, TableRef, Whole, describe, tables,
 };
 use testkit::Input;
 
@@ -101,7 +101,7 @@ fn around_a_write(text: &[u8], mode: LexMode) {
 /// What is found is in the text, and found again.
 fn find_tables(text: &[u8], mode: LexMode) {
     let mut found: Vec<TableRef<'_>> = Vec::new();
-    let sureness: Sureness = tables(text, mode, |table| found.push(table));
+    let completeness: Completeness = tables(text, mode, |table| found.push(table));
     for table in &found {
         for name in [Some(table.name), table.schema].into_iter().flatten() {
             assert!(text.as_ptr_range().contains(&name.as_ptr()) || name.is_empty());
@@ -109,7 +109,7 @@ fn find_tables(text: &[u8], mode: LexMode) {
     }
     let mut again = Vec::new();
     let once_more = tables(text, mode, |table| again.push(table));
-    assert_eq!((once_more, again), (sureness, found));
+    assert_eq!((once_more, again), (completeness, found));
 }
 
 fn says(text: &[u8], word: &[u8]) -> bool {
