@@ -51,7 +51,6 @@ impl Transaction {
         (self.admitted && !effects.transaction_control_before_other)
             || self.locks.any()
             || self.named_locks > 0
-            || self.named_locks > 0
     }
 
     /// Whether the permit of this session's last admission is still in use.
