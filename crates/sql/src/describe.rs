@@ -104,26 +104,24 @@ pub fn describe<'t>(
     scratch: &'t mut Scratch,
 ) -> Statement<'t> {
     scratch.spans.clear();
-    let mut modes = mode.candidates(text);
-    let assumed = modes.next().unwrap_or_default();
+    let assumed = if mode.is_known() { mode } else { mode.candidates(text).next().unwrap_or(mode) };
     let first = Reading::first(assumed);
-    let seen = walk(text, assumed, first, &mut scratch.spans);
+    let mut seen = walk(text, assumed, first, &mut scratch.spans);
     if whole == Whole::Truncated {
         scratch.spans.forget_cut(text);
     }
-    let exemption = exempt(text, assumed, first, &seen);
-    let unsure = seen.unsure;
-    let mut found = Found { seen, exemption, certain: true };
-    if unsure {
-        found.read_otherwise(text, assumed, scratch);
-    }
-    for mode in modes {
-        let unsure = found.read(text, mode, Reading::first(mode), scratch);
-        if unsure {
-            found.read_otherwise(text, mode, scratch);
+    let mut exemption = exempt(text, assumed, first, &seen);
+    let mut certain = true;
+    if seen.unsure || !mode.is_known() {
+        let mut found = Found { seen, exemption, certain };
+        if seen.unsure {
+            found.read_otherwise(text, assumed, scratch);
         }
+        if !mode.is_known() {
+            found.read_in_other_modes(text, mode, scratch);
+        }
+        Found { seen, exemption, certain } = found;
     }
-    let Found { mut seen, mut exemption, mut certain } = found;
     if whole == Whole::Truncated || seen.broken {
         seen.classes = seen.classes.with(unread_class(seen.classes));
         seen.effects = seen.effects.unread();
@@ -174,7 +172,19 @@ struct Found<'t> {
 }
 
 impl<'t> Found<'t> {
+    /// Reads in all modes but the first.
+    #[cold]
+    fn read_in_other_modes(&mut self, text: &'t [u8], mode: LexMode, scratch: &mut Scratch) {
+        for mode in mode.candidates(text).skip(1) {
+            let unsure = self.read(text, mode, Reading::first(mode), scratch);
+            if unsure {
+                self.read_otherwise(text, mode, scratch);
+            }
+        }
+    }
+
     /// Reads in the ways of other releases.
+    #[cold]
     fn read_otherwise(&mut self, text: &'t [u8], mode: LexMode, scratch: &mut Scratch) {
         for reading in Reading::others(mode).into_iter().flatten() {
             self.read(text, mode, reading, scratch);

@@ -31,6 +31,13 @@ impl LexMode {
         }
     }
 
+    /// Whether nothing of it is unknown; how a server that is not known reads is another matter.
+    pub(crate) fn is_known(self) -> bool {
+        self.no_backslash_escapes != Setting::Unknown
+            && self.ansi_quotes != Setting::Unknown
+            && self.charset != Charset::Unknown
+    }
+
     /// The mode with the servers' defaults where a setting is not known.
     pub(crate) fn assumed(self) -> Self {
         let setting = |setting: Setting| match setting {
