@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! siege [--seconds N] [--seed N] [--workers N] [--server mysql|mariadb] [--minimise N] [--keep FILE]
+//!       [--traps quotes,prepare,…]
 //! siege --replay FILE          plays the sequences of a file, and says what each moves
 //! siege --show SEED            prints the sequence of a seed
 //! ```
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use integration::error::{HarnessError, Result};
 use integration::server::Flavour;
-use integration::siege::grammar::Maker;
+use integration::siege::grammar::{Maker, Trap};
 use integration::siege::{Finding, Report, Sequence, Siege, Target};
 
 struct Options {
@@ -23,6 +24,7 @@ struct Options {
     minimise: usize,
     sequences: u64,
     flavours: Vec<Flavour>,
+    traps: Vec<Trap>,
     keep: Option<PathBuf>,
     replay: Option<PathBuf>,
     show: Option<u64>,
@@ -33,7 +35,10 @@ async fn main() -> Result<()> {
     let options = options()?;
     if let Some(seed) = options.show {
         for flavour in &options.flavours {
-            println!("# {flavour:?}\n{}", Maker::new(seed, *flavour).sequence());
+            println!(
+                "# {flavour:?}\n{}",
+                Maker::new(seed, *flavour).only(&options.traps).sequence()
+            );
         }
         return Ok(());
     }
@@ -48,6 +53,7 @@ async fn main() -> Result<()> {
                 seed: options.seed.wrapping_add(worker.wrapping_mul(SEEDS_OF_A_WORKER)),
                 duration: Duration::from_secs(options.seconds),
                 sequences_max: options.sequences,
+                traps: options.traps.clone(),
                 minimised_max: options.minimise,
             };
             let keep = options.keep.clone();
@@ -143,6 +149,7 @@ fn options() -> Result<Options> {
         minimise: 40,
         sequences: u64::MAX,
         flavours: vec![Flavour::MySql, Flavour::MariaDb],
+        traps: Trap::ALL.to_vec(),
         keep: None,
         replay: None,
         show: None,
@@ -161,6 +168,10 @@ fn options() -> Result<Options> {
             "--show" => options.show = Some(number()?),
             "--keep" => options.keep = Some(PathBuf::from(value)),
             "--replay" => options.replay = Some(PathBuf::from(value)),
+            "--traps" => {
+                let named = value.split(',').map(|name| Trap::named(name).ok_or_else(bad));
+                options.traps = named.collect::<Result<_>>()?;
+            }
             "--server" => {
                 options.flavours = match value.as_str() {
                     "mysql" => vec![Flavour::MySql],

@@ -18,11 +18,62 @@ mod routes;
 mod system;
 mod words;
 
+/// What a part of a sequence is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it; each has a function of its own")]
+pub enum Trap {
+    Quotes,
+    Comments,
+    Prepare,
+    Binary,
+    Transaction,
+    Lock,
+    Routine,
+    Cursor,
+    System,
+    Packets,
+    Compound,
+    Login,
+}
+
+impl Trap {
+    /// All, some of them more than once: the more there is to get wrong, the more often.
+    pub const ALL: [Self; 20] = [
+        Self::Quotes,
+        Self::Quotes,
+        Self::Quotes,
+        Self::Quotes,
+        Self::Comments,
+        Self::Comments,
+        Self::Prepare,
+        Self::Prepare,
+        Self::Prepare,
+        Self::Binary,
+        Self::Transaction,
+        Self::Transaction,
+        Self::Lock,
+        Self::Lock,
+        Self::Routine,
+        Self::Cursor,
+        Self::System,
+        Self::Packets,
+        Self::Compound,
+        Self::Login,
+    ];
+
+    /// The trap of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|trap| format!("{trap:?}").eq_ignore_ascii_case(name))
+    }
+}
+
 /// Makes sequences; the same seed makes the same ones.
 #[derive(Debug)]
 pub struct Maker {
     pub(super) chance: Chance,
     pub(super) flavour: Flavour,
+    only: Vec<Trap>,
     names: Vec<&'static str>,
     steps: Vec<Step>,
     entry: Entry,
@@ -33,7 +84,21 @@ impl Maker {
     #[must_use]
     pub fn new(seed: u64, flavour: Flavour) -> Self {
         let chance = Chance::new(seed);
-        Self { chance, flavour, names: Vec::new(), steps: Vec::new(), entry: Entry::default() }
+        Self {
+            chance,
+            flavour,
+            only: Trap::ALL.to_vec(),
+            names: Vec::new(),
+            steps: Vec::new(),
+            entry: Entry::default(),
+        }
+    }
+
+    /// Only with these traps.
+    #[must_use]
+    pub fn only(mut self, traps: &[Trap]) -> Self {
+        self.only = traps.to_vec();
+        self
     }
 
     /// The next sequence.
@@ -62,17 +127,22 @@ impl Maker {
     }
 
     fn trap(&mut self) {
-        match self.chance.below(20) {
-            0..=3 => self.hidden_text(),
-            4 | 5 => self.comment(),
-            6..=8 => self.sql_prepare(),
-            9 => self.binary_prepare(),
-            10 | 11 => self.transaction(),
-            12 | 13 => self.lock(),
-            14..=16 => self.routine(),
-            17 => self.system_schema(),
-            18 => self.packet(),
-            _ => self.compound(),
+        let only = std::mem::take(&mut self.only);
+        let trap = self.pick(&only);
+        self.only = only;
+        match trap {
+            Trap::Quotes => self.hidden_text(),
+            Trap::Comments => self.comment(),
+            Trap::Prepare => self.sql_prepare(),
+            Trap::Binary => self.binary_prepare(),
+            Trap::Transaction => self.transaction(),
+            Trap::Lock => self.lock(),
+            Trap::Routine => self.routine(),
+            Trap::Cursor => self.cursor("1"),
+            Trap::System => self.system_schema(),
+            Trap::Packets => self.packet(),
+            Trap::Compound => self.compound(),
+            Trap::Login => self.plain_write(),
         }
     }
 

@@ -15,7 +15,7 @@ pub async fn minimised(
     sequence: &Sequence,
     tries: u32,
 ) -> Result<Option<(Sequence, Moved)>> {
-    let mut search = Search { target, tries };
+    let mut search = Search { target, tries, disturbed: true };
     let Some(moved) = search.moves(sequence).await? else {
         return Ok(None);
     };
@@ -29,13 +29,18 @@ pub async fn minimised(
 struct Search<'a> {
     target: &'a mut Target,
     tries: u32,
+    /// Whether the last try has moved something.
+    disturbed: bool,
 }
 
 impl Search<'_> {
     async fn moves(&mut self, sequence: &Sequence) -> Result<Option<Moved>> {
         self.tries = self.tries.saturating_sub(1);
-        self.target.restore().await?;
+        if self.disturbed {
+            self.target.restore().await?;
+        }
         let (_, moved) = self.target.attack(sequence).await?;
+        self.disturbed = moved != Moved::default();
         Ok(moved.is_alarm().then_some(moved))
     }
 

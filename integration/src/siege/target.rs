@@ -11,7 +11,8 @@ use crate::error::Result;
 use crate::ports::{free_port, loopback};
 use crate::raw::{Login, RawConn};
 use crate::server::{Flavour, Server, ServerOptions};
-use crate::siege::oracle::{self, LogEnd, Marks, Moved};
+use crate::siege::login;
+use crate::siege::oracle::{self, Held, LogEnd, Marks, Moved};
 use crate::siege::player::{self, Played};
 use crate::siege::schema;
 use crate::siege::sequence::{Leg, Sequence};
@@ -100,7 +101,11 @@ impl Target {
         if played.broken {
             self.wait_until_alone().await?;
         }
-        let moved = self.moved().await?;
+        let held = match login::account(&sequence.entry.user) {
+            "ddlfree" => Held::AllButDefinitions,
+            _ => Held::All,
+        };
+        let moved = self.moved(held).await?;
         Ok((played, moved))
     }
 
@@ -108,13 +113,13 @@ impl Target {
     ///
     /// # Errors
     /// When the server does not say.
-    pub async fn moved(&mut self) -> Result<Moved> {
+    pub async fn moved(&mut self, held: Held) -> Result<Moved> {
         let flavour = self.flavour();
         let marks = oracle::marks(&mut self.watch, flavour).await?;
         if marks == self.marks {
             return Ok(Moved::default());
         }
-        let moved = oracle::moved(&mut self.watch, (&self.marks, &self.log), &marks).await?;
+        let moved = oracle::moved(&mut self.watch, (&self.marks, &self.log), &marks, held).await?;
         self.marks = marks;
         self.log = oracle::log_end(&mut self.watch, flavour).await?;
         Ok(moved)
@@ -165,12 +170,12 @@ impl Target {
     /// Waits until no session but ours is left: what an attacker who has left began is over then.
     async fn wait_until_alone(&mut self) -> Result<()> {
         for round in 0..ALONE_ROUNDS {
-            let users = format!("'{}'", schema::ACCOUNTS.join("','"));
-            let sql = format!(
-                "SELECT COUNT(*) FROM information_schema.processlist WHERE user IN ({users})"
-            );
-            let response = self.watch.query(sql).await?.accepted()?;
-            if response.first_text().as_deref() == Some("0") {
+            let sessions = self.watch.query("SHOW PROCESSLIST").await?.accepted()?.text_rows()?;
+            let is_theirs = |row: &Vec<Option<Vec<u8>>>| {
+                let user = row.get(1).cloned().flatten().unwrap_or_default();
+                schema::ACCOUNTS.iter().any(|account| account.as_bytes() == user)
+            };
+            if !sessions.iter().any(is_theirs) {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(2).saturating_mul(round)).await;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::error::{HarnessError, Result};
-use crate::siege::grammar::Maker;
+use crate::siege::grammar::{Maker, Trap};
 use crate::siege::minimise::minimised;
 use crate::siege::oracle::Moved;
 use crate::siege::sequence::Sequence;
@@ -19,6 +19,8 @@ pub struct Siege {
     pub duration: Duration,
     /// How many at most.
     pub sequences_max: u64,
+    /// Of which traps.
+    pub traps: Vec<Trap>,
     /// How many alarms are made short; further ones are only counted.
     pub minimised_max: usize,
 }
@@ -100,7 +102,7 @@ impl Siege {
                 break;
             }
             let seed = self.seed.wrapping_add(number);
-            let sequence = sequence_of(seed, target);
+            let sequence = Maker::new(seed, target.flavour()).only(&self.traps).sequence();
             let (played, moved) = target.attack(&sequence).await?;
             report.sequences = report.sequences.saturating_add(1);
             report.answers = report.answers.saturating_add(u64::from(played.answers));
@@ -147,12 +149,6 @@ impl Siege {
         }
         target.restore().await
     }
-}
-
-/// The sequence of a seed.
-#[must_use]
-pub fn sequence_of(seed: u64, target: &Target) -> Sequence {
-    Maker::new(seed, target.flavour()).sequence()
 }
 
 fn check_sluice(target: &mut Target) -> Result<()> {

@@ -11,10 +11,6 @@ impl Maker {
         if self.one_in(6) {
             entry.user = "sealed".into();
         }
-        if self.one_in(12) {
-            let quote = self.pick(&["'", "\"", "`", " ", "' "]);
-            entry.user = format!("{quote}{}{quote}", entry.user);
-        }
         if self.one_in(3) {
             entry.leg = self.pick(&Leg::ALL);
         }
@@ -40,15 +36,25 @@ impl Maker {
         if self.one_in(6) {
             entry.collation = self.collation();
         }
-        if self.one_in(25) {
-            self.named("ahead");
-            entry.ahead = self.ahead();
-            entry.compress = None;
-            entry.tls = self.one_in(2);
-            entry.leg = self.pick(&Leg::ALL);
-            entry.without &= capability::DEPRECATE_EOF;
-        }
         entry
+    }
+
+    /// A login that says its user in another way, or commands before it is over; then a plain write.
+    pub(super) fn plain_write(&mut self) {
+        self.named("login");
+        if self.one_in(2) {
+            let quotes = ["'", "\"", "`", " ", "' "];
+            let (before, behind) = (self.pick(&quotes), self.pick(&quotes));
+            self.entry.user = format!("{before}{}{behind}", self.entry.user);
+        } else {
+            self.entry.ahead = self.ahead();
+            self.entry.compress = None;
+            self.entry.tls = self.one_in(2);
+            self.entry.leg = self.pick(&Leg::ALL);
+            self.entry.without &= capability::DEPRECATE_EOF;
+        }
+        let write = self.write();
+        self.send(write);
     }
 
     /// Commands behind the login response.

@@ -20,10 +20,6 @@ impl Maker {
             "IF(1, w.f(), 0)",
             "(SELECT w.f())",
         ]);
-        if self.one_in(6) {
-            self.cursor(f);
-            return;
-        }
         let texts = [
             format!("SELECT {f}"),
             format!("DO {f}"),
@@ -106,7 +102,7 @@ impl Maker {
     }
 
     /// A function with a cursor: the server's flags speak of a cursor that no client has opened.
-    fn cursor(&mut self, f: &str) {
+    pub(super) fn cursor(&mut self, f: &str) {
         self.named("cursor");
         if self.one_in(2) {
             self.entry.without |= crate::raw::capability::DEPRECATE_EOF;

@@ -54,7 +54,6 @@ impl Maker {
             "CALL sys.table_exists('w', 't', @e)".into(),
             "CALL sys.execute_prepared_stmt('INSERT INTO w.t (n) VALUES (1)')".into(),
             "CALL sys.create_synonym_db('w', 'x_2')".into(),
-            "TRUNCATE performance_schema.events_statements_summary_by_digest".into(),
             format!("CREATE TABLE w.new5 SELECT * FROM {p}.{t}"),
             format!("CREATE TABLE {p}.siege (a INT)"),
             format!("REPLACE INTO w.t (id, n) SELECT 1, 2 FROM {p}.{t} LIMIT 1"),
