@@ -29,6 +29,7 @@ pub mod raw;
 pub mod replica;
 pub mod scenario;
 pub mod server;
+pub mod siege;
 pub mod sluice;
 mod supervised;
 pub mod topology;

@@ -1,0 +1,161 @@
+//! Logins and packets that no client library would send.
+
+use crate::raw::{capability, framed};
+use crate::siege::grammar::Maker;
+use crate::siege::sequence::{Act, Entry, Leg};
+
+impl Maker {
+    /// Mostly a plain login, for TLS costs.
+    pub(super) fn random_entry(&mut self) -> Entry {
+        let mut entry = Entry::default();
+        if self.one_in(6) {
+            entry.user = "sealed".into();
+        }
+        if self.one_in(3) {
+            entry.leg = self.pick(&Leg::ALL);
+        }
+        if self.one_in(8) {
+            entry.tls = true;
+        }
+        if self.one_in(10) {
+            entry.compress = Some(self.pick(&['z', 's']));
+        }
+        if self.one_in(3) {
+            entry.without = self.pick(&[
+                capability::DEPRECATE_EOF,
+                capability::MULTI_STATEMENTS,
+                capability::SESSION_TRACK,
+                capability::CONNECT_WITH_DB,
+                capability::CONNECT_ATTRS,
+                capability::DEPRECATE_EOF | capability::SESSION_TRACK,
+            ]);
+        }
+        if self.one_in(8) {
+            entry.with = capability::QUERY_ATTRIBUTES;
+        }
+        if self.one_in(6) {
+            entry.collation = self.collation();
+        }
+        entry
+    }
+
+    /// A login that says its user in another way, or commands before it is over; then a plain write.
+    pub(super) fn plain_write(&mut self) {
+        self.named("login");
+        if self.one_in(2) {
+            let quotes = ["'", "\"", "`", " ", "' "];
+            let (before, behind) = (self.pick(&quotes), self.pick(&quotes));
+            self.entry.user = format!("{before}{}{behind}", self.entry.user);
+        } else {
+            self.entry.ahead = self.ahead();
+            self.entry.compress = None;
+            self.entry.tls = self.one_in(2);
+            self.entry.leg = self.pick(&Leg::ALL);
+            self.entry.without &= capability::DEPRECATE_EOF;
+        }
+        let write = self.write();
+        self.send(write);
+    }
+
+    /// Commands behind the login response.
+    fn ahead(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        for _ in 0..self.pick(&[1, 1, 2]) {
+            let payload = self.raw_query();
+            all.extend(framed(self.pick(&[0, 1, 2, 3, 4, 5, 255]), &payload));
+        }
+        all
+    }
+
+    fn raw_query(&mut self) -> Vec<u8> {
+        let attributes: &[u8] = if self.entry.with == 0 { b"" } else { b"\0\x01" };
+        [b"\x03", attributes, self.write().as_bytes()].concat()
+    }
+
+    /// Frames and commands.
+    pub(super) fn packet(&mut self) {
+        self.named("packets");
+        let write = self.write();
+        let query = self.raw_query();
+        match self.chance.below(13) {
+            0 => {
+                let seq = self.pick(&[1, 2, 3, 255]);
+                self.push(Act::Frames(1, framed(seq, &query)));
+            }
+            1 => {
+                // Two commands in one write, the second behind one that is refused.
+                let both = [framed(0, &query), framed(0, &query)].concat();
+                self.push(Act::Frames(2, both));
+            }
+            2 => {
+                let first = framed(0, &[b"\x03", self.read().as_bytes()].concat());
+                let second = framed(self.pick(&[0, 1]), &query);
+                self.push(Act::Frames(2, [first, second].concat()));
+            }
+            3 => {
+                // An empty packet, and what follows it.
+                self.push(Act::Frames(2, [framed(0, b""), framed(0, &query)].concat()));
+            }
+            4 => {
+                self.push(Act::Infile(b"1\n2\n".to_vec()));
+                self.push(Act::Query(b"LOAD DATA LOCAL INFILE 'x' INTO TABLE w.t (n)".to_vec()));
+                self.query(write);
+            }
+            5 => {
+                let table = self.pick(&["t", "none", "v", ""]);
+                self.push(Act::Command([b"\x04", table.as_bytes(), b"\0%"].concat()));
+                self.query(write);
+            }
+            6 => {
+                let code = self.pick(&[
+                    0x00, 0x05, 0x06, 0x07, 0x09, 0x0a, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x1d, 0x20,
+                    0xfb, 0xfe, 0x22,
+                ]);
+                let body = self.pick(&["", "w", "x_3", "\0\0", "INSERT INTO w.t (n) VALUES (1)"]);
+                self.push(Act::Command([&[code], body.as_bytes()].concat()));
+                self.query(write);
+            }
+            7 if self.one_in(12) => {
+                let blanks = self.pick(&[0xff_ffff - 1, 0xff_ffff, 0xff_ffff - 31, 0x100_0000]);
+                self.push(Act::Padded(blanks, write.into_bytes()));
+            }
+            8 => {
+                // COM_MULTI of old MariaDB: commands with lengths inside one.
+                let len = u32::try_from(query.len()).unwrap_or(0).to_le_bytes();
+                let inner = [len.get(..3).unwrap_or_default(), &query].concat();
+                self.push(Act::Command([&[0xfe], inner.as_slice()].concat()));
+            }
+            9 => {
+                // Query attributes where none were agreed on, and none where they were.
+                let text = if self.one_in(2) {
+                    [b"\x03\0\x01", write.as_bytes()].concat()
+                } else {
+                    [b"\x03", write.as_bytes()].concat()
+                };
+                self.push(Act::Command(text));
+            }
+            10 => {
+                let many = self.pick(&[1_u8, 2, 8]);
+                let names: &[u8] = b"\x08\0\x03app\x01x";
+                let text = [&[0x03, many, 1, 0, 1], names, write.as_bytes()].concat();
+                self.push(Act::Command(text));
+            }
+            11 => {
+                let name =
+                    self.pick(&["w", "performance_schema", "w\0", "`w`", "information_schema"]);
+                self.push(Act::Command([b"\x02", name.as_bytes()].concat()));
+                self.query("INSERT INTO t (n) VALUES (1)");
+            }
+            _ => {
+                // A command whose first packet holds nothing but its byte, cut in the header.
+                let mut frames = framed(0, &query);
+                frames.extend(framed(0, b"\x0e"));
+                let at = u16::try_from(self.chance.below(8)).unwrap_or(0);
+                self.push(Act::Frames(2, frames));
+                if let Some(last) = self.steps.last_mut() {
+                    last.cut = Some(at);
+                }
+            }
+        }
+    }
+}
