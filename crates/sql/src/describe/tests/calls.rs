@@ -5,8 +5,8 @@ fn set(text: &str, mode: LexMode) -> Vec<Class> {
     Class::ALL.into_iter().filter(|class| classes.contains(*class)).collect()
 }
 
-/// Each of these ran a function that writes, on both servers or on MySQL alone, or could not be told
-/// from one that does.
+/// Each of these ran a function that writes, on both servers or on MySQL alone, or could not be
+/// told from one that does.
 const CALLS: [(&str, Class); 67] = [
     ("SET @a=wf()", Class::Session),
     ("SET @a = 1, @b = (SELECT d.wf())", Class::Session),
