@@ -8,24 +8,22 @@ A statement has the class of its verb, and further ones by what else it does; a 
     it names any of them. A text of several statements has the classes of all.
 `write` in a rule's `statements` covers `write`, `locking_read`, `call`, `load` and `unknown`.
 
-| class | statements |
-|---|---|
-| `read` | SELECT without a lock (INTO OUTFILE too), TABLE, VALUES, DO, HANDLER, EXPLAIN and \
-    DESCRIBE of anything |
-| `locking_read` | SELECT … FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE, at any depth |
-| `write` | INSERT, UPDATE, DELETE, REPLACE, WITH … UPDATE or DELETE; CREATE TABLE from a query \
+- `read`: SELECT without a lock (INTO OUTFILE too), TABLE, VALUES, DO, HANDLER, EXPLAIN and \
+    DESCRIBE of anything.
+- `locking_read`: SELECT … FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE, at any depth.
+- `write`: INSERT, UPDATE, DELETE, REPLACE, WITH … UPDATE or DELETE; CREATE TABLE from a query \
     (beside `ddl`); NEXT VALUE FOR, NEXTVAL(), SETVAL() and `s.nextval` with MariaDB, whose \
-    sequences are replicated |
-| `load` | LOAD DATA, LOAD XML |
-| `call` | CALL; beside its own class, any text that names a function which is not built in: \
-    SET, DO, SHOW … WHERE and, with MariaDB, EXPLAIN run it as SELECT does |
-| `ddl` | CREATE, ALTER, DROP, TRUNCATE, OPTIMIZE, REPAIR, IMPORT TABLE |
-| `transaction` | BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, XA |
-| `session` | SET, USE, PREPARE, DEALLOCATE, SIGNAL, GET DIAGNOSTICS |
-| `admin` | SHOW, KILL, FLUSH, ANALYZE TABLE, CHECK, CHECKSUM, LOCK and UNLOCK TABLES, RENAME \
-    TABLE, GRANT and the account statements, replication, plugins, HELP |
-| `unknown` | whatever cannot be read, an empty statement, BINLOG, EXECUTE IMMEDIATE, BEGIN NOT \
-    ATOMIC, EXECUTE of a name that the session has not prepared |
+    sequences are replicated.
+- `load`: LOAD DATA, LOAD XML.
+- `call`: CALL; beside its own class, any text that names a function which is not built in: SET, \
+    DO, SHOW … WHERE and, with MariaDB, EXPLAIN run it as SELECT does.
+- `ddl`: CREATE, ALTER, DROP, TRUNCATE, OPTIMIZE, REPAIR, IMPORT TABLE.
+- `transaction`: BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, XA.
+- `session`: SET, USE, PREPARE, DEALLOCATE, SIGNAL, GET DIAGNOSTICS.
+- `admin`: SHOW, KILL, FLUSH, ANALYZE TABLE, CHECK, CHECKSUM, LOCK and UNLOCK TABLES, RENAME \
+    TABLE, GRANT and the account statements, replication, plugins, HELP.
+- `unknown`: whatever cannot be read, an empty statement, BINLOG, EXECUTE IMMEDIATE, BEGIN NOT \
+    ATOMIC, EXECUTE of a name that the session has not prepared.
 
 EXPLAIN ANALYZE, MariaDB's ANALYZE of a statement and SET STATEMENT … FOR have the class of what \
     they run.
@@ -50,24 +48,22 @@ EXPLAIN ANALYZE, MariaDB's ANALYZE of a statement and SET STATEMENT … FOR have
 
 What changes nothing and is held like a write nevertheless:
 
-| form | why |
-|---|---|
-| a SELECT of stored or loadable functions that only read | they could write. Not held if the \
-    server's own list shows what they do |
-| EXPLAIN of a text with such functions | MariaDB runs them to make the plan |
-| `COUNT (a)`, `NOW ()` and the like in a session with IGNORE_SPACE | the text does not tell; \
-    without that mode it is a stored function |
-| `` `concat`(a) `` | a quoted name is a stored function for most names |
-| a column `nextval` with its table's name, with MariaDB | where `sql_mode` is ORACLE that moves \
-    a sequence on |
-| functions that only one of MySQL and MariaDB has, before the server is known | the other would \
-    look for a stored function |
-| functions of releases newer than the lists | the same |
-| `a ESCAPE (b)` and other words that MariaDB does not reserve, before a bracket | they may be \
-    functions there |
-| `SELECT … FOR UPDATE` of nothing that is changed | locks hold others up |
-| what follows the definition of a program in which BEGIN, END or DO is a name | where the \
-    program ends is not certain |
-| texts whose quotes or comments do not end, or that releases read differently | what cannot be \
-    read could be anything |
+- a SELECT of stored or loadable functions that only read: they could write. Not held if the \
+    server's own list shows what they do.
+- EXPLAIN of a text with such functions: MariaDB runs them to make the plan.
+- `COUNT (a)`, `NOW ()` and the like in a session with IGNORE_SPACE: the text does not tell; \
+    without that mode it is a stored function.
+- `` `concat`(a) ``: a quoted name is a stored function for most names.
+- a column `nextval` with its table's name, with MariaDB: where `sql_mode` is ORACLE that moves \
+    a sequence on.
+- functions that only one of MySQL and MariaDB has, before the server is known: the other would \
+    look for a stored function.
+- functions of releases newer than the lists: the same.
+- `a ESCAPE (b)` and other words that MariaDB does not reserve, before a bracket: they may be \
+    functions there.
+- `SELECT … FOR UPDATE` of nothing that is changed: locks hold others up.
+- what follows the definition of a program in which BEGIN, END or DO is a name: where the \
+    program ends is not certain.
+- texts whose quotes or comments do not end, or that releases read differently: what cannot be \
+    read could be anything.
 ";
