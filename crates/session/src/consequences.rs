@@ -1,4 +1,5 @@
-//! What a statement changes in its session when the server accepts it, kept until the response is in.
+//! What a statement changes in its session when the server accepts it, kept until the response is
+//! in.
 
 use policy::identity::APP_LEN_MAX;
 use sql::{AppSetting, Effects, PlainEffects};

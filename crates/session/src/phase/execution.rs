@@ -117,8 +117,9 @@ pub(crate) fn put_reset(statement_id: u32, prepared: &mut Prepared, out: &mut Ou
     true
 }
 
-/// Where MariaDB's COM_STMT_BULK_EXECUTE has its parameter types (MariaDB manual, "COM_STMT_BULK_EXECUTE"):
-/// command, statement id, flags, then two bytes for each parameter if the flags say so.
+/// Where MariaDB's COM_STMT_BULK_EXECUTE has its parameter types (MariaDB manual,
+/// "COM_STMT_BULK_EXECUTE"): command, statement id, flags, then two bytes for each parameter if the
+/// flags say so.
 #[derive(Clone, Copy, Debug)]
 struct Bulk<'a> {
     /// The types, if this execution brings them.

@@ -1,5 +1,5 @@
-//! Prepared statements, as far as admission needs them: class and identity of the text they came from, and
-//! the state that a refused execution would lose.
+//! Prepared statements, as far as admission needs them: class and identity of the text they came
+//! from, and the state that a refused execution would lose.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,11 +12,13 @@ use wire::response_tracker::Prepared as PrepareOk;
 use crate::consequences::Consequences;
 use crate::judge::memo::Remembered;
 
-/// Statements remembered per connection. The server allows 16,382 for all connections together by default
-/// (`max_prepared_stmt_count`); what goes beyond is class `unknown`, so forgetting never exempts.
+/// Statements remembered per connection. The server allows 16,382 for all connections together by
+/// default (`max_prepared_stmt_count`); what goes beyond is class `unknown`, so forgetting never
+/// exempts.
 const STATEMENTS_MAX: usize = 16_384;
 
-/// Names of SQL `PREPARE` remembered per connection; further ones are class `unknown` when executed.
+/// Names of SQL `PREPARE` remembered per connection; further ones are class `unknown` when
+/// executed.
 const NAMES_MAX: usize = 1_024;
 
 /// The longest name of SQL `PREPARE` that either server has.
@@ -91,8 +93,8 @@ pub(crate) struct PreparedStatement {
     pub(crate) num_columns: u16,
     /// COM_STMT_SEND_LONG_DATA came since the last execution that reached the server.
     pub(crate) long_data: bool,
-    /// The parameter types of a refused execution: clients send them once, so they must be put into
-    /// the next execution, or the server decodes its values with stale types.
+    /// The parameter types of a refused execution: clients send them once, so they must be put
+    /// into the next execution, or the server decodes its values with stale types.
     pub(crate) lost_types: LostTypes,
     /// The same of a refused bulk execution (MariaDB).
     pub(crate) lost_bulk_types: LostTypes,
@@ -149,7 +151,8 @@ pub(crate) struct Prepared {
     statements: BTreeMap<u32, PreparedStatement>,
     names: HashMap<Vec<u8>, Arc<Description>>,
     last: Option<u32>,
-    /// What is kept, in bytes: at most [`BYTES_MAX`], and what [`STATEMENTS_MAX`] unknown ones take.
+    /// What is kept, in bytes: at most [`BYTES_MAX`], and what [`STATEMENTS_MAX`] unknown ones
+    /// take.
     bytes: usize,
     /// What stands for every statement that there was no room for.
     unknown: Option<Arc<Description>>,
@@ -238,8 +241,8 @@ impl Prepared {
         }
     }
 
-    /// SQL `PREPARE name FROM …` succeeded. Names are compared without case; those that are known are
-    /// ASCII.
+    /// SQL `PREPARE name FROM …` succeeded. Names are compared without case; those that are known
+    /// are ASCII.
     pub(crate) fn insert_name(&mut self, name: &[u8], description: Arc<Description>) {
         self.remove_name(name);
         if self.names.len() < NAMES_MAX && name.len() <= NAME_LEN_MAX {
@@ -248,7 +251,8 @@ impl Prepared {
         }
     }
 
-    /// SQL `DEALLOCATE PREPARE name`, or a `PREPARE` of it that failed (the server drops the old one).
+    /// SQL `DEALLOCATE PREPARE name`, or a `PREPARE` of it that failed (the server drops the old
+    /// one).
     pub(crate) fn remove_name(&mut self, name: &[u8]) {
         if let Some(description) = self.names.remove(name.to_ascii_lowercase().as_slice()) {
             self.bytes = self.bytes.saturating_sub(description.len());

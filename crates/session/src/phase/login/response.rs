@@ -1,4 +1,5 @@
-//! What the client says first: who it is, and over which legs. It is sent on when both are as safe as they will be.
+//! What the client says first: who it is, and over which legs. It is sent on when both are as safe
+//! as they will be.
 
 use policy::identity::{NamedIn, SessionIdentity, user_as_read};
 use policy::{BackendTlsMode, ClientTlsMode, ClusterPolicy};

@@ -1,5 +1,5 @@
-//! What the client says in the exchange, and what of its first packet is kept back until it is known
-//! where it goes.
+//! What the client says in the exchange, and what of its first packet is kept back until it is
+//! known where it goes.
 
 use super::{Exchange, Kept, Plugin, Stage, Whole, forward_packet};
 use crate::action::{Action, CloseReason, Move, Side};

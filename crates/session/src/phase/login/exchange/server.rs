@@ -12,8 +12,8 @@ use crate::outbox::Outbox;
 use crate::phase::login::{Accepted, Desk, Next, deny};
 
 impl Exchange {
-    /// Whether this would have a client say its password that has yet to say something else, or let it say
-    /// its password to another plugin: the answers could not be told apart.
+    /// Whether this would have a client say its password that has yet to say something else, or let
+    /// it say its password to another plugin: the answers could not be told apart.
     fn confuses_passwords(&self, reply: AuthReply<'_>, due: &Stage) -> bool {
         let asks = match reply {
             AuthReply::MoreData(data) => {
@@ -58,7 +58,8 @@ impl Exchange {
             (AuthReply::Plugin { name, data }, _) => {
                 return self.on_plugin(packet, name, data, desk);
             }
-            // A question of the plugin that the client has begun with: the answer may be its password.
+            // A question of the plugin that the client has begun with: the answer may be its
+            // password.
             (AuthReply::MoreData(_) | AuthReply::Other, _) if self.exposes(desk) => {
                 return self.deny_exposed(self.to_client(packet.sequence), desk.out);
             }
