@@ -13,7 +13,7 @@ use crate::action::{Held, Input};
 use crate::command::{Running, Sending, Then};
 use crate::consequences::Consequences;
 use crate::judge::memo::{Remembered, Ruling};
-use crate::judge::{Bench, Judge, Said};
+use crate::judge::{Bench, Judge, SaidByExecution};
 use crate::outcome::StatementOutcome;
 use crate::server::ServerSide;
 use crate::server::prepared::{Description, owned_tag};
@@ -58,7 +58,8 @@ pub(crate) fn query(
     let statement = describe(query.text, server.mode, whole, texts);
     let ruled = match executed(&statement, server) {
         Some(description) => {
-            let said = Said { attributes: query.attributes, statement: Some(&statement) };
+            let said =
+                SaidByExecution { attributes: query.attributes, statement: Some(&statement) };
             on_description(&description, said, bench, server, input)
         }
         None => on_statement(&statement, query, bench, server, input),
@@ -69,7 +70,8 @@ pub(crate) fn query(
 /// A statement that cannot be read.
 pub(crate) fn unknown(judge: &mut Judge, server: &ServerSide, input: &Input<'_>) -> Plan {
     let description = Description::default();
-    let ruled = on_description(&description, Said::default(), &mut judge.bench, server, input);
+    let ruled =
+        on_description(&description, SaidByExecution::default(), &mut judge.bench, server, input);
     ruled.plan(None, Expect::ResultSets, input)
 }
 
@@ -152,7 +154,7 @@ fn on_statement(
 
 fn on_description(
     description: &Description,
-    said: Said<'_>,
+    said: SaidByExecution<'_>,
     bench: &mut Bench,
     server: &ServerSide,
     input: &Input<'_>,

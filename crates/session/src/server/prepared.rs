@@ -1,4 +1,4 @@
-//! Prepared statements, as far as admission needs them: class and identity of the text they came
+//! PreparedStatements statements, as far as admission needs them: class and identity of the text they came
 //! from, and the state that a refused execution would lose.
 
 use std::collections::{BTreeMap, HashMap};
@@ -115,7 +115,7 @@ pub(crate) enum LostTypes {
 
 /// Which types of a statement.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Execution {
+pub(crate) enum TypesOf {
     /// COM_STMT_EXECUTE.
     One,
     /// COM_STMT_BULK_EXECUTE.
@@ -132,10 +132,10 @@ impl LostTypes {
 }
 
 impl PreparedStatement {
-    fn lost_mut(&mut self, execution: Execution) -> &mut LostTypes {
-        match execution {
-            Execution::One => &mut self.lost_types,
-            Execution::Bulk => &mut self.lost_bulk_types,
+    fn lost_mut(&mut self, types_of: TypesOf) -> &mut LostTypes {
+        match types_of {
+            TypesOf::One => &mut self.lost_types,
+            TypesOf::Bulk => &mut self.lost_bulk_types,
         }
     }
 
@@ -147,7 +147,7 @@ impl PreparedStatement {
 
 /// All prepared statements of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedStatements {
     statements: BTreeMap<u32, PreparedStatement>,
     names: HashMap<Vec<u8>, Arc<Description>>,
     last: Option<u32>,
@@ -158,7 +158,7 @@ pub(crate) struct Prepared {
     unknown: Option<Arc<Description>>,
 }
 
-impl Prepared {
+impl PreparedStatements {
     /// The server prepared a statement.
     pub(crate) fn insert(&mut self, ok: PrepareOk, description: Arc<Description>) {
         let id = ok.statement_id;
@@ -194,11 +194,11 @@ impl Prepared {
     }
 
     /// Keeps parameter types that the server has not seen.
-    pub(crate) fn keep_types(&mut self, id: u32, execution: Execution, types: &[u8]) {
-        self.drop_types(id, execution);
+    pub(crate) fn keep_types(&mut self, id: u32, types_of: TypesOf, types: &[u8]) {
+        self.drop_types(id, types_of);
         let room = BYTES_MAX.saturating_sub(self.bytes);
         let Some(statement) = self.get_mut(id) else { return };
-        let lost = statement.lost_mut(execution);
+        let lost = statement.lost_mut(types_of);
         if types.len() <= room {
             *lost = LostTypes::Kept(types.into());
             self.bytes = self.bytes.saturating_add(types.len());
@@ -208,9 +208,9 @@ impl Prepared {
     }
 
     /// The server has seen the types of an execution.
-    pub(crate) fn drop_types(&mut self, id: u32, execution: Execution) {
+    pub(crate) fn drop_types(&mut self, id: u32, types_of: TypesOf) {
         let Some(statement) = self.get_mut(id) else { return };
-        let len = std::mem::take(statement.lost_mut(execution)).len();
+        let len = std::mem::take(statement.lost_mut(types_of)).len();
         self.bytes = self.bytes.saturating_sub(len);
     }
 

@@ -197,7 +197,7 @@ impl Exchange {
 }
 
 /// A whole packet at the front of a side's buffer.
-struct Whole<'a> {
+struct LoginPacket<'a> {
     /// With its header.
     len: usize,
     sequence: u8,
@@ -315,7 +315,7 @@ impl Exchange {
 }
 
 /// Passes a packet on as it is but for its sequence id, which is `shift` further on the other side.
-fn forward_packet(from: Side, packet: &Whole<'_>, shift: u8, out: &mut Outbox) -> Action {
+fn forward_packet(from: Side, packet: &LoginPacket<'_>, shift: u8, out: &mut Outbox) -> Action {
     if shift == 0 {
         return Move::Forward { from, len: packet.len }.into();
     }
@@ -338,10 +338,10 @@ pub(super) fn shown(plugin: &[u8]) -> String {
 /// Servers' names of plugins have 64 characters at most.
 const PLUGIN_SHOWN_LEN_MAX: usize = 64;
 
-fn whole(bytes: &[u8]) -> Option<Result<Whole<'_>, TooLong>> {
+fn whole(bytes: &[u8]) -> Option<Result<LoginPacket<'_>, TooLong>> {
     let sequence = FrameHeader::parse(bytes)?.sequence;
     let frame = login_frame(bytes)?;
-    Some(frame.map(|(len, payload)| Whole { len, sequence, payload }))
+    Some(frame.map(|(len, payload)| LoginPacket { len, sequence, payload }))
 }
 
 const AUTH_MORE_DATA: u8 = 0x01;
