@@ -184,10 +184,12 @@ impl Sequence {
         Ok(all)
     }
 
-    /// How many bytes it sends, about.
+    /// Whether one of its texts speaks of EXPLAIN or DESCRIBE.
     #[must_use]
-    pub fn weight(&self) -> usize {
-        self.steps.iter().map(|step| step.act.bytes().len().saturating_add(1)).sum()
+    pub fn explains(&self) -> bool {
+        let texts = self.steps.iter().map(|step| step.act.bytes().to_ascii_uppercase());
+        let has = |text: &[u8], word: &[u8]| text.windows(word.len()).any(|part| part == word);
+        texts.into_iter().any(|text| has(&text, b"EXPLAIN") || has(&text, b"DESC"))
     }
 }
 
