@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use policy::ClusterPolicy;
-use session::{Action, ClientInfo, Input, Leg, Session, Side};
+use session::{Action, ClientInfo, Input, Leg, Move, Session, Side};
 
 use crate::Result;
 use crate::rules::NOW;
@@ -55,16 +55,18 @@ impl Relay {
             let answered = if client.is_empty() { backend } else { &[] };
             let input = Input { client, backend: answered, policy: &self.policy, now: NOW };
             match self.session.next(&input) {
-                Action::Forward { from, len }
-                | Action::Replace { from, drop: len }
-                | Action::Drop { from, len } => {
+                Action::Move(
+                    Move::Forward { from, len }
+                    | Move::Replace { from, drop: len }
+                    | Move::Drop { from, len },
+                ) => {
                     let side = match from {
                         Side::Client => &mut client,
                         Side::Backend => &mut backend,
                     };
                     *side = side.get(len..).unwrap_or_default();
                 }
-                Action::Ask(_) | Action::Deny(_) => self.session.handle_admitted(),
+                Action::Ask(ask) | Action::Deny(ask) => self.session.handle_admitted(ask),
                 Action::Read(_) if until == Until::Reads => return Ok(()),
                 Action::LoggedIn if until == Until::LoggedIn => return Ok(()),
                 Action::Finished(_) if until == Until::Finished => return Ok(()),

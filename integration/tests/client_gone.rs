@@ -22,6 +22,8 @@ use tokio::io::AsyncWriteExt;
 
 #[path = "client_gone/answers.rs"]
 mod answers;
+#[path = "client_gone/running.rs"]
+mod running;
 
 static MYSQL: Shared = Shared::new(Flavour::MySql);
 static MARIADB: Shared = Shared::new(Flavour::MariaDb);

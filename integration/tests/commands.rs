@@ -21,6 +21,8 @@ use integration::topology::Topology;
 
 #[path = "commands/bulk.rs"]
 mod bulk;
+#[path = "commands/cursors.rs"]
+mod cursors;
 #[path = "commands/dump.rs"]
 mod dump;
 #[path = "commands/infile.rs"]

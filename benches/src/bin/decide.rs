@@ -1,7 +1,7 @@
 //! Time per decision, and of its parts, on one thread.
 //!
 //! Each figure is that of the fastest of many short rounds: whatever else the machine does only adds. For instructions instead of time:
-//! `valgrind --tool=callgrind --toggle-collect='*evaluate*' target/release/decide`.
+//! `valgrind --tool=callgrind --toggle-collect='policy::decide::decide*' target/release/decide`.
 #![expect(clippy::print_stdout, reason = "the report is what this program is for")]
 
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use benches::line::Line;
 use benches::relay::{self, Relay};
 use benches::{Result, rules};
 use policy::identity::{IdentityScratch, SessionIdentity, resolve};
-use policy::{ClusterPolicy, Facts, Shape, Verdict};
+use policy::{ClusterPolicy, Facts, Shape, decide};
 use sql::{LexMode, Scratch, Whole, describe};
 use wire::capability::Capabilities;
 use wire::response_tracker::{Expect, ResponseTracker};
@@ -101,7 +101,7 @@ struct Deciding<'a> {
 impl<'a> Deciding<'a> {
     fn decide(&mut self, statement: &sql::Statement<'_>) -> Option<&'a str> {
         let identity = resolve(
-            self.policy,
+            &self.policy.identity,
             self.session,
             std::iter::empty(),
             statement.tags().map(|tag| (tag.key, tag.value)),
@@ -111,14 +111,12 @@ impl<'a> Deciding<'a> {
         let facts = Facts {
             identity: &identity,
             session: self.session,
-            class: statement.class,
+            classes: statement.classes,
+            exemption: statement.exemption,
             shape: Shape::default(),
             now: rules::NOW,
         };
-        match self.policy.evaluate(&facts) {
-            Verdict::Pass { rule, .. } => rule.map(|rule| &*rule.name),
-            Verdict::Ask(rule) | Verdict::Deny(rule) => Some(&*rule.name),
-        }
+        decide(self.policy, &facts).rule().map(|rule| &*rule.name)
     }
 }
 

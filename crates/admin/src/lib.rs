@@ -1,7 +1,7 @@
 //! The HTTP door: metrics, health, and a page for people.
 //!
-//! It only looks. It runs beside the traffic, takes the admission controller's lock for the time of a
-//! reading, and whatever goes wrong here ends with a status code.
+//! It only looks. It runs beside the traffic, takes the admission controller's lock for the time of
+//! a reading, and whatever goes wrong here ends with a status code.
 
 mod listener;
 mod page;
@@ -14,12 +14,14 @@ use std::sync::atomic::AtomicBool;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use proxy::cluster::Cluster;
 use proxy::telemetry::Telemetry;
+use tokio::sync::Semaphore;
 
 use self::listener::BoundedListener;
 
@@ -44,25 +46,44 @@ pub async fn serve(listener: TcpListener, state: AdminState) -> io::Result<()> {
     axum::serve(listener, router(state)).await
 }
 
+/// What the answers are made of.
+#[derive(Clone)]
+struct Shown {
+    state: AdminState,
+    /// Places for answers that are long to make. Others wait, as long as their connection does.
+    slow: Arc<Semaphore>,
+}
+
+/// One for a scraper and some for people: making an answer takes a core.
+const SLOW_MAX: usize = 4;
+
 fn router(state: AdminState) -> Router {
+    let shown = Shown { state, slow: Arc::new(Semaphore::new(SLOW_MAX)) };
     Router::new()
         .route("/", get(page))
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
-        .with_state(state)
+        .layer(map_response(one_request_a_connection))
+        .with_state(shown)
 }
 
-async fn metrics(State(state): State<AdminState>) -> Response {
+/// A connection that waits for a next request would take a place from one that asks.
+async fn one_request_a_connection(mut response: Response) -> Response {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+async fn metrics(State(Shown { state, slow }): State<Shown>) -> Response {
     let format = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    match aside(move || state.telemetry.gather(&state.clusters)).await {
+    match aside(slow, move || state.telemetry.gather(&state.clusters)).await {
         Ok(text) => (format, text).into_response(),
         Err(status) => status.into_response(),
     }
 }
 
-async fn readyz(State(state): State<AdminState>) -> Response {
-    match ready::obstacles(&state) {
+async fn readyz(State(shown): State<Shown>) -> Response {
+    match ready::obstacles(&shown.state) {
         obstacles if obstacles.is_empty() => "ready\n".into_response(),
         obstacles => {
             let text = obstacles.iter().map(|obstacle| format!("{obstacle}\n")).collect::<String>();
@@ -71,22 +92,34 @@ async fn readyz(State(state): State<AdminState>) -> Response {
     }
 }
 
-async fn page(State(state): State<AdminState>) -> Response {
+async fn page(State(Shown { state, slow }): State<Shown>) -> Response {
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (CACHE_CONTROL, "no-store"),
         // Names in it come from clients. They are escaped; this is the second lock on that door.
         (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
     ];
-    match aside(move || page::render(&state)).await {
+    match aside(slow, move || page::render(&state)).await {
         Ok(html) => (headers, html).into_response(),
         Err(status) => status.into_response(),
     }
 }
 
 /// Runs on a thread for slow things: with 10,000 rules the answers are megabytes.
-async fn aside<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Result<T, StatusCode> {
-    tokio::task::spawn_blocking(f).await.map_err(|error| {
+///
+/// # Cancellation
+/// What has begun goes on, and keeps its place meanwhile.
+async fn aside<T: Send + 'static>(
+    slow: Arc<Semaphore>,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, StatusCode> {
+    let place = slow.acquire_owned().await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+    let run = move || {
+        let made = f();
+        drop(place);
+        made
+    };
+    tokio::task::spawn_blocking(run).await.map_err(|error| {
         tracing::error!(%error, "an admin request failed");
         StatusCode::INTERNAL_SERVER_ERROR
     })

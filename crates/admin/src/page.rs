@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use admission::{Mode, MonoTime, SignalState, SignalView};
 use policy::{Action, ClusterPolicy, Rule, Standing, UnixTime};
+use proxy::board::{PrimaryState, ReplicaReading};
 use proxy::cluster::{Cluster, StarvedIdentity};
-use proxy::probe::{PrimaryState, ReplicaReading};
 use proxy::telemetry::state_label;
 
 use crate::AdminState;

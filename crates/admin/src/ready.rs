@@ -3,17 +3,17 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use proxy::board::PrimaryState;
 use proxy::cluster::Cluster;
-use proxy::probe::PrimaryState;
 
 use crate::AdminState;
 
-/// A primary that has not answered its probe for this long is not there. Heartbeats may be a second apart
-/// and may take seconds on a loaded server.
+/// A primary that has not answered its probe for this long is not there. Heartbeats may be a second
+/// apart and may take seconds on a loaded server.
 const PRIMARY_STALE_AFTER: Duration = Duration::from_secs(6);
 
-/// What keeps it from being ready, each with its reason. A cluster without probes counts as ready: nobody
-/// knows better without logging in.
+/// What keeps it from being ready, each with its reason. A cluster without probes counts as ready:
+/// nobody knows better without logging in.
 pub(crate) fn obstacles(state: &AdminState) -> Vec<String> {
     let mut obstacles = Vec::new();
     if state.draining.load(Ordering::Relaxed) {

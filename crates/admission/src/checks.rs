@@ -1,7 +1,8 @@
 //! Results of checks, counted per rule and app.
 //!
-//! The counts are drained by whoever exports them. A pair that has not been checked since the last drain is
-//! forgotten, so memory follows the apps that are active; a pair that stays costs no allocation.
+//! The counts are drained by whoever exports them. A pair that has not been checked since the last
+//! drain is forgotten, so memory follows the apps that are active; a pair that stays costs no
+//! allocation.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +23,8 @@ pub struct CheckCount {
     pub passed: u64,
     /// Checks that lost the dice.
     pub lost: u64,
-    /// Checks that won the dice and found the gate shut or contended (only in `mode: observe`: others
-    /// are not checked before it is their turn).
+    /// Checks that won the dice and found the gate shut or contended (only in `mode: observe`:
+    /// others are not checked before it is their turn).
     pub stopped: u64,
 }
 

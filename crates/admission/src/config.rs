@@ -11,8 +11,8 @@ pub struct ControllerConfig {
     pub signals: Vec<SignalConfig>,
     /// The sets of them that rules name.
     pub gates: Vec<GateConfig>,
-    /// Time until a lost check is repeated, ±25 %. Clamped to 1 ms … 1 h. Raising it delays statements
-    /// of rules with a ratio further. Default 100 ms.
+    /// Time until a lost check is repeated, ±25 %. Clamped to 1 ms … 1 h. Raising it delays
+    /// statements of rules with a ratio further. Default 100 ms.
     pub check_interval: Duration,
     /// How statements are let through a contended gate.
     pub pacing: Pacing,
@@ -32,8 +32,8 @@ impl Default for ControllerConfig {
     }
 }
 
-/// A signal, as a number that only the policy can read. Over a reload the same key is the same signal,
-/// and its values are kept.
+/// A signal, as a number that only the policy can read. Over a reload the same key is the same
+/// signal, and its values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SignalKey(pub u32);
 
@@ -76,8 +76,8 @@ pub enum OnNoData {
     Open,
     /// It does not.
     Closed,
-    /// It says what it last said, for this long after its value became stale; then, and if it never had
-    /// a value, it is closed.
+    /// It says what it last said, for this long after its value became stale; then, and if it never
+    /// had a value, it is closed.
     HoldLast(Duration),
 }
 
@@ -93,8 +93,8 @@ pub struct GateConfig {
 /// How statements are let through a contended gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacing {
-    /// Work in flight is kept within what the replicas apply in the lag aimed for; gates that do not depend
-    /// on the lag are binary.
+    /// Work in flight is kept within what the replicas apply in the lag aimed for; gates that do
+    /// not depend on the lag are binary.
     Adaptive(AdaptivePacing),
     /// The plain gate with a ramped release.
     Binary(BinaryPacing),

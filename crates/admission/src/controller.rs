@@ -1,10 +1,11 @@
 //! The controller of one cluster: commands and time in, decisions and resolutions out.
 //!
-//! A shell calls a command or a `handle_*`, then polls [`Controller::poll_resolution`] until `None`, then
-//! arms one timer for [`Controller::poll_timeout`]. Calling too often, twice with the same time, with a time
-//! that has gone back (it is taken as the latest seen) or hours late is harmless.
+//! A shell calls a command or a `handle_*`, then polls [`Controller::poll_resolution`] until
+//! `None`, then arms one timer for [`Controller::poll_timeout`]. Calling too often, twice with the
+//! same time, with a time that has gone back (it is taken as the latest seen) or hours late is
+//! harmless.
 //!
-//! What a statement meets, in order (PRODUCT §4, §5; `judge` holds it):
+//! What a statement meets, in order (`decide` holds it):
 //!
 //! | gate | `on_refused_check: delay` | `reject` |
 //! |---|---|---|
@@ -13,11 +14,12 @@
 //! | open, others wait | queues behind them | refused: `paced` (it may not overtake, and cannot wait) |
 //! | shut | queues | refused: `gate_closed` or `no_data`, without a throw |
 //!
-//! A ratio of 1 never wins, so its statements do not stand in line: after the check on arrival they wait
-//! like a hold, with reason `ratio`. Hold is stronger than `on_timeout: admit`: nothing passes.
+//! A ratio of 1 never wins, so its statements do not stand in line: after the check on arrival they
+//! wait like a hold, with reason `ratio`. Hold is stronger than `on_timeout: admit`: nothing
+//! passes.
 
 mod advance;
-mod judge;
+mod decide;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -111,22 +113,23 @@ impl Controller {
         controller
     }
 
-    /// Live reload. Values of signals that stay (same key) are kept, and so is how long a gate of the same
-    /// signals has been open. Every waiter comes out as [`Resolved::JudgeAgain`], whoever arrived first
-    /// first. For one check interval statements queue at every gate with signals, also at an open one, so
-    /// that the crowd that comes back is released at the pace like any other.
+    /// Live reload. Values of signals that stay (same key) are kept, and so is how long a gate of
+    /// the same signals has been open. Every waiter comes out as [`Resolved::DecideAgain`], whoever
+    /// arrived first first. For one check interval statements queue at every gate with signals,
+    /// also at an open one, so that the crowd that comes back is released at the pace like any
+    /// other.
     pub fn reconfigure(&mut self, config: ControllerConfig, now: MonoTime) {
         let now = self.tick(now);
         let waiters = self.queue.remove_all();
         self.configure(&config, now);
         if !waiters.is_empty() {
             for gate in self.gates.values_mut() {
-                gate.settle(now, self.check_interval);
+                gate.expect_crowd(now, self.check_interval);
             }
         }
         for (ticket, waiter) in waiters {
             self.watch_left(now, &waiter.request);
-            self.queue.resolve(ticket, Resolved::JudgeAgain);
+            self.queue.resolve(ticket, Resolved::DecideAgain);
         }
     }
 
@@ -177,7 +180,7 @@ impl Controller {
         let now = self.tick(now);
         match request.terms.mode {
             Mode::Enforce => {
-                let decision = self.judge(now, request);
+                let decision = self.decide(now, request);
                 self.watch_decision(now, request, &decision);
                 decision
             }
@@ -189,8 +192,8 @@ impl Controller {
         }
     }
 
-    /// The waiter's client has gone, or it was killed: its place is free at once, and the ticket is not
-    /// resolved any more. An unknown ticket is ignored.
+    /// The waiter's client has gone, or it was killed: its place is free at once, and the ticket is
+    /// not resolved any more. An unknown ticket is ignored.
     pub fn cancel(&mut self, now: MonoTime, ticket: Ticket) {
         self.tick(now);
         if self.take_out(ticket).is_some() {
@@ -203,14 +206,15 @@ impl Controller {
                     pace.take_back(charge);
                 }
             }
-            Some(Resolved::Reject(_) | Resolved::JudgeAgain) | None => {}
+            Some(Resolved::Reject(_) | Resolved::DecideAgain) | None => {}
         }
     }
 
-    /// An admitted statement has ended: the server has really finished it, also when its client has gone.
+    /// An admitted statement has ended: the server has really finished it, also when its client has
+    /// gone.
     pub fn complete(&mut self, now: MonoTime, permit: Permit, outcome: Outcome) {
         self.tick(now);
-        self.settle(&permit, &outcome);
+        self.book(&permit, &outcome);
         drop(permit);
         let work = &mut self.work;
         work.in_flight = work.in_flight.saturating_sub(1);
@@ -220,8 +224,9 @@ impl Controller {
         work.server_time = work.server_time.saturating_add(outcome.server_time);
     }
 
-    /// The work under a permit has changed so many rows until now: a transaction of many statements is charged
-    /// while it writes, not when it ends. Telling less than was expected changes nothing.
+    /// The work under a permit has changed so many rows until now: a transaction of many statements
+    /// is charged while it writes, not when it ends. Telling less than was expected changes
+    /// nothing.
     pub fn charge(&mut self, now: MonoTime, permit: &mut Permit, affected_rows: u64) {
         self.tick(now);
         if let (Some(pace), Some(charge)) = (&mut self.pace, &mut permit.account.charge) {
@@ -229,8 +234,9 @@ impl Controller {
         }
     }
 
-    /// What a permit has cost in truth: learned, and put on the account of whoever was charged less.
-    fn settle(&mut self, permit: &Permit, outcome: &Outcome) {
+    /// What a permit has cost in truth: learned, and put on the account of whoever was charged
+    /// less.
+    fn book(&mut self, permit: &Permit, outcome: &Outcome) {
         let Account { gate, lane, digest, expected, charge } = permit.account;
         let cost = cost_of(outcome);
         if !outcome.error || outcome.affected_rows > 0 {
@@ -246,7 +252,8 @@ impl Controller {
         }
     }
 
-    /// Refuses every waiter and every later request with [`Reason::Shutdown`]. Permits stay to be completed.
+    /// Refuses every waiter and every later request with [`Reason::Shutdown`]. Permits stay to be
+    /// completed.
     pub fn shutdown(&mut self, now: MonoTime) {
         let now = self.tick(now);
         self.life = Life::ShuttingDown;
@@ -260,8 +267,8 @@ impl Controller {
 
 /// What happens.
 impl Controller {
-    /// A signal was measured: `now` is when the query was answered. Samples of one signal that come out of
-    /// order are dropped, the newest stays.
+    /// A signal was measured: `now` is when the query was answered. Samples of one signal that come
+    /// out of order are dropped, the newest stays.
     pub fn handle_sample(&mut self, now: MonoTime, key: SignalKey, sample: Sample) {
         match sample {
             Sample::Value(value) => self.record(now, now, key, Some(value)),
@@ -269,8 +276,9 @@ impl Controller {
         }
     }
 
-    /// A heartbeat is about to be written: whatever has completed until now will be applied by a replica that
-    /// shows it. Numbers grow; the number is the one that [`LagReading::governing`] names later.
+    /// A heartbeat is about to be written: whatever has completed until now will be applied by a
+    /// replica that shows it. Numbers grow; the number is the one that [`LagReading::governing`]
+    /// names later.
     pub fn handle_heartbeat_begun(&mut self, now: MonoTime, seq: u64) {
         let now = self.tick(now);
         if let Some(pace) = &mut self.pace {
@@ -278,8 +286,8 @@ impl Controller {
         }
     }
 
-    /// The lag was measured, see [`crate::lag::LagTracker`]. A reading without a value leaves the last one
-    /// until it is stale.
+    /// The lag was measured, see [`crate::lag::LagTracker`]. A reading without a value leaves the
+    /// last one until it is stale.
     pub fn handle_lag(&mut self, now: MonoTime, key: SignalKey, reading: &LagReading) {
         if let (Some(pace), Pacing::Adaptive(adaptive)) = (&mut self.pace, self.pacing)
             && adaptive.lag == key
@@ -291,7 +299,8 @@ impl Controller {
 
     fn record(&mut self, now: MonoTime, at: MonoTime, key: SignalKey, value: Option<f64>) {
         let now = self.tick(now);
-        // A gap in the data must be seen before the new value covers it: the ramp starts over after one.
+        // A gap in the data must be seen before the new value covers it: the ramp starts over after
+        // one.
         self.look_at_gates(now);
         if let (Some(value), Some(signal)) = (value, self.signals.get_mut(&key)) {
             signal.record(at.min(now), value);
@@ -345,8 +354,8 @@ impl Controller {
         self.signals.values().map(move |signal| signal.view(now))
     }
 
-    /// Who waits and why, per rule and identity, in order of their keys. It walks all waiters: for metrics
-    /// and status, not for every statement.
+    /// Who waits and why, per rule and identity, in order of their keys. It walks all waiters: for
+    /// metrics and status, not for every statement.
     pub fn waiting(&self) -> impl Iterator<Item = Waiting> + use<> {
         let mut groups: BTreeMap<(RuleKey, IdentityKey), (usize, &Waiter)> = BTreeMap::new();
         for waiter in self.queue.iter() {
@@ -378,8 +387,9 @@ impl Controller {
         self.checks.drain(each);
     }
 
-    /// What an open gate lets through in a second when there is a line: rows under adaptive pacing, else checks.
-    /// `None` if it is shut, unknown, or has no signals and so never a line, or if nothing paces it.
+    /// What an open gate lets through in a second when there is a line: rows under adaptive pacing,
+    /// else checks. `None` if it is shut, unknown, or has no signals and so never a line, or if
+    /// nothing paces it.
     #[must_use]
     pub fn release_per_s(&self, gate: GateKey, now: MonoTime) -> Option<f64> {
         let gate = self.gates.get(&gate).filter(|gate| gate.has_signals())?;
@@ -401,9 +411,9 @@ impl Controller {
         self.work
     }
 
-    /// When somebody last needed a signal: asked at a gate that has some, or waited there. A shell may slow its
-    /// probes long after; it must probe at once on the next request, which waits for the fresh value as
-    /// long as its signal is closed without data.
+    /// When somebody last needed a signal: asked at a gate that has some, or waited there. A shell
+    /// may slow its probes long after; it must probe at once on the next request, which waits for
+    /// the fresh value as long as its signal is closed without data.
     #[must_use]
     pub fn last_gated_request(&self) -> Option<MonoTime> {
         self.last_gated

@@ -1,11 +1,12 @@
-//! What a statement is expected to write: an exponential average of what statements of its digest wrote before.
+//! What a statement is expected to write: an exponential average of what statements of its digest
+//! wrote before.
 //!
-//! The unit is a row. A statement that changed rows costs their number. One that told none (DDL, CALL, an UPDATE
-//! that matched nothing) costs its server time at [`ROWS_PER_S`]: an ALTER TABLE that took an hour keeps a
-//! replica busy for about as long, whatever its count of rows says.
+//! The unit is a row. A statement that changed rows costs their number. One that told none (DDL,
+//! CALL, an UPDATE that matched nothing) costs its server time at [`ROWS_PER_S`]: an ALTER TABLE
+//! that took an hour keeps a replica busy for about as long, whatever its count of rows says.
 //!
-//! Bounds: as many digests as [`DIGESTS_MAX`]; beyond, whoever was learned first is forgotten. A digest that is
-//! not known is expected to cost what its app's statements cost.
+//! Bounds: as many digests as [`DIGESTS_MAX`]; beyond, whoever was learned first is forgotten. A
+//! digest that is not known is expected to cost what its app's statements cost.
 
 use std::collections::{HashMap, VecDeque};
 

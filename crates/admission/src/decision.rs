@@ -1,12 +1,12 @@
-//! What the controller answers.
+//! What the controller decides.
 
 use std::time::Duration;
 
 use crate::pace::Charge;
-use crate::ring::Lane;
+use crate::request::Lane;
 use crate::{DigestKey, GateKey, MonoTime, Reason, SignalKey};
 
-/// The answer to a request.
+/// What becomes of a request.
 #[derive(Debug)]
 #[must_use]
 pub enum Decision {
@@ -16,8 +16,8 @@ pub enum Decision {
     Queue(Ticket),
     /// Answer the statement with an error.
     Reject(Refusal),
-    /// The rule only observes: forward the statement now. What would have stood in its way, if anything:
-    /// it would have been delayed or refused.
+    /// The rule only observes: forward the statement now. What would have stood in its way, if
+    /// anything: it would have been delayed or refused.
     Observed(Permit, Option<Refusal>),
 }
 
@@ -53,7 +53,8 @@ impl Permit {
         self.waited
     }
 
-    /// Why it was admitted although no check was won: [`Reason::Timeout`] under `on_timeout: admit`.
+    /// Why it was admitted although no check was won: [`Reason::Timeout`] under `on_timeout:
+    /// admit`.
     #[must_use]
     pub const fn reason(&self) -> Option<Reason> {
         self.reason
@@ -114,7 +115,7 @@ pub enum Resolved {
     /// Answer it with an error.
     Reject(Refusal),
     /// The rules have changed: match the statement again and ask again, with the same `arrived`.
-    JudgeAgain,
+    DecideAgain,
 }
 
 /// How an admitted statement ended.

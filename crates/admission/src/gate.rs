@@ -1,4 +1,5 @@
-//! The gate: the signals that must be healthy before a statement may run, and the line in front of it.
+//! The gate: the signals that must be healthy before a statement may run, and the line in front of
+//! it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,9 +18,9 @@ pub(crate) struct Gate {
     pub(crate) pacer: Pacer,
     /// The lag is one of its signals and the pace is adaptive.
     pub(crate) paced: bool,
-    /// Until then statements queue although nobody waits. After a reload all waiters come back, one by
-    /// one: the first of them must not make the gate look free to the others.
-    settles_at: MonoTime,
+    /// Until then statements queue although nobody waits. After a reload all waiters come back, one
+    /// by one: the first of them must not make the gate look free to the others.
+    crowd_until: MonoTime,
 }
 
 /// ```text
@@ -63,7 +64,7 @@ impl Gate {
             ring: Ring::default(),
             pacer,
             paced: false,
-            settles_at: MonoTime::ZERO,
+            crowd_until: MonoTime::ZERO,
         }
     }
 
@@ -94,10 +95,10 @@ impl Gate {
         !self.signals.is_empty()
     }
 
-    /// Everybody is about to come back: see `settles_at`.
-    pub(crate) fn settle(&mut self, now: MonoTime, for_: Duration) {
+    /// Everybody is about to come back: see `crowd_until`.
+    pub(crate) fn expect_crowd(&mut self, now: MonoTime, for_: Duration) {
         if self.has_signals() {
-            self.settles_at = now.saturating_add(for_);
+            self.crowd_until = now.saturating_add(for_);
         }
     }
 
@@ -127,7 +128,7 @@ impl Gate {
     pub(crate) fn contention(&self, now: MonoTime) -> Option<Obstacle> {
         match self.phase {
             Phase::Shut(obstacle) => Some(obstacle),
-            Phase::Open { .. } if !self.ring.is_empty() || now < self.settles_at => {
+            Phase::Open { .. } if !self.ring.is_empty() || now < self.crowd_until => {
                 Some(Obstacle::plain(Reason::Paced))
             }
             Phase::Open { .. } => None,
@@ -143,8 +144,8 @@ impl Gate {
         }
     }
 
-    /// Why somebody waits in line here who lost a check at `last_loss`: the dice only if that was since
-    /// the gate opened.
+    /// Why somebody waits in line here who lost a check at `last_loss`: the dice only if that was
+    /// since the gate opened.
     pub(crate) fn keeps_waiting(&self, last_loss: Option<MonoTime>) -> Obstacle {
         match self.phase {
             Phase::Shut(obstacle) => obstacle,
@@ -166,7 +167,8 @@ impl Gate {
     }
 }
 
-/// The first signal that does not let through, in the gate's order. One that is not configured has no data.
+/// The first signal that does not let through, in the gate's order. One that is not configured has
+/// no data.
 fn obstacle(keys: &[SignalKey], signals: &Signals, now: MonoTime) -> Option<Obstacle> {
     keys.iter().find_map(|&key| {
         let Some(signal) = signals.get(&key) else {

@@ -1,65 +1,41 @@
 //! Replication lag, measured by own heartbeats.
 //!
-//! Theory. Sluice writes numbered heartbeats into its own row on the primary and reads that row on every
-//! replica. A replica's lag is the age of the oldest own heartbeat that the primary has committed and the
-//! replica does not show yet; 0 if it shows the newest. Only one clock is ever compared, the shell's. While a
-//! probe is late the lag therefore grows: not seen to be shown is not shown.
+//! Theory. Sluice writes numbered heartbeats into its own row on the primary and reads that row on
+//! every replica. A replica's lag is the age of the oldest own heartbeat that the primary has
+//! committed and the replica does not show yet; 0 if it shows the newest. Only one clock is ever
+//! compared, the shell's. While a probe is late the lag therefore grows: not seen to be shown is
+//! not shown.
 //!
-//! - A primary that froze, or a writer that stopped, is not lag: once nothing has been committed for
-//!   `writer_stale_after`, a replica that shows everything has no lag to report, and a cluster of such replicas
-//!   has no value; the signal runs out of data after its own `stale_after`. A replica that does not show the
-//!   last heartbeat still lags, ever more.
-//! - Heartbeat numbers must grow, also over restarts of the shell (start them from wall-clock time), or a
-//!   replica that still shows a former run's number would look caught up.
+//! - A primary that froze, or a writer that stopped, is not lag: once nothing has been committed
+//!   for `writer_stale_after`, a replica that shows everything has no lag to report, and a cluster
+//!   of such replicas has no value; the signal runs out of data after its own `stale_after`. A
+//!   replica that does not show the last heartbeat still lags, ever more.
+//! - Heartbeat numbers must grow, also over restarts of the shell (start them from wall-clock
+//!   time), or a replica that still shows a former run's number would look caught up.
 //!
 //! Who counts ([`ReplicaState`]). Left out are replicas that are unreachable (no good probe for
-//! `stale_after`), delayed on purpose, or that have never caught up since they appeared: a replica being
-//! restored must not block a cluster for hours. A replica that was counted and comes back keeps its standing,
-//! and so blocks at once if it lags, unless it was gone for more than [`RETURNS_WITHIN`] or is further behind
-//! than its absence explains: then it was rebuilt, and appears anew. So a restart of seconds is no hole
-//! through which a crowd rushes when the replica comes back with its lag. `ignore_slowest` leaves out the worst
-//! of those that count, never the last one.
+//! `stale_after`), delayed on purpose, or that have never caught up since they appeared: a replica
+//! being restored must not block a cluster for hours. A replica that was counted and comes back
+//! keeps its standing, and so blocks at once if it lags, unless it was gone for more than
+//! [`RETURNS_WITHIN`] or is further behind than its absence explains: then it was rebuilt, and
+//! appears anew. So a restart of seconds is no hole through which a crowd rushes when the replica
+//! comes back with its lag. `ignore_slowest` leaves out the worst of those that count, never the
+//! last one.
 //!
 //! Source: freno and the Vitess tablet throttler for the aggregate, pt-heartbeat for the row.
 
+mod config;
+mod heartbeats;
 mod replica;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+pub use self::config::{LagConfig, RETURNS_WITHIN, ReplicaKey};
+use self::heartbeats::Heartbeats;
 use self::replica::Replica;
+pub use self::replica::{ReplicaState, ReplicaView};
 use crate::MonoTime;
-
-/// Heartbeats remembered: 17 minutes at the default interval, 64 KiB. A replica that falls behind further
-/// keeps its true lag, since the time of its first missing heartbeat stays with it; only one that moves
-/// while it is further behind reports the oldest remembered heartbeat's age, which is less than the truth.
-const HEARTBEATS_MAX: usize = 4_096;
-
-/// A replica that was counted and comes back within this time is counted at once: restarts and failovers take
-/// up to minutes, restores take longer. It bounds for how long lag from an absence can block: about as long
-/// as the absence.
-pub const RETURNS_WITHIN: Duration = Duration::from_secs(300);
-
-/// A replica, as a number that only the shell can read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ReplicaKey(pub u32);
-
-/// Which replicas, and which of them count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LagConfig {
-    /// The replicas of the cluster. None: the lag is always 0.
-    pub replicas: Vec<ReplicaKey>,
-    /// How many of the slowest counted replicas are left out; never the last one.
-    pub ignore_slowest: u32,
-    /// With fewer counted replicas there is no value. With none there never is: nothing was measured.
-    pub min_replicas: u32,
-    /// A replica without a good probe for this long is unreachable.
-    pub stale_after: Duration,
-    /// A replica has caught up when its lag is below this: the threshold of the signal.
-    pub caught_up_below: Duration,
-    /// Without a committed heartbeat for this long, a replica that shows all of them says nothing.
-    pub writer_stale_after: Duration,
-}
 
 /// The lag of a cluster, for [`crate::Controller::handle_lag`].
 #[derive(Debug, Clone, PartialEq)]
@@ -85,45 +61,6 @@ pub struct Progress {
     pub shown: Option<u64>,
     /// When it last answered.
     pub answered_at: MonoTime,
-}
-
-/// One replica, as metrics and status show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReplicaView {
-    /// Its lag, also while it is not counted; `None` if it is not known.
-    pub lag: Option<Duration>,
-    /// Since the last good probe, or since it appeared.
-    pub age: Duration,
-    /// Whether it counts, and if not, why.
-    pub state: ReplicaState,
-    /// Since when it is counted or left out for this reason. An ignored one: since when it is counted.
-    pub since: MonoTime,
-}
-
-/// Whether a replica counts, and if not, why. The first of these that applies, from the top:
-///
-/// ```text
-///   DelayedOnPurpose   its delay is configured
-///   Unreachable        no good probe for stale_after
-///   NoData             it answers, but there is no lag to be told
-///   NeverCaughtUp ──lag < caught_up_below──▶ Counted ◀──▶ IgnoredSlowest
-///         ▲                                     │
-///         └── gone too long, further behind than its absence, or the delay was lifted
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ReplicaState {
-    /// Its lag counts.
-    Counted,
-    /// No good probe within `stale_after`.
-    Unreachable,
-    /// Has not been below `caught_up_below` since it appeared.
-    NeverCaughtUp,
-    /// A delay is configured on it.
-    DelayedOnPurpose,
-    /// One of the `ignore_slowest`.
-    IgnoredSlowest,
-    /// Reachable, but there is no lag to be told: no heartbeat yet, or the writer has stopped.
-    NoData,
 }
 
 /// Measures the lag of one cluster's replicas.
@@ -180,9 +117,9 @@ impl LagTracker {
         }
     }
 
-    /// Instead of heartbeats: a replica answered with its own idea of its lag (`SHOW REPLICA STATUS`, or a
-    /// given query). `None`: replication does not run (the column is NULL), so it falls behind from what it
-    /// said last.
+    /// Instead of heartbeats: a replica answered with its own idea of its lag (`SHOW REPLICA
+    /// STATUS`, or a given query). `None`: replication does not run (the column is NULL), so it
+    /// falls behind from what it said last.
     pub fn handle_replica_reports(
         &mut self,
         now: MonoTime,
@@ -194,16 +131,16 @@ impl LagTracker {
         }
     }
 
-    /// A probe failed. The replica counts until there has been no good one for `stale_after`: one failure is
-    /// not an absence, and meanwhile its lag grows.
+    /// A probe failed. The replica counts until there has been no good one for `stale_after`: one
+    /// failure is not an absence, and meanwhile its lag grows.
     pub fn handle_replica_unreachable(&mut self, now: MonoTime, key: ReplicaKey) {
         if let Some(replica) = self.replicas.get_mut(&key) {
             replica.probe_failed(now);
         }
     }
 
-    /// Whether a delay is configured on the replica (`SOURCE_DELAY`). When it is lifted the replica must
-    /// catch up first.
+    /// Whether a delay is configured on the replica (`SOURCE_DELAY`). When it is lifted the replica
+    /// must catch up first.
     pub fn handle_replica_delayed_on_purpose(
         &mut self,
         now: MonoTime,
@@ -285,42 +222,6 @@ impl LagTracker {
 
 fn length(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
-}
-
-/// The own heartbeats that the primary has committed, oldest first, numbers and times growing.
-#[derive(Debug, Default)]
-struct Heartbeats {
-    committed: VecDeque<(u64, MonoTime)>,
-    /// The first ever: a replica that shows less has shown nothing of this tracker's.
-    first: Option<u64>,
-}
-
-impl Heartbeats {
-    /// Whether it was new.
-    fn push(&mut self, seq: u64, at: MonoTime) -> bool {
-        if self.committed.back().is_some_and(|&(newest, _)| seq <= newest) {
-            return false;
-        }
-        if self.committed.len() >= HEARTBEATS_MAX {
-            self.committed.pop_front();
-        }
-        self.first = self.first.or(Some(seq));
-        self.committed.push_back((seq, at));
-        true
-    }
-
-    /// When the oldest one after `shown` was committed.
-    fn first_after(&self, shown: Option<u64>) -> Option<MonoTime> {
-        let index = match shown {
-            Some(shown) => self.committed.partition_point(|&(seq, _)| seq <= shown),
-            None => 0,
-        };
-        self.committed.get(index).map(|&(_, at)| at)
-    }
-
-    fn newest_at(&self) -> Option<MonoTime> {
-        self.committed.back().map(|&(_, at)| at)
-    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,23 @@
-//! Admission: may this statement run now? Dice, signals, gate, pace, queue and permits on a virtual clock.
+//! Admission: may this statement run now? Dice, signals, gate, pace, queue and permits on a virtual
+//! clock.
 //!
-//! Theory. A rule's ratio is the probability that one *check* is refused; a check is one throw of the dice
-//! followed by one look at the *gate*, the signals that must be healthy. While the gate is open and nobody
-//! waits for it, a statement is checked on arrival, and one that loses comes back after the check interval:
-//! what a well-behaved cooperative client does, done for it. When the gate is shut, or others wait already,
-//! statements queue: one lane per identity, first come first served. Checks are handed out in turn, one app
-//! and one of its identities after the other, so admissions are shared in proportion to 1 − ratio: at the pace
-//! at which replicas acknowledge what was admitted before ([`AdaptivePacing`]), or at a ramped rate once the
-//! gate opens ([`BinaryPacing`]). A statement is charged what its digest is expected to write.
+//! Theory. A rule's ratio is the probability that one *check* is refused; a check is one throw of
+//! the dice followed by one look at the *gate*, the signals that must be healthy. While the gate is
+//! open and nobody waits for it, a statement is checked on arrival, and one that loses comes back
+//! after the check interval: what a well-behaved cooperative client does, done for it. When the
+//! gate is shut, or others wait already, statements queue: one lane per identity, first come first
+//! served. Checks are handed out in turn, one app and one of its identities after the other, so
+//! admissions are shared in proportion to 1 − ratio: at the pace at which replicas acknowledge what
+//! was admitted before ([`AdaptivePacing`]), or at a ramped rate once the gate opens
+//! ([`BinaryPacing`]). A statement is charged what its digest is expected to write.
 //!
-//! The crate is deterministic: time is an argument ([`MonoTime`]), chance is seeded, there is no lock, no
-//! task, no log, no clock. It never learns who asks: it sees keys, weights and ratios. A shell drives
-//! [`Controller`]: commands and `handle_*` in, then `poll_*` until there is nothing left.
+//! The crate is deterministic: time is an argument ([`MonoTime`]), chance is seeded, there is no
+//! lock, no task, no log, no clock. It never learns who asks: it sees keys, weights and ratios. A
+//! shell drives [`Controller`]: commands and `handle_*` in, then `poll_*` until there is nothing
+//! left.
 //!
-//! [`Controller::starved`] names those who have been kept from working for too long, and who worked meanwhile.
+//! [`Controller::starved`] names those who have been kept from working for too long, and who worked
+//! meanwhile.
 //!
 //! [`lag`] measures replication lag by heartbeats and feeds a signal.
 

@@ -2,20 +2,21 @@
 //!
 //! # Model
 //!
-//! Replication is a network path. The primary puts committed work (rows) into a stream; a replica applies it in
-//! order, at a capacity C that nobody tells and that changes; other writes, which no rule gates, take their
-//! part of it. Sluice's heartbeats travel in the same stream. So a heartbeat that a replica shows is an
+//! Replication is a network path. The primary puts committed work (rows) into a stream; a replica
+//! applies it in order, at a capacity C that nobody tells and that changes; other writes, which no
+//! rule gates, take their part of it. Sluice's heartbeats travel in the same stream. So a heartbeat
+//! that a replica shows is an
 //! *acknowledgement*: whatever had completed before that heartbeat was begun has been applied. With
 //!
 //! - `completed(k)`: the work that had completed when heartbeat k was begun ([`ledger`]),
 //! - `acked`: `completed(k)` of the newest heartbeat k that the replica shows,
-//! - *outstanding* = work admitted and not acknowledged: what is still being executed, and what has completed
-//!   since,
-//! - *transit* of heartbeat k: from its begin until it was seen, which is the lag at that time,
+//! - *outstanding* = work admitted and not acknowledged: what is still being executed, and what has
+//!   completed since,
+//! - *transit* of heartbeat k: from its begin until it was look, which is the lag at that time,
 //!
-//! outstanding is the data in flight, acknowledged work over time is the delivery rate R, and by Little's law
-//! outstanding = R × (lag + cover), where *cover* is what acknowledging itself takes: one heartbeat interval
-//! and one probe interval.
+//! outstanding is the data in flight, acknowledged work over time is the delivery rate R, and by
+//! Little's law outstanding = R × (lag + cover), where *cover* is what acknowledging itself takes:
+//! one heartbeat interval and one probe interval.
 //!
 //! # Law
 //!
@@ -27,36 +28,41 @@
 //! ```
 //!
 //! The pace steers the queue at the replica to L*, where pace = R for any share of the replica that
-//! background writes leave. The window bounds what a replica that stalls can receive before anybody can
-//! know. The pace paces inside the window (a token bucket of [`BURST`]), so an acknowledgement opens no flood
-//! gate. The slowest replica governs: the lowest pace and the smallest room of all that count. A replica that
-//! stops counting stops governing; one that returns goes on from its own rate and the cluster's.
+//! background writes leave. The window bounds what a replica that stalls can receive before anybody
+//! can know. The pace paces inside the window (a token bucket of [`BURST`]), so an acknowledgement
+//! opens no flood gate. The slowest replica governs: the lowest pace and the smallest room of all
+//! that count. A replica that stops counting stops governing; one that returns goes on from its own
+//! rate and the cluster's.
 //!
-//! R is the delivery rate while a queue stands at the replica (L ≥ 0.15 L* for certain) and somebody waits most
-//! of the time: then the replica is the bottleneck and the sample is the truth. R follows a higher sample at
-//! once and a lower one with a time constant of 3.5 s, since a pause of a second (a stall, a large transaction)
-//! is not a lower capacity, and the window and the gate hold meanwhile. With no queue and statements waiting,
-//! capacity is unknown but larger, and R grows by half in seven tenths of a cover time: from the first guess of
-//! 100 to 20,000 rows a second in 4 s, from 300 to 1,000 in three quarters of a second. While nobody waits
-//! (application-limited) a sample can raise R, never lower it. One statement that overfills the window says
-//! nothing about R: whoever waits then waits for that statement, and R neither grows nor falls.
+//! R is the delivery rate while a queue stands at the replica (L ≥ 0.15 L* for certain) and
+//! somebody waits most of the time: then the replica is the bottleneck and the sample is the truth.
+//! R follows a higher sample at once and a lower one with a time constant of 3.5 s, since a pause
+//! of a second (a stall, a large transaction) is not a lower capacity, and the window and the gate
+//! hold meanwhile. With no queue and statements waiting, capacity is unknown but larger, and R
+//! grows by half in seven tenths of a cover time: from the first guess of 100 to 20,000 rows a
+//! second in 4 s, from 300 to 1,000 in three quarters of a second. While nobody waits
+//! (application-limited) a sample can raise R, never lower it. One statement that overfills the
+//! window says nothing about R: whoever waits then waits for that statement, and R neither grows
+//! nor falls.
 //!
 //! # Stability
 //!
-//! Around L*, dL/dt = pace/C − 1 = κ(1 − L/L*), seen after about cover: loop gain κ/L* · cover. With the
-//! defaults (κ = 0.25, L* = 0.2 s, cover = 0.35 s) it is 0.44 below L* and 1.3 above, under the π/2 at which
-//! an integrator with delay begins to swing. Raising L* raises the lag and what a stall leaves behind,
-//! lowering it empties the replica when capacity rises; a fifth of the threshold held both in simulation
-//! (docs/SIMULATE.md tells the scenarios, and seeds that no constant was chosen on). Large statements make
-//! lag in steps of their own size: L* grows by most of the time that the usual large one takes, up to half
-//! the threshold.
+//! Around L*, dL/dt = pace/C − 1 = κ(1 − L/L*), seen after about cover: loop gain κ/L* · cover.
+//! With the defaults (κ = 0.25, L* = 0.2 s, cover = 0.35 s) it is 0.44 below L* and 1.3 above,
+//! under the π/2 at which an integrator with delay begins to swing. Raising L* raises the lag and
+//! what a stall leaves behind, lowering it empties the replica when capacity rises; a fifth of the
+//! threshold held both in simulation (docs/SIMULATE.md tells the scenarios, and seeds that no
+//! constant was chosen on). Large statements make lag in steps of their own size: L* grows by most
+//! of the time that the usual large one takes, up to half the threshold.
 //!
 //! # Without heartbeats of our own
 //!
-//! A replica that tells its lag itself acknowledges nothing. R is then steered by the lag alone: it grows by a
-//! tenth a second below L* while statements wait, and falls with the excess above it ([`flow`]).
+//! A replica that tells its lag itself acknowledges nothing. R is then steered by the lag alone: it
+//! grows by a tenth a second below L* while statements wait, and falls with the excess above it
+//! ([`flow`]).
 //!
-//! Sources: Brakmo and Peterson, TCP Vegas (1995); Jin, Wei and Low, FAST TCP (2004); Cardwell et al., BBR (2016).
+//! Sources: Brakmo and Peterson, TCP Vegas (1995); Jin, Wei and Low, FAST TCP (2004); Cardwell et
+//! al., BBR (2016).
 
 mod flow;
 mod ledger;
@@ -64,18 +70,18 @@ mod ledger;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use self::flow::{Flow, Seen};
+use self::flow::{Flow, Look};
 pub(crate) use self::ledger::Charge;
 use self::ledger::Ledger;
 use crate::lag::{LagReading, ReplicaKey};
 use crate::{AdaptivePacing, MonoTime};
 
-/// Tokens collected at most, as time at the present pace. More would be a burst, less would lose capacity to a
-/// shell whose timer is late.
+/// Tokens collected at most, as time at the present pace. More would be a burst, less would lose
+/// capacity to a shell whose timer is late.
 const BURST: Duration = Duration::from_millis(20);
 
-/// Debt at most, as time at the present pace: what a large statement costs beyond it is held back by the
-/// window once it has run, and must not be paid twice.
+/// Debt at most, as time at the present pace: what a large statement costs beyond it is held back
+/// by the window once it has run, and must not be paid twice.
 const DEBT: Duration = Duration::from_secs(1);
 
 /// Shortest time between two looks at the tokens: at most 1,000 wake-ups a second.
@@ -97,8 +103,8 @@ pub(crate) struct Pace {
     /// Cost that may be admitted; below zero: debt.
     tokens: f64,
     at: MonoTime,
-    /// Expected costs of admissions, decaying: their sum and the sum of their squares. Their quotient is the
-    /// size of the usual large statement.
+    /// Expected costs of admissions, decaying: their sum and the sum of their squares. Their
+    /// quotient is the size of the usual large statement.
     costs: f64,
     squares: f64,
 }
@@ -138,20 +144,21 @@ impl Pace {
             self.governing.push(progress.replica);
             let flow =
                 self.flows.entry(progress.replica).or_insert_with(|| Flow::new(now, fallback));
-            let seen = Seen {
+            let look = Look {
                 now,
                 answered_at: progress.answered_at,
                 lag: progress.lag,
                 shown: progress.shown,
             };
-            flow.handle(&seen, &self.ledger, &aim);
+            flow.handle(&look, &self.ledger, &aim);
         }
         self.flows.retain(|_, flow| now.saturating_since(flow.seen_at()) < FORGET_AFTER);
         let shown = self.flows.values().map(Flow::shown).min().flatten();
         self.ledger.forget_before(shown);
     }
 
-    /// Whether work of this cost may be admitted now. A no is remembered: somebody is waiting for room.
+    /// Whether work of this cost may be admitted now. A no is remembered: somebody is waiting for
+    /// room.
     pub(crate) fn has_room(&mut self, now: MonoTime, cost: f64) -> bool {
         self.collect_tokens(now);
         let mut room = true;
@@ -214,7 +221,8 @@ impl Pace {
         self.per_s().is_some_and(|per_s| self.tokens - (cost - 1.0) < burst(per_s) / 2.0)
     }
 
-    /// How long the turn of work of this cost is kept for who is owed one: a part of the time it takes.
+    /// How long the turn of work of this cost is kept for who is owed one: a part of the time it
+    /// takes.
     pub(crate) fn keeps_turn_for(&self, cost: f64) -> Duration {
         let per_s = self.per_s().unwrap_or(f64::INFINITY).max(1.0);
         Duration::try_from_secs_f64(cost / per_s * KEPT_PART).unwrap_or_default().min(KEPT_MAX)
@@ -225,7 +233,8 @@ impl Pace {
         self.flows_that_count().all(Flow::is_measured)
     }
 
-    /// When there may be room by the passing of time alone; `None` if only an acknowledgement makes some.
+    /// When there may be room by the passing of time alone; `None` if only an acknowledgement makes
+    /// some.
     pub(crate) fn next_room(&self, now: MonoTime) -> Option<MonoTime> {
         let per_s = self.per_s()?;
         if per_s <= 0.0 || self.tokens > 0.0 {
@@ -266,8 +275,8 @@ impl Pace {
     }
 }
 
-/// The part of a statement's own time for which its turn is kept for who is owed one, and the most of it: so
-/// much capacity is lost if nobody comes.
+/// The part of a statement's own time for which its turn is kept for who is owed one, and the most
+/// of it: so much capacity is lost if nobody comes.
 const KEPT_PART: f64 = 0.1;
 const KEPT_MAX: Duration = Duration::from_secs(1);
 
@@ -276,8 +285,8 @@ fn burst(per_s: f64) -> f64 {
     per_s * BURST.as_secs_f64() + 1.0
 }
 
-/// What is left of an admission's weight in the size of the usual statement with the next: about 50 are
-/// remembered.
+/// What is left of an admission's weight in the size of the usual statement with the next: about 50
+/// are remembered.
 const LUMP_MEMORY: f64 = 0.98;
 
 #[cfg(test)]

@@ -1,26 +1,27 @@
 //! How fast a contended gate hands out checks.
 //!
-//! Theory. A gate that has just opened has a crowd in front of it. If all of them ran at once, lag would
-//! shoot past the threshold before it can be seen. So checks are handed out at a rate that starts low and
-//! doubles every second the gate stays open, until it no longer matters. The rate counts checks, not
-//! admissions: a crowd of ratio 0.9 is admitted at a tenth of it.
+//! Theory. A gate that has just opened has a crowd in front of it. If all of them ran at once, lag
+//! would shoot past the threshold before it can be seen. So checks are handed out at a rate that
+//! starts low and doubles every second the gate stays open, until it no longer matters. The rate
+//! counts checks, not admissions: a crowd of ratio 0.9 is admitted at a tenth of it.
 //!
-//! The pacer is a virtual schedule (as in GCRA): `due` is when the next check may be handed out; each check
-//! moves it by one interval. A shell whose timer is late hands out the checks it missed, but no more than
-//! [`CATCH_UP`] of them, so that a sleeping process does not wake into a burst.
+//! The pacer is a virtual schedule (as in GCRA): `due` is when the next check may be handed out;
+//! each check moves it by one interval. A shell whose timer is late hands out the checks it missed,
+//! but no more than [`CATCH_UP`] of them, so that a sleeping process does not wake into a burst.
 
 use std::time::Duration;
 
 use crate::{AdaptivePacing, BinaryPacing, MonoTime, Pacing};
 
-/// The pace never ramps beyond this (unless it starts above): a full queue of 10,000 drains in a tenth of
-/// a second, and a crowd that never wins costs about one hundredth of a core.
+/// The pace never ramps beyond this (unless it starts above): a full queue of 10,000 drains in a
+/// tenth of a second, and a crowd that never wins costs about one hundredth of a core.
 pub(crate) const RELEASE_PER_S_MAX: u32 = 100_000;
 
 /// Shortest time between two runs of one gate's releases: at most 1,000 wake-ups a second.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Checks of this time at most are made up for after a late wake-up: a few late ticks of a shell's timer.
+/// Checks of this time at most are made up for after a late wake-up: a few late ticks of a shell's
+/// timer.
 const CATCH_UP: Duration = Duration::from_millis(10);
 
 const NANOS_PER_S: u64 = 1_000_000_000;

@@ -2,8 +2,9 @@
 //!
 //! This keeps the places; whose turn it is at a contended gate is the [`crate::ring`]'s.
 //!
-//! Bounds: waiters per rule (`Terms::queue_len_max`) and in all (`ControllerConfig::queue_len_max`); every
-//! index here has at most one entry per waiter. All operations are O(log waiters).
+//! Bounds: waiters per rule (`Terms::queue_len_max`) and in all
+//! (`ControllerConfig::queue_len_max`); every index here has at most one entry per waiter. All
+//! operations are O(log waiters).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,7 +19,8 @@ pub(crate) struct Queue {
     retries: BTreeSet<(MonoTime, Ticket)>,
     per_rule: BTreeMap<RuleKey, u32>,
     next_ticket: u64,
-    /// Outcomes in the order they came about. A ticket whose outcome was taken back has none in `resolved`.
+    /// Outcomes in the order they came about. A ticket whose outcome was taken back has none in
+    /// `resolved`.
     ready: VecDeque<Ticket>,
     resolved: BTreeMap<Ticket, Resolved>,
 }
@@ -36,7 +38,7 @@ pub(crate) struct Waiter {
 ///    │         └─────retry: contended────▶ InLine ──a check won──▶ admitted
 ///    ├───────────────contended───────────────▲
 ///    ├──▶ Held        until the deadline or the next policy
-///    └──▶ Unplaced    until it is judged again
+///    └──▶ Unplaced    until it is decided again
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Spot {
@@ -46,7 +48,7 @@ pub(crate) enum Spot {
     BackOff { retry_at: MonoTime },
     /// No check can be won under this policy: a hold, or ratio 1.
     Held,
-    /// The gate is not one of this policy's: judged again at this time.
+    /// The gate is not one of this policy's: decided again at this time.
     Unplaced { retry_at: MonoTime },
 }
 
@@ -176,13 +178,13 @@ mod tests {
     fn outcomes_that_were_taken_back_leave_nothing_behind() {
         let mut queue = Queue::default();
         for n in 0..100 {
-            queue.resolve(Ticket(n), Resolved::JudgeAgain);
+            queue.resolve(Ticket(n), Resolved::DecideAgain);
             assert!(queue.take_back(Ticket(n)).is_some());
             assert!(queue.take_back(Ticket(n)).is_none());
         }
         assert!(queue.ready.is_empty());
-        queue.resolve(Ticket(100), Resolved::JudgeAgain);
-        queue.resolve(Ticket(101), Resolved::JudgeAgain);
+        queue.resolve(Ticket(100), Resolved::DecideAgain);
+        queue.resolve(Ticket(101), Resolved::DecideAgain);
         assert!(queue.take_back(Ticket(100)).is_some());
         assert_eq!(queue.next_resolution().map(|resolution| resolution.ticket), Some(Ticket(101)));
         assert!(queue.next_resolution().is_none());

@@ -17,12 +17,6 @@ pub enum Reason {
     Hold,
     /// The rule denies, as a policy.
     Deny,
-    /// Too many statements of a budget run at once.
-    BudgetConcurrency,
-    /// A budget's share of the server is used up.
-    BudgetShare,
-    /// One statement costs more than its budget allows for one.
-    BudgetQuery,
     /// Too many statements wait already.
     QueueFull,
     /// The longest wait has passed.
@@ -33,16 +27,13 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the manual.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 9] = [
         Self::Ratio,
         Self::GateClosed,
         Self::NoData,
         Self::Paced,
         Self::Hold,
         Self::Deny,
-        Self::BudgetConcurrency,
-        Self::BudgetShare,
-        Self::BudgetQuery,
         Self::QueueFull,
         Self::Timeout,
         Self::Shutdown,
@@ -58,9 +49,6 @@ impl Reason {
             Self::Paced => "paced",
             Self::Hold => "hold",
             Self::Deny => "deny",
-            Self::BudgetConcurrency => "budget_concurrency",
-            Self::BudgetShare => "budget_share",
-            Self::BudgetQuery => "budget_query",
             Self::QueueFull => "queue_full",
             Self::Timeout => "timeout",
             Self::Shutdown => "shutdown",

@@ -8,24 +8,28 @@ use crate::{MonoTime, Ratio};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleKey(pub u64);
 
-/// Who asks, as a number that only the policy can read. Statements with the same key share one line.
+/// Who asks, as a number that only the policy can read. Statements with the same key share one
+/// line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdentityKey(pub u64);
 
-/// A group of identities that share one turn: the app without the levels that clients number. Identities of
-/// one app take turns within its turn, so that nobody wins by number.
+/// A group of identities that share one turn: the app without the levels that clients number.
+/// Identities of one app take turns within its turn, so that nobody wins by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppKey(pub u64);
 
-/// The shape of a statement, as a number that only the policy can read: what it costs is predicted by what
-/// statements of the same shape cost before.
+/// Whose lane it is.
+pub(crate) type Lane = (AppKey, IdentityKey);
+
+/// The shape of a statement, as a number that only the policy can read: what it costs is predicted
+/// by what statements of the same shape cost before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DigestKey(pub u64);
 
 /// A distinct set of signals. Rules with the same set share one key, and so one fair queue.
 ///
-/// A key must keep its meaning over reloads, or not be used again: a statement may still ask with the
-/// policy it started with.
+/// A key must keep its meaning over reloads, or not be used again: a statement may still ask with
+/// the policy it started with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GateKey(pub u32);
 
@@ -44,8 +48,8 @@ pub struct Request {
     pub gate: GateKey,
     /// What the rule says.
     pub terms: Terms,
-    /// When the statement first arrived. A statement that is judged again after a reload keeps it: its
-    /// deadline is `arrived + terms.max_delay`, and its place in line goes by it.
+    /// When the statement first arrived. A statement that is decided again after a reload keeps it:
+    /// its deadline is `arrived + terms.max_delay`, and its place in line goes by it.
     pub arrived: MonoTime,
 }
 
@@ -79,8 +83,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Most checks in one turn: a larger share would make everybody else's turn wait for a second at
-    /// the default pace.
+    /// Most checks in one turn: a larger share would make everybody else's turn wait for a second
+    /// at the default pace.
     pub const WEIGHT_MAX: u32 = 1_000;
 }
 

@@ -1,13 +1,15 @@
-//! The fair queue of one gate: lanes by identity, turns between apps and between the identities of one.
+//! The fair queue of one gate: lanes by identity, turns between apps and between the identities of
+//! one.
 //!
-//! Theory. Every identity that waits has one lane; within a lane the first to have arrived is at the head.
-//! Checks are handed out to heads. An app has its turn, and within it one of its identities ([`Turns`]): so
-//! a thousand identities of one app get together what one identity of another gets. A check is charged at
-//! what the statement is expected to write, whether it wins or loses: so in the long run apps get checks in
-//! proportion to weight / cost, and since a check of ratio r wins with probability 1 − r, what they write
-//! is shared in proportion to weight × (1 − r). With equal costs that is the same number of checks for
-//! everybody, and 0.9 and 0.1 give 1 : 9. The turn is kept while the gate is shut and goes on from where it
-//! stopped: starting over at every opening would favour whoever is first.
+//! Theory. Every identity that waits has one lane; within a lane the first to have arrived is at
+//! the head. Checks are handed out to heads. An app has its turn, and within it one of its
+//! identities ([`Turns`]): so a thousand identities of one app get together what one identity of
+//! another gets. A check is charged at what the statement is expected to write, whether it wins or
+//! loses: so in the long run apps get checks in proportion to weight / cost, and since a check of
+//! ratio r wins with probability 1 − r, what they write is shared in proportion to weight × (1 −
+//! r). With equal costs that is the same number of checks for everybody, and 0.9 and 0.1 give 1 :
+//! 9. The turn is kept while the gate is shut and goes on from where it stopped: starting over at
+//!    every opening would favour whoever is first.
 //!
 //! A lane that empties leaves the ring; when it comes back it queues up behind everybody's turn.
 //! All operations are O(log waiters).
@@ -15,14 +17,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::request::Lane;
 use crate::turns::Turns;
 use crate::{AppKey, IdentityKey, MonoTime, Terms, Ticket};
 
 /// A place in a lane: first arrival, then the order of asking.
 pub(crate) type Place = (MonoTime, Ticket);
-
-/// Whose lane it is.
-pub(crate) type Lane = (AppKey, IdentityKey);
 
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
@@ -53,7 +53,7 @@ struct Line {
 
 /// What a waiter brings.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct Joining {
     pub(crate) lane: Lane,
     pub(crate) place: Place,
     pub(crate) weight: u32,
@@ -83,23 +83,23 @@ impl Ring {
         self.lanes
     }
 
-    pub(crate) fn join(&mut self, now: MonoTime, entry: &Entry) {
-        let (app_key, identity) = entry.lane;
-        let weight = entry.weight.clamp(1, Terms::WEIGHT_MAX);
+    pub(crate) fn join(&mut self, now: MonoTime, joining: &Joining) {
+        let (app_key, identity) = joining.lane;
+        let weight = joining.weight.clamp(1, Terms::WEIGHT_MAX);
         let app = self.apps.entry(app_key).or_default();
         if app.lanes.is_empty() {
-            self.turns.join(now, app_key, entry.cost, weight);
+            self.turns.join(now, app_key, joining.cost, weight);
             self.weight = self.weight.saturating_add(u64::from(weight));
             app.weight = weight;
         }
         if !app.lanes.contains_key(&identity) {
-            app.identities.join(now, identity, entry.cost, 1);
+            app.identities.join(now, identity, joining.cost, 1);
             self.lanes = self.lanes.saturating_add(1);
         }
         let line = app.lanes.entry(identity).or_default();
-        if line.places.insert(entry.place, entry.cost).is_none() {
-            line.cost += entry.cost;
-            self.cost += entry.cost;
+        if line.places.insert(joining.place, joining.cost).is_none() {
+            line.cost += joining.cost;
+            self.cost += joining.cost;
             self.len = self.len.saturating_add(1);
         }
     }
@@ -128,7 +128,8 @@ impl Ring {
         }
     }
 
-    /// Until when the turn of this app is kept for another that is owed one and has been here a moment ago.
+    /// Until when the turn of this app is kept for another that is owed one and has been here a
+    /// moment ago.
     pub(crate) fn kept_until(
         &self,
         now: MonoTime,
@@ -163,8 +164,8 @@ impl Ring {
         }
     }
 
-    /// What must be admitted until somebody who joins this lane now has had its turn, at least and about: what
-    /// is ahead of it in its own lane, and that with everybody else's share.
+    /// What must be admitted until somebody who joins this lane now has had its turn, at least and
+    /// about: what is ahead of it in its own lane, and that with everybody else's share.
     pub(crate) fn ahead(&self, (app_key, identity): Lane, weight: u32) -> Ahead {
         let app = self.apps.get(&app_key);
         let own = app.and_then(|app| app.lanes.get(&identity)).map_or(0.0, |line| line.cost);
@@ -199,7 +200,7 @@ mod tests {
     }
 
     fn join(ring: &mut Ring, lane: Lane, n: u64, weight: u32) {
-        ring.join(MonoTime::ZERO, &Entry { lane, place: place(n), weight, cost: 1.0 });
+        ring.join(MonoTime::ZERO, &Joining { lane, place: place(n), weight, cost: 1.0 });
     }
 
     fn next_checks(ring: &mut Ring, count: usize) -> Vec<u64> {
@@ -262,7 +263,7 @@ mod tests {
         let places = [(20, 1), (10, 2)];
         for (at, ticket) in places {
             let place = (MonoTime::from_nanos(at), Ticket(ticket));
-            ring.join(MonoTime::ZERO, &Entry { lane: A, place, weight: 1, cost: 1.0 });
+            ring.join(MonoTime::ZERO, &Joining { lane: A, place, weight: 1, cost: 1.0 });
         }
         assert_eq!(ring.head().map(|head| head.ticket), Some(Ticket(2)));
         assert_eq!((ring.len, ring.lanes()), (2, 1));

@@ -1,9 +1,9 @@
 //! One measured health metric: its value, how old it is, and what it says.
 //!
-//! Theory. A value has a time, and a value older than `stale_after` says nothing: then `on_no_data` speaks.
-//! Between `open_at` and `close_at` the signal keeps saying what it said, so that a value that dances around
-//! one number does not flap. Nothing here happens by itself: what a signal says at `now` is a function of
-//! its last value, so no timer can be missed.
+//! Theory. A value has a time, and a value older than `stale_after` says nothing: then `on_no_data`
+//! speaks. Between `open_at` and `close_at` the signal keeps saying what it said, so that a value
+//! that dances around one number does not flap. Nothing here happens by itself: what a signal says
+//! at `now` is a function of its last value, so no timer can be missed.
 
 use std::time::Duration;
 

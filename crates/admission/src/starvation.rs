@@ -1,21 +1,22 @@
 //! Starvation: who is kept from working for too much of the time, and who worked meanwhile.
 //!
-//! Theory. An identity is *blocked* from when it asks in vain (it queues, or is refused) until something of
-//! its is admitted, as long as it goes on asking: somebody of it waits, or the next statement comes within
-//! [`ASKS_WITHIN`] of the last that was refused. Each admission begins a new spell for those who still wait.
-//! A spell counts when it has lasted [`SPELL_MIN`], and then from its beginning: an identity at a contended
-//! gate nearly always has somebody in line, but while something of it gets through every few seconds it is
-//! paced, not starved. Where the limit itself is shorter (a small window), that is the shortest spell.
-//! An identity is *starved* while its spells make up more than `share` of the window that ends now. Of a
-//! process younger than its window the time before counts as not blocked.
+//! Theory. An identity is *blocked* from when it asks in vain (it queues, or is refused) until
+//! something of its is admitted, as long as it goes on asking: somebody of it waits, or the next
+//! statement comes within [`ASKS_WITHIN`] of the last that was refused. Each admission begins a new
+//! spell for those who still wait. A spell counts when it has lasted [`SPELL_MIN`], and then from
+//! its beginning: an identity at a contended gate nearly always has somebody in line, but while
+//! something of it gets through every few seconds it is paced, not starved. Where the limit itself
+//! is shorter (a small window), that is the shortest spell. An identity is *starved* while its
+//! spells make up more than `share` of the window that ends now. Of a process younger than its
+//! window the time before counts as not blocked.
 //!
-//! What passed meanwhile is counted per app, while anybody is blocked, in the same parts of the window: an
-//! app is named for a starved identity with what it was admitted in those parts in which the identity was
-//! blocked. Statements that nobody asks for (an exempt rule's, an ungated one's, no rule's) are only known if the
-//! shell tells of them.
+//! What passed meanwhile is counted per app, while anybody is blocked, in the same parts of the
+//! window: an app is named for a starved identity with what it was admitted in those parts in which
+//! the identity was blocked. Statements that nobody asks for (an exempt rule's, an ungated one's,
+//! no rule's) are only known if the shell tells of them.
 //!
-//! Cost: one look into a map for a statement that is admitted, queued or refused. Admitted at once, an
-//! identity leaves nothing behind.
+//! Cost: one look into a map for a statement that is admitted, queued or refused. Admitted at once,
+//! an identity leaves nothing behind.
 
 mod buckets;
 
@@ -26,9 +27,9 @@ use std::time::Duration;
 use self::buckets::{BUCKETS_MAX, Buckets, Mask};
 use crate::{AppKey, IdentityKey, MonoTime, Request, RuleKey};
 
-/// Identities watched at once: those that are blocked, or were for a time that counts, within the window.
-/// Clients choose identities, so there is a bound (2 MiB); when it is reached, those that have not asked
-/// for a while and those that were blocked least are forgotten.
+/// Identities watched at once: those that are blocked, or were for a time that counts, within the
+/// window. Clients choose identities, so there is a bound (2 MiB); when it is reached, those that
+/// have not asked for a while and those that were blocked least are forgotten.
 pub const IDENTITIES_MAX: usize = 4_096;
 
 /// Apps whose admissions are counted apart, over all rules; the rest is counted together.
@@ -43,8 +44,8 @@ pub const MEANWHILE_MAX: usize = 10;
 /// A spell that is shorter does not count: it is a wait at the pace.
 const SPELL_MIN: Duration = Duration::from_secs(5);
 
-/// A refused identity that has not asked again for so long does not want to any more. The longest advice of
-/// `retry_after_ms` is 60 s ± 25 %.
+/// A refused identity that has not asked again for so long does not want to any more. The longest
+/// advice of `retry_after_ms` is 60 s ± 25 %.
 const ASKS_WITHIN: Duration = Duration::from_secs(90);
 
 /// How often room is made when there is none.
@@ -224,7 +225,7 @@ impl Starvation {
         let mut starved: Vec<(Starved, Mask)> = self
             .identities
             .iter()
-            .filter_map(|(key, watched)| self.judge(now, *key, watched))
+            .filter_map(|(key, watched)| self.assess(now, *key, watched))
             .collect();
         starved.sort_by(|(a, _), (b, _)| {
             b.share.total_cmp(&a.share).then(a.since.cmp(&b.since)).then(a.app.cmp(&b.app))
@@ -282,7 +283,7 @@ impl Starvation {
         self.waiters > 0 || self.refused_at.is_some_and(lately)
     }
 
-    fn judge(
+    fn assess(
         &self,
         now: MonoTime,
         (rule, identity): (RuleKey, IdentityKey),
@@ -333,8 +334,8 @@ impl Starvation {
         admitted
     }
 
-    /// Makes room: first those go that say nothing about this window, then, of the identities of which nobody
-    /// waits, the quarter that was blocked least.
+    /// Makes room: first those go that say nothing about this window, then, of the identities of
+    /// which nobody waits, the quarter that was blocked least.
     fn sweep(&mut self, now: MonoTime) {
         if now.saturating_since(self.swept_at) < SWEEP_INTERVAL {
             return;
@@ -387,8 +388,8 @@ impl Watched {
         if self.waiters > 0 { now } else { self.asked_at }
     }
 
-    /// The spell under way is over, and is counted if it was long enough. Whoever is admitted at its first attempt
-    /// after a refusal has wanted to work until then.
+    /// The spell under way is over, and is counted if it was long enough. Whoever is admitted at
+    /// its first attempt after a refusal has wanted to work until then.
     fn end_spell(&mut self, now: MonoTime, scale: Scale) {
         let end = if self.still_asks(now) { now } else { self.asked_at };
         let Some(since) = self.blocked_since.take() else { return };

@@ -1,18 +1,19 @@
 //! Fair turns between those who wait: start-time fair queueing.
 //!
-//! Theory. Everybody who waits has a *tag*, its virtual time: the cost it has been charged, divided by its
-//! weight. The lowest tag has its turn; whoever ties goes by who came first. So over any time in which they
-//! wait together, charges are shared in proportion to the weights, whatever a single turn costs, and nobody
-//! is ahead of its share by more than one turn. The virtual time of the whole is the tag of the last turn. Who
-//! joins starts one charge of its own behind it, as if it had just had a turn: a crowd of newcomers does not
-//! push those who wait back.
+//! Theory. Everybody who waits has a *tag*, its virtual time: the cost it has been charged, divided
+//! by its weight. The lowest tag has its turn; whoever ties goes by who came first. So over any
+//! time in which they wait together, charges are shared in proportion to the weights, whatever a
+//! single turn costs, and nobody is ahead of its share by more than one turn. The virtual time of
+//! the whole is the tag of the last turn. Who joins starts one charge of its own behind it, as if
+//! it had just had a turn: a crowd of newcomers does not push those who wait back.
 //!
-//! Clients wait for their answers, so a lane is often empty for the moment that takes. Who comes back within
-//! [`GRACE`] never left: it keeps its tag, and so its claim on what others were given meanwhile. For
-//! [`KEPT_FOR`] a tag ahead of the others' is kept, so that leaving is no way to lose a charge.
+//! Clients wait for their answers, so a lane is often empty for the moment that takes. Who comes
+//! back within [`GRACE`] never left: it keeps its tag, and so its claim on what others were given
+//! meanwhile. For [`KEPT_FOR`] a tag ahead of the others' is kept, so that leaving is no way to
+//! lose a charge.
 //!
-//! Sources: Goyal, Vin and Cheng, Start-Time Fair Queueing (1996); Iyer and Druschel, Anticipatory Scheduling
-//! (2001).
+//! Sources: Goyal, Vin and Cheng, Start-Time Fair Queueing (1996); Iyer and Druschel, Anticipatory
+//! Scheduling (2001).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -22,8 +23,9 @@ use crate::MonoTime;
 /// An absence that is none: a statement and its answer, over a wide network.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// For so long a turn is kept for somebody who has just left and is owed one, before the next has it: as disk
-/// schedulers wait a moment for a reader's next request. Longer would leave room unused that nobody wants.
+/// For so long a turn is kept for somebody who has just left and is owed one, before the next has
+/// it: as disk schedulers wait a moment for a reader's next request. Longer would leave room unused
+/// that nobody wants.
 const ANTICIPATION: Duration = Duration::from_millis(10);
 
 /// For how long a charge is remembered.
@@ -115,8 +117,8 @@ impl<K: Copy + Ord> Turns<K> {
         waits || others.into_iter().any(|(at, _)| now.saturating_since(*at) <= GRACE)
     }
 
-    /// Until when the turn of `who` is kept for somebody who was there a moment ago and has had less: for
-    /// `keep`, and at least [`ANTICIPATION`]. `who` waits, or is about to.
+    /// Until when the turn of `who` is kept for somebody who was there a moment ago and has had
+    /// less: for `keep`, and at least [`ANTICIPATION`]. `who` waits, or is about to.
     pub(crate) fn kept_until(&self, now: MonoTime, who: K, keep: Duration) -> Option<MonoTime> {
         let absent = self.absent.get(&who).map(|absence| absence.tag);
         let tag = self.waiting.get(&who).map_or(absent, |place| Some(place.tag))?;

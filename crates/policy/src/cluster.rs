@@ -9,12 +9,11 @@ use admission::{
 };
 
 use crate::compression::{BackendCompression, ClientCompression, CompressionLevel};
-use crate::config::Secret;
-use crate::evaluate::RuleIndex;
 use crate::identity::IdentityPolicy;
 use crate::network::{Listen, Network};
-use crate::rule::{Rule, UnixTime};
-use crate::schedule::Schedule;
+use crate::rule::Rule;
+use crate::rules::Rules;
+use crate::secret::Secret;
 use crate::tls::{BackendTls, ClientTls, Redirect};
 
 /// One cluster: where it is, how it is measured, and the rules in force for it.
@@ -61,18 +60,12 @@ pub struct ClusterPolicy {
     /// How hard Sluice compresses.
     pub compression_level: CompressionLevel,
     /// The rules, in their order: the first that matches decides.
-    pub rules: Vec<Rule>,
+    pub rules: Rules,
     /// Whose claims count.
     pub identity: Arc<IdentityPolicy>,
     /// When an identity counts as starved; `None`: nobody looks.
     pub starvation: Option<Starvation>,
     pub(crate) gates: Vec<GateConfig>,
-    pub(crate) index: RuleIndex,
-    /// Rules that look at the text itself, by their index.
-    pub(crate) shaped: Vec<u32>,
-    pub(crate) has_schedules: bool,
-    /// When rules expire, each time once, ascending.
-    pub(crate) expiries: Vec<UnixTime>,
 }
 
 /// How statements are let through a contended gate, as the file says it.
@@ -110,7 +103,8 @@ pub struct Probe {
     pub source: LagSource,
 }
 
-/// The name of a table with its schema, both made of letters, digits, `_` and `$` only: they need no quoting.
+/// The name of a table with its schema, both made of letters, digits, `_` and `$` only: they need
+/// no quoting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableName {
     /// The schema.
@@ -207,10 +201,10 @@ impl Scope {
 }
 
 impl ClusterPolicy {
-    /// The rule at this place in the list.
+    /// The rule with this index.
     #[must_use]
     pub fn rule(&self, index: u32) -> Option<&Rule> {
-        self.rules.get(usize::try_from(index).ok()?)
+        self.rules.at(index)
     }
 
     /// The signal with this key.
@@ -224,22 +218,6 @@ impl ClusterPolicy {
         let gate = self.gates.iter().find(|gate| gate.key == key);
         let keys = gate.map(|gate| gate.signals.as_slice()).unwrap_or_default();
         keys.iter().filter_map(|key| self.signal(*key))
-    }
-
-    /// Until this second a verdict of `now` stays what it is: a rule expires then, or a schedule may begin or
-    /// end. Cheap, and so no later than the next minute where there is a schedule.
-    #[must_use]
-    pub fn next_change_after(&self, now: UnixTime) -> Option<UnixTime> {
-        let next = self.expiries.partition_point(|expiry| *expiry <= now);
-        let expiry = self.expiries.get(next).copied();
-        let schedule = self.has_schedules.then(|| Schedule::next_change_after(now));
-        [expiry, schedule].into_iter().flatten().min()
-    }
-
-    /// Whether the rules in force at one time are others than at another one.
-    #[must_use]
-    pub fn changes_between(&self, before: UnixTime, after: UnixTime) -> bool {
-        self.rules.iter().any(|rule| rule.standing(before) != rule.standing(after))
     }
 
     /// What this cluster's admission is told.

@@ -1,11 +1,14 @@
-//! From what is written to what is in force: defaults, ranges, names, and everything that makes no sense.
+//! From what is written to what is in force: defaults, ranges, names, and everything that makes no
+//! sense.
 //!
-//! Every check goes on after a fault, so that all faults of a file are found at once. What is built after a
-//! fault is never used.
+//! Every check goes on after a fault, so that all faults of a file are found at once. What is built
+//! after a fault is never used.
 
 mod checks;
+mod classes;
 mod cluster;
 mod compression;
+mod context;
 mod error_profile;
 mod identity;
 pub(crate) mod limits;
@@ -21,7 +24,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZoneDatabase;
 
-use self::checks::{address, duration, secret, whole};
+use self::checks::{address, duration, whole};
 use self::rule::Draft;
 use crate::cluster::Starvation;
 use crate::config::{Admin, Config, Metrics};
@@ -50,7 +53,7 @@ fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     let metrics = Metrics { max_apps: whole(max_apps, limits::MAX_APPS, faults) };
     let drain_timeout = duration(file.drain_timeout, limits::DRAIN_TIMEOUT, faults);
     let takeover_socket =
-        file.takeover_socket.and_then(|path| network::socket_path(&path.value, &path, faults));
+        file.takeover_socket.and_then(|path| checks::socket_path(&path.value, &path, faults));
     let identity = identity::compile(file.identity, faults);
     let clusters = file.clusters.map(|clusters| (clusters.value.0, clusters.place));
     let (clusters, place) = clusters.unwrap_or_default();
@@ -86,16 +89,15 @@ fn check_version(file: &raw::File, faults: &mut Faults) {
 }
 
 fn compile_admin(admin: raw::Maybe<raw::Admin>, faults: &mut Faults) -> Option<Admin> {
-    let Some(raw::Spanned { value: admin, place }) = admin else {
-        return Some(Admin { listen: limits::ADMIN_LISTEN, token: None });
+    let Some(raw::Spanned { value: admin, .. }) = admin else {
+        return Some(Admin { listen: limits::ADMIN_LISTEN });
     };
-    let token = secret(admin.token_env, admin.token_file, &place, faults);
     let listen = match admin.listen {
         Some(listen) => address(&listen, faults),
         None => Some(limits::ADMIN_LISTEN),
     };
     // A fault has been noted; the others are still worth finding.
-    Some(Admin { listen: listen.unwrap_or(limits::ADMIN_LISTEN), token })
+    Some(Admin { listen: listen.unwrap_or(limits::ADMIN_LISTEN) })
 }
 
 /// Off with a share of 0: everybody who waits at all would be starved.
@@ -133,7 +135,7 @@ fn compile_rules(
         return drafts;
     }
     for rule in rules {
-        let context = rule::Context { clusters, identity, zones: &zones };
+        let context = context::Context { clusters, identity, zones: &zones };
         let draft = rule::compile(rule, &context, faults);
         if let Some(line) = lines.insert(draft.name.to_string(), draft.place.line) {
             let message = format!("the rule on line {line} has the same name, `{}`", draft.name);

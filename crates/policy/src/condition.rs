@@ -1,14 +1,14 @@
 //! Whom a rule matches.
 //!
-//! Conditions are ANDed, the values of one are ORed. The app is matched by its levels: a value without `:`
-//! matches an app that has it as one of its levels, a value with `:` matches the whole app. The same holds
-//! for prefixes.
-
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+//! Conditions are ANDed, the values of one are ORed. The app is matched by its levels: a value
+//! without `:` matches an app that has it as one of its levels, a value with `:` matches the whole
+//! app. The same holds for prefixes.
 
 use sql::{Class, ClassSet};
 
-use crate::evaluate::Facts;
+use crate::cidr::Cidr;
+use crate::facts::Facts;
+use crate::patterns::Patterns;
 use crate::shape::{Caution, ShapeNeeds, TablePatterns};
 
 /// Whom a rule matches. Empty: everybody.
@@ -28,102 +28,11 @@ pub struct Condition {
     pub(crate) tables: Option<TablePatterns>,
 }
 
-/// Values of one condition.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Patterns {
-    /// Sorted.
-    pub(crate) exact: Vec<Box<[u8]>>,
-    pub(crate) prefixes: Vec<Box<[u8]>>,
-    /// `*`: any value, but there must be one.
-    pub(crate) present: bool,
-}
-
-impl Patterns {
-    /// Adds `*`, `prefix*` or a value.
-    pub(crate) fn add(&mut self, pattern: &str) {
-        match pattern.strip_suffix('*') {
-            Some("") => self.present = true,
-            Some(prefix) => self.prefixes.push(prefix.as_bytes().into()),
-            None => {
-                let value: Box<[u8]> = pattern.as_bytes().into();
-                if let Err(at) = self.exact.binary_search(&value) {
-                    self.exact.insert(at, value);
-                }
-            }
-        }
-    }
-
-    /// Whether `value` is one of them. An empty value is an absent one.
-    pub(crate) fn matches(&self, value: &[u8]) -> bool {
-        if value.is_empty() {
-            return false;
-        }
-        self.present
-            || self.exact.binary_search_by(|exact| (**exact).cmp(value)).is_ok()
-            || self.prefixes.iter().any(|prefix| value.starts_with(prefix))
-    }
-
-    /// Whether the whole app, or one of its levels, is one of them.
-    pub(crate) fn matches_app(&self, app: &[u8]) -> bool {
-        self.matches(app) || app.split(|byte| *byte == b':').any(|level| self.matches(level))
-    }
-}
-
-/// Addresses that share their first bits. IPv4 is kept in its IPv6-mapped form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cidr {
-    /// The bits behind the prefix are zero.
-    pub(crate) network: u128,
-    /// 0 to 128.
-    pub(crate) prefix_len: u32,
-}
-
-impl Cidr {
-    /// An address, or an address and a prefix length: `10.0.0.0/8`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (address, len) = match text.split_once('/') {
-            Some((address, len)) => (address, Some(len.parse::<u32>().ok()?)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().ok()?;
-        let (bits, family_bits) = match address {
-            IpAddr::V4(address) => (mapped(address), 96),
-            IpAddr::V6(address) => (address.to_bits(), 0),
-        };
-        let prefix_len = match len {
-            Some(len) => len.checked_add(family_bits)?,
-            None => 128,
-        };
-        (prefix_len <= 128).then(|| Self { network: bits & mask(prefix_len), prefix_len })
-    }
-
-    /// Whether the address is among them.
-    pub(crate) fn contains(self, address: u128) -> bool {
-        address & mask(self.prefix_len) == self.network
-    }
-}
-
-/// The address as [`Cidr`] compares it.
-pub(crate) fn address_bits(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(address) => mapped(address),
-        IpAddr::V6(address) => address.to_bits(),
-    }
-}
-
-/// The first `prefix_len` bits.
-pub(crate) fn mask(prefix_len: u32) -> u128 {
-    u128::MAX.checked_shl(128_u32.saturating_sub(prefix_len)).unwrap_or(0)
-}
-
-fn mapped(address: Ipv4Addr) -> u128 {
-    Ipv6Addr::to_bits(address.to_ipv6_mapped())
-}
-
 impl Condition {
-    /// Whether all of it holds, for a rule that is as cautious as it must be.
-    pub(crate) fn matches(&self, facts: &Facts<'_>, caution: Caution) -> bool {
-        self.allows_class(facts.class)
+    /// Whether all of it holds of a statement of this class, for a rule that is as cautious as it
+    /// must be.
+    pub(crate) fn matches(&self, facts: &Facts<'_>, class: Class, caution: Caution) -> bool {
+        self.allows_class(class)
             && self.is_from(facts)
             && self.digests.as_ref().is_none_or(|digests| {
                 facts.shape.digest.is_some_and(|digest| digests.binary_search(&digest).is_ok())

@@ -23,12 +23,10 @@ pub struct Config {
 }
 
 /// The HTTP side.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Admin {
     /// Where it listens.
     pub listen: SocketAddr,
-    /// The bearer token that changes need, unless they come from loopback.
-    pub token: Option<Secret>,
 }
 
 /// What is exported.
@@ -36,15 +34,6 @@ pub struct Admin {
 pub struct Metrics {
     /// Most values of the label `app`; the rest are `other`.
     pub max_apps: u32,
-}
-
-/// Where a secret comes from. The secret itself is never in the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Secret {
-    /// This environment variable.
-    Env(String),
-    /// This file, without the line end that closes it.
-    File(PathBuf),
 }
 
 impl Config {

@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::cluster::ClusterPolicy;
-use crate::config::Config;
+use crate::config::{Admin, Config, Metrics};
+use crate::network::Network;
 use crate::rule::Rule;
 
 /// One difference between two files.
@@ -41,13 +42,15 @@ impl fmt::Display for Change {
 /// What `new` changes, once it is in force: first what cannot change live.
 #[must_use]
 pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
+    let Config { admin, metrics, drain_timeout, takeover_socket, clusters } = old;
+    let Admin { listen } = admin;
+    let Metrics { max_apps } = metrics;
     let mut changes = Changes::default();
-    changes.restart("admin.listen", old.admin.listen != new.admin.listen);
-    changes.restart("admin.token", old.admin.token != new.admin.token);
-    changes.setting("metrics.max_apps", old.metrics != new.metrics);
-    changes.restart("takeover_socket", old.takeover_socket != new.takeover_socket);
-    changes.setting("drain_timeout", old.drain_timeout != new.drain_timeout);
-    for cluster in &old.clusters {
+    changes.restart("admin.listen", *listen != new.admin.listen);
+    changes.setting("metrics.max_apps", *max_apps != new.metrics.max_apps);
+    changes.restart("takeover_socket", *takeover_socket != new.takeover_socket);
+    changes.setting("drain_timeout", *drain_timeout != new.drain_timeout);
+    for cluster in clusters {
         match new.cluster(&cluster.name) {
             Some(same) => changes.of_cluster(cluster, same),
             None => changes.restart(&format!("clusters.{}", cluster.name), true),
@@ -57,7 +60,8 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
         changes
             .restart(&format!("clusters.{}", cluster.name), old.cluster(&cluster.name).is_none());
     }
-    if let (Some(old), Some(new)) = (old.clusters.first(), new.clusters.first()) {
+    // These are the file's, and so the same in all of its clusters.
+    if let (Some(old), Some(new)) = (clusters.first(), new.clusters.first()) {
         changes.setting("starvation", old.starvation != new.starvation);
         changes.setting("identity", !old.identity.says_the_same(&new.identity));
     }
@@ -87,37 +91,67 @@ impl Changes {
     }
 
     fn of_cluster(&mut self, old: &ClusterPolicy, new: &ClusterPolicy) {
-        let key = |key: &str| format!("clusters.{}.{key}", old.name);
-        self.restart(&key("listen"), old.listen != new.listen);
-        self.restart(&key("primary"), old.primary != new.primary);
-        self.setting(&key("replicas"), old.replicas != new.replicas);
-        self.setting(&key("probe"), old.probe != new.probe);
-        self.setting(&key("signals"), old.signals != new.signals);
-        self.setting(&key("default_gate"), old.default_gate != new.default_gate);
-        self.setting(&key("mode"), old.mode != new.mode);
-        self.setting(&key("check_interval"), old.check_interval != new.check_interval);
-        self.setting(&key("pacing"), old.pacing != new.pacing);
-        self.setting(&key("release_per_s"), old.release_per_s != new.release_per_s);
-        self.setting(&key("max_queue_total"), old.queue_len_max != new.queue_len_max);
-        self.setting(&key("connect_timeout"), old.connect_timeout != new.connect_timeout);
-        let (before, after) = (&old.network, &new.network);
-        self.restart(&key("listen_mode"), before.listen_mode != after.listen_mode);
-        self.setting(&key("max_connections"), before.connections_max != after.connections_max);
-        self.setting(&key("login_timeout"), before.login_timeout != after.login_timeout);
-        self.setting(&key("keepalive"), before.keepalive != after.keepalive);
-        self.setting(&key("proxy_protocol"), before.proxy_protocol != after.proxy_protocol);
-        self.setting(&key("client_tls"), old.client_tls != new.client_tls);
-        self.setting(&key("backend_tls"), old.backend_tls != new.backend_tls);
-        self.setting(&key("redirect"), old.redirect != new.redirect);
-        let (before, after) = (old.client_compression, new.client_compression);
-        self.setting(&key("client_compression"), before != after);
-        let (before, after) = (old.backend_compression, new.backend_compression);
-        self.setting(&key("backend_compression"), before != after);
-        let (before, after) = (old.compression_level, new.compression_level);
-        self.setting(&key("compression_level"), before != after);
+        let ClusterPolicy {
+            name,
+            listen,
+            primary,
+            replicas,
+            probe,
+            signals,
+            default_gate,
+            mode,
+            check_interval,
+            pacing,
+            release_per_s,
+            queue_len_max,
+            connect_timeout,
+            network,
+            client_tls,
+            backend_tls,
+            redirect,
+            client_compression,
+            backend_compression,
+            compression_level,
+            // They are compared for the whole file.
+            rules: _,
+            identity: _,
+            starvation: _,
+            // They are made from signals and rules.
+            gates: _,
+        } = old;
+        let key = |key: &str| format!("clusters.{name}.{key}");
+        self.restart(&key("listen"), *listen != new.listen);
+        self.restart(&key("primary"), *primary != new.primary);
+        self.setting(&key("replicas"), *replicas != new.replicas);
+        self.setting(&key("probe"), *probe != new.probe);
+        self.setting(&key("signals"), *signals != new.signals);
+        self.setting(&key("default_gate"), *default_gate != new.default_gate);
+        self.setting(&key("mode"), *mode != new.mode);
+        self.setting(&key("check_interval"), *check_interval != new.check_interval);
+        self.setting(&key("pacing"), *pacing != new.pacing);
+        self.setting(&key("release_per_s"), *release_per_s != new.release_per_s);
+        self.setting(&key("max_queue_total"), *queue_len_max != new.queue_len_max);
+        self.setting(&key("connect_timeout"), *connect_timeout != new.connect_timeout);
+        self.of_network(key, network, &new.network);
+        self.setting(&key("client_tls"), *client_tls != new.client_tls);
+        self.setting(&key("backend_tls"), *backend_tls != new.backend_tls);
+        self.setting(&key("redirect"), *redirect != new.redirect);
+        self.setting(&key("client_compression"), *client_compression != new.client_compression);
+        self.setting(&key("backend_compression"), *backend_compression != new.backend_compression);
+        self.setting(&key("compression_level"), *compression_level != new.compression_level);
     }
 
-    fn of_rules(&mut self, old: &Rules<'_>, new: &Rules<'_>) {
+    fn of_network(&mut self, key: impl Fn(&str) -> String, old: &Network, new: &Network) {
+        let Network { listen_mode, connections_max, login_timeout, keepalive, proxy_protocol } =
+            old;
+        self.restart(&key("listen_mode"), *listen_mode != new.listen_mode);
+        self.setting(&key("max_connections"), *connections_max != new.connections_max);
+        self.setting(&key("login_timeout"), *login_timeout != new.login_timeout);
+        self.setting(&key("keepalive"), *keepalive != new.keepalive);
+        self.setting(&key("proxy_protocol"), *proxy_protocol != new.proxy_protocol);
+    }
+
+    fn of_rules(&mut self, old: &NamedRules<'_>, new: &NamedRules<'_>) {
         for name in &old.order {
             if !new.by_name.contains_key(name) {
                 self.live.push(Change::RuleRemoved((*name).into()));
@@ -141,16 +175,16 @@ impl Changes {
 }
 
 /// The rules of a file: each name once, with what it says in each cluster that both files have.
-struct Rules<'c> {
+struct NamedRules<'c> {
     order: Vec<&'c str>,
     by_name: HashMap<&'c str, Vec<(&'c str, &'c Rule)>>,
 }
 
-fn rules<'c>(config: &'c Config, other: &Config) -> Rules<'c> {
-    let mut rules = Rules { order: Vec::new(), by_name: HashMap::new() };
+fn rules<'c>(config: &'c Config, other: &Config) -> NamedRules<'c> {
+    let mut rules = NamedRules { order: Vec::new(), by_name: HashMap::new() };
     let both = |cluster: &&Arc<ClusterPolicy>| other.cluster(&cluster.name).is_some();
     for cluster in config.clusters.iter().filter(both) {
-        for rule in &cluster.rules {
+        for rule in cluster.rules.iter() {
             let known = rules.by_name.entry(&*rule.name).or_default();
             if known.is_empty() {
                 rules.order.push(&rule.name);
@@ -179,6 +213,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         error,
         honour_priority,
         schedule,
+        on_client_gone,
         expires_at,
         essential,
         reason,
@@ -192,6 +227,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         && *error == b.error
         && *honour_priority == b.honour_priority
         && *schedule == b.schedule
+        && *on_client_gone == b.on_client_gone
         && *expires_at == b.expires_at
         && *essential == b.essential
         && *reason == b.reason

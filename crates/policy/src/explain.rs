@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::Serialize;
-use sql::{Class, Exemption, LexMode, Scratch, Tool, Whole, describe, digest};
+use sql::{Class, Exemption, LexMode, Scratch, Whole, describe, digest};
 
 use crate::cluster::ClusterPolicy;
-use crate::evaluate::{Facts, PassReason, Verdict};
+use crate::decide::decide;
+use crate::facts::Facts;
 use crate::identity::{IdentityScratch, SessionIdentity, resolve};
 use crate::priority::Priority;
-use crate::rule::{Rule, Standing, UnixTime};
+use crate::rule::{Rule, Standing};
 use crate::shape::{ShapeNeeds, ShapeScratch, ShapeText};
+use crate::time::UnixTime;
+use crate::verdict::{PassReason, Verdict};
 
 /// A statement on a connection that has said nothing before.
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +97,7 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
     let mut scratch = IdentityScratch::default();
     let tags = statement.tags().map(|tag| (tag.key, tag.value));
     let none = std::iter::empty();
-    let identity = resolve(policy, &session, none, tags, statement.tool(), &mut scratch);
+    let identity = resolve(&policy.identity, &session, none, tags, statement.tool(), &mut scratch);
     let text = ShapeText::new(question.sql, question.mode, question.schema, &statement);
     let mut shape_scratch = ShapeScratch::default();
     let shape = shape_scratch.read(&text, ShapeNeeds::ALL);
@@ -103,17 +106,14 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
     let facts = Facts {
         identity: &identity,
         session: &session,
-        class: statement.class,
+        classes: statement.classes,
+        exemption: statement.exemption,
         shape,
         now: question.now,
     };
-    let verdict = policy.evaluate_classes(&facts, statement.classes);
-    let exemption = statement.exemption.filter(|exemption| match exemption {
-        Exemption::GhostChangelog => identity.tool_seen == Some(Tool::GhOst),
-        Exemption::SystemSchema | Exemption::AdvisoryLock | Exemption::RenameTable => true,
-    });
+    let verdict = decide(policy, &facts);
+    let rule = verdict.rule();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (rule, outcome, why) = judge(verdict, statement.class, exemption);
     Explanation {
         app: text(identity.app),
         source: identity.source.as_str(),
@@ -134,16 +134,17 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
         digest_text: text(&digest_text),
         tables: shape.tables().map(table_name).collect(),
         tables_known: shape.knows_tables(),
-        admission_point: is_admission_point(verdict, statement.class, exemption),
-        outcome,
-        why,
+        admission_point: is_admission_point(verdict, statement.class),
+        outcome: outcome(verdict),
+        why: why(verdict, statement.class),
     }
 }
 
 /// Rules before the one that decides which are about the statement but not in force.
 fn skipped(policy: &ClusterPolicy, facts: &Facts<'_>, decides: Option<&Rule>) -> Vec<Skipped> {
     let before = |rule: &&Rule| decides.is_none_or(|decides| rule.index < decides.index);
-    let candidates = policy.rules.iter().take_while(before).filter(|rule| rule.is_about(facts));
+    let candidates = policy.rules.iter().take_while(before);
+    let candidates = candidates.filter(|rule| rule.is_about(facts, facts.class()));
     let standings = candidates.map(|rule| (rule, rule.standing(facts.now)));
     standings
         .filter(|(_, standing)| *standing != Standing::InForce)
@@ -159,50 +160,58 @@ fn table_name((schema, name): (&[u8], &[u8])) -> String {
     }
 }
 
-fn judge(
-    verdict: Verdict<'_>,
-    class: Class,
-    exemption: Option<Exemption>,
-) -> (Option<&Rule>, &'static str, String) {
-    let class_name = class.as_str();
-    let (rule, outcome, why) = match verdict {
-        Verdict::Ask(rule) => (Some(rule), "ask", "dice, gate and queue decide".to_owned()),
-        Verdict::Deny(rule) => (Some(rule), "deny", "the rule denies it".to_owned()),
-        Verdict::Pass { rule, why } => {
-            let why = match why {
-                PassReason::NoRule => "no rule matches".to_owned(),
-                PassReason::NotCovered => {
-                    format!("the rule's `statements` do not cover class `{class_name}`")
-                }
-                PassReason::Exempt => "the rule exempts it".to_owned(),
-                PassReason::Ungated => "the rule has no gate, no ratio and no hold".to_owned(),
-            };
-            (rule, "pass", why)
-        }
-    };
-    let never = match exemption {
-        Some(Exemption::SystemSchema) => Some("it reads system schemas only"),
-        Some(Exemption::GhostChangelog) => Some("it is gh-ost's changelog"),
-        Some(Exemption::AdvisoryLock) => Some("it is about an advisory lock"),
-        Some(Exemption::RenameTable) => Some("it renames tables"),
-        None if !class.is_gateable() => Some("its class is never delayed"),
-        None => None,
-    };
-    match never {
-        Some(never) => (rule, "pass", never.to_owned()),
-        None => (rule, outcome, why),
+fn outcome(verdict: Verdict<'_>) -> &'static str {
+    match verdict {
+        Verdict::Pass { .. } => "pass",
+        Verdict::Ask(_) => "ask",
+        Verdict::Deny(_) => "deny",
     }
 }
 
+fn why(verdict: Verdict<'_>, class: Class) -> String {
+    let why = match verdict {
+        Verdict::Ask(_) => "dice, gate and queue decide",
+        Verdict::Deny(_) => "the rule denies it",
+        Verdict::Pass { why, .. } => match why {
+            PassReason::NoRule => "no rule matches",
+            PassReason::NotCovered => {
+                let class = class.as_str();
+                return format!("the rule's `statements` do not cover class `{class}`");
+            }
+            PassReason::Exempt => "the rule exempts it",
+            PassReason::Ungated => "the rule has no gate, no ratio and no hold",
+            PassReason::NotGateable => "its class is never delayed",
+            PassReason::NeverHeld(Exemption::SystemSchema) => "it reads system schemas only",
+            PassReason::NeverHeld(Exemption::GhostChangelog) => "it is gh-ost's changelog",
+            PassReason::NeverHeld(Exemption::AdvisoryLock) => "it is about an advisory lock",
+            PassReason::NeverHeld(Exemption::RenameTable) => "it renames tables",
+            PassReason::InTransaction => "its transaction has been admitted",
+            PassReason::HoldsTableLocks => "its session keeps others from tables",
+            PassReason::HoldsNamedLock => "its session holds a user-level lock",
+        },
+    };
+    why.to_owned()
+}
+
 /// Reads and DDL are admission points only for rules that name them.
-fn is_admission_point(verdict: Verdict<'_>, class: Class, exemption: Option<Exemption>) -> bool {
-    let covered = match verdict {
+fn is_admission_point(verdict: Verdict<'_>, class: Class) -> bool {
+    match verdict {
         // Of a text of several statements, one whose class the rule names is enough.
         Verdict::Ask(_) | Verdict::Deny(_) => true,
-        Verdict::Pass { rule: Some(rule), .. } => rule.statements.contains(class),
-        Verdict::Pass { rule: None, .. } => class.is_covered_by_write(),
-    };
-    exemption.is_none() && class.is_gateable() && covered
+        Verdict::Pass { rule, why } => match why {
+            PassReason::NotGateable
+            | PassReason::NeverHeld(_)
+            | PassReason::InTransaction
+            | PassReason::HoldsTableLocks
+            | PassReason::HoldsNamedLock => false,
+            PassReason::NoRule
+            | PassReason::NotCovered
+            | PassReason::Exempt
+            | PassReason::Ungated => {
+                rule.map_or(class.is_covered_by_write(), |rule| rule.statements.contains(class))
+            }
+        },
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Most faults that are collected: an operator reads the first few, and a file that is wrong throughout
-/// is wrong in one way.
+/// Most faults that are collected: an operator reads the first few, and a file that is wrong
+/// throughout is wrong in one way.
 pub(crate) const FAULTS_MAX: usize = 1_000;
 
 /// One thing wrong with the configuration file.

@@ -1,6 +1,6 @@
-//! The 64-bit FNV-1a hash (Fowler, Noll, Vo): stable over runs and versions, so it makes the keys that
-//! outlive a reload, and short names hash fast. It does not resist chosen inputs; the maps hashed by it
-//! hold only what the operator wrote, clients only look things up.
+//! The 64-bit FNV-1a hash (Fowler, Noll, Vo): stable over runs and versions, so it makes the keys
+//! that outlive a reload, and short names hash fast. It does not resist chosen inputs; the maps
+//! hashed by it hold only what the operator wrote, clients only look things up.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

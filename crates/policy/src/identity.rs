@@ -1,30 +1,31 @@
 //! Who is asking.
 //!
-//! Theory. A client names itself in several places; they are asked in a fixed order, and the first that names an
-//! app *which this client may claim* wins: query attributes, comments of the statement (tags, then known
-//! tools), the session (`SET @sluice_app`, then the tool last seen on it), connection attributes, the MySQL
-//! user. The user is not a claim, the server has checked it. A claim that is not allowed is counted, and the
-//! next source speaks.
+//! Theory. A client names itself in several places; they are asked in a fixed order, and the first
+//! that names an app *which this client may claim* wins: query attributes, comments of the
+//! statement (tags, then known tools), the session (`SET @sluice_app`, then the tool last seen on
+//! it), connection attributes, the MySQL user. The user is not a claim, the server has checked it.
+//! A claim that is not allowed is counted, and the next source speaks.
 //!
-//! Tags from all sources merge in the same order, the first wins for each key; connection attributes are the
-//! last. Keys that name the app are no tags: a rule on a tag would otherwise see claims that were refused.
+//! Tags from all sources merge in the same order, the first wins for each key; connection
+//! attributes are the last. Keys that name the app are no tags: a rule on a tag would otherwise see
+//! claims that were refused.
 //!
 //! Whatever is too long, empty or holds control characters is as good as absent.
 
+mod app;
 mod claims;
 mod session_identity;
+mod user_name;
 
 use sql::Tool;
 
+use self::app::is_app;
+pub use self::app::{APP_LEN_MAX, APP_LEVELS_MAX};
 pub use self::claims::IdentityPolicy;
 pub(crate) use self::claims::{Claim, Claims};
 pub use self::session_identity::SessionIdentity;
-use crate::cluster::ClusterPolicy;
+pub use self::user_name::{NamedIn, UnreadableUser, user_as_read};
 
-/// Longest app, in bytes.
-pub const APP_LEN_MAX: usize = 255;
-/// Most levels of an app.
-pub const APP_LEVELS_MAX: usize = 16;
 /// Most tags of one statement, from query attributes and comments together.
 const TAGS_MAX: usize = 64;
 /// Longest key of a tag, and longest value.
@@ -105,21 +106,20 @@ impl<'a> Identity<'a> {
 
 /// Finds out who asks with this statement.
 ///
-/// `query_attributes`, `statement_tags` and `tool` are what the command says about itself, in the client's
-/// order. Nothing is allocated once `scratch` is warm.
+/// `query_attributes`, `statement_tags` and `tool` are what the command says about itself, in the
+/// client's order. Nothing is allocated once `scratch` is warm.
 #[expect(
     clippy::too_many_arguments,
     reason = "one argument for each source of identity, and the buffer"
 )]
 pub fn resolve<'a, 'q, 't>(
-    cluster: &'a ClusterPolicy,
+    policy: &'a IdentityPolicy,
     session: &'a SessionIdentity,
     query_attributes: impl Iterator<Item = (&'q [u8], &'q [u8])>,
     statement_tags: impl Iterator<Item = (&'t [u8], &'t [u8])>,
     tool: Option<Tool>,
     scratch: &'a mut IdentityScratch,
 ) -> Identity<'a> {
-    let policy = &*cluster.identity;
     let mut claims = Claims::of(policy, session);
     scratch.clear();
     let mut source = scratch
@@ -163,15 +163,6 @@ fn session_app<'a>(session: &'a SessionIdentity, claims: &mut Claims<'_>) -> (&'
         }
     }
     (session.user(), Source::User)
-}
-
-/// Whether these bytes can name an app.
-pub(crate) fn is_app(app: &[u8]) -> bool {
-    let levels = app.iter().filter(|byte| **byte == b':').take(APP_LEVELS_MAX).count();
-    !app.is_empty()
-        && app.len() <= APP_LEN_MAX
-        && levels < APP_LEVELS_MAX
-        && !app.iter().any(u8::is_ascii_control)
 }
 
 /// The buffers of [`resolve`], to be kept for the next statement.
@@ -223,8 +214,8 @@ impl IdentityScratch {
         self.read_keeping(policy, pairs, KeepsApp::No)
     }
 
-    /// Reads the tags of one source, and its app unless one is to be kept: the value of the key that comes
-    /// first in the configured order. Whether there was one.
+    /// Reads the tags of one source, and its app unless one is to be kept: the value of the key
+    /// that comes first in the configured order. Whether there was one.
     fn read_keeping<'p>(
         &mut self,
         policy: &IdentityPolicy,

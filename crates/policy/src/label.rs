@@ -3,8 +3,8 @@
 /// Longest label, in bytes.
 const LABEL_LEN_MAX: usize = 128;
 
-/// Writes the metric label of `app`: its levels without those that are UUID-like or numeric, `other` when
-/// none is left. What is not UTF-8, or not printable, is replaced.
+/// Writes the metric label of `app`: its levels without those that are UUID-like or numeric,
+/// `other` when none is left. What is not UTF-8, or not printable, is replaced.
 pub fn app_label(app: &[u8], out: &mut String) {
     out.clear();
     for level in named_levels(app) {
@@ -37,8 +37,8 @@ pub(crate) fn named_levels(app: &[u8]) -> impl Iterator<Item = &[u8]> {
     app.split(|byte| *byte == b':').filter(|level| !level.is_empty() && !is_serial(level))
 }
 
-/// Whether a level only numbers things: it is UUID-like (32 hexadecimal digits, with or without their four
-/// `-` or `_`), or a number.
+/// Whether a level only numbers things: it is UUID-like (32 hexadecimal digits, with or without
+/// their four `-` or `_`), or a number.
 pub(crate) fn is_serial(level: &[u8]) -> bool {
     if !level.is_empty() && level.iter().all(u8::is_ascii_digit) {
         return true;

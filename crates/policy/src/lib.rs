@@ -3,60 +3,76 @@
 //! ```text
 //! text ─▶ raw ─▶ compile ─▶ Config { clusters: ClusterPolicy }
 //!                                         │
-//!              identity::resolve ─▶ Facts ─▶ evaluate ─▶ Verdict ─▶ refusal
+//!              identity::resolve ─▶ Facts ─▶ decide ─▶ Verdict ─▶ refusal
 //! ```
 //!
-//! Everything here is a pure function: no clock, no environment, no socket. [`load`] reads a file and finds
-//! all of its faults at once; what it returns is valid. For each statement [`identity::resolve`] finds out
-//! who asks and [`ClusterPolicy::evaluate`] which rule decides; neither allocates once warm.
+//! Everything here is a pure function: no clock, no environment, no socket. [`load`] reads a file
+//! and finds all of its faults at once; what it returns is valid. For each statement
+//! [`identity::resolve`] finds out who asks and [`decide`] what becomes of it; neither allocates
+//! once warm.
 
 #![deny(clippy::arithmetic_side_effects)]
 
-pub mod evaluate;
 pub mod identity;
 pub mod refusal;
 
+mod cidr;
 mod cluster;
 mod compile;
 mod compression;
 mod condition;
 mod config;
+mod decide;
 mod diff;
 mod explain;
+mod facts;
 mod fault;
 mod fnv;
 mod label;
 mod network;
+mod patterns;
 mod priority;
+mod probing;
 mod raw;
 mod reference;
 mod rule;
+mod rules;
 mod schedule;
+mod secret;
 mod shape;
+mod time;
 mod tls;
+mod verdict;
 
+pub use cidr::Cidr;
 pub use cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, Scope, Signal, SignalKind, Starvation, TableName,
 };
 pub use compile::load;
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
-pub use condition::{Cidr, Condition, Patterns};
-pub use config::{Admin, Config, Metrics, Secret};
+pub use condition::Condition;
+pub use config::{Admin, Config, Metrics};
+pub use decide::decide;
 pub use diff::{Change, diff};
-pub use evaluate::{Facts, PassReason, Verdict};
 pub use explain::{Explanation, Question, Skipped, explain};
+pub use facts::Facts;
 pub use fault::Fault;
 pub use label::app_label;
 pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};
+pub use patterns::Patterns;
 pub use priority::Priority;
 pub use reference::config_reference;
 pub use rule::{
-    Action, Gated, RefusalProfile, Rule, Standing, UnixTime, app_key, identity_key,
+    Action, Gated, OnClientGone, RefusalProfile, Rule, Standing, app_key, identity_key,
     ruleless_app_key,
 };
+pub use rules::Rules;
 pub use schedule::Schedule;
+pub use secret::Secret;
 pub use shape::{OwnedShape, Shape, ShapeNeeds, ShapeScratch, ShapeText};
+pub use time::UnixTime;
 pub use tls::{
     BackendTls, BackendTlsMode, ClientTls, ClientTlsMode, Redirect, TlsFile, TlsIdentity,
     TlsVersion,
 };
+pub use verdict::{Cover, PassReason, Verdict};

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::condition::{Cidr, address_bits};
+use crate::cidr::{Cidr, address_bits};
 
 /// What stands before the path of a Unix socket.
 pub(crate) const UNIX_PREFIX: &str = "unix:";
@@ -82,8 +82,8 @@ pub struct Keepalive {
     pub interval: Duration,
     /// Unanswered probes before the connection is given up. (TCP_KEEPCNT)
     pub count: u32,
-    /// How long sent data may be unacknowledged, or a peer may have no room for it. `None`: the kernel's own
-    /// limit for the first, none for the second. (TCP_USER_TIMEOUT)
+    /// How long sent data may be unacknowledged, or a peer may have no room for it. `None`: the
+    /// kernel's own limit for the first, none for the second. (TCP_USER_TIMEOUT)
     pub user_timeout: Option<Duration>,
 }
 

@@ -1,13 +1,14 @@
 //! Vitess' `PRIORITY` directive: `/*vt+ PRIORITY=70 */`.
 //!
-//! There a request of priority p, 0 the highest and 100 the lowest and the default, is subject to the
-//! transaction throttler with a probability of p/100 (Vitess manual, "Transaction throttler"). Here the dice are
-//! the part of a rule that is chance, so p scales them: a rule that honours priorities has the ratio
-//! `ratio × p/100` for this statement. Priority 0 throws no dice, 100 throws those of the rule. The gate, a
-//! hold and the queue are for everybody.
+//! There a request of priority p, 0 the highest and 100 the lowest and the default, is subject to
+//! the transaction throttler with a probability of p/100 (Vitess manual, "Transaction throttler").
+//! Here the dice are the part of a rule that is chance, so p scales them: a rule that honours
+//! priorities has the ratio `ratio × p/100` for this statement. Priority 0 throws no dice, 100
+//! throws those of the rule. The gate, a hold and the queue are for everybody.
 //!
-//! A client says this of itself, so a rule must ask for it (`honour_priority: true`). For other rules it is a
-//! tag like any other: 100 is the default, so no directive could lower its sender's own standing.
+//! A client says this of itself, so a rule must ask for it (`honour_priority: true`). For other
+//! rules it is a tag like any other: 100 is the default, so no directive could lower its sender's
+//! own standing.
 
 use admission::Ratio;
 

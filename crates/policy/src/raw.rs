@@ -1,5 +1,5 @@
-//! The file as it is written: which keys there are and what type their values have, nothing more. Whether
-//! the values make sense is for [`crate::compile`].
+//! The file as it is written: which keys there are and what type their values have, nothing more.
+//! Whether the values make sense is for [`crate::compile`].
 
 mod compression;
 pub(crate) mod fields;
@@ -12,15 +12,12 @@ use std::time::Duration;
 
 pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 use self::fields::{Fields, FromNode, expected};
-pub(crate) use self::fields::{NOT_SUPPORTED, Named, OneOrMany, Spanned, parse_duration};
+pub(crate) use self::fields::{Maybe, NOT_SUPPORTED, Named, OneOrMany, Spanned, parse_duration};
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
 pub(crate) use self::tls::{BackendTls, ClientTls};
 use crate::fault::{Fault, Faults, Place};
-
-/// A value that may be left out.
-pub(crate) type Maybe<T> = Option<Spanned<T>>;
 
 /// The file.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,8 +37,6 @@ pub(crate) struct File {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Admin {
     pub(crate) listen: Maybe<String>,
-    pub(crate) token_env: Maybe<String>,
-    pub(crate) token_file: Maybe<String>,
 }
 
 /// `metrics`.
@@ -189,12 +184,10 @@ impl FromNode for File {
 impl FromNode for Admin {
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
         let mut fields = Fields::open(node, place, faults)?;
-        let admin = Self {
-            listen: fields.take("listen"),
-            token_env: fields.take("token_env"),
-            token_file: fields.take("token_file"),
-        };
-        fields.secret("token");
+        let admin = Self { listen: fields.take("listen") };
+        for key in ["token", "token_env", "token_file"] {
+            fields.refuse(key, "does nothing yet: nothing can be changed over HTTP");
+        }
         fields.finish();
         Some(admin)
     }

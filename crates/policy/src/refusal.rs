@@ -1,5 +1,5 @@
-//! The text of a refusal: one line, first what clients and tools look for, then a stable part of `key=value`,
-//! never SQL text.
+//! The text of a refusal: one line, first what clients and tools look for, then a stable part of
+//! `key=value`, never SQL text.
 //!
 //! `Lock wait timeout exceeded; try restarting transaction [sluice id=007f3a9c rule=backfill
 //! identity=online-ddl reason=gate_closed signal=lag value=12.3s threshold=5s waited_ms=1500
@@ -10,8 +10,9 @@ use admission::{Cause, Refusal};
 use crate::cluster::{ClusterPolicy, SignalKind};
 use crate::rule::Rule;
 
-/// Longest identity in the text. With it, the whole text stays below the 512 bytes that clients keep
-/// (`MYSQL_ERRMSG_SIZE`): 120 for what it begins with, twice 64 for names, 64 here, and the rest is numbers.
+/// Longest identity in the text. With it, the whole text stays below the 512 bytes that clients
+/// keep (`MYSQL_ERRMSG_SIZE`): 120 for what it begins with, twice 64 for names, 64 here, and the
+/// rest is numbers.
 const IDENTITY_LEN_MAX: usize = 64;
 
 /// Writes the message of a refused statement. `id` is the number under which the log has it.
@@ -64,8 +65,8 @@ fn push_identity(text: &mut String, app: &[u8]) {
     }
 }
 
-/// A value of a signal: seconds with their unit, other numbers plain; at most one decimal from 1 on, three
-/// below.
+/// A value of a signal: seconds with their unit, other numbers plain; at most one decimal from 1
+/// on, three below.
 fn quantity(value: f64, kind: Option<&SignalKind>) -> String {
     let shown = if value.abs() >= 1.0 { format!("{value:.1}") } else { format!("{value:.3}") };
     let shown = shown.trim_end_matches('0').trim_end_matches('.');

@@ -3,17 +3,14 @@
 use std::sync::Arc;
 
 use admission::{AppKey, GateKey, IdentityKey, Mode, RuleKey, Terms};
-use sql::ClassSet;
+use sql::{Class, ClassSet};
 
 use crate::condition::Condition;
-use crate::evaluate::Facts;
+use crate::facts::Facts;
 use crate::schedule::Schedule;
 use crate::shape::Caution;
+use crate::time::UnixTime;
 use crate::{fnv, label};
-
-/// Seconds since 1970, on the wall clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct UnixTime(pub i64);
 
 /// One rule.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +35,8 @@ pub struct Rule {
     pub honour_priority: bool,
     /// When it is in force. `None`: always.
     pub schedule: Option<Arc<Schedule>>,
+    /// What becomes of a running statement whose client has left.
+    pub on_client_gone: OnClientGone,
     /// From this second on the rule is gone. `None`: it is permanent.
     pub expires_at: Option<UnixTime>,
     /// Whether an exempt rule may be permanent.
@@ -87,6 +86,20 @@ pub enum Action {
     Deny,
 }
 
+/// What becomes of a statement that the server runs, without an admission that waits for its end,
+/// when its client has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum OnClientGone {
+    /// The server's connection is closed: the server notices when it next looks, as it would
+    /// without Sluice.
+    #[default]
+    Close,
+    /// KILL QUERY over the probe's account, then the connection is closed.
+    Kill,
+    /// The statement ends on its own, then the connection is closed.
+    Finish,
+}
+
 /// Whether a throttling rule has anything to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gated {
@@ -108,10 +121,10 @@ pub struct RefusalProfile {
 }
 
 impl Rule {
-    /// Whether the rule is about this statement, in force or not.
+    /// Whether the rule is about this statement, taken for one of this class; in force or not.
     #[must_use]
-    pub fn is_about(&self, facts: &Facts<'_>) -> bool {
-        self.condition.matches(facts, self.caution())
+    pub fn is_about(&self, facts: &Facts<'_>, class: Class) -> bool {
+        self.condition.matches(facts, class, self.caution())
     }
 
     /// What the rule does with a statement of which something is not known.
@@ -181,17 +194,17 @@ pub(crate) fn rule_key(name: &str) -> RuleKey {
     RuleKey(fnv::hash(&[name.as_bytes()]))
 }
 
-/// Who asks, as admission sees it: the rule and every level of the app. Identities of one app take turns
-/// within their app's turn.
+/// Who asks, as admission sees it: the rule and every level of the app. Identities of one app take
+/// turns within their app's turn.
 #[must_use]
 pub fn identity_key(rule: &Rule, app: &[u8]) -> IdentityKey {
     let levels = app.split(|byte| *byte == b':').filter(|level| !level.is_empty());
     IdentityKey(levels_key(rule, levels))
 }
 
-/// The app as admission sees it: the rule and the levels that name something. Levels that are UUID-like or
-/// numeric do not count: anybody may make them up, and a turn of its own for each would be a larger share
-/// for whoever does.
+/// The app as admission sees it: the rule and the levels that name something. Levels that are
+/// UUID-like or numeric do not count: anybody may make them up, and a turn of its own for each
+/// would be a larger share for whoever does.
 #[must_use]
 pub fn app_key(rule: &Rule, app: &[u8]) -> AppKey {
     AppKey(levels_key(rule, label::named_levels(app)))

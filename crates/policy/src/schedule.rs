@@ -1,17 +1,18 @@
 //! When a rule is in force.
 //!
-//! Theory. A schedule says what the wall clock of some place must show, and is asked nothing else: at every
-//! moment the time there is worked out from the zone's rules and looked up in days and hours. So it stays
-//! right over daylight saving without any case of its own: hours that are skipped do not occur, hours that
-//! occur twice are in force twice, and a span that ends at six ends when the clock there shows six. A span over
-//! midnight belongs to the day on which it begins.
+//! Theory. A schedule says what the wall clock of some place must show, and is asked nothing else:
+//! at every moment the time there is worked out from the zone's rules and looked up in days and
+//! hours. So it stays right over daylight saving without any case of its own: hours that are
+//! skipped do not occur, hours that occur twice are in force twice, and a span that ends at six
+//! ends when the clock there shows six. A span over midnight belongs to the day on which it begins.
 //!
-//! Zones come from the database that is compiled in, so that a file means the same on every machine.
+//! Zones come from the database that is compiled in, so that a file means the same on every
+//! machine.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::rule::UnixTime;
+use crate::time::UnixTime;
 
 /// When a rule is in force: within one of its windows.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,8 +51,8 @@ impl Schedule {
         self.windows.iter().any(|window| window.holds(now))
     }
 
-    /// The first second after `now` in which a schedule, whichever it is, can begin or end: whole minutes, for
-    /// spans are in minutes and so have been all offsets of time zones since 1972.
+    /// The first second after `now` in which a schedule, whichever it is, can begin or end: whole
+    /// minutes, for spans are in minutes and so have been all offsets of time zones since 1972.
     pub(crate) fn next_change_after(now: UnixTime) -> UnixTime {
         UnixTime(now.0.div_euclid(60).saturating_add(1).saturating_mul(60))
     }

@@ -1,16 +1,18 @@
 //! What a text is about: its digest and the tables it names.
 //!
-//! Theory. Conditions on `digest` and `table` look at the text itself, which no client can avoid sending, but
-//! which it can write in many ways. What cannot be told for certain must not let anything escape a rule that
-//! throttles, must not exempt anything, and must not deny what may be harmless. So a rule whose tables are
-//! not all known matches by what the rule does (see `Caution`); a digest that is not certain is none.
+//! Theory. Conditions on `digest` and `table` look at the text itself, which no client can avoid
+//! sending, but which it can write in many ways. What cannot be told for certain must not let
+//! anything escape a rule that throttles, must not exempt anything, and must not deny what may be
+//! harmless. So a rule whose tables are not all known matches by what the rule does (see
+//! `Caution`); a digest that is not certain is none.
 //!
-//! Reading costs two walks over the text. It is done only when a rule that names a digest or a table could match
-//! by all its other conditions, once for each text, and once for a prepared statement; buffers are kept.
+//! Reading costs two walks over the text. It is done only when a rule that names a digest or a
+//! table could match by all its other conditions, once for each text, and once for a prepared
+//! statement; buffers are kept.
 
-use sql::{DIGEST_TEXT_MAX, LexMode, Statement, Sureness, digest, tables};
+use sql::{Completeness, DIGEST_TEXT_MAX, LexMode, Statement, digest, tables};
 
-use crate::condition::Patterns;
+use crate::patterns::Patterns;
 
 /// What a text is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,8 +49,8 @@ pub struct ShapeText<'t> {
     pub mode: LexMode,
     /// The schema of names without one.
     pub schema: &'t [u8],
-    /// Whether the text was read whole and in the only way it can be read, and changes no default schema on
-    /// its way: see [`ShapeText::new`].
+    /// Whether the text was read whole and in the only way it can be read, and changes no default
+    /// schema on its way: see [`ShapeText::new`].
     certain: bool,
     follows_schema: bool,
 }
@@ -134,7 +136,8 @@ impl ShapeScratch {
         Shape { digest, tables: Tables { names: &self.names, known: self.known } }
     }
 
-    /// The hash of the digest text of the text under way, certain or not: what it costs is predicted by it.
+    /// The hash of the digest text of the text under way, certain or not: what it costs is
+    /// predicted by it.
     pub fn digest(&mut self, text: &[u8], mode: LexMode) -> u64 {
         *self.digest.get_or_insert_with(|| digest(text, mode, &mut self.digest_text))
     }
@@ -159,7 +162,7 @@ impl ShapeScratch {
     fn read_tables(&mut self, text: &ShapeText<'_>) -> bool {
         let names = &mut self.names;
         let mut fits = true;
-        let sureness = tables(text.text, text.mode, |table| {
+        let completeness = tables(text.text, text.mode, |table| {
             let schema = table.schema.unwrap_or(text.schema);
             let len = names.len().saturating_add(schema.len()).saturating_add(table.name.len());
             // A name with a NUL is none, and would be read as two.
@@ -172,9 +175,9 @@ impl ShapeScratch {
                 names.push(0);
             }
         });
-        let all_named = match sureness {
-            Sureness::Sure | Sureness::Definition => true,
-            Sureness::Unsure => false,
+        let all_named = match completeness {
+            Completeness::Complete | Completeness::Definition => true,
+            Completeness::Partial => false,
         };
         fits && all_named && text.follows_schema
     }

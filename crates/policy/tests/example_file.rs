@@ -12,7 +12,7 @@ fn the_example_loads() {
     });
     let cluster = config.cluster("main").expect("the cluster of the example");
     assert_eq!(cluster.replicas.len(), 2);
-    assert_eq!(cluster.rules.len(), 9);
+    assert_eq!(cluster.rules.len(), 10);
 }
 
 #[test]
@@ -40,5 +40,5 @@ fn the_example_shows_most_keys() {
     let missing: Vec<&&str> =
         keys.iter().filter(|key| !written.contains(&format!(" {key}:"))).collect();
     // What contradicts the example's other keys, and what its comments would only repeat.
-    assert_eq!(missing, [&"attribute", &"cluster", &"hold", &"on", &"token_file"]);
+    assert_eq!(missing, [&"attribute", &"cluster", &"hold", &"on"]);
 }

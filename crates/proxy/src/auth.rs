@@ -1,7 +1,7 @@
 //! The RSA half of bridging passwords: Sluice's own key for clients, the server's key for servers.
 //!
-//! caching_sha2_password and sha256_password encrypt with OAEP padding and SHA-1. A key of one's own is made
-//! when the first client needs it, and kept for as long as the process lives.
+//! caching_sha2_password and sha256_password encrypt with OAEP padding and SHA-1. A key of one's
+//! own is made when the first client needs it, and kept for as long as the process lives.
 
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rsa::{
@@ -46,7 +46,8 @@ impl OwnKey {
     }
 }
 
-/// Encrypts with a server's public key. None when the key cannot be read, or is too small for the password.
+/// Encrypts with a server's public key. None when the key cannot be read, or is too small for the
+/// password.
 pub(crate) fn seal(server_key: &[u8], password: &Password) -> Option<Vec<u8>> {
     let der = SubjectPublicKeyInfoDer::from_pem_slice(server_key).ok()?;
     let key = OaepPublicEncryptingKey::new(PublicEncryptingKey::from_der(&der).ok()?).ok()?;

@@ -1,10 +1,12 @@
 //! The clock of the process: the one place where time is read.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use admission::MonoTime;
+use tokio::time::Instant;
 
 /// Turns the operating system's monotonic clock into [`MonoTime`], counted from when this was made.
+/// It is the clock of the runtime's timers, which tests can stop.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Instant,
@@ -23,8 +25,8 @@ impl Clock {
     }
 
     /// When `at` is, as tokio's timers want it.
-    pub fn instant(&self, at: MonoTime) -> tokio::time::Instant {
-        tokio::time::Instant::from_std(self.origin + Duration::from_nanos(at.as_nanos()))
+    pub fn instant(&self, at: MonoTime) -> Instant {
+        self.origin + Duration::from_nanos(at.as_nanos())
     }
 
     /// Seconds since 1970. It follows the wall clock, which can jump: only rules that expire or

@@ -1,13 +1,13 @@
 //! One cluster as the shell holds it: its policy, its admission controller behind a lock, and those
 //! who wait for the controller's answers.
 //!
-//! The controller itself knows neither tasks nor locks. Here it is locked for one call at a time; what
-//! the call resolved is handed out after the lock is released, each answer through a channel of its
-//! waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the place back:
-//! neither can be forgotten when a client vanishes.
+//! The controller itself knows neither tasks nor locks. Here it is locked for one call at a time;
+//! what the call resolved is handed out after the lock is released, each answer through a channel
+//! of its waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the
+//! place back: neither can be forgotten when a client vanishes.
 
-mod calendar;
 mod names;
+mod rule_clock;
 mod starvation;
 
 use std::collections::HashMap;
@@ -25,16 +25,17 @@ use policy::{ClusterPolicy, UnixTime};
 use tokio::sync::{Notify, oneshot};
 use wire::capability::Capabilities;
 
-use self::calendar::Calendar;
-use self::names::Names;
+use self::names::WatchedNames;
+use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
+use crate::board::ProbeBoard;
 use crate::clock::Clock;
-use crate::probe::ProbeBoard;
+use crate::kill::Killer;
 use crate::registry::Registry;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
-pub use self::starvation::{Passed, StarvedIdentity};
+pub use self::starvation::{PassedApp, StarvedIdentity};
 
 /// One cluster: policy, controller, sessions.
 pub struct Cluster {
@@ -44,15 +45,18 @@ pub struct Cluster {
     pub registry: Arc<Registry>,
     /// What its probes have seen.
     pub probes: ProbeBoard,
-    /// Its certificates.
+    /// What its legs show and trust, as read last.
     pub(crate) tls: TlsStore,
+    /// Ends statements whose clients have left.
+    pub(crate) killer: Killer,
     /// What its connections compress with.
     pub(crate) codecs: Arc<Codecs>,
     own_key: OnceLock<Option<Arc<OwnKey>>>,
     clock: Clock,
     policy: ArcSwap<ClusterPolicy>,
     gatekeeper: Mutex<Gatekeeper>,
-    /// Statements are held back, and it is watched who suffers from that: who passes is to be noted.
+    /// Statements are held back, and it is watched who suffers from that: who passes is to be
+    /// noted.
     contended: AtomicBool,
     driver: Notify,
     /// What is masked in handshakes has been logged.
@@ -61,9 +65,9 @@ pub struct Cluster {
 
 struct Gatekeeper {
     controller: Controller,
-    waiters: HashMap<Ticket, Waiting>,
+    waiters: HashMap<Ticket, QueuedRequest>,
     /// Whom the watch for starvation may name.
-    names: Names,
+    names: WatchedNames,
     /// As in the cluster.
     contended: bool,
     /// When the driver will wake of itself.
@@ -71,7 +75,7 @@ struct Gatekeeper {
 }
 
 /// Somebody in the queue.
-struct Waiting {
+struct QueuedRequest {
     sender: oneshot::Sender<Settled>,
     identity: IdentityKey,
     app: Box<[u8]>,
@@ -80,22 +84,22 @@ struct Waiting {
 /// What became of a request.
 #[derive(Debug)]
 pub enum Judgement {
-    /// Go.
+    /// It may run now.
     Admitted(PermitGuard),
     /// Forward it anyway (mode `observe`); the refusal is what would have happened.
     Observed(PermitGuard, Option<Refusal>),
-    /// Wait.
+    /// Its place in the queue: the answer comes there.
     Queued(Waiter),
-    /// No.
+    /// The client is told why.
     Refused(Refusal),
 }
 
 /// How a wait ended.
 #[derive(Debug)]
 pub enum Settled {
-    /// Go.
+    /// Its turn has come.
     Admitted(PermitGuard),
-    /// No.
+    /// It has waited in vain.
     Refused(Refusal),
     /// The rules changed meanwhile: ask again under the new ones.
     JudgeAgain,
@@ -111,6 +115,7 @@ impl Cluster {
             registry: Arc::default(),
             probes: ProbeBoard::default(),
             tls: TlsStore::new(&policy),
+            killer: Killer::default(),
             codecs: Arc::default(),
             own_key: OnceLock::new(),
             clock,
@@ -118,7 +123,7 @@ impl Cluster {
             gatekeeper: Mutex::new(Gatekeeper {
                 controller,
                 waiters: HashMap::new(),
-                names: Names::default(),
+                names: WatchedNames::default(),
                 contended: false,
                 wake_at: None,
             }),
@@ -133,7 +138,8 @@ impl Cluster {
         self.policy.load_full()
     }
 
-    /// The policy in force, if it is another than `known`. Costs no reference count while it is not.
+    /// The policy in force, if it is another than `known`. Costs no reference count while it is
+    /// not.
     pub fn newer_policy(&self, known: &Arc<ClusterPolicy>) -> Option<Arc<ClusterPolicy>> {
         let current = self.policy.load();
         if Arc::ptr_eq(&current, known) { None } else { Some(Arc::clone(&current)) }
@@ -160,8 +166,8 @@ impl Cluster {
         );
     }
 
-    /// The pair of keys that clients without TLS encrypt passwords with, made when the first needs it. Blocks
-    /// for as long as that takes; none when this machine cannot.
+    /// The pair of keys that clients without TLS encrypt passwords with, made when the first needs
+    /// it. Blocks for as long as that takes; none when this machine cannot.
     pub(crate) fn own_key(&self) -> Option<Arc<OwnKey>> {
         self.own_key.get_or_init(|| OwnKey::make().map(Arc::new)).clone()
     }
@@ -201,9 +207,10 @@ impl Cluster {
             let settled = match outcome {
                 Resolved::Admit(permit) => Settled::Admitted(PermitGuard::new(self, permit)),
                 Resolved::Reject(refusal) => Settled::Refused(refusal),
-                Resolved::JudgeAgain => Settled::JudgeAgain,
+                Resolved::DecideAgain => Settled::JudgeAgain,
             };
-            // A waiter that has just left lets the answer drop; a permit in it goes back by its guard.
+            // A waiter that has just left lets the answer drop; a permit in it goes back by its
+            // guard.
             if let Some(waiting) = waiting {
                 drop(waiting.sender.send(settled));
             }
@@ -229,19 +236,20 @@ impl Cluster {
             .collect()
     }
 
-    /// Keeps the controller's timers, watches the files of certificates, and says who is starved. Runs until the task is dropped.
+    /// Keeps the controller's timers, watches the files of certificates, and says who is starved.
+    /// Runs until the task is dropped.
     pub async fn drive(self: Arc<Self>) {
         tokio::join!(self.keep_timers(), self.tls.watch(&self.name), self.watch_starvation());
     }
 
-    /// Deadlines, retries, releases; has waiters judged again at the second at which a rule expires, or its
-    /// schedule begins or ends.
+    /// Deadlines, retries, releases; has waiters judged again at the second at which a rule
+    /// expires, or its schedule begins or ends.
     async fn keep_timers(self: &Arc<Self>) {
         let unix_now = || UnixTime(self.clock.unix_seconds());
-        let mut calendar = Calendar::new(&self.policy(), unix_now());
+        let mut rule_clock = RuleClock::new(&self.policy(), unix_now());
         loop {
             let policy = self.policy();
-            if calendar.look(&policy, unix_now()) {
+            if rule_clock.look(&policy, unix_now()) {
                 let config = policy.controller_config();
                 self.control(|controller, now| controller.reconfigure(config, now));
             }
@@ -257,15 +265,15 @@ impl Cluster {
             };
             tokio::select! {
                 () = sleep => {}
-                () = tokio::time::sleep(CHANGE_POLL), if calendar.can_change() => {}
+                () = tokio::time::sleep(CHANGE_POLL), if rule_clock.can_change() => {}
                 () = self.driver.notified() => {}
             }
         }
     }
 }
 
-/// How often the wall clock is looked at while some rule has yet to expire, or has a schedule. It can jump, so its next second is
-/// not waited for by the monotonic clock.
+/// How often the wall clock is looked at while some rule has yet to expire, or has a schedule. It
+/// can jump, so its next second is not waited for by the monotonic clock.
 const CHANGE_POLL: Duration = Duration::from_millis(100);
 
 /// Asks the cluster's controller whether a statement of `app` may run.
@@ -282,7 +290,7 @@ pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {
         Decision::Reject(refusal) => Judgement::Refused(refusal),
         Decision::Queue(ticket) => {
             let (sender, receiver) = oneshot::channel();
-            let waiting = Waiting { sender, identity: request.identity, app: app.into() };
+            let waiting = QueuedRequest { sender, identity: request.identity, app: app.into() };
             gatekeeper.waiters.insert(ticket, waiting);
             Judgement::Queued(Waiter { cluster: cluster.clone(), ticket, receiver })
         }
@@ -297,7 +305,7 @@ pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {
 }
 
 impl Gatekeeper {
-    fn collect(&mut self, now: MonoTime) -> Vec<(Option<Waiting>, Resolved)> {
+    fn collect(&mut self, now: MonoTime) -> Vec<(Option<QueuedRequest>, Resolved)> {
         // Allocates only when there is something to hand out.
         let mut resolved = Vec::new();
         while let Some(resolution) = self.controller.poll_resolution(now) {
@@ -355,8 +363,8 @@ pub struct PermitGuard {
     cluster: Arc<Cluster>,
     permit: Option<Permit>,
     outcome: Outcome,
-    /// From so many rows on, the pace is told of them before the work is over: it doubles each time, so that a
-    /// transaction of any length takes the controller's lock a few times only.
+    /// From so many rows on, the pace is told of them before the work is over: it doubles each
+    /// time, so that a transaction of any length takes the controller's lock a few times only.
     charge_at: u64,
 }
 
@@ -418,3 +426,6 @@ impl std::fmt::Debug for Cluster {
         f.debug_struct("Cluster").field("name", &self.name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,15 @@
 //! One client connection: the task that does what its [`Session`] says.
 //!
-//! The task waits for one thing at a time. Idle, it listens to both sides and to the registry. While the
-//! server works it listens to the server only, so that an admitted statement holds its place until the
-//! server has really finished it, also when its client has gone. While a statement is queued it listens for
-//! the queue's answer and for either side hanging up, and reads nothing ahead.
+//! The task waits for one thing at a time. Idle, it listens to both sides and to the registry.
+//! While the server works it listens to the server, and for the client hanging up where no
+//! admission keeps the statement: an admitted one holds its place until the server has really
+//! finished it (`departure`). While a statement is queued it listens for the queue's answer and
+//! for either side hanging up, and reads nothing ahead.
 
 mod arrival;
 mod asking;
 mod delivery;
+mod departure;
 mod errors;
 mod securing;
 
@@ -15,23 +17,25 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use policy::{ClusterPolicy, UnixTime};
 use session::{
-    Action, Answer, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session, Side,
+    Action, Answer, ClientInfo, CloseReason, Denial, Finished, Input, Move, Reads, Session, Side,
 };
+use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PermitGuard};
-use crate::registry::{Control, Entry, Inbox};
+use crate::registry::{Control, Inbox, Registration};
 use crate::socket::Peer;
 use crate::stream::Stream;
 use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 
 pub(crate) use self::arrival::Arrival;
-use self::arrival::{Joined, Patience, join};
-use self::asking::{Judged, Timing};
+use self::arrival::{Joined, LoginDeadlines, join};
+use self::asking::{AdmissionRecord, Fault, Timing};
 use self::delivery::{ABANDONED_ANSWER, deliver};
+use self::departure::Departure;
 
 /// Everything a connection needs from outside.
 #[derive(Clone)]
@@ -40,7 +44,8 @@ pub(crate) struct Shared {
     pub(crate) telemetry: Arc<Telemetry>,
 }
 
-/// Why a connection is over. Nobody is told: the counters and the log were written where it happened.
+/// Why a connection is over. Nobody is told: the counters and the log were written where it
+/// happened.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// The session has closed it.
@@ -51,6 +56,8 @@ pub(crate) enum Ended {
     ByBackend,
     /// It was told to leave.
     Told,
+    /// Sluice has contradicted itself.
+    BySluice(Fault),
 }
 
 /// Serves one accepted client until it is over.
@@ -60,10 +67,10 @@ pub(crate) enum Ended {
 pub(crate) async fn serve(shared: Shared, arrival: Arrival) {
     let gauge = shared.telemetry.client_connected(&shared.cluster.name);
     let policy = shared.cluster.policy();
-    let Arrival { client, peer, mut entry, control } = arrival;
-    if let Some(joined) = join(&shared, &policy, client, peer, &mut entry).await {
-        let (mut connection, patience) = Connection::new(shared, policy, joined);
-        connection.run(patience, entry, control).await;
+    let Arrival { client, peer, mut registration, control } = arrival;
+    if let Some(joined) = join(&shared, &policy, client, peer, &mut registration).await {
+        let (mut connection, deadlines) = Connection::new(shared, policy, joined);
+        connection.run(deadlines, registration, control).await;
     }
     drop(gauge);
 }
@@ -79,21 +86,22 @@ struct Connection {
     labels: LabelCache,
     timing: Timing,
     /// What happened at the admission point of the statement under way.
-    judged: Judged,
+    admission: AdmissionRecord,
     /// Since when the client cannot be written to any more; what the server still says is dropped.
     client_gone: Option<Instant>,
+    departure: Departure,
     /// The wall clock when the statement under way began.
     now: UnixTime,
     draining: bool,
-    /// Until then a drain lets an idle session stay: who has just been let in has something to say. `None`:
-    /// it has not logged in yet.
-    young_until: Option<Instant>,
+    /// Until then a drain lets an idle session stay: who has just been let in has something to say.
+    /// `None`: it has not logged in yet.
+    grace_until: Option<Instant>,
     claim_logged: bool,
 }
 
 impl Connection {
-    fn new(shared: Shared, policy: Arc<ClusterPolicy>, joined: Joined) -> (Self, Patience) {
-        let Joined { client, backend, peer, patience } = joined;
+    fn new(shared: Shared, policy: Arc<ClusterPolicy>, joined: Joined) -> (Self, LoginDeadlines) {
+        let Joined { client, backend, peer, deadlines } = joined;
         let connection = Self {
             policy,
             session: Session::new(
@@ -106,19 +114,30 @@ impl Connection {
             permit: None,
             labels: LabelCache::default(),
             timing: Timing::default(),
-            judged: Judged::default(),
+            admission: AdmissionRecord::default(),
             now: UnixTime(0),
             client_gone: None,
+            departure: Departure::default(),
             draining: false,
-            young_until: None,
+            grace_until: None,
             claim_logged: false,
             shared,
         };
-        (connection, patience)
+        (connection, deadlines)
     }
 
-    async fn run(&mut self, patience: Patience, mut entry: Entry, control: Inbox) {
-        let ended = self.serve_session(patience, &mut entry, control).await;
+    async fn run(
+        &mut self,
+        deadlines: LoginDeadlines,
+        mut registration: Registration,
+        control: Inbox,
+    ) {
+        let ended = self.serve_session(deadlines, &mut registration, control).await;
+        if ended == Ended::ByClient && self.session.is_idle() {
+            // It may have closed its sending half only: what the server says to that is for it.
+            self.backend.end_sending();
+            self.flush_backend().await;
+        }
         if ended == Ended::ByBackend {
             self.flush_backend().await;
         }
@@ -128,13 +147,21 @@ impl Connection {
             tracing::warn!(%cluster, peer = %self.peer, kind = kind.as_str(), "backend error");
         }
         self.note_denied_login(&ended);
+        if ended == Ended::BySession(CloseReason::OutOfTurn) {
+            let cluster = &self.shared.cluster.name;
+            self.shared.telemetry.internal_fault(cluster);
+            tracing::error!(
+                %cluster, peer = %self.peer,
+                "a fault of Sluice's: the session was called out of turn, and its connection ends"
+            );
+        }
         if let Some(statement) = self.session.under_way() {
             self.count(&statement);
         }
         tracing::debug!(peer = %self.peer, ?ended, "connection over");
         Box::pin(self.close()).await;
         // Not before the last bytes are out: a drain waits for this.
-        drop(entry);
+        drop(registration);
     }
 
     /// What the server did wrong, if it was its doing. Closing an idle session is its right.
@@ -148,22 +175,26 @@ impl Connection {
                 Some(BackendErrorKind::Tls)
             }
             Ended::ByBackend if !self.session.is_idle() => Some(BackendErrorKind::Lost),
-            Ended::BySession(_) | Ended::ByBackend | Ended::ByClient | Ended::Told => None,
+            Ended::BySession(_)
+            | Ended::ByBackend
+            | Ended::ByClient
+            | Ended::Told
+            | Ended::BySluice(_) => None,
         }
     }
 
     async fn serve_session(
         &mut self,
-        patience: Patience,
-        entry: &mut Entry,
+        deadlines: LoginDeadlines,
+        registration: &mut Registration,
         mut control: Inbox,
     ) -> Ended {
-        if let Err(ended) = self.login(patience, &mut control).await {
+        if let Err(ended) = self.login(deadlines, &mut control).await {
             self.note_unexpected_header();
             return ended;
         }
-        entry.log_in(self.session.connection_id());
-        self.young_until = Instant::now().checked_add(YOUNG_SESSION);
+        registration.log_in(self.session.connection_id());
+        self.grace_until = Instant::now().checked_add(LOGIN_GRACE);
         loop {
             if let Err(ended) = self.step(&mut control).await {
                 return ended;
@@ -172,7 +203,11 @@ impl Connection {
     }
 
     /// Relays the connection phase.
-    async fn login(&mut self, mut patience: Patience, control: &mut Inbox) -> Result<(), Ended> {
+    async fn login(
+        &mut self,
+        mut deadlines: LoginDeadlines,
+        control: &mut Inbox,
+    ) -> Result<(), Ended> {
         loop {
             match self.next_action() {
                 Action::LoggedIn => {
@@ -181,11 +216,18 @@ impl Connection {
                     return Ok(());
                 }
                 Action::Read(reads) => {
-                    self.read_for_login(reads, &mut patience, control).await?;
+                    self.read_for_login(reads, &mut deadlines, control).await?;
                 }
-                other => {
-                    patience.note(&other);
-                    self.carry_out(other).await?;
+                Action::Move(moved) => {
+                    deadlines.note(moved);
+                    self.move_bytes(moved).await?;
+                }
+                // Boxed: an idle connection does not pay for what only a login needs.
+                Action::StartTls { side, drop } => Box::pin(self.start_tls(side, drop)).await?,
+                Action::Crypt(crypt) => Box::pin(self.crypt(crypt)).await?,
+                Action::Close(reason) => return Err(Ended::BySession(reason)),
+                Action::Ask(_) | Action::Deny(_) | Action::Finished(_) => {
+                    return Err(Ended::BySession(CloseReason::OutOfTurn));
                 }
             }
         }
@@ -204,7 +246,7 @@ impl Connection {
                     None => self.read(reads, control).await?,
                     Some(until) => {
                         let read = self.read(reads, control);
-                        match tokio::time::timeout_at(until.into(), read).await {
+                        match tokio::time::timeout_at(until, read).await {
                             Ok(told) => told?,
                             Err(_) if self.client_gone.is_some() => return Err(Ended::ByClient),
                             Err(_) => None,
@@ -220,10 +262,7 @@ impl Connection {
                 }
             }
             Action::Ask(ask) => self.ask(ask, control).await,
-            Action::Deny(ask) => {
-                self.deny(ask);
-                Ok(())
-            }
+            Action::Deny(ask) => self.deny(ask).await,
             Action::Finished(finished) => {
                 self.finish(&finished);
                 Ok(())
@@ -233,7 +272,10 @@ impl Connection {
                 self.permit = None;
                 Ok(())
             }
-            other => self.carry_out(other).await,
+            Action::Move(moved) => self.move_bytes(moved).await,
+            Action::StartTls { side, drop } => Box::pin(self.start_tls(side, drop)).await,
+            Action::Crypt(crypt) => Box::pin(self.crypt(crypt)).await,
+            Action::Close(reason) => Err(Ended::BySession(reason)),
         }
     }
 
@@ -250,7 +292,7 @@ impl Connection {
         if !self.draining || !self.session.is_idle() || self.session.in_transaction() {
             return None;
         }
-        self.young_until.filter(|until| *until > Instant::now())
+        self.grace_until.filter(|until| *until > Instant::now())
     }
 
     fn next_action(&mut self) -> Action {
@@ -295,33 +337,31 @@ impl Connection {
 
     /// Reads from where the session wants bytes, or hears from outside.
     async fn read(&mut self, reads: Reads, control: &mut Inbox) -> Result<Option<Control>, Ended> {
-        // An admitted statement keeps its place until the server has finished it. For any other the server does
-        // what it does without Sluice when its client has gone.
-        let is_kept = reads == Reads::Backend && self.permit.is_some();
-        if self.client_gone.is_some() && !is_kept {
-            return Err(Ended::ByClient);
-        }
-        if reads == Reads::Client && self.session.awaits_file() {
-            self.client.begin_upload();
-            self.backend.begin_upload();
-        }
         if let Some(restart) = self.session.streams_events() {
             self.client.begin_stream(restart);
             if reads == Reads::Backend {
                 return Box::pin(self.read_server(control)).await;
             }
         }
+        if reads == Reads::Backend {
+            return self.read_answer(control).await;
+        }
+        if self.client_gone.is_some() {
+            return Err(Ended::ByClient);
+        }
+        if reads == Reads::Client && self.session.awaits_file() {
+            self.client.begin_upload();
+            self.backend.begin_upload();
+        }
         let Self { client, backend, .. } = self;
         poll_fn(|cx| {
             if let Poll::Ready(told) = control.poll_told(cx) {
                 return Poll::Ready(Ok(Some(told)));
             }
-            if reads != Reads::Backend
-                && let Poll::Ready(filled) = client.poll_fill(cx)
-            {
+            if let Poll::Ready(filled) = client.poll_fill(cx) {
                 return Poll::Ready(more(filled, Ended::ByClient));
             }
-            if reads != Reads::Client
+            if reads == Reads::Either
                 && let Poll::Ready(filled) = backend.poll_fill(cx)
             {
                 return Poll::Ready(more(filled, Ended::ByBackend));
@@ -331,9 +371,12 @@ impl Connection {
         .await
     }
 
-    /// Reads what only the server can say, and may say in hours. The client is not read ahead, but may leave.
-    /// To be boxed: nobody else pays for what is this rare.
+    /// Reads what only the server can say, and may say in hours. The client is not read ahead, but
+    /// may leave. To be boxed: nobody else pays for what is this rare.
     async fn read_server(&mut self, control: &mut Inbox) -> Result<Option<Control>, Ended> {
+        if self.client_gone.is_some() {
+            return Err(Ended::ByClient);
+        }
         let Self { client, backend, .. } = self;
         tokio::select! {
             biased;
@@ -344,39 +387,29 @@ impl Connection {
     }
 
     /// Moves bytes as the session said.
-    async fn carry_out(&mut self, action: Action) -> Result<(), Ended> {
+    async fn move_bytes(&mut self, moved: Move) -> Result<(), Ended> {
         let Self { session, client, client_gone, backend, .. } = self;
-        match action {
-            Action::Forward { from: Side::Client, len } => {
+        match moved {
+            Move::Forward { from: Side::Client, len } => {
                 let bytes = client.bytes().get(..len).unwrap_or_default();
                 backend.write(bytes).await.map_err(|_| Ended::ByBackend)?;
                 client.consume(len);
             }
-            Action::Forward { from: Side::Backend, len } => {
+            Move::Forward { from: Side::Backend, len } => {
                 let bytes = backend.bytes().get(..len).unwrap_or_default();
                 deliver(bytes, client, client_gone, backend).await;
                 backend.consume(len);
             }
-            Action::Replace { from: Side::Client, drop } => {
+            Move::Replace { from: Side::Client, drop } => {
                 client.consume(drop);
                 backend.write(session.outbox()).await.map_err(|_| Ended::ByBackend)?;
             }
-            Action::Replace { from: Side::Backend, drop } => {
+            Move::Replace { from: Side::Backend, drop } => {
                 backend.consume(drop);
                 deliver(session.outbox(), client, client_gone, backend).await;
             }
-            Action::Drop { from: Side::Client, len } => client.consume(len),
-            Action::Drop { from: Side::Backend, len } => backend.consume(len),
-            Action::Close(reason) => return Err(Ended::BySession(reason)),
-            // Boxed: an idle connection does not pay for what only a login needs.
-            Action::StartTls { side, drop } => return Box::pin(self.start_tls(side, drop)).await,
-            Action::Crypt(crypt) => return Box::pin(self.crypt(crypt)).await,
-            // The callers have taken these.
-            Action::Read(_)
-            | Action::Ask(_)
-            | Action::Deny(_)
-            | Action::Finished(_)
-            | Action::LoggedIn => {}
+            Move::Drop { from: Side::Client, len } => client.consume(len),
+            Move::Drop { from: Side::Backend, len } => backend.consume(len),
         }
         Ok(())
     }
@@ -405,7 +438,8 @@ impl Connection {
             }
         }
         self.client.end_stream();
-        self.judged = Judged::default();
+        self.departure = Departure::default();
+        self.admission = AdmissionRecord::default();
         self.timing = Timing::default();
     }
 
@@ -430,9 +464,9 @@ impl Connection {
     }
 }
 
-/// A client that has just logged in says something within this time. Without it, a client that connects while
-/// a drain begins would be let in and thrown out before its first statement.
-const YOUNG_SESSION: Duration = Duration::from_secs(1);
+/// A client that has just logged in says something within this time. Without it, a client that
+/// connects while a drain begins would be let in and thrown out before its first statement.
+const LOGIN_GRACE: Duration = Duration::from_secs(1);
 
 fn more(filled: io::Result<usize>, end: Ended) -> Result<Option<Control>, Ended> {
     match filled {
@@ -440,3 +474,6 @@ fn more(filled: io::Result<usize>, end: Ended) -> Result<Option<Control>, Ended>
         Ok(_) => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,5 @@
-//! File descriptors: each client needs two sockets, and shells start programs with room for a thousand.
+//! File descriptors: each client needs two sockets, and shells start programs with room for a
+//! thousand.
 
 use policy::Config;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -6,9 +7,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// For listeners, probes, the admin port, the log and threads.
 const OTHERS: u64 = 100;
 
-/// Raises this process's limit of open files as far as it may, and says so where that is not enough for the
-/// `max_connections` of all clusters: clients that come then are accepted late, or told that the server cannot
-/// be connected to.
+/// Raises this process's limit of open files as far as it may, and says so where that is not enough
+/// for the `max_connections` of all clusters: clients that come then are accepted late, or told
+/// that the server cannot be connected to.
 pub fn raise_limit(config: &Config) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {

@@ -1,8 +1,9 @@
-//! Listening sockets that this process did not bind itself: from systemd (socket activation), or from the
-//! process that it takes over from.
+//! Listening sockets that this process did not bind itself: from systemd (socket activation), or
+//! from the process that it takes over from.
 //!
-//! A listening socket that two processes share has one accept queue: whoever accepts next serves the next
-//! client, and closing it in one of them loses nobody. So the one that leaves only stops accepting.
+//! A listening socket that two processes share has one accept queue: whoever accepts next serves
+//! the next client, and closing it in one of them loses nobody. So the one that leaves only stops
+//! accepting.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};

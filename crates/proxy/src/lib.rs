@@ -1,12 +1,16 @@
-//! The shell: sockets, tasks, clock, probes, reload, drain, telemetry. The only crate that touches MySQL
-//! sockets or the clock; what may run, and when, is decided in the crates below.
+//! The shell: sockets, tasks, clock, probes, reload, drain, telemetry. The only crate that touches
+//! MySQL sockets or the clock; what may run, and when, is decided in the crates below.
 
 mod auth;
+pub mod board;
 pub mod clock;
 pub mod cluster;
 mod connection;
 pub mod descriptors;
+pub mod follower;
 pub mod inherited;
+mod kill;
+mod link;
 mod listener;
 mod printable;
 pub mod probe;

@@ -1,4 +1,5 @@
-//! Where clients come in: a TCP port or a Unix socket, bound here or taken over from another process.
+//! Where clients come in: a TCP port or a Unix socket, bound here or taken over from another
+//! process.
 
 use std::fs;
 use std::io;
@@ -76,7 +77,7 @@ impl Listener {
         }
     }
 
-    pub(crate) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
+    pub(crate) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<AcceptedSocket>> {
         match self {
             Self::Tcp(listener) => listener.poll_accept(cx).map(|accepted| {
                 let (socket, peer) = accepted?;
@@ -93,7 +94,7 @@ impl Listener {
     ///
     /// # Errors
     /// `WouldBlock` when there is nobody.
-    pub(crate) fn accept_now(&self) -> io::Result<Accepted> {
+    pub(crate) fn accept_now(&self) -> io::Result<AcceptedSocket> {
         let (socket, peer) = SockRef::from(self).accept()?;
         socket.set_nonblocking(true)?;
         match self {
@@ -124,9 +125,10 @@ impl AsFd for Listener {
 }
 
 /// A client's socket, and who it is.
-pub(crate) type Accepted = (Unregistered, Peer);
+pub(crate) type AcceptedSocket = (Unregistered, Peer);
 
-/// The file of a Unix socket; removed with the listener, unless somebody else has put another there.
+/// The file of a Unix socket; removed with the listener, unless somebody else has put another
+/// there.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
@@ -156,8 +158,8 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Removes the socket of a process that is gone. One that is answered on, and a file that is no socket, stay
-/// where they are.
+/// Removes the socket of a process that is gone. One that is answered on, and a file that is no
+/// socket, stay where they are.
 fn remove_if_stale(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if !metadata.file_type().is_socket() => {

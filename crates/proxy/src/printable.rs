@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Write as _};
 
-/// A name that a client chose. Shown as it is when it can be nothing but one word; otherwise in quotes and
-/// escaped, so that it neither begins a line of its own nor passes for another field of this one.
+/// A name that a client chose. Shown as it is when it can be nothing but one word; otherwise in
+/// quotes and escaped, so that it neither begins a line of its own nor passes for another field of
+/// this one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printable<'a>(pub(crate) &'a [u8]);
 

@@ -1,31 +1,30 @@
 //! The probes of a cluster: Sluice's own connections to its servers, which measure the signals.
 //!
-//! Every probe is a task of its own with a connection of its own and a time limit for each query, so that a
-//! server that hangs holds up nothing but its own probe, and none of them is ever on the path of a
-//! statement. What they see goes to the cluster's [`ProbeBoard`] and to its admission controller.
+//! Every probe is a task of its own with a connection of its own and a time limit for each query,
+//! so that a server that hangs holds up nothing but its own probe, and none of them is ever on the
+//! path of a statement. What they see goes to the cluster's [`ProbeBoard`] and to its admission
+//! controller.
 //!
-//! - The *heartbeat* raises a number in our own row on the primary. Each *replica probe* reads that row;
-//!   from both [`admission::lag`] makes the lag. With another `probe.source`, replicas tell their lag
-//!   themselves, and the primary is only asked whether it answers.
+//! - The *heartbeat* raises a number in our own row on the primary. Each *replica probe* reads that
+//!   row; from both [`admission::lag`] makes the lag. With another `probe.source`, replicas tell
+//!   their lag themselves, and the primary is only asked whether it answers.
 //! - Every few seconds each replica is asked whether it is delayed on purpose.
 //! - The other signals are measured by one more task for each server.
 //!
-//! While a replica probe is waiting for its answer the lag is published again and again: not seen to be
-//! shown is not shown, so it grows.
+//! While a replica probe is waiting for its answer the lag is published again and again: not seen
+//! to be shown is not shown, so it grows.
 //!
-//! Hibernation. With nobody gated for a minute, heartbeats and probes slow down, within a second and a
-//! third of `stale_after`, so a value never becomes stale by it: whoever comes first after that is judged
-//! by a value that is fresh in the same sense as always, only up to a second old, and measured with
-//! heartbeats a second apart. Within a quarter of a second all probes are back at their intervals. A value
-//! that did become stale (the servers did not answer) is `no_data`, hibernating or not.
+//! Hibernation. With nobody gated for a minute, heartbeats and probes slow down, within a second
+//! and a third of `stale_after`, so a value never becomes stale by it: whoever comes first after
+//! that is judged by a value that is fresh in the same sense as always, only up to a second old,
+//! and measured with heartbeats a second apart. Within a quarter of a second all probes are back at
+//! their intervals. A value that did become stale (the servers did not answer) is `no_data`,
+//! hibernating or not.
 
 mod answer;
-mod board;
 mod clusters;
-mod encryption;
 mod health;
 mod heartbeat;
-mod link;
 mod primary;
 mod replica;
 mod replication;
@@ -41,15 +40,13 @@ use policy::{ClusterPolicy, LagSource, Probe, Scope, SignalKind};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use self::board::Primary;
-use self::link::{Account, Link};
 use self::rhythm::{Rhythm, Tempo, keep_tempo};
+use crate::board::PrimaryProbing;
 use crate::cluster::Cluster;
+use crate::link::{Link, ProbeAccount};
 use crate::secret::SecretError;
 
-pub use self::board::{PrimaryState, ProbeBoard, ReplicaReading, ServerReading};
 pub use self::clusters::ClusterProbes;
-pub use self::link::ProbeError;
 
 /// The longest an answer may take, and a login. A server that is stopped answers nothing.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -57,8 +54,8 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The slowest beat of hibernation.
 const HIBERNATION_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
-/// Without a heartbeat for this long, and for several intervals, its writer has stopped. It is longer than
-/// the slowest beat, so that hibernation is not taken for it.
+/// Without a heartbeat for this long, and for several intervals, its writer has stopped. It is
+/// longer than the slowest beat, so that hibernation is not taken for it.
 const WRITER_STALE_AFTER_MIN: Duration = Duration::from_secs(2);
 
 /// The probes of one cluster while they run.
@@ -69,20 +66,22 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Starts measuring what `policy` names. A cluster without replicas has no lag, and its gate knows so
-    /// before this returns.
+    /// Starts measuring what `policy` names. A cluster without replicas has no lag, and its gate
+    /// knows so before this returns.
     ///
     /// # Errors
     /// When the password is not where the file says it is.
     pub fn spawn(cluster: &Arc<Cluster>, policy: &Arc<ClusterPolicy>) -> Result<Self, SecretError> {
         let mut probes = Self { tasks: JoinSet::new() };
         let Some(lag) = Lag::of(policy) else { return Ok(probes) };
-        let account = policy.probe.as_ref().map(|probe| Account::of(probe, &policy.backend_tls));
+        let account =
+            policy.probe.as_ref().map(|probe| ProbeAccount::of(probe, &policy.backend_tls));
         if let Some(account) = &account {
             account.password()?;
         }
         let (tempo, listener) = watch::channel(Tempo::Awake);
-        let primary = if account.is_some() { Primary::Probed } else { Primary::NotProbed };
+        let primary =
+            if account.is_some() { PrimaryProbing::Probed } else { PrimaryProbing::NotProbed };
         cluster.probes.configure(&policy.replicas, &lag.limits, primary, cluster.now());
         let site = Arc::new(Site {
             cluster: cluster.clone(),
@@ -106,9 +105,9 @@ impl Probes {
         self.tasks.abort_all();
     }
 
-    fn start(&mut self, site: &Arc<Site>, probe: &Probe, account: &Account) {
+    fn start(&mut self, site: &Arc<Site>, probe: &Probe, account: &ProbeAccount) {
         let ClusterPolicy { primary, replicas, .. } = &*site.policy;
-        let on = |server: &Arc<str>| Target {
+        let on = |server: &Arc<str>| ProbeTarget {
             site: site.clone(),
             server: server.clone(),
             account: account.clone(),
@@ -139,9 +138,9 @@ impl Probes {
         }
     }
 
-    /// Keeps a probe going. A client library can panic on an answer that makes no sense (one allocates what
-    /// the server announces); that must not leave a signal unmeasured for ever.
-    fn keep<P>(&mut self, target: Target, probe: impl Fn(Target) -> P + Send + 'static)
+    /// Keeps a probe going. A client library can panic on an answer that makes no sense (one
+    /// allocates what the server announces); that must not leave a signal unmeasured for ever.
+    fn keep<P>(&mut self, target: ProbeTarget, probe: impl Fn(ProbeTarget) -> P + Send + 'static)
     where
         P: Future<Output = ()> + Send + 'static,
     {
@@ -153,7 +152,8 @@ impl Probes {
                 match running.join_next().await {
                     Some(Err(error)) if error.is_panic() => {
                         let cluster = &target.site.cluster.name;
-                        tracing::error!(%cluster, server = %target.server, "a probe panicked; it starts again");
+                        tracing::error!(%cluster, server = %target.server, "a probe panicked; it \
+                            starts again");
                         tokio::time::sleep(RESTART_PAUSE).await;
                     }
                     Some(Ok(()) | Err(_)) | None => return,
@@ -177,16 +177,16 @@ struct Site {
 /// The signal `lag` of a cluster.
 struct Lag {
     key: SignalKey,
-    /// Without replicas.
+    /// Its replicas are filled in by the board, which has their keys.
     limits: LagConfig,
 }
 
 /// One server and what a probe of it needs.
 #[derive(Clone)]
-struct Target {
+struct ProbeTarget {
     site: Arc<Site>,
     server: Arc<str>,
-    account: Account,
+    account: ProbeAccount,
     probe: Probe,
 }
 
@@ -227,7 +227,7 @@ impl Site {
     }
 }
 
-impl Target {
+impl ProbeTarget {
     fn link(&self, time_limit: Duration) -> Link {
         Link::new(&self.server, self.account.clone(), time_limit)
     }

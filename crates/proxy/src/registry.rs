@@ -1,36 +1,20 @@
-//! Who is connected: the way by which a KILL that the server accepted, or a drain, reaches a session that
-//! logs in, is idle, waits in the queue, or runs.
+//! Who is connected: the way by which a KILL that the server accepted, or a drain, reaches a
+//! session that logs in, is idle, waits in the queue, or runs.
 //!
-//! A client is entered when it is accepted, so that a drain overlooks nobody, and can be found by the
-//! backend's connection id once it has logged in.
+//! A client is entered when it is accepted, so that a drain overlooks nobody, and can be found by
+//! the backend's connection id once it has logged in.
 
+mod control;
 mod mailbox;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::Instant;
 
 use dashmap::DashMap;
 
+pub use self::control::Control;
 pub use self::mailbox::Inbox;
 use self::mailbox::{Outbox, mailbox};
-
-/// What a session can be told from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Control {
-    /// `KILL QUERY`: a statement that waits in the queue is answered with errno 1317, unless it came after
-    /// the KILL had been sent: the killer's OK can be relayed before this is read.
-    KillQuery {
-        /// When the KILL was sent.
-        sent: Instant,
-    },
-    /// `KILL`: the same, and the connection ends. (The server closes its side itself.)
-    Kill,
-    /// Drain: leave as soon as no transaction is open.
-    Drain,
-    /// The drain's time is over: answer with errno 1053 and close.
-    Close,
-}
 
 /// The sessions of one cluster.
 #[derive(Default)]
@@ -45,8 +29,9 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Enters a client that has just been accepted; it is listed until the returned entry is dropped.
-    pub fn enter(self: &Arc<Self>) -> (Entry, Inbox) {
+    /// Enters a client that has just been accepted; it is listed until the returned registration is
+    /// dropped.
+    pub fn enter(self: &Arc<Self>) -> (Registration, Inbox) {
         let (outbox, inbox) = mailbox();
         let key = self.next.fetch_add(1, Ordering::Relaxed);
         self.everybody.insert(key, outbox.clone());
@@ -55,7 +40,7 @@ impl Registry {
             outbox.tell(Control::Drain);
         }
         let registry = self.clone();
-        (Entry { registry, key, outbox, connection_id: None, is_seated: false }, inbox)
+        (Registration { registry, key, outbox, connection_id: None, is_seated: false }, inbox)
     }
 
     /// Tells one session. False when there is none with that id here.
@@ -89,7 +74,7 @@ impl Registry {
 }
 
 /// A client's place in the [`Registry`].
-pub struct Entry {
+pub struct Registration {
     registry: Arc<Registry>,
     key: u64,
     outbox: Outbox,
@@ -97,7 +82,7 @@ pub struct Entry {
     is_seated: bool,
 }
 
-impl Entry {
+impl Registration {
     /// Takes one of `max` places. False when there is none left.
     pub fn take_seat(&mut self, max: u32) -> bool {
         let next = |seated: u32| (seated < max).then(|| seated.saturating_add(1));
@@ -114,13 +99,14 @@ impl Entry {
     }
 }
 
-impl Drop for Entry {
+impl Drop for Registration {
     fn drop(&mut self) {
         if self.is_seated {
             self.registry.seated.fetch_sub(1, Ordering::Relaxed);
         }
         if let Some(connection_id) = self.connection_id {
-            // A restarted server counts from one again: a later session may stand here under the same id.
+            // A restarted server counts from one again: a later session may stand here under the
+            // same id.
             self.registry
                 .by_connection_id
                 .remove_if(&connection_id, |_, outbox| outbox.is_of(&self.outbox));

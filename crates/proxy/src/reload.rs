@@ -1,15 +1,15 @@
 //! The configuration file while Sluice runs: noticed, read, checked, applied.
 //!
-//! A change is noticed by watching the file's *directory*, because editors and ConfigMaps replace files
-//! instead of writing them: a rename, or a swap of the `..data` link, shows there. Since no watch sees
-//! everything (network mounts, a directory replaced as a whole, a link into another one), the content is
-//! compared every half second besides.
+//! A change is noticed by watching the file's *directory*, because editors and ConfigMaps replace
+//! files instead of writing them: a rename, or a swap of the `..data` link, shows there. Since no
+//! watch sees everything (network mounts, a directory replaced as a whole, a link into another
+//! one), the content is compared every half second besides.
 //!
-//! Content decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
-//! that half of a file being saved is seldom looked at. A file with faults changes nothing: what is in
-//! force stays, the faults are logged with their lines, `sluice_config_last_reload_successful` is 0, and
-//! the next save is a new chance. Reading and checking run on a thread of their own, so that 10,000 rules
-//! hold nobody up.
+//! FileContent decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
+//! that half of a file being saved is seldom looked at. A file with faults changes nothing: what is
+//! in force stays, the faults are logged with their lines, `sluice_config_last_reload_successful`
+//! is 0, and the next save is a new chance. Reading and checking run on a thread of their own, so
+//! that 10,000 rules hold nobody up.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ use tokio::time::MissedTickBehavior;
 use crate::telemetry::{Reload, Telemetry};
 use crate::tls::FileFaults;
 
-/// How often the content is compared whatever the watch says. With the settling it stays below the second
-/// within which a change has to be in force.
+/// How often the content is compared whatever the watch says. With the settling it stays below the
+/// second within which a change has to be in force.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Two readings this far apart must agree.
@@ -42,9 +42,9 @@ const LOGGED_LINES_MAX: usize = 50;
 /// A configuration that was read and found good, and the text it was.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The configuration.
+    /// What the text says, with its defaults.
     pub config: Arc<Config>,
-    content: Content,
+    content: FileContent,
     /// Files of certificates that cannot be used, where others stay in force.
     outlived: Vec<Fault>,
 }
@@ -77,7 +77,7 @@ impl LoadError {
 /// # Errors
 /// When it cannot be read, or has faults.
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {
-    Content::read(path).load(None)
+    FileContent::read(path).load(None)
 }
 
 /// Applies the file's changes for as long as it lives.
@@ -126,7 +126,7 @@ struct Reloader<A> {
     path: PathBuf,
     in_force: Loaded,
     /// What was looked at last, good or not.
-    seen: Content,
+    seen: FileContent,
     telemetry: Arc<Telemetry>,
     apply: A,
 }
@@ -183,7 +183,7 @@ impl<A: FnMut(&Arc<Config>) + Send> Reloader<A> {
     }
 
     /// The file's content once it holds still. None: this process is ending.
-    async fn settled(&mut self) -> Option<Content> {
+    async fn settled(&mut self) -> Option<FileContent> {
         let mut content = self.read().await?;
         for _ in 0..SETTLE_READINGS_MAX {
             if content == self.seen {
@@ -199,9 +199,9 @@ impl<A: FnMut(&Arc<Config>) + Send> Reloader<A> {
         Some(content)
     }
 
-    async fn read(&mut self) -> Option<Content> {
+    async fn read(&mut self) -> Option<FileContent> {
         let path = self.path.clone();
-        tokio::task::spawn_blocking(move || Content::read(&path)).await.ok()
+        tokio::task::spawn_blocking(move || FileContent::read(&path)).await.ok()
     }
 
     fn take(&mut self, loaded: Loaded) {
@@ -248,12 +248,12 @@ impl<A: FnMut(&Arc<Config>) + Send> Reloader<A> {
 
 /// What a reading of the file gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Content {
+enum FileContent {
     Bytes(Arc<[u8]>),
     Unreadable(io::ErrorKind),
 }
 
-impl Content {
+impl FileContent {
     fn read(path: &Path) -> Self {
         match std::fs::read(path) {
             Ok(bytes) => Self::Bytes(bytes.into()),
@@ -261,8 +261,8 @@ impl Content {
         }
     }
 
-    /// Checks it. Where the settings of TLS are those of `in_force`, what their files say now is no reason to
-    /// refuse everything else: connections go on with what they said before.
+    /// Checks it. Where the settings of TLS are those of `in_force`, what their files say now is no
+    /// reason to refuse everything else: connections go on with what they said before.
     fn load(self, in_force: Option<&Config>) -> Result<Loaded, LoadError> {
         let config = match &self {
             Self::Bytes(bytes) => {

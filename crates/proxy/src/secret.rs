@@ -1,5 +1,5 @@
-//! Secrets, read where the file says: the environment or a file. They are never logged and never part of
-//! an error.
+//! Secrets, read where the file says: the environment or a file. They are never logged and never
+//! part of an error.
 
 use std::path::PathBuf;
 use std::{env, fmt, fs, io};

@@ -65,8 +65,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds every listener that is not inherited, and starts relaying. Call it on the runtime that is to run
-    /// the clusters' timers.
+    /// Binds every listener that is not inherited, and starts relaying. Call it on the runtime that
+    /// is to run the clusters' timers.
     ///
     /// # Errors
     /// A listener that cannot be bound, with its address; a thread that cannot be started.
@@ -94,14 +94,14 @@ impl Server {
             server.addresses.push(listener.listens_on()?);
             server.sockets.push(listener.clone());
             let shared = Shared { cluster: cluster.clone(), telemetry: telemetry.clone() };
-            let door = Door {
+            let acceptor = Acceptor {
                 listener,
                 origin,
                 shared,
                 workers: workers.clone(),
                 told: server.accepting.subscribe(),
             };
-            server.listeners.push(tokio::spawn(door.keep()));
+            server.listeners.push(tokio::spawn(acceptor.keep()));
             server.drivers.push(tokio::spawn(cluster.clone().drive()));
             server.clusters.push(cluster);
         }
@@ -126,8 +126,9 @@ impl Server {
         self.sockets.iter().map(|socket| socket.as_fd().try_clone_to_owned()).collect()
     }
 
-    /// Stops accepting, lets transactions finish for up to `timeout`, then closes what is left with errno
-    /// 1053. Who waits in a queue is refused at once; who has just logged in may still say something.
+    /// Stops accepting, lets transactions finish for up to `timeout`, then closes what is left with
+    /// errno 1053. Who waits in a queue is refused at once; who has just logged in may still say
+    /// something.
     pub async fn drain(mut self, timeout: Duration, leaving: Leaving) {
         self.stop_accepting(leaving).await;
         for cluster in &self.clusters {
@@ -159,7 +160,8 @@ impl Server {
         };
         self.accepting.send_replace(accepting);
         for listener in self.listeners.drain(..) {
-            // A worker that takes nobody keeps its listener from ending; what it has accepted is lost then.
+            // A worker that takes nobody keeps its listener from ending; what it has accepted is
+            // lost then.
             drop(tokio::time::timeout(CLOSE_GRACE, listener).await);
         }
         self.sockets.clear();
@@ -175,14 +177,15 @@ impl Server {
     }
 }
 
-/// A server tells who comes by a Unix socket from the user of the process: accounts that log in so (auth_socket,
-/// MariaDB's unix_socket) let every client of Sluice in as Sluice.
+/// A server tells who comes by a Unix socket from the user of the process: accounts that log in so
+/// (auth_socket, MariaDB's unix_socket) let every client of Sluice in as Sluice.
 fn warn_of_socket_accounts(policy: &ClusterPolicy) {
     let by_socket = matches!(ServerAddress::of(&policy.primary), ServerAddress::Unix(_));
     if by_socket && rustix::process::geteuid().is_root() {
         tracing::warn!(
             cluster = %policy.name, primary = %policy.primary,
-            "the primary is a Unix socket and Sluice runs as root: where the server's root logs in by \
+            "the primary is a Unix socket and Sluice runs as root: where the server's root logs \
+             in by \
              auth_socket or unix_socket, every client can be root; run Sluice as a user of its own"
         );
     }
@@ -215,7 +218,7 @@ fn listen(
 }
 
 /// Where clients of one cluster come in.
-struct Door {
+struct Acceptor {
     listener: Arc<Listener>,
     origin: Origin,
     shared: Shared,
@@ -223,7 +226,7 @@ struct Door {
     told: watch::Receiver<Accepting>,
 }
 
-impl Door {
+impl Acceptor {
     /// Lets clients in until told otherwise.
     async fn keep(mut self) {
         loop {
@@ -263,8 +266,8 @@ impl Door {
             Ok((socket, peer)) => {
                 let shared = self.shared.clone();
                 // Before it is handed over, so that a drain waits for it.
-                let (entry, control) = shared.cluster.registry.enter();
-                self.workers.take(Accepted { shared, socket, peer, entry, control }).await
+                let (registration, control) = shared.cluster.registry.enter();
+                self.workers.take(Accepted { shared, socket, peer, registration, control }).await
             }
             Err(error) => {
                 tracing::warn!(cluster = %self.shared.cluster.name, %error, "accept failed");

@@ -2,16 +2,17 @@
 
 use std::fmt;
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use session::Leg;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-/// A connected socket. A match costs nothing beside the system call behind it, so there is no dynamic call
-/// per read.
+/// A connected socket. A match costs nothing beside the system call behind it, so there is no
+/// dynamic call per read.
 #[derive(Debug)]
 pub(crate) enum Socket {
     /// Over the network.
@@ -21,14 +22,14 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Resolves when the peer has closed, or has closed its sending half, also while there are unread
-    /// bytes; never for ordinary data.
+    /// Resolves when the peer has closed, or has closed its sending half, also while there are
+    /// unread bytes; never for ordinary data.
     ///
     /// # Cancellation
     /// Safe.
     pub(crate) async fn hung_up(&self) {
-        // EPOLLRDHUP is reported with any interest; PRIORITY alone does not wake for data. An error means
-        // that the socket is gone as well.
+        // EPOLLRDHUP is reported with any interest; PRIORITY alone does not wake for data. An error
+        // means that the socket is gone as well.
         match self {
             Self::Tcp(socket) => drop(socket.ready(Interest::PRIORITY).await),
             Self::Unix(socket) => drop(socket.ready(Interest::PRIORITY).await),
@@ -51,6 +52,27 @@ impl Socket {
         match self {
             Self::Tcp(socket) => socket.local_addr().ok(),
             Self::Unix(_) => None,
+        }
+    }
+
+    /// Where the peer is, for another connection to the same one.
+    pub(crate) fn remote(&self) -> Option<Remote> {
+        match self {
+            Self::Tcp(socket) => socket.peer_addr().ok().map(Remote::Network),
+            Self::Unix(socket) => {
+                let address = socket.peer_addr().ok()?;
+                let path = address.as_pathname()?.to_str()?;
+                Some(Remote::Unix(format!("unix:{path}")))
+            }
+        }
+    }
+
+    /// Closes the sending half, whatever runs over it: the peer sees the end, and may still answer.
+    pub(crate) fn end_sending(&self) {
+        // It is gone as well when this fails.
+        match self {
+            Self::Tcp(socket) => drop(SockRef::from(socket).shutdown(Shutdown::Write)),
+            Self::Unix(socket) => drop(SockRef::from(socket).shutdown(Shutdown::Write)),
         }
     }
 
@@ -121,6 +143,15 @@ impl AsyncWrite for Socket {
     }
 }
 
+/// The server's end of a connection.
+#[derive(Clone, Debug)]
+pub(crate) enum Remote {
+    /// Over the network.
+    Network(SocketAddr),
+    /// On this machine, as a configuration names it: `unix:/path`.
+    Unix(String),
+}
+
 /// A socket that no runtime knows yet: it was accepted on one thread and will be served on another.
 #[derive(Debug)]
 pub(crate) enum Unregistered {
@@ -153,7 +184,8 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    /// The address that rules and claims look at. An IPv4 client of an IPv6 listener has its IPv4 address.
+    /// The address that rules and claims look at. An IPv4 client of an IPv6 listener has its IPv4
+    /// address.
     pub(crate) fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Network(address) => Some(address.ip().to_canonical()),

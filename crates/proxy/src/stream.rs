@@ -20,14 +20,14 @@ use self::carrier::Carrier;
 pub(crate) use self::codecs::Codecs;
 use self::packed::Packed;
 use self::rewound::Rewound;
-use crate::socket::Socket;
+use crate::socket::{Remote, Socket};
 
-/// What a buffer has while little is going on. With both sides, the session and the task this stays under
-/// the memory promised per idle connection.
+/// What a buffer has while little is going on. With both sides, the session and the task this stays
+/// under the memory promised per idle connection.
 const BUFFER_LEN: usize = 2 * 1024;
 
-/// What a buffer grows to while a read fills it: large results and uploads then cost fewer system calls.
-/// More than this brought nothing in measurements of loopback transfers.
+/// What a buffer grows to while a read fills it: large results and uploads then cost fewer system
+/// calls. More than this brought nothing in measurements of loopback transfers.
 const BUFFER_LEN_MAX: usize = 64 * 1024;
 
 /// The transport of one side and its unread bytes.
@@ -71,8 +71,8 @@ impl Stream {
         self.buffer.advance(len.min(self.buffer.len()));
     }
 
-    /// Reads once. `Ok(0)` is the peer's end. Whoever reads until it is pending has read everything that has
-    /// come, but for commands that wait for those before them to be looked at.
+    /// Reads once. `Ok(0)` is the peer's end. Whoever reads until it is pending has read everything
+    /// that has come, but for commands that wait for those before them to be looked at.
     pub(crate) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.buffer.capacity().saturating_sub(self.buffer.len()) < self.read_len / 2 {
             self.buffer.reserve(self.read_len);
@@ -90,8 +90,8 @@ impl Stream {
         Poll::Ready(result)
     }
 
-    /// Writes bytes of the other side, or made by the session. What a plain socket takes at once, which is nearly
-    /// everything, is written without a future.
+    /// Writes bytes of the other side, or made by the session. What a plain socket takes at once,
+    /// which is nearly everything, is written without a future.
     ///
     /// # Cancellation
     /// Dropping it in the middle leaves a torn packet: the connection can only be closed then.
@@ -142,8 +142,8 @@ impl Stream {
         }
     }
 
-    /// A stream of events goes to this side, whose compressed packets count from `restart` behind one that is to be
-    /// acknowledged.
+    /// A stream of events goes to this side, whose compressed packets count from `restart` behind
+    /// one that is to be acknowledged.
     pub(crate) fn begin_stream(&mut self, restart: u8) {
         match &mut self.transport {
             Transport::Packed(packed) => packed.begin_stream(restart),
@@ -159,8 +159,8 @@ impl Stream {
         }
     }
 
-    /// Goes on in TLS, as the server. Bytes that came behind what was taken belong to the handshake; they are
-    /// never looked at as anything else.
+    /// Goes on in TLS, as the server. Bytes that came behind what was taken belong to the
+    /// handshake; they are never looked at as anything else.
     ///
     /// # Cancellation
     /// The stream is closed.
@@ -171,8 +171,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Goes on in TLS, as the client. The server has nothing to say before the handshake: bytes that are there
-    /// already are not the server's.
+    /// Goes on in TLS, as the client. The server has nothing to say before the handshake: bytes
+    /// that are there already are not the server's.
     ///
     /// # Cancellation
     /// The stream is closed.
@@ -190,7 +190,8 @@ impl Stream {
         Ok(())
     }
 
-    /// The socket with its unread bytes, for a handshake. The stream is closed until that has succeeded.
+    /// The socket with its unread bytes, for a handshake. The stream is closed until that has
+    /// succeeded.
     fn take_raw(&mut self) -> io::Result<Rewound> {
         match std::mem::replace(&mut self.transport, Transport::Closed) {
             Transport::Bare(Carrier::Plain(socket)) => {
@@ -204,16 +205,35 @@ impl Stream {
         }
     }
 
-    /// Resolves when the peer has closed, or has closed its sending half, also while there are unread
-    /// bytes; never for ordinary data.
+    /// Resolves when the peer has closed, or has closed its sending half, also while there are
+    /// unread bytes; never for ordinary data.
     ///
     /// # Cancellation
     /// Safe.
     pub(crate) async fn hung_up(&self) {
+        if let Some(socket) = self.socket() {
+            socket.hung_up().await;
+        }
+    }
+
+    /// See [`Socket::end_sending`]. TLS says nothing of it: a server does not look for its last
+    /// word while it works, but sees that the socket has ended.
+    pub(crate) fn end_sending(&self) {
+        if let Some(socket) = self.socket() {
+            socket.end_sending();
+        }
+    }
+
+    /// See [`Socket::remote`].
+    pub(crate) fn remote(&self) -> Option<Remote> {
+        self.socket()?.remote()
+    }
+
+    fn socket(&self) -> Option<&Socket> {
         match &self.transport {
-            Transport::Bare(carrier) => carrier.hung_up().await,
-            Transport::Packed(packed) => packed.carrier().hung_up().await,
-            Transport::Closed => {}
+            Transport::Bare(carrier) => Some(carrier.socket()),
+            Transport::Packed(packed) => Some(packed.carrier().socket()),
+            Transport::Closed => None,
         }
     }
 
@@ -237,3 +257,6 @@ impl Stream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

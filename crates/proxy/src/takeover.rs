@@ -1,4 +1,5 @@
-//! A restart without a refused connection: the new process asks the old one for its listening sockets.
+//! A restart without a refused connection: the new process asks the old one for its listening
+//! sockets.
 //!
 //! ```text
 //! new                                             old
@@ -8,9 +9,10 @@
 //!  │ TAKEN ─────────────────────────────────────▶ │ stops accepting, drains, ends
 //! ```
 //!
-//! The sockets are the same ones, not others on the same port, so there is one accept queue and no client is
-//! in a queue that is closed (docs/decisions/0023). If the new process fails before it says TAKEN, the old one
-//! goes on as if it had not been asked. Only the same user (or root) is answered.
+//! The sockets are the same ones, not others on the same port, so there is one accept queue and no
+//! client is in a queue that is closed (docs/decisions/0023). If the new process fails before it
+//! says TAKEN, the old one goes on as if it had not been asked. Only the same user (or root) is
+//! answered.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

@@ -1,41 +1,44 @@
-//! Every metric of PRODUCT §11; nothing elsewhere makes one.
+//! Every metric that Sluice exports; nothing elsewhere makes one.
 //!
-//! Connections report events; what has a value at any time (signals, queues) is read when somebody scrapes
-//! ([`Telemetry::gather`]). A statement costs a few atomic additions: the series that a connection used
-//! last are remembered in its [`LabelCache`], so that the usual statement builds no label, takes no lock
-//! and allocates nothing.
+//! Connections report events; what has a value at any time (signals, queues) is read when somebody
+//! scrapes ([`Telemetry::gather`]). A statement costs a few atomic additions: the series that a
+//! connection used last are remembered in its [`LabelCache`], so that the usual statement builds no
+//! label, takes no lock and allocates nothing.
 //!
-//! Labels are bounded. Rules, clusters and the enums are closed sets. Apps and users are named by clients,
-//! so only the first `max_apps` of them get series of their own and the rest are `other`.
+//! Labels are bounded. Rules, clusters and the enums are closed sets. Apps and users are named by
+//! clients, so only the first `max_apps` of them get series of their own and the rest are `other`.
 
 mod certificates;
+mod event;
 mod families;
+mod gauges;
 mod labels;
 mod rules;
 mod scrape;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use admission::{Mode, Reason};
 use parking_lot::Mutex;
 use prometheus::{IntGauge, Registry};
-use sql::Class;
 
 use self::families::Families;
-use self::labels::{Names, Series};
+use self::labels::{LabelNames, Series};
 use self::rules::KnownRules;
 use self::scrape::Unresolved;
 
+pub use self::event::{
+    BackendErrorKind, ConnectionRefusal, KillOutcome, Reload, StatementDecision, StatementEvent,
+};
 pub use self::labels::LabelCache;
 pub use self::scrape::state_label;
 
 /// What bounds the labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TelemetryConfig {
-    /// Apps, and users, with series of their own (`metrics.max_apps`). Raising it costs the scraper a set
-    /// of series for each.
+    /// Apps, and users, with series of their own (`metrics.max_apps`). Raising it costs the scraper
+    /// a set of series for each.
     pub max_apps: usize,
 }
 
@@ -44,113 +47,13 @@ pub struct TelemetryConfig {
 pub struct Telemetry {
     registry: Registry,
     families: Families,
-    apps: Names,
-    users: Names,
-    /// Raised when series are taken out, so that no connection goes on counting into one that is gone.
+    apps: LabelNames,
+    users: LabelNames,
+    /// Raised when series are taken out, so that no connection goes on counting into one that is
+    /// gone.
     generation: AtomicU64,
     rules: Mutex<KnownRules>,
     unresolved: Unresolved,
-}
-
-/// A statement that is over.
-#[derive(Clone, Copy, Debug)]
-pub struct StatementEvent<'a> {
-    /// Where.
-    pub cluster: &'a Arc<str>,
-    /// The rule that matched; `none` when none did.
-    pub rule: &'a str,
-    /// The app as the client named it.
-    pub app: &'a [u8],
-    /// What kind of statement.
-    pub class: Class,
-    /// What became of it.
-    pub decision: StatementDecision,
-    /// Why, if it was not simply admitted.
-    pub reason: Option<Reason>,
-    /// Whether the decision was carried out.
-    pub mode: Mode,
-    /// How long it was in the queue; `None` if it never was.
-    pub queued: Option<Duration>,
-    /// How long the server took; `None` if it never got there.
-    pub backend: Option<Duration>,
-    /// Time in Sluice less time queued and time at the server.
-    pub overhead: Duration,
-}
-
-/// What became of a statement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StatementDecision {
-    /// It was forwarded.
-    #[default]
-    Admitted,
-    /// It was answered with an error; in mode `observe`, it would have been delayed or refused.
-    Rejected,
-    /// Its client left while it was queued.
-    ClientGone,
-}
-
-impl StatementDecision {
-    /// The label.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Admitted => "admitted",
-            Self::Rejected => "rejected",
-            Self::ClientGone => "client_gone",
-        }
-    }
-}
-
-/// How a backend failed a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum BackendErrorKind {
-    /// The TCP connection was refused or failed.
-    Connect,
-    /// The TCP connection was not there in time.
-    ConnectTimeout,
-    /// An established connection was lost in the middle of something.
-    Lost,
-    /// The server greeted with an error (too many connections, a blocked host).
-    Greeting,
-    /// The server sent bytes that are not the protocol.
-    Protocol,
-    /// The TLS that the configuration wants cannot be had with the server.
-    Tls,
-}
-
-impl BackendErrorKind {
-    /// The label.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Connect => "connect",
-            Self::ConnectTimeout => "connect_timeout",
-            Self::Lost => "lost",
-            Self::Greeting => "greeting",
-            Self::Protocol => "protocol",
-            Self::Tls => "tls",
-        }
-    }
-}
-
-/// Why Sluice itself turned a client away before its login.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ConnectionRefusal {
-    /// There are as many clients as `max_connections` allows.
-    MaxConnections,
-    /// A PROXY header was missing, malformed, or sent by somebody who may not.
-    ProxyProtocol,
-    /// The client did not go on with its login.
-    LoginTimeout,
-}
-
-impl ConnectionRefusal {
-    /// The label.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::MaxConnections => "max_connections",
-            Self::ProxyProtocol => "proxy_protocol",
-            Self::LoginTimeout => "login_timeout",
-        }
-    }
 }
 
 /// One client connection in `sluice_client_connections`, until it is dropped.
@@ -164,7 +67,7 @@ impl Drop for ConnectionGauge {
     }
 }
 
-/// Events.
+/// What connections and the reload report.
 impl Telemetry {
     /// Metrics that nothing has been counted in yet, in a registry of their own.
     pub fn new(config: TelemetryConfig) -> Arc<Self> {
@@ -174,8 +77,8 @@ impl Telemetry {
         Arc::new(Self {
             families,
             registry,
-            apps: Names::new(config.max_apps),
-            users: Names::new(config.max_apps),
+            apps: LabelNames::new(config.max_apps),
+            users: LabelNames::new(config.max_apps),
             generation: AtomicU64::new(0),
             rules: Mutex::default(),
             unresolved: Unresolved::default(),
@@ -221,13 +124,24 @@ impl Telemetry {
         self.families.connections_refused.with_label_values(&[cluster, reason.as_str()]).inc();
     }
 
+    /// A statement was to be killed because its client had left.
+    pub fn kill(&self, cluster: &str, outcome: KillOutcome) {
+        self.families.kills.with_label_values(&[cluster, outcome.as_str()]).inc();
+    }
+
+    /// Sluice has contradicted itself, and ended a connection for it.
+    pub fn internal_fault(&self, cluster: &str) {
+        self.families.faults.with_label_values(&[cluster]).inc();
+    }
+
     /// A client claimed an identity that `identity.claims` does not let this user have.
     pub fn claim_refused(&self, user: &[u8]) {
         let user = self.users.label(&String::from_utf8_lossy(user));
         self.families.claims_refused.with_label_values(&[&*user]).inc();
     }
 
-    /// The configuration file was read, or read again. A failed one leaves the time of the last good one.
+    /// The configuration file was read, or read again. A failed one leaves the time of the last
+    /// good one.
     pub fn reload(&self, outcome: Reload, unix_seconds: f64) {
         match outcome {
             Reload::Applied => {
@@ -272,15 +186,6 @@ impl Telemetry {
         policy::app_label(app, &mut label);
         self.apps.label(&label)
     }
-}
-
-/// How a reading of the configuration file ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reload {
-    /// It is in force.
-    Applied,
-    /// It has faults; the one before stays in force.
-    Failed,
 }
 
 /// The `rule` label of statements that no rule matched.

@@ -1,12 +1,15 @@
-//! TLS on both legs: certificates read from files, made when there are none, and read again when they change.
+//! TLS on both legs: certificates read from files, made when there are none, and read again when
+//! they change.
 //!
-//! What is in force is one [`Material`], swapped as a whole. It is made anew when the settings change, and when
-//! the content of a file does: the files are compared every second, because certificates are renewed by
-//! programs that know nothing of Sluice. A file that cannot be used changes nothing and is logged; a
-//! certificate that was replaced before its key is one, until its key follows.
+//! What is in force is one [`Material`], swapped as a whole. It is made anew when the settings
+//! change, and when the content of a file does: the files are compared every second, because
+//! certificates are renewed by programs that know nothing of Sluice. A file that cannot be used
+//! changes nothing and is logged; a certificate that was replaced before its key is one, until its
+//! key follows.
 
 mod accept;
 mod connect;
+mod fault;
 mod files;
 mod held;
 mod validity;
@@ -27,8 +30,9 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 
 use self::accept::SelfSigned;
+use self::fault::FileFault;
+use self::held::Held;
 pub(crate) use self::held::LegView;
-use self::held::{Held, Made};
 
 /// How often files are compared. A certificate is renewed weeks before it has to be.
 const COMPARE_INTERVAL: Duration = Duration::from_secs(1);
@@ -55,27 +59,6 @@ struct Material {
 struct Settings {
     client: ClientTls,
     backend: BackendTls,
-}
-
-/// What is wrong with a file that the configuration names.
-#[derive(Debug)]
-pub(crate) struct FileFault {
-    key: String,
-    line: u32,
-    message: String,
-}
-
-impl FileFault {
-    fn new(file: &TlsFile, why: impl fmt::Display) -> Self {
-        let message = format!("{}: {why}", file.path.display());
-        Self { key: file.key.clone(), line: file.line, message }
-    }
-}
-
-impl fmt::Display for FileFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.message)
-    }
 }
 
 impl TlsStore {
@@ -148,7 +131,8 @@ impl TlsStore {
         let own = || self.self_signed(cluster);
         let accept = accept::config(&settings.client, own);
         for fault in [connect.as_ref().err(), accept.as_ref().err()].into_iter().flatten() {
-            tracing::error!(%cluster, %fault, "certificates cannot be used; what was in force stays");
+            tracing::error!(%cluster, %fault, "certificates cannot be used; what was in force \
+                stays");
         }
         let is_good = connect.is_ok() && accept.is_ok();
         let renewed = Material {
@@ -246,10 +230,6 @@ pub(crate) fn server_name(settings: &BackendTls, address: &str) -> ServerName<'s
 
 /// The name of a server on this machine.
 const LOCAL_NAME: &str = "localhost";
-
-fn no_certificates() -> io::Error {
-    io::Error::other("there are no usable certificates; the log of Sluice tells why")
-}
 
 #[cfg(test)]
 mod tests;

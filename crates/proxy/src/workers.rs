@@ -1,8 +1,8 @@
 //! The threads that relay: one single-threaded runtime each.
 //!
-//! A connection lives on one thread from its first byte to its last, so relaying a statement wakes no other
-//! thread and its state moves between no caches. (A bare relay on tokio's multi-thread runtime was measured
-//! to cost a quarter to a third more CPU per statement; docs/decisions tells.)
+//! A connection lives on one thread from its first byte to its last, so relaying a statement wakes
+//! no other thread and its state moves between no caches. (A bare relay on tokio's multi-thread
+//! runtime was measured to cost a quarter to a third more CPU per statement; docs/decisions tells.)
 
 use std::io;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
 use crate::connection::{Arrival, Shared, serve};
-use crate::registry::{Entry, Inbox};
+use crate::registry::{Inbox, Registration};
 use crate::socket::{Peer, Unregistered};
 
-/// Accepted sockets on their way to a worker. The accepting task waits when a worker is this far behind, and
-/// the kernel's backlog fills instead.
+/// Accepted sockets on their way to a worker. The accepting task waits when a worker is this far
+/// behind, and the kernel's backlog fills instead.
 const HANDOVER_QUEUE_LEN: usize = 256;
 
-/// All workers.
+/// The relaying threads, as the accepting tasks see them.
 #[derive(Debug)]
 pub(crate) struct Workers {
     workers: Vec<Worker>,
@@ -35,7 +35,7 @@ pub(crate) struct Accepted {
     pub(crate) shared: Shared,
     pub(crate) socket: Unregistered,
     pub(crate) peer: Peer,
-    pub(crate) entry: Entry,
+    pub(crate) registration: Registration,
     pub(crate) control: Inbox,
 }
 
@@ -76,11 +76,11 @@ impl Worker {
 async fn accept_all(mut incoming: mpsc::Receiver<Accepted>, connections: Arc<AtomicUsize>) {
     while let Some(accepted) = incoming.recv().await {
         let open = Open(connections.clone());
-        let Accepted { shared, socket, peer, entry, control } = accepted;
+        let Accepted { shared, socket, peer, registration, control } = accepted;
         match socket.register() {
             Ok(client) => {
                 tokio::spawn(async move {
-                    serve(shared, Arrival { client, peer, entry, control }).await;
+                    serve(shared, Arrival { client, peer, registration, control }).await;
                     drop(open);
                 });
             }

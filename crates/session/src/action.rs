@@ -4,7 +4,8 @@ use admission::DigestKey;
 use policy::{ClusterPolicy, Priority, UnixTime};
 use sql::Class;
 
-use crate::login::{Denial, Password};
+use crate::denial::Denial;
+use crate::leg::Password;
 use crate::outcome::Finished;
 
 /// One of the two peers.
@@ -41,11 +42,9 @@ pub struct Input<'a> {
     pub now: UnixTime,
 }
 
-/// The next thing to do. Byte counts are counted from the start of the buffer named.
-#[derive(Debug)]
-pub enum Action {
-    /// More bytes are needed.
-    Read(Reads),
+/// Bytes on their way. Counts are from the start of the buffer named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
     /// Write the first `len` bytes of this side's buffer to the other side, and drop them.
     Forward {
         /// Whose buffer.
@@ -53,8 +52,8 @@ pub enum Action {
         /// How many bytes.
         len: usize,
     },
-    /// Drop the first `drop` bytes of this side's buffer and write [`crate::Session::outbox`] to the other
-    /// side.
+    /// Drop the first `drop` bytes of this side's buffer and write [`crate::Session::outbox`] to
+    /// the other side.
     Replace {
         /// Whose buffer.
         from: Side,
@@ -68,6 +67,15 @@ pub enum Action {
         /// How many bytes.
         len: usize,
     },
+}
+
+/// The next thing to do.
+#[derive(Debug)]
+pub enum Action {
+    /// More bytes are needed.
+    Read(Reads),
+    /// Move bytes.
+    Move(Move),
     /// May this statement run? Answer with [`crate::Session::handle_admitted`],
     /// [`crate::Session::handle_refused`] or [`crate::Session::handle_judge_again`].
     Ask(Ask),
@@ -115,8 +123,9 @@ pub struct Sealing {
     pub masked: Password,
 }
 
-/// A statement at an admission point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A statement at an admission point, and the right to answer for it: whoever has it answers once.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "the statement waits until it is admitted, refused or judged again"]
 pub struct Ask {
     /// Index into the rules of the policy that was shown.
     pub rule: u32,
@@ -127,6 +136,46 @@ pub struct Ask {
     pub digest: Option<DigestKey>,
     /// Scales the rule's dice; the lowest unless the rule honours priorities.
     pub priority: Priority,
+    /// Only a session makes one.
+    _right: Right,
+}
+
+/// What cannot be made outside of this file.
+#[derive(Debug, PartialEq, Eq)]
+struct Right;
+
+impl Ask {
+    /// The statement stands before the shell now.
+    pub(crate) fn of(held: Held) -> Self {
+        let Held { rule, class, digest, priority } = held;
+        Self { rule, class, digest, priority, _right: Right }
+    }
+}
+
+/// What a rule holds back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) rule: u32,
+    pub(crate) class: Class,
+    pub(crate) digest: Option<DigestKey>,
+    pub(crate) priority: Priority,
+}
+
+impl Move {
+    /// What is written of this comes from the session's outbox, and none of this side's is used up.
+    pub(crate) fn outbox_to(to: Side) -> Self {
+        let from = match to {
+            Side::Client => Side::Backend,
+            Side::Backend => Side::Client,
+        };
+        Self::Replace { from, drop: 0 }
+    }
+}
+
+impl From<Move> for Action {
+    fn from(moved: Move) -> Self {
+        Self::Move(moved)
+    }
 }
 
 /// Why a connection ends by the session's own doing.
@@ -144,4 +193,6 @@ pub enum CloseReason {
     BackendProtocol,
     /// The session was told to leave (drain, KILL) and has answered.
     Told,
+    /// The shell has called what the session was not waiting for: a fault of Sluice's own.
+    OutOfTurn,
 }

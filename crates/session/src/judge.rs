@@ -1,129 +1,60 @@
 //! Who is asking, and what the rules say to it.
 
-use policy::identity::resolve;
-use policy::{Facts, Priority, Shape, ShapeNeeds, ShapeScratch, ShapeText, UnixTime, Verdict};
-use sql::{Class, ClassSet, Statement, Tool};
+pub(crate) mod memo;
+pub(crate) mod who;
+
+use policy::identity::{IdentityScratch, resolve};
+use policy::{Facts, Priority, Shape, ShapeNeeds, ShapeScratch, ShapeText, Verdict, decide};
+use sql::{ClassSet, Exemption, LexMode, Scratch, Statement, Tool};
 use wire::command::{Query, QueryAttributes};
 
+use self::memo::{Kept, MEMO_LEN_MAX, Memo, Remembered, Ruling};
+use self::who::Who;
 use crate::action::Input;
-use crate::prepared::{Description, PreparedStatement};
-use crate::session::Session;
+use crate::server::prepared::Description;
 
-/// What the rules said to a statement of its class, wherever it stands; rules by their index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judged {
-    Pass(Option<u32>),
-    Ask(u32, Priority),
-    Deny(u32),
-}
-
-impl Judged {
-    /// The rule that decided.
-    pub(crate) fn rule(self) -> Option<u32> {
-        match self {
-            Self::Pass(rule) => rule,
-            Self::Ask(rule, _) | Self::Deny(rule) => Some(rule),
-        }
-    }
-}
-
-/// The last verdict, and the app that it was about.
+/// What a session needs to find out who asks and what the rules say, and the memory for it.
 #[derive(Debug, Default)]
-pub(crate) struct Remembered {
-    verdict: Option<Kept>,
-    app: Vec<u8>,
+pub(crate) struct Judge {
+    /// In which texts are read. Apart from the bench, for what is read stands in it meanwhile.
+    pub(crate) texts: Scratch,
+    pub(crate) bench: Bench,
 }
 
-/// A verdict, and as long as it holds.
-#[derive(Clone, Copy, Debug)]
-struct Kept {
-    /// The session's generation in which it holds.
-    generation: u64,
-    /// A rule expires then, or a schedule may begin or end.
-    valid_until: Option<UnixTime>,
-    tool_seen: Option<Tool>,
-    judged: Judged,
-}
-
-impl Remembered {
-    fn of(&self, generation: u64, now: UnixTime) -> Option<Kept> {
-        self.verdict.filter(|kept| {
-            kept.generation == generation && kept.valid_until.is_none_or(|until| now < until)
-        })
-    }
-
-    fn note(&mut self, kept: Kept, app: &[u8]) {
-        self.verdict = Some(kept);
-        replace(&mut self.app, app);
-    }
-}
-
-/// The last verdict for each class. The statements of one connection mostly come from one place in one
-/// program: then comparing their comments replaces reading them and looking the rule up.
+/// All of it but the text.
 #[derive(Debug, Default)]
-pub(crate) struct Memo {
-    /// Boxed: few connections send statements of more than three classes.
-    entries: [Option<Box<Entry>>; CLASSES],
+pub(crate) struct Bench {
+    pub(crate) who: Who,
+    /// What the text under way is about, as far as anybody has asked.
+    pub(crate) shape: ShapeScratch,
+    memo: Memo,
+    identities: IdentityScratch,
 }
 
-const CLASSES: usize = Class::ALL.len();
-
-#[derive(Debug, Default)]
-struct Entry {
-    verdict: Remembered,
-    comments: Vec<u8>,
-    classes: ClassSet,
-    /// What such a text is looked at for.
-    needs: ShapeNeeds,
-    digest: Option<u64>,
-    tables: Vec<u8>,
-    knows_tables: bool,
-}
-
-/// The longest comments that are remembered, and the longest names of tables: longer ones are read anew each
-/// time.
-const MEMO_LEN_MAX: usize = 512;
-
-impl Memo {
-    fn entry(&mut self, class: Class) -> Option<&mut Entry> {
-        let index = Class::ALL.iter().position(|other| *other == class)?;
-        Some(self.entries.get_mut(index)?.get_or_insert_default())
+impl Judge {
+    /// Gives back memory that a large statement has taken.
+    pub(crate) fn shrink(&mut self) {
+        self.texts.shrink();
+        self.bench.shape.shrink();
+        self.bench.identities.shrink();
     }
-}
-
-impl Entry {
-    /// Whether the statement comes from where the remembered one came from.
-    fn is_from(&self, statement: &Statement<'_>) -> bool {
-        self.classes == statement.classes && self.comments == statement.comment_bytes()
-    }
-
-    fn is_about(&self, shape: Shape<'_>) -> bool {
-        self.digest == shape.digest()
-            && self.knows_tables == shape.knows_tables()
-            && self.tables == shape.table_bytes()
-    }
-
-    fn note(&mut self, statement: &Statement<'_>, needs: ShapeNeeds, shape: Shape<'_>) {
-        replace(&mut self.comments, statement.comment_bytes());
-        replace(&mut self.tables, shape.table_bytes());
-        self.classes = statement.classes;
-        self.needs = needs;
-        self.digest = shape.digest();
-        self.knows_tables = shape.knows_tables();
-    }
-}
-
-fn replace(kept: &mut Vec<u8>, bytes: &[u8]) {
-    kept.clear();
-    kept.extend_from_slice(bytes);
 }
 
 /// Who asks and what for, but for the text.
 struct Asked<'t, T> {
     classes: ClassSet,
+    exemption: Option<Exemption>,
     tool: Option<Tool>,
     attributes: QueryAttributes<'t>,
     tags: T,
+}
+
+/// What an execution says of itself, ahead of what was described when it was prepared.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Said<'t> {
+    pub(crate) attributes: QueryAttributes<'t>,
+    /// The `EXECUTE` of SQL.
+    pub(crate) statement: Option<&'t Statement<'t>>,
 }
 
 /// What a text is about.
@@ -133,6 +64,7 @@ enum About<'t> {
     /// It is read for rules that look at it.
     Text {
         text: &'t [u8],
+        mode: LexMode,
         statement: &'t Statement<'t>,
         scratch: &'t mut ShapeScratch,
         /// What is in the scratch already.
@@ -140,181 +72,152 @@ enum About<'t> {
     },
 }
 
-impl Session {
-    /// Judges a statement in text. Its shape is read only for rules that look at it.
-    pub(crate) fn judge_text(
+impl Bench {
+    /// What the rules say to a statement in text. Its shape is read only for rules that look at
+    /// it. Costs one comparison when the statement comes from where the last one came from.
+    pub(crate) fn rule_on_text(
         &mut self,
         statement: &Statement<'_>,
         query: &Query<'_>,
+        mode: LexMode,
         input: &Input<'_>,
-    ) -> Judged {
-        let mut scratch = std::mem::take(&mut self.shape);
+    ) -> Ruling {
+        let Self { who, shape: scratch, memo, identities } = self;
         scratch.clear();
-        let judged = self.judge_read(statement, query, &mut scratch, input);
-        self.shape = scratch;
-        judged
-    }
-
-    /// Costs one comparison when the statement comes from where the last one came from.
-    fn judge_read(
-        &mut self,
-        statement: &Statement<'_>,
-        query: &Query<'_>,
-        scratch: &mut ShapeScratch,
-        input: &Input<'_>,
-    ) -> Judged {
         let remembers =
             query.attributes.is_empty() && statement.comment_bytes().len() <= MEMO_LEN_MAX;
-        let generation = self.generation;
         let mut read = None;
         if remembers
-            && let Some(entry) = self.memo.entry(statement.class)
-            && let Some(kept) = entry.verdict.of(generation, input.now)
-            && entry.is_from(statement)
+            && let Some(last) = memo.of_class(statement.class)
+            && let Some(kept) = last.remembered.of(who.generation(), input.now)
+            && last.is_from(statement)
         {
-            if entry.needs.any() {
-                let schema = self.identity.schema();
-                scratch
-                    .read(&ShapeText::new(query.text, self.mode, schema, statement), entry.needs);
-                read = Some(entry.needs);
+            if last.needs.any() {
+                let schema = who.identity().schema();
+                scratch.read(&ShapeText::new(query.text, mode, schema, statement), last.needs);
+                read = Some(last.needs);
             }
-            if entry.is_about(scratch.shape()) {
-                replace(&mut self.app, &entry.verdict.app);
-                self.tool_seen = kept.tool_seen;
-                return kept.judged;
+            if last.is_about(scratch.shape()) {
+                who.said.note(last.remembered.app(), kept.tool, 0);
+                return kept.ruling;
             }
         }
-        let tags = statement.tags().map(|tag| (tag.key, tag.value));
-        let attributes = query.attributes;
-        let asked = Asked { classes: statement.classes, tool: statement.tool(), attributes, tags };
-        let about = About::Text { text: query.text, statement, scratch: &mut *scratch, read };
-        let (judged, needs) = self.judge(asked, about, input);
-        let verdict = if remembers { self.remembered(judged, input) } else { None };
+        let asked = Asked {
+            classes: statement.classes,
+            exemption: statement.exemption,
+            tool: statement.tool(),
+            attributes: query.attributes,
+            tags: statement.tags().map(|tag| (tag.key, tag.value)),
+        };
+        let about = About::Text { text: query.text, mode, statement, scratch, read };
+        let (ruling, needs) = rule(asked, about, who, identities, input);
+        let kept = if remembers { keep(ruling, who, input) } else { None };
         let shape = scratch.shape();
-        if let Some(verdict) = verdict
+        if let Some(kept) = kept
             && shape.table_bytes().len() <= MEMO_LEN_MAX
-            && let Some(entry) = self.memo.entry(statement.class)
+            && let Some(last) = memo.of_class(statement.class)
         {
-            entry.note(statement, needs, shape);
-            entry.verdict.note(verdict, &self.app);
+            last.note(statement, needs, shape);
+            last.remembered.note(kept, who.app());
         }
-        judged
+        ruling
     }
 
-    /// Judges an execution of what was described when it was prepared. Costs one comparison while nothing has
-    /// changed since the last one.
-    pub(crate) fn judge_execution(
+    /// What the rules say to an execution of what was described when it was prepared. Costs one
+    /// comparison while nothing has changed since the last one.
+    pub(crate) fn rule_on_execution(
         &mut self,
-        statement_id: u32,
         description: &Description,
+        last: &mut Remembered,
         attributes: QueryAttributes<'_>,
         input: &Input<'_>,
-    ) -> Judged {
+    ) -> Ruling {
         let remembers = attributes.is_empty();
-        let generation = self.generation;
-        if remembers
-            && let Some(PreparedStatement { verdict, .. }) = self.prepared.get_mut(statement_id)
-            && let Some(kept) = verdict.of(generation, input.now)
-        {
-            replace(&mut self.app, &verdict.app);
-            self.tool_seen = kept.tool_seen;
-            return kept.judged;
+        if remembers && let Some(kept) = last.of(self.who.generation(), input.now) {
+            self.who.said.note(last.app(), kept.tool, 0);
+            return kept.ruling;
         }
-        let judged = self.judge_description(description, attributes, input);
-        let verdict = if remembers { self.remembered(judged, input) } else { None };
-        if let Some(verdict) = verdict
-            && let Some(statement) = self.prepared.get_mut(statement_id)
-        {
-            statement.verdict.note(verdict, &self.app);
+        let said = Said { attributes, statement: None };
+        let ruling = self.rule_on_description(description, said, input);
+        if remembers && let Some(kept) = keep(ruling, &self.who, input) {
+            last.note(kept, self.who.app());
         }
-        judged
+        ruling
     }
 
-    /// Judges what was described when it was prepared.
-    pub(crate) fn judge_description(
+    /// What the rules say to what was described when it was prepared.
+    pub(crate) fn rule_on_description(
         &mut self,
         description: &Description,
-        attributes: QueryAttributes<'_>,
+        said: Said<'_>,
         input: &Input<'_>,
-    ) -> Judged {
-        let Description { classes, tool, .. } = *description;
-        let tags = description.tags.iter().map(|(key, value)| (key.as_ref(), value.as_ref()));
+    ) -> Ruling {
+        let Said { attributes, statement } = said;
+        let Description { classes, exemption, .. } = *description;
+        let tool = statement.and_then(Statement::tool).or(description.tool);
+        let own = statement.into_iter().flat_map(Statement::tags);
+        let own = own.map(|tag| pair(tag.key, tag.value));
+        let tags = description.tags.iter().map(|(key, value)| pair(key, value));
         let about = About::Known(description.shape.shape());
-        self.judge(Asked { classes, tool, attributes, tags }, about, input).0
-    }
-
-    /// What may be kept of a verdict. Claims that were refused are counted for each statement, so those are not
-    /// remembered.
-    fn remembered(&self, judged: Judged, input: &Input<'_>) -> Option<Kept> {
-        (self.claims_refused == 0).then(|| Kept {
-            generation: self.generation,
-            valid_until: input.policy.next_change_after(input.now),
-            tool_seen: self.tool_seen,
-            judged,
-        })
-    }
-
-    fn judge<'t>(
-        &mut self,
-        asked: Asked<'t, impl Iterator<Item = (&'t [u8], &'t [u8])>>,
-        about: About<'_>,
-        input: &Input<'_>,
-    ) -> (Judged, ShapeNeeds) {
-        let Asked { classes, tool, attributes, tags } = asked;
-        let attributes = attributes.iter().filter_map(|(name, value)| Some(pair(name, value?)));
-        let tags = tags.map(|(key, value)| pair(key, value));
-        let identity = resolve(
-            input.policy,
-            &self.identity,
-            attributes,
-            tags,
-            tool,
-            &mut self.identity_scratch,
-        );
-        replace(&mut self.app, identity.app);
-        self.claims_refused = self.claims_refused.saturating_add(identity.refused_claims);
-        self.tool_seen = identity.tool_seen;
-        let class = classes.strictest().unwrap_or(Class::Unknown);
-        let session = &self.identity;
-        let shape = Shape::default();
-        let mut facts = Facts { identity: &identity, session, class, shape, now: input.now };
-        let mut needs = ShapeNeeds::default();
-        match about {
-            About::Known(shape) => facts.shape = shape,
-            About::Text { text, statement, scratch, read } => {
-                needs = input.policy.shape_needs(&facts, classes);
-                if read != Some(needs) {
-                    scratch
-                        .read(&ShapeText::new(text, self.mode, session.schema(), statement), needs);
-                }
-                facts.shape = scratch.shape();
-            }
-        }
-        let judged = verdict_of(&facts, classes, input);
-        if let Some(tool) = self.tool_seen
-            && self.identity.handle_tool_seen(tool)
-        {
-            self.generation = self.generation.wrapping_add(1);
-        }
-        (judged, needs)
+        let asked = Asked { classes, exemption, tool, attributes, tags: own.chain(tags) };
+        rule(asked, about, &mut self.who, &mut self.identities, input).0
     }
 }
 
-fn verdict_of(facts: &Facts<'_>, classes: ClassSet, input: &Input<'_>) -> Judged {
-    // Of a text of several statements each must pass: none is carried past its rule by another.
-    let verdict = if classes == ClassSet::from_iter([facts.class]) {
-        input.policy.evaluate(facts)
-    } else {
-        input.policy.evaluate_classes(facts, classes)
-    };
-    match verdict {
-        Verdict::Pass { rule, .. } => Judged::Pass(rule.map(|rule| rule.index)),
-        Verdict::Ask(rule) if rule.honour_priority => {
-            Judged::Ask(rule.index, Priority::of(facts.identity))
+/// What may be kept of a ruling. Claims that were refused are counted for each statement, so those
+/// are not remembered.
+fn keep(ruling: Ruling, who: &Who, input: &Input<'_>) -> Option<Kept> {
+    (!who.has_refused_claims()).then(|| Kept {
+        generation: who.generation(),
+        valid_until: input.policy.rules.next_change_after(input.now),
+        tool: who.tool(),
+        ruling,
+    })
+}
+
+fn rule<'t>(
+    asked: Asked<'t, impl Iterator<Item = (&'t [u8], &'t [u8])>>,
+    about: About<'_>,
+    who: &mut Who,
+    identities: &mut IdentityScratch,
+    input: &Input<'_>,
+) -> (Ruling, ShapeNeeds) {
+    let Asked { classes, exemption, tool, attributes, tags } = asked;
+    let attributes = attributes.iter().filter_map(|(name, value)| Some(pair(name, value?)));
+    let tags = tags.map(|(key, value)| pair(key, value));
+    let Who { identity: session, said, .. } = &mut *who;
+    let session = &*session;
+    let identity = resolve(&input.policy.identity, session, attributes, tags, tool, identities);
+    let shape = Shape::default();
+    let mut facts =
+        Facts { identity: &identity, session, classes, exemption, shape, now: input.now };
+    let mut needs = ShapeNeeds::default();
+    match about {
+        About::Known(shape) => facts.shape = shape,
+        About::Text { text, mode, statement, scratch, read } => {
+            needs = input.policy.rules.shape_needs(&facts);
+            if read != Some(needs) {
+                scratch.read(&ShapeText::new(text, mode, session.schema(), statement), needs);
+            }
+            facts.shape = scratch.shape();
         }
-        Verdict::Ask(rule) => Judged::Ask(rule.index, Priority::LOWEST),
-        Verdict::Deny(rule) => Judged::Deny(rule.index),
     }
+    let ruling = match decide(input.policy, &facts) {
+        Verdict::Pass { rule, why } => Ruling::Pass(rule.map(|rule| rule.index), why),
+        Verdict::Ask(rule) if rule.honour_priority => {
+            Ruling::Ask(rule.index, Priority::of(&identity))
+        }
+        Verdict::Ask(rule) => Ruling::Ask(rule.index, Priority::LOWEST),
+        Verdict::Deny(rule) => Ruling::Deny(rule.index),
+    };
+    said.note(identity.app, identity.tool_seen, identity.refused_claims);
+    who.stick_to_tool();
+    (ruling, needs)
+}
+
+fn replace(kept: &mut Vec<u8>, bytes: &[u8]) {
+    kept.clear();
+    kept.extend_from_slice(bytes);
 }
 
 /// A key and its value, for no longer than the identity is looked at.

@@ -1,43 +1,72 @@
 //! One client connection as a state machine: bytes and decisions in, actions and events out.
 //!
-//! No sockets, no clock, no lock. The shell owns one buffer for each side and calls [`Session::next`] with
-//! what is in them; the answer is one [`Action`]: forward so many bytes, read more, ask whether a
-//! statement may run, hand over bytes the session made itself. The shell does it and calls again. Row data
-//! is never copied through here: the session sees frame heads and answers "forward n bytes".
+//! No sockets, no clock, no lock. The shell owns one buffer for each side and calls
+//! [`Session::next`] with what is in them; the answer is one [`Action`]: move so many bytes, read
+//! more, ask whether a statement may run. The shell does it and calls again. Row data is never
+//! copied through here: the session sees frame heads and answers "forward n bytes".
+//!
+//! # A statement's way
+//!
+//! Each name is a file of `src/`. Left are the phases, each a type that owns what is valid in it;
+//! right what they borrow, each owner with a file of its own.
 //!
 //! ```text
-//!  Greeting ─▶ Login ─▶ Idle ◀──────────────────────────────────────────────┐
-//!                        │ command                                          │
-//!                        ├──────────────▶ Forwarding (command, answer) ─────┤
-//!                        │ admission point     ▲ admitted                   │
-//!                        ├──▶ Asking ──────────┤                            │
-//!                        │       │ refused     │ judge again: back to Idle  │
-//!                        │       ▼                                          │
-//!                        ├──▶ Refusing (repair, discard, ERR) ──────────────┤
-//!                        ├──▶ Login (COM_CHANGE_USER) ──────────────────────┘
-//!                        └──▶ Closed
+//!  phase/greeting ─▶ phase/login ─▶ logged in                   borrows
+//!                     ▲                 │                       ───────────────────────────────
+//!                     │ COM_CHANGE_USER ▼                       negotiated  capabilities, legs,
+//!                     └───────────── phase/idle ◀────────────┐              nonce, id
+//!                                       │ a command          │  judge       who asks, what the
+//!                                       │                    │              rules say; judge/memo
+//!                          plan: a statement ─ policy::decide│  server      what is known of the
+//!                                       │                    │              server's side:
+//!                  nothing holds it ┌───┴────┐ a rule does   │              server/transaction,
+//!                                   │        ▼               │              server/prepared
+//!                                   │  phase/asking          │  tracker     where a response ends
+//!                                   │   │ admitted │ refused │              (wire)
+//!                                   ▼   ▼          ▼         │  outbox      bytes of Sluice's own
+//!                          phase/forwarding   phase/refusing │
+//!                          (phase/execution   drop, repair,  │
+//!                          repairs first)     one ERR        │
+//!                                   │              │         │
+//!                            consequences          │         │
+//!                                   └──────┬───────┘         │
+//!                                       outcome ─────────────┘
 //! ```
 //!
-//! Commands are taken in lock-step: one logical command is decided, forwarded and answered before the next
-//! one is looked at, also when the client has sent several at once. That costs a pipelining client a round
-//! trip on the backend's side and keeps every invariant simple: what a packet means never depends on
-//! answers that are still under way.
+//! `session` is the dispatch: it alone knows all phases. The words they share are `action`,
+//! `answer`, `command`, `denial`, `leg` and `outcome`, which import no phase.
+//!
+//! Commands are taken in lock-step: one logical command is decided, forwarded and answered before
+//! the next one is looked at, also when the client has sent several at once. That costs a
+//! pipelining client a round trip on the backend's side and keeps every invariant simple: what a
+//! packet means never depends on responses that are still under way.
+//!
+//! A call that the phase does not wait for is a fault of the shell's and ends the connection
+//! ([`CloseReason::OutOfTurn`]): nothing is passed over.
 
 #![deny(clippy::arithmetic_side_effects)]
 
 mod action;
+mod answer;
 mod command;
-mod forwarding;
+mod compression;
+mod consequences;
+mod denial;
 mod judge;
-mod login;
+mod leg;
+mod negotiated;
+mod outbox;
 mod outcome;
-mod prepared;
-mod refusal;
+mod phase;
+mod plan;
+mod server;
 mod session;
-mod transaction;
 
-pub use action::{Action, Ask, CloseReason, Crypt, Input, Reads, Sealing, Side};
-pub use login::{Compression, Denial, Leg, Password};
+pub use action::{Action, Ask, CloseReason, Crypt, Input, Move, Reads, Sealing, Side};
+pub use answer::Answer;
+pub use compression::Compression;
+pub use denial::Denial;
+pub use leg::{Leg, Password};
+pub use negotiated::ClientInfo;
 pub use outcome::{Finished, StatementOutcome};
-pub use refusal::Answer;
-pub use session::{ClientInfo, Session};
+pub use session::Session;

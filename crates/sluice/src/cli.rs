@@ -7,9 +7,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// An enforcement throttler for MySQL.
 ///
-/// Sluice stands between clients and a MySQL or MariaDB server as a TCP proxy. For every statement it
-/// learns who is asking, finds the rule for that identity, and forwards the statement, delays it, or
-/// answers it with a MySQL error, so that replication lag and load stay within their limits.
+/// Sluice stands between clients and a MySQL or MariaDB server as a TCP proxy. For every statement
+/// it learns who is asking, finds the rule for that identity, and forwards the statement, delays
+/// it, or answers it with a MySQL error, so that replication lag and load stay within their limits.
 #[derive(Debug, Parser)]
 #[command(name = "sluice", version, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -47,11 +47,12 @@ pub(crate) struct Demo {
     #[arg(long, default_value_t = 60, value_name = "N",
         value_parser = clap::value_parser!(u64).range(10..=3600))]
     pub(crate) seconds: u64,
-    /// Lines every other second instead of a refreshed screen; the default when the output is no terminal.
+    /// Lines every other second instead of a refreshed screen; the default when the output is no
+    /// terminal.
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Exit with status 1 unless the identities were told apart, the gated ones were delayed, and the web
-    /// application was not.
+    /// Exit with status 1 unless the identities were told apart, the gated ones were delayed, and
+    /// the web application was not.
     #[arg(long)]
     pub(crate) assert: bool,
 }
@@ -68,8 +69,9 @@ pub(crate) struct Run {
     /// Threads that relay; the default is one for each core.
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<usize>,
-    /// Take the listeners over from the process that is running, which then drains: a restart without a
-    /// refused connection. Needs takeover_socket in the file; with nobody running it is an ordinary start.
+    /// Take the listeners over from the process that is running, which then drains: a restart
+    /// without a refused connection. Needs takeover_socket in the file; with nobody running it is
+    /// an ordinary start.
     #[arg(long)]
     pub(crate) takeover: bool,
 }
@@ -103,11 +105,11 @@ pub(crate) struct Explain {
     /// The client's address.
     #[arg(long, value_name = "IP")]
     pub(crate) client: Option<IpAddr>,
-    /// The statement.
-    #[arg(long, short, value_name = "STATEMENT")]
+    /// The statement, which may begin with a dash; `-` reads it from standard input.
+    #[arg(long, short, value_name = "STATEMENT", allow_hyphen_values = true)]
     pub(crate) sql: String,
-    /// Which server reads the statement, where their grammars differ. Without it every reading is made, and
-    /// the strictest counts.
+    /// Which server reads the statement, where their grammars differ. Without it every reading is
+    /// made, and the strictest counts.
     #[arg(long, value_enum)]
     pub(crate) server: Option<ServerKind>,
     /// How the answer is written.
@@ -232,7 +234,7 @@ ask the rule's dice, the signals of its gate and the queue decide when the state
 With --format json the answer is one object; its keys are app, class, tags, rule, admission_point, outcome \
 and some more.
 
-Exit status: 0 with an answer, 2 if the file has faults or has no such cluster.";
+Exit status: 0 with an answer, 2 if the file has faults or has no such cluster, or if the statement cannot be read.";
 
 const SIMULATE: &str = "\
 Show how a pace holds lag, against a model of servers and clients.
@@ -264,4 +266,5 @@ Examples:
   sluice explain --config proxy-config.yaml --user app --client 10.0.0.7 --schema shop \\
       --attribute program_name=pt-archiver --sql 'DELETE FROM orders WHERE id < 100'
   sluice explain --config proxy-config.yaml --user app --format json \\
-      --sql \"/* app='backfill' */ UPDATE t SET a = 1\"";
+      --sql \"/* app='backfill' */ UPDATE t SET a = 1\"
+  sluice explain --config proxy-config.yaml --user app --sql - < statement.sql";

@@ -1,5 +1,5 @@
-//! The text format of the log: an event is one line, whatever is in its fields. Errors quote what servers and
-//! clients have sent, and the library's own format passes line breaks on.
+//! The text format of the log: an event is one line, whatever is in its fields. Errors quote what
+//! servers and clients have sent, and the library's own format passes line breaks on.
 
 use std::fmt::{self, Write};
 
@@ -7,7 +7,8 @@ use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::debug_fn;
 
-/// The message and `name=value`, with nothing in them that ends a line or moves a terminal's cursor.
+/// The message and `name=value`, with nothing in them that ends a line or moves a terminal's
+/// cursor.
 pub(crate) fn one_line() -> impl for<'writer> FormatFields<'writer> + Send + Sync + 'static {
     debug_fn(|writer, field, value| {
         let mut line = OneLine(writer);

@@ -2,8 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
 
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const GOOD: &str = "\
@@ -113,6 +114,31 @@ fn a_statement_is_explained_in_words() {
     let answer = stdout(&output);
     assert!(answer.contains("DELETE FROM t WHERE a = ?\n"), "{answer}");
     assert!(answer.contains("table            shop.t\n"), "{answer}");
+}
+
+#[test]
+fn a_statement_that_begins_with_a_dash_is_no_option() {
+    let file = File::with(GOOD);
+    for sql in ["-- app='etl'\nDELETE FROM t", "--app\nDELETE FROM t", "-1", "--help"] {
+        let output = sluice("explain", &file, &["--user", "etl", "--sql", sql]);
+        assert_eq!(output.status.code(), Some(0), "{sql}: {}", stderr(&output));
+        assert!(stdout(&output).contains("rule             nightly-etl"), "{}", stdout(&output));
+    }
+    let short = sluice("explain", &file, &["--user", "etl", "-s", "-- x\nDELETE FROM t"]);
+    assert!(stdout(&short).contains("class            write"), "{}", stderr(&short));
+}
+
+#[test]
+fn a_statement_comes_from_standard_input_in_any_bytes() {
+    let file = File::with(GOOD);
+    let mut sluice = Command::new(env!("CARGO_BIN_EXE_sluice"));
+    sluice.arg("explain").arg("--config").arg(&file.0).args(["--user", "etl", "--sql", "-"]);
+    sluice.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = sluice.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"-- a\nDELETE FROM t WHERE a = '\xff'\n").unwrap();
+    let answer = stdout(&child.wait_with_output().unwrap());
+    assert!(answer.contains("class            write"), "{answer}");
+    assert!(answer.contains("outcome          ask: "), "{answer}");
 }
 
 #[test]

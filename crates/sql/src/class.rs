@@ -1,6 +1,6 @@
-//! The classes of PRODUCT.md §2.
+//! The classes of statements, which rules name.
 
-/// What kind of statement it is, after PRODUCT.md §2.
+/// What kind of statement it is.
 ///
 /// The order is strictness, for text of several statements: the strictest class counts. Classes
 /// that no rule can hold back come first. `Ddl` stands below everything that `write` in a rule
@@ -15,24 +15,27 @@ pub enum Class {
     Transaction,
     /// SHOW, KILL, FLUSH, ANALYZE TABLE, CHECK, LOCK, UNLOCK, RENAME, GRANT, accounts, replication.
     Admin,
-    /// SELECT without a lock, TABLE, VALUES, DO, HANDLER, EXPLAIN and DESCRIBE.
+    /// SELECT without a lock (INTO OUTFILE too), TABLE, VALUES, DO, HANDLER, EXPLAIN and DESCRIBE.
     Read,
-    /// CREATE, ALTER, DROP, TRUNCATE, OPTIMIZE, REPAIR, IMPORT TABLE.
+    /// CREATE, ALTER, DROP, TRUNCATE, OPTIMIZE, REPAIR, IMPORT TABLE. CREATE TABLE from a query is
+    /// [`Class::Write`] as well.
     Ddl,
     /// SELECT … FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE, at any depth.
     LockingRead,
-    /// INSERT, UPDATE, DELETE, REPLACE, WITH … UPDATE or DELETE.
+    /// INSERT, UPDATE, DELETE, REPLACE, WITH … UPDATE or DELETE; whatever moves a MariaDB sequence
+    /// on.
     Write,
     /// LOAD DATA, LOAD XML.
     Load,
-    /// CALL.
+    /// CALL; with the class that it has without them, any text that names functions which are not
+    /// built in.
     Call,
     /// Whatever cannot be read, an empty statement, EXECUTE, EXECUTE IMMEDIATE, BEGIN NOT ATOMIC.
     Unknown,
 }
 
 impl Class {
-    /// Every class, in the order of PRODUCT.md §2.
+    /// Every class, in the order in which they are documented.
     pub const ALL: [Self; 10] = [
         Self::Read,
         Self::LockingRead,
@@ -78,7 +81,7 @@ impl Class {
         }
     }
 
-    /// Whether a rule can hold this class back at all (PRODUCT.md §2, the list after "Never").
+    /// Whether a rule can hold this class back at all.
     #[must_use]
     pub fn is_gateable(self) -> bool {
         match self {
@@ -109,6 +112,18 @@ impl ClassSet {
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// This set, and not `class`.
+    #[must_use]
+    pub fn without(self, class: Class) -> Self {
+        Self(self.0 & !bit(class))
+    }
+
+    /// Whether a rule can hold something of it back.
+    #[must_use]
+    pub(crate) fn is_gateable(self) -> bool {
+        Class::ALL.into_iter().any(|class| class.is_gateable() && self.contains(class))
     }
 
     /// Whether `class` is in the set.

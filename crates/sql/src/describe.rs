@@ -1,21 +1,27 @@
 //! One text in, one [`Statement`] out.
 
 mod blocks;
+mod named_locks;
 mod settings;
+mod spot;
+mod transactions;
 mod verb;
 mod walk;
 
 use crate::{
+    calls::{Callee, Calls},
     class::{Class, ClassSet},
     comments::{Scratch, Tags},
-    effects::{Effects, Locks},
+    effects::Effects,
     exemption::{self, Exemption},
     lexer::Reading,
     mode::LexMode,
+    seen::Seen,
     tags::Tool,
 };
+pub(crate) use named_locks::sole_call;
+pub(crate) use walk::calls_of_body;
 use walk::walk;
-pub(crate) use walk::{Seen, is_system_schema};
 
 /// Whether the text is all there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +46,18 @@ pub struct Statement<'t> {
     /// Why it is never held back, if so.
     pub exemption: Option<Exemption>,
     certain: bool,
+    text: &'t [u8],
+    calls: Calls,
     scratch: &'t Scratch,
 }
 
 impl<'t> Statement<'t> {
+    /// Whether `harmless` holds for every function that is called and not built in, and nothing else
+    /// is called.
+    pub(crate) fn calls_only(&self, harmless: impl Fn(Callee<'_>) -> bool) -> bool {
+        self.calls.are_all(self.text, harmless)
+    }
+
     /// The tags of all plain comments, in the order of the text; the first of a key counts.
     #[must_use]
     pub fn tags(&self) -> Tags<'t> {
@@ -90,32 +104,38 @@ pub fn describe<'t>(
     scratch: &'t mut Scratch,
 ) -> Statement<'t> {
     scratch.spans.clear();
-    let first = Reading::first(mode);
-    let mut seen = walk(text, mode, first, &mut scratch.spans);
+    let assumed = if mode.is_known() { mode } else { mode.candidates(text).next().unwrap_or(mode) };
+    let first = Reading::first(assumed);
+    let mut seen = walk(text, assumed, first, &mut scratch.spans);
     if whole == Whole::Truncated {
         scratch.spans.forget_cut(text);
     }
-    let mut exemption = exempt(text, mode, first, &seen);
+    let mut exemption = exempt(text, assumed, first, &seen);
     let mut certain = true;
-    if seen.unsure {
-        for reading in Reading::others(mode).into_iter().flatten() {
-            let other = other_reading(text, mode, reading, scratch);
-            // To a server that reads nothing there, the text is an error and does nothing.
-            if other.count == 0 && !other.broken {
-                continue;
-            }
-            certain = false;
-            if exempt(text, mode, reading, &other) != exemption {
-                exemption = None;
-            }
-            seen = if seen.count == 0 { other } else { merge(seen, &other) };
+    if seen.unsure || !mode.is_known() {
+        let mut found = Found { seen, exemption, certain };
+        if seen.unsure {
+            found.read_otherwise(text, assumed, scratch);
         }
+        if !mode.is_known() {
+            found.read_in_other_modes(text, mode, scratch);
+        }
+        Found { seen, exemption, certain } = found;
     }
     if whole == Whole::Truncated || seen.broken {
         seen.classes = seen.classes.with(unread_class(seen.classes));
-        seen.effects = Effects::default();
+        seen.effects = seen.effects.unread();
+        seen.effects.execute = None;
+        // What was not read may be any number of statements.
+        seen.effects.plain.transaction_control_before_other = true;
         exemption = None;
         certain = false;
+    } else if seen.effects.plain.unread {
+        seen.effects = seen.effects.unread();
+    }
+    if seen.count != 1 {
+        seen.effects.execute = None;
+        seen.effects.plain.kill = None;
     }
     scratch.remember(text);
     Statement {
@@ -125,6 +145,8 @@ pub fn describe<'t>(
         effects: seen.effects,
         exemption,
         certain,
+        text,
+        calls: seen.calls,
         scratch,
     }
 }
@@ -142,22 +164,60 @@ fn exempt(text: &[u8], mode: LexMode, reading: Reading, seen: &Seen<'_>) -> Opti
     }
 }
 
-/// Reads the text in another way. If that shows other comments, none of them is an identity: which
-/// of them the server skips is not known.
-fn other_reading<'t>(
-    text: &'t [u8],
-    mode: LexMode,
-    reading: Reading,
-    scratch: &mut Scratch,
-) -> Seen<'t> {
-    let mut other = std::mem::take(&mut scratch.other_spans);
-    other.clear();
-    let seen = walk(text, mode, reading, &mut other);
-    if seen.count > 0 && scratch.spans != other {
-        scratch.spans.clear();
+/// What the readings of a text have found so far.
+struct Found<'t> {
+    seen: Seen<'t>,
+    exemption: Option<Exemption>,
+    certain: bool,
+}
+
+impl<'t> Found<'t> {
+    /// Reads in all modes but the first.
+    #[cold]
+    fn read_in_other_modes(&mut self, text: &'t [u8], mode: LexMode, scratch: &mut Scratch) {
+        for mode in mode.candidates(text).skip(1) {
+            let unsure = self.read(text, mode, Reading::first(mode), scratch);
+            if unsure {
+                self.read_otherwise(text, mode, scratch);
+            }
+        }
     }
-    scratch.other_spans = other;
-    seen
+
+    /// Reads in the ways of other releases.
+    #[cold]
+    fn read_otherwise(&mut self, text: &'t [u8], mode: LexMode, scratch: &mut Scratch) {
+        for reading in Reading::others(mode).into_iter().flatten() {
+            self.read(text, mode, reading, scratch);
+        }
+    }
+
+    /// Reads the text in another way; whether releases differ on it. If that shows other comments,
+    /// none of them is an identity: which of them the server skips is not known.
+    fn read(
+        &mut self,
+        text: &'t [u8],
+        mode: LexMode,
+        reading: Reading,
+        scratch: &mut Scratch,
+    ) -> bool {
+        let mut spans = std::mem::take(&mut scratch.other_spans);
+        spans.clear();
+        let other = walk(text, mode, reading, &mut spans);
+        // To a server that reads nothing there, the text is an error and does nothing.
+        let counts = other.count > 0 || other.broken;
+        if other.count > 0 && scratch.spans != spans {
+            scratch.spans.clear();
+        }
+        scratch.other_spans = spans;
+        if counts {
+            self.certain = false;
+            if exempt(text, mode, reading, &other) != self.exemption {
+                self.exemption = None;
+            }
+            self.seen = if self.seen.count == 0 { other } else { merge(self.seen, &other) };
+        }
+        other.unsure
+    }
 }
 
 /// Both readings may be the server's.
@@ -167,14 +227,11 @@ fn merge<'t>(one: Seen<'t>, two: &Seen<'t>) -> Seen<'t> {
         count: one.count.max(two.count),
         effects: one.effects.merged(two.effects),
         hints: one.hints,
+        calls: one.calls.merged(&two.calls),
         unsure: true,
         broken: one.broken || two.broken,
     }
 }
-
-/// Locks that UNLOCK TABLES gives back.
-pub(crate) const BY_UNLOCK_TABLES: Locks =
-    Locks { tables: true, global: true, instance: false, named: false };
 
 #[cfg(test)]
 mod tests;

@@ -37,6 +37,11 @@ pub fn digest(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
     fnv1a(out)
 }
 
+/// Whether `word` is reserved in MySQL or MariaDB, or begins a statement, in any case.
+pub(crate) fn is_reserved(word: &[u8]) -> bool {
+    is_keyword(word, key(word))
+}
+
 /// Hash of `bytes`, FNV-1a with 64 bits.
 fn fnv1a(bytes: &[u8]) -> u64 {
     const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;

@@ -1,11 +1,16 @@
-//! What a statement changes in its session, if the server answers it with OK.
+//! What a statement changes in its session.
 
-use crate::{mode::Charset, text::SqlText};
+use crate::{
+    mode::{Charset, Server, Setting},
+    text::SqlText,
+};
 
-/// What the session must know when the server has accepted the text.
+/// What the session must know once the server has answered the text.
 ///
 /// Text of several statements gives the net effect: what a later one undoes is gone, and of two
-/// values the later one stands. Text that was cut, or that cannot be read to its end, has no effects.
+/// values the later one stands. Where the text was not read, because it was cut, because its end
+/// was not found, or because what it runs stands elsewhere, [`PlainEffects::unread`] is set and
+/// every other effect is the one that loosens nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Effects<'t> {
     /// What can be kept without the text.
@@ -14,37 +19,109 @@ pub struct Effects<'t> {
     pub set_app: Option<AppSetting<'t>>,
     /// USE: the name as written between its quotes (doubled quotes are not undone).
     pub use_schema: Option<&'t [u8]>,
-    /// PREPARE name FROM ….
+    /// PREPARE name FROM …, and no other PREPARE, EXECUTE or DEALLOCATE in the text. An error drops
+    /// a statement that had the name before.
     pub prepare: Option<SqlPrepare<'t>>,
-    /// EXECUTE name: the name as written; names of prepared statements ignore case.
+    /// The text is one EXECUTE, of this name. [`PlainEffects::unread`] is set as well: where it is
+    /// known what was prepared under the name, the effects of that stand in for these.
     pub execute: Option<&'t [u8]>,
-    /// DEALLOCATE PREPARE or DROP PREPARE name.
+    /// DEALLOCATE PREPARE or DROP PREPARE name, as [`Effects::prepare`].
     pub deallocate: Option<&'t [u8]>,
 }
 
 /// Effects that refer to no text. Small: they move with every statement.
+///
+/// Every name of a prepared statement consists of ASCII letters, digits, `_`, `$` and `.`; such
+/// names are equal when they are equal but for the case of their ASCII letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PlainEffects {
+    /// What the text did is not known: EXECUTE, a compound statement, a text that was cut or cannot
+    /// be read. The mode of reading is unknown, names of prepared statements stand for anything,
+    /// the transaction may have ended and another begun, locks are not known to be held, and the
+    /// default schema may be another; also after an error. The other effects say all this too, so
+    /// that they need not be looked at apart. CALL says it of all but the mode, which servers
+    /// restore behind a routine.
+    pub unread: bool,
     /// BEGIN, START TRANSACTION, XA START, COMMIT or ROLLBACK AND CHAIN. The transaction it begins
     /// is a new one, also when one was open.
     pub begins_transaction: bool,
-    /// COMMIT, ROLLBACK (not TO SAVEPOINT), XA COMMIT, ROLLBACK or PREPARE.
+    /// COMMIT, ROLLBACK (not TO SAVEPOINT), XA COMMIT, ROLLBACK or PREPARE, and SET autocommit to
+    /// anything but 0. With `completion_type` a new transaction may be open behind it at once.
     pub ends_transaction: bool,
-    /// Transaction control is followed by a statement that a rule may hold back, in one text: the
-    /// transaction the latter runs in is not the one that was open when the text was sent.
+    /// What may end a transaction is followed by a statement that a rule may hold back, in one
+    /// text: the transaction the latter runs in may not be the one that was open when the text was
+    /// sent.
     pub transaction_control_before_other: bool,
+    /// Which transaction is open once the server has answered the text with OK, if one is.
+    pub transaction_after: TransactionAfter,
+    /// Somewhere in the text, in one of its readings, stands what begins or ends a transaction, of
+    /// itself or by an implicit commit: after an error it is not known whether that has run.
+    pub any_transaction_verb: bool,
     /// Locks that it leaves held.
     pub takes: Locks,
     /// Locks that it gives back.
     pub releases: Locks,
-    /// RELEASE_ALL_LOCKS(): not one named lock but all of them.
-    pub releases_all_named: bool,
-    /// SET NAMES, SET CHARACTER SET, SET character_set_client, with a value that can be read.
+    /// GET_LOCK() and its family.
+    pub named_locks: NamedLockUse,
+    /// `character_set_client`, set in any way. After an error it may be in force or not, as the
+    /// next two ([`LexMode::after_error`](crate::LexMode::after_error)).
     pub set_charset: Option<Charset>,
-    /// SET sql_mode with a readable value: whether ANSI_QUOTES is on now.
-    pub sets_ansi_quotes: Option<bool>,
-    /// KILL of a connection given by number.
+    /// SET sql_mode: whether ANSI_QUOTES is in force now.
+    pub sets_ansi_quotes: Option<Setting>,
+    /// SET sql_mode: whether NO_BACKSLASH_ESCAPES is in force now.
+    pub sets_no_backslash_escapes: Option<Setting>,
+    /// Names of prepared statements were given, taken or changed in a way that cannot be followed:
+    /// none is known any more, also after an error.
+    pub forgets_prepared: bool,
+    /// The default schema may be another: a routine of MariaDB can leave it changed.
+    pub forgets_schema: bool,
+    /// KILL of a connection given by number, and nothing else in the text.
     pub kill: Option<Kill>,
+}
+
+/// Which transaction is open behind a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum TransactionAfter {
+    /// The one that was open ahead of it, if the server's flags still show one, or the one that its
+    /// only statement has opened.
+    #[default]
+    Same,
+    /// One that began within the text, and the last statement that a rule may hold back ran in it.
+    OfText,
+    /// Perhaps another, in which nothing of the text has run.
+    Other,
+}
+
+impl TransactionAfter {
+    /// What is behind a text of which both may be readings.
+    fn merged(self, other: Self) -> Self {
+        if self == other { self } else { Self::Other }
+    }
+}
+
+/// How a text uses the server's named locks. What it did only the value that the server returns
+/// can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum NamedLockUse {
+    /// None of their functions is called.
+    #[default]
+    None,
+    /// The text is one `SELECT GET_LOCK(…)` of one row and one column: 1 says that the session
+    /// holds one more.
+    SoleGet,
+    /// The text is one `SELECT RELEASE_LOCK(…)` of one row and one column: 1 says that the
+    /// session holds one less.
+    SoleRelease,
+    /// GET_LOCK, RELEASE_LOCK or RELEASE_ALL_LOCKS in any other way: how many the session holds is
+    /// not known, also after an error.
+    Other,
+}
+
+impl NamedLockUse {
+    /// The use in a text of which both may be readings.
+    fn merged(self, other: Self) -> Self {
+        if self == other { self } else { Self::Other }
+    }
 }
 
 /// Locks that no status flag shows.
@@ -56,15 +133,16 @@ pub struct Locks {
     pub global: bool,
     /// LOCK INSTANCE FOR BACKUP, and MariaDB's BACKUP LOCK and BACKUP STAGE.
     pub instance: bool,
-    /// GET_LOCK().
-    pub named: bool,
 }
 
 impl Locks {
+    /// All of them.
+    pub(crate) const ALL: Self = Self { tables: true, global: true, instance: true };
+
     /// Whether any is set.
     #[must_use]
     pub fn any(self) -> bool {
-        self.tables || self.global || self.instance || self.named
+        self.tables || self.global || self.instance
     }
 
     /// What is set in both.
@@ -74,7 +152,6 @@ impl Locks {
             tables: self.tables && other.tables,
             global: self.global && other.global,
             instance: self.instance && other.instance,
-            named: self.named && other.named,
         }
     }
 
@@ -85,7 +162,6 @@ impl Locks {
             tables: self.tables || other.tables,
             global: self.global || other.global,
             instance: self.instance || other.instance,
-            named: self.named || other.named,
         }
     }
 
@@ -96,7 +172,6 @@ impl Locks {
             tables: self.tables && !other.tables,
             global: self.global && !other.global,
             instance: self.instance && !other.instance,
-            named: self.named && !other.named,
         }
     }
 }
@@ -124,7 +199,7 @@ pub struct Kill {
 /// PREPARE name FROM text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SqlPrepare<'t> {
-    /// The name as written; names of prepared statements ignore case.
+    /// The name, as [`PlainEffects`] says of names.
     pub name: &'t [u8],
     /// The literal, or nothing if the text comes from a variable or an expression.
     pub text: Option<SqlText<'t>>,
@@ -135,12 +210,34 @@ fn same<T: PartialEq>(one: Option<T>, two: Option<T>) -> Option<T> {
     if one == two { one } else { None }
 }
 
+/// What both readings set; if they differ, it is not known.
+fn set<T: PartialEq>(one: Option<T>, two: Option<T>, unknown: T) -> Option<T> {
+    if one == two { one } else { Some(unknown) }
+}
+
 impl Effects<'_> {
+    /// What a text has done that was not read, whatever could be seen of it.
+    pub(crate) fn unread(self) -> Self {
+        Self {
+            plain: PlainEffects {
+                transaction_control_before_other: self.plain.transaction_control_before_other,
+                ..PlainEffects::unread()
+            },
+            set_app: self.set_app.map(|_| AppSetting::Unreadable),
+            execute: self.execute,
+            ..Self::default()
+        }
+    }
+
     /// `self` is one reading of the text, `other` another: nothing that loosens survives unless
     /// both have it, and whatever tightens survives if either has it.
     pub(crate) fn merged(self, other: Self) -> Self {
+        let mut plain = self.plain.merged(other.plain);
+        plain.forgets_prepared |=
+            self.prepare != other.prepare || self.deallocate != other.deallocate;
+        plain.unread |= self.execute != other.execute;
         Self {
-            plain: self.plain.merged(other.plain),
+            plain,
             set_app: match (self.set_app, other.set_app) {
                 (one, two) if one == two => self.set_app,
                 _ => Some(AppSetting::Unreadable),
@@ -154,18 +251,66 @@ impl Effects<'_> {
 }
 
 impl PlainEffects {
+    /// What a text has done that was not read: anything that tightens, and nothing that loosens.
+    #[must_use]
+    pub fn unread() -> Self {
+        Self {
+            unread: true,
+            begins_transaction: true,
+            ends_transaction: true,
+            transaction_control_before_other: false,
+            transaction_after: TransactionAfter::Other,
+            any_transaction_verb: true,
+            takes: Locks::default(),
+            releases: Locks::ALL,
+            named_locks: NamedLockUse::Other,
+            set_charset: Some(Charset::Unknown),
+            sets_ansi_quotes: Some(Setting::Unknown),
+            sets_no_backslash_escapes: Some(Setting::Unknown),
+            forgets_prepared: true,
+            forgets_schema: true,
+            kill: None,
+        }
+    }
+
+    /// Notes that a stored procedure was called, which can do all that a client can, but for the
+    /// mode: both servers restore `sql_mode` and `character_set_client` behind it, also after an
+    /// error. Its transaction is the caller's, and only it may leave another.
+    pub(crate) fn call(&mut self, server: Server) {
+        let Self { set_charset, sets_ansi_quotes, sets_no_backslash_escapes, .. } = *self;
+        *self = Self {
+            unread: self.unread,
+            transaction_control_before_other: self.transaction_control_before_other,
+            set_charset,
+            sets_ansi_quotes,
+            sets_no_backslash_escapes,
+            forgets_schema: self.forgets_schema || !matches!(server, Server::MySql { .. }),
+            ..Self::unread()
+        };
+    }
+
     /// See [`Effects::merged`].
     fn merged(self, other: Self) -> Self {
         Self {
+            unread: self.unread || other.unread,
             begins_transaction: self.begins_transaction || other.begins_transaction,
             ends_transaction: self.ends_transaction || other.ends_transaction,
             transaction_control_before_other: self.transaction_control_before_other
                 || other.transaction_control_before_other,
+            transaction_after: self.transaction_after.merged(other.transaction_after),
+            any_transaction_verb: self.any_transaction_verb || other.any_transaction_verb,
             takes: self.takes.both(other.takes),
             releases: self.releases.either(other.releases),
-            releases_all_named: self.releases_all_named || other.releases_all_named,
-            set_charset: same(self.set_charset, other.set_charset),
-            sets_ansi_quotes: same(self.sets_ansi_quotes, other.sets_ansi_quotes),
+            named_locks: self.named_locks.merged(other.named_locks),
+            set_charset: set(self.set_charset, other.set_charset, Charset::Unknown),
+            sets_ansi_quotes: set(self.sets_ansi_quotes, other.sets_ansi_quotes, Setting::Unknown),
+            sets_no_backslash_escapes: set(
+                self.sets_no_backslash_escapes,
+                other.sets_no_backslash_escapes,
+                Setting::Unknown,
+            ),
+            forgets_prepared: self.forgets_prepared || other.forgets_prepared,
+            forgets_schema: self.forgets_schema || other.forgets_schema,
             kill: same(self.kill, other.kill),
         }
     }

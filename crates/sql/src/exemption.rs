@@ -1,11 +1,12 @@
-//! Statements that are never held back (PRODUCT.md §2, the list after "Never").
+//! Statements that no rule holds back, although their class could be.
 
 use crate::{
     class::{Class, ClassSet},
-    describe::{Seen, is_system_schema},
+    describe::sole_call,
     lexer::Reading,
     mode::LexMode,
-    tables::{Sureness, TableRef, find_tables},
+    seen::{Seen, is_metadata_schema, is_system_schema},
+    tables::{Completeness, TableRef, find_tables},
 };
 
 /// Why a text is no admission point although its class is.
@@ -13,12 +14,13 @@ use crate::{
 /// Only what is certain exempts: if one table of the text may be another, there is no exemption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Exemption {
-    /// Every table that the text names is in `performance_schema`, `information_schema` or `sys`.
+    /// Every table that the text names is in `performance_schema`, `information_schema` or `sys`,
+    /// and nothing is written but to `performance_schema`, of which nothing reaches a replica.
     SystemSchema,
     /// Every table that it names, and it writes, is a changelog of gh-ost, `_*_ghc`. It exempts a
     /// connection that is gh-ost, nobody else.
     GhostChangelog,
-    /// SELECT or DO of GET_LOCK() and its family, and of no table.
+    /// One SELECT or DO of GET_LOCK() or of another function of its family, and of nothing else.
     AdvisoryLock,
     /// RENAME TABLE, alone or beside other statements that no rule can hold.
     RenameTable,
@@ -37,20 +39,27 @@ pub(crate) fn of(
         return seen.hints.rename.then_some(Exemption::RenameTable);
     }
     let only = |class: Class| gateable == ClassSet::default().with(class);
-    let (mut any, mut system, mut changelog) = (false, true, true);
-    let sureness = find_tables(text, mode, reading, |table: TableRef<'_>| {
+    // Whatever is called may write anywhere.
+    if seen.classes.contains(Class::Call) {
+        return None;
+    }
+    let (mut any, mut system, mut metadata, mut changelog) = (false, true, true, true);
+    let completeness = find_tables(text, mode, reading, |table: TableRef<'_>| {
         any = true;
         system &= table.schema.is_some_and(is_system_schema);
+        metadata &= table.schema.is_some_and(is_metadata_schema);
         changelog &= is_changelog(table.name);
     });
-    if sureness != Sureness::Sure {
+    if completeness != Completeness::Complete {
         return None;
     }
     if !any {
-        let lock = seen.hints.lock_function && only(Class::Read);
-        return lock.then_some(Exemption::AdvisoryLock);
+        let lock = seen.hints.lock_function && only(Class::Read) && seen.count == 1;
+        let sole = lock && sole_call(text, mode, reading).is_some();
+        return sole.then_some(Exemption::AdvisoryLock);
     }
-    if system {
+    // `sys.sys_config` is a table like any other, and replicated.
+    if metadata || (system && only(Class::Read)) {
         return Some(Exemption::SystemSchema);
     }
     (changelog && only(Class::Write)).then_some(Exemption::GhostChangelog)

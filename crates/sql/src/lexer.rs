@@ -14,6 +14,7 @@ pub(crate) use executable::{ExecutableRule, SixDigits};
 
 use crate::mode::{Charset, LexMode, Server};
 use bytes::{Start, start_of};
+pub(crate) use bytes::{depends_on_mode, is_swe7_letter};
 
 /// One of the ways to read a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +127,8 @@ pub(crate) struct Lexer<'t, S> {
     sink: S,
     /// Inside an executable comment whose content is code. A flag and no depth, as in the servers.
     in_executable: bool,
+    /// Behind the last byte whose meaning depends on the mode; nothing until it is asked for.
+    last_dependent: Option<usize>,
     /// The server will not accept this text: a literal or comment does not end, or nothing sensible
     /// can be said about how it reads it.
     pub(crate) broken: bool,
@@ -134,14 +137,16 @@ pub(crate) struct Lexer<'t, S> {
 }
 
 impl<'t, S: CommentSink> Lexer<'t, S> {
+    /// Of a setting that is not known, the lexer takes the servers' default.
     pub(crate) fn new(text: &'t [u8], mode: LexMode, reading: Reading, sink: S) -> Self {
         Self {
             text,
             pos: 0,
-            mode,
+            mode: mode.assumed(),
             reading,
             sink,
             in_executable: false,
+            last_dependent: None,
             broken: false,
             unsure: false,
         }
@@ -172,6 +177,16 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
     /// The whole text.
     pub(crate) fn text(&self) -> &'t [u8] {
         self.text
+    }
+
+    /// Whether the text from `token` on has a byte whose meaning depends on the session's mode. The
+    /// text is looked through once.
+    pub(crate) fn depends_on_mode(&mut self, token: Token) -> bool {
+        let last = *self.last_dependent.get_or_insert_with(|| {
+            let at = self.text.iter().rposition(|byte| depends_on_mode(*byte));
+            at.map_or(0, |at| at.wrapping_add(1))
+        });
+        token.start < last
     }
 
     /// How literals are read.
@@ -207,7 +222,7 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
                     self.pos = start.wrapping_add(1);
                     continue;
                 }
-                Start::Punct if WORDS => {
+                Start::Punct if WORDS && self.mode.charset != Charset::Swe7 => {
                     self.pos = start.wrapping_add(1);
                     continue;
                 }
@@ -253,6 +268,9 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
     }
 
     fn punct(&mut self, byte: u8) -> Kind {
+        if self.mode.charset == Charset::Swe7 && is_swe7_letter(byte) {
+            return self.word();
+        }
         self.pos = self.pos.wrapping_add(1);
         if byte == b'.'
             && self.peek(0).is_some_and(|next| next.is_ascii_digit())
@@ -265,18 +283,11 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
 
     /// A byte from 0x80 up where a token begins.
     fn high(&mut self, byte: u8) -> Kind {
-        match self.mode.charset {
-            Charset::SingleByte => {
-                self.pos = self.pos.wrapping_add(1);
-                Kind::Punct(byte)
-            }
-            Charset::Plain
-            | Charset::Big5
-            | Charset::Cp932
-            | Charset::Gbk
-            | Charset::Sjis
-            | Charset::Gb18030 => self.word(),
+        if self.mode.charset.is_space(byte) {
+            self.pos = self.pos.wrapping_add(1);
+            return Kind::Punct(byte);
         }
+        self.word()
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {

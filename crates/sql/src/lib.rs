@@ -16,6 +16,8 @@
 //! of statements, on a thread of its own.
 #![deny(clippy::arithmetic_side_effects)]
 
+mod builtin;
+mod calls;
 mod class;
 mod comments;
 mod describe;
@@ -26,6 +28,8 @@ mod lexer;
 mod mode;
 #[cfg(feature = "parser")]
 pub mod parse;
+mod routines;
+mod seen;
 mod tables;
 mod tags;
 mod text;
@@ -34,9 +38,12 @@ pub use class::{Class, ClassSet};
 pub use comments::{Scratch, Tags};
 pub use describe::{Statement, Whole, describe};
 pub use digest::{DIGEST_TEXT_MAX, digest};
-pub use effects::{AppSetting, Effects, Kill, Locks, PlainEffects, SqlPrepare};
+pub use effects::{
+    AppSetting, Effects, Kill, Locks, NamedLockUse, PlainEffects, SqlPrepare, TransactionAfter,
+};
 pub use exemption::Exemption;
-pub use mode::{Charset, LexMode, Server};
-pub use tables::{Sureness, TableRef, tables};
+pub use mode::{Charset, LexMode, Server, Setting};
+pub use routines::{Routine, RoutineKind, Routines};
+pub use tables::{Completeness, TableRef, tables};
 pub use tags::{Tag, Tool};
 pub use text::SqlText;

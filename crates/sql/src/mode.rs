@@ -1,29 +1,130 @@
 //! What must be known about a session to read its text as its server does.
 
+mod candidates;
+
+use crate::effects::PlainEffects;
+
 /// How the server reads text for this session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LexMode {
     /// SERVER_STATUS_NO_BACKSLASH_ESCAPES: a backslash in a literal is an ordinary byte.
-    pub no_backslash_escapes: bool,
+    pub no_backslash_escapes: Setting,
     /// `sql_mode` contains ANSI_QUOTES: `"x"` is a name. MySQL does not show it in the status
     /// flags, so the session has to learn it ([`crate::PlainEffects::sets_ansi_quotes`]).
-    pub ansi_quotes: bool,
+    pub ansi_quotes: Setting,
     /// `character_set_client`.
     pub charset: Charset,
     /// Whose rules for executable comments and dollar quotes hold.
     pub server: Server,
 }
 
+impl LexMode {
+    /// The same server, and nothing known of the session's settings: a text on which they bear has
+    /// every reading that may be the server's.
+    #[must_use]
+    pub fn unknown(server: Server) -> Self {
+        Self {
+            no_backslash_escapes: Setting::Unknown,
+            ansi_quotes: Setting::Unknown,
+            charset: Charset::Unknown,
+            server,
+        }
+    }
+
+    /// Whether nothing of it is unknown; how a server that is not known reads is another matter.
+    pub(crate) fn is_known(self) -> bool {
+        self.no_backslash_escapes != Setting::Unknown
+            && self.ansi_quotes != Setting::Unknown
+            && self.charset != Charset::Unknown
+    }
+
+    /// The mode with the servers' defaults where a setting is not known.
+    pub(crate) fn assumed(self) -> Self {
+        let setting = |setting: Setting| match setting {
+            Setting::Off | Setting::Unknown => Setting::Off,
+            Setting::On => Setting::On,
+        };
+        Self {
+            no_backslash_escapes: setting(self.no_backslash_escapes),
+            ansi_quotes: setting(self.ansi_quotes),
+            charset: if self.charset == Charset::Unknown { Charset::Plain } else { self.charset },
+            server: self.server,
+        }
+    }
+
+    /// The mode once the server has answered every statement of a text of these effects with OK.
+    #[must_use]
+    pub fn after_ok(self, effects: &PlainEffects) -> Self {
+        Self {
+            no_backslash_escapes: effects
+                .sets_no_backslash_escapes
+                .unwrap_or(self.no_backslash_escapes),
+            ansi_quotes: effects.sets_ansi_quotes.unwrap_or(self.ansi_quotes),
+            charset: effects.set_charset.unwrap_or(self.charset),
+            server: self.server,
+        }
+    }
+
+    /// The mode once the server has answered such a text with an error. What the text set before
+    /// the error is in force, and that need not be what it would have set last.
+    #[must_use]
+    pub fn after_error(self, effects: &PlainEffects) -> Self {
+        let unless = |now: Setting, set: Option<Setting>| match set {
+            Some(_) => Setting::Unknown,
+            None => now,
+        };
+        Self {
+            no_backslash_escapes: unless(
+                self.no_backslash_escapes,
+                effects.sets_no_backslash_escapes,
+            ),
+            ansi_quotes: unless(self.ansi_quotes, effects.sets_ansi_quotes),
+            charset: match effects.set_charset {
+                Some(_) => Charset::Unknown,
+                None => self.charset,
+            },
+            server: self.server,
+        }
+    }
+}
+
+/// A part of `sql_mode`, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Setting {
+    /// It is not in force: the servers' default.
+    #[default]
+    Off,
+    /// It is in force.
+    On,
+    /// It may be in force.
+    Unknown,
+}
+
+impl From<bool> for Setting {
+    fn from(on: bool) -> Self {
+        if on { Self::On } else { Self::Off }
+    }
+}
+
 /// `character_set_client`, as far as it changes where a literal or a word ends.
+///
+/// Which bytes are white space or letters was tried against MySQL 9.7 and MariaDB 10.11, every byte
+/// in every character set that a client can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Charset {
     /// utf8mb4, utf8mb3, and the EUC family: bytes from 0x80 up belong to names, and no byte below
     /// 0x80 that means anything in SQL is ever part of a longer character.
     #[default]
     Plain,
-    /// latin1, the code pages, binary and everything not known: one byte is one character, and
-    /// some bytes from 0x80 up may be white space (0xA0 in latin1), so all of them end a word.
+    /// binary, ascii, koi8r, cp1251 and others: one byte is one character, and none from 0x80 up
+    /// is white space.
     SingleByte,
+    /// latin1 and others: as `SingleByte`, and 0xA0 is white space.
+    Latin,
+    /// cp852, cp866, keybcs2: as `SingleByte`, and 0xFF is white space.
+    Dos,
+    /// swe7: `[`, `\`, `]`, `^`, `{`, `}` and `~` are letters.
+    Swe7,
     /// Trail bytes may be `\` or `` ` ``.
     Big5,
     /// Trail bytes may be `\` or `` ` ``.
@@ -32,56 +133,100 @@ pub enum Charset {
     Gbk,
     /// Trail bytes may be `\` or `` ` ``.
     Sjis,
-    /// As gbk, and characters of four bytes.
+    /// As gbk, and characters of four bytes, which hold nothing that means anything in SQL.
     Gb18030,
+    /// Not known: text on which the character set bears has every reading that may be.
+    Unknown,
 }
 
 impl Charset {
-    /// The character set of a collation id: the handshake's, COM_CHANGE_USER's.
-    /// Ids from 1024 to 2047 are MariaDB's NO PAD variants of the ids 1024 below.
+    /// The character set that `server` gives a client of this collation id: the handshake's,
+    /// COM_CHANGE_USER's. For an id that it does not have it takes its own default, which is not
+    /// known; one that no client may have (ucs2, utf16, utf32) it refuses.
     #[must_use]
-    pub fn from_collation_id(id: u16) -> Self {
-        let base = if (1024..2048).contains(&id) { id.wrapping_sub(1024) } else { id };
-        match base {
+    pub fn from_collation_id(id: u16, server: Server) -> Self {
+        let mysql = |first: u32| match server {
+            Server::MySql { version } => version >= first,
+            Server::MariaDb { .. } | Server::Unknown => false,
+        };
+        match id {
             1 | 84 => Self::Big5,
             95 | 96 => Self::Cp932,
             28 | 87 => Self::Gbk,
             13 | 88 => Self::Sjis,
-            248..=250 => Self::Gb18030,
+            248..=250 if mysql(50_704) => Self::Gb18030,
+            10 | 82 => Self::Swe7,
             // gb2312 24 86, euckr 19 85, ujis 12 91, eucjpms 97 98; then utf8mb3 and utf8mb4.
             12 | 19 | 24 | 85 | 86 | 91 | 97 | 98 => Self::Plain,
-            33 | 45 | 46 | 76 | 83 | 192..=247 | 255..=1023 | 2048.. => Self::Plain,
-            _ => Self::SingleByte,
+            33 | 45 | 46 | 83 | 192..=215 | 223..=247 => Self::Plain,
+            76 | 255..=309 if mysql(80_000) => Self::Plain,
+            310..=323 if mysql(80_030) => Self::Plain,
+            // latin1, latin2, latin5, latin7, cp1250.
+            5 | 8 | 15 | 31 | 47..=49 | 94 | 2 | 9 | 21 | 27 | 77 | 30 | 78 => Self::Latin,
+            20 | 41 | 42 | 79 | 26 | 34 | 44 | 66 | 99 => Self::Latin,
+            // hebrew, greek, armscii8, geostd8, dec8.
+            16 | 71 | 25 | 70 | 32 | 64 | 92 | 93 | 3 | 69 => Self::Latin,
+            40 | 81 | 36 | 68 | 37 | 73 => Self::Dos,
+            // cp850, cp1251, cp1256, cp1257, hp8, koi8r, koi8u.
+            4 | 80 | 14 | 23 | 50..=52 | 57 | 67 | 29 | 58 | 59 | 6 | 72 | 7 | 74 | 22 | 75 => {
+                Self::SingleByte
+            }
+            // ascii, macce, macroman, tis620, binary.
+            11 | 65 | 38 | 43 | 39 | 53 | 18 | 89 | 63 => Self::SingleByte,
+            _ => Self::Unknown,
         }
     }
 
-    /// The character set of that name, as in SET NAMES or the session tracker.
+    /// The character set of that name, as in SET NAMES or the session tracker. No name but those
+    /// that a client may have is known.
     #[must_use]
     pub fn from_name(name: &[u8]) -> Self {
-        const KNOWN: [(&[u8], Charset); 12] = [
-            (b"utf8mb4", Charset::Plain),
-            (b"utf8mb3", Charset::Plain),
-            (b"utf8", Charset::Plain),
-            (b"big5", Charset::Big5),
-            (b"cp932", Charset::Cp932),
-            (b"gbk", Charset::Gbk),
-            (b"sjis", Charset::Sjis),
-            (b"gb18030", Charset::Gb18030),
-            (b"gb2312", Charset::Plain),
-            (b"euckr", Charset::Plain),
-            (b"ujis", Charset::Plain),
-            (b"eucjpms", Charset::Plain),
-        ];
-        KNOWN
+        NAMES
             .iter()
             .find(|(known, _)| name.eq_ignore_ascii_case(known))
-            .map_or(Self::SingleByte, |(_, charset)| *charset)
+            .map_or(Self::Unknown, |(_, charset)| *charset)
+    }
+
+    /// Whether `byte`, from 0x80 up, is white space.
+    pub(crate) fn is_space(self, byte: u8) -> bool {
+        match self {
+            Self::Latin => byte == 0xA0,
+            Self::Dos => byte == 0xFF,
+            Self::Plain
+            | Self::SingleByte
+            | Self::Swe7
+            | Self::Big5
+            | Self::Cp932
+            | Self::Gbk
+            | Self::Sjis
+            | Self::Gb18030
+            | Self::Unknown => false,
+        }
+    }
+
+    /// Whether bytes from 0x80 up may be control characters.
+    pub(crate) fn is_single_byte(self) -> bool {
+        match self {
+            Self::SingleByte | Self::Latin | Self::Dos | Self::Swe7 => true,
+            Self::Plain
+            | Self::Big5
+            | Self::Cp932
+            | Self::Gbk
+            | Self::Sjis
+            | Self::Gb18030
+            | Self::Unknown => false,
+        }
     }
 
     /// Whether a byte below 0x80 may be the end of a longer character.
     pub(crate) fn has_ascii_trail(self) -> bool {
         match self {
-            Self::Plain | Self::SingleByte => false,
+            Self::Plain
+            | Self::SingleByte
+            | Self::Latin
+            | Self::Dos
+            | Self::Swe7
+            | Self::Unknown => false,
             Self::Big5 | Self::Cp932 | Self::Gbk | Self::Sjis | Self::Gb18030 => true,
         }
     }
@@ -91,7 +236,12 @@ impl Charset {
     pub(crate) fn step(self, rest: &[u8]) -> usize {
         let &[lead, trail, ..] = rest else { return 1 };
         let wide = match self {
-            Self::Plain | Self::SingleByte => false,
+            Self::Plain
+            | Self::SingleByte
+            | Self::Latin
+            | Self::Dos
+            | Self::Swe7
+            | Self::Unknown => false,
             Self::Big5 => matches!(lead, 0xA1..=0xF9) && matches!(trail, 0x40..=0x7E | 0xA1..=0xFE),
             Self::Cp932 | Self::Sjis => {
                 matches!(lead, 0x81..=0x9F | 0xE0..=0xFC)
@@ -103,6 +253,48 @@ impl Charset {
         if wide { 2 } else { 1 }
     }
 }
+
+/// The character sets that a client may have.
+const NAMES: [(&[u8], Charset); 38] = [
+    (b"utf8mb4", Charset::Plain),
+    (b"utf8mb3", Charset::Plain),
+    (b"utf8", Charset::Plain),
+    (b"gb2312", Charset::Plain),
+    (b"euckr", Charset::Plain),
+    (b"ujis", Charset::Plain),
+    (b"eucjpms", Charset::Plain),
+    (b"latin1", Charset::Latin),
+    (b"latin2", Charset::Latin),
+    (b"latin5", Charset::Latin),
+    (b"latin7", Charset::Latin),
+    (b"cp1250", Charset::Latin),
+    (b"hebrew", Charset::Latin),
+    (b"greek", Charset::Latin),
+    (b"armscii8", Charset::Latin),
+    (b"geostd8", Charset::Latin),
+    (b"dec8", Charset::Latin),
+    (b"cp852", Charset::Dos),
+    (b"cp866", Charset::Dos),
+    (b"keybcs2", Charset::Dos),
+    (b"binary", Charset::SingleByte),
+    (b"ascii", Charset::SingleByte),
+    (b"cp850", Charset::SingleByte),
+    (b"cp1251", Charset::SingleByte),
+    (b"cp1256", Charset::SingleByte),
+    (b"cp1257", Charset::SingleByte),
+    (b"hp8", Charset::SingleByte),
+    (b"koi8r", Charset::SingleByte),
+    (b"koi8u", Charset::SingleByte),
+    (b"macce", Charset::SingleByte),
+    (b"macroman", Charset::SingleByte),
+    (b"tis620", Charset::SingleByte),
+    (b"swe7", Charset::Swe7),
+    (b"big5", Charset::Big5),
+    (b"cp932", Charset::Cp932),
+    (b"gbk", Charset::Gbk),
+    (b"sjis", Charset::Sjis),
+    (b"gb18030", Charset::Gb18030),
+];
 
 /// Which server reads the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -136,15 +328,49 @@ mod tests {
 
     #[test]
     fn collations_map_to_what_matters_about_them() {
-        assert_eq!(Charset::from_collation_id(255), Charset::Plain);
-        assert_eq!(Charset::from_collation_id(45), Charset::Plain);
-        assert_eq!(Charset::from_collation_id(8), Charset::SingleByte);
-        assert_eq!(Charset::from_collation_id(63), Charset::SingleByte);
-        assert_eq!(Charset::from_collation_id(28), Charset::Gbk);
-        assert_eq!(Charset::from_collation_id(1052), Charset::Gbk);
-        assert_eq!(Charset::from_collation_id(249), Charset::Gb18030);
+        const MYSQL: Server = Server::MySql { version: 90_704 };
+        const MARIADB: Server = Server::MariaDb { version: 101_119 };
+        for (id, mysql, mariadb) in [
+            (255, Charset::Plain, Charset::Unknown),
+            (249, Charset::Gb18030, Charset::Unknown),
+            (45, Charset::Plain, Charset::Plain),
+            (8, Charset::Latin, Charset::Latin),
+            (36, Charset::Dos, Charset::Dos),
+            (63, Charset::SingleByte, Charset::SingleByte),
+            (28, Charset::Gbk, Charset::Gbk),
+            (82, Charset::Swe7, Charset::Swe7),
+        ] {
+            assert_eq!(Charset::from_collation_id(id, MYSQL), mysql, "{id}");
+            assert_eq!(Charset::from_collation_id(id, MARIADB), mariadb, "{id}");
+        }
+        for never_a_clients in [0, 35, 54, 60, 100, 128, 216, 672, 1152, 2304, 3072, 65_535] {
+            for server in [MYSQL, MARIADB, Server::Unknown] {
+                let charset = Charset::from_collation_id(never_a_clients, server);
+                assert_eq!(charset, Charset::Unknown, "{never_a_clients}");
+            }
+        }
         assert_eq!(Charset::from_name(b"GBK"), Charset::Gbk);
-        assert_eq!(Charset::from_name(b"latin1"), Charset::SingleByte);
+        assert_eq!(Charset::from_name(b"latin1"), Charset::Latin);
+        assert_eq!(Charset::from_name(b"cp1251"), Charset::SingleByte);
+        assert_eq!(Charset::from_name(b"ucs2"), Charset::Unknown);
+        assert_eq!(Charset::from_name(b"uca1400"), Charset::Unknown);
+    }
+
+    #[test]
+    fn what_a_text_set_is_in_force_behind_ok_and_unknown_behind_an_error() {
+        let mode = LexMode { charset: Charset::Gbk, ..LexMode::default() };
+        let sets = PlainEffects {
+            set_charset: Some(Charset::Gbk),
+            sets_ansi_quotes: Some(Setting::On),
+            ..PlainEffects::default()
+        };
+        let after = LexMode { ansi_quotes: Setting::On, ..mode };
+        assert_eq!(mode.after_ok(&sets), after);
+        let unknown = LexMode { ansi_quotes: Setting::Unknown, charset: Charset::Unknown, ..mode };
+        assert_eq!(mode.after_error(&sets), unknown, "`SET NAMES swe7; SET NAMES gbk, x=1`");
+        assert_eq!(mode.after_error(&PlainEffects::default()), mode);
+        assert_eq!(mode.after_ok(&PlainEffects::unread()), LexMode::unknown(mode.server));
+        assert_eq!(mode.after_error(&PlainEffects::unread()), LexMode::unknown(mode.server));
     }
 
     #[test]

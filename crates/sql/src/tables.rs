@@ -23,17 +23,17 @@ pub struct TableRef<'t> {
 
 /// Whether a list of tables is certain to hold every table of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sureness {
+pub enum Completeness {
     /// No table is missing.
-    Sure,
+    Complete,
     /// The text defines, drops or loads tables, and names all that exist already.
     Definition,
     /// There may be others.
-    Unsure,
+    Partial,
 }
 
 /// Shows the tables that `text` names to `found`, in order, each as often as it is named.
-pub fn tables<'t>(text: &'t [u8], mode: LexMode, found: impl FnMut(TableRef<'t>)) -> Sureness {
+pub fn tables<'t>(text: &'t [u8], mode: LexMode, found: impl FnMut(TableRef<'t>)) -> Completeness {
     find_tables(text, mode, Reading::first(mode), found)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn find_tables<'t>(
     mode: LexMode,
     reading: Reading,
     found: impl FnMut(TableRef<'t>),
-) -> Sureness {
+) -> Completeness {
     let mut finder = Finder {
         lexer: Lexer::new(text, mode, reading, NoComments),
         found,
@@ -67,9 +67,9 @@ pub(crate) fn find_tables<'t>(
     }
     finder.end_of_statement();
     match (finder.sure && !finder.lexer.broken, finder.defines) {
-        (true, false) => Sureness::Sure,
-        (true, true) => Sureness::Definition,
-        (false, _) => Sureness::Unsure,
+        (true, false) => Completeness::Complete,
+        (true, true) => Completeness::Definition,
+        (false, _) => Completeness::Partial,
     }
 }
 

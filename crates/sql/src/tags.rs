@@ -1,4 +1,4 @@
-//! Identity in comments, PRODUCT.md §3.
+//! Identity in comments.
 //!
 //! Forms: sqlcommenter `app='a%3Ab',controller='x'`, Rails and marginalia
 //! `application:Shop,controller:orders`, `app=a:b:c`, and Vitess directives

@@ -1,9 +1,9 @@
 //! A string literal of the statement, still in the bytes of the statement.
 
-use crate::mode::{Charset, LexMode};
+use crate::mode::{Charset, LexMode, Setting};
 
 /// The body of a string literal, as it stands between its quotes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct SqlText<'t> {
     raw: &'t [u8],
     quote: u8,
@@ -11,12 +11,25 @@ pub struct SqlText<'t> {
     charset: Charset,
 }
 
+/// Literals are equal when their bytes are and either hold no escape or are read in one way.
+impl PartialEq for SqlText<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { raw, quote, backslash, charset } = *self;
+        let read_alike =
+            (quote, backslash, charset) == (other.quote, other.backslash, other.charset);
+        raw == other.raw && (read_alike || (self.plain().is_some() && other.plain().is_some()))
+    }
+}
+
+impl Eq for SqlText<'_> {}
+
 impl<'t> SqlText<'t> {
     /// The literal at `token`, quotes included.
     pub(crate) fn from_token(token: &'t [u8], mode: LexMode) -> Option<Self> {
         let (&quote, rest) = token.split_first()?;
         let (_, raw) = rest.split_last()?;
-        Some(Self { raw, quote, backslash: !mode.no_backslash_escapes, charset: mode.charset })
+        let backslash = mode.no_backslash_escapes != Setting::On;
+        Some(Self { raw, quote, backslash, charset: mode.charset })
     }
 
     /// The bytes between the quotes, escapes and all.
@@ -58,6 +71,13 @@ impl<'t> SqlText<'t> {
     }
 }
 
+/// Whether every server takes `name` for equal to no other but for the case of its letters: ASCII
+/// letters, digits, `_`, `$` and, in names of user variables, `.`. Collations fold the rest.
+pub(crate) fn is_plain_name(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(byte))
+}
+
 /// `\%` and `\_` keep their backslash: they are for LIKE.
 fn push_escape(escaped: u8, out: &mut Vec<u8>) {
     match escaped {
@@ -87,7 +107,7 @@ mod tests {
         let mode = LexMode::default();
         assert_eq!(value(br"'a\'b''c\n\%\q'", mode), Some(b"a'b'c\n\\%q".to_vec()));
         assert_eq!(value(br#""a""b'c""#, mode), Some(br#"a"b'c"#.to_vec()));
-        let plain = LexMode { no_backslash_escapes: true, ..mode };
+        let plain = LexMode { no_backslash_escapes: Setting::On, ..mode };
         assert_eq!(value(br"'a\n'", plain), Some(br"a\n".to_vec()));
         let gbk = LexMode { charset: Charset::Gbk, ..mode };
         assert_eq!(value(b"'\x81\\n'", gbk), Some(b"\x81\\n".to_vec()));

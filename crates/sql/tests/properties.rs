@@ -6,15 +6,18 @@ mod dress;
 
 use dress::{CHARSETS, SERVERS, escape, whole};
 use proptest::prelude::*;
-use sql::{Charset, Class, LexMode, Scratch, Statement, TableRef, Whole, describe, digest, tables};
+use sql::{
+    Charset, Class, LexMode, NamedLockUse, PlainEffects, Scratch, Setting, Statement, TableRef,
+    Whole, describe, digest, tables,
+};
 
 fn modes() -> impl Strategy<Value = LexMode> {
     let servers = prop::sample::select(SERVERS.to_vec());
     let charset = prop::sample::select(CHARSETS.to_vec());
     (any::<bool>(), any::<bool>(), charset, servers).prop_map(
         |(no_backslash_escapes, ansi_quotes, charset, server)| LexMode {
-            no_backslash_escapes,
-            ansi_quotes,
+            no_backslash_escapes: no_backslash_escapes.into(),
+            ansi_quotes: ansi_quotes.into(),
             charset,
             server,
         },
@@ -60,6 +63,17 @@ fn hostile() -> impl Strategy<Value = Vec<u8>> {
         b" CREATE PROCEDURE p() ",
         b" performance_schema.x ",
         b" GET_LOCK(",
+        b" SET NAMES gbk;",
+        b" SET sql_mode='ANSI';",
+        b" COMMIT ",
+        b" KILL 5 ",
+        b" EXECUTE s ",
+        b" PREPARE s FROM 'SELECT 1'",
+        b" LOCK TABLES t READ ",
+        b"\x81`",
+        b"\xFF",
+        b"[",
+        b"~",
         b"\x81",
         b"\xA0",
         b"\xE0\x5C",
@@ -75,6 +89,71 @@ fn hostile() -> impl Strategy<Value = Vec<u8>> {
         1 => "[a-zA-Z_]{1,8}".prop_map(String::into_bytes),
     ];
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+/// Every mode in which a server may be, of the kind of `mode`'s.
+fn concrete(mode: LexMode) -> impl Iterator<Item = LexMode> {
+    let settings = [Setting::Off, Setting::On];
+    CHARSETS.into_iter().flat_map(move |charset| {
+        settings.into_iter().flat_map(move |no_backslash_escapes| {
+            settings.into_iter().map(move |ansi_quotes| LexMode {
+                no_backslash_escapes,
+                ansi_quotes,
+                charset,
+                server: mode.server,
+            })
+        })
+    })
+}
+
+/// Asserts that `loose` says nothing that holds less than what `strict` says.
+fn assert_at_least_as_strict(strict: &Statement<'_>, loose: &Statement<'_>) {
+    // What a rule for `write` covers is all the same to it: a text that cannot be read in one way
+    // and writes in another is of the class that it has in the other.
+    let covered = strict.class.is_covered_by_write();
+    for class in Class::ALL {
+        let read = strict.classes.contains(class) || strict.effects.plain.unread;
+        assert!(!loose.classes.contains(class) || read);
+    }
+    assert!(strict.class >= loose.class || covered);
+    assert!(strict.exemption.is_none() || strict.exemption == loose.exemption);
+    let (strict, loose) = (strict.effects, loose.effects);
+    assert!(strict.execute.is_none() || strict.execute == loose.execute);
+    assert!(strict.prepare.is_none() || strict.prepare == loose.prepare);
+    let drops = |one: Option<&[u8]>| one.is_some();
+    assert!(!drops(loose.deallocate) || drops(strict.deallocate) || strict.plain.forgets_prepared);
+    let unread = strict.plain.unread;
+    assert!(unread || strict.set_app.is_some() || loose.set_app.is_none());
+    assert_plain_is_at_least_as_strict(&strict.plain, &loose.plain);
+}
+
+fn assert_plain_is_at_least_as_strict(strict: &PlainEffects, loose: &PlainEffects) {
+    for (loose, strict) in [
+        (loose.unread, strict.unread),
+        (loose.begins_transaction, strict.begins_transaction),
+        (loose.ends_transaction, strict.ends_transaction),
+        (loose.transaction_control_before_other, strict.transaction_control_before_other),
+        (loose.any_transaction_verb, strict.any_transaction_verb),
+        (loose.releases.tables, strict.releases.tables),
+        (loose.releases.global, strict.releases.global),
+        (loose.releases.instance, strict.releases.instance),
+        (loose.forgets_prepared, strict.forgets_prepared),
+        (loose.forgets_schema, strict.forgets_schema),
+        (strict.takes.tables, loose.takes.tables),
+        (strict.takes.global, loose.takes.global),
+        (strict.takes.instance, loose.takes.instance),
+    ] {
+        assert!(!loose || strict);
+    }
+    let same_or = |same: bool, unknown: bool| assert!(same || unknown);
+    same_or(strict.named_locks == loose.named_locks, strict.named_locks == NamedLockUse::Other);
+    same_or(strict.set_charset == loose.set_charset, strict.set_charset == Some(Charset::Unknown));
+    let unknown = Some(Setting::Unknown);
+    let (one, two) = (strict.sets_ansi_quotes, loose.sets_ansi_quotes);
+    same_or(one == two, one == unknown);
+    let (one, two) = (strict.sets_no_backslash_escapes, loose.sets_no_backslash_escapes);
+    same_or(one == two, one == unknown);
+    same_or(strict.kill == loose.kill, strict.kill.is_none());
 }
 
 fn tags(statement: &Statement<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -120,7 +199,7 @@ proptest! {
         mode in modes(),
         double in any::<bool>(),
     ) {
-        let quote = if double && !mode.ansi_quotes { b'"' } else { b'\'' };
+        let quote = if double && mode.ansi_quotes == Setting::Off { b'"' } else { b'\'' };
         let literal = escape(&value, quote, mode);
         let mut scratch = Scratch::default();
         for (head, tail, class) in [
@@ -141,7 +220,7 @@ proptest! {
 
     #[test]
     fn a_quoted_name_changes_neither_class_nor_identity(value in hostile(), mode in modes()) {
-        let plain = LexMode { no_backslash_escapes: true, ..mode };
+        let plain = LexMode { no_backslash_escapes: Setting::On, ..mode };
         let name = escape(&whole(&value, mode.charset), b'`', plain);
         let mut scratch = Scratch::default();
         let text = [b"UPDATE t SET ", &name[..], b" = 1 /* app=real */"].concat();
@@ -171,6 +250,42 @@ proptest! {
             let again = tags(&describe(text, *mode, Whole::Yes, &mut used));
             let mut fresh = Scratch::default();
             prop_assert_eq!(again, tags(&describe(text, *mode, Whole::Yes, &mut fresh)));
+        }
+    }
+
+    #[test]
+    fn an_unknown_mode_is_at_least_as_strict_as_each_mode(
+        text in hostile(),
+        mode in modes(),
+        kept in 0_u8..8,
+    ) {
+        let mut scratch = Scratch::default();
+        let mut other_scratch = Scratch::default();
+        let unknown = LexMode::unknown(mode.server);
+        // Some settings are known: those are the same in every mode that is compared.
+        let unknown = LexMode {
+            no_backslash_escapes: if kept & 1 == 0 { Setting::Unknown } else { mode.no_backslash_escapes },
+            ansi_quotes: if kept & 2 == 0 { Setting::Unknown } else { mode.ansi_quotes },
+            charset: if kept & 4 == 0 { Charset::Unknown } else { mode.charset },
+            ..unknown
+        };
+        let strict = describe(&text, unknown, Whole::Yes, &mut scratch);
+        let strict_tags = tags(&strict);
+        for mode in concrete(mode) {
+            let within = |known: Setting, one: Setting| known == Setting::Unknown || known == one;
+            if !within(unknown.no_backslash_escapes, mode.no_backslash_escapes)
+                || !within(unknown.ansi_quotes, mode.ansi_quotes)
+                || (unknown.charset != Charset::Unknown && unknown.charset != mode.charset)
+            {
+                continue;
+            }
+            let loose = describe(&text, mode, Whole::Yes, &mut other_scratch);
+            // To a server that reads nothing there, the text is an error and does nothing.
+            if loose.statement_count == 0 {
+                continue;
+            }
+            assert_at_least_as_strict(&strict, &loose);
+            prop_assert!(strict_tags.is_empty() || strict_tags == tags(&loose));
         }
     }
 

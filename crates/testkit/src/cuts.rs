@@ -1,7 +1,7 @@
 //! One byte stream, cut the ways a network may cut it.
 //!
-//! A reader of bytes must come to the same result however they arrive: that is tested by feeding it the
-//! same stream whole, byte by byte, and at random places.
+//! A reader of bytes must come to the same result however they arrive: that is tested by feeding it
+//! the same stream whole, byte by byte, and at random places.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -13,8 +13,8 @@ pub enum Cut {
     Whole,
     /// After every byte.
     EveryByte,
-    /// At random places, the same for the same seed. Pieces are short mostly and long now and then, as
-    /// headers fall apart at short ones and payloads at long ones.
+    /// At random places, the same for the same seed. Pieces are short mostly and long now and then,
+    /// as headers fall apart at short ones and payloads at long ones.
     Random(u64),
 }
 

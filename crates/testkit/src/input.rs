@@ -1,7 +1,7 @@
 //! Choices and bytes out of one byte string, for checks that a fuzzer drives.
 //!
-//! What is asked for behind the end is 0 or empty, so that every byte string is an input, and a short one
-//! a simple one. Numbers are little-endian.
+//! What is asked for behind the end is 0 or empty, so that every byte string is an input, and a
+//! short one a simple one. Numbers are little-endian.
 
 /// A byte string that is used up from the front.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Capabilities: what the two ends of a session agreed to speak.
 //!
-//! The manual's "Capabilities Flags". MariaDB adds a second word of 32 bits, which counts only with a server
-//! that leaves bit 0 (CLIENT_MYSQL, MySQL's CLIENT_LONG_PASSWORD) clear in its greeting.
+//! The manual's "Capabilities Flags". MariaDB adds a second word of 32 bits, which counts only with
+//! a server that leaves bit 0 (CLIENT_MYSQL, MySQL's CLIENT_LONG_PASSWORD) clear in its greeting.
 
 use std::ops::BitOr;
 
@@ -27,7 +27,8 @@ impl Capabilities {
         self.mariadb & bit == bit
     }
 
-    /// Whether a greeting with these capabilities is a MariaDB server's: it leaves CLIENT_MYSQL clear.
+    /// Whether a greeting with these capabilities is a MariaDB server's: it leaves CLIENT_MYSQL
+    /// clear.
     #[must_use]
     pub fn is_mariadb_server(self) -> bool {
         !self.has(CLIENT_MYSQL)
@@ -45,8 +46,9 @@ impl Capabilities {
         Self { base: self.base & !other.base, mariadb: self.mariadb & !other.mariadb }
     }
 
-    /// What a relay can follow of these: everything whose framing it knows. Clears MariaDB's COM_MULTI and
-    /// every bit without a name here; and TLS and compression, which each leg has of its own.
+    /// What a relay can follow of these: everything whose framing it knows. Clears MariaDB's
+    /// COM_MULTI and every bit without a name here; and TLS and compression, which each leg has of
+    /// its own.
     #[must_use]
     pub fn followable(self) -> Self {
         self.intersect(Self { base: !PER_LEG, mariadb: FOLLOWED_MARIADB })

@@ -12,9 +12,10 @@ pub use execute::{Execute, ExecuteLayout, execute_attributes, execute_layout};
 pub use parse::parse_command;
 pub use splice::{SplicedHead, splice_head, splice_type_block};
 
-pub use crate::response_tracker::Expect;
+pub use crate::response_tracker::{Cursor, Expect};
 
-/// One client command. Made from the front of its payload, so a text may be only the beginning of a statement.
+/// One client command. Made from the front of its payload, so a text may be only the beginning of a
+/// statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command<'a> {
     /// COM_QUERY.
@@ -62,7 +63,8 @@ pub enum Command<'a> {
     Statistics,
     /// COM_FIELD_LIST.
     FieldList,
-    /// COM_SET_OPTION with [`MYSQL_OPTION_MULTI_STATEMENTS_ON`] or [`MYSQL_OPTION_MULTI_STATEMENTS_OFF`].
+    /// COM_SET_OPTION with [`MYSQL_OPTION_MULTI_STATEMENTS_ON`] or
+    /// [`MYSQL_OPTION_MULTI_STATEMENTS_OFF`].
     SetOption(Option<u16>),
     /// COM_PROCESS_KILL.
     ProcessKill {
@@ -96,13 +98,14 @@ pub enum Command<'a> {
 }
 
 impl Command<'_> {
-    /// What the server answers.
+    /// What the server answers. For an EXECUTE that may open a cursor it takes the statement as
+    /// well: [`Execute::cursor`].
     #[must_use]
     pub fn expect(&self) -> Expect {
         match self {
-            Self::Query(_) | Self::Execute(_) | Self::BulkExecute { .. } | Self::ProcessInfo => {
-                Expect::ResultSets
-            }
+            Self::Query(_) => Expect::ResultSets,
+            Self::Execute(_) | Self::BulkExecute { .. } => Expect::Execution(Cursor::NotAsked),
+            Self::ProcessInfo => Expect::ProcessInfo,
             Self::Prepare(_) => Expect::Prepare,
             Self::SendLongData { .. } | Self::CloseStatement { .. } | Self::Quit => Expect::Nothing,
             Self::Fetch { .. } => Expect::Fetch,

@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-/// A rule of the protocol that a peer broke in a way that cannot be read past. Carries no statement text.
+/// A rule of the protocol that a peer broke in a way that cannot be read past. Carries no statement
+/// text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolError {
     /// The server's first packet is neither a protocol 10 greeting nor an ERR.
@@ -12,15 +13,16 @@ pub enum ProtocolError {
     ClientHelloMalformed,
     /// The client does not speak the protocol of MySQL 4.1 and later (no CLIENT_PROTOCOL_41).
     ClientTooOld,
-    /// A command ends before the fields it must have. Servers disagree on whether they answer it, so it
-    /// should be answered with ER_MALFORMED_PACKET (1835) and not be forwarded.
+    /// A command ends before the fields it must have. Servers disagree on whether they answer it,
+    /// so it should be answered with ER_MALFORMED_PACKET (1835) and not be forwarded.
     CommandTruncated {
         /// The command byte.
         command: u8,
     },
-    /// The query attributes in front of a COM_QUERY's text cannot be sized, so the text was not found.
-    /// Servers answer exactly one ERR or find a text that we could not: forward it as a statement of
-    /// unknown class with [`Expect::ResultSets`](crate::response_tracker::Expect::ResultSets).
+    /// The query attributes in front of a COM_QUERY's text cannot be sized, so the text was not
+    /// found. Servers answer exactly one ERR or find a text that we could not: forward it as a
+    /// statement of unknown class with
+    /// [`Expect::ResultSets`](crate::response_tracker::Expect::ResultSets).
     QueryAttributesMalformed,
     /// A remembered type block does not fit the EXECUTE it was to be put into.
     TypeBlockMismatch,

@@ -1,16 +1,16 @@
 //! Frames: what the manual calls MySQL packets on the wire.
 //!
-//! A frame is `length:u24 sequence:u8 payload`. A payload of 0xffffff bytes or more is spread over several frames:
-//! each full frame is continued by the next one, until a frame that is not full, which may be empty. The
-//! first byte of a continuing frame means nothing. Here, as in the rest of the crate, a *packet* is the whole
-//! logical payload and a *frame* a piece of it.
+//! A frame is `length:u24 sequence:u8 payload`. A payload of 0xffffff bytes or more is spread over
+//! several frames: each full frame is continued by the next one, until a frame that is not full,
+//! which may be empty. The first byte of a continuing frame means nothing. Here, as in the rest of
+//! the crate, a *packet* is the whole logical payload and a *frame* a piece of it.
 //!
 //! Manual: "MySQL Packets", `page_protocol_basic_packets`.
 
 mod walker;
 mod writer;
 
-pub(crate) use walker::{FrameWalker, Step};
+pub(crate) use walker::{FrameStep, FrameWalker, Step};
 pub(crate) use writer::FrameWriter;
 
 /// Length of a frame's header in bytes.
@@ -55,8 +55,8 @@ impl FrameHeader {
     }
 }
 
-/// Splits the first frame off `bytes`: its header, its payload and what follows. `None` when the frame
-/// has not arrived as a whole.
+/// Splits the first frame off `bytes`: its header, its payload and what follows. `None` when the
+/// frame has not arrived as a whole.
 #[must_use]
 pub fn split_frame(bytes: &[u8]) -> Option<(FrameHeader, &[u8], &[u8])> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;

@@ -1,9 +1,9 @@
 //! The connection phase: who speaks what, and who the client is.
 //!
-//! A relay changes nothing here but capability bits: the scramble, the plugin and the connection id are the
-//! server's, the response is the client's. So packets are read where they lie and patched in place, never
-//! written anew. What the client says beyond the fixed part is read as far as it can be read: drivers
-//! have broken nearly every optional field once, and servers accept them.
+//! A relay changes nothing here but capability bits: the scramble, the plugin and the connection id
+//! are the server's, the response is the client's. So packets are read where they lie and patched
+//! in place, never written anew. What the client says beyond the fixed part is read as far as it
+//! can be read: drivers have broken nearly every optional field once, and servers accept them.
 //!
 //! Manual: "Connection Phase Packets".
 

@@ -1,5 +1,5 @@
-//! Little-endian integers, length-encoded integers and strings, NUL-terminated strings: the basic types of
-//! the manual's "Protocol Basics", read from the front of a slice.
+//! Little-endian integers, length-encoded integers and strings, NUL-terminated strings: the basic
+//! types of the manual's "Protocol Basics", read from the front of a slice.
 
 /// Reads from the front of a payload. Every method takes what it returns and yields `None`, taking
 /// nothing, when the payload ends too early.

@@ -1,9 +1,9 @@
 //! The PROXY protocol: what a proxy writes ahead of everything else, to tell who its client is.
 //!
-//! Version 1 is a line of text, version 2 a binary header with a length. Source: "The PROXY protocol",
-//! versions 1 and 2, haproxy.org. MySQL servers speak first, so the header is read before anything is
-//! answered, and not one byte further: [`decode`] says how many more bytes certainly belong to it.
-//! Extensions (TLVs) are skipped.
+//! Version 1 is a line of text, version 2 a binary header with a length. Source: "The PROXY
+//! protocol", versions 1 and 2, haproxy.org. MySQL servers speak first, so the header is read
+//! before anything is answered, and not one byte further: [`decode`] says how many more bytes
+//! certainly belong to it. Extensions (TLVs) are skipped.
 
 use std::error::Error;
 use std::fmt;
@@ -12,7 +12,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// What a header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proxied {
-    /// The proxy speaks for itself (a health check), or does not know: the socket's own addresses hold.
+    /// The proxy speaks for itself (a health check), or does not know: the socket's own addresses
+    /// hold.
     Unknown,
     /// A client on the network.
     Network {
@@ -90,7 +91,8 @@ pub const V2_LEN_MAX: usize = 16 * 1024;
 /// Reads a header from its first bytes.
 ///
 /// # Errors
-/// Bytes that are no header, or one of a kind that cannot be (a datagram, an unknown command, too long).
+/// Bytes that are no header, or one of a kind that cannot be (a datagram, an unknown command, too
+/// long).
 pub fn decode(bytes: &[u8]) -> Result<Decoded, HeaderError> {
     match bytes.first() {
         None => Ok(Decoded::Needs(V2_HEAD_LEN.min(V1_LEN_MIN))),
@@ -105,8 +107,8 @@ pub fn is_header(bytes: &[u8]) -> bool {
     bytes.starts_with(V1_START) || bytes.starts_with(SIGNATURE)
 }
 
-/// Writes a header of version 2 without extensions. Without addresses it says that the proxy speaks for
-/// itself; addresses of different families are written as those of IPv6.
+/// Writes a header of version 2 without extensions. Without addresses it says that the proxy speaks
+/// for itself; addresses of different families are written as those of IPv6.
 pub fn encode_v2(out: &mut Vec<u8>, proxied: Option<(SocketAddr, SocketAddr)>) {
     out.extend_from_slice(SIGNATURE);
     let Some((source, destination)) = proxied else {

@@ -1,25 +1,31 @@
 //! Where a response ends, and what it said about the session.
 //!
-//! The tracker looks at the bytes a server sends, wherever they are cut, and tells how many of them belong to the
-//! response of the current command. Per packet it costs the header and the first byte. Column
-//! definitions and rows are stepped over unseen; only OK, EOF, ERR, column counts and PREPARE_OK are
-//! decoded, from at most [`CAPTURE_LEN_MAX`] bytes each, so memory stays bounded whatever a server sends.
+//! The tracker looks at the bytes a server sends, wherever they are cut, and tells how many of them
+//! belong to the response of the current command. Per packet it costs the header and the first
+//! byte. Column definitions and rows are stepped over unseen; only OK, EOF, ERR, column counts and
+//! PREPARE_OK are decoded, from at most [`CAPTURE_LEN_MAX`] bytes each, so memory stays bounded
+//! whatever a server sends.
 //!
-//! Sequence ids are reported, never checked. The rules are those of the manual's "Text Resultset" and its
-//! neighbours, with both servers' deviations; they stand with the states, in module `machine`.
+//! Sequence ids are reported, never checked. The rules are those of the manual's "Text Resultset"
+//! and its neighbours, with both servers' deviations; they stand with the states, in module
+//! `machine`.
 
+mod captured;
 mod expect;
 mod machine;
 mod notes;
+mod value;
 
-pub use expect::Expect;
+pub use captured::CAPTURE_LEN_MAX;
+pub use expect::{Cursor, Expect};
 
 use crate::capability::Capabilities;
 use crate::error::ProtocolError;
 use crate::frame::{FrameWalker, Step, split_frame};
 use crate::status::StatusFlags;
 
-use machine::{Machine, Packet};
+use captured::{CutPacket, Packet};
+use machine::Machine;
 
 /// Follows one session's responses, one after the other.
 ///
@@ -53,13 +59,20 @@ impl ResponseTracker {
         self.machine.begin(expect);
     }
 
-    /// Looks at the server's next bytes, wherever they are cut. What is consumed belongs to this response and is
-    /// to be forwarded unchanged; the rest was not looked at. While idle, and while the client is uploading,
-    /// nothing is consumed.
+    /// Reads the value as well, if the response that was just begun turns out to hold no more than
+    /// one. To be called between `begin` and the first `feed`; without it
+    /// [`ResponseEnd::only_value`] is `None`.
+    pub fn watch_value(&mut self) {
+        self.machine.watch_value();
+    }
+
+    /// Looks at the server's next bytes, wherever they are cut. What is consumed belongs to this
+    /// response and is to be forwarded unchanged; the rest was not looked at. While idle, and while
+    /// the client is uploading, nothing is consumed.
     ///
     /// # Errors
-    /// [`ProtocolError`] when a packet cannot stand where it does. Where the response ends is not known from then
-    /// on: every later call fails alike, until the next `begin`.
+    /// [`ProtocolError`] when a packet cannot stand where it does. Where the response ends is not
+    /// known from then on: every later call fails alike, until the next `begin`.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {
         let mut rest = bytes;
         let progress = self.advance(&mut rest)?;
@@ -89,21 +102,22 @@ impl ResponseTracker {
         self.walker.at_frame_boundary()
     }
 
-    /// The default schema, if this response reported a change of it; empty for none. Valid until the next
-    /// `begin`. Cut at 256 bytes; a schema's name has at most 64 characters.
+    /// The default schema, if this response reported a change of it; empty for none. Valid until
+    /// the next `begin`. Cut at 256 bytes; a schema's name has at most 64 characters.
     #[must_use]
     pub fn schema(&self) -> Option<&[u8]> {
         self.machine.notes().schema()
     }
 
-    /// `character_set_client`, if this response reported a change of it. Valid until the next `begin`.
+    /// `character_set_client`, if this response reported a change of it. Valid until the next
+    /// `begin`.
     #[must_use]
     pub fn charset_client(&self) -> Option<&[u8]> {
         self.machine.notes().charset_client()
     }
 
-    /// Whether an OK of this response was longer than [`CAPTURE_LEN_MAX`], so that changes it reported may have
-    /// been missed.
+    /// Whether an OK of this response was longer than [`CAPTURE_LEN_MAX`], so that changes it
+    /// reported may have been missed.
     #[must_use]
     pub fn session_changes_cut(&self) -> bool {
         self.machine.notes().cut()
@@ -120,7 +134,7 @@ impl ResponseTracker {
             {
                 *rest = after;
                 self.walker.note_whole_packet(header.sequence);
-                let packet = Packet { frame_len: header.payload_len, start: capture(payload) };
+                let packet = Packet::of_frame(payload);
                 if let Some(progress) = self.machine.on_packet(packet)? {
                     return Ok(progress);
                 }
@@ -129,7 +143,9 @@ impl ResponseTracker {
             match self.walker.step(rest) {
                 Step::NeedMore => return Ok(Progress::More),
                 Step::PacketHead { frame_len } => self.cut.begin(frame_len),
-                Step::Payload(bytes) => self.cut.push(bytes, &self.machine),
+                Step::Payload(bytes) => {
+                    self.cut.push(bytes, |first_byte| self.machine.wanted_len(first_byte));
+                }
                 Step::PacketEnd => {
                     if let Some(progress) = self.machine.on_packet(self.cut.packet())? {
                         return Ok(progress);
@@ -171,8 +187,14 @@ pub struct ResponseEnd {
     pub affected_rows: u64,
     /// The statement, after a COM_STMT_PREPARE that succeeded.
     pub prepared: Option<Prepared>,
-    /// The statement has a cursor open with rows to fetch.
+    /// The statement has a cursor open with rows to fetch. Only after an EXECUTE that asked for
+    /// one, and a FETCH.
     pub cursor_open: bool,
+    /// The integer that is the only column of the only row of the only result, if it was watched
+    /// for ([`ResponseTracker::watch_value`]). `None` for NULL, for what is no integer or does not
+    /// fit, for a binary row whose definition was left out, and when there was more than that one
+    /// value.
+    pub only_value: Option<i64>,
 }
 
 /// A prepared statement, as the server announces it.
@@ -184,42 +206,6 @@ pub struct Prepared {
     pub num_params: u16,
     /// Columns of its result set, 0 when it has none.
     pub num_columns: u16,
-}
-
-/// Most bytes of one packet that are decoded. Room for an OK with a dozen changed variables; what stands
-/// behind is forwarded unseen.
-pub const CAPTURE_LEN_MAX: usize = 4096;
-
-/// A packet that arrives in pieces: as much of it as will be decoded. The buffer is reused.
-#[derive(Debug, Clone, Default)]
-struct CutPacket {
-    frame_len: usize,
-    start: Vec<u8>,
-    wanted: usize,
-}
-
-impl CutPacket {
-    fn begin(&mut self, frame_len: usize) {
-        self.frame_len = frame_len;
-        self.start.clear();
-    }
-
-    fn push(&mut self, bytes: &[u8], machine: &Machine) {
-        if self.start.is_empty() {
-            let first_byte = bytes.first().copied().unwrap_or_default();
-            self.wanted = machine.wanted_len(first_byte);
-        }
-        let room = self.wanted.saturating_sub(self.start.len());
-        self.start.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
-    }
-
-    fn packet(&self) -> Packet<'_> {
-        Packet { frame_len: self.frame_len, start: &self.start }
-    }
-}
-
-fn capture(payload: &[u8]) -> &[u8] {
-    payload.get(..CAPTURE_LEN_MAX).unwrap_or(payload)
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Client bytes that are relayed without being read: the upload of LOAD DATA LOCAL, and the rest of a long command.
+//! Client bytes that are relayed without being read: the upload of LOAD DATA LOCAL, and the rest of
+//! a long command.
 
 use crate::frame::{FrameHeader, FrameWalker, Step};
 
@@ -11,8 +12,9 @@ pub struct Skipped {
     pub done: bool,
 }
 
-/// Follows the packets a client sends after [`Progress::LocalInfile`](crate::response_tracker::Progress::LocalInfile), until
-/// and including the empty one.
+/// Follows the packets a client sends after
+/// [`Progress::LocalInfile`](crate::response_tracker::Progress::LocalInfile), until and including
+/// the empty one.
 #[derive(Debug, Clone, Default)]
 pub struct UploadTracker {
     walker: FrameWalker,
@@ -27,7 +29,8 @@ impl UploadTracker {
         Self::default()
     }
 
-    /// Looks at the client's next bytes, wherever they are cut. When it is done it consumes nothing more.
+    /// Looks at the client's next bytes, wherever they are cut. When it is done it consumes nothing
+    /// more.
     pub fn feed(&mut self, bytes: &[u8]) -> Skipped {
         let mut rest = bytes;
         while !self.done {
@@ -68,8 +71,9 @@ impl FrameSkipper {
         Self { walker: FrameWalker::within(header, payload_left), done: false }
     }
 
-    /// Looks at the next bytes, wherever they are cut. When it is done it consumes nothing more. To be called once
-    /// with what is there, if only with nothing: a packet without a rest is done at once.
+    /// Looks at the next bytes, wherever they are cut. When it is done it consumes nothing more. To
+    /// be called once with what is there, if only with nothing: a packet without a rest is done at
+    /// once.
     pub fn feed(&mut self, bytes: &[u8]) -> Skipped {
         let mut rest = bytes;
         while !self.done {

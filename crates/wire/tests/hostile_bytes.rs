@@ -17,7 +17,7 @@ use wire::handshake::{
     put_unanswered_change_user, put_unanswered_response,
 };
 use wire::packet::{EofPacket, ErrPacket, OkPacket, encode_err, put_without_redirect};
-use wire::response_tracker::{Progress, ResponseTracker};
+use wire::response_tracker::{Cursor, Progress, ResponseTracker};
 use wire::upload::{FrameSkipper, UploadTracker};
 use wire::{Peer, ProtocolError};
 
@@ -51,6 +51,7 @@ fn follow(caps: Capabilities, expect: Expect, chunks: &[&[u8]]) -> Story {
     };
     let mut offset = 0_usize;
     tracker.begin(expect);
+    tracker.watch_value();
     for chunk in chunks {
         let mut rest = *chunk;
         loop {
@@ -83,6 +84,7 @@ fn follow(caps: Capabilities, expect: Expect, chunks: &[&[u8]]) -> Story {
                         cut: tracker.session_changes_cut(),
                     });
                     tracker.begin(expect);
+                    tracker.watch_value();
                 }
             }
         }
@@ -113,7 +115,9 @@ fn expectation() -> impl Strategy<Value = Expect> {
         Just(Expect::Nothing),
         Just(Expect::OnePacket),
         Just(Expect::ResultSets),
-        Just(Expect::ResultSets),
+        Just(Expect::Execution(Cursor::NotAsked)),
+        Just(Expect::Execution(Cursor::Asked)),
+        Just(Expect::ProcessInfo),
         Just(Expect::Prepare),
         Just(Expect::FieldList),
         Just(Expect::Statistics),
@@ -159,7 +163,11 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 1024,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_response_reads_the_same_at_every_cut(
@@ -255,7 +263,10 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_can_be_read_as_a_packet(bytes in vec(any::<u8>(), 0..200), caps in capabilities()) {
+    fn any_bytes_can_be_read_as_a_packet(
+        bytes in vec(any::<u8>(), 0..200),
+        caps in capabilities(),
+    ) {
         if let Ok(ok) = OkPacket::parse(&bytes, caps) {
             prop_assert!(ok.session_changes.iter().count() <= bytes.len());
         }

@@ -1,11 +1,11 @@
 //! Time passes: looks, deadlines, checks after back-off, releases. In this order: a statement whose
-//! deadline has come is not admitted by a check that comes with it, and one whose back-off ends at a
-//! contended gate stands in line before the line moves.
+//! deadline has come is not admitted by a check that comes with it, and one whose back-off ends at
+//! a contended gate stands in line before the line moves.
 
 use std::time::Duration;
 
 use super::Controller;
-use super::judge::Verdict;
+use super::decide::Checked;
 use crate::checks::Check;
 use crate::decision::Resolved;
 use crate::gate::Gate;
@@ -49,12 +49,12 @@ impl Controller {
             match waiter.spot {
                 Spot::Unplaced { .. } => {
                     self.take_out(ticket);
-                    self.queue.resolve(ticket, Resolved::JudgeAgain);
+                    self.queue.resolve(ticket, Resolved::DecideAgain);
                 }
                 Spot::BackOff { .. } | Spot::InLine { .. } | Spot::Held => {
-                    match self.verdict(now, &waiter.request) {
-                        Verdict::Go => self.let_through(now, ticket),
-                        Verdict::Wait(spot, _) => {
+                    match self.check(now, &waiter.request) {
+                        Checked::Passed => self.let_through(now, ticket),
+                        Checked::Stopped(spot, _) => {
                             self.queue.place(ticket, spot);
                             self.stand_in_line(ticket, &waiter.request, spot);
                         }
@@ -64,8 +64,8 @@ impl Controller {
         }
     }
 
-    /// Lets through whom pace and dice let through at every open gate with a line. Gates that share the pace of
-    /// the lag take turns.
+    /// Lets through whom pace and dice let through at every open gate with a line. Gates that share
+    /// the pace of the lag take turns.
     fn release(&mut self, now: MonoTime) {
         let mut from = None;
         while let Some(key) = self.next_gate_with_line(from, Paced::ByRamp) {
@@ -139,10 +139,10 @@ impl Controller {
         Some(head)
     }
 
-    /// One release: checks in turn, until one wins or each lane has had one. If all have lost, the pace has room
-    /// and only the dice are in the way. Then an app that is alone checks again after the check interval, as
-    /// it would if nobody waited; with rivals in line all keep their places for the next round, and what they
-    /// threw is on their accounts.
+    /// One release: checks in turn, until one wins or each lane has had one. If all have lost, the
+    /// pace has room and only the dice are in the way. Then an app that is alone checks again after
+    /// the check interval, as it would if nobody waited; with rivals in line all keep their places
+    /// for the next round, and what they threw is on their accounts.
     fn release_one(&mut self, now: MonoTime, key: GateKey) -> Release {
         let lanes = self.gates.get(&key).map_or(0, |gate| gate.ring.lanes());
         let mut lost = std::mem::take(&mut self.lost);
@@ -179,7 +179,8 @@ impl Controller {
         release
     }
 
-    /// The next check at a gate that is paced by the lag, if there is room for what it may let through.
+    /// The next check at a gate that is paced by the lag, if there is room for what it may let
+    /// through.
     fn next_paced_check(&mut self, now: MonoTime, key: GateKey) -> Option<Head> {
         let gate = self.gates.get_mut(&key)?;
         let head = gate.ring.head()?;

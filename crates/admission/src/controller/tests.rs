@@ -65,7 +65,7 @@ fn rejecting(ratio: f64) -> Terms {
 enum End {
     Admitted { waited: Duration, reason: Option<Reason> },
     Rejected(Refusal),
-    JudgeAgain,
+    DecideAgain,
 }
 
 /// A controller, its clock, and what it has resolved. Permits are completed as they come.
@@ -181,7 +181,7 @@ impl Lab {
                     end
                 }
                 Resolved::Reject(refusal) => End::Rejected(refusal),
-                Resolved::JudgeAgain => End::JudgeAgain,
+                Resolved::DecideAgain => End::DecideAgain,
             };
             self.ends.push((self.now, ticket, end));
         }

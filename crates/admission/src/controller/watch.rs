@@ -1,4 +1,5 @@
-//! What the controller tells the watch for starvation, and what that says. See [`crate::starvation`].
+//! What the controller tells the watch for starvation, and what that says. See
+//! [`crate::starvation`].
 
 use super::Controller;
 use crate::decision::Decision;
@@ -7,8 +8,8 @@ use crate::starvation::{Passage, Starvation, StarvationConfig, Starved};
 use crate::{AppKey, IdentityKey, MonoTime, Request, RuleKey};
 
 impl Controller {
-    /// Watches for starvation by these limits from now on; `None`: not at all. Told the same again, it goes on
-    /// with what it has seen.
+    /// Watches for starvation by these limits from now on; `None`: not at all. Told the same again,
+    /// it goes on with what it has seen.
     pub fn watch_starvation(&mut self, now: MonoTime, config: Option<StarvationConfig>) {
         let now = self.tick(now);
         if self.starvation.as_ref().map(Starvation::config) != config {
@@ -56,7 +57,8 @@ impl Controller {
         self.starvation.as_ref().is_some_and(|watch| watch.is_anybody_blocked(self.clock.max(now)))
     }
 
-    /// The identities and the apps that [`Controller::starved`] may name yet: their names are to be kept.
+    /// The identities and the apps that [`Controller::starved`] may name yet: their names are to be
+    /// kept.
     #[must_use]
     pub fn watched(&self) -> (Vec<IdentityKey>, Vec<AppKey>) {
         let Some(watch) = &self.starvation else { return (Vec::new(), Vec::new()) };

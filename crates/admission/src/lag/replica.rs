@@ -2,15 +2,56 @@
 
 use std::time::Duration;
 
-use super::{Heartbeats, LagConfig, RETURNS_WITHIN, ReplicaState, ReplicaView};
+use super::config::{LagConfig, RETURNS_WITHIN};
+use super::heartbeats::Heartbeats;
 use crate::MonoTime;
+
+/// One replica, as metrics and status show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplicaView {
+    /// Its lag, also while it is not counted; `None` if it is not known.
+    pub lag: Option<Duration>,
+    /// Since the last good probe, or since it appeared.
+    pub age: Duration,
+    /// Whether it counts, and if not, why.
+    pub state: ReplicaState,
+    /// Since when it is counted or left out for this reason. An ignored one: since when it is
+    /// counted.
+    pub since: MonoTime,
+}
+
+/// Whether a replica counts, and if not, why. The first of these that applies, from the top:
+///
+/// ```text
+///   DelayedOnPurpose   its delay is configured
+///   Unreachable        no good probe for stale_after
+///   NoData             it answers, but there is no lag to be told
+///   NeverCaughtUp ──lag < caught_up_below──▶ Counted ◀──▶ IgnoredSlowest
+///         ▲                                     │
+///         └── gone too long, further behind than its absence, or the delay was lifted
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReplicaState {
+    /// Its lag counts.
+    Counted,
+    /// No good probe within `stale_after`.
+    Unreachable,
+    /// Has not been below `caught_up_below` since it appeared.
+    NeverCaughtUp,
+    /// A delay is configured on it.
+    DelayedOnPurpose,
+    /// One of the `ignore_slowest`.
+    IgnoredSlowest,
+    /// Reachable, but there is no lag to be told: no heartbeat yet, or the writer has stopped.
+    NoData,
+}
 
 #[derive(Debug)]
 pub(super) struct Replica {
     appeared_at: MonoTime,
     probed_at: Option<MonoTime>,
     delayed_since: Option<MonoTime>,
-    standing: Standing,
+    belief: Belief,
     measure: Measure,
     /// The first failed probe since the last good one.
     failed_since: Option<MonoTime>,
@@ -18,7 +59,7 @@ pub(super) struct Replica {
 
 /// Whether its lag is believed.
 #[derive(Debug, Clone, Copy)]
-enum Standing {
+enum Belief {
     /// Appeared at this time and has not caught up since.
     CatchingUp { since: MonoTime },
     /// Caught up at this time.
@@ -54,7 +95,7 @@ impl Replica {
             appeared_at: now,
             probed_at: None,
             delayed_since: None,
-            standing: Standing::CatchingUp { since: now },
+            belief: Belief::CatchingUp { since: now },
             measure: Measure::None,
             failed_since: None,
         }
@@ -139,7 +180,7 @@ impl Replica {
             (true, None) => self.delayed_since = Some(now),
             (false, Some(_)) => {
                 self.delayed_since = None;
-                self.standing = Standing::CatchingUp { since: now };
+                self.belief = Belief::CatchingUp { since: now };
             }
             (true, Some(_)) | (false, None) => {}
         }
@@ -154,23 +195,23 @@ impl Replica {
     }
 
     fn returns(&mut self, now: MonoTime, gap: Duration, rebuilt: bool, config: &LagConfig) {
-        match self.standing {
+        match self.belief {
             _ if gap > RETURNS_WITHIN || rebuilt => {
-                self.standing = Standing::CatchingUp { since: now };
+                self.belief = Belief::CatchingUp { since: now };
             }
-            Standing::Counted { .. } if gap > config.stale_after => {
-                self.standing = Standing::Counted { since: now };
+            Belief::Counted { .. } if gap > config.stale_after => {
+                self.belief = Belief::Counted { since: now };
             }
-            Standing::Counted { .. } | Standing::CatchingUp { .. } => {}
+            Belief::Counted { .. } | Belief::CatchingUp { .. } => {}
         }
     }
 
     fn catches_up(&mut self, now: MonoTime, lag: Option<Duration>, config: &LagConfig) {
-        match self.standing {
-            Standing::CatchingUp { .. } if lag.is_some_and(|lag| lag < config.caught_up_below) => {
-                self.standing = Standing::Counted { since: now };
+        match self.belief {
+            Belief::CatchingUp { .. } if lag.is_some_and(|lag| lag < config.caught_up_below) => {
+                self.belief = Belief::Counted { since: now };
             }
-            Standing::CatchingUp { .. } | Standing::Counted { .. } => {}
+            Belief::CatchingUp { .. } | Belief::Counted { .. } => {}
         }
     }
 
@@ -218,10 +259,10 @@ impl Replica {
         if let Some(since) = self.unreachable_since(now, config) {
             return ReplicaView { lag, age, state: ReplicaState::Unreachable, since };
         }
-        let (state, since) = match (lag, self.standing) {
-            (Some(_), Standing::Counted { since }) => (ReplicaState::Counted, since),
-            (Some(_), Standing::CatchingUp { since }) => (ReplicaState::NeverCaughtUp, since),
-            (None, Standing::Counted { .. } | Standing::CatchingUp { .. }) => {
+        let (state, since) = match (lag, self.belief) {
+            (Some(_), Belief::Counted { since }) => (ReplicaState::Counted, since),
+            (Some(_), Belief::CatchingUp { since }) => (ReplicaState::NeverCaughtUp, since),
+            (None, Belief::Counted { .. } | Belief::CatchingUp { .. }) => {
                 let last_beat = heartbeats.newest_at();
                 let since = last_beat.map(|at| at.saturating_add(config.writer_stale_after));
                 (ReplicaState::NoData, since.unwrap_or(self.appeared_at).min(now))

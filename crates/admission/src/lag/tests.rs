@@ -1,5 +1,6 @@
 #![expect(clippy::arithmetic_side_effects, reason = "a test that overflows fails, as it should")]
 
+use super::heartbeats::HEARTBEATS_MAX;
 use super::*;
 
 const A: ReplicaKey = ReplicaKey(1);

@@ -1,5 +1,5 @@
-//! The flow to one replica: what it has acknowledged, its delivery rate, and the pace and window that follow.
-//! The law is in the documentation of [`super`].
+//! The flow to one replica: what it has acknowledged, its delivery rate, and the pace and window
+//! that follow. The law is in the documentation of [`super`].
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,7 +16,8 @@ const TARGET_MAX: f64 = 0.5;
 /// The part of the time a usual large statement takes by which the lag aimed for is raised.
 const LUMP_PART: f64 = 0.8;
 
-/// A statement larger than the window may bring what is on its way up to this part of the threshold.
+/// A statement larger than the window may bring what is on its way up to this part of the
+/// threshold.
 const HARD: f64 = 0.95;
 
 /// Gain of the pace on the relative error of the lag.
@@ -41,7 +42,8 @@ pub(super) const DOWN: f64 = 3.5;
 const SAMPLE_HEARTBEATS: f64 = 4.0;
 const SAMPLE_MIN: f64 = 1.0;
 
-/// A sample covers at least so many usual large statements, within this many times its usual length.
+/// A sample covers at least so many usual large statements, within this many times its usual
+/// length.
 const SAMPLE_LUMPS: f64 = 8.0;
 const SAMPLE_STRETCH: f64 = 8.0;
 
@@ -77,7 +79,7 @@ pub(super) struct Aim {
 
 /// One look at a replica.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct Look {
     pub(super) now: MonoTime,
     pub(super) answered_at: MonoTime,
     /// As the tracker has it.
@@ -164,41 +166,43 @@ impl Flow {
     }
 
     /// Takes in what is seen of the replica.
-    pub(super) fn handle(&mut self, seen: &Seen, ledger: &Ledger, aim: &Aim) {
-        let since = seen.answered_at.saturating_since(self.answered_at).as_secs_f64();
+    pub(super) fn handle(&mut self, look: &Look, ledger: &Ledger, aim: &Aim) {
+        let since = look.answered_at.saturating_since(self.answered_at).as_secs_f64();
         if since > GAP.max(aim.threshold) {
             self.acks.clear();
         }
-        let Some(shown) = seen.shown else {
+        let Some(shown) = look.shown else {
             self.shown = None;
-            self.lag = seen.lag.as_secs_f64();
+            self.lag = look.lag.as_secs_f64();
             self.steer_blind(since, aim);
-            self.answered_at = self.answered_at.max(seen.answered_at);
+            self.answered_at = self.answered_at.max(look.answered_at);
             return;
         };
         let unseen_age = |at: MonoTime| {
             let unseen = ledger.first_after(shown);
             unseen.map_or(0.0, |mark| at.saturating_since(mark.begun_at).as_secs_f64())
         };
-        // What was not there when the replica answered cannot have been applied before it looked. Without an
-        // answer nothing is known, and the lag grows with the time allowed for one taken off.
-        let waiting = (unseen_age(seen.now) - aim.heartbeat - 2.0 * aim.probe).max(0.0);
-        let at_least = (unseen_age(seen.answered_at) - aim.probe).max(0.0).max(waiting);
+        // What was not there when the replica answered cannot have been applied before it looked.
+        // Without an answer nothing is known, and the lag grows with the time allowed for one taken
+        // off.
+        let waiting = (unseen_age(look.now) - aim.heartbeat - 2.0 * aim.probe).max(0.0);
+        let at_least = (unseen_age(look.answered_at) - aim.probe).max(0.0).max(waiting);
         match ledger.mark(shown) {
             Some(mark) if self.shown.is_none_or(|before| before < shown) => {
-                let transit = seen.answered_at.saturating_since(mark.begun_at).as_secs_f64();
+                let transit = look.answered_at.saturating_since(mark.begun_at).as_secs_f64();
                 // It was applied at some time since the look before this one, which did not see it.
                 self.lag = (transit - since.min(2.0 * aim.probe) / 2.0).max(at_least);
                 self.lag_at_least = (transit - since).max(at_least);
                 self.shown = Some(shown);
                 let window = (self.rate * (self.target(aim) + cover(aim))).max(WINDOW_MIN);
-                let fill = ledger.outstanding(self.acked, seen.now) / window;
+                let fill = ledger.outstanding(self.acked, look.now) / window;
                 self.acked = mark.completed;
-                self.acknowledge(seen.answered_at, fill, aim);
+                self.acknowledge(look.answered_at, fill, aim);
             }
             Some(_) | None => {
                 if self.shown.is_none() {
-                    // What was before the first heartbeat that is remembered is none of this ledger's.
+                    // What was before the first heartbeat that is remembered is none of this
+                    // ledger's.
                     let next = ledger.first_after(shown);
                     self.acked = next.map_or(ledger.completed(), |mark| mark.completed);
                     self.shown = Some(shown);
@@ -206,12 +210,13 @@ impl Flow {
                 self.lag = self.lag.max(at_least);
             }
         }
-        self.answered_at = self.answered_at.max(seen.answered_at);
+        self.answered_at = self.answered_at.max(look.answered_at);
     }
 
     fn acknowledge(&mut self, at: MonoTime, fill: f64, aim: &Aim) {
         let limited = self.limited.take();
-        // One statement larger than the window: whoever waits, waits for that, and the rate is not to blame.
+        // One statement larger than the window: whoever waits, waits for that, and the rate is not
+        // to blame.
         let overfull = fill > OVERFULL;
         let limited_for = limited.map_or(0.0, |(first, last)| seconds(first, last));
         let since = self.acks.back().map_or(0.0, |(last, _)| seconds(*last, at));
@@ -241,8 +246,8 @@ impl Flow {
         }
     }
 
-    /// A sample of the delivery rate. While a queue stands and more would have come, the replica is the
-    /// bottleneck and the sample is the truth; else it is a lower bound.
+    /// A sample of the delivery rate. While a queue stands and more would have come, the replica is
+    /// the bottleneck and the sample is the truth; else it is a lower bound.
     fn follow(&mut self, sample: f64, since: f64, bottleneck: bool) {
         if sample > self.rate {
             self.rate = sample.min(self.rate * STEP_UP).min(RATE_MAX);
@@ -276,7 +281,8 @@ impl Flow {
 /// So little of the window that nothing is on its way.
 const NOTHING: f64 = 0.05;
 
-/// The part of the time in which somebody must have waited for a low sample to be the replica's doing.
+/// The part of the time in which somebody must have waited for a low sample to be the replica's
+/// doing.
 const MOSTLY: f64 = 0.5;
 
 /// From so many windows on its way on, one statement fills more than the window.
@@ -291,7 +297,7 @@ const STEP_UP: f64 = 1.5;
 /// Part of the cover time in which the rate grows once.
 const GROWTH_TIME: f64 = 0.7;
 
-/// Replicas that tell their lag themselves tell it in whole seconds: less is not seen.
+/// Replicas that tell their lag themselves tell it in whole seconds: less is not look.
 const BLIND_TARGET_MIN: f64 = 1.0;
 
 /// What acknowledging takes at most.

@@ -1,9 +1,9 @@
 //! Work admitted, completed, and how much of it was complete when each heartbeat was begun.
 //!
-//! Work that has not completed is counted by *epoch*, the time between the begins of two heartbeats in which it was
-//! admitted. Only that of the last [`RUNNING_COUNTS_FOR`] counts as on its way: a transaction that its client
-//! keeps open for an hour sends nothing meanwhile, and must not hold a place in the window. Whatever it
-//! has written counts when it completes.
+//! Work that has not completed is counted by *epoch*, the time between the begins of two heartbeats
+//! in which it was admitted. Only that of the last [`RUNNING_COUNTS_FOR`] counts as on its way: a
+//! transaction that its client keeps open for an hour sends nothing meanwhile, and must not hold a
+//! place in the window. Whatever it has written counts when it completes.
 //!
 //! All costs are in rows.
 
@@ -15,8 +15,8 @@ use crate::MonoTime;
 /// Work that still runs counts as on its way for this long.
 const RUNNING_COUNTS_FOR: Duration = Duration::from_secs(2);
 
-/// Heartbeats remembered: four minutes at the default interval. A replica that is further behind lags, so
-/// its gate is shut; acknowledgements go on when it shows one that is remembered.
+/// Heartbeats remembered: four minutes at the default interval. A replica that is further behind
+/// lags, so its gate is shut; acknowledgements go on when it shows one that is remembered.
 const EPOCHS_MAX: usize = 1_024;
 
 /// Between which two heartbeats something was admitted. They are numbered from 0.

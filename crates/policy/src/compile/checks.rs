@@ -2,15 +2,19 @@
 
 use std::fmt::Display;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::Mode;
+
 use super::limits::{Limits, NAME_LEN_MAX, PATTERN_LEN_MAX, show};
-use crate::condition::{Cidr, Patterns};
-use crate::config::Secret;
+use crate::cidr::Cidr;
 use crate::fault::{Faults, Place};
 use crate::network::UNIX_PREFIX;
+use crate::patterns::Patterns;
 use crate::raw::{Maybe, OneOrMany, Spanned};
+use crate::secret::Secret;
 
 /// A duration in its range, or the default.
 pub(super) fn duration(
@@ -76,7 +80,7 @@ pub(super) fn address(text: &Spanned<String>, faults: &mut Faults) -> Option<Soc
 pub(super) fn server(text: &Spanned<String>, faults: &mut Faults) -> Arc<str> {
     if let Some(path) = text.value.strip_prefix(UNIX_PREFIX) {
         // A fault has been noted; what is built after one is never used.
-        super::network::socket_path(path, text, faults);
+        socket_path(path, text, faults);
         return text.value.as_str().into();
     }
     let well_formed = text.value.rsplit_once(':').is_some_and(|(host, port)| {
@@ -182,3 +186,41 @@ pub(super) fn networks(
     }
     networks
 }
+
+/// The path of a Unix socket, as long as the kernel takes it.
+pub(super) fn socket_path(
+    path: &str,
+    text: &Spanned<String>,
+    faults: &mut Faults,
+) -> Option<PathBuf> {
+    let fault = if !Path::new(path).is_absolute() {
+        "the path of a socket must be absolute, like unix:/run/sluice/mysql.sock"
+    } else if path.len() > SOCKET_PATH_LEN_MAX {
+        "longer than the 107 bytes that a socket's path may have"
+    } else if path.chars().any(char::is_control) {
+        "holds a control character"
+    } else {
+        return Some(path.into());
+    };
+    faults.add(&text.place, fault);
+    None
+}
+
+/// `sun_path` of unix(7) with its closing zero byte.
+const SOCKET_PATH_LEN_MAX: usize = 107;
+
+/// A query that measures something. It runs with the rights of the probe's user, as it is written.
+pub(super) fn query(query: Spanned<String>, faults: &mut Faults) -> String {
+    let text = query.value.trim().trim_end_matches(';').trim_end().to_owned();
+    if text.is_empty() || text.len() > QUERY_LEN_MAX {
+        faults.add(&query.place, format!("must be one query of 1 to {QUERY_LEN_MAX} bytes"));
+    }
+    text
+}
+
+/// Longest query of a signal: one that measures something is short.
+const QUERY_LEN_MAX: usize = 4_096;
+
+/// The modes of a cluster, and of a rule.
+pub(super) const MODES: [(&str, Mode); 2] =
+    [("enforce", Mode::Enforce), ("observe", Mode::Observe)];

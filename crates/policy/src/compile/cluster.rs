@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use admission::Mode;
 
-use super::checks::{duration, keyword, name, secret, server, whole};
+use super::checks::{MODES, duration, keyword, name, query, secret, server, whole};
 use super::compression;
 use super::limits;
 use super::network;
@@ -14,11 +14,11 @@ use super::tls;
 use crate::cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, SignalKind, Starvation, TableName,
 };
-use crate::evaluate::RuleIndex;
 use crate::fault::{Faults, Place};
 use crate::identity::IdentityPolicy;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
-use crate::rule::{Rule, UnixTime};
+use crate::rule::Rule;
+use crate::rules::Rules;
 use crate::tls::Redirect;
 
 /// The table of the heartbeat unless the file says otherwise.
@@ -72,6 +72,7 @@ pub(super) fn compile(
     let network = network::compile(keys, listen.as_ref(), faults);
     let mut rules: Vec<Rule> = Vec::new();
     for draft in drafts.iter().filter(|draft| draft.is_for(cluster_name)) {
+        draft.check_kill(cluster_name, probe.as_ref(), faults);
         let gate = draft.gate.as_ref().map_or(default_gate, |gate| {
             signals.gate(&gate.value, cluster_name, &gate.place, faults)
         });
@@ -102,31 +103,12 @@ pub(super) fn compile(
         starvation: shared.starvation,
         gates: signals.gates,
         signals: signals.signals,
-        index: RuleIndex::new(&rules),
-        shaped: shaped(&rules),
-        has_schedules: rules.iter().any(|rule| rule.schedule.is_some()),
-        expiries: expiries(&rules),
-        rules,
+        rules: Rules::new(rules),
     })
 }
 
-pub(super) const MODES: [(&str, Mode); 2] =
-    [("enforce", Mode::Enforce), ("observe", Mode::Observe)];
-
 const PACINGS: [(&str, PacingKind); 2] =
     [("adaptive", PacingKind::Adaptive), ("binary", PacingKind::Binary)];
-
-fn shaped(rules: &[Rule]) -> Vec<u32> {
-    let shaped = rules.iter().filter(|rule| rule.condition.needs().any());
-    shaped.map(|rule| rule.index).collect()
-}
-
-fn expiries(rules: &[Rule]) -> Vec<UnixTime> {
-    let mut expiries: Vec<UnixTime> = rules.iter().filter_map(|rule| rule.expires_at).collect();
-    expiries.sort_unstable();
-    expiries.dedup();
-    expiries
-}
 
 fn compile_replicas(replicas: Maybe<Vec<Spanned<String>>>, faults: &mut Faults) -> Vec<Arc<str>> {
     let Some(Spanned { value: list, place }) = replicas else { return Vec::new() };
@@ -197,18 +179,6 @@ fn table_name(name: Maybe<String>, faults: &mut Faults) -> TableName {
 
 /// Longest name of a schema or a table (manual: Identifier Length Limits).
 const IDENTIFIER_LEN_MAX: usize = 64;
-
-/// Longest query of a signal: one that measures something is short.
-const QUERY_LEN_MAX: usize = 4_096;
-
-/// A query that measures something. It runs with the rights of the probe's user, as it is written.
-pub(super) fn query(query: Spanned<String>, faults: &mut Faults) -> String {
-    let text = query.value.trim().trim_end_matches(';').trim_end().to_owned();
-    if text.is_empty() || text.len() > QUERY_LEN_MAX {
-        faults.add(&query.place, format!("must be one query of 1 to {QUERY_LEN_MAX} bytes"));
-    }
-    text
-}
 
 /// What is to be measured needs somebody who measures, more often than values become stale.
 fn check_probing(

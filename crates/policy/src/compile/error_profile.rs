@@ -1,8 +1,8 @@
 //! `error` of a rule.
 //!
-//! Clients do not only read an error, they act on it. Refused are codes and states that make them drop the
-//! connection (which is alive), or believe that the transaction was rolled back (it was not: a framework
-//! that starts it again runs its first half twice, or commits a half).
+//! Clients do not only read an error, they act on it. Refused are codes and states that make them
+//! drop the connection (which is alive), or believe that the transaction was rolled back (it was
+//! not: a framework that starts it again runs its first half twice, or commits a half).
 
 use std::ops::RangeInclusive;
 
@@ -15,8 +15,8 @@ use crate::rule::RefusalProfile;
 /// What a custom profile says when it has no message.
 const DEFAULT_MESSAGE: &str = "Statement refused";
 
-/// Codes outside are read as something else: below are no server errors, from 2000 on are those of client
-/// libraries, from 32768 on they are negative to some.
+/// Codes outside are read as something else: below are no server errors, from 2000 on are those of
+/// client libraries, from 32768 on they are negative to some.
 const ERRNOS: [RangeInclusive<i128>; 2] = [1_000..=1_999, 3_000..=32_767];
 
 /// Codes that clients act on.

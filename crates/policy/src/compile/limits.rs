@@ -53,7 +53,8 @@ pub(crate) const KEEPALIVE_COUNT: Limits<u32> = count(3, 1, 127);
 pub(crate) const USER_TIMEOUT: Limits<Duration> = ms(0, 0, DAY_MS);
 pub(crate) const PROXY_HEADER_TIMEOUT: Limits<Duration> = ms(5_000, 10, MINUTE_MS);
 
-/// zlib's own default, 6, costs two and a half times the CPU for 7 % fewer bytes; 1 halves the CPU for 40 % more.
+/// zlib's own default, 6, costs two and a half times the CPU for 7 % fewer bytes; 1 halves the CPU
+/// for 40 % more.
 pub(crate) const ZLIB_LEVEL: Limits<u32> = count(2, 1, 9);
 /// The client libraries' default.
 pub(crate) const ZSTD_LEVEL: Limits<u32> = count(3, 1, 22);
@@ -74,8 +75,8 @@ pub(crate) const REPLICAS_MAX: usize = 1_000;
 pub(crate) const NAME_LEN_MAX: usize = 64;
 /// Longest `reason` of a rule.
 pub(crate) const REASON_LEN_MAX: usize = 1_000;
-/// Longest `message` of an error profile: behind it the key=value part of at most 350 bytes must fit into
-/// the 512 bytes that clients keep (`MYSQL_ERRMSG_SIZE`).
+/// Longest `message` of an error profile: behind it the key=value part of at most 350 bytes must
+/// fit into the 512 bytes that clients keep (`MYSQL_ERRMSG_SIZE`).
 pub(crate) const MESSAGE_LEN_MAX: usize = 120;
 /// Longest value of a condition: longer ones never match.
 pub(crate) const PATTERN_LEN_MAX: usize = crate::identity::APP_LEN_MAX;

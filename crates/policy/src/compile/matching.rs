@@ -3,12 +3,14 @@
 use sql::{DIGEST_TEXT_MAX, LexMode, digest};
 
 use super::checks::{check_patterns, networks, patterns};
+use super::classes::{Delayable, compile_classes};
+use super::context::Context;
 use super::limits;
-use super::rule::{Context, Delayable, compile_classes};
-use crate::condition::{Condition, Patterns};
+use crate::condition::Condition;
 use crate::fault::Faults;
 use crate::fnv;
 use crate::identity::IdentityPolicy;
+use crate::patterns::Patterns;
 use crate::raw::{self, Maybe, Named, OneOrMany, Spanned};
 use crate::shape::TablePatterns;
 
@@ -89,8 +91,8 @@ fn compile_clusters(
     names.value.0.into_iter().map(|name| name.value).collect()
 }
 
-/// Hashes as they are printed, or texts. A text is taken as it stands, for it may be a digest text already,
-/// and normalised, for it may be a statement with its values.
+/// Hashes as they are printed, or texts. A text is taken as it stands, for it may be a digest text
+/// already, and normalised, for it may be a statement with its values.
 fn compile_digests(digests: &Spanned<OneOrMany<String>>, faults: &mut Faults) -> Vec<u64> {
     if digests.value.0.is_empty() {
         faults.add(&digests.place, "an empty list matches nothing");

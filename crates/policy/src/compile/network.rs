@@ -1,8 +1,6 @@
 //! How connections of a cluster are made: addresses, limits, the PROXY protocol.
 
-use std::path::{Path, PathBuf};
-
-use super::checks::{address, duration, keyword, networks, whole};
+use super::checks::{address, duration, keyword, networks, socket_path, whole};
 use super::limits;
 use crate::fault::Faults;
 use crate::network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, UNIX_PREFIX};
@@ -25,28 +23,6 @@ pub(super) fn listen(text: &Spanned<String>, faults: &mut Faults) -> Option<List
         None => address(text, faults).map(Listen::Tcp),
     }
 }
-
-/// The path of a Unix socket, as long as the kernel takes it.
-pub(super) fn socket_path(
-    path: &str,
-    text: &Spanned<String>,
-    faults: &mut Faults,
-) -> Option<PathBuf> {
-    let fault = if !Path::new(path).is_absolute() {
-        "the path of a socket must be absolute, like unix:/run/sluice/mysql.sock"
-    } else if path.len() > SOCKET_PATH_LEN_MAX {
-        "longer than the 107 bytes that a socket's path may have"
-    } else if path.chars().any(char::is_control) {
-        "holds a control character"
-    } else {
-        return Some(path.into());
-    };
-    faults.add(&text.place, fault);
-    None
-}
-
-/// `sun_path` of unix(7) with its closing zero byte.
-const SOCKET_PATH_LEN_MAX: usize = 107;
 
 pub(super) fn compile(keys: Keys, listen: Option<&Listen>, faults: &mut Faults) -> Network {
     let on_unix = matches!(listen, Some(Listen::Unix(_)));

@@ -4,21 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{GateKey, Mode, OnRefusedCheck, OnTimeout, Ratio, RuleKey, Terms};
-use jiff::tz::TimeZoneDatabase;
 use sql::{Class, ClassSet};
 
-use super::checks::{duration, keyword, list, name, whole};
-use super::cluster::MODES;
+use super::checks::{MODES, duration, keyword, list, name, whole};
+use super::classes::{Delayable, compile_classes, expand};
+use super::context::Context;
 use super::matching::compile_match;
 use super::{error_profile, limits, schedule};
+use crate::cluster::Probe;
 use crate::condition::Condition;
 use crate::fault::{Faults, Place};
-use crate::identity::IdentityPolicy;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
-use crate::rule::{Action, Gated, RefusalProfile, Rule, UnixTime, rule_key};
+use crate::rule::{Action, Gated, OnClientGone, RefusalProfile, Rule, rule_key};
 use crate::schedule::Schedule;
+use crate::time::UnixTime;
 
-/// A rule before it is told to which cluster it belongs: its gate and its mode may be the cluster's.
+/// A rule before it is told to which cluster it belongs: its gate and its mode may be the
+/// cluster's.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) place: Place,
@@ -35,6 +37,8 @@ pub(super) struct Draft {
     error: RefusalProfile,
     honour_priority: bool,
     schedule: Option<Arc<Schedule>>,
+    on_client_gone: OnClientGone,
+    client_gone_place: Option<Place>,
     expires_at: Option<UnixTime>,
     essential: bool,
     reason: String,
@@ -47,18 +51,25 @@ enum Kind {
     Deny,
 }
 
-/// What rules refer to.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Context<'c> {
-    pub(super) clusters: &'c [String],
-    pub(super) identity: &'c IdentityPolicy,
-    pub(super) zones: &'c TimeZoneDatabase,
-}
-
 impl Draft {
     /// Whether the rule is in force for this cluster.
     pub(super) fn is_for(&self, cluster: &str) -> bool {
         self.clusters.as_ref().is_none_or(|names| names.iter().any(|name| name == cluster))
+    }
+
+    /// A query that is killed is killed over the probe's account.
+    pub(super) fn check_kill(&self, cluster: &str, probe: Option<&Probe>, faults: &mut Faults) {
+        let is_killed = match self.on_client_gone {
+            OnClientGone::Kill => true,
+            OnClientGone::Close | OnClientGone::Finish => false,
+        };
+        if let Some(place) =
+            self.client_gone_place.as_ref().filter(|_| is_killed && probe.is_none())
+        {
+            let message =
+                format!("the query is killed over the probe's account: `{cluster}` has no `probe`");
+            faults.add(place, message);
+        }
     }
 
     /// The rule of one cluster.
@@ -89,6 +100,7 @@ impl Draft {
             error: self.error.clone(),
             honour_priority: self.honour_priority,
             schedule: self.schedule.clone(),
+            on_client_gone: self.on_client_gone,
             expires_at: self.expires_at,
             essential: self.essential,
             reason: self.reason.clone(),
@@ -134,6 +146,13 @@ pub(super) fn compile(
             .schedule
             .take()
             .map(|schedule| Arc::new(schedule::compile(schedule, context.zones, faults))),
+        client_gone_place: raw.on_client_gone.as_ref().map(|word| word.place.clone()),
+        on_client_gone: keyword(
+            raw.on_client_gone.take(),
+            OnClientGone::default(),
+            &CLIENT_GONE,
+            faults,
+        ),
         expires_at,
         essential: is_set(&raw.essential),
         reason: compile_reason(raw.reason.take(), faults),
@@ -141,6 +160,12 @@ pub(super) fn compile(
         place,
     }
 }
+
+const CLIENT_GONE: [(&str, OnClientGone); 3] = [
+    ("close", OnClientGone::Close),
+    ("kill", OnClientGone::Kill),
+    ("finish", OnClientGone::Finish),
+];
 
 fn is_set(flag: &Maybe<bool>) -> bool {
     flag.as_ref().is_some_and(|flag| flag.value)
@@ -192,7 +217,8 @@ fn erase<T>(value: &Maybe<T>) -> Maybe<()> {
     value.as_ref().map(|value| Spanned { value: (), place: value.place.clone() })
 }
 
-/// A rule that never meets a statement which it may hold back would look as if it protected something.
+/// A rule that never meets a statement which it may hold back would look as if it protected
+/// something.
 fn check_classes(
     kind: Kind,
     condition: &Condition,
@@ -269,60 +295,5 @@ fn compile_expiry(
             faults.add(&expiry_place, message);
             None
         }
-    }
-}
-
-/// Which classes a list may name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Delayable {
-    Only,
-    AndOthers,
-}
-
-pub(super) fn compile_classes(
-    classes: &Spanned<OneOrMany<String>>,
-    which: Delayable,
-    faults: &mut Faults,
-) -> ClassSet {
-    if classes.value.0.is_empty() {
-        faults.add(&classes.place, "names no class");
-    }
-    let mut set = ClassSet::default();
-    for Spanned { value, place } in &classes.value.0 {
-        match Class::parse(value) {
-            Some(class) if which == Delayable::AndOthers || class.is_gateable() => {
-                set = set.union(expand(class));
-            }
-            Some(class) => {
-                let message = format!("statements of class `{}` are never delayed", class.as_str());
-                faults.add(place, message);
-            }
-            None => {
-                let known = Class::ALL.into_iter();
-                let known =
-                    known.filter(|class| which == Delayable::AndOthers || class.is_gateable());
-                let known = list(known.map(Class::as_str));
-                faults.add(place, format!("`{value}` is not one of {known}"));
-            }
-        }
-    }
-    set
-}
-
-/// What a class in the file covers.
-fn expand(class: Class) -> ClassSet {
-    match class {
-        Class::Write => {
-            Class::ALL.into_iter().filter(|class| class.is_covered_by_write()).collect()
-        }
-        Class::Read
-        | Class::LockingRead
-        | Class::Load
-        | Class::Call
-        | Class::Ddl
-        | Class::Transaction
-        | Class::Session
-        | Class::Admin
-        | Class::Unknown => ClassSet::default().with(class),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use admission::{GateConfig, GateKey, OnNoData, SignalKey};
 
-use super::checks::{duration, list, name, whole};
+use super::checks::{duration, list, name, query, whole};
 use super::limits;
 use crate::cluster::{Scope, Signal, SignalKind};
 use crate::fault::{Faults, Place};
@@ -63,7 +63,8 @@ impl Signals {
         }
     }
 
-    /// The signal that a gate means by `full_name`: the one of that name, else the one it describes.
+    /// The signal that a gate means by `full_name`: the one of that name, else the one it
+    /// describes.
     fn find(&self, full_name: &str) -> Option<usize> {
         if let Some(exact) = self.signals.iter().position(|signal| &*signal.name == full_name) {
             return Some(exact);
@@ -194,7 +195,8 @@ fn default_lag() -> Signal {
     }
 }
 
-/// The key of a metric. Another query is another metric: values of the old one say nothing about it.
+/// The key of a metric. Another query is another metric: values of the old one say nothing about
+/// it.
 fn signal_key(name: &str, kind: &SignalKind, scope: Scope) -> SignalKey {
     let (what, text) = match kind {
         SignalKind::Lag { .. } => ("lag", ""),
@@ -265,7 +267,7 @@ fn compile_kind(
         },
         ("threads_running", _) => SignalKind::ThreadsRunning,
         ("history_list_length", _) => SignalKind::HistoryListLength,
-        (_, (Some(query), None)) => SignalKind::Query(super::cluster::query(query, faults)),
+        (_, (Some(text), None)) => SignalKind::Query(query(text, faults)),
         (_, (None, Some(status))) => {
             let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
             if status.value.is_empty() || !status.value.chars().all(allowed) {

@@ -6,8 +6,9 @@ use sql::Class;
 
 use super::*;
 use crate::cluster::{LagSource, Scope, SignalKind};
-use crate::config::Secret;
-use crate::rule::{Action, Gated, UnixTime};
+use crate::rule::{Action, Gated, OnClientGone};
+use crate::secret::Secret;
+use crate::time::UnixTime;
 
 mod clusters;
 mod network;
@@ -102,7 +103,7 @@ fn the_example_of_the_manual_loads() {
 fn rules_have_the_defaults_of_the_manual() {
     let config = load(MANUAL).unwrap();
     let cluster = config.cluster("main").unwrap();
-    let [etl, ddl, rest] = cluster.rules.as_slice() else { panic!("three rules") };
+    let [etl, ddl, rest] = &cluster.rules[..] else { panic!("three rules") };
     let Action::Throttle { terms, gate, gated } = etl.action else { panic!("{etl:?}") };
     assert_eq!(terms.ratio, Ratio::new(0.9).unwrap());
     assert_eq!((terms.max_delay, terms.queue_len_max), (Duration::from_secs(5), 1_000));
@@ -120,8 +121,8 @@ fn rules_have_the_defaults_of_the_manual() {
     assert_eq!(ddl.expires_at, None);
     assert!(matches!(rest.action, Action::Throttle { gated: Gated::No, .. }));
     assert_eq!((etl.index, ddl.index, rest.index), (0, 1, 2));
-    assert_eq!(cluster.next_change_after(UnixTime(0)), etl.expires_at);
-    assert_eq!(cluster.next_change_after(UnixTime(1_796_108_400)), None);
+    assert_eq!(cluster.rules.next_change_after(UnixTime(0)), etl.expires_at);
+    assert_eq!(cluster.rules.next_change_after(UnixTime(1_796_108_400)), None);
 }
 
 #[test]
@@ -420,6 +421,29 @@ fn the_rest_of_what_a_rule_can_say_is_read() {
     assert_eq!((terms.hold, terms.mode, rule.mode), (true, Mode::Observe, Mode::Observe));
     assert!(rule.statements.contains(Class::Ddl) && !rule.statements.contains(Class::Write));
     assert_eq!(rule.condition.tags.len(), 1);
+}
+
+#[test]
+fn what_becomes_of_a_statement_whose_client_has_left_is_close_kill_or_finish() {
+    let said = |word: &str| {
+        let rule = format!("- {{name: r, permanent: true, on_client_gone: {word}}}\n");
+        load(&with_rules(&rule)).map(|config| config.clusters[0].rules[0].on_client_gone)
+    };
+    assert_eq!(said("close").unwrap(), OnClientGone::Close);
+    assert_eq!(said("kill").unwrap(), OnClientGone::Kill);
+    assert_eq!(said("finish").unwrap(), OnClientGone::Finish);
+    let unsaid = load(&with_rules("- {name: r, permanent: true}\n")).unwrap();
+    assert_eq!(unsaid.clusters[0].rules[0].on_client_gone, OnClientGone::Close);
+    assert!(said("wait").is_err());
+}
+
+#[test]
+fn a_query_is_killed_only_where_there_is_an_account_to_kill_it() {
+    let rules = "rules: [{name: r, permanent: true, on_client_gone: kill}]\n";
+    let keys = "    listen: 127.0.0.1:1\n    primary: db:3306\n";
+    assert_fault(&format!("{}{rules}", with_cluster(keys)), "`main` has no `probe`");
+    let probed = format!("{keys}    probe: {{user: p}}\n");
+    assert_eq!(faults(&format!("{}{rules}", with_cluster(&probed))), [""; 0]);
 }
 
 #[test]

@@ -30,6 +30,12 @@ fn the_same_file_changes_nothing() {
 }
 
 #[test]
+fn what_becomes_of_the_statements_of_clients_that_leave_is_a_change() {
+    let edits = [("ratio: 0.5", "ratio: 0.5, on_client_gone: finish")];
+    assert_eq!(changes(&edits), ["rule second changed"]);
+}
+
+#[test]
 fn what_cannot_change_live_comes_first() {
     let edits = [
         ("ratio: 0.5", "ratio: 0.6"),

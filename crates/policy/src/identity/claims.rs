@@ -1,16 +1,18 @@
 //! Who may call itself what.
 //!
-//! `identity.claims` is a list. The first entry whose user and address fit the connection decides; if none
-//! fits, nothing may be claimed; without the list, everything may.
+//! `identity.claims` is a list. The first entry whose user and address fit the connection decides;
+//! if none fits, nothing may be claimed; without the list, everything may.
 //!
-//! An entry allows an app if the whole of it is one of its `apps`, or if every level is that names something,
-//! and there is at least one: levels that are UUID-like or numeric may be made up by anybody. So who may
-//! claim `etl` may claim `7:etl`, but not `etl:online-ddl`. A prefix without `:` is held against levels only.
+//! An entry allows an app if the whole of it is one of its `apps`, or if every level is that names
+//! something, and there is at least one: levels that are UUID-like or numeric may be made up by
+//! anybody. So who may claim `etl` may claim `7:etl`, but not `etl:online-ddl`. A prefix without
+//! `:` is held against levels only.
 
-use crate::condition::{Cidr, Patterns};
+use super::session_identity::SessionIdentity;
+use crate::cidr::Cidr;
 use crate::fnv::FnvMap;
-use crate::identity::SessionIdentity;
 use crate::label::named_levels;
+use crate::patterns::Patterns;
 
 /// Whose claims count, and which keys name the app.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +57,9 @@ impl IdentityPolicy {
 
     /// Whether two policies say the same.
     pub(crate) fn says_the_same(&self, other: &Self) -> bool {
-        self.keys == other.keys && self.claims == other.claims
+        // The others are made from the claims.
+        let Self { keys, claims, by_user: _, by_pattern: _ } = self;
+        *keys == other.keys && *claims == other.claims
     }
 
     /// The entry that decides for this connection.

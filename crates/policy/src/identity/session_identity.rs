@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use sql::Tool;
 
-use super::is_app;
-use crate::condition::address_bits;
+use super::app::is_app;
+use crate::cidr::address_bits;
 
 /// Most connection attributes that are kept; drivers send up to ten.
 const ATTRIBUTES_MAX: usize = 32;
@@ -28,8 +28,8 @@ pub struct SessionIdentity {
 type Attribute = (Box<[u8]>, Box<[u8]>);
 
 impl SessionIdentity {
-    /// A connection that has just logged in. `client` is `None` for a Unix socket. Of attributes with the
-    /// same name the first counts; those beyond the bounds are left out.
+    /// A connection that has just logged in. `client` is `None` for a Unix socket. Of attributes
+    /// with the same name the first counts; those beyond the bounds are left out.
     pub fn new<'a>(
         user: &[u8],
         client: Option<IpAddr>,
@@ -77,16 +77,16 @@ impl SessionIdentity {
         self.schema.extend_from_slice(schema);
     }
 
-    /// A statement named a tool whose other statements do not: the connection is that tool's from now on.
-    /// Whether that is news.
+    /// A statement named a tool whose other statements do not: the connection is that tool's from
+    /// now on. Whether that is news.
     pub fn handle_tool_seen(&mut self, tool: Tool) -> bool {
         let news = self.sticky != Some(tool);
         self.sticky = Some(tool);
         news
     }
 
-    /// COM_RESET_CONNECTION: what was learned after the login is forgotten. The schema stays, as on the
-    /// server.
+    /// COM_RESET_CONNECTION: what was learned after the login is forgotten. The schema stays, as on
+    /// the server.
     pub fn forget(&mut self) {
         self.set_app = None;
         self.sticky = None;
@@ -144,8 +144,9 @@ impl SessionIdentity {
     }
 }
 
-/// The app that connection attributes name: `sluice_app`, else the basename of `program_name` (the Percona
-/// tools, mysqldump and others are known by it), else what go-mysql calls a reader of the binary log.
+/// The app that connection attributes name: `sluice_app`, else the basename of `program_name` (the
+/// Percona tools, mysqldump and others are known by it), else what go-mysql calls a reader of the
+/// binary log.
 fn app_of_attributes(session: &SessionIdentity) -> Option<Box<[u8]>> {
     let program = session.attribute(b"program_name").map(basename);
     let role = session.attribute(b"_client_role").filter(|role| *role == BINARY_LOG_LISTENER);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use sql::Tool;
 
 use super::*;
+use crate::cluster::ClusterPolicy;
 use crate::load;
 
 type Pairs<'p> = &'p [(&'p str, &'p str)];
@@ -47,10 +48,16 @@ fn resolved(cluster: &ClusterPolicy, session: &SessionIdentity, said: Said<'_>) 
     let mut scratch = IdentityScratch::default();
     // Whatever was there before must not shine through.
     let before = [(&b"app"[..], &b"stale"[..]), (b"old", b"stale")];
-    resolve(cluster, session, before.into_iter(), std::iter::empty(), None, &mut scratch);
+    resolve(&cluster.identity, session, before.into_iter(), std::iter::empty(), None, &mut scratch);
     let Said { query_attributes, tags, tool } = said;
-    let identity =
-        resolve(cluster, session, bytes(query_attributes), bytes(tags), tool, &mut scratch);
+    let identity = resolve(
+        &cluster.identity,
+        session,
+        bytes(query_attributes),
+        bytes(tags),
+        tool,
+        &mut scratch,
+    );
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     for (key, value) in identity.tags() {
         assert_eq!(identity.tag(key), Some(value));
@@ -295,12 +302,12 @@ fn an_idle_connection_gives_back_what_a_long_comment_has_grown() {
     let mut scratch = IdentityScratch::default();
     let long = "x".repeat(TAG_PART_LEN_MAX);
     let short = [("a", "b")];
-    resolve(&cluster, &session, bytes(&short), std::iter::empty(), None, &mut scratch);
+    resolve(&cluster.identity, &session, bytes(&short), std::iter::empty(), None, &mut scratch);
     let kept = scratch.bytes.capacity();
     scratch.shrink();
     assert_eq!(scratch.bytes.capacity(), kept);
     let tags = [("a", long.as_str()), ("b", long.as_str()), ("c", long.as_str())];
-    resolve(&cluster, &session, bytes(&tags), std::iter::empty(), None, &mut scratch);
+    resolve(&cluster.identity, &session, bytes(&tags), std::iter::empty(), None, &mut scratch);
     scratch.shrink();
     assert_eq!(scratch.bytes.capacity(), 0);
 }

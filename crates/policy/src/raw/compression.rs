@@ -1,7 +1,6 @@
 //! `client_compression` and `compression_level` of a cluster, as they are written.
 
-use super::Maybe;
-use super::fields::{Fields, FromNode, Spanned};
+use super::fields::{Fields, FromNode, Maybe, Spanned};
 use super::node::Node;
 use crate::fault::{Faults, Place};
 

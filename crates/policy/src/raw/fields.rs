@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use super::node::{Entry, Node, Value};
+use super::node::{MappingEntry, Node, Value};
 use crate::fault::{Faults, Place};
+
+/// A value that may be left out.
+pub(crate) type Maybe<T> = Option<Spanned<T>>;
 
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +23,7 @@ pub(crate) trait FromNode: Sized {
 /// The entries of a mapping whose keys are known.
 pub(crate) struct Fields<'f> {
     place: Place,
-    entries: Vec<Entry>,
+    entries: Vec<MappingEntry>,
     /// Every key asked for: those that are known here.
     known: Vec<&'static str>,
     faults: &'f mut Faults,
@@ -53,14 +56,18 @@ impl<'f> Fields<'f> {
 
     /// `key` would be a secret in the file: it is known only to say so.
     pub(crate) fn secret(&mut self, key: &str) {
+        let message = format!(
+            "secrets are not written in this file; name the environment variable in `{key}_env` \
+             or the file in `{key}_file`"
+        );
+        self.refuse(key, &message);
+    }
+
+    /// A key that may not be there.
+    pub(crate) fn refuse(&mut self, key: &str, message: &str) {
         if let Some(index) = self.entries.iter().position(|entry| entry.key == key) {
             let entry = self.entries.swap_remove(index);
-            let place = self.place.key(key, entry.line);
-            let message = format!(
-                "secrets are not written in this file; name the environment variable in `{key}_env` \
-                 or the file in `{key}_file`"
-            );
-            self.faults.add(&place, message);
+            self.faults.add(&self.place.key(key, entry.line), message);
         }
     }
 
@@ -89,7 +96,7 @@ impl<'f> Fields<'f> {
 pub(crate) const NOT_SUPPORTED: &str = "not supported by this version";
 
 /// The entries of a mapping, each key once.
-fn entries(node: Node, place: &Place, faults: &mut Faults) -> Option<Vec<Entry>> {
+fn entries(node: Node, place: &Place, faults: &mut Faults) -> Option<Vec<MappingEntry>> {
     let Value::Mapping(entries) = node.value else {
         expected("a mapping of keys to values", &node, place, faults);
         return None;
@@ -274,7 +281,7 @@ pub(crate) struct Named<T>(pub(crate) Vec<(String, Spanned<T>)>);
 impl<T: FromNode> FromNode for Named<T> {
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
         let mut named = Vec::new();
-        for Entry { key, line, node } in entries(node, place, faults)? {
+        for MappingEntry { key, line, node } in entries(node, place, faults)? {
             let place = place.key(&key, line);
             if let Some(value) = T::from_node(node, &place, faults) {
                 named.push((key, Spanned { value, place }));

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::fields::{Fields, FromNode};
+use super::fields::{Fields, FromNode, Maybe, OneOrMany};
 use super::node::Node;
-use super::{Maybe, OneOrMany};
 use crate::fault::{Faults, Place};
 
 /// `keepalive`.

@@ -1,10 +1,10 @@
 //! The YAML text as a tree that knows its lines.
 //!
-//! serde has no positions, but errors of `serde_yaml` do: an error that a visitor returns is given the place
-//! of what was being visited. So a key, or a scalar in a list, is visited by a visitor that keeps what it is
-//! shown and returns an error; the reader stands behind that scalar then, and goes on. The line is read from
-//! the error's text (`… at line 3 column 5`; nothing for the very first character).
-//! `lines_are_those_of_the_text` below holds the dependency to this.
+//! serde has no positions, but errors of `serde_yaml` do: an error that a visitor returns is given
+//! the place of what was being visited. So a key, or a scalar in a list, is visited by a visitor
+//! that keeps what it is shown and returns an error; the reader stands behind that scalar then, and
+//! goes on. The line is read from the error's text (`… at line 3 column 5`; nothing for the very
+//! first character). `lines_are_those_of_the_text` below holds the dependency to this.
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ use crate::fault::{Fault, Place};
 /// Longest file that is read: a hundred times 10,000 rules of ordinary size.
 const FILE_LEN_MAX: usize = 64 * 1024 * 1024;
 
-/// Most values in a file, after aliases: 10,000 rules have about 100,000. It stops small files whose
-/// aliases unfold to huge ones.
+/// Most values in a file, after aliases: 10,000 rules have about 100,000. It stops small files
+/// whose aliases unfold to huge ones.
 const NODES_MAX: u32 = 1_000_000;
 
 /// A value of the file.
@@ -35,12 +35,12 @@ pub(crate) enum Value {
     Float(f64),
     Text(String),
     List(Vec<Node>),
-    Mapping(Vec<Entry>),
+    Mapping(Vec<MappingEntry>),
 }
 
 /// A key and its value. Keys may come twice here.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct MappingEntry {
     pub(crate) key: String,
     pub(crate) line: u32,
     pub(crate) node: Node,
@@ -203,13 +203,13 @@ impl<'de> Visitor<'de> for ValueVisitor<'_> {
             };
             let seed = NodeSeed { line, nodes_left: &mut *self.0.nodes_left };
             let node = pairs.next_value_seed(seed)?;
-            entries.push(Entry { key, line, node });
+            entries.push(MappingEntry { key, line, node });
         }
     }
 }
 
-/// Reads an element of a list. A scalar is kept and answered by an error, which tells its line; a mapping or
-/// a list begins where the first thing in it does.
+/// Reads an element of a list. A scalar is kept and answered by an error, which tells its line; a
+/// mapping or a list begins where the first thing in it does.
 struct ElementSeed<'n> {
     line: u32,
     nodes_left: &'n mut u32,

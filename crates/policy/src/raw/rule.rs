@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::Maybe;
-use super::fields::{Fields, FromNode, Named, OneOrMany, expected};
+use super::fields::{Fields, FromNode, Maybe, Named, OneOrMany, expected};
 use super::node::{Node, Value};
 use crate::fault::{Faults, Place};
 
@@ -27,6 +26,7 @@ pub(crate) struct Rule {
     pub(crate) error: Maybe<ErrorProfile>,
     pub(crate) honour_priority: Maybe<bool>,
     pub(crate) schedule: Maybe<OneOrMany<Schedule>>,
+    pub(crate) on_client_gone: Maybe<String>,
     pub(crate) expires_at: Maybe<String>,
     pub(crate) permanent: Maybe<bool>,
     pub(crate) essential: Maybe<bool>,
@@ -84,6 +84,7 @@ impl FromNode for Rule {
             error: fields.take("error"),
             honour_priority: fields.take("honour_priority"),
             schedule: fields.take("schedule"),
+            on_client_gone: fields.take("on_client_gone"),
             expires_at: fields.take("expires_at"),
             permanent: fields.take("permanent"),
             essential: fields.take("essential"),

@@ -1,12 +1,12 @@
-use super::node::{Entry, Node, Value, parse};
+use super::node::{MappingEntry, Node, Value, parse};
 use super::*;
 
 fn text(line: u32, text: &str) -> Node {
     Node { line, value: Value::Text(text.into()) }
 }
 
-fn entry(line: u32, key: &str, node: Node) -> Entry {
-    Entry { key: key.into(), line, node }
+fn entry(line: u32, key: &str, node: Node) -> MappingEntry {
+    MappingEntry { key: key.into(), line, node }
 }
 
 #[test]

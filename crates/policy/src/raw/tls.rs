@@ -1,7 +1,6 @@
 //! `client_tls` and `backend_tls` of a cluster, as they are written.
 
-use super::Maybe;
-use super::fields::{Fields, FromNode};
+use super::fields::{Fields, FromNode, Maybe};
 use super::node::Node;
 use crate::fault::{Faults, Place};
 

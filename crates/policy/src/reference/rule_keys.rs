@@ -99,6 +99,14 @@ pub(super) const RULE_KEYS: &[Key] = &[
         "",
     ),
     live(
+        "on_client_gone",
+        "What becomes of a running statement whose client has left and that no admission holds: `close` the \
+         server's connection, which the server notices as if the client had gone from it; `kill` the query, with \
+         KILL QUERY over the probe's account; or let it `finish`.",
+        Shown::Words("`close`", "`close`, `kill`, `finish`"),
+        "",
+    ),
+    live(
         "expires_at",
         "The second from which the rule is gone.",
         Shown::Words("required, unless permanent", "RFC 3339, like 2026-12-01T07:00:00Z"),

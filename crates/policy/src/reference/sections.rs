@@ -63,24 +63,11 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         title: "`admin`",
         about: "",
-        keys: &[
-            fixed(
-                "listen",
-                "Where metrics, health and the check API are served.",
-                Shown::Words("127.0.0.1:9307", "address:port"),
-            ),
-            fixed(
-                "token_env",
-                "The environment variable with the bearer token that changes need from anywhere but \
-                 loopback.",
-                Shown::Words("no token", "a name"),
-            ),
-            fixed(
-                "token_file",
-                "The same from a file; only one of the two.",
-                Shown::Words("no token", "a path"),
-            ),
-        ],
+        keys: &[fixed(
+            "listen",
+            "Where metrics, health and the check API are served.",
+            Shown::Words("127.0.0.1:9307", "address:port"),
+        )],
     },
     Section {
         title: "`metrics`",

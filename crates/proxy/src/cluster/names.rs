@@ -5,17 +5,17 @@ use std::hash::Hash;
 
 use admission::{AppKey, Controller, IdentityKey};
 
-/// Names of each kind: twice what the watch can know of, so that room is rarely made.
+/// WatchedNames of each kind: twice what the watch can know of, so that room is rarely made.
 const NAMES_MAX: usize = 2 * admission::IDENTITIES_MAX;
 
-/// Names by key, as clients said them.
+/// WatchedNames by key, as clients said them.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct WatchedNames {
     identities: HashMap<IdentityKey, Box<[u8]>>,
     apps: HashMap<AppKey, Box<[u8]>>,
 }
 
-impl Names {
+impl WatchedNames {
     /// Keeps who asked in vain.
     pub(super) fn keep(
         &mut self,

@@ -1,4 +1,5 @@
-//! Who is starved, by name: for the metric, the page, and a line in the log when it begins and when it ends.
+//! Who is starved, by name: for the metric, the page, and a line in the log when it begins and when
+//! it ends.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -37,12 +38,12 @@ pub struct StarvedIdentity {
     /// Whether it is blocked now.
     pub blocked: bool,
     /// Who was admitted meanwhile: the exempt first, then who did not have to ask.
-    pub meanwhile: Vec<Passed>,
+    pub meanwhile: Vec<PassedApp>,
 }
 
 /// An app whose statements passed while somebody was blocked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passed {
+pub struct PassedApp {
     /// The app as metrics show it, or `others`.
     pub app: String,
     /// The name of the rule; `None` when no rule matched.
@@ -53,7 +54,7 @@ pub struct Passed {
     pub count: u64,
 }
 
-impl fmt::Display for Passed {
+impl fmt::Display for PassedApp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { app, rule, passage, count } = self;
         let app = Printable(app.as_bytes());
@@ -107,7 +108,7 @@ impl Cluster {
         }
     }
 
-    fn name_starved(&self, policy: &ClusterPolicy) -> Vec<(Key, StarvedIdentity)> {
+    fn name_starved(&self, policy: &ClusterPolicy) -> Vec<(StarvedKey, StarvedIdentity)> {
         let gatekeeper = self.gatekeeper.lock();
         let starved = gatekeeper.controller.starved(self.clock.now());
         if starved.is_empty() {
@@ -137,7 +138,7 @@ impl Cluster {
 
     /// Logs who begins and who ceases to be starved.
     pub(super) async fn watch_starvation(&self) {
-        let mut told: HashMap<Key, Told> = HashMap::new();
+        let mut told: HashMap<StarvedKey, LoggedStarvation> = HashMap::new();
         let mut looks = tokio::time::interval(LOOK_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -154,8 +155,8 @@ impl Cluster {
 
     fn log_begun(
         &self,
-        starved: &[(Key, StarvedIdentity)],
-        told: &mut HashMap<Key, Told>,
+        starved: &[(StarvedKey, StarvedIdentity)],
+        told: &mut HashMap<StarvedKey, LoggedStarvation>,
         now: MonoTime,
     ) {
         let mut begun = 0_usize;
@@ -168,13 +169,15 @@ impl Cluster {
             if told.len() >= TOLD_MAX {
                 continue;
             }
-            let entry = Told { identity: identity.as_str().into(), since: now, seen_at: now };
+            let entry =
+                LoggedStarvation { identity: identity.as_str().into(), since: now, seen_at: now };
             told.insert(*key, entry);
             begun = begun.saturating_add(1);
             if begun > LOGGED_MAX {
                 continue;
             }
-            let meanwhile: Vec<String> = starved.meanwhile.iter().map(Passed::to_string).collect();
+            let meanwhile: Vec<String> =
+                starved.meanwhile.iter().map(PassedApp::to_string).collect();
             tracing::warn!(
                 cluster = %self.name,
                 %identity,
@@ -192,7 +195,12 @@ impl Cluster {
         }
     }
 
-    fn log_ended(&self, told: &mut HashMap<Key, Told>, now: MonoTime, quiet: Duration) {
+    fn log_ended(
+        &self,
+        told: &mut HashMap<StarvedKey, LoggedStarvation>,
+        now: MonoTime,
+        quiet: Duration,
+    ) {
         let mut ended = 0_usize;
         told.retain(|_, told| {
             let stays = told.seen_at == now || now.saturating_since(told.seen_at) < quiet;
@@ -209,7 +217,8 @@ impl Cluster {
         });
         let further = ended.saturating_sub(LOGGED_MAX);
         if further > 0 {
-            tracing::warn!(cluster = %self.name, further, "more identities are not starved any more");
+            tracing::warn!(cluster = %self.name, further, "more identities are not starved any \
+                more");
         }
     }
 }
@@ -240,11 +249,11 @@ impl Gatekeeper {
     }
 }
 
-type Key = (RuleKey, IdentityKey);
+type StarvedKey = (RuleKey, IdentityKey);
 
 /// Somebody whose starving was logged.
 #[derive(Debug)]
-struct Told {
+struct LoggedStarvation {
     identity: Box<str>,
     since: MonoTime,
     seen_at: MonoTime,
@@ -263,7 +272,7 @@ fn with_rules(
         .meanwhile
         .iter()
         .zip(apps)
-        .map(|(by, app)| Passed {
+        .map(|(by, app)| PassedApp {
             app: app.unwrap_or_else(|| "others".to_owned()),
             rule: by.rule.as_ref().map(name),
             passage: by.passage,
@@ -281,7 +290,7 @@ fn with_rules(
 }
 
 /// Who is exempt comes first.
-fn likely_cause(meanwhile: &[Passed]) -> String {
+fn likely_cause(meanwhile: &[PassedApp]) -> String {
     let Some(first) = meanwhile.first() else { return String::new() };
     let app = Printable(first.app.as_bytes());
     match first.passage {

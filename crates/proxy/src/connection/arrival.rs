@@ -1,21 +1,21 @@
-//! From an accepted socket to a session: who the client is, whether there is a place for it, its connection
-//! to the server, and the limits on silence until it has logged in.
+//! From an accepted socket to a session: who the client is, whether there is a place for it, its
+//! connection to the server, and the limits on silence until it has logged in.
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use policy::{ClusterPolicy, Keepalive, ProxyProtocol, SendProxy, ServerAddress};
-use session::{Action, Answer, Reads, Session, Side};
+use session::{Answer, Move, Reads, Session, Side};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Instant;
-use wire::proxy_protocol::{self, Decoded, HeaderError, Proxied};
+use wire::proxy_protocol::{self, Decoded, Proxied};
 
-use super::errors::{self, ConnectFailure};
+use super::errors::{self, ConnectFailure, LAST_WORDS_TIMEOUT, ProxyFault};
 use super::{Connection, Ended, Shared};
-use crate::registry::{Entry, Inbox};
+use crate::registry::{Inbox, Registration};
 use crate::socket::{Peer, Socket};
 use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
 
@@ -23,7 +23,7 @@ use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
 pub(crate) struct Arrival {
     pub(crate) client: Socket,
     pub(crate) peer: Peer,
-    pub(crate) entry: Entry,
+    pub(crate) registration: Registration,
     pub(crate) control: Inbox,
 }
 
@@ -33,10 +33,11 @@ pub(super) struct Joined {
     pub(super) backend: Socket,
     /// Who the client is, also behind a proxy.
     pub(super) peer: Peer,
-    pub(super) patience: Patience,
+    pub(super) deadlines: LoginDeadlines,
 }
 
-/// Finds out who the client is, takes a place for it and connects to the server. `None`: it was turned away.
+/// Finds out who the client is, takes a place for it and connects to the server. `None`: it was
+/// turned away.
 ///
 /// # Cancellation
 /// Safe: the sockets are closed.
@@ -45,7 +46,7 @@ pub(super) async fn join(
     policy: &ClusterPolicy,
     mut client: Socket,
     peer: Peer,
-    entry: &mut Entry,
+    registration: &mut Registration,
 ) -> Option<Joined> {
     let network = &policy.network;
     tune(&client, &network.keepalive);
@@ -61,7 +62,7 @@ pub(super) async fn join(
         Proxied::Network { source, .. } => Peer::Network(source),
         Proxied::Unix => Peer::Local,
     };
-    if !entry.take_seat(network.connections_max) {
+    if !registration.take_seat(network.connections_max) {
         errors::turn_away_full(shared, client, peer, network.connections_max).await;
         return None;
     }
@@ -77,9 +78,9 @@ pub(super) async fn join(
     };
     match connected {
         Ok(backend) => {
-            let patience =
-                Patience::new(greeting_by, policy.connect_timeout, network.login_timeout);
-            Some(Joined { client, backend, peer, patience })
+            let deadlines =
+                LoginDeadlines::new(greeting_by, policy.connect_timeout, network.login_timeout);
+            Some(Joined { client, backend, peer, deadlines })
         }
         Err(failure) => {
             errors::turn_away(shared, client, &failure).await;
@@ -135,18 +136,6 @@ fn tune(socket: &Socket, keepalive: &Keepalive) {
     }
 }
 
-/// Why a trusted proxy's connection is not served.
-pub(super) enum ProxyFault {
-    /// It closed without a byte: a health check.
-    Nothing,
-    /// It did not send its header in time.
-    TimedOut(Duration),
-    /// It closed within its header.
-    CutShort,
-    /// It sent something else.
-    Header(HeaderError),
-}
-
 /// Reads the header that a trusted proxy must send, and not a byte of what follows it.
 async fn receive_header(
     proxies: &ProxyProtocol,
@@ -182,7 +171,7 @@ async fn read_header(client: &mut Socket) -> Result<Proxied, ProxyFault> {
 
 /// How long is waited for whom during the login.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct LoginDeadlines {
     greeting_by: Instant,
     connect_timeout: Duration,
     login_timeout: Duration,
@@ -194,23 +183,31 @@ pub(super) struct Patience {
 enum Turn {
     /// The client is silent since then at the earliest.
     Client(Option<Instant>),
-    /// It may ask a directory for as long as that takes, and is only hurried with an answer to a question of
-    /// Sluice's own: since then.
+    /// It may ask a directory for as long as that takes, and is only hurried with an answer to a
+    /// question of Sluice's own: since then.
     Server(Option<Instant>),
 }
 
-impl Patience {
-    fn new(greeting_by: Instant, connect_timeout: Duration, login_timeout: Duration) -> Self {
+impl LoginDeadlines {
+    pub(super) fn new(
+        greeting_by: Instant,
+        connect_timeout: Duration,
+        login_timeout: Duration,
+    ) -> Self {
         Self { greeting_by, connect_timeout, login_timeout, turn: Turn::Client(None) }
     }
 
     /// Bytes have moved: the other side is next.
-    pub(super) fn note(&mut self, action: &Action) {
-        if let Action::Forward { from, .. } | Action::Replace { from, .. } = action {
-            self.turn = match from {
-                Side::Client => Turn::Server(None),
-                Side::Backend => Turn::Client(None),
-            };
+    pub(super) fn note(&mut self, moved: Move) {
+        match moved {
+            Move::Forward { from: Side::Client, .. } | Move::Replace { from: Side::Client, .. } => {
+                self.turn = Turn::Server(None);
+            }
+            Move::Forward { from: Side::Backend, .. }
+            | Move::Replace { from: Side::Backend, .. } => {
+                self.turn = Turn::Client(None);
+            }
+            Move::Drop { .. } => {}
         }
     }
 
@@ -229,14 +226,14 @@ impl Patience {
 }
 
 impl Connection {
-    /// Reads for the login, within the limits of patience.
+    /// Reads for the login, within the limits of deadlines.
     pub(super) async fn read_for_login(
         &mut self,
         reads: Reads,
-        patience: &mut Patience,
+        deadlines: &mut LoginDeadlines,
         control: &mut Inbox,
     ) -> Result<(), Ended> {
-        let limit = patience.limit(&self.session);
+        let limit = deadlines.limit(&self.session);
         let reading = async {
             if reads == Reads::Backend && self.session.is_greeted() {
                 return Box::pin(self.read_server(control)).await;
@@ -247,7 +244,7 @@ impl Connection {
             None => reading.await?,
             Some(limit) => match tokio::time::timeout_at(limit, reading).await {
                 Ok(told) => told?,
-                Err(_) => return Err(self.login_timed_out(patience).await),
+                Err(_) => return Err(self.login_timed_out(deadlines).await),
             },
         };
         match told {
@@ -257,23 +254,23 @@ impl Connection {
     }
 
     /// Neither side is waited for any longer; the client is told, if it can be.
-    async fn login_timed_out(&mut self, patience: &Patience) -> Ended {
+    async fn login_timed_out(&mut self, deadlines: &LoginDeadlines) -> Ended {
         let cluster = &self.shared.cluster.name;
         let telemetry = &self.shared.telemetry;
         let mut packet = Vec::new();
         if !self.session.is_greeted() {
             telemetry.backend_error(cluster, BackendErrorKind::ConnectTimeout);
-            let failure = ConnectFailure::TimedOut(patience.connect_timeout);
+            let failure = ConnectFailure::TimedOut(deadlines.connect_timeout);
             errors::encode_connect_failure(&mut packet, cluster, &failure);
         } else if self.session.awaits_key() {
             telemetry.backend_error(cluster, BackendErrorKind::ConnectTimeout);
             tracing::warn!(%cluster, "the primary did not send its key for a password");
-            let answer = errors::no_key(cluster, patience.connect_timeout);
+            let answer = errors::no_key(cluster, deadlines.connect_timeout);
             packet.extend_from_slice(self.last_words_for_login(&answer));
         } else {
             telemetry.connection_refused(cluster, ConnectionRefusal::LoginTimeout);
             tracing::info!(%cluster, peer = %self.peer, "a client did not go on with its login");
-            let answer = errors::login_timeout(patience.login_timeout);
+            let answer = errors::login_timeout(deadlines.login_timeout);
             packet.extend_from_slice(self.last_words_for_login(&answer));
         }
         // Never blocks for long: so little has been sent to this client that there is room for it.
@@ -287,8 +284,8 @@ impl Connection {
         if is_told { self.session.outbox() } else { &[] }
     }
 
-    /// A client that no proxy is expected at has begun with a PROXY header: told apart from other broken
-    /// clients, because only the operator can help.
+    /// A client that no proxy is expected at has begun with a PROXY header: told apart from other
+    /// broken clients, because only the operator can help.
     pub(super) fn note_unexpected_header(&self) {
         if proxy_protocol::is_header(self.client.bytes()) {
             let cluster = &self.shared.cluster.name;
@@ -300,6 +297,3 @@ impl Connection {
         }
     }
 }
-
-/// For one small packet to a client that may have left.
-pub(super) const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,12 +1,13 @@
 //! An admission point: the question to the controller, the wait, and what is counted of it.
 
 use std::future::poll_fn;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use admission::{Mode, MonoTime, Passage, Reason, Refusal, Request, Terms};
 use policy::{Action as RuleAction, Gated, Rule, UnixTime, app_key, identity_key, refusal};
 use session::{Answer, Ask, StatementOutcome};
 use sql::Class;
+use tokio::time::Instant;
 use wire::frame::split_frame;
 use wire::packet::ErrPacket;
 
@@ -16,9 +17,10 @@ use crate::printable::Printable;
 use crate::registry::{Control, Inbox};
 use crate::telemetry::{StatementDecision, StatementEvent};
 
-/// How the statement under way was judged. Statements that nobody asks for are admitted for no reason.
+/// How the statement under way was judged. Statements that nobody asks for are admitted for no
+/// reason.
 #[derive(Debug, Default)]
-pub(crate) struct Judged {
+pub(crate) struct AdmissionRecord {
     decision: StatementDecision,
     reason: Option<Reason>,
     /// When it first came to its admission point: its deadline counts from there.
@@ -36,8 +38,30 @@ pub(crate) struct Timing {
     pub(crate) backend: Duration,
 }
 
-/// How long after the server has closed a queued session a KILL may be heard of that was the reason.
+/// How long after the server has closed a queued session a KILL may be heard of that was the
+/// reason.
 const KILL_GRACE: Duration = Duration::from_millis(100);
+
+/// How Sluice has contradicted itself about a statement that asks: each is impossible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The policy in force for the session has no rule of this index.
+    NoSuchRule,
+    /// It has, and the rule lets nobody wait.
+    RuleDoesNotAsk,
+    /// It has, and the rule denies nothing.
+    RuleDoesNotDeny,
+}
+
+impl Fault {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::NoSuchRule => "the rule is not in the policy",
+            Self::RuleDoesNotAsk => "the rule does not ask",
+            Self::RuleDoesNotDeny => "the rule does not deny",
+        }
+    }
+}
 
 /// What ends a wait in the queue.
 enum Woken {
@@ -50,23 +74,23 @@ enum Woken {
 impl Connection {
     /// Asks the controller, and waits if it says so.
     pub(super) async fn ask(&mut self, asked: Ask, control: &mut Inbox) -> Result<(), Ended> {
-        let Some(request) = self.request(asked) else {
-            // The rule is not one that asks: the session and the policy disagree, so nothing passes.
-            return Err(Ended::Told);
+        let request = match self.request(&asked) {
+            Ok(request) => request,
+            Err(fault) => return Err(self.contradicted(&asked, fault).await),
         };
         match ask(&self.shared.cluster, &request, self.session.app()) {
             Judgement::Admitted(permit) => {
                 self.permit = Some(permit);
-                self.session.handle_admitted();
+                self.session.handle_admitted(asked);
                 Ok(())
             }
             Judgement::Observed(permit, would_be) => {
                 self.permit = Some(permit);
                 if let Some(would_be) = would_be {
-                    self.judged.decision = StatementDecision::Rejected;
-                    self.judged.reason = Some(would_be.reason);
+                    self.admission.decision = StatementDecision::Rejected;
+                    self.admission.reason = Some(would_be.reason);
                 }
-                self.session.handle_admitted();
+                self.session.handle_admitted(asked);
                 Ok(())
             }
             Judgement::Refused(refused) => self.refuse(asked, &refused).await,
@@ -74,11 +98,13 @@ impl Connection {
         }
     }
 
-    fn request(&mut self, asked: Ask) -> Option<Request> {
-        let rule = self.policy.rule(asked.rule)?;
-        let RuleAction::Throttle { terms, gate, .. } = &rule.action else { return None };
-        let arrived = *self.judged.arrived.get_or_insert_with(|| self.shared.cluster.now());
-        Some(Request {
+    fn request(&mut self, asked: &Ask) -> Result<Request, Fault> {
+        let rule = self.policy.rule(asked.rule).ok_or(Fault::NoSuchRule)?;
+        let RuleAction::Throttle { terms, gate, .. } = &rule.action else {
+            return Err(Fault::RuleDoesNotAsk);
+        };
+        let arrived = *self.admission.arrived.get_or_insert_with(|| self.shared.cluster.now());
+        Ok(Request {
             rule: rule.key,
             identity: identity_key(rule, self.session.app()),
             app: app_key(rule, self.session.app()),
@@ -97,15 +123,15 @@ impl Connection {
     ) -> Result<(), Ended> {
         loop {
             let woken = self.wait(&mut waiter, control).await;
-            self.judged.queued = self
-                .judged
+            self.admission.queued = self
+                .admission
                 .arrived
                 .map(|arrived| self.shared.cluster.now().saturating_since(arrived));
             match woken {
                 Woken::Settled(Settled::Admitted(permit)) => {
-                    self.judged.reason = permit.reason();
+                    self.admission.reason = permit.reason();
                     self.permit = Some(permit);
-                    self.session.handle_admitted();
+                    self.session.handle_admitted(asked);
                     return Ok(());
                 }
                 Woken::Settled(Settled::Refused(refused)) => {
@@ -115,19 +141,19 @@ impl Connection {
                     // A rule may have expired meanwhile, without a new policy.
                     self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
                     self.take_newer_policy();
-                    self.session.handle_judge_again();
+                    self.session.handle_judge_again(asked);
                     return Ok(());
                 }
                 Woken::ClientLeft => {
                     drop(waiter);
-                    self.judged.decision = StatementDecision::ClientGone;
-                    self.count_asked(asked);
+                    self.admission.decision = StatementDecision::ClientGone;
+                    self.count_asked(&asked);
                     return Err(Ended::ByClient);
                 }
                 Woken::BackendSpoke => {
                     drop(waiter);
-                    self.judged.decision = StatementDecision::Rejected;
-                    self.count_asked(asked);
+                    self.admission.decision = StatementDecision::Rejected;
+                    self.count_asked(&asked);
                     let answer = self.last_words(control).await;
                     return self.leave(&answer).await;
                 }
@@ -135,19 +161,19 @@ impl Connection {
                     if self.timing.started.is_some_and(|started| started > sent) {
                         continue;
                     }
-                    self.judged.decision = StatementDecision::Rejected;
-                    self.session.handle_refused(errors::interrupted());
+                    self.admission.decision = StatementDecision::Rejected;
+                    self.session.handle_refused(asked, errors::interrupted());
                     return Ok(());
                 }
                 Woken::Told(Control::Kill) => {
-                    self.judged.decision = StatementDecision::Rejected;
-                    self.count_asked(asked);
+                    self.admission.decision = StatementDecision::Rejected;
+                    self.count_asked(&asked);
                     return self.leave(&errors::interrupted()).await;
                 }
                 Woken::Told(Control::Close) => {
-                    self.judged.decision = StatementDecision::Rejected;
-                    self.judged.reason = Some(Reason::Shutdown);
-                    self.count_asked(asked);
+                    self.admission.decision = StatementDecision::Rejected;
+                    self.admission.reason = Some(Reason::Shutdown);
+                    self.count_asked(&asked);
                     return self.leave(&errors::shutting_down()).await;
                 }
                 // The controller ends all waits when a drain begins.
@@ -166,8 +192,8 @@ impl Connection {
         }
     }
 
-    /// What the server said when it ended the session, or that it ended it. Of a KILL that came through
-    /// Sluice as well, the server's closing may be seen before the killer's OK.
+    /// What the server said when it ended the session, or that it ended it. Of a KILL that came
+    /// through Sluice as well, the server's closing may be seen before the killer's OK.
     async fn last_words(&self, control: &mut Inbox) -> Answer {
         let mut answer = errors::server_left();
         if let Some((_, payload, _)) = split_frame(self.backend.bytes())
@@ -187,12 +213,17 @@ impl Connection {
     }
 
     /// A rule that denies: refused as a policy, whatever the load.
-    pub(super) fn deny(&mut self, asked: Ask) {
-        self.judged.decision = StatementDecision::Rejected;
-        self.judged.reason = Some(Reason::Deny);
-        let Some(rule) = self.policy.rule(asked.rule) else { return };
+    pub(super) async fn deny(&mut self, asked: Ask) -> Result<(), Ended> {
+        self.admission.decision = StatementDecision::Rejected;
+        self.admission.reason = Some(Reason::Deny);
+        let Some(rule) = self.policy.rule(asked.rule) else {
+            return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
+        };
+        if !matches!(rule.action, RuleAction::Deny) {
+            return Err(self.contradicted(&asked, Fault::RuleDoesNotDeny).await);
+        }
         match rule.mode {
-            Mode::Observe => self.session.handle_admitted(),
+            Mode::Observe => self.session.handle_admitted(asked),
             Mode::Enforce => {
                 let denial = Refusal {
                     reason: Reason::Deny,
@@ -201,22 +232,40 @@ impl Connection {
                     retry_after: Duration::ZERO,
                 };
                 let answer = self.answer(rule, &denial);
-                self.session.handle_refused(answer);
+                self.session.handle_refused(asked, answer);
             }
         }
+        Ok(())
+    }
+
+    /// Session and policy disagree about what was asked: nothing of it passes, and the connection
+    /// ends. Nobody knows what else of it is wrong.
+    async fn contradicted(&mut self, asked: &Ask, fault: Fault) -> Ended {
+        let cluster = &self.shared.cluster.name;
+        self.shared.telemetry.internal_fault(cluster);
+        tracing::error!(
+            %cluster, peer = %self.peer, rule = asked.rule, fault = fault.as_str(),
+            "a fault of Sluice's: the connection is ended, and its statement has not passed"
+        );
+        self.admission.decision = StatementDecision::Rejected;
+        self.count_asked(asked);
+        // The last answer, if its state allows one; either way it is over.
+        drop(self.leave(&errors::internal_fault()).await);
+        Ended::BySluice(fault)
     }
 
     async fn refuse(&mut self, asked: Ask, refused: &Refusal) -> Result<(), Ended> {
-        self.judged.decision = StatementDecision::Rejected;
-        self.judged.reason = Some(refused.reason);
+        self.admission.decision = StatementDecision::Rejected;
+        self.admission.reason = Some(refused.reason);
         if refused.reason == Reason::Shutdown {
-            self.count_asked(asked);
+            self.count_asked(&asked);
             return self.leave(&errors::shutting_down()).await;
         }
-        if let Some(rule) = self.policy.rule(asked.rule) {
-            let answer = self.answer(rule, refused);
-            self.session.handle_refused(answer);
-        }
+        let Some(rule) = self.policy.rule(asked.rule) else {
+            return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
+        };
+        let answer = self.answer(rule, refused);
+        self.session.handle_refused(asked, answer);
         Ok(())
     }
 
@@ -240,7 +289,7 @@ impl Connection {
     }
 
     /// Counts a statement whose connection ends at its admission point.
-    fn count_asked(&mut self, asked: Ask) {
+    fn count_asked(&mut self, asked: &Ask) {
         let mode = self.policy.rule(asked.rule).map_or(Mode::Enforce, |rule| rule.mode);
         self.count(&StatementOutcome { rule: Some(asked.rule), class: asked.class, mode });
     }
@@ -248,7 +297,7 @@ impl Connection {
     /// Counts a statement that is over.
     pub(super) fn count(&mut self, statement: &StatementOutcome) {
         let total = self.timing.started.map(|started| started.elapsed()).unwrap_or_default();
-        let queued = self.judged.queued;
+        let queued = self.admission.queued;
         let elsewhere = self.timing.backend.saturating_add(queued.unwrap_or_default());
         let rule = statement.rule.and_then(|index| self.policy.rule(index));
         let backend = (self.timing.backend > Duration::ZERO).then_some(self.timing.backend);
@@ -259,8 +308,8 @@ impl Connection {
                 rule: rule.map_or("none", |rule| &rule.name),
                 app: self.session.app(),
                 class: statement.class,
-                decision: self.judged.decision,
-                reason: self.judged.reason,
+                decision: self.admission.decision,
+                reason: self.admission.reason,
                 mode: statement.mode,
                 queued,
                 backend,

@@ -1,13 +1,16 @@
-//! What goes to the client when somebody does not keep up, or has gone: answers, last words, the end.
+//! What goes to the client when somebody does not keep up, or has gone: answers, last words, the
+//! end.
 
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::Connection;
-use super::arrival::LAST_WORDS_TIMEOUT;
+use super::errors::LAST_WORDS_TIMEOUT;
 use crate::stream::Stream;
 
 /// Writes to the client, unless it has gone already; since when is noted when this finds out.
@@ -22,11 +25,12 @@ pub(super) async fn deliver(
     }
 }
 
-/// Writes to the client. It may take its time; but when the server has ended its side meanwhile, as it does with clients
-/// that do not read, it has a minute for what is under way.
+/// Writes to the client. It may take its time; but when the server has ended its side meanwhile, as
+/// it does with clients that do not read, it has a minute for what is under way.
 async fn write(bytes: &[u8], client: &mut Stream, backend: &Stream) -> io::Result<()> {
     let mut write = pin!(client.write(bytes));
-    // Boxed, and made only when the client's socket is full: an idle connection does not pay for it.
+    // Boxed, and made only when the client's socket is full: an idle connection does not pay for
+    // it.
     let mut given_up: Option<Pin<Box<_>>> = None;
     poll_fn(|cx| {
         if let Poll::Ready(written) = write.as_mut().poll(cx) {
@@ -43,12 +47,12 @@ async fn write(bytes: &[u8], client: &mut Stream, backend: &Stream) -> io::Resul
     .await
 }
 
-/// What a client that does not read gets for the bytes under way (at most a buffer of them) when the server has
-/// closed: MySQL's default of `net_write_timeout`.
+/// What a client that does not read gets for the bytes under way (at most a buffer of them) when
+/// the server has closed: MySQL's default of `net_write_timeout`.
 const STALLED_CLIENT: Duration = Duration::from_secs(60);
 
-/// How long the server may go on answering an admitted statement whose client has gone. Then its connection is
-/// closed, and the server ends the statement when it notices.
+/// How long the server may go on answering an admitted statement whose client has gone. Then its
+/// connection is closed, and the server ends the statement when it notices.
 pub(super) const ABANDONED_ANSWER: Duration = Duration::from_secs(30);
 
 impl Connection {
@@ -71,6 +75,11 @@ impl Connection {
 
     /// Closes both sides. TLS has a last word, for which a peer may leave no room.
     pub(super) async fn close(&mut self) {
+        if !self.session.is_idle() {
+            // A server that works takes TLS's last word for a command that waits, and itself for
+            // one that is listened to.
+            self.backend.end_sending();
+        }
         drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, self.backend.shutdown()).await);
         drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, self.client.shutdown()).await);
     }

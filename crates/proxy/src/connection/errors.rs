@@ -1,5 +1,5 @@
-//! The errors that Sluice makes itself, apart from refusals: each says `[sluice`, so that it can be told
-//! from the server's.
+//! The errors that Sluice makes itself, apart from refusals: each says `[sluice`, so that it can be
+//! told from the server's.
 
 use std::io;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use std::time::Duration;
 use session::Answer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wire::packet::encode_err_no_sqlstate;
+use wire::proxy_protocol::HeaderError;
 
 use super::Shared;
-use super::arrival::{LAST_WORDS_TIMEOUT, ProxyFault};
 use crate::socket::{Peer, Socket};
 use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
 
@@ -45,6 +45,18 @@ impl ConnectFailure {
             Self::Failed(error) => error.to_string(),
         }
     }
+}
+
+/// Why a trusted proxy's connection is not served.
+pub(super) enum ProxyFault {
+    /// It closed without a byte: a health check.
+    Nothing,
+    /// It did not send its header in time.
+    TimedOut(Duration),
+    /// It closed within its header.
+    CutShort,
+    /// It sent something else.
+    Header(HeaderError),
 }
 
 /// Tells a client that there is no server.
@@ -107,8 +119,8 @@ pub(super) fn login_timeout(after: Duration) -> Answer {
 /// The server has greeted, and has not answered Sluice's own question of the login.
 pub(super) fn no_key(cluster: &str, after: Duration) -> Answer {
     let message = format!(
-        "[sluice] the MySQL server of cluster {cluster} did not send its key for the password within {after:?} \
-         (connect_timeout)"
+        "[sluice] the MySQL server of cluster {cluster} did not send its key for the password \
+         within {after:?} (connect_timeout)"
     );
     Answer { errno: ER_SERVER_SHUTDOWN, sqlstate: *b"08S01", message: message.into_bytes() }
 }
@@ -116,8 +128,8 @@ pub(super) fn no_key(cluster: &str, after: Duration) -> Answer {
 /// Bytes of a client that is turned away which are read and dropped.
 const UNREAD_LEN_MAX: u64 = 64 * 1024;
 
-/// The client may have left already, or have sent what nobody read: closing over unread bytes would reset the
-/// connection, and the error might be lost with it.
+/// The client may have left already, or have sent what nobody read: closing over unread bytes would
+/// reset the connection, and the error might be lost with it.
 async fn say_and_close(mut client: Socket, packet: &[u8]) {
     let say = async {
         client.write_all(packet).await?;
@@ -134,6 +146,15 @@ pub(crate) fn shutting_down() -> Answer {
         errno: ER_SERVER_SHUTDOWN,
         sqlstate: *b"08S01",
         message: b"[sluice] shutdown in progress [executed=unknown]".to_vec(),
+    }
+}
+
+/// Sluice has contradicted itself about the client's statement.
+pub(crate) fn internal_fault() -> Answer {
+    Answer {
+        errno: ER_SERVER_SHUTDOWN,
+        sqlstate: *b"08S01",
+        message: b"[sluice] internal fault; the log of Sluice tells [executed=no]".to_vec(),
     }
 }
 
@@ -156,3 +177,6 @@ pub(crate) fn server_left() -> Answer {
                 .to_vec(),
     }
 }
+
+/// For one small packet to a client that may have left.
+pub(super) const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,4 +1,5 @@
-//! TLS and compression with either side, and the passwords that cross from an encrypted leg to one that is not.
+//! TLS and compression with either side, and the passwords that cross from an encrypted leg to one
+//! that is not.
 
 use std::io;
 

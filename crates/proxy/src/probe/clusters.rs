@@ -11,11 +11,11 @@ use crate::secret::SecretError;
 /// The probes of all clusters. They stop when this is dropped.
 #[derive(Debug)]
 pub struct ClusterProbes {
-    running: Vec<Running>,
+    running: Vec<RunningProbes>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningProbes {
     cluster: Arc<Cluster>,
     /// What `probes` measure.
     policy: Arc<ClusterPolicy>,
@@ -31,7 +31,7 @@ impl ClusterProbes {
         let start = |cluster: &Arc<Cluster>| {
             let policy = cluster.policy();
             let probes = Probes::spawn(cluster, &policy)?;
-            Ok(Running { cluster: cluster.clone(), policy, probes })
+            Ok(RunningProbes { cluster: cluster.clone(), policy, probes })
         };
         let running = clusters.iter().map(start).collect::<Result<_, SecretError>>()?;
         Ok(Self { running })
@@ -41,7 +41,7 @@ impl ClusterProbes {
     pub fn follow(&mut self) {
         for running in &mut self.running {
             let policy = running.cluster.policy();
-            if measures_the_same(&policy, &running.policy) {
+            if policy.is_probed_like(&running.policy) {
                 continue;
             }
             match Probes::spawn(&running.cluster, &policy) {
@@ -56,12 +56,4 @@ impl ClusterProbes {
             }
         }
     }
-}
-
-fn measures_the_same(a: &ClusterPolicy, b: &ClusterPolicy) -> bool {
-    a.primary == b.primary
-        && a.replicas == b.replicas
-        && a.probe == b.probe
-        && a.backend_tls == b.backend_tls
-        && a.signals == b.signals
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::link::ProbeError;
+use crate::board::ProbeError;
 
 /// The health of one probe on one server.
 pub(super) struct Health {
@@ -75,8 +75,8 @@ fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
     if let ProbeError::Lost(why) = error
         && why.contains(AUTHORITY_AS_SERVER)
     {
-        return "backend_tls.ca holds this server's own certificate, which is marked as an authority (CA:TRUE): \
-                probes take it only without that mark";
+        return "backend_tls.ca holds this server's own certificate, which is marked as an \
+            authority (CA:TRUE): probes take it only without that mark";
     }
     match (error.code(), purpose) {
         (Some(ER_ACCESS_DENIED), _) => "check probe.user and its password on this server",
@@ -89,8 +89,8 @@ fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
             }
             Purpose::ReplicaHeartbeat => "GRANT SELECT on the heartbeat's schema",
             Purpose::ReplicaStatus => {
-                "GRANT REPLICATION CLIENT ON *.* (MariaDB: SLAVE MONITOR); without it a replica that \
-                 is delayed on purpose is taken for one that lags"
+                "GRANT REPLICATION CLIENT ON *.* (MariaDB: SLAVE MONITOR); without it a replica \
+                 that is delayed on purpose is taken for one that lags"
             }
             Purpose::InnodbMetrics => "GRANT PROCESS ON *.*",
             Purpose::Pulse | Purpose::Query | Purpose::Status => "",

@@ -1,13 +1,14 @@
-//! The heartbeat: one row of our own on the primary, its number raised again and again, and read on each
-//! replica.
+//! The heartbeat: one row of our own on the primary, its number raised again and again, and read on
+//! each replica.
 //!
-//! A writer whose statement hung has given up its connection, but the statement may still take effect later.
-//! So a write only ever raises the number: what comes late changes nothing.
+//! A writer whose statement hung has given up its connection, but the statement may still take
+//! effect later. So a write only ever raises the number: what comes late changes nothing.
 
 use policy::TableName;
 
 use super::answer::number;
-use super::link::{Link, ProbeError};
+use crate::board::ProbeError;
+use crate::link::Link;
 
 /// `ER_BAD_DB_ERROR`
 const ER_BAD_DB_ERROR: u16 = 1049;

@@ -4,20 +4,21 @@ use std::time::Duration;
 
 use policy::LagSource;
 
-use super::Target;
+use super::ProbeTarget;
 use super::health::{Health, Purpose};
 use super::heartbeat::Heartbeat;
-use super::link::{Link, ProbeError};
+use crate::board::ProbeError;
+use crate::link::Link;
 
-/// The longest a heartbeat may take. A commit may take long on a loaded primary, and one that is given up
-/// is one that is not known to be committed; so it gets more time than a reading.
+/// The longest a heartbeat may take. A commit may take long on a loaded primary, and one that is
+/// given up is one that is not known to be committed; so it gets more time than a reading.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often the primary is asked for a sign of life where it gets no heartbeats.
 const PULSE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs until it is dropped.
-pub(super) async fn watch(target: Target) {
+pub(super) async fn watch(target: ProbeTarget) {
     match target.probe.source {
         LagSource::Heartbeat if !target.site.policy.replicas.is_empty() => {
             write_heartbeats(target).await;
@@ -28,7 +29,7 @@ pub(super) async fn watch(target: Target) {
     }
 }
 
-async fn write_heartbeats(target: Target) {
+async fn write_heartbeats(target: ProbeTarget) {
     let board = &target.site.cluster.probes;
     let heartbeat = Heartbeat::new(&target.probe.heartbeat_table, board.instance());
     let mut link = target.link(HEARTBEAT_TIMEOUT);
@@ -52,7 +53,7 @@ async fn write_heartbeats(target: Target) {
 }
 
 /// Rows of processes that are no more do no harm but to the reader's eye.
-async fn clean_up(target: &Target, heartbeat: &Heartbeat, link: &mut Link) {
+async fn clean_up(target: &ProbeTarget, heartbeat: &Heartbeat, link: &mut Link) {
     let cluster = &target.site.cluster.name;
     match heartbeat.forget_the_dead(link).await {
         Ok(0) => {}
@@ -65,7 +66,7 @@ async fn clean_up(target: &Target, heartbeat: &Heartbeat, link: &mut Link) {
     }
 }
 
-async fn feel_pulse(target: Target) {
+async fn feel_pulse(target: ProbeTarget) {
     let mut link = target.link(super::PROBE_TIMEOUT);
     let mut health = target.health(Purpose::Pulse);
     let mut rhythm = target.site.rhythm(PULSE_INTERVAL, PULSE_INTERVAL);
@@ -76,7 +77,7 @@ async fn feel_pulse(target: Target) {
     }
 }
 
-fn note(target: &Target, health: &mut Health, answer: &Result<(), ProbeError>) {
+fn note(target: &ProbeTarget, health: &mut Health, answer: &Result<(), ProbeError>) {
     health.note(answer);
     let cluster = &target.site.cluster;
     cluster.probes.primary_said(answer.as_ref().map(|&()| ()), cluster.now());

@@ -9,20 +9,21 @@ use policy::LagSource;
 use super::answer::number;
 use super::health::Purpose;
 use super::heartbeat::Heartbeat;
-use super::link::{Link, ProbeError};
 use super::replication::{Dialect, Replication};
-use super::{PROBE_TIMEOUT, Target};
+use super::{PROBE_TIMEOUT, ProbeTarget};
+use crate::board::ProbeError;
+use crate::link::Link;
 
-/// How often a replica is asked whether it is delayed on purpose. Nobody changes that often, and the
-/// question can wait behind a STOP REPLICA; so it has a task and a connection of its own.
+/// How often a replica is asked whether it is delayed on purpose. Nobody changes that often, and
+/// the question can wait behind a STOP REPLICA; so it has a task and a connection of its own.
 const DELAY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Part of the threshold that a slow probe may add to the lag: while nobody asks, what is not seen yet
-/// counts as missing.
+/// Part of the threshold that a slow probe may add to the lag: while nobody asks, what is not seen
+/// yet counts as missing.
 const NOISE_PARTS: u32 = 4;
 
 /// Measures one replica's lag until it is dropped.
-pub(super) async fn watch(target: Target) {
+pub(super) async fn watch(target: ProbeTarget) {
     let limits = &target.site.lag.limits;
     let slow = (limits.stale_after / 3).min(limits.caught_up_below / NOISE_PARTS);
     let mut rhythm = target.site.rhythm(target.probe.probe_interval, slow);
@@ -31,7 +32,7 @@ pub(super) async fn watch(target: Target) {
         LagSource::ReplicaStatus => Purpose::ReplicaStatus,
         LagSource::Query(_) => Purpose::Query,
     });
-    let mut question = Question::of(&target);
+    let mut question = LagQuestion::of(&target);
     let mut link = target.link(PROBE_TIMEOUT);
     loop {
         rhythm.beat().await;
@@ -43,7 +44,7 @@ pub(super) async fn watch(target: Target) {
 }
 
 /// Keeps track of whether one replica is delayed on purpose, until it is dropped.
-pub(super) async fn watch_delay(target: Target) {
+pub(super) async fn watch_delay(target: ProbeTarget) {
     let mut rhythm = target.site.rhythm(DELAY_INTERVAL, DELAY_INTERVAL);
     let mut health = target.health(Purpose::ReplicaStatus);
     let mut dialect = Dialect::default();
@@ -60,14 +61,14 @@ pub(super) async fn watch_delay(target: Target) {
 }
 
 /// How this replica's lag is asked for.
-enum Question {
+enum LagQuestion {
     Heartbeat(Heartbeat),
     Status(Dialect),
     Query(String),
 }
 
 /// What a replica answered.
-enum Answer {
+enum LagAnswer {
     /// Its newest heartbeat of ours.
     Shows(Option<u64>),
     /// Its own idea of its lag, and its delay.
@@ -76,8 +77,8 @@ enum Answer {
     Gives(Option<Duration>),
 }
 
-impl Question {
-    fn of(target: &Target) -> Self {
+impl LagQuestion {
+    fn of(target: &ProbeTarget) -> Self {
         match &target.probe.source {
             LagSource::Heartbeat => {
                 let instance = target.site.cluster.probes.instance();
@@ -88,11 +89,11 @@ impl Question {
         }
     }
 
-    async fn ask(&mut self, replica: &mut Link) -> Result<Answer, ProbeError> {
+    async fn ask(&mut self, replica: &mut Link) -> Result<LagAnswer, ProbeError> {
         match self {
-            Self::Heartbeat(heartbeat) => heartbeat.read(replica).await.map(Answer::Shows),
-            Self::Status(dialect) => dialect.ask(replica).await.map(Answer::Tells),
-            Self::Query(query) => seconds(replica, query).await.map(Answer::Gives),
+            Self::Heartbeat(heartbeat) => heartbeat.read(replica).await.map(LagAnswer::Shows),
+            Self::Status(dialect) => dialect.ask(replica).await.map(LagAnswer::Tells),
+            Self::Query(query) => seconds(replica, query).await.map(LagAnswer::Gives),
         }
     }
 }
@@ -108,23 +109,23 @@ async fn seconds(replica: &mut Link, query: &str) -> Result<Option<Duration>, Pr
     lag.map(Some).ok_or_else(|| ProbeError::Unusable("the query did not give seconds".into()))
 }
 
-fn take_in(target: &Target, answer: &Result<Answer, ProbeError>) {
+fn take_in(target: &ProbeTarget, answer: &Result<LagAnswer, ProbeError>) {
     let board = &target.site.cluster.probes;
     let now = target.site.cluster.now();
     board.on_replica(&target.server, |tracker, key| match answer {
-        Ok(Answer::Shows(seq)) => tracker.handle_replica_shows(now, key, *seq),
-        Ok(Answer::Tells(Replication { behind, .. })) => {
+        Ok(LagAnswer::Shows(seq)) => tracker.handle_replica_shows(now, key, *seq),
+        Ok(LagAnswer::Tells(Replication { behind, .. })) => {
             tracker.handle_replica_reports(now, key, *behind);
         }
-        Ok(Answer::Gives(lag)) => tracker.handle_replica_reports(now, key, *lag),
+        Ok(LagAnswer::Gives(lag)) => tracker.handle_replica_reports(now, key, *lag),
         Err(_) => tracker.handle_replica_unreachable(now, key),
     });
-    if let Ok(Answer::Tells(Replication { delay, .. })) = answer {
+    if let Ok(LagAnswer::Tells(Replication { delay, .. })) = answer {
         note_delay(target, *delay);
     }
 }
 
-fn note_delay(target: &Target, delay: Duration) {
+fn note_delay(target: &ProbeTarget, delay: Duration) {
     let now = target.site.cluster.now();
     let delayed = delay > Duration::ZERO;
     target.site.cluster.probes.on_replica(&target.server, |tracker, key| {
@@ -133,7 +134,7 @@ fn note_delay(target: &Target, delay: Duration) {
 }
 
 /// Publishes the lag at the probes' interval until the answer is there: it grows meanwhile.
-async fn publishing_meanwhile<T>(target: &Target, answer: impl Future<Output = T>) -> T {
+async fn publishing_meanwhile<T>(target: &ProbeTarget, answer: impl Future<Output = T>) -> T {
     let mut answer = pin!(answer);
     loop {
         tokio::select! {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use mysql_async::Row;
 
 use super::answer::{column, number};
-use super::link::{Link, ProbeError};
+use crate::board::ProbeError;
+use crate::link::Link;
 
 /// `ER_PARSE_ERROR`
 const ER_PARSE_ERROR: u16 = 1064;
@@ -25,7 +26,7 @@ pub(super) enum Dialect {
     /// MySQL 8.0.22, MariaDB 10.5 and later.
     #[default]
     Replica,
-    /// Before that.
+    /// Older servers know only `SHOW SLAVE STATUS`.
     Slave,
 }
 

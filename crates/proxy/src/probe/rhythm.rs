@@ -36,8 +36,8 @@ pub(super) async fn keep_tempo(cluster: Arc<Cluster>, tempo: watch::Sender<Tempo
     }
 }
 
-/// The beat of one probe: a period after another, from begin to begin; a probe that took longer than its
-/// period is followed by the next at once, and what was missed is not made up for.
+/// The beat of one probe: a period after another, from begin to begin; a probe that took longer
+/// than its period is followed by the next at once, and what was missed is not made up for.
 pub(super) struct Rhythm {
     tempo: watch::Receiver<Tempo>,
     awake: Duration,
@@ -55,7 +55,8 @@ impl Rhythm {
         Self { tempo, awake, hibernating: hibernating.max(awake), began: None }
     }
 
-    /// Waits for the next beat. The first is at once, and so is one that is overdue when the tempo rises.
+    /// Waits for the next beat. The first is at once, and so is one that is overdue when the tempo
+    /// rises.
     ///
     /// # Cancellation
     /// Safe.

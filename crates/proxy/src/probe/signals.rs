@@ -7,11 +7,12 @@ use policy::{ClusterPolicy, Scope, Signal, SignalKind};
 
 use super::answer::{column, number};
 use super::health::{Health, Purpose};
-use super::link::{Link, ProbeError};
-use super::{PROBE_TIMEOUT, Target};
+use super::{PROBE_TIMEOUT, ProbeTarget};
+use crate::board::ProbeError;
+use crate::link::Link;
 
-/// The shortest pause between two rounds of one server. Unlike a heartbeat, these questions cost the
-/// server something.
+/// The shortest pause between two rounds of one server. Unlike a heartbeat, these questions cost
+/// the server something.
 const INTERVAL_MIN: Duration = Duration::from_millis(250);
 
 /// The signals of a cluster that are measured by this module on servers of this scope.
@@ -27,7 +28,7 @@ pub(super) fn wanted(policy: &ClusterPolicy, scope: Scope) -> Vec<Signal> {
 }
 
 /// Measures these signals on one server until it is dropped.
-pub(super) async fn watch(target: Target, signals: Vec<Signal>) {
+pub(super) async fn watch(target: ProbeTarget, signals: Vec<Signal>) {
     let stale_after = signals.iter().map(|signal| signal.stale_after).min().unwrap_or_default();
     let interval = target.probe.probe_interval.max(INTERVAL_MIN);
     let mut rhythm = target.site.rhythm(interval, stale_after / 3);
@@ -50,7 +51,7 @@ pub(super) async fn watch(target: Target, signals: Vec<Signal>) {
     }
 }
 
-fn take_in(target: &Target, signal: &Signal, value: Option<f64>) {
+fn take_in(target: &ProbeTarget, signal: &Signal, value: Option<f64>) {
     let cluster = &target.site.cluster;
     let now = cluster.now();
     let worst = cluster.probes.measured(signal, &target.server, value, now);

@@ -1,17 +1,17 @@
 //! What a session is told from outside: at most one message of each kind, the gravest first.
 //!
-//! A session looks whenever it waits for anything, several times for each statement, and there is hardly ever
-//! anything: so looking is one load, and no lock is taken while nobody has written.
+//! A session looks whenever it waits for anything, several times for each statement, and there is
+//! hardly ever anything: so looking is one load, and no lock is taken while nobody has written.
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
-use super::Control;
+use super::control::Control;
 
 /// The two ends of a mailbox.
 pub(super) fn mailbox() -> (Outbox, Inbox) {
@@ -23,11 +23,11 @@ pub(super) fn mailbox() -> (Outbox, Inbox) {
 struct Mailbox {
     /// Something is in it. Set before the reader is woken, and only reset with the lock held.
     full: AtomicBool,
-    letters: Mutex<Letters>,
+    pending: Mutex<Pending>,
 }
 
 #[derive(Debug, Default)]
-struct Letters {
+struct Pending {
     close: bool,
     kill: bool,
     drain: bool,
@@ -37,22 +37,23 @@ struct Letters {
     reader: Option<Waker>,
 }
 
-/// The end that writes. It never blocks for long and is never full: what is said twice is heard once.
+/// The end that writes. It never blocks for long and is never full: what is said twice is heard
+/// once.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox(Arc<Mailbox>);
 
 impl Outbox {
     pub(super) fn tell(&self, control: Control) {
-        let mut letters = self.0.letters.lock();
+        let mut pending = self.0.pending.lock();
         match control {
-            Control::Close => letters.close = true,
-            Control::Kill => letters.kill = true,
-            Control::Drain => letters.drain = true,
-            Control::KillQuery { sent } => letters.kill_query = letters.kill_query.max(Some(sent)),
+            Control::Close => pending.close = true,
+            Control::Kill => pending.kill = true,
+            Control::Drain => pending.drain = true,
+            Control::KillQuery { sent } => pending.kill_query = pending.kill_query.max(Some(sent)),
         }
         self.0.full.store(true, Ordering::Release);
-        let reader = letters.reader.take();
-        drop(letters);
+        let reader = pending.reader.take();
+        drop(pending);
         if let Some(reader) = reader {
             reader.wake();
         }
@@ -63,7 +64,7 @@ impl Outbox {
     }
 }
 
-impl Letters {
+impl Pending {
     fn take(&mut self) -> Option<Control> {
         if std::mem::take(&mut self.close) {
             return Some(Control::Close);
@@ -94,15 +95,15 @@ impl Inbox {
         if is_registered && !mailbox.full.load(Ordering::Acquire) {
             return Poll::Pending;
         }
-        let mut letters = mailbox.letters.lock();
-        if let Some(control) = letters.take() {
+        let mut pending = mailbox.pending.lock();
+        if let Some(control) = pending.take() {
             // Looked at again with the lock before the next wait.
             *registered = None;
             return Poll::Ready(control);
         }
         mailbox.full.store(false, Ordering::Relaxed);
-        letters.reader = Some(cx.waker().clone());
-        drop(letters);
+        pending.reader = Some(cx.waker().clone());
+        drop(pending);
         *registered = Some(cx.waker().clone());
         Poll::Pending
     }
@@ -185,20 +186,20 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_between_threads() {
-        const LETTERS: usize = 2_000;
+        const MESSAGES: usize = 2_000;
         let (outbox, mut inbox) = mailbox();
         let heard = AtomicUsize::new(0);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let tell_all = || {
-            for letter in 0..LETTERS {
+            for message in 0..MESSAGES {
                 outbox.tell(Control::Drain);
-                while heard.load(Ordering::SeqCst) == letter {
+                while heard.load(Ordering::SeqCst) == message {
                     std::thread::yield_now();
                 }
             }
         };
         let hear_all = async {
-            for _ in 0..LETTERS {
+            for _ in 0..MESSAGES {
                 assert_eq!(inbox.told().await, Control::Drain);
                 heard.fetch_add(1, Ordering::SeqCst);
             }

@@ -59,8 +59,8 @@ impl Watched {
         Self { watcher, applied, telemetry }
     }
 
-    /// The rule of the next configuration applied. The bound is the contract's second, and one more for a
-    /// machine that is busy.
+    /// The rule of the next configuration applied. The bound is the contract's second, and one more
+    /// for a machine that is busy.
     async fn next(&mut self) -> String {
         let next = tokio::time::timeout(Duration::from_secs(2), self.applied.recv()).await;
         next.expect("applied in time").expect("the watcher runs")

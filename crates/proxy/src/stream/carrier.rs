@@ -20,8 +20,8 @@ pub(super) enum Carrier {
 }
 
 impl Carrier {
-    /// Reads once into what room `buffer` has. `Ok(0)` is the peer's end. What TLS has decrypted already comes first,
-    /// so whoever reads until it is pending has read everything that has come.
+    /// Reads once into what room `buffer` has. `Ok(0)` is the peer's end. What TLS has decrypted
+    /// already comes first, so whoever reads until it is pending has read everything that has come.
     pub(super) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -48,14 +48,11 @@ impl Carrier {
         }
     }
 
-    /// See [`Socket::hung_up`].
-    ///
-    /// # Cancellation
-    /// Safe.
-    pub(super) async fn hung_up(&self) {
+    /// The socket below everything.
+    pub(super) fn socket(&self) -> &Socket {
         match self {
-            Self::Plain(socket) => socket.hung_up().await,
-            Self::Tls(tls) => tls.get_ref().0.socket().hung_up().await,
+            Self::Plain(socket) => socket,
+            Self::Tls(tls) => tls.get_ref().0.socket(),
         }
     }
 

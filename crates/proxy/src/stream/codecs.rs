@@ -5,16 +5,17 @@ use std::io;
 use parking_lot::Mutex;
 use wire::compress::{Algorithm, Compressor, Decompressor};
 
-/// Engines that nobody uses now. They are large and are needed for moments, so connections do not have their
-/// own: a compressor is lent for one call, a decompressor until the end of a compressed packet.
+/// Engines that nobody uses now. They are large and are needed for moments, so connections do not
+/// have their own: a compressor is lent for one call, a decompressor until the end of a compressed
+/// packet.
 #[derive(Debug, Default)]
 pub(crate) struct Codecs {
     compressors: Mutex<Vec<Compressor>>,
     decompressors: Mutex<Vec<Decompressor>>,
 }
 
-/// Engines of each kind that are kept. As many compressors are in use at once as there are threads; more
-/// decompressors only while clients are in the middle of long packets.
+/// Engines of each kind that are kept. As many compressors are in use at once as there are threads;
+/// more decompressors only while clients are in the middle of long packets.
 const KEPT_MAX: usize = 64;
 
 impl Codecs {

@@ -11,7 +11,8 @@ use wire::compress::{CompressedLeg, Decompressor, Role, Unread};
 use super::carrier::Carrier;
 use super::codecs::Codecs;
 
-/// A compressed side. Between statements it holds no more than two small buffers: what compresses is lent.
+/// A compressed side. Between statements it holds no more than two small buffers: what compresses
+/// is lent.
 #[derive(Debug)]
 pub(super) struct Packed {
     carrier: Carrier,
@@ -53,8 +54,8 @@ impl Packed {
         &mut self.carrier
     }
 
-    /// As [`Carrier::poll_fill`], decompressed. What is not wanted yet stays as it is, however long it says
-    /// that it will be.
+    /// As [`Carrier::poll_fill`], decompressed. What is not wanted yet stays as it is, however long
+    /// it says that it will be.
     pub(super) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -113,7 +114,7 @@ impl Packed {
     /// As [`Carrier::write`], compressed.
     ///
     /// # Cancellation
-    /// As there.
+    /// Some of the bytes may have been written.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         for piece in bytes.chunks(PIECE_LEN_MAX) {
             self.out.clear();

@@ -9,8 +9,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::socket::Socket;
 
-/// Reads the bytes ahead first, then the socket. TLS runs over it: a client sends the first bytes of its
-/// handshake right behind its request for it, so they may have been read together.
+/// Reads the bytes ahead first, then the socket. TLS runs over it: a client sends the first bytes
+/// of its handshake right behind its request for it, so they may have been read together.
 #[derive(Debug)]
 pub(super) struct Rewound {
     ahead: BytesMut,

@@ -2,7 +2,7 @@
 
 use prometheus::{GaugeVec, Registry};
 
-use super::scrape::gauges;
+use super::gauges::gauges;
 use crate::cluster::Cluster;
 
 pub(super) struct Certificates {
@@ -16,8 +16,8 @@ impl Certificates {
             usable: gauges(
                 registry,
                 "sluice_certificates_usable",
-                "1 while what the files of certificates say is in force, 0 while they cannot be used and what \
-                 they said before is. Legs without TLS have no series.",
+                "1 while what the files of certificates say is in force, 0 while they cannot be \
+                 used and what they said before is. Legs without TLS have no series.",
                 &["cluster", "leg"],
             ),
             not_after: gauges(

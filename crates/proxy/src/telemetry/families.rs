@@ -37,6 +37,8 @@ pub(super) struct Families {
     pub(super) client_connections: IntGaugeVec,
     pub(super) backend_errors: IntCounterVec,
     pub(super) connections_refused: IntCounterVec,
+    pub(super) kills: IntCounterVec,
+    pub(super) faults: IntCounterVec,
     pub(super) reload_successful: IntGauge,
     pub(super) reload_timestamp: Gauge,
     pub(super) build_info: IntGaugeVec,
@@ -61,7 +63,8 @@ impl Families {
             checks: registered.counters(
                 "sluice_checks_total",
                 "Checks: throws of a rule's dice, each followed by a look at the gate. Result \
-                 `ratio`: the dice lost; `gate`: the dice won and the gate was shut (mode observe).",
+                 `ratio`: the dice lost; `gate`: the dice won and the gate was shut (mode \
+                 observe).",
                 &["cluster", "rule", "app", "result"],
             )?,
             queue_delay: registered.histograms(
@@ -118,6 +121,18 @@ impl Families {
                 "sluice_connections_refused_total",
                 "Clients that Sluice itself turned away before their login.",
                 &["cluster", "reason"],
+            )?,
+            kills: registered.counters(
+                "sluice_client_gone_kills_total",
+                "Statements that were to be killed because their client had left: `killed`, or \
+                 `failed` where the server was not reached or refused.",
+                &["cluster", "result"],
+            )?,
+            faults: registered.counters(
+                "sluice_internal_faults_total",
+                "Connections ended because Sluice contradicted itself. Each is a defect: please \
+                 report it with its line of the log.",
+                &["cluster"],
             )?,
             reload_successful: registered.with(IntGauge::new(
                 "sluice_config_last_reload_successful",

@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use prometheus::{Histogram, IntCounter};
 use sql::Class;
 
-use super::{StatementDecision, StatementEvent};
+use super::event::{StatementDecision, StatementEvent};
 
-/// Label sets a connection remembers. A client of one app runs reads, writes and transaction statements
-/// under one or two rules; beyond that it costs a lookup, not correctness.
+/// Label sets a connection remembers. A client of one app runs reads, writes and transaction
+/// statements under one or two rules; beyond that it costs a lookup, not correctness.
 const REMEMBERED_MAX: usize = 8;
 
 /// The label of a name that came after the first `max`.
@@ -22,19 +22,19 @@ const OTHER: &str = "other";
 #[derive(Debug, Default)]
 pub struct LabelCache {
     generation: u64,
-    entries: Vec<Entry>,
+    entries: Vec<CachedSeries>,
     /// Which one makes room next.
     oldest: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
-    key: Key,
+struct CachedSeries {
+    key: LabelSet,
     series: Series,
 }
 
 #[derive(Debug)]
-struct Key {
+struct LabelSet {
     cluster: Arc<str>,
     rule: Box<str>,
     app: Box<[u8]>,
@@ -71,13 +71,13 @@ impl LabelCache {
         }
         let index = match self.entries.iter().position(|entry| entry.key.is_of(event)) {
             Some(index) => index,
-            None => self.remember(Entry { key: Key::of(event), series: resolve() }),
+            None => self.remember(CachedSeries { key: LabelSet::of(event), series: resolve() }),
         };
         #[expect(clippy::indexing_slicing, reason = "both branches give the place of an entry")]
         &mut self.entries[index].series
     }
 
-    fn remember(&mut self, entry: Entry) -> usize {
+    fn remember(&mut self, entry: CachedSeries) -> usize {
         if self.entries.len() < REMEMBERED_MAX {
             self.entries.push(entry);
             return self.entries.len().saturating_sub(1);
@@ -91,7 +91,7 @@ impl LabelCache {
     }
 }
 
-impl Key {
+impl LabelSet {
     fn of(event: &StatementEvent<'_>) -> Self {
         Self {
             cluster: event.cluster.clone(),
@@ -115,20 +115,21 @@ impl Key {
     }
 }
 
-/// Names that clients choose, as label values: the first so many as they are, the rest as `other`.
+/// LabelNames that clients choose, as label values: the first so many as they are, the rest as
+/// `other`.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct LabelNames {
     max: AtomicUsize,
     known: Mutex<HashSet<Arc<str>>>,
     other: Arc<str>,
 }
 
-impl Names {
+impl LabelNames {
     pub(super) fn new(max: usize) -> Self {
         Self { max: AtomicUsize::new(max), known: Mutex::default(), other: OTHER.into() }
     }
 
-    /// A new bound. Names that have a label keep it, also beyond a lower bound.
+    /// A new bound. LabelNames that have a label keep it, also beyond a lower bound.
     pub(super) fn set_max(&self, max: usize) {
         self.max.store(max, Ordering::Relaxed);
     }
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn names_beyond_the_bound_are_other_and_the_first_stay() {
-        let names = Names::new(2);
+        let names = LabelNames::new(2);
         assert_eq!(&*names.label("a"), "a");
         assert_eq!(&*names.label("b"), "b");
         assert_eq!(&*names.label("c"), "other");

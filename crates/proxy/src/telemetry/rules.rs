@@ -21,15 +21,15 @@ pub(super) struct KnownRules {
     absent: HashMap<Box<str>, Instant>,
 }
 
-/// Rules.
+/// The series of rules come and go with the file.
 impl Telemetry {
-    /// A configuration is in force: exports when its rules expire, lets go of rules that are gone, and
-    /// takes over its bounds. Connections that remember `other` for an app go on with it.
+    /// A configuration is in force: exports when its rules expire, lets go of rules that are gone,
+    /// and takes over its bounds. Connections that remember `other` for an app go on with it.
     pub fn handle_config(&self, config: &Config) {
         let max_apps = usize::try_from(config.metrics.max_apps).unwrap_or(usize::MAX);
         self.apps.set_max(max_apps);
         self.users.set_max(max_apps);
-        let rules = config.clusters.iter().flat_map(|cluster| &cluster.rules);
+        let rules = config.clusters.iter().flat_map(|cluster| cluster.rules.iter());
         let named = rules.map(|rule| (&*rule.name, rule.expires_at.map(|at| seconds(at.0))));
         self.set_rules(named, Instant::now());
     }

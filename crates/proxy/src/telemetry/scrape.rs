@@ -9,20 +9,21 @@ use admission::lag::ReplicaState;
 use admission::{AppKey, CheckCount, MonoTime, RuleKey, SignalView};
 use parking_lot::Mutex;
 use policy::{ClusterPolicy, Rule, Scope, app_key as key_of_app};
-use prometheus::core::Collector;
-use prometheus::{GaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{GaugeVec, Registry, TextEncoder};
 
 use super::Telemetry;
 use super::certificates::Certificates;
+use super::gauges::gauges;
 use crate::cluster::Cluster;
 
-/// Checks of identities that no statement has made known yet, for one cluster. Beyond it they count for `other`.
+/// Checks of identities that no statement has made known yet, for one cluster. Beyond it they count
+/// for `other`.
 const UNRESOLVED_MAX: usize = 4_096;
 
 /// Checks whose app is not known yet: a check comes before the statement that tells whose it was.
 pub(super) type Unresolved = Mutex<BTreeMap<(Arc<str>, RuleKey, AppKey), CheckCount>>;
 
-/// Scrapes.
+/// What has a value at any time is read when somebody asks.
 impl Telemetry {
     /// Everything, in Prometheus's text format 0.0.4.
     pub fn gather(&self, clusters: &[Arc<Cluster>]) -> String {
@@ -197,8 +198,8 @@ impl Now {
             ),
             signal_value: gauges(
                 "sluice_signal_value",
-                "The last value of a signal. Without a server it is the value that decides, with one \
-                 it is what was measured there.",
+                "The last value of a signal. Without a server it is the value that decides, with \
+                 one it is what was measured there.",
                 &["cluster", "signal", "scope", "server"],
             ),
             signal_threshold: gauges(
@@ -208,7 +209,8 @@ impl Now {
             ),
             signal_age: gauges(
                 "sluice_signal_age_seconds",
-                "How old the value of a signal is; if it never had one, how long it has been missing.",
+                "How old the value of a signal is; if it never had one, how long it has been \
+                 missing.",
                 &["cluster", "signal"],
             ),
             gate_open: gauges(
@@ -223,21 +225,21 @@ impl Now {
             ),
             pace: gauges(
                 "sluice_pace_per_second",
-                "Checks a second that the default gate hands out when statements wait; 0 while it is \
-                 shut.",
+                "Checks a second that the default gate hands out when statements wait; 0 while it \
+                 is shut.",
                 &["cluster"],
             ),
             starved: gauges(
                 "sluice_starved",
-                "1 while an identity of the app is starved: kept waiting or refused for too much of the \
-                 window. There is no series otherwise.",
+                "1 while an identity of the app is starved: kept waiting or refused for too much \
+                 of the window. There is no series otherwise.",
                 &["cluster", "app"],
             ),
             passed_meanwhile: gauges(
                 "sluice_passed_while_starved",
-                "Statements of an app that passed in the window while an identity that is starved was \
-                 blocked. Passage `exempt`: the likely cause; `ungated`: no gate holds them; `asked`: \
-                 they were admitted.",
+                "Statements of an app that passed in the window while an identity that is starved \
+                 was blocked. Passage `exempt`: the likely cause; `ungated`: no gate holds them; \
+                 `asked`: they were admitted.",
                 &["cluster", "app", "passage"],
             ),
             certificates: Certificates::new(&registry),
@@ -279,14 +281,6 @@ impl Now {
             }
         }
     }
-}
-
-#[expect(clippy::expect_used, reason = "names and labels are literals, and a test scrapes them")]
-pub(super) fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> GaugeVec {
-    let family = GaugeVec::new(Opts::new(name, help), labels).expect("the family is well-formed");
-    let collector: Box<dyn Collector> = Box::new(family.clone());
-    registry.register(collector).expect("the families have different names");
-    family
 }
 
 /// The `state` label of a replica.

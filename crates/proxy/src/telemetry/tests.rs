@@ -1,6 +1,7 @@
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use policy::Config;
+use sql::Class;
 
 use super::*;
 use crate::clock::Clock;
@@ -59,13 +60,13 @@ fn a_statement_is_counted_under_its_labels() {
     telemetry.statement(&mut cache, &refused);
     telemetry.statement(&mut cache, &refused);
     let text = telemetry.gather(&[]);
+    let name = "sluice_statements_total";
     let labels = r#"app="vcopier:online-ddl",class="write",cluster="main""#;
-    let counted = format!(
-        r#"sluice_statements_total{{{labels},decision="admitted",mode="enforce",reason="",rule="etl"}}"#
-    );
+    let counted =
+        format!(r#"{name}{{{labels},decision="admitted",mode="enforce",reason="",rule="etl"}}"#);
     assert_eq!(value(&text, &counted), 1.0);
     let counted = format!(
-        r#"sluice_statements_total{{{labels},decision="rejected",mode="enforce",reason="gate_closed",rule="etl"}}"#
+        r#"{name}{{{labels},decision="rejected",mode="enforce",reason="gate_closed",rule="etl"}}"#
     );
     assert_eq!(value(&text, &counted), 2.0);
     let delay = r#"{app="vcopier:online-ddl",cluster="main",decision="rejected",rule="etl""#;

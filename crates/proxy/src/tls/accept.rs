@@ -11,7 +11,9 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::version::TLS13;
 use rustls::{DEFAULT_VERSIONS, ServerConfig, SupportedProtocolVersion};
 
-use super::{FileFault, Made, files, validity};
+use super::fault::FileFault;
+use super::held::Made;
+use super::{files, validity};
 
 /// What clients are shown when no certificate is named.
 pub(super) struct SelfSigned {

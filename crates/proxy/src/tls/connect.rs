@@ -1,8 +1,8 @@
 //! The client's side: TLS with servers, and what is demanded of their certificates.
 //!
-//! The certificates that MySQL makes for itself name nobody, so `verify_ca` looks at the signatures only. A
-//! certificate that stands in `ca` itself is good without any: whoever names a server's self-signed
-//! certificate there means it.
+//! The certificates that MySQL makes for itself name nobody, so `verify_ca` looks at the signatures
+//! only. A certificate that stands in `ca` itself is good without any: whoever names a server's
+//! self-signed certificate there means it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,9 @@ use rustls::{
     ClientConfig, DEFAULT_VERSIONS, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-use super::{FileFault, Made, files, validity};
+use super::fault::FileFault;
+use super::held::Made;
+use super::{files, validity};
 
 /// The configuration for handshakes.
 pub(super) fn config(settings: &BackendTls) -> Result<Made<ClientConfig>, FileFault> {

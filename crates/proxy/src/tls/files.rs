@@ -5,7 +5,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::FileFault;
+use super::fault::FileFault;
 
 /// A certificate with those between it and its root, and its key.
 pub(super) fn identity(

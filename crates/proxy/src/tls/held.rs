@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{FileFault, no_certificates};
+use super::fault::FileFault;
 
 /// What one leg has in force.
 #[derive(Debug)]
@@ -73,4 +73,8 @@ pub(crate) struct LegView {
     pub(crate) is_current: bool,
     /// Until when the certificate that Sluice shows is valid, in Unix time. `None`: it shows none.
     pub(crate) not_after: Option<Duration>,
+}
+
+fn no_certificates() -> io::Error {
+    io::Error::other("there are no usable certificates; the log of Sluice tells why")
 }

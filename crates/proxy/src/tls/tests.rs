@@ -43,8 +43,10 @@ impl Folder {
     fn config(&self) -> Result<Config, Vec<Fault>> {
         let folder = self.0.display();
         policy::load(&format!(
-            "version: 1\nclusters:\n  c:\n    listen: 127.0.0.1:1\n    primary: db:3306\n    client_tls:\n      \
-             cert: {folder}/cert.pem\n      key: {folder}/key.pem\n    backend_tls:\n      mode: verify_ca\n      \
+            "version: 1\nclusters:\n  c:\n    listen: 127.0.0.1:1\n    primary: db:3306\n    \
+             client_tls:\n      \
+             cert: {folder}/cert.pem\n      key: {folder}/key.pem\n    backend_tls:\n      \
+             mode: verify_ca\n      \
              ca: {folder}/cert.pem\n"
         ))
     }

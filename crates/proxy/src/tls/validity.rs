@@ -15,7 +15,8 @@ pub(super) fn not_after_first(chain: &[CertificateDer<'_>]) -> Option<Duration> 
     chain.first().and_then(|certificate| not_after(certificate))
 }
 
-/// Its `notAfter`, in Unix time; what ended before 1970 ended then. `None`: it is no such certificate.
+/// Its `notAfter`, in Unix time; what ended before 1970 ended then. `None`: it is no such
+/// certificate.
 fn not_after(certificate: &[u8]) -> Option<Duration> {
     let mut fields = Elements(Elements(certificate).next_of(SEQUENCE)?);
     let mut fields = Elements(fields.next_of(SEQUENCE)?);
@@ -107,7 +108,8 @@ fn unix_seconds(year: i64, text: &[u8]) -> Option<i64> {
     is_time.then(|| days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 
-/// Days since 1970-01-01 in the Gregorian calendar. Years are counted from March, so that a leap day ends one.
+/// Days since 1970-01-01 in the Gregorian calendar. Years are counted from March, so that a leap
+/// day ends one.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = year / 4 - year / 100 + year / 400;

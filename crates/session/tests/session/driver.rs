@@ -4,22 +4,34 @@
 
 use std::sync::Arc;
 
-use policy::{ClusterPolicy, UnixTime};
+use admission::DigestKey;
+use policy::{ClusterPolicy, Priority, UnixTime};
 use session::{
-    Action, Answer, Ask, ClientInfo, CloseReason, Crypt, Finished, Input, Leg, Reads, Session, Side,
+    Action, Answer, Ask, ClientInfo, CloseReason, Crypt, Finished, Input, Leg, Move, Reads,
+    Session, Side,
 };
+use sql::Class;
 
 /// What stopped the driver.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Reads(Reads),
-    Ask(Ask),
+    Ask(Asked),
     Deny,
     StartTls(Side),
     Crypt(Crypt),
     LoggedIn,
     Finished(Finished),
     Close(CloseReason),
+}
+
+/// What a statement is asked for with. The right to answer stays with the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) rule: u32,
+    pub(crate) class: Class,
+    pub(crate) digest: Option<DigestKey>,
+    pub(crate) priority: Priority,
 }
 
 /// A session with both buffers and what was written to either side.
@@ -30,6 +42,7 @@ pub(crate) struct Driver {
     pub(crate) backend: Vec<u8>,
     pub(crate) to_client: Vec<u8>,
     pub(crate) to_backend: Vec<u8>,
+    pub(crate) asked: Option<Ask>,
 }
 
 pub(crate) const STATUS_AUTOCOMMIT: u16 = 2;
@@ -66,6 +79,7 @@ impl Driver {
             backend: Vec::new(),
             to_client: Vec::new(),
             to_backend: Vec::new(),
+            asked: None,
         }
     }
 
@@ -100,24 +114,35 @@ impl Driver {
             };
             match self.session.next(&input) {
                 Action::Read(reads) => return Stop::Reads(reads),
-                Action::Forward { from: Side::Client, len } => {
+                Action::Move(Move::Forward { from: Side::Client, len }) => {
                     self.to_backend.extend(self.client.drain(..len));
                 }
-                Action::Forward { from: Side::Backend, len } => {
+                Action::Move(Move::Forward { from: Side::Backend, len }) => {
                     self.to_client.extend(self.backend.drain(..len));
                 }
-                Action::Replace { from: Side::Client, drop } => {
+                Action::Move(Move::Replace { from: Side::Client, drop }) => {
                     self.client.drain(..drop);
                     self.to_backend.extend_from_slice(self.session.outbox());
                 }
-                Action::Replace { from: Side::Backend, drop } => {
+                Action::Move(Move::Replace { from: Side::Backend, drop }) => {
                     self.backend.drain(..drop);
                     self.to_client.extend_from_slice(self.session.outbox());
                 }
-                Action::Drop { from: Side::Client, len } => drop(self.client.drain(..len)),
-                Action::Drop { from: Side::Backend, len } => drop(self.backend.drain(..len)),
-                Action::Ask(ask) => return Stop::Ask(ask),
-                Action::Deny(_) => return Stop::Deny,
+                Action::Move(Move::Drop { from: Side::Client, len }) => {
+                    drop(self.client.drain(..len))
+                }
+                Action::Move(Move::Drop { from: Side::Backend, len }) => {
+                    drop(self.backend.drain(..len))
+                }
+                Action::Ask(ask) => {
+                    let Ask { rule, class, digest, priority, .. } = ask;
+                    self.asked = Some(ask);
+                    return Stop::Ask(Asked { rule, class, digest, priority });
+                }
+                Action::Deny(ask) => {
+                    self.asked = Some(ask);
+                    return Stop::Deny;
+                }
                 Action::StartTls { side, drop } => {
                     let bytes = match side {
                         Side::Client => &mut self.client,
@@ -133,6 +158,24 @@ impl Driver {
             }
         }
         panic!("the session goes round in circles");
+    }
+
+    /// The statement that was asked for may run.
+    pub(crate) fn admit(&mut self) {
+        let ask = self.asked.take().expect("a statement that was asked for");
+        self.session.handle_admitted(ask);
+    }
+
+    /// It may not.
+    pub(crate) fn refuse(&mut self) {
+        let ask = self.asked.take().expect("a statement that was asked for");
+        self.session.handle_refused(ask, refusal());
+    }
+
+    /// The rules have changed.
+    pub(crate) fn judge_again(&mut self) {
+        let ask = self.asked.take().expect("a statement that was asked for");
+        self.session.handle_judge_again(ask);
     }
 
     /// Sends a command and runs.
@@ -166,7 +209,7 @@ impl Driver {
     pub(crate) fn asks(&mut self, text: &str, status: u16) -> Finished {
         let stop = self.query(text);
         assert!(matches!(stop, Stop::Ask(_)), "{text}: {stop:?}");
-        self.session.handle_admitted();
+        self.admit();
         let stop = self.run();
         assert!(matches!(stop, Stop::Reads(Reads::Backend)), "{text}: {stop:?}");
         self.answer(&ok(1, status))
@@ -189,8 +232,8 @@ impl Driver {
     }
 }
 
-/// PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, DEPRECATE_EOF.
-const CAPABILITIES: u32 = 0x0000_0200 | 0x0000_8000 | 0x0008_0000 | 0x0100_0000;
+/// LOCAL_FILES, PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, DEPRECATE_EOF.
+const CAPABILITIES: u32 = 0x0000_0080 | 0x0000_0200 | 0x0000_8000 | 0x0008_0000 | 0x0100_0000;
 
 pub(crate) fn frame(sequence: u8, payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(payload.len()).unwrap().to_le_bytes();
@@ -207,16 +250,30 @@ pub(crate) fn greeting(capabilities: u32) -> Vec<u8> {
 }
 
 pub(crate) fn response(capabilities: u32) -> Vec<u8> {
+    response_of(capabilities, b"app")
+}
+
+/// The response of this user.
+pub(crate) fn response_of(capabilities: u32, user: &[u8]) -> Vec<u8> {
     let mut payload = (capabilities | 1).to_le_bytes().to_vec();
     payload.extend([0, 0, 0, 1, 255]);
     payload.extend([0; 23]);
-    payload.extend(b"app\0\0mysql_native_password\0");
+    payload.extend(user);
+    payload.extend(b"\0\0mysql_native_password\0");
     frame(1, &payload)
 }
 
 pub(crate) fn ok(sequence: u8, status: u16) -> Vec<u8> {
     let [low, high] = status.to_le_bytes();
     frame(sequence, &[0, 1, 0, low, high, 0, 0])
+}
+
+/// A result set of one column and one row of text, DEPRECATE_EOF.
+pub(crate) fn one_value(value: &str, status: u16) -> Vec<u8> {
+    let [low, high] = status.to_le_bytes();
+    let row = [&[u8::try_from(value.len()).unwrap()][..], value.as_bytes()].concat();
+    let end = [0xfe, 0, 0, low, high, 0, 0];
+    [frame(1, &[1]), frame(2, b"\x03def definition"), frame(3, &row), frame(4, &end)].concat()
 }
 
 pub(crate) fn err(sequence: u8, code: u16) -> Vec<u8> {

@@ -210,12 +210,12 @@ impl Run {
                     to_backend: self.driver.to_backend.len(),
                     to_client: self.driver.to_client.len(),
                 });
-                self.driver.session.handle_refused(refusal());
+                self.driver.refuse();
             }
-            2 => self.driver.session.handle_judge_again(),
+            2 => self.driver.judge_again(),
             _ => {
                 self.admitted += 1;
-                self.driver.session.handle_admitted();
+                self.driver.admit();
             }
         }
     }
@@ -289,6 +289,7 @@ fn fresh() -> Driver {
         backend: Vec::new(),
         to_client: Vec::new(),
         to_backend: Vec::new(),
+        asked: None,
     }
 }
 

@@ -13,7 +13,7 @@ fn settle(driver: &mut Driver) -> bool {
             Stop::Reads(_) => return true,
             // Nobody answers these here: no TLS, no keys.
             Stop::Close(_) | Stop::StartTls(_) | Stop::Crypt(_) => return false,
-            Stop::Ask(_) | Stop::Deny => driver.session.handle_admitted(),
+            Stop::Ask(_) | Stop::Deny => driver.admit(),
             Stop::LoggedIn | Stop::Finished(_) => {}
         }
     }
@@ -101,7 +101,7 @@ fn until_read(driver: &mut Driver) -> Stop {
     loop {
         match driver.run() {
             Stop::LoggedIn | Stop::Finished(_) => {}
-            Stop::Ask(_) | Stop::Deny => driver.session.handle_admitted(),
+            Stop::Ask(_) | Stop::Deny => driver.admit(),
             stop @ (Stop::Reads(_) | Stop::Close(_) | Stop::StartTls(_) | Stop::Crypt(_)) => {
                 return stop;
             }

@@ -1,5 +1,6 @@
 //! The session between a scripted client and a scripted server.
 
+mod certain;
 mod compressed;
 mod confided;
 mod driver;
@@ -90,7 +91,7 @@ fn a_read_passes_and_a_write_is_asked_for() {
 fn a_refused_statement_never_reaches_the_server_and_the_client_gets_one_error() {
     let mut driver = Driver::logged_in(GATED, 0);
     assert!(matches!(driver.query("DELETE FROM t"), Stop::Ask(_)));
-    driver.session.handle_refused(refusal());
+    driver.refuse();
     assert!(matches!(driver.run(), Stop::Finished(_)));
     assert!(driver.to_backend.is_empty());
     assert_eq!(driver.to_client, frame(1, b"\xff\xb5\x04#HY000no"));
@@ -105,7 +106,7 @@ fn the_error_of_a_command_in_two_packets_has_sequence_two() {
     driver.client.extend(frame(0, &text));
     driver.client.extend(frame(1, b"')"));
     assert!(matches!(driver.run(), Stop::Ask(_)));
-    driver.session.handle_refused(refusal());
+    driver.refuse();
     assert!(matches!(driver.run(), Stop::Finished(_)));
     assert_eq!(driver.to_client, frame(2, b"\xff\xb5\x04#HY000no"));
     assert!(driver.client.is_empty() && driver.to_backend.is_empty());
@@ -172,13 +173,14 @@ fn a_deadlock_ends_the_admission_and_another_error_does_not() {
 #[test]
 fn a_session_that_holds_locks_is_not_held_back() {
     let pairs = [
-        ("LOCK TABLES t WRITE", "UNLOCK TABLES"),
-        ("SELECT GET_LOCK('a', 1)", "DO RELEASE_LOCK('a')"),
-        ("FLUSH TABLES WITH READ LOCK", "UNLOCK TABLES"),
+        ("LOCK TABLES t WRITE", ok(1, STATUS_AUTOCOMMIT), "UNLOCK TABLES"),
+        ("SELECT GET_LOCK('a', 1)", one_value("1", STATUS_AUTOCOMMIT), "DO RELEASE_LOCK('a')"),
+        ("FLUSH TABLES WITH READ LOCK", ok(1, STATUS_AUTOCOMMIT), "UNLOCK TABLES"),
     ];
-    for (take, release) in pairs {
+    for (take, taken, release) in pairs {
         let mut driver = Driver::logged_in(GATED, 0);
-        driver.passes(take, STATUS_AUTOCOMMIT);
+        driver.query(take);
+        driver.answer(&taken);
         driver.passes("INSERT INTO t VALUES (1)", STATUS_AUTOCOMMIT);
         driver.passes(release, STATUS_AUTOCOMMIT);
         driver.asks("INSERT INTO t VALUES (1)", STATUS_AUTOCOMMIT);
@@ -197,7 +199,7 @@ const EXECUTE_WITH_TYPES: &[u8] = b"\x17\x07\0\0\0\0\x01\0\0\0\0\x01\xfd\0\x03ab
 const EXECUTE_WITHOUT: &[u8] = b"\x17\x07\0\0\0\0\x01\0\0\0\0\0\x03abc";
 
 fn refuse_execution(driver: &mut Driver) {
-    driver.session.handle_refused(refusal());
+    driver.refuse();
     let stop = driver.run();
     if let Stop::Reads(Reads::Backend) = stop {
         driver.backend.extend(ok(1, STATUS_AUTOCOMMIT));
@@ -234,13 +236,13 @@ fn types_that_a_refused_execution_took_along_are_put_into_the_next() {
     refuse_execution(&mut driver);
     assert!(driver.to_backend.is_empty());
     assert!(matches!(driver.command(EXECUTE_WITHOUT), Stop::Ask(_)));
-    driver.session.handle_admitted();
+    driver.admit();
     driver.run();
     assert_eq!(driver.to_backend, frame(0, EXECUTE_WITH_TYPES));
     driver.answer(&ok(1, STATUS_AUTOCOMMIT));
     driver.to_backend.clear();
     assert!(matches!(driver.command(EXECUTE_WITHOUT), Stop::Ask(_)));
-    driver.session.handle_admitted();
+    driver.admit();
     driver.run();
     assert_eq!(driver.to_backend, frame(0, EXECUTE_WITHOUT), "the server knows them now");
 }
@@ -302,7 +304,7 @@ fn pipelined_commands_are_taken_one_by_one() {
 fn a_file_the_server_asks_for_is_no_command() {
     let mut driver = Driver::logged_in(GATED, 0);
     assert!(matches!(driver.query("LOAD DATA LOCAL INFILE 'x' INTO TABLE t"), Stop::Ask(_)));
-    driver.session.handle_admitted();
+    driver.admit();
     driver.run();
     driver.backend.extend(frame(1, b"\xfbx"));
     assert!(matches!(driver.run(), Stop::Reads(Reads::Client)));
@@ -328,7 +330,7 @@ fn a_statement_is_judged_again_from_its_bytes() {
     assert!(matches!(driver.query("DELETE FROM t"), Stop::Ask(_)));
     driver.policy = policy(UNGATED);
     driver.session.handle_new_policy();
-    driver.session.handle_judge_again();
+    driver.judge_again();
     assert!(matches!(driver.run(), Stop::Reads(Reads::Backend)));
     assert_eq!(driver.to_backend, frame(0, b"\x03DELETE FROM t"));
 }
@@ -416,7 +418,7 @@ fn types_of_a_refused_bulk_execution_are_put_into_the_next() {
     for expected in [WITH_TYPES, WITHOUT] {
         driver.to_backend.clear();
         assert!(matches!(driver.command(WITHOUT), Stop::Ask(_)));
-        driver.session.handle_admitted();
+        driver.admit();
         driver.run();
         assert_eq!(driver.to_backend, frame(0, expected));
         driver.answer(&ok(1, STATUS_AUTOCOMMIT));

@@ -184,6 +184,7 @@ impl Talk {
                 backend: Vec::new(),
                 to_client: Vec::new(),
                 to_backend: Vec::new(),
+                asked: None,
             },
             client: Client {
                 leg: legs.client,

@@ -8,7 +8,7 @@ use crate::driver::{Driver, GATED, STATUS_AUTOCOMMIT, Stop, ok};
 #[expect(clippy::panic, reason = "a test's own helper")]
 fn asked(driver: &mut Driver, stop: Stop) -> (u32, Option<DigestKey>) {
     let Stop::Ask(ask) = stop else { panic!("expected a question, not {stop:?}") };
-    driver.session.handle_admitted();
+    driver.admit();
     driver.run();
     driver.answer(&ok(1, STATUS_AUTOCOMMIT));
     (ask.rule, ask.digest)

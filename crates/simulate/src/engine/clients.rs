@@ -107,7 +107,7 @@ impl<'s> World<'s> {
         match outcome {
             Resolved::Admit(permit) => self.begin_statement(session, permit),
             Resolved::Reject(refusal) => self.refused(session, refusal),
-            Resolved::JudgeAgain => self.agenda.add(self.now, Event::Ask { session }),
+            Resolved::DecideAgain => self.agenda.add(self.now, Event::Ask { session }),
         }
     }
 

@@ -1,9 +1,9 @@
 //! `sluice demo`: the main job, on real servers, to look at.
 //!
-//! A primary with two replicas is started on free local ports, Sluice (this same program) in front of it, and
-//! three kinds of clients go to work: a nightly ETL, an online schema change and a web application. Half-way
-//! one replica stops applying, so that the gate can be seen to shut and to open. The configuration file is
-//! there to be edited meanwhile.
+//! A primary with two replicas is started on free local ports, Sluice (this same program) in front
+//! of it, and three kinds of clients go to work: a nightly ETL, an online schema change and a web
+//! application. Half-way one replica stops applying, so that the gate can be seen to shut and to
+//! open. The configuration file is there to be edited meanwhile.
 
 mod report;
 mod screen;
@@ -137,7 +137,8 @@ fn config(topology: &Topology) -> integration::error::Result<Config> {
         ))
 }
 
-/// The demo speaks to people on standard output. If nobody reads it any more, it goes on in silence.
+/// The demo speaks to people on standard output. If nobody reads it any more, it goes on in
+/// silence.
 fn println_line(line: &str) {
     writeln!(std::io::stdout(), "{line}").ok();
 }

@@ -1,6 +1,7 @@
 //! `sluice explain`: what would happen to one statement, and why?
 
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,7 +17,10 @@ const MYSQL_VERSION: u32 = 90_700;
 /// What `--server mariadb` means where the version matters.
 const MARIADB_VERSION: u32 = 101_100;
 
-/// The exit status of a file with faults, or without the cluster asked for.
+/// The longest text that is read from standard input: MySQL's own limit of a packet.
+const STDIN_LEN_MAX: u64 = 1 << 30;
+
+/// The exit status of a file with faults, or without the cluster asked for, or without a statement.
 const NO_ANSWER: u8 = 2;
 
 pub(crate) fn run(explain: &Explain) -> ExitCode {
@@ -40,9 +44,10 @@ fn answer(explain: &Explain) -> Result<String, Vec<String>> {
     let loaded = reload::load(&explain.config).map_err(|error| error.lines(&explain.config))?;
     let cluster =
         cluster(&loaded.config, explain.cluster.as_deref()).map_err(|error| vec![error])?;
-    let explanation = ask(cluster, explain);
+    let text = statement(&explain.sql, io::stdin().lock()).map_err(|error| vec![error])?;
+    let explanation = explanation(cluster, explain, &text);
     match explain.format {
-        Format::Text => Ok(text(cluster, &explanation)),
+        Format::Text => Ok(lines(cluster, &explanation)),
         Format::Json => {
             serde_json::to_string(&explanation).map_err(|error| vec![error.to_string()])
         }
@@ -63,7 +68,22 @@ fn cluster<'c>(config: &'c Config, name: Option<&str>) -> Result<&'c Arc<Cluster
     }
 }
 
-fn ask(cluster: &ClusterPolicy, explain: &Explain) -> Explanation {
+/// The text that `--sql` means: `-` is no statement, and stands for what `input` holds.
+fn statement(sql: &str, input: impl Read) -> Result<Cow<'_, [u8]>, String> {
+    if sql != "-" {
+        return Ok(Cow::Borrowed(sql.as_bytes()));
+    }
+    let mut text = Vec::new();
+    let read = input.take(STDIN_LEN_MAX.saturating_add(1)).read_to_end(&mut text);
+    let len = read.map_err(|error| format!("cannot read the statement: {error}"))?;
+    if u64::try_from(len).is_ok_and(|len| len <= STDIN_LEN_MAX) {
+        Ok(Cow::Owned(text))
+    } else {
+        Err(format!("the statement is longer than {STDIN_LEN_MAX} bytes"))
+    }
+}
+
+fn explanation(cluster: &ClusterPolicy, explain: &Explain, sql: &[u8]) -> Explanation {
     let attributes: Vec<(&[u8], &[u8])> =
         explain.attribute.iter().map(|(key, value)| (key.as_bytes(), value.as_bytes())).collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -79,14 +99,14 @@ fn ask(cluster: &ClusterPolicy, explain: &Explain) -> Explanation {
             client: explain.client,
             schema: explain.schema.as_deref().unwrap_or_default().as_bytes(),
             attributes: &attributes,
-            sql: explain.sql.as_bytes(),
+            sql,
             mode: LexMode { server, ..LexMode::default() },
             now: UnixTime(i64::try_from(now).unwrap_or(i64::MAX)),
         },
     )
 }
 
-fn text(cluster: &ClusterPolicy, explanation: &Explanation) -> String {
+fn lines(cluster: &ClusterPolicy, explanation: &Explanation) -> String {
     let Explanation { app, source, class, tags, rule, outcome, why, .. } = explanation;
     let mut lines = vec![
         format!("cluster          {}", cluster.name),

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use admin::AdminState;
-use policy::Config;
 use proxy::cluster::Cluster;
 use proxy::descriptors;
+use proxy::follower::Follower;
 use proxy::inherited::Inherited;
 use proxy::probe::ClusterProbes;
 use proxy::reload::{self, ConfigWatcher, Loaded};
@@ -170,11 +170,9 @@ impl Running {
         for (cluster, address) in clusters.iter().zip(server.addresses()) {
             tracing::info!(cluster = %cluster.name, %address, "accepting clients");
         }
-        let (drain_timeout, listener) = watch::channel(config.drain_timeout);
-        let watcher = watch_file(run.config.clone(), loaded, telemetry, {
-            Follower { clusters, probes, drain_timeout }
-        });
-        Ok(Self { server, taken, admin, watcher, drain_timeout: listener, draining, signals })
+        let (follower, drain_timeout) = Follower::new(config, clusters, probes);
+        let watcher = watch_file(run.config.clone(), loaded, telemetry, follower);
+        Ok(Self { server, taken, admin, watcher, drain_timeout, draining, signals })
     }
 
     /// Serves until a signal wants the end, then drains.
@@ -257,25 +255,6 @@ impl Signals {
             _ = self.interrupt.recv() => Told::End,
             _ = self.terminate.recv() => Told::End,
         }
-    }
-}
-
-/// What a new configuration goes to.
-struct Follower {
-    clusters: Arc<[Arc<Cluster>]>,
-    probes: ClusterProbes,
-    drain_timeout: watch::Sender<Duration>,
-}
-
-impl Follower {
-    fn apply(&mut self, config: &Config) {
-        for cluster in self.clusters.iter() {
-            if let Some(policy) = config.cluster(&cluster.name) {
-                cluster.apply(policy.clone());
-            }
-        }
-        self.probes.follow();
-        self.drain_timeout.send_replace(config.drain_timeout);
     }
 }
 

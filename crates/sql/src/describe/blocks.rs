@@ -2,13 +2,16 @@
 //!
 //! A semicolon inside BEGIN … END does not end CREATE PROCEDURE. To hide nothing behind a program
 //! that only seems to go on, a word opens a block only where the grammar has a statement begin, so
-//! a column called `begin` opens none; and when in doubt a block is taken as closed, which shows
-//! more statements than there are and never fewer.
+//! a column called `begin` opens none. BEGIN, END and DO are no reserved words, so some of them are
+//! names. Where a word may be one or the other, all blocks are taken as closed: every semicolon
+//! ends a statement from there on, which shows more statements than there are and never fewer.
 
 use super::walk::Walk;
 use crate::{
     class::Class,
+    digest::is_reserved,
     lexer::{Kind, Token},
+    mode::Server,
 };
 
 /// Deepest nesting of blocks that is followed.
@@ -23,10 +26,11 @@ enum Block {
     If,
     /// CASE as a statement.
     Case,
-    /// CASE inside an expression.
-    CaseExpression,
+    /// CASE inside an expression, at this depth of brackets.
+    CaseExpression(u32),
+    /// LOOP, and what stands behind the DO of WHILE and FOR.
     Loop,
-    /// WHILE and MariaDB's FOR: their statements begin behind DO.
+    /// WHILE and MariaDB's FOR up to their DO, or to LOOP where `sql_mode` is ORACLE.
     While,
     Repeat,
 }
@@ -39,12 +43,48 @@ enum Program {
     Event,
 }
 
+/// Where the walk over a body is.
 struct Blocks {
     open: [Block; BLOCKS_MAX],
     len: usize,
+    /// A statement begins here.
+    begins: bool,
+    /// Behind UNTIL.
+    until: bool,
+    /// Depth of brackets in this statement.
+    brackets: u32,
+    /// The token before, a name behind a point being part of what stands before it.
+    before: Token,
+    /// Whether a word is a name or a keyword could not be told: all blocks count as closed.
+    doubtful: bool,
 }
 
 impl Blocks {
+    fn new(first: Token) -> Self {
+        Self {
+            open: [Block::Begin; BLOCKS_MAX],
+            len: 0,
+            begins: true,
+            until: false,
+            brackets: 0,
+            before: Token { kind: Kind::Semicolon, ..first },
+            doubtful: false,
+        }
+    }
+
+    /// Whether a semicolon here ends the whole statement. One inside an expression or a condition
+    /// ends no statement of a program that the server accepts, so something was misread.
+    fn ends(&mut self) -> bool {
+        self.doubtful |= self.brackets != 0
+            || matches!(self.top(), Some(Block::CaseExpression(_) | Block::While));
+        self.doubtful || self.len == 0
+    }
+
+    fn next_statement(&mut self) {
+        self.begins = true;
+        self.until = false;
+    }
+
     fn top(&self) -> Option<Block> {
         self.open.get(self.len.checked_sub(1)?).copied()
     }
@@ -69,6 +109,8 @@ impl Blocks {
 impl Walk<'_, '_> {
     /// CREATE, ALTER, DROP.
     pub(super) fn definition(&mut self, verb: &[u8]) -> Class {
+        // What a definition names is not run, and no default, check or schedule may call.
+        self.spots = false;
         for _ in 0..MODIFIERS_MAX {
             let token = self.token();
             let is = |word: &str| self.is(token, word);
@@ -79,7 +121,7 @@ impl Walk<'_, '_> {
             if verb == b"DROP" {
                 if is("PREPARE") {
                     let name = self.token();
-                    self.effects.deallocate = self.lexer.name_of(name);
+                    self.effects.deallocate = self.prepared_name(name);
                     return Class::Session;
                 }
                 break;
@@ -93,6 +135,10 @@ impl Walk<'_, '_> {
             } else {
                 None
             };
+            if verb == b"CREATE" && is("TABLE") {
+                self.created_table();
+                return Class::Ddl;
+            }
             if let Some(program) = program {
                 self.program(program);
                 return Class::Ddl;
@@ -105,11 +151,64 @@ impl Walk<'_, '_> {
         Class::Ddl
     }
 
+    /// CREATE TABLE, which fills the table if a query is anywhere in it. SELECT and TABLE stand in
+    /// no other place; VALUES does where partitions are defined.
+    fn created_table(&mut self) {
+        let effects = self.effects;
+        let mut before = self.token();
+        while !matches!(before.kind, Kind::Semicolon | Kind::End) {
+            let token = self.token();
+            let is = |word: &str| token.kind == Kind::Word && self.is(token, word);
+            if before.kind == Kind::Punct(b'.') {
+                // A name, whatever it looks like.
+            } else if is("SELECT") || is("TABLE") {
+                self.writes = true;
+            } else if is("VALUES") {
+                let next = self.peek();
+                self.writes |= !self.is(next, "LESS") && !self.is(next, "IN");
+            }
+            self.spots = self.writes;
+            if matches!(token.kind, Kind::Word | Kind::Name) {
+                self.note_word(token);
+            }
+            before = token;
+        }
+        if !self.writes {
+            self.effects = effects;
+        }
+    }
+
+    /// Passes everything of a CREATE FUNCTION that stands before its body, from behind CREATE on.
+    pub(super) fn function_head(&mut self) -> Option<Token> {
+        self.spots = false;
+        for _ in 0..MODIFIERS_MAX {
+            let token = self.token();
+            if self.is(token, "FUNCTION") {
+                let first = self.routine_head();
+                self.spots = true;
+                return first;
+            }
+            if !self.modifier(token) {
+                return None;
+            }
+        }
+        None
+    }
+
     /// Passes a word that may stand before the kind of object, and its value.
     fn modifier(&mut self, token: Token) -> bool {
         const WITH_VALUE: [&str; 2] = ["DEFINER", "ALGORITHM"];
-        const ALONE: [&str; 8] =
-            ["OR", "REPLACE", "AGGREGATE", "SQL", "SECURITY", "INVOKER", "TEMPORARY", "ONLINE"];
+        const ALONE: [&str; 9] = [
+            "OR",
+            "REPLACE",
+            "AGGREGATE",
+            "SQL",
+            "SECURITY",
+            "INVOKER",
+            "TEMPORARY",
+            "EXTERNAL",
+            "ONLINE",
+        ];
         if WITH_VALUE.iter().any(|word| self.is(token, word)) {
             if self.peek().kind != Kind::Punct(b'=') {
                 return self.is(token, "DEFINER");
@@ -127,34 +226,71 @@ impl Walk<'_, '_> {
         let body = match program {
             Program::Routine => self.routine_head(),
             Program::Trigger => self.trigger_head(),
-            Program::Event => self.head_until("DO"),
+            Program::Event => self.event_head(),
         };
         if let Some(first) = body {
             self.body(first);
         }
     }
 
-    /// Passes everything up to the word `last` and gives what follows.
-    fn head_until(&mut self, last: &str) -> Option<Token> {
+    /// Passes everything up to the word `last`, which neither stands in brackets nor is a name
+    /// behind a point.
+    fn head_until(&mut self, last: &str) -> Option<()> {
+        let mut depth = 0_u32;
         loop {
             let token = self.token();
-            if matches!(token.kind, Kind::Semicolon | Kind::End) {
-                return None;
-            }
-            if self.is(token, last) {
-                return Some(self.token());
+            match token.kind {
+                Kind::Semicolon | Kind::End => return None,
+                Kind::Punct(b'(') => depth = depth.saturating_add(1),
+                Kind::Punct(b')') => depth = depth.saturating_sub(1),
+                Kind::Punct(b'.') => {
+                    self.token();
+                }
+                Kind::Word if depth == 0 && self.is(token, last) => return Some(()),
+                Kind::Word
+                | Kind::Name
+                | Kind::Text
+                | Kind::DollarText
+                | Kind::Number
+                | Kind::UserVar
+                | Kind::SysVar
+                | Kind::Punct(_) => {}
             }
         }
     }
 
     /// FOR EACH ROW [FOLLOWS other].
     fn trigger_head(&mut self) -> Option<Token> {
-        let first = self.head_until("ROW")?;
+        loop {
+            self.head_until("FOR")?;
+            let each = self.token();
+            if !self.is(each, "EACH") {
+                self.unread(each);
+                continue;
+            }
+            let row = self.token();
+            if self.is(row, "ROW") {
+                break;
+            }
+            self.unread(row);
+        }
+        let first = self.token();
         if self.is(first, "FOLLOWS") || self.is(first, "PRECEDES") {
             self.token();
             return Some(self.token());
         }
         Some(first)
+    }
+
+    /// The name of an event, its schedule and whatever else stands before DO.
+    fn event_head(&mut self) -> Option<Token> {
+        const BEFORE_NAME: [&str; 3] = ["IF", "NOT", "EXISTS"];
+        let mut name = self.token();
+        while BEFORE_NAME.iter().any(|word| self.is(name, word)) {
+            name = self.token();
+        }
+        self.head_until("DO")?;
+        Some(self.token())
     }
 
     /// The name, the parameters and the characteristics of a routine.
@@ -231,45 +367,55 @@ impl Walk<'_, '_> {
 
     /// Passes over the body that begins with `first`.
     fn body(&mut self, first: Token) {
-        let mut blocks = Blocks { open: [Block::Begin; BLOCKS_MAX], len: 0 };
-        let mut begins = true;
-        let mut until = false;
+        let mut blocks = Blocks::new(first);
         let mut token = first;
         loop {
+            let mut before = token;
             match token.kind {
                 Kind::End => {
-                    self.lexer.broken |= blocks.len > 0;
+                    self.lexer.broken |= blocks.len > 0 && !blocks.doubtful;
                     return self.finish_at(token);
                 }
-                Kind::Semicolon if blocks.len == 0 => return self.finish_at(token),
-                Kind::Semicolon => {
-                    begins = true;
-                    until = false;
+                Kind::Semicolon if blocks.ends() => return self.finish_at(token),
+                Kind::Semicolon => blocks.next_statement(),
+                Kind::Word if blocks.begins => {
+                    blocks.until = self.is(token, "UNTIL");
+                    blocks.begins = self.first_word(token, &mut blocks);
                 }
-                Kind::Word if begins => {
-                    until = self.is(token, "UNTIL");
-                    begins = self.first_word(token, &mut blocks);
-                }
-                Kind::Word => begins = self.later_word(token, until, &mut blocks),
-                Kind::Name if begins => begins = self.is_label(),
+                Kind::Word => blocks.begins = self.later_word(token, &mut blocks),
+                Kind::Name if blocks.begins => blocks.begins = self.is_label(),
                 Kind::Punct(b'.') => {
-                    // What follows is a name, whatever it looks like.
-                    let next = self.raw_token();
-                    if next.kind != Kind::Word {
-                        self.unread(next);
+                    before = self.behind_point(token);
+                    blocks.begins = false;
+                }
+                Kind::Punct(byte) => {
+                    blocks.begins = false;
+                    match byte {
+                        b'(' => blocks.brackets = blocks.brackets.saturating_add(1),
+                        b')' => blocks.brackets = blocks.brackets.saturating_sub(1),
+                        _ => {}
                     }
-                    begins = false;
                 }
                 Kind::Name
                 | Kind::Text
                 | Kind::DollarText
                 | Kind::Number
                 | Kind::UserVar
-                | Kind::SysVar
-                | Kind::Punct(_) => begins = false,
+                | Kind::SysVar => blocks.begins = false,
             }
+            blocks.before = before;
             token = self.raw_token();
         }
+    }
+
+    /// What follows a point is a name, whatever it looks like.
+    fn behind_point(&mut self, point: Token) -> Token {
+        let next = self.raw_token();
+        if next.kind == Kind::Word {
+            return Token { kind: Kind::Name, ..next };
+        }
+        self.unread(next);
+        point
     }
 
     /// A word where a statement begins; whether one begins behind it too.
@@ -284,6 +430,7 @@ impl Walk<'_, '_> {
             ("FOR", Block::While, false),
         ];
         if let Some((_, block, begins)) = OPENING.iter().find(|(word, ..)| self.is(token, word)) {
+            blocks.doubtful |= !self.opens(token);
             self.lexer.broken |= !blocks.push(*block);
             return *begins;
         }
@@ -298,33 +445,93 @@ impl Walk<'_, '_> {
         self.is(token, "ELSE") || self.is_label()
     }
 
+    /// Whether a word of this kind opens a block here: FOR does with MariaDB alone, and what is
+    /// assigned to or qualified is a variable.
+    fn opens(&mut self, token: Token) -> bool {
+        let mariadb = match self.lexer.mode().server {
+            Server::MariaDb { .. } => true,
+            Server::MySql { .. } | Server::Unknown => false,
+        };
+        if self.is(token, "FOR") && !mariadb {
+            return false;
+        }
+        let next = self.raw_token();
+        self.unread(next);
+        !matches!(next.kind, Kind::Punct(b'.' | b':' | b'=' | b','))
+    }
+
     /// A word inside a statement; whether a statement begins behind it.
-    fn later_word(&mut self, token: Token, until: bool, blocks: &mut Blocks) -> bool {
+    fn later_word(&mut self, token: Token, blocks: &mut Blocks) -> bool {
         if self.is(token, "CASE") {
-            self.lexer.broken |= !blocks.push(Block::CaseExpression);
+            // END CASE where no statement begins ends what was not seen to begin.
+            if !self.is(blocks.before, "END") {
+                self.lexer.broken |= !blocks.push(Block::CaseExpression(blocks.brackets));
+            }
             return false;
         }
         let Some(top) = blocks.top() else { return false };
         if self.is(token, "END") {
-            match top {
-                Block::CaseExpression => blocks.pop(),
-                Block::Repeat if until => {
-                    blocks.pop();
-                    self.pass_end();
-                }
-                Block::Begin
-                | Block::If
-                | Block::Case
-                | Block::Loop
-                | Block::While
-                | Block::Repeat => {}
-            }
+            self.later_end(top, blocks);
             return false;
         }
         match top {
-            Block::If | Block::Case => self.is(token, "THEN") || self.is(token, "ELSE"),
-            Block::While => self.is(token, "DO"),
-            Block::Begin | Block::CaseExpression | Block::Loop | Block::Repeat => false,
+            Block::If | Block::Case => {
+                let branch = self.is(token, "THEN") || self.is(token, "ELSE");
+                blocks.doubtful |= branch && blocks.brackets != 0;
+                branch
+            }
+            Block::While => {
+                let loops =
+                    blocks.brackets == 0 && (self.is(token, "DO") || self.is(token, "LOOP"));
+                if loops {
+                    blocks.pop();
+                    blocks.push(Block::Loop);
+                }
+                loops
+            }
+            Block::Begin | Block::CaseExpression(_) | Block::Loop | Block::Repeat => false,
+        }
+    }
+
+    /// END inside a statement: the end of a CASE or of UNTIL, or a name. In brackets of its own it
+    /// is a name; behind an operator it is one too.
+    fn later_end(&mut self, top: Block, blocks: &mut Blocks) {
+        let depth = match top {
+            Block::CaseExpression(depth) => depth,
+            Block::Repeat if blocks.until => 0,
+            Block::Begin | Block::If | Block::Case | Block::Loop | Block::While | Block::Repeat => {
+                return;
+            }
+        };
+        if blocks.brackets > depth {
+            return;
+        }
+        if blocks.brackets < depth || !self.is_operand(blocks.before) {
+            blocks.doubtful = true;
+            return;
+        }
+        blocks.pop();
+        if top == Block::Repeat {
+            self.pass_end();
+        }
+    }
+
+    /// Whether `token` can be the last of a value: then no name can follow it.
+    fn is_operand(&self, token: Token) -> bool {
+        const VALUES: [&str; 4] = ["NULL", "TRUE", "FALSE", "END"];
+        const OPERATORS: [&str; 2] = ["ESCAPE", "OVER"];
+        match token.kind {
+            Kind::Word => {
+                let is = |words: &[&str]| words.iter().any(|word| self.is(token, word));
+                is(&VALUES) || !(is_reserved(self.lexer.bytes(token)) || is(&OPERATORS))
+            }
+            Kind::Name
+            | Kind::Text
+            | Kind::DollarText
+            | Kind::Number
+            | Kind::UserVar
+            | Kind::Punct(b')') => true,
+            Kind::SysVar | Kind::Punct(_) | Kind::Semicolon | Kind::End => false,
         }
     }
 

@@ -1,21 +1,41 @@
 //! SET, in all its forms.
+//!
+//! What was tried on MySQL 9.7 and MariaDB 10.11 and decides here: GLOBAL and PERSIST without `@@`
+//! go on to hold for the assignments behind them; MySQL takes `śql_mode` and `` `sql_mode ` `` for
+//! `sql_mode`; a value may be any expression.
 
-use super::{verb::Step, walk::Walk};
+use super::walk::{Step, Walk};
 use crate::{
     class::Class,
     effects::AppSetting,
     lexer::{Kind, Token},
-    mode::Charset,
-    text::SqlText,
+    mode::{Charset, Setting},
+    text::{SqlText, is_plain_name},
 };
 
 /// What an assignment sets, as far as it matters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     App,
+    /// A user variable whose name the server may take for the app's.
+    PerhapsApp,
     Charset,
     SqlMode,
+    Autocommit,
+    /// A variable of the session whose name the server may take for any of these.
+    Any,
+    /// SET PASSWORD, SET DEFAULT ROLE and whatever else is no assignment: it may commit.
+    Statement,
     Other,
+}
+
+/// Which variables an assignment is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Session,
+    Global,
+    /// Behind an assignment to GLOBAL: for the server to know.
+    Unclear,
 }
 
 impl<'t> Walk<'t, '_> {
@@ -27,8 +47,9 @@ impl<'t> Walk<'t, '_> {
         }
         let mut reads = false;
         let mut item = first;
+        let mut scope = Scope::Session;
         loop {
-            let target = self.target(item);
+            let target = self.target(item, &mut scope);
             if !self.value(target, &mut reads) {
                 break;
             }
@@ -47,7 +68,6 @@ impl<'t> Walk<'t, '_> {
                 Kind::Semicolon | Kind::End => return Step::Class(Class::Unknown),
                 Kind::Punct(b'(') => depth = depth.saturating_add(1),
                 Kind::Punct(b')') => depth = depth.saturating_sub(1),
-                Kind::Word if self.is(token, "SQL_MODE") => reads_differently = true,
                 Kind::Word if depth == 0 && self.is(token, "FOR") => {
                     return if reads_differently {
                         Step::Class(Class::Unknown)
@@ -55,9 +75,13 @@ impl<'t> Walk<'t, '_> {
                         Step::Again(self.behind_brackets())
                     };
                 }
-                Kind::Word
-                | Kind::Name
-                | Kind::Text
+                Kind::Word | Kind::Name => {
+                    let name = self.lexer.name_of(token).unwrap_or_default();
+                    reads_differently |=
+                        name.eq_ignore_ascii_case(b"sql_mode") || !is_plain_name(name);
+                    self.note_word(token);
+                }
+                Kind::Text
                 | Kind::DollarText
                 | Kind::Number
                 | Kind::UserVar
@@ -77,16 +101,19 @@ impl<'t> Walk<'t, '_> {
     }
 
     /// Reads the left side of an assignment, up to its value.
-    fn target(&mut self, item: Token) -> Target {
+    fn target(&mut self, item: Token, sticky: &mut Scope) -> Target {
+        const SCOPES: [&str; 5] = ["SESSION", "LOCAL", "GLOBAL", "PERSIST", "PERSIST_ONLY"];
         let mut token = item;
-        let mut global = false;
-        if token.kind == Kind::SysVar {
+        let at_variable = token.kind == Kind::SysVar;
+        if at_variable {
             token = self.token();
         }
-        loop {
-            let scope = ["SESSION", "LOCAL", "GLOBAL", "PERSIST", "PERSIST_ONLY"];
-            let Some(at) = scope.iter().position(|word| self.is(token, word)) else { break };
-            global |= at >= 2;
+        let mut scope = if at_variable { Scope::Session } else { *sticky };
+        while let Some(at) = SCOPES.iter().position(|word| self.is(token, word)) {
+            scope = if at >= 2 { Scope::Global } else { Scope::Session };
+            if !at_variable {
+                *sticky = if at >= 2 { Scope::Unclear } else { Scope::Session };
+            }
             token = self.token();
             if token.kind == Kind::Punct(b'.') {
                 token = self.token();
@@ -96,39 +123,58 @@ impl<'t> Walk<'t, '_> {
             let next = self.peek();
             return if is_assignment(next) { Target::Other } else { Target::Charset };
         }
-        if self.is(token, "CHARACTER") {
+        if self.is(token, "CHARACTER") || self.is(token, "CHAR") {
             self.token();
             return Target::Charset;
         }
-        let target = self.assigned(token, global);
-        if self.pass_assignment() { target } else { Target::Other }
+        if self.is(token, "TRANSACTION") {
+            return Target::Other;
+        }
+        if self.is(token, "PASSWORD") {
+            return Target::Statement;
+        }
+        let mut target = self.assigned(token, scope);
+        let dotted = self.peek().kind == Kind::Punct(b'.');
+        if dotted && scope != Scope::Global && token.kind != Kind::UserVar {
+            target = Target::Any;
+        }
+        if self.pass_assignment() { target } else { Target::Statement }
     }
 
-    fn assigned(&self, token: Token, global: bool) -> Target {
+    fn assigned(&self, token: Token, scope: Scope) -> Target {
         if token.kind == Kind::UserVar {
             let bytes = self.lexer.bytes(token);
-            let name = bytes.get(1..).unwrap_or_default();
-            return if unquoted(name).eq_ignore_ascii_case(b"sluice_app") {
+            let name = unquoted(bytes.get(1..).unwrap_or_default());
+            let goes_on = self.lexer.text().get(token.end).is_some_and(|byte| *byte >= 0x80);
+            return if !is_plain_name(name) || goes_on {
+                Target::PerhapsApp
+            } else if name.eq_ignore_ascii_case(b"sluice_app") {
                 Target::App
             } else {
                 Target::Other
             };
         }
-        let is = |word: &[u8]| {
-            self.lexer.name_of(token).is_some_and(|name| name.eq_ignore_ascii_case(word))
-        };
-        if is(b"sql_mode") && !global {
-            Target::SqlMode
-        } else if is(b"character_set_client") && !global {
-            Target::Charset
-        } else {
-            Target::Other
+        let name = self.lexer.name_of(token).unwrap_or_default();
+        let is = |word: &[u8]| name.eq_ignore_ascii_case(word);
+        let matters = is(b"sql_mode") || is(b"character_set_client") || is(b"autocommit");
+        match scope {
+            Scope::Global => Target::Other,
+            _ if !is_plain_name(name) => Target::Any,
+            Scope::Unclear if matters => Target::Any,
+            Scope::Unclear => Target::Other,
+            Scope::Session if is(b"sql_mode") => Target::SqlMode,
+            Scope::Session if is(b"character_set_client") => Target::Charset,
+            Scope::Session if is(b"autocommit") => Target::Autocommit,
+            Scope::Session => Target::Other,
         }
     }
 
     /// Passes `=` or `:=`.
     fn pass_assignment(&mut self) -> bool {
         let mut token = self.token();
+        while matches!(token.kind, Kind::Word | Kind::Punct(b'.')) {
+            token = self.token();
+        }
         if token.kind == Kind::Punct(b':') {
             token = self.token();
         }
@@ -145,18 +191,16 @@ impl<'t> Walk<'t, '_> {
         let mut token = first;
         let mut len = 0_u32;
         let mut depth = 0_u32;
-        let mut ansi = false;
+        let mut collates = false;
         loop {
             match token.kind {
                 Kind::Semicolon | Kind::End => break,
                 Kind::Punct(b',') if depth == 0 => break,
                 Kind::Punct(b'(') => depth = depth.saturating_add(1),
                 Kind::Punct(b')') => depth = depth.saturating_sub(1),
-                Kind::Text if target == Target::SqlMode => {
-                    ansi |= names_ansi(self.lexer.bytes(token));
-                }
                 Kind::Word => {
                     *reads |= self.is(token, "SELECT") || self.is(token, "TABLE");
+                    collates |= len == 1 && self.is(token, "COLLATE");
                     self.note_word(token);
                 }
                 Kind::Name => self.note_word(token),
@@ -170,7 +214,8 @@ impl<'t> Walk<'t, '_> {
             len = len.saturating_add(1);
             token = self.token();
         }
-        self.note_value(target, Value { first, alone: len == 1, names_ansi: ansi });
+        let alone = len == 1 || (collates && len == 3 && target == Target::Charset);
+        self.note_value(target, Value { first, alone });
         token.kind == Kind::Punct(b',')
     }
 
@@ -178,20 +223,51 @@ impl<'t> Walk<'t, '_> {
         match target {
             Target::Other => {}
             Target::App => self.effects.set_app = Some(self.app(value)),
+            Target::PerhapsApp => self.effects.set_app = Some(AppSetting::Unreadable),
             Target::Charset => {
-                let charset = self.charset(value.first);
-                self.effects.plain.set_charset = charset;
-                let same = charset == Some(self.lexer.mode().charset);
-                self.reads_differently |= !same;
+                let charset = self.charset(value);
+                self.effects.plain.set_charset = Some(charset);
+                self.reads_differently |= charset != self.lexer.mode().charset;
             }
             Target::SqlMode => {
-                let literal = value.alone && value.first.kind == Kind::Text;
-                if literal || value.names_ansi {
-                    self.effects.plain.sets_ansi_quotes = Some(value.names_ansi);
-                }
+                let modes = self.modes(value);
+                self.effects.plain.sets_ansi_quotes = Some(modes.ansi_quotes);
+                self.effects.plain.sets_no_backslash_escapes = Some(modes.no_backslash_escapes);
+                self.reads_differently = true;
+            }
+            Target::Autocommit => {
+                self.effects.plain.any_transaction_verb = true;
+                self.effects.plain.ends_transaction |= !self.is_off(value);
+            }
+            Target::Statement => self.effects.plain.any_transaction_verb = true,
+            Target::Any => {
+                let plain = &mut self.effects.plain;
+                plain.set_charset = Some(Charset::Unknown);
+                plain.sets_ansi_quotes = Some(Setting::Unknown);
+                plain.sets_no_backslash_escapes = Some(Setting::Unknown);
+                plain.any_transaction_verb = true;
+                plain.ends_transaction = true;
                 self.reads_differently = true;
             }
         }
+    }
+
+    /// Whether the value is one that autocommit can only be switched off with.
+    fn is_off(&self, value: Value) -> bool {
+        let bytes = self.lexer.bytes(value.first);
+        value.alone
+            && match value.first.kind {
+                Kind::Number => bytes == b"0",
+                Kind::Word => ["OFF", "FALSE"].iter().any(|word| self.is(value.first, word)),
+                Kind::Name
+                | Kind::Text
+                | Kind::DollarText
+                | Kind::UserVar
+                | Kind::SysVar
+                | Kind::Punct(_)
+                | Kind::Semicolon
+                | Kind::End => false,
+            }
     }
 
     fn app(&self, value: Value) -> AppSetting<'t> {
@@ -205,12 +281,15 @@ impl<'t> Walk<'t, '_> {
         AppSetting::Unreadable
     }
 
-    /// The character set named by a word, a literal or a quoted name.
-    fn charset(&self, token: Token) -> Option<Charset> {
-        let name = match token.kind {
-            Kind::Word | Kind::Name => self.lexer.name_of(token)?,
+    /// A value that is one word, name or literal without escapes.
+    fn word_of(&self, value: Value) -> Option<&'t [u8]> {
+        if !value.alone {
+            return None;
+        }
+        match value.first.kind {
+            Kind::Word | Kind::Name => self.lexer.name_of(value.first),
             Kind::Text => {
-                SqlText::from_token(self.lexer.bytes(token), self.lexer.mode())?.plain()?
+                SqlText::from_token(self.lexer.bytes(value.first), self.lexer.mode())?.plain()
             }
             Kind::DollarText
             | Kind::Number
@@ -218,9 +297,18 @@ impl<'t> Walk<'t, '_> {
             | Kind::SysVar
             | Kind::Punct(_)
             | Kind::Semicolon
-            | Kind::End => return None,
-        };
-        if name.eq_ignore_ascii_case(b"default") { None } else { Some(Charset::from_name(name)) }
+            | Kind::End => None,
+        }
+    }
+
+    /// The character set that the value names; DEFAULT is the server's affair.
+    fn charset(&self, value: Value) -> Charset {
+        self.word_of(value).map_or(Charset::Unknown, Charset::from_name)
+    }
+
+    /// What `sql_mode` is if it is set to this value.
+    fn modes(&self, value: Value) -> Modes {
+        self.word_of(value).map_or(Modes::UNKNOWN, Modes::of)
     }
 }
 
@@ -228,11 +316,74 @@ impl<'t> Walk<'t, '_> {
 #[derive(Clone, Copy)]
 struct Value {
     first: Token,
-    /// It is one token.
+    /// It is one token, or names a character set and its collation.
     alone: bool,
-    /// One of its literals names a mode that means ANSI_QUOTES.
-    names_ansi: bool,
 }
+
+/// The parts of `sql_mode` that change where a literal ends.
+#[derive(Clone, Copy)]
+struct Modes {
+    ansi_quotes: Setting,
+    no_backslash_escapes: Setting,
+}
+
+impl Modes {
+    const UNKNOWN: Self =
+        Self { ansi_quotes: Setting::Unknown, no_backslash_escapes: Setting::Unknown };
+
+    /// The modes in `list`, separated by commas, as the server knows them without spaces. A mode
+    /// that is not known here may be a combination of others, of another release.
+    fn of(list: &[u8]) -> Self {
+        const ANSI: [&[u8]; 7] =
+            [b"ANSI_QUOTES", b"ANSI", b"DB2", b"MAXDB", b"MSSQL", b"ORACLE", b"POSTGRESQL"];
+        let mut modes = Self { ansi_quotes: Setting::Off, no_backslash_escapes: Setting::Off };
+        for mode in list.split(|byte| *byte == b',') {
+            let mode = mode.trim_ascii_end();
+            let is = |known: &[u8]| mode.eq_ignore_ascii_case(known);
+            if is(b"NO_BACKSLASH_ESCAPES") {
+                modes.no_backslash_escapes = Setting::On;
+            } else if ANSI.iter().any(|ansi| is(ansi)) {
+                modes.ansi_quotes = Setting::On;
+            } else if !mode.is_empty() && !OTHER_MODES.iter().any(|other| is(other)) {
+                return Self::UNKNOWN;
+            }
+        }
+        modes
+    }
+}
+
+/// The modes of both servers that leave literals as they are, combinations of them included.
+const OTHER_MODES: [&[u8]; 29] = [
+    b"ALLOW_INVALID_DATES",
+    b"EMPTY_STRING_IS_NULL",
+    b"ERROR_FOR_DIVISION_BY_ZERO",
+    b"HIGH_NOT_PRECEDENCE",
+    b"IGNORE_BAD_TABLE_OPTIONS",
+    b"IGNORE_SPACE",
+    b"MYSQL323",
+    b"MYSQL40",
+    b"NO_AUTO_CREATE_USER",
+    b"NO_AUTO_VALUE_ON_ZERO",
+    b"NO_DIR_IN_CREATE",
+    b"NO_ENGINE_SUBSTITUTION",
+    b"NO_FIELD_OPTIONS",
+    b"NO_KEY_OPTIONS",
+    b"NO_TABLE_OPTIONS",
+    b"NO_UNSIGNED_SUBTRACTION",
+    b"NO_ZERO_DATE",
+    b"NO_ZERO_IN_DATE",
+    b"ONLY_FULL_GROUP_BY",
+    b"PAD_CHAR_TO_FULL_LENGTH",
+    b"PIPES_AS_CONCAT",
+    b"REAL_AS_FLOAT",
+    b"SIMULTANEOUS_ASSIGNMENT",
+    b"STRICT_ALL_TABLES",
+    b"STRICT_TRANS_TABLES",
+    b"TIME_ROUND_FRACTIONAL",
+    b"TIME_TRUNCATE_FRACTIONAL",
+    b"TRADITIONAL",
+    b"NOT_USED",
+];
 
 fn is_assignment(token: Token) -> bool {
     matches!(token.kind, Kind::Punct(b'=' | b':'))
@@ -243,13 +394,4 @@ fn unquoted(name: &[u8]) -> &[u8] {
         [b'\'' | b'"' | b'`', inner @ .., _] => inner,
         _ => name,
     }
-}
-
-/// ANSI_QUOTES itself and the modes that include it.
-fn names_ansi(literal: &[u8]) -> bool {
-    const MODES: [&[u8]; 7] =
-        [b"ANSI_QUOTES", b"ANSI", b"DB2", b"MAXDB", b"MSSQL", b"ORACLE", b"POSTGRESQL"];
-    unquoted(literal)
-        .split(|byte| *byte == b',')
-        .any(|mode| MODES.iter().any(|ansi| mode.trim_ascii().eq_ignore_ascii_case(ansi)))
 }

@@ -1,11 +1,15 @@
-use super::*;
-use crate::mode::{Charset, Server};
+use super::{verb::BY_UNLOCK_TABLES, *};
+use crate::{
+    effects::Locks,
+    mode::{Charset, Server, Setting},
+};
 
+mod calls;
 mod effects;
 
 const MYSQL: LexMode = LexMode {
-    no_backslash_escapes: false,
-    ansi_quotes: false,
+    no_backslash_escapes: Setting::Off,
+    ansi_quotes: Setting::Off,
     charset: Charset::Plain,
     server: Server::MySql { version: 90_704 },
 };
@@ -14,6 +18,10 @@ const UNKNOWN: LexMode = LexMode { server: Server::Unknown, ..MYSQL };
 
 fn class(text: &str, mode: LexMode) -> Class {
     class_of_bytes(text.as_bytes(), mode)
+}
+
+fn classes(text: &str, mode: LexMode) -> ClassSet {
+    describe(text.as_bytes(), mode, Whole::Yes, &mut Scratch::default()).classes
 }
 
 fn class_of_bytes(text: &[u8], mode: LexMode) -> Class {
@@ -135,8 +143,14 @@ fn the_strictest_statement_of_a_text_counts() {
 fn a_statement_that_changes_how_the_next_is_read_makes_the_next_unknown() {
     assert_classes(&[
         ("SET sql_mode='NO_BACKSLASH_ESCAPES'; SELECT '\\'; DELETE FROM t -- '", Class::Unknown),
-        ("SET NAMES gbk; SELECT 1", Class::Unknown),
-        ("SET character_set_client=@x; SELECT 1", Class::Unknown),
+        ("SET NAMES gbk; SELECT 1", Class::Read),
+        ("SET NAMES gbk; SELECT 'x'", Class::Read),
+        ("SET NAMES gbk; SELECT '\u{e9}'", Class::Unknown),
+        ("SET NAMES swe7; SELECT '{}'", Class::Unknown),
+        ("SET sql_mode='ANSI_QUOTES'; SELECT \"x\"", Class::Unknown),
+        ("SET \u{15b}ql_mode='ANSI_QUOTES'; SELECT \"x\"", Class::Unknown),
+        ("SET character_set_client=@x; SELECT '\u{e9}'", Class::Unknown),
+        ("SET character_set_client=@x; SELECT 1; DELETE FROM t", Class::Write),
         ("SET NAMES utf8mb4; SELECT 1", Class::Read),
         ("SET sql_mode='ANSI';", Class::Session),
         ("SET @@GLOBAL.sql_mode='ANSI'; SELECT 1", Class::Read),
@@ -196,6 +210,98 @@ fn a_word_that_only_looks_like_a_block_hides_nothing() {
     }
     let deep = format!("CREATE PROCEDURE p() {} ", "BEGIN ".repeat(100_000));
     assert_eq!(class(&deep, MYSQL), Class::Unknown);
+}
+
+/// Each creates its program on both servers or on the one named, and ends at its last word.
+#[test]
+fn a_name_that_could_be_a_keyword_of_a_block_hides_nothing() {
+    for (body, modes) in [
+        ("CREATE TRIGGER x BEFORE INSERT ON w.row FOR EACH ROW SET NEW.a=1", &[MYSQL, MARIADB][..]),
+        ("CREATE TRIGGER row BEFORE INSERT ON t FOR EACH ROW SET NEW.a=1", &[MARIADB]),
+        ("CREATE TRIGGER x BEFORE INSERT ON w.for FOR EACH ROW SET NEW.a=1", &[MYSQL, MARIADB]),
+        (
+            "CREATE PROCEDURE p() BEGIN DECLARE end, begin INT; IF CASE WHEN 1 THEN end WHEN 2 \
+             THEN begin ELSE 1 END THEN SELECT 1; END IF; END",
+            &[MYSQL, MARIADB],
+        ),
+        (
+            "CREATE PROCEDURE p() BEGIN DECLARE do INT; WHILE (SELECT do begin) DO SET do=1; END \
+             WHILE; END",
+            &[MYSQL, MARIADB],
+        ),
+        (
+            "CREATE PROCEDURE p() BEGIN DECLARE do INT; WHILE do DO SELECT do begin; END WHILE; \
+             END",
+            &[MYSQL, MARIADB],
+        ),
+        ("CREATE PROCEDURE p() BEGIN WHILE 1 LOOP SELECT do begin; END LOOP; END", &[MARIADB]),
+        ("CREATE PROCEDURE p() BEGIN SELECT CASE WHEN @@end THEN 1 END; END", &[MYSQL]),
+        ("CREATE EVENT do ON SCHEDULE EVERY 1 DAY DO SELECT 1", &[MYSQL, MARIADB]),
+        ("CREATE EVENT d.do ON SCHEDULE EVERY 1 DAY DO BEGIN END", &[MYSQL, MARIADB]),
+        (
+            "CREATE PROCEDURE p() BEGIN DECLARE end INT; CASE WHEN 1 THEN SELECT CASE WHEN 1 THEN \
+             end END; ELSE SELECT 2; END CASE; END",
+            &[MYSQL, MARIADB],
+        ),
+        (
+            "CREATE PROCEDURE p() BEGIN DECLARE end INT; IF CASE 1 WHEN end - end THEN 1 WHEN 2 \
+             THEN end END THEN BEGIN END; END IF; END",
+            &[MYSQL, MARIADB],
+        ),
+    ] {
+        for mode in modes {
+            for balance in ["END", "END IF", "END WHILE", "END CASE", "END; END"] {
+                let hidden = format!("{body}; DELETE FROM t; {balance}");
+                let classes = classes(&hidden, *mode);
+                assert!(classes.contains(Class::Write), "{hidden}: {classes:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn for_begins_a_loop_with_mariadb_alone() {
+    let body = "CREATE PROCEDURE p() BEGIN FOR i IN 1..3 DO SELECT i; END FOR; END";
+    assert_eq!(class(body, MARIADB), Class::Ddl);
+    assert_eq!(class(&format!("{body}; DELETE FROM t"), MARIADB), Class::Write);
+    let text =
+        "CREATE TRIGGER x BEFORE INSERT ON w.row FOR EACH ROW SET @a=1; DELETE FROM t; END FOR";
+    for mode in [MYSQL, MARIADB, UNKNOWN] {
+        assert!(class(text, mode).is_covered_by_write(), "{mode:?}");
+    }
+}
+
+#[test]
+fn every_word_before_which_an_operand_stands_is_known_as_one() {
+    for operator in [
+        "AND", "OR", "XOR", "NOT", "DIV", "MOD", "LIKE", "RLIKE", "REGEXP", "BINARY", "COLLATE",
+        "IS", "IN", "BETWEEN", "INTERVAL", "THEN", "ELSE", "WHEN", "CASE", "DISTINCT", "SELECT",
+        "USING", "ESCAPE", "OVER", "FOR",
+    ] {
+        let text = format!(
+            "CREATE PROCEDURE p() BEGIN IF CASE WHEN 1 {operator} end THEN 1 WHEN 2 THEN begin \
+             END THEN SELECT 1; END IF; END; DELETE FROM t"
+        );
+        assert!(class(&text, MYSQL).is_covered_by_write(), "{text}");
+    }
+}
+
+#[test]
+fn an_ordinary_program_stays_one_statement() {
+    for body in [
+        "CREATE FUNCTION f() RETURNS INT RETURN CASE WHEN a THEN b.status ELSE NULL END",
+        "CREATE PROCEDURE p() BEGIN SELECT CASE WHEN (SELECT 1 end) THEN 1 END; SELECT 2; END",
+        "CREATE PROCEDURE p() BEGIN CASE x WHEN 1 THEN SELECT 1; ELSE BEGIN END; END CASE; END",
+        "CREATE PROCEDURE p() BEGIN REPEAT SELECT 1; UNTIL CASE WHEN 1 THEN 2 END END REPEAT; END",
+        "CREATE PROCEDURE p() BEGIN SET @a = NOW() - INTERVAL CASE 1 WHEN 1 THEN 2 END DAY; END",
+        "CREATE TRIGGER t BEFORE INSERT ON u FOR EACH ROW BEGIN IF NEW.end THEN SET NEW.a=1; END \
+         IF; END",
+        "CREATE DEFINER=CURRENT_USER EVENT e ON SCHEDULE EVERY 1 DAY COMMENT 'do' DO BEGIN END",
+        "CREATE PROCEDURE p() BEGIN DECLARE x INT DEFAULT CASE 1 WHEN 1 THEN 'a' END; END",
+    ] {
+        assert_eq!(class(body, MYSQL), Class::Ddl, "{body}");
+        assert_eq!(class(&format!("{body}; DELETE FROM t"), MYSQL), Class::Write, "{body}");
+    }
 }
 
 #[test]
@@ -262,7 +368,7 @@ fn a_trail_byte_that_looks_like_a_backslash_escapes_nothing() {
     let name = b"SELECT `\x81`; DELETE FROM t; SELECT `x` FROM t";
     assert_eq!(class_of_bytes(name, gbk), Class::Unknown, "the name goes on, then nothing ends it");
     // In latin1 0xA0 is white space.
-    let latin1 = LexMode { charset: Charset::SingleByte, ..MYSQL };
+    let latin1 = LexMode { charset: Charset::Latin, ..MYSQL };
     assert_eq!(class_of_bytes(b"SELECT 1 FOR\xA0UPDATE", latin1), Class::LockingRead);
     assert_eq!(class_of_bytes(b"\xA0DELETE FROM t", latin1), Class::Write);
     assert_eq!(class_of_bytes(b"SELECT 1 --\xA0'\n; DELETE FROM t -- '", latin1), Class::Unknown);
@@ -270,18 +376,31 @@ fn a_trail_byte_that_looks_like_a_backslash_escapes_nothing() {
 
 #[test]
 fn modes_change_where_a_literal_ends() {
-    let plain = LexMode { no_backslash_escapes: true, ..MYSQL };
+    let plain = LexMode { no_backslash_escapes: Setting::On, ..MYSQL };
     assert_eq!(class("SELECT '\\'; DELETE FROM t -- '", plain), Class::Write);
-    let ansi = LexMode { ansi_quotes: true, ..MYSQL };
+    let ansi = LexMode { ansi_quotes: Setting::On, ..MYSQL };
     assert_eq!(class("SELECT \"a\\\"; DELETE FROM t -- \"", ansi), Class::Write);
     assert_eq!(class("SELECT \"a\\\"; DELETE FROM t -- \"", MYSQL), Class::Read);
 }
 
 #[test]
 fn a_hint_with_an_open_quote_may_hide_its_end() {
-    assert_eq!(class("SELECT /*+ QB_NAME(`*/'`) */ 1; DELETE FROM t -- '", MYSQL), Class::Unknown);
-    assert_eq!(class("SELECT /*+ SET_VAR(sql_mode='x') */ 1", MYSQL), Class::Read);
-    assert_eq!(class("SELECT /*+ don't */ 1", MARIADB), Class::Read);
+    let older = LexMode { server: Server::MySql { version: 80_036 }, ..MYSQL };
+    for mode in [older, UNKNOWN] {
+        let text = "SELECT /*+ QB_NAME(`*/'`) */ 1; DELETE FROM t -- '";
+        assert_eq!(class(text, mode), Class::Unknown);
+        assert_eq!(class("SELECT /*+ SET_VAR(sql_mode='x') */ 1", mode), Class::Read);
+    }
+}
+
+#[test]
+fn a_hint_ends_at_the_first_end_of_a_comment_since_mysql_9_7() {
+    for mode in [MYSQL, MARIADB] {
+        assert_eq!(class("SELECT /*+ it's */ 1", mode), Class::Read);
+        assert_eq!(class("SELECT /*+ QB_NAME(`*/ 1", mode), Class::Read);
+        assert_eq!(class("SELECT /*+ '*/ 1; DELETE FROM t -- '", mode), Class::Write);
+        assert_eq!(class("SELECT /*+ QB_NAME(`*/'`) */ 1; DELETE FROM t -- '", mode), Class::Read);
+    }
 }
 
 #[test]
@@ -353,7 +472,7 @@ fn a_cut_text_keeps_its_whole_comments_and_loses_the_cut_one() {
     assert_eq!(statement.tags().map(|tag| tag.key).collect::<Vec<_>>(), [b"app"]);
     let statement = describe(b"BEGIN", MYSQL, Whole::Truncated, &mut scratch);
     assert_eq!(statement.class, Class::Unknown);
-    assert_eq!(statement.effects, Effects::default());
+    assert!(statement.effects.plain.unread);
 }
 
 #[test]

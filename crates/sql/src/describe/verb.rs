@@ -1,6 +1,6 @@
 //! The class of a statement by its first word.
 
-use super::{BY_UNLOCK_TABLES, walk::Walk};
+use super::walk::{Step, Walk};
 use crate::{
     class::Class,
     effects::{Kill, Locks, SqlPrepare},
@@ -8,12 +8,9 @@ use crate::{
     text::SqlText,
 };
 
-/// What a first word leads to.
-pub(super) enum Step {
-    Class(Class),
-    /// The statement that begins here is the one that counts.
-    Again(Token),
-}
+/// Locks that UNLOCK TABLES gives back.
+pub(super) const BY_UNLOCK_TABLES: Locks =
+    Locks { tables: true, global: true, instance: false };
 
 /// Longest verb: UNINSTALL and DEALLOCATE, and one byte more to tell a longer word.
 const VERB_MAX: usize = 12;
@@ -44,7 +41,10 @@ impl Walk<'_, '_> {
             b"TRUNCATE" | b"OPTIMIZE" | b"REPAIR" | b"IMPORT" => Class::Ddl,
             b"EXPLAIN" | b"DESCRIBE" | b"DESC" => return self.explain(false),
             b"ANALYZE" => return self.analyze(),
-            b"CALL" => Class::Call,
+            b"CALL" => {
+                self.calls.others = true;
+                Class::Call
+            }
             b"LOAD" => self.load(),
             b"PREPARE" | b"EXECUTE" | b"DEALLOCATE" => self.prepared(verb),
             b"SIGNAL" | b"RESIGNAL" | b"GET" => Class::Session,
@@ -184,6 +184,7 @@ impl Walk<'_, '_> {
         let next = self.token();
         let table = ["TABLE", "TABLES", "LOCAL", "NO_WRITE_TO_BINLOG"];
         if table.iter().any(|word| self.is(next, word)) {
+            self.spots = false;
             return Step::Class(Class::Admin);
         }
         self.unread(next);
@@ -210,7 +211,7 @@ impl Walk<'_, '_> {
                     && !matches!(next.kind, Kind::Semicolon | Kind::End)
                     && !self.is(next, "USING");
                 if !immediate {
-                    self.effects.execute = self.lexer.name_of(first);
+                    self.effects.execute = self.prepared_name(first);
                 }
                 Class::Unknown
             }
@@ -221,7 +222,7 @@ impl Walk<'_, '_> {
             _ => {
                 if self.is(first, "PREPARE") {
                     let name = self.token();
-                    self.effects.deallocate = self.lexer.name_of(name);
+                    self.effects.deallocate = self.prepared_name(name);
                 }
                 Class::Session
             }
@@ -230,7 +231,10 @@ impl Walk<'_, '_> {
 
     fn prepare(&mut self, first: Token) {
         let from = self.token();
-        let (Some(name), true) = (self.lexer.name_of(first), self.is(from, "FROM")) else { return };
+        let (Some(name), true) = (self.prepared_name(first), self.is(from, "FROM")) else {
+            self.effects.plain.forgets_prepared = true;
+            return;
+        };
         let value = self.token();
         let next = self.peek();
         let alone = matches!(next.kind, Kind::Semicolon | Kind::End);
@@ -243,6 +247,7 @@ impl Walk<'_, '_> {
     }
 
     fn use_schema(&mut self) -> Class {
+        self.calls.changes_schema = true;
         let schema = self.token();
         let next = self.token();
         if matches!(next.kind, Kind::Semicolon | Kind::End) {

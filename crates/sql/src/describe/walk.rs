@@ -1,42 +1,29 @@
 //! The walk over a text, statement by statement.
 
-use super::verb::Step;
+use super::sole_call;
 use crate::{
+    calls::Calls,
     class::{Class, ClassSet},
     comments::Spans,
-    effects::{Effects, Locks},
+    effects::{Effects, NamedLockUse},
     lexer::{Kind, Lexer, Reading, Token},
-    mode::LexMode,
+    mode::{LexMode, Server},
+    seen::{Hints, Seen, is_system_schema},
+    text::is_plain_name,
 };
+
+/// Where the latest words and quoted names of the text begin and end, the nearest first.
+pub(super) type Recent = [(u32, u32); 4];
+
+/// What a first word leads to.
+pub(super) enum Step {
+    Class(Class),
+    /// The statement that begins here is the one that counts.
+    Again(Token),
+}
 
 /// Most prefixes (EXPLAIN ANALYZE, SET STATEMENT … FOR) in front of one statement.
 const PREFIXES_MAX: u32 = 8;
-
-/// What one reading of a text found.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen<'t> {
-    pub(crate) classes: ClassSet,
-    pub(crate) count: u32,
-    pub(crate) effects: Effects<'t>,
-    pub(crate) hints: Hints,
-    pub(crate) unsure: bool,
-    pub(crate) broken: bool,
-}
-
-/// Words that make an exemption possible.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Hints {
-    pub(crate) system_schema: bool,
-    pub(crate) changelog: bool,
-    pub(crate) lock_function: bool,
-    pub(crate) rename: bool,
-}
-
-impl Hints {
-    pub(crate) fn any(self) -> bool {
-        self.system_schema || self.changelog || self.lock_function || self.rename
-    }
-}
 
 /// Reads `text` in one way.
 pub(super) fn walk<'t>(
@@ -45,28 +32,84 @@ pub(super) fn walk<'t>(
     reading: Reading,
     comments: &mut Spans,
 ) -> Seen<'t> {
-    let mut walk = Walk::new(Lexer::new(text, mode, reading, comments));
+    let mut walk = Walk::new(Lexer::new(text, mode, reading, comments), reading);
     walk.text();
+    walk.finish_names();
+    if walk.effects.plain.named_locks == NamedLockUse::Other
+        && walk.count == 1
+        && let Some(named_locks) = sole_call(text, mode, reading)
+    {
+        walk.effects.plain.named_locks = named_locks;
+    }
     Seen {
         classes: walk.classes,
         count: walk.count,
         effects: walk.effects,
         hints: walk.hints,
+        calls: walk.calls,
         unsure: walk.lexer.unsure,
         broken: walk.lexer.broken,
     }
 }
 
+/// Shows every token of the body that is defined by `source`, a CREATE FUNCTION, or that `source`
+/// is, to `each`, with its bytes, and gives what the body calls. Nothing, if it moves a sequence on
+/// or cannot be read in one way to its end.
+pub(crate) fn calls_of_body<'t>(
+    source: &'t [u8],
+    mode: LexMode,
+    mut each: impl FnMut(Token, &'t [u8]),
+) -> Option<Calls> {
+    let mut comments = Spans::default();
+    let reading = Reading::first(mode);
+    let mut walk = Walk::new(Lexer::new(source, mode, reading, &mut comments), reading);
+    let mut token = walk.raw_token();
+    if walk.is(token, "CREATE") {
+        token = walk.function_head()?;
+    }
+    loop {
+        each(token, walk.lexer.bytes(token));
+        if token.kind == Kind::Semicolon {
+            walk.lexer.end_statement();
+        }
+        if token.kind == Kind::End {
+            break;
+        }
+        token = walk.raw_token();
+    }
+    let plain = !walk.writes && !walk.lexer.unsure && !walk.lexer.broken;
+    plain.then_some(walk.calls)
+}
+
 pub(super) struct Walk<'t, 's> {
     pub(super) lexer: Lexer<'t, &'s mut Spans>,
+    pub(super) reading: Reading,
     unread: Option<Token>,
     /// The semicolon or the end of the current statement has been passed.
     finished: bool,
     at_end: bool,
     /// This statement reads with a lock, somewhere.
     pub(super) locking: bool,
+    /// This statement moves a sequence on, or fills the table that it creates.
+    pub(super) writes: bool,
+    /// What this statement names before a bracket is run, if it is a function.
+    pub(super) spots: bool,
+    /// This statement calls what is not built in.
+    pub(super) called: bool,
+    pub(super) recent: Recent,
+    /// The server may be MariaDB.
+    pub(super) mariadb: bool,
+    pub(super) calls: Calls,
     /// A statement before has changed how the server reads what follows.
     pub(super) reads_differently: bool,
+    /// A statement before may have begun or ended a transaction.
+    pub(super) controlled: bool,
+    /// The statement before has committed, unless it failed to, and nothing has run since.
+    pub(super) committed: bool,
+    /// The statement before may have done so by an implicit commit.
+    pub(super) commits_implicitly: bool,
+    /// Statements about prepared ones.
+    prepared: u32,
     pub(super) effects: Effects<'t>,
     pub(super) hints: Hints,
     classes: ClassSet,
@@ -74,14 +117,29 @@ pub(super) struct Walk<'t, 's> {
 }
 
 impl<'t, 's> Walk<'t, 's> {
-    fn new(lexer: Lexer<'t, &'s mut Spans>) -> Self {
+    fn new(lexer: Lexer<'t, &'s mut Spans>, reading: Reading) -> Self {
+        let mariadb = match lexer.mode().server {
+            Server::MariaDb { .. } | Server::Unknown => true,
+            Server::MySql { .. } => false,
+        };
         Self {
             lexer,
+            reading,
             unread: None,
             finished: false,
             at_end: false,
             locking: false,
+            writes: false,
+            spots: true,
+            called: false,
+            recent: Recent::default(),
+            mariadb,
+            calls: Calls::default(),
             reads_differently: false,
+            controlled: false,
+            committed: false,
+            commits_implicitly: false,
+            prepared: 0,
             effects: Effects::default(),
             hints: Hints::default(),
             classes: ClassSet::default(),
@@ -93,6 +151,9 @@ impl<'t, 's> Walk<'t, 's> {
         loop {
             self.finished = false;
             self.locking = false;
+            self.writes = false;
+            self.spots = true;
+            self.called = false;
             let first = self.first();
             if self.at_end {
                 break;
@@ -101,10 +162,12 @@ impl<'t, 's> Walk<'t, 's> {
                 continue;
             }
             self.count = self.count.saturating_add(1);
-            if self.reads_differently {
-                self.classes = self.classes.with(Class::Unknown);
+            if self.reads_differently && self.lexer.depends_on_mode(first) {
+                self.lexer.broken = true;
                 return;
             }
+            self.effects.plain.ends_transaction |= self.commits_implicitly;
+            self.commits_implicitly = false;
             let class = self.statement(first);
             self.rest();
             self.note(class);
@@ -131,7 +194,10 @@ impl<'t, 's> Walk<'t, 's> {
         let mut token = first;
         for _ in 0..PREFIXES_MAX {
             match self.step(token) {
-                Step::Class(class) => return class,
+                Step::Class(class) => {
+                    self.note_transaction(token, class);
+                    return class;
+                }
                 Step::Again(next) => token = next,
             }
         }
@@ -139,11 +205,46 @@ impl<'t, 's> Walk<'t, 's> {
     }
 
     fn note(&mut self, class: Class) {
-        let class = if class == Class::Read && self.locking { Class::LockingRead } else { class };
-        if class.is_gateable() && self.classes.contains(Class::Transaction) {
-            self.effects.plain.transaction_control_before_other = true;
+        let reads = matches!(class, Class::Read | Class::LockingRead);
+        let class = match class {
+            Class::Read | Class::LockingRead if self.writes => Class::Write,
+            Class::Read if self.locking => Class::LockingRead,
+            other => other,
+        };
+        let mut classes = ClassSet::default().with(class);
+        if self.writes && !reads {
+            classes = classes.with(Class::Write);
         }
-        self.classes = self.classes.with(class);
+        if self.called {
+            classes = classes.with(Class::Call);
+        }
+        self.follow_transaction(class, classes);
+        if classes.contains(Class::Call) {
+            // GET_LOCK() and RELEASE_LOCK() may stand in any routine.
+            self.effects.plain.named_locks = NamedLockUse::Other;
+        }
+        self.classes = self.classes.union(classes);
+    }
+
+    /// The name of a prepared statement in PREPARE, EXECUTE or DEALLOCATE, if it can be followed.
+    /// Other names than plain ones may be equal to them: MySQL's collation folds accents and
+    /// trailing spaces.
+    pub(super) fn prepared_name(&mut self, token: Token) -> Option<&'t [u8]> {
+        self.prepared = self.prepared.saturating_add(1);
+        let name = self.lexer.name_of(token).filter(|name| is_plain_name(name));
+        self.effects.plain.forgets_prepared |= name.is_none();
+        name
+    }
+
+    /// Of several statements about prepared ones, or where the text to prepare is read in a mode
+    /// that the text itself has set, none is followed.
+    fn finish_names(&mut self) {
+        let names = self.effects.prepare.is_some() || self.effects.deallocate.is_some();
+        if self.prepared > 1 || (names && self.reads_differently) {
+            self.effects.prepare = None;
+            self.effects.deallocate = None;
+            self.effects.plain.forgets_prepared = true;
+        }
     }
 
     /// The next token of this statement; at its end always the same one.
@@ -165,6 +266,9 @@ impl<'t, 's> Walk<'t, 's> {
         }
         loop {
             let token = self.lexer.next();
+            if matches!(token.kind, Kind::Word | Kind::Name) {
+                self.spot(token);
+            }
             if !matches!(token.kind, Kind::Punct(0x80..)) {
                 return token;
             }
@@ -204,13 +308,21 @@ impl<'t, 's> Walk<'t, 's> {
         while !self.finished {
             let token = match self.unread.take() {
                 Some(token) => token,
-                None => self.lexer.next_word(),
+                None => self.next_word(),
             };
             self.finish_at(token);
             if matches!(token.kind, Kind::Word | Kind::Name) {
                 self.note_word(token);
             }
         }
+    }
+
+    fn next_word(&mut self) -> Token {
+        let token = self.lexer.next_word();
+        if matches!(token.kind, Kind::Word | Kind::Name) {
+            self.spot(token);
+        }
+        token
     }
 
     /// Notes a word that matters wherever it stands. Almost every word is dismissed by its length.
@@ -243,21 +355,11 @@ impl<'t, 's> Walk<'t, 's> {
             self.after_for();
         } else if is(b"lock") {
             self.after_lock();
-        } else if is(b"get_lock") {
-            self.lock_function(token, |effects| {
-                effects.plain.take(Locks { named: true, ..Locks::default() });
-            });
-        } else if is(b"release_lock") {
-            self.lock_function(token, |effects| {
-                effects.plain.release(Locks { named: true, ..Locks::default() });
-            });
-        } else if is(b"release_all_locks") {
-            self.lock_function(token, |effects| {
-                effects.plain.release(Locks { named: true, ..Locks::default() });
-                effects.plain.releases_all_named = true;
-            });
+        } else if is(b"get_lock") || is(b"release_lock") || is(b"release_all_locks") {
+            self.lock_function(token);
+            self.effects.plain.named_locks = NamedLockUse::Other;
         } else if is(b"is_free_lock") || is(b"is_used_lock") {
-            self.lock_function(token, |_| {});
+            self.lock_function(token);
         }
     }
 
@@ -286,11 +388,10 @@ impl<'t, 's> Walk<'t, 's> {
     }
 
     /// A call of the server's own function, not of a stored one of that name in some schema.
-    fn lock_function(&mut self, token: Token, effect: impl FnOnce(&mut Effects<'t>)) {
+    fn lock_function(&mut self, token: Token) {
         let next = self.token();
         if next.kind == Kind::Punct(b'(') && !self.is_qualified(token) {
             self.hints.lock_function = true;
-            effect(&mut self.effects);
         }
         self.unread(next);
     }
@@ -299,18 +400,5 @@ impl<'t, 's> Walk<'t, 's> {
     fn is_qualified(&self, token: Token) -> bool {
         let before = self.lexer.text().get(..token.start).unwrap_or_default().trim_ascii_end();
         matches!(before.last(), Some(b'.' | b'/'))
-    }
-}
-
-/// The schemas whose statements are never held back.
-pub(crate) fn is_system_schema(name: &[u8]) -> bool {
-    match name.len() {
-        // On most servers `SYS` is another schema, which anybody may have made.
-        3 => name == b"sys",
-        18 => {
-            name.eq_ignore_ascii_case(b"performance_schema")
-                || name.eq_ignore_ascii_case(b"information_schema")
-        }
-        _ => false,
     }
 }

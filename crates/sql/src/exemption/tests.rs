@@ -13,12 +13,13 @@ fn exemption_on(text: &str, server: Server) -> Option<Exemption> {
 fn statements_on_system_schemas_only_are_exempt() {
     for text in [
         "SELECT * FROM performance_schema.threads",
-        "SELECT * FROM `information_schema`.`tables` t JOIN sys.session s FOR UPDATE",
+        "SELECT * FROM `information_schema`.`tables` t JOIN sys.session s",
+        "SELECT * FROM performance_schema.threads FOR UPDATE",
+        "INSERT INTO performance_schema.setup_actors VALUES ('a', 'b', 'c', 'YES', 'YES')",
         "UPDATE performance_schema.setup_consumers SET enabled='YES'",
         "TRUNCATE TABLE performance_schema.accounts",
         "SELECT * FROM INFORMATION_SCHEMA.TABLES WHERE table_schema IN ('a', 'b')",
         "SELECT * FROM (SELECT * FROM sys.session) x",
-        "INSERT INTO sys.sys_config VALUES (1)",
     ] {
         assert_eq!(exemption(text), Some(Exemption::SystemSchema), "{text}");
     }
@@ -57,6 +58,33 @@ fn one_other_table_and_the_exemption_is_gone() {
 }
 
 #[test]
+fn what_is_written_to_sys_or_called_is_not_exempt() {
+    for text in [
+        "INSERT INTO sys.sys_config VALUES (1)",
+        "UPDATE sys.sys_config SET value = 1",
+        "DELETE FROM sys.sys_config",
+        "TRUNCATE sys.sys_config",
+        "UPDATE performance_schema.setup_consumers c JOIN sys.sys_config s SET s.value = 1",
+        "SELECT * FROM sys.sys_config FOR UPDATE",
+        "SELECT sys.ps_thread_account(1) FROM performance_schema.threads",
+        "SELECT f() FROM performance_schema.threads",
+        "SELECT * FROM sys.session WHERE d.f()",
+        "UPDATE performance_schema.setup_consumers SET enabled = f()",
+        "CALL sys.ps_setup_save(1)",
+        "UPDATE PERFORMANCE_SCHEMA.setup_consumers SET enabled = 1",
+        "SELECT * FROM Performance_Schema.threads",
+    ] {
+        for server in [
+            Server::MySql { version: 90_704 },
+            Server::MariaDb { version: 101_119 },
+            Server::Unknown,
+        ] {
+            assert_eq!(exemption_on(text, server), None, "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_changelog_is_exempt_if_nothing_else_is_written_or_read() {
     for text in [
         "insert /* gh-ost */ into `db`.`_t_ghc` (id, hint, value) values (NULLIF(1, 0), 'x', 'y') \
@@ -88,6 +116,11 @@ fn advisory_locks_and_renames_are_exempt() {
     for text in [
         "SELECT GET_LOCK('x', 1) FROM t",
         "SELECT GET_LOCK('x', 1), (SELECT MAX(a) FROM t)",
+        "SELECT IF(0, GET_LOCK('x', 1), f())",
+        "SELECT GET_LOCK(f(), 1)",
+        "SELECT GET_LOCK('x', 1), f()",
+        "SELECT GET_LOCK('x', 1), GET_LOCK('y', 1)",
+        "SELECT GET_LOCK('x', 1); SELECT GET_LOCK('y', 1)",
         "INSERT INTO t VALUES (GET_LOCK('x', 1))",
         "SELECT GET_LOCK('x', 1) FOR UPDATE",
         "SELECT d.GET_LOCK('x', 1)",
@@ -101,9 +134,9 @@ fn advisory_locks_and_renames_are_exempt() {
 
 #[test]
 fn an_exemption_that_only_one_reading_gives_is_none() {
-    let text = "DELETE FROM /*!99999 t WHERE 0; DELETE FROM */ sys.x";
+    let text = "DELETE FROM /*!99999 t WHERE 0; DELETE FROM */ performance_schema.x";
     assert_eq!(exemption(text), Some(Exemption::SystemSchema));
     assert_eq!(exemption_on(text, Server::Unknown), None);
-    let text = "DELETE FROM sys.x /*!80000 */";
+    let text = "DELETE FROM performance_schema.x /*!80000 */";
     assert_eq!(exemption_on(text, Server::Unknown), Some(Exemption::SystemSchema));
 }

@@ -35,6 +35,17 @@ pub(super) fn is_word(byte: u8) -> bool {
     WORDS.get(usize::from(byte)).copied().unwrap_or(false)
 }
 
+/// Whether `byte` is a letter in swe7 and in no other character set.
+pub(crate) fn is_swe7_letter(byte: u8) -> bool {
+    matches!(byte, b'[' | b'\\' | b']' | b'^' | b'{' | b'}' | b'~')
+}
+
+/// Whether what `byte` means depends on `sql_mode` or on the character set. Behind a byte from 0x80
+/// up any other may, so such a byte stands for them.
+pub(crate) fn depends_on_mode(byte: u8) -> bool {
+    byte >= 0x80 || byte == b'"' || is_swe7_letter(byte)
+}
+
 /// Whether the server's lexer skips `byte` as white space.
 pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')

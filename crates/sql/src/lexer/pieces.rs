@@ -2,24 +2,30 @@
 
 use super::{
     CommentSink, Kind, Lexer,
-    bytes::{is_space, is_word},
+    bytes::{is_space, is_swe7_letter, is_word},
     executable::{Content, Marker},
 };
-use crate::mode::{Charset, Server};
+use crate::mode::{Charset, Server, Setting};
 
 impl<S: CommentSink> Lexer<'_, S> {
     /// A word, from its first byte on.
     #[inline]
     pub(super) fn word(&mut self) -> Kind {
         match self.mode.charset {
-            Charset::Plain => {
+            Charset::Plain | Charset::SingleByte | Charset::Unknown => {
                 let rest = self.rest();
                 let len = rest.iter().position(|&byte| !is_word(byte)).unwrap_or(rest.len());
                 self.pos = self.pos.wrapping_add(len);
             }
-            Charset::SingleByte => {
+            charset @ (Charset::Latin | Charset::Dos) => {
                 let rest = self.rest();
-                let ends = |&byte: &u8| byte >= 0x80 || !is_word(byte);
+                let ends = |&byte: &u8| !is_word(byte) || charset.is_space(byte);
+                let len = rest.iter().position(ends).unwrap_or(rest.len());
+                self.pos = self.pos.wrapping_add(len);
+            }
+            Charset::Swe7 => {
+                let rest = self.rest();
+                let ends = |&byte: &u8| !is_word(byte) && !is_swe7_letter(byte);
                 let len = rest.iter().position(ends).unwrap_or(rest.len());
                 self.pos = self.pos.wrapping_add(len);
             }
@@ -108,12 +114,12 @@ impl<S: CommentSink> Lexer<'_, S> {
     /// `'…'` or `"…"`.
     #[inline]
     pub(super) fn quoted(&mut self, quote: u8) -> Kind {
-        if quote == b'"' && self.mode.ansi_quotes {
+        if quote == b'"' && self.mode.ansi_quotes == Setting::On {
             return self.name(quote);
         }
         self.pos = self.pos.wrapping_add(1);
         if self.mode.charset.has_ascii_trail() {
-            self.quoted_wide(quote, !self.mode.no_backslash_escapes);
+            self.quoted_wide(quote, self.mode.no_backslash_escapes != Setting::On);
         } else {
             self.quoted_plain(quote);
         }
@@ -121,7 +127,7 @@ impl<S: CommentSink> Lexer<'_, S> {
     }
 
     fn quoted_plain(&mut self, quote: u8) {
-        let escape = if self.mode.no_backslash_escapes { quote } else { b'\\' };
+        let escape = if self.mode.no_backslash_escapes == Setting::On { quote } else { b'\\' };
         loop {
             let Some(found) = memchr::memchr2(quote, escape, self.rest()) else {
                 return self.unterminated();
@@ -255,12 +261,13 @@ impl<S: CommentSink> Lexer<'_, S> {
         None
     }
 
-    /// Whether what follows `--` makes it a comment: white space, a control byte, the end. Whether
-    /// a byte from 0x80 up is white space is the character set's affair, so the text is broken then.
+    /// Whether what follows `--` makes it a comment: white space, a control byte, the end. Which
+    /// bytes from 0x80 up are control characters differs from one character set of single bytes to
+    /// the next, so the text is broken then.
     fn ends_dashes(&mut self) -> bool {
         match self.peek(2) {
             None => true,
-            Some(byte) if byte >= 0x80 && self.mode.charset == Charset::SingleByte => {
+            Some(byte) if byte >= 0x80 && self.mode.charset.is_single_byte() => {
                 self.broken = true;
                 false
             }
@@ -294,15 +301,18 @@ impl<S: CommentSink> Lexer<'_, S> {
         let body = self.text.get(start..self.pos).unwrap_or_default();
         if hint {
             // Hints have a lexer of their own, in which a quote may hide the end of the comment.
-            self.broken |= self.knows_hints() && b"'\"`".iter().any(|quote| is_odd(*quote, body));
+            // Since 9.7 it does not.
+            self.broken |=
+                self.hints_have_quotes() && b"'\"`".iter().any(|quote| is_odd(*quote, body));
         } else if !self.broken && !self.in_executable {
             self.sink.comment(start, self.pos);
         }
     }
 
-    fn knows_hints(&self) -> bool {
+    fn hints_have_quotes(&self) -> bool {
         match self.mode.server {
-            Server::MySql { .. } | Server::Unknown => true,
+            Server::MySql { version } => version < 90_700,
+            Server::Unknown => true,
             Server::MariaDb { version } => version >= 120_000,
         }
     }

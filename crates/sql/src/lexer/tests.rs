@@ -69,6 +69,9 @@ fn every_byte_begins_something_in_every_mode() {
     for charset in [
         Charset::Plain,
         Charset::SingleByte,
+        Charset::Latin,
+        Charset::Dos,
+        Charset::Swe7,
         Charset::Big5,
         Charset::Cp932,
         Charset::Gbk,

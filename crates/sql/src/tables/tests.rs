@@ -1,16 +1,16 @@
 use super::*;
 use crate::mode::Server;
 
-fn found(text: &str) -> (Vec<String>, Sureness) {
+fn found(text: &str) -> (Vec<String>, Completeness) {
     let mode = LexMode { server: Server::MySql { version: 90_704 }, ..LexMode::default() };
     let mut out = Vec::new();
-    let sureness = tables(text.as_bytes(), mode, |table| out.push(table));
+    let completeness = tables(text.as_bytes(), mode, |table| out.push(table));
     let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let names = out.iter().map(|table| match table.schema {
         Some(schema) => format!("{}.{}", string(schema), string(table.name)),
         None => string(table.name),
     });
-    (names.collect(), sureness)
+    (names.collect(), completeness)
 }
 
 #[test]
@@ -50,14 +50,14 @@ fn tables_are_found_wherever_a_statement_names_them() {
     ] {
         assert_eq!(
             found(text),
-            (expected.into_iter().map(str::to_owned).collect(), Sureness::Sure),
+            (expected.into_iter().map(str::to_owned).collect(), Completeness::Complete),
             "{text}"
         );
     }
 }
 
 #[test]
-fn what_may_hide_a_table_is_unsure() {
+fn what_may_hide_a_table_is_partial() {
     for text in [
         "CALL p()",
         "CREATE VIEW v AS SELECT * FROM a",
@@ -78,9 +78,9 @@ fn what_may_hide_a_table_is_unsure() {
         "SELECT * FROM @a",
         "SELECT * FROM a WHERE 'x",
     ] {
-        assert_eq!(found(text).1, Sureness::Unsure, "{text}");
+        assert_eq!(found(text).1, Completeness::Partial, "{text}");
     }
-    assert_eq!(found(&format!("SELECT {}1", "(".repeat(100))).1, Sureness::Unsure);
+    assert_eq!(found(&format!("SELECT {}1", "(".repeat(100))).1, Completeness::Partial);
 }
 
 #[test]
@@ -105,6 +105,6 @@ fn definitions_and_lists_name_their_tables_too() {
         ("OPTIMIZE LOCAL TABLE a, b", vec!["a", "b"]),
     ] {
         let expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
-        assert_eq!(found(text), (expected, Sureness::Definition), "{text}");
+        assert_eq!(found(text), (expected, Completeness::Definition), "{text}");
     }
 }

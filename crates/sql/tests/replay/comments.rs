@@ -1,6 +1,6 @@
 //! Tags: what may be one, and where none can stand.
 
-use sql::{Class, Scratch, Statement, Whole, describe};
+use sql::{Class, Scratch, Setting, Statement, Whole, describe};
 use testkit::Input;
 
 use crate::dress::{escape, whole};
@@ -28,8 +28,8 @@ pub(crate) fn check(data: &[u8]) {
         }
         assert_eq!(tags(&describe(value, mode, Whole::Yes, &mut scratch)), found);
     }
-    let quote = if kind & 1 != 0 && !mode.ansi_quotes { b'"' } else { b'\'' };
-    let name = sql::LexMode { no_backslash_escapes: true, ..mode };
+    let quote = if kind & 1 != 0 && mode.ansi_quotes == Setting::Off { b'"' } else { b'\'' };
+    let name = sql::LexMode { no_backslash_escapes: Setting::On, ..mode };
     let texts = [
         [b"SELECT ", &escape(value, quote, mode)[..], b" /* app=real */"].concat(),
         [b"/*app='real'*/ SELECT a AS ", &escape(&whole(value, mode.charset), b'`', name)[..]]

@@ -1,10 +1,13 @@
 //! Values dressed as drivers dress them, and what there is to choose a mode from.
 
-use sql::{Charset, LexMode, Server};
+use sql::{Charset, LexMode, Server, Setting};
 
-pub(crate) const CHARSETS: [Charset; 7] = [
+pub(crate) const CHARSETS: [Charset; 10] = [
     Charset::Plain,
     Charset::SingleByte,
+    Charset::Latin,
+    Charset::Dos,
+    Charset::Swe7,
     Charset::Big5,
     Charset::Cp932,
     Charset::Gbk,
@@ -33,7 +36,7 @@ pub(crate) fn escape(value: &[u8], quote: u8, mode: LexMode) -> Vec<u8> {
         }
         if byte == quote {
             out.push(quote);
-        } else if byte == b'\\' && !mode.no_backslash_escapes {
+        } else if byte == b'\\' && mode.no_backslash_escapes == Setting::Off {
             out.push(b'\\');
         }
         out.push(byte);
@@ -54,7 +57,12 @@ fn wide(rest: &[u8], charset: Charset) -> usize {
             _ => 1,
         };
     match charset {
-        Charset::Plain | Charset::SingleByte => 1,
+        Charset::Plain
+        | Charset::SingleByte
+        | Charset::Latin
+        | Charset::Dos
+        | Charset::Swe7
+        | Charset::Unknown => 1,
         Charset::Big5 => pair(0xA1..=0xF9, &[0x40..=0x7E, 0xA1..=0xFE]),
         Charset::Gbk => pair(0x81..=0xFE, &[0x40..=0x7E, 0x80..=0xFE]),
         Charset::Gb18030 => match rest {
@@ -69,7 +77,9 @@ fn wide(rest: &[u8], charset: Charset) -> usize {
 /// `value` without lead bytes that have no trail. Behind such a byte the closing backtick would be
 /// the second half of a character, to the server as well.
 pub(crate) fn whole(value: &[u8], charset: Charset) -> Vec<u8> {
-    let single_byte = matches!(charset, Charset::Plain | Charset::SingleByte);
+    let single_byte = [Charset::Plain, Charset::SingleByte, Charset::Latin, Charset::Dos]
+        .contains(&charset)
+        || charset == Charset::Swe7;
     let mut out = Vec::new();
     let mut rest = value;
     while let Some(&byte) = rest.first() {

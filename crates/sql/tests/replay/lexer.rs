@@ -1,6 +1,8 @@
 //! Classes: whatever stands around it, what writes is never read as something that may pass.
 
-use sql::{Class, LexMode, Scratch, Server, Sureness, TableRef, Whole, describe, tables};
+use sql::{
+    Class, Completeness, LexMode, Scratch, Server, Statement, TableRef, Whole, describe, tables,
+};
 use testkit::Input;
 
 use crate::dress::SERVERS;
@@ -15,6 +17,7 @@ pub(crate) fn check(data: &[u8]) {
     alone(text, mode);
     cut(text.get(..at).unwrap_or(text), mode);
     unknown_server(text, mode);
+    unknown_settings(text, mode);
     around_a_write(text, mode);
     find_tables(text, mode);
 }
@@ -54,6 +57,26 @@ fn unknown_server(text: &[u8], mode: LexMode) {
     }
 }
 
+/// Without knowing the session's settings, a text is at least as strict as with them.
+fn unknown_settings(text: &[u8], mode: LexMode) {
+    let (mut scratch, mut other_scratch) = (Scratch::default(), Scratch::default());
+    let unknown = describe(text, LexMode::unknown(mode.server), WHOLE, &mut scratch);
+    let known = describe(text, mode, WHOLE, &mut other_scratch);
+    if known.statement_count == 0 {
+        return;
+    }
+    assert!(
+        strictness(unknown.class) >= strictness(known.class),
+        "{:?} {:?}",
+        unknown.class,
+        known.class
+    );
+    assert!(unknown.exemption.is_none() || unknown.exemption == known.exemption);
+    assert!(unknown.effects.plain.unread || !known.effects.plain.unread);
+    let first = |statement: &Statement<'_>| statement.tags().next().map(|tag| tag.value.to_vec());
+    assert!(first(&unknown).is_none() || first(&unknown) == first(&known));
+}
+
 /// What a rule for `write` covers is all the same to it, and so is what no rule holds back.
 fn strictness(class: Class) -> Class {
     if class.is_covered_by_write() { Class::Unknown } else { class.max(Class::Admin) }
@@ -78,7 +101,7 @@ fn around_a_write(text: &[u8], mode: LexMode) {
 /// What is found is in the text, and found again.
 fn find_tables(text: &[u8], mode: LexMode) {
     let mut found: Vec<TableRef<'_>> = Vec::new();
-    let sureness: Sureness = tables(text, mode, |table| found.push(table));
+    let completeness: Completeness = tables(text, mode, |table| found.push(table));
     for table in &found {
         for name in [Some(table.name), table.schema].into_iter().flatten() {
             assert!(text.as_ptr_range().contains(&name.as_ptr()) || name.is_empty());
@@ -86,7 +109,7 @@ fn find_tables(text: &[u8], mode: LexMode) {
     }
     let mut again = Vec::new();
     let once_more = tables(text, mode, |table| again.push(table));
-    assert_eq!((once_more, again), (sureness, found));
+    assert_eq!((once_more, again), (completeness, found));
 }
 
 fn says(text: &[u8], word: &[u8]) -> bool {

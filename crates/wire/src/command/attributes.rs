@@ -1,8 +1,8 @@
 //! Query attributes, and how long a bound parameter is.
 //!
-//! Manual: `page_protocol_com_query`, `page_protocol_com_stmt_execute`. Sizes follow the server's own reader
-//! (`parse_query_bind_params`), and what it would read in a doubtful way is not read here at all: a text
-//! that server and relay place differently could hide a statement.
+//! Manual: `page_protocol_com_query`, `page_protocol_com_stmt_execute`. Sizes follow the server's
+//! own reader (`parse_query_bind_params`), and what it would read in a doubtful way is not read
+//! here at all: a text that server and relay place differently could hide a statement.
 
 use crate::lenenc::Reader;
 
@@ -18,8 +18,8 @@ pub struct QueryAttributes<'a> {
 }
 
 impl<'a> QueryAttributes<'a> {
-    /// Name and value of each attribute, in the client's order. The value is there for strings; NULL and
-    /// values of other types have none.
+    /// Name and value of each attribute, in the client's order. The value is there for strings;
+    /// NULL and values of other types have none.
     #[must_use]
     pub fn iter(&self) -> QueryAttributesIter<'a> {
         QueryAttributesIter {
@@ -180,8 +180,8 @@ enum ValueKind {
     Other,
 }
 
-/// Takes one value. `None` when it ends too early, and for types that no client binds and that servers size in
-/// different ways (YEAR, INT24, BOOL, NULL without its bit).
+/// Takes one value. `None` when it ends too early, and for types that no client binds and that
+/// servers size in different ways (YEAR, INT24, BOOL, NULL without its bit).
 fn take_value<'a>(values: &mut Reader<'a>, code: u16) -> Option<(ValueKind, &'a [u8])> {
     let value = match code {
         MYSQL_TYPE_TINY => (ValueKind::Other, values.bytes(1)?),

@@ -5,11 +5,12 @@ use std::ops::Range;
 use crate::capability::{CLIENT_QUERY_ATTRIBUTES, Capabilities};
 use crate::error::ProtocolError;
 use crate::lenenc::Reader;
+use crate::response_tracker::Cursor;
 
 use super::attributes::{
     ExecuteParts, QueryAttributes, TypeNames, null_bitmap_len, parameter_count, skip_types,
 };
-use super::{COM_STMT_EXECUTE, PARAMETER_COUNT_AVAILABLE};
+use super::{COM_STMT_EXECUTE, CURSOR_TYPE_READ_ONLY, PARAMETER_COUNT_AVAILABLE};
 
 /// COM_STMT_EXECUTE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,9 +33,24 @@ impl<'a> Execute<'a> {
         reader.u32().ok_or(truncated)?;
         Ok(Self { statement_id, flags, body: reader.rest() })
     }
+
+    /// Whether a cursor can be opened for this. Both servers look at one bit of the flags only,
+    /// whatever else of `enum_cursor_type` is set. `num_columns` is what PREPARE_OK said of the
+    /// statement, 0 when that is not known.
+    ///
+    /// A statement that announced no columns, such as EXPLAIN ANALYZE, CALL and SHOW CREATE, writes
+    /// its rows itself, and MySQL says SERVER_STATUS_CURSOR_EXISTS ahead of them when a stored
+    /// function had a cursor. There is one for which a cursor is opened all the same, MySQL's DO:
+    /// behind that the tracker waits for rows.
+    #[must_use]
+    pub fn cursor(&self, num_columns: u16) -> Cursor {
+        let asked = self.flags & CURSOR_TYPE_READ_ONLY != 0 && num_columns > 0;
+        if asked { Cursor::Asked } else { Cursor::NotAsked }
+    }
 }
 
-/// Where the parameters of one EXECUTE lie, as offsets into its whole payload (command byte included).
+/// Where the parameters of one EXECUTE lie, as offsets into its whole payload (command byte
+/// included).
 ///
 /// ```text
 /// 0  0x17, statement id : u32, flags : u8, iteration count : u32
@@ -52,18 +68,18 @@ pub struct ExecuteLayout {
     pub bind_flag_offset: usize,
     /// Whether the flag is set: the types are in this packet.
     pub types_sent: bool,
-    /// Where the types lie; empty when they are not sent. Without names its end is computed, so with a
-    /// prefix of a long command it may lie behind what was read.
+    /// Where the types lie; empty when they are not sent. Without names its end is computed, so
+    /// with a prefix of a long command it may lie behind what was read.
     pub type_block: Range<usize>,
     /// Whether each type is followed by a name.
     pub named: bool,
 }
 
-/// Finds the parameters of an EXECUTE. `payload` is the command from its first byte, whole or a prefix;
-/// `num_params` is PREPARE_OK's number; `caps` is what was agreed.
+/// Finds the parameters of an EXECUTE. `payload` is the command from its first byte, whole or a
+/// prefix; `num_params` is PREPARE_OK's number; `caps` is what was agreed.
 ///
-/// `None` when the packet holds no parameters, cannot be read, or is a prefix that ends before the bind flag or,
-/// with names, before the end of the types.
+/// `None` when the packet holds no parameters, cannot be read, or is a prefix that ends before the
+/// bind flag or, with names, before the end of the types.
 #[must_use]
 pub fn execute_layout(
     payload: &[u8],
@@ -99,11 +115,11 @@ pub fn execute_layout(
     Some(ExecuteLayout { param_count, bind_flag_offset, types_sent, type_block, named })
 }
 
-/// The query attributes of an EXECUTE: the parameters behind the statement's own `num_params`. Empty
-/// without names, without types in this packet, or where the values cannot be sized.
+/// The query attributes of an EXECUTE: the parameters behind the statement's own `num_params`.
+/// Empty without names, without types in this packet, or where the values cannot be sized.
 ///
-/// Parameters sent with COM_STMT_SEND_LONG_DATA have no value in the packet, so with long data pending
-/// what this finds is wrong: do not ask then.
+/// Parameters sent with COM_STMT_SEND_LONG_DATA have no value in the packet, so with long data
+/// pending what this finds is wrong: do not ask then.
 #[must_use]
 pub fn execute_attributes<'a>(
     payload: &'a [u8],

@@ -20,13 +20,14 @@ use super::{
 /// A prefix must hold the fixed fields and all query attributes; of a text it may hold any part.
 ///
 /// # Errors
-/// [`ProtocolError::QueryAttributesMalformed`]: the text of a COM_QUERY cannot be found, because its attributes are
-/// broken, of a type without a known size, or longer than a prefix. The server may find a text where we do
-/// not, so this is to be treated as a statement of unknown class, forwarded if admitted, and answered
-/// as [`Expect::ResultSets`](crate::response_tracker::Expect::ResultSets).
+/// [`ProtocolError::QueryAttributesMalformed`]: the text of a COM_QUERY cannot be found, because its
+/// attributes are broken, of a type without a known size, or longer than a prefix. The server may
+/// find a text where we do not, so this is to be treated as a statement of unknown class, forwarded
+/// if admitted, and answered as [`Expect::ResultSets`](crate::response_tracker::Expect::ResultSets).
 ///
-/// [`ProtocolError::CommandTruncated`]: too short to name its statement or connection. Servers differ in whether they answer
-/// such a command, so it is to be answered with ER_MALFORMED_PACKET (1835) and not forwarded.
+/// [`ProtocolError::CommandTruncated`]: too short to name its statement or connection. Servers differ
+/// in whether they answer such a command, so it is to be answered with ER_MALFORMED_PACKET (1835) and
+/// not forwarded.
 pub fn parse_command(payload: &[u8], caps: Capabilities) -> Result<Command<'_>, ProtocolError> {
     let Some((&code, body)) = payload.split_first() else { return Ok(Command::Empty) };
     let id = || Reader::new(body).u32().ok_or(ProtocolError::CommandTruncated { command: code });
@@ -63,7 +64,8 @@ pub fn parse_command(payload: &[u8], caps: Capabilities) -> Result<Command<'_>, 
     Ok(command)
 }
 
-/// With CLIENT_QUERY_ATTRIBUTES every text stands behind a count of attributes and a count of sets, always 1.
+/// With CLIENT_QUERY_ATTRIBUTES every text stands behind a count of attributes and a count of sets,
+/// always 1.
 fn parse_query(body: &[u8], caps: Capabilities) -> Result<Query<'_>, ProtocolError> {
     if !caps.has(CLIENT_QUERY_ATTRIBUTES) {
         return Ok(Query { text: body, attributes: QueryAttributes::default() });

@@ -1,18 +1,19 @@
 //! Gives an EXECUTE the parameter types that its client believes the server has.
 //!
-//! Client libraries send a statement's parameter types with its first EXECUTE only, whatever became of it. If
-//! that EXECUTE was refused by us, the server never saw the types, and the client's retry, without
-//! them, would be decoded with none or with stale ones: wrong values, silently. So the session keeps the type block
-//! of a refused EXECUTE and puts it into the next one that comes without, the only command that is not
-//! forwarded byte for byte.
+//! Client libraries send a statement's parameter types with its first EXECUTE only, whatever became
+//! of it. If that EXECUTE was refused by us, the server never saw the types, and the client's
+//! retry, without them, would be decoded with none or with stale ones: wrong values, silently. So
+//! the session keeps the type block of a refused EXECUTE and puts it into the next one that comes
+//! without, the only command that is not forwarded byte for byte.
 //!
 //! Two ways, because an EXECUTE may be longer than what has been read of it:
 //!
-//! * [`splice_head`] needs no more than the packet up to the bind flag. It writes a new frame header, those
-//!   bytes and the block; everything behind the bind flag is then forwarded as it comes. This serves every packet that
-//!   still fits into one frame.
-//! * [`splice_type_block`] needs the whole payload and writes as many frames as it takes. Above 16 MiB the
-//!   block moves every later frame's boundary, so nothing of it could be forwarded as it comes.
+//! * [`splice_head`] needs no more than the packet up to the bind flag. It writes a new frame
+//!   header, those bytes and the block; everything behind the bind flag is then forwarded as it
+//!   comes. This serves every packet that still fits into one frame.
+//! * [`splice_type_block`] needs the whole payload and writes as many frames as it takes. Above
+//!   16 MiB the block moves every later frame's boundary, so nothing of it could be forwarded as it
+//!   comes.
 
 use crate::error::ProtocolError;
 use crate::frame::{FrameHeader, FrameWriter, HEADER_LEN, MAX_PAYLOAD_LEN};
@@ -21,12 +22,13 @@ use crate::lenenc::Reader;
 use super::attributes::{TypeNames, skip_types};
 use super::execute::ExecuteLayout;
 
-/// Appends to `out` the whole packet `payload` with `block` as its type block, as frames numbered from
-/// `sequence`. When that takes one frame more than the client sent, the last frame's number, and with it the
-/// server's answer's, is one higher than the client expects.
+/// Appends to `out` the whole packet `payload` with `block` as its type block, as frames numbered
+/// from `sequence`. When that takes one frame more than the client sent, the last frame's number,
+/// and with it the server's answer's, is one higher than the client expects.
 ///
 /// # Errors
-/// [`ProtocolError::TypeBlockMismatch`] when `block` does not fit `layout`; nothing is written then.
+/// [`ProtocolError::TypeBlockMismatch`] when `block` does not fit `layout`; nothing is written
+/// then.
 pub fn splice_type_block(
     payload: &[u8],
     layout: &ExecuteLayout,
@@ -44,12 +46,14 @@ pub fn splice_type_block(
     Ok(())
 }
 
-/// Appends to `out` a new header for the packet whose only frame has `header`, its bytes up to the bind flag,
-/// the set flag and `block`. `prefix` is the payload as far as it was read, at least up to and including the
-/// bind flag. The caller goes on with the payload's bytes from `layout.bind_flag_offset + 1`, unchanged.
+/// Appends to `out` a new header for the packet whose only frame has `header`, its bytes up to the
+/// bind flag, the set flag and `block`. `prefix` is the payload as far as it was read, at least up
+/// to and including the bind flag. The caller goes on with the payload's bytes from
+/// `layout.bind_flag_offset + 1`, unchanged.
 ///
 /// # Errors
-/// [`ProtocolError::TypeBlockMismatch`] when `block` does not fit `layout`; nothing is written then.
+/// [`ProtocolError::TypeBlockMismatch`] when `block` does not fit `layout`; nothing is written
+/// then.
 pub fn splice_head(
     header: FrameHeader,
     prefix: &[u8],

@@ -16,6 +16,19 @@ fn query(payload: &[u8], caps: Capabilities) -> Query<'_> {
 }
 
 #[test]
+fn one_flag_of_an_execute_asks_for_a_cursor() {
+    for flags in 0..=u8::MAX {
+        let payload = [&b"\x17\x01\0\0\0"[..], &[flags], b"\x01\0\0\0"].concat();
+        let asked = if flags % 2 == 1 { Cursor::Asked } else { Cursor::NotAsked };
+        let Command::Execute(execute) = parse_command(&payload, PLAIN).unwrap() else {
+            panic!("it is an EXECUTE")
+        };
+        assert_eq!(execute.cursor(1), asked, "{flags}");
+        assert_eq!(execute.cursor(0), Cursor::NotAsked, "it writes its rows itself");
+    }
+}
+
+#[test]
 fn every_command_byte_has_its_command_and_answer() {
     let table: &[(u8, Command<'_>, Expect)] = &[
         (COM_SLEEP, Command::Other(0x00), Expect::OnePacket),
@@ -27,7 +40,7 @@ fn every_command_byte_has_its_command_and_answer() {
         (COM_REFRESH, Command::Refresh, Expect::OnePacket),
         (COM_SHUTDOWN, Command::Shutdown, Expect::OnePacket),
         (COM_STATISTICS, Command::Statistics, Expect::Statistics),
-        (COM_PROCESS_INFO, Command::ProcessInfo, Expect::ResultSets),
+        (COM_PROCESS_INFO, Command::ProcessInfo, Expect::ProcessInfo),
         (COM_CONNECT, Command::Other(0x0b), Expect::OnePacket),
         (COM_PROCESS_KILL, Command::ProcessKill { connection_id: 1 }, Expect::OnePacket),
         (COM_DEBUG, Command::Debug, Expect::Eof),
@@ -43,7 +56,7 @@ fn every_command_byte_has_its_command_and_answer() {
         (
             COM_STMT_EXECUTE,
             Command::Execute(Execute { statement_id: 1, flags: 0, body: b"" }),
-            Expect::ResultSets,
+            Expect::Execution(Cursor::NotAsked),
         ),
         (COM_STMT_SEND_LONG_DATA, Command::SendLongData { statement_id: 1 }, Expect::Nothing),
         (COM_STMT_CLOSE, Command::CloseStatement { statement_id: 1 }, Expect::Nothing),
@@ -59,7 +72,11 @@ fn every_command_byte_has_its_command_and_answer() {
             Command::SubscribeGroupReplication,
             Expect::Opaque,
         ),
-        (COM_STMT_BULK_EXECUTE, Command::BulkExecute { statement_id: 1 }, Expect::ResultSets),
+        (
+            COM_STMT_BULK_EXECUTE,
+            Command::BulkExecute { statement_id: 1 },
+            Expect::Execution(Cursor::NotAsked),
+        ),
         (COM_SLAVE_WORKER, Command::Other(0xfb), Expect::OnePacket),
         (COM_SLAVE_IO, Command::Other(0xfc), Expect::OnePacket),
         (COM_SLAVE_SQL, Command::Other(0xfd), Expect::OnePacket),

@@ -1,4 +1,5 @@
-//! The two algorithms behind one face: whole packets are compressed, and decompressed piece by piece.
+//! The two algorithms behind one face: whole packets are compressed, and decompressed piece by
+//! piece.
 
 use std::fmt;
 
@@ -51,8 +52,8 @@ impl Compressor {
         }
     }
 
-    /// Compresses `plain` into `packed` and says how long it has become. `None`: it does not fit, or
-    /// `wanted` is no level.
+    /// Compresses `plain` into `packed` and says how long it has become. `None`: it does not fit,
+    /// or `wanted` is no level.
     pub(super) fn compress(
         &mut self,
         wanted: u8,
@@ -82,7 +83,8 @@ impl Compressor {
     }
 }
 
-/// What decompresses. Good for any leg, but for one compressed packet at a time, from its begin to its end.
+/// What decompresses. Good for any leg, but for one compressed packet at a time, from its begin to
+/// its end.
 pub struct Decompressor(Stretch);
 
 enum Stretch {
@@ -178,5 +180,6 @@ impl fmt::Debug for Decompressor {
 const ZLIB_LEVEL: u8 = 6;
 const ZSTD_LEVEL: u8 = 3;
 
-/// No packet is longer than 16 MiB, so none needs to look further back. More would be memory for nothing.
+/// No packet is longer than 16 MiB, so none needs to look further back. More would be memory for
+/// nothing.
 const ZSTD_WINDOW_LOG_MAX: u32 = 24;

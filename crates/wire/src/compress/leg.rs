@@ -1,19 +1,11 @@
 //! One compressed leg: bytes as they are on the wire to frames, and back.
 
-use super::Corrupt;
 use super::codec::{Algorithm, Compressor, Decompressor};
 use super::header::{HEADER_LEN, Header};
-use super::numbering::{Frames, Numbering};
+use super::numbering::{Numbering, renumber};
 use super::whole::{Next, Whole, step_over};
-
-/// What whoever drives a leg is on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The other end is a client.
-    Server,
-    /// The other end is a server.
-    Client,
-}
+use super::{Corrupt, Role};
+use crate::frame::FrameWalker;
 
 /// A leg that is compressed, in both directions. It keeps no data of either.
 #[derive(Debug)]
@@ -21,22 +13,22 @@ pub struct CompressedLeg {
     role: Role,
     algorithm: Algorithm,
     level: u8,
-    position: Position,
+    position: Inbound,
     numbering: Numbering,
-    incoming: Frames,
-    outgoing: Frames,
+    incoming: FrameWalker,
+    outgoing: FrameWalker,
     /// Frames on their way to a server, whose ids are being looked at. Empty between calls.
     plain: Vec<u8>,
     /// Frames on their way to a client.
     whole: Whole,
-    /// What is left of a long frame on its way to a client, which passes as it is: first of the compressed packet
-    /// that has been begun, then of the one behind it.
+    /// What is left of a long frame on its way to a client, which passes as it is: first of the
+    /// compressed packet that has been begun, then of the one behind it.
     passing: (usize, usize),
 }
 
 /// Where the incoming bytes stand.
 #[derive(Debug)]
-enum Position {
+enum Inbound {
     Header {
         bytes: [u8; HEADER_LEN],
         have: usize,
@@ -61,7 +53,7 @@ struct Packed {
 }
 
 /// What a step brought.
-enum Step {
+enum Unpacking {
     /// Something else is next.
     On,
     /// So many bytes of frames.
@@ -98,10 +90,10 @@ impl CompressedLeg {
             role,
             algorithm,
             level,
-            position: Position::default(),
+            position: Inbound::default(),
             numbering: Numbering::new(role),
-            incoming: Frames::default(),
-            outgoing: Frames::default(),
+            incoming: FrameWalker::default(),
+            outgoing: FrameWalker::default(),
             plain: Vec::new(),
             whole: Whole::default(),
             passing: (0, 0),
@@ -114,18 +106,19 @@ impl CompressedLeg {
         self.algorithm
     }
 
-    /// Whether it wants the same [`Decompressor`] again the next time: it is within compressed data.
+    /// Whether it wants the same [`Decompressor`] again the next time: it is within compressed
+    /// data.
     #[must_use]
     pub fn is_within_packet(&self) -> bool {
-        matches!(self.position, Position::Packed(_))
+        matches!(self.position, Inbound::Packed(_))
     }
 
     /// Whether there is nothing that it could unpack before more bytes of the wire come.
     #[must_use]
     pub fn awaits_bytes(&self) -> bool {
         match self.position {
-            Position::Header { .. } | Position::Stored { .. } => true,
-            Position::Begin(_) | Position::Packed(_) => false,
+            Inbound::Header { .. } | Inbound::Stored { .. } => true,
+            Inbound::Begin(_) | Inbound::Packed(_) => false,
         }
     }
 
@@ -134,8 +127,9 @@ impl CompressedLeg {
         self.numbering.begin_upload();
     }
 
-    /// A stream of the binary log's events goes to the client. Behind one that it has to acknowledge servers flush, and
-    /// count their compressed packets anew, from `restart`; so do their replicas.
+    /// A stream of the binary log's events goes to the client. Behind one that it has to
+    /// acknowledge servers flush, and count their compressed packets anew, from `restart`; so do
+    /// their replicas.
     pub fn begin_stream(&mut self, restart: u8) {
         self.numbering.begin_stream(restart);
     }
@@ -154,9 +148,10 @@ impl CompressedLeg {
         self.whole.shrink(KEPT_LEN);
     }
 
-    /// Turns bytes of the wire into frames with the ids that they would have in the clear, until one of the
-    /// slices is used up. A client may send commands ahead; their compressed packets are begun
-    /// only when there is nothing `unread`, so that each answer counts on from its own command.
+    /// Turns bytes of the wire into frames with the ids that they would have in the clear, until
+    /// one of the slices is used up. A client may send commands ahead; their compressed packets are
+    /// begun only when there is nothing `unread`, so that each answer counts on from its own
+    /// command.
     ///
     /// # Errors
     /// [`Corrupt`]; nothing more can be read then.
@@ -171,7 +166,7 @@ impl CompressedLeg {
         let mut produced: usize = 0;
         let mut held = false;
         loop {
-            if let Position::Begin(header) = self.position {
+            if let Inbound::Begin(header) = self.position {
                 held = (unread == Unread::Frames || produced > 0) && self.is_next_command(header);
                 if held {
                     break;
@@ -181,19 +176,19 @@ impl CompressedLeg {
             }
             let room = frames.get_mut(produced..).unwrap_or_default();
             match self.step(&mut rest, room, decompressor)? {
-                Step::On => {}
-                Step::Produced(len) => {
+                Unpacking::On => {}
+                Unpacking::Produced(len) => {
                     self.number_incoming(room.get_mut(..len).unwrap_or_default());
                     produced = produced.saturating_add(len);
                 }
-                Step::Starved => break,
+                Unpacking::Starved => break,
             }
         }
         Ok(Unpacked { consumed: wire.len().saturating_sub(rest.len()), produced, held })
     }
 
-    /// Appends `frames` to `wire` as compressed packets. To a client, a frame that has not come as a whole is kept
-    /// back; to a server, nothing is.
+    /// Appends `frames` to `wire` as compressed packets. To a client, a frame that has not come as
+    /// a whole is kept back; to a server, nothing is.
     pub fn pack(&mut self, frames: &[u8], compressor: &mut Compressor, wire: &mut Vec<u8>) {
         match self.role {
             Role::Server => self.pack_whole(frames, compressor, wire),
@@ -282,7 +277,7 @@ impl CompressedLeg {
             }
             let Self { outgoing, numbering, .. } = self;
             let rest = plain.get_mut(at..).unwrap_or_default();
-            at = at.saturating_add(outgoing.step(rest, |head| numbering.outgoing(head)));
+            at = at.saturating_add(renumber(outgoing, rest, |head| numbering.outgoing(head)));
         }
         self.put_packet(plain.get(start..).unwrap_or_default(), compressor, wire);
     }
@@ -337,10 +332,10 @@ impl CompressedLeg {
     fn begin(&mut self, header: Header, decompressor: &mut Decompressor) -> Result<(), Corrupt> {
         self.numbering.received(header.sequence, self.incoming.at_packet_boundary());
         self.position = if header.plain_len == 0 {
-            Position::Stored { left: header.packed_len }
+            Inbound::Stored { left: header.packed_len }
         } else {
             decompressor.begin()?;
-            Position::Packed(Packed {
+            Inbound::Packed(Packed {
                 left: header.packed_len,
                 plain_left: header.plain_len,
                 is_full: false,
@@ -354,30 +349,30 @@ impl CompressedLeg {
         rest: &mut &[u8],
         room: &mut [u8],
         decompressor: &mut Decompressor,
-    ) -> Result<Step, Corrupt> {
+    ) -> Result<Unpacking, Corrupt> {
         let (position, step) = match &mut self.position {
-            Position::Header { bytes, have } => {
+            Inbound::Header { bytes, have } => {
                 let missing = bytes.get_mut(*have..).unwrap_or_default();
                 let len = missing.len().min(rest.len());
                 copy(take(rest, len), missing);
                 *have = have.saturating_add(len);
                 if *have < HEADER_LEN {
-                    return Ok(Step::Starved);
+                    return Ok(Unpacking::Starved);
                 }
-                (Position::Begin(Header::decode(*bytes)), Step::On)
+                (Inbound::Begin(Header::decode(*bytes)), Unpacking::On)
             }
             // The caller begins it.
-            Position::Begin(header) => (Position::Begin(*header), Step::On),
-            Position::Stored { left: 0 } => (Position::default(), Step::On),
-            Position::Stored { left } => {
+            Inbound::Begin(header) => (Inbound::Begin(*header), Unpacking::On),
+            Inbound::Stored { left: 0 } => (Inbound::default(), Unpacking::On),
+            Inbound::Stored { left } => {
                 let len = rest.len().min(room.len()).min(*left);
                 if len == 0 {
-                    return Ok(Step::Starved);
+                    return Ok(Unpacking::Starved);
                 }
                 copy(take(rest, len), room);
-                (Position::Stored { left: left.saturating_sub(len) }, Step::Produced(len))
+                (Inbound::Stored { left: left.saturating_sub(len) }, Unpacking::Produced(len))
             }
-            Position::Packed(packed) => packed.step(rest, room, decompressor)?,
+            Inbound::Packed(packed) => packed.step(rest, room, decompressor)?,
         };
         self.position = position;
         Ok(step)
@@ -395,15 +390,16 @@ impl Packed {
         rest: &mut &[u8],
         room: &mut [u8],
         decompressor: &mut Decompressor,
-    ) -> Result<(Position, Step), Corrupt> {
+    ) -> Result<(Inbound, Unpacking), Corrupt> {
         let packed = rest.get(..self.left.min(rest.len())).unwrap_or_default();
         let room_len = room.len().min(self.plain_left);
         let lacks_room = room_len == 0 && self.plain_left > 0;
         let lacks_data = packed.is_empty() && self.left > 0 && !self.is_full;
         if lacks_room || lacks_data {
-            return Ok((Position::Packed(self), Step::Starved));
+            return Ok((Inbound::Packed(self), Unpacking::Starved));
         }
-        // Room for what was not announced, so that it shows as soon as it is there, however it was cut.
+        // Room for what was not announced, so that it shows as soon as it is there, however it was
+        // cut.
         let mut excess = [0; 1];
         let is_complete = self.plain_left == 0;
         let room = if is_complete { Some(&mut excess[..]) } else { room.get_mut(..room_len) };
@@ -415,23 +411,23 @@ impl Packed {
         self.left = self.left.saturating_sub(fed.consumed);
         self.plain_left = self.plain_left.saturating_sub(fed.produced);
         self.is_full = fed.produced > 0 && fed.produced == room_len;
-        let step = if fed.produced > 0 { Step::Produced(fed.produced) } else { Step::On };
+        let step = if fed.produced > 0 { Unpacking::Produced(fed.produced) } else { Unpacking::On };
         if fed.ended {
             let is_whole = self.left == 0 && self.plain_left == 0;
-            return if is_whole { Ok((Position::default(), step)) } else { Err(Corrupt::Length) };
+            return if is_whole { Ok((Inbound::default(), step)) } else { Err(Corrupt::Length) };
         }
         if fed.consumed == 0 && fed.produced == 0 {
             // It has said all that it could of what it was given.
             return match (self.left, packed) {
-                (1.., []) => Ok((Position::Packed(self), Step::Starved)),
+                (1.., []) => Ok((Inbound::Packed(self), Unpacking::Starved)),
                 (_, _) => Err(Corrupt::Length),
             };
         }
-        Ok((Position::Packed(self), step))
+        Ok((Inbound::Packed(self), step))
     }
 }
 
-impl Default for Position {
+impl Default for Inbound {
     fn default() -> Self {
         Self::Header { bytes: [0; HEADER_LEN], have: 0 }
     }
@@ -462,5 +458,6 @@ const KEPT_LEN: usize = 4 * 1024;
 /// What a compressed packet can hold.
 const PACKED_LEN_MAX: usize = 0xff_ffff;
 
-/// What goes into one compressed packet to a server at most. More brings little, and both ends hold all of it at once.
+/// What goes into one compressed packet to a server at most. More brings little, and both ends hold
+/// all of it at once.
 const PIECE_LEN_MAX: usize = 64 * 1024;

@@ -1,20 +1,8 @@
-//! The two numberings of a leg, and the frames inside one direction of it.
+//! The two numberings of a leg, and how frames get theirs.
 
-use crate::frame::MAX_PAYLOAD_LEN;
+use crate::frame::{FrameStep, FrameWalker};
 
 use super::Role;
-
-/// Steps over the frames of one direction, wherever its bytes are cut.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Frames {
-    /// The length bytes of the header that is being read.
-    len: [u8; 3],
-    have: usize,
-    /// Bytes of payload before the next header.
-    left: usize,
-    /// The frame at or after the position carries on the packet before it.
-    continued: bool,
-}
 
 /// A frame's header, as it is met.
 #[derive(Debug, Clone, Copy)]
@@ -26,44 +14,30 @@ pub(super) struct Head {
     pub(super) sequence: u8,
 }
 
-impl Frames {
-    /// Whether the next byte is the first of a packet.
-    pub(super) fn at_packet_boundary(&self) -> bool {
-        self.have == 0 && self.left == 0 && !self.continued
-    }
-
-    /// Steps to the end of the packet or of `bytes`, and says how far that was. Each frame gets the sequence
-    /// id that `number` has for it.
-    pub(super) fn step(&mut self, bytes: &mut [u8], mut number: impl FnMut(Head) -> u8) -> usize {
-        let mut at: usize = 0;
-        while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
-            if self.left > 0 {
-                let skipped = self.left.min(rest.len());
-                self.left = self.left.saturating_sub(skipped);
-                at = at.saturating_add(skipped);
-            } else if let Some(byte) = rest.first_mut() {
-                at = at.saturating_add(1);
-                self.take_header_byte(byte, &mut number);
+/// Steps to the end of the packet or of `bytes`, and says how far that was. Each frame gets the
+/// sequence id that `number` has for it.
+pub(super) fn renumber(
+    frames: &mut FrameWalker,
+    bytes: &mut [u8],
+    mut number: impl FnMut(Head) -> u8,
+) -> usize {
+    let mut at: usize = 0;
+    loop {
+        let mut rest = bytes.get(at..).unwrap_or_default();
+        let before = rest.len();
+        let step = frames.step_frame(&mut rest);
+        at = at.saturating_add(before.saturating_sub(rest.len()));
+        match step {
+            FrameStep::Head { header, begins } => {
+                let is_empty = header.payload_len == 0;
+                let head = Head { begins, is_empty, sequence: header.sequence };
+                if let Some(sequence) = at.checked_sub(1).and_then(|last| bytes.get_mut(last)) {
+                    *sequence = number(head);
+                }
             }
-            if at > 0 && self.at_packet_boundary() {
-                break;
-            }
+            FrameStep::Payload(_) => {}
+            FrameStep::PacketEnd | FrameStep::NeedMore => return at,
         }
-        at
-    }
-
-    fn take_header_byte(&mut self, byte: &mut u8, number: &mut impl FnMut(Head) -> u8) {
-        if let Some(slot) = self.len.get_mut(self.have) {
-            *slot = *byte;
-            self.have = self.have.saturating_add(1);
-            return;
-        }
-        let [a, b, c] = self.len;
-        self.left = usize::from(a) | usize::from(b) << 8 | usize::from(c) << 16;
-        self.have = 0;
-        let begins = !self.continued;
-        self.continued = self.left == MAX_PAYLOAD_LEN;
-        *byte = number(Head { begins, is_empty: self.left == 0, sequence: *byte });
     }
 }
 
@@ -77,15 +51,16 @@ pub(super) struct Numbering {
     clear: u8,
     /// The id inside the last frame that was sent.
     inner: u8,
-    /// The other end has spoken since, or a result has ended: what is sent next is the begin of an answer, of a result
-    /// or of a command.
+    /// The other end has spoken since, or a result has ended: what is sent next is the begin of an
+    /// answer, of a result or of a command.
     turned: bool,
     /// A compressed packet that begins a command has come, and no frame of it yet.
     command_due: bool,
     /// The client sends a file: an id of 0 is no sign of a command then.
     uploading: bool,
-    /// A stream of events goes to the client, and behind an event that it acknowledges its compressed packets
-    /// count from this. What the client says meanwhile does not change the numbers.
+    /// A stream of events goes to the client, and behind an event that it acknowledges its
+    /// compressed packets count from this. What the client says meanwhile does not change the
+    /// numbers.
     stream: Option<u8>,
     /// Nothing is under way.
     resting: bool,
@@ -167,9 +142,9 @@ impl Numbering {
         self.packed = 0;
     }
 
-    /// A result of several has ended together with a compressed packet. Servers flush between two, so the next one
-    /// begins with the number of its compressed packet inside; a client library in use (mysql_async) wants that
-    /// of a result that begins a compressed packet.
+    /// A result of several has ended together with a compressed packet. Servers flush between two,
+    /// so the next one begins with the number of its compressed packet inside; a client library in
+    /// use (mysql_async) wants that of a result that begins a compressed packet.
     pub(super) fn end_result(&mut self) {
         self.turned = true;
     }

@@ -307,7 +307,8 @@ fn packets_of_sixteen_megabytes_pass() {
         assert!(wire.len() < command.len() / 100);
         let read = server.read_whole(&wire);
         assert!(read == command, "{algorithm:?}");
-        // The other end may make compressed packets as long as they can be, and put both headers inside.
+        // The other end may make compressed packets as long as they can be, and put both headers
+        // inside.
         let whole = &command[..MAX_PAYLOAD_LEN];
         let wire = packet(0, whole.len(), &packed(algorithm, whole));
         let read = End::new(Role::Server, algorithm).read(&wire, Cut::Random(1), 1000).unwrap();

@@ -1,12 +1,13 @@
 //! Frames on their way to a client, whole.
 //!
-//! Servers put a frame into one compressed packet, or into two when it does not fit what is left of a buffer, and
-//! a client library in use (Connector/Python without its C extension) waits for ever when there are more.
-//! So a frame is held until it is complete, up to a length that neither memory nor time are felt of. A longer one
-//! is not compressed: its packets say how long they are, and its bytes pass as they come.
+//! Servers put a frame into one compressed packet, or into two when it does not fit what is left of
+//! a buffer, and a client library in use (Connector/Python without its C extension) waits for ever
+//! when there are more. So a frame is held until it is complete, up to a length that neither memory
+//! nor time are felt of. A longer one is not compressed: its packets say how long they are, and its
+//! bytes pass as they come.
 
-use super::numbering::Frames;
-use crate::frame::MAX_PAYLOAD_LEN;
+use super::numbering::{Head, renumber};
+use crate::frame::{FrameWalker, MAX_PAYLOAD_LEN};
 use crate::lenenc::Reader;
 use crate::packet::{EOF_HEADER, OK_HEADER};
 use crate::status::StatusFlags;
@@ -38,8 +39,8 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// Takes bytes up to what [`Next`] says. Of `events` one that is to be acknowledged is the last in its compressed
-    /// packet.
+    /// Takes bytes up to what [`Next`] says. Of `events` one that is to be acknowledged is the last
+    /// in its compressed packet.
     pub(super) fn take(&mut self, rest: &mut &[u8], events: bool) -> Next {
         loop {
             if self.complete >= RIPE_LEN || (events && self.is_acknowledged()) {
@@ -70,8 +71,8 @@ impl Whole {
         self.bytes.get_mut(..self.complete).unwrap_or_default()
     }
 
-    /// Whether what is complete ends with a result that others follow. Definitions of the old style end like that
-    /// too, and a row may look like it.
+    /// Whether what is complete ends with a result that others follow. Definitions of the old style
+    /// end like that too, and a row may look like it.
     pub(super) fn ends_result(&self) -> bool {
         let frame = self.bytes.get(self.last..self.complete).unwrap_or_default();
         frame.get(HEADER_LEN..).and_then(status).is_some_and(StatusFlags::more_results)
@@ -138,28 +139,28 @@ fn status(payload: &[u8]) -> Option<StatusFlags> {
 
 /// Steps over all of `bytes`.
 pub(super) fn step_over(
-    frames: &mut Frames,
+    frames: &mut FrameWalker,
     bytes: &mut [u8],
-    mut number: impl FnMut(super::numbering::Head) -> u8,
+    mut number: impl FnMut(Head) -> u8,
 ) {
     let mut rest = bytes;
     while !rest.is_empty() {
-        let len = frames.step(rest, &mut number);
+        let len = renumber(frames, rest, &mut number);
         rest = rest.get_mut(len..).unwrap_or_default();
     }
 }
 
 const HEADER_LEN: usize = crate::frame::HEADER_LEN;
 
-/// How an event begins that a semi-synchronous replica has to acknowledge: as every event, then the mark of the servers'
-/// plugins, then their flag.
+/// How an event begins that a semi-synchronous replica has to acknowledge: as every event, then the
+/// mark of the servers' plugins, then their flag.
 const ACKNOWLEDGED: [u8; 3] = [0x00, 0xef, 0x01];
 
 /// An OK in its place is longer.
 const EOF_LEN: usize = 5;
 
-/// The longest frame that is held, with its header. To compress one takes a few milliseconds, in which nothing
-/// else is done on the thread.
+/// The longest frame that is held, with its header. To compress one takes a few milliseconds, in
+/// which nothing else is done on the thread.
 pub(super) const WHOLE_LEN_MAX: usize = 1024 * 1024;
 
 /// What goes into one compressed packet, but for the rest of its last frame.

@@ -42,37 +42,51 @@ impl FrameWalker {
         self.sequence = sequence;
     }
 
-    /// Takes the next piece off the front of `rest`. To be called until it says
+    /// Takes the next piece of a packet off the front of `rest`. To be called until it says
     /// [`Step::NeedMore`], also with nothing left: a packet's end is a step of its own.
     pub(crate) fn step<'a>(&mut self, rest: &mut &'a [u8]) -> Step<'a> {
         loop {
+            return match self.step_frame(rest) {
+                FrameStep::NeedMore => Step::NeedMore,
+                FrameStep::Head { begins: false, .. } => continue,
+                FrameStep::Head { header, begins: true } => {
+                    Step::PacketHead { frame_len: header.payload_len }
+                }
+                FrameStep::Payload(payload) => Step::Payload(payload),
+                FrameStep::PacketEnd => Step::PacketEnd,
+            };
+        }
+    }
+
+    /// The same, with the header of each frame as a step. The last byte that a header took is its
+    /// sequence id.
+    pub(crate) fn step_frame<'a>(&mut self, rest: &mut &'a [u8]) -> FrameStep<'a> {
+        loop {
             match self.position {
                 Position::Header { bytes, have } => {
-                    let Some(header) = self.read_header(bytes, have, rest) else {
-                        return Step::NeedMore;
+                    return match self.read_header(bytes, have, rest) {
+                        Some(header) => FrameStep::Head { header, begins: !self.continued },
+                        None => FrameStep::NeedMore,
                     };
-                    if !self.continued {
-                        return Step::PacketHead { frame_len: header.payload_len };
-                    }
                 }
                 Position::Payload { left: 0, continues } => {
                     self.position = Position::default();
                     self.continued = continues;
                     if !continues {
-                        return Step::PacketEnd;
+                        return FrameStep::PacketEnd;
                     }
                 }
                 Position::Payload { left, continues } => {
                     let Some((payload, after)) = rest.split_at_checked(left.min(rest.len())) else {
-                        return Step::NeedMore;
+                        return FrameStep::NeedMore;
                     };
                     if payload.is_empty() {
-                        return Step::NeedMore;
+                        return FrameStep::NeedMore;
                     }
                     *rest = after;
                     let left = left.saturating_sub(payload.len());
                     self.position = Position::Payload { left, continues };
-                    return Step::Payload(payload);
+                    return FrameStep::Payload(payload);
                 }
             }
         }
@@ -110,6 +124,19 @@ pub(crate) enum Step<'a> {
     /// A packet begins; its first frame has this many bytes of payload.
     PacketHead { frame_len: usize },
     /// Some of the packet's payload, never empty.
+    Payload(&'a [u8]),
+    /// The packet has ended, continuing frames included.
+    PacketEnd,
+}
+
+/// What came next in the stream, frame by frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FrameStep<'a> {
+    /// All bytes are used up.
+    NeedMore,
+    /// A frame's header is whole. It begins a packet, or carries one on.
+    Head { header: FrameHeader, begins: bool },
+    /// Some of the frame's payload, never empty.
     Payload(&'a [u8]),
     /// The packet has ended, continuing frames included.
     PacketEnd,

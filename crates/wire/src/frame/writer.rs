@@ -2,8 +2,8 @@
 
 use super::{FrameHeader, MAX_PAYLOAD_LEN};
 
-/// Appends the frames of one packet to a buffer. The parts pushed must add up to the length given at
-/// the start.
+/// Appends the frames of one packet to a buffer. The parts pushed must add up to the length given
+/// at the start.
 pub(crate) struct FrameWriter<'o> {
     out: &'o mut Vec<u8>,
     sequence: u8,

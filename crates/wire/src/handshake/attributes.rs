@@ -5,8 +5,9 @@ use crate::lenenc::Reader;
 /// Most bytes of connection attributes that are looked at: the servers' own limit.
 pub const ATTRIBUTES_LEN_MAX: usize = 64 * 1024;
 
-/// Connection attributes as they lie in the packet: name and value in turn. Reading ends at the first pair
-/// that cannot be read. A name may come twice; which one counts is the reader's business.
+/// Connection attributes as they lie in the packet: name and value in turn. Reading ends at the
+/// first pair that cannot be read. A name may come twice; which one counts is the reader's
+/// business.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Attributes<'a> {
     bytes: &'a [u8],

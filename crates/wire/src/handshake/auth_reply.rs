@@ -15,13 +15,14 @@ pub enum AuthReply<'a> {
     Plugin {
         /// The plugin's name.
         name: &'a [u8],
-        /// What the server's plugin says first: the nonce, for those that have one, without its NUL.
+        /// What the server's plugin says first: the nonce, for those that have one, without its
+        /// NUL.
         data: &'a [u8],
     },
     /// AuthMoreData: bytes of the plugin.
     MoreData(&'a [u8]),
-    /// Bytes of a plugin without any frame around them, as MariaDB sends them; or the ancient request for a
-    /// password of before 4.1.
+    /// Bytes of a plugin without any frame around them, as MariaDB sends them; or the ancient
+    /// request for a password of before 4.1.
     Other,
 }
 

@@ -35,20 +35,21 @@ pub struct HandshakeResponse<'a> {
     pub user: &'a [u8],
     /// The default schema, when one is named.
     pub database: Option<&'a [u8]>,
-    /// What the plugin says first: a scramble, or, by plugins that trust the connection, a password.
+    /// What the plugin says first: a scramble, or, by plugins that trust the connection, a
+    /// password.
     pub auth_response: &'a [u8],
     /// The plugin that made the authentication response.
     pub auth_plugin: Option<&'a [u8]>,
     /// Connection attributes.
     pub attributes: Attributes<'a>,
-    /// What follows all this: the level byte of zstd, where that is asked for. `None` when not all of it could
-    /// be read, so that nobody knows where it ends.
+    /// What follows all this: the level byte of zstd, where that is asked for. `None` when not all
+    /// of it could be read, so that nobody knows where it ends.
     pub tail: Option<&'a [u8]>,
 }
 
-/// Reads the client's first packet. `server` is what the server itself offered: MariaDB's capability word is
-/// read only when the server is one. A field behind the fixed part that cannot be read leaves itself and the
-/// rest empty.
+/// Reads the client's first packet. `server` is what the server itself offered: MariaDB's
+/// capability word is read only when the server is one. A field behind the fixed part that cannot
+/// be read leaves itself and the rest empty.
 ///
 /// # Errors
 /// [`ProtocolError::ClientTooOld`] without CLIENT_PROTOCOL_41,
@@ -78,8 +79,8 @@ pub fn parse_client_hello(
     Ok(ClientHello::Response(response))
 }
 
-/// Makes a client's first packet agree to `agreed`, in place. Nothing but the capability words changes, and
-/// bit 0 stays as the client set it: it says whether MariaDB's word counts.
+/// Makes a client's first packet agree to `agreed`, in place. Nothing but the capability words
+/// changes, and bit 0 stays as the client set it: it says whether MariaDB's word counts.
 ///
 /// # Errors
 /// As [`parse_client_hello`].
@@ -113,8 +114,8 @@ pub struct ChangeUser<'a> {
     pub attributes: Attributes<'a>,
 }
 
-/// Reads a COM_CHANGE_USER from its whole payload, the command byte 0x11 included. `caps` is what was agreed.
-/// A field behind the user that cannot be read leaves itself and the rest empty.
+/// Reads a COM_CHANGE_USER from its whole payload, the command byte 0x11 included. `caps` is what
+/// was agreed. A field behind the user that cannot be read leaves itself and the rest empty.
 ///
 /// # Errors
 /// [`ProtocolError::CommandTruncated`] when the user does not end, or the command is another.

@@ -83,7 +83,8 @@ impl Greeting<'_> {
 /// Reads the server's first packet.
 ///
 /// # Errors
-/// [`ProtocolError::GreetingMalformed`] when it is neither a protocol 10 greeting of the 4.1 protocol nor an ERR.
+/// [`ProtocolError::GreetingMalformed`] when it is neither a protocol 10 greeting of the 4.1
+/// protocol nor an ERR.
 pub fn parse_server_hello(payload: &[u8]) -> Result<ServerHello<'_>, ProtocolError> {
     if payload.first() == Some(&ERR_HEADER) {
         let error = ErrPacket::parse(payload).map_err(|_| ProtocolError::GreetingMalformed)?;
@@ -92,8 +93,8 @@ pub fn parse_server_hello(payload: &[u8]) -> Result<ServerHello<'_>, ProtocolErr
     read_greeting(payload).map(ServerHello::Greeting).ok_or(ProtocolError::GreetingMalformed)
 }
 
-/// Makes a greeting offer `offered`, in place. Nothing but the capability words changes; bit 0, which tells
-/// MySQL from MariaDB, stays as the server set it.
+/// Makes a greeting offer `offered`, in place. Nothing but the capability words changes; bit 0,
+/// which tells MySQL from MariaDB, stays as the server set it.
 ///
 /// # Errors
 /// [`ProtocolError::GreetingMalformed`] when `payload` is no greeting.

@@ -1,8 +1,8 @@
 //! A login without its authentication response.
 //!
-//! A client that believes itself safe puts its password into its first packet. Where that packet must not
-//! carry it on, it is sent without, and in the name of a plugin that no account has: whatever the account's
-//! plugin is, the server then asks for it by an AuthSwitchRequest.
+//! A client that believes itself safe puts its password into its first packet. Where that packet
+//! must not carry it on, it is sent without, and in the name of a plugin that no account has:
+//! whatever the account's plugin is, the server then asks for it by an AuthSwitchRequest.
 
 use crate::capability::Capabilities;
 
@@ -11,8 +11,9 @@ use super::client_hello::{Fields, change_user_fields, response_fields};
 /// The plugin that no account has.
 pub const NO_PLUGIN: &[u8] = b"sluice_asks_again";
 
-/// Appends a handshake response without its authentication response to `out`. False, and nothing appended,
-/// when the packet cannot be read as far as its plugin. `caps` is what the packet itself says.
+/// Appends a handshake response without its authentication response to `out`. False, and nothing
+/// appended, when the packet cannot be read as far as its plugin. `caps` is what the packet itself
+/// says.
 pub fn put_unanswered_response(payload: &[u8], caps: Capabilities, out: &mut Vec<u8>) -> bool {
     put(payload, response_fields(payload, caps), out)
 }

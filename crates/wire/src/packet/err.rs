@@ -21,7 +21,8 @@ impl<'a> ErrPacket<'a> {
     /// Reads an ERR packet, with or without SQLSTATE.
     ///
     /// # Errors
-    /// [`ProtocolError::PacketTruncated`] when the error number is not there, or the packet is none.
+    /// [`ProtocolError::PacketTruncated`] when the error number is not there, or the packet is
+    /// none.
     pub fn parse(payload: &'a [u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader::new(payload);
         let first_byte = reader.u8().unwrap_or_default();
@@ -38,8 +39,8 @@ impl<'a> ErrPacket<'a> {
     }
 }
 
-/// Appends a whole frame with an ERR packet. A message above [`ERR_MESSAGE_LEN_MAX`] bytes is cut between two
-/// characters of UTF-8.
+/// Appends a whole frame with an ERR packet. A message above [`ERR_MESSAGE_LEN_MAX`] bytes is cut
+/// between two characters of UTF-8.
 pub fn encode_err(
     out: &mut Vec<u8>,
     sequence: u8,

@@ -80,7 +80,8 @@ impl EofPacket {
     }
 }
 
-/// The session changes of one OK packet, in the server's order. Ends early where they cannot be read.
+/// The session changes of one OK packet, in the server's order. Ends early where they cannot be
+/// read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionChanges<'a> {
     bytes: &'a [u8],

@@ -1,15 +1,15 @@
 //! A server that tells a client, in the OK of its login, to connect elsewhere.
 //!
-//! MariaDB reports the session's `redirect_url` among the session changes; its clients go there when it is
-//! not empty. Azure writes `Location: mysql://…` into the OK's text. Either would take the client past a
-//! proxy.
+//! MariaDB reports the session's `redirect_url` among the session changes; its clients go there
+//! when it is not empty. Azure writes `Location: mysql://…` into the OK's text. Either would take
+//! the client past a proxy.
 
 use crate::capability::{CLIENT_SESSION_TRACK, Capabilities};
 use crate::lenenc::{Reader, put_lenenc_bytes};
 use crate::status::{SERVER_SESSION_STATE_CHANGED, StatusFlags};
 
-/// Appends an OK packet's payload to `out` without what sends the client elsewhere. False, and nothing
-/// appended, when nothing does.
+/// Appends an OK packet's payload to `out` without what sends the client elsewhere. False, and
+/// nothing appended, when nothing does.
 pub fn put_without_redirect(payload: &[u8], caps: Capabilities, out: &mut Vec<u8>) -> bool {
     let start = out.len();
     let redirects = put(payload, caps, out).unwrap_or_default();
@@ -74,8 +74,8 @@ fn put(payload: &[u8], caps: Capabilities, out: &mut Vec<u8>) -> Option<bool> {
     Some(located || named)
 }
 
-/// Appends the variables of an entry but for a `redirect_url` that goes somewhere; tells whether there was
-/// one.
+/// Appends the variables of an entry but for a `redirect_url` that goes somewhere; tells whether
+/// there was one.
 fn put_variables(entry: &[u8], kept: &mut Vec<u8>) -> bool {
     let mut reader = Reader::new(entry);
     let mut named = false;

@@ -6,7 +6,8 @@ fn network(source: &str, destination: &str) -> Proxied {
     Proxied::Network { source: source.parse().unwrap(), destination: destination.parse().unwrap() }
 }
 
-/// Reads as the shell does: never more bytes than were asked for. Gives what came out and what is left.
+/// Reads as the shell does: never more bytes than were asked for. Gives what came out and what is
+/// left.
 fn read_from(stream: &[u8]) -> (Result<Proxied, HeaderError>, &[u8]) {
     let mut taken = 0;
     loop {

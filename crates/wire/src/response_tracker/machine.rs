@@ -2,21 +2,28 @@
 //!
 //! ```text
 //! ResultSets:  First ─ OK ─▶ next        ERR in any state ─▶ End
-//!                │── 0xfb ─▶ Upload ─ resume ─▶ First
-//!                └── column count [flag] ─▶ Definitions(n) ─▶ DefinitionsEof ─▶ Rows ─ EOF/OK(fe) ─▶ next
-//!                                           (n = 0 when left out)  (not with DEPRECATE_EOF)
+//!                │── 0xfb ─▶ Upload ─ resume ─▶ First    (only what can ask for a local file)
+//!                └─ column count [flag] ─▶ Definitions(n) ─▶ DefinitionsEof ─▶ Rows ─▶ EOF ─▶ next
+//!                                          (n = 0 when left out)
+//!                                          (no DefinitionsEof, and OK(fe) for EOF, with DEPRECATE_EOF)
 //! next:        MORE_RESULTS ? First : End
 //! Prepare:     PREPARE_OK ─▶ PrepareDefinitions(n) ─▶ End
 //! FieldList, Fetch, BinlogStream:  … ─ EOF/OK(fe) ─▶ End
 //! ```
 //!
-//! Two things servers do that the diagram does not show. When a cursor is opened the EOF behind the definitions has
-//! SERVER_STATUS_CURSOR_EXISTS and nothing follows. And MySQL marks the result set of OUT parameters with
-//! SERVER_PS_OUT_PARAMS and MORE_RESULTS in the EOF before its row only, so what that one says counts for the
-//! EOF behind the row too, as in the client library.
+//! Two things servers do that the diagram does not show. When a cursor is opened the EOF behind the
+//! definitions has SERVER_STATUS_CURSOR_EXISTS and nothing follows. And MySQL marks the result set
+//! of OUT parameters with SERVER_PS_OUT_PARAMS and MORE_RESULTS in the EOF before its row only, so
+//! what that one says counts for the EOF behind the row too, as in the client library.
+//!
+//! What an answer means is decided by what was asked and agreed, never by bytes alone that other
+//! answers can have as well: a cursor is opened for an EXECUTE that asked for one, OUT parameters
+//! come from an EXECUTE, a local file is asked for where the session has CLIENT_LOCAL_FILES, and
+//! progress is reported where it was agreed.
 
 use crate::capability::{
-    CLIENT_OPTIONAL_RESULTSET_METADATA, Capabilities, MARIADB_CLIENT_CACHE_METADATA,
+    CLIENT_LOCAL_FILES, CLIENT_OPTIONAL_RESULTSET_METADATA, Capabilities,
+    MARIADB_CLIENT_CACHE_METADATA,
 };
 use crate::error::ProtocolError;
 use crate::frame::MAX_PAYLOAD_LEN;
@@ -27,46 +34,42 @@ use crate::packet::{
 };
 use crate::status::{SERVER_PS_OUT_PARAMS, StatusFlags};
 
+use super::captured::{CAPTURE_LEN_MAX, Packet};
 use super::notes::SessionNotes;
-use super::{CAPTURE_LEN_MAX, Expect, Prepared, Progress, ResponseEnd};
-
-/// One packet of the server.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Packet<'a> {
-    /// Length of its first frame's payload: what tells an EOF from a row.
-    pub(super) frame_len: usize,
-    /// Its beginning, at least as long as [`Machine::wanted_len`] asked for, or all of it.
-    pub(super) start: &'a [u8],
-}
-
-impl Packet<'_> {
-    fn first_byte(self) -> u8 {
-        self.start.first().copied().unwrap_or_default()
-    }
-}
+use super::value::{RowFormat, ValueWatch};
+use super::{Cursor, Expect, Prepared, Progress, ResponseEnd};
 
 /// The state of one response.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
     caps: Capabilities,
+    expect: Expect,
     state: State,
     affected_rows: u64,
     /// The result set holds OUT parameters, so another result follows whatever its last EOF says.
     out_params: bool,
     notes: SessionNotes,
+    value: ValueWatch,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Idle,
     First,
-    Definitions { left: u64 },
+    Definitions {
+        left: u64,
+    },
     DefinitionsEof,
     Rows,
+    /// Rows of which one may hold the only value of the response.
+    WatchedRows,
     Upload,
     OnePacket,
     Prepare,
-    PrepareDefinitions { left: u32, prepared: Prepared },
+    PrepareDefinitions {
+        left: u32,
+        prepared: Prepared,
+    },
     FieldList,
     Statistics,
     Fetch,
@@ -81,10 +84,12 @@ impl Machine {
     pub(super) fn new(caps: Capabilities) -> Self {
         Self {
             caps,
+            expect: Expect::Nothing,
             state: State::Idle,
             affected_rows: 0,
             out_params: false,
             notes: SessionNotes::default(),
+            value: ValueWatch::Off,
         }
     }
 
@@ -92,10 +97,12 @@ impl Machine {
         self.affected_rows = 0;
         self.out_params = false;
         self.notes.clear();
+        self.value = ValueWatch::Off;
+        self.expect = expect;
         self.state = match expect {
             Expect::Nothing => State::Idle,
             Expect::OnePacket | Expect::Eof => State::OnePacket,
-            Expect::ResultSets => State::First,
+            Expect::ResultSets | Expect::Execution(_) | Expect::ProcessInfo => State::First,
             Expect::Prepare => State::Prepare,
             Expect::FieldList => State::FieldList,
             Expect::Statistics => State::Statistics,
@@ -104,6 +111,25 @@ impl Machine {
             Expect::Opaque => State::OpaqueFirst,
             Expect::Auth => State::Auth,
         };
+    }
+
+    pub(super) fn watch_value(&mut self) {
+        let format = match self.expect {
+            Expect::ResultSets => RowFormat::Text,
+            Expect::Execution(_) => RowFormat::Binary,
+            Expect::Nothing
+            | Expect::OnePacket
+            | Expect::ProcessInfo
+            | Expect::Prepare
+            | Expect::FieldList
+            | Expect::Statistics
+            | Expect::Fetch
+            | Expect::Eof
+            | Expect::BinlogStream
+            | Expect::Opaque
+            | Expect::Auth => return,
+        };
+        self.value = ValueWatch::start(format);
     }
 
     pub(super) fn resume_after_upload(&mut self) {
@@ -130,6 +156,7 @@ impl Machine {
             | State::Definitions { .. }
             | State::DefinitionsEof
             | State::Rows
+            | State::WatchedRows
             | State::OnePacket
             | State::Prepare
             | State::PrepareDefinitions { .. }
@@ -143,12 +170,15 @@ impl Machine {
         }
     }
 
-    /// How much of a packet that begins with `first_byte` will be looked at: of rows and definitions that byte.
+    /// How much of a packet that begins with `first_byte` will be looked at: of rows and
+    /// definitions that byte.
     pub(super) fn wanted_len(&self, first_byte: u8) -> usize {
         let decoded = match self.state {
-            State::First | State::OnePacket | State::Prepare | State::Auth => true,
-            State::Definitions { .. }
-            | State::DefinitionsEof
+            State::First | State::OnePacket | State::Prepare | State::Auth | State::WatchedRows => {
+                true
+            }
+            State::Definitions { .. } => first_byte >= EOF_HEADER || self.value.is_on(),
+            State::DefinitionsEof
             | State::Rows
             | State::PrepareDefinitions { .. }
             | State::FieldList
@@ -187,16 +217,18 @@ impl Machine {
         match self.state {
             State::First => self.on_first(packet),
             State::Definitions { left } => {
+                self.value.definition(packet);
                 self.after_definitions(left.saturating_sub(1));
                 Ok(None)
             }
             State::DefinitionsEof => self.on_definitions_eof(packet),
-            State::Rows => {
-                if self.ends_rows(packet) {
-                    self.on_terminator(packet)
-                } else {
-                    Ok(None)
-                }
+            State::Rows | State::WatchedRows if self.ends_rows(packet) => {
+                self.on_terminator(packet)
+            }
+            State::Rows => Ok(None),
+            State::WatchedRows => {
+                self.value.row(packet);
+                Ok(None)
             }
             State::Prepare => self.on_prepare_ok(packet),
             State::PrepareDefinitions { left, prepared } => {
@@ -222,15 +254,22 @@ impl Machine {
     fn on_first(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
         match packet.first_byte() {
             _ if packet.start.is_empty() => Err(unexpected(packet)),
-            OK_HEADER => self.on_terminator(packet),
-            EOF_HEADER if packet.frame_len < EOF_LEN_LIMIT => self.on_terminator(packet),
-            LOCAL_INFILE_HEADER => {
+            OK_HEADER => {
+                self.value.other_result();
+                self.on_terminator(packet)
+            }
+            EOF_HEADER if packet.frame_len < EOF_LEN_LIMIT => {
+                self.value.other_result();
+                self.on_terminator(packet)
+            }
+            LOCAL_INFILE_HEADER if self.can_ask_for_a_file() => {
                 self.state = State::Upload;
                 Ok(Some(Progress::LocalInfile))
             }
             _ => {
                 let mut reader = Reader::new(packet.start);
                 let count = reader.lenenc_int().ok_or(unexpected(packet))?;
+                self.value.result_set(count);
                 let flagged = self.caps.has(CLIENT_OPTIONAL_RESULTSET_METADATA)
                     || self.caps.has_mariadb(MARIADB_CLIENT_CACHE_METADATA);
                 let left_out = flagged && reader.u8() == Some(RESULTSET_METADATA_NONE);
@@ -240,12 +279,36 @@ impl Machine {
         }
     }
 
+    /// Whether the server may ask for a local file here. A text may; a session without
+    /// CLIENT_LOCAL_FILES may not.
+    fn can_ask_for_a_file(&self) -> bool {
+        let command_can = match self.expect {
+            Expect::ResultSets | Expect::Execution(_) => true,
+            Expect::Nothing
+            | Expect::OnePacket
+            | Expect::ProcessInfo
+            | Expect::Prepare
+            | Expect::FieldList
+            | Expect::Statistics
+            | Expect::Fetch
+            | Expect::Eof
+            | Expect::BinlogStream
+            | Expect::Opaque
+            | Expect::Auth => false,
+        };
+        command_can && self.caps.has(CLIENT_LOCAL_FILES)
+    }
+
     fn after_definitions(&mut self, left: u64) {
         self.state = match left {
-            0 if self.caps.deprecate_eof() => State::Rows,
+            0 if self.caps.deprecate_eof() => self.rows(),
             0 => State::DefinitionsEof,
             left => State::Definitions { left },
         };
+    }
+
+    fn rows(&self) -> State {
+        if self.value.is_on() { State::WatchedRows } else { State::Rows }
     }
 
     fn on_definitions_eof(
@@ -256,18 +319,21 @@ impl Machine {
             return Err(unexpected(packet));
         }
         let status = StatusFlags(EofPacket::parse(packet.start)?.status);
-        // A procedure's result sets can show the cursor of the procedure itself; they have rows all the same,
-        // and more follows them. A cursor of the client's is the whole answer.
-        if status.cursor_exists() && !status.more_results() {
+        // A procedure's result sets can show the cursor of the procedure itself; they have rows all
+        // the same, and more follows them. A cursor of the client's is the whole answer.
+        let asked = self.expect == Expect::Execution(Cursor::Asked);
+        if asked && status.cursor_exists() && !status.more_results() {
+            self.value.other_result();
             return Ok(self.next_result(status));
         }
-        self.out_params = status.has(SERVER_PS_OUT_PARAMS) && status.more_results();
-        self.state = State::Rows;
+        let executed = matches!(self.expect, Expect::Execution(_));
+        self.out_params = executed && status.has(SERVER_PS_OUT_PARAMS) && status.more_results();
+        self.state = self.rows();
         Ok(None)
     }
 
-    /// Whether a packet among rows is their end. A row can begin with 0xfe only when its first value is as
-    /// long as 16 MiB, so that its first frame is full.
+    /// Whether a packet among rows is their end. A row can begin with 0xfe only when its first
+    /// value is as long as 16 MiB, so that its first frame is full.
     fn ends_rows(&self, packet: Packet<'_>) -> bool {
         let limit = if self.caps.deprecate_eof() { MAX_PAYLOAD_LEN } else { EOF_LEN_LIMIT };
         packet.first_byte() == EOF_HEADER && packet.frame_len < limit
@@ -296,16 +362,18 @@ impl Machine {
     }
 
     fn end(&self, status: StatusFlags) -> Progress {
+        let may_be_open = matches!(self.expect, Expect::Execution(Cursor::Asked) | Expect::Fetch);
         Progress::End(ResponseEnd {
             status: Some(status),
             affected_rows: self.affected_rows,
-            cursor_open: status.cursor_exists() && !status.last_row_sent(),
+            cursor_open: may_be_open && status.cursor_exists() && !status.last_row_sent(),
+            only_value: self.value.only(),
             ..ResponseEnd::default()
         })
     }
 
-    /// Reads the status of an OK or EOF and keeps what else an OK says. 0xfe is an OK only where EOF is deprecated, and
-    /// even there an EOF of 5 bytes is understood.
+    /// Reads the status of an OK or EOF and keeps what else an OK says. 0xfe is an OK only where
+    /// EOF is deprecated, and even there an EOF of 5 bytes is understood.
     fn read_status(&mut self, packet: Packet<'_>) -> Result<StatusFlags, ProtocolError> {
         let first_byte = packet.first_byte();
         let as_eof = !self.caps.deprecate_eof() || packet.frame_len < OK_LEN_MIN;
@@ -329,7 +397,7 @@ impl Machine {
 
     fn on_err(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
         let code = ErrPacket::parse(packet.start)?.code;
-        if code == PROGRESS_REPORT_CODE && self.caps.progress_reports() {
+        if code == PROGRESS_REPORT_CODE && self.can_report_progress(packet) {
             return Ok(None);
         }
         Ok(Some(Progress::End(ResponseEnd {
@@ -339,8 +407,16 @@ impl Machine {
         })))
     }
 
-    /// PREPARE_OK: `00 id:u32 columns:u16 params:u16 00 warnings:u16 [metadata_follows:u8]`. Definitions may be
-    /// left out, but the EOFs behind them are not.
+    /// Whether what has the code of a progress report is one. SIGNAL can give an error this number
+    /// as well, but an error has a SQLSTATE behind its code, and a report a small number.
+    fn can_report_progress(&self, packet: Packet<'_>) -> bool {
+        let runs = matches!(self.expect, Expect::ResultSets | Expect::Execution(_));
+        let has_sqlstate = packet.start.get(SQLSTATE_MARKER_OFFSET) == Some(&b'#');
+        runs && !has_sqlstate && self.caps.progress_reports()
+    }
+
+    /// PREPARE_OK: `00 id:u32 columns:u16 params:u16 00 warnings:u16 [metadata_follows:u8]`.
+    /// Definitions may be left out, but the EOFs behind them are not.
     fn on_prepare_ok(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
         let mut reader = Reader::new(packet.start);
         if reader.u8() != Some(OK_HEADER) {
@@ -378,6 +454,8 @@ fn unexpected(packet: Packet<'_>) -> ProtocolError {
 
 /// An EOF packet is shorter than this; a longer packet that begins with 0xfe is something else.
 const EOF_LEN_LIMIT: usize = 9;
+/// Where an ERR has the `#` in front of its SQLSTATE.
+const SQLSTATE_MARKER_OFFSET: usize = 3;
 /// Header, two lenenc integers, status, warnings.
 const OK_LEN_MIN: usize = 7;
 /// The flag byte that says that definitions are left out, of both servers.

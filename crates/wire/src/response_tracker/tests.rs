@@ -2,12 +2,14 @@
 
 #![expect(clippy::arithmetic_side_effects, reason = "lengths of test data")]
 
+mod asked;
 mod script;
+mod value;
 
 use super::*;
 use crate::capability::{
-    CLIENT_DEPRECATE_EOF, CLIENT_OPTIONAL_RESULTSET_METADATA, CLIENT_PROGRESS_OBSOLETE,
-    CLIENT_SESSION_TRACK, MARIADB_CLIENT_CACHE_METADATA, MARIADB_CLIENT_PROGRESS,
+    CLIENT_DEPRECATE_EOF, CLIENT_OPTIONAL_RESULTSET_METADATA, CLIENT_SESSION_TRACK,
+    MARIADB_CLIENT_CACHE_METADATA,
 };
 use crate::frame::MAX_PAYLOAD_LEN;
 
@@ -140,21 +142,7 @@ fn out_parameters_are_followed_by_the_final_ok() {
             .rows(&[b"\0\0\x07"])
             .end_of_rows(behind)
             .ok(0, AUTOCOMMIT);
-        check(Expect::ResultSets, &script, end(AUTOCOMMIT));
-    }
-}
-
-#[test]
-fn an_open_cursor_sends_no_rows() {
-    for (caps, metadata) in every_dialect() {
-        let script = Script::new(caps);
-        let script = if caps.deprecate_eof() {
-            script.columns(2, metadata).end_of_rows(CURSOR | AUTOCOMMIT)
-        } else {
-            script.columns_with_status(2, metadata, CURSOR | AUTOCOMMIT)
-        };
-        let expected = ResponseEnd { cursor_open: true, ..end(CURSOR | AUTOCOMMIT) };
-        check(Expect::ResultSets, &script, expected);
+        check(Expect::Execution(Cursor::NotAsked), &script, end(AUTOCOMMIT));
     }
 }
 
@@ -245,44 +233,6 @@ fn authentication_goes_on_until_ok_or_err() {
         check(Expect::Auth, &script.clone().ok(0, AUTOCOMMIT), end(AUTOCOMMIT));
         check(Expect::Auth, &script.err(1045), error(1045));
     }
-}
-
-#[test]
-fn a_local_file_is_asked_for_and_then_answered() {
-    for (caps, _) in every_dialect() {
-        let request = Script::new(caps).packet(b"\xfb/tmp/rows.csv");
-        let answer = Script::new(caps).ok(4, AUTOCOMMIT | MORE).packet(b"\xfb/tmp/b");
-        let last = Script::new(caps).ok(1, AUTOCOMMIT);
-        let mut tracker = ResponseTracker::new(caps);
-        tracker.begin(Expect::ResultSets);
-        assert_eq!(follow(&mut tracker, &request.bytes(), 1), Progress::LocalInfile);
-        let waiting = tracker.feed(&answer.bytes()).unwrap();
-        assert_eq!(waiting, Fed { consumed: 0, progress: Progress::LocalInfile });
-        tracker.resume_after_upload();
-        assert_eq!(follow(&mut tracker, &answer.bytes(), 3), Progress::LocalInfile);
-        tracker.resume_after_upload();
-        let expected = ResponseEnd { affected_rows: 5, ..end(AUTOCOMMIT) };
-        assert_eq!(follow(&mut tracker, &last.bytes(), 2), Progress::End(expected));
-    }
-}
-
-#[test]
-fn progress_reports_are_no_errors_to_who_asked_for_them() {
-    let report: &[u8] = b"\xff\xff\xff\x01\x01\x02\x10\x27\x00\x05stage";
-    for (base, mariadb) in [(CLIENT_PROGRESS_OBSOLETE, 0), (0, MARIADB_CLIENT_PROGRESS)] {
-        let caps = Capabilities { base, mariadb };
-        let script = Script::new(caps)
-            .packet(report)
-            .packet(report)
-            .columns(1, Metadata::Unflagged)
-            .rows(&[b"\x011"])
-            .packet(report)
-            .rows(&[b"\x011"])
-            .end_of_rows(AUTOCOMMIT);
-        check(Expect::ResultSets, &script, end(AUTOCOMMIT));
-    }
-    let script = Script::new(Capabilities::default()).packet(report);
-    check(Expect::ResultSets, &script, error(0xffff));
 }
 
 #[test]

@@ -24,7 +24,8 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// The front of a command says what the whole of it says: it is decided by its front when it is long.
+/// The front of a command says what the whole of it says: it is decided by its front when it is
+/// long.
 fn any_bytes(payload: &[u8], caps: Capabilities) {
     let whole = parse_command(payload, caps);
     for len in 1..payload.len() {

@@ -1,4 +1,5 @@
-//! Compressed legs: any bytes at any cuts, frames that come out as they went in, and what is sound spoiled.
+//! Compressed legs: any bytes at any cuts, frames that come out as they went in, and what is sound
+//! spoiled.
 
 #![expect(clippy::expect_used, reason = "a check fails by panicking")]
 
@@ -8,7 +9,8 @@ use testkit::{Cut, Input, cuts};
 use wire::compress::{Algorithm, CompressedLeg, Compressor, Decompressor, Role, Unread};
 use wire::frame::FrameHeader;
 
-/// Unpacks any bytes, or packs frames, unpacks them again, and once more when something of them was changed.
+/// Unpacks any bytes, or packs frames, unpacks them again, and once more when something of them was
+/// changed.
 pub(crate) fn check(data: &[u8]) {
     let mut input = Input::new(data);
     let (kind, seed, room) = (input.u8(), u64::from(input.u8()), input.u8());
@@ -41,14 +43,16 @@ enum Reader {
     SilentClient,
 }
 
-/// How bytes are cut besides whole and one by one, and how much room there is for what comes of them.
+/// How bytes are cut besides whole and one by one, and how much room there is for what comes of
+/// them.
 #[derive(Clone, Copy)]
 struct Way {
     seed: u64,
     room: usize,
 }
 
-/// Lent from one input to the next, in whatever state it left them, as connections lend them to each other.
+/// Lent from one input to the next, in whatever state it left them, as connections lend them to
+/// each other.
 struct Engines {
     compressor: Compressor,
     decompressor: Decompressor,
@@ -125,8 +129,8 @@ impl Engines {
         }
     }
 
-    /// Changes bytes of what is sound: whatever that makes of it, it is the same at every cut, and never sound when
-    /// only a length was changed that a packet announces.
+    /// Changes bytes of what is sound: whatever that makes of it, it is the same at every cut, and
+    /// never sound when only a length was changed that a packet announces.
     fn spoiled(&mut self, reader: Reader, input: &mut Input<'_>, way: Way) {
         let (lie, changes) = (input.u8(), input.u8() % 4);
         let changes: Vec<(u16, u8)> = (0..changes).map(|_| (input.u16(), input.u8())).collect();

@@ -1,4 +1,5 @@
-//! What the fuzz targets of this crate check, over the corpora that they have found (`fuzz/corpus`).
+//! What the fuzz targets of this crate check, over the corpora that they have found
+//! (`fuzz/corpus`).
 
 mod commands;
 mod compression;

@@ -4,10 +4,10 @@
 
 use testkit::{Cut, Input, cuts};
 use wire::capability::{
-    CLIENT_DEPRECATE_EOF, CLIENT_OPTIONAL_RESULTSET_METADATA, Capabilities,
+    CLIENT_DEPRECATE_EOF, CLIENT_LOCAL_FILES, CLIENT_OPTIONAL_RESULTSET_METADATA, Capabilities,
     MARIADB_CLIENT_CACHE_METADATA,
 };
-use wire::command::Expect;
+use wire::command::{Cursor, Expect};
 use wire::frame::FrameHeader;
 use wire::response_tracker::{Progress, ResponseTracker};
 use wire::{Peer, ProtocolError};
@@ -56,6 +56,7 @@ fn same_at_every_cut(caps: Capabilities, expect: Expect, stream: &[u8], seed: u6
 fn follow(caps: Capabilities, expect: Expect, stream: &[u8], cut: Cut) -> Story {
     let mut tracker = ResponseTracker::new(caps);
     tracker.begin(expect);
+    tracker.watch_value();
     let mut story = Story { events: Vec::new(), changes: Vec::new(), end: Ok((0, 0)) };
     let mut offset = 0;
     for piece in cuts(stream, cut) {
@@ -86,6 +87,7 @@ fn follow(caps: Capabilities, expect: Expect, stream: &[u8], cut: Cut) -> Story 
                         tracker.session_changes_cut(),
                     ));
                     tracker.begin(expect);
+                    tracker.watch_value();
                 }
             }
             story.events.push((offset, fed.progress));
@@ -112,6 +114,7 @@ fn ends_where_it_should(input: &mut Input<'_>, caps: Capabilities, seed: u64) {
     for cut in [Cut::Whole, Cut::EveryByte, Cut::Random(seed)] {
         let mut tracker = ResponseTracker::new(caps);
         tracker.begin(Expect::ResultSets);
+        tracker.watch_value();
         let mut consumed = 0;
         let mut end = None;
         for piece in cuts(&stream, cut) {
@@ -160,7 +163,7 @@ fn put_result(
             expected.error = Some(code);
             put_frame(out, &[&[0xff], &code.to_le_bytes()[..], input.chunk()].concat());
         }
-        2 => {
+        2 if caps.has(CLIENT_LOCAL_FILES) => {
             put_frame(out, &[b"\xfb", input.chunk()].concat());
             put_frame(out, &[0, 0, 0, more_low, more_high, 0, 0]);
         }
@@ -205,7 +208,7 @@ fn put_frame(out: &mut Vec<u8>, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
-const EXPECTATIONS: [Expect; 10] = [
+const EXPECTATIONS: [Expect; 13] = [
     Expect::ResultSets,
     Expect::OnePacket,
     Expect::Prepare,
@@ -216,5 +219,8 @@ const EXPECTATIONS: [Expect; 10] = [
     Expect::BinlogStream,
     Expect::Opaque,
     Expect::Auth,
+    Expect::Execution(Cursor::NotAsked),
+    Expect::Execution(Cursor::Asked),
+    Expect::ProcessInfo,
 ];
 const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;

@@ -70,7 +70,8 @@ fn delayed_statements_are_checked_until_they_win_and_meet_the_ratio_too() {
     assert_eq!(admitted + lab.winners().len(), 2_000);
     let (passed, lost) = lab.checks(ETL);
     assert_eq!(passed, 2_000);
-    // 2,000 wins at 0.1 take 20,000 checks, with a standard deviation of sqrt(2e3 * 0.9) / 0.1 = 424.
+    // 2,000 wins at 0.1 take 20,000 checks, with a standard deviation of sqrt(2e3 * 0.9) / 0.1 =
+    // 424.
     assert!((16_300..=19_700).contains(&lost), "{lost}");
 }
 
@@ -178,6 +179,6 @@ fn observing_forwards_everything_after_one_check_and_says_what_would_have_been()
 fn reason_of((_, end): &(Ticket, End)) -> Reason {
     match end {
         End::Rejected(refusal) => refusal.reason,
-        End::Admitted { .. } | End::JudgeAgain => panic!("{end:?}"),
+        End::Admitted { .. } | End::DecideAgain => panic!("{end:?}"),
     }
 }

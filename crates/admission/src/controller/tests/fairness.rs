@@ -1,4 +1,5 @@
-//! The worked example: two identities, ratios 0.9 and 0.1, lag around its threshold, sessions enough.
+//! The worked example: two identities, ratios 0.9 and 0.1, lag around its threshold, sessions
+//! enough.
 
 use super::*;
 

@@ -1,5 +1,6 @@
-//! Random sequences under the pace of the lag, of statements that write one row: what is released is kept to the
-//! pace, an identity's statements go in the order they came, and what is refused has cost nothing.
+//! Random sequences under the pace of the lag, of statements that write one row: what is released
+//! is kept to the pace, an identity's statements go in the order they came, and what is refused has
+//! cost nothing.
 
 use proptest::prelude::*;
 
@@ -226,7 +227,7 @@ impl Model {
                     let shutdown = refusal.reason == Reason::Shutdown;
                     assert!(shutdown || request.deadline() <= self.now);
                 }
-                Resolved::JudgeAgain => again.push(request),
+                Resolved::DecideAgain => again.push(request),
             }
         }
         // They come back one by one: until all have, it is not known who is ahead of whom.

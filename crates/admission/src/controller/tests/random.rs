@@ -1,5 +1,5 @@
-//! Random sequences of everything against a small model: nobody is lost, nobody is resolved twice, permits
-//! balance, counts are right, bounds hold, and the timer always moves on.
+//! Random sequences of everything against a small model: nobody is lost, nobody is resolved twice,
+//! permits balance, counts are right, bounds hold, and the timer always moves on.
 
 use std::collections::btree_map::Entry;
 
@@ -198,7 +198,7 @@ impl Model {
                     assert_eq!(refusal.waited, self.now.saturating_since(request.arrived));
                     self.ended += 1;
                 }
-                Resolved::JudgeAgain => again.push(request),
+                Resolved::DecideAgain => again.push(request),
             }
         }
         for request in again {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn everybody_is_judged_again_in_order_of_arrival() {
+fn everybody_is_decided_again_in_order_of_arrival() {
     let mut lab = Lab::lagging();
     let first = lab.queued(GATED, ETL, Terms::default());
     let second = lab.queued(FREE, DDL, Terms { hold: true, ..Terms::default() });
@@ -11,13 +11,13 @@ fn everybody_is_judged_again_in_order_of_arrival() {
     let third = lab.queued(FREE, ETL, with_ratio(1.0));
     lab.controller.reconfigure(config(), lab.now);
     lab.collect();
-    let again = [first, second, third].map(|ticket| (ticket, End::JudgeAgain));
+    let again = [first, second, third].map(|ticket| (ticket, End::DecideAgain));
     assert_eq!(lab.ends(), again);
     assert_eq!(lab.controller.waiting_len(), 0);
 }
 
 #[test]
-fn a_statement_judged_again_keeps_its_arrival_its_place_and_its_deadline() {
+fn a_statement_decided_again_keeps_its_arrival_its_place_and_its_deadline() {
     let mut lab = Lab::lagging();
     let request = lab.request(GATED, ETL, Terms::default());
     lab.queued(GATED, ETL, Terms::default());
@@ -108,12 +108,12 @@ fn a_lifted_hold_runs_at_once() {
 }
 
 #[test]
-fn a_statement_of_an_older_policy_at_a_gate_that_is_gone_is_judged_again() {
+fn a_statement_of_an_older_policy_at_a_gate_that_is_gone_is_decided_again() {
     let mut lab = Lab::healthy();
     let ticket = lab.queued(GateKey(77), ETL, Terms::default());
     assert_eq!(lab.refused(GateKey(77), ETL, rejecting(0.0)).reason, Reason::NoData);
     lab.run(ms(70));
     assert!(lab.ends().is_empty(), "not in a busy loop");
     lab.run(ms(60));
-    assert_eq!(lab.ends(), [(ticket, End::JudgeAgain)]);
+    assert_eq!(lab.ends(), [(ticket, End::DecideAgain)]);
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::effects::{AppSetting, Kill};
+use crate::effects::{AppSetting, Kill, NamedLockUse, PlainEffects};
 
 fn effects(text: &'static str) -> Effects<'static> {
     let scratch = Box::leak(Box::default());
@@ -25,7 +25,7 @@ fn transaction_control_is_told() {
         ("XA COMMIT 'x' ONE PHASE", false, true),
         ("XA END 'x'", false, false),
         ("SAVEPOINT a", false, false),
-        ("BEGIN NOT ATOMIC SELECT 1; END", false, false),
+        ("BEGIN NOT ATOMIC SELECT 1; END", true, true),
         ("START REPLICA", false, false),
         ("SELECT 'BEGIN'", false, false),
     ] {
@@ -44,7 +44,6 @@ fn transaction_control_is_told() {
 #[test]
 fn locks_are_told_with_their_net_effect() {
     let tables = Locks { tables: true, ..Locks::default() };
-    let named = Locks { named: true, ..Locks::default() };
     let global = Locks { global: true, ..Locks::default() };
     let instance = Locks { instance: true, ..Locks::default() };
     for (text, takes, releases) in [
@@ -57,19 +56,10 @@ fn locks_are_told_with_their_net_effect() {
         ("UNLOCK TABLES", Locks::default(), BY_UNLOCK_TABLES),
         ("LOCK TABLES t WRITE; UNLOCK TABLES", Locks::default(), BY_UNLOCK_TABLES),
         ("BEGIN", Locks::default(), tables),
-        ("SELECT GET_LOCK('a', 1)", named, Locks::default()),
-        ("SELECT get_lock ('a', 1) FROM dual", named, Locks::default()),
-        ("SET @x = GET_LOCK('a', 1)", named, Locks::default()),
-        ("DO RELEASE_LOCK('a')", Locks::default(), named),
-        ("SELECT db.GET_LOCK('a', 1)", Locks::default(), Locks::default()),
-        ("SELECT 'GET_LOCK(1)', get_lock FROM t", Locks::default(), Locks::default()),
-        ("EXPLAIN SELECT GET_LOCK('a', 1)", Locks::default(), Locks::default()),
-        ("CREATE VIEW v AS SELECT GET_LOCK('a', 1)", Locks::default(), Locks::default()),
     ] {
         let found = effects(text);
         assert_eq!((found.plain.takes, found.plain.releases), (takes, releases), "{text}");
     }
-    assert!(effects("SELECT RELEASE_ALL_LOCKS()").plain.releases_all_named);
 }
 
 #[test]
@@ -98,20 +88,63 @@ fn set_tells_the_app_the_character_set_and_the_quotes() {
     assert_eq!(effects("SET @sluice_app = NULL").set_app, Some(AppSetting::Cleared));
     assert_eq!(effects("SET @a = '@sluice_app = 1'").set_app, None);
     assert_eq!(effects("SELECT @sluice_app := 'x'").set_app, None);
-    assert_eq!(effects("SET @sluice_app = 'x").set_app, None);
+    assert_eq!(effects("SET @sluice_app = 'x").set_app, Some(AppSetting::Unreadable));
+    assert_eq!(effects("SET @slu\u{ed}ce_app = 'x'").set_app, Some(AppSetting::Unreadable));
     for text in ["SET NAMES gbk", "SET NAMES 'gbk' COLLATE x", "SET CHARACTER SET gbk"] {
         assert_eq!(effects(text).plain.set_charset, Some(Charset::Gbk), "{text}");
     }
     assert_eq!(effects("SET @@character_set_client=gbk").plain.set_charset, Some(Charset::Gbk));
     assert_eq!(effects("SET GLOBAL character_set_client=gbk").plain.set_charset, None);
-    assert_eq!(effects("SET NAMES DEFAULT").plain.set_charset, None);
-    assert_eq!(effects("SET sql_mode='ANSI_QUOTES,X'").plain.sets_ansi_quotes, Some(true));
-    assert_eq!(effects("SET @@SESSION.sql_mode=''").plain.sets_ansi_quotes, Some(false));
-    assert_eq!(
-        effects("SET sql_mode=CONCAT(@@sql_mode, ',ANSI_QUOTES')").plain.sets_ansi_quotes,
-        Some(true)
-    );
-    assert_eq!(effects("SET sql_mode=CONCAT(@@sql_mode, ',X')").plain.sets_ansi_quotes, None);
+}
+
+#[test]
+fn what_a_set_does_to_the_mode_is_told_or_unknown() {
+    use Setting::{Off, On, Unknown};
+    for (text, charset) in [
+        ("SET NAMES DEFAULT", Charset::Unknown),
+        ("SET CHARACTER SET DEFAULT", Charset::Unknown),
+        ("SET CHAR SET gbk", Charset::Gbk),
+        ("SET x.y=1", Charset::Unknown),
+        ("SET NAMES nonsense", Charset::Unknown),
+        ("SET character_set_client=28", Charset::Unknown),
+        ("SET character_set_client=@x", Charset::Unknown),
+        ("SET character_set_client=DEFAULT", Charset::Unknown),
+        ("SET character_set_client=('gbk')", Charset::Unknown),
+        ("SET character_set_client='g' 'bk'", Charset::Unknown),
+        ("SET LOCAL character_set_client=`gbk`", Charset::Gbk),
+        ("SET @@session . character_set_client:=gbk", Charset::Gbk),
+        ("SET NAMES gbk, character_set_client=latin1", Charset::Latin),
+        ("SET GLOBAL max_connections=1, character_set_client=gbk", Charset::Unknown),
+        ("SET @@GLOBAL.max_connections=1, character_set_client=gbk", Charset::Gbk),
+        ("SET `character_set_client `=gbk", Charset::Unknown),
+        ("SET NAMES gbk; SET NAMES utf8mb4", Charset::Plain),
+        ("SET STATEMENT max_statement_time=1 FOR SET NAMES gbk", Charset::Gbk),
+    ] {
+        assert_eq!(effects(text).plain.set_charset, Some(charset), "{text}");
+    }
+    for (text, ansi, escapes) in [
+        ("SET sql_mode='ANSI_QUOTES,IGNORE_SPACE'", On, Off),
+        ("SET @@SESSION.sql_mode=''", Off, Off),
+        ("SET sql_mode=ansi", On, Off),
+        ("SET sql_mode='Oracle,NO_BACKSLASH_ESCAPES,'", On, On),
+        ("SET sql_mode='TRADITIONAL '", Off, Off),
+        ("SET sql_mode='ANSI_QUOTES,X'", Unknown, Unknown),
+        ("SET sql_mode=4", Unknown, Unknown),
+        ("SET sql_mode=DEFAULT", Unknown, Unknown),
+        ("SET sql_mode='\\ANSI_QUOTES'", Unknown, Unknown),
+        ("SET sql_mode='' 'ANSI_QUOTES'", Unknown, Unknown),
+        ("SET sql_mode=CONCAT(@@sql_mode, ',ANSI_QUOTES')", Unknown, Unknown),
+        ("SET \u{15b}ql_mode=''", Unknown, Unknown),
+        ("SET GLOBAL a=1, sql_mode=''", Unknown, Unknown),
+        ("SET GLOBAL a=1, SESSION b=2, sql_mode=''", Off, Off),
+    ] {
+        let found = effects(text).plain;
+        assert_eq!(found.sets_ansi_quotes, Some(ansi), "{text}");
+        assert_eq!(found.sets_no_backslash_escapes, Some(escapes), "{text}");
+    }
+    for text in ["SET GLOBAL sql_mode='ANSI'", "SET PERSIST sql_mode='ANSI'", "SET @sql_mode=1"] {
+        assert_eq!(effects(text).plain, PlainEffects::default(), "{text}");
+    }
 }
 
 #[test]
@@ -143,4 +176,212 @@ fn names_numbers_and_prepared_text_are_told() {
     assert_eq!(effects("EXECUTE IMMEDIATE 'x'").execute, None);
     assert_eq!(effects("DEALLOCATE PREPARE s").deallocate, Some(&b"s"[..]));
     assert_eq!(effects("DROP PREPARE s").deallocate, Some(&b"s"[..]));
+    for text in ["PREPARE s FROM 'SELECT 1'", "DEALLOCATE PREPARE s", "SELECT 1", "USE d"] {
+        assert!(!effects(text).plain.forgets_prepared, "{text}");
+    }
+}
+
+#[test]
+fn names_of_prepared_statements_that_cannot_be_followed_make_all_forgotten() {
+    for text in [
+        "PREPARE \u{15b} FROM 'SELECT 1'",
+        "PREPARE `s ` FROM 'SELECT 1'",
+        "PREPARE `a``b` FROM 'SELECT 1'",
+        "DEALLOCATE PREPARE `s `",
+        "DROP PREPARE \u{17f}",
+        "PREPARE s FROM 'SELECT 1'; PREPARE t FROM 'SELECT 2'",
+        "DEALLOCATE PREPARE s; PREPARE s FROM 'SELECT 2'",
+        "PREPARE s FROM 'SELECT 1'; EXECUTE s",
+        "SET sql_mode='ANSI'; PREPARE s FROM 'SELECT 1'",
+        "PREPARE s FROM 'SELECT 1'; SET NAMES gbk",
+        "CALL p()",
+        "EXECUTE s",
+        "EXECUTE IMMEDIATE 'DEALLOCATE PREPARE s'",
+        "BEGIN NOT ATOMIC PREPARE s FROM 'SELECT 1'; END",
+    ] {
+        let found = effects(text);
+        assert!(found.plain.forgets_prepared, "{text}");
+        assert_eq!((found.prepare, found.deallocate), (None, None), "{text}");
+    }
+    for text in [
+        "PREPARE s FROM 'SELECT' ' 1'",
+        "PREPARE s FROM N'SELECT 1'",
+        "PREPARE s FROM _latin1'SELECT 1'",
+        "PREPARE s FROM x'53454c4543542031'",
+        "PREPARE s FROM ('SELECT 1')",
+    ] {
+        let found = effects(text).prepare;
+        assert!(found.is_some_and(|prepare| prepare.text.is_none()), "{text}");
+    }
+    for text in ["EXECUTE `s `", "EXECUTE \u{17f}", "SET @a=1; EXECUTE s", "EXECUTE s; SELECT 1"] {
+        assert_eq!(effects(text).execute, None, "{text}");
+    }
+}
+
+#[test]
+fn what_was_not_read_may_have_done_anything() {
+    for text in [
+        "EXECUTE s",
+        "EXECUTE IMMEDIATE 'SET NAMES gbk'",
+        "BEGIN NOT ATOMIC SET NAMES gbk; END",
+        "BEGIN NOT ATOMIC IF 0 THEN SELECT 1; KILL 5; END IF; END",
+        "IF 0 THEN KILL 5; END IF",
+        "SET STATEMENT sql_mode='' FOR KILL 5",
+        "SELECT 1; WHAT",
+        "SELECT 'x",
+        "SET sql_mode='ANSI'; SELECT \"x\"",
+    ] {
+        let found = effects(text).plain;
+        let expected = PlainEffects {
+            transaction_control_before_other: found.transaction_control_before_other,
+            ..PlainEffects::unread()
+        };
+        assert_eq!(found, expected, "{text}");
+    }
+    let text = b"INSERT INTO t VALUES (1), (2";
+    let found = describe(text, MYSQL, Whole::Truncated, &mut Scratch::default()).effects.plain;
+    assert!(found.unread && found.transaction_control_before_other);
+    for text in ["", "-- only a comment", "SELECT 1", "DELETE FROM t", "SHOW TABLES"] {
+        assert!(!effects(text).plain.unread, "{text}");
+    }
+}
+
+#[test]
+fn a_call_may_do_anything_but_change_the_mode() {
+    let found = effects("CALL p()").plain;
+    assert!(found.begins_transaction && found.ends_transaction && found.any_transaction_verb);
+    assert_eq!(found.named_locks, NamedLockUse::Other);
+    assert_eq!((found.set_charset, found.sets_ansi_quotes), (None, None));
+    assert!(!found.unread && !found.forgets_schema);
+    assert!(!found.transaction_control_before_other, "it begins in its caller's transaction");
+    let mut scratch = Scratch::default();
+    assert!(describe(b"CALL p()", MARIADB, Whole::Yes, &mut scratch).effects.plain.forgets_schema);
+    assert_eq!(effects("SET NAMES gbk; CALL p()").plain.set_charset, Some(Charset::Gbk));
+    assert!(effects("CALL p(); DELETE FROM t").plain.transaction_control_before_other);
+}
+
+#[test]
+fn a_kill_counts_when_it_is_all_there_is() {
+    assert!(effects("/* x */ KILL 5 ;").plain.kill.is_some());
+    for text in [
+        "KILL 5; KILL 6",
+        "SELECT 1; KILL 5",
+        "KILL 5; SELECT 1",
+        "CREATE PROCEDURE p() KILL 5",
+        "CREATE PROCEDURE p() BEGIN IF 0 THEN KILL 5; END IF; END",
+        "EXPLAIN KILL 5",
+    ] {
+        assert_eq!(effects(text).plain.kill, None, "{text}");
+    }
+}
+
+#[test]
+fn a_call_of_a_named_lock_is_sole_or_anything() {
+    use NamedLockUse::{None, Other, SoleGet, SoleRelease};
+    for (text, expected) in [
+        ("SELECT GET_LOCK('a', 1)", SoleGet),
+        ("select /* x */ get_lock ('a', -1) AS `l`;", SoleGet),
+        ("SELECT GET_LOCK(?, ?) l", SoleGet),
+        ("SELECT GET_LOCK(@a, 1) 'l'", SoleGet),
+        ("SELECT RELEASE_LOCK('a')", SoleRelease),
+        ("SELECT IS_FREE_LOCK('a')", None),
+        ("SELECT IF(0, GET_LOCK('a', 1), 1)", Other),
+        ("SELECT GET_LOCK('a', 1), GET_LOCK('b', 1)", Other),
+        ("SELECT GET_LOCK('a', 1), 2", Other),
+        ("SELECT 2, GET_LOCK('a', 1)", Other),
+        ("SELECT GET_LOCK('a', 1) FROM dual", Other),
+        ("SELECT GET_LOCK('a', 1) WHERE 0", Other),
+        ("SELECT GET_LOCK('a', 1) LIMIT 0", Other),
+        ("SELECT GET_LOCK('a', 1) HAVING 0", Other),
+        ("SELECT GET_LOCK('a', 1) INTO @a", Other),
+        ("SELECT GET_LOCK('a', 1) UNION SELECT 1", Other),
+        ("SELECT GET_LOCK('a', 1) + 1", Other),
+        ("SELECT -GET_LOCK('a', 1)", Other),
+        ("SELECT GET_LOCK(f(), 1)", Other),
+        ("SELECT GET_LOCK((SELECT 1), 1)", Other),
+        ("SELECT GET_LOCK(NEXT VALUE FOR s, 1)", Other),
+        ("SELECT DISTINCT GET_LOCK('a', 1)", Other),
+        ("SELECT GET_LOCK('a', 1); SELECT GET_LOCK('b', 1)", Other),
+        ("SELECT GET_LOCK('a', 1); COMMIT", Other),
+        ("DO GET_LOCK('a', 1)", Other),
+        ("SET @x = GET_LOCK('a', 1)", Other),
+        ("DO RELEASE_LOCK('a')", Other),
+        ("SELECT RELEASE_ALL_LOCKS()", Other),
+        ("INSERT INTO t VALUES (GET_LOCK('a', 1))", Other),
+        ("CALL p()", Other),
+        ("SELECT db.GET_LOCK('a', 1)", Other),
+        ("SELECT 'GET_LOCK(1)'", None),
+        ("EXPLAIN SELECT GET_LOCK('a', 1)", None),
+        ("CREATE VIEW v AS SELECT GET_LOCK('a', 1)", None),
+    ] {
+        assert_eq!(effects(text).plain.named_locks, expected, "{text}");
+    }
+}
+
+#[test]
+fn what_may_end_a_transaction_is_told_wherever_it_stands() {
+    for text in [
+        "BEGIN",
+        "START TRANSACTION",
+        "COMMIT",
+        "ROLLBACK AND CHAIN",
+        "XA END 'x'",
+        "SET autocommit=1",
+        "SET @@autocommit=0",
+        "SET @@session.autocommit = @x",
+        "SET a=1, LOCAL autocommit:=1",
+        "SET autocommit=1, autocommit=0",
+        "SET GLOBAL a=1, autocommit=1",
+        "SET `autocommit `=1",
+        "SET PASSWORD = 'x'",
+        "SET PASSWORD FOR u = 'x'",
+        "SET DEFAULT ROLE a TO b",
+        "CREATE TABLE t (a INT)",
+        "TRUNCATE t",
+        "LOCK TABLES t READ",
+        "UNLOCK TABLES",
+        "FLUSH TABLES",
+        "ANALYZE TABLE t",
+        "GRANT ALL ON *.* TO a",
+        "RENAME TABLE a TO b",
+        "CALL p()",
+        "SELECT 1; COMMIT; SELECT 1",
+        "SET STATEMENT a=1 FOR COMMIT",
+    ] {
+        assert!(effects(text).plain.any_transaction_verb, "{text}");
+    }
+    for text in [
+        "SELECT 1",
+        "DELETE FROM t; INSERT INTO t VALUES ('COMMIT')",
+        "ROLLBACK TO SAVEPOINT a",
+        "SAVEPOINT a; RELEASE SAVEPOINT a",
+        "SET @autocommit = 1, GLOBAL autocommit = 1",
+        "SET NAMES utf8mb4",
+        "SHOW TABLES",
+        "KILL 5",
+        "USE d",
+    ] {
+        assert!(!effects(text).plain.any_transaction_verb, "{text}");
+    }
+    for (text, ends) in [
+        ("SET autocommit=0", false),
+        ("SET autocommit=OFF", false),
+        ("SET autocommit=1", true),
+        ("SET autocommit=ON", true),
+        ("SET autocommit=@x", true),
+        ("SET autocommit=0 OR 1", true),
+        ("SET autocommit=0; SET autocommit=1; SET autocommit=0", true),
+        ("CREATE TABLE t (a INT)", false),
+        ("CREATE TABLE t (a INT); SELECT 1", true),
+        ("SELECT 1; CREATE TABLE t (a INT)", false),
+    ] {
+        assert_eq!(effects(text).plain.ends_transaction, ends, "{text}");
+    }
+    for text in [
+        "CREATE TABLE x (a INT); INSERT INTO t VALUES (1)",
+        "SET autocommit=1; INSERT INTO t VALUES (1)",
+        "UNLOCK TABLES; INSERT INTO t VALUES (1)",
+    ] {
+        assert!(effects(text).plain.transaction_control_before_other, "{text}");
+    }
 }

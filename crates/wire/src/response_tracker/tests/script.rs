@@ -139,16 +139,33 @@ impl Script {
         script
     }
 
+    /// Sends one column of another type than INT.
+    pub(super) fn column_of(mut self, metadata: Metadata, kind: u8, flags: u16) -> Self {
+        self = self.packet(match metadata {
+            Metadata::Unflagged => b"\x01",
+            Metadata::Full => b"\x01\x01",
+            Metadata::LeftOut => b"\x01\x00",
+        });
+        if metadata != Metadata::LeftOut {
+            self = self.packet(&definition(kind, flags));
+        }
+        if self.caps.deprecate_eof() { self } else { self.eof(0) }
+    }
+
     fn definitions(mut self, count: u16, metadata: Metadata, status: u16) -> Self {
         if metadata != Metadata::LeftOut {
             for _ in 0..count {
-                self = self.packet(
-                    b"\x03def\x04shop\x01t\x01t\x01a\x01a\x0c\x3f\0\x0b\0\0\0\x03\0\0\0\0\0",
-                );
+                self = self.packet(&definition(0x03, 0));
             }
         }
         if self.caps.deprecate_eof() { self } else { self.eof(status) }
     }
+}
+
+fn definition(kind: u8, flags: u16) -> Vec<u8> {
+    let [low, high] = flags.to_le_bytes();
+    let fixed = [0x0c, 0x3f, 0, 0x0b, 0, 0, 0, kind, low, high, 0, 0, 0];
+    [&b"\x03def\x04shop\x01t\x01t\x01a\x01a"[..], &fixed].concat()
 }
 
 /// Feeds a response in chunks of `chunk_len` and returns what it led to.
@@ -170,22 +187,34 @@ pub(super) fn follow(tracker: &mut ResponseTracker, bytes: &[u8], chunk_len: usi
 
 /// Follows a response whole with other bytes behind it, then at many cuts.
 pub(super) fn check(expect: Expect, script: &Script, expected: ResponseEnd) {
+    check_begun(script, expected, |tracker| tracker.begin(expect));
+}
+
+/// The same, of a response whose value is watched for.
+pub(super) fn check_watched(expect: Expect, script: &Script, expected: ResponseEnd) {
+    check_begun(script, expected, |tracker| {
+        tracker.begin(expect);
+        tracker.watch_value();
+    });
+}
+
+fn check_begun(script: &Script, expected: ResponseEnd, begin: impl Fn(&mut ResponseTracker)) {
     let bytes = script.bytes();
     let mut tracker = ResponseTracker::new(script.caps);
-    tracker.begin(expect);
+    begin(&mut tracker);
     let followed = [&bytes[..], b"\x01\0\0\x01\xff\xff\xff\xff\xff"].concat();
     let fed = tracker.feed(&followed).unwrap();
-    assert_eq!(fed.progress, Progress::End(expected), "{expect:?} {script:?}");
+    assert_eq!(fed.progress, Progress::End(expected), "{script:?}");
     assert_eq!(fed.consumed, bytes.len());
     assert_eq!(tracker.last_sequence(), script.sequence);
     assert!(tracker.is_idle() && tracker.at_frame_boundary());
     for chunk_len in [1, 2, 3, 4, 5, 7, 11, 64] {
-        tracker.begin(expect);
+        begin(&mut tracker);
         assert_eq!(follow(&mut tracker, &bytes, chunk_len), Progress::End(expected));
         assert_eq!(tracker.last_sequence(), script.sequence);
     }
     for cut in 1..bytes.len().min(200) {
-        tracker.begin(expect);
+        begin(&mut tracker);
         let (before, after) = bytes.split_at(cut);
         let fed = tracker.feed(before).unwrap();
         assert_eq!(fed, Fed { consumed: cut, progress: Progress::More });

@@ -1,0 +1,333 @@
+//! One statement: its check, its place, its refusal.
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+
+use super::{Controller, Life};
+use crate::checks::Check;
+use crate::decision::{Account, Decision, Permit, Refusal, Resolved};
+use crate::gate::{Gate, Obstacle};
+use crate::pacing::release_per_s;
+use crate::queue::Spot;
+use crate::ring::Joining;
+use crate::{Mode, MonoTime, OnRefusedCheck, OnTimeout, Pacing, Reason, Request};
+
+/// A retry is never advised to be later than this: an estimate beyond it is a guess.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+
+/// Advised when nothing is known about when things will change.
+const RETRY_AFTER_UNKNOWN: Duration = Duration::from_secs(1);
+
+/// What a check gives.
+pub(super) enum Checked {
+    /// The statement may run.
+    Passed,
+    /// It may not: where it waits, if it can, and why.
+    Stopped(Spot, Obstacle),
+}
+
+impl Controller {
+    pub(super) fn decide(&mut self, now: MonoTime, request: &Request) -> Decision {
+        match self.life {
+            Life::Serving => {}
+            Life::ShuttingDown => {
+                let refusal = self.refuse(now, request, Obstacle::plain(Reason::Shutdown));
+                return Decision::Reject(refusal);
+            }
+        }
+        match (self.check(now, request), request.terms.on_refused_check) {
+            (Checked::Passed, OnRefusedCheck::Delay | OnRefusedCheck::Reject) => {
+                Decision::Admit(self.admit(now, request, None))
+            }
+            (Checked::Stopped(_, obstacle), OnRefusedCheck::Reject) => {
+                Decision::Reject(self.refuse(now, request, obstacle))
+            }
+            (Checked::Stopped(spot, obstacle), OnRefusedCheck::Delay) => {
+                self.enqueue(now, request, spot, obstacle)
+            }
+        }
+    }
+
+    /// Checks the statement if it is its turn, else says what is in its way.
+    pub(super) fn check(&mut self, now: MonoTime, request: &Request) -> Checked {
+        let terms = &request.terms;
+        if terms.hold {
+            return Checked::Stopped(Spot::Held, Obstacle::plain(Reason::Hold));
+        }
+        let certain = terms.ratio.is_certain();
+        let Some(gate) = self.gates.get_mut(&request.gate) else {
+            let retry_at = self.next_check(now);
+            let obstacle = Obstacle::plain(Reason::NoData);
+            return Checked::Stopped(Spot::Unplaced { retry_at }, obstacle);
+        };
+        gate.look(&self.signals, now);
+        if gate.has_signals() {
+            self.last_gated = Some(now);
+        }
+        let contention = match terms.on_refused_check {
+            OnRefusedCheck::Delay => gate.contention(now),
+            OnRefusedCheck::Reject => gate.contention_now(),
+        };
+        let contention = match contention {
+            Some(obstacle) => Some(obstacle),
+            None => self.take_turn(now, request).err(),
+        };
+        if let Some(obstacle) = contention {
+            return if certain {
+                Checked::Stopped(Spot::Held, Obstacle::plain(Reason::Ratio))
+            } else {
+                Checked::Stopped(Spot::InLine { last_loss: None }, obstacle)
+            };
+        }
+        if !terms.ratio.loses(&mut self.dice) {
+            self.checks.count(request.rule, request.app, Check::Passed);
+            return Checked::Passed;
+        }
+        self.checks.count(request.rule, request.app, Check::Lost);
+        let spot =
+            if certain { Spot::Held } else { Spot::BackOff { retry_at: self.next_check(now) } };
+        Checked::Stopped(spot, Obstacle::plain(Reason::Ratio))
+    }
+
+    /// Takes a turn at an open gate without a line, and charges it, as far as the pace has room.
+    /// Without room nothing is charged; a lane whose turn is kept for it makes the others pause
+    /// until then.
+    fn take_turn(&mut self, now: MonoTime, request: &Request) -> Result<(), Obstacle> {
+        let gate = self.gates.get_mut(&request.gate).filter(|gate| gate.paced);
+        let (Some(gate), Some(pace)) = (gate, self.pace.as_mut()) else { return Ok(()) };
+        let cost = self.costs.expected(request.digest, request.app);
+        let lane = (request.app, request.identity);
+        let kept = gate.ring.kept_until(now, lane, pace.keeps_turn_for(cost));
+        let kept = kept.filter(|_| pace.is_scarce(cost));
+        if kept.is_some() && request.terms.on_refused_check == OnRefusedCheck::Delay {
+            self.pause_until = kept;
+            return Err(Obstacle::plain(Reason::Paced));
+        }
+        if !pace.has_room(now, cost) {
+            return Err(Obstacle::plain(Reason::Paced));
+        }
+        gate.ring.charge(lane, cost);
+        Ok(())
+    }
+
+    /// `mode: observe`: one check, nothing else. What would have stood in the way.
+    pub(super) fn observe(&mut self, now: MonoTime, request: &Request) -> Option<Obstacle> {
+        match self.life {
+            Life::Serving => {}
+            Life::ShuttingDown => return Some(Obstacle::plain(Reason::Shutdown)),
+        }
+        if request.terms.hold {
+            return Some(Obstacle::plain(Reason::Hold));
+        }
+        let Some(gate) = self.gates.get_mut(&request.gate) else {
+            return Some(Obstacle::plain(Reason::NoData));
+        };
+        gate.look(&self.signals, now);
+        if gate.has_signals() {
+            self.last_gated = Some(now);
+        }
+        let (check, obstacle) = if request.terms.ratio.loses(&mut self.dice) {
+            (Check::Lost, Some(Obstacle::plain(Reason::Ratio)))
+        } else if let Some(obstacle) = gate.contention_now() {
+            (Check::Stopped, Some(obstacle))
+        } else {
+            (Check::Passed, None)
+        };
+        self.checks.count(request.rule, request.app, check);
+        obstacle
+    }
+
+    fn enqueue(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        spot: Spot,
+        obstacle: Obstacle,
+    ) -> Decision {
+        if request.deadline() <= now {
+            return match self.expire(now, request, obstacle) {
+                Ok(permit) => Decision::Admit(permit),
+                Err(refusal) => Decision::Reject(refusal),
+            };
+        }
+        let waiters = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
+        let rule_is_full = self.queue.len_of(request.rule) >= request.terms.queue_len_max;
+        if rule_is_full || waiters >= self.queue_len_max {
+            return Decision::Reject(self.refuse(now, request, Obstacle::plain(Reason::QueueFull)));
+        }
+        if self.cannot_make_it(now, request, spot) {
+            return Decision::Reject(self.refuse(now, request, obstacle));
+        }
+        let ticket = self.queue.insert(*request, spot);
+        self.stand_in_line(ticket, request, spot);
+        Decision::Queue(ticket)
+    }
+
+    /// Joins the gate's ring, if that is where the waiter waits.
+    pub(super) fn stand_in_line(&mut self, ticket: crate::Ticket, request: &Request, spot: Spot) {
+        match spot {
+            Spot::InLine { .. } => {
+                let cost = self.costs.expected(request.digest, request.app);
+                if let Some(gate) = self.gates.get_mut(&request.gate) {
+                    let lane = (request.app, request.identity);
+                    let place = (request.arrived, ticket);
+                    let weight = request.terms.weight;
+                    gate.ring.join(self.clock, &Joining { lane, place, weight, cost });
+                    // A turn that is kept may be kept for this one; and the head before it may have
+                    // been too large for the room there is.
+                    let is_head = gate.ring.head().is_some_and(|head| head.ticket == ticket);
+                    let pace = self.pace.as_mut().filter(|_| gate.paced && is_head);
+                    let fits = pace.is_some_and(|pace| pace.has_room(self.clock, cost));
+                    if fits || self.pause_until.is_some() {
+                        self.pause_until = Some(self.clock);
+                    }
+                }
+            }
+            Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
+        }
+    }
+
+    /// The deadline has passed.
+    pub(super) fn expire(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        obstacle: Obstacle,
+    ) -> Result<Permit, Refusal> {
+        match request.terms.on_timeout {
+            OnTimeout::Admit if !request.terms.hold => {
+                Ok(self.admit(now, request, Some(Reason::Timeout)))
+            }
+            OnTimeout::Admit | OnTimeout::Reject => Err(self.refuse(now, request, obstacle)),
+        }
+    }
+
+    pub(super) fn admit(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        reason: Option<Reason>,
+    ) -> Permit {
+        self.work.in_flight = self.work.in_flight.saturating_add(1);
+        self.watch_admitted(now, request);
+        let expected = self.costs.expected(request.digest, request.app);
+        let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
+        let charge = match (self.pace.as_mut().filter(|_| paced), request.terms.mode) {
+            (Some(pace), Mode::Enforce) => Some(pace.admit(now, expected)),
+            (Some(pace), Mode::Observe) => Some(pace.note(expected)),
+            (None, Mode::Enforce | Mode::Observe) => None,
+        };
+        let account = Account {
+            gate: request.gate,
+            lane: (request.app, request.identity),
+            digest: request.digest,
+            expected,
+            charge,
+        };
+        Permit::new(now.saturating_since(request.arrived), reason, account)
+    }
+
+    pub(super) fn refuse(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        obstacle: Obstacle,
+    ) -> Refusal {
+        Refusal {
+            reason: obstacle.reason,
+            cause: obstacle.cause,
+            waited: now.saturating_since(request.arrived),
+            retry_after: self.retry_after(now, request, obstacle.reason),
+        }
+    }
+
+    /// When a statement that lost a check is checked again.
+    pub(super) fn next_check(&mut self, now: MonoTime) -> MonoTime {
+        let wait = self.spread(self.check_interval);
+        now.saturating_add(wait)
+    }
+
+    /// ±25 %, so that those who were refused together do not come back together.
+    fn spread(&mut self, wait: Duration) -> Duration {
+        wait.mul_f64(self.jitter.random_range(0.75..1.25))
+    }
+
+    /// An honest estimate: the time the present line takes at the present pace. While the gate is
+    /// shut nobody knows when it opens; lag over its threshold takes about its excess.
+    fn retry_after(&mut self, now: MonoTime, request: &Request, reason: Reason) -> Duration {
+        let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
+        let wait = match reason {
+            Reason::Ratio => self.check_interval,
+            Reason::GateClosed | Reason::NoData => {
+                let opens = self.jitter.random_range(self.check_interval..=unknown);
+                opens.max(self.excess_of_lag(request).min(RETRY_AFTER_MAX))
+            }
+            Reason::Paced | Reason::QueueFull | Reason::Timeout => self.line_time(now, request),
+            Reason::Hold | Reason::Deny | Reason::Shutdown => unknown,
+        };
+        self.spread(wait)
+    }
+
+    /// By how much the lag is over its threshold, if that shuts the gate.
+    fn excess_of_lag(&self, request: &Request) -> Duration {
+        let gate = self.gates.get(&request.gate);
+        let Some(cause) = gate.filter(|gate| gate.paced).and_then(Gate::cause) else {
+            return Duration::ZERO;
+        };
+        let Pacing::Adaptive(adaptive) = self.pacing else { return Duration::ZERO };
+        if cause.signal != adaptive.lag {
+            return Duration::ZERO;
+        }
+        let excess = cause.value.unwrap_or(0.0) - cause.threshold;
+        Duration::try_from_secs_f64(excess).unwrap_or_default()
+    }
+
+    /// How long a statement that joins the line now waits, about.
+    fn line_time(&self, now: MonoTime, request: &Request) -> Duration {
+        let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
+        let Some(gate) = self.gates.get(&request.gate) else { return unknown };
+        let Some(since) = gate.open_since() else { return unknown };
+        let lane = (request.app, request.identity);
+        let ahead = gate.ring.ahead(lane, request.terms.weight).about
+            + self.costs.expected(request.digest, request.app);
+        let per_s = match (&self.pace, gate.paced) {
+            (Some(pace), true) => pace.per_s().unwrap_or(f64::INFINITY),
+            (Some(_), false) | (None, _) => f64::from(release_per_s(self.pacing, since, now)),
+        };
+        let line = Duration::try_from_secs_f64(ahead / per_s).unwrap_or(RETRY_AFTER_MAX);
+        line.min(RETRY_AFTER_MAX).max(self.check_interval)
+    }
+
+    /// Whether a statement that would be refused at its deadline would still be in line then, for
+    /// sure: what is ahead of it in its own lane takes longer, even if everything else left and the
+    /// pace doubled.
+    fn cannot_make_it(&self, now: MonoTime, request: &Request, spot: Spot) -> bool {
+        let in_line = matches!(spot, Spot::InLine { .. });
+        if !in_line || request.terms.on_timeout == OnTimeout::Admit {
+            return false;
+        }
+        let (Some(pace), Some(gate)) = (&self.pace, self.gates.get(&request.gate)) else {
+            return false;
+        };
+        let Some(per_s) = pace.per_s().filter(|_| gate.paced && pace.is_measured()) else {
+            return false;
+        };
+        let lane = (request.app, request.identity);
+        let ahead = gate.ring.ahead(lane, request.terms.weight).at_least;
+        let left = request.deadline().saturating_since(now).as_secs_f64();
+        gate.open_since().is_some() && ahead > per_s * SURE_FACTOR * left
+    }
+}
+
+/// A pace that is known is not expected to rise more than so many times before a deadline.
+const SURE_FACTOR: f64 = 2.0;
+
+impl From<Result<Permit, Refusal>> for Resolved {
+    fn from(outcome: Result<Permit, Refusal>) -> Self {
+        match outcome {
+            Ok(permit) => Self::Admit(permit),
+            Err(refusal) => Self::Reject(refusal),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Which replicas are measured, and which of them count.
+
+use std::time::Duration;
+
+/// A replica that was counted and comes back within this time is counted at once: restarts and
+/// failovers take up to minutes, restores take longer. It bounds for how long lag from an absence
+/// can block: about as long as the absence.
+pub const RETURNS_WITHIN: Duration = Duration::from_secs(300);
+
+/// A replica, as a number that only the shell can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReplicaKey(pub u32);
+
+/// Which replicas, and which of them count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LagConfig {
+    /// The replicas of the cluster. None: the lag is always 0.
+    pub replicas: Vec<ReplicaKey>,
+    /// How many of the slowest counted replicas are left out; never the last one.
+    pub ignore_slowest: u32,
+    /// With fewer counted replicas there is no value. With none there never is: nothing was
+    /// measured.
+    pub min_replicas: u32,
+    /// A replica without a good probe for this long is unreachable.
+    pub stale_after: Duration,
+    /// A replica has caught up when its lag is below this: the threshold of the signal.
+    pub caught_up_below: Duration,
+    /// Without a committed heartbeat for this long, a replica that shows all of them says nothing.
+    pub writer_stale_after: Duration,
+}

@@ -1,0 +1,39 @@
+//! The one decision: what the rules say, and what they may not say.
+
+use sql::{Exemption, Tool};
+
+use crate::cluster::ClusterPolicy;
+use crate::facts::Facts;
+use crate::verdict::{PassReason, Verdict};
+
+/// What becomes of a statement, wherever its session stands: see [`Verdict::under`] for what a
+/// transaction and locks change. Allocates nothing.
+///
+/// It stays true for the same facts until [`crate::Rules::next_change_after`] their time.
+#[must_use]
+pub fn decide<'p>(policy: &'p ClusterPolicy, facts: &Facts<'_>) -> Verdict<'p> {
+    let verdict = policy.rules.evaluate(facts);
+    match never_held(facts) {
+        Some(why) => Verdict::Pass { rule: verdict.rule(), why },
+        None => verdict,
+    }
+}
+
+/// Why no rule can hold it back.
+fn never_held(facts: &Facts<'_>) -> Option<PassReason> {
+    let exemption = facts.exemption.filter(|exemption| match exemption {
+        // Refusing gh-ost's own heartbeat kills its migration; anybody else's table of that name is
+        // a table. Only who may claim to be gh-ost is.
+        Exemption::GhostChangelog => {
+            facts.identity.tool_seen == Some(Tool::GhOst) || facts.session.is_sticky(Tool::GhOst)
+        }
+        Exemption::SystemSchema | Exemption::AdvisoryLock | Exemption::RenameTable => true,
+    });
+    match exemption {
+        Some(exemption) => Some(PassReason::NeverHeld(exemption)),
+        None => (!facts.class().is_gateable()).then_some(PassReason::NotGateable),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+use std::sync::Arc;
+
+use sql::{LexMode, Scratch, Whole, describe};
+
+use super::*;
+use crate::identity::{IdentityScratch, SessionIdentity, resolve};
+use crate::load;
+use crate::shape::Shape;
+use crate::time::UnixTime;
+use crate::verdict::Cover;
+
+fn policy(rules: &str) -> Arc<ClusterPolicy> {
+    let text = format!(
+        "version: 1\nclusters:\n  main: {{listen: 127.0.0.1:1, primary: db:3306}}\nrules:\n{rules}"
+    );
+    load(&text).unwrap_or_else(|faults| panic!("{faults:#?}\n{text}")).clusters[0].clone()
+}
+
+fn session() -> SessionIdentity {
+    SessionIdentity::new(b"bob", None, b"shop", std::iter::empty())
+}
+
+/// What becomes of a text: `ask RULE`, `deny RULE` or the reason why it passes.
+fn outcome(policy: &ClusterPolicy, session: &SessionIdentity, sql: &str, cover: Cover) -> String {
+    let mut scratch = Scratch::default();
+    let statement = describe(sql.as_bytes(), LexMode::default(), Whole::Yes, &mut scratch);
+    let mut buffer = IdentityScratch::default();
+    let tags = statement.tags().map(|tag| (tag.key, tag.value));
+    let none = std::iter::empty();
+    let identity = resolve(&policy.identity, session, none, tags, statement.tool(), &mut buffer);
+    let facts = Facts {
+        identity: &identity,
+        session,
+        classes: statement.classes,
+        exemption: statement.exemption,
+        shape: Shape::default(),
+        now: UnixTime(0),
+    };
+    match decide(policy, &facts).under(cover) {
+        Verdict::Pass { why, .. } => why.as_str().to_owned(),
+        Verdict::Ask(rule) => format!("ask {}", rule.name),
+        Verdict::Deny(rule) => format!("deny {}", rule.name),
+    }
+}
+
+fn uncovered(policy: &ClusterPolicy, sql: &str) -> String {
+    outcome(policy, &session(), sql, Cover::Nothing)
+}
+
+const DENIED: &str = "- {name: all, permanent: true, deny: true, statements: [read, write, ddl]}\n";
+
+#[test]
+fn what_no_rule_can_hold_passes_whatever_the_rules_say_and_names_its_rule() {
+    let policy = policy(DENIED);
+    for (sql, why) in [
+        ("INSERT INTO t VALUES (1)", "deny all"),
+        ("SELECT * FROM information_schema.tables", "never_held"),
+        ("SELECT GET_LOCK('a', 0)", "never_held"),
+        ("RENAME TABLE a TO b", "never_held"),
+        ("COMMIT", "not_gateable"),
+        ("COMMIT; INSERT INTO t VALUES (1)", "deny all"),
+        ("", "deny all"),
+    ] {
+        assert_eq!(uncovered(&policy, sql), why, "{sql}");
+    }
+}
+
+#[test]
+fn the_changelog_is_held_for_everybody_but_ghost() {
+    let policy = policy(DENIED);
+    let heartbeat = "insert into _t_ghc (id) values (1)";
+    assert_eq!(uncovered(&policy, heartbeat), "deny all");
+    let says_so = "insert /* gh-ost `shop`.`t` */ into _t_ghc (id) values (1)";
+    assert_eq!(uncovered(&policy, says_so), "never_held");
+    let mut has_said_so = session();
+    assert!(has_said_so.handle_tool_seen(Tool::GhOst));
+    assert_eq!(outcome(&policy, &has_said_so, heartbeat, Cover::Nothing), "never_held");
+    let mut is_another = session();
+    assert!(is_another.handle_tool_seen(Tool::PtOnlineSchemaChange));
+    assert_eq!(outcome(&policy, &is_another, heartbeat, Cover::Nothing), "deny all");
+}
+
+#[test]
+fn a_transaction_and_table_locks_cover_everything_a_named_lock_neither_deny_nor_hold() {
+    let rules = |what: &str| policy(&format!("- {{name: r, permanent: true, {what}}}\n"));
+    let write = "INSERT INTO t VALUES (1)";
+    for (what, bare, named_lock) in [
+        ("gate: none, ratio: 0.5", "ask r", "holds_named_lock"),
+        ("max_delay: 1s", "ask r", "holds_named_lock"),
+        ("hold: true", "ask r", "ask r"),
+        ("deny: true", "deny r", "deny r"),
+        ("gate: none", "ungated", "ungated"),
+    ] {
+        let policy = rules(what);
+        let session = session();
+        let under = |cover| outcome(&policy, &session, write, cover);
+        let passes = |reason| if bare == "ungated" { "ungated" } else { reason };
+        assert_eq!(under(Cover::Nothing), bare, "{what}");
+        assert_eq!(under(Cover::NamedLock), named_lock, "{what}");
+        assert_eq!(under(Cover::Transaction), passes("in_transaction"), "{what}");
+        assert_eq!(under(Cover::TableLocks), passes("holds_table_locks"), "{what}");
+    }
+}
+
+#[test]
+fn a_statement_that_is_held_is_not_carried_past_a_named_lock_by_one_that_throws_dice() {
+    let policy = policy(
+        "- {name: dice, permanent: true, gate: none, ratio: 0.5, match: {statements: [write]}}
+- {name: held, permanent: true, hold: true, statements: [ddl], match: {statements: [ddl]}}
+",
+    );
+    let both = "INSERT INTO t VALUES (1); CREATE TABLE u (a INT)";
+    assert_eq!(uncovered(&policy, both), "ask held");
+    assert_eq!(outcome(&policy, &session(), both, Cover::NamedLock), "ask held");
+}
+
+#[test]
+fn a_statement_is_not_carried_past_its_rule_by_one_that_is_only_observed() {
+    let policy = policy(
+        "- {name: seen, permanent: true, deny: true, mode: observe, statements: [read],
+   match: {statements: [read]}}
+- {name: held, permanent: true, gate: none, ratio: 1.0}
+",
+    );
+    assert_eq!(uncovered(&policy, "SELECT a FROM t"), "deny seen");
+    assert_eq!(uncovered(&policy, "INSERT INTO t VALUES (1); SELECT a FROM t"), "ask held");
+}

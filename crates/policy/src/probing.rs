@@ -1,0 +1,41 @@
+//! Which settings of a cluster say what its probes measure, and how.
+
+use crate::cluster::ClusterPolicy;
+
+impl ClusterPolicy {
+    /// Whether probes that measure what `other` wants are right for this one too. Every field is
+    /// named, so that a new one has to be decided about.
+    pub fn is_probed_like(&self, other: &Self) -> bool {
+        let Self {
+            primary,
+            replicas,
+            probe,
+            signals,
+            backend_tls,
+            name: _,
+            listen: _,
+            default_gate: _,
+            mode: _,
+            check_interval: _,
+            pacing: _,
+            release_per_s: _,
+            queue_len_max: _,
+            connect_timeout: _,
+            network: _,
+            client_tls: _,
+            redirect: _,
+            client_compression: _,
+            backend_compression: _,
+            compression_level: _,
+            rules: _,
+            identity: _,
+            starvation: _,
+            gates: _,
+        } = self;
+        *primary == other.primary
+            && *replicas == other.replicas
+            && *probe == other.probe
+            && *signals == other.signals
+            && *backend_tls == other.backend_tls
+    }
+}

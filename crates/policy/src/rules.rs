@@ -1,0 +1,162 @@
+//! The rules of one cluster, and which of them decides.
+//!
+//! Theory. Rules are a list and the first match decides, but looking at all of them would cost the
+//! more the more there are. Every rule is entered into an index under the values of one of its
+//! conditions, the one whose values the fewest other rules share. A statement's values are looked
+//! up; what is found are candidates in ascending order, each of which is held against all of its
+//! conditions until one matches or none can come before the best so far. Rules without a value to
+//! look up stand in a list for each class.
+//!
+//! Rules that have expired, or that their schedule does not put in force, are passed over without a
+//! new policy; [`Rules::next_change_after`] says how long a verdict stays true.
+
+mod index;
+mod prefixes;
+
+use std::ops::Deref;
+
+use sql::Class;
+
+use self::index::RuleIndex;
+use crate::facts::Facts;
+use crate::rule::{Action, Gated, Rule, Standing};
+use crate::schedule::Schedule;
+use crate::shape::ShapeNeeds;
+use crate::time::UnixTime;
+use crate::verdict::{PassReason, Verdict};
+
+/// The rules of one cluster, in their order: the first that matches decides.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    list: Vec<Rule>,
+    index: RuleIndex,
+    /// Rules that look at the text itself, by their index.
+    shaped: Vec<u32>,
+    has_schedules: bool,
+    /// When rules expire, each time once, ascending.
+    expiries: Vec<UnixTime>,
+}
+
+/// Rules with a digest or a table that are looked at one by one before a text is read; where there
+/// are more, reading it is cheaper.
+const SHAPED_LOOKED_AT_MAX: usize = 64;
+
+impl Rules {
+    /// Rules whose `index` is their place in the list.
+    pub(crate) fn new(list: Vec<Rule>) -> Self {
+        Self {
+            index: RuleIndex::new(&list),
+            shaped: shaped(&list),
+            has_schedules: list.iter().any(|rule| rule.schedule.is_some()),
+            expiries: expiries(&list),
+            list,
+        }
+    }
+
+    /// The rule with this index.
+    #[must_use]
+    pub fn at(&self, index: u32) -> Option<&Rule> {
+        self.list.get(usize::try_from(index).ok()?)
+    }
+
+    /// Until this second a verdict of `now` stays what it is: a rule expires then, or a schedule
+    /// may begin or end. Cheap, and so no later than the next minute where there is a schedule.
+    #[must_use]
+    pub fn next_change_after(&self, now: UnixTime) -> Option<UnixTime> {
+        let next = self.expiries.partition_point(|expiry| *expiry <= now);
+        let expiry = self.expiries.get(next).copied();
+        let schedule = self.has_schedules.then(|| Schedule::next_change_after(now));
+        [expiry, schedule].into_iter().flatten().min()
+    }
+
+    /// Whether the rules in force at one time are others than at another one.
+    #[must_use]
+    pub fn changes_between(&self, before: UnixTime, after: UnixTime) -> bool {
+        self.list.iter().any(|rule| rule.standing(before) != rule.standing(after))
+    }
+
+    /// What has to be read of a text before [`crate::decide`]: what is named by rules that could
+    /// match by all else. `facts.shape` is not looked at. What it says holds as long as a verdict:
+    /// see [`Self::next_change_after`].
+    #[must_use]
+    pub fn shape_needs(&self, facts: &Facts<'_>) -> ShapeNeeds {
+        let are_many = self.shaped.len() > SHAPED_LOOKED_AT_MAX;
+        let could_match = |rule: &Rule| {
+            let Rule { condition, .. } = rule;
+            condition.statements.is_none_or(|named| {
+                named.intersects(facts.classes) || named.contains(facts.class())
+            }) && condition.is_from(facts)
+                && rule.standing(facts.now) == Standing::InForce
+        };
+        let mut needs = ShapeNeeds::default();
+        for rule in self.shaped.iter().filter_map(|index| self.at(*index)) {
+            if needs == ShapeNeeds::ALL {
+                break;
+            }
+            if are_many || could_match(rule) {
+                needs = needs.or(rule.condition.needs());
+            }
+        }
+        needs
+    }
+
+    /// The strictest of what the rules say to each class of a text, so that a statement cannot be
+    /// carried past its rule by another one; what passes everywhere passes for the reason of the
+    /// strictest class.
+    pub(crate) fn evaluate(&self, facts: &Facts<'_>) -> Verdict<'_> {
+        let strictest = facts.class();
+        let others = Class::ALL
+            .into_iter()
+            .filter(|class| *class != strictest && facts.classes.contains(*class));
+        let mut verdict = self.evaluate_class(facts, strictest);
+        for class in others {
+            let other = self.evaluate_class(facts, class);
+            if other.severity() > verdict.severity() {
+                verdict = other;
+            }
+        }
+        verdict
+    }
+
+    fn evaluate_class(&self, facts: &Facts<'_>, class: Class) -> Verdict<'_> {
+        match self.index.first_match(&self.list, facts, class) {
+            Some(rule) => verdict(rule, class),
+            None => Verdict::Pass { rule: None, why: PassReason::NoRule },
+        }
+    }
+}
+
+impl Deref for Rules {
+    type Target = [Rule];
+
+    fn deref(&self) -> &[Rule] {
+        &self.list
+    }
+}
+
+fn shaped(rules: &[Rule]) -> Vec<u32> {
+    let shaped = rules.iter().filter(|rule| rule.condition.needs().any());
+    shaped.map(|rule| rule.index).collect()
+}
+
+fn expiries(rules: &[Rule]) -> Vec<UnixTime> {
+    let mut expiries: Vec<UnixTime> = rules.iter().filter_map(|rule| rule.expires_at).collect();
+    expiries.sort_unstable();
+    expiries.dedup();
+    expiries
+}
+
+fn verdict(rule: &Rule, class: Class) -> Verdict<'_> {
+    let pass = |why| Verdict::Pass { rule: Some(rule), why };
+    let covered = rule.statements.contains(class);
+    match rule.action {
+        Action::Exempt => pass(PassReason::Exempt),
+        Action::Deny | Action::Throttle { .. } if !covered => pass(PassReason::NotCovered),
+        Action::Deny => Verdict::Deny(rule),
+        Action::Throttle { gated: Gated::No, .. } => pass(PassReason::Ungated),
+        Action::Throttle { gated: Gated::Yes, .. } => Verdict::Ask(rule),
+    }
+}
+
+#[cfg(test)]
+mod tests;

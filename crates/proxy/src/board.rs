@@ -1,0 +1,241 @@
+//! What the probes of one cluster have seen: written by them, read by metrics, pages and health
+//! checks.
+//!
+//! It belongs to the cluster and outlives the probes, which a reload may replace: a replica that
+//! stays keeps its standing.
+
+mod error;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::lag::{LagConfig, LagReading, LagTracker, ReplicaKey, ReplicaView};
+use admission::{MonoTime, SignalKey};
+use parking_lot::Mutex;
+use policy::Signal;
+
+pub use self::error::ProbeError;
+
+/// What the probes of one cluster have seen.
+#[derive(Debug)]
+pub struct ProbeBoard {
+    /// Names the heartbeat's row of this cluster and process.
+    instance: u128,
+    seen: Mutex<Observations>,
+}
+
+#[derive(Debug, Default)]
+struct Observations {
+    lag: Option<LagTracker>,
+    /// The replicas of now.
+    replicas: BTreeMap<Arc<str>, ReplicaKey>,
+    /// Keys are not used twice: a replica that comes back after it was taken from the file appears
+    /// anew.
+    next_key: u32,
+    /// The number of the last heartbeat that was begun.
+    last_seq: u64,
+    values: BTreeMap<(SignalKey, Arc<str>), Measured>,
+    primary: Option<PrimaryContact>,
+}
+
+/// The last that was heard from the primary.
+#[derive(Debug, Clone)]
+struct PrimaryContact {
+    answered_at: Option<MonoTime>,
+    error: Option<ProbeError>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    value: f64,
+    at: MonoTime,
+}
+
+/// Whether the primary answers its probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PrimaryState {
+    /// Nobody asks it: the cluster has no `probe`.
+    NotProbed,
+    /// It has not been asked long enough to tell.
+    Unknown,
+    /// It answered, so long ago.
+    Answers(Duration),
+    /// It does not.
+    Silent(ProbeError),
+}
+
+/// A replica as metrics and people see it.
+#[derive(Debug, Clone)]
+pub struct ReplicaReading {
+    /// Its address in the file.
+    pub server: Arc<str>,
+    /// Its lag and standing.
+    pub view: ReplicaView,
+}
+
+/// What a signal other than lag was on one server.
+#[derive(Debug, Clone)]
+pub struct ServerReading {
+    /// Which signal, by its key in the policy.
+    pub signal: SignalKey,
+    /// The server's address in the file.
+    pub server: Arc<str>,
+    /// In the unit of its threshold.
+    pub value: f64,
+    /// How old it is.
+    pub age: Duration,
+}
+
+impl Default for ProbeBoard {
+    fn default() -> Self {
+        Self { instance: rand::random(), seen: Mutex::default() }
+    }
+}
+
+/// What metrics, pages and health checks read.
+impl ProbeBoard {
+    /// The replicas and how far behind they are.
+    pub fn replicas(&self, now: MonoTime) -> Vec<ReplicaReading> {
+        let seen = self.seen.lock();
+        let view = |key: &ReplicaKey| seen.lag.as_ref()?.replica(now, *key);
+        seen.replicas
+            .iter()
+            .filter_map(|(server, key)| {
+                Some(ReplicaReading { server: server.clone(), view: view(key)? })
+            })
+            .collect()
+    }
+
+    /// The other signals, server by server.
+    pub fn values(&self, now: MonoTime) -> Vec<ServerReading> {
+        let seen = self.seen.lock();
+        let readings = seen.values.iter().map(|((signal, server), measured)| ServerReading {
+            signal: *signal,
+            server: server.clone(),
+            value: measured.value,
+            age: now.saturating_since(measured.at),
+        });
+        readings.collect()
+    }
+
+    /// Whether the primary answers. Silent is one that has not for `stale_after`.
+    pub fn primary(&self, now: MonoTime, stale_after: Duration) -> PrimaryState {
+        let Some(PrimaryContact { answered_at, error }) = self.seen.lock().primary.clone() else {
+            return PrimaryState::NotProbed;
+        };
+        let age = answered_at.map(|at| now.saturating_since(at));
+        match (age, error) {
+            (Some(age), _) if age <= stale_after => PrimaryState::Answers(age),
+            (Some(_) | None, Some(error)) => PrimaryState::Silent(error),
+            (Some(_), None) => PrimaryState::Silent(ProbeError::TimedOut),
+            (None, None) => PrimaryState::Unknown,
+        }
+    }
+}
+
+/// What the probes write.
+impl ProbeBoard {
+    pub(crate) fn instance(&self) -> u128 {
+        self.instance
+    }
+
+    /// The replicas and limits from now on, and whether the primary is asked.
+    pub(crate) fn configure(
+        &self,
+        replicas: &[Arc<str>],
+        limits: &LagConfig,
+        primary: PrimaryProbing,
+        now: MonoTime,
+    ) {
+        let mut seen = self.seen.lock();
+        let mut before = std::mem::take(&mut seen.replicas);
+        for server in replicas {
+            let key = before.remove(server).unwrap_or_else(|| {
+                seen.next_key = seen.next_key.wrapping_add(1);
+                ReplicaKey(seen.next_key)
+            });
+            seen.replicas.insert(server.clone(), key);
+        }
+        let replicas = seen.replicas.values().copied().collect();
+        let config = LagConfig { replicas, ..limits.clone() };
+        match seen.lag.as_mut() {
+            Some(tracker) => tracker.reconfigure(config, now),
+            None => seen.lag = Some(LagTracker::new(config, now)),
+        }
+        seen.values.clear();
+        seen.primary = match (primary, seen.primary.take()) {
+            (PrimaryProbing::Probed, None) => {
+                Some(PrimaryContact { answered_at: None, error: None })
+            }
+            (PrimaryProbing::Probed, known @ Some(_)) => known,
+            (PrimaryProbing::NotProbed, _) => None,
+        };
+    }
+
+    /// The lag of the cluster.
+    pub(crate) fn lag(&self, now: MonoTime) -> Option<LagReading> {
+        self.seen.lock().lag.as_ref().map(|tracker| tracker.reading(now))
+    }
+
+    /// Tells the tracker something about one replica.
+    pub(crate) fn on_replica(&self, server: &str, event: impl FnOnce(&mut LagTracker, ReplicaKey)) {
+        let mut seen = self.seen.lock();
+        let Observations { lag, replicas, .. } = &mut *seen;
+        if let (Some(tracker), Some(key)) = (lag, replicas.get(server)) {
+            event(tracker, *key);
+        }
+    }
+
+    /// The number of the next heartbeat. It grows over reloads; another process has another row.
+    pub(crate) fn next_seq(&self) -> u64 {
+        let mut seen = self.seen.lock();
+        seen.last_seq = seen.last_seq.saturating_add(1);
+        seen.last_seq
+    }
+
+    /// The primary has committed a heartbeat.
+    pub(crate) fn heartbeat_committed(&self, seq: u64, at: MonoTime) {
+        if let Some(tracker) = &mut self.seen.lock().lag {
+            tracker.handle_heartbeat_committed(seq, at);
+        }
+    }
+
+    /// The primary has answered its probe, or not.
+    pub(crate) fn primary_said(&self, answer: Result<(), &ProbeError>, now: MonoTime) {
+        if let Some(primary) = &mut self.seen.lock().primary {
+            match answer {
+                Ok(()) => *primary = PrimaryContact { answered_at: Some(now), error: None },
+                Err(error) => primary.error = Some(error.clone()),
+            }
+        }
+    }
+
+    /// Takes in a signal's value on one server and gives the highest of those that are fresh.
+    pub(crate) fn measured(
+        &self,
+        signal: &Signal,
+        server: &Arc<str>,
+        value: Option<f64>,
+        now: MonoTime,
+    ) -> Option<f64> {
+        let mut seen = self.seen.lock();
+        if let Some(value) = value {
+            seen.values.insert((signal.key, server.clone()), Measured { value, at: now });
+        }
+        seen.values
+            .iter()
+            .filter(|((key, _), measured)| {
+                *key == signal.key && now.saturating_since(measured.at) <= signal.stale_after
+            })
+            .map(|(_, measured)| measured.value)
+            .reduce(f64::max)
+    }
+}
+
+/// Whether somebody asks the primary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PrimaryProbing {
+    Probed,
+    NotProbed,
+}

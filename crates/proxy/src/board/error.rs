@@ -1,0 +1,56 @@
+//! Why a server could not be measured.
+
+use std::fmt;
+
+/// Why a probe has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeError {
+    /// No answer within the time limit.
+    TimedOut,
+    /// There is no connection, or it broke.
+    Lost(String),
+    /// The server answered with an error.
+    Refused {
+        /// Its errno.
+        code: u16,
+        /// Its text.
+        message: String,
+    },
+    /// The answer is not what the query should give.
+    Unusable(String),
+}
+
+impl ProbeError {
+    /// The errno, if the server gave one.
+    pub(crate) fn code(&self) -> Option<u16> {
+        match self {
+            Self::Refused { code, .. } => Some(*code),
+            Self::TimedOut | Self::Lost(_) | Self::Unusable(_) => None,
+        }
+    }
+
+    /// Whether this is the same trouble as `other`, though the wording may differ.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Refused { code, .. }, Self::Refused { code: other, .. }) => code == other,
+            (Self::TimedOut, Self::TimedOut)
+            | (Self::Lost(_), Self::Lost(_))
+            | (Self::Unusable(_), Self::Unusable(_)) => true,
+            (
+                Self::TimedOut | Self::Lost(_) | Self::Refused { .. } | Self::Unusable(_),
+                Self::TimedOut | Self::Lost(_) | Self::Refused { .. } | Self::Unusable(_),
+            ) => false,
+        }
+    }
+}
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("no answer in time"),
+            Self::Lost(why) => write!(f, "{why}"),
+            Self::Refused { code, message } => write!(f, "error {code}: {message}"),
+            Self::Unusable(why) => f.write_str(why),
+        }
+    }
+}

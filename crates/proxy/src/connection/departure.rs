@@ -1,0 +1,172 @@
+//! The client leaves while the server works for it.
+//!
+//! A statement that was admitted keeps its place until the server has really finished it, whoever
+//! has left. For any other the server is told at once, by what it would see itself without Sluice:
+//!
+//! | the client | the server sees | so does what runs |
+//! |---|---|---|
+//! | has closed its sending half, and nothing it sent is unread | the same | `GET_LOCK` and `SLEEP` end, any other statement when it next sends something that nobody takes |
+//! | has commands unread ahead of that | nothing yet | it goes on: both servers take bytes for a client that is there |
+//! | has reset its connection, or cannot be written to | the connection is closed | the same |
+//!
+//! A client that has died and one that only has nothing more to say look the same until something
+//! is written to them, and both servers answer the second one: so do we. The rule of the statement
+//! may want more (`on_client_gone`): the statement killed, or left to its end.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::task::Poll;
+
+use policy::OnClientGone;
+
+use super::{Connection, Ended, more};
+use crate::registry::{Control, Inbox};
+use crate::telemetry::KillOutcome;
+
+/// Whether the client's leaving has been noticed during the statement under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Departure {
+    #[default]
+    Unnoticed,
+    /// What the rule wants has been done: the answer is relayed, or fails to be.
+    Noted,
+    /// The rule wants the statement to run to its end, as an admitted one does.
+    Finishing,
+}
+
+/// What a client that has hung up still had to say.
+enum Farewell {
+    /// Commands.
+    MoreToCome,
+    /// Nothing, and it may still read.
+    Nothing,
+    /// It does not read either.
+    Gone,
+}
+
+/// What was heard first.
+enum Heard {
+    Told(Control),
+    Server(io::Result<usize>),
+    ClientHungUp,
+}
+
+impl Connection {
+    /// Reads from the server, and notices that the client leaves.
+    pub(super) async fn read_answer(
+        &mut self,
+        control: &mut Inbox,
+    ) -> Result<Option<Control>, Ended> {
+        if self.client_gone.is_some() {
+            Box::pin(self.note_unreachable()).await?;
+        }
+        // An admitted statement keeps its place until the server has finished it.
+        let is_watched = self.permit.is_none() && self.departure == Departure::Unnoticed;
+        let Self { client, backend, .. } = self;
+        let heard = {
+            let mut hung_up = pin!(client.hung_up());
+            poll_fn(|cx| {
+                if let Poll::Ready(told) = control.poll_told(cx) {
+                    return Poll::Ready(Heard::Told(told));
+                }
+                if let Poll::Ready(filled) = backend.poll_fill(cx) {
+                    return Poll::Ready(Heard::Server(filled));
+                }
+                if is_watched && hung_up.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Heard::ClientHungUp);
+                }
+                Poll::Pending
+            })
+            .await
+        };
+        match heard {
+            Heard::Told(told) => Ok(Some(told)),
+            Heard::Server(filled) => more(filled, Ended::ByBackend),
+            Heard::ClientHungUp => Box::pin(self.note_hung_up()).await.map(|()| None),
+        }
+    }
+
+    /// The client has closed, or has closed its sending half.
+    async fn note_hung_up(&mut self) -> Result<(), Ended> {
+        self.departure = Departure::Noted;
+        let farewell = self.farewell().await;
+        match farewell {
+            Farewell::MoreToCome => return Ok(()),
+            Farewell::Nothing | Farewell::Gone => {}
+        }
+        self.do_as_the_rule_wants().await;
+        match (self.departure, farewell) {
+            (Departure::Finishing, _) => Ok(()),
+            (Departure::Noted | Departure::Unnoticed, Farewell::Gone) => Err(Ended::ByClient),
+            (Departure::Noted | Departure::Unnoticed, Farewell::Nothing | Farewell::MoreToCome) => {
+                self.backend.end_sending();
+                Ok(())
+            }
+        }
+    }
+
+    /// The client cannot be written to. Its answer is read on only for an admitted statement, and
+    /// where the rule wants the end.
+    async fn note_unreachable(&mut self) -> Result<(), Ended> {
+        if self.permit.is_some() {
+            return Ok(());
+        }
+        if self.departure == Departure::Unnoticed {
+            self.departure = Departure::Noted;
+            self.do_as_the_rule_wants().await;
+        }
+        match self.departure {
+            Departure::Finishing => Ok(()),
+            Departure::Unnoticed | Departure::Noted => Err(Ended::ByClient),
+        }
+    }
+
+    /// What has come ahead of the client's end. Reads once, of what has all arrived by now.
+    async fn farewell(&mut self) -> Farewell {
+        if !self.client.bytes().is_empty() {
+            return Farewell::MoreToCome;
+        }
+        let Self { client, .. } = self;
+        poll_fn(|cx| {
+            Poll::Ready(match client.poll_fill(cx) {
+                Poll::Ready(Ok(0)) => Farewell::Nothing,
+                // TLS says so of a socket that ends without its last word.
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    Farewell::Nothing
+                }
+                Poll::Ready(Err(_)) => Farewell::Gone,
+                Poll::Ready(Ok(_)) | Poll::Pending => Farewell::MoreToCome,
+            })
+        })
+        .await
+    }
+
+    async fn do_as_the_rule_wants(&mut self) {
+        let statement = self.session.under_way();
+        let rule = statement.and_then(|statement| self.policy.rule(statement.rule?));
+        match rule.map(|rule| rule.on_client_gone).unwrap_or_default() {
+            OnClientGone::Close => {}
+            OnClientGone::Finish => self.departure = Departure::Finishing,
+            OnClientGone::Kill => self.kill_query().await,
+        }
+    }
+
+    /// The connection stays open meanwhile, so that its id is nobody else's.
+    async fn kill_query(&mut self) {
+        let cluster = &self.shared.cluster;
+        let remote = self.backend.remote();
+        let id = self.session.connection_id();
+        let outcome = match cluster.killer.kill_query(&self.policy, remote, id).await {
+            Ok(()) => KillOutcome::Killed,
+            Err(error) => {
+                tracing::warn!(
+                    cluster = %cluster.name, peer = %self.peer, connection = id, %error,
+                    "a statement whose client has left was not killed"
+                );
+                KillOutcome::Failed
+            }
+        };
+        self.shared.telemetry.kill(&cluster.name, outcome);
+    }
+}

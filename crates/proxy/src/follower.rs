@@ -1,0 +1,45 @@
+//! What a new configuration goes to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use policy::Config;
+use tokio::sync::watch;
+
+use crate::cluster::Cluster;
+use crate::probe::ClusterProbes;
+
+/// Whatever follows the configuration while the process runs. What cannot change without a restart is not
+/// among it: [`policy::diff`] names that.
+#[derive(Debug)]
+pub struct Follower {
+    clusters: Arc<[Arc<Cluster>]>,
+    probes: ClusterProbes,
+    drain_timeout: watch::Sender<Duration>,
+}
+
+impl Follower {
+    /// Follows the configuration that `clusters` and `probes` were started with. The receiver has the drain
+    /// timeout in force.
+    #[must_use]
+    pub fn new(
+        config: &Config,
+        clusters: Arc<[Arc<Cluster>]>,
+        probes: ClusterProbes,
+    ) -> (Self, watch::Receiver<Duration>) {
+        let (drain_timeout, in_force) = watch::channel(config.drain_timeout);
+        (Self { clusters, probes, drain_timeout }, in_force)
+    }
+
+    /// Puts another configuration in force. Clusters that it does not name keep their policy.
+    pub fn apply(&mut self, config: &Config) {
+        let Self { clusters, probes, drain_timeout } = self;
+        for cluster in clusters.iter() {
+            if let Some(policy) = config.cluster(&cluster.name) {
+                cluster.apply(policy.clone());
+            }
+        }
+        probes.follow();
+        drain_timeout.send_replace(config.drain_timeout);
+    }
+}

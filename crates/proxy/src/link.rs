@@ -1,0 +1,269 @@
+//! Sluice's own connection to one server: kept open, opened again, and never waited for without a
+//! limit.
+
+mod encryption;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error, OptsBuilder, Row};
+use policy::{BackendTls, Probe, Secret, ServerAddress};
+use rand::RngExt as _;
+use tokio::time::Instant;
+
+use self::encryption::Encryption;
+use crate::board::ProbeError;
+use crate::secret::{self, SecretError};
+
+/// The first pause after a connection that failed; each further one doubles it.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+
+/// The longest pause: a server that is back is seen within this and a quarter.
+const RETRY_MAX: Duration = Duration::from_secs(2);
+
+/// Known values keep the client from asking the server for them.
+const MAX_ALLOWED_PACKET: usize = 16 << 20;
+const WAIT_TIMEOUT_S: usize = 28_800;
+
+/// After this long without a word from the other side, the kernel asks whether it is there:
+/// connections to machines that are gone are not kept for ever.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// As whom probes log in.
+#[derive(Clone, Debug)]
+pub(crate) struct ProbeAccount {
+    user: String,
+    password: Option<Secret>,
+    encryption: Encryption,
+}
+
+impl ProbeAccount {
+    pub(crate) fn of(probe: &Probe, tls: &BackendTls) -> Self {
+        Self {
+            user: probe.user.clone(),
+            password: probe.password.clone(),
+            encryption: Encryption::of(tls),
+        }
+    }
+
+    /// The password as it is now: it may be changed while Sluice runs.
+    pub(crate) fn password(&self) -> Result<Option<String>, SecretError> {
+        self.password.as_ref().map(secret::read).transpose()
+    }
+}
+
+/// One connection to one server.
+pub(crate) struct Link {
+    /// `host:port` or `unix:/path`.
+    server: String,
+    /// Where it is, if that is not to be looked up.
+    address: Option<SocketAddr>,
+    account: ProbeAccount,
+    /// For logging in, and for each query: a server that is stopped (SIGSTOP) accepts and says
+    /// nothing.
+    time_limit: Duration,
+    conn: Option<Conn>,
+    retry: Retry,
+}
+
+impl Link {
+    /// A link to `server` that is not connected yet.
+    pub(crate) fn new(server: &str, account: ProbeAccount, time_limit: Duration) -> Self {
+        let server = server.to_owned();
+        Self { server, address: None, account, time_limit, conn: None, retry: Retry::default() }
+    }
+
+    /// The same by this address, whatever the server's name stands for now.
+    pub(crate) fn at(mut self, address: SocketAddr) -> Self {
+        self.address = Some(address);
+        self
+    }
+
+    /// The first row of a query's answer.
+    ///
+    /// # Cancellation
+    /// The connection is given up: nobody knows what it would say next.
+    pub(crate) async fn first(&mut self, sql: &str) -> Result<Option<Row>, ProbeError> {
+        let limit = self.time_limit;
+        let mut conn = self.take().await?;
+        let answer = tokio::time::timeout(limit, conn.query_first(sql)).await;
+        self.settle(conn, answer.map_err(|_| ProbeError::TimedOut)?)
+    }
+
+    /// All rows of a query's answer. For queries that give a few.
+    ///
+    /// # Cancellation
+    /// As [`Link::first`].
+    pub(crate) async fn rows(&mut self, sql: &str) -> Result<Vec<Row>, ProbeError> {
+        let limit = self.time_limit;
+        let mut conn = self.take().await?;
+        let answer = tokio::time::timeout(limit, conn.query(sql)).await;
+        self.settle(conn, answer.map_err(|_| ProbeError::TimedOut)?)
+    }
+
+    /// Runs a statement and tells how many rows it changed.
+    ///
+    /// # Cancellation
+    /// As [`Link::first`]; the statement may still take effect.
+    pub(crate) async fn run(&mut self, sql: &str) -> Result<u64, ProbeError> {
+        let limit = self.time_limit;
+        let mut conn = self.take().await?;
+        let answer = tokio::time::timeout(limit, conn.query_drop(sql)).await;
+        let changed = conn.affected_rows();
+        self.settle(conn, answer.map_err(|_| ProbeError::TimedOut)?).map(|()| changed)
+    }
+
+    /// The open connection, or a new one; after a failure not before its pause is over.
+    async fn take(&mut self) -> Result<Conn, ProbeError> {
+        if let Some(conn) = self.conn.take() {
+            return Ok(conn);
+        }
+        tokio::time::sleep_until(self.retry.not_before()).await;
+        let conn = self.login().await;
+        match &conn {
+            Ok(_) => self.retry.succeeded(),
+            Err(_) => self.retry.failed(),
+        }
+        conn
+    }
+
+    async fn login(&self) -> Result<Conn, ProbeError> {
+        let account = self.account.clone();
+        // The file may be on a disk that does not answer.
+        let reading = tokio::task::spawn_blocking(move || account.password());
+        let login = async {
+            let password = match reading.await {
+                Ok(password) => password.map_err(|error| ProbeError::Lost(error.to_string()))?,
+                Err(_) => return Err(ProbeError::Lost("Sluice is shutting down".into())),
+            };
+            let encryption = &self.account.encryption;
+            // Nobody can listen to a socket of this machine, servers take it for secure as it is,
+            // and the driver says that it encrypts but does not.
+            let ssl = match ServerAddress::of(&self.server) {
+                ServerAddress::Network(_) => encryption.options(),
+                ServerAddress::Unix(_) => None,
+            };
+            let encrypted = self.options(password.as_deref()).ssl_opts(ssl);
+            match Conn::new(encrypted).await {
+                Err(error) if encryption.may_do_without(&error) => {
+                    Conn::new(self.options(password.as_deref())).await
+                }
+                conn => conn,
+            }
+            .map_err(probe_error)
+        };
+        tokio::time::timeout(self.time_limit, login).await.unwrap_or(Err(ProbeError::TimedOut))
+    }
+
+    fn options(&self, password: Option<&str>) -> OptsBuilder {
+        let server = match ServerAddress::of(&self.server) {
+            ServerAddress::Network(address) => {
+                let (host, port) = host_and_port(address);
+                let named = OptsBuilder::default().ip_or_hostname(host);
+                match self.address {
+                    Some(at) => named.tcp_port(at.port()).resolved_ips(Some([at.ip()])),
+                    None => named.tcp_port(port),
+                }
+            }
+            // Configuration files are text, so the path is.
+            ServerAddress::Unix(path) => {
+                OptsBuilder::default().socket(path.to_str().map(str::to_owned))
+            }
+        };
+        server
+            .user(Some(&self.account.user))
+            .pass(password)
+            .prefer_socket(false)
+            .tcp_keepalive(Some(TCP_KEEPALIVE))
+            .max_allowed_packet(Some(MAX_ALLOWED_PACKET))
+            .wait_timeout(Some(WAIT_TIMEOUT_S))
+            // With a server whose default is 0, heartbeats would not commit and readings never
+            // move.
+            .setup(vec!["SET autocommit = 1"])
+            .connect_attribute("program_name", "sluice")
+    }
+
+    /// Keeps the connection if it can be used again.
+    fn settle<T>(&mut self, conn: Conn, answer: Result<T, Error>) -> Result<T, ProbeError> {
+        let answer = answer.map_err(probe_error);
+        match &answer {
+            Ok(_) | Err(ProbeError::Refused { .. }) => self.conn = Some(conn),
+            Err(ProbeError::TimedOut | ProbeError::Lost(_) | ProbeError::Unusable(_)) => {}
+        }
+        answer
+    }
+}
+
+/// The parts of `host:port`. The configuration has checked it.
+fn host_and_port(server: &str) -> (String, u16) {
+    let (host, port) = server.rsplit_once(':').unwrap_or((server, ""));
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    (host.to_owned(), port.parse().unwrap_or(MYSQL_PORT))
+}
+
+/// The server's default.
+const MYSQL_PORT: u16 = 3306;
+
+/// When to connect again.
+#[derive(Default)]
+struct Retry {
+    failures: u32,
+    not_before: Option<Instant>,
+}
+
+impl Retry {
+    fn not_before(&self) -> Instant {
+        self.not_before.unwrap_or_else(Instant::now)
+    }
+
+    fn succeeded(&mut self) {
+        *self = Self::default();
+    }
+
+    fn failed(&mut self) {
+        let pause =
+            RETRY_FIRST.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
+        // A quarter more or less, so that many probes do not come back together.
+        let jitter = rand::rng().random_range(0.75..=1.25);
+        self.not_before = Instant::now().checked_add(pause.min(RETRY_MAX).mul_f64(jitter));
+        self.failures = self.failures.saturating_add(1);
+    }
+}
+
+/// What the driver's error says of the server.
+fn probe_error(error: Error) -> ProbeError {
+    match error {
+        Error::Server(refused) => {
+            ProbeError::Refused { code: refused.code, message: refused.message }
+        }
+        Error::Io(_) | Error::Driver(_) | Error::Other(_) | Error::Url(_) => {
+            ProbeError::Lost(error.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_of_an_ipv6_address_are_not_part_of_it() {
+        assert_eq!(host_and_port("db-1:3316"), ("db-1".to_owned(), 3316));
+        assert_eq!(host_and_port("[::1]:3306"), ("::1".to_owned(), 3306));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_between_failures_grow_to_a_bound_and_a_success_ends_them() {
+        let mut retry = Retry::default();
+        let mut pauses = Vec::new();
+        for _ in 0..40 {
+            retry.failed();
+            pauses.push(retry.not_before().saturating_duration_since(Instant::now()));
+        }
+        assert!(pauses[0] <= RETRY_FIRST.mul_f64(1.25));
+        assert!(pauses[39] >= RETRY_MAX.mul_f64(0.75) && pauses[39] <= RETRY_MAX.mul_f64(1.25));
+        retry.succeeded();
+        assert_eq!(retry.not_before(), Instant::now());
+    }
+}

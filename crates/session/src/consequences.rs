@@ -1,0 +1,85 @@
+//! What a statement changes in its session when the server accepts it, kept until the response is in.
+
+use std::sync::Arc;
+
+use policy::identity::APP_LEN_MAX;
+use sql::{AppSetting, Effects, PlainEffects};
+
+use crate::server::prepared::Description;
+
+/// The effects of a statement without its text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Consequences {
+    /// What is copied without allocating.
+    pub(crate) plain: PlainEffects,
+    /// What few statements have.
+    pub(crate) rare: Option<Box<Rare>>,
+}
+
+/// Effects that carry text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rare {
+    /// `SET @sluice_app`: the new value, or none.
+    pub(crate) app: Option<Option<Vec<u8>>>,
+    /// `USE`.
+    pub(crate) schema: Option<Vec<u8>>,
+    /// `PREPARE name FROM …`.
+    pub(crate) prepare: Option<(Vec<u8>, Arc<Description>)>,
+    /// `DEALLOCATE PREPARE name`.
+    pub(crate) deallocate: Option<Vec<u8>>,
+}
+
+/// The longest name that is kept: servers have none of more than 64 characters, and refuse a text
+/// that has a longer one.
+const NAME_LEN_MAX: usize = 256;
+
+impl Consequences {
+    /// What it takes, about.
+    pub(crate) fn len(&self) -> usize {
+        let Some(Rare { app, schema, prepare: _, deallocate }) = self.rare.as_deref() else {
+            return 0;
+        };
+        let len = |text: Option<&Vec<u8>>| text.map_or(0, Vec::len);
+        size_of::<Rare>()
+            .saturating_add(len(app.as_ref().and_then(Option::as_ref)))
+            .saturating_add(len(schema.as_ref()))
+            .saturating_add(len(deallocate.as_ref()))
+    }
+
+    /// Keeps the effects; `prepare` is what SQL `PREPARE` prepares.
+    pub(crate) fn of(effects: &Effects<'_>, prepare: Option<(Vec<u8>, Arc<Description>)>) -> Self {
+        let has_text = effects.set_app.is_some()
+            || effects.use_schema.is_some()
+            || effects.deallocate.is_some()
+            || prepare.is_some();
+        let rare = has_text.then(|| {
+            Box::new(Rare {
+                app: effects.set_app.map(app_of),
+                schema: effects
+                    .use_schema
+                    .filter(|name| name.len() <= NAME_LEN_MAX)
+                    .map(<[u8]>::to_vec),
+                prepare,
+                deallocate: effects
+                    .deallocate
+                    .filter(|name| name.len() <= NAME_LEN_MAX)
+                    .map(<[u8]>::to_vec),
+            })
+        });
+        Self { plain: effects.plain, rare }
+    }
+}
+
+fn app_of(setting: AppSetting<'_>) -> Option<Vec<u8>> {
+    match setting {
+        AppSetting::Named(text) => {
+            let mut app = Vec::new();
+            text.unescape_into(&mut app);
+            app.shrink_to_fit();
+            // What is longer is nobody's name.
+            (app.len() <= APP_LEN_MAX).then_some(app)
+        }
+        // What cannot be read names nobody: the next source of identity speaks.
+        AppSetting::Cleared | AppSetting::Unreadable => None,
+    }
+}

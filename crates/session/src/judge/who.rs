@@ -1,0 +1,104 @@
+//! Who asks.
+
+use policy::identity::SessionIdentity;
+use sql::Tool;
+
+use super::replace;
+
+/// Who the session is, and who its last statement said it was.
+#[derive(Debug, Default)]
+pub(crate) struct Who {
+    pub(super) identity: SessionIdentity,
+    /// Counts whatever changes who the session is or which rules hold: what was remembered in
+    /// another generation is void.
+    generation: u64,
+    pub(super) said: Said,
+}
+
+/// What a statement says about who it comes from.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// The app of the statement under way, or of the last one.
+    app: Vec<u8>,
+    /// The tool that it names and may name.
+    tool: Option<Tool>,
+    /// Claims that were ignored and have not been counted.
+    claims_refused: u32,
+}
+
+impl Said {
+    pub(super) fn note(&mut self, app: &[u8], tool: Option<Tool>, claims_refused: u32) {
+        replace(&mut self.app, app);
+        self.tool = tool;
+        self.claims_refused = self.claims_refused.saturating_add(claims_refused);
+    }
+}
+
+impl Who {
+    pub(crate) fn identity(&self) -> &SessionIdentity {
+        &self.identity
+    }
+
+    /// The tool that the statement under way names and may name.
+    pub(super) fn tool(&self) -> Option<Tool> {
+        self.said.tool
+    }
+
+    pub(crate) fn app(&self) -> &[u8] {
+        &self.said.app
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// What was remembered is void.
+    pub(crate) fn renew(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// Somebody is about to log in, or has.
+    pub(crate) fn become_user(&mut self, identity: SessionIdentity) {
+        self.identity = identity;
+        self.renew();
+    }
+
+    /// COM_RESET_CONNECTION: what was learned after the login is forgotten.
+    pub(crate) fn forget(&mut self) {
+        self.identity.forget();
+        self.renew();
+    }
+
+    /// The default schema is this one.
+    pub(crate) fn use_schema(&mut self, schema: &[u8]) {
+        if self.identity.schema() != schema {
+            self.identity.handle_schema(schema);
+            self.renew();
+        }
+    }
+
+    /// `SET @sluice_app`.
+    pub(crate) fn set_app(&mut self, app: Option<&[u8]>) {
+        self.identity.handle_set_app(app);
+        self.renew();
+    }
+
+    /// A tool that names itself in some statements only is who sends the others too.
+    pub(super) fn stick_to_tool(&mut self) {
+        if let Some(tool) = self.said.tool
+            && self.identity.handle_tool_seen(tool)
+        {
+            self.renew();
+        }
+    }
+
+    /// Whether claims of the statement under way were ignored.
+    pub(super) fn has_refused_claims(&self) -> bool {
+        self.said.claims_refused > 0
+    }
+
+    /// The claims that were ignored since this was last called.
+    pub(crate) fn take_refused_claims(&mut self) -> u32 {
+        std::mem::take(&mut self.said.claims_refused)
+    }
+}

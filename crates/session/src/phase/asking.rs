@@ -1,0 +1,30 @@
+//! A statement at its admission point, until the shell has an answer.
+
+use crate::action::{Action, Ask, Held};
+use crate::command::Sending;
+use crate::plan::{Hold, Plan};
+
+/// A statement that is held back.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    sending: Sending,
+}
+
+impl Asking {
+    /// What the plan says: the statement may be sent, or it is held and the shell is asked.
+    pub(crate) fn begin(plan: Plan) -> Result<(Self, Action), Sending> {
+        let Plan { sending, hold } = plan;
+        let asks = |held: Held, action: fn(Ask) -> Action| action(Ask::of(held));
+        let action = match hold {
+            Hold::Nothing => return Err(sending),
+            Hold::Ask(held) => asks(held, Action::Ask),
+            Hold::Deny(held) => asks(held, Action::Deny),
+        };
+        Ok((Self { sending }, action))
+    }
+
+    /// The statement, to be sent or refused.
+    pub(crate) fn into_sending(self) -> Sending {
+        self.sending
+    }
+}

@@ -1,0 +1,131 @@
+//! The end of a command: what its response has changed on the server's side, and in who asks.
+
+use std::sync::Arc;
+
+use sql::{Charset, Kill};
+use wire::response_tracker::{Prepared as PrepareOk, ResponseEnd, ResponseTracker};
+
+use crate::command::{Running, Then};
+use crate::consequences::Consequences;
+use crate::judge::who::Who;
+use crate::negotiated::Negotiated;
+use crate::server::ServerSide;
+
+/// The response to a command has ended. Returns a KILL that the server has accepted.
+pub(crate) fn end(
+    running: Running,
+    end: &ResponseEnd,
+    tracker: &ResponseTracker,
+    (negotiated, server): (&Negotiated, &mut ServerSide),
+    who: &mut Who,
+) -> Option<Kill> {
+    let Running { statement, admits, consequences, then } = running;
+    if statement.is_some() {
+        server.transaction.handle_end(end, admits, &consequences.plain);
+    } else if let Some(flags) = end.status {
+        server.transaction.handle_flags(flags);
+    }
+    if let Some(schema) = tracker.schema() {
+        who.use_schema(schema);
+    }
+    if end.error.is_some() {
+        handle_failed(&consequences, &then, server, who);
+        return None;
+    }
+    let killed = handle_accepted(then, end.prepared, negotiated, server, who);
+    let kill = handle_consequences(consequences, server, who).or(killed);
+    follow_charset(tracker, server);
+    if let Some(flags) = end.status {
+        server.follow_flags(flags);
+    }
+    kill
+}
+
+/// What the server said about its `character_set_client` (CLIENT_SESSION_TRACK). A client may have
+/// switched that off within the text, so that it says nothing of a later change: where the text
+/// has another last word, neither is believed.
+fn follow_charset(tracker: &ResponseTracker, server: &mut ServerSide) {
+    let Some(said) = tracker.charset_client().map(Charset::from_name) else { return };
+    if server.mode.charset != said {
+        server.mode.charset = Charset::Unknown;
+    }
+}
+
+fn handle_failed(consequences: &Consequences, then: &Then, server: &mut ServerSide, who: &mut Who) {
+    match then {
+        Then::Prepare(_) => server.prepared.handle_prepare_failed(),
+        // It may have happened all the same.
+        Then::ResetConnection => {
+            server.start(Charset::Unknown, None);
+            who.forget();
+        }
+        Then::Nothing | Then::ResetStatement(_) | Then::Schema(_) | Then::Kill(_) => {}
+    }
+    let Consequences { plain, rare } = consequences;
+    server.mode = server.mode.after_error(plain);
+    if plain.forgets_prepared {
+        server.prepared.forget_names();
+    }
+    if let Some((name, _)) = rare.as_ref().and_then(|rare| rare.prepare.as_ref()) {
+        server.prepared.remove_name(name);
+    }
+}
+
+fn handle_accepted(
+    then: Then,
+    prepared: Option<PrepareOk>,
+    negotiated: &Negotiated,
+    server: &mut ServerSide,
+    who: &mut Who,
+) -> Option<Kill> {
+    match then {
+        Then::Nothing => {}
+        Then::Kill(id) => {
+            return Some(Kill { connection_id: u64::from(id), query_only: false });
+        }
+        Then::Prepare(description) => {
+            if let Some(ok) = prepared {
+                server.prepared.insert(ok, Arc::new(*description));
+            }
+        }
+        Then::ResetStatement(id) => {
+            if let Some(statement) = server.prepared.get_mut(id) {
+                statement.long_data = false;
+            }
+        }
+        Then::ResetConnection => {
+            let charset = server.charset_after_reset(negotiated.charset);
+            server.start(charset, Some(server.transaction.flags()));
+            who.forget();
+        }
+        Then::Schema(schema) => who.use_schema(&schema),
+    }
+    None
+}
+
+fn handle_consequences(
+    consequences: Consequences,
+    server: &mut ServerSide,
+    who: &mut Who,
+) -> Option<Kill> {
+    let Consequences { plain, rare } = consequences;
+    server.mode = server.mode.after_ok(&plain);
+    if plain.forgets_prepared {
+        server.prepared.forget_names();
+    }
+    if let Some(rare) = rare {
+        if let Some(app) = rare.app {
+            who.set_app(app.as_deref());
+        }
+        if let Some(schema) = rare.schema {
+            who.use_schema(&schema);
+        }
+        if let Some((name, description)) = rare.prepare {
+            server.prepared.insert_name(&name, description);
+        }
+        if let Some(name) = rare.deallocate {
+            server.prepared.remove_name(&name);
+        }
+    }
+    plain.kill
+}

@@ -1,0 +1,224 @@
+//! A command on its way to the backend, and the answer on its way back.
+
+use sql::NamedLockUse;
+use wire::frame::{FrameHeader, HEADER_LEN};
+use wire::response_tracker::{Expect, Progress, ResponseEnd, ResponseTracker};
+use wire::upload::{FrameSkipper, UploadTracker};
+
+use super::execution::{self, Replaced, Unrepairable};
+use crate::action::{Action, CloseReason, Input, Move, Reads, Side};
+use crate::command::{Running, Sending, frame_len};
+use crate::negotiated::Negotiated;
+use crate::outbox::Outbox;
+use crate::outcome::StatementOutcome;
+use crate::server::ServerSide;
+
+/// One command under way.
+#[derive(Debug)]
+pub(crate) struct Forwarding {
+    stage: Stage,
+    running: Running,
+    /// How the answer ended, when it ended before the command was all sent.
+    end: Option<ResponseEnd>,
+    /// The sequence id of the command's last packet so far.
+    last_sequence: u8,
+    /// No (more) answer is to come.
+    answered: bool,
+    /// Bytes of the answer have been forwarded.
+    answer_begun: bool,
+    /// The answer is a stream of events, which a replica acknowledges.
+    acknowledged: bool,
+}
+
+/// What a semi-synchronous replica begins its acknowledgements with (`kPacketMagicNum` of the servers'
+/// semi-synchronous plugins). No command has this number.
+const ACKNOWLEDGEMENT: u8 = 0xEF;
+
+/// The longest acknowledgement: a position and a file name.
+const ACKNOWLEDGEMENT_LEN_MAX: usize = 1024;
+
+impl Forwarding {
+    /// Sends a command on. If it is an execution whose parameter types went away with an earlier
+    /// one that was refused, they are put back.
+    pub(crate) fn begin(
+        sending: Sending,
+        tracker: &mut ResponseTracker,
+        (negotiated, server): (&Negotiated, &mut ServerSide),
+        out: &mut Outbox,
+        input: &Input<'_>,
+    ) -> Result<Self, Unrepairable> {
+        let Sending { running, expect, execution } = sending;
+        let replaced = match execution {
+            Some(id) => {
+                let capabilities = negotiated.capabilities;
+                execution::repair(id, input.client, capabilities, &mut server.prepared, out)?
+            }
+            None => None,
+        };
+        tracker.begin(expect);
+        match running.consequences.plain.named_locks {
+            NamedLockUse::SoleGet | NamedLockUse::SoleRelease => tracker.watch_value(),
+            NamedLockUse::None | NamedLockUse::Other => {}
+        }
+        Ok(Self {
+            stage: match replaced {
+                Some(replaced) => Stage::Replace(replaced),
+                None => Stage::Command(FrameSkipper::default()),
+            },
+            running,
+            end: None,
+            last_sequence: 0,
+            answered: expect == Expect::Nothing,
+            answer_begun: false,
+            acknowledged: expect == Expect::BinlogStream,
+        })
+    }
+
+    /// The command, and how its response ended.
+    pub(crate) fn into_parts(self) -> (Running, Option<ResponseEnd>) {
+        (self.running, self.end)
+    }
+
+    /// Whether the server has asked for a file.
+    pub(crate) fn awaits_file(&self) -> bool {
+        matches!(self.stage, Stage::Infile(_))
+    }
+
+    /// Whether a stream of events is going to the client.
+    pub(crate) fn streams_events(&self) -> bool {
+        self.acknowledged && matches!(self.stage, Stage::Answer)
+    }
+
+    /// What is counted of the command, if it is a statement.
+    pub(crate) fn statement(&self) -> Option<StatementOutcome> {
+        self.running.statement
+    }
+
+    /// Whether the client would take an error now for part of an answer that has begun.
+    pub(crate) fn answer_begun(&self) -> bool {
+        self.answer_begun || self.answered
+    }
+
+    /// The sequence id that the first packet of the answer has.
+    pub(crate) fn answer_sequence(&self) -> u8 {
+        self.last_sequence.wrapping_add(1)
+    }
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The head of the command is replaced by the outbox; a rest may follow from the client.
+    Replace(Replaced),
+    /// Bytes of the command are still with the client.
+    Command(FrameSkipper),
+    /// The server answers.
+    Answer,
+    /// The server asked for a file of the client's (LOCAL INFILE).
+    Infile(UploadTracker),
+    /// All is said.
+    Ended,
+}
+
+impl Forwarding {
+    /// What to do next, where it stands: it is large, and most of what a session does is this. `None` when
+    /// all is said.
+    pub(crate) fn advance(
+        &mut self,
+        tracker: &mut ResponseTracker,
+        input: &Input<'_>,
+    ) -> Option<Action> {
+        let action = match &mut self.stage {
+            Stage::Replace(Replaced { drop, rest }) => {
+                let drop = *drop;
+                self.stage = match rest.take() {
+                    Some(rest) => Stage::Command(rest),
+                    None => Stage::Answer,
+                };
+                Move::Replace { from: Side::Client, drop }.into()
+            }
+            // The server may answer early, with an error: what is left of the command follows it.
+            Stage::Command(_) if !input.backend.is_empty() => self.relay_answer(tracker, input),
+            Stage::Command(_) if input.client.is_empty() => Action::Read(Reads::Either),
+            Stage::Command(skipper) => {
+                let skipped = skipper.feed(input.client);
+                if skipped.done {
+                    self.last_sequence = skipper.last_sequence();
+                    self.stage = after_command(self.answered);
+                }
+                Move::Forward { from: Side::Client, len: skipped.consumed }.into()
+            }
+            Stage::Answer if self.acknowledged => match acknowledgement(input.client) {
+                Client::Acknowledges { len } => Move::Forward { from: Side::Client, len }.into(),
+                Client::MayAcknowledge if input.backend.is_empty() => Action::Read(Reads::Either),
+                Client::MayAcknowledge | Client::SaysMore => self.relay_answer(tracker, input),
+            },
+            Stage::Answer => self.relay_answer(tracker, input),
+            Stage::Infile(_) if input.client.is_empty() => Action::Read(Reads::Client),
+            Stage::Infile(upload) => {
+                let skipped = upload.feed(input.client);
+                if skipped.done {
+                    tracker.resume_after_upload();
+                    self.stage = Stage::Answer;
+                }
+                Move::Forward { from: Side::Client, len: skipped.consumed }.into()
+            }
+            Stage::Ended => return None,
+        };
+        Some(action)
+    }
+
+    fn relay_answer(&mut self, tracker: &mut ResponseTracker, input: &Input<'_>) -> Action {
+        if input.backend.is_empty() {
+            return Action::Read(Reads::Backend);
+        }
+        if self.answered {
+            // The server gives up in the middle of a long command that has no answer, or goes on after
+            // its answer: for the client to see.
+            return Move::Forward { from: Side::Backend, len: input.backend.len() }.into();
+        }
+        let Ok(fed) = tracker.feed(input.backend) else {
+            return Action::Close(CloseReason::BackendProtocol);
+        };
+        self.answer_begun = true;
+        match fed.progress {
+            Progress::More => {}
+            Progress::LocalInfile => self.stage = Stage::Infile(UploadTracker::default()),
+            Progress::End(end) => {
+                self.end = Some(end);
+                self.answered = true;
+                if matches!(self.stage, Stage::Answer) {
+                    self.stage = Stage::Ended;
+                }
+            }
+        }
+        Move::Forward { from: Side::Backend, len: fed.consumed }.into()
+    }
+}
+
+/// What a client says during a stream of events.
+enum Client {
+    Acknowledges {
+        len: usize,
+    },
+    /// Nothing that is all there.
+    MayAcknowledge,
+    /// A command that has not had its turn: it waits for the stream's end, and is looked at then.
+    SaysMore,
+}
+
+fn acknowledgement(client: &[u8]) -> Client {
+    let Some(header) = FrameHeader::parse(client) else { return Client::MayAcknowledge };
+    match client.get(HEADER_LEN) {
+        None if header.payload_len > 0 => Client::MayAcknowledge,
+        Some(&ACKNOWLEDGEMENT) if header.payload_len <= ACKNOWLEDGEMENT_LEN_MAX => {
+            let len = frame_len(header);
+            if client.len() >= len { Client::Acknowledges { len } } else { Client::MayAcknowledge }
+        }
+        None | Some(_) => Client::SaysMore,
+    }
+}
+
+/// What follows when the command is all sent: its answer, unless there is none, or it came early.
+fn after_command(answered: bool) -> Stage {
+    if answered { Stage::Ended } else { Stage::Answer }
+}

@@ -1,0 +1,263 @@
+//! What becomes of a statement: sent on, or held until the shell has an answer.
+
+use std::sync::Arc;
+
+use admission::DigestKey;
+use policy::{Priority, ShapeNeeds, ShapeText};
+use sql::{Class, Effects, LexMode, Statement, Whole, describe};
+use wire::capability::Capabilities;
+use wire::command::{Execute, Query, QueryAttributes, execute_attributes, execute_layout};
+use wire::response_tracker::{Cursor, Expect};
+
+use crate::action::{Held, Input};
+use crate::command::{Running, Sending, Then};
+use crate::consequences::Consequences;
+use crate::judge::memo::{Remembered, Ruling};
+use crate::judge::{Bench, Judge, Said};
+use crate::outcome::StatementOutcome;
+use crate::server::ServerSide;
+use crate::server::prepared::{Description, owned_tag};
+use crate::server::transaction::Admits;
+
+/// What becomes of a statement.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) sending: Sending,
+    pub(crate) hold: Hold,
+}
+
+/// What has to be heard before it is sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hold {
+    Nothing,
+    Ask(Held),
+    Deny(Held),
+}
+
+/// What a text says, and what the rules say to it.
+struct Ruled {
+    class: Class,
+    ruling: Ruling,
+    /// Whether the ruling holds it back where its session stands.
+    held: bool,
+    /// What its cost is predicted by, if it is to be asked for.
+    digest: Option<DigestKey>,
+    consequences: Consequences,
+}
+
+/// A statement in text: COM_QUERY.
+pub(crate) fn query(
+    query: &Query<'_>,
+    whole: Whole,
+    judge: &mut Judge,
+    server: &ServerSide,
+    input: &Input<'_>,
+) -> Plan {
+    let Judge { texts, bench } = judge;
+    let statement = describe(query.text, server.mode, whole, texts);
+    let ruled = match executed(&statement, server) {
+        Some(description) => {
+            let said = Said { attributes: query.attributes, statement: Some(&statement) };
+            on_description(&description, said, bench, server, input)
+        }
+        None => on_statement(&statement, query, bench, server, input),
+    };
+    ruled.plan(None, Expect::ResultSets, input)
+}
+
+/// A statement that cannot be read.
+pub(crate) fn unknown(judge: &mut Judge, server: &ServerSide, input: &Input<'_>) -> Plan {
+    let description = Description::default();
+    let ruled = on_description(&description, Said::default(), &mut judge.bench, server, input);
+    ruled.plan(None, Expect::ResultSets, input)
+}
+
+/// A COM_STMT_EXECUTE or COM_STMT_BULK_EXECUTE.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Execution<'a> {
+    pub(crate) statement_id: u32,
+    pub(crate) payload: &'a [u8],
+    /// Its own flags, which a COM_STMT_BULK_EXECUTE has none of.
+    pub(crate) execute: Option<Execute<'a>>,
+}
+
+/// An execution of a prepared statement.
+pub(crate) fn execution(
+    execution: Execution<'_>,
+    capabilities: Capabilities,
+    judge: &mut Judge,
+    server: &mut ServerSide,
+    input: &Input<'_>,
+) -> Plan {
+    let Execution { statement_id, payload, execute } = execution;
+    let mut num_columns = 0;
+    let mut forgotten = Remembered::default();
+    let (description, last, attributes) = match server.prepared.get_mut(statement_id) {
+        Some(statement) => {
+            // Values sent ahead as long data are not in the packet: then it cannot be read to its
+            // end.
+            num_columns = statement.num_columns;
+            let layout = (!statement.long_data)
+                .then(|| execute_layout(payload, statement.num_params, capabilities))
+                .flatten();
+            let attributes = layout
+                .map(|layout| execute_attributes(payload, &layout, statement.num_params))
+                .unwrap_or_default();
+            (statement.description.clone(), &mut statement.remembered, attributes)
+        }
+        None => (Arc::new(Description::default()), &mut forgotten, QueryAttributes::default()),
+    };
+    let ruling = judge.bench.rule_on_execution(&description, last, attributes, input);
+    let cursor = execute.map_or(Cursor::NotAsked, |execute| execute.cursor(num_columns));
+    let ruled = described(&description, ruling, server, input);
+    ruled.plan(Some(statement_id), Expect::Execution(cursor), input)
+}
+
+/// Describes a text once, for all its executions.
+pub(crate) fn preparation(
+    text: &[u8],
+    whole: Whole,
+    judge: &mut Judge,
+    server: &ServerSide,
+) -> Description {
+    let Judge { texts, bench } = judge;
+    prepared(text, whole, texts, bench, server)
+}
+
+fn on_statement(
+    statement: &Statement<'_>,
+    query: &Query<'_>,
+    bench: &mut Bench,
+    server: &ServerSide,
+    input: &Input<'_>,
+) -> Ruled {
+    let class = statement.class;
+    let ruling = bench.rule_on_text(statement, query, server.mode, input);
+    let held = ruling.holds(server.transaction.cover(&statement.effects.plain), input.policy);
+    let digest = match ruling {
+        Ruling::Ask(..) if held => Some(bench.shape.digest(query.text, server.mode)),
+        Ruling::Ask(..) | Ruling::Pass(..) | Ruling::Deny(_) => None,
+    };
+    let prepare = sql_prepare(&statement.effects, bench, server);
+    Ruled {
+        class,
+        ruling,
+        held,
+        digest: digest.map(DigestKey),
+        consequences: Consequences::of(&statement.effects, prepare),
+    }
+}
+
+fn on_description(
+    description: &Description,
+    said: Said<'_>,
+    bench: &mut Bench,
+    server: &ServerSide,
+    input: &Input<'_>,
+) -> Ruled {
+    let ruling = bench.rule_on_description(description, said, input);
+    described(description, ruling, server, input)
+}
+
+fn described(
+    description: &Description,
+    ruling: Ruling,
+    server: &ServerSide,
+    input: &Input<'_>,
+) -> Ruled {
+    let class = description.class;
+    let cover = server.transaction.cover(&description.consequences.plain);
+    let held = ruling.holds(cover, input.policy);
+    Ruled {
+        class,
+        ruling,
+        held,
+        digest: description.shape.digest().map(DigestKey),
+        consequences: description.consequences.clone(),
+    }
+}
+
+impl Ruled {
+    fn plan(self, execution: Option<u32>, expect: Expect, input: &Input<'_>) -> Plan {
+        let Self { class, ruling, held, digest, consequences } = self;
+        let rule = ruling.rule();
+        let mode = rule
+            .and_then(|index| input.policy.rule(index))
+            .map_or(input.policy.mode, |rule| rule.mode);
+        let statement = Some(StatementOutcome { rule, class, mode });
+        let hold = match ruling {
+            Ruling::Ask(rule, priority) if held => {
+                Hold::Ask(Held { rule, class, digest, priority })
+            }
+            Ruling::Deny(rule) if held => {
+                Hold::Deny(Held { rule, class, digest, priority: Priority::LOWEST })
+            }
+            Ruling::Pass(..) | Ruling::Ask(..) | Ruling::Deny(_) => Hold::Nothing,
+        };
+        let admits = match ruling {
+            Ruling::Pass(_, why) => Admits::of_passed(class, why),
+            Ruling::Ask(..) | Ruling::Deny(_) if held => Admits::of_admitted(class),
+            Ruling::Ask(..) | Ruling::Deny(_) => Admits::No,
+        };
+        let running = Running { statement, admits, consequences, then: Then::Nothing };
+        Plan { sending: Sending { running, expect, execution }, hold }
+    }
+}
+
+/// What SQL `EXECUTE name` runs, when that is all the text does and the session has prepared it.
+fn executed(statement: &Statement<'_>, server: &ServerSide) -> Option<Arc<Description>> {
+    if statement.statement_count != 1 {
+        return None;
+    }
+    server.prepared.name(statement.effects.execute?)
+}
+
+/// What SQL `PREPARE` prepares. Text from a variable is not known: nothing is remembered, and its
+/// execution is of class `unknown`.
+fn sql_prepare(
+    effects: &Effects<'_>,
+    bench: &mut Bench,
+    server: &ServerSide,
+) -> Option<(Vec<u8>, Arc<Description>)> {
+    let prepare = effects.prepare?;
+    let description = match prepare.text {
+        Some(literal) => {
+            let mut text = Vec::new();
+            literal.unescape_into(&mut text);
+            // The text around it still stands in the session's own scratch.
+            prepared(&text, Whole::Yes, &mut sql::Scratch::default(), bench, server)
+        }
+        None => Description::default(),
+    };
+    Some((prepare.name.to_vec(), Arc::new(description)))
+}
+
+fn prepared(
+    text: &[u8],
+    whole: Whole,
+    texts: &mut sql::Scratch,
+    bench: &mut Bench,
+    server: &ServerSide,
+) -> Description {
+    // Servers read the text again when what it is about has changed, in the mode of that time: what
+    // it may be in another mode counts, if that is another class.
+    let unknown = LexMode::unknown(server.mode.server);
+    let in_any = describe(text, unknown, whole, texts).classes;
+    let mode = if describe(text, server.mode, whole, texts).classes == in_any {
+        server.mode
+    } else {
+        unknown
+    };
+    let statement = describe(text, mode, whole, texts);
+    let schema = bench.who.identity().schema();
+    bench.shape.read(&ShapeText::new(text, mode, schema, &statement), ShapeNeeds::ALL);
+    Description {
+        class: statement.class,
+        classes: statement.classes,
+        exemption: statement.exemption,
+        tool: statement.tool(),
+        tags: statement.tags().map(|tag| owned_tag((tag.key, tag.value))).collect(),
+        shape: bench.shape.to_owned(),
+        consequences: Consequences::of(&statement.effects, None),
+    }
+}

@@ -1,0 +1,65 @@
+//! What is known of the server's side of the session.
+
+pub(crate) mod prepared;
+pub(crate) mod transaction;
+
+use sql::{Charset, LexMode, Server, Setting};
+use wire::status::{SERVER_STATUS_AUTOCOMMIT, StatusFlags};
+
+use self::prepared::Prepared;
+use self::transaction::Transaction;
+
+/// The server's side of the session, as far as its responses and what was sent have shown it.
+#[derive(Debug, Default)]
+pub(crate) struct ServerSide {
+    /// How it reads text.
+    pub(crate) mode: LexMode,
+    /// Its transaction, and its locks.
+    pub(crate) transaction: Transaction,
+    /// Its prepared statements.
+    pub(crate) prepared: Prepared,
+}
+
+impl ServerSide {
+    /// A session begins anew: after a login, COM_CHANGE_USER or COM_RESET_CONNECTION. `flags` are
+    /// what the server's OK says; none: it has not said it yet.
+    pub(crate) fn start(&mut self, charset: Charset, flags: Option<StatusFlags>) {
+        self.mode = LexMode { charset, ..LexMode::unknown(self.mode.server) };
+        if let Some(flags) = flags {
+            self.mode.no_backslash_escapes = flags.no_backslash_escapes().into();
+            self.mode.ansi_quotes = match self.mode.server {
+                // Its flags never show it.
+                Server::MySql { .. } => Setting::Off,
+                Server::MariaDb { .. } => flags.ansi_quotes().into(),
+                Server::Unknown => Setting::Unknown,
+            };
+        }
+        // Neither server leaves a transaction open, and autocommit is on unless it says otherwise.
+        self.transaction.start(flags.unwrap_or(StatusFlags(SERVER_STATUS_AUTOCOMMIT)));
+        self.prepared.clear();
+    }
+
+    /// What an OK or an EOF says of how text is read. Behind a routine that has set `sql_mode` for
+    /// itself both servers say what it had set, although they have restored what was there before:
+    /// where flags and statements disagree, neither is believed.
+    pub(crate) fn follow_flags(&mut self, flags: StatusFlags) {
+        let agreed = |known: Setting, said: bool| {
+            if known == Setting::from(said) { known } else { Setting::Unknown }
+        };
+        let LexMode { no_backslash_escapes, ansi_quotes, server, .. } = &mut self.mode;
+        *no_backslash_escapes = agreed(*no_backslash_escapes, flags.no_backslash_escapes());
+        match server {
+            Server::MariaDb { .. } => *ansi_quotes = agreed(*ansi_quotes, flags.ansi_quotes()),
+            Server::MySql { .. } | Server::Unknown => {}
+        }
+    }
+
+    /// What COM_RESET_CONNECTION makes of `character_set_client`: MariaDB goes back to what the
+    /// login chose, MySQL to its global default.
+    pub(crate) fn charset_after_reset(&self, login: Charset) -> Charset {
+        match self.mode.server {
+            Server::MariaDb { .. } => login,
+            Server::MySql { .. } | Server::Unknown => Charset::Unknown,
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What may pass because its transaction has been admitted already.
+//!
+//! The state comes from the status flags of the server's own OK and EOF packets (manual: "Server
+//! status flags"), never from guessing at SQL text. The flag alone is not enough: after a `BEGIN` it
+//! is set although nothing has run, so this also remembers whether the transaction has been
+//! admitted. What no flag shows (`LOCK TABLES`, the global read lock) is followed by the statements
+//! that succeeded, and user-level locks by the values that `GET_LOCK` returned.
+//!
+//! ```text
+//!          a statement that works is admitted, and OK      OK without IN_TRANS, deadlock, reset,
+//!   Open ──────────────────────────────────────────▶ Admitted ───────────────────────────────▶ Open
+//!     ▲                                                │ or behind what may have ended it: BEGIN,
+//!     └────────────────────────────────────────────────┘ COMMIT, a CALL, an error in such a text
+//! ```
+//!
+//! Whatever is not certain ends the admission: the next statement is asked for again.
+
+use policy::{Cover, PassReason};
+use sql::{Class, Locks, NamedLockUse, PlainEffects, TransactionAfter};
+use wire::response_tracker::ResponseEnd;
+use wire::status::{SERVER_STATUS_IN_TRANS, StatusFlags};
+
+/// The server rolled the whole transaction back: errno of `ER_LOCK_DEADLOCK`.
+const ER_LOCK_DEADLOCK: u16 = 1213;
+
+/// User-level locks (`GET_LOCK`) counted per session. A count beyond it would only tell when the
+/// session is free again, and `RELEASE_ALL_LOCKS` or a reset tells that too.
+const NAMED_LOCKS_MAX: u32 = 1 << 20;
+
+/// The transaction and the locks of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    flags: StatusFlags,
+    admitted: bool,
+    locks: Locks,
+    named_locks: u32,
+}
+
+/// Whether a statement, once the server has accepted it, has made its transaction an admitted one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Admits {
+    /// It may take locks or write, and a rule that covers its class has let it run.
+    Yes,
+    /// It reads or controls, or nobody has been asked for its class.
+    #[default]
+    No,
+}
+
+impl Admits {
+    /// Of a statement of this class that runs because it was admitted.
+    pub(crate) fn of_admitted(class: Class) -> Self {
+        match class {
+            Class::LockingRead
+            | Class::Write
+            | Class::Load
+            | Class::Call
+            | Class::Ddl
+            | Class::Unknown => Self::Yes,
+            Class::Read | Class::Transaction | Class::Session | Class::Admin => Self::No,
+        }
+    }
+
+    /// Of a statement of this class that the rules let pass for this reason.
+    pub(crate) fn of_passed(class: Class, why: PassReason) -> Self {
+        match why {
+            PassReason::NoRule | PassReason::Exempt | PassReason::Ungated => {
+                Self::of_admitted(class)
+            }
+            PassReason::NotCovered
+            | PassReason::NotGateable
+            | PassReason::NeverHeld(_)
+            | PassReason::InTransaction
+            | PassReason::HoldsTableLocks
+            | PassReason::HoldsNamedLock => Self::No,
+        }
+    }
+}
+
+impl Transaction {
+    /// What lets a statement of this session pass although a rule would hold it: its transaction has
+    /// been admitted, or the session holds locks that others wait for. A text that ends the
+    /// transaction before it goes on to work is not covered by it.
+    pub(crate) fn cover(&self, effects: &PlainEffects) -> Cover {
+        if self.locks.any() {
+            Cover::TableLocks
+        } else if self.admitted && !effects.transaction_control_before_other {
+            Cover::Transaction
+        } else if self.named_locks > 0 {
+            Cover::NamedLock
+        } else {
+            Cover::Nothing
+        }
+    }
+
+    /// Whether the permit of this session's last admission is still in use.
+    pub(crate) fn is_admitted(&self) -> bool {
+        self.admitted
+    }
+
+    /// Whether the server's flags say that a transaction is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.flags.in_transaction()
+    }
+
+    /// The flags as last seen.
+    pub(crate) fn flags(&self) -> StatusFlags {
+        self.flags
+    }
+
+    /// The flags of an OK outside of statements: login, change of user.
+    pub(crate) fn start(&mut self, flags: StatusFlags) {
+        *self = Self { flags, ..Self::default() };
+    }
+
+    /// The response to a statement has ended.
+    pub(crate) fn handle_end(&mut self, end: &ResponseEnd, admits: Admits, effects: &PlainEffects) {
+        self.count_named_locks(end, effects.named_locks);
+        match end.error {
+            Some(code) => self.handle_error(code, effects),
+            None => {
+                if let Some(flags) = end.status {
+                    self.handle_ok(flags, admits, effects);
+                }
+                self.handle_locks(effects);
+            }
+        }
+    }
+
+    /// Flags seen on an answer that is not a statement's (COM_PING, COM_INIT_DB …).
+    pub(crate) fn handle_flags(&mut self, flags: StatusFlags) {
+        self.flags = flags;
+        self.admitted &= flags.in_transaction();
+    }
+
+    fn handle_ok(&mut self, flags: StatusFlags, admits: Admits, effects: &PlainEffects) {
+        self.flags = flags;
+        let admits = admits == Admits::Yes;
+        let admitted = match effects.transaction_after {
+            TransactionAfter::Same => self.admitted || admits,
+            // `BEGIN; INSERT …` in one text was asked for as a whole, and goes on.
+            TransactionAfter::OfText => admits,
+            TransactionAfter::Other => false,
+        };
+        self.admitted = admitted && flags.in_transaction();
+    }
+
+    /// An ERR carries no flags. What stood before stands, but that a deadlock has rolled back, and
+    /// that of a text which could end the transaction nobody knows how far it came.
+    fn handle_error(&mut self, code: u16, effects: &PlainEffects) {
+        if code == ER_LOCK_DEADLOCK {
+            self.flags = StatusFlags(self.flags.0 & !SERVER_STATUS_IN_TRANS);
+        }
+        self.admitted &= code != ER_LOCK_DEADLOCK && !effects.any_transaction_verb;
+        // Of what it takes nobody knows whether it is held, also not of what it would have taken anew.
+        let PlainEffects { takes, releases, begins_transaction, .. } = effects;
+        let Locks { tables, global, instance } = self.locks;
+        self.locks = Locks {
+            tables: tables && !(takes.tables || releases.tables || *begins_transaction),
+            global: global && !(takes.global || releases.global),
+            instance: instance && !(takes.instance || releases.instance),
+        };
+    }
+
+    /// The server alone knows whether it gave a user-level lock: its value counts, of a text that
+    /// does nothing else.
+    fn count_named_locks(&mut self, end: &ResponseEnd, used: NamedLockUse) {
+        self.named_locks = match (used, end.only_value) {
+            (NamedLockUse::None, _) => self.named_locks,
+            (NamedLockUse::SoleGet, Some(GIVEN)) => {
+                self.named_locks.saturating_add(1).min(NAMED_LOCKS_MAX)
+            }
+            // Nothing was released: the session did not hold it.
+            (NamedLockUse::SoleGet, _) | (NamedLockUse::SoleRelease, Some(NOT_GIVEN)) => {
+                self.named_locks
+            }
+            (NamedLockUse::SoleRelease, _) => self.named_locks.saturating_sub(1),
+            (NamedLockUse::Other, _) => 0,
+        };
+    }
+
+    fn handle_locks(&mut self, effects: &PlainEffects) {
+        let PlainEffects { takes, releases, .. } = effects;
+        // BEGIN unlocks tables, but not the global read lock.
+        let unlocks_tables = releases.tables || effects.begins_transaction;
+        self.locks = Locks {
+            tables: takes.tables || (self.locks.tables && !unlocks_tables),
+            global: takes.global || (self.locks.global && !releases.global),
+            instance: takes.instance || (self.locks.instance && !releases.instance),
+        };
+    }
+}
+
+/// What `GET_LOCK` and `RELEASE_LOCK` return when they did it.
+const GIVEN: i64 = 1;
+/// What they return when they did not.
+const NOT_GIVEN: i64 = 0;
