@@ -184,12 +184,13 @@ impl Sequence {
         Ok(all)
     }
 
-    /// Whether one of its texts speaks of EXPLAIN or DESCRIBE.
+    /// Whether one of its texts has one of these words, which are in capitals.
     #[must_use]
-    pub fn explains(&self) -> bool {
+    pub fn has_word(&self, words: &[&str]) -> bool {
         let texts = self.steps.iter().map(|step| step.act.bytes().to_ascii_uppercase());
-        let has = |text: &[u8], word: &[u8]| text.windows(word.len()).any(|part| part == word);
-        texts.into_iter().any(|text| has(&text, b"EXPLAIN") || has(&text, b"DESC"))
+        let has =
+            |text: &[u8], word: &str| text.windows(word.len()).any(|part| part == word.as_bytes());
+        texts.into_iter().any(|text| words.iter().any(|word| has(&text, word)))
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Target {
     watch: RawConn,
     marks: Marks,
     log: LogEnd,
+    /// Sessions when no attacker is there.
+    alone: u64,
 }
 
 impl Target {
@@ -56,6 +58,7 @@ impl Target {
             watch,
             marks: Marks::default(),
             log: LogEnd::default(),
+            alone: 1,
         };
         target.warm_up().await?;
         target.settle().await?;
@@ -113,9 +116,13 @@ impl Target {
         if std::env::var_os("SIEGE_TRACE").is_some() && at.elapsed().as_millis() > 100 {
             eprintln!("slow marks {:?}", at.elapsed());
         }
-        if sequence.explains() {
+        if sequence.has_word(&["EXPLAIN", "DESC"]) {
             // The servers count what is explained as if it had been run.
             moved.ran.clear();
+        }
+        if sequence.has_word(&["INFORMATION_SCHEMA"]) && moved.transactions.is_empty() {
+            // Its tables are filled as they are read.
+            moved.rows.clear();
         }
         Ok((played, moved))
     }
@@ -209,23 +216,23 @@ impl Target {
         Ok(())
     }
 
-    /// Waits until no session but ours is left: what an attacker who has left began is over then.
+    /// Waits until no session but ours is left: what an attacker who has left began is over then. A list of
+    /// sessions would wait for one that is changing its user.
     pub(super) async fn wait_until_alone(&mut self) -> Result<()> {
         for round in 0..ALONE_ROUNDS {
-            let sessions = self.watch.query("SHOW PROCESSLIST").await?.accepted()?.text_rows()?;
-            let is_theirs = |row: &Vec<Option<Vec<u8>>>| {
-                let user = row.get(1).cloned().flatten().unwrap_or_default();
-                schema::ACCOUNTS.iter().any(|account| account.as_bytes() == user)
-            };
-            if !sessions.iter().any(is_theirs) {
-                return Ok(());
+            if self.connected().await? <= self.alone {
+                break;
             }
             tokio::time::sleep(Duration::from_millis(2).saturating_mul(round)).await;
         }
-        let mut admin = self.server.admin().await?;
-        end_sessions(&mut admin).await?;
-        admin.disconnect().await?;
         Ok(())
+    }
+
+    async fn connected(&mut self) -> Result<u64> {
+        let sql = "SHOW GLOBAL STATUS LIKE 'Threads_connected'";
+        let rows = self.watch.query(sql).await?.accepted()?.text_rows()?;
+        let value = rows.into_iter().flatten().nth(1).flatten().unwrap_or_default();
+        Ok(String::from_utf8_lossy(&value).parse().unwrap_or(0))
     }
 }
 
@@ -303,6 +310,6 @@ const OPTIONS: [&str; 7] = [
     "--wait-timeout=60",
 ];
 /// The longest wait for a packet of an answer.
-const PATIENCE: Duration = Duration::from_millis(2_500);
+const PATIENCE: Duration = Duration::from_millis(500);
 const WATCH_LIMIT: Duration = Duration::from_secs(60);
 const ALONE_ROUNDS: u32 = 60;
