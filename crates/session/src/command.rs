@@ -6,7 +6,7 @@ use wire::response_tracker::Expect;
 use crate::consequences::Consequences;
 use crate::outcome::StatementOutcome;
 use crate::server::prepared::Description;
-use crate::server::transaction::Admits;
+use crate::server::transaction::Admitted;
 
 /// The bytes of one command as far as they have arrived.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl<'a> Arrived<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     pub(crate) statement: Option<StatementOutcome>,
-    pub(crate) admits: Admits,
+    pub(crate) admits: Admitted,
     pub(crate) consequences: Consequences,
     pub(crate) then: Then,
 }

@@ -17,7 +17,7 @@ use crate::judge::{Bench, Judge, Said};
 use crate::outcome::StatementOutcome;
 use crate::server::ServerSide;
 use crate::server::prepared::{Description, owned_tag};
-use crate::server::transaction::Admits;
+use crate::server::transaction::Admitted;
 
 /// What becomes of a statement.
 #[derive(Debug)]
@@ -195,9 +195,9 @@ impl Ruled {
             Ruling::Pass(..) | Ruling::Ask(..) | Ruling::Deny(_) => Hold::Nothing,
         };
         let admits = match ruling {
-            Ruling::Pass(_, why) => Admits::of_passed(class, why),
-            Ruling::Ask(..) | Ruling::Deny(_) if held => Admits::of_admitted(class),
-            Ruling::Ask(..) | Ruling::Deny(_) => Admits::No,
+            Ruling::Pass(_, why) => Admitted::of_passed(class, why),
+            Ruling::Ask(..) | Ruling::Deny(_) if held => Admitted::of_asked(class),
+            Ruling::Ask(..) | Ruling::Deny(_) => Admitted::No,
         };
         let running = Running { statement, admits, consequences, then: Then::Nothing };
         Plan { sending: Sending { running, expect, execution }, hold }
