@@ -9,18 +9,21 @@ use crate::siege::target::Target;
 /// denies. What the server itself refuses does not count.
 ///
 /// # Errors
-/// When the connection fails.
+/// When a connection fails.
 pub async fn held(target: &Target, statements: &str) -> Result<Vec<String>> {
     let mut login = Login::new("reader").password("reader");
     login.schema = "w".into();
-    let mut conn = RawConn::open(target.addr(Leg::Plain), &login).await?;
+    let mut direct = RawConn::open(target.server().addr(), &login).await?;
+    let mut through = RawConn::open(target.addr(Leg::Plain), &login).await?;
     let mut held = Vec::new();
     for sql in statements.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let answer = conn.query(sql).await?;
-        if answer.err().is_some_and(|(_, message)| message.contains("[sluice ")) {
+        let is_valid = direct.query(sql).await?.err().is_none();
+        let refusal = through.query(sql).await?.err();
+        if is_valid && refusal.is_some_and(|(_, message)| message.contains("[sluice ")) {
             held.push(sql.to_owned());
         }
     }
-    conn.quit().await?;
+    direct.quit().await?;
+    through.quit().await?;
     Ok(held)
 }

@@ -99,23 +99,15 @@ impl Target {
     /// # Errors
     /// When the server does not say.
     pub async fn attack(&mut self, sequence: &Sequence) -> Result<(Played, Moved)> {
-        let at = std::time::Instant::now();
         let played = player::play(self.addr(sequence.entry.leg), sequence, PATIENCE).await;
         if played.broken {
             self.wait_until_alone().await?;
-        }
-        if std::env::var_os("SIEGE_TRACE").is_some() && at.elapsed().as_millis() > 100 {
-            eprintln!("slow {:?} {played:?}\n{sequence}", at.elapsed());
         }
         let held = match login::account(&sequence.entry.user) {
             "ddlfree" => Held::AllButDefinitions,
             _ => Held::All,
         };
-        let at = std::time::Instant::now();
         let mut moved = self.moved(held).await?;
-        if std::env::var_os("SIEGE_TRACE").is_some() && at.elapsed().as_millis() > 100 {
-            eprintln!("slow marks {:?}", at.elapsed());
-        }
         if sequence.has_word(&["EXPLAIN", "DESC"]) {
             // The servers count what is explained as if it had been run.
             moved.ran.clear();
