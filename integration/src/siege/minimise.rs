@@ -20,9 +20,12 @@ pub async fn minimised(
         return Ok(None);
     };
     let mut best = (sequence.clone(), moved);
-    search.shorten_steps(&mut best).await?;
-    search.shorten_texts(&mut best).await?;
     search.simplify_entry(&mut best).await?;
+    // Any part left out of these may make the write one that is admitted.
+    if best.0.entry.user != "tagged" {
+        search.shorten_steps(&mut best).await?;
+        search.shorten_texts(&mut best).await?;
+    }
     Ok(Some(best))
 }
 
@@ -127,7 +130,11 @@ impl Search<'_> {
 fn merged(a: &Entry, b: &Entry) -> Entry {
     let plain = Entry::default();
     Entry {
-        user: if b.user == plain.user { b.user.clone() } else { a.user.clone() },
+        user: match (a.user.as_str(), &b.user) {
+            ("tagged", _) => a.user.clone(),
+            (_, user) if *user == plain.user => user.clone(),
+            _ => a.user.clone(),
+        },
         leg: if b.leg == plain.leg { b.leg } else { a.leg },
         tls: a.tls && b.tls,
         compress: a.compress.and(b.compress),

@@ -1,6 +1,5 @@
 //! Statements of harmless classes that have a stored function run.
 
-use crate::server::Flavour;
 use crate::siege::grammar::Maker;
 
 impl Maker {
@@ -115,15 +114,21 @@ impl Maker {
             "SET @a = w.cf()".to_owned(),
             format!("SELECT w.cf(), {f}"),
         ];
-        let read = reads.get(self.chance.index(reads.len())).cloned().unwrap_or_default();
-        self.send(read);
-        if self.one_in(2) {
-            let again = reads.get(self.chance.index(3)).cloned().unwrap_or_default();
-            self.send(again);
+        let from = self.steps.len();
+        for _ in 0..self.pick(&[1, 1, 2]) {
+            let read = reads.get(self.chance.index(reads.len())).cloned().unwrap_or_default();
+            self.send(read);
         }
-        let write = match self.flavour {
-            Flavour::MySql | Flavour::MariaDb => self.write(),
-        };
+        if self.one_in(2) {
+            let read = self.read();
+            self.query(read);
+        }
+        let write = self.write();
         self.query(write);
+        if self.one_in(2) {
+            let together = self.steps.len().saturating_sub(from);
+            let steps = self.steps.iter_mut().skip(from).take(together.saturating_sub(1));
+            steps.for_each(|step| step.joined = true);
+        }
     }
 }
