@@ -165,9 +165,9 @@ impl Maker {
         }
     }
 
+    #[expect(clippy::expect_used, reason = "every list here has at least one element")]
     pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         let index = self.chance.index(from.len());
-        // Every list here has at least one element.
         from.get(index).copied().or_else(|| from.first().copied()).expect("nothing to pick from")
     }
 

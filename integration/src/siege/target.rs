@@ -213,10 +213,13 @@ impl Target {
     pub(super) async fn wait_until_alone(&mut self) -> Result<()> {
         for round in 0..ALONE_ROUNDS {
             if self.connected().await? <= self.alone {
-                break;
+                return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(2).saturating_mul(round)).await;
         }
+        let mut admin = self.server.admin().await?;
+        end_sessions(&mut admin).await?;
+        admin.disconnect().await?;
         Ok(())
     }
 
