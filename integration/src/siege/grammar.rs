@@ -1,8 +1,8 @@
 //! Sequences that look for a way past: each is made of traps, in the order that chance gives.
 //!
 //! A trap is something that a reader of the protocol or of the text can get wrong. It sets the session
-//! up ([`modes`]), hides a statement that writes ([`hiding`]), has it run by another ([`routes`]), holds
-//! something that would exempt it ([`holding`]), or is about packets ([`packets`]).
+//! up (`modes`), hides a statement that writes (`hiding`), has it run by another (`routes`), holds
+//! something that would exempt it (`holding`), or is about packets (`packets`).
 
 use crate::scenario::Chance;
 use crate::server::Flavour;
