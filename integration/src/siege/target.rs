@@ -154,6 +154,8 @@ impl Target {
         let crashed = self.server.admin().await.is_err();
         if crashed {
             self.server.revive().await?;
+            // It has forgotten the passwords that it knew.
+            self.warm_up().await?;
         }
         self.watch = watch(&self.server).await?;
         self.restore().await?;
