@@ -1,5 +1,7 @@
 //! A command, from its first bytes to the end of its response.
 
+use std::sync::Arc;
+
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::response_tracker::Expect;
 
@@ -44,6 +46,8 @@ pub(crate) enum Then {
     Nothing,
     /// COM_STMT_PREPARE.
     Prepare(Box<Description>),
+    /// SQL `PREPARE name FROM …`.
+    PrepareName(Box<[u8]>, Arc<Description>),
     /// COM_STMT_RESET.
     ResetStatement(u32),
     /// COM_RESET_CONNECTION.

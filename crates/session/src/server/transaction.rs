@@ -1,8 +1,8 @@
 //! What may pass because its transaction has been admitted already.
 //!
 //! The state comes from the status flags of the server's own OK and EOF packets (manual: "Server
-//! status flags"), never from guessing at SQL text. The flag alone is not enough: after a `BEGIN` it
-//! is set although nothing has run, so this also remembers whether the transaction has been
+//! status flags"), never from guessing at SQL text. The flag alone is not enough: after a `BEGIN`
+//! it is set although nothing has run, so this also remembers whether the transaction has been
 //! admitted. What no flag shows (`LOCK TABLES`, the global read lock) is followed by the statements
 //! that succeeded, and user-level locks by the values that `GET_LOCK` returned.
 //!
@@ -88,8 +88,8 @@ fn works(class: Class) -> bool {
 }
 
 impl Transaction {
-    /// What lets a statement of this session pass although a rule would hold it: its transaction has
-    /// been admitted, or the session holds locks that others wait for. A text that ends the
+    /// What lets a statement of this session pass although a rule would hold it: its transaction
+    /// has been admitted, or the session holds locks that others wait for. A text that ends the
     /// transaction before it goes on to work is not covered by it.
     pub(crate) fn cover(&self, effects: &PlainEffects) -> Cover {
         if self.locks.any() {
@@ -178,7 +178,8 @@ impl Transaction {
             self.flags = StatusFlags(self.flags.0 & !SERVER_STATUS_IN_TRANS);
         }
         self.keep_admission(code != ER_LOCK_DEADLOCK && !effects.any_transaction_verb);
-        // Of what it takes nobody knows whether it is held, also not of what it would have taken anew.
+        // Of what it takes nobody knows whether it is held, also not of what it would have taken
+        // anew.
         let PlainEffects { takes, releases, begins_transaction, .. } = effects;
         let Locks { tables, global, instance } = self.locks;
         self.locks = Locks {

@@ -293,3 +293,14 @@ fn what_prepared_statements_keep_has_a_bound() {
     driver.answer(&ok(1, STATUS_AUTOCOMMIT));
     assert!(matches!(driver.command(&execute(999)), Stop::Ask(_)));
 }
+
+#[test]
+fn an_execution_within_a_text_may_have_ended_the_transaction() {
+    let text = "PREPARE e FROM 'COMMIT AND CHAIN'; EXECUTE e; SELECT nonsense";
+    let mut driver = Driver::logged_in(GATED, 0);
+    driver.passes("BEGIN", OPEN);
+    driver.asks(WRITE, OPEN);
+    sends(&mut driver, text);
+    driver.answer(&err(1, 1054));
+    assert!(asks_for(&mut driver, WRITE), "{text}");
+}
