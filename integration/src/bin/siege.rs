@@ -75,16 +75,13 @@ async fn main() -> Result<()> {
     let started = Instant::now();
     while let Some(ended) = running.join_next().await {
         let (flavour, report) = ended.map_err(|e| HarnessError::Malformed(e.to_string()))?;
-        for (of, sum) in &mut reports {
-            if *of == flavour {
-                match &report {
-                    Ok(report) => sum.add(report.clone()),
-                    Err(error) => {
-                        println!("{flavour:?}: a worker has failed: {error}");
-                        past += 1;
-                    }
-                }
-            }
+        let report = report.unwrap_or_else(|error| {
+            println!("{flavour:?}: a worker has failed: {error}");
+            past += 1;
+            Report::default()
+        });
+        if let Some((_, sum)) = reports.iter_mut().find(|(of, _)| *of == flavour) {
+            sum.add(report);
         }
     }
     for (flavour, report) in reports {

@@ -1,8 +1,8 @@
 //! Sequences that look for a way past: each is made of traps, in the order that chance gives.
 //!
 //! A trap is something that a reader of the protocol or of the text can get wrong. It sets the session
-//! up ([`modes`]), hides a statement that writes ([`hiding`]), has it run by another ([`routes`]), holds
-//! something that would exempt it ([`holding`]), or is about packets ([`packets`]).
+//! up (`modes`), hides a statement that writes (`hiding`), has it run by another (`routes`), holds
+//! something that would exempt it (`holding`), or is about packets (`packets`).
 
 use crate::scenario::Chance;
 use crate::server::Flavour;
@@ -165,9 +165,9 @@ impl Maker {
         }
     }
 
+    #[expect(clippy::expect_used, reason = "every list here has at least one element")]
     pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         let index = self.chance.index(from.len());
-        // Every list here has at least one element.
         from.get(index).copied().or_else(|| from.first().copied()).expect("nothing to pick from")
     }
 

@@ -47,12 +47,16 @@ pub async fn run(
             continue;
         }
         direct.send(target, &statement).await?;
+        if direct.conn.is_none() {
+            // It may go on for a while: what it does must not be taken for what comes next.
+            denied.conn = None;
+            target.wait_until_alone().await?;
+            continue;
+        }
         target.settle().await?;
         let refused = denied.send(target, &statement).await?;
-        if direct.conn.is_none() || denied.conn.is_none() {
-            // Which of them has gone is the same: what it began must be over before the next look.
+        if denied.conn.is_none() {
             direct.conn = None;
-            denied.conn = None;
             target.wait_until_alone().await?;
         }
         let mut moved = target.moved(Held::All).await?;

@@ -154,6 +154,8 @@ impl Target {
         let crashed = self.server.admin().await.is_err();
         if crashed {
             self.server.revive().await?;
+            // It has forgotten the passwords that it knew.
+            self.warm_up().await?;
         }
         self.watch = watch(&self.server).await?;
         self.restore().await?;
@@ -213,10 +215,13 @@ impl Target {
     pub(super) async fn wait_until_alone(&mut self) -> Result<()> {
         for round in 0..ALONE_ROUNDS {
             if self.connected().await? <= self.alone {
-                break;
+                return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(2).saturating_mul(round)).await;
         }
+        let mut admin = self.server.admin().await?;
+        end_sessions(&mut admin).await?;
+        admin.disconnect().await?;
         Ok(())
     }
 

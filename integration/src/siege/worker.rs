@@ -153,11 +153,10 @@ impl Siege {
             if is_new && report.findings.len() < self.minimised_max {
                 match minimised(target, sequence, TRIES).await? {
                     None => report.unrepeated.push(seed),
-                    Some((sequence, moved)) => {
-                        if known.insert(shape(&sequence)) {
-                            report.findings.push(Finding { seed, sequence, moved });
-                        }
+                    Some((sequence, moved)) if known.insert(shape(&sequence)) => {
+                        report.findings.push(Finding { seed, sequence, moved });
                     }
+                    Some(_) => {}
                 }
             }
         }

@@ -113,7 +113,7 @@ impl Maker {
     }
 
     fn hidden_in_quotes(&mut self) -> Vec<u8> {
-        let quote = self.pick(&[b'\'', b'\'', b'"', b'"', b'`']);
+        let quote = self.pick(b"''\"\"`");
         let lead: &[u8] = self.pick(&[
             b"",
             b"",

@@ -95,7 +95,7 @@ impl Maker {
             format!("SET sql_mode = '{name}', nonsense = 1"),
             format!("SET @a = 1, SESSION sql_mode = '{name}'"),
             format!("/*!40101 SET @OLD=@@sql_mode, sql_mode='{name}' */"),
-            format!("/*!40101 SET sql_mode=IFNULL(@OLD, '') */"),
+            "/*!40101 SET sql_mode=IFNULL(@OLD, '') */".into(),
             format!("SET `sql_mode` = '{name}'"),
             format!("SET sql_mode = `{name}`"),
             format!("SET sql_mode = {name}"),
