@@ -143,8 +143,12 @@ async fn a_client_that_shuts_one_half_while_idle_is_closed() {
     let sluice = SluiceProcess::start(&Config::new(servers).unwrap()).await.unwrap();
     let before = Footprint::of(&sluice).unwrap();
     let mut web = connect(&sluice, "web").await.unwrap();
+    let mut direct = RawConn::open(servers.primary.addr(), &Login::new("web")).await.unwrap();
     web.stream().shutdown().await.unwrap();
-    assert!(web.read_to_end().await.unwrap().is_empty());
+    direct.stream().shutdown().await.unwrap();
+    // MySQL says that it cannot read any more.
+    let said = direct.read_to_end().await.unwrap();
+    assert_eq!(web.read_to_end().await.unwrap(), said);
     // And one that shuts it before it has logged in.
     let mut new = RawConn::connect(sluice.listen_addr()).await.unwrap();
     new.read_packet().await.unwrap();
