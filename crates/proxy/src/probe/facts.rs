@@ -101,8 +101,8 @@ impl Watcher {
                 self.known = Some(Shown { sum, reading, settings: settings.clone() });
                 Some((Some(reading), ServerFacts { routines, ..settings }))
             }
-            Err(error) => {
-                self.note(target, &error);
+            // They change while they are read: once more, at the next look.
+            Err(_) => {
                 self.known = None;
                 None
             }
@@ -121,12 +121,13 @@ impl Watcher {
 
     /// Says once what is missing. Whether the server answers at all other probes say.
     fn note(&mut self, target: &ProbeTarget, error: &ProbeError) {
-        if matches!(error, ProbeError::Refused { .. }) && !std::mem::replace(&mut self.told, true) {
+        let missing = matches!(error, ProbeError::Refused { .. } | ProbeError::Unusable(_));
+        if missing && !std::mem::replace(&mut self.told, true) {
             tracing::info!(
                 cluster = %target.site.cluster.name, server = %target.server, %error,
-                "every text that calls a stored function is of class call: the probe's account may \
-                 not read the server's list of routines (MySQL: SHOW_ROUTINE, and SELECT on \
-                 performance_schema; MariaDB: SELECT on mysql.proc and mysql.func)"
+                "every text that calls a stored function is of class call: the server's list of \
+                 routines cannot be read (MySQL: SHOW_ROUTINE, and SELECT on performance_schema, \
+                 which must be on; MariaDB: SELECT on mysql.proc and mysql.func)"
             );
         }
     }

@@ -17,7 +17,8 @@ const SHOWN_MAX: usize = 2_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sum {
     routines: (u64, u64, u64, u64),
-    loadable: (u64, u64),
+    /// The last says whether they are listed at all.
+    loadable: (u64, u64, u64),
 }
 
 /// What is asked of one kind of server.
@@ -36,7 +37,8 @@ const MYSQL: Questions = Questions {
           ROUTINE_SCHEMA, ROUTINE_NAME, SQL_MODE, CREATED, LAST_ALTERED, ROUTINE_BODY, \
           ROUTINE_DEFINITION), 256) AS d FROM information_schema.ROUTINES) AS r",
     loadable_sum: "SELECT COUNT(*), \
-          BIT_XOR(CAST(CONV(LEFT(SHA2(UDF_NAME, 256), 16), 16, 10) AS UNSIGNED)) \
+          BIT_XOR(CAST(CONV(LEFT(SHA2(UDF_NAME, 256), 16), 16, 10) AS UNSIGNED)), \
+          @@GLOBAL.performance_schema \
           FROM performance_schema.user_defined_functions",
     list: "SELECT ROUTINE_TYPE, ROUTINE_SCHEMA, ROUTINE_NAME, SQL_MODE, \
           CASE WHEN ROUTINE_TYPE = 'FUNCTION' AND ROUTINE_BODY = 'SQL' \
@@ -52,7 +54,7 @@ const MARIADB: Questions = Questions {
           FROM (SELECT body, SHA2(CONCAT_WS('|', type, db, name, sql_mode, created, modified, \
           language, body), 256) AS d FROM mysql.proc) AS r",
     loadable_sum: "SELECT COUNT(*), \
-          BIT_XOR(CAST(CONV(LEFT(SHA2(name, 256), 16), 16, 10) AS UNSIGNED)) FROM mysql.func",
+          BIT_XOR(CAST(CONV(LEFT(SHA2(name, 256), 16), 16, 10) AS UNSIGNED)), 1 FROM mysql.func",
     list: "SELECT type, db, name, sql_mode, \
           CASE WHEN type = 'FUNCTION' AND language = 'SQL' THEN body END \
           FROM mysql.proc WHERE type <> 'PROCEDURE'",
@@ -72,10 +74,13 @@ pub(super) async fn sum(link: &mut Link, server: Server) -> Result<Sum, ProbeErr
     let one = |row: Option<Row>| row.ok_or_else(|| ProbeError::Unusable("no sum".into()));
     let routines = one(link.first(sum).await?)?;
     let loadable = one(link.first(loadable_sum).await?)?;
-    Ok(Sum {
-        routines: mysql_async::from_row_opt(routines).map_err(unusable)?,
-        loadable: mysql_async::from_row_opt(loadable).map_err(unusable)?,
-    })
+    let routines = mysql_async::from_row_opt(routines).map_err(unusable)?;
+    let loadable = mysql_async::from_row_opt(loadable).map_err(unusable)?;
+    // Without performance_schema the table is there, and empty.
+    match loadable {
+        (_, _, 0) => Err(ProbeError::Unusable("performance_schema is off".into())),
+        (_, _, _) => Ok(Sum { routines, loadable }),
+    }
 }
 
 /// A row of the list.
