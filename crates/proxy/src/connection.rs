@@ -51,8 +51,10 @@ pub(crate) struct Shared {
 pub(crate) enum Ended {
     /// The session has closed it.
     BySession(CloseReason),
-    /// The client closed, or its socket failed.
+    /// The client closed.
     ByClient,
+    /// The client's socket failed, or what came over it is not TLS or not compressed as agreed.
+    ByClientFault,
     /// The backend closed, or its socket failed.
     ByBackend,
     /// It was told to leave.
@@ -188,6 +190,7 @@ impl Connection {
             Ended::BySession(_)
             | Ended::ByBackend
             | Ended::ByClient
+            | Ended::ByClientFault
             | Ended::Told
             | Ended::BySluice(_) => None,
         }
@@ -384,7 +387,10 @@ impl Connection {
                 return Poll::Ready(Ok(Some(told)));
             }
             if let Poll::Ready(filled) = client.poll_fill(cx) {
-                return Poll::Ready(more(filled, Ended::ByClient));
+                return Poll::Ready(match filled {
+                    Ok(_) => more(filled, Ended::ByClient),
+                    Err(_) => Err(Ended::ByClientFault),
+                });
             }
             if reads == Reads::Either
                 && let Poll::Ready(filled) = backend.poll_fill(cx)

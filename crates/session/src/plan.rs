@@ -13,11 +13,11 @@ use crate::action::{Held, Input};
 use crate::command::{Running, Sending, Then};
 use crate::consequences::Consequences;
 use crate::judge::memo::{Remembered, Ruling};
-use crate::judge::{Bench, Judge, Said};
+use crate::judge::{Bench, Judge, SaidByExecution};
 use crate::outcome::StatementOutcome;
 use crate::server::ServerSide;
 use crate::server::prepared::{CallsFrom, Description, owned_tag};
-use crate::server::transaction::Admits;
+use crate::server::transaction::Admitted;
 
 /// What becomes of a statement.
 #[derive(Debug)]
@@ -43,6 +43,7 @@ struct Ruled {
     /// What its cost is predicted by, if it is to be asked for.
     digest: Option<DigestKey>,
     consequences: Consequences,
+    then: Then,
     changes_routines: bool,
 }
 
@@ -62,7 +63,8 @@ pub(crate) fn query(
     }
     let ruled = match executed(&statement, server) {
         Some(description) => {
-            let said = Said { attributes: query.attributes, statement: Some(&statement) };
+            let said =
+                SaidByExecution { attributes: query.attributes, statement: Some(&statement) };
             on_description(&description, said, bench, server, input)
         }
         None => on_statement(&statement, query, bench, server, input),
@@ -83,7 +85,8 @@ fn excuse_calls(statement: &mut Statement<'_>, schema: &[u8], input: &Input<'_>)
 /// A statement that cannot be read.
 pub(crate) fn unknown(judge: &mut Judge, server: &ServerSide, input: &Input<'_>) -> Plan {
     let description = Description::default();
-    let ruled = on_description(&description, Said::default(), &mut judge.bench, server, input);
+    let ruled =
+        on_description(&description, SaidByExecution::default(), &mut judge.bench, server, input);
     ruled.plan(None, Expect::ResultSets, input)
 }
 
@@ -154,20 +157,21 @@ fn on_statement(
         Ruling::Ask(..) if held => Some(bench.shape.digest(query.text, server.mode)),
         Ruling::Ask(..) | Ruling::Pass(..) | Ruling::Deny(_) => None,
     };
-    let prepare = sql_prepare(statement, bench, server);
+    let then = sql_prepare(statement, bench, server);
     Ruled {
         class,
         ruling,
         held,
         digest: digest.map(DigestKey),
-        consequences: Consequences::of(&statement.effects, prepare),
+        consequences: Consequences::of(&statement.effects),
+        then,
         changes_routines: statement.may_change_routines(server.mode.server),
     }
 }
 
 fn on_description(
     description: &Description,
-    said: Said<'_>,
+    said: SaidByExecution<'_>,
     bench: &mut Bench,
     server: &ServerSide,
     input: &Input<'_>,
@@ -191,13 +195,14 @@ fn described(
         held,
         digest: description.shape.digest().map(DigestKey),
         consequences: description.consequences.clone(),
+        then: Then::Nothing,
         changes_routines: description.changes_routines,
     }
 }
 
 impl Ruled {
     fn plan(self, execution: Option<u32>, expect: Expect, input: &Input<'_>) -> Plan {
-        let Self { class, ruling, held, digest, consequences, changes_routines } = self;
+        let Self { class, ruling, held, digest, consequences, then, changes_routines } = self;
         let rule = ruling.rule();
         let mode = rule
             .and_then(|index| input.policy.rule(index))
@@ -213,11 +218,10 @@ impl Ruled {
             Ruling::Pass(..) | Ruling::Ask(..) | Ruling::Deny(_) => Hold::Nothing,
         };
         let admits = match ruling {
-            Ruling::Pass(_, why) => Admits::of_passed(class, why),
-            Ruling::Ask(..) | Ruling::Deny(_) if held => Admits::of_admitted(class),
-            Ruling::Ask(..) | Ruling::Deny(_) => Admits::No,
+            Ruling::Pass(_, why) => Admitted::of_passed(class, why),
+            Ruling::Ask(..) | Ruling::Deny(_) if held => Admitted::of_asked(class),
+            Ruling::Ask(..) | Ruling::Deny(_) => Admitted::No,
         };
-        let then = Then::Nothing;
         let running = Running { statement, admits, consequences, then, changes_routines };
         Plan { sending: Sending { running, expect, execution }, hold }
     }
@@ -233,12 +237,8 @@ fn executed(statement: &Statement<'_>, server: &ServerSide) -> Option<Arc<Descri
 
 /// What SQL `PREPARE` prepares. Text from a variable is not known: nothing is remembered, and its
 /// execution is of class `unknown`.
-fn sql_prepare(
-    statement: &Statement<'_>,
-    bench: &mut Bench,
-    server: &ServerSide,
-) -> Option<(Vec<u8>, Arc<Description>)> {
-    let prepare = statement.effects.prepare?;
+fn sql_prepare(statement: &Statement<'_>, bench: &mut Bench, server: &ServerSide) -> Then {
+    let Some(prepare) = statement.effects.prepare else { return Then::Nothing };
     let description = match prepare.text {
         Some(literal) => {
             let mut text = Vec::new();
@@ -254,7 +254,7 @@ fn sql_prepare(
         }
         None => Description::default(),
     };
-    Some((prepare.name.to_vec(), Arc::new(description)))
+    Then::PrepareName(prepare.name.into(), Arc::new(description))
 }
 
 /// Describes a text that was prepared while `calling_schema` was the default one.
@@ -283,7 +283,7 @@ fn prepared(
         tool: statement.tool(),
         tags: statement.tags().map(|tag| owned_tag((tag.key, tag.value))).collect(),
         shape: bench.shape.to_owned(),
-        consequences: Consequences::of(&statement.effects, None),
+        consequences: Consequences::of(&statement.effects),
         calls: statement
             .called()
             .filter(|_| statement.statement_count == 1)

@@ -6,7 +6,7 @@ pub(crate) mod transaction;
 use sql::{Charset, LexMode, Server, Setting};
 use wire::status::{SERVER_STATUS_AUTOCOMMIT, StatusFlags};
 
-use self::prepared::Prepared;
+use self::prepared::PreparedStatements;
 use self::transaction::Transaction;
 use crate::facts::ServerFacts;
 use crate::judge::who::Who;
@@ -19,7 +19,7 @@ pub(crate) struct ServerSide {
     /// Its transaction, and its locks.
     pub(crate) transaction: Transaction,
     /// Its prepared statements.
-    pub(crate) prepared: Prepared,
+    pub(crate) prepared: PreparedStatements,
     /// The default schema is the one that the session's identity names.
     pub(crate) schema_known: bool,
 }

@@ -2,7 +2,6 @@
 
 mod blocks;
 mod definition;
-mod named_locks;
 mod settings;
 mod spot;
 mod transactions;
@@ -20,7 +19,7 @@ use crate::{
     seen::Seen,
     tags::Tool,
 };
-pub(crate) use named_locks::sole_call;
+
 pub(crate) use walk::calls_of_body;
 use walk::walk;
 

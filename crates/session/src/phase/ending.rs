@@ -33,13 +33,13 @@ pub(crate) fn end(
         handle_failed(&consequences, &then, (server, facts), who);
         return None;
     }
+    let kill = handle_consequences(consequences, server, who);
     let killed = handle_accepted(then, end.prepared, (negotiated, server, facts), who);
-    let kill = handle_consequences(consequences, server, who).or(killed);
     follow_charset(tracker, server);
     if let Some(flags) = end.status {
         server.follow_flags(flags);
     }
-    kill
+    kill.or(killed)
 }
 
 /// What the server said about its `character_set_client` (CLIENT_SESSION_TRACK). A client may have
@@ -60,6 +60,7 @@ fn handle_failed(
 ) {
     match then {
         Then::Prepare(_) => server.prepared.handle_prepare_failed(),
+        Then::PrepareName(name, _) => server.prepared.remove_name(name),
         // It may have happened all the same.
         Then::ResetConnection => {
             server.start(Charset::Unknown, None, facts);
@@ -74,9 +75,6 @@ fn handle_failed(
     server.schema_known &= !uses && !plain.forgets_schema;
     if plain.forgets_prepared {
         server.prepared.forget_names();
-    }
-    if let Some((name, _)) = rare.as_ref().and_then(|rare| rare.prepare.as_ref()) {
-        server.prepared.remove_name(name);
     }
 }
 
@@ -95,6 +93,9 @@ fn handle_accepted(
             if let Some(ok) = prepared {
                 server.prepared.insert(ok, Arc::new(*description));
             }
+        }
+        Then::PrepareName(name, description) => {
+            server.prepared.insert_name(&name, description);
         }
         Then::ResetStatement(id) => {
             if let Some(statement) = server.prepared.get_mut(id) {
@@ -132,9 +133,6 @@ fn handle_consequences(
         if let Some(schema) = rare.schema {
             who.use_schema(&schema);
             server.schema_known = !plain.forgets_schema;
-        }
-        if let Some((name, description)) = rare.prepare {
-            server.prepared.insert_name(&name, description);
         }
         if let Some(name) = rare.deallocate {
             server.prepared.remove_name(&name);
