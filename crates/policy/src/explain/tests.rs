@@ -42,7 +42,7 @@ fn an_explanation_names_app_class_tags_rule_and_outcome() {
             "app": "etl",
             "source": "comment",
             "refused_claims": 0,
-            "class": "write",
+            "class": "write", "calls_functions": false,
             "tags": { "controller": "x", "_os": "Linux" },
             "rule": "etl",
             "reason": "morning reports",
