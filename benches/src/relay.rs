@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use policy::ClusterPolicy;
-use session::{Action, ClientInfo, Input, Leg, Move, Session, Side};
+use session::{Action, ClientInfo, Input, Leg, Move, ServerFacts, Session, Side};
 
 use crate::Result;
 use crate::rules::NOW;
@@ -23,6 +23,7 @@ pub struct Exchange {
 pub struct Relay {
     session: Session,
     policy: Arc<ClusterPolicy>,
+    facts: ServerFacts,
 }
 
 impl Relay {
@@ -33,7 +34,8 @@ impl Relay {
     pub fn logged_in(policy: Arc<ClusterPolicy>) -> Result<Self> {
         let address = Some([127, 0, 0, 1].into());
         let client = ClientInfo { address, leg: Leg::Network };
-        let mut relay = Self { session: Session::new(client, Leg::Network), policy };
+        let facts = ServerFacts::unasked();
+        let mut relay = Self { session: Session::new(client, Leg::Network), policy, facts };
         let login = frame(2, OK);
         relay.exchange(&[], &greeting(), Until::Reads)?;
         relay.exchange(&response(), &login, Until::LoggedIn)?;
@@ -53,7 +55,8 @@ impl Relay {
         loop {
             // A server answers what it has been sent.
             let answered = if client.is_empty() { backend } else { &[] };
-            let input = Input { client, backend: answered, policy: &self.policy, now: NOW };
+            let Self { policy, facts, .. } = self;
+            let input = Input { client, backend: answered, policy, facts, now: NOW };
             match self.session.next(&input) {
                 Action::Move(
                     Move::Forward { from, len }
@@ -67,6 +70,7 @@ impl Relay {
                     *side = side.get(len..).unwrap_or_default();
                 }
                 Action::Ask(ask) | Action::Deny(ask) => self.session.handle_admitted(ask),
+                Action::ChangeRoutines => {}
                 Action::Read(_) if until == Until::Reads => return Ok(()),
                 Action::LoggedIn if until == Until::LoggedIn => return Ok(()),
                 Action::Finished(_) if until == Until::Finished => return Ok(()),

@@ -46,6 +46,9 @@ pub struct Explanation {
     pub refused_claims: u32,
     /// The class.
     pub class: &'static str,
+    /// It is a `call` for functions that are not built in, and for nothing else: if the server's
+    /// list of routines shows that none of them writes, it is not.
+    pub calls_functions: bool,
     /// The tags of the statement, then connection attributes with other keys.
     pub tags: BTreeMap<String, String>,
     /// The name of the rule that decides.
@@ -119,6 +122,7 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
         source: identity.source.as_str(),
         refused_claims: identity.refused_claims,
         class: statement.class.as_str(),
+        calls_functions: statement.statement_count == 1 && statement.called().is_some(),
         tags: identity.tags().map(|(key, value)| (text(key), text(value))).collect(),
         rule: rule.map(|rule| rule.name.to_string()),
         reason: rule.map(|rule| rule.reason.clone()).filter(|reason| !reason.is_empty()),

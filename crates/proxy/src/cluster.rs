@@ -30,6 +30,7 @@ use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
 use crate::board::ProbeBoard;
 use crate::clock::Clock;
+use crate::facts::FactsBoard;
 use crate::kill::Killer;
 use crate::registry::Registry;
 use crate::stream::Codecs;
@@ -45,6 +46,8 @@ pub struct Cluster {
     pub registry: Arc<Registry>,
     /// What its probes have seen.
     pub probes: ProbeBoard,
+    /// What its primary says of itself.
+    pub(crate) facts: Arc<FactsBoard>,
     /// What its legs show and trust, as read last.
     pub(crate) tls: TlsStore,
     /// Ends statements whose clients have left.
@@ -114,6 +117,7 @@ impl Cluster {
             name: policy.name.clone(),
             registry: Arc::default(),
             probes: ProbeBoard::default(),
+            facts: Arc::new(FactsBoard::new(&policy)),
             tls: TlsStore::new(&policy),
             killer: Killer::default(),
             codecs: Arc::default(),
@@ -182,6 +186,7 @@ impl Cluster {
         let config = policy.controller_config();
         self.tls.apply(&policy);
         let starvation = starvation::config(&policy);
+        self.facts.follow(&self.policy.load(), &policy);
         self.policy.store(policy);
         self.control(|controller, now| {
             controller.reconfigure(config, now);

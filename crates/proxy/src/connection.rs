@@ -26,6 +26,7 @@ use session::{
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PermitGuard};
+use crate::facts::{Known, RoutineChange};
 use crate::registry::{Control, Inbox, Registration};
 use crate::socket::Peer;
 use crate::stream::Stream;
@@ -80,6 +81,12 @@ pub(crate) async fn serve(shared: Shared, arrival: Arrival) {
 struct Connection {
     shared: Shared,
     policy: Arc<ClusterPolicy>,
+    /// The primary it goes to, by its address in the file.
+    server: Arc<str>,
+    /// What that says of itself.
+    known: Arc<Known>,
+    /// The statement under way may change routines.
+    routine_change: Option<RoutineChange>,
     client: Stream,
     backend: Stream,
     session: Session,
@@ -105,6 +112,9 @@ impl Connection {
     fn new(shared: Shared, policy: Arc<ClusterPolicy>, joined: Joined) -> (Self, LoginDeadlines) {
         let Joined { client, backend, peer, deadlines } = joined;
         let connection = Self {
+            server: policy.primary.clone(),
+            known: shared.cluster.facts.nothing(),
+            routine_change: None,
             policy,
             session: Session::new(
                 ClientInfo { address: peer.ip(), leg: client.leg() },
@@ -212,6 +222,7 @@ impl Connection {
         control: &mut Inbox,
     ) -> Result<(), Ended> {
         loop {
+            self.take_newer_facts();
             match self.next_action() {
                 Action::LoggedIn => {
                     self.start_compression();
@@ -229,7 +240,7 @@ impl Connection {
                 Action::StartTls { side, drop } => Box::pin(self.start_tls(side, drop)).await?,
                 Action::Crypt(crypt) => Box::pin(self.crypt(crypt)).await?,
                 Action::Close(reason) => return Err(Ended::BySession(reason)),
-                Action::Ask(_) | Action::Deny(_) | Action::Finished(_) => {
+                Action::Ask(_) | Action::Deny(_) | Action::Finished(_) | Action::ChangeRoutines => {
                     return Err(Ended::BySession(CloseReason::OutOfTurn));
                 }
             }
@@ -276,6 +287,10 @@ impl Connection {
                 Ok(())
             }
             Action::Move(moved) => self.move_bytes(moved).await,
+            Action::ChangeRoutines => {
+                self.routine_change = Some(self.shared.cluster.facts.begin_change());
+                Ok(())
+            }
             Action::StartTls { side, drop } => Box::pin(self.start_tls(side, drop)).await,
             Action::Crypt(crypt) => Box::pin(self.crypt(crypt)).await,
             Action::Close(reason) => Err(Ended::BySession(reason)),
@@ -299,11 +314,12 @@ impl Connection {
     }
 
     fn next_action(&mut self) -> Action {
-        let Self { session, client, backend, policy, .. } = self;
+        let Self { session, client, backend, policy, known, .. } = self;
         session.next(&Input {
             client: client.bytes(),
             backend: backend.bytes(),
             policy,
+            facts: &known.facts,
             now: self.now,
         })
     }
@@ -323,6 +339,8 @@ impl Connection {
             self.session.shrink();
             return Ok(());
         }
+        // A command may come in pieces, and long after its first byte.
+        self.take_newer_facts();
         if self.timing.started.is_none() {
             self.timing.started = Some(Instant::now());
             self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
@@ -335,6 +353,13 @@ impl Connection {
         if let Some(policy) = self.shared.cluster.newer_policy(&self.policy) {
             self.policy = policy;
             self.session.handle_new_policy();
+        }
+    }
+
+    fn take_newer_facts(&mut self) {
+        if let Some(known) = self.shared.cluster.facts.newer(&self.known, &self.server) {
+            self.known = known;
+            self.session.handle_new_facts();
         }
     }
 
@@ -442,6 +467,9 @@ impl Connection {
             if let Ok(victim) = u32::try_from(kill.connection_id) {
                 self.shared.cluster.registry.tell(victim, control);
             }
+        }
+        if let Some(change) = self.routine_change.take() {
+            change.end();
         }
         self.client.end_stream();
         self.departure = Departure::default();

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod cluster;
 mod connection;
 pub mod descriptors;
+mod facts;
 pub mod follower;
 pub mod inherited;
 mod kill;

@@ -10,6 +10,8 @@
 //!   their lag themselves, and the primary is only asked whether it answers.
 //! - Every few seconds each replica is asked whether it is delayed on purpose.
 //! - The other signals are measured by one more task for each server.
+//! - One more connection to the primary reads what its sessions cannot see of it: its functions that
+//!   write nothing, and the settings that a session begins with.
 //!
 //! While a replica probe is waiting for its answer the lag is published again and again: not seen
 //! to be shown is not shown, so it grows.
@@ -23,6 +25,7 @@
 
 mod answer;
 mod clusters;
+mod facts;
 mod health;
 mod heartbeat;
 mod primary;
@@ -114,6 +117,7 @@ impl Probes {
             probe: probe.clone(),
         };
         self.keep(on(primary), primary::watch);
+        self.keep(on(primary), facts::watch);
         for replica in replicas {
             self.keep(on(replica), replica::watch);
             match probe.source {

@@ -5,6 +5,7 @@ use policy::{ClusterPolicy, Priority, UnixTime};
 use sql::Class;
 
 use crate::denial::Denial;
+use crate::facts::ServerFacts;
 use crate::leg::Password;
 use crate::outcome::Finished;
 
@@ -39,6 +40,9 @@ pub struct Input<'a> {
     /// The rules in force. The shell changes them only while the session is idle, and says so by
     /// [`crate::Session::handle_new_policy`].
     pub policy: &'a ClusterPolicy,
+    /// What the server says of itself. The shell shows what is known when a command has come, and
+    /// says by [`crate::Session::handle_new_facts`] that it is something else than before.
+    pub facts: &'a ServerFacts,
     /// The wall clock, for rules that expire.
     pub now: UnixTime,
 }
@@ -96,6 +100,9 @@ pub enum Action {
     },
     /// Cryptography that only one of the legs needs.
     Crypt(Crypt),
+    /// The command that goes out next may change routines, until it is [`Action::Finished`]: from
+    /// now on nobody may be shown a list of them that was read before it has ended.
+    ChangeRoutines,
     /// The login is over: the connection is usable.
     LoggedIn,
     /// A command is over, with what is to be counted of it.

@@ -37,6 +37,8 @@ pub(crate) struct Running {
     pub(crate) admits: Admitted,
     pub(crate) consequences: Consequences,
     pub(crate) then: Then,
+    /// It may change routines, and the shell has not been told so yet.
+    pub(crate) changes_routines: bool,
 }
 
 /// What else has to be done when its response ends.

@@ -153,7 +153,8 @@ impl Bench {
         input: &Input<'_>,
     ) -> Ruling {
         let SaidByExecution { attributes, statement } = said;
-        let Description { classes, exemption, .. } = *description;
+        let exemption = description.exemption;
+        let (classes, _) = description.classes_with(&input.facts.routines);
         let tool = statement.and_then(Statement::tool).or(description.tool);
         let own = statement.into_iter().flat_map(Statement::tags);
         let own = own.map(|tag| pair(tag.key, tag.value));

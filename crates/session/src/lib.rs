@@ -52,6 +52,7 @@ mod command;
 mod compression;
 mod consequences;
 mod denial;
+mod facts;
 mod judge;
 mod leg;
 mod negotiated;
@@ -66,6 +67,7 @@ pub use action::{Action, Ask, CloseReason, Crypt, Input, Move, Reads, Sealing, S
 pub use answer::Answer;
 pub use compression::Compression;
 pub use denial::Denial;
+pub use facts::ServerFacts;
 pub use leg::{Leg, Password};
 pub use negotiated::ClientInfo;
 pub use outcome::{Finished, StatementOutcome};

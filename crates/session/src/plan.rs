@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use admission::DigestKey;
 use policy::{Priority, ShapeNeeds, ShapeText};
-use sql::{Class, Effects, LexMode, Statement, Whole, describe};
+use sql::{Class, LexMode, Statement, Whole, describe};
 use wire::capability::Capabilities;
 use wire::command::{Execute, Query, QueryAttributes, execute_attributes, execute_layout};
 use wire::response_tracker::{Cursor, Expect};
@@ -16,7 +16,7 @@ use crate::judge::memo::{Remembered, Ruling};
 use crate::judge::{Bench, Judge, SaidByExecution};
 use crate::outcome::StatementOutcome;
 use crate::server::ServerSide;
-use crate::server::prepared::{Description, owned_tag};
+use crate::server::prepared::{CallsFrom, Description, owned_tag};
 use crate::server::transaction::Admitted;
 
 /// What becomes of a statement.
@@ -44,6 +44,7 @@ struct Ruled {
     digest: Option<DigestKey>,
     consequences: Consequences,
     then: Then,
+    changes_routines: bool,
 }
 
 /// A statement in text: COM_QUERY.
@@ -55,7 +56,11 @@ pub(crate) fn query(
     input: &Input<'_>,
 ) -> Plan {
     let Judge { texts, bench } = judge;
-    let statement = describe(query.text, server.mode, whole, texts);
+    let mut statement = describe(query.text, server.mode, whole, texts);
+    if statement.classes.contains(Class::Call) {
+        let schema = server.default_schema(&bench.who);
+        excuse_calls(&mut statement, schema, input);
+    }
     let ruled = match executed(&statement, server) {
         Some(description) => {
             let said =
@@ -65,6 +70,16 @@ pub(crate) fn query(
         None => on_statement(&statement, query, bench, server, input),
     };
     ruled.plan(None, Expect::ResultSets, input)
+}
+
+/// Takes from the classes of a text that calls functions what the server's list excuses. A text of
+/// several statements is not excused: a function may be replaced while one ahead of it waits.
+#[cold]
+fn excuse_calls(statement: &mut Statement<'_>, schema: &[u8], input: &Input<'_>) {
+    if statement.statement_count == 1 {
+        statement.classes = statement.classes_with(&input.facts.routines, schema);
+        statement.class = statement.classes.strictest().unwrap_or(Class::Unknown);
+    }
 }
 
 /// A statement that cannot be read.
@@ -124,7 +139,8 @@ pub(crate) fn preparation(
     server: &ServerSide,
 ) -> Description {
     let Judge { texts, bench } = judge;
-    prepared(text, whole, texts, bench, server)
+    let schema = server.default_schema(&bench.who).to_vec();
+    prepared((text, whole, &schema), texts, bench, server)
 }
 
 fn on_statement(
@@ -141,7 +157,7 @@ fn on_statement(
         Ruling::Ask(..) if held => Some(bench.shape.digest(query.text, server.mode)),
         Ruling::Ask(..) | Ruling::Pass(..) | Ruling::Deny(_) => None,
     };
-    let then = sql_prepare(&statement.effects, bench, server);
+    let then = sql_prepare(statement, bench, server);
     Ruled {
         class,
         ruling,
@@ -149,6 +165,7 @@ fn on_statement(
         digest: digest.map(DigestKey),
         consequences: Consequences::of(&statement.effects),
         then,
+        changes_routines: statement.may_change_routines(server.mode.server),
     }
 }
 
@@ -169,7 +186,7 @@ fn described(
     server: &ServerSide,
     input: &Input<'_>,
 ) -> Ruled {
-    let class = description.class;
+    let (_, class) = description.classes_with(&input.facts.routines);
     let cover = server.transaction.cover(&description.consequences.plain);
     let held = ruling.holds(cover, input.policy);
     Ruled {
@@ -179,12 +196,13 @@ fn described(
         digest: description.shape.digest().map(DigestKey),
         consequences: description.consequences.clone(),
         then: Then::Nothing,
+        changes_routines: description.changes_routines,
     }
 }
 
 impl Ruled {
     fn plan(self, execution: Option<u32>, expect: Expect, input: &Input<'_>) -> Plan {
-        let Self { class, ruling, held, digest, consequences, then } = self;
+        let Self { class, ruling, held, digest, consequences, then, changes_routines } = self;
         let rule = ruling.rule();
         let mode = rule
             .and_then(|index| input.policy.rule(index))
@@ -204,7 +222,7 @@ impl Ruled {
             Ruling::Ask(..) | Ruling::Deny(_) if held => Admitted::of_asked(class),
             Ruling::Ask(..) | Ruling::Deny(_) => Admitted::No,
         };
-        let running = Running { statement, admits, consequences, then };
+        let running = Running { statement, admits, consequences, then, changes_routines };
         Plan { sending: Sending { running, expect, execution }, hold }
     }
 }
@@ -219,23 +237,29 @@ fn executed(statement: &Statement<'_>, server: &ServerSide) -> Option<Arc<Descri
 
 /// What SQL `PREPARE` prepares. Text from a variable is not known: nothing is remembered, and its
 /// execution is of class `unknown`.
-fn sql_prepare(effects: &Effects<'_>, bench: &mut Bench, server: &ServerSide) -> Then {
-    let Some(prepare) = effects.prepare else { return Then::Nothing };
+fn sql_prepare(statement: &Statement<'_>, bench: &mut Bench, server: &ServerSide) -> Then {
+    let Some(prepare) = statement.effects.prepare else { return Then::Nothing };
     let description = match prepare.text {
         Some(literal) => {
             let mut text = Vec::new();
             literal.unescape_into(&mut text);
+            // A statement ahead of it may be a USE.
+            let schema = match statement.statement_count {
+                1 => server.default_schema(&bench.who).to_vec(),
+                _ => Vec::new(),
+            };
             // The text around it still stands in the session's own scratch.
-            prepared(&text, Whole::Yes, &mut sql::Scratch::default(), bench, server)
+            let text = (text.as_slice(), Whole::Yes, schema.as_slice());
+            prepared(text, &mut sql::Scratch::default(), bench, server)
         }
         None => Description::default(),
     };
     Then::PrepareName(prepare.name.into(), Arc::new(description))
 }
 
+/// Describes a text that was prepared while `calling_schema` was the default one.
 fn prepared(
-    text: &[u8],
-    whole: Whole,
+    (text, whole, calling_schema): (&[u8], Whole, &[u8]),
     texts: &mut sql::Scratch,
     bench: &mut Bench,
     server: &ServerSide,
@@ -260,5 +284,10 @@ fn prepared(
         tags: statement.tags().map(|tag| owned_tag((tag.key, tag.value))).collect(),
         shape: bench.shape.to_owned(),
         consequences: Consequences::of(&statement.effects),
+        calls: statement
+            .called()
+            .filter(|_| statement.statement_count == 1)
+            .map(|functions| Box::new(CallsFrom { functions, schema: calling_schema.into() })),
+        changes_routines: statement.may_change_routines(server.mode.server),
     }
 }

@@ -8,6 +8,8 @@ use wire::status::{SERVER_STATUS_AUTOCOMMIT, StatusFlags};
 
 use self::prepared::PreparedStatements;
 use self::transaction::Transaction;
+use crate::facts::ServerFacts;
+use crate::judge::who::Who;
 
 /// The server's side of the session, as far as its responses and what was sent have shown it.
 #[derive(Debug, Default)]
@@ -18,18 +20,25 @@ pub(crate) struct ServerSide {
     pub(crate) transaction: Transaction,
     /// Its prepared statements.
     pub(crate) prepared: PreparedStatements,
+    /// The default schema is the one that the session's identity names.
+    pub(crate) schema_known: bool,
 }
 
 impl ServerSide {
     /// A session begins anew: after a login, COM_CHANGE_USER or COM_RESET_CONNECTION. `flags` are
     /// what the server's OK says; none: it has not said it yet.
-    pub(crate) fn start(&mut self, charset: Charset, flags: Option<StatusFlags>) {
+    pub(crate) fn start(
+        &mut self,
+        charset: Charset,
+        flags: Option<StatusFlags>,
+        facts: &ServerFacts,
+    ) {
         self.mode = LexMode { charset, ..LexMode::unknown(self.mode.server) };
         if let Some(flags) = flags {
             self.mode.no_backslash_escapes = flags.no_backslash_escapes().into();
             self.mode.ansi_quotes = match self.mode.server {
                 // Its flags never show it.
-                Server::MySql { .. } => Setting::Off,
+                Server::MySql { .. } => facts.ansi_quotes,
                 Server::MariaDb { .. } => flags.ansi_quotes().into(),
                 Server::Unknown => Setting::Unknown,
             };
@@ -56,10 +65,20 @@ impl ServerSide {
 
     /// What COM_RESET_CONNECTION makes of `character_set_client`: MariaDB goes back to what the
     /// login chose, MySQL to its global default.
-    pub(crate) fn charset_after_reset(&self, login: Charset) -> Charset {
+    pub(crate) fn charset_after_reset(&self, login: Charset, facts: &ServerFacts) -> Charset {
         match self.mode.server {
             Server::MariaDb { .. } => login,
-            Server::MySql { .. } | Server::Unknown => Charset::Unknown,
+            Server::MySql { .. } => facts.charset_client,
+            Server::Unknown => Charset::Unknown,
         }
+    }
+
+    /// The default schema in which a function is looked up that is named without one. Empty: there
+    /// is none, or it is not certain which. Of names only these letters are certain to be the same
+    /// in every character set.
+    pub(crate) fn default_schema<'w>(&self, who: &'w Who) -> &'w [u8] {
+        let schema = who.identity().schema();
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
+        if self.schema_known && schema.iter().all(plain) { schema } else { b"" }
     }
 }

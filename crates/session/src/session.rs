@@ -95,12 +95,12 @@ impl Session {
         match phase {
             Phase::Idle => self.step_idle(input),
             Phase::Sending(sending) => self.step_sending(sending, input),
-            Phase::Forwarding(forwarding) => self.step_forwarded(forwarding),
+            Phase::Forwarding(forwarding) => self.step_forwarded(forwarding, input),
             Phase::Refusing(refusing) => self.step_refusing(refusing, input),
             Phase::Greeting => self.step_greeting(input),
             Phase::Login(login) => {
                 let next = login.next(&mut self.desk(), input);
-                self.after_login(next)
+                self.after_login(next, input)
             }
             Phase::LoggedIn => (Phase::Idle, Some(Action::LoggedIn)),
             // The shell has an answer to give, and asks for one.
@@ -126,7 +126,10 @@ impl Session {
         }
     }
 
-    fn step_sending(&mut self, sending: Sending, input: &Input<'_>) -> Step {
+    fn step_sending(&mut self, mut sending: Sending, input: &Input<'_>) -> Step {
+        if std::mem::take(&mut sending.running.changes_routines) {
+            return (Phase::Sending(sending), Some(Action::ChangeRoutines));
+        }
         let Self { negotiated, out, tracker, server, .. } = self;
         match Forwarding::begin(sending, tracker, (negotiated, server), out, input) {
             Ok(forwarding) => (Phase::Forwarding(forwarding), None),
@@ -135,12 +138,13 @@ impl Session {
     }
 
     /// All is said.
-    fn step_forwarded(&mut self, forwarding: Forwarding) -> Step {
+    fn step_forwarded(&mut self, forwarding: Forwarding, input: &Input<'_>) -> Step {
         let Self { negotiated, tracker, server, judge, .. } = self;
         let (running, response) = forwarding.into_parts();
         let Running { statement, .. } = running;
         let kill = response.as_ref().and_then(|response| {
-            ending::end(running, response, tracker, (negotiated, server), &mut judge.bench.who)
+            let who = &mut judge.bench.who;
+            ending::end(running, response, tracker, (negotiated, server, input.facts), who)
         });
         self.finish(Finished { response, kill, ..finished(statement) })
     }
@@ -182,7 +186,7 @@ impl Session {
         match parse_change_user(payload, self.negotiated.capabilities) {
             Ok(change) => {
                 let next = Login::again(&change, payload, header.sequence, &mut self.desk());
-                self.after_login(next)
+                self.after_login(next, input)
             }
             Err(_) => close(CloseReason::ClientProtocol),
         }
@@ -194,11 +198,11 @@ impl Session {
         Desk { client: *client, negotiated, who: &mut judge.bench.who, out }
     }
 
-    fn after_login(&mut self, next: login::Next) -> Step {
+    fn after_login(&mut self, next: login::Next, input: &Input<'_>) -> Step {
         match next {
             login::Next::Stay(login, action) => (Phase::Login(login), Some(action)),
             login::Next::Accepted(accepted, action) => {
-                self.begin(accepted);
+                self.begin(accepted, input);
                 (Phase::LoggedIn, Some(action))
             }
             login::Next::Refused(action) => {
@@ -212,23 +216,24 @@ impl Session {
     }
 
     /// The server has let somebody in.
-    fn begin(&mut self, accepted: Accepted) {
+    fn begin(&mut self, accepted: Accepted, input: &Input<'_>) {
         let Self { negotiated, tracker, server, judge, .. } = self;
         let who = &mut judge.bench.who;
+        server.schema_known = !matches!(accepted, Accepted::Unchanged);
         match accepted {
             Accepted::First(flags) => {
                 *tracker = ResponseTracker::new(negotiated.capabilities);
                 who.renew();
-                server.start(negotiated.charset, Some(flags));
+                server.start(negotiated.charset, Some(flags), input.facts);
             }
             Accepted::Changed(Applicant { identity, charset }, flags) => {
                 negotiated.charset = charset;
                 who.become_user(identity);
-                server.start(charset, Some(flags));
+                server.start(charset, Some(flags), input.facts);
             }
             Accepted::Unchanged => {
                 who.forget();
-                server.start(Charset::Unknown, None);
+                server.start(Charset::Unknown, None, input.facts);
             }
         }
     }

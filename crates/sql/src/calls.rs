@@ -66,6 +66,19 @@ impl Calls {
             })
     }
 
+    /// Every function that is called, if each can be told and nothing else is called.
+    pub(crate) fn list<'t>(&self, text: &'t [u8]) -> Option<Vec<Callee<'t>>> {
+        if self.others {
+            return None;
+        }
+        self.spans()
+            .map(|(start, end)| {
+                let callee = text.get(start..end).and_then(callee)?;
+                (callee.schema.is_some() || !self.changes_schema).then_some(callee)
+            })
+            .collect()
+    }
+
     fn spans(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let index = |at: u32| usize::try_from(at).unwrap_or(usize::MAX);
         self.places

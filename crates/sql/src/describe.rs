@@ -58,6 +58,21 @@ impl<'t> Statement<'t> {
         self.calls.are_all(self.text, harmless)
     }
 
+    /// Every function that is called and not built in, if each can be told and nothing else is
+    /// called.
+    pub(crate) fn callees(&self) -> Option<Vec<Callee<'t>>> {
+        self.calls.list(self.text)
+    }
+
+    /// Whether more is called than functions that can be told: a procedure.
+    pub(crate) fn calls_others(&self) -> bool {
+        self.calls.others
+    }
+
+    pub(crate) fn text(&self) -> &'t [u8] {
+        self.text
+    }
+
     /// The tags of all plain comments, in the order of the text; the first of a key counts.
     #[must_use]
     pub fn tags(&self) -> Tags<'t> {

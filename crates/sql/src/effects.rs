@@ -236,6 +236,7 @@ impl Effects<'_> {
         plain.forgets_prepared |=
             self.prepare != other.prepare || self.deallocate != other.deallocate;
         plain.unread |= self.execute != other.execute;
+        plain.forgets_schema |= self.use_schema != other.use_schema;
         Self {
             plain,
             set_app: match (self.set_app, other.set_app) {

@@ -44,7 +44,7 @@ pub use effects::{
 };
 pub use exemption::Exemption;
 pub use mode::{Charset, LexMode, Server, Setting};
-pub use routines::{Routine, RoutineKind, Routines};
+pub use routines::{Called, Routine, RoutineKind, Routines};
 pub use tables::{Completeness, TableRef, tables};
 pub use tags::{Tag, Tool};
 pub use text::SqlText;

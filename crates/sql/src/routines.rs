@@ -6,6 +6,8 @@
 //! harmless themselves. Whatever is not understood makes a function one that writes.
 
 mod body;
+mod called;
+mod changes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +17,8 @@ use crate::{
     describe::Statement,
     mode::Server,
 };
+
+pub use called::Called;
 
 /// Most functions that are looked at; with more on the server, none is harmless.
 const ROUTINES_MAX: usize = 20_000;

@@ -42,7 +42,7 @@ fn an_explanation_names_app_class_tags_rule_and_outcome() {
             "app": "etl",
             "source": "comment",
             "refused_claims": 0,
-            "class": "write",
+            "class": "write", "calls_functions": false,
             "tags": { "controller": "x", "_os": "Linux" },
             "rule": "etl",
             "reason": "morning reports",
@@ -116,4 +116,17 @@ fn the_changelog_of_gh_ost_passes_for_gh_ost_only() {
         (explained(other, "").outcome, explained(other, "").app.as_str()),
         ("ask", "gh-ost")
     );
+}
+
+#[test]
+fn a_call_that_the_servers_list_may_excuse_is_told_from_one_that_it_cannot() {
+    for (sql, calls_functions) in [
+        ("SELECT f()", true),
+        ("INSERT INTO t VALUES (f())", true),
+        ("CALL p()", false),
+        ("SELECT 1; SELECT f()", false),
+        ("SELECT 1", false),
+    ] {
+        assert_eq!(explained(sql, "shop").calls_functions, calls_functions, "{sql}");
+    }
 }

@@ -16,7 +16,9 @@ A statement has the class of its verb, and further ones by what else it does; a 
     sequences are replicated.
 - `load`: LOAD DATA, LOAD XML.
 - `call`: CALL; beside its own class, any text that names a function which is not built in: SET, \
-    DO, SHOW … WHERE and, with MariaDB, EXPLAIN run it as SELECT does.
+    DO, SHOW … WHERE and, with MariaDB, EXPLAIN run it as SELECT does. A text of one statement \
+    is none if all its functions write nothing by the server's own list, which the probe reads \
+    [where it may](OPERATIONS.md#accounts).
 - `ddl`: CREATE, ALTER, DROP, TRUNCATE, OPTIMIZE, REPAIR, IMPORT TABLE.
 - `transaction`: BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, XA.
 - `session`: SET, USE, PREPARE, DEALLOCATE, SIGNAL, GET DIAGNOSTICS.

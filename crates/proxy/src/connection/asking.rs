@@ -141,6 +141,7 @@ impl Connection {
                     // A rule may have expired meanwhile, without a new policy.
                     self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
                     self.take_newer_policy();
+                    self.take_newer_facts();
                     self.session.handle_judge_again(asked);
                     return Ok(());
                 }

@@ -7,6 +7,7 @@ use wire::response_tracker::{Prepared as PrepareOk, ResponseEnd, ResponseTracker
 
 use crate::command::{Running, Then};
 use crate::consequences::Consequences;
+use crate::facts::ServerFacts;
 use crate::judge::who::Who;
 use crate::negotiated::Negotiated;
 use crate::server::ServerSide;
@@ -16,10 +17,10 @@ pub(crate) fn end(
     running: Running,
     end: &ResponseEnd,
     tracker: &ResponseTracker,
-    (negotiated, server): (&Negotiated, &mut ServerSide),
+    (negotiated, server, facts): (&Negotiated, &mut ServerSide, &ServerFacts),
     who: &mut Who,
 ) -> Option<Kill> {
-    let Running { statement, admits, consequences, then } = running;
+    let Running { statement, admits, consequences, then, changes_routines: _ } = running;
     if statement.is_some() {
         server.transaction.handle_end(end, admits, &consequences.plain);
     } else if let Some(flags) = end.status {
@@ -29,11 +30,11 @@ pub(crate) fn end(
         who.use_schema(schema);
     }
     if end.error.is_some() {
-        handle_failed(&consequences, &then, server, who);
+        handle_failed(&consequences, &then, (server, facts), who);
         return None;
     }
     let kill = handle_consequences(consequences, server, who);
-    let killed = handle_accepted(then, end.prepared, negotiated, server, who);
+    let killed = handle_accepted(then, end.prepared, (negotiated, server, facts), who);
     follow_charset(tracker, server);
     if let Some(flags) = end.status {
         server.follow_flags(flags);
@@ -51,19 +52,27 @@ fn follow_charset(tracker: &ResponseTracker, server: &mut ServerSide) {
     }
 }
 
-fn handle_failed(consequences: &Consequences, then: &Then, server: &mut ServerSide, who: &mut Who) {
+fn handle_failed(
+    consequences: &Consequences,
+    then: &Then,
+    (server, facts): (&mut ServerSide, &ServerFacts),
+    who: &mut Who,
+) {
     match then {
         Then::Prepare(_) => server.prepared.handle_prepare_failed(),
         Then::PrepareName(name, _) => server.prepared.remove_name(name),
         // It may have happened all the same.
         Then::ResetConnection => {
-            server.start(Charset::Unknown, None);
+            server.start(Charset::Unknown, None, facts);
             who.forget();
         }
         Then::Nothing | Then::ResetStatement(_) | Then::Schema(_) | Then::Kill(_) => {}
     }
-    let Consequences { plain, rare: _ } = consequences;
+    let Consequences { plain, rare } = consequences;
     server.mode = server.mode.after_error(plain);
+    // A USE may have run before the error.
+    let uses = rare.as_ref().is_some_and(|rare| rare.schema.is_some());
+    server.schema_known &= !uses && !plain.forgets_schema;
     if plain.forgets_prepared {
         server.prepared.forget_names();
     }
@@ -72,8 +81,7 @@ fn handle_failed(consequences: &Consequences, then: &Then, server: &mut ServerSi
 fn handle_accepted(
     then: Then,
     prepared: Option<PrepareOk>,
-    negotiated: &Negotiated,
-    server: &mut ServerSide,
+    (negotiated, server, facts): (&Negotiated, &mut ServerSide, &ServerFacts),
     who: &mut Who,
 ) -> Option<Kill> {
     match then {
@@ -95,11 +103,14 @@ fn handle_accepted(
             }
         }
         Then::ResetConnection => {
-            let charset = server.charset_after_reset(negotiated.charset);
-            server.start(charset, Some(server.transaction.flags()));
+            let charset = server.charset_after_reset(negotiated.charset, facts);
+            server.start(charset, Some(server.transaction.flags()), facts);
             who.forget();
         }
-        Then::Schema(schema) => who.use_schema(&schema),
+        Then::Schema(schema) => {
+            who.use_schema(&schema);
+            server.schema_known = true;
+        }
     }
     None
 }
@@ -111,6 +122,7 @@ fn handle_consequences(
 ) -> Option<Kill> {
     let Consequences { plain, rare } = consequences;
     server.mode = server.mode.after_ok(&plain);
+    server.schema_known &= !plain.forgets_schema;
     if plain.forgets_prepared {
         server.prepared.forget_names();
     }
@@ -120,6 +132,7 @@ fn handle_consequences(
         }
         if let Some(schema) = rare.schema {
             who.use_schema(&schema);
+            server.schema_known = !plain.forgets_schema;
         }
         if let Some(name) = rare.deallocate {
             server.prepared.remove_name(&name);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use policy::OwnedShape;
-use sql::{Class, ClassSet, Exemption, PlainEffects, Tool};
+use sql::{Called, Class, ClassSet, Exemption, PlainEffects, Routines, Tool};
 use wire::command::LAST_PREPARED;
 use wire::response_tracker::Prepared as PrepareOk;
 
@@ -53,6 +53,17 @@ pub(crate) struct Description {
     pub(crate) tags: Vec<OwnedTag>,
     pub(crate) shape: OwnedShape,
     pub(crate) consequences: Consequences,
+    /// The functions for which it is a `call`, if they may write nothing.
+    pub(crate) calls: Option<Box<CallsFrom>>,
+    pub(crate) changes_routines: bool,
+}
+
+/// What a prepared text calls.
+#[derive(Debug)]
+pub(crate) struct CallsFrom {
+    pub(crate) functions: Called,
+    /// The default schema when it was prepared, in which servers look for them at any execution.
+    pub(crate) schema: Box<[u8]>,
 }
 
 impl Default for Description {
@@ -66,19 +77,41 @@ impl Default for Description {
             tags: Vec::new(),
             shape: OwnedShape::default(),
             consequences: Consequences { plain: PlainEffects::unread(), rare: None },
+            calls: None,
+            changes_routines: true,
         }
     }
 }
 
 impl Description {
+    /// The classes of an execution now, and the strictest of them: those that the text has, without
+    /// `call` if all it calls is known to write nothing.
+    pub(crate) fn classes_with(&self, routines: &Routines) -> (ClassSet, Class) {
+        let harmless = self
+            .calls
+            .as_ref()
+            .is_some_and(|calls| calls.functions.are_harmless(routines, &calls.schema));
+        if !harmless {
+            return (self.classes, self.class);
+        }
+        let classes = self.classes.without(Class::Call);
+        (classes, classes.strictest().unwrap_or(self.class))
+    }
+
     /// What it takes, about.
     fn len(&self) -> usize {
         let tags = self.tags.iter().map(|(key, value)| {
             key.len().saturating_add(value.len()).saturating_add(size_of::<OwnedTag>())
         });
         let tags = tags.fold(0, usize::saturating_add);
+        let calls = self.calls.as_ref().map_or(0, |calls| {
+            size_of::<CallsFrom>()
+                .saturating_add(calls.functions.size())
+                .saturating_add(calls.schema.len())
+        });
         size_of::<Self>()
             .saturating_add(tags)
+            .saturating_add(calls)
             .saturating_add(self.shape.shape().table_bytes().len())
             .saturating_add(self.consequences.len())
     }

@@ -65,6 +65,21 @@ impl Session {
         }
     }
 
+    /// What the server says of itself is something else now. As [`Session::handle_new_policy`], and
+    /// also during a login.
+    pub fn handle_new_facts(&mut self) {
+        match self.phase {
+            Phase::Greeting | Phase::Login(_) | Phase::LoggedIn => {}
+            Phase::Idle
+            | Phase::Asking(_)
+            | Phase::Sending(_)
+            | Phase::Forwarding(_)
+            | Phase::Refusing(_)
+            | Phase::Closing(_)
+            | Phase::Closed => self.handle_new_policy(),
+        }
+    }
+
     /// The TLS handshake with this side is done: what comes now came through it.
     pub fn handle_encrypted(&mut self, side: Side) {
         let login = self.take_login();

@@ -11,7 +11,7 @@ use crate::outcome::StatementOutcome;
 use crate::phase::forwarding::Forwarding;
 
 impl Session {
-    /// Bytes the session made itself, for [`Move::Replace`].
+    /// Bytes the session made itself, for [`crate::Move::Replace`].
     pub fn outbox(&self) -> &[u8] {
         self.out.bytes()
     }
@@ -22,7 +22,7 @@ impl Session {
     }
 
     /// The statement that was sent on and whose response has not ended. It is counted by
-    /// [`Action::Finished`], or by the shell when the connection ends before that.
+    /// [`crate::Action::Finished`], or by the shell when the connection ends before that.
     pub fn under_way(&self) -> Option<StatementOutcome> {
         self.forwarding().and_then(Forwarding::statement)
     }

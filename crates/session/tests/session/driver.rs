@@ -8,7 +8,7 @@ use admission::DigestKey;
 use policy::{ClusterPolicy, Priority, UnixTime};
 use session::{
     Action, Answer, Ask, ClientInfo, CloseReason, Crypt, Finished, Input, Leg, Move, Reads,
-    Session, Side,
+    ServerFacts, Session, Side,
 };
 use sql::Class;
 
@@ -38,6 +38,9 @@ pub(crate) struct Asked {
 pub(crate) struct Driver {
     pub(crate) session: Session,
     pub(crate) policy: Arc<ClusterPolicy>,
+    pub(crate) facts: ServerFacts,
+    /// How often routines were announced to change.
+    pub(crate) routine_changes: u32,
     pub(crate) client: Vec<u8>,
     pub(crate) backend: Vec<u8>,
     pub(crate) to_client: Vec<u8>,
@@ -75,6 +78,8 @@ impl Driver {
         Self {
             session: Session::new(client, Leg::Network),
             policy: policy(rules),
+            facts: ServerFacts::unasked(),
+            routine_changes: 0,
             client: Vec::new(),
             backend: Vec::new(),
             to_client: Vec::new(),
@@ -90,7 +95,16 @@ impl Driver {
 
     /// A session after its login, with these capabilities of the client on top of the usual.
     pub(crate) fn logged_in(rules: &str, capabilities: u32) -> Self {
-        let mut driver = Self::new(rules);
+        Self::new(rules).log_in(capabilities)
+    }
+
+    /// A session after its login to a server of which this is known.
+    pub(crate) fn logged_in_with(rules: &str, facts: ServerFacts) -> Self {
+        Self { facts, ..Self::new(rules) }.log_in(0)
+    }
+
+    fn log_in(self, capabilities: u32) -> Self {
+        let mut driver = self;
         driver.backend.extend(greeting(CAPABILITIES | capabilities));
         driver.run();
         driver.client.extend(response(CAPABILITIES | capabilities));
@@ -110,6 +124,7 @@ impl Driver {
                 client: &self.client,
                 backend: &self.backend,
                 policy: &self.policy,
+                facts: &self.facts,
                 now: UnixTime(1_800_000_000),
             };
             match self.session.next(&input) {
@@ -152,6 +167,7 @@ impl Driver {
                     return Stop::StartTls(side);
                 }
                 Action::Crypt(crypt) => return Stop::Crypt(crypt),
+                Action::ChangeRoutines => self.routine_changes += 1,
                 Action::LoggedIn => return Stop::LoggedIn,
                 Action::Finished(finished) => return Stop::Finished(finished),
                 Action::Close(reason) => return Stop::Close(reason),

@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use policy::ClusterPolicy;
-use session::{ClientInfo, Crypt, Leg, Password, Reads, Session, Side};
+use session::{ClientInfo, Crypt, Leg, Password, Reads, ServerFacts, Session, Side};
 use testkit::{Cut, Input, cuts};
 
 use crate::driver::*;
@@ -285,6 +285,8 @@ fn fresh() -> Driver {
     Driver {
         session: Session::new(client, Leg::Network),
         policy: GATED_POLICY.with(|cell| cell.get_or_init(|| policy(GATED)).clone()),
+        facts: ServerFacts::unasked(),
+        routine_changes: 0,
         client: Vec::new(),
         backend: Vec::new(),
         to_client: Vec::new(),

@@ -4,6 +4,7 @@ mod certain;
 mod compressed;
 mod confided;
 mod driver;
+mod facts;
 mod fuzzed;
 mod hostile;
 mod leaving;

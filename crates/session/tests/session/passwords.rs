@@ -14,7 +14,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use policy::ClusterPolicy;
-use session::{ClientInfo, CloseReason, Crypt, Leg, Password, Session, Side};
+use session::{ClientInfo, CloseReason, Crypt, Leg, Password, ServerFacts, Session, Side};
 use testkit::Input;
 
 use crate::driver::*;
@@ -180,6 +180,8 @@ impl Talk {
             driver: Driver {
                 session: Session::new(info, legs.backend),
                 policy,
+                facts: ServerFacts::unasked(),
+                routine_changes: 0,
                 client: Vec::new(),
                 backend: Vec::new(),
                 to_client: Vec::new(),

@@ -106,12 +106,22 @@ fn explanation(cluster: &ClusterPolicy, explain: &Explain, sql: &[u8]) -> Explan
     )
 }
 
+/// Nobody asks a server here.
+fn class_line(class: &str, calls_functions: bool) -> String {
+    let unless = if calls_functions {
+        " (unless the server's list of routines shows that the functions write nothing)"
+    } else {
+        ""
+    };
+    format!("class            {class}{unless}")
+}
+
 fn lines(cluster: &ClusterPolicy, explanation: &Explanation) -> String {
     let Explanation { app, source, class, tags, rule, outcome, why, .. } = explanation;
     let mut lines = vec![
         format!("cluster          {}", cluster.name),
         format!("app              {app} (from {})", source.replace('_', " ")),
-        format!("class            {class}"),
+        class_line(class, explanation.calls_functions),
         format!("rule             {}", rule.as_deref().unwrap_or("none")),
     ];
     if let Some(reason) = &explanation.reason {

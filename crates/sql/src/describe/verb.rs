@@ -251,6 +251,7 @@ impl Walk<'_, '_> {
         let next = self.token();
         if matches!(next.kind, Kind::Semicolon | Kind::End) {
             self.effects.use_schema = self.lexer.name_of(schema);
+            self.effects.plain.forgets_schema |= self.effects.use_schema.is_none();
         }
         Class::Session
     }

@@ -207,3 +207,32 @@ fn with_more_routines_than_are_looked_at_none_is_harmless() {
     let long = format!("RETURN {}", "x".repeat(BYTES_MAX));
     assert!(Routines::read(MYSQL, [function("d", "f", &long)]).is_empty());
 }
+
+#[test]
+fn what_a_text_calls_can_be_kept_and_judged_by_another_list() {
+    let called = |text: &str| {
+        let scratch = &mut Scratch::default();
+        describe(text.as_bytes(), LexMode::default(), Whole::Yes, scratch).called()
+    };
+    let row = |name: &'static [u8]| Routine {
+        kind: RoutineKind::Function,
+        schema: b"a",
+        name,
+        body: Some(b"CREATE FUNCTION x() RETURNS INT RETURN 1"),
+        sql_mode: b"",
+    };
+    let mysql = Server::MySql { version: 90_704 };
+    let both = Routines::read(mysql, [row(b"f"), row(b"g")]);
+    let one = Routines::read(mysql, [row(b"f")]);
+    let kept = called("SELECT f(), a.G()").unwrap();
+    assert!(kept.are_harmless(&both, b"a"));
+    assert!(!kept.are_harmless(&both, b"b"), "f is another there");
+    assert!(!kept.are_harmless(&one, b"a"));
+    assert!(!kept.are_harmless(&Routines::default(), b"a"));
+    assert!(kept.size() > 3 && kept.size() < 200);
+    assert_eq!(called("SELECT 1"), None);
+    assert_eq!(called("CALL p()"), None);
+    assert_eq!(called("SELECT f(); USE b; SELECT g()"), None, "which g is not known");
+    let long = "x".repeat(65);
+    assert_eq!(called(&format!("SELECT {long}()")), None);
+}
