@@ -13,13 +13,17 @@ DEMO_ARGS ?=
 SIM_ARGS ?=
 PEERS_ARGS ?=
 
+# Seconds of a siege, and more of its arguments: --seed 1 --workers 2 --traps quotes,prepare
+SIEGE_SECONDS ?= 3600
+SIEGE_ARGS ?= --workers 2
+
 # Seconds for each fuzz target, and which.
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
 
 PROFILE_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
-.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-peers servers clients clean-servers toolchain build fuzz
+.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-peers servers clients clean-servers toolchain build fuzz siege
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -55,6 +59,12 @@ sim: toolchain ## every scenario of scenarios/, a line each; SIM_ARGS='101 202 s
 
 fuzz: toolchain ## every fuzz target for FUZZ_SECONDS (60); needs a nightly toolchain, brings cargo-fuzz
 	scripts/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+
+siege: toolchain servers ## attacks of chance and the servers' own test statements, by a client whose writes are denied, for SIEGE_SECONDS (3600)
+	scripts/install-test-suites
+	cargo build --release -p sluice -p integration --bins
+	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/siege --seconds $(SIEGE_SECONDS) \
+	  --suites "$${SLUICE_CACHE:-$$HOME/.cache/sluice}/suites" --keep $(TARGET)/siege-found.txt $(SIEGE_ARGS) </dev/null
 
 bench: toolchain ## time per decision, with 10 and with 10,000 rules
 	cargo run --release -p benches --bin decide

@@ -14,8 +14,10 @@ pub mod minimise;
 pub mod mutation;
 pub mod oracle;
 pub mod player;
+pub mod reads;
 pub mod schema;
 pub mod sequence;
+pub mod suite;
 pub mod target;
 pub mod worker;
 

@@ -186,6 +186,7 @@ fn why(verdict: Verdict<'_>, class: Class) -> String {
             PassReason::NeverHeld(Exemption::AdvisoryLock) => "it is about an advisory lock",
             PassReason::NeverHeld(Exemption::RenameTable) => "it renames tables",
             PassReason::InTransaction => "its transaction has been admitted",
+            PassReason::HoldsRowLocks => "its transaction may hold locks already",
             PassReason::HoldsTableLocks => "its session keeps others from tables",
             PassReason::HoldsNamedLock => "its session holds a user-level lock",
         },
@@ -202,6 +203,7 @@ fn is_admission_point(verdict: Verdict<'_>, class: Class) -> bool {
             PassReason::NotGateable
             | PassReason::NeverHeld(_)
             | PassReason::InTransaction
+            | PassReason::HoldsRowLocks
             | PassReason::HoldsTableLocks
             | PassReason::HoldsNamedLock => false,
             PassReason::NoRule

@@ -1,5 +1,6 @@
 //! The reference of the configuration file, `docs/CONFIG.md`.
 
+mod classes;
 mod compression_keys;
 mod keys;
 mod network_keys;
@@ -7,6 +8,7 @@ mod rule_keys;
 mod sections;
 mod tls_keys;
 
+use self::classes::CLASSES;
 use self::keys::Key;
 use self::sections::SECTIONS;
 
@@ -25,6 +27,7 @@ pub fn config_reference() -> String {
             push_key(&mut text, key);
         }
     }
+    text.push_str(CLASSES);
     text.push_str(NOTES);
     text
 }

@@ -40,6 +40,8 @@ pub enum PassReason {
     InTransaction,
     /// Its session keeps others from tables.
     HoldsTableLocks,
+    /// Its transaction has worked already, and may hold locks of rows.
+    HoldsRowLocks,
     /// Its session holds a user-level lock.
     HoldsNamedLock,
 }
@@ -57,6 +59,7 @@ impl PassReason {
             Self::NeverHeld(_) => "never_held",
             Self::InTransaction => "in_transaction",
             Self::HoldsTableLocks => "holds_table_locks",
+            Self::HoldsRowLocks => "holds_row_locks",
             Self::HoldsNamedLock => "holds_named_lock",
         }
     }
@@ -73,6 +76,9 @@ pub enum Cover {
     Transaction,
     /// LOCK TABLES, FLUSH TABLES … WITH READ LOCK, LOCK INSTANCE FOR BACKUP or BACKUP STAGE.
     TableLocks,
+    /// A transaction in which something has worked that nobody was asked for: it may hold locks, and
+    /// no rule has let it do what another rule denies or holds.
+    Worked,
     /// A lock of GET_LOCK, which says nothing of tables: `deny` and `hold` reach the session all
     /// the same.
     NamedLock,
@@ -93,9 +99,10 @@ impl<'p> Verdict<'p> {
     pub fn under(self, cover: Cover) -> Self {
         let why = match (self, cover) {
             (Self::Pass { .. }, _) | (_, Cover::Nothing) => return self,
-            (Self::Deny(_), Cover::NamedLock) => return self,
-            (Self::Ask(rule), Cover::NamedLock) if holds(rule) => return self,
+            (Self::Deny(_), Cover::NamedLock | Cover::Worked) => return self,
+            (Self::Ask(rule), Cover::NamedLock | Cover::Worked) if holds(rule) => return self,
             (Self::Ask(_), Cover::NamedLock) => PassReason::HoldsNamedLock,
+            (Self::Ask(_), Cover::Worked) => PassReason::HoldsRowLocks,
             (Self::Ask(_) | Self::Deny(_), Cover::Transaction) => PassReason::InTransaction,
             (Self::Ask(_) | Self::Deny(_), Cover::TableLocks) => PassReason::HoldsTableLocks,
         };

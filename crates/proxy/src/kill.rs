@@ -1,9 +1,9 @@
 //! KILL QUERY over the probe's account, for statements whose client has left and whose rule wants
 //! them ended (`on_client_gone: kill`).
 //!
-//! A server uses a connection's id again when the connection is over. So whoever kills holds its own
-//! connection of that id open until this has returned, and the KILL goes to the address which that
-//! connection leads to, not to what the primary's name stands for by now: it can meet no other
+//! A server uses a connection's id again when the connection is over. So whoever kills holds its
+//! own connection of that id open until this has returned, and the KILL goes to the address which
+//! that connection leads to, not to what the primary's name stands for by now: it can meet no other
 //! session. A statement that has just ended takes no harm, for a KILL QUERY of an idle session is
 //! void.
 

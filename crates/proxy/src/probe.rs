@@ -2,8 +2,8 @@
 //!
 //! Every probe is a task of its own with a connection of its own and a time limit for each query,
 //! so that a server that hangs holds up nothing but its own probe, and none of them is ever on the
-//! path of a statement. What they see goes to the cluster's [`ProbeBoard`] and to its admission
-//! controller.
+//! path of a statement. What they see goes to the cluster's
+//! [`ProbeBoard`](crate::board::ProbeBoard) and to its admission controller.
 //!
 //! - The *heartbeat* raises a number in our own row on the primary. Each *replica probe* reads that
 //!   row; from both [`admission::lag`] makes the lag. With another `probe.source`, replicas tell

@@ -277,3 +277,6 @@ impl Acceptor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -97,3 +97,6 @@ impl Drop for Open {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,7 +28,8 @@ pub enum Reads {
     Either,
 }
 
-/// What the shell shows the session: both buffers from their first unconsumed byte, and the rules in force.
+/// What the shell shows the session: both buffers from their first unconsumed byte, and the rules
+/// in force.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     /// Bytes of the client not yet forwarded or dropped.
@@ -79,13 +80,14 @@ pub enum Action {
     /// May this statement run? Answer with [`crate::Session::handle_admitted`],
     /// [`crate::Session::handle_refused`] or [`crate::Session::handle_judge_again`].
     Ask(Ask),
-    /// A rule denies this statement whatever the load. Answer with [`crate::Session::handle_refused`], or
-    /// with [`crate::Session::handle_admitted`] in mode `observe`.
+    /// A rule denies this statement whatever the load. Answer with
+    /// [`crate::Session::handle_refused`], or with [`crate::Session::handle_admitted`] in mode
+    /// `observe`.
     Deny(Ask),
-    /// Drop the first `drop` bytes of this side's buffer; what is behind them, and all that comes, is TLS.
-    /// With the client Sluice is the server, with the backend it is the client, and nothing may be behind.
-    /// Answer with [`crate::Session::handle_encrypted`], or for the backend with
-    /// [`crate::Session::handle_not_encrypted`].
+    /// Drop the first `drop` bytes of this side's buffer; what is behind them, and all that comes,
+    /// is TLS. With the client Sluice is the server, with the backend it is the client, and
+    /// nothing may be behind. Answer with [`crate::Session::handle_encrypted`], or for the
+    /// backend with [`crate::Session::handle_not_encrypted`].
     StartTls {
         /// With whom.
         side: Side,
@@ -131,8 +133,8 @@ pub struct Ask {
     pub rule: u32,
     /// Its class.
     pub class: Class,
-    /// The shape of its text: of a prepared statement, the text it was prepared from. None for a denial, and
-    /// where the text is not known.
+    /// The shape of its text: of a prepared statement, the text it was prepared from. None for a
+    /// denial, and where the text is not known.
     pub digest: Option<DigestKey>,
     /// Scales the rule's dice; the lowest unless the rule honours priorities.
     pub priority: Priority,

@@ -1,12 +1,14 @@
 //! A command, from its first bytes to the end of its response.
 
+use std::sync::Arc;
+
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::response_tracker::Expect;
 
 use crate::consequences::Consequences;
 use crate::outcome::StatementOutcome;
 use crate::server::prepared::Description;
-use crate::server::transaction::Admits;
+use crate::server::transaction::Admitted;
 
 /// The bytes of one command as far as they have arrived.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +34,7 @@ impl<'a> Arrived<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     pub(crate) statement: Option<StatementOutcome>,
-    pub(crate) admits: Admits,
+    pub(crate) admits: Admitted,
     pub(crate) consequences: Consequences,
     pub(crate) then: Then,
 }
@@ -44,6 +46,8 @@ pub(crate) enum Then {
     Nothing,
     /// COM_STMT_PREPARE.
     Prepare(Box<Description>),
+    /// SQL `PREPARE name FROM …`.
+    PrepareName(Box<[u8]>, Arc<Description>),
     /// COM_STMT_RESET.
     ResetStatement(u32),
     /// COM_RESET_CONNECTION.

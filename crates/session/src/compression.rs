@@ -1,5 +1,5 @@
-//! What either leg changes to behind the OK of the login. Each leg is agreed on by itself: with the client from
-//! what Sluice offers, with the server from what that one offers.
+//! What either leg changes to behind the OK of the login. Each leg is agreed on by itself: with the
+//! client from what Sluice offers, with the server from what that one offers.
 
 use policy::{BackendCompression, ClientCompression, ClusterPolicy};
 use wire::capability::{
@@ -60,8 +60,8 @@ impl Compressions {
         Capabilities { base, mariadb: 0 }
     }
 
-    /// Makes a response to the server, in its place in the outbox, name zstd's level, if that is used, and no
-    /// level otherwise.
+    /// Makes a response to the server, in its place in the outbox, name zstd's level, if that is
+    /// used, and no level otherwise.
     pub(crate) fn put_level(self, sent: &HandshakeResponse<'_>, frame: &mut Vec<u8>) {
         let Some(tail) = sent.tail else { return };
         if sent.capabilities.has(CLIENT_ZSTD_COMPRESSION_ALGORITHM) {
@@ -99,8 +99,8 @@ fn with_client(
     if policy.client_compression.uncompressed { Ok(None) } else { Err(Denial::Uncompressed) }
 }
 
-/// Whether a level put behind the response would be read as one: all in front of it can be told apart, by the
-/// server as well.
+/// Whether a level put behind the response would be read as one: all in front of it can be told
+/// apart, by the server as well.
 fn can_name_level(response: &HandshakeResponse<'_>, offered: Capabilities) -> bool {
     let sent = response.capabilities;
     let unknown_to_server = sent.without(offered).base & LAYOUT;

@@ -1,11 +1,8 @@
-//! What a statement changes in its session when the server accepts it, kept until the response is in.
-
-use std::sync::Arc;
+//! What a statement changes in its session when the server accepts it, kept until the response is
+//! in.
 
 use policy::identity::APP_LEN_MAX;
 use sql::{AppSetting, Effects, PlainEffects};
-
-use crate::server::prepared::Description;
 
 /// The effects of a statement without its text.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +20,6 @@ pub(crate) struct Rare {
     pub(crate) app: Option<Option<Vec<u8>>>,
     /// `USE`.
     pub(crate) schema: Option<Vec<u8>>,
-    /// `PREPARE name FROM …`.
-    pub(crate) prepare: Option<(Vec<u8>, Arc<Description>)>,
     /// `DEALLOCATE PREPARE name`.
     pub(crate) deallocate: Option<Vec<u8>>,
 }
@@ -36,7 +31,7 @@ const NAME_LEN_MAX: usize = 256;
 impl Consequences {
     /// What it takes, about.
     pub(crate) fn len(&self) -> usize {
-        let Some(Rare { app, schema, prepare: _, deallocate }) = self.rare.as_deref() else {
+        let Some(Rare { app, schema, deallocate }) = self.rare.as_deref() else {
             return 0;
         };
         let len = |text: Option<&Vec<u8>>| text.map_or(0, Vec::len);
@@ -46,12 +41,11 @@ impl Consequences {
             .saturating_add(len(deallocate.as_ref()))
     }
 
-    /// Keeps the effects; `prepare` is what SQL `PREPARE` prepares.
-    pub(crate) fn of(effects: &Effects<'_>, prepare: Option<(Vec<u8>, Arc<Description>)>) -> Self {
+    /// Keeps the effects.
+    pub(crate) fn of(effects: &Effects<'_>) -> Self {
         let has_text = effects.set_app.is_some()
             || effects.use_schema.is_some()
-            || effects.deallocate.is_some()
-            || prepare.is_some();
+            || effects.deallocate.is_some();
         let rare = has_text.then(|| {
             Box::new(Rare {
                 app: effects.set_app.map(app_of),
@@ -59,7 +53,6 @@ impl Consequences {
                     .use_schema
                     .filter(|name| name.len() <= NAME_LEN_MAX)
                     .map(<[u8]>::to_vec),
-                prepare,
                 deallocate: effects
                     .deallocate
                     .filter(|name| name.len() <= NAME_LEN_MAX)

@@ -11,8 +11,8 @@ pub enum Denial {
     ServerWithoutTls,
     /// The TLS handshake with the server failed.
     ServerTlsFailed,
-    /// The plugin sends a password in the clear, or nobody knows that it does not, and the leg behind Sluice is not
-    /// encrypted.
+    /// The plugin sends a password in the clear, or nobody knows that it does not, and the leg
+    /// behind Sluice is not encrypted.
     PasswordExposed,
     /// The client's encrypted password was not encrypted with Sluice's key.
     PasswordUnreadable,

@@ -51,7 +51,7 @@ struct Asked<'t, T> {
 
 /// What an execution says of itself, ahead of what was described when it was prepared.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Said<'t> {
+pub(crate) struct SaidByExecution<'t> {
     pub(crate) attributes: QueryAttributes<'t>,
     /// The `EXECUTE` of SQL.
     pub(crate) statement: Option<&'t Statement<'t>>,
@@ -137,7 +137,7 @@ impl Bench {
             self.who.said.note(last.app(), kept.tool, 0);
             return kept.ruling;
         }
-        let said = Said { attributes, statement: None };
+        let said = SaidByExecution { attributes, statement: None };
         let ruling = self.rule_on_description(description, said, input);
         if remembers && let Some(kept) = keep(ruling, &self.who, input) {
             last.note(kept, self.who.app());
@@ -149,10 +149,10 @@ impl Bench {
     pub(crate) fn rule_on_description(
         &mut self,
         description: &Description,
-        said: Said<'_>,
+        said: SaidByExecution<'_>,
         input: &Input<'_>,
     ) -> Ruling {
-        let Said { attributes, statement } = said;
+        let SaidByExecution { attributes, statement } = said;
         let Description { classes, exemption, .. } = *description;
         let tool = statement.and_then(Statement::tool).or(description.tool);
         let own = statement.into_iter().flat_map(Statement::tags);

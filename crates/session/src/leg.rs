@@ -67,8 +67,8 @@ impl Password {
         &self.0
     }
 
-    /// Each byte XORed with the nonce's, over and over: how caching_sha2_password and sha256_password mask
-    /// and unmask it. Without a nonce nothing is changed.
+    /// Each byte XORed with the nonce's, over and over: how caching_sha2_password and
+    /// sha256_password mask and unmask it. Without a nonce nothing is changed.
     pub(crate) fn masked(&self, nonce: &[u8]) -> Self {
         let mut bytes = self.0.clone();
         for (byte, mask) in bytes.iter_mut().zip(nonce.iter().cycle()) {

@@ -13,11 +13,11 @@ use crate::action::{Held, Input};
 use crate::command::{Running, Sending, Then};
 use crate::consequences::Consequences;
 use crate::judge::memo::{Remembered, Ruling};
-use crate::judge::{Bench, Judge, Said};
+use crate::judge::{Bench, Judge, SaidByExecution};
 use crate::outcome::StatementOutcome;
 use crate::server::ServerSide;
 use crate::server::prepared::{Description, owned_tag};
-use crate::server::transaction::Admits;
+use crate::server::transaction::Admitted;
 
 /// What becomes of a statement.
 #[derive(Debug)]
@@ -43,6 +43,7 @@ struct Ruled {
     /// What its cost is predicted by, if it is to be asked for.
     digest: Option<DigestKey>,
     consequences: Consequences,
+    then: Then,
 }
 
 /// A statement in text: COM_QUERY.
@@ -57,7 +58,8 @@ pub(crate) fn query(
     let statement = describe(query.text, server.mode, whole, texts);
     let ruled = match executed(&statement, server) {
         Some(description) => {
-            let said = Said { attributes: query.attributes, statement: Some(&statement) };
+            let said =
+                SaidByExecution { attributes: query.attributes, statement: Some(&statement) };
             on_description(&description, said, bench, server, input)
         }
         None => on_statement(&statement, query, bench, server, input),
@@ -68,7 +70,8 @@ pub(crate) fn query(
 /// A statement that cannot be read.
 pub(crate) fn unknown(judge: &mut Judge, server: &ServerSide, input: &Input<'_>) -> Plan {
     let description = Description::default();
-    let ruled = on_description(&description, Said::default(), &mut judge.bench, server, input);
+    let ruled =
+        on_description(&description, SaidByExecution::default(), &mut judge.bench, server, input);
     ruled.plan(None, Expect::ResultSets, input)
 }
 
@@ -138,19 +141,20 @@ fn on_statement(
         Ruling::Ask(..) if held => Some(bench.shape.digest(query.text, server.mode)),
         Ruling::Ask(..) | Ruling::Pass(..) | Ruling::Deny(_) => None,
     };
-    let prepare = sql_prepare(&statement.effects, bench, server);
+    let then = sql_prepare(&statement.effects, bench, server);
     Ruled {
         class,
         ruling,
         held,
         digest: digest.map(DigestKey),
-        consequences: Consequences::of(&statement.effects, prepare),
+        consequences: Consequences::of(&statement.effects),
+        then,
     }
 }
 
 fn on_description(
     description: &Description,
-    said: Said<'_>,
+    said: SaidByExecution<'_>,
     bench: &mut Bench,
     server: &ServerSide,
     input: &Input<'_>,
@@ -174,12 +178,13 @@ fn described(
         held,
         digest: description.shape.digest().map(DigestKey),
         consequences: description.consequences.clone(),
+        then: Then::Nothing,
     }
 }
 
 impl Ruled {
     fn plan(self, execution: Option<u32>, expect: Expect, input: &Input<'_>) -> Plan {
-        let Self { class, ruling, held, digest, consequences } = self;
+        let Self { class, ruling, held, digest, consequences, then } = self;
         let rule = ruling.rule();
         let mode = rule
             .and_then(|index| input.policy.rule(index))
@@ -195,11 +200,11 @@ impl Ruled {
             Ruling::Pass(..) | Ruling::Ask(..) | Ruling::Deny(_) => Hold::Nothing,
         };
         let admits = match ruling {
-            Ruling::Pass(_, why) => Admits::of_passed(class, why),
-            Ruling::Ask(..) | Ruling::Deny(_) if held => Admits::of_admitted(class),
-            Ruling::Ask(..) | Ruling::Deny(_) => Admits::No,
+            Ruling::Pass(_, why) => Admitted::of_passed(class, why),
+            Ruling::Ask(..) | Ruling::Deny(_) if held => Admitted::of_asked(class),
+            Ruling::Ask(..) | Ruling::Deny(_) => Admitted::No,
         };
-        let running = Running { statement, admits, consequences, then: Then::Nothing };
+        let running = Running { statement, admits, consequences, then };
         Plan { sending: Sending { running, expect, execution }, hold }
     }
 }
@@ -214,12 +219,8 @@ fn executed(statement: &Statement<'_>, server: &ServerSide) -> Option<Arc<Descri
 
 /// What SQL `PREPARE` prepares. Text from a variable is not known: nothing is remembered, and its
 /// execution is of class `unknown`.
-fn sql_prepare(
-    effects: &Effects<'_>,
-    bench: &mut Bench,
-    server: &ServerSide,
-) -> Option<(Vec<u8>, Arc<Description>)> {
-    let prepare = effects.prepare?;
+fn sql_prepare(effects: &Effects<'_>, bench: &mut Bench, server: &ServerSide) -> Then {
+    let Some(prepare) = effects.prepare else { return Then::Nothing };
     let description = match prepare.text {
         Some(literal) => {
             let mut text = Vec::new();
@@ -229,7 +230,7 @@ fn sql_prepare(
         }
         None => Description::default(),
     };
-    Some((prepare.name.to_vec(), Arc::new(description)))
+    Then::PrepareName(prepare.name.into(), Arc::new(description))
 }
 
 fn prepared(
@@ -258,6 +259,6 @@ fn prepared(
         tool: statement.tool(),
         tags: statement.tags().map(|tag| owned_tag((tag.key, tag.value))).collect(),
         shape: bench.shape.to_owned(),
-        consequences: Consequences::of(&statement.effects, None),
+        consequences: Consequences::of(&statement.effects),
     }
 }

@@ -6,7 +6,7 @@ pub(crate) mod transaction;
 use sql::{Charset, LexMode, Server, Setting};
 use wire::status::{SERVER_STATUS_AUTOCOMMIT, StatusFlags};
 
-use self::prepared::Prepared;
+use self::prepared::PreparedStatements;
 use self::transaction::Transaction;
 
 /// The server's side of the session, as far as its responses and what was sent have shown it.
@@ -17,7 +17,7 @@ pub(crate) struct ServerSide {
     /// Its transaction, and its locks.
     pub(crate) transaction: Transaction,
     /// Its prepared statements.
-    pub(crate) prepared: Prepared,
+    pub(crate) prepared: PreparedStatements,
 }
 
 impl ServerSide {

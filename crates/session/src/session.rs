@@ -1,23 +1,23 @@
 //! The session itself: its owners, and the dispatch to the phase it is in.
 
-use sql::{Charset, Server};
+mod answered;
+mod shown;
+
+use sql::Charset;
 use wire::capability::Capabilities;
-use wire::frame::FrameHeader;
 use wire::handshake::parse_change_user;
 use wire::response_tracker::ResponseTracker;
 
-use crate::action::{Action, Ask, CloseReason, Input, Move, Side};
-use crate::answer::Answer;
+use crate::action::{Action, CloseReason, Input, Move, Side};
 use crate::command::{Arrived, Running, Sending};
-use crate::compression::Compression;
 use crate::judge::Judge;
-use crate::leg::{Leg, OF_EACH_LEG, Password};
+use crate::leg::Leg;
 use crate::negotiated::{ClientInfo, Negotiated};
 use crate::outbox::Outbox;
 use crate::outcome::{Finished, StatementOutcome};
 use crate::phase::asking::Asking;
 use crate::phase::forwarding::Forwarding;
-use crate::phase::login::{Accepted, Applicant, Desk, FIRST_SEQUENCE, Login, OutOfTurn};
+use crate::phase::login::{Accepted, Applicant, Desk, Login};
 use crate::phase::refusing::{self, Refusing};
 use crate::phase::{ending, greeting, idle, login};
 use crate::plan::Plan;
@@ -233,254 +233,6 @@ impl Session {
         }
     }
 }
-
-/// The shell's answers. One that is not waited for ends the connection: [`CloseReason::OutOfTurn`].
-impl Session {
-    /// The statement that was asked for may run.
-    pub fn handle_admitted(&mut self, ask: Ask) {
-        if let Some(asking) = self.take_asking(ask) {
-            self.phase = Phase::Sending(asking.into_sending());
-        }
-    }
-
-    /// The statement that was asked for may not run: `answer` is what the client is told.
-    pub fn handle_refused(&mut self, ask: Ask, answer: Answer) {
-        if let Some(asking) = self.take_asking(ask) {
-            self.phase = Phase::Refusing(Refusing::statement(asking.into_sending(), answer));
-        }
-    }
-
-    /// The rules have changed while the statement waited: it is looked at again under the new ones.
-    pub fn handle_judge_again(&mut self, ask: Ask) {
-        if self.take_asking(ask).is_some() {
-            self.phase = Phase::Idle;
-        }
-    }
-
-    fn take_asking(&mut self, ask: Ask) -> Option<Asking> {
-        // Used up.
-        drop(ask);
-        match std::mem::replace(&mut self.phase, OUT_OF_TURN) {
-            Phase::Asking(asking) => Some(asking),
-            Phase::Greeting
-            | Phase::Login(_)
-            | Phase::LoggedIn
-            | Phase::Idle
-            | Phase::Sending(_)
-            | Phase::Forwarding(_)
-            | Phase::Refusing(_)
-            | Phase::Closing(_)
-            | Phase::Closed => None,
-        }
-    }
-
-    /// The rules have changed. Only while [`Session::is_idle`] or waiting to be judged again.
-    pub fn handle_new_policy(&mut self) {
-        match self.phase {
-            Phase::Idle | Phase::Asking(_) => self.judge.bench.who.renew(),
-            Phase::Greeting
-            | Phase::Login(_)
-            | Phase::LoggedIn
-            | Phase::Sending(_)
-            | Phase::Forwarding(_)
-            | Phase::Refusing(_)
-            | Phase::Closing(_)
-            | Phase::Closed => self.phase = OUT_OF_TURN,
-        }
-    }
-
-    /// The TLS handshake with this side is done: what comes now came through it.
-    pub fn handle_encrypted(&mut self, side: Side) {
-        let login = self.take_login();
-        let legs = &mut self.negotiated.legs;
-        let login = login.and_then(|login| login.handle_encrypted(side, legs));
-        self.put_login(login);
-    }
-
-    /// The TLS handshake with the server has failed. `why` is for the client.
-    pub fn handle_not_encrypted(&mut self, why: String) {
-        let login = self.take_login();
-        self.put_login(login.and_then(|login| login.handle_not_encrypted(why)));
-    }
-
-    /// Sluice's public key, for [`crate::Crypt::ShowKey`].
-    pub fn handle_own_key(&mut self, pem: &[u8]) {
-        self.in_login(|login| login.handle_own_key(pem));
-    }
-
-    /// The encrypted password, for [`crate::Crypt::Seal`]; none when it cannot be encrypted.
-    pub fn handle_sealed(&mut self, sealed: Option<Vec<u8>>) {
-        self.in_login(|login| login.handle_sealed(sealed));
-    }
-
-    /// The decrypted password, still masked, for [`crate::Crypt::Open`]; none when it cannot be
-    /// decrypted.
-    pub fn handle_opened(&mut self, masked: Option<Password>) {
-        self.in_login(|login| login.handle_opened(masked));
-    }
-
-    fn in_login(&mut self, answer: impl FnOnce(&mut Login) -> Result<(), OutOfTurn>) {
-        let login = self.take_login();
-        self.put_login(login.and_then(|mut login| answer(&mut login).map(|()| login)));
-    }
-
-    fn take_login(&mut self) -> Result<Login, OutOfTurn> {
-        match std::mem::replace(&mut self.phase, OUT_OF_TURN) {
-            Phase::Login(login) => Ok(login),
-            Phase::Greeting
-            | Phase::LoggedIn
-            | Phase::Idle
-            | Phase::Asking(_)
-            | Phase::Sending(_)
-            | Phase::Forwarding(_)
-            | Phase::Refusing(_)
-            | Phase::Closing(_)
-            | Phase::Closed => Err(OutOfTurn),
-        }
-    }
-
-    fn put_login(&mut self, login: Result<Login, OutOfTurn>) {
-        self.phase = match login {
-            Ok(login) => Phase::Login(login),
-            Err(OutOfTurn) => OUT_OF_TURN,
-        };
-    }
-
-    /// The session has to leave: makes the client's last answer, with the sequence id its state
-    /// wants, into the outbox. False when no answer would be understood now (in the middle of a
-    /// result, or of a TLS handshake).
-    pub fn handle_told_to_leave(&mut self, client: &[u8], answer: &Answer) -> bool {
-        let sequence = match &self.phase {
-            // Nothing is under way: an answer to a command that may already have been sent.
-            Phase::Idle | Phase::LoggedIn => Some(FIRST_SEQUENCE),
-            Phase::Asking(_) | Phase::Sending(_) => {
-                Some(FrameHeader::parse(client).map_or(1, |header| header.sequence.wrapping_add(1)))
-            }
-            Phase::Forwarding(forwarding) if !forwarding.answer_begun() => {
-                Some(forwarding.answer_sequence())
-            }
-            Phase::Greeting => {
-                self.out.put_first_err(answer);
-                self.phase = Phase::Closing(CloseReason::Told);
-                return true;
-            }
-            Phase::Login(login) => login.next_for_client(self.negotiated.legs, client),
-            Phase::Forwarding(_) | Phase::Refusing(_) => None,
-            Phase::Closing(_) | Phase::Closed => return false,
-        };
-        match sequence {
-            Some(sequence) => {
-                self.out.put_err(sequence, answer);
-                self.phase = Phase::Closing(CloseReason::Told);
-            }
-            None => self.phase = Phase::Closed,
-        }
-        sequence.is_some()
-    }
-}
-
-/// What the shell may know.
-impl Session {
-    /// Bytes the session made itself, for [`Move::Replace`].
-    pub fn outbox(&self) -> &[u8] {
-        self.out.bytes()
-    }
-
-    /// Whether nothing is under way, so that the policy may change.
-    pub fn is_idle(&self) -> bool {
-        matches!(self.phase, Phase::Idle)
-    }
-
-    /// The statement that was sent on and whose response has not ended. It is counted by
-    /// [`Action::Finished`], or by the shell when the connection ends before that.
-    pub fn under_way(&self) -> Option<StatementOutcome> {
-        self.forwarding().and_then(Forwarding::statement)
-    }
-
-    /// Whether the client's next packets are a file that the server has asked for.
-    pub fn awaits_file(&self) -> bool {
-        self.forwarding().is_some_and(Forwarding::awaits_file)
-    }
-
-    /// While a stream of the binary log's events goes to the client: the number that this server's
-    /// replicas await of the compressed packet behind an event which they have to acknowledge.
-    pub fn streams_events(&self) -> Option<u8> {
-        let forwarding = self.forwarding()?;
-        let number = match self.server.mode.server {
-            Server::MySql { .. } | Server::Unknown => 0,
-            Server::MariaDb { .. } => 1,
-        };
-        forwarding.streams_events().then_some(number)
-    }
-
-    fn forwarding(&self) -> Option<&Forwarding> {
-        match &self.phase {
-            Phase::Forwarding(forwarding) => Some(forwarding),
-            Phase::Greeting
-            | Phase::Login(_)
-            | Phase::LoggedIn
-            | Phase::Idle
-            | Phase::Asking(_)
-            | Phase::Sending(_)
-            | Phase::Refusing(_)
-            | Phase::Closing(_)
-            | Phase::Closed => None,
-        }
-    }
-
-    /// Whether the server is to answer what Sluice itself has asked it during a login.
-    pub fn awaits_key(&self) -> bool {
-        matches!(&self.phase, Phase::Login(login) if login.awaits_key())
-    }
-
-    /// Whether the server has greeted. It may say an error in place of its greeting.
-    pub fn is_greeted(&self) -> bool {
-        self.negotiated.connection_id != 0
-    }
-
-    /// What this leg is compressed with from the login's end on.
-    pub fn compression(&self, side: Side) -> Option<Compression> {
-        match side {
-            Side::Client => self.negotiated.compressions.client,
-            Side::Backend => self.negotiated.compressions.backend,
-        }
-    }
-
-    /// Whether a transaction is open, by the server's flags.
-    pub fn in_transaction(&self) -> bool {
-        self.server.transaction.is_open()
-    }
-
-    /// The backend's id of this connection.
-    pub fn connection_id(&self) -> u32 {
-        self.negotiated.connection_id
-    }
-
-    /// The app of the statement under way, or of the last one.
-    pub fn app(&self) -> &[u8] {
-        self.judge.bench.who.app()
-    }
-
-    /// The MySQL user.
-    pub fn user(&self) -> &[u8] {
-        self.judge.bench.who.identity().user()
-    }
-
-    /// What the server offers and Sluice does not relay.
-    pub fn masked_capabilities(&self) -> Capabilities {
-        let server = self.negotiated.server_capabilities;
-        server.without(server.followable() | OF_EACH_LEG)
-    }
-
-    /// Gives back buffers that a large statement has grown.
-    pub fn shrink(&mut self) {
-        self.judge.shrink();
-        self.out.shrink();
-    }
-}
-
-/// Where a call that is not waited for leads.
-const OUT_OF_TURN: Phase = Phase::Closing(CloseReason::OutOfTurn);
 
 fn close(reason: CloseReason) -> Step {
     (Phase::Closed, Some(Action::Close(reason)))

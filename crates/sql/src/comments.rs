@@ -37,8 +37,8 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Gives memory back that unusually long comments have grown; what is remembered of the latest goes
-    /// with it. What usual comments need stays, so this may be called after every statement.
+    /// Gives memory back that unusually long comments have grown; what is remembered of the latest
+    /// goes with it. What usual comments need stays, so this may be called after every statement.
     pub fn shrink(&mut self) {
         let kept = self.raw.capacity() <= BYTES_KEPT
             && self.decoded.capacity() <= BYTES_KEPT

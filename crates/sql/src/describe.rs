@@ -1,7 +1,7 @@
 //! One text in, one [`Statement`] out.
 
 mod blocks;
-mod named_locks;
+mod definition;
 mod settings;
 mod spot;
 mod transactions;
@@ -19,7 +19,7 @@ use crate::{
     seen::Seen,
     tags::Tool,
 };
-pub(crate) use named_locks::sole_call;
+
 pub(crate) use walk::calls_of_body;
 use walk::walk;
 
@@ -52,8 +52,8 @@ pub struct Statement<'t> {
 }
 
 impl<'t> Statement<'t> {
-    /// Whether `harmless` holds for every function that is called and not built in, and nothing else
-    /// is called.
+    /// Whether `harmless` holds for every function that is called and not built in, and nothing
+    /// else is called.
     pub(crate) fn calls_only(&self, harmless: impl Fn(Callee<'_>) -> bool) -> bool {
         self.calls.are_all(self.text, harmless)
     }
@@ -77,8 +77,8 @@ impl<'t> Statement<'t> {
         self.scratch.raw()
     }
 
-    /// Whether the text was read to its end, and in the one way in which the server may read it. What it
-    /// says about a digest or about tables holds only then.
+    /// Whether the text was read to its end, and in the one way in which the server may read it.
+    /// What it says about a digest or about tables holds only then.
     #[must_use]
     pub fn is_certain(&self) -> bool {
         self.certain

@@ -1,7 +1,7 @@
 //! What a statement changes in its session.
 
 use crate::{
-    mode::{Charset, Server, Setting},
+    mode::{Charset, LexMode, Server, Setting},
     text::SqlText,
 };
 
@@ -325,5 +325,43 @@ impl PlainEffects {
     pub(crate) fn release(&mut self, locks: Locks) {
         self.takes = self.takes.without(locks);
         self.releases = self.releases.either(locks);
+    }
+}
+
+/// What a text makes of the mode in which the next one is read.
+impl LexMode {
+    /// The mode once the server has answered every statement of a text of these effects with OK.
+    #[must_use]
+    pub fn after_ok(self, effects: &PlainEffects) -> Self {
+        Self {
+            no_backslash_escapes: effects
+                .sets_no_backslash_escapes
+                .unwrap_or(self.no_backslash_escapes),
+            ansi_quotes: effects.sets_ansi_quotes.unwrap_or(self.ansi_quotes),
+            charset: effects.set_charset.unwrap_or(self.charset),
+            server: self.server,
+        }
+    }
+
+    /// The mode once the server has answered such a text with an error. What the text set before
+    /// the error is in force, and that need not be what it would have set last.
+    #[must_use]
+    pub fn after_error(self, effects: &PlainEffects) -> Self {
+        let unless = |now: Setting, set: Option<Setting>| match set {
+            Some(_) => Setting::Unknown,
+            None => now,
+        };
+        Self {
+            no_backslash_escapes: unless(
+                self.no_backslash_escapes,
+                effects.sets_no_backslash_escapes,
+            ),
+            ansi_quotes: unless(self.ansi_quotes, effects.sets_ansi_quotes),
+            charset: match effects.set_charset {
+                Some(_) => Charset::Unknown,
+                None => self.charset,
+            },
+            server: self.server,
+        }
     }
 }

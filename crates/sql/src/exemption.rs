@@ -2,9 +2,9 @@
 
 use crate::{
     class::{Class, ClassSet},
-    describe::sole_call,
     lexer::Reading,
     mode::LexMode,
+    named_locks::sole_call,
     seen::{Seen, is_metadata_schema, is_system_schema},
     tables::{Completeness, TableRef, find_tables},
 };

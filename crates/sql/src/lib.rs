@@ -26,6 +26,7 @@ mod effects;
 mod exemption;
 mod lexer;
 mod mode;
+mod named_locks;
 #[cfg(feature = "parser")]
 pub mod parse;
 mod routines;

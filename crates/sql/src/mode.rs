@@ -2,8 +2,6 @@
 
 mod candidates;
 
-use crate::effects::PlainEffects;
-
 /// How the server reads text for this session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LexMode {
@@ -48,41 +46,6 @@ impl LexMode {
             no_backslash_escapes: setting(self.no_backslash_escapes),
             ansi_quotes: setting(self.ansi_quotes),
             charset: if self.charset == Charset::Unknown { Charset::Plain } else { self.charset },
-            server: self.server,
-        }
-    }
-
-    /// The mode once the server has answered every statement of a text of these effects with OK.
-    #[must_use]
-    pub fn after_ok(self, effects: &PlainEffects) -> Self {
-        Self {
-            no_backslash_escapes: effects
-                .sets_no_backslash_escapes
-                .unwrap_or(self.no_backslash_escapes),
-            ansi_quotes: effects.sets_ansi_quotes.unwrap_or(self.ansi_quotes),
-            charset: effects.set_charset.unwrap_or(self.charset),
-            server: self.server,
-        }
-    }
-
-    /// The mode once the server has answered such a text with an error. What the text set before
-    /// the error is in force, and that need not be what it would have set last.
-    #[must_use]
-    pub fn after_error(self, effects: &PlainEffects) -> Self {
-        let unless = |now: Setting, set: Option<Setting>| match set {
-            Some(_) => Setting::Unknown,
-            None => now,
-        };
-        Self {
-            no_backslash_escapes: unless(
-                self.no_backslash_escapes,
-                effects.sets_no_backslash_escapes,
-            ),
-            ansi_quotes: unless(self.ansi_quotes, effects.sets_ansi_quotes),
-            charset: match effects.set_charset {
-                Some(_) => Charset::Unknown,
-                None => self.charset,
-            },
             server: self.server,
         }
     }
@@ -325,6 +288,7 @@ fn gb18030_step(rest: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effects::PlainEffects;
 
     #[test]
     fn collations_map_to_what_matters_about_them() {

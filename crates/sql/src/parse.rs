@@ -2,9 +2,9 @@
 //!
 //! Nothing that decides about a statement may call this. `sqlparser` recurses: 300 joins without
 //! ON, in 1.5 KB, overflow the 2 MiB stack of an ordinary thread and abort the process, and no
-//! handler catches that. So it sees only text that [`digest`](crate::digest()) has made short, under
-//! the limits below, and the caller runs it on a thread of its own with [`STACK_BYTES`] of stack.
-//! It fails on about a third of what servers accept; whoever calls it has
+//! handler catches that. So it sees only text that [`digest`](crate::digest()) has made short,
+//! under the limits below, and the caller runs it on a thread of its own with [`STACK_BYTES`] of
+//! stack. It fails on about a third of what servers accept; whoever calls it has
 //! [`tables`](crate::tables()) to fall back on.
 
 use core::ops::ControlFlow;

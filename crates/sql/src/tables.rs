@@ -264,8 +264,8 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         }
     }
 
-    /// A word between CREATE, ALTER, DROP and what it is of. Views, triggers, routines and the like have
-    /// tables in places that are not looked for.
+    /// A word between CREATE, ALTER, DROP and what it is of. Views, triggers, routines and the like
+    /// have tables in places that are not looked for.
     fn object(&mut self, token: Token) {
         const BEFORE_OBJECT: [&str; 11] = [
             "TEMPORARY",
@@ -398,7 +398,8 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         }
     }
 
-    /// Words behind which a comma separates something else. Behind FOR they belong to an index hint.
+    /// Words behind which a comma separates something else. Behind FOR they belong to an index
+    /// hint.
     fn ends_list(&self, token: Token, after_for: bool) -> bool {
         const ENDS: [&str; 8] =
             ["WHERE", "SET", "GROUP", "ORDER", "HAVING", "LIMIT", "INTO", "PROCEDURE"];

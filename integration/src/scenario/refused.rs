@@ -1,4 +1,4 @@
-//! A refusal as PRODUCT §7 words it, taken apart.
+//! A refusal's message, taken apart: `Lock wait timeout … [sluice id=… rule=… executed=no]`.
 
 use crate::raw::Response;
 

@@ -1,8 +1,8 @@
 //! Sequences that look for a way past: each is made of traps, in the order that chance gives.
 //!
 //! A trap is something that a reader of the protocol or of the text can get wrong. It sets the session
-//! up ([`modes`]), hides a statement that writes ([`hiding`]), has it run by another ([`routes`]), holds
-//! something that would exempt it ([`holding`]), or is about packets ([`packets`]).
+//! up (`modes`), hides a statement that writes (`hiding`), has it run by another (`routes`), holds
+//! something that would exempt it (`holding`), or is about packets (`packets`).
 
 use crate::scenario::Chance;
 use crate::server::Flavour;
@@ -34,11 +34,13 @@ pub enum Trap {
     Packets,
     Compound,
     Login,
+    Ended,
+    Tagged,
 }
 
 impl Trap {
     /// All, some of them more than once: the more there is to get wrong, the more often.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::Quotes,
         Self::Quotes,
         Self::Quotes,
@@ -59,6 +61,8 @@ impl Trap {
         Self::Packets,
         Self::Compound,
         Self::Login,
+        Self::Ended,
+        Self::Tagged,
     ];
 
     /// The trap of this name.
@@ -77,6 +81,8 @@ pub struct Maker {
     names: Vec<&'static str>,
     steps: Vec<Step>,
     entry: Entry,
+    /// Nothing more is added to the sequence, and it is not damaged.
+    as_it_is: bool,
 }
 
 impl Maker {
@@ -88,6 +94,7 @@ impl Maker {
             chance,
             flavour,
             only: Trap::ALL.to_vec(),
+            as_it_is: false,
             names: Vec::new(),
             steps: Vec::new(),
             entry: Entry::default(),
@@ -105,20 +112,24 @@ impl Maker {
     pub fn sequence(&mut self) -> Sequence {
         self.steps.clear();
         self.names.clear();
-        self.entry = self.entry_of_chance();
+        self.as_it_is = false;
+        self.entry = self.random_entry();
         let traps = [1, 1, 1, 2, 2, 3];
         for _ in 0..self.pick(&traps) {
+            if self.as_it_is {
+                break;
+            }
             if self.one_in(3) {
                 self.mode();
             }
             self.trap();
         }
         let mut steps = std::mem::take(&mut self.steps);
-        if self.one_in(4) {
+        if !self.as_it_is && self.one_in(4) {
             self.names.push("mutated");
             mutation::mutate(&mut self.chance, &mut steps);
         }
-        if self.one_in(12) {
+        if !self.as_it_is && self.one_in(12) {
             self.names.push("pipelined");
             mutation::join(&mut self.chance, &mut steps);
         }
@@ -143,11 +154,9 @@ impl Maker {
             Trap::Packets => self.packet(),
             Trap::Compound => self.compound(),
             Trap::Login => self.plain_write(),
+            Trap::Ended => self.ended(),
+            Trap::Tagged => self.tagged(),
         }
-    }
-
-    fn entry_of_chance(&mut self) -> Entry {
-        self.random_entry()
     }
 
     pub(super) fn named(&mut self, name: &'static str) {
@@ -156,9 +165,9 @@ impl Maker {
         }
     }
 
+    #[expect(clippy::expect_used, reason = "every list here has at least one element")]
     pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         let index = self.chance.index(from.len());
-        // Every list here has at least one element.
         from.get(index).copied().or_else(|| from.first().copied()).expect("nothing to pick from")
     }
 

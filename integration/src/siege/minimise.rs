@@ -20,9 +20,12 @@ pub async fn minimised(
         return Ok(None);
     };
     let mut best = (sequence.clone(), moved);
-    search.shorten_steps(&mut best).await?;
-    search.shorten_texts(&mut best).await?;
     search.simplify_entry(&mut best).await?;
+    // Any part left out of these may make the write one that is admitted.
+    if best.0.entry.user != "tagged" {
+        search.shorten_steps(&mut best).await?;
+        search.shorten_texts(&mut best).await?;
+    }
     Ok(Some(best))
 }
 
@@ -66,11 +69,10 @@ impl Search<'_> {
                 let mut shorter = best.0.clone();
                 let end = at.saturating_add(len).min(shorter.steps.len());
                 shorter.steps.drain(at..end);
-                if shorter.steps.is_empty() || !self.try_it(best, shorter).await? {
-                    at = at.saturating_add(len);
-                }
+                let taken = !shorter.steps.is_empty() && self.try_it(best, shorter).await?;
+                at = if taken { at } else { end };
             }
-            len = if len == 1 { 0 } else { len.div_ceil(2) };
+            len = half(len);
         }
         Ok(())
     }
@@ -79,21 +81,30 @@ impl Search<'_> {
         for index in 0..best.0.steps.len() {
             let mut len = text(&best.0, index).map_or(0, |text| words(&text).len().div_ceil(2));
             while len > 0 && self.tries > 0 {
-                let mut at = 0;
-                while let Some(text) = text(&best.0, index) {
-                    let parts = words(&text);
-                    if at >= parts.len() {
-                        break;
-                    }
-                    let end = at.saturating_add(len);
-                    let kept = parts.iter().enumerate().filter(|(n, _)| *n < at || *n >= end);
-                    let kept: Vec<u8> = kept.flat_map(|(_, part)| part.iter().copied()).collect();
-                    if !self.try_it(best, with_text(&best.0, index, kept)).await? {
-                        at = end;
-                    }
-                }
-                len = if len == 1 { 0 } else { len.div_ceil(2) };
+                self.without_words(best, index, len).await?;
+                len = half(len);
             }
+        }
+        Ok(())
+    }
+
+    /// Leaves out each run of so many words of a text that is not needed.
+    async fn without_words(
+        &mut self,
+        best: &mut (Sequence, Moved),
+        index: usize,
+        len: usize,
+    ) -> Result<()> {
+        let mut at = 0;
+        while let Some(parts) = text(&best.0, index).map(|text| words(&text)) {
+            if at >= parts.len() {
+                break;
+            }
+            let end = at.saturating_add(len);
+            let kept = parts.iter().enumerate().filter(|(n, _)| *n < at || *n >= end);
+            let kept: Vec<u8> = kept.flat_map(|(_, part)| part.iter().copied()).collect();
+            let taken = self.try_it(best, with_text(&best.0, index, kept)).await?;
+            at = if taken { at } else { end };
         }
         Ok(())
     }
@@ -123,11 +134,19 @@ impl Search<'_> {
     }
 }
 
+fn half(len: usize) -> usize {
+    if len == 1 { 0 } else { len.div_ceil(2) }
+}
+
 /// Each part that is the default in either.
 fn merged(a: &Entry, b: &Entry) -> Entry {
     let plain = Entry::default();
     Entry {
-        user: if b.user == plain.user { b.user.clone() } else { a.user.clone() },
+        user: match (a.user.as_str(), &b.user) {
+            ("tagged", _) => a.user.clone(),
+            (_, user) if *user == plain.user => user.clone(),
+            _ => a.user.clone(),
+        },
         leg: if b.leg == plain.leg { b.leg } else { a.leg },
         tls: a.tls && b.tls,
         compress: a.compress.and(b.compress),

@@ -327,6 +327,8 @@ impl Client {
                     self.conn.send_payload(packet.seq.wrapping_add(1), &reply).await?;
                 }
                 [0x01, 0x03] => {}
+                // Full authentication, asked for when the account is not known: nothing that fits.
+                [0x01, 0x04] => self.conn.send_payload(packet.seq.wrapping_add(1), &[0]).await?,
                 _ => return Ok(true),
             }
         }

@@ -3,7 +3,8 @@
 use crate::server::Flavour;
 
 /// The accounts. Each one's password is its name.
-pub const ACCOUNTS: [&str; 3] = ["besieged", "sealed", "ddlfree"];
+pub const ACCOUNTS: [&str; 7] =
+    ["besieged", "sealed", "ddlfree", "tagged", "reader", "unheld", "scratch"];
 
 /// Statements that make the schema `w` as it is before every attack.
 #[must_use]
@@ -24,7 +25,7 @@ pub fn accounts(flavour: Flavour) -> Vec<String> {
         all.push(format!("CREATE USER '{user}'@'%' IDENTIFIED BY '{user}'"));
         all.push(format!("GRANT FILE, PROCESS ON *.* TO '{user}'@'%'"));
     }
-    for user in ["besieged", "sealed"] {
+    for user in ["besieged", "sealed", "tagged"] {
         for schema in ["w", "x\\_%", "sys"] {
             all.push(format!("GRANT {EVERYTHING} ON `{schema}`.* TO '{user}'@'%'"));
         }
@@ -34,6 +35,17 @@ pub fn accounts(flavour: Flavour) -> Vec<String> {
             ));
         }
     }
+    for schema in ["test", "mysqltest%", "db%"] {
+        all.push(format!("GRANT {EVERYTHING} ON `{schema}`.* TO 'besieged'@'%'"));
+        all.push(format!("GRANT ALL ON `{schema}`.* TO 'scratch'@'%'"));
+    }
+    all.push("GRANT SELECT ON w.* TO 'scratch'@'%'".into());
+    all.push(match flavour {
+        Flavour::MySql => "GRANT SESSION_VARIABLES_ADMIN ON *.* TO 'scratch'@'%'".into(),
+        Flavour::MariaDb => "GRANT BINLOG ADMIN ON *.* TO 'scratch'@'%'".into(),
+    });
+    all.push("GRANT ALL ON w.* TO 'unheld'@'%'".into());
+    all.push("GRANT ALL ON w.* TO 'reader'@'%'".into());
     // Enough for definitions that exist already and for tables that nobody else sees.
     all.push(
         "GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE, TRIGGER, CREATE TEMPORARY TABLES, CREATE VIEW ON w.* TO 'ddlfree'@'%'"

@@ -184,10 +184,13 @@ impl Sequence {
         Ok(all)
     }
 
-    /// How many bytes it sends, about.
+    /// Whether one of its texts has one of these words, which are in capitals.
     #[must_use]
-    pub fn weight(&self) -> usize {
-        self.steps.iter().map(|step| step.act.bytes().len().saturating_add(1)).sum()
+    pub fn has_word(&self, words: &[&str]) -> bool {
+        let texts = self.steps.iter().map(|step| step.act.bytes().to_ascii_uppercase());
+        let has =
+            |text: &[u8], word: &str| text.windows(word.len()).any(|part| part == word.as_bytes());
+        texts.into_iter().any(|text| words.iter().any(|word| has(&text, word)))
     }
 }
 

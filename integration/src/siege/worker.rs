@@ -55,6 +55,8 @@ pub struct Report {
     pub alarms: BTreeMap<String, (u64, u64)>,
     /// The ways past that were made short.
     pub findings: Vec<Finding>,
+    /// Seeds that made the server crash, with its last words.
+    pub crashes: Vec<(u64, String)>,
     /// Seeds whose alarm did not come again on restored tables.
     pub unrepeated: Vec<u64>,
 }
@@ -75,6 +77,7 @@ impl Report {
         }
         self.findings.extend(other.findings);
         self.unrepeated.extend(other.unrepeated);
+        self.crashes.extend(other.crashes);
     }
 
     /// How many sequences moved something.
@@ -103,7 +106,18 @@ impl Siege {
             }
             let seed = self.seed.wrapping_add(number);
             let sequence = Maker::new(seed, target.flavour()).only(&self.traps).sequence();
-            let (played, moved) = target.attack(&sequence).await?;
+            let (played, moved) = match target.attack(&sequence).await {
+                Ok(done) => done,
+                Err(error) => {
+                    check_sluice(target)?;
+                    let words = failed(target, &error);
+                    if target.recover().await? {
+                        report.crashes.push((seed, words));
+                        continue;
+                    }
+                    return Err(error);
+                }
+            };
             report.sequences = report.sequences.saturating_add(1);
             report.answers = report.answers.saturating_add(u64::from(played.answers));
             report.errors = report.errors.saturating_add(u64::from(played.errors));
@@ -139,16 +153,23 @@ impl Siege {
             if is_new && report.findings.len() < self.minimised_max {
                 match minimised(target, sequence, TRIES).await? {
                     None => report.unrepeated.push(seed),
-                    Some((sequence, moved)) => {
-                        if known.insert(shape(&sequence)) {
-                            report.findings.push(Finding { seed, sequence, moved });
-                        }
+                    Some((sequence, moved)) if known.insert(shape(&sequence)) => {
+                        report.findings.push(Finding { seed, sequence, moved });
                     }
+                    Some(_) => {}
                 }
             }
         }
         target.restore().await
     }
+}
+
+/// What the server said last: it may have crashed.
+fn failed(target: &Target, error: &HarnessError) -> String {
+    let log = std::fs::read(target.server().dir().join("error.log")).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log);
+    let query = log.lines().rev().find(|line| line.starts_with("Query (")).unwrap_or_default();
+    format!("{error}: {query}")
 }
 
 fn check_sluice(target: &mut Target) -> Result<()> {

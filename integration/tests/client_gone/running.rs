@@ -1,6 +1,7 @@
-//! A client leaves while the server works for it and no admission holds the statement: the server learns of it as it
-//! would without Sluice, and the rule may want more.
+//! A client leaves while the server works for it and no admission holds the statement: the server
+//! learns of it as it would without Sluice, and the rule may want more.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use integration::error::Result;
@@ -19,8 +20,10 @@ const RULES: &str = "\
 - { name: finished, match: { app: finished }, on_client_gone: finish, permanent: true }
 - { name: everything, gate: none, permanent: true }";
 
-/// Six seconds, in which neither server looks whether its client is there: it looks during a wait that is long.
-const REPORT: &str = "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 24) \
+/// Six seconds, in which neither server looks whether its client is there: it looks during a wait
+/// that is long.
+const REPORT: &str = "WITH RECURSIVE n AS \
+                      (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 24) \
                       SELECT SUM(SLEEP(0.25)) FROM n";
 
 #[tokio::test]
@@ -77,18 +80,9 @@ async fn a_client_that_closes_its_sending_half_sees_what_it_sees_without_sluice(
             &["SELECT 1, SLEEP(0.7)", "SELECT GET_LOCK('half', 1)", "SELECT 43"],
             &[],
         ] {
-            let mut seen = Vec::new();
-            for addr in [servers.primary.addr(), sluice.listen_addr()] {
-                let mut web = RawConn::open(addr, &Login::new("web")).await.unwrap();
-                for sql in commands {
-                    let payload = web.query_payload(sql.as_bytes(), &[]);
-                    web.send_command(&payload).await.unwrap();
-                }
-                tokio::time::sleep(Duration::from_millis(300)).await;
-                web.stream().shutdown().await.unwrap();
-                seen.push(web.read_to_end().await.unwrap());
-            }
-            assert_eq!(seen[0], seen[1], "{:?}: {commands:?}", servers.primary.flavour());
+            let direct = seen_half_closed(servers.primary.addr(), commands).await;
+            let through = seen_half_closed(sluice.listen_addr(), commands).await;
+            assert_eq!(direct, through, "{:?}: {commands:?}", servers.primary.flavour());
         }
         drop(holder);
     }
@@ -153,6 +147,18 @@ async fn a_statement_whose_rule_says_finish_runs_to_its_end() {
     }
 }
 
+/// What a client reads that sends commands and then nothing more.
+async fn seen_half_closed(addr: SocketAddr, commands: &[&str]) -> Vec<u8> {
+    let mut web = RawConn::open(addr, &Login::new("web")).await.unwrap();
+    for sql in commands {
+        let payload = web.query_payload(sql.as_bytes(), &[]);
+        web.send_command(&payload).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    web.stream().shutdown().await.unwrap();
+    web.read_to_end().await.unwrap()
+}
+
 async fn start(servers: &Topology) -> SluiceProcess {
     let config = Config::new(servers).unwrap().rules(RULES);
     SluiceProcess::start(&config).await.unwrap()
@@ -194,6 +200,6 @@ async fn is_over(server: &Server, id: u32) -> Result<bool> {
     Ok(numbers(server, &count).await? == [0])
 }
 
-/// Both servers look every second whether the client of a waiting GET_LOCK is there. Three of them: tests share the
-/// machine.
+/// Both servers look every second whether the client of a waiting GET_LOCK is there. Three of them:
+/// tests share the machine.
 const SOON_NOTICED: Duration = Duration::from_secs(3);

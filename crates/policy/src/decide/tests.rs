@@ -97,6 +97,8 @@ fn a_transaction_and_table_locks_cover_everything_a_named_lock_neither_deny_nor_
         let passes = |reason| if bare == "ungated" { "ungated" } else { reason };
         assert_eq!(under(Cover::Nothing), bare, "{what}");
         assert_eq!(under(Cover::NamedLock), named_lock, "{what}");
+        let worked = named_lock.replace("holds_named_lock", "holds_row_locks");
+        assert_eq!(under(Cover::Worked), worked, "{what}");
         assert_eq!(under(Cover::Transaction), passes("in_transaction"), "{what}");
         assert_eq!(under(Cover::TableLocks), passes("holds_table_locks"), "{what}");
     }

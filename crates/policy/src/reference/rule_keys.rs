@@ -26,8 +26,8 @@ pub(super) const RULE_KEYS: &[Key] = &[
     ),
     live(
         "statements",
-        "The classes that it can delay or refuse. `write` covers `write`, `locking_read`, `call`, `load` \
-         and `unknown`.",
+        "The [classes](#classes-of-statements) that it can delay or refuse. `write` covers `write`, \
+         `locking_read`, `call`, `load` and `unknown`.",
         Shown::Words(
             "`[write]`",
             "`read`, `locking_read`, `write`, `load`, `call`, `ddl`, `unknown`",

@@ -3,11 +3,12 @@
 //! A statement that was admitted keeps its place until the server has really finished it, whoever
 //! has left. For any other the server is told at once, by what it would see itself without Sluice:
 //!
-//! | the client | the server sees | so does what runs |
-//! |---|---|---|
-//! | has closed its sending half, and nothing it sent is unread | the same | `GET_LOCK` and `SLEEP` end, any other statement when it next sends something that nobody takes |
-//! | has commands unread ahead of that | nothing yet | it goes on: both servers take bytes for a client that is there |
-//! | has reset its connection, or cannot be written to | the connection is closed | the same |
+//! - The client has closed its sending half, and nothing that it sent is unread: so does the server
+//!   see it. `GET_LOCK` and `SLEEP` end; any other statement goes on until the server sends
+//!   something that nobody takes.
+//! - It has commands unread ahead of that: the server sees nothing yet, for both servers take bytes
+//!   for a client that is there. They are sent in their turn.
+//! - It has reset its connection, or cannot be written to: the server's connection is closed.
 //!
 //! A client that has died and one that only has nothing more to say look the same until something
 //! is written to them, and both servers answer the second one: so do we. The rule of the statement

@@ -30,7 +30,7 @@ async fn statements_that_nothing_holds_pass_and_are_answered() {
     stage.passes(INSERT, AUTOCOMMIT).await;
     stage.client.write_all(b"\x01\0\0\0\x01").await.unwrap();
     assert_eq!(rest(&mut stage.server).await, b"\x01\0\0\0\x01", "COM_QUIT");
-    stage.is_over().await;
+    stage.ends().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,7 +160,7 @@ async fn the_server_sees_at_once_that_the_client_of_a_running_statement_has_left
     stage.server.write_all(&ok(1, AUTOCOMMIT)).await.unwrap();
     stage.server.shutdown().await.unwrap();
     assert_eq!(rest(&mut stage.client).await, ok(1, AUTOCOMMIT));
-    stage.is_over().await;
+    stage.ends().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +177,7 @@ async fn commands_that_came_before_the_clients_end_are_sent_before_it() {
     stage.server.write_all(&ok(1, AUTOCOMMIT)).await.unwrap();
     stage.server.shutdown().await.unwrap();
     assert_eq!(rest(&mut stage.client).await, [ok(1, AUTOCOMMIT), ok(1, AUTOCOMMIT)].concat());
-    stage.is_over().await;
+    stage.ends().await;
 }
 
 #[tokio::test(start_paused = true)]

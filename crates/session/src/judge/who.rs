@@ -12,12 +12,12 @@ pub(crate) struct Who {
     /// Counts whatever changes who the session is or which rules hold: what was remembered in
     /// another generation is void.
     generation: u64,
-    pub(super) said: Said,
+    pub(super) said: LastStatement,
 }
 
 /// What a statement says about who it comes from.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct LastStatement {
     /// The app of the statement under way, or of the last one.
     app: Vec<u8>,
     /// The tool that it names and may name.
@@ -26,7 +26,7 @@ pub(super) struct Said {
     claims_refused: u32,
 }
 
-impl Said {
+impl LastStatement {
     pub(super) fn note(&mut self, app: &[u8], tool: Option<Tool>, claims_refused: u32) {
         replace(&mut self.app, app);
         self.tool = tool;

@@ -32,13 +32,13 @@ pub(crate) fn end(
         handle_failed(&consequences, &then, server, who);
         return None;
     }
+    let kill = handle_consequences(consequences, server, who);
     let killed = handle_accepted(then, end.prepared, negotiated, server, who);
-    let kill = handle_consequences(consequences, server, who).or(killed);
     follow_charset(tracker, server);
     if let Some(flags) = end.status {
         server.follow_flags(flags);
     }
-    kill
+    kill.or(killed)
 }
 
 /// What the server said about its `character_set_client` (CLIENT_SESSION_TRACK). A client may have
@@ -54,6 +54,7 @@ fn follow_charset(tracker: &ResponseTracker, server: &mut ServerSide) {
 fn handle_failed(consequences: &Consequences, then: &Then, server: &mut ServerSide, who: &mut Who) {
     match then {
         Then::Prepare(_) => server.prepared.handle_prepare_failed(),
+        Then::PrepareName(name, _) => server.prepared.remove_name(name),
         // It may have happened all the same.
         Then::ResetConnection => {
             server.start(Charset::Unknown, None);
@@ -61,13 +62,10 @@ fn handle_failed(consequences: &Consequences, then: &Then, server: &mut ServerSi
         }
         Then::Nothing | Then::ResetStatement(_) | Then::Schema(_) | Then::Kill(_) => {}
     }
-    let Consequences { plain, rare } = consequences;
+    let Consequences { plain, rare: _ } = consequences;
     server.mode = server.mode.after_error(plain);
     if plain.forgets_prepared {
         server.prepared.forget_names();
-    }
-    if let Some((name, _)) = rare.as_ref().and_then(|rare| rare.prepare.as_ref()) {
-        server.prepared.remove_name(name);
     }
 }
 
@@ -87,6 +85,9 @@ fn handle_accepted(
             if let Some(ok) = prepared {
                 server.prepared.insert(ok, Arc::new(*description));
             }
+        }
+        Then::PrepareName(name, description) => {
+            server.prepared.insert_name(&name, description);
         }
         Then::ResetStatement(id) => {
             if let Some(statement) = server.prepared.get_mut(id) {
@@ -119,9 +120,6 @@ fn handle_consequences(
         }
         if let Some(schema) = rare.schema {
             who.use_schema(&schema);
-        }
-        if let Some((name, description)) = rare.prepare {
-            server.prepared.insert_name(&name, description);
         }
         if let Some(name) = rare.deallocate {
             server.prepared.remove_name(&name);

@@ -16,7 +16,7 @@ use wire::upload::FrameSkipper;
 use crate::answer::Answer;
 use crate::command::{Arrived, frame_len};
 use crate::outbox::Outbox;
-use crate::server::prepared::{Execution, LostTypes, Prepared};
+use crate::server::prepared::{LostTypes, PreparedStatements, TypesOf};
 
 /// An execution cannot be repaired: its parameter types were lost with a refused one, and it is too
 /// long to be put together again.
@@ -51,7 +51,7 @@ pub(crate) fn repair(
     statement_id: u32,
     client: &[u8],
     capabilities: Capabilities,
-    prepared: &mut Prepared,
+    prepared: &mut PreparedStatements,
     out: &mut Outbox,
 ) -> Result<Option<Replaced>, Unrepairable> {
     let Some(statement) = prepared.get_mut(statement_id) else { return Ok(None) };
@@ -65,7 +65,7 @@ pub(crate) fn repair(
             (LostTypes::Kept(types), None) => Some(bulk.splice(arrived, types, out)?),
             (LostTypes::Forgotten, None) => return Err(Unrepairable),
         };
-        prepared.drop_types(statement_id, Execution::Bulk);
+        prepared.drop_types(statement_id, TypesOf::Bulk);
         return Ok(spliced);
     }
     let layout = execute_layout(arrived.payload, statement.num_params, capabilities);
@@ -77,7 +77,7 @@ pub(crate) fn repair(
         (Some(layout), LostTypes::Forgotten) if !layout.types_sent => return Err(Unrepairable),
         (Some(_) | None, LostTypes::Kept(_) | LostTypes::Forgotten) => None,
     };
-    prepared.drop_types(statement_id, Execution::One);
+    prepared.drop_types(statement_id, TypesOf::One);
     Ok(replaced)
 }
 
@@ -86,13 +86,13 @@ pub(crate) fn keep_types(
     statement_id: u32,
     client: &[u8],
     capabilities: Capabilities,
-    prepared: &mut Prepared,
+    prepared: &mut PreparedStatements,
 ) {
     let Some(statement) = prepared.get_mut(statement_id) else { return };
     let Some(Arrived { payload, .. }) = Arrived::of(client) else { return };
     if let Some(bulk) = Bulk::of(payload, statement.num_params) {
         if let Some(types) = bulk.types {
-            prepared.keep_types(statement_id, Execution::Bulk, types);
+            prepared.keep_types(statement_id, TypesOf::Bulk, types);
         }
         return;
     }
@@ -101,12 +101,16 @@ pub(crate) fn keep_types(
         && layout.types_sent
         && let Some(types) = payload.get(layout.type_block)
     {
-        prepared.keep_types(statement_id, Execution::One, types);
+        prepared.keep_types(statement_id, TypesOf::One, types);
     }
 }
 
 /// Writes COM_STMT_RESET to the outbox if the refused execution leaves long data on the server.
-pub(crate) fn put_reset(statement_id: u32, prepared: &mut Prepared, out: &mut Outbox) -> bool {
+pub(crate) fn put_reset(
+    statement_id: u32,
+    prepared: &mut PreparedStatements,
+    out: &mut Outbox,
+) -> bool {
     let id = prepared.resolve(statement_id);
     let Some(statement) = prepared.get_mut(id) else { return false };
     if !std::mem::take(&mut statement.long_data) {
@@ -117,8 +121,9 @@ pub(crate) fn put_reset(statement_id: u32, prepared: &mut Prepared, out: &mut Ou
     true
 }
 
-/// Where MariaDB's COM_STMT_BULK_EXECUTE has its parameter types (MariaDB manual, "COM_STMT_BULK_EXECUTE"):
-/// command, statement id, flags, then two bytes for each parameter if the flags say so.
+/// Where MariaDB's COM_STMT_BULK_EXECUTE has its parameter types (MariaDB manual,
+/// "COM_STMT_BULK_EXECUTE"): command, statement id, flags, then two bytes for each parameter if the
+/// flags say so.
 #[derive(Clone, Copy, Debug)]
 struct Bulk<'a> {
     /// The types, if this execution brings them.

@@ -30,8 +30,8 @@ pub(crate) struct Forwarding {
     acknowledged: bool,
 }
 
-/// What a semi-synchronous replica begins its acknowledgements with (`kPacketMagicNum` of the servers'
-/// semi-synchronous plugins). No command has this number.
+/// What a semi-synchronous replica begins its acknowledgements with (`kPacketMagicNum` of the
+/// servers' semi-synchronous plugins). No command has this number.
 const ACKNOWLEDGEMENT: u8 = 0xEF;
 
 /// The longest acknowledgement: a position and a file name.
@@ -120,8 +120,8 @@ enum Stage {
 }
 
 impl Forwarding {
-    /// What to do next, where it stands: it is large, and most of what a session does is this. `None` when
-    /// all is said.
+    /// What to do next, where it stands: it is large, and most of what a session does is this.
+    /// `None` when all is said.
     pub(crate) fn advance(
         &mut self,
         tracker: &mut ResponseTracker,
@@ -172,8 +172,8 @@ impl Forwarding {
             return Action::Read(Reads::Backend);
         }
         if self.answered {
-            // The server gives up in the middle of a long command that has no answer, or goes on after
-            // its answer: for the client to see.
+            // The server gives up in the middle of a long command that has no answer, or goes on
+            // after its answer: for the client to see.
             return Move::Forward { from: Side::Backend, len: input.backend.len() }.into();
         }
         let Ok(fed) = tracker.feed(input.backend) else {

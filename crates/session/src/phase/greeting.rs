@@ -62,7 +62,8 @@ pub(crate) fn next(
     }
 }
 
-/// What a client is offered: what can be relayed of the server's, and Sluice's own TLS and compression.
+/// What a client is offered: what can be relayed of the server's, and Sluice's own TLS and
+/// compression.
 fn offered(server: Capabilities, policy: &ClusterPolicy) -> Capabilities {
     let relayed = server.followable() | compression::offered(policy.client_compression);
     match policy.client_tls.mode {

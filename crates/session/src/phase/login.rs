@@ -1,9 +1,9 @@
 //! The connection phase: the backend's greeting and the authentication exchange, relayed.
 //!
-//! The greeting keeps the server's scramble, plugin, version and connection id; only capabilities that a
-//! relay cannot follow are cleared, in both directions, so that both ends agree on what was negotiated.
-//! TLS is Sluice's own on either leg: offered to clients whatever the server offers, and asked of the
-//! server as the policy says once it is known how the client came.
+//! The greeting keeps the server's scramble, plugin, version and connection id; only capabilities
+//! that a relay cannot follow are cleared, in both directions, so that both ends agree on what was
+//! negotiated. TLS is Sluice's own on either leg: offered to clients whatever the server offers,
+//! and asked of the server as the policy says once it is known how the client came.
 //!
 //! ```text
 //!  Response ─SSLRequest─▶ ClientTls ─▶ Response ─response─┬───────────────▶ Exchange ─▶ Accepted
@@ -11,10 +11,11 @@
 //!                                         └───────────────────────────────┘     └────▶ Refused
 //! ```
 //!
-//! Between the client's response and the server's OK or ERR nearly every packet is opaque: plugins may say
-//! what they like, and turns are counted only where a password could be misled. A client that pipelines commands behind its login is
-//! recognised by the sequence id: authentication packets go on counting, a command starts at 0 and is held
-//! back until the login is over, so that no command crosses unseen.
+//! Between the client's response and the server's OK or ERR nearly every packet is opaque: plugins
+//! may say what they like, and turns are counted only where a password could be misled. A client
+//! that pipelines commands behind its login is recognised by the sequence id: authentication
+//! packets go on counting, a command starts at 0 and is held back until the login is over, so that
+//! no command crosses unseen.
 
 mod exchange;
 mod response;
@@ -34,8 +35,8 @@ use crate::leg::{Leg, Legs, Password};
 use crate::negotiated::{ClientInfo, Negotiated};
 use crate::outbox::Outbox;
 
-/// The longest packet of the connection phase: 64 KiB of attributes and as much of authentication data fit.
-/// Longer ones are not buffered.
+/// The longest packet of the connection phase: 64 KiB of attributes and as much of authentication
+/// data fit. Longer ones are not buffered.
 const LOGIN_PACKET_LEN_MAX: usize = 256 * 1024;
 
 /// Where the login stands.

@@ -11,7 +11,7 @@ use crate::answer::Answer;
 use crate::command::Sending;
 use crate::outbox::Outbox;
 use crate::outcome::StatementOutcome;
-use crate::server::prepared::Prepared;
+use crate::server::prepared::PreparedStatements;
 
 /// A refusal under way.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Refusing {
         mut self,
         capabilities: Capabilities,
         tracker: &mut ResponseTracker,
-        (prepared, out): (&mut Prepared, &mut Outbox),
+        (prepared, out): (&mut PreparedStatements, &mut Outbox),
         input: &Input<'_>,
     ) -> Next {
         loop {

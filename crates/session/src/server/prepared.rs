@@ -1,5 +1,5 @@
-//! Prepared statements, as far as admission needs them: class and identity of the text they came from, and
-//! the state that a refused execution would lose.
+//! PreparedStatements statements, as far as admission needs them: class and identity of the text they came
+//! from, and the state that a refused execution would lose.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,11 +12,13 @@ use wire::response_tracker::Prepared as PrepareOk;
 use crate::consequences::Consequences;
 use crate::judge::memo::Remembered;
 
-/// Statements remembered per connection. The server allows 16,382 for all connections together by default
-/// (`max_prepared_stmt_count`); what goes beyond is class `unknown`, so forgetting never exempts.
+/// Statements remembered per connection. The server allows 16,382 for all connections together by
+/// default (`max_prepared_stmt_count`); what goes beyond is class `unknown`, so forgetting never
+/// exempts.
 const STATEMENTS_MAX: usize = 16_384;
 
-/// Names of SQL `PREPARE` remembered per connection; further ones are class `unknown` when executed.
+/// Names of SQL `PREPARE` remembered per connection; further ones are class `unknown` when
+/// executed.
 const NAMES_MAX: usize = 1_024;
 
 /// The longest name of SQL `PREPARE` that either server has.
@@ -91,8 +93,8 @@ pub(crate) struct PreparedStatement {
     pub(crate) num_columns: u16,
     /// COM_STMT_SEND_LONG_DATA came since the last execution that reached the server.
     pub(crate) long_data: bool,
-    /// The parameter types of a refused execution: clients send them once, so they must be put into
-    /// the next execution, or the server decodes its values with stale types.
+    /// The parameter types of a refused execution: clients send them once, so they must be put
+    /// into the next execution, or the server decodes its values with stale types.
     pub(crate) lost_types: LostTypes,
     /// The same of a refused bulk execution (MariaDB).
     pub(crate) lost_bulk_types: LostTypes,
@@ -113,7 +115,7 @@ pub(crate) enum LostTypes {
 
 /// Which types of a statement.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Execution {
+pub(crate) enum TypesOf {
     /// COM_STMT_EXECUTE.
     One,
     /// COM_STMT_BULK_EXECUTE.
@@ -130,10 +132,10 @@ impl LostTypes {
 }
 
 impl PreparedStatement {
-    fn lost_mut(&mut self, execution: Execution) -> &mut LostTypes {
-        match execution {
-            Execution::One => &mut self.lost_types,
-            Execution::Bulk => &mut self.lost_bulk_types,
+    fn lost_mut(&mut self, types_of: TypesOf) -> &mut LostTypes {
+        match types_of {
+            TypesOf::One => &mut self.lost_types,
+            TypesOf::Bulk => &mut self.lost_bulk_types,
         }
     }
 
@@ -145,17 +147,18 @@ impl PreparedStatement {
 
 /// All prepared statements of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedStatements {
     statements: BTreeMap<u32, PreparedStatement>,
     names: HashMap<Vec<u8>, Arc<Description>>,
     last: Option<u32>,
-    /// What is kept, in bytes: at most [`BYTES_MAX`], and what [`STATEMENTS_MAX`] unknown ones take.
+    /// What is kept, in bytes: at most [`BYTES_MAX`], and what [`STATEMENTS_MAX`] unknown ones
+    /// take.
     bytes: usize,
     /// What stands for every statement that there was no room for.
     unknown: Option<Arc<Description>>,
 }
 
-impl Prepared {
+impl PreparedStatements {
     /// The server prepared a statement.
     pub(crate) fn insert(&mut self, ok: PrepareOk, description: Arc<Description>) {
         let id = ok.statement_id;
@@ -191,11 +194,11 @@ impl Prepared {
     }
 
     /// Keeps parameter types that the server has not seen.
-    pub(crate) fn keep_types(&mut self, id: u32, execution: Execution, types: &[u8]) {
-        self.drop_types(id, execution);
+    pub(crate) fn keep_types(&mut self, id: u32, types_of: TypesOf, types: &[u8]) {
+        self.drop_types(id, types_of);
         let room = BYTES_MAX.saturating_sub(self.bytes);
         let Some(statement) = self.get_mut(id) else { return };
-        let lost = statement.lost_mut(execution);
+        let lost = statement.lost_mut(types_of);
         if types.len() <= room {
             *lost = LostTypes::Kept(types.into());
             self.bytes = self.bytes.saturating_add(types.len());
@@ -205,9 +208,9 @@ impl Prepared {
     }
 
     /// The server has seen the types of an execution.
-    pub(crate) fn drop_types(&mut self, id: u32, execution: Execution) {
+    pub(crate) fn drop_types(&mut self, id: u32, types_of: TypesOf) {
         let Some(statement) = self.get_mut(id) else { return };
-        let len = std::mem::take(statement.lost_mut(execution)).len();
+        let len = std::mem::take(statement.lost_mut(types_of)).len();
         self.bytes = self.bytes.saturating_sub(len);
     }
 
@@ -238,8 +241,8 @@ impl Prepared {
         }
     }
 
-    /// SQL `PREPARE name FROM …` succeeded. Names are compared without case; those that are known are
-    /// ASCII.
+    /// SQL `PREPARE name FROM …` succeeded. Names are compared without case; those that are known
+    /// are ASCII.
     pub(crate) fn insert_name(&mut self, name: &[u8], description: Arc<Description>) {
         self.remove_name(name);
         if self.names.len() < NAMES_MAX && name.len() <= NAME_LEN_MAX {
@@ -248,7 +251,8 @@ impl Prepared {
         }
     }
 
-    /// SQL `DEALLOCATE PREPARE name`, or a `PREPARE` of it that failed (the server drops the old one).
+    /// SQL `DEALLOCATE PREPARE name`, or a `PREPARE` of it that failed (the server drops the old
+    /// one).
     pub(crate) fn remove_name(&mut self, name: &[u8]) {
         if let Some(description) = self.names.remove(name.to_ascii_lowercase().as_slice()) {
             self.bytes = self.bytes.saturating_sub(description.len());

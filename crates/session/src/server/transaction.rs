@@ -1,8 +1,8 @@
 //! What may pass because its transaction has been admitted already.
 //!
 //! The state comes from the status flags of the server's own OK and EOF packets (manual: "Server
-//! status flags"), never from guessing at SQL text. The flag alone is not enough: after a `BEGIN` it
-//! is set although nothing has run, so this also remembers whether the transaction has been
+//! status flags"), never from guessing at SQL text. The flag alone is not enough: after a `BEGIN`
+//! it is set although nothing has run, so this also remembers whether the transaction has been
 //! admitted. What no flag shows (`LOCK TABLES`, the global read lock) is followed by the statements
 //! that succeeded, and user-level locks by the values that `GET_LOCK` returned.
 //!
@@ -31,70 +31,87 @@ const NAMED_LOCKS_MAX: u32 = 1 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     flags: StatusFlags,
-    admitted: bool,
+    admitted: Admitted,
     locks: Locks,
     named_locks: u32,
 }
 
-/// Whether a statement, once the server has accepted it, has made its transaction an admitted one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Admits {
-    /// It may take locks or write, and a rule that covers its class has let it run.
-    Yes,
-    /// It reads or controls, or nobody has been asked for its class.
+/// How what a transaction does has come to the server; the later the stronger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Admitted {
+    /// Nothing has worked in it, or nobody knows what.
     #[default]
     No,
+    /// Something that may lock or write has run, for which nobody had to be asked.
+    Passed,
+    /// Such a statement was asked for, and admitted.
+    Asked,
 }
 
-impl Admits {
-    /// Of a statement of this class that runs because it was admitted.
-    pub(crate) fn of_admitted(class: Class) -> Self {
-        match class {
-            Class::LockingRead
-            | Class::Write
-            | Class::Load
-            | Class::Call
-            | Class::Ddl
-            | Class::Unknown => Self::Yes,
-            Class::Read | Class::Transaction | Class::Session | Class::Admin => Self::No,
-        }
+impl Admitted {
+    /// What a statement of this class makes of its transaction, that runs because it was admitted.
+    pub(crate) fn of_asked(class: Class) -> Self {
+        if works(class) { Self::Asked } else { Self::No }
     }
 
-    /// Of a statement of this class that the rules let pass for this reason.
+    /// The same, when the rules let it pass for this reason.
     pub(crate) fn of_passed(class: Class, why: PassReason) -> Self {
         match why {
-            PassReason::NoRule | PassReason::Exempt | PassReason::Ungated => {
-                Self::of_admitted(class)
+            PassReason::NoRule | PassReason::Exempt | PassReason::Ungated if works(class) => {
+                Self::Passed
             }
-            PassReason::NotCovered
+            PassReason::NoRule
+            | PassReason::Exempt
+            | PassReason::Ungated
+            | PassReason::NotCovered
             | PassReason::NotGateable
             | PassReason::NeverHeld(_)
             | PassReason::InTransaction
             | PassReason::HoldsTableLocks
+            | PassReason::HoldsRowLocks
             | PassReason::HoldsNamedLock => Self::No,
         }
     }
 }
 
+/// Whether a statement of this class may take locks or write.
+fn works(class: Class) -> bool {
+    match class {
+        Class::LockingRead
+        | Class::Write
+        | Class::Load
+        | Class::Call
+        | Class::Ddl
+        | Class::Unknown => true,
+        Class::Read | Class::Transaction | Class::Session | Class::Admin => false,
+    }
+}
+
 impl Transaction {
-    /// What lets a statement of this session pass although a rule would hold it: its transaction has
-    /// been admitted, or the session holds locks that others wait for. A text that ends the
+    /// What lets a statement of this session pass although a rule would hold it: its transaction
+    /// has been admitted, or the session holds locks that others wait for. A text that ends the
     /// transaction before it goes on to work is not covered by it.
     pub(crate) fn cover(&self, effects: &PlainEffects) -> Cover {
         if self.locks.any() {
             Cover::TableLocks
-        } else if self.admitted && !effects.transaction_control_before_other {
-            Cover::Transaction
-        } else if self.named_locks > 0 {
-            Cover::NamedLock
+        } else if effects.transaction_control_before_other {
+            self.cover_of_named_locks()
         } else {
-            Cover::Nothing
+            match self.admitted {
+                Admitted::Asked => Cover::Transaction,
+                Admitted::Passed => Cover::Worked,
+                Admitted::No => self.cover_of_named_locks(),
+            }
         }
+    }
+
+    fn cover_of_named_locks(&self) -> Cover {
+        if self.named_locks > 0 { Cover::NamedLock } else { Cover::Nothing }
     }
 
     /// Whether the permit of this session's last admission is still in use.
     pub(crate) fn is_admitted(&self) -> bool {
-        self.admitted
+        self.admitted == Admitted::Asked
     }
 
     /// Whether the server's flags say that a transaction is open.
@@ -113,7 +130,12 @@ impl Transaction {
     }
 
     /// The response to a statement has ended.
-    pub(crate) fn handle_end(&mut self, end: &ResponseEnd, admits: Admits, effects: &PlainEffects) {
+    pub(crate) fn handle_end(
+        &mut self,
+        end: &ResponseEnd,
+        admits: Admitted,
+        effects: &PlainEffects,
+    ) {
         self.count_named_locks(end, effects.named_locks);
         match end.error {
             Some(code) => self.handle_error(code, effects),
@@ -129,19 +151,24 @@ impl Transaction {
     /// Flags seen on an answer that is not a statement's (COM_PING, COM_INIT_DB …).
     pub(crate) fn handle_flags(&mut self, flags: StatusFlags) {
         self.flags = flags;
-        self.admitted &= flags.in_transaction();
+        self.keep_admission(flags.in_transaction());
     }
 
-    fn handle_ok(&mut self, flags: StatusFlags, admits: Admits, effects: &PlainEffects) {
+    fn handle_ok(&mut self, flags: StatusFlags, admits: Admitted, effects: &PlainEffects) {
         self.flags = flags;
-        let admits = admits == Admits::Yes;
-        let admitted = match effects.transaction_after {
-            TransactionAfter::Same => self.admitted || admits,
+        self.admitted = match effects.transaction_after {
+            TransactionAfter::Same => self.admitted.max(admits),
             // `BEGIN; INSERT …` in one text was asked for as a whole, and goes on.
             TransactionAfter::OfText => admits,
-            TransactionAfter::Other => false,
+            TransactionAfter::Other => Admitted::No,
         };
-        self.admitted = admitted && flags.in_transaction();
+        self.keep_admission(flags.in_transaction());
+    }
+
+    fn keep_admission(&mut self, stands: bool) {
+        if !stands {
+            self.admitted = Admitted::No;
+        }
     }
 
     /// An ERR carries no flags. What stood before stands, but that a deadlock has rolled back, and
@@ -150,8 +177,9 @@ impl Transaction {
         if code == ER_LOCK_DEADLOCK {
             self.flags = StatusFlags(self.flags.0 & !SERVER_STATUS_IN_TRANS);
         }
-        self.admitted &= code != ER_LOCK_DEADLOCK && !effects.any_transaction_verb;
-        // Of what it takes nobody knows whether it is held, also not of what it would have taken anew.
+        self.keep_admission(code != ER_LOCK_DEADLOCK && !effects.any_transaction_verb);
+        // Of what it takes nobody knows whether it is held, also not of what it would have taken
+        // anew.
         let PlainEffects { takes, releases, begins_transaction, .. } = effects;
         let Locks { tables, global, instance } = self.locks;
         self.locks = Locks {

@@ -109,6 +109,28 @@ fn a_user_level_lock_opens_no_rule_that_denies_or_holds() {
 }
 
 #[test]
+fn what_passed_unasked_opens_no_rule_that_denies() {
+    let rules = "  - { name: payroll, match: { table: payroll }, deny: true, permanent: true }\n  \
+                 - { name: all, gate: none, permanent: true }\n";
+    let mut driver = Driver::logged_in(rules, 0);
+    driver.passes("BEGIN", OPEN);
+    driver.passes(WRITE, OPEN);
+    assert!(matches!(driver.query("DELETE FROM payroll"), Stop::Deny));
+}
+
+#[test]
+fn what_passed_unasked_and_may_hold_locks_is_not_delayed() {
+    let rules = "  - { name: gated, match: { app: batch }, permanent: true }\n  \
+                 - { name: all, gate: none, permanent: true }\n";
+    let mut driver = Driver::logged_in(rules, 0);
+    driver.passes("BEGIN", OPEN);
+    driver.passes(WRITE, OPEN);
+    driver.passes("/*app='batch'*/ DELETE FROM t", OPEN);
+    driver.passes("COMMIT", STATUS_AUTOCOMMIT);
+    assert!(asks_for(&mut driver, "/*app='batch'*/ DELETE FROM t"));
+}
+
+#[test]
 fn a_lock_that_is_released_behind_the_sessions_back_covers_nothing() {
     for text in ["SELECT RELEASE_ALL_LOCKS()", "SET @a = RELEASE_LOCK('a')", "CALL p()"] {
         let mut driver = Driver::logged_in(GATED, 0);
@@ -270,4 +292,15 @@ fn what_prepared_statements_keep_has_a_bound() {
     assert!(!matches!(driver.command(&execute(1)), Stop::Ask(_)));
     driver.answer(&ok(1, STATUS_AUTOCOMMIT));
     assert!(matches!(driver.command(&execute(999)), Stop::Ask(_)));
+}
+
+#[test]
+fn an_execution_within_a_text_may_have_ended_the_transaction() {
+    let text = "PREPARE e FROM 'COMMIT AND CHAIN'; EXECUTE e; SELECT nonsense";
+    let mut driver = Driver::logged_in(GATED, 0);
+    driver.passes("BEGIN", OPEN);
+    driver.asks(WRITE, OPEN);
+    sends(&mut driver, text);
+    driver.answer(&err(1, 1054));
+    assert!(asks_for(&mut driver, WRITE), "{text}");
 }

@@ -178,6 +178,13 @@ impl<'t> Walk<'t, '_> {
             "DELAYED",
             "COLLATE",
         ];
+        // No stored function takes these, and COUNT (*) is what IGNORE_SPACE is set for.
+        let argument = self.behind(token).nth(1);
+        if argument
+            .is_some_and(|first| first.kind == Kind::Punct(b'*') || self.is(first, "DISTINCT"))
+        {
+            return true;
+        }
         let [near, far] = place.before;
         if far.kind == Kind::Punct(b'{') {
             // {name expression} is what its expression is.

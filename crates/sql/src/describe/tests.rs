@@ -196,7 +196,8 @@ fn a_word_that_only_looks_like_a_block_hides_nothing() {
         "CREATE PROCEDURE p() SELECT 1 AS begin; DELETE FROM t",
         "CREATE PROCEDURE p() SELECT begin FROM t; DELETE FROM t",
         "CREATE PROCEDURE p() OPTIMIZE TABLE begin; DELETE FROM t",
-        "CREATE PROCEDURE p() BEGIN SELECT CASE WHEN 1 THEN begin ELSE begin END; END; DELETE FROM t",
+        "CREATE PROCEDURE p() BEGIN SELECT CASE 1 WHEN 1 THEN begin ELSE begin END; END; \
+         DELETE FROM t",
         "CREATE PROCEDURE p() BEGIN SELECT do begin FROM t; END; DELETE FROM t",
         "CREATE PROCEDURE p() BEGIN SELECT t.begin, `begin`, 'begin'; END; DELETE FROM t",
         "CREATE PROCEDURE p() BEGIN DECLARE begin CONDITION FOR 1051; DECLARE EXIT HANDLER FOR \

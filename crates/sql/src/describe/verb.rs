@@ -9,8 +9,7 @@ use crate::{
 };
 
 /// Locks that UNLOCK TABLES gives back.
-pub(super) const BY_UNLOCK_TABLES: Locks =
-    Locks { tables: true, global: true, instance: false };
+pub(super) const BY_UNLOCK_TABLES: Locks = Locks { tables: true, global: true, instance: false };
 
 /// Longest verb: UNINSTALL and DEALLOCATE, and one byte more to tell a longer word.
 const VERB_MAX: usize = 12;

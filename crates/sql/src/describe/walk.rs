@@ -1,6 +1,5 @@
 //! The walk over a text, statement by statement.
 
-use super::sole_call;
 use crate::{
     calls::Calls,
     class::{Class, ClassSet},
@@ -8,6 +7,7 @@ use crate::{
     effects::{Effects, NamedLockUse},
     lexer::{Kind, Lexer, Reading, Token},
     mode::{LexMode, Server},
+    named_locks::sole_call,
     seen::{Hints, Seen, is_system_schema},
     text::is_plain_name,
 };

@@ -3,7 +3,8 @@
 //!
 //! Every one of them fits into 15 bytes, so words are compared as numbers.
 
-/// A word in upper case as a number of its own, behind a one; longer words than any keyword are all 0.
+/// A word in upper case as a number of its own, behind a one; longer words than any keyword are all
+/// 0.
 pub(super) const fn key(word: &[u8]) -> u128 {
     if word.len() > 15 {
         return 0;

@@ -2,20 +2,118 @@
 
 use crate::server::Flavour;
 use crate::siege::grammar::Maker;
+use crate::siege::sequence::Act;
 
 impl Maker {
     /// Quotes that one reading closes where another does not.
     pub(super) fn hidden_text(&mut self) {
         if self.one_in(2) {
-            self.mode();
+            self.mode_and_text();
+            return;
         }
         self.named("quotes");
         let text = if self.one_in(4) { self.hidden_otherwise() } else { self.hidden_in_quotes() };
         self.send(text);
     }
 
+    /// A mode set in a way that is hard to follow, and a text that writes in this mode only.
+    fn mode_and_text(&mut self) {
+        self.named("mode");
+        let back = self.one_in(3);
+        let mode = self.pick(&[Mode::NoEscapes, Mode::AnsiQuotes, Mode::Charset]);
+        if back {
+            let known = match mode {
+                Mode::NoEscapes => "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
+                Mode::AnsiQuotes => "SET sql_mode = 'ANSI_QUOTES'",
+                Mode::Charset => "SET NAMES gbk",
+            };
+            self.send(known);
+            let prefix = if mode == Mode::Charset { "utf8mb4" } else { "" };
+            self.hard_to_follow(mode, prefix, "0", "45");
+        } else {
+            let (name, number) = match mode {
+                Mode::NoEscapes => ("NO_BACKSLASH_ESCAPES", "1048576"),
+                Mode::AnsiQuotes => ("ANSI_QUOTES", "4"),
+                Mode::Charset => ("gbk", "28"),
+            };
+            self.hard_to_follow(mode, name, number, number);
+        }
+        let write = self.write();
+        let (front, behind): (&[u8], &[u8]) = match (mode, back) {
+            (Mode::NoEscapes, false) => (b"SELECT '\\'", b"'"),
+            (Mode::NoEscapes, true) => (b"SELECT '\\''", b"'"),
+            (Mode::AnsiQuotes, false) => (b"SELECT 1 \"\\\"", b"\""),
+            (Mode::AnsiQuotes, true) => (b"SELECT 1 AS \"\\\"\"", b"\""),
+            (Mode::Charset, false) => (b"SELECT '\xe5\\'", b"'"),
+            (Mode::Charset, true) => (b"SELECT '\xe5\\\\'", b"'"),
+        };
+        let text = [front, b"; ", write.as_bytes(), b" -- ", behind].concat();
+        self.send(text);
+    }
+
+    fn hard_to_follow(&mut self, mode: Mode, name: &str, number: &str, charset: &str) {
+        let variable = if mode == Mode::Charset { "character_set_client" } else { "sql_mode" };
+        let number = if mode == Mode::Charset { charset } else { number };
+        let scope = self.pick(&[
+            "",
+            "SESSION ",
+            "@@",
+            "@@SESSION.",
+            "LOCAL ",
+            "@@LOCAL.",
+            "`",
+            "/**/",
+            "@a = 1, ",
+        ]);
+        let end = if scope == "`" { "`" } else { "" };
+        let texts = [
+            format!("SET {scope}{variable}{end} = {number}"),
+            format!("SET {scope}{variable}{end} = '{name}'"),
+            format!("SET {scope}{variable}{end} = {number} + 0"),
+            format!("SET {scope}{variable}{end} = CONCAT('', '{name}')"),
+            format!("SET @x = '{name}'; SET {scope}{variable}{end} = @x"),
+            format!("SET @x = {number}; SET {scope}{variable}{end} := @x"),
+            format!("SET {scope}{variable}{end} = (SELECT '{name}')"),
+            format!("SET {scope}{variable}{end} = {name}"),
+            format!("PREPARE m FROM 'SET {variable} = {number}'; EXECUTE m"),
+            format!("PREPARE m FROM 'SET {variable} = ?'; SET @x = '{name}'; EXECUTE m USING @x"),
+            format!("SET @t = 'SET {variable} = {number}'; PREPARE m FROM @t; EXECUTE m"),
+            format!("SELECT nonsense; SET {variable} = '{name}'"),
+            format!("SET {variable} = '{name}'; SELECT nonsense"),
+            format!("SET {variable} = '{name}', @a = (SELECT nonsense)"),
+            format!("/*!40101 SET {variable} = '{name}' */"),
+            format!("/*!999999 SET {variable} = 'x' */; SET {variable} = {number}"),
+            format!("SET {variable} = DEFAULT"),
+            format!("SET {variable} = @@GLOBAL.{variable}"),
+            "SET NAMES DEFAULT".into(),
+            "SET CHARACTER SET DEFAULT".into(),
+            format!("SET CHARACTER SET {name}"),
+            format!("SET NAMES {name}"),
+            format!("SET NAMES {name} COLLATE {name}_bin"),
+            format!("SET STATEMENT {variable} = '{name}' FOR SELECT 1"),
+            "SELECT w.mode()".into(),
+            "SELECT w.charset()".into(),
+            "CALL w.pr()".into(),
+        ];
+        match self.chance.below(10) {
+            0 => self.push(Act::Command(vec![0x1f])),
+            1 => {
+                let collation = if charset == "28" { 28 } else { 45 };
+                self.push(Act::ChangeUser("besieged".into(), collation));
+            }
+            2 if charset == "28" => self.entry.collation = self.collation(),
+            _ => {
+                let text = texts.get(self.chance.index(texts.len())).cloned().unwrap_or_default();
+                self.send(text);
+            }
+        }
+        if self.one_in(6) {
+            self.push(Act::Command(vec![0x1f]));
+        }
+    }
+
     fn hidden_in_quotes(&mut self) -> Vec<u8> {
-        let quote = self.pick(&[b'\'', b'\'', b'"', b'"', b'`']);
+        let quote = self.pick(b"''\"\"`");
         let lead: &[u8] = self.pick(&[
             b"",
             b"",
@@ -223,4 +321,12 @@ impl Maker {
         let text = texts.get(self.chance.index(texts.len())).cloned().unwrap_or_default();
         self.send(text);
     }
+}
+
+/// What makes a text read in another way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    NoEscapes,
+    AnsiQuotes,
+    Charset,
 }

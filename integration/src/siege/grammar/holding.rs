@@ -2,6 +2,7 @@
 
 use crate::server::Flavour;
 use crate::siege::grammar::Maker;
+use crate::siege::sequence::Entry;
 
 impl Maker {
     /// A transaction begun in some way, something in it that may count as its admission, and a write.
@@ -73,6 +74,90 @@ impl Maker {
         if end == "XA END 'x'" {
             self.query("XA COMMIT 'x' ONE PHASE");
         }
+    }
+
+    /// A transaction that is admitted by a tag, ends out of sight, and a write that is tagged otherwise. To
+    /// be played as it is: what is damaged may leave the transaction open, and then the write is admitted.
+    pub(super) fn ended(&mut self) {
+        self.named("ended");
+        self.as_it_is = true;
+        self.steps.clear();
+        // What this is about wants texts of several statements, read as they are written.
+        self.entry = Entry { user: "tagged".into(), leg: self.entry.leg, ..Entry::default() };
+        let implicit = self.one_in(3);
+        self.query(if implicit { "SET autocommit = 0" } else { "BEGIN" });
+        self.query("/*app='ok'*/ SELECT id FROM w.t WHERE id = 1 FOR UPDATE");
+        let ends: &[&str] = &[
+            "COMMIT",
+            "COMMIT; SELECT nonsense",
+            "ROLLBACK; SELECT nonsense; SELECT 1",
+            "SELECT 1; COMMIT; SELECT nonsense",
+            "COMMIT AND CHAIN",
+            "COMMIT AND CHAIN; SELECT nonsense",
+            "ROLLBACK AND CHAIN",
+            "COMMIT; BEGIN",
+            "COMMIT; BEGIN; SELECT nonsense",
+            "BEGIN",
+            "BEGIN; SELECT nonsense",
+            "START TRANSACTION",
+            "/*!40101 COMMIT */",
+            "/*!40101 COMMIT AND CHAIN */",
+            "SET @v = 'COMMIT AND CHAIN'; PREPARE e FROM @v; EXECUTE e",
+            "SET @v = CONCAT('COM', 'MIT'); PREPARE e FROM @v; EXECUTE e; BEGIN",
+            "PREPARE e FROM 'COMMIT AND CHAIN'; EXECUTE e",
+            "PREPARE e FROM 'COMMIT AND CHAIN'; EXECUTE e; SELECT nonsense",
+            "ANALYZE TABLE w.t; BEGIN",
+            "CACHE INDEX w.m IN default; BEGIN",
+            "SET autocommit = 1; SET autocommit = 0; BEGIN",
+            "SET autocommit = 0; SET autocommit = 1; BEGIN",
+            "SELECT /*+ it's */ 1; COMMIT; BEGIN",
+            "SELECT 1 /*!99999 ' */; COMMIT; BEGIN -- '",
+            "COMMIT /*+ ' */; BEGIN",
+            "COMMIT -- '\n; BEGIN",
+            "COMMIT # '\n; BEGIN; SELECT nonsense",
+            "ROLLBACK WORK AND CHAIN NO RELEASE",
+        ];
+        let end = self.pick(ends);
+        self.query(end);
+        if self.one_in(3) {
+            self.query("SELECT * FROM w.t");
+        }
+        // Definitions end what is open, so they would be held as well.
+        let write = self.pick(&[
+            "INSERT INTO w.t (n) VALUES (1)",
+            "UPDATE w.t SET n = 3",
+            "DELETE FROM w.t",
+            "CREATE TABLE w.new1 (a INT)",
+        ]);
+        self.query(format!("/*app='bad'*/ {write}"));
+        self.query("COMMIT");
+    }
+
+    /// A prepared text with one tag, and an EXECUTE with another, which counts.
+    pub(super) fn tagged(&mut self) {
+        self.named("tagged");
+        self.as_it_is = true;
+        self.steps.clear();
+        // What this is about wants texts of several statements, read as they are written.
+        self.entry = Entry { user: "tagged".into(), leg: self.entry.leg, ..Entry::default() };
+        let write = self.pick(&[
+            "INSERT INTO w.t (n) VALUES (1)",
+            "UPDATE w.t SET n = 3",
+            "DELETE FROM w.t",
+        ]);
+        let from = self.pick(&["'/*app=ok*/ ", "'/*app=\\'ok\\'*/ "]);
+        self.query(format!("PREPARE s FROM {from}{write}'"));
+        if self.one_in(2) {
+            self.query("/*app='ok'*/ SELECT 1");
+        }
+        let execute = self.pick(&[
+            "/*app='bad'*/ EXECUTE s",
+            "EXECUTE /*app='bad'*/ s",
+            "EXECUTE s /*app='bad'*/",
+            "EXECUTE s -- app=bad",
+            "/*app='bad'*/ /*!40101 EXECUTE s */",
+        ]);
+        self.query(execute);
     }
 
     /// A lock, or what looks like one, and a write.

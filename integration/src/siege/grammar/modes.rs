@@ -95,7 +95,7 @@ impl Maker {
             format!("SET sql_mode = '{name}', nonsense = 1"),
             format!("SET @a = 1, SESSION sql_mode = '{name}'"),
             format!("/*!40101 SET @OLD=@@sql_mode, sql_mode='{name}' */"),
-            format!("/*!40101 SET sql_mode=IFNULL(@OLD, '') */"),
+            "/*!40101 SET sql_mode=IFNULL(@OLD, '') */".into(),
             format!("SET `sql_mode` = '{name}'"),
             format!("SET sql_mode = `{name}`"),
             format!("SET sql_mode = {name}"),
@@ -132,7 +132,13 @@ impl Maker {
         match self.chance.below(5) {
             0 | 1 => self.push(Act::Command(vec![0x1f])),
             2 => {
-                let user = self.pick(&["besieged", "sealed", "nobody", "'besieged'"]);
+                // MariaDB takes a second to refuse one.
+                let users: &[&str] = if self.one_in(30) {
+                    &["nobody", "'besieged'", "\"sealed\""]
+                } else {
+                    &["besieged", "sealed", "besieged"]
+                };
+                let user = self.pick(users);
                 let collation = self.collation();
                 self.push(Act::ChangeUser(user.into(), collation));
             }

@@ -52,9 +52,12 @@ impl Maker {
             self.entry.tls = self.one_in(2);
             self.entry.leg = self.pick(&Leg::ALL);
             self.entry.without &= capability::DEPRECATE_EOF;
+            // What answers such bytes, if anything does, would be taken for the answer to a later step.
+            self.as_it_is = true;
+            self.steps.clear();
         }
         let write = self.write();
-        self.send(write);
+        self.query(write);
     }
 
     /// Commands behind the login response.
@@ -75,9 +78,17 @@ impl Maker {
     /// Frames and commands.
     pub(super) fn packet(&mut self) {
         self.named("packets");
-        let write = self.write();
+        if self.one_in(2) {
+            self.frames();
+        } else {
+            self.commands();
+        }
+    }
+
+    /// Bytes that are cut, joined and numbered as no library does.
+    fn frames(&mut self) {
         let query = self.raw_query();
-        match self.chance.below(13) {
+        match self.chance.below(6) {
             0 => {
                 let seq = self.pick(&[1, 2, 3, 255]);
                 self.push(Act::Frames(1, framed(seq, &query)));
@@ -96,55 +107,10 @@ impl Maker {
                 // An empty packet, and what follows it.
                 self.push(Act::Frames(2, [framed(0, b""), framed(0, &query)].concat()));
             }
-            4 => {
-                self.push(Act::Infile(b"1\n2\n".to_vec()));
-                self.push(Act::Query(b"LOAD DATA LOCAL INFILE 'x' INTO TABLE w.t (n)".to_vec()));
-                self.query(write);
-            }
-            5 => {
-                let table = self.pick(&["t", "none", "v", ""]);
-                self.push(Act::Command([b"\x04", table.as_bytes(), b"\0%"].concat()));
-                self.query(write);
-            }
-            6 => {
-                let code = self.pick(&[
-                    0x00, 0x05, 0x06, 0x07, 0x09, 0x0a, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x1d, 0x20,
-                    0xfb, 0xfe, 0x22,
-                ]);
-                let body = self.pick(&["", "w", "x_3", "\0\0", "INSERT INTO w.t (n) VALUES (1)"]);
-                self.push(Act::Command([&[code], body.as_bytes()].concat()));
-                self.query(write);
-            }
-            7 if self.one_in(12) => {
+            4 if self.one_in(12) => {
                 let blanks = self.pick(&[0xff_ffff - 1, 0xff_ffff, 0xff_ffff - 31, 0x100_0000]);
+                let write = self.write();
                 self.push(Act::Padded(blanks, write.into_bytes()));
-            }
-            8 => {
-                // COM_MULTI of old MariaDB: commands with lengths inside one.
-                let len = u32::try_from(query.len()).unwrap_or(0).to_le_bytes();
-                let inner = [len.get(..3).unwrap_or_default(), &query].concat();
-                self.push(Act::Command([&[0xfe], inner.as_slice()].concat()));
-            }
-            9 => {
-                // Query attributes where none were agreed on, and none where they were.
-                let text = if self.one_in(2) {
-                    [b"\x03\0\x01", write.as_bytes()].concat()
-                } else {
-                    [b"\x03", write.as_bytes()].concat()
-                };
-                self.push(Act::Command(text));
-            }
-            10 => {
-                let many = self.pick(&[1_u8, 2, 8]);
-                let names: &[u8] = b"\x08\0\x03app\x01x";
-                let text = [&[0x03, many, 1, 0, 1], names, write.as_bytes()].concat();
-                self.push(Act::Command(text));
-            }
-            11 => {
-                let name =
-                    self.pick(&["w", "performance_schema", "w\0", "`w`", "information_schema"]);
-                self.push(Act::Command([b"\x02", name.as_bytes()].concat()));
-                self.query("INSERT INTO t (n) VALUES (1)");
             }
             _ => {
                 // A command whose first packet holds nothing but its byte, cut in the header.
@@ -157,5 +123,52 @@ impl Maker {
                 }
             }
         }
+    }
+
+    /// Commands other than COM_QUERY, and COM_QUERY with the wrong front; then a plain write.
+    fn commands(&mut self) {
+        let write = self.write();
+        let query = self.raw_query();
+        let payload = match self.chance.below(7) {
+            0 => {
+                self.push(Act::Infile(b"1\n2\n".to_vec()));
+                b"\x03LOAD DATA LOCAL INFILE 'x' INTO TABLE w.t (n)".to_vec()
+            }
+            1 => {
+                let table = self.pick(&["t", "none", "v", ""]);
+                [b"\x04", table.as_bytes(), b"\0%"].concat()
+            }
+            2 => {
+                let code = self.pick(&[
+                    0x00, 0x05, 0x06, 0x07, 0x09, 0x0a, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x1d, 0x20,
+                    0xfb, 0xfe, 0x22,
+                ]);
+                let body = self.pick(&["", "w", "x_3", "\0\0", "INSERT INTO w.t (n) VALUES (1)"]);
+                [&[code], body.as_bytes()].concat()
+            }
+            3 => {
+                // COM_MULTI of old MariaDB: commands with lengths inside one.
+                let len = u32::try_from(query.len()).unwrap_or(0).to_le_bytes();
+                [&[0xfe], len.get(..3).unwrap_or_default(), &query].concat()
+            }
+            4 => {
+                // Query attributes where none were agreed on, and none where they were.
+                let front: &[u8] = if self.one_in(2) { b"\x03\0\x01" } else { b"\x03" };
+                [front, write.as_bytes()].concat()
+            }
+            5 => {
+                let many = self.pick(&[1_u8, 2, 8]);
+                let names: &[u8] = b"\x08\0\x03app\x01x";
+                [&[0x03, many, 1, 0, 1], names, write.as_bytes()].concat()
+            }
+            _ => {
+                let name =
+                    self.pick(&["w", "performance_schema", "w\0", "`w`", "information_schema"]);
+                [b"\x02", name.as_bytes()].concat()
+            }
+        };
+        self.push(Act::Command(payload));
+        let write = self.pick(&["INSERT INTO t (n) VALUES (1)", "DELETE FROM w.t"]);
+        self.query(write);
     }
 }

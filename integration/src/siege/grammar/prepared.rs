@@ -85,82 +85,67 @@ impl Maker {
     /// COM_STMT_PREPARE and what belongs to it.
     pub(super) fn binary_prepare(&mut self) {
         self.named("binary");
-        let write = self.write().into_bytes();
-        let read = self.read().as_bytes().to_vec();
-        let execute = |nth| Act::Execute { nth, flags: 0, params: Vec::new() };
-        let from = self.prepares();
-        let (first, second) = (from.saturating_add(1), from.saturating_add(2));
-        let acts = match self.chance.below(10) {
-            0 => vec![Act::Prepare(write), execute(first)],
-            1 => vec![Act::Prepare(read), Act::Prepare(write), execute(second), execute(0)],
-            2 => vec![Act::Prepare(write), Act::Prepare(read), execute(first), execute(0)],
-            3 => vec![Act::Prepare(write), Act::Prepare(b"nonsense".to_vec()), execute(0)],
-            4 => {
-                let id = first.to_le_bytes();
-                let close = Act::Command([&[0x19], &id[..]].concat());
-                vec![
-                    Act::Prepare(read),
-                    close,
-                    Act::Prepare(write),
-                    execute(first),
-                    execute(second),
-                ]
-            }
-            5 => {
-                let text = b"INSERT INTO w.t (s) VALUES (?)".to_vec();
-                let long = Act::LongData { nth: first, data: b"abc".to_vec() };
-                let run = Act::Execute { nth: first, flags: 0, params: vec![b"x".to_vec()] };
-                vec![Act::Prepare(text), long, run.clone(), run]
-            }
-            6 => {
-                let cursor = Act::Execute {
-                    nth: first,
-                    flags: self.pick(&[1, 2, 4, 8, 9, 255]),
-                    params: Vec::new(),
-                };
-                let fetch = [&[0x1c], &first.to_le_bytes()[..], &[9, 0, 0, 0]].concat();
-                vec![
-                    Act::Prepare(if self.one_in(2) { write } else { read }),
-                    cursor,
-                    Act::Command(fetch),
-                ]
-            }
-            7 => {
-                // MariaDB's COM_STMT_BULK_EXECUTE: one row of one string.
-                let text = b"INSERT INTO w.t (s) VALUES (?)".to_vec();
-                let bulk =
-                    [&[0xfa], &first.to_le_bytes()[..], &[128, 0, 0xfd, 0, 0, 1, b'x']].concat();
-                let last =
-                    [&[0xfa], &u32::MAX.to_le_bytes()[..], &[128, 0, 0xfd, 0, 0, 1, b'x']].concat();
-                vec![Act::Prepare(text), Act::Command(bulk), Act::Command(last)]
-            }
-            8 => {
-                let text = self.pick(&[
-                    "PREPARE s FROM 'DELETE FROM w.t'",
-                    "EXECUTE s",
-                    "BEGIN",
-                    "SET NAMES gbk",
-                ]);
-                vec![
-                    Act::Prepare(text.as_bytes().to_vec()),
-                    execute(first),
-                    Act::Query(b"EXECUTE s".to_vec()),
-                ]
-            }
-            _ => vec![
-                Act::Prepare(write),
-                Act::Command(vec![0x1f]),
-                execute(first),
-                execute(0),
-                execute(1),
-            ],
-        };
+        let acts = if self.one_in(2) { self.confused_ids() } else { self.parameters() };
         let joined = self.one_in(4);
         for act in acts {
             self.steps.push(Step { joined, ..Step::new(act) });
         }
         if let Some(last) = self.steps.last_mut() {
             last.joined = false;
+        }
+    }
+
+    /// Statements of which one reads and one writes, run by ids old, new and last.
+    fn confused_ids(&mut self) -> Vec<Act> {
+        let write = Act::Prepare(self.write().into_bytes());
+        let read = Act::Prepare(self.read().as_bytes().to_vec());
+        let nonsense = Act::Prepare(b"nonsense".to_vec());
+        let execute = |nth| Act::Execute { nth, flags: 0, params: Vec::new() };
+        let first = self.prepares().saturating_add(1);
+        let second = first.saturating_add(1);
+        let close = Act::Command([&[0x19], &first.to_le_bytes()[..]].concat());
+        let reset = Act::Command(vec![0x1f]);
+        match self.chance.below(6) {
+            0 => vec![write, execute(first)],
+            1 => vec![read, write, execute(second), execute(0)],
+            2 => vec![write, read, execute(first), execute(0)],
+            3 => vec![write, nonsense, execute(0)],
+            4 => vec![read, close, write, execute(first), execute(second)],
+            _ => vec![write, reset, execute(first), execute(0), execute(1)],
+        }
+    }
+
+    /// Values, cursors, many rows at once, and statements that prepare.
+    fn parameters(&mut self) -> Vec<Act> {
+        let first = self.prepares().saturating_add(1);
+        let id = first.to_le_bytes();
+        let insert = Act::Prepare(b"INSERT INTO w.t (s) VALUES (?)".to_vec());
+        match self.chance.below(4) {
+            0 => {
+                let long = Act::LongData { nth: first, data: b"abc".to_vec() };
+                let run = Act::Execute { nth: first, flags: 0, params: vec![b"x".to_vec()] };
+                vec![insert, long, run.clone(), run]
+            }
+            1 => {
+                let text = if self.one_in(2) { self.write() } else { self.read().to_owned() };
+                let flags = self.pick(&[1, 2, 4, 8, 9, 255]);
+                let fetch = Act::Command([&[0x1c], &id[..], &[9, 0, 0, 0]].concat());
+                let run = Act::Execute { nth: first, flags, params: Vec::new() };
+                vec![Act::Prepare(text.into_bytes()), run, fetch]
+            }
+            2 => {
+                // MariaDB's COM_STMT_BULK_EXECUTE: one row of one string.
+                let row = [128, 0, 0xfd, 0, 0, 1, b'x'];
+                let bulk = |id: &[u8]| Act::Command([&[0xfa], id, &row].concat());
+                vec![insert, bulk(&id), bulk(&[0xff; 4])]
+            }
+            _ => {
+                let texts: [&[u8]; 4] =
+                    [b"PREPARE s FROM 'DELETE FROM w.t'", b"EXECUTE s", b"BEGIN", b"SET NAMES gbk"];
+                let text = self.pick(&texts).to_vec();
+                let run = Act::Execute { nth: first, flags: 0, params: Vec::new() };
+                vec![Act::Prepare(text), run, Act::Query(b"EXECUTE s".to_vec())]
+            }
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Statements of harmless classes that have a stored function run.
 
-use crate::server::Flavour;
 use crate::siege::grammar::Maker;
 
 impl Maker {
@@ -20,85 +19,8 @@ impl Maker {
             "IF(1, w.f(), 0)",
             "(SELECT w.f())",
         ]);
-        let texts = [
-            format!("SELECT {f}"),
-            format!("DO {f}"),
-            format!("SET @a = {f}"),
-            format!("SET @a = 1, @b := {f}"),
-            format!("SET SESSION sort_buffer_size = 100000 + {f}"),
-            format!("SET @@wait_timeout = 100 + {f}"),
-            format!("SHOW TABLES WHERE {f}"),
-            format!("SHOW VARIABLES WHERE {f}"),
-            format!("SHOW STATUS WHERE {f}"),
-            format!("SHOW COLUMNS FROM w.t WHERE {f}"),
-            format!("SHOW WARNINGS LIMIT {f}"),
-            format!("SHOW DATABASES WHERE {f} = 1"),
-            format!("SHOW COLLATION WHERE {f}"),
-            format!("SHOW CHARACTER SET WHERE {f}"),
-            format!("SHOW INDEX FROM w.t WHERE {f}"),
-            format!("SHOW PROCEDURE STATUS WHERE {f}"),
-            format!("HANDLER w.t OPEN; HANDLER w.t READ FIRST WHERE {f}"),
-            format!("KILL {f} + 900000000"),
-            format!("KILL QUERY 900000000 + {f}"),
-            format!("EXPLAIN ANALYZE SELECT {f}"),
-            format!("ANALYZE SELECT {f}"),
-            format!("EXPLAIN SELECT {f}"),
-            format!("EXPLAIN SELECT * FROM (SELECT {f} AS a) b"),
-            format!("VALUES ROW({f})"),
-            format!("VALUES ({f})"),
-            format!("SELECT 1 INTO @a FROM w.t WHERE {f}"),
-            format!("SELECT * FROM w.t ORDER BY {f}"),
-            format!("SELECT * FROM w.t GROUP BY {f}"),
-            format!("SELECT 1 LIMIT {f}"),
-            format!("WITH x AS (SELECT {f}) SELECT * FROM x"),
-            format!("SELECT * FROM information_schema.schemata WHERE {f}"),
-            format!("SELECT {f} FROM performance_schema.threads"),
-            format!("SELECT @@version, {f}"),
-            format!("PREPARE s FROM 'SELECT {}'; EXECUTE s", f.replace('\'', "''")),
-            format!("EXECUTE s USING {f}"),
-            format!("PREPARE s FROM 'SELECT ?'; EXECUTE s USING {f}"),
-            format!("EXECUTE IMMEDIATE {f}"),
-            format!("PREPARE s FROM {f}"),
-            format!("EXECUTE IMMEDIATE 'SELECT ?' USING {f}"),
-            format!("SET STATEMENT max_statement_time = 5 + {f} FOR SELECT 1"),
-            format!("GET DIAGNOSTICS @a = NUMBER; DO {f}"),
-            format!("GET DIAGNOSTICS CONDITION {f} @a = MESSAGE_TEXT"),
-            format!("SIGNAL SQLSTATE '01000' SET MYSQL_ERRNO = {f}"),
-            format!("PURGE BINARY LOGS BEFORE {f}"),
-            format!("SELECT GET_LOCK('a', {f})"),
-            format!("SELECT NEXTVAL(w.sq)"),
-            "SELECT NEXT VALUE FOR w.sq".into(),
-            "SELECT SETVAL(w.sq, 100)".into(),
-            "SELECT w.sq.nextval".into(),
-            "SET @a = NEXT VALUE FOR w.sq".into(),
-            "DO NEXTVAL(w.sq)".into(),
-            format!("SELECT JSON_VALUE('{{}}', '$.a' DEFAULT {f} ON EMPTY)"),
-            format!("SELECT * FROM JSON_TABLE({f}, '$' COLUMNS (a INT PATH '$')) j"),
-            format!("SELECT {f} OVER ()"),
-            format!("SET @a = CASE WHEN 1 THEN {f} END"),
-            format!("SHOW EXPLAIN FOR {f}"),
-            format!("CHECK TABLE w.t; DO {f}"),
-            format!("SELECT {{fn {f}}}"),
-            format!("SET TRANSACTION READ WRITE, ISOLATION LEVEL SERIALIZABLE; DO {f}"),
-            format!("SET PASSWORD = {f}"),
-            format!("SET CHARACTER SET {f}"),
-            format!("SET sql_mode = {f}"),
-            format!("SET NAMES {f}"),
-            format!("SHOW CREATE TABLE w.t; SELECT {f}"),
-            format!("DESCRIBE SELECT {f}"),
-            format!("SELECT * FROM w.v WHERE {f} = n"),
-            format!("RETURN {f}"),
-            format!("CHANGE MASTER TO MASTER_PORT = {f}"),
-            format!("USE w; SELECT {f}"),
-            format!("HELP {f}"),
-            format!("CACHE INDEX w.m IN default; DO {f}"),
-            format!("XA START {f}"),
-            format!("SELECT SLEEP(0 * {f})"),
-            format!("SELECT 1 INTO OUTFILE '/dev/null' FROM w.t WHERE {f}"),
-            format!("TABLE w.t INTO @a, @b, @c; DO {f}"),
-        ];
-        let text = texts.get(self.chance.index(texts.len())).cloned().unwrap_or_default();
-        self.send(text);
+        let place = self.pick(&PLACES);
+        self.send(place.replace("{f}", f));
     }
 
     /// A function with a cursor: the server's flags speak of a cursor that no client has opened.
@@ -115,15 +37,100 @@ impl Maker {
             "SET @a = w.cf()".to_owned(),
             format!("SELECT w.cf(), {f}"),
         ];
-        let read = reads.get(self.chance.index(reads.len())).cloned().unwrap_or_default();
-        self.send(read);
-        if self.one_in(2) {
-            let again = reads.get(self.chance.index(3)).cloned().unwrap_or_default();
-            self.send(again);
+        let from = self.steps.len();
+        for _ in 0..self.pick(&[1, 1, 2]) {
+            let read = reads.get(self.chance.index(reads.len())).cloned().unwrap_or_default();
+            self.send(read);
         }
-        let write = match self.flavour {
-            Flavour::MySql | Flavour::MariaDb => self.write(),
-        };
+        if self.one_in(2) {
+            let read = self.read();
+            self.query(read);
+        }
+        let write = self.write();
         self.query(write);
+        if self.one_in(2) {
+            let together = self.steps.len().saturating_sub(from);
+            let steps = self.steps.iter_mut().skip(from).take(together.saturating_sub(1));
+            steps.for_each(|step| step.joined = true);
+        }
     }
 }
+
+/// Where an expression may stand.
+const PLACES: [&str; 75] = [
+    "SELECT {f}",
+    "DO {f}",
+    "SET @a = {f}",
+    "SET @a = 1, @b := {f}",
+    "SET SESSION sort_buffer_size = 100000 + {f}",
+    "SET @@wait_timeout = 100 + {f}",
+    "SHOW TABLES WHERE {f}",
+    "SHOW VARIABLES WHERE {f}",
+    "SHOW STATUS WHERE {f}",
+    "SHOW COLUMNS FROM w.t WHERE {f}",
+    "SHOW WARNINGS LIMIT {f}",
+    "SHOW DATABASES WHERE {f} = 1",
+    "SHOW COLLATION WHERE {f}",
+    "SHOW CHARACTER SET WHERE {f}",
+    "SHOW INDEX FROM w.t WHERE {f}",
+    "SHOW PROCEDURE STATUS WHERE {f}",
+    "HANDLER w.t OPEN; HANDLER w.t READ FIRST WHERE {f}",
+    "KILL {f} + 900000000",
+    "KILL QUERY 900000000 + {f}",
+    "EXPLAIN ANALYZE SELECT {f}",
+    "ANALYZE SELECT {f}",
+    "EXPLAIN SELECT {f}",
+    "EXPLAIN SELECT * FROM (SELECT {f} AS a) b",
+    "VALUES ROW({f})",
+    "VALUES ({f})",
+    "SELECT 1 INTO @a FROM w.t WHERE {f}",
+    "SELECT * FROM w.t ORDER BY {f}",
+    "SELECT * FROM w.t GROUP BY {f}",
+    "SELECT 1 LIMIT {f}",
+    "WITH x AS (SELECT {f}) SELECT * FROM x",
+    "SELECT * FROM information_schema.schemata WHERE {f}",
+    "SELECT {f} FROM performance_schema.threads",
+    "SELECT @@version, {f}",
+    "PREPARE s FROM 'SELECT {f}'; EXECUTE s",
+    "EXECUTE s USING {f}",
+    "PREPARE s FROM 'SELECT ?'; EXECUTE s USING {f}",
+    "EXECUTE IMMEDIATE {f}",
+    "PREPARE s FROM {f}",
+    "EXECUTE IMMEDIATE 'SELECT ?' USING {f}",
+    "SET STATEMENT max_statement_time = 5 + {f} FOR SELECT 1",
+    "GET DIAGNOSTICS @a = NUMBER; DO {f}",
+    "GET DIAGNOSTICS CONDITION {f} @a = MESSAGE_TEXT",
+    "SIGNAL SQLSTATE '01000' SET MYSQL_ERRNO = {f}",
+    "PURGE BINARY LOGS BEFORE {f}",
+    "SELECT GET_LOCK('a', {f})",
+    "SELECT NEXTVAL(w.sq)",
+    "SELECT NEXT VALUE FOR w.sq",
+    "SELECT SETVAL(w.sq, 100)",
+    "SELECT w.sq.nextval",
+    "SET @a = NEXT VALUE FOR w.sq",
+    "DO NEXTVAL(w.sq)",
+    "SELECT JSON_VALUE('{}', '$.a' DEFAULT {f} ON EMPTY)",
+    "SELECT * FROM JSON_TABLE({f}, '$' COLUMNS (a INT PATH '$')) j",
+    "SELECT {f} OVER ()",
+    "SET @a = CASE WHEN 1 THEN {f} END",
+    "SHOW EXPLAIN FOR {f}",
+    "CHECK TABLE w.t; DO {f}",
+    "SELECT {fn {f}}",
+    "SET TRANSACTION READ WRITE, ISOLATION LEVEL SERIALIZABLE; DO {f}",
+    "SET PASSWORD = {f}",
+    "SET CHARACTER SET {f}",
+    "SET sql_mode = {f}",
+    "SET NAMES {f}",
+    "SHOW CREATE TABLE w.t; SELECT {f}",
+    "DESCRIBE SELECT {f}",
+    "SELECT * FROM w.v WHERE {f} = n",
+    "RETURN {f}",
+    "CHANGE MASTER TO MASTER_PORT = {f}",
+    "USE w; SELECT {f}",
+    "HELP {f}",
+    "CACHE INDEX w.m IN default; DO {f}",
+    "XA START {f}",
+    "SELECT SLEEP(0 * {f})",
+    "SELECT 1 INTO OUTFILE '/dev/null' FROM w.t WHERE {f}",
+    "TABLE w.t INTO @a, @b, @c; DO {f}",
+];

@@ -38,7 +38,7 @@ impl Maker {
             format!("UPDATE w.t {p} SET {p}.n = 3"),
             format!("DELETE {p} FROM w.t AS {p}"),
             format!("INSERT INTO w.t (n) VALUES ((SELECT COUNT(*) FROM {p}.{t}))"),
-            format!("INSERT INTO {p}.{t} (n) VALUES (1)"),
+            format!("INSERT INTO sys.{t} (n) VALUES (1)"),
             format!("INSERT INTO w.{} (n) VALUES (1)", "performance_schema"),
             "INSERT INTO performance_schema (n) VALUES (1)".into(),
             "UPDATE performance_schema SET n = 2".into(),

@@ -1,6 +1,6 @@
-//! A connection between a client and a server that are the other ends of two socket pairs. What they
-//! say was recorded from MySQL 9.7; there is no server behind it. Time is tokio's, and stands still
-//! until nobody can go on without it.
+//! A connection between a client and a server that are the other ends of two socket pairs. What
+//! they say was recorded from MySQL 9.7; there is no server behind it. Time is tokio's, and stands
+//! still until nobody can go on without it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,11 +124,11 @@ impl Stage {
     /// The server has got nothing but the end, and the connection is over.
     pub(super) async fn ends_unasked(mut self) {
         assert_eq!(rest(&mut self.server).await, b"", "the server gets nothing");
-        self.is_over().await;
+        self.ends().await;
     }
 
     /// The connection has ended of itself, and left nothing behind.
-    pub(super) async fn is_over(self) {
+    pub(super) async fn ends(self) {
         self.task.await.unwrap();
         assert!(self.cluster.registry.is_empty());
         assert!(self.cluster.waiting().is_empty());

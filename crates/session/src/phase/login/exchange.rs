@@ -1,10 +1,10 @@
 //! The authentication exchange, until the server says OK or ERR.
 //!
-//! Every packet is passed on, whatever it is, with two exceptions. Sequence ids count on each leg by itself,
-//! and the legs can be apart by an SSLRequest or by what is bridged; `shift` is how far the client's is
-//! ahead. And where one leg is safe from listeners and the other is not, caching_sha2_password (after
-//! its request for full authentication) and sha256_password must be *bridged*, because client and
-//! server then disagree on how the password travels:
+//! Every packet is passed on, whatever it is, with two exceptions. Sequence ids count on each leg
+//! by itself, and the legs can be apart by an SSLRequest or by what is bridged; `shift` is how far
+//! the client's is ahead. And where one leg is safe from listeners and the other is not,
+//! caching_sha2_password (after its request for full authentication) and sha256_password must be
+//! *bridged*, because client and server then disagree on how the password travels:
 //!
 //! ```text
 //! client safe, server not: the client sends its password as it is.
@@ -20,7 +20,8 @@
 //!   client ──── password, encrypted ────▶ Sluice ──── password ────▶ server
 //! ```
 //!
-//! The password is masked with the nonce before it is encrypted. The arithmetic of RSA is the shell's.
+//! The password is masked with the nonce before it is encrypted. The arithmetic of RSA is the
+//! shell's.
 
 mod client;
 mod server;
@@ -73,8 +74,8 @@ enum Plugin {
     CachingSha2,
     /// Sends the password.
     Sha256,
-    /// Sends the password or another secret, and knows no encryption; or it is not known, and may do so
-    /// because its leg is safe.
+    /// Sends the password or another secret, and knows no encryption; or it is not known, and may
+    /// do so because its leg is safe.
     Cleartext,
     /// Sends nothing that others could use.
     Opaque,
@@ -107,10 +108,12 @@ enum Stage {
 }
 
 impl Plugin {
-    /// The names are those of client plugins: MySQL's manual, "Authentication Plugins", and MariaDB's, "Pluggable
-    /// Authentication Overview". Not among the safe ones, and so cleartext, are `mysql_clear_password`, MariaDB's
-    /// `dialog` (PAM), `authentication_openid_connect_client` and `authentication_oci_client` (tokens),
-    /// `mysql_old_password` (a hash of 64 bits that a listener undoes), and whatever nobody here has heard of.
+    /// The names are those of client plugins: MySQL's manual, "Authentication Plugins", and
+    /// MariaDB's, "Pluggable Authentication Overview". Not among the safe ones, and so
+    /// cleartext, are `mysql_clear_password`, MariaDB's `dialog` (PAM),
+    /// `authentication_openid_connect_client` and `authentication_oci_client` (tokens),
+    /// `mysql_old_password` (a hash of 64 bits that a listener undoes), and whatever nobody here
+    /// has heard of.
     fn of(name: &[u8]) -> Self {
         match name {
             b"caching_sha2_password" => Self::CachingSha2,
@@ -194,7 +197,7 @@ impl Exchange {
 }
 
 /// A whole packet at the front of a side's buffer.
-struct Whole<'a> {
+struct LoginPacket<'a> {
     /// With its header.
     len: usize,
     sequence: u8,
@@ -312,7 +315,7 @@ impl Exchange {
 }
 
 /// Passes a packet on as it is but for its sequence id, which is `shift` further on the other side.
-fn forward_packet(from: Side, packet: &Whole<'_>, shift: u8, out: &mut Outbox) -> Action {
+fn forward_packet(from: Side, packet: &LoginPacket<'_>, shift: u8, out: &mut Outbox) -> Action {
     if shift == 0 {
         return Move::Forward { from, len: packet.len }.into();
     }
@@ -335,10 +338,10 @@ pub(super) fn shown(plugin: &[u8]) -> String {
 /// Servers' names of plugins have 64 characters at most.
 const PLUGIN_SHOWN_LEN_MAX: usize = 64;
 
-fn whole(bytes: &[u8]) -> Option<Result<Whole<'_>, TooLong>> {
+fn whole(bytes: &[u8]) -> Option<Result<LoginPacket<'_>, TooLong>> {
     let sequence = FrameHeader::parse(bytes)?.sequence;
     let frame = login_frame(bytes)?;
-    Some(frame.map(|(len, payload)| Whole { len, sequence, payload }))
+    Some(frame.map(|(len, payload)| LoginPacket { len, sequence, payload }))
 }
 
 const AUTH_MORE_DATA: u8 = 0x01;

@@ -1,4 +1,5 @@
-//! What the client says first: who it is, and over which legs. It is sent on when both are as safe as they will be.
+//! What the client says first: who it is, and over which legs. It is sent on when both are as safe
+//! as they will be.
 
 use policy::identity::{NamedIn, SessionIdentity, user_as_read};
 use policy::{BackendTlsMode, ClientTlsMode, ClusterPolicy};
@@ -24,7 +25,7 @@ use crate::negotiated::Negotiated;
 use crate::outbox::Outbox;
 
 /// What is to be done about TLS with the server.
-enum BackendTls {
+enum TlsNeed {
     /// The leg is as it has to be.
     Settled,
     /// It has to be encrypted.
@@ -101,17 +102,17 @@ fn secure(
     }
     let agreed = response.capabilities.intersect(hello.offered).without(OF_EACH_LEG);
     match backend_tls(negotiated, input.policy) {
-        BackendTls::Settled => {
+        TlsNeed::Settled => {
             negotiated.capabilities = agreed;
             respond(&hello, response, input.client.get(..len).unwrap_or_default(), desk)
         }
-        BackendTls::Start => {
+        TlsNeed::Start => {
             let fixed = payload.get(..SSL_REQUEST_LEN).unwrap_or_default();
             out.put_frame(FIRST_SEQUENCE, fixed);
             patch_response(out, agreed | TLS | negotiated.compressions.to_server());
             stay(Stage::BackendTls(hello), Move::outbox_to(Side::Backend).into())
         }
-        BackendTls::Impossible => deny(Denial::ServerWithoutTls, "", after, out),
+        TlsNeed::Impossible => deny(Denial::ServerWithoutTls, "", after, out),
     }
 }
 
@@ -137,7 +138,7 @@ fn server_gave_up(desk: &mut Desk<'_>, input: &Input<'_>) -> Option<Next> {
     Some(Next::Refused(moved.into()))
 }
 
-fn backend_tls(negotiated: &Negotiated, policy: &ClusterPolicy) -> BackendTls {
+fn backend_tls(negotiated: &Negotiated, policy: &ClusterPolicy) -> TlsNeed {
     let offers = negotiated.server_capabilities.has(CLIENT_SSL);
     let wanted = match (policy.backend_tls.mode, negotiated.legs.backend) {
         (_, Leg::Tls) | (BackendTlsMode::Disabled, _) => false,
@@ -151,9 +152,9 @@ fn backend_tls(negotiated: &Negotiated, policy: &ClusterPolicy) -> BackendTls {
         ) => true,
     };
     match (wanted, offers) {
-        (false, _) => BackendTls::Settled,
-        (true, true) => BackendTls::Start,
-        (true, false) => BackendTls::Impossible,
+        (false, _) => TlsNeed::Settled,
+        (true, true) => TlsNeed::Start,
+        (true, false) => TlsNeed::Impossible,
     }
 }
 

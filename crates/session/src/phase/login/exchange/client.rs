@@ -1,7 +1,7 @@
-//! What the client says in the exchange, and what of its first packet is kept back until it is known
-//! where it goes.
+//! What the client says in the exchange, and what of its first packet is kept back until it is
+//! known where it goes.
 
-use super::{Exchange, Kept, Plugin, Stage, Whole, forward_packet};
+use super::{Exchange, Kept, LoginPacket, Plugin, Stage, forward_packet};
 use crate::action::{Action, CloseReason, Move, Side};
 use crate::leg::{Legs, Password};
 use crate::phase::login::{Desk, Next};
@@ -24,7 +24,11 @@ pub(in crate::phase::login) fn kept_back(plugin: &[u8], answer: &[u8], legs: Leg
 }
 
 impl Exchange {
-    pub(super) fn on_client(mut self: Box<Self>, packet: &Whole<'_>, desk: &mut Desk<'_>) -> Next {
+    pub(super) fn on_client(
+        mut self: Box<Self>,
+        packet: &LoginPacket<'_>,
+        desk: &mut Desk<'_>,
+    ) -> Next {
         let legs = desk.negotiated.legs;
         let sequence = self.to_backend(packet.sequence);
         if sequence == 0 {

@@ -5,15 +5,15 @@ use wire::handshake::{AuthReply, auth_reply};
 use wire::packet::{OkPacket, put_without_redirect};
 use wire::status::StatusFlags;
 
-use super::{Exchange, Kept, Plugin, Stage, Whole, forward_packet, shown};
+use super::{Exchange, Kept, LoginPacket, Plugin, Stage, forward_packet, shown};
 use crate::action::{CloseReason, Input, Move, Side};
 use crate::denial::Denial;
 use crate::outbox::Outbox;
 use crate::phase::login::{Accepted, Desk, Next, deny};
 
 impl Exchange {
-    /// Whether this would have a client say its password that has yet to say something else, or let it say
-    /// its password to another plugin: the answers could not be told apart.
+    /// Whether this would have a client say its password that has yet to say something else, or let
+    /// it say its password to another plugin: the answers could not be told apart.
     fn confuses_passwords(&self, reply: AuthReply<'_>, due: &Stage) -> bool {
         let asks = match reply {
             AuthReply::MoreData(data) => {
@@ -31,7 +31,7 @@ impl Exchange {
 impl Exchange {
     pub(super) fn on_server(
         mut self: Box<Self>,
-        packet: &Whole<'_>,
+        packet: &LoginPacket<'_>,
         desk: &mut Desk<'_>,
         input: &Input<'_>,
     ) -> Next {
@@ -58,7 +58,8 @@ impl Exchange {
             (AuthReply::Plugin { name, data }, _) => {
                 return self.on_plugin(packet, name, data, desk);
             }
-            // A question of the plugin that the client has begun with: the answer may be its password.
+            // A question of the plugin that the client has begun with: the answer may be its
+            // password.
             (AuthReply::MoreData(_) | AuthReply::Other, _) if self.exposes(desk) => {
                 return self.deny_exposed(self.to_client(packet.sequence), desk.out);
             }
@@ -80,7 +81,7 @@ impl Exchange {
     }
 
     /// The client is shown a packet that it has to answer.
-    fn ask_with(mut self: Box<Self>, packet: &Whole<'_>, out: &mut Outbox) -> Next {
+    fn ask_with(mut self: Box<Self>, packet: &LoginPacket<'_>, out: &mut Outbox) -> Next {
         self.ask(self.to_client(packet.sequence));
         let action = forward_packet(Side::Backend, packet, self.shift, out);
         self.stay(action)
@@ -89,7 +90,7 @@ impl Exchange {
     /// The server goes on with this plugin.
     fn on_plugin(
         mut self: Box<Self>,
-        packet: &Whole<'_>,
+        packet: &LoginPacket<'_>,
         name: &[u8],
         data: &[u8],
         desk: &mut Desk<'_>,
@@ -127,7 +128,12 @@ impl Exchange {
     }
 
     /// The client is in.
-    fn on_ok(self: Box<Self>, packet: &Whole<'_>, desk: &mut Desk<'_>, redirect: Redirect) -> Next {
+    fn on_ok(
+        self: Box<Self>,
+        packet: &LoginPacket<'_>,
+        desk: &mut Desk<'_>,
+        redirect: Redirect,
+    ) -> Next {
         let Desk { negotiated, out, .. } = desk;
         let sequence = self.to_client(packet.sequence);
         let capabilities = negotiated.capabilities;
@@ -153,7 +159,7 @@ impl Exchange {
     }
 
     /// The server has refused.
-    fn on_err(self: Box<Self>, packet: &Whole<'_>, desk: &mut Desk<'_>) -> Next {
+    fn on_err(self: Box<Self>, packet: &LoginPacket<'_>, desk: &mut Desk<'_>) -> Next {
         let action = forward_packet(Side::Backend, packet, self.shift, desk.out);
         if self.applicant.is_none() {
             return Next::Refused(action);

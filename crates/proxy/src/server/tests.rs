@@ -1,0 +1,99 @@
+use std::time::Instant;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+use crate::telemetry::TelemetryConfig;
+
+/// A Sluice in front of `primary`, on a port of its own, with one thread that relays.
+fn start(primary: &str) -> Server {
+    let text = format!(
+        "version: 1\nclusters: {{ a: {{ listen: \"127.0.0.1:0\", primary: \"{primary}\", \
+         connect_timeout: 1s }} }}\n\
+         rules: []\n"
+    );
+    let config = policy::load(&text).unwrap();
+    let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
+    Server::start(&config, &telemetry, 1, &mut Inherited::default()).unwrap()
+}
+
+async fn connect(server: &Server) -> TcpStream {
+    let Listen::Tcp(address) = &server.addresses()[0] else { panic!("it listens on a port") };
+    TcpStream::connect(address).await.unwrap()
+}
+
+/// A server that accepts and says nothing, as a frozen one does.
+async fn silent_primary() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    (listener, address)
+}
+
+async fn told(client: &mut TcpStream) -> u16 {
+    let mut packet = Vec::new();
+    client.read_to_end(&mut packet).await.unwrap();
+    assert_eq!(packet[4], 0xff, "an ERR packet: {packet:?}");
+    u16::from_le_bytes([packet[5], packet[6]])
+}
+
+#[tokio::test]
+async fn a_client_is_told_that_there_is_no_primary_and_nobody_is_left_to_drain() {
+    let (listener, address) = silent_primary().await;
+    drop(listener);
+    let server = start(&address);
+    let mut client = connect(&server).await;
+    assert_eq!(told(&mut client).await, 1053);
+    drop(client);
+    let since = Instant::now();
+    server.drain(Duration::from_secs(600), Leaving::Closed).await;
+    assert!(since.elapsed() < Duration::from_secs(60), "nobody is waited for");
+}
+
+#[tokio::test]
+async fn a_drain_waits_its_time_for_who_is_there_and_then_tells_them() {
+    let (_primary, address) = silent_primary().await;
+    let server = start(&address);
+    let mut client = connect(&server).await;
+    let cluster = server.clusters()[0].clone();
+    while cluster.registry.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let Listen::Tcp(listens_on) = server.addresses()[0].clone() else { panic!("a port") };
+    let since = Instant::now();
+    let timeout = Duration::from_millis(300);
+    let drain = server.drain(timeout, Leaving::Closed);
+    let (errno, ()) = tokio::join!(told(&mut client), drain);
+    assert_eq!(errno, 1053);
+    assert!(since.elapsed() >= timeout, "{:?}", since.elapsed());
+    assert!(cluster.registry.is_empty());
+    assert!(TcpStream::connect(listens_on).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn who_connected_before_a_drain_is_served_though_nobody_had_accepted() {
+    let (primary, address) = silent_primary().await;
+    let server = start(&address);
+    let clients = [connect(&server).await, connect(&server).await];
+    let drain = tokio::spawn(server.drain(Duration::from_secs(600), Leaving::Closed));
+    let mut reached = Vec::new();
+    for _ in &clients {
+        reached.push(primary.accept().await.unwrap());
+    }
+    assert!(!drain.is_finished());
+    drop((clients, reached));
+    drain.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_told_with_its_cluster() {
+    let (_taken, address) = silent_primary().await;
+    let text = format!(
+        "version: 1\nclusters: {{ a: {{ listen: \"{address}\", primary: db:1 }} }}\nrules: []\n"
+    );
+    let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
+    let config = policy::load(&text).unwrap();
+    let error = Server::start(&config, &telemetry, 1, &mut Inherited::default()).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    assert!(error.to_string().contains("cluster a"), "{error}");
+}

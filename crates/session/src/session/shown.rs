@@ -1,0 +1,110 @@
+//! What the shell may know of a session.
+
+use sql::Server;
+use wire::capability::Capabilities;
+
+use super::{Phase, Session};
+use crate::action::Side;
+use crate::compression::Compression;
+use crate::leg::OF_EACH_LEG;
+use crate::outcome::StatementOutcome;
+use crate::phase::forwarding::Forwarding;
+
+impl Session {
+    /// Bytes the session made itself, for [`Move::Replace`].
+    pub fn outbox(&self) -> &[u8] {
+        self.out.bytes()
+    }
+
+    /// Whether nothing is under way, so that the policy may change.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Idle)
+    }
+
+    /// The statement that was sent on and whose response has not ended. It is counted by
+    /// [`Action::Finished`], or by the shell when the connection ends before that.
+    pub fn under_way(&self) -> Option<StatementOutcome> {
+        self.forwarding().and_then(Forwarding::statement)
+    }
+
+    /// Whether the client's next packets are a file that the server has asked for.
+    pub fn awaits_file(&self) -> bool {
+        self.forwarding().is_some_and(Forwarding::awaits_file)
+    }
+
+    /// While a stream of the binary log's events goes to the client: the number that this server's
+    /// replicas await of the compressed packet behind an event which they have to acknowledge.
+    pub fn streams_events(&self) -> Option<u8> {
+        let forwarding = self.forwarding()?;
+        let number = match self.server.mode.server {
+            Server::MySql { .. } | Server::Unknown => 0,
+            Server::MariaDb { .. } => 1,
+        };
+        forwarding.streams_events().then_some(number)
+    }
+
+    fn forwarding(&self) -> Option<&Forwarding> {
+        match &self.phase {
+            Phase::Forwarding(forwarding) => Some(forwarding),
+            Phase::Greeting
+            | Phase::Login(_)
+            | Phase::LoggedIn
+            | Phase::Idle
+            | Phase::Asking(_)
+            | Phase::Sending(_)
+            | Phase::Refusing(_)
+            | Phase::Closing(_)
+            | Phase::Closed => None,
+        }
+    }
+
+    /// Whether the server is to answer what Sluice itself has asked it during a login.
+    pub fn awaits_key(&self) -> bool {
+        matches!(&self.phase, Phase::Login(login) if login.awaits_key())
+    }
+
+    /// Whether the server has greeted. It may say an error in place of its greeting.
+    pub fn is_greeted(&self) -> bool {
+        self.negotiated.connection_id != 0
+    }
+
+    /// What this leg is compressed with from the login's end on.
+    pub fn compression(&self, side: Side) -> Option<Compression> {
+        match side {
+            Side::Client => self.negotiated.compressions.client,
+            Side::Backend => self.negotiated.compressions.backend,
+        }
+    }
+
+    /// Whether a transaction is open, by the server's flags.
+    pub fn in_transaction(&self) -> bool {
+        self.server.transaction.is_open()
+    }
+
+    /// The backend's id of this connection.
+    pub fn connection_id(&self) -> u32 {
+        self.negotiated.connection_id
+    }
+
+    /// The app of the statement under way, or of the last one.
+    pub fn app(&self) -> &[u8] {
+        self.judge.bench.who.app()
+    }
+
+    /// The MySQL user.
+    pub fn user(&self) -> &[u8] {
+        self.judge.bench.who.identity().user()
+    }
+
+    /// What the server offers and Sluice does not relay.
+    pub fn masked_capabilities(&self) -> Capabilities {
+        let server = self.negotiated.server_capabilities;
+        server.without(server.followable() | OF_EACH_LEG)
+    }
+
+    /// Gives back buffers that a large statement has grown.
+    pub fn shrink(&mut self) {
+        self.judge.shrink();
+        self.out.shrink();
+    }
+}
