@@ -22,6 +22,8 @@ use tokio::sync::OnceCell;
 
 #[path = "certainty/admitted.rs"]
 mod admitted;
+#[path = "certainty/beginning.rs"]
+mod beginning;
 #[path = "certainty/locks.rs"]
 mod locks;
 #[path = "certainty/login.rs"]

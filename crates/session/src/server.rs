@@ -28,10 +28,10 @@ impl ServerSide {
         if let Some(flags) = flags {
             self.mode.no_backslash_escapes = flags.no_backslash_escapes().into();
             self.mode.ansi_quotes = match self.mode.server {
-                // Its flags never show it.
-                Server::MySql { .. } => Setting::Off,
+                // Its flags never show it, and the global `sql_mode`, which a session begins with,
+                // may have it.
+                Server::MySql { .. } | Server::Unknown => Setting::Unknown,
                 Server::MariaDb { .. } => flags.ansi_quotes().into(),
-                Server::Unknown => Setting::Unknown,
             };
         }
         // Neither server leaves a transaction open, and autocommit is on unless it says otherwise.
