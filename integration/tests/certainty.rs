@@ -176,8 +176,9 @@ fn is_refused(response: &Response) -> bool {
 }
 
 /// Each one's password is its name.
-const USERS: [&str; 9] =
-    ["held", "sealed", "ddlfree", "tagged", "paused", "waits", "gated", "ddlgated", "free"];
+const USERS: [&str; 10] = [
+    "held", "sealed", "ddlfree", "tagged", "turned", "paused", "waits", "gated", "ddlgated", "free",
+];
 
 const RULES: &str = "\
 - { name: held, match: { user: held }, deny: true, statements: [locking_read, write, load, call, ddl, unknown], permanent: true }
@@ -185,6 +186,8 @@ const RULES: &str = "\
 - { name: ddlfree, match: { user: ddlfree }, deny: true, statements: [write], permanent: true }
 - { name: tagged-ok, match: { user: tagged, app: ok }, gate: none, permanent: true }
 - { name: tagged, match: { user: tagged }, deny: true, statements: [locking_read, write, load, call, ddl, unknown], permanent: true }
+- { name: turned-ok, match: { user: turned, app: ok }, gate: none, permanent: true }
+- { name: turned, match: { user: turned }, gate: [shut], max_delay: 0s, permanent: true }
 - { name: paused, match: { user: paused }, hold: true, max_delay: 100ms, permanent: true }
 - { name: waits, match: { user: waits }, hold: true, max_delay: 600ms, permanent: true }
 - { name: gated, match: { user: gated }, gate: [shut], max_delay: 100ms, permanent: true }

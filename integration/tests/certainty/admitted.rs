@@ -57,7 +57,7 @@ async fn an_admission_ends_with_its_transaction_also_out_of_sight() {
         ];
         for begin in [b"BEGIN".as_slice(), b"SET autocommit = 0"] {
             for way in ways {
-                let mut conn = world.login("tagged").await;
+                let mut conn = world.login("turned").await;
                 let mut refused = false;
                 for text in [begin, ok].into_iter().chain(way.iter().copied()) {
                     refused |= is_refused(&conn.query(text).await.unwrap());
