@@ -40,6 +40,7 @@ impl ServerSide {
                 // Its flags never show it.
                 Server::MySql { .. } => facts.ansi_quotes,
                 Server::MariaDb { .. } => flags.ansi_quotes().into(),
+                Server::Unknown => Setting::Unknown,
             };
         }
         // Neither server leaves a transaction open, and autocommit is on unless it says otherwise.
