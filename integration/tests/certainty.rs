@@ -5,11 +5,7 @@
 //! must have Sluice's own error. The other side is held as well: what changes nothing passes the
 //! same rules.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helpers of tests fail by panicking, as the tests do"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
 
 use std::fmt::Write as _;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use integration::scenario::{Pending, Refused, wait_for_depth};
 
-use crate::{both, is_refused, mariadb};
+use crate::{World, both, is_refused, mariadb};
 
 #[tokio::test]
 async fn a_definition_does_not_admit_the_transaction_it_is_in() {
@@ -57,19 +57,24 @@ async fn an_admission_ends_with_its_transaction_also_out_of_sight() {
         ];
         for begin in [b"BEGIN".as_slice(), b"SET autocommit = 0"] {
             for way in ways {
-                let mut conn = world.login("turned").await;
-                let mut refused = false;
-                for text in [begin, ok].into_iter().chain(way.iter().copied()) {
-                    refused |= is_refused(&conn.query(text).await.unwrap());
-                }
-                // What Sluice has refused has ended nothing: the transaction may be covered yet.
-                let passes = !is_refused(&conn.query(bad).await.unwrap());
-                let shown: Vec<String> =
-                    way.iter().map(|text| text.escape_ascii().to_string()).collect();
-                assert!(!passes || refused, "{} {shown:?}", begin.escape_ascii());
+                let ended = [&[begin, ok], way].concat();
+                ends_the_admission(world, &ended, bad).await;
             }
         }
     }
+}
+
+/// What follows these texts is asked for again, unless Sluice has refused one of them: that has
+/// ended nothing, and the transaction may be covered yet.
+async fn ends_the_admission(world: &World, texts: &[&[u8]], bad: &[u8]) {
+    let mut conn = world.login("turned").await;
+    let mut refused = false;
+    for text in texts {
+        refused |= is_refused(&conn.query(text).await.unwrap());
+    }
+    let passes = !is_refused(&conn.query(bad).await.unwrap());
+    let shown: Vec<String> = texts.iter().map(|text| text.escape_ascii().to_string()).collect();
+    assert!(!passes || refused, "{shown:?}");
 }
 
 #[tokio::test]
