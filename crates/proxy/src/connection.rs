@@ -20,9 +20,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use policy::{ClusterPolicy, UnixTime};
-use session::{
-    Action, Answer, ClientInfo, CloseReason, Denial, Finished, Input, Move, Reads, Session, Side,
-};
+use session::{Action, Answer, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session};
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PermitGuard};
@@ -35,7 +33,7 @@ use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 pub(crate) use self::arrival::Arrival;
 use self::arrival::{Joined, LoginDeadlines, join};
 use self::asking::{AdmissionRecord, Fault, Timing};
-use self::delivery::{ABANDONED_ANSWER, deliver};
+use self::delivery::ABANDONED_ANSWER;
 use self::departure::Departure;
 
 /// Everything a connection needs from outside.
@@ -415,34 +413,6 @@ impl Connection {
             filled = poll_fn(|cx| backend.poll_fill(cx)) => more(filled, Ended::ByBackend),
             () = client.hung_up() => Err(Ended::ByClient),
         }
-    }
-
-    /// Moves bytes as the session said.
-    async fn move_bytes(&mut self, moved: Move) -> Result<(), Ended> {
-        let Self { session, client, client_gone, backend, .. } = self;
-        match moved {
-            Move::Forward { from: Side::Client, len } => {
-                let bytes = client.bytes().get(..len).unwrap_or_default();
-                backend.write(bytes).await.map_err(|_| Ended::ByBackend)?;
-                client.consume(len);
-            }
-            Move::Forward { from: Side::Backend, len } => {
-                let bytes = backend.bytes().get(..len).unwrap_or_default();
-                deliver(bytes, client, client_gone, backend).await;
-                backend.consume(len);
-            }
-            Move::Replace { from: Side::Client, drop } => {
-                client.consume(drop);
-                backend.write(session.outbox()).await.map_err(|_| Ended::ByBackend)?;
-            }
-            Move::Replace { from: Side::Backend, drop } => {
-                backend.consume(drop);
-                deliver(session.outbox(), client, client_gone, backend).await;
-            }
-            Move::Drop { from: Side::Client, len } => client.consume(len),
-            Move::Drop { from: Side::Backend, len } => backend.consume(len),
-        }
-        Ok(())
     }
 
     /// Counts a command that is over and gives its permit back when its transaction is over too.

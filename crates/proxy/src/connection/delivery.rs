@@ -1,4 +1,4 @@
-//! What goes to the client when somebody does not keep up, or has gone: answers, last words, the
+//! Bytes on their way, also when somebody does not keep up or has gone: answers, last words, the
 //! end.
 
 use std::future::{Future, poll_fn};
@@ -7,10 +7,11 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
+use session::{Move, Side};
 use tokio::time::Instant;
 
-use super::Connection;
 use super::errors::LAST_WORDS_TIMEOUT;
+use super::{Connection, Ended};
 use crate::stream::Stream;
 
 /// Writes to the client, unless it has gone already; since when is noted when this finds out.
@@ -56,6 +57,34 @@ const STALLED_CLIENT: Duration = Duration::from_secs(60);
 pub(super) const ABANDONED_ANSWER: Duration = Duration::from_secs(30);
 
 impl Connection {
+    /// Moves bytes as the session said.
+    pub(super) async fn move_bytes(&mut self, moved: Move) -> Result<(), Ended> {
+        let Self { session, client, client_gone, backend, .. } = self;
+        match moved {
+            Move::Forward { from: Side::Client, len } => {
+                let bytes = client.bytes().get(..len).unwrap_or_default();
+                backend.write(bytes).await.map_err(|_| Ended::ByBackend)?;
+                client.consume(len);
+            }
+            Move::Forward { from: Side::Backend, len } => {
+                let bytes = backend.bytes().get(..len).unwrap_or_default();
+                deliver(bytes, client, client_gone, backend).await;
+                backend.consume(len);
+            }
+            Move::Replace { from: Side::Client, drop } => {
+                client.consume(drop);
+                backend.write(session.outbox()).await.map_err(|_| Ended::ByBackend)?;
+            }
+            Move::Replace { from: Side::Backend, drop } => {
+                backend.consume(drop);
+                deliver(session.outbox(), client, client_gone, backend).await;
+            }
+            Move::Drop { from: Side::Client, len } => client.consume(len),
+            Move::Drop { from: Side::Backend, len } => backend.consume(len),
+        }
+        Ok(())
+    }
+
     /// The backend's socket failed while being written to: what it still said is for the client.
     pub(super) async fn flush_backend(&mut self) {
         let flush = async {
