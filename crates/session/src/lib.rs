@@ -33,8 +33,10 @@
 //!                                       outcome ─────────────┘
 //! ```
 //!
-//! `session` is the dispatch: it alone knows all phases. The words they share are `action`,
-//! `answer`, `command`, `denial`, `leg` and `outcome`, which import no phase.
+//! `session` is the dispatch: it alone knows all phases; `session/answered` is what the shell
+//! answers, `session/shown` what it may know. The words they share are `action`, `answer`,
+//! `command`, `compression`, `consequences`, `denial`, `facts` (what the primary says of itself),
+//! `leg` and `outcome`, which import no phase.
 //!
 //! Commands are taken in lock-step: one logical command is decided, forwarded and answered before
 //! the next one is looked at, also when the client has sent several at once. That costs a
