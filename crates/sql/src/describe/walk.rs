@@ -61,6 +61,7 @@ pub(super) fn walk<'t>(
     let mut walk = Walk::new(Lexer::new(text, mode, reading, comments), reading);
     walk.text();
     walk.finish_names();
+    walk.effects.plain.sql_mode_by_flags &= walk.count == 1 && !walk.classes.contains(Class::Call);
     if walk.effects.plain.named_locks == NamedLockUse::Other
         && walk.count == 1
         && let Some(named_locks) = sole_call(text, mode, reading)
@@ -136,6 +137,8 @@ pub(super) struct Walk<'t, 's> {
     pub(super) commits_implicitly: bool,
     /// Statements about prepared ones.
     prepared: u32,
+    /// This statement stands behind SET STATEMENT … FOR.
+    pub(super) behind_settings: bool,
     pub(super) effects: Effects<'t>,
     pub(super) hints: Hints,
     classes: ClassSet,
@@ -166,6 +169,7 @@ impl<'t, 's> Walk<'t, 's> {
             committed: false,
             commits_implicitly: false,
             prepared: 0,
+            behind_settings: false,
             effects: Effects::default(),
             hints: Hints::default(),
             classes: ClassSet::default(),
@@ -180,6 +184,7 @@ impl<'t, 's> Walk<'t, 's> {
             self.writes = false;
             self.spots = true;
             self.called = false;
+            self.behind_settings = false;
             let first = self.first();
             if self.at_end {
                 break;
