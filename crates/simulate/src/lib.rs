@@ -29,7 +29,8 @@ use std::time::Duration;
 pub use engine::simulate;
 pub use report::{AppFigures, Distribution, Report};
 pub use scenario::{
-    Amount, App, Away, Expectation, Pace, Replica, Rows, Scenario, ScenarioError, Window,
+    Amount, App, Away, Effect, Expectation, Gate, LagLimits, MetRule, Pace, Replica, Rows,
+    Scenario, ScenarioError, Speed, Window,
 };
 
 /// How often the replicas' jitter is drawn and their lag is sampled.

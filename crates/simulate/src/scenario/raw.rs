@@ -7,6 +7,8 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
+use super::lag::Lag;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Scenario {
@@ -18,6 +20,11 @@ pub(super) struct Scenario {
     pub(super) seed: u64,
     pub(super) pacing: Option<String>,
     pub(super) threshold: Option<Span>,
+    #[serde(default)]
+    pub(super) lag: Lag,
+    pub(super) check_interval: Option<Span>,
+    pub(super) release_per_s: Option<u32>,
+    pub(super) max_queue_total: Option<u32>,
     pub(super) heartbeat_interval: Option<Span>,
     pub(super) probe_interval: Option<Span>,
     pub(super) probe_delay: Option<Span>,
@@ -67,6 +74,20 @@ pub(super) struct App {
     pub(super) think_time: Span,
     pub(super) max_delay: Option<Span>,
     pub(super) active: Option<Vec<(Span, Span)>>,
+    pub(super) latency: Option<Span>,
+    pub(super) rule: Option<String>,
+    #[serde(default)]
+    pub(super) exempt: bool,
+    #[serde(default)]
+    pub(super) deny: bool,
+    #[serde(default)]
+    pub(super) hold: bool,
+    pub(super) gate: Option<String>,
+    pub(super) on_refused_check: Option<String>,
+    pub(super) on_timeout: Option<String>,
+    pub(super) max_queue: Option<u32>,
+    pub(super) mode: Option<String>,
+    pub(super) speed: Option<f64>,
 }
 
 /// A duration with its unit.
