@@ -47,7 +47,7 @@ pub struct AppFigures {
     pub admitted_per_s: f64,
     /// Rows a second under them.
     pub rows_per_s: f64,
-    /// How many of the admitted a second had to wait.
+    /// How many of the admitted a second had to wait, for a millisecond or more.
     pub waited_per_s: f64,
     /// Refusals a second.
     pub rejected_per_s: f64,

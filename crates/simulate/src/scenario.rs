@@ -16,6 +16,7 @@ use admission::MonoTime;
 pub use self::amount::Amount;
 pub use self::expect::Expectation;
 pub use self::lag::LagLimits;
+pub use self::raw::duration;
 pub use self::rule::{Effect, Gate, MetRule, Speed};
 
 /// A scenario whose values have been checked.

@@ -36,6 +36,7 @@ apps:
   - { app: tenth, sessions: 4, speed: 0.1 }
   - { app: batches, sessions: 1, speed: 0.5, transactions: 10 }
   - { app: observed, sessions: 1, speed: 0.1, mode: observe }
+  - { app: bounded, sessions: 1, speed: 0.001, max_delay: 20ms }
 ");
     near(figure(&report, "apps.full.admitted_per_s"), 800.0, 0.01);
     near(figure(&report, "apps.tenth.admitted_per_s"), 80.0, 0.01);
@@ -43,6 +44,9 @@ apps:
     // Ten statements of 5 ms without a pause in between, then as long a pause.
     near(figure(&report, "apps.batches.admitted_per_s"), 10.0, 0.01);
     near(figure(&report, "apps.observed.admitted_per_s"), 200.0, 0.01);
+    // A pause is max_delay at most, and never an error.
+    near(figure(&report, "apps.bounded.admitted_per_s"), 40.0, 0.01);
+    assert_eq!(figure(&report, "apps.bounded.rejected_per_s"), 0.0);
 }
 
 #[test]

@@ -45,12 +45,12 @@ fn asides(f: &mut fmt::Formatter<'_>, app: &str, figures: &AppFigures) -> fmt::R
     if !figures.rejected_for.is_empty() {
         let reasons = figures.rejected_for.iter();
         let reasons: Vec<String> =
-            reasons.map(|(reason, per_s)| format!("{reason} {per_s:.1}/s")).collect();
+            reasons.map(|(reason, per_s)| format!("{reason} {per_s:.2}/s")).collect();
         writeln!(f, "{app}: refused for {}", reasons.join(", "))?;
     }
     if figures.observed_per_s > 0.0 {
         let held = figures.observed_per_s;
-        writeln!(f, "{app}: its rule only observes; it would have held {held:.1}/s")?;
+        writeln!(f, "{app}: its rule only observes; it would have held {held:.2}/s")?;
     }
     Ok(())
 }

@@ -105,7 +105,7 @@ impl<'de> Deserialize<'de> for Span {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Span, E> {
-                let parsed = parse_duration(text);
+                let parsed = duration(text);
                 parsed
                     .map(Span)
                     .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
@@ -118,7 +118,10 @@ impl<'de> Deserialize<'de> for Span {
 /// The longest time that is read: a simulated day is a minute's work.
 const SPAN_S_MAX: f64 = 86_400.0;
 
-fn parse_duration(text: &str) -> Option<Duration> {
+/// A duration with its unit, as in `250ms`, `1.5s` or `10m`, of a day at most; `None` for any other
+/// text.
+#[must_use]
+pub fn duration(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at_checked(unit_at)?;
     let per_unit_s = match unit.trim_start() {

@@ -17,12 +17,12 @@ pub struct MetRule {
 }
 
 impl MetRule {
-    /// The pause that so much time at the server makes of its `speed`.
+    /// The pause that so much time at the server makes of its `speed`: `max_delay` at most.
     #[must_use]
     pub fn pause(&self, server_time: Duration) -> Duration {
         match self.effect {
-            Effect::Asks { terms: Terms { mode: Mode::Enforce, .. }, speed, .. } => {
-                speed.pause(server_time)
+            Effect::Asks { terms: Terms { mode: Mode::Enforce, max_delay, .. }, speed, .. } => {
+                speed.pause(server_time).min(max_delay)
             }
             Effect::Asks { terms: Terms { mode: Mode::Observe, .. }, .. }
             | Effect::Passes
