@@ -14,6 +14,8 @@
 //! - *Background* writes reach the replicas as well, and no rule gates them.
 //! - A *client* issues a statement, waits for the decision and for the commit, thinks, and issues the next. One
 //!   that was refused comes back after `retry_after`.
+//! - A *rule* is its terms, which the controller is given, and its `speed`, a pause of the session before it
+//!   asks. What it exempts or denies asks nobody.
 //!
 //! The *true lag* of a replica is the age of the oldest transaction it has not applied. Sluice never sees it: it sees
 //! heartbeats, late. Figures are about the true lag.

@@ -34,9 +34,9 @@ const JITTER: f64 = 0.3;
 /// Longest time that is counted in no figure: until the pace has learned.
 const WARMUP_MAX: Duration = Duration::from_secs(10);
 
-/// Most statements of a run, if nothing held them: each that replicas have not applied is
-/// remembered.
-const STATEMENTS_MAX: f64 = 5e6;
+/// Most transactions of a run, if nothing held them: each that a replica has not applied is
+/// remembered, in about forty bytes.
+const TRANSACTIONS_MAX: f64 = 2e6;
 
 /// An answer of a replica arrives so much later at most.
 const PROBE_DELAY: Duration = Duration::from_millis(100);
@@ -105,18 +105,18 @@ fn now() -> UnixTime {
 
 fn check(load: &Load) -> Result<(), Faults> {
     let mut faults = Faults::new();
-    let mut statements = 0.0;
+    let mut transactions = 0.0;
     for (index, app) in load.app.iter().enumerate() {
         if load.app.iter().take(index).any(|other| other.name == app.name) {
             faults.push(format!("--app {}: it is there already", app.name));
         }
         let round = (app.server.saturating_mul(app.statements)).saturating_add(app.think);
         let rounds = load.duration.as_secs_f64() / round.as_secs_f64().max(ROUND_MIN_S);
-        statements += f64::from(app.sessions) * rounds;
+        transactions += f64::from(app.sessions) * rounds;
     }
-    if statements > STATEMENTS_MAX {
+    if transactions > TRANSACTIONS_MAX {
         faults.push(format!(
-            "the load is up to {statements:.0} transactions, and {STATEMENTS_MAX} at most are simulated: \
+            "the load is up to {transactions:.0} transactions, and {TRANSACTIONS_MAX} at most are simulated: \
              shorten --duration, or have fewer sessions"
         ));
     }
