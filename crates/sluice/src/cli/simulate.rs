@@ -40,7 +40,8 @@ pub(crate) struct Load {
     #[arg(long, short, value_name = "FILE", requires = "app")]
     pub(crate) config: Option<PathBuf>,
     /// Who asks; once for each app. See below for the keys.
-    #[arg(long, value_name = "NAME[:KEY=VALUE,…]", requires = "config", value_parser = AppLoad::parse)]
+    #[arg(long, value_name = "NAME[:KEY=VALUE,…]", requires = "config",
+        value_parser = AppLoad::parse)]
     pub(crate) app: Vec<AppLoad>,
     /// One more rule, before those of the file, to be tried: the file's own keys, as in
     /// '{ match: { app: etl }, ratio: 0.9 }'.
@@ -55,17 +56,19 @@ pub(crate) struct Load {
     pub(crate) at: Option<UnixTime>,
     /// How many rows a second a replica applies; for several, in the order of the file, with commas.
     /// The last one is for all that follow.
-    #[arg(long, value_name = "N", requires = "config", value_delimiter = ',', default_value = "1000",
-        value_parser = rate)]
+    #[arg(long, value_name = "N", requires = "config", value_delimiter = ',',
+        default_value = "1000", value_parser = rate)]
     pub(crate) replica_rows_per_second: Vec<f64>,
     /// How many rows a second the primary takes at most.
-    #[arg(long, value_name = "N", requires = "config", default_value = "1000000", value_parser = rate)]
+    #[arg(long, value_name = "N", requires = "config", default_value = "1000000",
+        value_parser = rate)]
     pub(crate) primary_rows_per_second: f64,
     /// Rows a second that reach the replicas without passing through Sluice.
     #[arg(long, value_name = "N", requires = "config", default_value = "0", value_parser = rate)]
     pub(crate) background_rows_per_second: f64,
     /// How long it is simulated; the first tenth, 10 s at most, is counted in no figure.
-    #[arg(long, value_name = "TIME", requires = "config", default_value = "120s", value_parser = span)]
+    #[arg(long, value_name = "TIME", requires = "config", default_value = "120s",
+        value_parser = span)]
     pub(crate) duration: Duration,
 }
 

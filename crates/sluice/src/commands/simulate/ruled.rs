@@ -116,8 +116,8 @@ fn check(load: &Load) -> Result<(), Faults> {
     }
     if transactions > TRANSACTIONS_MAX {
         faults.push(format!(
-            "the load is up to {transactions:.0} transactions, and {TRANSACTIONS_MAX} at most are simulated: \
-             shorten --duration, or have fewer sessions"
+            "the load is up to {transactions:.0} transactions, and {TRANSACTIONS_MAX} at most are \
+             simulated: shorten --duration, or have fewer sessions"
         ));
     }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
@@ -244,7 +244,7 @@ fn not_modelled(
     let most = cluster.network.connections_max;
     if sessions > most {
         lines.push(format!(
-            "max_connections is {most}: the other ones of {sessions} sessions would be told errno 1040"
+            "max_connections is {most}: the others of {sessions} sessions would be told errno 1040"
         ));
     }
     let end = at.0.saturating_add(i64::try_from(scenario.duration.as_secs()).unwrap_or(i64::MAX));
@@ -263,7 +263,8 @@ fn not_modelled(
         met.iter().filter(|met| met.needs_text).map(|met| met.name.as_str()).collect();
     if !without_text.is_empty() {
         lines.push(format!(
-            "rules look at tables or digests: without sql= nothing that {} sends is of a table of yours",
+            "rules look at tables or digests: without sql= nothing that {} sends is of a table of \
+             yours",
             without_text.join(", ")
         ));
     }
