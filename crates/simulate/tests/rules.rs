@@ -44,6 +44,8 @@ apps:
     // Ten statements of 5 ms without a pause in between, then as long a pause.
     near(figure(&report, "apps.batches.admitted_per_s"), 10.0, 0.01);
     near(figure(&report, "apps.observed.admitted_per_s"), 200.0, 0.01);
+    near(figure(&report, "apps.observed.observed_per_s"), 200.0, 0.01);
+    assert_eq!(figure(&report, "apps.full.observed_per_s"), 0.0);
     // A pause is max_delay at most, and never an error.
     near(figure(&report, "apps.bounded.admitted_per_s"), 40.0, 0.01);
     assert_eq!(figure(&report, "apps.bounded.rejected_per_s"), 0.0);

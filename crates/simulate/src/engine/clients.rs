@@ -1,7 +1,7 @@
 //! The sessions: they ask, wait, write, think.
 
 use admission::{
-    AppKey, Decision, DigestKey, IdentityKey, MonoTime, Outcome, Permit, Refusal, Request,
+    AppKey, Decision, DigestKey, IdentityKey, Mode, MonoTime, Outcome, Permit, Refusal, Request,
     Resolved, RuleKey,
 };
 use rand::RngExt as _;
@@ -86,11 +86,14 @@ impl<'s> World<'s> {
         for _ in 0..app.transactions {
             rows = rows.saturating_add(self.clients.random_range(app.rows.min..=app.rows.max));
         }
-        let Some((session, ..)) = self.session(index) else { return };
+        let Some((session, app, _)) = self.session(index) else { return };
         session.rows = rows;
         session.issued = now;
         // The pause is no wait in the queue: the longest wait begins when it is over.
-        session.arrived = session.pauses_until.max(now);
+        session.arrived = match app.rule.mode() {
+            Mode::Enforce => session.pauses_until.max(now),
+            Mode::Observe => now,
+        };
         let arrived = session.arrived;
         if arrived > now {
             self.agenda.add(arrived, Event::Ask { session: index });
@@ -116,10 +119,11 @@ impl<'s> World<'s> {
             terms,
             arrived: session.arrived,
         };
+        let would_pause = session.pauses_until > now;
         match self.controller.request(now, &request) {
             Decision::Admit(permit) => self.admitted(index, permit),
             Decision::Observed(permit, would_be) => {
-                if would_be.is_some() {
+                if would_be.is_some() || would_pause {
                     self.would_be_held(index);
                 }
                 self.admitted(index, permit);

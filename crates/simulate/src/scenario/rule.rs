@@ -17,16 +17,22 @@ pub struct MetRule {
 }
 
 impl MetRule {
-    /// The pause that so much time at the server makes of its `speed`: `max_delay` at most.
+    /// The pause that so much time at the server makes of its `speed`, `max_delay` at most. A rule
+    /// that only observes would make it.
     #[must_use]
     pub fn pause(&self, server_time: Duration) -> Duration {
         match self.effect {
-            Effect::Asks { terms: Terms { mode: Mode::Enforce, max_delay, .. }, speed, .. } => {
-                speed.pause(server_time).min(max_delay)
-            }
-            Effect::Asks { terms: Terms { mode: Mode::Observe, .. }, .. }
-            | Effect::Passes
-            | Effect::Denies(_) => Duration::ZERO,
+            Effect::Asks { terms, speed, .. } => speed.pause(server_time).min(terms.max_delay),
+            Effect::Passes | Effect::Denies(_) => Duration::ZERO,
+        }
+    }
+
+    /// Whether what it decides is carried out.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        match self.effect {
+            Effect::Asks { terms: Terms { mode, .. }, .. } | Effect::Denies(mode) => mode,
+            Effect::Passes => Mode::Enforce,
         }
     }
 }
