@@ -1,0 +1,55 @@
+//! `speed`: a session at a part of its own speed, against the same session without.
+
+use std::time::{Duration, Instant};
+
+use integration::raw::RawConn;
+use integration::scenario::{Refused, connect_as, is, wait_for_sum};
+use integration::sluice::{Config, SluiceProcess};
+
+use super::{MYSQL, made};
+
+const RULES: &str = "\
+- { name: half, match: { app: half }, speed: 0.5, gate: none, permanent: true }
+- { name: rest, gate: none, permanent: true }";
+
+/// Takes the server 20 ms and what an INSERT takes.
+const WORK: &str = "INSERT INTO k_speed SELECT SLEEP(0.02)";
+
+const RUN: Duration = Duration::from_secs(3);
+
+#[tokio::test]
+async fn a_session_with_half_its_speed_does_about_half() {
+    let servers = MYSQL.get().await.unwrap();
+    made(servers, "k_speed").await;
+    let config = Config::new(servers).unwrap().rules(RULES);
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let (half, full) = tokio::join!(work(&sluice, "half"), work(&sluice, "full"));
+    let share = half / full;
+    assert!((0.35..0.65).contains(&share), "{half} of {full}");
+    // All but the first were paused, and none was refused.
+    let paced = [("rule", "half"), ("decision", "admitted"), ("reason", "paced")];
+    wait_for_sum(&sluice, "sluice_statements_total", &paced, half - 1.0).await.unwrap();
+
+    // A transaction is not paused inside, but what follows it is.
+    let mut conn = connect_as(&sluice, "half").await.unwrap();
+    for sql in ["BEGIN", WORK, WORK, WORK, "COMMIT", WORK] {
+        assert_eq!(Refused::of(&conn.query(sql).await.unwrap()), None);
+    }
+    wait_for_sum(&sluice, "sluice_statements_total", &paced, half).await.unwrap();
+    let all = [("rule", "half"), ("class", "write")];
+    wait_for_sum(&sluice, "sluice_statements_total", &all, half + 4.0).await.unwrap();
+    let metrics = sluice.metrics().await.unwrap();
+    assert!(is(metrics.sum("sluice_statements_total", &paced), half));
+}
+
+/// How many statements a session gets done.
+async fn work(sluice: &SluiceProcess, app: &str) -> f64 {
+    let mut conn: RawConn = connect_as(sluice, app).await.unwrap();
+    let since = Instant::now();
+    let mut done = 0.0;
+    while since.elapsed() < RUN {
+        assert_eq!(Refused::of(&conn.query(WORK).await.unwrap()), None);
+        done += 1.0;
+    }
+    done
+}
