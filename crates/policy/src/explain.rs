@@ -143,7 +143,7 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
         tables_known: facts.knows_tables(),
         admission_point: is_admission_point(verdict, statement.class),
         outcome: outcome(verdict),
-        why: why(verdict, statement.class),
+        why: why(verdict, &facts),
     }
 }
 
@@ -176,9 +176,13 @@ fn outcome(verdict: Verdict<'_>) -> &'static str {
     }
 }
 
-fn why(verdict: Verdict<'_>, class: Class) -> String {
+fn why(verdict: Verdict<'_>, facts: &Facts<'_>) -> String {
+    let class = facts.class();
     let why = match verdict {
         Verdict::Ask(_) => "dice, gate and queue decide",
+        Verdict::Deny(rule) if rule.condition.needs().tables && !facts.knows_tables() => {
+            "the rule denies it, for it may be about its tables: not all that it is about can be told"
+        }
         Verdict::Deny(_) => "the rule denies it",
         Verdict::Pass { why, .. } => match why {
             PassReason::NoRule => "no rule matches",

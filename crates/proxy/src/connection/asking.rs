@@ -38,6 +38,11 @@ impl AdmissionRecord {
         self.arrived.is_some()
     }
 
+    /// Whether it has been paused already.
+    pub(super) fn has_paused(&self) -> bool {
+        self.paused.is_some_and(|paused| !paused.is_zero())
+    }
+
     /// Its rule's `speed` wants a pause before it.
     pub(super) fn note_pause(&mut self) {
         self.paused.get_or_insert_default();
@@ -45,7 +50,7 @@ impl AdmissionRecord {
 
     /// How long it was kept waiting. None: it never was.
     fn waited(&self) -> Option<Duration> {
-        let paused = self.paused.filter(|paused| !paused.is_zero());
+        let paused = self.paused.filter(|_| self.has_paused());
         let both = self.queued.unwrap_or_default().saturating_add(paused.unwrap_or_default());
         (self.queued.is_some() || paused.is_some()).then_some(both)
     }

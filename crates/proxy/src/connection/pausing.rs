@@ -32,7 +32,12 @@ pub(super) struct Debt {
     /// The time at the server of the transaction under way.
     worked: Duration,
     owed: Option<Owed>,
+    /// By how much pauses were too long, for timers are as coarse as a millisecond.
+    credit: Duration,
 }
+
+/// More than that is no coarse timer, and nobody is let off for it.
+const CREDIT_MAX: Duration = Duration::from_millis(10);
 
 /// A rule with `speed`.
 #[derive(Clone, Copy, Debug)]
@@ -88,18 +93,32 @@ impl Debt {
         let began = now.checked_sub(worked).unwrap_or(now);
         let owed = self.owed.map(|owed| owed.until.saturating_duration_since(began));
         let unpaid = owed.unwrap_or_default();
-        let pause = unpaid.saturating_add(speed.pause_after(worked)).min(pause_max);
+        let wanted = unpaid.saturating_add(speed.pause_after(worked));
+        let pause = wanted.saturating_sub(self.credit).min(pause_max);
+        self.credit = self.credit.saturating_sub(wanted);
         self.owed = now.checked_add(pause).map(|until| Owed { rule, speed, until });
     }
 
     /// Until when a statement of this rule has to wait. The debt to a rule of another speed by now
-    /// is forgiven.
-    fn due(&mut self, rule: &Rule, now: Instant) -> Option<Instant> {
-        let slow = Slow::of(rule)?;
-        let is_edited = |owed: &Owed| owed.rule == slow.rule && owed.speed != slow.speed;
-        self.owed = self.owed.filter(|owed| owed.until > now && !is_edited(owed));
-        let latest = now.checked_add(slow.pause_max)?;
-        self.owed.map(|owed| owed.until.min(latest))
+    /// is forgiven, and so is what is beyond the longest pause.
+    fn due(&mut self, slow: Slow, now: Instant) -> Option<Instant> {
+        let owed = self.owed?;
+        let is_edited = owed.rule == slow.rule && owed.speed != slow.speed;
+        if is_edited || owed.until <= now {
+            self.owed = None;
+            return None;
+        }
+        let until = owed.until.min(now.checked_add(slow.pause_max)?);
+        self.owed = Some(Owed { until, ..owed });
+        Some(until)
+    }
+
+    /// A pause that was to end then has ended.
+    fn credit(&mut self, now: Instant) {
+        if let Some(owed) = self.owed {
+            let too_long = now.saturating_duration_since(owed.until);
+            self.credit = self.credit.saturating_add(too_long).min(CREDIT_MAX);
+        }
     }
 }
 
@@ -136,12 +155,16 @@ impl Connection {
     /// The pause that stands before this statement, if there is one.
     pub(super) fn pause(&mut self, asked: &Ask) -> Option<Pause> {
         let rule = self.policy.rule(asked.rule)?;
-        let now = Instant::now();
+        let slow = Slow::of(rule)?;
         // Its time in the queue has begun: a pause must not use that up.
         if self.draining || self.admission.has_been_asked_for() {
             return None;
         }
-        let until = self.debt.due(rule, now)?;
+        let now = Instant::now();
+        if self.admission.has_paused() {
+            self.debt.credit(now);
+        }
+        let until = self.debt.due(slow, now)?;
         self.admission.note_pause();
         match rule.mode {
             Mode::Observe => None,

@@ -92,6 +92,31 @@ async fn a_pause_is_never_longer_than_max_delay_and_never_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn timers_that_are_too_coarse_make_nobody_slower() {
+    let rules = "  - { name: slow, speed: 0.3, gate: none, permanent: true }\n";
+    let mut stage = Stage::logged_in(rules).await;
+    let work = Duration::from_millis(1);
+    let since = Instant::now();
+    for _ in 0..100 {
+        takes(&mut stage, INSERT, work, AUTOCOMMIT).await;
+    }
+    let worked = 100.0 * work.as_secs_f64();
+    let speed = worked / since.elapsed().as_secs_f64();
+    assert!((speed - 0.3).abs() < 0.01, "{speed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_of_max_delay_is_the_bound_of_a_pause_from_then_on() {
+    let rules = |max: &str| {
+        format!("  - {{ name: r, speed: 0.5, gate: none, max_delay: {max}, permanent: true }}\n")
+    };
+    let mut stage = Stage::logged_in(&rules("60s")).await;
+    takes(&mut stage, INSERT, Duration::from_secs(50), AUTOCOMMIT).await;
+    stage.cluster.apply(policy(&rules("2s")));
+    assert_about(paused_before(&mut stage, INSERT).await, Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_deadline_in_the_queue_begins_behind_the_pause() {
     // Nobody measures the lag, so the gate is shut, and the deadline admits.
     let rules =
