@@ -32,12 +32,12 @@ pub(super) struct Debt {
     /// The time at the server of the transaction under way.
     worked: Duration,
     owed: Option<Owed>,
-    /// By how much pauses were too long, for timers are as coarse as a millisecond.
+    /// By how much pauses were too long: timers are as coarse as a millisecond, and machines busy.
     credit: Duration,
 }
 
-/// More than that is no coarse timer, and nobody is let off for it.
-const CREDIT_MAX: Duration = Duration::from_millis(10);
+/// Whoever was kept longer than that is not let off for all of it: it would come as a burst.
+const CREDIT_MAX: Duration = Duration::from_millis(100);
 
 /// A rule with `speed`.
 #[derive(Clone, Copy, Debug)]
