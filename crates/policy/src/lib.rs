@@ -72,7 +72,7 @@ pub use schedule::Schedule;
 pub use secret::Secret;
 pub use shape::{OwnedShape, Shape, ShapeNeeds, ShapeScratch, ShapeText};
 pub use speed::Speed;
-pub use time::UnixTime;
+pub use time::{NoTime, UnixTime};
 pub use tls::{
     BackendTls, BackendTlsMode, ClientTls, ClientTlsMode, Redirect, TlsFile, TlsIdentity,
     TlsVersion,
