@@ -68,8 +68,9 @@ pub(super) fn walk<'t>(
     {
         walk.effects.plain.named_locks = named_locks;
     }
+    let classes = walk.classes;
     Seen {
-        classes: walk.classes,
+        classes: if walk.denied_as_ddl { classes.with_denied_as_ddl() } else { classes },
         count: walk.count,
         effects: walk.effects,
         hints: walk.hints,
@@ -123,6 +124,8 @@ pub(super) struct Walk<'t, 's> {
     pub(super) spots: bool,
     /// This statement calls what is not built in.
     pub(super) called: bool,
+    /// See [`ClassSet::with_denied_as_ddl`].
+    pub(super) denied_as_ddl: bool,
     pub(super) recent: Recent,
     /// The server may be MariaDB.
     pub(super) mariadb: bool,
@@ -161,6 +164,7 @@ impl<'t, 's> Walk<'t, 's> {
             writes: false,
             spots: true,
             called: false,
+            denied_as_ddl: false,
             recent: Recent::default(),
             mariadb,
             calls: Calls::default(),
