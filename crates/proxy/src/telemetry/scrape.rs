@@ -292,5 +292,7 @@ pub const fn state_label(state: ReplicaState) -> &'static str {
         ReplicaState::DelayedOnPurpose => "delayed_on_purpose",
         ReplicaState::IgnoredSlowest => "ignored_slowest",
         ReplicaState::NoData => "no_data",
+        ReplicaState::ApplierStopped => "applier_stopped",
+        ReplicaState::ReceiverStopped => "receiver_stopped",
     }
 }
