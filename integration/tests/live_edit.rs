@@ -19,6 +19,9 @@ use integration::server::Flavour;
 use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::Topology;
 
+#[path = "live_edit/what_stays.rs"]
+mod what_stays;
+
 static MYSQL: Shared = Shared::new(Flavour::MySql);
 static MARIADB: Shared = Shared::new(Flavour::MariaDb);
 

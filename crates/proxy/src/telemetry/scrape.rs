@@ -8,7 +8,7 @@ use std::time::Instant;
 use admission::lag::ReplicaState;
 use admission::{AppKey, CheckCount, MonoTime, RuleKey, SignalView};
 use parking_lot::Mutex;
-use policy::{ClusterPolicy, Rule, Scope, app_key as key_of_app};
+use policy::{ClusterPolicy, FixedKey, Rule, Scope, app_key as key_of_app};
 use prometheus::{GaugeVec, Registry, TextEncoder};
 
 use super::Telemetry;
@@ -29,6 +29,7 @@ impl Telemetry {
     pub fn gather(&self, clusters: &[Arc<Cluster>]) -> String {
         self.retire_rules(Instant::now());
         let now = Now::new();
+        now.fixed_keys(&self.fixed_keys.lock());
         for cluster in clusters {
             self.read_cluster(cluster, &now);
         }
@@ -175,6 +176,7 @@ struct Now {
     signal_age: GaugeVec,
     gate_open: GaugeVec,
     replica_state: GaugeVec,
+    restart_pending: GaugeVec,
     pace: GaugeVec,
     starved: GaugeVec,
     passed_meanwhile: GaugeVec,
@@ -223,6 +225,12 @@ impl Now {
                 "1 for the state a replica is in. The lag of the cluster is that of counted ones.",
                 &["cluster", "server", "state"],
             ),
+            restart_pending: gauges(
+                "sluice_config_restart_pending",
+                "1 while the file says something else than what runs of a key that cannot change \
+                 live. What runs stays in force until a restart.",
+                &["cluster", "key"],
+            ),
             pace: gauges(
                 "sluice_pace_per_second",
                 "Checks a second that the default gate hands out when statements wait; 0 while it \
@@ -244,6 +252,14 @@ impl Now {
             ),
             certificates: Certificates::new(&registry),
             registry,
+        }
+    }
+
+    fn fixed_keys(&self, keys: &[FixedKey]) {
+        for FixedKey { cluster, key, pending } in keys {
+            let labels = [cluster.as_deref().unwrap_or(""), *key];
+            let waits = f64::from(u8::from(pending.is_some()));
+            self.restart_pending.with_label_values(&labels).set(waits);
         }
     }
 
