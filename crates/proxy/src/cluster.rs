@@ -254,7 +254,9 @@ impl Cluster {
         let mut rule_clock = RuleClock::new(&self.policy(), unix_now());
         loop {
             let policy = self.policy();
-            if rule_clock.look(&policy, unix_now()) {
+            let wall = unix_now();
+            if let Some(before) = rule_clock.look(&policy, wall) {
+                rule_clock::log(&policy, before, wall);
                 let config = policy.controller_config();
                 self.control(|controller, now| controller.reconfigure(config, now));
             }
