@@ -15,6 +15,7 @@ mod gauges;
 mod labels;
 mod rules;
 mod scrape;
+mod zeros;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! What an edit does not change: keys that need a restart.
+//! What an edit does not change: keys that need a restart. And what it says of itself: a line for each
+//! rule, and series that are there before anything is counted in them.
 
 use std::time::Duration;
 
@@ -92,4 +93,49 @@ async fn a_password_that_is_not_there_has_the_whole_edit_wait() {
     wait_for_sum(&sluice, SUCCESSFUL, &[], 1.0).await.unwrap();
     let answer = etl.query("INSERT INTO nowhere VALUES (1)").await.unwrap();
     assert_eq!(Refused::of(&answer).unwrap().reason(), Some("deny"));
+}
+
+#[tokio::test]
+async fn every_rule_counts_from_zero_and_each_that_changes_has_one_line_also_when_it_observes() {
+    let servers = MYSQL.get().await.unwrap();
+    let first = "\
+- { name: held, match: { app: etl }, hold: true, max_delay: 100ms, permanent: true }
+- { name: observed, match: { app: web }, mode: observe, ratio: 0.5, permanent: true }
+- { name: same, match: { app: ddl }, permanent: true }";
+    let config = Config::new(servers).unwrap().cluster("mode: observe").rules(first);
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let zero = async |rule: &str| {
+        let metrics = sluice.metrics().await.unwrap();
+        metrics.value("sluice_rule_hits_total", &[("rule", rule)]) == Some(0.0)
+    };
+    for rule in ["held", "observed", "same"] {
+        assert!(zero(rule).await, "{rule}");
+    }
+    let metrics = sluice.metrics().await.unwrap();
+    let refused = [("rule", "held"), ("app", "etl"), ("class", "write"), ("reason", "hold")];
+    assert_eq!(metrics.value("sluice_statements_total", &refused), Some(0.0));
+    for (name, label) in [
+        ("sluice_backend_errors_total", ("kind", "connect")),
+        ("sluice_connections_refused_total", ("reason", "max_connections")),
+        ("sluice_internal_faults_total", ("cluster", "main")),
+    ] {
+        assert_eq!(metrics.value(name, &[("cluster", "main"), label]), Some(0.0), "{name}");
+    }
+
+    let second = first.replace("100ms", "50ms").replace("0.5", "0.6")
+        + "\n- { name: added, match: { app: app }, deny: true, permanent: true }";
+    sluice.write_config(&config.clone().rules(&second).render()).unwrap();
+    let applied = || async { Ok(sluice.log()?.contains("rule added added")) };
+    wait_until("the edit in the log", SOON, applied).await.unwrap();
+    assert!(zero("added").await);
+    let log = sluice.log().unwrap();
+    let lines = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+    let changed = ["rule held changed", "rule observed changed", "rule same changed"].map(lines);
+    assert_eq!(changed, [1, 1, 0], "{log}");
+
+    // The first refusal raises a series that was there.
+    let mut etl = connect(&sluice, "etl").await.unwrap();
+    etl.query("INSERT INTO nowhere VALUES (1)").await.unwrap();
+    wait_for_sum(&sluice, "sluice_statements_total", &refused, 1.0).await.unwrap();
+    wait_for_sum(&sluice, "sluice_rule_hits_total", &[("rule", "held")], 1.0).await.unwrap();
 }

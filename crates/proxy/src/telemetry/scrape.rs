@@ -73,7 +73,8 @@ impl Telemetry {
         at: MonoTime,
     ) {
         let hits = self.rule_hits();
-        for rule in rules.values().filter(|rule| hits.contains_key(&*rule.name)) {
+        let is_used = |rule: &&&Rule| hits.get(&*rule.name).is_some_and(|count| *count > 0);
+        for rule in rules.values().filter(is_used) {
             now.queue_depth.with_label_values(&[&*cluster.name, &*rule.name]).set(0.0);
         }
         for (waiting, app) in cluster.waiting() {
