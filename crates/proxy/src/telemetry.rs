@@ -15,6 +15,7 @@ mod gauges;
 mod labels;
 mod rules;
 mod scrape;
+mod servers;
 mod zeros;
 
 use std::sync::Arc;

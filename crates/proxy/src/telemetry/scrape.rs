@@ -14,6 +14,7 @@ use prometheus::{GaugeVec, Registry, TextEncoder};
 use super::Telemetry;
 use super::certificates::Certificates;
 use super::gauges::gauges;
+use super::servers::Servers;
 use crate::cluster::Cluster;
 
 /// Checks of identities that no statement has made known yet, for one cluster. Beyond it they count
@@ -177,6 +178,8 @@ struct Now {
     signal_age: GaugeVec,
     gate_open: GaugeVec,
     replica_state: GaugeVec,
+    replica_counted: GaugeVec,
+    servers: Servers,
     restart_pending: GaugeVec,
     pace: GaugeVec,
     starved: GaugeVec,
@@ -226,6 +229,12 @@ impl Now {
                 "1 for the state a replica is in. The lag of the cluster is that of counted ones.",
                 &["cluster", "server", "state"],
             ),
+            replica_counted: gauges(
+                "sluice_replica_counted",
+                "1 if the lag of a replica counts for the gate, 0 if it is left out.",
+                &["cluster", "server"],
+            ),
+            servers: Servers::new(&registry),
             restart_pending: gauges(
                 "sluice_config_restart_pending",
                 "1 while the file says something else than what runs of a key that cannot change \
@@ -289,9 +298,12 @@ impl Now {
             let labels = [name, &*signal.name, signal.scope.as_str(), &*reading.server];
             self.signal_value.with_label_values(&labels).set(reading.value);
         }
+        self.servers.read(cluster, now);
         for replica in cluster.probes.replicas(now) {
             let state = state_label(replica.view.state);
             self.replica_state.with_label_values(&[name, &*replica.server, state]).set(1.0);
+            let counted = f64::from(u8::from(replica.view.counts));
+            self.replica_counted.with_label_values(&[name, &*replica.server]).set(counted);
             if let Some(lag) = replica.view.lag {
                 let labels = [name, "lag", Scope::Replicas.as_str(), &*replica.server];
                 self.signal_value.with_label_values(&labels).set(lag.as_secs_f64());
