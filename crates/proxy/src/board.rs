@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::lag::{LagConfig, LagReading, LagTracker, ReplicaKey, ReplicaState, StoppedThread};
+use admission::lag::{LagConfig, LagReading, LagTracker, ReplicaKey, ReplicaState};
 use admission::{MonoTime, SignalKey};
 use parking_lot::Mutex;
 use policy::Signal;
@@ -56,7 +56,7 @@ struct Observations {
 struct ReplicaNews {
     error: Option<ProbeError>,
     replication: ReplicationStatus,
-    /// Until when its replication was stopped, if it is not any more.
+    /// How its replication is stopped, or was last.
     stopped: Option<StoppedOnce>,
 }
 
@@ -64,8 +64,11 @@ struct ReplicaNews {
 #[derive(Debug, Clone)]
 struct StoppedOnce {
     how: StoppedReplication,
+    since: MonoTime,
     /// None: it still is.
     until: Option<MonoTime>,
+    /// The replica counted meanwhile, so that its lag kept others waiting.
+    counted: bool,
 }
 
 /// The last that was heard from the primary.
@@ -163,20 +166,31 @@ impl ProbeBoard {
         std::iter::once((primary.clone(), primary_up)).chain(replicas).collect()
     }
 
-    /// A replica whose replication is stopped, or was after `since`, and that counted: in words.
-    /// The one with the most lag, if there are several.
-    pub fn stopped_since(&self, now: MonoTime, since: MonoTime) -> Option<String> {
+    /// In words: the replica that counted while its replication was stopped, for at least this long
+    /// after `since`. The one with the most lag, if there are several; one that still is stopped
+    /// comes first.
+    pub fn stopped_since(
+        &self,
+        now: MonoTime,
+        since: MonoTime,
+        at_least: Duration,
+    ) -> Option<String> {
         let replicas = self.replicas(now);
         let seen = self.seen.lock();
         let stopped = replicas.iter().filter_map(|replica| {
-            let StoppedOnce { how, until } = seen.news.get(&replica.server)?.stopped.as_ref()?;
+            let stopped = seen.news.get(&replica.server)?.stopped.as_ref()?;
+            let StoppedOnce { how, until, .. } = stopped;
+            let lasted = until.unwrap_or(now).saturating_since(stopped.since.max(since));
+            if !stopped.counted || lasted < at_least {
+                return None;
+            }
+            let server = &replica.server;
             let text = match until {
-                None if replica.view.counts => format!("replica {}: {how}", replica.server),
-                Some(until) if *until > since => {
+                None => format!("replica {server}: {how}"),
+                Some(until) => {
                     let ago = now.saturating_since(*until).as_secs();
-                    format!("replica {}, until {ago} s ago: {how}", replica.server)
+                    format!("replica {server}, until {ago} s ago: {how}")
                 }
-                None | Some(_) => return None,
             };
             Some((until.is_none(), replica.view.lag, text))
         });
@@ -290,14 +304,21 @@ impl ProbeBoard {
         let news = news.entry(server.clone()).or_default();
         let thread = match &status {
             ReplicationStatus::Stopped(how) => {
-                news.stopped = Some(StoppedOnce { how: how.clone(), until: None });
+                let before = news.stopped.take().filter(|stopped| stopped.until.is_none());
+                let counts = tracker.replica(now, *key).is_some_and(|view| view.counts);
+                news.stopped = Some(StoppedOnce {
+                    how: how.clone(),
+                    since: before.as_ref().map_or(now, |before| before.since),
+                    until: None,
+                    counted: counts || before.is_some_and(|before| before.counted),
+                });
                 Some(how.thread)
             }
             ReplicationStatus::Unasked | ReplicationStatus::Runs | ReplicationStatus::Untold(_) => {
                 if let Some(StoppedOnce { until: until @ None, .. }) = &mut news.stopped {
                     *until = Some(now);
                 }
-                None::<StoppedThread>
+                None
             }
         };
         news.replication = status;
@@ -365,3 +386,6 @@ pub(crate) enum PrimaryProbing {
     Probed,
     NotProbed,
 }
+
+#[cfg(test)]
+mod tests;

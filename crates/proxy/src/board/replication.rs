@@ -101,15 +101,14 @@ impl ReplicaReading {
     /// What is wrong with it, in words; nothing while all is well.
     pub fn trouble(&self) -> Option<String> {
         match (self.view.state, &self.replication, &self.error) {
-            (_, ReplicationStatus::Stopped(stopped), _) if self.is_stopped() => {
-                Some(stopped.to_string())
-            }
             (ReplicaState::Unreachable, _, Some(error)) => Some(error.to_string()),
+            (_, ReplicationStatus::Stopped(stopped), _) => Some(stopped.to_string()),
             (_, ReplicationStatus::Untold(error), _) => {
                 Some(format!("it does not tell its replication: {error}"))
             }
-            (_, _, Some(error)) => Some(error.to_string()),
-            (_, _, None) => None,
+            (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, error) => {
+                error.as_ref().map(ToString::to_string)
+            }
         }
     }
 

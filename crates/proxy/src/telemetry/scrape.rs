@@ -177,8 +177,6 @@ struct Now {
     signal_threshold: GaugeVec,
     signal_age: GaugeVec,
     gate_open: GaugeVec,
-    replica_state: GaugeVec,
-    replica_counted: GaugeVec,
     servers: Servers,
     restart_pending: GaugeVec,
     pace: GaugeVec,
@@ -223,16 +221,6 @@ impl Now {
                 "sluice_gate_open",
                 "1 if a signal lets statements through.",
                 &["cluster", "signal"],
-            ),
-            replica_state: gauges(
-                "sluice_replica_state",
-                "1 for the state a replica is in. The lag of the cluster is that of counted ones.",
-                &["cluster", "server", "state"],
-            ),
-            replica_counted: gauges(
-                "sluice_replica_counted",
-                "1 if the lag of a replica counts for the gate, 0 if it is left out.",
-                &["cluster", "server"],
             ),
             servers: Servers::new(&registry),
             restart_pending: gauges(
@@ -300,10 +288,6 @@ impl Now {
         }
         self.servers.read(cluster, now);
         for replica in cluster.probes.replicas(now) {
-            let state = state_label(replica.view.state);
-            self.replica_state.with_label_values(&[name, &*replica.server, state]).set(1.0);
-            let counted = f64::from(u8::from(replica.view.counts));
-            self.replica_counted.with_label_values(&[name, &*replica.server]).set(counted);
             if let Some(lag) = replica.view.lag {
                 let labels = [name, "lag", Scope::Replicas.as_str(), &*replica.server];
                 self.signal_value.with_label_values(&labels).set(lag.as_secs_f64());

@@ -1,9 +1,10 @@
-//! Whether servers can be reached, read when somebody scrapes.
+//! Whether servers can be reached, and what replicas are, read when somebody scrapes.
 
 use admission::MonoTime;
 use prometheus::{GaugeVec, Registry};
 
 use super::gauges::gauges;
+use super::scrape::state_label;
 use crate::board::Reachability;
 use crate::cluster::Cluster;
 
@@ -11,6 +12,8 @@ use crate::cluster::Cluster;
 pub(super) struct Servers {
     primary_reachable: GaugeVec,
     probe_up: GaugeVec,
+    replica_state: GaugeVec,
+    replica_counted: GaugeVec,
 }
 
 impl Servers {
@@ -28,6 +31,16 @@ impl Servers {
                 "1 if the probes' account gets its answers from a server; 0 if it does not.",
                 &["cluster", "server"],
             ),
+            replica_state: gauges(
+                "sluice_replica_state",
+                "1 for the state a replica is in. The lag of the cluster is that of counted ones.",
+                &["cluster", "server", "state"],
+            ),
+            replica_counted: gauges(
+                "sluice_replica_counted",
+                "1 if the lag of a replica counts for the gate, 0 if it is left out.",
+                &["cluster", "server"],
+            ),
         }
     }
 
@@ -39,6 +52,14 @@ impl Servers {
         };
         if let Some(reachable) = reachable {
             self.primary_reachable.with_label_values(&[&*cluster.name]).set(reachable);
+        }
+        for replica in cluster.probes.replicas(now) {
+            let state = state_label(replica.view.state);
+            let labels = [&*cluster.name, &*replica.server, state];
+            self.replica_state.with_label_values(&labels).set(1.0);
+            let counted = f64::from(u8::from(replica.view.counts));
+            let labels = [&*cluster.name, &*replica.server];
+            self.replica_counted.with_label_values(&labels).set(counted);
         }
         let primary = cluster.policy().primary.clone();
         for (server, up) in cluster.probes.probes_up(&primary, now) {
