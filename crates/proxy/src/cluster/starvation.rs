@@ -137,8 +137,15 @@ impl Cluster {
             let key = (starved.rule, starved.identity);
             let rule = rules.get(&starved.rule);
             let waits_for_lag = rule.is_some_and(|rule| depends_on_lag(policy, rule));
-            let stopped =
-                if waits_for_lag { self.probes.stopped_since(now, starved.since) } else { None };
+            // A stop that explains at least half of it: not every one in passing.
+            let blocked = policy.starvation.map_or(Duration::ZERO, |limits| {
+                limits.window.mul_f64(starved.share.clamp(0.0, 1.0))
+            });
+            let stopped = if waits_for_lag {
+                self.probes.stopped_since(now, starved.since, blocked / 2)
+            } else {
+                None
+            };
             let named = with_rules(&rules, &starved, identity, apps);
             (key, StarvedIdentity { stopped_replica: stopped, ..named })
         };
