@@ -46,7 +46,8 @@ pub fn load(text: &str) -> Result<Config, Vec<Fault>> {
     }
 }
 
-fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
+/// What the file says. Nothing that is built after a fault may be used.
+pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     check_version(&file, faults);
     let admin = compile_admin(file.admin, faults);
     let max_apps = file.metrics.and_then(|metrics| metrics.value.max_apps);

@@ -43,6 +43,7 @@ mod shape;
 mod time;
 mod tls;
 mod verdict;
+mod warnings;
 
 pub use cidr::Cidr;
 pub use cluster::{
@@ -76,3 +77,4 @@ pub use tls::{
     TlsVersion,
 };
 pub use verdict::{Cover, PassReason, Verdict};
+pub use warnings::warnings;

@@ -50,6 +50,11 @@ impl IdentityPolicy {
         policy
     }
 
+    /// The entries of `identity.claims`; `None`: everything may be claimed.
+    pub(crate) fn claims(&self) -> Option<&[Claim]> {
+        self.claims.as_deref()
+    }
+
     /// The place of `key` among the keys that name the app.
     pub(crate) fn app_key_rank(&self, key: &[u8]) -> Option<usize> {
         self.keys.iter().position(|known| **known == *key)
