@@ -42,7 +42,16 @@ impl fmt::Display for Change {
 /// What `new` changes, once it is in force: first what cannot change live.
 #[must_use]
 pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
-    let Config { admin, metrics, drain_timeout, takeover_socket, clusters } = old;
+    let Config {
+        admin,
+        metrics,
+        drain_timeout,
+        takeover_socket,
+        clusters,
+        // Those of the clusters are compared.
+        rule_names: _,
+        secrets: _,
+    } = old;
     let Admin { listen } = admin;
     let Metrics { max_apps } = metrics;
     let mut changes = Changes::default();

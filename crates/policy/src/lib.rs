@@ -52,7 +52,7 @@ pub use cluster::{
 pub use compile::load;
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::Condition;
-pub use config::{Admin, Config, Metrics};
+pub use config::{Admin, Config, Metrics, NamedSecret};
 pub use decide::decide;
 pub use diff::{Change, diff};
 pub use explain::{Explanation, Question, Skipped, explain};
@@ -71,7 +71,7 @@ pub use rules::Rules;
 pub use schedule::Schedule;
 pub use secret::Secret;
 pub use shape::{OwnedShape, Shape, ShapeNeeds, ShapeScratch, ShapeText};
-pub use time::UnixTime;
+pub use time::{NoTime, UnixTime};
 pub use tls::{
     BackendTls, BackendTlsMode, ClientTls, ClientTlsMode, Redirect, TlsFile, TlsIdentity,
     TlsVersion,

@@ -16,7 +16,6 @@ mod signals;
 
 use std::collections::HashMap;
 
-use jiff::Timestamp;
 use sql::{Class, ClassSet, LexMode, Scratch, Whole, describe};
 
 use crate::cluster::ClusterPolicy;
@@ -98,19 +97,13 @@ impl<'f> Found<'f> {
     /// An end that is over, or about to be.
     fn end(&self, raw: &raw::Rule, rule: &Rule, warnings: &mut Faults) {
         let (Some(written), Some(end)) = (&raw.expires_at, rule.expires_at) else { return };
-        let shown = shown(end);
         if end <= self.now {
-            let message = format!("ended at {shown}: the rule does nothing any more");
+            let message = format!("ended at {end}: the rule does nothing any more");
             warnings.add(&written.place, message);
         } else if end.0 <= self.now.0.saturating_add(ENDS_SOON_S) {
-            warnings.add(&written.place, format!("ends within a day, at {shown}"));
+            warnings.add(&written.place, format!("ends within a day, at {end}"));
         }
     }
-}
-
-/// RFC 3339.
-fn shown(time: UnixTime) -> String {
-    Timestamp::from_second(time.0).map_or_else(|_| time.0.to_string(), |time| time.to_string())
 }
 
 /// Classes that the rule can never see.
