@@ -33,7 +33,7 @@ pub(crate) fn obstacles(state: &AdminState) -> Vec<String> {
                 obstacles.push(format!("cluster {name}: the primary has not answered yet"));
             }
             PrimaryState::Silent(error) => {
-                obstacles.push(format!("cluster {name}: the primary does not answer: {error}"));
+                obstacles.push(format!("cluster {name}: the primary {}", error.sentence()));
             }
         }
     }

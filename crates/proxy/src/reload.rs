@@ -18,11 +18,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use policy::{Change, Config, Fault};
+use policy::{Change, Config, Fault, UnixTime};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use crate::secret;
 use crate::telemetry::{Reload, Telemetry};
 use crate::tls::FileFaults;
 
@@ -45,6 +46,8 @@ pub struct Loaded {
     /// What the text says, with its defaults.
     pub config: Arc<Config>,
     content: FileContent,
+    /// What in the text cannot work.
+    pub warnings: Vec<Fault>,
     /// Files of certificates that cannot be used, where others stay in force.
     outlived: Vec<Fault>,
 }
@@ -56,6 +59,16 @@ pub enum LoadError {
     Unreadable(io::Error),
     /// It was read and is wrong: all its faults.
     Faults(Vec<Fault>),
+}
+
+impl Loaded {
+    /// What cannot work, in the log: once for each time that the text comes in force.
+    fn log_warnings(&self, path: &Path) {
+        let file = path.display();
+        for warning in self.warnings.iter().take(LOGGED_LINES_MAX) {
+            tracing::warn!(%file, %warning, "in force, but this cannot work as it stands");
+        }
+    }
 }
 
 impl LoadError {
@@ -72,12 +85,23 @@ impl LoadError {
     }
 }
 
-/// Reads and checks a configuration file.
+/// Reads and checks a configuration file. The secrets that it names are not looked for: whoever only
+/// reads it does not have them.
 ///
 /// # Errors
 /// When it cannot be read, or has faults.
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {
     FileContent::read(path).load(None)
+}
+
+/// The same for whoever is to run it: a secret that is not where the file says is a fault.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_to_run(path: &Path) -> Result<Loaded, LoadError> {
+    let loaded = load(path)?;
+    let faults = secret::faults(&loaded.config, None);
+    if faults.is_empty() { Ok(loaded) } else { Err(LoadError::Faults(faults)) }
 }
 
 /// Applies the file's changes for as long as it lives.
@@ -97,6 +121,7 @@ impl ConfigWatcher {
     ) -> Self {
         telemetry.handle_config(&loaded.config);
         telemetry.reload(Reload::Applied, unix_seconds());
+        loaded.log_warnings(&path);
         let reloader = Reloader {
             path,
             in_force: loaded.clone(),
@@ -213,6 +238,7 @@ impl<A: FnMut(&Arc<Config>) + Send> Reloader<A> {
         (self.apply)(config);
         self.telemetry.reload(Reload::Applied, unix_seconds());
         tracing::info!(%file, changes = changes.len(), "configuration applied");
+        self.in_force.log_warnings(&self.path);
         for fault in self.in_force.outlived.iter().take(LOGGED_LINES_MAX) {
             tracing::error!(%file, %fault, "certificates cannot be used; what was in force stays");
         }
@@ -264,20 +290,22 @@ impl FileContent {
     /// Checks it. Where the settings of TLS are those of `in_force`, what their files say now is no
     /// reason to refuse everything else: connections go on with what they said before.
     fn load(self, in_force: Option<&Config>) -> Result<Loaded, LoadError> {
-        let config = match &self {
-            Self::Bytes(bytes) => {
-                let text = std::str::from_utf8(bytes).map_err(|error| {
-                    LoadError::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error))
-                })?;
-                policy::load(text).map_err(LoadError::Faults)?
-            }
+        let text = match &self {
+            Self::Bytes(bytes) => std::str::from_utf8(bytes).map_err(|error| {
+                LoadError::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error))
+            })?,
             Self::Unreadable(kind) => return Err(LoadError::Unreadable((*kind).into())),
         };
-        let FileFaults { fatal, outlived } = FileFaults::of(&config, in_force);
+        let config = policy::load(text).map_err(LoadError::Faults)?;
+        let FileFaults { mut fatal, outlived } = FileFaults::of(&config, in_force);
+        if in_force.is_some() {
+            fatal.extend(secret::faults(&config, in_force));
+        }
         if !fatal.is_empty() {
             return Err(LoadError::Faults(fatal));
         }
-        Ok(Loaded { config: Arc::new(config), content: self, outlived })
+        let warnings = policy::warnings(text, unix_time());
+        Ok(Loaded { config: Arc::new(config), content: self, warnings, outlived })
     }
 }
 
@@ -306,6 +334,11 @@ fn is_reading(kind: EventKind) -> bool {
         | EventKind::Remove(_)
         | EventKind::Other => false,
     }
+}
+
+fn unix_time() -> UnixTime {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    UnixTime(i64::try_from(now).unwrap_or(i64::MAX))
 }
 
 fn unix_seconds() -> f64 {

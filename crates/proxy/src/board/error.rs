@@ -29,6 +29,17 @@ impl ProbeError {
         }
     }
 
+    /// What a server does that gives this: `refuses its probe: error 1142: …`.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let does = match self {
+            Self::TimedOut | Self::Lost(_) => "does not answer",
+            Self::Refused { .. } => "refuses its probe",
+            Self::Unusable(_) => "gives no usable answer",
+        };
+        format!("{does}: {self}")
+    }
+
     /// Whether this is the same trouble as `other`, though the wording may differ.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
