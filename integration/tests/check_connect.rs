@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use integration::client::PROBE_PASSWORD;
 use integration::replica::Lag;
+use integration::scenario::wait_until;
 use integration::server::Flavour;
-use integration::sluice::{Config, binary};
+use integration::sluice::{Config, SluiceProcess, binary};
 use integration::topology::Topology;
 
 const SYNC: Duration = Duration::from_secs(20);
@@ -100,6 +101,7 @@ async fn one_right_less(servers: &Topology, yaml: &str) {
     servers.wait_in_sync(SYNC).await.unwrap();
     let found = check(yaml, &[]);
     assert_eq!(found.statements("fault"), ["GRANT UPDATE ON sluice.heartbeat TO 'bare'@'%';"]);
+    a_running_sluice_names_it_too(yaml).await;
     let other = "DROP TABLE sluice.heartbeat";
     let wrong = "CREATE TABLE sluice.heartbeat (instance CHAR(32) PRIMARY KEY)";
     servers.primary.run_sql(&[other, wrong]).await.unwrap();
@@ -109,6 +111,15 @@ async fn one_right_less(servers: &Topology, yaml: &str) {
     assert!(found.text.contains("is not as Sluice makes it"), "{}", found.text);
     servers.primary.run_sql(&[other]).await.unwrap();
     servers.wait_in_sync(SYNC).await.unwrap();
+}
+
+/// In its log, with the account that the server has chosen.
+async fn a_running_sluice_names_it_too(yaml: &str) {
+    let nowhere = "127.0.0.1:0".parse().unwrap();
+    let sluice = SluiceProcess::spawn(yaml, nowhere, nowhere, &[]).unwrap();
+    let told = "to be run there: GRANT UPDATE ON sluice.heartbeat TO 'bare'@'%';";
+    let is_told = || async { sluice.log().map(|log| log.contains(told)) };
+    wait_until("the missing right is in the log", SYNC, is_told).await.unwrap();
 }
 
 async fn rights_may_come_by_a_role(servers: &Topology, config: &Config) {

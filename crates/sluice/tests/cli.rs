@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 const GOOD: &str = "\
 version: 1
@@ -267,5 +269,52 @@ fn every_command_has_help_with_an_example() {
             "{help}"
         );
         assert!(help.contains("Exit status"), "{help}");
+    }
+}
+
+/// A running Sluice, ended with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[test]
+fn what_cannot_work_is_logged_once_at_the_start_and_once_after_an_edit() {
+    let admin = "admin: { listen: 127.0.0.1:0 }\n";
+    let text = format!("{GOOD}{admin}").replace("app: etl", "app: \"etl.*\"");
+    let file = File::with(&text);
+    let mut sluice = Command::new(env!("CARGO_BIN_EXE_sluice"));
+    sluice.arg("run").arg("--config").arg(&file.0).stderr(Stdio::piped());
+    let mut running = Running(sluice.spawn().unwrap());
+    let log = BufReader::new(running.0.stderr.take().unwrap());
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        log.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    let warnings_until = |end: &str| {
+        let mut found = Vec::new();
+        loop {
+            let line = lines.recv_timeout(Duration::from_secs(30)).expect(end);
+            if line.contains(end) {
+                return found;
+            }
+            if line.contains("cannot work as it stands") {
+                found.push(line);
+            }
+        }
+    };
+    warnings_until("accepting clients");
+    std::fs::write(&file.0, text.replace("etl.*", "^etl")).unwrap();
+    let at_start = warnings_until("configuration applied");
+    std::fs::write(&file.0, "version: 1\n").unwrap();
+    let after_edit = warnings_until("the configuration has faults");
+    for (warnings, value) in [(at_start, "etl.*"), (after_edit, "^etl")] {
+        let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+        let told = format!("line 5: rules[0].match.app: `{value}` is taken as it stands");
+        assert!(warning.contains(&told), "{warning}");
     }
 }

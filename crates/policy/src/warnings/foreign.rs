@@ -103,7 +103,11 @@ fn is_regular_expression(value: &str, names: Names) -> bool {
     let any = value.strip_suffix(".*").is_some_and(|stem| {
         names != Names::Table && !stem.contains('.') && !stem.bytes().all(|b| b.is_ascii_digit())
     });
-    let has_class = value.split_once('[').is_some_and(|(_, rest)| rest.contains(']'));
+    let range = ["0-9]", "a-z]", "A-Z]"].iter().any(|range| value.contains(range));
+    let has_class = match names {
+        Names::Anything => value.contains('[') && range,
+        Names::App | Names::User | Names::Table => value.contains('[') && value.contains(']'),
+    };
     let has_group = value.split_once('(').is_some_and(|(_, rest)| rest.contains('|'));
     let escapes = ["\\d+", "\\d*", "\\w+", "\\w*", "\\."];
     let has_escape = escapes.iter().any(|escape| value.contains(escape));

@@ -8,7 +8,8 @@
 //! told, the rule is not shadowed: two rules that only together take everything of a third are not
 //! found, nor is one tag that always stands beside another.
 //!
-//! Of a rule that looks at tables, what is not known decides too: see `Caution`.
+//! Of a rule that looks at tables, what is not known decides too, and with it what the rule covers: see
+//! `Caution`.
 
 use std::collections::HashMap;
 
@@ -148,7 +149,6 @@ fn covers(earlier: &Rule, later: &Rule) -> bool {
 
 fn covers_condition(earlier: &Rule, later: &Rule) -> bool {
     let (wide, narrow) = (&*earlier.condition, &*later.condition);
-    let tables = (earlier.caution(), later.caution());
     each(&wide.app, &narrow.app, covers_apps)
         && each(&wide.user, &narrow.user, covers_values)
         && each(&wide.schema, &narrow.schema, covers_values)
@@ -159,7 +159,20 @@ fn covers_condition(earlier: &Rule, later: &Rule) -> bool {
         && each(&wide.digests, &narrow.digests, |wide, narrow| {
             narrow.iter().all(|digest| wide.binary_search(digest).is_ok())
         })
-        && each(&wide.tables, &narrow.tables, |wide, narrow| covers_tables(wide, narrow, tables))
+        && each(&wide.tables, &narrow.tables, |wide, narrow| covers_tables(wide, narrow))
+        && (wide.tables.is_none() || is_as_cautious(earlier, later))
+}
+
+/// Whether the earlier rule takes tables that are not known wherever the later one does. A rule lets
+/// pass what it does not cover, and takes of that only what is certain to be all its own.
+fn is_as_cautious(earlier: &Rule, later: &Rule) -> bool {
+    let takes = |first: Caution, second: Caution| first == Caution::Holds || first == second;
+    let with = |rule: &Rule, class: Class| {
+        if rule.statements.contains(class) { rule.caution() } else { Caution::Loosens }
+    };
+    let mut matched = Class::ALL.into_iter().filter(|class| later.condition.allows_class(*class));
+    takes(earlier.caution(), later.caution())
+        && matched.all(|class| takes(with(earlier, class), with(later, class)))
 }
 
 /// Whether a condition that must hold is implied by the same of another rule.
@@ -214,26 +227,12 @@ fn covers_classes(wide: Option<ClassSet>, narrow: Option<ClassSet>) -> bool {
     Class::ALL.into_iter().filter(named).all(|class| wide.contains(class))
 }
 
-/// Whether tables that match the later rule match the earlier one, each as it must take them.
-fn covers_tables(
-    wide: &TablePatterns,
-    narrow: &TablePatterns,
-    (earlier, later): (Caution, Caution),
-) -> bool {
-    let as_cautious = match (earlier, later) {
-        // What is not known matches it.
-        (Caution::Holds, Caution::Holds | Caution::Loosens | Caution::Denies) => true,
-        (Caution::Denies, Caution::Denies | Caution::Loosens) => true,
-        (Caution::Loosens, Caution::Loosens) => true,
-        (Caution::Denies, Caution::Holds)
-        | (Caution::Loosens, Caution::Holds | Caution::Denies) => false,
-    };
+fn covers_tables(wide: &TablePatterns, narrow: &TablePatterns) -> bool {
     let has_prefix = |prefixes: &[Box<[u8]>], value: &[u8]| {
         prefixes.iter().any(|prefix| value.starts_with(prefix))
     };
     let TablePatterns { names, qualified } = wide;
-    as_cautious
-        && covers_values(names, &narrow.names)
+    covers_values(names, &narrow.names)
         && narrow
             .qualified
             .exact

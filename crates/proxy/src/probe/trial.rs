@@ -237,7 +237,7 @@ impl Visit<'_> {
     }
 
     async fn ask_replica(&mut self, account: &Account) -> Result<(), ProbeError> {
-        self.try_replication().await?;
+        self.try_replication(account).await?;
         match &self.probe.source {
             LagSource::Heartbeat => self.try_heartbeat_reads(account).await?,
             LagSource::ReplicaStatus => {}

@@ -4,7 +4,9 @@ use std::fmt;
 
 use mysql_async::Row;
 use policy::{ClusterPolicy, LagSource, SignalKind};
+use sql::Server;
 
+use super::account::Account;
 use super::{Role, Visit, Visited};
 use crate::board::ProbeError;
 use crate::link::Link;
@@ -88,6 +90,10 @@ impl Channel {
         }
     }
 
+    fn knows_its_source(&self) -> bool {
+        self.source_uuid.is_some() || self.source_id.is_some()
+    }
+
     /// What keeps the replica from being of use.
     fn stopped(&self) -> Option<String> {
         let with = |error: &str| {
@@ -105,6 +111,12 @@ impl Channel {
     }
 }
 
+/// Whether group replication starts and stops this channel by itself.
+fn is_of_a_group(row: &Row) -> bool {
+    let name = column(row, &["Channel_Name"]).and_then(text).unwrap_or_default();
+    name.starts_with("group_replication_")
+}
+
 /// What a server says, on one line.
 struct Line<'l>(&'l str);
 
@@ -118,16 +130,26 @@ impl fmt::Display for Line<'_> {
 
 impl Visit<'_> {
     /// How the replica replicates.
-    pub(super) async fn try_replication(&mut self) -> Result<(), ProbeError> {
-        let rows = match self.link.rows("SHOW REPLICA STATUS").await {
+    pub(super) async fn try_replication(&mut self, account: &Account) -> Result<(), ProbeError> {
+        // MariaDB's other statement tells of its default connection only.
+        let question = match account.server {
+            Server::MariaDb { .. } => "SHOW ALL SLAVES STATUS",
+            Server::MySql { .. } | Server::Unknown => "SHOW REPLICA STATUS",
+        };
+        let rows = match self.link.rows(question).await {
             Err(error) if error.code() == Some(ER_PARSE_ERROR) => {
                 self.link.rows("SHOW SLAVE STATUS").await
             }
             rows => rows,
         };
         let what = "seeing whether it is delayed on purpose, or stopped";
-        let rows = self.unless_refused(what, rows)?;
-        self.visited.channels = rows.map(|rows| rows.iter().map(Channel::of).collect());
+        let Some(rows) = self.unless_refused(what, rows)? else { return Ok(()) };
+        let channels: Vec<Channel> =
+            rows.iter().filter(|row| !is_of_a_group(row)).map(Channel::of).collect();
+        // Members of a group replicate without a channel of their own.
+        if rows.len() == channels.len() || !channels.is_empty() {
+            self.visited.channels = Some(channels);
+        }
         Ok(())
     }
 }
@@ -201,7 +223,9 @@ fn is_of_use(
         }
     }
     let comes_from = |server: &ServerIdentity| channels.iter().any(|c| server.is_source_of(c));
-    if primary.is_some() && !others.iter().any(comes_from) {
+    // A channel that has never been connected does not know.
+    let are_known = channels.iter().all(Channel::knows_its_source);
+    if primary.is_some() && are_known && !others.iter().any(comes_from) {
         let sources: Vec<String> =
             channels.iter().map(|channel| Line(&channel.source).to_string()).collect();
         visited.warning(format!(

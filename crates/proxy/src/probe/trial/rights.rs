@@ -14,7 +14,8 @@ use crate::probe::heartbeat::is_missing;
 /// What becomes of a statement that needs one right.
 enum Tried {
     Allowed,
-    Denied,
+    /// With the right that the server names.
+    Denied(String),
     /// There is no such table, and the right to use it.
     Missing,
 }
@@ -46,7 +47,7 @@ impl Visit<'_> {
         let mut is_missing = false;
         for (right, statement) in &statements {
             match self.try_heartbeat(statement).await? {
-                Some(Tried::Denied) => lacking.push(*right),
+                Some(Tried::Denied(_)) => lacking.push(*right),
                 Some(Tried::Missing) => is_missing = true,
                 Some(Tried::Allowed) | None => {}
             }
@@ -55,12 +56,15 @@ impl Visit<'_> {
         if is_missing || lacking.len() == statements.len() {
             let template = format!("`{schema}`.`sluice_check_{:032x}`", rand::random::<u128>());
             let create = format!("CREATE TABLE {name} LIKE {template}");
-            if matches!(self.try_heartbeat(&create).await?, Some(Tried::Denied)) {
-                lacking.insert(0, "CREATE");
+            match self.try_heartbeat(&create).await? {
+                // Reading the other table is what is not allowed, so creating this one is.
+                Some(Tried::Denied(right)) if right == "SELECT" => {}
+                Some(Tried::Denied(_)) => lacking.insert(0, "CREATE"),
+                Some(Tried::Allowed | Tried::Missing) | None => {}
             }
         }
         let delete = format!("EXPLAIN DELETE FROM {name} WHERE written_at < CURRENT_TIMESTAMP(6)");
-        let cleans = !matches!(self.try_heartbeat(&delete).await?, Some(Tried::Denied));
+        let cleans = !matches!(self.try_heartbeat(&delete).await?, Some(Tried::Denied(_)));
         let on = if lacking.contains(&"CREATE") || is_missing {
             format!("{schema}.*")
         } else {
@@ -105,7 +109,10 @@ impl Visit<'_> {
         match self.link.rows(statement).await {
             Ok(_) => Ok(Some(Tried::Allowed)),
             Err(error) if is_missing(&error) => Ok(Some(Tried::Missing)),
-            Err(ProbeError::Refused { code, .. }) if is_denial(code) => Ok(Some(Tried::Denied)),
+            Err(ProbeError::Refused { code, message }) if is_denial(code) => {
+                let right = message.split(" command denied").next().unwrap_or_default();
+                Ok(Some(Tried::Denied(right.to_owned())))
+            }
             // The table may have come meanwhile, and a server that is read only says so itself.
             Err(ProbeError::Refused { code: ER_TABLE_EXISTS | ER_READ_ONLY, .. }) => Ok(None),
             refused => self.unless_refused(HEARTBEAT, refused).map(|_| None),
