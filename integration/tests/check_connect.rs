@@ -134,7 +134,7 @@ async fn rights_may_come_by_a_role(servers: &Topology, config: &Config) {
             "ALTER USER 'actor'@'127.0.0.%' DEFAULT ROLE 'prober'",
         ])
         .await
-        .unwrap_or_else(|error| panic!("{error}"));
+        .unwrap();
     servers.wait_in_sync(SYNC).await.unwrap();
     let found = check(&config.render().replace("user: sluice", "user: actor"), &[]);
     assert!(found.text.contains("logged in as 'actor'@'127.0.0.%'"), "{}", found.text);
@@ -226,8 +226,9 @@ impl Found {
     fn statements(&self, weight: &str) -> Vec<String> {
         let lines: Vec<&str> = self.text.lines().collect();
         let of_weight = format!("  {weight}: ");
-        let pairs = lines.windows(2).filter(|pair| pair[0].starts_with(&of_weight));
-        let statements = pairs.filter_map(|pair| pair[1].strip_prefix("    "));
+        let pairs = lines.iter().zip(lines.iter().skip(1));
+        let pairs = pairs.filter(|(line, _)| line.starts_with(&of_weight));
+        let statements = pairs.filter_map(|(_, below)| below.strip_prefix("    "));
         statements.map(str::to_owned).collect()
     }
 

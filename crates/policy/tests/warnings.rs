@@ -2,6 +2,12 @@
 //! the warnings that they must give (`# warns: part | of another`), and no other may come. What the
 //! repository shows as examples gives none.
 
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking, as the tests do"
+)]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};

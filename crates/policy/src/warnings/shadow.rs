@@ -159,7 +159,7 @@ fn covers_condition(earlier: &Rule, later: &Rule) -> bool {
         && each(&wide.digests, &narrow.digests, |wide, narrow| {
             narrow.iter().all(|digest| wide.binary_search(digest).is_ok())
         })
-        && each(&wide.tables, &narrow.tables, |wide, narrow| covers_tables(wide, narrow))
+        && each(&wide.tables, &narrow.tables, covers_tables)
         && (wide.tables.is_none() || is_as_cautious(earlier, later))
 }
 
