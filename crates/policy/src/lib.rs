@@ -77,4 +77,4 @@ pub use tls::{
     TlsVersion,
 };
 pub use verdict::{Cover, PassReason, Verdict};
-pub use warnings::warnings;
+pub use warnings::load_with_warnings;

@@ -29,21 +29,29 @@ use crate::time::UnixTime;
 /// How long before its end a rule is worth a word.
 const ENDS_SOON_S: i64 = 86_400;
 
-/// What in a good file cannot work, in the order of the file. A file with faults has none: see
-/// [`crate::load`].
-#[must_use]
-pub fn warnings(text: &str, now: UnixTime) -> Vec<Fault> {
+/// Reads a configuration file as [`crate::load`] does, and finds what in it cannot work, in the
+/// order of the file.
+///
+/// # Errors
+/// As [`crate::load`].
+pub fn load_with_warnings(text: &str, now: UnixTime) -> Result<(Config, Vec<Fault>), Vec<Fault>> {
     let mut faults = Faults::default();
-    let Ok(Some(file)) = raw::parse(text, &mut faults) else { return Vec::new() };
-    let Some(config) = compile(file.clone(), &mut faults) else { return Vec::new() };
-    if !faults.is_empty() {
-        return Vec::new();
+    let file = raw::parse(text, &mut faults).map_err(|fault| vec![fault])?;
+    match file.map(|file| (compile(file.clone(), &mut faults), file)) {
+        Some((Some(config), file)) if faults.is_empty() => {
+            let warnings = warnings(&file, &config, now);
+            Ok((config, warnings))
+        }
+        Some(_) | None => Err(faults.into_sorted()),
     }
+}
+
+fn warnings(file: &raw::File, config: &Config, now: UnixTime) -> Vec<Fault> {
     let mut warnings = Faults::default();
-    let found = Found::new(&file, &config, now);
+    let found = Found::new(file, config, now);
     found.in_rules(&mut warnings);
     claims::look(&found, &mut warnings);
-    foreign::look(&file, &mut warnings);
+    foreign::look(file, &mut warnings);
     servers::look(&found, &mut warnings);
     shadow::look(&found, &mut warnings);
     signals::look(&found, &mut warnings);

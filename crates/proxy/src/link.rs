@@ -219,7 +219,12 @@ impl Link {
             Ok(_) => {}
             Err(ProbeError::Refused { code, message }) => {
                 if denial::is_denial(*code) && self.known_as.is_none() {
-                    self.known_as = self.account_at_server(&mut conn).await?;
+                    // Whoever does not answer this has still refused; nobody knows what would come
+                    // next.
+                    let Ok(account) = self.account_at_server(&mut conn).await else {
+                        return answer;
+                    };
+                    self.known_as = account;
                 }
                 let remedy = |account: &String| denial::remedy(*code, message, sql, account);
                 self.remedy = self.known_as.as_ref().and_then(remedy);

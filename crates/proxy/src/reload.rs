@@ -296,7 +296,8 @@ impl FileContent {
             })?,
             Self::Unreadable(kind) => return Err(LoadError::Unreadable((*kind).into())),
         };
-        let config = policy::load(text).map_err(LoadError::Faults)?;
+        let (config, warnings) =
+            policy::load_with_warnings(text, unix_time()).map_err(LoadError::Faults)?;
         let FileFaults { mut fatal, outlived } = FileFaults::of(&config, in_force);
         if in_force.is_some() {
             fatal.extend(secret::faults(&config, in_force));
@@ -304,7 +305,6 @@ impl FileContent {
         if !fatal.is_empty() {
             return Err(LoadError::Faults(fatal));
         }
-        let warnings = policy::warnings(text, unix_time());
         Ok(Loaded { config: Arc::new(config), content: self, warnings, outlived })
     }
 }

@@ -31,6 +31,13 @@ pub(crate) fn quoted_account(current_user: &str) -> String {
     format!("{}@{}", quoted(user), quoted(host))
 }
 
+/// Whether a right or a table that a server names can be nothing else: what it says goes into a
+/// statement that people run.
+fn is_plain(name: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || "_$ .*".contains(c);
+    !name.is_empty() && name.chars().all(plain)
+}
+
 /// A GRANT to an account of [`quoted_account`].
 pub(crate) fn grant(rights: &str, on: &str, account: &str) -> String {
     format!("GRANT {rights} ON {on} TO {account};")
@@ -38,13 +45,19 @@ pub(crate) fn grant(rights: &str, on: &str, account: &str) -> String {
 
 /// The statement that gives what the server said was missing for `sql`.
 pub(super) fn remedy(code: u16, message: &str, sql: &str, account: &str) -> Option<String> {
+    let (right, on) = missing(code, message, sql)?;
+    (is_plain(&right) && is_plain(&on)).then(|| grant(&right, &on, account))
+}
+
+/// The right that is missing, and on what.
+fn missing(code: u16, message: &str, sql: &str) -> Option<(String, String)> {
     match code {
         ER_SPECIFIC_ACCESS_DENIED => {
             let (_, rest) = message.split_once("(at least one of) the ")?;
             let (rights, _) = rest.split_once(" privilege(s)")?;
             // SUPER is more than anything here needs.
             let right = rights.split(", ").filter(|right| *right != "SUPER").last()?;
-            Some(grant(right, "*.*", account))
+            Some((right.to_owned(), "*.*".to_owned()))
         }
         ER_TABLEACCESS_DENIED | ER_COLUMNACCESS_DENIED => {
             let (right, rest) = message.split_once(" command denied to user ")?;
@@ -53,12 +66,12 @@ pub(super) fn remedy(code: u16, message: &str, sql: &str, account: &str) -> Opti
                 Some(_) => table.replace('`', ""),
                 None => qualified(sql, table.trim_matches('\''))?,
             };
-            Some(grant(right, &table, account))
+            Some((right.to_owned(), table))
         }
         ER_DBACCESS_DENIED => {
             let (_, schema) = message.split_once(" to database '")?;
             let right = if sql.starts_with("CREATE") { "CREATE" } else { "SELECT" };
-            Some(grant(right, &format!("{}.*", schema.trim_end_matches('\'')), account))
+            Some((right.to_owned(), format!("{}.*", schema.trim_end_matches('\''))))
         }
         _ => None,
     }
@@ -107,6 +120,9 @@ mod tests {
         assert_eq!(told(ER_DBACCESS_DENIED, message, "CREATE SCHEMA `sluice`"), expected);
         let message = "Access denied; you need (at least one of) the SUPER privilege(s) for this";
         assert_eq!(told(ER_SPECIFIC_ACCESS_DENIED, message, "KILL 1"), "");
+        let message =
+            "ALL ON *.* TO 'x'@'%'; -- command denied to user 'p'@'%' for table 'heartbeat'";
+        assert_eq!(told(ER_TABLEACCESS_DENIED, message, sql), "", "a server that says anything");
         assert_eq!(told(1064, "You have an error in your SQL syntax", "SELEC"), "");
         assert_eq!(told(ER_TABLEACCESS_DENIED, "no words that are known", sql), "");
     }

@@ -4,7 +4,7 @@ use super::*;
 
 /// The places of the rules that are said never to decide, in a file of these.
 fn never_decide(rules: &str, now: i64) -> Vec<u32> {
-    let found = crate::warnings(&file_of(rules), UnixTime(now)).into_iter();
+    let found = crate::load_with_warnings(&file_of(rules), UnixTime(now)).unwrap().1.into_iter();
     let paths = found.filter(|warning| warning.message.starts_with("never decides"));
     paths
         .filter_map(|warning| warning.path.strip_prefix("rules[")?.strip_suffix(']')?.parse().ok())

@@ -31,7 +31,7 @@ pub(super) fn told(trials: &[Trial]) -> String {
             };
             text += &format!("  {weight}: {}\n", one_line(message));
             if let Some(statement) = statement {
-                text += &format!("    {statement}\n");
+                text += &format!("    {}\n", one_line(statement));
             }
         }
         if findings.iter().all(|finding| finding.weight == Weight::Note) {
