@@ -27,6 +27,9 @@ use crate::shape::{Caution, TablePatterns};
 /// compared with all others, so only ten thousand rules on something else come near it.
 const PAIRS_MAX: usize = 4_000_000;
 
+/// What comparing two schedules, minute by minute of a week, counts for.
+const SCHEDULE_PAIRS: usize = 10_000;
+
 pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
     // By the rule's name: in how many clusters it stands, and who shadows it there.
     let mut standing: HashMap<&str, (usize, Vec<&Rule>)> = HashMap::new();
@@ -104,8 +107,16 @@ impl<'r> Earlier<'r> {
             candidates.extend(&self.users.present);
         }
         self.compared = self.compared.saturating_add(candidates.len());
-        let covering = candidates.into_iter().filter(|earlier| covers(earlier, rule));
-        covering.min_by_key(|earlier| earlier.index)
+        candidates.retain(|earlier| covers(earlier, rule));
+        candidates.sort_unstable_by_key(|earlier| earlier.index);
+        candidates.into_iter().find(|earlier| self.is_in_force_with(earlier, rule))
+    }
+
+    /// Whether the earlier rule's schedule puts it in force whenever the later one is.
+    fn is_in_force_with(&mut self, earlier: &Rule, later: &Rule) -> bool {
+        let Some(schedule) = &earlier.schedule else { return true };
+        self.compared = self.compared.saturating_add(SCHEDULE_PAIRS);
+        self.compared <= PAIRS_MAX && schedule.covers(later.schedule.as_deref())
     }
 }
 
@@ -138,13 +149,11 @@ fn one_of(patterns: &Patterns) -> &[u8] {
     if patterns.present { &[] } else { value.map(|value| &**value).unwrap_or_default() }
 }
 
-/// Whether the earlier rule decides wherever the later one matches.
+/// Whether the earlier rule matches whatever the later one matches, and does not end before it.
 fn covers(earlier: &Rule, later: &Rule) -> bool {
     let lasts =
         earlier.expires_at.is_none_or(|end| later.expires_at.is_some_and(|other| other <= end));
-    let scheduled =
-        earlier.schedule.as_ref().is_none_or(|schedule| schedule.covers(later.schedule.as_deref()));
-    lasts && scheduled && covers_condition(earlier, later)
+    lasts && covers_condition(earlier, later)
 }
 
 fn covers_condition(earlier: &Rule, later: &Rule) -> bool {
