@@ -65,3 +65,17 @@ impl fmt::Display for ProbeError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_has_answered_is_not_said_to_be_silent() {
+        let message = "INSERT command denied".to_owned();
+        let refused = ProbeError::Refused { code: 1142, message };
+        let sentence = refused.sentence();
+        assert_eq!(sentence, "refuses its probe: error 1142: INSERT command denied");
+        assert_eq!(ProbeError::TimedOut.sentence(), "does not answer: no answer in time");
+    }
+}
