@@ -218,6 +218,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         condition,
         statements,
         action,
+        speed,
         mode,
         error,
         honour_priority,
@@ -232,6 +233,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         && *condition == b.condition
         && *statements == b.statements
         && *action == b.action
+        && *speed == b.speed
         && *mode == b.mode
         && *error == b.error
         && *honour_priority == b.honour_priority

@@ -64,6 +64,8 @@ pub struct Explanation {
     /// When the rule that decides stops doing so, as RFC 3339 writes it: its end, or that of its
     /// schedule's hours.
     pub until: Option<String>,
+    /// What to expect of a session that the rule slows down, in words.
+    pub speed: Option<String>,
     /// `enforce` or `observe`.
     pub mode: &'static str,
     /// Rules before it that are about the statement, but not in force.
@@ -138,6 +140,7 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
         reason: rule.map(|rule| rule.reason.clone()).filter(|reason| !reason.is_empty()),
         does: rule.map(|rule| words::does(policy, rule)),
         until: rule.and_then(|rule| words::until(rule, question.now)).map(|end| end.to_string()),
+        speed: rule.and_then(Rule::speed_to_expect),
         mode: match rule.map_or(policy.mode, |rule| rule.mode) {
             admission::Mode::Enforce => "enforce",
             admission::Mode::Observe => "observe",
@@ -149,10 +152,10 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
         digest: format!("{digest:016x}"),
         digest_text: text(&digest_text),
         tables: shape.tables().map(table_name).collect(),
-        tables_known: shape.knows_tables(),
+        tables_known: facts.knows_tables(),
         admission_point: is_admission_point(verdict, statement.class),
         outcome: outcome(verdict),
-        why: why(policy, verdict, statement.class, question.now),
+        why: why(policy, verdict, &facts),
     }
 }
 
@@ -169,7 +172,8 @@ fn skipped(policy: &ClusterPolicy, facts: &Facts<'_>, decides: Option<&Rule>) ->
 }
 
 fn table_name((schema, name): (&[u8], &[u8])) -> String {
-    let name = String::from_utf8_lossy(name);
+    // Every table of the schema.
+    let name = if name.is_empty() { "*".into() } else { String::from_utf8_lossy(name) };
     match String::from_utf8_lossy(schema).as_ref() {
         "" => name.into_owned(),
         schema => format!("{schema}.{name}"),
@@ -184,11 +188,15 @@ fn outcome(verdict: Verdict<'_>) -> &'static str {
     }
 }
 
-fn why(policy: &ClusterPolicy, verdict: Verdict<'_>, class: Class, now: UnixTime) -> String {
+fn why(policy: &ClusterPolicy, verdict: Verdict<'_>, facts: &Facts<'_>) -> String {
+    let class = facts.class();
     let why = match verdict {
         Verdict::Ask(rule) => {
-            let held = words::held(policy, rule, now);
+            let held = words::held(policy, rule, facts.now);
             return held.unwrap_or_else(|| "dice, gate and queue decide".to_owned());
+        }
+        Verdict::Deny(rule) if rule.condition.needs().tables && !facts.knows_tables() => {
+            "the rule denies it, for it may be about its tables: not all that it is about can be told"
         }
         Verdict::Deny(_) => "the rule denies it",
         Verdict::Pass { why, .. } => match why {
@@ -198,7 +206,7 @@ fn why(policy: &ClusterPolicy, verdict: Verdict<'_>, class: Class, now: UnixTime
                 return format!("the rule's `statements` do not cover class `{class}`");
             }
             PassReason::Exempt => "the rule exempts it",
-            PassReason::Ungated => "the rule has no gate, no ratio and no hold",
+            PassReason::Ungated => "the rule has no gate, no ratio, no speed and no hold",
             PassReason::NotGateable => "its class is never delayed",
             PassReason::NeverHeld(Exemption::SystemSchema) => "it reads system schemas only",
             PassReason::NeverHeld(Exemption::GhostChangelog) => "it is gh-ost's changelog",

@@ -140,7 +140,8 @@ fn completed(example: &str) -> String {
     let cluster = "clusters: { main: { listen: 127.0.0.1:3307, primary: db1:3306, \
                    replicas: [db2:3306], probe: { user: sluice } } }\n";
     let clusters = if example.contains("clusters:") { "" } else { cluster };
-    format!("version: 1\n{clusters}{example}")
+    let rules = if example.trim_start().starts_with("- name:") { "rules:\n" } else { "" };
+    format!("version: 1\n{clusters}{rules}{example}")
 }
 
 #[test]

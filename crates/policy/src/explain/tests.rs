@@ -11,6 +11,8 @@ rules:
   - { name: archive, match: { schema: archive }, deny: true, permanent: true, mode: observe }
   - { name: gh, match: { app: gh-ost }, permanent: true }
   - { name: readers, match: { app: reader }, statements: [read], ratio: 0.5, permanent: true }
+  - { name: slow, match: { app: slow }, speed: 0.25, permanent: true }
+  - { name: payroll, match: { table: hr.payroll }, deny: true, permanent: true }
 ";
 
 fn cluster() -> Arc<ClusterPolicy> {
@@ -51,6 +53,7 @@ fn an_explanation_names_app_class_tags_rule_and_outcome() {
                      (lag, which is open: there are no replicas); after 5s (max_delay) it is \
                      refused",
             "until": null,
+            "speed": null,
             "mode": "enforce",
             "not_in_force": [],
             "priority": null,
@@ -203,11 +206,12 @@ fn what_a_rule_does_is_said_in_words() {
     for (keys, part) in [
         ("exempt: true", "lets everything pass, and counts it"),
         ("deny: true", ", unknown always, with errno 1226"),
-        ("gate: none", "lets everything pass: it has no gate, no ratio and no hold"),
+        ("gate: none", "lets everything pass: it has no gate, no ratio, no speed and no hold"),
         (
             "gate: none, ratio: 0.5",
             "delays locking_read, write, load, call, unknown: a check is lost",
         ),
+        ("gate: none, speed: 0.1", "a session runs at 10 % of its own speed, by pauses"),
         ("ratio: 0.5, on_refused_check: reject", "the statement is then refused at once"),
         ("ratio: 0.5, on_timeout: admit", "after 5s (max_delay) it is admitted"),
         ("ratio: 0.5, max_delay: 0s", "what would have to wait is refused at once (max_delay 0s)"),
@@ -216,4 +220,18 @@ fn what_a_rule_does_is_said_in_words() {
         let does = does(keys);
         assert!(does.contains(part), "{keys}: {does}");
     }
+}
+
+#[test]
+fn an_explanation_says_which_speed_to_expect_and_what_could_not_be_told() {
+    let slow = explained("DELETE /*app='slow'*/ FROM t", "shop");
+    assert_eq!(slow.speed.as_deref(), Some("runs at 25 % of its own speed"));
+    let why = |sql: &str| {
+        let explanation = explained(sql, "shop");
+        assert_eq!(explanation.rule.as_deref(), Some("payroll"), "{sql}");
+        explanation.why
+    };
+    assert_eq!(why("RENAME TABLE hr.payroll TO x"), "the rule denies it");
+    assert!(why("CALL p()").contains("not all that it is about can be told"));
+    assert_eq!(explained("DROP DATABASE hr", "shop").tables, ["hr.*"]);
 }

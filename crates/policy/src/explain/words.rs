@@ -21,14 +21,14 @@ pub(super) fn does(policy: &ClusterPolicy, rule: &Rule) -> String {
             format!("refuses {classes} always, with errno {}", rule.error.errno)
         }
         Action::Throttle { gated: Gated::No, .. } => {
-            "lets everything pass: it has no gate, no ratio and no hold".to_owned()
+            "lets everything pass: it has no gate, no ratio, no speed and no hold".to_owned()
         }
         Action::Throttle { terms, .. } if terms.hold => {
             format!("holds {classes}: nothing is admitted; {}", fate(&terms))
         }
         Action::Throttle { terms, gate, gated: Gated::Yes } => {
             let signals: Vec<&Signal> = policy.gate_signals(gate).collect();
-            let checks = checks(policy, &terms, &signals);
+            let checks = checks(policy, rule, &terms, &signals);
             format!("delays {classes}: {checks}; {}", fate(&terms))
         }
     };
@@ -47,8 +47,11 @@ fn classes(rule: &Rule) -> String {
 }
 
 /// What a check looks at.
-fn checks(policy: &ClusterPolicy, terms: &Terms, signals: &[&Signal]) -> String {
-    let mut parts = Vec::new();
+fn checks(policy: &ClusterPolicy, rule: &Rule, terms: &Terms, signals: &[&Signal]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(speed) = rule.speed_to_expect() {
+        parts.push(format!("a session {speed}, by pauses behind its work"));
+    }
     if terms.ratio != Ratio::ZERO {
         let lost = terms.ratio.as_f64();
         parts.push(match terms.on_refused_check {

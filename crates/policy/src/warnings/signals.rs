@@ -114,7 +114,10 @@ fn gate(found: &Found<'_>, rule: &Spanned<raw::Rule>, warnings: &mut Faults) {
 fn does_nothing_else((cluster, rule): &(&ClusterPolicy, &Rule)) -> bool {
     match rule.action {
         Action::Throttle { terms, gate, .. } => {
-            terms.ratio == Ratio::ZERO && !terms.hold && cluster.gate_signals(gate).all(is_lag)
+            terms.ratio == Ratio::ZERO
+                && rule.speed.is_full()
+                && !terms.hold
+                && cluster.gate_signals(gate).all(is_lag)
         }
         Action::Exempt | Action::Deny => false,
     }

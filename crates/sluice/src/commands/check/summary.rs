@@ -96,7 +96,8 @@ fn of_rule(rule: &Rule, cluster: &ClusterPolicy) -> String {
             let gate = if gate.is_empty() { "none".to_owned() } else { gate.join(", ") };
             let hold = if terms.hold { "hold, " } else { "" };
             let (ratio, max_delay) = (terms.ratio.as_f64(), terms.max_delay);
-            format!("{hold}ratio {ratio}, gate {gate}, max_delay {max_delay:?}")
+            let speed = rule.speed_to_expect().map(|speed| speed + ", ").unwrap_or_default();
+            format!("{hold}{speed}ratio {ratio}, gate {gate}, max_delay {max_delay:?}")
         }
     };
     let observes = match rule.mode {
