@@ -115,7 +115,7 @@ fn write_servers(
             PrimaryState::Answers(_) => ("good", "answers".to_owned()),
             PrimaryState::NotProbed => ("", "not probed".to_owned()),
             PrimaryState::Unknown => ("", "not heard from yet".to_owned()),
-            PrimaryState::Silent(error) => ("bad", format!("silent: {error}")),
+            PrimaryState::Silent(error) => ("bad", error.sentence()),
         };
         let reached = match cluster.probes.reachability(now) {
             Reachability::Reached(age) => format!("reached {} ago", Span(age)),
