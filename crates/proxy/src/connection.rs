@@ -11,16 +11,16 @@ mod asking;
 mod delivery;
 mod departure;
 mod errors;
+mod leaving;
 mod securing;
 
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use policy::{ClusterPolicy, UnixTime};
-use session::{Action, Answer, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session};
+use session::{Action, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session};
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PermitGuard};
@@ -33,8 +33,8 @@ use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 pub(crate) use self::arrival::Arrival;
 use self::arrival::{Joined, LoginDeadlines, join};
 use self::asking::{AdmissionRecord, Fault, Timing};
-use self::delivery::ABANDONED_ANSWER;
 use self::departure::Departure;
+use self::leaving::{Between, Leaving, Parting, Stay};
 
 /// Everything a connection needs from outside.
 #[derive(Clone)]
@@ -99,10 +99,7 @@ struct Connection {
     departure: Departure,
     /// The wall clock when the statement under way began.
     now: UnixTime,
-    draining: bool,
-    /// Until then a drain lets an idle session stay: who has just been let in has something to say.
-    /// `None`: it has not logged in yet.
-    grace_until: Option<Instant>,
+    leaving: Leaving,
     claim_logged: bool,
 }
 
@@ -128,8 +125,7 @@ impl Connection {
             now: UnixTime(0),
             client_gone: None,
             departure: Departure::default(),
-            draining: false,
-            grace_until: None,
+            leaving: Leaving::default(),
             claim_logged: false,
             shared,
         };
@@ -205,7 +201,7 @@ impl Connection {
             return ended;
         }
         registration.log_in(self.session.connection_id());
-        self.grace_until = Instant::now().checked_add(LOGIN_GRACE);
+        self.leaving.note_login(Instant::now());
         loop {
             if let Err(ended) = self.step(&mut control).await {
                 return ended;
@@ -248,7 +244,10 @@ impl Connection {
     /// One action of the command phase.
     async fn step(&mut self, control: &mut Inbox) -> Result<(), Ended> {
         if self.session.is_idle() {
-            self.between_statements()?;
+            match self.between_statements()? {
+                Between::Stays => {}
+                Between::IsTold => return Box::pin(self.leave(&errors::idle_shutdown())).await,
+            }
         }
         match self.next_action() {
             Action::Read(reads) => {
@@ -295,22 +294,6 @@ impl Connection {
         }
     }
 
-    /// When waiting for bytes makes no sense any more.
-    fn waits_until(&self) -> Option<Instant> {
-        match self.client_gone {
-            Some(since) => since.checked_add(ABANDONED_ANSWER),
-            None => self.stays_until(),
-        }
-    }
-
-    /// Until when a session that a drain wants to leave may stay although it is idle.
-    fn stays_until(&self) -> Option<Instant> {
-        if !self.draining || !self.session.is_idle() || self.session.in_transaction() {
-            return None;
-        }
-        self.grace_until.filter(|until| *until > Instant::now())
-    }
-
     fn next_action(&mut self) -> Action {
         let Self { session, client, backend, policy, known, .. } = self;
         session.next(&Input {
@@ -323,28 +306,30 @@ impl Connection {
     }
 
     /// Nothing is under way: leave if told to, give memory back, take the newest rules.
-    fn between_statements(&mut self) -> Result<(), Ended> {
+    fn between_statements(&mut self) -> Result<Between, Ended> {
         if self.client_gone.is_some() {
             return Err(Ended::ByClient);
         }
         if self.client.bytes().is_empty() {
-            let leaves = self.draining && !self.session.in_transaction();
-            if leaves && self.stays_until().is_none() {
-                return Err(Ended::Told);
+            match self.stay() {
+                Stay::AsLongAsItLikes | Stay::Until(_) => {}
+                Stay::Over(Parting::Silent) => return Err(Ended::Told),
+                Stay::Over(Parting::Told) => return Ok(Between::IsTold),
             }
             self.client.rest();
             self.backend.rest();
             self.session.shrink();
-            return Ok(());
+            return Ok(Between::Stays);
         }
         // A command may come in pieces, and long after its first byte.
         self.take_newer_facts();
         if self.timing.started.is_none() {
             self.timing.started = Some(Instant::now());
             self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
+            self.leaving.note_command();
             self.take_newer_policy();
         }
-        Ok(())
+        Ok(Between::Stays)
     }
 
     fn take_newer_policy(&mut self) {
@@ -446,31 +431,7 @@ impl Connection {
         self.admission = AdmissionRecord::default();
         self.timing = Timing::default();
     }
-
-    async fn handle_control(&mut self, control: Control) -> Result<(), Ended> {
-        match control {
-            // The server does what a KILL wants; only a queued statement is ours to end.
-            Control::KillQuery { .. } | Control::Kill => Ok(()),
-            Control::Drain => {
-                self.draining = true;
-                Ok(())
-            }
-            Control::Close => self.leave(&errors::shutting_down()).await,
-        }
-    }
-
-    /// The client's last answer, if its state allows one.
-    async fn leave(&mut self, answer: &Answer) -> Result<(), Ended> {
-        if self.session.handle_told_to_leave(self.client.bytes(), answer) {
-            drop(self.client.write(self.session.outbox()).await);
-        }
-        Err(Ended::Told)
-    }
 }
-
-/// A client that has just logged in says something within this time. Without it, a client that
-/// connects while a drain begins would be let in and thrown out before its first statement.
-const LOGIN_GRACE: Duration = Duration::from_secs(1);
 
 fn more(filled: io::Result<usize>, end: Ended) -> Result<Option<Control>, Ended> {
     match filled {

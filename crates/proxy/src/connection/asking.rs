@@ -42,6 +42,9 @@ pub(crate) struct Timing {
 /// reason.
 const KILL_GRACE: Duration = Duration::from_millis(100);
 
+/// Advised when the time of a drain is over: nobody knows when there will be somebody to ask.
+const SHUTDOWN_RETRY_AFTER: Duration = Duration::from_secs(1);
+
 /// How Sluice has contradicted itself about a statement that asks: each is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -172,13 +175,11 @@ impl Connection {
                     return self.leave(&errors::interrupted()).await;
                 }
                 Woken::Told(Control::Close) => {
-                    self.admission.decision = StatementDecision::Rejected;
-                    self.admission.reason = Some(Reason::Shutdown);
-                    self.count_asked(&asked);
-                    return self.leave(&errors::shutting_down()).await;
+                    drop(waiter);
+                    return self.refuse_and_leave(&asked).await;
                 }
-                // The controller ends all waits when a drain begins.
-                Woken::Told(Control::Drain) => self.draining = true,
+                // The controller ends the waits that a drain does not leave to their deadlines.
+                Woken::Told(Control::Drain | Control::Refuse) => self.leaving.want(),
             }
         }
     }
@@ -209,7 +210,7 @@ impl Connection {
         }
         match tokio::time::timeout(KILL_GRACE, control.told()).await {
             Ok(Control::Kill | Control::KillQuery { .. }) => errors::interrupted(),
-            Ok(Control::Drain | Control::Close) | Err(_) => answer,
+            Ok(Control::Drain | Control::Refuse | Control::Close) | Err(_) => answer,
         }
     }
 
@@ -259,8 +260,7 @@ impl Connection {
         self.admission.decision = StatementDecision::Rejected;
         self.admission.reason = Some(refused.reason);
         if refused.reason == Reason::Shutdown {
-            self.count_asked(&asked);
-            return self.leave(&errors::shutting_down()).await;
+            self.leaving.note_refused();
         }
         let Some(rule) = self.policy.rule(asked.rule) else {
             return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
@@ -268,6 +268,25 @@ impl Connection {
         let answer = self.answer(rule, refused);
         self.session.handle_refused(asked, answer);
         Ok(())
+    }
+
+    /// The time of a drain is over while the statement waits: it is refused as at the beginning of
+    /// one, and the connection ends with that.
+    async fn refuse_and_leave(&mut self, asked: &Ask) -> Result<(), Ended> {
+        self.admission.decision = StatementDecision::Rejected;
+        self.admission.reason = Some(Reason::Shutdown);
+        let Some(rule) = self.policy.rule(asked.rule) else {
+            return Err(self.contradicted(asked, Fault::NoSuchRule).await);
+        };
+        let refusal = Refusal {
+            reason: Reason::Shutdown,
+            cause: None,
+            waited: self.admission.queued.unwrap_or_default(),
+            retry_after: SHUTDOWN_RETRY_AFTER,
+        };
+        let answer = self.answer(rule, &refusal);
+        self.count_asked(asked);
+        self.leave(&answer).await
     }
 
     /// The error of a refusal, and its one line in the log.

@@ -81,6 +81,11 @@ impl Session {
         self.server.transaction.is_open()
     }
 
+    /// Whether it has locked tables, or everything, so that others wait for it.
+    pub fn holds_table_locks(&self) -> bool {
+        self.server.transaction.holds_table_locks()
+    }
+
     /// The backend's id of this connection.
     pub fn connection_id(&self) -> u32 {
         self.negotiated.connection_id
