@@ -100,6 +100,8 @@ struct Connection {
     /// The wall clock when the statement under way began.
     now: UnixTime,
     leaving: Leaving,
+    /// During a COM_CHANGE_USER: the limits on silence in it.
+    changing: Option<Box<LoginDeadlines>>,
     claim_logged: bool,
 }
 
@@ -126,6 +128,7 @@ impl Connection {
             client_gone: None,
             departure: Departure::default(),
             leaving: Leaving::default(),
+            changing: None,
             claim_logged: false,
             shared,
         };
@@ -250,6 +253,9 @@ impl Connection {
             }
         }
         match self.next_action() {
+            Action::Read(reads) if self.session.is_logging_in() => {
+                Box::pin(self.read_for_change(reads, control)).await
+            }
             Action::Read(reads) => {
                 let waits_for_server = reads == Reads::Backend;
                 let since = waits_for_server.then(Instant::now);
@@ -281,9 +287,16 @@ impl Connection {
             Action::LoggedIn => {
                 // COM_CHANGE_USER: the server has rolled back.
                 self.permit = None;
+                self.changing = None;
+                self.departure = Departure::default();
                 Ok(())
             }
-            Action::Move(moved) => self.move_bytes(moved).await,
+            Action::Move(moved) => {
+                if let Some(deadlines) = &mut self.changing {
+                    deadlines.note(moved);
+                }
+                self.move_bytes(moved).await
+            }
             Action::ChangeRoutines => {
                 self.routine_change = Some(self.shared.cluster.facts.begin_change());
                 Ok(())

@@ -1,5 +1,6 @@
 //! One connection, from its first byte to its last, without a server and without waiting.
 
+mod change_user;
 mod drain;
 mod script;
 
