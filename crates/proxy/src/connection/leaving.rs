@@ -34,6 +34,8 @@ use crate::registry::Control;
 pub(super) struct Leaving {
     /// A drain wants it to leave.
     wanted: bool,
+    /// Nobody waits any more.
+    refuses: bool,
     /// A statement was refused because of the drain.
     refused: bool,
     /// Who has just logged in has something to say: quiet begins to count then.
@@ -81,6 +83,17 @@ impl Leaving {
     /// A drain has begun.
     pub(super) fn want(&mut self) {
         self.wanted = true;
+    }
+
+    /// A drain has begun in which nobody waits any more.
+    pub(super) fn refuse(&mut self) {
+        self.wanted = true;
+        self.refuses = true;
+    }
+
+    /// Whether nobody waits any more.
+    pub(super) fn refuses(&self) -> bool {
+        self.refuses
     }
 
     /// A statement was refused because of the drain.
@@ -141,8 +154,12 @@ impl Connection {
         match control {
             // The server does what a KILL wants; only a queued statement is ours to end.
             Control::KillQuery { .. } | Control::Kill => Ok(()),
-            Control::Drain | Control::Refuse => {
+            Control::Drain => {
                 self.leaving.want();
+                Ok(())
+            }
+            Control::Refuse => {
+                self.leaving.refuse();
                 Ok(())
             }
             Control::Close => {

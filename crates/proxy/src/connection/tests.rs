@@ -2,6 +2,7 @@
 
 mod change_user;
 mod drain;
+mod pauses;
 mod script;
 
 use std::time::Duration;
