@@ -175,6 +175,31 @@ async fn an_idle_session_that_the_server_ends_is_told_as_the_server_tells_it() {
 }
 
 #[tokio::test]
+async fn a_client_that_leaves_in_a_change_of_user_takes_the_servers_connection_along() {
+    for servers in both().await {
+        let sluice = held(servers, "g_changes").await;
+        let mut web = connect(&sluice, "web").await.unwrap();
+        let id = web.connection_id();
+        // Without an answer to the server's nonce, so it asks for one.
+        let plugin: &[u8] = match web.server_version().contains("MariaDB") {
+            true => b"mysql_native_password\0",
+            false => b"caching_sha2_password\0",
+        };
+        let change = [&b"\x11etl\0\0test\0\x2d\0"[..], plugin, b"\0"].concat();
+        web.send_command(&change).await.unwrap();
+        assert_eq!(web.read_packet().await.unwrap().first(), Some(0xfe));
+        let command = web.query_payload(b"SELECT 1", &[]);
+        web.send_command(&command).await.unwrap();
+        drop(web);
+        let there = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id}");
+        let gone = || async { Ok(numbers(&servers.primary, &there).await? == [0]) };
+        // By themselves the servers wait for ten seconds and longer.
+        let at_once = Duration::from_secs(5);
+        wait_until("the server's connection is over", at_once, gone).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_primary_that_is_not_there_is_told_at_once() {
     let nobody = loopback(free_port().unwrap());
     let config = Config::in_front_of(nobody, Vec::new()).unwrap();

@@ -19,6 +19,9 @@ use integration::sluice::{Config, SluiceProcess, binary};
 use integration::topology::Topology;
 use tokio::task::JoinHandle;
 
+#[path = "restart/waiting.rs"]
+mod waiting;
+
 static MYSQL: Shared = Shared::new(Flavour::MySql);
 
 const SOON: Duration = Duration::from_secs(20);

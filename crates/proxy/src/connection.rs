@@ -11,6 +11,7 @@ mod asking;
 mod delivery;
 mod departure;
 mod errors;
+mod leaving;
 mod pausing;
 mod securing;
 
@@ -18,10 +19,9 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use policy::{ClusterPolicy, UnixTime};
-use session::{Action, Answer, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session};
+use session::{Action, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session};
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PermitGuard};
@@ -34,8 +34,8 @@ use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 pub(crate) use self::arrival::Arrival;
 use self::arrival::{Joined, LoginDeadlines, join};
 use self::asking::{AdmissionRecord, Fault, Timing};
-use self::delivery::ABANDONED_ANSWER;
 use self::departure::Departure;
+use self::leaving::{Between, Leaving, Parting, Stay};
 use self::pausing::Debt;
 
 /// Everything a connection needs from outside.
@@ -103,10 +103,9 @@ struct Connection {
     departure: Departure,
     /// The wall clock when the statement under way began.
     now: UnixTime,
-    draining: bool,
-    /// Until then a drain lets an idle session stay: who has just been let in has something to say.
-    /// `None`: it has not logged in yet.
-    grace_until: Option<Instant>,
+    leaving: Leaving,
+    /// During a COM_CHANGE_USER: the limits on silence in it.
+    changing: Option<Box<LoginDeadlines>>,
     claim_logged: bool,
 }
 
@@ -133,8 +132,8 @@ impl Connection {
             now: UnixTime(0),
             client_gone: None,
             departure: Departure::default(),
-            draining: false,
-            grace_until: None,
+            leaving: Leaving::default(),
+            changing: None,
             claim_logged: false,
             shared,
         };
@@ -212,7 +211,7 @@ impl Connection {
             return ended;
         }
         registration.log_in(self.session.connection_id());
-        self.grace_until = Instant::now().checked_add(LOGIN_GRACE);
+        self.leaving.note_login(Instant::now());
         loop {
             if let Err(ended) = self.step(&mut control).await {
                 return ended;
@@ -255,9 +254,15 @@ impl Connection {
     /// One action of the command phase.
     async fn step(&mut self, control: &mut Inbox) -> Result<(), Ended> {
         if self.session.is_idle() {
-            self.between_statements()?;
+            match self.between_statements()? {
+                Between::Stays => {}
+                Between::IsTold => return Box::pin(self.leave(&errors::idle_shutdown())).await,
+            }
         }
         match self.next_action() {
+            Action::Read(reads) if self.session.is_logging_in() => {
+                Box::pin(self.read_for_change(reads, control)).await
+            }
             Action::Read(reads) => {
                 let waits_for_server = reads == Reads::Backend;
                 let since = waits_for_server.then(Instant::now);
@@ -289,9 +294,16 @@ impl Connection {
             Action::LoggedIn => {
                 // COM_CHANGE_USER: the server has rolled back.
                 self.permit = None;
+                self.changing = None;
+                self.departure = Departure::default();
                 Ok(())
             }
-            Action::Move(moved) => self.move_bytes(moved).await,
+            Action::Move(moved) => {
+                if let Some(deadlines) = &mut self.changing {
+                    deadlines.note(moved);
+                }
+                self.move_bytes(moved).await
+            }
             Action::ChangeRoutines => {
                 self.routine_change = Some(self.shared.cluster.facts.begin_change());
                 Ok(())
@@ -300,22 +312,6 @@ impl Connection {
             Action::Crypt(crypt) => Box::pin(self.crypt(crypt)).await,
             Action::Close(reason) => Err(Ended::BySession(reason)),
         }
-    }
-
-    /// When waiting for bytes makes no sense any more.
-    fn waits_until(&self) -> Option<Instant> {
-        match self.client_gone {
-            Some(since) => since.checked_add(ABANDONED_ANSWER),
-            None => self.stays_until(),
-        }
-    }
-
-    /// Until when a session that a drain wants to leave may stay although it is idle.
-    fn stays_until(&self) -> Option<Instant> {
-        if !self.draining || !self.session.is_idle() || self.session.in_transaction() {
-            return None;
-        }
-        self.grace_until.filter(|until| *until > Instant::now())
     }
 
     fn next_action(&mut self) -> Action {
@@ -330,28 +326,30 @@ impl Connection {
     }
 
     /// Nothing is under way: leave if told to, give memory back, take the newest rules.
-    fn between_statements(&mut self) -> Result<(), Ended> {
+    fn between_statements(&mut self) -> Result<Between, Ended> {
         if self.client_gone.is_some() {
             return Err(Ended::ByClient);
         }
         if self.client.bytes().is_empty() {
-            let leaves = self.draining && !self.session.in_transaction();
-            if leaves && self.stays_until().is_none() {
-                return Err(Ended::Told);
+            match self.stay() {
+                Stay::AsLongAsItLikes | Stay::Until(_) => {}
+                Stay::Over(Parting::Silent) => return Err(Ended::Told),
+                Stay::Over(Parting::Told) => return Ok(Between::IsTold),
             }
             self.client.rest();
             self.backend.rest();
             self.session.shrink();
-            return Ok(());
+            return Ok(Between::Stays);
         }
         // A command may come in pieces, and long after its first byte.
         self.take_newer_facts();
         if self.timing.started.is_none() {
             self.timing.started = Some(Instant::now());
             self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
+            self.leaving.note_command();
             self.take_newer_policy();
         }
-        Ok(())
+        Ok(Between::Stays)
     }
 
     fn take_newer_policy(&mut self) {
@@ -454,31 +452,7 @@ impl Connection {
         self.admission = AdmissionRecord::default();
         self.timing = Timing::default();
     }
-
-    async fn handle_control(&mut self, control: Control) -> Result<(), Ended> {
-        match control {
-            // The server does what a KILL wants; only a queued statement is ours to end.
-            Control::KillQuery { .. } | Control::Kill => Ok(()),
-            Control::Drain => {
-                self.draining = true;
-                Ok(())
-            }
-            Control::Close => self.leave(&errors::shutting_down()).await,
-        }
-    }
-
-    /// The client's last answer, if its state allows one.
-    async fn leave(&mut self, answer: &Answer) -> Result<(), Ended> {
-        if self.session.handle_told_to_leave(self.client.bytes(), answer) {
-            drop(self.client.write(self.session.outbox()).await);
-        }
-        Err(Ended::Told)
-    }
 }
-
-/// A client that has just logged in says something within this time. Without it, a client that
-/// connects while a drain begins would be let in and thrown out before its first statement.
-const LOGIN_GRACE: Duration = Duration::from_secs(1);
 
 fn more(filled: io::Result<usize>, end: Ended) -> Result<Option<Control>, Ended> {
     match filled {

@@ -26,6 +26,8 @@ pub struct Registry {
     /// Those who have a place below `max_connections`.
     seated: AtomicU32,
     draining: AtomicBool,
+    /// Of a drain: nobody waits any more.
+    refusing: AtomicBool,
 }
 
 impl Registry {
@@ -38,6 +40,9 @@ impl Registry {
         if self.draining.load(Ordering::SeqCst) {
             // It came too late for being told with the others.
             outbox.tell(Control::Drain);
+        }
+        if self.refusing.load(Ordering::SeqCst) {
+            outbox.tell(Control::Refuse);
         }
         let registry = self.clone();
         (Registration { registry, key, outbox, connection_id: None, is_seated: false }, inbox)
@@ -53,6 +58,12 @@ impl Registry {
     pub fn drain(&self) {
         self.draining.store(true, Ordering::SeqCst);
         self.tell_all(Control::Drain);
+    }
+
+    /// Tells every session that nobody waits any more, and those who are still to come.
+    pub fn refuse_waiters(&self) {
+        self.refusing.store(true, Ordering::SeqCst);
+        self.tell_all(Control::Refuse);
     }
 
     /// Tells every session.
@@ -134,7 +145,10 @@ mod tests {
         let (_before, mut told) = registry.enter();
         registry.drain();
         assert_eq!(heard(&mut told), Some(Control::Drain));
+        registry.refuse_waiters();
+        assert_eq!(heard(&mut told), Some(Control::Refuse));
         let (_after, mut told) = registry.enter();
+        assert_eq!(heard(&mut told), Some(Control::Refuse));
         assert_eq!(heard(&mut told), Some(Control::Drain));
     }
 

@@ -43,6 +43,29 @@ enum Accepting {
     No,
 }
 
+/// How long those may stay who are connected when a drain begins; the later the less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Patience {
+    /// Statements that wait may wait on, until their deadlines.
+    WithWaiters,
+    /// Who waits is refused. Transactions may finish.
+    WithTransactions,
+    /// Everything is closed.
+    None,
+}
+
+/// How a drain has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Everybody had left.
+    Empty,
+    /// So many sessions were closed.
+    Cut {
+        /// In all clusters.
+        sessions: usize,
+    },
+}
+
 /// What becomes of the listeners when a drain begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaving {
@@ -127,31 +150,64 @@ impl Server {
         self.sockets.iter().map(|socket| socket.as_fd().try_clone_to_owned()).collect()
     }
 
-    /// Stops accepting, lets transactions finish for up to `timeout`, then closes what is left with
-    /// errno 1053. Who waits in a queue is refused at once; who has just logged in may still say
-    /// something.
-    pub async fn drain(mut self, timeout: Duration, leaving: Leaving) {
-        self.stop_accepting(leaving).await;
+    /// Tells everybody to leave and waits until they have, for up to `timeout`, or until `patience`
+    /// says that it is over; then closes what is left: a statement that waits is refused, and
+    /// everybody else gets errno 1053. Nobody may be let in any more.
+    pub async fn drain(
+        self,
+        timeout: Duration,
+        mut patience: watch::Receiver<Patience>,
+    ) -> Drained {
         for cluster in &self.clusters {
-            cluster.control(|controller, now| controller.shutdown(now));
             cluster.registry.drain();
         }
-        if !self.emptied(timeout).await {
-            let left: usize = self.clusters.iter().map(|cluster| cluster.registry.len()).sum();
-            tracing::warn!(sessions = left, "drain_timeout is over; closing what is left");
-            for cluster in &self.clusters {
-                cluster.registry.tell_all(Control::Close);
-            }
-            self.emptied(CLOSE_GRACE).await;
-        }
+        let drained = self.empty(&mut patience, timeout).await;
         for driver in &self.drivers {
             driver.abort();
         }
         drop(self.workers);
+        drained
     }
 
-    /// Returns when everybody who was accepted is in a registry.
-    async fn stop_accepting(&mut self, leaving: Leaving) {
+    async fn empty(&self, patience: &mut watch::Receiver<Patience>, timeout: Duration) -> Drained {
+        let over = tokio::time::sleep(timeout);
+        tokio::pin!(over);
+        loop {
+            let patient = *patience.borrow_and_update();
+            match patient {
+                Patience::WithWaiters => {}
+                Patience::WithTransactions => self.refuse_waiters(),
+                Patience::None => break,
+            }
+            tokio::select! {
+                () = self.emptied() => return Drained::Empty,
+                () = &mut over => break,
+                Ok(()) = patience.changed() => {}
+            }
+        }
+        let sessions = self.connected();
+        self.refuse_waiters();
+        for cluster in &self.clusters {
+            cluster.registry.tell_all(Control::Close);
+        }
+        drop(tokio::time::timeout(CLOSE_GRACE, self.emptied()).await);
+        Drained::Cut { sessions }
+    }
+
+    fn refuse_waiters(&self) {
+        for cluster in &self.clusters {
+            cluster.control(|controller, now| controller.shutdown(now));
+            cluster.registry.refuse_waiters();
+        }
+    }
+
+    /// How many clients there are, in all clusters.
+    pub fn connected(&self) -> usize {
+        self.clusters.iter().map(|cluster| cluster.registry.len()).sum()
+    }
+
+    /// Lets nobody in any more. Returns when everybody who was accepted is in a registry.
+    pub async fn stop_accepting(&mut self, leaving: Leaving) {
         let accepting = match leaving {
             Leaving::Closed => Accepting::TheLast,
             Leaving::ToSuccessor => {
@@ -168,13 +224,11 @@ impl Server {
         self.sockets.clear();
     }
 
-    async fn emptied(&self, timeout: Duration) -> bool {
-        let empty = async {
-            while !self.clusters.iter().all(|cluster| cluster.registry.is_empty()) {
-                tokio::time::sleep(DRAIN_POLL).await;
-            }
-        };
-        tokio::time::timeout(timeout, empty).await.is_ok()
+    /// Returns when nobody is connected any more.
+    async fn emptied(&self) {
+        while !self.clusters.iter().all(|cluster| cluster.registry.is_empty()) {
+            tokio::time::sleep(DRAIN_POLL).await;
+        }
     }
 }
 

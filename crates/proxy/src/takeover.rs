@@ -13,6 +13,9 @@
 //! client is in a queue that is closed (docs/decisions/0023). If the new process fails before it
 //! says TAKEN, the old one goes on as if it had not been asked. Only the same user (or root) is
 //! answered.
+//!
+//! A process that drains already has closed the listeners of clients. It hands over what it still
+//! has, the admin's and its own, so that the next one can begin before it has ended.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -27,6 +30,7 @@ use rustix::net::{
 use rustix::process::geteuid;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
 
 use crate::inherited::{Inherited, unix};
 use crate::listener::Listener;
@@ -110,13 +114,11 @@ impl Offer {
         Ok(Self { listener })
     }
 
-    /// Serves until another process has taken these sockets, and those of this offer.
-    pub async fn taken(self, sockets: Vec<OwnedFd>) {
+    /// Serves until another process has taken what is on offer, and the socket of this offer.
+    pub async fn taken(self, mut offered: watch::Receiver<Offered>) {
         let Listener::Unix(listener, _) = &self.listener else { return };
-        let mut offered: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
-        offered.push(self.listener.as_fd());
         loop {
-            match hand_over(listener, &offered).await {
+            match hand_over(listener, &mut offered).await {
                 Ok(()) => break,
                 Err(error) => tracing::warn!(%error, "a takeover failed; this process goes on"),
             }
@@ -125,7 +127,19 @@ impl Offer {
     }
 }
 
-async fn hand_over(listener: &UnixListener, sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
+/// What another process is given when it asks.
+#[derive(Debug)]
+pub enum Offered {
+    /// These sockets.
+    Sockets(Vec<OwnedFd>),
+    /// It has to wait a moment: a drain closes the listeners of clients.
+    NotNow,
+}
+
+async fn hand_over(
+    listener: &UnixListener,
+    offered: &mut watch::Receiver<Offered>,
+) -> io::Result<()> {
     let mut stream = match listener.accept().await {
         Ok((stream, _)) => stream,
         Err(error) => {
@@ -137,7 +151,20 @@ async fn hand_over(listener: &UnixListener, sockets: &[BorrowedFd<'_>]) -> io::R
     if asks != 0 && asks != geteuid().as_raw() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "asked by another user"));
     }
-    stream.async_io(Interest::WRITABLE, || send(stream.as_fd(), sockets)).await?;
+    let is_there = |offered: &Offered| matches!(offered, Offered::Sockets(_));
+    // Whoever offers is there as long as it serves or drains.
+    drop(offered.wait_for(is_there).await);
+    let sending = stream.async_io(Interest::WRITABLE, || match &*offered.borrow() {
+        Offered::Sockets(sockets) => {
+            let offer = std::iter::once(listener.as_fd());
+            let sockets: Vec<_> = sockets.iter().map(AsFd::as_fd).chain(offer).collect();
+            send(stream.as_fd(), &sockets)
+        }
+        Offered::NotNow => {
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, "its listeners are being closed"))
+        }
+    });
+    sending.await?;
     let mut answer = vec![0; TAKEN.len()];
     let answered = tokio::time::timeout(TAKEN_TIMEOUT, stream.read_exact(&mut answer)).await;
     match answered {

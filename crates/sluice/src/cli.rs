@@ -195,15 +195,15 @@ when they change, too: one that cannot be used is reported, and the one before s
 
 Signals: SIGHUP reads the file at once. SIGTERM and SIGINT drain: no new connections, who waits is \
 refused, open transactions may finish within drain_timeout, what is left is closed with error 1053. \
-A second one ends the process at once.
+A second one closes it at once, a third one ends the process.
 
 With --takeover the listening sockets come from the running process, by takeover_socket of the file; that \
-process drains as soon as this one serves, and ends with status 0. Sockets that systemd passes on (socket activation) are used where \
+process drains as soon as this one serves, lets statements that wait there wait on, and ends with status 0. Sockets that systemd passes on (socket activation) are used where \
 the file says to listen on their address.
 
 Passwords come from the environment or from files, as the file's password_env and password_file say.
 
-Exit status: 0 after a drain, 1 if the file has faults or a listener cannot be opened.";
+Exit status: 0 after a drain, 1 if a signal cut it short, 1 if the file has faults or a listener cannot be opened.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:

@@ -200,6 +200,17 @@ impl LoginDeadlines {
         Self { greeting_by, connect_timeout, login_timeout, turn: Turn::Client(None) }
     }
 
+    /// Of a COM_CHANGE_USER, which is on its way to the server.
+    fn of_change(policy: &ClusterPolicy) -> Self {
+        Self {
+            // The server has greeted long ago.
+            greeting_by: Instant::now(),
+            connect_timeout: policy.connect_timeout,
+            login_timeout: policy.network.login_timeout,
+            turn: Turn::Server(None),
+        }
+    }
+
     /// Bytes have moved: the other side is next.
     pub(super) fn note(&mut self, moved: Move) {
         match moved {
@@ -250,6 +261,35 @@ impl Connection {
                 Err(_) => return Err(self.login_timed_out(deadlines).await),
             },
         };
+        match told {
+            Some(told) => self.handle_control(told).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Reads for a COM_CHANGE_USER: a login like the first, but nobody listens to a client that has
+    /// closed its sending half only at the first one. To be boxed.
+    pub(super) async fn read_for_change(
+        &mut self,
+        reads: Reads,
+        control: &mut Inbox,
+    ) -> Result<(), Ended> {
+        if self.client_gone.is_some() {
+            return Err(Ended::ByClient);
+        }
+        let deadlines = self.changing.take();
+        let mut deadlines =
+            deadlines.unwrap_or_else(|| Box::new(LoginDeadlines::of_change(&self.policy)));
+        let limit = deadlines.limit(&self.session);
+        let reading = self.read(reads, control);
+        let told = match limit {
+            None => reading.await?,
+            Some(limit) => match tokio::time::timeout_at(limit, reading).await {
+                Ok(told) => told?,
+                Err(_) => return Err(self.login_timed_out(&deadlines).await),
+            },
+        };
+        self.changing = Some(deadlines);
         match told {
             Some(told) => self.handle_control(told).await,
             None => Ok(()),

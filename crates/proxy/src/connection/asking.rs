@@ -78,6 +78,9 @@ pub(crate) struct Timing {
 /// reason.
 const KILL_GRACE: Duration = Duration::from_millis(100);
 
+/// Advised when the time of a drain is over: nobody knows when there will be somebody to ask.
+const SHUTDOWN_RETRY_AFTER: Duration = Duration::from_secs(1);
+
 /// How Sluice has contradicted itself about a statement that asks: each is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -212,14 +215,13 @@ impl Connection {
                     return self.leave(&errors::interrupted()).await;
                 }
                 Woken::Told(Control::Close) => {
-                    self.admission.decision = StatementDecision::Rejected;
-                    self.admission.reason = Some(Reason::Shutdown);
-                    self.count_asked(&asked);
-                    return self.leave(&errors::shutting_down()).await;
+                    drop(place);
+                    return self.refuse_and_leave(&asked).await;
                 }
-                // The controller ends all waits when a drain begins.
-                Woken::Told(Control::Drain) => {
-                    self.draining = true;
+                Woken::Told(Control::Drain) => self.leaving.want(),
+                // The controller ends the waits in its queue, and refuses whoever asks it again.
+                Woken::Told(Control::Refuse) => {
+                    self.leaving.refuse();
                     self.end_pause(&mut place);
                 }
             }
@@ -268,7 +270,7 @@ impl Connection {
         }
         match tokio::time::timeout(KILL_GRACE, control.told()).await {
             Ok(Control::Kill | Control::KillQuery { .. }) => errors::interrupted(),
-            Ok(Control::Drain | Control::Close) | Err(_) => answer,
+            Ok(Control::Drain | Control::Refuse | Control::Close) | Err(_) => answer,
         }
     }
 
@@ -318,8 +320,7 @@ impl Connection {
         self.admission.decision = StatementDecision::Rejected;
         self.admission.reason = Some(refused.reason);
         if refused.reason == Reason::Shutdown {
-            self.count_asked(&asked);
-            return self.leave(&errors::shutting_down()).await;
+            self.leaving.note_refused();
         }
         let Some(rule) = self.policy.rule(asked.rule) else {
             return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
@@ -327,6 +328,25 @@ impl Connection {
         let answer = self.answer(rule, refused);
         self.session.handle_refused(asked, answer);
         Ok(())
+    }
+
+    /// The time of a drain is over while the statement waits: it is refused as at the beginning of
+    /// one, and the connection ends with that.
+    async fn refuse_and_leave(&mut self, asked: &Ask) -> Result<(), Ended> {
+        self.admission.decision = StatementDecision::Rejected;
+        self.admission.reason = Some(Reason::Shutdown);
+        let Some(rule) = self.policy.rule(asked.rule) else {
+            return Err(self.contradicted(asked, Fault::NoSuchRule).await);
+        };
+        let refusal = Refusal {
+            reason: Reason::Shutdown,
+            cause: None,
+            waited: self.admission.queued.or(self.admission.paused).unwrap_or_default(),
+            retry_after: SHUTDOWN_RETRY_AFTER,
+        };
+        let answer = self.answer(rule, &refusal);
+        self.count_asked(asked);
+        self.leave(&answer).await
     }
 
     /// The error of a refusal, and its one line in the log.

@@ -9,6 +9,8 @@
 //! - It has commands unread ahead of that: the server sees nothing yet, for both servers take bytes
 //!   for a client that is there. They are sent in their turn.
 //! - It has reset its connection, or cannot be written to: the server's connection is closed.
+//! - It is asked for a password by a COM_CHANGE_USER, and what it sent ahead of its end is no
+//!   answer: the server's connection is closed, for nobody will go on with that login.
 //!
 //! A client that has died and one that only has nothing more to say look the same until something
 //! is written to them, and both servers answer the second one: so do we. The rule of the statement
@@ -62,8 +64,13 @@ impl Connection {
         if self.client_gone.is_some() {
             Box::pin(self.note_unreachable()).await?;
         }
-        // An admitted statement keeps its place until the server has finished it.
-        let is_watched = self.permit.is_none() && self.departure == Departure::Unnoticed;
+        if self.departure != Departure::Unnoticed && self.session.awaits_login_answer() {
+            return Err(Ended::ByClient);
+        }
+        // An admitted statement keeps its place until the server has finished it. Of a permit that
+        // a COM_CHANGE_USER ends nothing is left at the server.
+        let is_kept = self.permit.is_some() && !self.session.is_logging_in();
+        let is_watched = !is_kept && self.departure == Departure::Unnoticed;
         let Self { client, backend, .. } = self;
         let heard = {
             let mut hung_up = pin!(client.hung_up());

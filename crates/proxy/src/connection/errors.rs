@@ -150,7 +150,16 @@ async fn say_and_close(mut client: Socket, packet: &[u8]) {
     drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, say).await);
 }
 
-/// The drain's time is over.
+/// A drain ends an idle session: what its client may have on its way reaches nobody.
+pub(crate) fn idle_shutdown() -> Answer {
+    Answer {
+        errno: ER_SERVER_SHUTDOWN,
+        sqlstate: *b"08S01",
+        message: b"[sluice] shutdown in progress [executed=no]".to_vec(),
+    }
+}
+
+/// The drain's time is over, and something is under way.
 pub(crate) fn shutting_down() -> Answer {
     Answer {
         errno: ER_SERVER_SHUTDOWN,

@@ -157,7 +157,7 @@ impl Connection {
         let rule = self.policy.rule(asked.rule)?;
         let slow = Slow::of(rule)?;
         // Its time in the queue has begun: a pause must not use that up.
-        if self.draining || self.admission.has_been_asked_for() {
+        if self.leaving.refuses() || self.admission.has_been_asked_for() {
             return None;
         }
         let now = Instant::now();
@@ -188,7 +188,7 @@ impl Connection {
         Pause { since, over }
     }
 
-    /// A drain ends all pauses: the controller says what becomes of whoever waits.
+    /// Nobody waits any more in a drain: the controller says what becomes of whoever waits.
     pub(super) fn end_pause(&mut self, place: &mut Place) {
         if let Place::Pausing(pause) = place {
             pause.over = Box::pin(std::future::ready(()));

@@ -1,5 +1,7 @@
 //! One connection, from its first byte to its last, without a server and without waiting.
 
+mod change_user;
+mod drain;
 mod pauses;
 mod script;
 
@@ -203,47 +205,6 @@ async fn outlives_its_client(rules: &str) {
     let read = tokio::io::AsyncReadExt::read(&mut stage.server, &mut byte);
     assert!(tokio::time::timeout(hour, read).await.is_err(), "the server is told nothing");
     stage.server.write_all(&ok(1, AUTOCOMMIT)).await.unwrap();
-    stage.ends_unasked().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_drain_lets_an_idle_session_stay_for_its_grace_only() {
-    let mut stage = Stage::logged_in(OPEN).await;
-    let since = Instant::now();
-    stage.cluster.registry.drain();
-    assert_eq!(rest(&mut stage.client).await, b"");
-    assert!(since.elapsed() <= Duration::from_millis(1_100), "{:?}", since.elapsed());
-    stage.ends_unasked().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_drain_waits_for_the_end_of_a_transaction() {
-    let mut stage = Stage::logged_in(OPEN).await;
-    stage.passes("BEGIN", IN_TRANSACTION).await;
-    stage.cluster.registry.drain();
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    stage.passes(INSERT, IN_TRANSACTION).await;
-    stage.passes("COMMIT", AUTOCOMMIT).await;
-    stage.ends_unasked().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_drain_ends_a_wait_with_the_shutdowns_error() {
-    let mut stage = Stage::logged_in(HELD).await;
-    stage.asks(INSERT).await;
-    stage.until_waiting(1).await;
-    stage.cluster.control(|controller, now| controller.shutdown(now));
-    assert_eq!(error(&rest(&mut stage.client).await).0, 1053);
-    stage.ends_unasked().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn when_the_time_of_a_drain_is_over_a_running_statement_is_told_so() {
-    let mut stage = Stage::logged_in(OPEN).await;
-    stage.asks("SELECT SLEEP(3600)").await;
-    stage.runs("SELECT SLEEP(3600)", b"").await;
-    stage.cluster.registry.tell_all(Control::Close);
-    assert_eq!(error(&rest(&mut stage.client).await).0, 1053);
     stage.ends_unasked().await;
 }
 

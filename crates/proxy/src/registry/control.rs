@@ -13,8 +13,13 @@ pub enum Control {
     },
     /// `KILL`: the same, and the connection ends. (The server closes its side itself.)
     Kill,
-    /// Drain: leave as soon as no transaction is open.
+    /// Drain: leave as soon as nothing is under way and no transaction is open. A statement that
+    /// waits may wait on.
     Drain,
-    /// The drain's time is over: answer with errno 1053 and close.
+    /// Drain, and nobody waits any more: a statement that does is refused (`reason=shutdown`). The
+    /// controller says so to its waiters itself; this is for those who wait for something else.
+    Refuse,
+    /// The drain's time is over: answer and close. With errno 1053, unless a statement waits: it is
+    /// refused.
     Close,
 }

@@ -30,6 +30,7 @@ struct Mailbox {
 struct Pending {
     close: bool,
     kill: bool,
+    refuse: bool,
     drain: bool,
     /// When the latest KILL QUERY was sent.
     kill_query: Option<Instant>,
@@ -48,6 +49,7 @@ impl Outbox {
         match control {
             Control::Close => pending.close = true,
             Control::Kill => pending.kill = true,
+            Control::Refuse => pending.refuse = true,
             Control::Drain => pending.drain = true,
             Control::KillQuery { sent } => pending.kill_query = pending.kill_query.max(Some(sent)),
         }
@@ -74,6 +76,9 @@ impl Pending {
         }
         if let Some(sent) = self.kill_query.take() {
             return Some(Control::KillQuery { sent });
+        }
+        if std::mem::take(&mut self.refuse) {
+            return Some(Control::Refuse);
         }
         std::mem::take(&mut self.drain).then_some(Control::Drain)
     }

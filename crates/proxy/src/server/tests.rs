@@ -30,6 +30,12 @@ async fn silent_primary() -> (TcpListener, String) {
     (listener, address)
 }
 
+async fn drain(mut server: Server, timeout: Duration) -> Drained {
+    server.stop_accepting(Leaving::Closed).await;
+    let (_patience, told) = watch::channel(Patience::WithTransactions);
+    server.drain(timeout, told).await
+}
+
 async fn told(client: &mut TcpStream) -> u16 {
     let mut packet = Vec::new();
     client.read_to_end(&mut packet).await.unwrap();
@@ -46,7 +52,7 @@ async fn a_client_is_told_that_there_is_no_primary_and_nobody_is_left_to_drain()
     assert_eq!(told(&mut client).await, 1053);
     drop(client);
     let since = Instant::now();
-    server.drain(Duration::from_secs(600), Leaving::Closed).await;
+    assert_eq!(drain(server, Duration::from_secs(600)).await, Drained::Empty);
     assert!(since.elapsed() < Duration::from_secs(60), "nobody is waited for");
 }
 
@@ -62,12 +68,31 @@ async fn a_drain_waits_its_time_for_who_is_there_and_then_tells_them() {
     let Listen::Tcp(listens_on) = server.addresses()[0].clone() else { panic!("a port") };
     let since = Instant::now();
     let timeout = Duration::from_millis(300);
-    let drain = server.drain(timeout, Leaving::Closed);
-    let (errno, ()) = tokio::join!(told(&mut client), drain);
-    assert_eq!(errno, 1053);
+    let drain = drain(server, timeout);
+    let (errno, drained) = tokio::join!(told(&mut client), drain);
+    assert_eq!((errno, drained), (1053, Drained::Cut { sessions: 1 }));
     assert!(since.elapsed() >= timeout, "{:?}", since.elapsed());
     assert!(cluster.registry.is_empty());
     assert!(TcpStream::connect(listens_on).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn a_drain_that_is_hurried_does_not_wait_its_time() {
+    let (_primary, address) = silent_primary().await;
+    let mut server = start(&address);
+    let mut client = connect(&server).await;
+    while server.connected() == 0 {
+        tokio::task::yield_now().await;
+    }
+    server.stop_accepting(Leaving::Closed).await;
+    let (patience, told_by) = watch::channel(Patience::WithWaiters);
+    let drain = tokio::spawn(server.drain(Duration::from_secs(600), told_by));
+    patience.send_replace(Patience::WithTransactions);
+    tokio::task::yield_now().await;
+    assert!(!drain.is_finished(), "somebody logs in");
+    patience.send_replace(Patience::None);
+    assert_eq!(told(&mut client).await, 1053);
+    assert_eq!(drain.await.unwrap(), Drained::Cut { sessions: 1 });
 }
 
 #[tokio::test]
@@ -75,7 +100,7 @@ async fn who_connected_before_a_drain_is_served_though_nobody_had_accepted() {
     let (primary, address) = silent_primary().await;
     let server = start(&address);
     let clients = [connect(&server).await, connect(&server).await];
-    let drain = tokio::spawn(server.drain(Duration::from_secs(600), Leaving::Closed));
+    let drain = tokio::spawn(drain(server, Duration::from_secs(600)));
     let mut reached = Vec::new();
     for _ in &clients {
         reached.push(primary.accept().await.unwrap());

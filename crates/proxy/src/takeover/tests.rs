@@ -31,13 +31,17 @@ fn listener() -> (StdTcpListener, Listen) {
     (listener, listen)
 }
 
+fn offered(sockets: Vec<OwnedFd>) -> watch::Receiver<Offered> {
+    watch::channel(Offered::Sockets(sockets)).1
+}
+
 #[tokio::test]
 async fn the_sockets_are_the_same_ones_and_so_is_their_accept_queue() {
     let dir = Dir::new("same");
     let (listener, listen) = listener();
     let waiting = std::net::TcpStream::connect(listener.local_addr().expect("an address"));
     let offer = Offer::bind(&dir.socket(), &mut Inherited::default()).expect("an offer");
-    let taken = tokio::spawn(offer.taken(vec![listener.into()]));
+    let taken = tokio::spawn(offer.taken(offered(vec![listener.into()])));
     let (mut inherited, confirmation) =
         ask(&dir.socket()).await.expect("an answer").expect("somebody");
     let (socket, _) = inherited.take(&listen).expect("the listener");
@@ -50,7 +54,7 @@ async fn the_sockets_are_the_same_ones_and_so_is_their_accept_queue() {
     assert_eq!(peer, waiting.expect("connected").local_addr().expect("its address"));
     // And the next one asks the new process.
     let (listener, _) = self::listener();
-    let taken = tokio::spawn(next.taken(vec![listener.into()]));
+    let taken = tokio::spawn(next.taken(offered(vec![listener.into()])));
     let (_, confirmation) = ask(&dir.socket()).await.expect("an answer").expect("somebody");
     confirmation.confirm().await.expect("confirmed");
     taken.await.expect("taken");
@@ -61,7 +65,7 @@ async fn a_new_process_that_fails_leaves_the_old_one_as_it_was() {
     let dir = Dir::new("fails");
     let (listener, _) = listener();
     let offer = Offer::bind(&dir.socket(), &mut Inherited::default()).expect("an offer");
-    let taken = tokio::spawn(offer.taken(vec![listener.into()]));
+    let taken = tokio::spawn(offer.taken(offered(vec![listener.into()])));
     drop(ask(&dir.socket()).await.expect("an answer").expect("somebody"));
     // Whoever asks next is answered.
     let (_, confirmation) = ask(&dir.socket()).await.expect("an answer").expect("somebody");
@@ -76,4 +80,27 @@ async fn where_nobody_answers_there_is_nothing_to_take() {
     assert!(ask(&dir.socket()).await.expect("no fault").is_none());
     drop(std::os::unix::net::UnixListener::bind(dir.socket()).expect("a stale socket"));
     assert!(ask(&dir.socket()).await.expect("no fault").is_none());
+}
+
+#[tokio::test]
+async fn who_asks_while_the_listeners_close_waits_and_gets_what_is_left() {
+    let dir = Dir::new("closing");
+    let (clients, clients_listen) = listener();
+    let (admin, admin_listen) = listener();
+    let both = vec![clients.into(), admin.try_clone().expect("a descriptor").into()];
+    let (offers, offered) = watch::channel(Offered::Sockets(both));
+    let offer = Offer::bind(&dir.socket(), &mut Inherited::default()).expect("an offer");
+    let taken = tokio::spawn(offer.taken(offered));
+    offers.send_replace(Offered::NotNow);
+    let path = dir.socket();
+    let asks = tokio::spawn(async move { ask(&path).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!asks.is_finished());
+    offers.send_replace(Offered::Sockets(vec![admin.into()]));
+    let (mut inherited, confirmation) =
+        asks.await.expect("no panic").expect("an answer").expect("somebody");
+    assert!(inherited.take(&clients_listen).is_none(), "it is closed");
+    assert!(inherited.take(&admin_listen).is_some());
+    confirmation.confirm().await.expect("confirmed");
+    taken.await.expect("taken");
 }

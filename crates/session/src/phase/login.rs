@@ -212,6 +212,15 @@ impl Login {
         matches!(&self.0, Stage::Exchange(exchange) if exchange.awaits_key())
     }
 
+    /// Whether it is the client's turn: until it has answered, the server says nothing.
+    pub(crate) fn awaits_client(&self) -> bool {
+        match &self.0 {
+            Stage::Response(_) | Stage::ClientTls(_) => true,
+            Stage::BackendTls(_) | Stage::BackendTlsFailed(_) => false,
+            Stage::Exchange(exchange) => exchange.awaits_client(),
+        }
+    }
+
     fn exchange_mut(&mut self) -> Result<&mut Exchange, OutOfTurn> {
         match &mut self.0 {
             Stage::Exchange(exchange) => Ok(exchange),

@@ -114,6 +114,11 @@ impl Transaction {
         self.admitted == Admitted::Asked
     }
 
+    /// Whether the session holds locks of `LOCK TABLES`, the global read lock or the backup lock.
+    pub(crate) fn holds_table_locks(&self) -> bool {
+        self.locks.any()
+    }
+
     /// Whether the server's flags say that a transaction is open.
     pub(crate) fn is_open(&self) -> bool {
         self.flags.in_transaction()

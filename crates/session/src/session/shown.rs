@@ -81,6 +81,21 @@ impl Session {
         self.server.transaction.is_open()
     }
 
+    /// Whether it has locked tables, or everything, so that others wait for it.
+    pub fn holds_table_locks(&self) -> bool {
+        self.server.transaction.holds_table_locks()
+    }
+
+    /// Whether somebody logs in: at the beginning, or by COM_CHANGE_USER.
+    pub fn is_logging_in(&self) -> bool {
+        matches!(self.phase, Phase::Login(_))
+    }
+
+    /// Whether a login can only go on when the client has answered what it was asked.
+    pub fn awaits_login_answer(&self) -> bool {
+        matches!(&self.phase, Phase::Login(login) if login.awaits_client())
+    }
+
     /// The backend's id of this connection.
     pub fn connection_id(&self) -> u32 {
         self.negotiated.connection_id

@@ -16,8 +16,8 @@ use proxy::follower::Follower;
 use proxy::inherited::Inherited;
 use proxy::probe::ClusterProbes;
 use proxy::reload::{self, ConfigWatcher, Loaded};
-use proxy::server::{Leaving, Server};
-use proxy::takeover::{self, Confirmation, Offer};
+use proxy::server::{Drained, Leaving, Patience, Server};
+use proxy::takeover::{self, Confirmation, Offer, Offered};
 use proxy::telemetry::{Telemetry, TelemetryConfig};
 use proxy::unbound::cannot_listen;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -120,13 +120,21 @@ async fn confirm(confirmation: Option<Confirmation>) {
 /// The proxy and what is around it.
 struct Running {
     server: Server,
-    /// Ends when another process has the listeners; `None` where it cannot ask.
-    taken: Option<JoinHandle<()>>,
+    next: Successor,
     admin: JoinHandle<()>,
     watcher: ConfigWatcher,
     drain_timeout: watch::Receiver<Duration>,
     draining: Arc<AtomicBool>,
     signals: Signals,
+}
+
+/// The way by which another process gets the listeners.
+struct Successor {
+    /// Ends when another process has taken what is offered; `None` where it cannot ask.
+    taken: Option<JoinHandle<()>>,
+    offers: watch::Sender<Offered>,
+    /// The admin's listener, which is on offer to the last. `None`: it has been taken.
+    admin: Option<TcpListener>,
 }
 
 /// What the operator may send.
@@ -156,10 +164,8 @@ impl Running {
         let probes = ClusterProbes::start(&clusters)
             .map_err(|error| format!("the probes cannot log in: {error}"))?;
         let draining = Arc::new(AtomicBool::new(false));
-        let taken = match &config.takeover_socket {
-            Some(path) => Some(offer(path, &server, &admin, inherited)?),
-            None => None,
-        };
+        let next =
+            Successor::invite(config.takeover_socket.as_deref(), &server, &admin, inherited)?;
         let admin = serve_admin(
             admin,
             AdminState {
@@ -173,65 +179,158 @@ impl Running {
         }
         let (follower, drain_timeout) = Follower::new(config, clusters, probes);
         let watcher = watch_file(run.config.clone(), loaded, telemetry, follower);
-        Ok(Self { server, taken, admin, watcher, drain_timeout, draining, signals })
+        Ok(Self { server, next, admin, watcher, drain_timeout, draining, signals })
     }
 
-    /// Serves until a signal wants the end, then drains.
-    async fn until_told(self) -> Result<(), String> {
-        let Self { server, mut taken, admin, watcher, drain_timeout, draining, mut signals } = self;
+    /// Serves until a signal wants the end, or another process has the listeners; then drains.
+    async fn until_told(mut self) -> Result<(), String> {
         let leaving = loop {
             tokio::select! {
-                told = signals.next() => match told {
-                    Told::Reload => watcher.reload_now(),
+                told = self.signals.next() => match told {
+                    Told::Reload => self.watcher.reload_now(),
                     Told::End => break Leaving::Closed,
                 },
-                () = successor(&mut taken) => break Leaving::ToSuccessor,
+                () = self.next.came() => break Leaving::ToSuccessor,
             }
         };
-        match leaving {
-            // The next process answers there.
-            Leaving::ToSuccessor => admin.abort(),
-            // It holds the listeners open.
-            Leaving::Closed => taken.iter().for_each(JoinHandle::abort),
-        }
-        draining.store(true, Ordering::Relaxed);
-        let timeout = *drain_timeout.borrow();
-        tracing::info!(?timeout, ?leaving, "draining; a second signal ends it");
-        let hurried = async { while signals.next().await == Told::Reload {} };
-        tokio::select! {
-            () = server.drain(timeout, leaving) => {
-                tracing::info!("drained");
-                Ok(())
+        self.draining.store(true, Ordering::Relaxed);
+        let patience = match leaving {
+            Leaving::ToSuccessor => {
+                // The next process answers there.
+                self.admin.abort();
+                Patience::WithWaiters
             }
-            () = hurried => Err("ended by a second signal, before all transactions were".to_owned()),
+            Leaving::Closed => {
+                // It holds them open as well.
+                self.next.withdraw();
+                Patience::WithTransactions
+            }
+        };
+        self.server.stop_accepting(leaving).await;
+        if leaving == Leaving::Closed {
+            self.next.offer_the_rest();
+        }
+        self.drain(leaving, patience).await
+    }
+
+    /// Waits for everybody to leave. Signals make it shorter, and the file is still followed: who
+    /// waits may be let through by an edit.
+    async fn drain(self, leaving: Leaving, patience: Patience) -> Result<(), String> {
+        let Self { server, mut next, admin, watcher, drain_timeout, mut signals, .. } = self;
+        let timeout = *drain_timeout.borrow();
+        let sessions = server.connected();
+        tracing::info!(?timeout, ?leaving, sessions, "draining; {}", on_next_signal(patience));
+        let (patient, heard) = watch::channel(patience);
+        let drain = server.drain(timeout, heard);
+        tokio::pin!(drain);
+        loop {
+            tokio::select! {
+                drained = &mut drain => return ended(drained, *patient.borrow()),
+                () = next.came() => admin.abort(),
+                told = signals.next() => match told {
+                    Told::Reload => watcher.reload_now(),
+                    Told::End => {
+                        let Some(less) = lessened(*patient.borrow()) else {
+                            return Err("ended by a signal while it closed what was left".into());
+                        };
+                        tracing::info!("told again to end; {}", on_next_signal(less));
+                        patient.send_replace(less);
+                    }
+                },
+            }
         }
     }
 }
 
-/// Resolves when another process has taken the listeners.
-async fn successor(taken: &mut Option<JoinHandle<()>>) {
-    if let Some(task) = taken {
-        let ended = task.await;
-        *taken = None;
-        if ended.is_ok() {
-            return;
-        }
+/// What a further signal makes of a drain. `None`: the process ends at once.
+fn lessened(patience: Patience) -> Option<Patience> {
+    match patience {
+        Patience::WithWaiters => Some(Patience::WithTransactions),
+        Patience::WithTransactions => Some(Patience::None),
+        Patience::None => None,
     }
-    std::future::pending().await
 }
 
-/// Lets the next process ask for the listeners of this one.
-fn offer(
-    path: &Path,
-    server: &Server,
-    admin: &TcpListener,
-    inherited: &mut Inherited,
-) -> Result<JoinHandle<()>, String> {
-    let fault = |error: io::Error| format!("takeover_socket {}: {error}", path.display());
-    let offer = Offer::bind(path, inherited).map_err(fault)?;
-    let mut sockets = server.share_listeners().map_err(fault)?;
-    sockets.push(admin.try_clone().map_err(fault)?.into());
-    Ok(tokio::spawn(offer.taken(sockets)))
+fn on_next_signal(patience: Patience) -> &'static str {
+    match patience {
+        Patience::WithWaiters => {
+            "statements that wait may wait on, a signal to end has them refused"
+        }
+        Patience::WithTransactions => {
+            "who waits is refused, transactions may finish, a further signal ends them"
+        }
+        Patience::None => "what is left is closed, a further signal ends the process at once",
+    }
+}
+
+fn ended(drained: Drained, patience: Patience) -> Result<(), String> {
+    match (drained, patience) {
+        (Drained::Empty, _) => {
+            tracing::info!("drained");
+            Ok(())
+        }
+        (Drained::Cut { sessions }, Patience::None) => {
+            Err(format!("a signal has ended the drain: {sessions} sessions were closed"))
+        }
+        (Drained::Cut { sessions }, Patience::WithWaiters | Patience::WithTransactions) => {
+            tracing::warn!(
+                sessions,
+                "drained: drain_timeout was over, and what was left is closed"
+            );
+            Ok(())
+        }
+    }
+}
+
+impl Successor {
+    /// Lets the next process ask for the listeners of this one, if the file says where.
+    fn invite(
+        path: Option<&Path>,
+        server: &Server,
+        admin: &TcpListener,
+        inherited: &mut Inherited,
+    ) -> Result<Self, String> {
+        let Some(path) = path else {
+            let (offers, _) = watch::channel(Offered::NotNow);
+            return Ok(Self { taken: None, offers, admin: None });
+        };
+        let fault = |error: io::Error| format!("takeover_socket {}: {error}", path.display());
+        let offer = Offer::bind(path, inherited).map_err(fault)?;
+        let mut sockets = server.share_listeners().map_err(fault)?;
+        sockets.push(admin.try_clone().map_err(fault)?.into());
+        let admin = Some(admin.try_clone().map_err(fault)?);
+        let (offers, offered) = watch::channel(Offered::Sockets(sockets));
+        let taken = Some(tokio::spawn(offer.taken(offered)));
+        Ok(Self { taken, offers, admin })
+    }
+
+    /// Resolves when another process has taken what was on offer.
+    async fn came(&mut self) {
+        if let Some(task) = &mut self.taken {
+            let ended = task.await;
+            self.taken = None;
+            if ended.is_ok() {
+                // They are the next process's now: when that ends, nobody is to be left hanging.
+                self.admin = None;
+                self.offers.send_replace(Offered::NotNow);
+                return;
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Who asks now has to wait until the listeners are closed.
+    fn withdraw(&self) {
+        self.offers.send_replace(Offered::NotNow);
+    }
+
+    /// The listeners of clients are closed. Who asks binds them anew, and gets the admin's, which
+    /// this process answers at until then.
+    fn offer_the_rest(&mut self) {
+        if let Some(admin) = self.admin.take() {
+            self.offers.send_replace(Offered::Sockets(vec![admin.into()]));
+        }
+    }
 }
 
 /// What a signal means.

@@ -173,11 +173,17 @@ async fn a_pause_ends_with_a_kill_a_drain_and_the_client() {
     let mut stage = paused().await;
     let since = Instant::now();
     stage.cluster.control(|controller, now| controller.shutdown(now));
-    stage.cluster.registry.tell(CONNECTION_ID, Control::Drain);
+    stage.cluster.registry.tell(CONNECTION_ID, Control::Refuse);
     let (_, message) = error(&packet(&mut stage.client).await);
     assert!(message.contains("[sluice"), "{message}");
     assert_about(since.elapsed(), Duration::ZERO);
     assert!(counts(&stage, "reason=\"shutdown\""));
+
+    // A takeover lets it wait on.
+    let mut stage = paused().await;
+    stage.cluster.registry.drain();
+    stage.runs(INSERT, &ok(1, AUTOCOMMIT)).await;
+    assert_eq!(packet(&mut stage.client).await, ok(1, AUTOCOMMIT));
 
     let mut stage = paused().await;
     let since = Instant::now();

@@ -184,7 +184,7 @@ pub(super) fn error(packet: &[u8]) -> (u16, String) {
     (errno, String::from_utf8_lossy(&packet[7..]).into_owned())
 }
 
-fn frame(sequence: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(sequence: u8, payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(payload.len()).unwrap().to_le_bytes();
     [&len[..3], &[sequence], payload].concat()
 }

@@ -289,6 +289,11 @@ impl Exchange {
         Ok(())
     }
 
+    /// Whether the client owes an answer.
+    pub(super) fn awaits_client(&self) -> bool {
+        self.owed > 0
+    }
+
     pub(super) fn awaits_key(&self) -> bool {
         matches!(self.stage, Stage::KeyDue { .. })
     }
