@@ -79,6 +79,19 @@ pub struct Starved {
     pub meanwhile: Vec<Admitted>,
 }
 
+/// An identity that asks in vain now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocked {
+    /// The rule it asks under.
+    pub rule: RuleKey,
+    /// Who.
+    pub identity: IdentityKey,
+    /// Since when nothing of its was admitted.
+    pub since: MonoTime,
+    /// When it last asked, or stopped waiting.
+    pub asked_at: MonoTime,
+}
+
 /// What was admitted while somebody was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Admitted {
@@ -239,6 +252,16 @@ impl Starvation {
             starved
         };
         starved.into_iter().map(with_cause).collect()
+    }
+
+    /// Who is blocked now, starved or not, in order of rule and identity: at most
+    /// [`IDENTITIES_MAX`].
+    pub(crate) fn blocked(&self, now: MonoTime) -> impl Iterator<Item = Blocked> + '_ {
+        let asking = self.identities.iter().filter(move |(_, watched)| watched.still_asks(now));
+        asking.filter_map(|(&(rule, identity), watched)| {
+            let since = watched.blocked_since?;
+            Some(Blocked { rule, identity, since, asked_at: watched.asked_at })
+        })
     }
 
     /// Identities and apps that may still be named.

@@ -9,6 +9,7 @@
 mod names;
 mod rule_clock;
 mod starvation;
+mod waiting;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +17,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use admission::{
-    Controller, Decision, IdentityKey, MonoTime, Outcome, Permit, Refusal, Request, Resolved,
-    Ticket,
+    Controller, Decision, MonoTime, Outcome, Permit, Refusal, Request, Resolved, Ticket,
 };
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -27,6 +27,7 @@ use wire::capability::Capabilities;
 
 use self::names::WatchedNames;
 use self::rule_clock::RuleClock;
+use self::waiting::QueuedName;
 use crate::auth::OwnKey;
 use crate::board::ProbeBoard;
 use crate::clock::Clock;
@@ -37,6 +38,7 @@ use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
 pub use self::starvation::{PassedApp, StarvedIdentity};
+pub use self::waiting::{ClientName, THROTTLED_MAX, Throttled, WaitingClient};
 
 /// One cluster: policy, controller, sessions.
 pub struct Cluster {
@@ -80,8 +82,7 @@ struct Gatekeeper {
 /// Somebody in the queue.
 struct QueuedRequest {
     sender: oneshot::Sender<Settled>,
-    identity: IdentityKey,
-    app: Box<[u8]>,
+    name: Arc<QueuedName>,
 }
 
 /// What became of a request.
@@ -223,24 +224,6 @@ impl Cluster {
         result
     }
 
-    /// Who waits, with the app each identity stands for; for metrics and people.
-    pub fn waiting(&self) -> Vec<(admission::Waiting, Box<[u8]>)> {
-        let gatekeeper = self.gatekeeper.lock();
-        let apps: HashMap<IdentityKey, &[u8]> = gatekeeper
-            .waiters
-            .values()
-            .map(|waiting| (waiting.identity, waiting.app.as_ref()))
-            .collect();
-        gatekeeper
-            .controller
-            .waiting()
-            .map(|waiting| {
-                let app = apps.get(&waiting.identity).copied().unwrap_or_default();
-                (waiting, app.into())
-            })
-            .collect()
-    }
-
     /// Keeps the controller's timers, watches the files of certificates, and says who is starved.
     /// Runs until the task is dropped.
     pub async fn drive(self: Arc<Self>) {
@@ -295,9 +278,10 @@ pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {
         Decision::Reject(refusal) => Judgement::Refused(refusal),
         Decision::Queue(ticket) => {
             let (sender, receiver) = oneshot::channel();
-            let waiting = QueuedRequest { sender, identity: request.identity, app: app.into() };
+            let name = Arc::new(QueuedName::of(app));
+            let waiting = QueuedRequest { sender, name: Arc::clone(&name) };
             gatekeeper.waiters.insert(ticket, waiting);
-            Judgement::Queued(Waiter { cluster: cluster.clone(), ticket, receiver })
+            Judgement::Queued(Waiter { cluster: cluster.clone(), ticket, receiver, name })
         }
     };
     cluster.note_contention(&mut gatekeeper);
@@ -339,6 +323,7 @@ pub struct Waiter {
     cluster: Arc<Cluster>,
     ticket: Ticket,
     receiver: oneshot::Receiver<Settled>,
+    name: Arc<QueuedName>,
 }
 
 impl Waiter {

@@ -12,7 +12,7 @@ use wire::frame::split_frame;
 use wire::packet::ErrPacket;
 
 use super::{Connection, Ended, errors};
-use crate::cluster::{Judgement, Settled, Waiter, ask};
+use crate::cluster::{ClientName, Judgement, Settled, Waiter, ask};
 use crate::printable::Printable;
 use crate::registry::{Control, Inbox};
 use crate::telemetry::{StatementDecision, StatementEvent};
@@ -121,6 +121,11 @@ impl Connection {
         mut waiter: Waiter,
         control: &mut Inbox,
     ) -> Result<(), Ended> {
+        waiter.introduce(ClientName {
+            user: self.session.user().into(),
+            address: self.peer.to_string().into(),
+            connection_id: self.session.connection_id(),
+        });
         loop {
             let woken = self.wait(&mut waiter, control).await;
             self.admission.queued = self
