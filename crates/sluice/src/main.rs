@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         Command::Run(run) => commands::run::run(&run),
         Command::Check(check) => commands::check::run(&check),
         Command::Explain(explain) => commands::explain::run(&explain),
+        Command::Status(status) => commands::status::run(&status),
         Command::Simulate(simulate) => commands::simulate::run(&simulate),
         #[cfg(feature = "demo")]
         Command::Demo(demo) => commands::demo::run(&demo),
