@@ -1,6 +1,10 @@
 //! `/api/v1`: the status as JSON, and the page beside it.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking, as the tests do"
+)]
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use admission::{Cause, Mode, MonoTime, Reason, RuleKey, SignalState, SignalView};
 use policy::{Action, ClusterPolicy, PacingKind, Rule, SignalKind, Standing, UnixTime};
@@ -39,7 +39,7 @@ pub fn gather(state: &AdminState, waiting_len: usize) -> Status {
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: now.rfc3339(),
-        started_at: before(now, up.saturating_since(MonoTime::ZERO)),
+        started_at: started(up.saturating_since(MonoTime::ZERO)).rfc3339(),
         ready: not_ready.is_empty(),
         not_ready,
         config: ConfigStatus {
@@ -324,6 +324,13 @@ fn seconds(span: Duration) -> f64 {
 fn before(now: UnixTime, ago: Duration) -> String {
     let ago = i64::try_from(ago.as_secs()).unwrap_or(i64::MAX);
     UnixTime(now.0.saturating_sub(ago)).rfc3339()
+}
+
+/// When that was that is so long ago, to the nearest second: the same whenever it is asked for.
+fn started(ago: Duration) -> UnixTime {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let rounded = now.saturating_sub(ago).saturating_add(Duration::from_millis(500));
+    UnixTime(i64::try_from(rounded.as_secs()).unwrap_or(i64::MAX))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::as_conversions, reason = "`as` saturates")]
