@@ -22,6 +22,7 @@ mod buckets;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::ops::Bound;
 use std::time::Duration;
 
 use self::buckets::{BUCKETS_MAX, Buckets, Mask};
@@ -254,10 +255,16 @@ impl Starvation {
         starved.into_iter().map(with_cause).collect()
     }
 
-    /// Who is blocked now, starved or not, in order of rule and identity: at most
-    /// [`IDENTITIES_MAX`].
-    pub(crate) fn blocked(&self, now: MonoTime) -> impl Iterator<Item = Blocked> + '_ {
-        let asking = self.identities.iter().filter(move |(_, watched)| watched.still_asks(now));
+    /// Who is blocked now, starved or not, in order of rule and identity, from behind `after` on: at
+    /// most [`IDENTITIES_MAX`].
+    pub(crate) fn blocked_after(
+        &self,
+        now: MonoTime,
+        after: Option<(RuleKey, IdentityKey)>,
+    ) -> impl Iterator<Item = Blocked> + '_ {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let identities = self.identities.range((from, Bound::Unbounded));
+        let asking = identities.filter(move |(_, watched)| watched.still_asks(now));
         asking.filter_map(|(&(rule, identity), watched)| {
             let since = watched.blocked_since?;
             Some(Blocked { rule, identity, since, asked_at: watched.asked_at })

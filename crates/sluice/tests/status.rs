@@ -128,6 +128,8 @@ fn another_program_is_no_sluice() {
     assert!(complaint(web).contains("is not Sluice"));
     let json = other_door(|_| "HTTP/1.0 200 OK\r\n\r\n{\"clusters\":[]}".to_owned());
     assert!(complaint(json).contains("is not Sluice"));
+    let silent = other_door(|_| String::new());
+    assert!(complaint(silent).contains("closed the connection without an answer"));
     let busy = other_door(|_| "HTTP/1.0 503 Service Unavailable\r\n\r\n".to_owned());
     assert!(complaint(busy).contains("HTTP status 503"));
 }

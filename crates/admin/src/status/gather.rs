@@ -326,11 +326,10 @@ fn before(now: UnixTime, ago: Duration) -> String {
     UnixTime(now.0.saturating_sub(ago)).rfc3339()
 }
 
-/// When that was that is so long ago, to the nearest second: the same whenever it is asked for.
+/// When that was that is so long ago: the same whenever it is asked for.
 fn started(ago: Duration) -> UnixTime {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let rounded = now.saturating_sub(ago).saturating_add(Duration::from_millis(500));
-    UnixTime(i64::try_from(rounded.as_secs()).unwrap_or(i64::MAX))
+    UnixTime(i64::try_from(now.saturating_sub(ago).as_secs()).unwrap_or(i64::MAX))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::as_conversions, reason = "`as` saturates")]

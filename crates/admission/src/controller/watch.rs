@@ -24,11 +24,15 @@ impl Controller {
         self.starvation.as_ref().map_or_else(Vec::new, |watch| watch.starved(now))
     }
 
-    /// Who asks in vain now, starved or not, in order of rule and identity. Nobody while starvation
-    /// is not watched for.
-    pub fn blocked(&self, now: MonoTime) -> impl Iterator<Item = Blocked> + '_ {
+    /// Who asks in vain now, starved or not, in order of rule and identity, from behind `after` on.
+    /// Nobody while starvation is not watched for.
+    pub fn blocked_after(
+        &self,
+        now: MonoTime,
+        after: Option<(RuleKey, IdentityKey)>,
+    ) -> impl Iterator<Item = Blocked> + '_ {
         let now = self.clock.max(now);
-        self.starvation.iter().flat_map(move |watch| watch.blocked(now))
+        self.starvation.iter().flat_map(move |watch| watch.blocked_after(now, after))
     }
 
     /// A statement passed that never asks, while [`Controller::is_contended`].

@@ -76,6 +76,9 @@ async fn whoever_waits_is_listed_once_however_many_there_are() {
     assert_eq!(apps, (0..1_000).map(|n| n.to_string()).collect::<Vec<_>>());
     assert_eq!(listed[999].client().map(|client| client.connection_id), Some(7));
     assert_eq!(listed[0].client(), None, "it has not said yet who it is");
+    let (throttled, all) = cluster.throttled(&listed);
+    assert_eq!((throttled.len(), all), (THROTTLED_MAX, 1_000));
+    assert!(throttled.iter().all(|throttled| throttled.since.is_some()));
     drop(waiters);
     assert!(cluster.waiters().is_empty());
 }

@@ -139,10 +139,19 @@ impl Cluster {
     }
 
     fn blocked(&self) -> Vec<Blocked> {
-        let mut blocked = Vec::with_capacity(admission::IDENTITIES_MAX);
-        let gatekeeper = self.gatekeeper.lock();
-        blocked.extend(gatekeeper.controller.blocked(self.clock.now()));
-        blocked
+        let mut blocked: Vec<Blocked> = Vec::new();
+        loop {
+            let before = blocked.len();
+            blocked.reserve(BATCH_LEN);
+            let after = blocked.last().map(|last| (last.rule, last.identity));
+            let gatekeeper = self.gatekeeper.lock();
+            let further = gatekeeper.controller.blocked_after(self.clock.now(), after);
+            blocked.extend(further.take(BATCH_LEN));
+            MutexGuard::unlock_fair(gatekeeper);
+            if blocked.len() < before.saturating_add(BATCH_LEN) {
+                return blocked;
+            }
+        }
     }
 }
 

@@ -4,14 +4,14 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// The admin port answers health checks at once and the rest within 5 s.
+/// The admin port begins to answer within 5 s, or closes.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// A status with all its lists full is below 2 MiB, metrics of 10,000 rules are a few times that.
-const ANSWER_LEN_MAX: u64 = 64 << 20;
+const ANSWER_LEN_MAX: usize = 64 << 20;
 
 const ADMIN_PORT: u16 = 9307;
 
@@ -27,6 +27,8 @@ pub(super) struct Door {
 pub(super) enum AskError {
     /// The host's name means nothing, or the connection failed or broke.
     Io(io::Error),
+    /// The connection was closed without a byte.
+    NoAnswer,
     /// What came is not HTTP.
     NotHttp,
     /// It is, and says something else than 200.
@@ -110,6 +112,10 @@ impl AskError {
                 }
                 _ => format!("{door} cannot be asked: {error}; {where_it_is}"),
             },
+            Self::NoAnswer => format!(
+                "{door} has closed the connection without an answer: it is too busy, or not Sluice's \
+                 admin port; {where_it_is}"
+            ),
             Self::NotHttp => format!(
                 "what listens at {door} does not speak HTTP: it is not Sluice's admin port. Perhaps it \
                  is where clients connect; {where_it_is}"
@@ -120,20 +126,32 @@ impl AskError {
 }
 
 fn exchange(stream: &mut TcpStream, authority: &str, path: &str) -> io::Result<Vec<u8>> {
-    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    let deadline = Instant::now() + ANSWER_WITHIN;
     stream.set_write_timeout(Some(ANSWER_WITHIN))?;
     let head = format!("GET {path} HTTP/1.0\r\nHost: {authority}\r\nAccept: */*\r\n\r\n");
     stream.write_all(head.as_bytes())?;
     let mut answer = Vec::new();
-    match stream.take(ANSWER_LEN_MAX).read_to_end(&mut answer) {
-        // A server of another protocol may say its word and wait, or hang up on ours.
-        Err(_) if !answer.is_empty() && !answer.starts_with(b"HTTP/") => Ok(answer),
-        Err(error) => Err(error),
-        Ok(_) => Ok(answer),
+    let mut piece = [0; 16 << 10];
+    while answer.len() < ANSWER_LEN_MAX {
+        let left = deadline.saturating_duration_since(Instant::now());
+        // Zero would be no limit at all.
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(_) if left.is_zero() => return Err(ErrorKind::TimedOut.into()),
+            Ok(read) => answer.extend_from_slice(piece.get(..read).unwrap_or_default()),
+            // A server of another protocol may say its word and wait, or hang up on ours.
+            Err(_) if !answer.is_empty() && !answer.starts_with(b"HTTP/") => break,
+            Err(error) => return Err(error),
+        }
     }
+    Ok(answer)
 }
 
 fn read_answer(answer: &[u8]) -> Result<String, AskError> {
+    if answer.is_empty() {
+        return Err(AskError::NoAnswer);
+    }
     let text = String::from_utf8_lossy(answer);
     let (head, body) = text.split_once("\r\n\r\n").ok_or(AskError::NotHttp)?;
     let mut words = head.split([' ', '\r']);
@@ -180,7 +198,8 @@ mod tests {
         let read = |answer: &[u8]| read_answer(answer);
         assert_eq!(read(b"HTTP/1.0 200 OK\r\na: b\r\n\r\n{}").unwrap(), "{}");
         assert!(matches!(read(b"HTTP/1.1 404 Not Found\r\n\r\n"), Err(AskError::Status(404))));
-        for other in [&b"J\0\0\0\n9.7.0\0"[..], b"", b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1\r\n\r\n"] {
+        assert!(matches!(read(b""), Err(AskError::NoAnswer)));
+        for other in [&b"J\0\0\0\n9.7.0\0"[..], b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1\r\n\r\n"] {
             assert!(matches!(read(other), Err(AskError::NotHttp)), "{other:?}");
         }
     }
