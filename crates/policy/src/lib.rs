@@ -70,7 +70,7 @@ pub use rules::Rules;
 pub use schedule::Schedule;
 pub use secret::Secret;
 pub use shape::{OwnedShape, Shape, ShapeNeeds, ShapeScratch, ShapeText};
-pub use time::UnixTime;
+pub use time::{NoTime, UnixTime};
 pub use tls::{
     BackendTls, BackendTlsMode, ClientTls, ClientTlsMode, Redirect, TlsFile, TlsIdentity,
     TlsVersion,

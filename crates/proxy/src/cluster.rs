@@ -6,10 +6,10 @@
 //! of its waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the
 //! place back: neither can be forgotten when a client vanishes.
 
+mod held;
 mod names;
 mod rule_clock;
 mod starvation;
-mod waiting;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,9 +25,9 @@ use policy::{ClusterPolicy, UnixTime};
 use tokio::sync::{Notify, oneshot};
 use wire::capability::Capabilities;
 
+use self::held::QueuedName;
 use self::names::WatchedNames;
 use self::rule_clock::RuleClock;
-use self::waiting::QueuedName;
 use crate::auth::OwnKey;
 use crate::board::ProbeBoard;
 use crate::clock::Clock;
@@ -37,8 +37,8 @@ use crate::registry::Registry;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
+pub use self::held::{ClientName, THROTTLED_MAX, Throttled, WaitingClient};
 pub use self::starvation::{PassedApp, StarvedIdentity};
-pub use self::waiting::{ClientName, THROTTLED_MAX, Throttled, WaitingClient};
 
 /// One cluster: policy, controller, sessions.
 pub struct Cluster {
@@ -222,6 +222,11 @@ impl Cluster {
             }
         }
         result
+    }
+
+    /// Who waits, with the app each identity stands for; for metrics and people.
+    pub fn waiting(&self) -> Vec<(admission::Waiting, Box<[u8]>)> {
+        held::groups(&self.waiters())
     }
 
     /// Keeps the controller's timers, watches the files of certificates, and says who is starved.

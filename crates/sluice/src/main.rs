@@ -15,8 +15,8 @@ fn main() -> ExitCode {
         Command::Run(run) => commands::run::run(&run),
         Command::Check(check) => commands::check::run(&check),
         Command::Explain(explain) => commands::explain::run(&explain),
-        Command::Status(status) => commands::status::run(&status),
         Command::Simulate(simulate) => commands::simulate::run(&simulate),
+        Command::Status(status) => commands::status::run(&status),
         #[cfg(feature = "demo")]
         Command::Demo(demo) => commands::demo::run(&demo),
     }

@@ -38,13 +38,13 @@ pub fn gather(state: &AdminState, waiting_len: usize) -> Status {
     let (now, up) = first.unwrap_or_default();
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        now: now.rfc3339(),
-        started_at: started(up.saturating_since(MonoTime::ZERO)).rfc3339(),
+        now: now.to_string(),
+        started_at: started(up.saturating_since(MonoTime::ZERO)).to_string(),
         ready: not_ready.is_empty(),
         not_ready,
         config: ConfigStatus {
             last_reload_successful: state.telemetry.config_is_valid(),
-            last_reload_at: UnixTime(whole(state.telemetry.config_applied_at())).rfc3339(),
+            last_reload_at: UnixTime(whole(state.telemetry.config_applied_at())).to_string(),
         },
         clusters: seen.iter().map(|seen| seen.status(&counts, &hits, waiting_len)).collect(),
     }
@@ -57,7 +57,7 @@ pub fn waiting(state: &AdminState, waiting_len: usize) -> Waiting {
     for cluster in state.clusters.iter() {
         let seen = Seen::of(cluster);
         let waiters = cluster.waiters();
-        all.now = seen.unix.rfc3339();
+        all.now = seen.unix.to_string();
         all.waiting_total = all.waiting_total.saturating_add(length(waiters.len()));
         all.waiting.extend(seen.waiting(&waiters, waiting_len));
     }
@@ -282,7 +282,7 @@ impl<'s> Seen<'s> {
             does: words::action(rule, &self.policy),
             mode: mode(rule.mode).to_owned(),
             standing: standing.to_owned(),
-            expires_at: rule.expires_at.map(UnixTime::rfc3339),
+            expires_at: rule.expires_at.map(|at| at.to_string()),
             expires_in_s: rule.expires_at.map(|at| at.0.saturating_sub(self.unix.0)),
             hits: hits.get(&*rule.name).copied().unwrap_or(0),
             reason: rule.reason.clone(),
@@ -323,7 +323,7 @@ fn seconds(span: Duration) -> f64 {
 /// The time so long ago.
 fn before(now: UnixTime, ago: Duration) -> String {
     let ago = i64::try_from(ago.as_secs()).unwrap_or(i64::MAX);
-    UnixTime(now.0.saturating_sub(ago)).rfc3339()
+    UnixTime(now.0.saturating_sub(ago)).to_string()
 }
 
 /// When that was that is so long ago: the same whenever it is asked for.

@@ -94,7 +94,10 @@ impl Connection {
                 Ok(())
             }
             Judgement::Refused(refused) => self.refuse(asked, &refused).await,
-            Judgement::Queued(waiter) => self.queue(asked, waiter, control).await,
+            Judgement::Queued(waiter) => {
+                waiter.introduce(self.client_name());
+                self.queue(asked, waiter, control).await
+            }
         }
     }
 
@@ -121,11 +124,6 @@ impl Connection {
         mut waiter: Waiter,
         control: &mut Inbox,
     ) -> Result<(), Ended> {
-        waiter.introduce(ClientName {
-            user: self.session.user().into(),
-            address: self.peer.to_string().into(),
-            connection_id: self.session.connection_id(),
-        });
         loop {
             let woken = self.wait(&mut waiter, control).await;
             self.admission.queued = self
@@ -195,6 +193,15 @@ impl Connection {
             () = client.hung_up() => Woken::ClientLeft,
             _ = poll_fn(|cx| backend.poll_fill(cx)) => Woken::BackendSpoke,
             told = control.told() => Woken::Told(told),
+        }
+    }
+
+    /// Who waits, for people.
+    fn client_name(&self) -> ClientName {
+        ClientName {
+            user: self.session.user().into(),
+            address: self.peer.to_string().into(),
+            connection_id: self.session.connection_id(),
         }
     }
 

@@ -114,11 +114,6 @@ impl Cluster {
         waiters
     }
 
-    /// Who waits, with the app each identity stands for; for metrics and people.
-    pub fn waiting(&self) -> Vec<(Waiting, Box<[u8]>)> {
-        groups(&self.waiters())
-    }
-
     /// Who is held up, of these waiters and of those who were refused lately: those first of whom
     /// nothing has passed for longest, at most [`THROTTLED_MAX`]; and how many there are in all.
     pub fn throttled(&self, waiters: &[WaitingClient]) -> (Vec<Throttled>, usize) {
@@ -184,7 +179,8 @@ fn held_up(groups: Vec<(Waiting, Box<[u8]>)>, blocked: &[Blocked]) -> Vec<HeldUp
     held
 }
 
-fn groups(waiters: &[WaitingClient]) -> Vec<(Waiting, Box<[u8]>)> {
+/// Waiters per rule and identity, with the app that each identity stands for.
+pub(super) fn groups(waiters: &[WaitingClient]) -> Vec<(Waiting, Box<[u8]>)> {
     let apps: HashMap<Key, &[u8]> = waiters
         .iter()
         .map(|waiter| ((waiter.waiting.rule, waiter.waiting.identity), waiter.app()))
