@@ -27,6 +27,8 @@ pub struct Status {
     pub ready: bool,
     /// What keeps it from being ready.
     pub not_ready: Vec<String>,
+    /// What is not well and keeps nobody away.
+    pub notes: Vec<String>,
     /// The configuration file.
     pub config: ConfigStatus,
     /// The clusters, in the order of the file.
@@ -41,6 +43,20 @@ pub struct ConfigStatus {
     pub last_reload_successful: bool,
     /// When the one in force was applied, or found unchanged.
     pub last_reload_at: String,
+    /// The keys in which the file differs from what runs until the next restart.
+    pub restart_pending: Vec<PendingStatus>,
+}
+
+/// A key that waits for a restart.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PendingStatus {
+    /// Its path in the file.
+    pub key: String,
+    /// The value that runs.
+    pub running: String,
+    /// The value in the file.
+    pub file: String,
 }
 
 /// One cluster.
@@ -113,6 +129,10 @@ pub struct PrimaryStatus {
     pub age_s: Option<f64>,
     /// Why it is silent.
     pub error: Option<String>,
+    /// When a client or a probe reached it last, if that is lately.
+    pub reached_s: Option<f64>,
+    /// Why nobody reached it lately, if somebody tried.
+    pub unreached: Option<String>,
 }
 
 /// A replica.
@@ -127,6 +147,12 @@ pub struct ReplicaStatus {
     pub for_s: f64,
     /// How far behind it is, also where that does not count.
     pub lag_s: Option<f64>,
+    /// Whether that counts for the lag of the cluster.
+    pub counts: bool,
+    /// What is wrong with it.
+    pub error: Option<String>,
+    /// What to do about that.
+    pub advice: Option<String>,
 }
 
 /// A signal.
@@ -243,6 +269,8 @@ pub struct StarvedStatus {
     pub for_s: f64,
     /// Whether it is held up now.
     pub blocked: bool,
+    /// The replica whose stopped replication is the likely cause, in words.
+    pub stopped_replica: Option<String>,
     /// Who was let through meanwhile, the likely cause first.
     pub passed: Vec<PassedStatus>,
 }

@@ -189,7 +189,14 @@ async fn the_rules_the_file_and_the_process_are_in_it() {
     assert_eq!(gated.expires_at.as_deref(), Some("2127-01-01T07:00:00Z"));
     assert!(gated.expires_in_s.unwrap() > 0 && gated.standing == "in_force");
     door.state.telemetry.reload(Reload::Failed, 1_900_000_000.0);
-    let config = door.status("").await.config;
+    let edited = policy::load(&FILE.replace(":3306", ":3316")).unwrap();
+    let edit = policy::edit(&policy::load(FILE).unwrap(), edited);
+    door.state.telemetry.handle_fixed_keys(edit.fixed);
+    let status = door.status("").await;
+    assert!(status.ready && status.notes.len() == 2, "{status:?}");
+    let config = status.config;
+    let [primary] = &*config.restart_pending else { panic!("{config:?}") };
+    assert_eq!((&*primary.key, &*primary.file), ("clusters.main.primary", "127.0.0.1:3316"));
     assert!(!config.last_reload_successful);
     assert_eq!(config.last_reload_at, "2027-01-01T07:00:00Z", "the one that is in force");
 }

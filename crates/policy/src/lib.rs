@@ -53,7 +53,7 @@ pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::Condition;
 pub use config::{Admin, Config, Metrics};
 pub use decide::decide;
-pub use diff::{Change, diff};
+pub use diff::{Change, Edit, FixedKey, Pending, edit};
 pub use explain::{Explanation, Question, Skipped, explain};
 pub use facts::Facts;
 pub use fault::Fault;

@@ -3,11 +3,12 @@
 
 mod encryption;
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error, OptsBuilder, Row};
+use mysql_async::{Conn, DriverError, Error, IoError, OptsBuilder, Row};
 use policy::{BackendTls, Probe, Secret, ServerAddress};
 use rand::RngExt as _;
 use tokio::time::Instant;
@@ -134,7 +135,9 @@ impl Link {
         let reading = tokio::task::spawn_blocking(move || account.password());
         let login = async {
             let password = match reading.await {
-                Ok(password) => password.map_err(|error| ProbeError::Lost(error.to_string()))?,
+                Ok(password) => {
+                    password.map_err(|error| ProbeError::NoPassword(error.to_string()))?
+                }
                 Err(_) => return Err(ProbeError::Lost("Sluice is shutting down".into())),
             };
             let encryption = &self.account.encryption;
@@ -189,7 +192,13 @@ impl Link {
         let answer = answer.map_err(probe_error);
         match &answer {
             Ok(_) | Err(ProbeError::Refused { .. }) => self.conn = Some(conn),
-            Err(ProbeError::TimedOut | ProbeError::Lost(_) | ProbeError::Unusable(_)) => {}
+            Err(
+                ProbeError::TimedOut
+                | ProbeError::Lost(_)
+                | ProbeError::NoPassword(_)
+                | ProbeError::Unencrypted(_)
+                | ProbeError::Unusable(_),
+            ) => {}
         }
         answer
     }
@@ -237,7 +246,15 @@ fn probe_error(error: Error) -> ProbeError {
         Error::Server(refused) => {
             ProbeError::Refused { code: refused.code, message: refused.message }
         }
-        Error::Io(_) | Error::Driver(_) | Error::Other(_) | Error::Url(_) => {
+        // A handshake that failed is a word from the server, and no certificate is invalid before
+        // it has come.
+        Error::Io(IoError::Tls(_)) | Error::Driver(DriverError::NoClientSslFlagFromServer) => {
+            ProbeError::Unencrypted(error.to_string())
+        }
+        Error::Io(IoError::Io(ref io)) if io.kind() == ErrorKind::InvalidData => {
+            ProbeError::Unencrypted(error.to_string())
+        }
+        Error::Io(IoError::Io(_)) | Error::Driver(_) | Error::Other(_) | Error::Url(_) => {
             ProbeError::Lost(error.to_string())
         }
     }

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use admission::{Cause, Mode, MonoTime, Reason, RuleKey, SignalState, SignalView};
-use policy::{Action, ClusterPolicy, PacingKind, Rule, SignalKind, Standing, UnixTime};
-use proxy::board::PrimaryState;
+use policy::{
+    Action, ClusterPolicy, FixedKey, PacingKind, Pending, Rule, SignalKind, Standing, UnixTime,
+};
+use proxy::board::{PrimaryState, Reachability, ReplicaReading};
 use proxy::cluster::{Cluster, StarvedIdentity, Throttled, WaitingClient};
 use proxy::telemetry::{AppCount, state_label};
 
 use super::{
-    AppStatus, ClusterStatus, ConfigStatus, Obstacle, PaceStatus, PassedStatus, PrimaryStatus,
-    ReplicaStatus, RuleStatus, SignalStatus, StarvedStatus, Status, ThrottledStatus, Waiting,
-    WaitingStatus, words,
+    AppStatus, ClusterStatus, ConfigStatus, Obstacle, PaceStatus, PassedStatus, PendingStatus,
+    PrimaryStatus, ReplicaStatus, RuleStatus, SignalStatus, StarvedStatus, Status, ThrottledStatus,
+    Waiting, WaitingStatus, words,
 };
 use crate::AdminState;
 
@@ -42,9 +44,11 @@ pub fn gather(state: &AdminState, waiting_len: usize) -> Status {
         started_at: started(up.saturating_since(MonoTime::ZERO)).to_string(),
         ready: not_ready.is_empty(),
         not_ready,
+        notes: crate::ready::notes(state),
         config: ConfigStatus {
             last_reload_successful: state.telemetry.config_is_valid(),
             last_reload_at: UnixTime(whole(state.telemetry.config_applied_at())).to_string(),
+            restart_pending: state.telemetry.pending_keys().iter().filter_map(pending).collect(),
         },
         clusters: seen.iter().map(|seen| seen.status(&counts, &hits, waiting_len)).collect(),
     }
@@ -142,19 +146,26 @@ impl<'s> Seen<'s> {
             PrimaryState::Unknown => ("unknown", None, None),
             PrimaryState::Silent(error) => ("silent", None, Some(error.to_string())),
         };
+        let (reached_s, unreached) = match self.cluster.probes.reachability(self.now) {
+            Reachability::Reached(age) => (Some(seconds(age)), None),
+            Reachability::Unreached(why) => (None, Some(why)),
+            Reachability::Awaited | Reachability::Unknown => (None, None),
+        };
         let server = self.policy.primary.to_string();
-        PrimaryStatus { server, state: state.to_owned(), age_s, error }
+        PrimaryStatus { server, state: state.to_owned(), age_s, error, reached_s, unreached }
     }
 
     fn replicas(&self) -> Vec<ReplicaStatus> {
-        let readings = self.cluster.probes.replicas(self.now).into_iter();
-        let status = |reading: proxy::board::ReplicaReading| ReplicaStatus {
+        let status = |reading: ReplicaReading| ReplicaStatus {
             server: reading.server.to_string(),
             state: state_label(reading.view.state).to_owned(),
             for_s: seconds(self.now.saturating_since(reading.view.since)),
             lag_s: reading.view.lag.map(seconds),
+            counts: reading.view.counts,
+            error: reading.trouble(),
+            advice: Some(reading.advice().to_owned()).filter(|advice| !advice.is_empty()),
         };
-        readings.map(status).collect()
+        self.cluster.probes.replicas(self.now).into_iter().map(status).collect()
     }
 
     fn signal(&self, view: &SignalView) -> Option<SignalStatus> {
@@ -242,6 +253,7 @@ impl<'s> Seen<'s> {
             since: before(self.unix, ago),
             for_s: seconds(ago),
             blocked: starved.blocked,
+            stopped_replica: starved.stopped_replica,
             passed: passed.collect(),
         }
     }
@@ -293,6 +305,11 @@ impl<'s> Seen<'s> {
     fn rule_name(&self, key: RuleKey) -> String {
         self.rules.get(&key).map_or_else(|| "one that is gone".to_owned(), |name| name.to_string())
     }
+}
+
+fn pending(key: &FixedKey) -> Option<PendingStatus> {
+    let Pending { running, file } = key.pending.clone()?;
+    Some(PendingStatus { key: key.path(), running, file })
 }
 
 const fn mode(mode: Mode) -> &'static str {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use policy::{Action, ClusterPolicy, Rule};
 
 use super::{
-    AppStatus, ClusterStatus, Obstacle, PaceStatus, ReplicaStatus, RuleStatus, SignalStatus,
-    StarvedStatus, Status, ThrottledStatus, WaitingStatus,
+    AppStatus, ClusterStatus, Obstacle, PaceStatus, PrimaryStatus, ReplicaStatus, RuleStatus,
+    SignalStatus, StarvedStatus, Status, ThrottledStatus, WaitingStatus,
 };
 
 /// How something stands.
@@ -61,24 +61,23 @@ impl Line {
 /// How the process stands.
 #[must_use]
 pub fn head(status: &Status) -> Vec<Line> {
-    let Status { version, now, started_at, not_ready, config, .. } = status;
-    let mut lines = vec![Line::new(
-        Tone::Plain,
-        format!("Sluice {version}, started {started_at}; it is {now}"),
-    )];
+    let Status { version, now, started_at, not_ready, notes, config, .. } = status;
+    let about = format!("Sluice {version}, started {started_at}; it is {now}");
+    let mut lines = vec![Line::new(Tone::Plain, about)];
     if not_ready.is_empty() {
         lines.push(Line::new(Tone::Good, "Ready."));
     }
     for obstacle in not_ready {
         lines.push(Line::new(Tone::Bad, format!("Not ready: {obstacle}")));
     }
-    let applied = &config.last_reload_at;
+    for note in notes {
+        lines.push(Line::new(Tone::Bad, note));
+    }
+    let read = &config.last_reload_at;
     lines.push(if config.last_reload_successful {
-        Line::new(Tone::Good, format!("Configuration: the file is in force, read {applied}."))
+        Line::new(Tone::Good, format!("Configuration: the file is in force, read {read}."))
     } else {
-        let text = "Configuration: the file on disk has faults (see the log, or `sluice check`); \
-                    in force is the one read";
-        Line::new(Tone::Bad, format!("{text} {applied}."))
+        Line::new(Tone::Plain, format!("Configuration: in force is the one read {read}."))
     });
     lines
 }
@@ -156,7 +155,16 @@ fn signals(cluster: &ClusterStatus) -> Table {
 }
 
 fn servers(cluster: &ClusterStatus) -> Table {
-    let primary = &cluster.primary;
+    let mut rows = vec![primary(&cluster.primary)];
+    rows.extend(cluster.replicas.iter().map(replica));
+    table(
+        "Servers",
+        &["server", "role", "state", "lag", "for", "what is wrong, and what to do"],
+        rows,
+    )
+}
+
+fn primary(primary: &PrimaryStatus) -> Row {
     let tone = match &*primary.state {
         "answers" => Tone::Good,
         "silent" => Tone::Bad,
@@ -170,24 +178,40 @@ fn servers(cluster: &ClusterStatus) -> Table {
         Some(error) => format!("{state}: {error}"),
         None => state,
     };
-    let cells = vec![primary.server.clone(), "primary".to_owned(), state, none(), none()];
-    let mut rows = vec![Row { tone, cells }];
-    rows.extend(cluster.replicas.iter().map(|replica: &ReplicaStatus| {
-        let tone = match &*replica.state {
-            "counted" => Tone::Good,
-            "unreachable" | "no_data" => Tone::Bad,
-            _ => Tone::Plain,
-        };
-        let cells = vec![
-            replica.server.clone(),
-            "replica".to_owned(),
-            replica.state.replace('_', " "),
-            replica.lag_s.map_or_else(none, span),
-            span(replica.for_s),
-        ];
-        Row { tone, cells }
-    }));
-    table("Servers", &["server", "role", "state", "lag", "for"], rows)
+    let reached = match (&primary.unreached, primary.reached_s) {
+        (Some(why), _) => format!("not reached: {why}"),
+        (None, Some(age)) if tone == Tone::Bad => format!("reached {} ago", span(age)),
+        (None, _) => String::new(),
+    };
+    let cells = vec![primary.server.clone(), "primary".to_owned(), state, none(), none(), reached];
+    Row { tone, cells }
+}
+
+fn replica(replica: &ReplicaStatus) -> Row {
+    let stopped = replica.state.ends_with("_stopped");
+    let tone = match &*replica.state {
+        "counted" => Tone::Good,
+        "unreachable" | "no_data" => Tone::Bad,
+        _ if stopped => Tone::Bad,
+        _ => Tone::Plain,
+    };
+    // Where the state does not say it.
+    let counts = match (stopped, replica.counts) {
+        (true, true) => ", counts",
+        (true, false) => ", left out",
+        (false, _) => "",
+    };
+    let trouble: Vec<&str> =
+        [&replica.error, &replica.advice].into_iter().flatten().map(String::as_str).collect();
+    let cells = vec![
+        replica.server.clone(),
+        "replica".to_owned(),
+        format!("{}{counts}", replica.state.replace('_', " ")),
+        replica.lag_s.map_or_else(none, span),
+        span(replica.for_s),
+        trouble.join("; "),
+    ];
+    Row { tone, cells }
 }
 
 fn throttled(cluster: &ClusterStatus) -> Table {
@@ -254,7 +278,9 @@ fn starved(cluster: &ClusterStatus) -> Table {
             };
             format!("{}{how}: {}", passed.app, passed.count)
         });
-        let passed: Vec<String> = passed.collect();
+        let stopped = starved.stopped_replica.as_ref();
+        let stopped = stopped.map(|stopped| format!("the likely cause is {stopped}"));
+        let passed: Vec<String> = stopped.into_iter().chain(passed).collect();
         let cells = vec![
             starved.app.clone(),
             starved.rule.clone(),

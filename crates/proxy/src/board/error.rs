@@ -2,6 +2,17 @@
 
 use std::fmt;
 
+/// What an attempt to reach a server has shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contact {
+    /// The server has said something.
+    Reached,
+    /// It has not, and why.
+    Failed(String),
+    /// There was no attempt.
+    NotTried,
+}
+
 /// Why a probe has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeError {
@@ -9,6 +20,10 @@ pub enum ProbeError {
     TimedOut,
     /// There is no connection, or it broke.
     Lost(String),
+    /// There is no password to log in with: nothing was tried.
+    NoPassword(String),
+    /// The server is there, and the encryption that the file wants cannot be had with it.
+    Unencrypted(String),
     /// The server answered with an error.
     Refused {
         /// Its errno.
@@ -25,7 +40,20 @@ impl ProbeError {
     pub(crate) fn code(&self) -> Option<u16> {
         match self {
             Self::Refused { code, .. } => Some(*code),
-            Self::TimedOut | Self::Lost(_) | Self::Unusable(_) => None,
+            Self::TimedOut
+            | Self::Lost(_)
+            | Self::NoPassword(_)
+            | Self::Unencrypted(_)
+            | Self::Unusable(_) => None,
+        }
+    }
+
+    /// What it shows of the server.
+    pub(crate) fn contact(&self) -> Contact {
+        match self {
+            Self::TimedOut | Self::Lost(_) => Contact::Failed(self.to_string()),
+            Self::NoPassword(_) => Contact::NotTried,
+            Self::Unencrypted(_) | Self::Refused { .. } | Self::Unusable(_) => Contact::Reached,
         }
     }
 
@@ -33,13 +61,15 @@ impl ProbeError {
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Refused { code, .. }, Self::Refused { code: other, .. }) => code == other,
-            (Self::TimedOut, Self::TimedOut)
-            | (Self::Lost(_), Self::Lost(_))
-            | (Self::Unusable(_), Self::Unusable(_)) => true,
             (
-                Self::TimedOut | Self::Lost(_) | Self::Refused { .. } | Self::Unusable(_),
-                Self::TimedOut | Self::Lost(_) | Self::Refused { .. } | Self::Unusable(_),
-            ) => false,
+                Self::TimedOut
+                | Self::Lost(_)
+                | Self::NoPassword(_)
+                | Self::Unencrypted(_)
+                | Self::Refused { .. }
+                | Self::Unusable(_),
+                _,
+            ) => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }
 }
@@ -50,7 +80,9 @@ impl fmt::Display for ProbeError {
             Self::TimedOut => f.write_str("no answer in time"),
             Self::Lost(why) => write!(f, "{why}"),
             Self::Refused { code, message } => write!(f, "error {code}: {message}"),
-            Self::Unusable(why) => f.write_str(why),
+            Self::NoPassword(why) | Self::Unencrypted(why) | Self::Unusable(why) => {
+                f.write_str(why)
+            }
         }
     }
 }

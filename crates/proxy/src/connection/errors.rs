@@ -39,7 +39,7 @@ impl ConnectFailure {
         }
     }
 
-    fn why(&self) -> String {
+    pub(super) fn why(&self) -> String {
         match self {
             Self::TimedOut(after) => format!("no answer within {after:?}"),
             Self::Failed(error) => error.to_string(),

@@ -36,7 +36,9 @@ pub(super) async fn watch(target: ProbeTarget) {
     let mut watcher = Watcher { link: target.link(TIME_LIMIT), known: None, told: false };
     loop {
         rhythm.beat().await;
-        let facts = match watcher.settings().await {
+        let settings = watcher.settings().await;
+        target.note_contact(&settings);
+        let facts = match settings {
             Ok((server, facts)) => watcher.with_routines(&target, server, facts).await,
             // Whatever it says next, it may be another by then.
             Err(_) => Some((None, ServerFacts::default())),
