@@ -8,8 +8,10 @@ use admin::status::words::{self, Line, Table, Tone};
 /// Rows of a table that are written: a terminal has few more. The JSON has all that there are.
 const ROWS_MAX: usize = 50;
 
-/// Characters of a cell: names come from clients, and reasons of rules from whoever wrote them.
+/// Characters of a cell: names come from clients, and reasons of rules from whoever wrote them. What
+/// stands last in its row widens no column of others.
 const CELL_LEN_MAX: usize = 100;
+const LAST_CELL_LEN_MAX: usize = 400;
 
 /// Whether tones are shown in colour as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +60,12 @@ fn write_table(text: &mut String, table: &Table, style: Style) -> fmt::Result {
     let Table { caption, columns, rows, total } = table;
     let head: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
     let cells = rows.iter().take(ROWS_MAX).map(|row| {
-        let cells: Vec<String> = row.cells.iter().map(|cell| cut(&shown(cell))).collect();
-        (row.tone, cells)
+        let last = row.cells.len().saturating_sub(1);
+        let cells = row.cells.iter().enumerate().map(|(place, cell)| {
+            let len_max = if place == last { LAST_CELL_LEN_MAX } else { CELL_LEN_MAX };
+            cut(&shown(cell), len_max)
+        });
+        (row.tone, cells.collect())
     });
     let cells: Vec<(Tone, Vec<String>)> = cells.collect();
     let widths = widths(&head, &cells);
@@ -93,8 +99,8 @@ fn padded(cells: &[String], widths: &[usize]) -> String {
     cells.collect::<Vec<String>>().join("  ")
 }
 
-fn cut(cell: &str) -> String {
-    match cell.char_indices().nth(CELL_LEN_MAX) {
+fn cut(cell: &str, len_max: usize) -> String {
+    match cell.char_indices().nth(len_max) {
         Some((end, _)) => format!("{}…", cell.get(..end).unwrap_or_default()),
         None => cell.to_owned(),
     }
@@ -172,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_long_cell_is_cut() {
-        assert_eq!(cut(&"ü".repeat(200)).chars().count(), CELL_LEN_MAX + 1);
-        assert_eq!(cut("short"), "short");
+        assert_eq!(cut(&"ü".repeat(200), CELL_LEN_MAX).chars().count(), CELL_LEN_MAX + 1);
+        assert_eq!(cut("short", CELL_LEN_MAX), "short");
     }
 }
