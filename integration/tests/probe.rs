@@ -62,6 +62,7 @@ async fn lag_rises_and_falls(mut servers: Topology) {
     wait_for_state(&sluice, &slow, "counted").await;
 
     an_applier_stops_at_an_error(&servers, &sluice).await;
+    a_receiver_cannot_log_in(&servers, &sluice).await;
     let after = numbers(&servers.primary, beats).await.unwrap();
     assert!(after.len() == 1 && after > before, "{before:?} {after:?}");
 }
@@ -89,6 +90,23 @@ async fn an_applier_stops_at_an_error(servers: &Topology, sluice: &SluiceProcess
     wait_for_state(sluice, &address, "counted").await;
 }
 
+/// It is not stopped, and receives nothing all the same.
+async fn a_receiver_cannot_log_in(servers: &Topology, sluice: &SluiceProcess) {
+    let replica = servers.replicas.first().unwrap();
+    let server = replica.server();
+    let (stop, change, start) = match server.flavour() {
+        Flavour::MySql => {
+            ("STOP REPLICA", "CHANGE REPLICATION SOURCE TO SOURCE_PASSWORD", "START REPLICA")
+        }
+        Flavour::MariaDb => ("STOP SLAVE", "CHANGE MASTER TO MASTER_PASSWORD", "START SLAVE"),
+    };
+    server.run_sql(&[stop, &format!("{change} = 'wrong'"), start]).await.unwrap();
+    let address = replica.addr().to_string();
+    is_stopped(sluice, &address, "receiver_stopped", &["cannot connect", "1045"]).await;
+    server.run_sql(&[stop, &format!("{change} = 'repl'"), start]).await.unwrap();
+    wait_for_state(sluice, &address, "counted").await;
+}
+
 /// Replication that is stopped shows everywhere, and the replica still counts.
 async fn is_stopped(sluice: &SluiceProcess, server: &str, state: &str, in_line: &[&str]) {
     wait_for_state(sluice, server, state).await;
@@ -97,7 +115,7 @@ async fn is_stopped(sluice: &SluiceProcess, server: &str, state: &str, in_line: 
     wait_for_line(sluice, &[&["WARN", server][..], in_line].concat()).await;
     let page = sluice.http_get("/").await.unwrap().body;
     let shown = format!("<td>{server}<td>replica<td>{}, counts<td>", state.replace('_', " "));
-    assert!(page.contains(&shown) && page.contains("START REPLICA"), "{shown}: {page}");
+    assert!(page.contains(&shown) && page.contains("take it out of"), "{shown}: {page}");
 }
 
 #[tokio::test]

@@ -35,6 +35,16 @@ pub enum ReplicationStatus {
     Untold(ProbeError),
 }
 
+impl ReplicationStatus {
+    /// The error that stopped it; 0 when somebody did.
+    pub(crate) fn code(&self) -> Option<u32> {
+        match self {
+            Self::Stopped(stopped) => Some(stopped.code),
+            Self::Unasked | Self::Runs | Self::Untold(_) => None,
+        }
+    }
+}
+
 /// Replication that is stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoppedReplication {

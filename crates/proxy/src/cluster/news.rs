@@ -40,6 +40,8 @@ enum Says {
 struct Standing {
     state: ReplicaState,
     counts: bool,
+    /// The error that stopped its replication: another one is news.
+    code: Option<u32>,
 }
 
 /// What was told.
@@ -140,7 +142,7 @@ impl Cluster {
             let standing = Standing::of(replica);
             let topic =
                 newsroom.replicas.entry(replica.server.clone()).or_insert(Topic::Begins(now));
-            let counted = Standing { state: ReplicaState::Counted, counts: true };
+            let counted = Standing { state: ReplicaState::Counted, counts: true, code: None };
             let begins = match standing.state {
                 ReplicaState::NoData | ReplicaState::NeverCaughtUp => Some(counted),
                 ReplicaState::Counted
@@ -167,7 +169,7 @@ impl Cluster {
     fn tell_replica(
         &self,
         replica: &ReplicaReading,
-        Standing { state, counts }: Standing,
+        Standing { state, counts, code: _ }: Standing,
         News { before, untold }: &News<Standing>,
         now: MonoTime,
     ) {
@@ -218,8 +220,17 @@ impl Standing {
         let counts = replica.view.counts;
         match replica.view.state {
             // They take turns at being the slowest.
-            ReplicaState::IgnoredSlowest => Self { state: ReplicaState::Counted, counts: true },
-            state => Self { state, counts },
+            ReplicaState::IgnoredSlowest => {
+                Self { state: ReplicaState::Counted, counts: true, code: None }
+            }
+            state @ (ReplicaState::ApplierStopped | ReplicaState::ReceiverStopped) => {
+                Self { state, counts, code: replica.replication.code() }
+            }
+            state @ (ReplicaState::Counted
+            | ReplicaState::Unreachable
+            | ReplicaState::NeverCaughtUp
+            | ReplicaState::DelayedOnPurpose
+            | ReplicaState::NoData) => Self { state, counts, code: None },
         }
     }
 }
