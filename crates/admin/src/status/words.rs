@@ -74,7 +74,10 @@ pub fn head(status: &Status) -> Vec<Line> {
         lines.push(Line::new(Tone::Bad, note));
     }
     let read = &config.last_reload_at;
-    lines.push(if config.last_reload_successful {
+    lines.push(if config.last_reload_successful && !config.restart_pending.is_empty() {
+        let but = "Configuration: the file is in force but for what waits for a restart";
+        Line::new(Tone::Plain, format!("{but}, read {read}."))
+    } else if config.last_reload_successful {
         Line::new(Tone::Good, format!("Configuration: the file is in force, read {read}."))
     } else {
         Line::new(Tone::Plain, format!("Configuration: in force is the one read {read}."))
