@@ -24,7 +24,7 @@ use admission::{
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use policy::{ClusterPolicy, UnixTime};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use wire::capability::Capabilities;
 
 use self::held::QueuedName;
@@ -66,6 +66,8 @@ pub struct Cluster {
     /// noted.
     contended: AtomicBool,
     driver: Notify,
+    /// Other rules are in force, for those who wait outside of the controller.
+    rule_changes: watch::Sender<()>,
     /// What is masked in handshakes has been logged.
     masking_logged: AtomicBool,
 }
@@ -136,6 +138,7 @@ impl Cluster {
             }),
             contended: AtomicBool::new(false),
             driver: Notify::new(),
+            rule_changes: watch::Sender::new(()),
             masking_logged: AtomicBool::new(false),
         })
     }
@@ -195,7 +198,13 @@ impl Cluster {
             controller.reconfigure(config, now);
             controller.watch_starvation(now, starvation);
         });
+        self.rule_changes.send_replace(());
         self.driver.notify_one();
+    }
+
+    /// Tells from now on when other rules are in force.
+    pub(crate) fn rule_changes(&self) -> watch::Receiver<()> {
+        self.rule_changes.subscribe()
     }
 
     /// Locks the controller, runs `f`, then hands out what it resolved. Never call it from inside
@@ -254,6 +263,7 @@ impl Cluster {
                 rule_clock::log(&policy, before, wall);
                 let config = policy.controller_config();
                 self.control(|controller, now| controller.reconfigure(config, now));
+                self.rule_changes.send_replace(());
             }
             let wake_at = self.control(|controller, now| {
                 controller.handle_time(now);

@@ -127,6 +127,19 @@ impl ClassSet {
         Self(self.0 & !bit(class))
     }
 
+    /// This set, of a text that holds RENAME TABLE or CLONE INSTANCE: they are [`Class::Admin`], and
+    /// nothing delays them, but they change schema or data as [`Class::Ddl`] does.
+    #[must_use]
+    pub(crate) fn with_denied_as_ddl(self) -> Self {
+        Self(self.0 | DENIED_AS_DDL)
+    }
+
+    /// Whether a rule that denies [`Class::Ddl`] refuses the text, whatever classes it has.
+    #[must_use]
+    pub fn is_denied_as_ddl(self) -> bool {
+        self.0 & DENIED_AS_DDL != 0
+    }
+
     /// Whether a rule can hold something of it back.
     #[must_use]
     pub(crate) fn is_gateable(self) -> bool {
@@ -142,7 +155,7 @@ impl ClassSet {
     /// Whether the sets have a class in common: a rule's classes and a statement's.
     #[must_use]
     pub fn intersects(self, other: Self) -> bool {
-        self.0 & other.0 != 0
+        self.0 & other.0 & !DENIED_AS_DDL != 0
     }
 
     /// Whether nothing is in it.
@@ -154,7 +167,7 @@ impl ClassSet {
     /// The strictest class of the set.
     #[must_use]
     pub fn strictest(self) -> Option<Class> {
-        let highest = self.0.checked_ilog2()?;
+        let highest = (self.0 & !DENIED_AS_DDL).checked_ilog2()?;
         BY_BIT.get(usize::try_from(highest).ok()?).copied()
     }
 }
@@ -164,6 +177,9 @@ impl FromIterator<Class> for ClassSet {
         classes.into_iter().fold(Self::default(), Self::with)
     }
 }
+
+/// See [`ClassSet::with_denied_as_ddl`]. No class has this bit.
+const DENIED_AS_DDL: u16 = 1 << 15;
 
 /// The classes in the order of their bits, which is that of their strictness.
 const BY_BIT: [Class; 10] = [
@@ -252,5 +268,17 @@ mod tests {
         assert!(set.contains(Class::Read) && !set.contains(Class::Write));
         assert!(set.intersects([Class::Read].into_iter().collect()));
         assert_eq!(ClassSet::default().strictest(), None);
+    }
+
+    #[test]
+    fn what_is_denied_as_ddl_has_no_other_class_for_it() {
+        let admin = ClassSet::default().with(Class::Admin);
+        let renames = admin.with_denied_as_ddl();
+        assert!(renames.is_denied_as_ddl() && !admin.is_denied_as_ddl() && renames != admin);
+        assert_eq!(renames.strictest(), Some(Class::Admin));
+        assert!(!renames.contains(Class::Ddl) && !renames.is_gateable());
+        let also = ClassSet::default().with(Class::Ddl).with_denied_as_ddl();
+        assert!(!renames.intersects(also));
+        assert!(renames.union(also).without(Class::Admin).is_denied_as_ddl());
     }
 }

@@ -56,7 +56,7 @@ fn what_no_rule_can_hold_passes_whatever_the_rules_say_and_names_its_rule() {
         ("INSERT INTO t VALUES (1)", "deny all"),
         ("SELECT * FROM information_schema.tables", "never_held"),
         ("SELECT GET_LOCK('a', 0)", "never_held"),
-        ("RENAME TABLE a TO b", "never_held"),
+        ("RENAME USER a TO b", "not_gateable"),
         ("COMMIT", "not_gateable"),
         ("COMMIT; INSERT INTO t VALUES (1)", "deny all"),
         ("", "deny all"),
@@ -66,10 +66,53 @@ fn what_no_rule_can_hold_passes_whatever_the_rules_say_and_names_its_rule() {
 }
 
 #[test]
+fn a_rule_that_denies_ddl_denies_renaming_tables_and_no_other_rule_holds_it() {
+    let rename = "RENAME TABLE a TO b";
+    for (rule, becomes) in [
+        ("deny: true", "deny r"),
+        ("deny: true, mode: observe", "deny r"),
+        ("deny: true, statements: [ddl]", "deny r"),
+        ("deny: true, match: {statements: [write, load, ddl]}", "deny r"),
+        ("deny: true, statements: [write]", "never_held"),
+        ("deny: true, match: {statements: [write]}", "never_held"),
+        ("hold: true, statements: [write, ddl]", "never_held"),
+        ("ratio: 1, statements: [ddl]", "never_held"),
+        ("exempt: true, essential: true", "never_held"),
+    ] {
+        let policy = policy(&format!("- {{name: r, permanent: true, {rule}}}\n"));
+        assert_eq!(uncovered(&policy, rename), becomes, "{rule}");
+        let replaced = uncovered(&policy, "CLONE INSTANCE FROM u@h:1 IDENTIFIED BY 'x'");
+        assert_eq!(replaced, becomes.replace("never_held", "not_gateable"), "{rule}");
+    }
+    // What stands in front decides, and what stands beside does not carry it past.
+    let shielded = policy(
+        "- {name: passes, permanent: true, gate: none}\n- {name: no, permanent: true, deny: true}\n",
+    );
+    assert_eq!(uncovered(&shielded, rename), "never_held");
+    let denied = policy("- {name: no, permanent: true, deny: true, statements: [ddl]}\n");
+    for text in
+        ["INSERT INTO c VALUES (1); RENAME TABLE a TO b", "RENAME TABLE a TO b; SHOW TABLES"]
+    {
+        assert_eq!(uncovered(&denied, text), "deny no", "{text}");
+    }
+    for text in
+        ["SHOW TABLES", "KILL 7", "FLUSH TABLES", "GRANT ALL ON *.* TO u", "LOCK TABLES a WRITE"]
+    {
+        assert_eq!(uncovered(&denied, text), "not_gateable", "{text}");
+    }
+}
+
+#[test]
+fn nobody_writes_the_changelog_where_nobody_may_write() {
+    let says_so = "insert /* gh-ost `shop`.`t` */ into _t_ghc (id) values (1)";
+    assert_eq!(uncovered(&policy(DENIED), says_so), "deny all");
+}
+
+#[test]
 fn the_changelog_is_held_for_everybody_but_ghost() {
-    let policy = policy(DENIED);
+    let policy = policy("- {name: all, permanent: true, hold: true}\n");
     let heartbeat = "insert into _t_ghc (id) values (1)";
-    assert_eq!(uncovered(&policy, heartbeat), "deny all");
+    assert_eq!(uncovered(&policy, heartbeat), "ask all");
     let says_so = "insert /* gh-ost `shop`.`t` */ into _t_ghc (id) values (1)";
     assert_eq!(uncovered(&policy, says_so), "never_held");
     let mut has_said_so = session();
@@ -77,7 +120,7 @@ fn the_changelog_is_held_for_everybody_but_ghost() {
     assert_eq!(outcome(&policy, &has_said_so, heartbeat, Cover::Nothing), "never_held");
     let mut is_another = session();
     assert!(is_another.handle_tool_seen(Tool::PtOnlineSchemaChange));
-    assert_eq!(outcome(&policy, &is_another, heartbeat, Cover::Nothing), "deny all");
+    assert_eq!(outcome(&policy, &is_another, heartbeat, Cover::Nothing), "ask all");
 }
 
 #[test]

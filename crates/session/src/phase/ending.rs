@@ -34,11 +34,15 @@ pub(crate) fn end(
         handle_failed(consequences, then, (server, facts), who);
         return None;
     }
+    let by_flags = consequences.plain.sql_mode_by_flags;
     let kill = handle_consequences(consequences, server, who);
     let then = std::mem::take(then);
     let killed = handle_accepted(then, end.prepared, (negotiated, server, facts), who);
     follow_charset(tracker, server);
     if let Some(flags) = end.status {
+        if by_flags {
+            server.believe_flags(flags);
+        }
         server.follow_flags(flags);
     }
     kill.or(killed)

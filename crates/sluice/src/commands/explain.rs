@@ -130,6 +130,9 @@ fn lines(cluster: &ClusterPolicy, explanation: &Explanation) -> String {
     if let Some(reason) = &explanation.reason {
         lines.push(format!("its reason       {reason}"));
     }
+    if let Some(speed) = &explanation.speed {
+        lines.push(format!("a session of it  {speed}"));
+    }
     for skipped in &explanation.not_in_force {
         lines.push(format!("passed over      {}: {}", skipped.rule, skipped.why));
     }

@@ -61,14 +61,16 @@ pub(super) fn walk<'t>(
     let mut walk = Walk::new(Lexer::new(text, mode, reading, comments), reading);
     walk.text();
     walk.finish_names();
+    walk.effects.plain.sql_mode_by_flags &= walk.count == 1 && !walk.classes.contains(Class::Call);
     if walk.effects.plain.named_locks == NamedLockUse::Other
         && walk.count == 1
         && let Some(named_locks) = sole_call(text, mode, reading)
     {
         walk.effects.plain.named_locks = named_locks;
     }
+    let classes = walk.classes;
     Seen {
-        classes: walk.classes,
+        classes: if walk.denied_as_ddl { classes.with_denied_as_ddl() } else { classes },
         count: walk.count,
         effects: walk.effects,
         hints: walk.hints,
@@ -122,6 +124,8 @@ pub(super) struct Walk<'t, 's> {
     pub(super) spots: bool,
     /// This statement calls what is not built in.
     pub(super) called: bool,
+    /// See [`ClassSet::with_denied_as_ddl`].
+    pub(super) denied_as_ddl: bool,
     pub(super) recent: Recent,
     /// The server may be MariaDB.
     pub(super) mariadb: bool,
@@ -136,6 +140,8 @@ pub(super) struct Walk<'t, 's> {
     pub(super) commits_implicitly: bool,
     /// Statements about prepared ones.
     prepared: u32,
+    /// This statement stands behind SET STATEMENT … FOR.
+    pub(super) behind_settings: bool,
     pub(super) effects: Effects<'t>,
     pub(super) hints: Hints,
     classes: ClassSet,
@@ -158,6 +164,7 @@ impl<'t, 's> Walk<'t, 's> {
             writes: false,
             spots: true,
             called: false,
+            denied_as_ddl: false,
             recent: Recent::default(),
             mariadb,
             calls: Calls::default(),
@@ -166,6 +173,7 @@ impl<'t, 's> Walk<'t, 's> {
             committed: false,
             commits_implicitly: false,
             prepared: 0,
+            behind_settings: false,
             effects: Effects::default(),
             hints: Hints::default(),
             classes: ClassSet::default(),
@@ -180,6 +188,7 @@ impl<'t, 's> Walk<'t, 's> {
             self.writes = false;
             self.spots = true;
             self.called = false;
+            self.behind_settings = false;
             let first = self.first();
             if self.at_end {
                 break;

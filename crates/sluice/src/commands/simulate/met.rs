@@ -193,9 +193,9 @@ fn effect(cluster: &ClusterPolicy, verdict: Verdict<'_>, priority: Priority) -> 
     }
 }
 
-/// The rule's `speed`.
-fn speed(_rule: &Rule) -> Speed {
-    Speed::FULL
+/// The rule's `speed`, which is above 0 and at most 1 in both crates.
+fn speed(rule: &Rule) -> Speed {
+    Speed::new(rule.speed.as_f64()).unwrap_or(Speed::FULL)
 }
 
 fn other_signals(cluster: &ClusterPolicy, rule: &Rule) -> Vec<String> {
