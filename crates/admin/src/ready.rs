@@ -44,7 +44,8 @@ pub(crate) fn notes(state: &AdminState) -> Vec<String> {
             // Otherwise it is an obstacle already.
             (Some(unreached), _) if is_ready || draining => notes.push(unreached),
             (None, PrimaryState::Silent(error)) => notes.push(format!(
-                "cluster {name}: the probe of the primary fails: {error}; signals have no data"
+                "cluster {name}: the primary {}; signals have no data",
+                error.sentence()
             )),
             (Some(_), _)
             | (None, PrimaryState::Answers(_) | PrimaryState::NotProbed | PrimaryState::Unknown) => {

@@ -44,6 +44,7 @@ mod speed;
 mod time;
 mod tls;
 mod verdict;
+mod warnings;
 
 pub use cidr::Cidr;
 pub use cluster::{
@@ -52,7 +53,7 @@ pub use cluster::{
 pub use compile::{admin_listen, load};
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::Condition;
-pub use config::{Admin, Config, Metrics};
+pub use config::{Admin, Config, Metrics, NamedSecret};
 pub use decide::decide;
 pub use diff::{Change, Edit, FixedKey, Pending, edit};
 pub use explain::{Explanation, Question, Skipped, explain};
@@ -78,3 +79,4 @@ pub use tls::{
     TlsVersion,
 };
 pub use verdict::{Cover, PassReason, Verdict};
+pub use warnings::load_with_warnings;

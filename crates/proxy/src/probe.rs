@@ -34,6 +34,7 @@ mod replica;
 mod replication;
 mod rhythm;
 mod signals;
+pub mod trial;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -22,11 +22,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use policy::{Change, Config, Edit, Fault, FixedKey};
+use policy::{Change, Config, Edit, Fault, FixedKey, UnixTime};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use crate::secret;
 use crate::telemetry::{Reload, Telemetry};
 use crate::tls::FileFaults;
 
@@ -49,6 +50,8 @@ pub struct Loaded {
     /// What the text says, with its defaults.
     pub config: Arc<Config>,
     content: FileContent,
+    /// What in the text cannot work.
+    pub warnings: Vec<Fault>,
     /// Files of certificates that cannot be used, where others stay in force.
     outlived: Vec<Fault>,
 }
@@ -60,6 +63,16 @@ pub enum LoadError {
     Unreadable(io::Error),
     /// It was read and is wrong: all its faults.
     Faults(Vec<Fault>),
+}
+
+impl Loaded {
+    /// What cannot work, in the log: once for each time that the text comes in force.
+    fn log_warnings(&self, path: &Path) {
+        let file = path.display();
+        for warning in self.warnings.iter().take(LOGGED_LINES_MAX) {
+            tracing::warn!(%file, %warning, "in force, but this cannot work as it stands");
+        }
+    }
 }
 
 impl LoadError {
@@ -76,7 +89,8 @@ impl LoadError {
     }
 }
 
-/// Reads and checks a configuration file.
+/// Reads and checks a configuration file. The secrets that it names are not looked for: whoever only
+/// reads it does not have them.
 ///
 /// # Errors
 /// When it cannot be read, or has faults.
@@ -87,6 +101,16 @@ pub fn load(path: &Path) -> Result<Loaded, LoadError> {
 /// Why a good file was not put in force: something outside of it is missing.
 #[derive(Debug)]
 pub struct NotApplied(pub String);
+
+/// The same for whoever is to run it: a secret that is not where the file says is a fault.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_to_run(path: &Path) -> Result<Loaded, LoadError> {
+    let loaded = load(path)?;
+    let faults = secret::faults(&loaded.config, None);
+    if faults.is_empty() { Ok(loaded) } else { Err(LoadError::Faults(faults)) }
+}
 
 /// Applies the file's changes for as long as it lives.
 #[derive(Debug)]
@@ -108,6 +132,7 @@ impl ConfigWatcher {
         let unedited = policy::edit(&loaded.config, Config::clone(&loaded.config));
         telemetry.handle_fixed_keys(unedited.fixed);
         telemetry.reload(Reload::Applied, unix_seconds());
+        loaded.log_warnings(&path);
         let reloader = Reloader {
             path,
             in_force: loaded.clone(),
@@ -217,7 +242,7 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
     }
 
     fn take(&mut self, loaded: Loaded) {
-        let Loaded { config, content, outlived } = loaded;
+        let Loaded { config, content, warnings, outlived } = loaded;
         let edit = policy::edit(&self.in_force.config, Arc::unwrap_or_clone(config));
         let Edit { config, changes, fixed } = edit;
         let config = Arc::new(config);
@@ -227,7 +252,7 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
             tracing::error!(%file, %why, "the configuration cannot be applied; nothing is changed");
             return;
         }
-        self.in_force = Loaded { config, content, outlived };
+        self.in_force = Loaded { config, content, warnings, outlived };
         self.telemetry.handle_config(&self.in_force.config);
         self.telemetry.reload(Reload::Applied, unix_seconds());
         let waited = !self.telemetry.pending_keys().is_empty();
@@ -241,6 +266,7 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
         let pending = self.telemetry.pending_keys();
         let applied = changes.len().saturating_sub(pending.len());
         tracing::info!(%file, changes = applied, "configuration applied");
+        self.in_force.log_warnings(&self.path);
         for fault in self.in_force.outlived.iter().take(LOGGED_LINES_MAX) {
             tracing::error!(%file, %fault, "certificates cannot be used; what was in force stays");
         }
@@ -305,20 +331,22 @@ impl FileContent {
     /// Checks it. Where the settings of TLS are those of `in_force`, what their files say now is no
     /// reason to refuse everything else: connections go on with what they said before.
     fn load(self, in_force: Option<&Config>) -> Result<Loaded, LoadError> {
-        let config = match &self {
-            Self::Bytes(bytes) => {
-                let text = std::str::from_utf8(bytes).map_err(|error| {
-                    LoadError::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error))
-                })?;
-                policy::load(text).map_err(LoadError::Faults)?
-            }
+        let text = match &self {
+            Self::Bytes(bytes) => std::str::from_utf8(bytes).map_err(|error| {
+                LoadError::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error))
+            })?,
             Self::Unreadable(kind) => return Err(LoadError::Unreadable((*kind).into())),
         };
-        let FileFaults { fatal, outlived } = FileFaults::of(&config, in_force);
+        let (config, warnings) =
+            policy::load_with_warnings(text, unix_time()).map_err(LoadError::Faults)?;
+        let FileFaults { mut fatal, outlived } = FileFaults::of(&config, in_force);
+        if in_force.is_some() {
+            fatal.extend(secret::faults(&config, in_force));
+        }
         if !fatal.is_empty() {
             return Err(LoadError::Faults(fatal));
         }
-        Ok(Loaded { config: Arc::new(config), content: self, outlived })
+        Ok(Loaded { config: Arc::new(config), content: self, warnings, outlived })
     }
 }
 
@@ -347,6 +375,11 @@ fn is_reading(kind: EventKind) -> bool {
         | EventKind::Remove(_)
         | EventKind::Other => false,
     }
+}
+
+fn unix_time() -> UnixTime {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    UnixTime(i64::try_from(now).unwrap_or(i64::MAX))
 }
 
 fn unix_seconds() -> f64 {

@@ -144,7 +144,7 @@ impl<'s> Seen<'s> {
             PrimaryState::Answers(age) => ("answers", Some(seconds(age)), None),
             PrimaryState::NotProbed => ("not_probed", None, None),
             PrimaryState::Unknown => ("unknown", None, None),
-            PrimaryState::Silent(error) => ("silent", None, Some(error.to_string())),
+            PrimaryState::Silent(error) => ("silent", None, Some(error.sentence())),
         };
         let (reached_s, unreached) = match self.cluster.probes.reachability(self.now) {
             Reachability::Reached(age) => (Some(seconds(age)), None),

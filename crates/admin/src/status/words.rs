@@ -178,7 +178,7 @@ fn primary(primary: &PrimaryStatus) -> Row {
         state => state.replace('_', " "),
     };
     let state = match &primary.error {
-        Some(error) => format!("{state}: {error}"),
+        Some(error) => error.clone(),
         None => state,
     };
     let reached = match (&primary.unreached, primary.reached_s) {

@@ -76,8 +76,12 @@ pub fn edit(running: &Config, file: Config) -> Edit {
         config.clusters.first().map(|cluster| (cluster.starvation, cluster.identity.clone()))
     };
     let (old, new) = (of_file(running), of_file(&file));
-    let Config { admin, metrics, drain_timeout, takeover_socket, clusters } = file;
+    let Config { admin, metrics, drain_timeout, takeover_socket, clusters, rule_names, secrets } =
+        file;
     let config = Config {
+        // Of these the clusters tell what changed.
+        rule_names,
+        secrets,
         admin: keys.admin(running.admin, admin),
         takeover_socket: keys.fixed(
             "takeover_socket",

@@ -57,6 +57,19 @@ impl ProbeError {
         }
     }
 
+    /// What a server does that gives this: `refuses its probe: error 1142: …`.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let does = match self {
+            Self::TimedOut | Self::Lost(_) => "does not answer",
+            Self::NoPassword(_) => "is not asked",
+            Self::Unencrypted(_) => "cannot be asked in TLS",
+            Self::Refused { .. } => "refuses its probe",
+            Self::Unusable(_) => "gives no usable answer",
+        };
+        format!("{does}: {self}")
+    }
+
     /// Whether this is the same trouble as `other`, though the wording may differ.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
@@ -84,5 +97,19 @@ impl fmt::Display for ProbeError {
                 f.write_str(why)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_has_answered_is_not_said_to_be_silent() {
+        let message = "INSERT command denied".to_owned();
+        let refused = ProbeError::Refused { code: 1142, message };
+        let sentence = refused.sentence();
+        assert_eq!(sentence, "refuses its probe: error 1142: INSERT command denied");
+        assert_eq!(ProbeError::TimedOut.sentence(), "does not answer: no answer in time");
     }
 }

@@ -154,7 +154,7 @@ fn settings(row: &Row) -> Option<(Server, ServerFacts)> {
 }
 
 /// Which server says `version` of itself.
-fn server_of(version: &str) -> Option<Server> {
+pub(super) fn server_of(version: &str) -> Option<Server> {
     let number = version.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
     let mut parts = number.split('.').map(str::parse::<u32>);
     let mut part = || parts.next()?.ok();
