@@ -1,8 +1,13 @@
 //! Replication lag shuts the gate: gated writes wait, nothing else does, and when the replica has caught up
 //! they run, in order, each once.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking, as the tests do"
+)]
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use integration::raw::Response;
@@ -11,7 +16,7 @@ use integration::scenario::{
     Pending, Refused, connect, connect_as, is, numbers, wait_for_depth, wait_for_signal,
     wait_for_sum,
 };
-use integration::sluice::{Config, SluiceProcess};
+use integration::sluice::{Config, SluiceProcess, binary};
 use integration::topology::Topology;
 
 #[tokio::test]
@@ -122,6 +127,7 @@ async fn gated_writes_wait_for_the_replica(servers: &mut Topology) {
         lag_start(servers, &sluice, how).await;
         let first = round * 100;
         let waiting = line_up(&sluice, first).await;
+        the_status_names_them(servers, &sluice).await;
         let began = Instant::now();
         the_rest_flows(&sluice).await;
         assert!(waiting.iter().all(|waiting| !waiting.is_answered()));
@@ -151,6 +157,31 @@ async fn line_up(sluice: &SluiceProcess, first: i64) -> Vec<Pending> {
         wait_for_depth(sluice, "etl", depth).await.unwrap();
     }
     waiting
+}
+
+/// `sluice status` lists each by the server's number of its connection, with user, address and reason;
+/// the server itself sees them idle.
+async fn the_status_names_them(servers: &Topology, sluice: &SluiceProcess) {
+    let mut status = Command::new(binary().unwrap());
+    status.args(["status", "--admin"]).arg(format!("http://{}", sluice.admin_addr()));
+    let output = status.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("\n! lag "), "{text}");
+    let idle = "SELECT CAST(id AS SIGNED) FROM information_schema.processlist \
+                WHERE user = 'etl' AND command = 'Sleep'";
+    let idle = numbers(&servers.primary, idle).await.unwrap();
+    let table = text.split("Connections that wait\n").nth(1).unwrap();
+    let rows = table.lines().skip(1).take_while(|line| !line.is_empty());
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.split_whitespace().collect()).collect();
+    assert_eq!(rows.len(), usize::try_from(WAITERS).unwrap(), "{text}");
+    for row in rows {
+        let [id, user, client, app, rule, ..] = row[..] else { panic!("{text}") };
+        assert!(idle.contains(&id.parse().unwrap()), "{id} of {idle:?}: {text}");
+        assert_eq!((user, app, rule), ("etl", "etl", "etl"), "{text}");
+        assert!(client.starts_with("127.0.0.1:"), "{text}");
+        assert!(row.contains(&"gate_closed:") && row.ends_with(&["threshold", "1", "s"]), "{text}");
+    }
 }
 
 /// Reads of the gated identity, and everything of everybody else, do not notice.

@@ -1,8 +1,11 @@
-//! The HTTP door: metrics, health, and a page for people.
+//! The HTTP door: metrics, health, the status as JSON, and a page for people.
 //!
 //! It only looks. It runs beside the traffic, takes the admission controller's lock for the time of
 //! a reading, and whatever goes wrong here ends with a status code.
 
+pub mod status;
+
+mod api;
 mod listener;
 mod page;
 mod ready;
@@ -62,6 +65,8 @@ fn router(state: AdminState) -> Router {
     Router::new()
         .route("/", get(page))
         .route("/metrics", get(metrics))
+        .route("/api/v1/status", get(api::status))
+        .route("/api/v1/waiting", get(api::waiting))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
         .layer(map_response(one_request_a_connection))

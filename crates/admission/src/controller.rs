@@ -20,6 +20,7 @@
 
 mod advance;
 mod decide;
+mod shown;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -30,9 +31,7 @@ use rand::rngs::StdRng;
 
 use crate::checks::{CheckCount, CheckCounts};
 use crate::costs::{Costs, cost_of, rows_cost};
-use crate::decision::{
-    Account, Decision, Outcome, Permit, Resolution, Resolved, Ticket, Waiting, Work,
-};
+use crate::decision::{Account, Decision, Outcome, Permit, Resolution, Resolved, Ticket, Work};
 use crate::gate::{Gate, Obstacle, Signals};
 use crate::lag::LagReading;
 use crate::pace::Pace;
@@ -41,10 +40,7 @@ use crate::queue::{Queue, Spot, Waiter};
 use crate::ring::Head;
 use crate::signal::{Sample, Signal, SignalView};
 use crate::starvation::Starvation;
-use crate::{
-    ControllerConfig, GateKey, IdentityKey, Mode, MonoTime, Pacing, Reason, Request, RuleKey,
-    SignalKey,
-};
+use crate::{ControllerConfig, GateKey, Mode, MonoTime, Pacing, Reason, Request, SignalKey};
 
 /// Shortest and longest check interval: wake-ups, and what still is a check.
 const CHECK_INTERVAL_MIN: Duration = Duration::from_millis(1);
@@ -352,28 +348,6 @@ impl Controller {
     /// All signals, by key.
     pub fn signals(&self, now: MonoTime) -> impl Iterator<Item = SignalView> + '_ {
         self.signals.values().map(move |signal| signal.view(now))
-    }
-
-    /// Who waits and why, per rule and identity, in order of their keys. It walks all waiters: for
-    /// metrics and status, not for every statement.
-    pub fn waiting(&self) -> impl Iterator<Item = Waiting> + use<> {
-        let mut groups: BTreeMap<(RuleKey, IdentityKey), (usize, &Waiter)> = BTreeMap::new();
-        for waiter in self.queue.iter() {
-            let key = (waiter.request.rule, waiter.request.identity);
-            let (depth, oldest) = groups.entry(key).or_insert((0, waiter));
-            *depth = depth.saturating_add(1);
-            if waiter.request.arrived < oldest.request.arrived {
-                *oldest = waiter;
-            }
-        }
-        let rows: Vec<Waiting> = groups
-            .into_iter()
-            .map(|((rule, identity), (depth, oldest))| {
-                let Obstacle { reason, cause } = self.obstacle_of(oldest);
-                Waiting { rule, identity, depth, oldest: oldest.request.arrived, reason, cause }
-            })
-            .collect();
-        rows.into_iter()
     }
 
     /// How many wait in all.

@@ -160,3 +160,22 @@ pub struct Waiting {
     /// The signal behind that.
     pub cause: Option<Cause>,
 }
+
+/// One waiter, for people.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WaitingStatement {
+    /// Its handle.
+    pub ticket: Ticket,
+    /// The rule.
+    pub rule: crate::RuleKey,
+    /// The identity.
+    pub identity: crate::IdentityKey,
+    /// When it first arrived.
+    pub arrived: MonoTime,
+    /// When its longest wait has passed.
+    pub deadline: MonoTime,
+    /// Why it waits.
+    pub reason: Reason,
+    /// The signal behind that.
+    pub cause: Option<Cause>,
+}

@@ -50,7 +50,8 @@ pub use config::{
 };
 pub use controller::Controller;
 pub use decision::{
-    Cause, Decision, Outcome, Permit, Refusal, Resolution, Resolved, Ticket, Waiting, Work,
+    Cause, Decision, Outcome, Permit, Refusal, Resolution, Resolved, Ticket, Waiting,
+    WaitingStatement, Work,
 };
 pub use dice::Ratio;
 pub use reason::Reason;
@@ -60,7 +61,7 @@ pub use request::{
 };
 pub use signal::{Sample, SignalState, SignalView};
 pub use starvation::{
-    APPS_MAX, Admitted, IDENTITIES_MAX, MEANWHILE_MAX, Passage, STARVED_MAX, StarvationConfig,
-    Starved,
+    APPS_MAX, Admitted, Blocked, IDENTITIES_MAX, MEANWHILE_MAX, Passage, STARVED_MAX,
+    StarvationConfig, Starved,
 };
 pub use time::MonoTime;

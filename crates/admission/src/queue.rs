@@ -7,6 +7,7 @@
 //! operations are O(log waiters).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 
 use crate::decision::{Resolution, Resolved};
 use crate::{MonoTime, Request, RuleKey, Ticket};
@@ -74,8 +75,11 @@ impl Queue {
         self.waiters.get(&ticket)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiter> {
-        self.waiters.values()
+    /// Those with a later ticket than this one, in the order of their tickets.
+    pub(crate) fn after(&self, ticket: Option<Ticket>) -> impl Iterator<Item = (Ticket, &Waiter)> {
+        let from = ticket.map_or(Bound::Unbounded, Bound::Excluded);
+        let later = self.waiters.range((from, Bound::Unbounded));
+        later.map(|(ticket, waiter)| (*ticket, waiter))
     }
 
     pub(crate) fn insert(&mut self, request: Request, spot: Spot) -> Ticket {

@@ -22,6 +22,7 @@ mod buckets;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::ops::Bound;
 use std::time::Duration;
 
 use self::buckets::{BUCKETS_MAX, Buckets, Mask};
@@ -77,6 +78,19 @@ pub struct Starved {
     pub blocked: bool,
     /// Who was admitted meanwhile, those that did not ask first, then whoever was admitted most.
     pub meanwhile: Vec<Admitted>,
+}
+
+/// An identity that asks in vain now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocked {
+    /// The rule it asks under.
+    pub rule: RuleKey,
+    /// Who.
+    pub identity: IdentityKey,
+    /// Since when nothing of its was admitted.
+    pub since: MonoTime,
+    /// When it last asked, or stopped waiting.
+    pub asked_at: MonoTime,
 }
 
 /// What was admitted while somebody was blocked.
@@ -239,6 +253,22 @@ impl Starvation {
             starved
         };
         starved.into_iter().map(with_cause).collect()
+    }
+
+    /// Who is blocked now, starved or not, in order of rule and identity, from behind `after` on: at
+    /// most [`IDENTITIES_MAX`].
+    pub(crate) fn blocked_after(
+        &self,
+        now: MonoTime,
+        after: Option<(RuleKey, IdentityKey)>,
+    ) -> impl Iterator<Item = Blocked> + '_ {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let identities = self.identities.range((from, Bound::Unbounded));
+        let asking = identities.filter(move |(_, watched)| watched.still_asks(now));
+        asking.filter_map(|(&(rule, identity), watched)| {
+            let since = watched.blocked_since?;
+            Some(Blocked { rule, identity, since, asked_at: watched.asked_at })
+        })
     }
 
     /// Identities and apps that may still be named.

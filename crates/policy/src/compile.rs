@@ -20,6 +20,7 @@ mod signals;
 mod tls;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jiff::tz::TimeZoneDatabase;
@@ -121,6 +122,21 @@ fn compile_admin(admin: raw::Maybe<raw::Admin>, faults: &mut Faults) -> Option<A
     };
     // A fault has been noted; the others are still worth finding.
     Some(Admin { listen: listen.unwrap_or(limits::ADMIN_LISTEN) })
+}
+
+/// Where the HTTP side listens by a configuration file, whatever else is wrong with it.
+///
+/// # Errors
+/// Text that is not YAML, or what is wrong with `admin`.
+pub fn admin_listen(text: &str) -> Result<SocketAddr, Fault> {
+    let mut faults = Faults::default();
+    let file = raw::parse(text, &mut faults)?;
+    let admin = file.and_then(|file| compile_admin(file.admin, &mut faults));
+    let ours = |fault: &Fault| fault.path == "admin" || fault.path.starts_with("admin.");
+    match faults.into_sorted().into_iter().find(ours) {
+        Some(fault) => Err(fault),
+        None => Ok(admin.map_or(limits::ADMIN_LISTEN, |admin| admin.listen)),
+    }
 }
 
 /// Off with a share of 0: everybody who waits at all would be starved.

@@ -29,6 +29,31 @@ fn the_examples_of_the_documentation_load() {
 }
 
 #[test]
+fn the_files_of_the_first_hour_load() {
+    let page = include_str!("../../../docs/FIRST-HOUR.md");
+    let blocks = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let [observed, rules] = blocks.collect::<Vec<&str>>()[..] else { panic!("two files: {page}") };
+    let (cluster, _) = observed.split_once("rules:").expect("it has rules");
+    for (file, count) in [(observed.to_owned(), 1), (format!("{cluster}{rules}"), 2)] {
+        let config = policy::load(&file).unwrap_or_else(|faults| panic!("{faults:#?}"));
+        let rules = config.clusters.first().map(|cluster| cluster.rules.len());
+        assert_eq!(rules, Some(count), "{file}");
+    }
+    assert_eq!(observed.lines().count(), 10, "ten lines, as it says");
+}
+
+#[test]
+fn the_address_of_the_admin_port_is_known_whatever_else_is_wrong() {
+    let listen = |text: &str| policy::admin_listen(text).map(|address| address.to_string());
+    assert_eq!(listen("admin: { listen: 10.0.0.5:1 }\nrulez: 1").as_deref(), Ok("10.0.0.5:1"));
+    assert_eq!(listen("version: 2").as_deref(), Ok("127.0.0.1:9307"));
+    let fault = listen("version: 1\nadmin: { listen: here }").unwrap_err();
+    assert_eq!((fault.line, &*fault.path), (2, "admin.listen"));
+    assert!(listen("admin: [").is_err() && listen("admin: 5").is_err());
+    assert!(listen("admin: { listen: 5 }").is_err());
+}
+
+#[test]
 fn the_example_shows_most_keys() {
     let reference = policy::config_reference();
     let keys: BTreeSet<&str> = reference

@@ -6,6 +6,7 @@
 //! of its waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the
 //! place back: neither can be forgotten when a client vanishes.
 
+mod held;
 mod names;
 mod news;
 mod rule_clock;
@@ -18,8 +19,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use admission::{
-    Controller, Decision, IdentityKey, MonoTime, Outcome, Permit, Refusal, Request, Resolved,
-    Ticket,
+    Controller, Decision, MonoTime, Outcome, Permit, Refusal, Request, Resolved, Ticket,
 };
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -27,6 +27,7 @@ use policy::{ClusterPolicy, UnixTime};
 use tokio::sync::{Notify, oneshot, watch};
 use wire::capability::Capabilities;
 
+use self::held::QueuedName;
 use self::names::WatchedNames;
 use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
@@ -38,6 +39,7 @@ use crate::registry::Registry;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
+pub use self::held::{ClientName, THROTTLED_MAX, Throttled, WaitingClient};
 pub use self::starvation::{PassedApp, StarvedIdentity};
 
 /// One cluster: policy, controller, sessions.
@@ -84,8 +86,7 @@ struct Gatekeeper {
 /// Somebody in the queue.
 struct QueuedRequest {
     sender: oneshot::Sender<Settled>,
-    identity: IdentityKey,
-    app: Box<[u8]>,
+    name: Arc<QueuedName>,
 }
 
 /// What became of a request.
@@ -236,20 +237,7 @@ impl Cluster {
 
     /// Who waits, with the app each identity stands for; for metrics and people.
     pub fn waiting(&self) -> Vec<(admission::Waiting, Box<[u8]>)> {
-        let gatekeeper = self.gatekeeper.lock();
-        let apps: HashMap<IdentityKey, &[u8]> = gatekeeper
-            .waiters
-            .values()
-            .map(|waiting| (waiting.identity, waiting.app.as_ref()))
-            .collect();
-        gatekeeper
-            .controller
-            .waiting()
-            .map(|waiting| {
-                let app = apps.get(&waiting.identity).copied().unwrap_or_default();
-                (waiting, app.into())
-            })
-            .collect()
+        held::groups(&self.waiters())
     }
 
     /// Keeps the controller's timers, watches the files of certificates, says who is starved, and
@@ -314,9 +302,10 @@ pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {
         Decision::Reject(refusal) => Judgement::Refused(refusal),
         Decision::Queue(ticket) => {
             let (sender, receiver) = oneshot::channel();
-            let waiting = QueuedRequest { sender, identity: request.identity, app: app.into() };
+            let name = Arc::new(QueuedName::of(app));
+            let waiting = QueuedRequest { sender, name: Arc::clone(&name) };
             gatekeeper.waiters.insert(ticket, waiting);
-            Judgement::Queued(Waiter { cluster: cluster.clone(), ticket, receiver })
+            Judgement::Queued(Waiter { cluster: cluster.clone(), ticket, receiver, name })
         }
     };
     cluster.note_contention(&mut gatekeeper);
@@ -358,6 +347,7 @@ pub struct Waiter {
     cluster: Arc<Cluster>,
     ticket: Ticket,
     receiver: oneshot::Receiver<Settled>,
+    name: Arc<QueuedName>,
 }
 
 impl Waiter {

@@ -8,6 +8,7 @@
 //! Labels are bounded. Rules, clusters and the enums are closed sets. Apps and users are named by
 //! clients, so only the first `max_apps` of them get series of their own and the rest are `other`.
 
+mod apps;
 mod certificates;
 mod event;
 mod families;
@@ -31,6 +32,7 @@ use self::labels::{LabelNames, Series};
 use self::rules::KnownRules;
 use self::scrape::Unresolved;
 
+pub use self::apps::AppCount;
 pub use self::event::{
     BackendErrorKind, ConnectionRefusal, KillOutcome, Reload, StatementDecision, StatementEvent,
 };
@@ -172,6 +174,11 @@ impl Telemetry {
     /// Whether the last reading of the configuration file was a good one.
     pub fn config_is_valid(&self) -> bool {
         self.families.reload_successful.get() == 1
+    }
+
+    /// When the configuration that is in force was applied, in Unix seconds; 0 before the first.
+    pub fn config_applied_at(&self) -> f64 {
+        self.families.reload_timestamp.get()
     }
 
     fn resolve(&self, event: &StatementEvent<'_>) -> Series {

@@ -40,6 +40,9 @@ pub(crate) enum Command {
     /// Show what rules or a pace do to clients and to lag, against a model.
     #[command(long_about = simulate::ABOUT, after_help = simulate::EXAMPLES)]
     Simulate(Simulate),
+    /// Show what a running Sluice does: who waits, why, and for how long.
+    #[command(long_about = STATUS, after_help = STATUS_EXAMPLES)]
+    Status(Status),
     /// Show Sluice at work on real servers started for it.
     #[cfg(feature = "demo")]
     #[command(long_about = DEMO)]
@@ -95,6 +98,24 @@ pub(crate) struct Check {
     /// Log in to every server as the probe does, and name each missing grant. Changes nothing.
     #[arg(long)]
     pub(crate) connect: bool,
+}
+
+/// `sluice status`
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Where the HTTP side of the running Sluice listens; the default is 127.0.0.1:9307.
+    #[arg(long, value_name = "http://HOST:PORT", conflicts_with = "config")]
+    pub(crate) admin: Option<String>,
+    /// The configuration file that Sluice runs on: its admin.listen says where to ask.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// How many waiting statements of each cluster are listed, those that have waited longest.
+    #[arg(long, default_value_t = 20, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub(crate) waiting: u16,
+    /// How the answer is written.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
 }
 
 /// `sluice explain`
@@ -180,10 +201,31 @@ const EXAMPLES: &str = "\
 Examples:
   sluice check --config proxy-config.yaml
   sluice run --config proxy-config.yaml
+  sluice status
   sluice explain --config proxy-config.yaml --user etl --sql 'UPDATE t SET a = 1'
   sluice simulate --config proxy-config.yaml --app etl:sessions=8,rows=100
 
 Each command has its own --help.";
+
+const STATUS: &str = "\
+Show what a running Sluice does: its signals with their thresholds, the replicas, the pace, who is throttled \
+and since when, the connections that wait with user, address and reason, who is starved and by whom, what \
+became of each app's statements, and the rules with the time they have left. It is what the page at / of \
+admin.listen shows, from the same source. A line that wants attention begins with an exclamation mark; there \
+is colour only on a terminal, and none if NO_COLOR is set.
+
+Nothing is changed by it, and no statement's text is shown. With --format json the answer is what \
+/api/v1/status says; docs/OPERATIONS.md lists its fields.
+
+Exit status: 0 with an answer, 1 if there is none: nothing listens there, or it is not a Sluice, or one that is too old.";
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  sluice status
+  sluice status --config /etc/sluice/proxy-config.yaml
+  sluice status --admin http://10.0.0.5:9307 --waiting 200
+  sluice status --format json | jq '.clusters[].waiting[] | {user, client, app, reason, waited_s}'
+  watch -n 1 sluice status";
 
 const RUN: &str = "\
 Run the proxy.

@@ -6,3 +6,4 @@ pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod run;
 pub(crate) mod simulate;
+pub(crate) mod status;

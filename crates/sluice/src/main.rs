@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Command::Check(check) => commands::check::run(&check),
         Command::Explain(explain) => commands::explain::run(&explain),
         Command::Simulate(simulate) => commands::simulate::run(&simulate),
+        Command::Status(status) => commands::status::run(&status),
         #[cfg(feature = "demo")]
         Command::Demo(demo) => commands::demo::run(&demo),
     }

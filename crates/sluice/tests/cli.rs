@@ -261,7 +261,7 @@ fn a_file_with_faults_does_not_run() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    for command in ["run", "check", "explain"] {
+    for command in ["run", "check", "explain", "status"] {
         let output = Command::new(env!("CARGO_BIN_EXE_sluice")).args([command, "--help"]).output();
         let help = stdout(&output.unwrap());
         assert!(

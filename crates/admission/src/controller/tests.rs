@@ -14,8 +14,8 @@ mod starving;
 
 use super::*;
 use crate::{
-    AppKey, BinaryPacing, GateConfig, OnRefusedCheck, OnTimeout, Ratio, Refusal, SignalConfig,
-    Terms,
+    AppKey, BinaryPacing, GateConfig, IdentityKey, OnRefusedCheck, OnTimeout, Ratio, Refusal,
+    RuleKey, SignalConfig, Terms, Waiting, WaitingStatement,
 };
 
 const LAG: SignalKey = SignalKey(1);

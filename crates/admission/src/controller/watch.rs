@@ -4,7 +4,7 @@
 use super::Controller;
 use crate::decision::Decision;
 use crate::gate::Gate;
-use crate::starvation::{Passage, Starvation, StarvationConfig, Starved};
+use crate::starvation::{Blocked, Passage, Starvation, StarvationConfig, Starved};
 use crate::{AppKey, IdentityKey, MonoTime, Request, RuleKey};
 
 impl Controller {
@@ -22,6 +22,17 @@ impl Controller {
     pub fn starved(&self, now: MonoTime) -> Vec<Starved> {
         let now = self.clock.max(now);
         self.starvation.as_ref().map_or_else(Vec::new, |watch| watch.starved(now))
+    }
+
+    /// Who asks in vain now, starved or not, in order of rule and identity, from behind `after` on.
+    /// Nobody while starvation is not watched for.
+    pub fn blocked_after(
+        &self,
+        now: MonoTime,
+        after: Option<(RuleKey, IdentityKey)>,
+    ) -> impl Iterator<Item = Blocked> + '_ {
+        let now = self.clock.max(now);
+        self.starvation.iter().flat_map(move |watch| watch.blocked_after(now, after))
     }
 
     /// A statement passed that never asks, while [`Controller::is_contended`].

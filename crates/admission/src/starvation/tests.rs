@@ -48,6 +48,27 @@ fn whoever_waits_longer_than_the_share_of_the_window_is_starved_from_then_on() {
 }
 
 #[test]
+fn who_asks_in_vain_is_known_at_once_and_until_something_of_it_passes_or_it_gives_up() {
+    let mut watch = watch(LIMITS);
+    watch.queued(at(0), &of(7));
+    watch.refused(at(3), &of(8));
+    let blocked: Vec<Blocked> = watch.blocked_after(at(4), None).collect();
+    let seven = Blocked { rule: RULE, identity: IdentityKey(7), since: at(0), asked_at: at(0) };
+    let eight = Blocked { rule: RULE, identity: IdentityKey(8), since: at(3), asked_at: at(3) };
+    assert_eq!(blocked, [seven, eight]);
+    let behind = Some((RULE, IdentityKey(7)));
+    assert_eq!(watch.blocked_after(at(4), behind).collect::<Vec<_>>(), [eight]);
+    assert_eq!(
+        watch.blocked_after(at(94), None).collect::<Vec<_>>(),
+        [seven],
+        "8 has not asked again"
+    );
+    watch.left(at(100), &of(7));
+    watch.admitted(at(100), &of(7));
+    assert_eq!(watch.blocked_after(at(100), None).count(), 0);
+}
+
+#[test]
 fn what_was_waited_is_remembered_for_a_window_and_no_longer() {
     let mut watch = watch(LIMITS);
     watch.queued(at(0), &of(7));

@@ -63,6 +63,46 @@ async fn who_waits_is_listed_by_app_until_the_wait_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_waits_is_listed_once_however_many_there_are() {
+    let cluster =
+        cluster("  - { name: r, hold: true, max_queue: 10000, max_delay: 3s, permanent: true }\n");
+    let waiters: Vec<Waiter> =
+        (0..1_000).map(|n: u32| queued(&cluster, n.to_string().as_bytes())).collect();
+    let address = "10.0.0.7:4711".into();
+    waiters[999].introduce(ClientName { user: (*b"u").into(), address, connection_id: 7 });
+    let listed = cluster.waiters();
+    let apps: Vec<String> =
+        listed.iter().map(|listed| String::from_utf8_lossy(listed.app()).into_owned()).collect();
+    assert_eq!(apps, (0..1_000).map(|n| n.to_string()).collect::<Vec<_>>());
+    assert_eq!(listed[999].client().map(|client| client.connection_id), Some(7));
+    assert_eq!(listed[0].client(), None, "it has not said yet who it is");
+    let (throttled, all) = cluster.throttled(&listed);
+    assert_eq!((throttled.len(), all), (THROTTLED_MAX, 1_000));
+    assert!(throttled.iter().all(|throttled| throttled.since.is_some()));
+    drop(waiters);
+    assert!(cluster.waiters().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_was_refused_is_held_up_until_it_stops_asking() {
+    let cluster = cluster("  - { name: r, hold: true, max_delay: 3s, permanent: true }\n");
+    let driver = tokio::spawn(cluster.clone().drive());
+    let mut waiter = queued(&cluster, b"etl");
+    let throttled = cluster.throttled(&cluster.waiters());
+    assert_eq!(throttled.1, 1);
+    assert_eq!(throttled.0[0].waiting.map(|waiting| waiting.depth), Some(1));
+    let began = throttled.0[0].since.unwrap();
+    assert!(matches!(waiter.settled().await, Settled::Refused(_)));
+    drop(waiter);
+    let refused = &cluster.throttled(&cluster.waiters()).0[0];
+    assert_eq!((&*refused.app, refused.since), (&b"etl"[..], Some(began)));
+    assert!(refused.waiting.is_none());
+    tokio::time::sleep(std::time::Duration::from_secs(120)).await;
+    assert_eq!(cluster.throttled(&cluster.waiters()).1, 0);
+    driver.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_wait_ends_at_its_deadline_by_the_driver_alone() {
     let cluster = cluster(HELD);
     let driver = tokio::spawn(cluster.clone().drive());

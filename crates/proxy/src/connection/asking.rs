@@ -13,7 +13,7 @@ use wire::packet::ErrPacket;
 
 use super::pausing::Place;
 use super::{Connection, Ended, errors};
-use crate::cluster::{Judgement, Settled, ask};
+use crate::cluster::{ClientName, Judgement, Settled, ask};
 use crate::printable::Printable;
 use crate::registry::{Control, Inbox};
 use crate::telemetry::{StatementDecision, StatementEvent};
@@ -137,6 +137,7 @@ impl Connection {
             }
             Judgement::Refused(refused) => self.refuse(asked, &refused).await,
             Judgement::Queued(waiter) => {
+                waiter.introduce(self.client_name());
                 self.wait_for_answer(asked, Place::InQueue(waiter), control).await
             }
         }
@@ -251,6 +252,15 @@ impl Connection {
             () = client.hung_up() => Woken::ClientLeft,
             _ = poll_fn(|cx| backend.poll_fill(cx)) => Woken::BackendSpoke,
             told = control.told() => Woken::Told(told),
+        }
+    }
+
+    /// Who waits, for people.
+    fn client_name(&self) -> ClientName {
+        ClientName {
+            user: self.session.user().into(),
+            address: self.peer.to_string().into(),
+            connection_id: self.session.connection_id(),
         }
     }
 

@@ -43,6 +43,32 @@ fn value(text: &str, series: &str) -> f64 {
 }
 
 #[test]
+fn what_became_of_an_apps_statements_is_summed_by_rule_and_mode() {
+    let telemetry = telemetry(200);
+    let main: Arc<str> = "main".into();
+    let mut cache = LabelCache::default();
+    let event = admitted(&main, b"etl");
+    telemetry.statement(&mut cache, &event);
+    telemetry.statement(&mut cache, &StatementEvent { class: Class::Read, ..event });
+    let queued = Some(Duration::from_millis(70));
+    telemetry.statement(&mut cache, &StatementEvent { queued, ..event });
+    let rejected = StatementEvent { decision: StatementDecision::Rejected, ..event };
+    telemetry.statement(&mut cache, &StatementEvent { queued, ..rejected });
+    telemetry.statement(&mut cache, &StatementEvent { mode: Mode::Observe, ..rejected });
+    let count = |mode: &str, admitted, rejected, delayed| AppCount {
+        cluster: "main".to_owned(),
+        app: "etl".to_owned(),
+        rule: "etl".to_owned(),
+        mode: mode.to_owned(),
+        admitted,
+        rejected,
+        client_gone: 0,
+        delayed,
+    };
+    assert_eq!(telemetry.app_counts(), [count("enforce", 3, 1, 2), count("observe", 0, 1, 0)]);
+}
+
+#[test]
 fn a_statement_is_counted_under_its_labels() {
     let telemetry = telemetry(200);
     let main: Arc<str> = "main".into();

@@ -114,6 +114,25 @@ fn waiters_are_shown_per_rule_and_identity_with_the_oldest_and_its_reason() {
 }
 
 #[test]
+fn waiters_are_shown_one_by_one_and_in_pieces() {
+    let mut lab = Lab::lagging();
+    for n in 0..10 {
+        lab.queued(GATED, IdentityKey(n), Terms::default());
+        lab.run(ms(10));
+    }
+    let all: Vec<_> = lab.controller.waiters_after(None).collect();
+    assert_eq!(all.len(), 10);
+    assert_eq!(all[9].deadline, all[9].arrived.saturating_add(Duration::from_secs(5)));
+    assert_eq!(all[9].cause.unwrap().threshold, all[0].cause.unwrap().threshold);
+    let mut pieces = Vec::new();
+    for _ in 0..4 {
+        let after = pieces.last().map(|last: &WaitingStatement| last.ticket);
+        pieces.extend(lab.controller.waiters_after(after).take(3));
+    }
+    assert_eq!(pieces, all);
+}
+
+#[test]
 fn ten_thousand_waiters_of_as_many_identities_come_and_go() {
     let mut lab = Lab::lagging();
     let terms = Terms { queue_len_max: 10_000, ..with_ratio(0.5) };

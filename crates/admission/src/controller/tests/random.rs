@@ -223,8 +223,9 @@ impl Model {
             shown.map(|w| ((w.rule, w.identity), (w.depth, w.oldest))).collect();
         assert_eq!(shown, groups);
         let in_line: usize = self.controller.gates.values().map(|gate| gate.ring.len()).sum();
-        let stands = |waiter: &&Waiter| matches!(waiter.spot, Spot::InLine { .. });
-        assert_eq!(in_line, self.controller.queue.iter().filter(stands).count());
+        let waiters = self.controller.queue.after(None);
+        let standing = waiters.filter(|(_, waiter)| matches!(waiter.spot, Spot::InLine { .. }));
+        assert_eq!(in_line, standing.count());
     }
 }
 

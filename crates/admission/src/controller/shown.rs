@@ -1,0 +1,59 @@
+//! Who waits, for people. The queue may be long: a shell that holds a lock meanwhile takes it in
+//! pieces, and puts them together without the lock.
+
+use std::collections::BTreeMap;
+
+use super::Controller;
+use crate::decision::{Ticket, Waiting, WaitingStatement};
+use crate::gate::Obstacle;
+use crate::{IdentityKey, RuleKey};
+
+impl Controller {
+    /// The waiters with later tickets than `after`, in the order of their tickets, and why each
+    /// waits. Take as many as there is time for, and go on behind the last.
+    pub fn waiters_after(
+        &self,
+        after: Option<Ticket>,
+    ) -> impl Iterator<Item = WaitingStatement> + '_ {
+        self.queue.after(after).map(|(ticket, waiter)| {
+            let Obstacle { reason, cause } = self.obstacle_of(waiter);
+            let request = &waiter.request;
+            WaitingStatement {
+                ticket,
+                rule: request.rule,
+                identity: request.identity,
+                arrived: request.arrived,
+                deadline: request.deadline(),
+                reason,
+                cause,
+            }
+        })
+    }
+
+    /// Who waits and why, per rule and identity, in order of their keys. It walks all waiters.
+    pub fn waiting(&self) -> impl Iterator<Item = Waiting> + use<> {
+        Waiting::groups(self.waiters_after(None)).into_iter()
+    }
+}
+
+impl Waiting {
+    /// Puts waiters together, per rule and identity, in order of their keys.
+    #[must_use]
+    pub fn groups(waiters: impl IntoIterator<Item = WaitingStatement>) -> Vec<Self> {
+        let mut groups: BTreeMap<(RuleKey, IdentityKey), (usize, WaitingStatement)> =
+            BTreeMap::new();
+        for waiter in waiters {
+            let (depth, oldest) =
+                groups.entry((waiter.rule, waiter.identity)).or_insert((0, waiter));
+            *depth = depth.saturating_add(1);
+            if waiter.arrived < oldest.arrived {
+                *oldest = waiter;
+            }
+        }
+        let group = |((rule, identity), (depth, oldest))| {
+            let WaitingStatement { arrived, reason, cause, .. } = oldest;
+            Self { rule, identity, depth, oldest: arrived, reason, cause }
+        };
+        groups.into_iter().map(group).collect()
+    }
+}
