@@ -45,7 +45,7 @@ async fn a_drain_refuses_each_waiting_statement_once_and_its_session_goes_on_for
     assert!(sluice.ended(SOON).await.unwrap().success());
     assert_eq!(refusals(&sluice, "shutdown"), 4);
     let rows = numbers(&servers.primary, "SELECT n FROM test.drained").await.unwrap();
-    assert_eq!(rows, [] as [i64; 0]);
+    assert_eq!(rows, Vec::<i64>::new());
 }
 
 #[tokio::test]
