@@ -69,7 +69,20 @@ impl SluiceProcess {
         environment: &[(&str, &str)],
         arguments: &[&str],
     ) -> Result<Self> {
-        let program = binary()?;
+        Self::spawn_binary(&binary()?, yaml, (listen, admin), environment, arguments)
+    }
+
+    /// As [`SluiceProcess::spawn_with`], of this program: to compare it with another build of Sluice.
+    ///
+    /// # Errors
+    /// As [`SluiceProcess::spawn`].
+    pub fn spawn_binary(
+        program: &Path,
+        yaml: &str,
+        (listen, admin): (SocketAddr, SocketAddr),
+        environment: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> Result<Self> {
         let mut process = Supervised::new("sluice")?;
         let file = process.dir().join(CONFIG_FILE);
         std::fs::write(&file, yaml).map_err(HarnessError::io("cannot write the config"))?;

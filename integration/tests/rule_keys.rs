@@ -1,7 +1,12 @@
-//! What rules can say beyond who asks: digest, table, schedule, priority; and the two ways to prioritise, which
+//! What rules can say beyond who asks: digest, table, schedule, priority, speed; and the two ways to prioritise, which
 //! do the same.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
+
+#[path = "rule_keys/speed.rs"]
+mod speed;
+#[path = "rule_keys/tables.rs"]
+mod tables;
 
 use std::process::Command;
 use std::sync::Arc;

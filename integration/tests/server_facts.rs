@@ -12,7 +12,7 @@ use integration::server::{Flavour, Server};
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::{Topology, TopologyOptions};
 
-const DENIED: &str = "- { name: no_writes, match: { user: etl }, deny: true, permanent: true }\n\
+const DENIED: &str = "- { name: no_writes, match: { user: etl }, deny: true, statements: [write], permanent: true }\n\
                       - { name: rest, gate: none, permanent: true }";
 
 const READS: &str = "CREATE FUNCTION f_reads() RETURNS INT READS SQL DATA \

@@ -243,7 +243,9 @@ fn action(rule: &Rule, policy: &ClusterPolicy) -> String {
             let signals: Vec<&str> =
                 policy.gate_signals(gate).map(|signal| &*signal.name).collect();
             let gate = if signals.is_empty() { "none".to_owned() } else { signals.join(", ") };
-            format!("ratio {}, gate {gate}, up to {}", terms.ratio.as_f64(), Span(terms.max_delay))
+            let speed = rule.speed_to_expect().map(|speed| speed + ", ").unwrap_or_default();
+            let ratio = terms.ratio.as_f64();
+            format!("{speed}ratio {ratio}, gate {gate}, up to {}", Span(terms.max_delay))
         }
     }
 }

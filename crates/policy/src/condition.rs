@@ -37,7 +37,10 @@ impl Condition {
             && self.digests.as_ref().is_none_or(|digests| {
                 facts.shape.digest.is_some_and(|digest| digests.binary_search(&digest).is_ok())
             })
-            && self.tables.as_ref().is_none_or(|tables| facts.shape.tables.matches(tables, caution))
+            && self.tables.as_ref().is_none_or(|tables| {
+                let tables_known = facts.knows_tables();
+                facts.shape.tables.knowing_all(tables_known).matches(tables, caution)
+            })
     }
 
     /// Whether what it says of who asks holds.

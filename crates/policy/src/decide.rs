@@ -13,9 +13,11 @@ use crate::verdict::{PassReason, Verdict};
 #[must_use]
 pub fn decide<'p>(policy: &'p ClusterPolicy, facts: &Facts<'_>) -> Verdict<'p> {
     let verdict = policy.rules.evaluate(facts);
-    match never_held(facts) {
-        Some(why) => Verdict::Pass { rule: verdict.rule(), why },
-        None => verdict,
+    match (never_held(facts), verdict) {
+        // Nothing delays RENAME TABLE, but refusing it holds nobody up.
+        (Some(_), Verdict::Deny(_)) if facts.classes.is_denied_as_ddl() => verdict,
+        (Some(why), _) => Verdict::Pass { rule: verdict.rule(), why },
+        (None, _) => verdict,
     }
 }
 

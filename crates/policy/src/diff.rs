@@ -209,6 +209,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         condition,
         statements,
         action,
+        speed,
         mode,
         error,
         honour_priority,
@@ -223,6 +224,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         && *condition == b.condition
         && *statements == b.statements
         && *action == b.action
+        && *speed == b.speed
         && *mode == b.mode
         && *error == b.error
         && *honour_priority == b.honour_priority

@@ -55,6 +55,8 @@ pub struct Explanation {
     pub rule: Option<String>,
     /// Why that rule exists, in its own words.
     pub reason: Option<String>,
+    /// What to expect of a session that the rule slows down, in words.
+    pub speed: Option<String>,
     /// `enforce` or `observe`.
     pub mode: &'static str,
     /// Rules before it that are about the statement, but not in force.
@@ -126,6 +128,7 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
         tags: identity.tags().map(|(key, value)| (text(key), text(value))).collect(),
         rule: rule.map(|rule| rule.name.to_string()),
         reason: rule.map(|rule| rule.reason.clone()).filter(|reason| !reason.is_empty()),
+        speed: rule.and_then(Rule::speed_to_expect),
         mode: match rule.map_or(policy.mode, |rule| rule.mode) {
             admission::Mode::Enforce => "enforce",
             admission::Mode::Observe => "observe",
@@ -137,10 +140,10 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
         digest: format!("{digest:016x}"),
         digest_text: text(&digest_text),
         tables: shape.tables().map(table_name).collect(),
-        tables_known: shape.knows_tables(),
+        tables_known: facts.knows_tables(),
         admission_point: is_admission_point(verdict, statement.class),
         outcome: outcome(verdict),
-        why: why(verdict, statement.class),
+        why: why(verdict, &facts),
     }
 }
 
@@ -157,7 +160,8 @@ fn skipped(policy: &ClusterPolicy, facts: &Facts<'_>, decides: Option<&Rule>) ->
 }
 
 fn table_name((schema, name): (&[u8], &[u8])) -> String {
-    let name = String::from_utf8_lossy(name);
+    // Every table of the schema.
+    let name = if name.is_empty() { "*".into() } else { String::from_utf8_lossy(name) };
     match String::from_utf8_lossy(schema).as_ref() {
         "" => name.into_owned(),
         schema => format!("{schema}.{name}"),
@@ -172,9 +176,13 @@ fn outcome(verdict: Verdict<'_>) -> &'static str {
     }
 }
 
-fn why(verdict: Verdict<'_>, class: Class) -> String {
+fn why(verdict: Verdict<'_>, facts: &Facts<'_>) -> String {
+    let class = facts.class();
     let why = match verdict {
         Verdict::Ask(_) => "dice, gate and queue decide",
+        Verdict::Deny(rule) if rule.condition.needs().tables && !facts.knows_tables() => {
+            "the rule denies it, for it may be about its tables: not all that it is about can be told"
+        }
         Verdict::Deny(_) => "the rule denies it",
         Verdict::Pass { why, .. } => match why {
             PassReason::NoRule => "no rule matches",
@@ -183,7 +191,7 @@ fn why(verdict: Verdict<'_>, class: Class) -> String {
                 return format!("the rule's `statements` do not cover class `{class}`");
             }
             PassReason::Exempt => "the rule exempts it",
-            PassReason::Ungated => "the rule has no gate, no ratio and no hold",
+            PassReason::Ungated => "the rule has no gate, no ratio, no speed and no hold",
             PassReason::NotGateable => "its class is never delayed",
             PassReason::NeverHeld(Exemption::SystemSchema) => "it reads system schemas only",
             PassReason::NeverHeld(Exemption::GhostChangelog) => "it is gh-ost's changelog",

@@ -29,4 +29,17 @@ impl Facts<'_> {
     pub fn class(&self) -> Class {
         self.classes.strictest().unwrap_or(Class::Unknown)
     }
+
+    /// Whether the text names all tables that it is about: what is called may be about any.
+    #[must_use]
+    pub fn knows_tables(&self) -> bool {
+        self.shape.knows_tables() && !self.classes.contains(Class::Call)
+    }
+
+    /// Whether a rule that looks at statements of these classes only may look at this one.
+    pub(crate) fn may_be_of(&self, named: ClassSet) -> bool {
+        named.intersects(self.classes)
+            || named.contains(self.class())
+            || (self.classes.is_denied_as_ddl() && named.contains(Class::Ddl))
+    }
 }

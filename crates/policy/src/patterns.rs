@@ -25,6 +25,11 @@ impl Patterns {
         }
     }
 
+    /// Whether it names no value.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.prefixes.is_empty() && !self.present
+    }
+
     /// Whether `value` is one of them. An empty value is an absent one.
     pub(crate) fn matches(&self, value: &[u8]) -> bool {
         if value.is_empty() {

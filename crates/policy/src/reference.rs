@@ -60,13 +60,19 @@ const NOTES: &str = "
 
 - Secrets are never in the file: they come from the environment variable or the file that it names.
 - A rule that cannot do what it says is a fault: one without an end, one whose `statements` can never
-  be delayed, keys without effect beside `exempt` or `deny`.
+  be delayed, keys without effect beside `exempt` or `deny`; one whose `match.statements` names a class that
+  the rule does not cover, or the other way round: such a statement would match and pass, and the rules
+  behind it would not see it. (A rule with `gate: none` that holds nothing back may match any class.)
 - An exempt rule skips every class, whatever its `statements` would be.
-- A rule on `table` matches when one of the statement's tables is among its values. Tables behind views,
-  triggers and routines are not seen. When not all tables of a statement can be told (CALL, what cannot be
-  read, CREATE VIEW and the like), a rule that throttles matches, so that nothing escapes it; a rule that
-  denies does not, unless one of the tables is named for certain. A rule that lets pass (`exempt`, or
-  `gate: none` without ratio and hold) matches only when all tables are known and all are among its values.
+- A rule on `table` matches when one of the statement's tables is among its values, read or written. Tables
+  behind views, triggers, routines, MERGE and FEDERATED tables are not in the text: name views too. When not
+  all tables of a statement can be told, a rule that throttles or denies a class of it matches: nothing
+  escapes it by being hard to read. That is CALL and what else is `call`; triggers, procedures and events
+  that are made, changed or dropped, ALTER DATABASE, IMPORT TABLE; what cannot be read, or not to its end
+  (texts of more than 1 MiB); EXECUTE of what is not known. So where `deny` protects a table, let
+  procedures that are known to leave it alone pass by a rule in front, on their digest, an app or a user. A
+  rule that lets pass (`exempt`, or `gate: none` that holds nothing back), or whose `statements` lack the
+  class, matches only when all tables are known and all are among its values.
 - A statement has no digest for `digest` while it is not certain how the server reads it (executable comments
   on a server of unknown version, text that does not end, more than 256 KiB): then no rule on a digest
   matches. Who wants to escape such a rule writes the statement differently.

@@ -4,16 +4,22 @@
 //! `Lock wait timeout exceeded; try restarting transaction [sluice id=007f3a9c rule=backfill
 //! identity=online-ddl reason=gate_closed signal=lag value=12.3s threshold=5s waited_ms=1500
 //! retry_after_ms=800 executed=no]`
+//!
+//! A rule that denies says why in front of that part, for people: `User has exceeded the 'sluice'
+//! resource: ask the data team [sluice … reason=deny …]`.
 
-use admission::{Cause, Refusal};
+use admission::{Cause, Reason, Refusal};
 
 use crate::cluster::{ClusterPolicy, SignalKind};
 use crate::rule::Rule;
 
 /// Longest identity in the text. With it, the whole text stays below the 512 bytes that clients
 /// keep (`MYSQL_ERRMSG_SIZE`): 120 for what it begins with, twice 64 for names, 64 here, and the
-/// rest is numbers.
+/// rest is numbers; a denial has no signal, and [`REASON_LEN_MAX`] instead.
 const IDENTITY_LEN_MAX: usize = 64;
+
+/// Most bytes of a rule's `reason` in the text; the page and `sluice explain` have all of it.
+const REASON_LEN_MAX: usize = 120;
 
 /// Writes the message of a refused statement. `id` is the number under which the log has it.
 #[expect(
@@ -32,8 +38,11 @@ pub fn write_message(
 }
 
 fn message(policy: &ClusterPolicy, rule: &Rule, id: u32, app: &[u8], refusal: &Refusal) -> String {
-    let mut text =
-        format!("{} [sluice id={id:08x} rule={} identity=", rule.error.prefix, rule.name);
+    let mut text = rule.error.prefix.clone();
+    if refusal.reason == Reason::Deny {
+        push_reason(&mut text, &rule.reason);
+    }
+    text.push_str(&format!(" [sluice id={id:08x} rule={} identity=", rule.name));
     push_identity(&mut text, app);
     text.push_str(" reason=");
     text.push_str(refusal.reason.as_str());
@@ -49,6 +58,39 @@ fn message(policy: &ClusterPolicy, rule: &Rule, id: u32, app: &[u8], refusal: &R
     let retry_after_ms = refusal.retry_after.as_millis();
     text.push_str(&format!(" waited_ms={waited_ms} retry_after_ms={retry_after_ms} executed=no]"));
     text
+}
+
+/// Why the rule exists, on one line, without what the stable part begins or ends with.
+fn push_reason(text: &mut String, reason: &str) {
+    let mut separator = ": ";
+    let mut left = REASON_LEN_MAX;
+    for word in reason.split(|c: char| c.is_whitespace() || is_unprintable(c)) {
+        if word.is_empty() {
+            continue;
+        }
+        text.push_str(separator);
+        for c in word.chars() {
+            let Some(rest) = left.checked_sub(c.len_utf8()) else {
+                text.push_str("...");
+                return;
+            };
+            left = rest;
+            text.push(match c {
+                '[' => '(',
+                ']' => ')',
+                other => other,
+            });
+        }
+        left = left.saturating_sub(1);
+        separator = " ";
+    }
+}
+
+/// Control characters, and those that have no width or turn the direction of a text.
+fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}')
+        || matches!(c, '\u{00AD}' | '\u{FEFF}')
 }
 
 /// The app in printable ASCII without what would end the value, and not longer than it may be.

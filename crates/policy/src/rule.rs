@@ -9,6 +9,7 @@ use crate::condition::Condition;
 use crate::facts::Facts;
 use crate::schedule::Schedule;
 use crate::shape::Caution;
+use crate::speed::Speed;
 use crate::time::UnixTime;
 use crate::{fnv, label};
 
@@ -27,6 +28,8 @@ pub struct Rule {
     pub statements: ClassSet,
     /// What happens to a match.
     pub action: Action,
+    /// The part of its own speed at which a session goes; full unless the rule throttles.
+    pub speed: Speed,
     /// Whether that is carried out.
     pub mode: Mode,
     /// What a refused client is told.
@@ -77,7 +80,7 @@ pub enum Action {
         terms: Terms,
         /// At this gate.
         gate: GateKey,
-        /// Whether there is anything to ask: a signal, dice, or a hold.
+        /// Whether there is anything to ask: a signal, dice, a pause, or a hold.
         gated: Gated,
     },
     /// They pass.
@@ -103,9 +106,9 @@ pub enum OnClientGone {
 /// Whether a throttling rule has anything to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gated {
-    /// A signal, dice, or a hold may stand in the way.
+    /// A signal, dice, a pause, or a hold may stand in the way.
     Yes,
-    /// `gate: none`, ratio 0, no hold: everything passes.
+    /// `gate: none`, ratio 0, full speed, no hold: everything passes.
     No,
 }
 
@@ -124,16 +127,25 @@ impl Rule {
     /// Whether the rule is about this statement, taken for one of this class; in force or not.
     #[must_use]
     pub fn is_about(&self, facts: &Facts<'_>, class: Class) -> bool {
-        self.condition.matches(facts, class, self.caution())
+        // What it does not cover it lets pass.
+        let caution =
+            if self.statements.contains(class) { self.caution() } else { Caution::Loosens };
+        self.condition.matches(facts, class, caution)
     }
 
-    /// What the rule does with a statement of which something is not known.
+    /// What the rule does with a statement of which something is not known, if it covers its class.
     pub(crate) fn caution(&self) -> Caution {
         match self.action {
             Action::Exempt | Action::Throttle { gated: Gated::No, .. } => Caution::Loosens,
-            Action::Throttle { gated: Gated::Yes, .. } => Caution::Holds,
-            Action::Deny => Caution::Denies,
+            Action::Throttle { gated: Gated::Yes, .. } | Action::Deny => Caution::Holds,
         }
+    }
+
+    /// What to expect of a session, for people. None: nothing slows it but the gate and the dice.
+    #[must_use]
+    pub fn speed_to_expect(&self) -> Option<String> {
+        let Self { speed, .. } = self;
+        (!speed.is_full()).then(|| format!("runs at {speed} of its own speed"))
     }
 
     /// Whether the rule decides anything.

@@ -83,9 +83,8 @@ impl Rules {
         let are_many = self.shaped.len() > SHAPED_LOOKED_AT_MAX;
         let could_match = |rule: &Rule| {
             let Rule { condition, .. } = rule;
-            condition.statements.is_none_or(|named| {
-                named.intersects(facts.classes) || named.contains(facts.class())
-            }) && condition.is_from(facts)
+            condition.statements.is_none_or(|named| facts.may_be_of(named))
+                && condition.is_from(facts)
                 && rule.standing(facts.now) == Standing::InForce
         };
         let mut needs = ShapeNeeds::default();
@@ -102,7 +101,8 @@ impl Rules {
 
     /// The strictest of what the rules say to each class of a text, so that a statement cannot be
     /// carried past its rule by another one; what passes everywhere passes for the reason of the
-    /// strictest class.
+    /// strictest class. What is [denied as DDL](sql::ClassSet::is_denied_as_ddl) is DDL to rules that
+    /// deny.
     pub(crate) fn evaluate(&self, facts: &Facts<'_>) -> Verdict<'_> {
         let strictest = facts.class();
         let others = Class::ALL
@@ -113,6 +113,12 @@ impl Rules {
             let other = self.evaluate_class(facts, class);
             if other.severity() > verdict.severity() {
                 verdict = other;
+            }
+        }
+        if facts.classes.is_denied_as_ddl() {
+            let as_ddl = self.evaluate_class(facts, Class::Ddl);
+            if matches!(as_ddl, Verdict::Deny(_)) && as_ddl.severity() > verdict.severity() {
+                verdict = as_ddl;
             }
         }
         verdict

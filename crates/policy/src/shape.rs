@@ -2,8 +2,8 @@
 //!
 //! Theory. Conditions on `digest` and `table` look at the text itself, which no client can avoid
 //! sending, but which it can write in many ways. What cannot be told for certain must not let
-//! anything escape a rule that throttles, must not exempt anything, and must not deny what may be
-//! harmless. So a rule whose tables are not all known matches by what the rule does (see
+//! anything escape a rule that holds back or denies, and must not let anything pass by a rule that
+//! lets pass. So a rule whose tables are not all known matches by what the rule does (see
 //! `Caution`); a digest that is not certain is none.
 //!
 //! Reading costs two walks over the text. It is done only when a rule that names a digest or a
@@ -199,7 +199,8 @@ impl OwnedShape {
 }
 
 impl<'s> Shape<'s> {
-    /// The tables by schema and name, in lower case; an empty schema is none.
+    /// The tables by schema and name, in lower case; an empty schema is none, an empty name stands
+    /// for every table of the schema.
     pub fn tables(&self) -> impl Iterator<Item = (&'s [u8], &'s [u8])> {
         self.tables.iter().map(|table| (table.schema, table.name))
     }
@@ -232,9 +233,17 @@ pub(crate) struct Table<'s> {
     pub(crate) qualified: &'s [u8],
 }
 
+impl Table<'_> {
+    /// Whether every table of the schema is meant.
+    pub(crate) fn is_schema(self) -> bool {
+        self.name.is_empty()
+    }
+}
+
 impl<'s> Tables<'s> {
-    pub(crate) fn known(self) -> bool {
-        self.known
+    /// These tables, all of which are known only if this is so.
+    pub(crate) fn knowing_all(self, known: bool) -> Self {
+        Self { known, ..self }
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = Table<'s>> {
@@ -254,13 +263,13 @@ impl<'s> Tables<'s> {
 
     /// Whether the tables are those of a condition, for a rule of this kind.
     pub(crate) fn matches(self, patterns: &TablePatterns, kind: Caution) -> bool {
-        let any = || self.iter().any(|table| patterns.matches(table));
+        let mut tables = self.iter();
         match kind {
             Caution::Loosens => {
-                self.known && any() && self.iter().all(|table| patterns.matches(table))
+                let any = self.iter().next().is_some();
+                self.known && any && tables.all(|table| patterns.hold_all_of(table))
             }
-            Caution::Holds => !self.known || any(),
-            Caution::Denies => any(),
+            Caution::Holds => !self.known || tables.any(|table| patterns.hold_some_of(table)),
         }
     }
 }
@@ -270,10 +279,8 @@ impl<'s> Tables<'s> {
 pub(crate) enum Caution {
     /// The rule lets statements pass: it matches only what is certain to be all its own.
     Loosens,
-    /// The rule delays: nothing may escape it by being hard to read.
+    /// The rule delays or denies: nothing may escape it by being hard to read.
     Holds,
-    /// The rule refuses for good: it needs to know.
-    Denies,
 }
 
 /// Values of `match.table`.
@@ -295,8 +302,23 @@ impl TablePatterns {
         }
     }
 
-    fn matches(&self, table: Table<'_>) -> bool {
+    /// Whether the table is among the values; a schema as a whole, if every table in it is.
+    fn hold_all_of(&self, table: Table<'_>) -> bool {
+        if table.is_schema() {
+            // `shop.*`, of which nothing but the schema is left.
+            return self.names.present || self.qualified.matches(table.qualified);
+        }
         self.names.matches(table.name) || self.qualified.matches(table.qualified)
+    }
+
+    /// Whether the table is among the values; a schema as a whole, if a table in it may be.
+    fn hold_some_of(&self, table: Table<'_>) -> bool {
+        let in_schema = |value: &[u8]| value.starts_with(table.qualified);
+        self.hold_all_of(table)
+            || (table.is_schema()
+                && (!self.names.is_empty()
+                    || self.qualified.exact.iter().any(|value| in_schema(value))
+                    || self.qualified.prefixes.iter().any(|value| in_schema(value))))
     }
 }
 

@@ -22,7 +22,7 @@ use admission::{
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use policy::{ClusterPolicy, UnixTime};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use wire::capability::Capabilities;
 
 use self::names::WatchedNames;
@@ -62,6 +62,8 @@ pub struct Cluster {
     /// noted.
     contended: AtomicBool,
     driver: Notify,
+    /// Other rules are in force, for those who wait outside of the controller.
+    rule_changes: watch::Sender<()>,
     /// What is masked in handshakes has been logged.
     masking_logged: AtomicBool,
 }
@@ -133,6 +135,7 @@ impl Cluster {
             }),
             contended: AtomicBool::new(false),
             driver: Notify::new(),
+            rule_changes: watch::Sender::new(()),
             masking_logged: AtomicBool::new(false),
         })
     }
@@ -192,7 +195,13 @@ impl Cluster {
             controller.reconfigure(config, now);
             controller.watch_starvation(now, starvation);
         });
+        self.rule_changes.send_replace(());
         self.driver.notify_one();
+    }
+
+    /// Tells from now on when other rules are in force.
+    pub(crate) fn rule_changes(&self) -> watch::Receiver<()> {
+        self.rule_changes.subscribe()
     }
 
     /// Locks the controller, runs `f`, then hands out what it resolved. Never call it from inside
@@ -257,6 +266,7 @@ impl Cluster {
             if rule_clock.look(&policy, unix_now()) {
                 let config = policy.controller_config();
                 self.control(|controller, now| controller.reconfigure(config, now));
+                self.rule_changes.send_replace(());
             }
             let wake_at = self.control(|controller, now| {
                 controller.handle_time(now);

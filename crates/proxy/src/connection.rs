@@ -11,6 +11,7 @@ mod asking;
 mod delivery;
 mod departure;
 mod errors;
+mod pausing;
 mod securing;
 
 use std::future::poll_fn;
@@ -35,6 +36,7 @@ use self::arrival::{Joined, LoginDeadlines, join};
 use self::asking::{AdmissionRecord, Fault, Timing};
 use self::delivery::ABANDONED_ANSWER;
 use self::departure::Departure;
+use self::pausing::Debt;
 
 /// Everything a connection needs from outside.
 #[derive(Clone)]
@@ -94,6 +96,8 @@ struct Connection {
     timing: Timing,
     /// What happened at the admission point of the statement under way.
     admission: AdmissionRecord,
+    /// What is owed to rules with `speed`.
+    debt: Debt,
     /// Since when the client cannot be written to any more; what the server still says is dropped.
     client_gone: Option<Instant>,
     departure: Departure,
@@ -125,6 +129,7 @@ impl Connection {
             labels: LabelCache::default(),
             timing: Timing::default(),
             admission: AdmissionRecord::default(),
+            debt: Debt::default(),
             now: UnixTime(0),
             client_gone: None,
             departure: Departure::default(),
@@ -425,6 +430,7 @@ impl Connection {
                 self.permit = None;
             }
         }
+        self.note_worked(finished);
         if let Some(statement) = finished.statement {
             self.count(&statement);
         }

@@ -16,7 +16,7 @@ use crate::judge::memo::{Remembered, Ruling};
 use crate::judge::{Bench, Judge, SaidByExecution};
 use crate::outcome::StatementOutcome;
 use crate::server::ServerSide;
-use crate::server::prepared::{CallsFrom, Description, owned_tag};
+use crate::server::prepared::{CallsFrom, Description, Elsewhere, owned_tag};
 use crate::server::transaction::Admitted;
 
 /// What becomes of a statement.
@@ -110,7 +110,8 @@ pub(crate) fn execution(
     let Execution { statement_id, payload, execute } = execution;
     let mut num_columns = 0;
     let mut forgotten = Remembered::default();
-    let (description, last, attributes) = match server.prepared.get_mut(statement_id) {
+    let mode = server.mode;
+    let (description, last, attributes) = match server.prepared.executed(statement_id, mode) {
         Some(statement) => {
             // Values sent ahead as long data are not in the packet: then it cannot be read to its
             // end.
@@ -131,7 +132,11 @@ pub(crate) fn execution(
     ruled.plan(Some(statement_id), Expect::Execution(cursor), input)
 }
 
-/// Describes a text once, for all its executions.
+/// Describes the text of a COM_STMT_PREPARE once, for all its executions.
+///
+/// Servers read it again when what it is about has changed, in the mode of that execution. So what
+/// it says in the mode of now stands as long as it is executed in this mode only; besides that is
+/// kept what it may say in any.
 pub(crate) fn preparation(
     text: &[u8],
     whole: Whole,
@@ -140,7 +145,15 @@ pub(crate) fn preparation(
 ) -> Description {
     let Judge { texts, bench } = judge;
     let schema = server.default_schema(&bench.who).to_vec();
-    prepared((text, whole, &schema), texts, bench, server)
+    let text = (text, whole, schema.as_slice());
+    let unknown = LexMode::unknown(server.mode.server);
+    let varies = !describe(text.0, unknown, whole, texts).is_certain();
+    let description = prepared_in(server.mode, text, texts, bench, server);
+    let elsewhere = (varies && server.mode != unknown).then(|| {
+        let description = Arc::new(prepared_in(unknown, text, texts, bench, server));
+        Elsewhere { mode: server.mode, description }
+    });
+    Description { elsewhere, ..description }
 }
 
 fn on_statement(
@@ -257,22 +270,32 @@ fn sql_prepare(statement: &Statement<'_>, bench: &mut Bench, server: &ServerSide
     Then::PrepareName(prepare.name.into(), Arc::new(description))
 }
 
-/// Describes a text that was prepared while `calling_schema` was the default one.
+/// Describes the text of a SQL `PREPARE`, of which it is not certain how the server takes it out of
+/// its literal: what it may be in any mode counts, if that is another class.
 fn prepared(
+    text: (&[u8], Whole, &[u8]),
+    texts: &mut sql::Scratch,
+    bench: &mut Bench,
+    server: &ServerSide,
+) -> Description {
+    let unknown = LexMode::unknown(server.mode.server);
+    let in_any = describe(text.0, unknown, text.1, texts).classes;
+    let mode = if describe(text.0, server.mode, text.1, texts).classes == in_any {
+        server.mode
+    } else {
+        unknown
+    };
+    prepared_in(mode, text, texts, bench, server)
+}
+
+/// Describes a text that was prepared in `mode` while `calling_schema` was the default one.
+fn prepared_in(
+    mode: LexMode,
     (text, whole, calling_schema): (&[u8], Whole, &[u8]),
     texts: &mut sql::Scratch,
     bench: &mut Bench,
     server: &ServerSide,
 ) -> Description {
-    // Servers read the text again when what it is about has changed, in the mode of that time: what
-    // it may be in another mode counts, if that is another class.
-    let unknown = LexMode::unknown(server.mode.server);
-    let in_any = describe(text, unknown, whole, texts).classes;
-    let mode = if describe(text, server.mode, whole, texts).classes == in_any {
-        server.mode
-    } else {
-        unknown
-    };
     let statement = describe(text, mode, whole, texts);
     let schema = bench.who.identity().schema();
     bench.shape.read(&ShapeText::new(text, mode, schema, &statement), ShapeNeeds::ALL);
@@ -289,5 +312,6 @@ fn prepared(
             .filter(|_| statement.statement_count == 1)
             .map(|functions| Box::new(CallsFrom { functions, schema: calling_schema.into() })),
         changes_routines: statement.may_change_routines(server.mode.server),
+        elsewhere: None,
     }
 }

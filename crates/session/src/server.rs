@@ -48,6 +48,16 @@ impl ServerSide {
         self.prepared.clear();
     }
 
+    /// What the OK of a text says of how text is read, when nothing in the text can have made it lie
+    /// (`sql::PlainEffects::sql_mode_by_flags`). ANSI_QUOTES of MySQL stays unknown.
+    pub(crate) fn believe_flags(&mut self, flags: StatusFlags) {
+        self.mode.no_backslash_escapes = flags.no_backslash_escapes().into();
+        match self.mode.server {
+            Server::MariaDb { .. } => self.mode.ansi_quotes = flags.ansi_quotes().into(),
+            Server::MySql { .. } | Server::Unknown => {}
+        }
+    }
+
     /// What an OK or an EOF says of how text is read. Behind a routine that has set `sql_mode` for
     /// itself both servers say what it had set, although they have restored what was there before:
     /// where flags and statements disagree, neither is believed.

@@ -9,7 +9,7 @@ use wire::handshake::parse_change_user;
 use wire::response_tracker::ResponseTracker;
 
 use crate::action::{Action, CloseReason, Input, Move, Side};
-use crate::command::{Arrived, Running, Sending};
+use crate::command::{Arrived, Sending};
 use crate::judge::Judge;
 use crate::leg::Leg;
 use crate::negotiated::{ClientInfo, Negotiated};
@@ -20,7 +20,6 @@ use crate::phase::forwarding::Forwarding;
 use crate::phase::login::{Accepted, Applicant, Desk, Login};
 use crate::phase::refusing::{self, Refusing};
 use crate::phase::{ending, greeting, idle, login};
-use crate::plan::Plan;
 use crate::server::ServerSide;
 
 /// One client connection. The crate's documentation draws its phases.
@@ -53,9 +52,6 @@ enum Phase {
     Closed,
 }
 
-/// Where a phase leads, and what is to be done on the way. Without an action the next phase says.
-type Step = (Phase, Option<Action>);
-
 impl Session {
     /// A session whose backend connection has just been made, over `backend`.
     pub fn new(client: ClientInfo, backend: Leg) -> Self {
@@ -82,113 +78,144 @@ impl Session {
                 }
                 return action;
             }
-            let phase = std::mem::replace(&mut self.phase, Phase::Closed);
-            let (phase, action) = self.step(phase, input);
-            self.phase = phase;
-            if let Some(action) = action {
+            if let Some(action) = self.step(input) {
                 return action;
             }
         }
     }
 
-    fn step(&mut self, phase: Phase, input: &Input<'_>) -> Step {
-        match phase {
-            Phase::Idle => self.step_idle(input),
-            Phase::Sending(sending) => self.step_sending(sending, input),
-            Phase::Forwarding(forwarding) => self.step_forwarded(forwarding, input),
+    /// Goes from a phase into the next one. Without an action that one says what to do.
+    #[inline(never)]
+    fn step(&mut self, input: &Input<'_>) -> Option<Action> {
+        // Every statement leaves these two, so they are not moved out of their place for it.
+        if let Phase::Idle = self.phase {
+            return self.step_idle(input);
+        }
+        if let Phase::Forwarding(_) = self.phase {
+            return self.step_forwarded(input);
+        }
+        match std::mem::replace(&mut self.phase, Phase::Closed) {
+            phase @ (Phase::Idle | Phase::Forwarding(_)) => {
+                self.phase = phase;
+                None
+            }
+            Phase::Sending(sending) => self.send(sending, input),
             Phase::Refusing(refusing) => self.step_refusing(refusing, input),
             Phase::Greeting => self.step_greeting(input),
             Phase::Login(login) => {
                 let next = login.next(&mut self.desk(), input);
                 self.after_login(next, input)
             }
-            Phase::LoggedIn => (Phase::Idle, Some(Action::LoggedIn)),
+            Phase::LoggedIn => self.enter(Phase::Idle, Action::LoggedIn),
             // The shell has an answer to give, and asks for one.
-            Phase::Asking(_) => close(CloseReason::OutOfTurn),
-            Phase::Closing(reason) => close(reason),
-            Phase::Closed => close(CloseReason::Told),
+            Phase::Asking(_) => self.close(CloseReason::OutOfTurn),
+            Phase::Closing(reason) => self.close(reason),
+            Phase::Closed => self.close(CloseReason::Told),
         }
     }
 
-    fn step_idle(&mut self, input: &Input<'_>) -> Step {
+    fn enter(&mut self, phase: Phase, action: Action) -> Option<Action> {
+        self.phase = phase;
+        Some(action)
+    }
+
+    fn close(&mut self, reason: CloseReason) -> Option<Action> {
+        self.enter(Phase::Closed, Action::Close(reason))
+    }
+
+    fn refuse(&mut self, refusing: Refusing) -> Option<Action> {
+        self.phase = Phase::Refusing(refusing);
+        None
+    }
+
+    fn step_idle(&mut self, input: &Input<'_>) -> Option<Action> {
         let Self { negotiated, server, judge, .. } = self;
         match idle::next(negotiated.capabilities, server, judge, input) {
-            idle::Next::Stay(action) => (Phase::Idle, Some(action)),
-            idle::Next::Statement(plan) => ask(plan),
-            idle::Next::Send(sending) => (Phase::Sending(sending), None),
-            idle::Next::Refuse(refusing) => (Phase::Refusing(refusing), None),
+            idle::Next::Stay(action) => Some(action),
+            // A statement is sent on, or the shell is asked for it.
+            idle::Next::Statement(plan) => match Asking::begin(plan) {
+                Ok((asking, action)) => self.enter(Phase::Asking(asking), action),
+                Err(sending) => self.send(sending, input),
+            },
+            idle::Next::Send(sending) => self.send(sending, input),
+            idle::Next::Refuse(refusing) => self.refuse(refusing),
             idle::Next::ChangeUser => self.change_user(input),
-            idle::Next::Quit(len) => (
+            idle::Next::Quit(len) => self.enter(
                 Phase::Closing(CloseReason::Quit),
-                Some(Move::Forward { from: Side::Client, len }.into()),
+                Move::Forward { from: Side::Client, len }.into(),
             ),
-            idle::Next::Close(reason) => close(reason),
+            idle::Next::Close(reason) => self.close(reason),
         }
     }
 
-    fn step_sending(&mut self, mut sending: Sending, input: &Input<'_>) -> Step {
+    fn send(&mut self, mut sending: Sending, input: &Input<'_>) -> Option<Action> {
         if std::mem::take(&mut sending.running.changes_routines) {
-            return (Phase::Sending(sending), Some(Action::ChangeRoutines));
+            return self.enter(Phase::Sending(sending), Action::ChangeRoutines);
         }
         let Self { negotiated, out, tracker, server, .. } = self;
         match Forwarding::begin(sending, tracker, (negotiated, server), out, input) {
-            Ok(forwarding) => (Phase::Forwarding(forwarding), None),
-            Err(unrepairable) => (Phase::Refusing(Refusing::command(unrepairable.answer())), None),
+            Ok(forwarding) => {
+                self.phase = Phase::Forwarding(forwarding);
+                None
+            }
+            Err(unrepairable) => self.refuse(Refusing::command(unrepairable.answer())),
         }
     }
 
     /// All is said.
-    fn step_forwarded(&mut self, forwarding: Forwarding, input: &Input<'_>) -> Step {
-        let Self { negotiated, tracker, server, judge, .. } = self;
-        let (running, response) = forwarding.into_parts();
-        let Running { statement, .. } = running;
+    fn step_forwarded(&mut self, input: &Input<'_>) -> Option<Action> {
+        let Self { phase, negotiated, tracker, server, judge, .. } = self;
+        let Phase::Forwarding(forwarding) = phase else { return None };
+        let (running, response) = forwarding.parts();
+        let statement = running.statement;
         let kill = response.as_ref().and_then(|response| {
             let who = &mut judge.bench.who;
             ending::end(running, response, tracker, (negotiated, server, input.facts), who)
         });
+        let response = *response;
         self.finish(Finished { response, kill, ..finished(statement) })
     }
 
-    fn step_refusing(&mut self, refusing: Refusing, input: &Input<'_>) -> Step {
+    fn step_refusing(&mut self, refusing: Refusing, input: &Input<'_>) -> Option<Action> {
         let Self { negotiated, out, tracker, server, .. } = self;
         let borrowed = (&mut server.prepared, out);
         match refusing.next(negotiated.capabilities, tracker, borrowed, input) {
-            refusing::Next::Stay(refusing, action) => (Phase::Refusing(refusing), Some(action)),
+            refusing::Next::Stay(refusing, action) => self.enter(Phase::Refusing(refusing), action),
             refusing::Next::Done(statement) => self.finish(finished(statement)),
-            refusing::Next::Close(reason) => close(reason),
+            refusing::Next::Close(reason) => self.close(reason),
         }
     }
 
-    fn finish(&mut self, finished: Finished) -> Step {
+    fn finish(&mut self, finished: Finished) -> Option<Action> {
         let finished = Finished {
             admission_over: !self.server.transaction.is_admitted(),
             claims_refused: self.judge.bench.who.take_refused_claims(),
             ..finished
         };
-        (Phase::Idle, Some(Action::Finished(finished)))
+        self.enter(Phase::Idle, Action::Finished(finished))
     }
 
-    fn step_greeting(&mut self, input: &Input<'_>) -> Step {
+    fn step_greeting(&mut self, input: &Input<'_>) -> Option<Action> {
         match greeting::next(&mut self.negotiated, &mut self.server, &mut self.out, input) {
-            greeting::Next::Stay(action) => (Phase::Greeting, Some(action)),
-            greeting::Next::Greeted(login, action) => (Phase::Login(login), Some(action)),
+            greeting::Next::Stay(action) => self.enter(Phase::Greeting, action),
+            greeting::Next::Greeted(login, action) => self.enter(Phase::Login(login), action),
             greeting::Next::Refused(action) => {
-                (Phase::Closing(CloseReason::LoginRefused), Some(action))
+                self.enter(Phase::Closing(CloseReason::LoginRefused), action)
             }
-            greeting::Next::Close(reason) => close(reason),
+            greeting::Next::Close(reason) => self.close(reason),
         }
     }
 
-    fn change_user(&mut self, input: &Input<'_>) -> Step {
+    fn change_user(&mut self, input: &Input<'_>) -> Option<Action> {
         let Some(Arrived { header, payload, .. }) = Arrived::of(input.client) else {
-            return close(CloseReason::ClientProtocol);
+            return self.close(CloseReason::ClientProtocol);
         };
         match parse_change_user(payload, self.negotiated.capabilities) {
             Ok(change) => {
                 let next = Login::again(&change, payload, header.sequence, &mut self.desk());
                 self.after_login(next, input)
             }
-            Err(_) => close(CloseReason::ClientProtocol),
+            Err(_) => self.close(CloseReason::ClientProtocol),
         }
     }
 
@@ -198,20 +225,20 @@ impl Session {
         Desk { client: *client, negotiated, who: &mut judge.bench.who, out }
     }
 
-    fn after_login(&mut self, next: login::Next, input: &Input<'_>) -> Step {
+    fn after_login(&mut self, next: login::Next, input: &Input<'_>) -> Option<Action> {
         match next {
-            login::Next::Stay(login, action) => (Phase::Login(login), Some(action)),
+            login::Next::Stay(login, action) => self.enter(Phase::Login(login), action),
             login::Next::Accepted(accepted, action) => {
                 self.begin(accepted, input);
-                (Phase::LoggedIn, Some(action))
+                self.enter(Phase::LoggedIn, action)
             }
             login::Next::Refused(action) => {
-                (Phase::Closing(CloseReason::LoginRefused), Some(action))
+                self.enter(Phase::Closing(CloseReason::LoginRefused), action)
             }
             login::Next::Denied(denial, action) => {
-                (Phase::Closing(CloseReason::LoginDenied(denial)), Some(action))
+                self.enter(Phase::Closing(CloseReason::LoginDenied(denial)), action)
             }
-            login::Next::Close(reason) => close(reason),
+            login::Next::Close(reason) => self.close(reason),
         }
     }
 
@@ -236,18 +263,6 @@ impl Session {
                 server.start(Charset::Unknown, None, input.facts);
             }
         }
-    }
-}
-
-fn close(reason: CloseReason) -> Step {
-    (Phase::Closed, Some(Action::Close(reason)))
-}
-
-/// A statement is sent on, or the shell is asked for it.
-fn ask(plan: Plan) -> Step {
-    match Asking::begin(plan) {
-        Ok((asking, action)) => (Phase::Asking(asking), Some(action)),
-        Err(sending) => (Phase::Sending(sending), None),
     }
 }
 

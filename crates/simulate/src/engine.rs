@@ -4,6 +4,7 @@ mod agenda;
 mod clients;
 mod measure;
 mod probes;
+mod rules;
 mod servers;
 
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ use self::measure::Measure;
 use self::probes::Probes;
 use self::servers::{Primary, Replica};
 use crate::report::Report;
-use crate::{Pace, Scenario, TICK};
+use crate::{LagLimits, Pace, Scenario, TICK};
 
 /// Runs a scenario to its end.
 #[must_use]
@@ -33,9 +34,10 @@ pub fn simulate(scenario: &Scenario) -> Report {
     world.measure.report(scenario)
 }
 
-/// The signal `lag`, and the gate that has it alone.
+/// The signal `lag`, the gate that has it alone, and the one that has nothing.
 const LAG: SignalKey = SignalKey(1);
-const GATE: GateKey = GateKey(1);
+const LAG_GATE: GateKey = GateKey(1);
+const OPEN_GATE: GateKey = GateKey(2);
 
 /// A shell's timer does not wake in between.
 const TIMER_GRAIN_NANOS: u64 = 1_000_000;
@@ -74,7 +76,7 @@ impl<'s> World<'s> {
     fn new(scenario: &'s Scenario) -> Self {
         let seed = scenario.seed;
         let stream = |n: u64| StdRng::seed_from_u64(seed.wrapping_mul(4).wrapping_add(n));
-        let lag = SignalConfig::at_threshold(LAG, scenario.threshold.as_secs_f64());
+        let lag = signal_config(scenario);
         let keys: Vec<ReplicaKey> = (1..).take(scenario.replicas.len()).map(ReplicaKey).collect();
         let tracker = LagTracker::new(lag_config(scenario, &lag, keys.clone()), MonoTime::ZERO);
         let replicas = scenario.replicas.iter().zip(keys);
@@ -217,8 +219,20 @@ impl<'s> World<'s> {
     }
 }
 
+fn signal_config(scenario: &Scenario) -> SignalConfig {
+    let LagLimits { open_at, close_at, stale_after, on_no_data, .. } = scenario.lag;
+    SignalConfig {
+        key: LAG,
+        threshold: scenario.threshold.as_secs_f64(),
+        open_at: open_at.as_secs_f64(),
+        close_at: close_at.as_secs_f64(),
+        stale_after,
+        on_no_data,
+    }
+}
+
 fn controller_config(scenario: &Scenario, lag: SignalConfig) -> ControllerConfig {
-    let binary = BinaryPacing::default();
+    let binary = BinaryPacing { release_per_s: scenario.release_per_s };
     let pacing = match scenario.pacing {
         Pace::Adaptive => Pacing::Adaptive(AdaptivePacing {
             lag: lag.key,
@@ -229,18 +243,22 @@ fn controller_config(scenario: &Scenario, lag: SignalConfig) -> ControllerConfig
         Pace::Binary => Pacing::Binary(binary),
     };
     ControllerConfig {
+        gates: vec![
+            GateConfig { key: LAG_GATE, signals: vec![lag.key] },
+            GateConfig { key: OPEN_GATE, signals: Vec::new() },
+        ],
         signals: vec![lag],
-        gates: vec![GateConfig { key: GATE, signals: vec![lag.key] }],
+        check_interval: scenario.check_interval,
         pacing,
-        ..ControllerConfig::default()
+        queue_len_max: scenario.queue_len_max,
     }
 }
 
 fn lag_config(scenario: &Scenario, lag: &SignalConfig, replicas: Vec<ReplicaKey>) -> LagConfig {
     LagConfig {
         replicas,
-        ignore_slowest: 0,
-        min_replicas: 1,
+        ignore_slowest: scenario.lag.ignore_slowest,
+        min_replicas: scenario.lag.min_replicas,
         stale_after: lag.stale_after,
         caught_up_below: scenario.threshold,
         writer_stale_after: scenario

@@ -14,6 +14,8 @@
 //! - *Background* writes reach the replicas as well, and no rule gates them.
 //! - A *client* issues a statement, waits for the decision and for the commit, thinks, and issues the next. One
 //!   that was refused comes back after `retry_after`.
+//! - A *rule* is its terms, which the controller is given, and its `speed`, a pause of the session before it
+//!   asks. What it exempts or denies asks nobody.
 //!
 //! The *true lag* of a replica is the age of the oldest transaction it has not applied. Sluice never sees it: it sees
 //! heartbeats, late. Figures are about the true lag.
@@ -29,7 +31,8 @@ use std::time::Duration;
 pub use engine::simulate;
 pub use report::{AppFigures, Distribution, Report};
 pub use scenario::{
-    Amount, App, Away, Expectation, Pace, Replica, Rows, Scenario, ScenarioError, Window,
+    Amount, App, Away, Effect, Expectation, Gate, LagLimits, MetRule, Pace, Replica, Rows,
+    Scenario, ScenarioError, Speed, Window, duration,
 };
 
 /// How often the replicas' jitter is drawn and their lag is sampled.

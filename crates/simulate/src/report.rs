@@ -3,6 +3,8 @@
 mod plot;
 mod text;
 
+use std::collections::BTreeMap;
+
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
@@ -36,14 +38,24 @@ pub struct Report {
 }
 
 /// What came of one app.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AppFigures {
+    /// The rule that its statements met, if it has a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
     /// Permits a second.
     pub admitted_per_s: f64,
     /// Rows a second under them.
     pub rows_per_s: f64,
+    /// How many of the admitted a second had to wait, for a millisecond or more.
+    pub waited_per_s: f64,
     /// Refusals a second.
     pub rejected_per_s: f64,
+    /// The same by their reasons.
+    pub rejected_for: BTreeMap<&'static str, f64>,
+    /// How many of the admitted a second would have been delayed or refused by a rule that only
+    /// observes.
+    pub observed_per_s: f64,
     /// How long the admitted waited, in seconds.
     pub delay_s: Distribution,
 }
@@ -86,7 +98,9 @@ impl AppFigures {
         match name {
             "admitted_per_s" => Some(self.admitted_per_s),
             "rows_per_s" => Some(self.rows_per_s),
+            "waited_per_s" => Some(self.waited_per_s),
             "rejected_per_s" => Some(self.rejected_per_s),
+            "observed_per_s" => Some(self.observed_per_s),
             _ => self.delay_s.figure(name.strip_prefix("delay_s.")?),
         }
     }
@@ -110,7 +124,8 @@ pub(crate) fn figure_names(apps: &[String]) -> Vec<String> {
     let mut names = vec!["capacity_used".to_owned(), "over_threshold".to_owned()];
     names.extend(QUANTILES.map(|quantile| format!("lag_s.{quantile}")));
     for app in apps {
-        let rates = ["admitted_per_s", "rows_per_s", "rejected_per_s"];
+        let rates =
+            ["admitted_per_s", "rows_per_s", "waited_per_s", "rejected_per_s", "observed_per_s"];
         names.extend(rates.map(|rate| format!("apps.{app}.{rate}")));
         names.extend(QUANTILES.map(|quantile| format!("apps.{app}.delay_s.{quantile}")));
     }

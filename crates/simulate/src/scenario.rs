@@ -3,15 +3,21 @@
 mod amount;
 mod compile;
 mod expect;
+mod lag;
 mod raw;
+mod rule;
+mod write;
 
 use std::fmt;
 use std::time::Duration;
 
-use admission::{MonoTime, Ratio};
+use admission::MonoTime;
 
 pub use self::amount::Amount;
 pub use self::expect::Expectation;
+pub use self::lag::LagLimits;
+pub use self::raw::duration;
+pub use self::rule::{Effect, Gate, MetRule, Speed};
 
 /// A scenario whose values have been checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +34,14 @@ pub struct Scenario {
     pub pacing: Pace,
     /// What the lag must stay below.
     pub threshold: Duration,
+    /// What else is said of the lag.
+    pub lag: LagLimits,
+    /// Time until a lost check is repeated.
+    pub check_interval: Duration,
+    /// Checks a second in the first second after a gate opens that has no pace.
+    pub release_per_s: u32,
+    /// Most waiters in all.
+    pub queue_len_max: u32,
     /// How often a heartbeat is written.
     pub heartbeat_interval: Duration,
     /// How often a replica is asked for it.
@@ -108,12 +122,10 @@ pub struct App {
     pub sessions: u32,
     /// Identities that its sessions are spread over.
     pub identities: u32,
-    /// `ratio` of its rule.
-    pub ratio: Ratio,
-    /// `weight` of its rule.
-    pub weight: u32,
-    /// `max_delay` of its rule.
-    pub max_delay: Duration,
+    /// What its statements meet.
+    pub rule: MetRule,
+    /// The least a statement takes on the primary. `None`: the scenario's latency.
+    pub latency: Option<Duration>,
     /// Rows that a statement writes.
     pub rows: Rows,
     /// Statements under one permit.
@@ -157,5 +169,11 @@ impl Scenario {
         let raw: raw::Scenario = serde_yaml::from_str(text)
             .map_err(|error| ScenarioError { faults: vec![error.to_string()] })?;
         compile::compile(raw)
+    }
+
+    /// The scenario as a file that [`Self::parse`] reads as the same scenario.
+    #[must_use]
+    pub fn to_yaml(&self) -> String {
+        write::yaml(self)
     }
 }

@@ -1,9 +1,15 @@
 //! The command line.
 
+mod app_load;
+mod simulate;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use self::app_load::{AppLoad, Text};
+pub(crate) use self::simulate::{Load, Simulate};
 
 /// An enforcement throttler for MySQL.
 ///
@@ -30,8 +36,8 @@ pub(crate) enum Command {
     /// Tell what would happen to one statement, and why.
     #[command(long_about = EXPLAIN, after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
-    /// Show how a pace holds lag, against a model of servers and clients.
-    #[command(long_about = SIMULATE, after_help = SIMULATE_EXAMPLES)]
+    /// Show what rules or a pace do to clients and to lag, against a model.
+    #[command(long_about = simulate::ABOUT, after_help = simulate::EXAMPLES)]
     Simulate(Simulate),
     /// Show Sluice at work on real servers started for it.
     #[cfg(feature = "demo")]
@@ -117,23 +123,6 @@ pub(crate) struct Explain {
     pub(crate) format: Format,
 }
 
-/// `sluice simulate`
-#[derive(Debug, Args)]
-pub(crate) struct Simulate {
-    /// The scenario's file.
-    #[arg(value_name = "SCENARIO")]
-    pub(crate) scenario: PathBuf,
-    /// How the figures are written.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
-    /// Where chance comes from, instead of the file's seed.
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-    /// How contended gates let through, instead of what the file says.
-    #[arg(long, value_enum)]
-    pub(crate) pacing: Option<Pacing>,
-}
-
 /// How the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
@@ -182,7 +171,7 @@ Examples:
   sluice check --config proxy-config.yaml
   sluice run --config proxy-config.yaml
   sluice explain --config proxy-config.yaml --user etl --sql 'UPDATE t SET a = 1'
-  sluice simulate scenarios/steady.yaml
+  sluice simulate --config proxy-config.yaml --app etl:sessions=8,rows=100
 
 Each command has its own --help.";
 
@@ -235,22 +224,6 @@ With --format json the answer is one object; its keys are app, class, tags, rule
 and some more.
 
 Exit status: 0 with an answer, 2 if the file has faults or has no such cluster, or if the statement cannot be read.";
-
-const SIMULATE: &str = "\
-Show how a pace holds lag, against a model of servers and clients.
-
-The admission controller that ships is run against a model of a primary, its replicas and closed-loop \
-clients, on a virtual clock: ten minutes take a second or two, and the same seed gives the same figures. \
-The lag in them is the true one, which Sluice itself never sees. docs/SIMULATE.md describes the file; \
-scenarios/ has examples.
-
-Exit status: 0 if every figure is as the file expects, 1 if one is not, 2 if the file has faults.";
-
-const SIMULATE_EXAMPLES: &str = "\
-Examples:
-  sluice simulate scenarios/capacity-drop.yaml
-  sluice simulate scenarios/steady.yaml --pacing binary --seed 11
-  sluice simulate scenarios/steady.yaml --format json | jq .lag_s.p99";
 
 #[cfg(feature = "demo")]
 const DEMO: &str = "\

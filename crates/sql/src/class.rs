@@ -49,6 +49,13 @@ impl Class {
         Self::Unknown,
     ];
 
+    /// How many classes are less strict: below the number of [`Class::ALL`].
+    #[must_use]
+    #[inline]
+    pub fn strictness(self) -> usize {
+        usize::try_from(bit(self).trailing_zeros()).unwrap_or_default()
+    }
+
     /// The name in the file, in metrics and in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -83,7 +90,7 @@ impl Class {
 
     /// Whether a rule can hold this class back at all.
     #[must_use]
-    pub fn is_gateable(self) -> bool {
+    pub const fn is_gateable(self) -> bool {
         match self {
             Self::Read
             | Self::LockingRead
@@ -120,10 +127,23 @@ impl ClassSet {
         Self(self.0 & !bit(class))
     }
 
+    /// This set, of a text that holds RENAME TABLE or CLONE INSTANCE: they are [`Class::Admin`], and
+    /// nothing delays them, but they change schema or data as [`Class::Ddl`] does.
+    #[must_use]
+    pub(crate) fn with_denied_as_ddl(self) -> Self {
+        Self(self.0 | DENIED_AS_DDL)
+    }
+
+    /// Whether a rule that denies [`Class::Ddl`] refuses the text, whatever classes it has.
+    #[must_use]
+    pub fn is_denied_as_ddl(self) -> bool {
+        self.0 & DENIED_AS_DDL != 0
+    }
+
     /// Whether a rule can hold something of it back.
     #[must_use]
     pub(crate) fn is_gateable(self) -> bool {
-        Class::ALL.into_iter().any(|class| class.is_gateable() && self.contains(class))
+        self.0 & GATEABLE != 0
     }
 
     /// Whether `class` is in the set.
@@ -135,7 +155,7 @@ impl ClassSet {
     /// Whether the sets have a class in common: a rule's classes and a statement's.
     #[must_use]
     pub fn intersects(self, other: Self) -> bool {
-        self.0 & other.0 != 0
+        self.0 & other.0 & !DENIED_AS_DDL != 0
     }
 
     /// Whether nothing is in it.
@@ -147,7 +167,8 @@ impl ClassSet {
     /// The strictest class of the set.
     #[must_use]
     pub fn strictest(self) -> Option<Class> {
-        Class::ALL.into_iter().filter(|class| self.contains(*class)).max()
+        let highest = (self.0 & !DENIED_AS_DDL).checked_ilog2()?;
+        BY_BIT.get(usize::try_from(highest).ok()?).copied()
     }
 }
 
@@ -156,6 +177,36 @@ impl FromIterator<Class> for ClassSet {
         classes.into_iter().fold(Self::default(), Self::with)
     }
 }
+
+/// See [`ClassSet::with_denied_as_ddl`]. No class has this bit.
+const DENIED_AS_DDL: u16 = 1 << 15;
+
+/// The classes in the order of their bits, which is that of their strictness.
+const BY_BIT: [Class; 10] = [
+    Class::Session,
+    Class::Transaction,
+    Class::Admin,
+    Class::Read,
+    Class::Ddl,
+    Class::LockingRead,
+    Class::Write,
+    Class::Load,
+    Class::Call,
+    Class::Unknown,
+];
+
+/// The bits of the classes that a rule can hold back.
+const GATEABLE: u16 = {
+    let mut bits = 0;
+    let mut classes: &[Class] = &Class::ALL;
+    while let [class, rest @ ..] = classes {
+        if class.is_gateable() {
+            bits |= bit(*class);
+        }
+        classes = rest;
+    }
+    bits
+};
 
 const fn bit(class: Class) -> u16 {
     match class {
@@ -195,6 +246,16 @@ mod tests {
     }
 
     #[test]
+    fn a_set_keeps_its_classes_in_the_order_of_their_strictness() {
+        assert!(BY_BIT.is_sorted());
+        for (at, class) in BY_BIT.into_iter().enumerate() {
+            assert_eq!(class.strictness(), at, "{class:?}");
+            assert_eq!(ClassSet::default().with(class).is_gateable(), class.is_gateable());
+        }
+        assert_eq!(ClassSet::from_iter(BY_BIT), ClassSet::from_iter(Class::ALL));
+    }
+
+    #[test]
     fn what_no_rule_can_hold_is_below_what_a_rule_can_hold() {
         assert!(Class::Admin < Class::Read);
         assert!(Class::Read < Class::Ddl);
@@ -207,5 +268,17 @@ mod tests {
         assert!(set.contains(Class::Read) && !set.contains(Class::Write));
         assert!(set.intersects([Class::Read].into_iter().collect()));
         assert_eq!(ClassSet::default().strictest(), None);
+    }
+
+    #[test]
+    fn what_is_denied_as_ddl_has_no_other_class_for_it() {
+        let admin = ClassSet::default().with(Class::Admin);
+        let renames = admin.with_denied_as_ddl();
+        assert!(renames.is_denied_as_ddl() && !admin.is_denied_as_ddl() && renames != admin);
+        assert_eq!(renames.strictest(), Some(Class::Admin));
+        assert!(!renames.contains(Class::Ddl) && !renames.is_gateable());
+        let also = ClassSet::default().with(Class::Ddl).with_denied_as_ddl();
+        assert!(!renames.intersects(also));
+        assert!(renames.union(also).without(Class::Admin).is_denied_as_ddl());
     }
 }

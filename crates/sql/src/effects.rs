@@ -66,10 +66,15 @@ pub struct PlainEffects {
     /// `character_set_client`, set in any way. After an error it may be in force or not, as the
     /// next two ([`LexMode::after_error`](crate::LexMode::after_error)).
     pub set_charset: Option<Charset>,
-    /// SET sql_mode: whether ANSI_QUOTES is in force now.
+    /// SET sql_mode: whether ANSI_QUOTES is in force now. Not if it stays as it was, which
+    /// `CONCAT(@@sql_mode, ',…')` leaves it.
     pub sets_ansi_quotes: Option<Setting>,
-    /// SET sql_mode: whether NO_BACKSLASH_ESCAPES is in force now.
+    /// SET sql_mode: whether NO_BACKSLASH_ESCAPES is in force now; as the one before.
     pub sets_no_backslash_escapes: Option<Setting>,
+    /// The text is one SET that gives `sql_mode` a value which only the server knows, and nothing
+    /// runs in it that could make the status flags of its OK lie: those say what is in force now,
+    /// as far as they show it.
+    pub sql_mode_by_flags: bool,
     /// Names of prepared statements were given, taken or changed in a way that cannot be followed:
     /// none is known any more, also after an error.
     pub forgets_prepared: bool,
@@ -268,6 +273,7 @@ impl PlainEffects {
             set_charset: Some(Charset::Unknown),
             sets_ansi_quotes: Some(Setting::Unknown),
             sets_no_backslash_escapes: Some(Setting::Unknown),
+            sql_mode_by_flags: false,
             forgets_prepared: true,
             forgets_schema: true,
             kill: None,
@@ -310,6 +316,7 @@ impl PlainEffects {
                 other.sets_no_backslash_escapes,
                 Setting::Unknown,
             ),
+            sql_mode_by_flags: self.sql_mode_by_flags && other.sql_mode_by_flags,
             forgets_prepared: self.forgets_prepared || other.forgets_prepared,
             forgets_schema: self.forgets_schema || other.forgets_schema,
             kill: same(self.kill, other.kill),

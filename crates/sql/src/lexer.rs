@@ -14,7 +14,7 @@ pub(crate) use executable::{ExecutableRule, SixDigits};
 
 use crate::mode::{Charset, LexMode, Server};
 use bytes::{Start, start_of};
-pub(crate) use bytes::{depends_on_mode, is_swe7_letter};
+pub(crate) use bytes::{depends_on_mode, is_before_bracket, is_swe7_letter};
 
 /// One of the ways to read a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +125,8 @@ pub(crate) struct Lexer<'t, S> {
     mode: LexMode,
     reading: Reading,
     sink: S,
+    /// A word is made of the bytes that are letters in most character sets, and of no other.
+    plain_words: bool,
     /// Inside an executable comment whose content is code. A flag and no depth, as in the servers.
     in_executable: bool,
     /// Behind the last byte whose meaning depends on the mode; nothing until it is asked for.
@@ -139,12 +141,14 @@ pub(crate) struct Lexer<'t, S> {
 impl<'t, S: CommentSink> Lexer<'t, S> {
     /// Of a setting that is not known, the lexer takes the servers' default.
     pub(crate) fn new(text: &'t [u8], mode: LexMode, reading: Reading, sink: S) -> Self {
+        let mode = mode.assumed();
         Self {
             text,
             pos: 0,
-            mode: mode.assumed(),
+            mode,
             reading,
             sink,
+            plain_words: mode.charset.has_plain_words(),
             in_executable: false,
             last_dependent: None,
             broken: false,
@@ -212,7 +216,7 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
         self.scan::<true>()
     }
 
-    #[inline]
+    #[inline(always)]
     fn scan<const WORDS: bool>(&mut self) -> Token {
         loop {
             let start = self.pos;
@@ -222,11 +226,12 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
                     self.pos = start.wrapping_add(1);
                     continue;
                 }
-                Start::Punct if WORDS && self.mode.charset != Charset::Swe7 => {
+                Start::Punct if WORDS && (self.plain_words || !self.is_swe7()) => {
                     self.pos = start.wrapping_add(1);
                     continue;
                 }
                 Start::Punct | Start::Dot => self.punct(byte),
+                Start::Word if self.plain_words => self.plain_word(),
                 Start::Word => self.word(),
                 Start::Digit => self.number(),
                 Start::Quote => self.quoted(byte),
@@ -268,7 +273,7 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
     }
 
     fn punct(&mut self, byte: u8) -> Kind {
-        if self.mode.charset == Charset::Swe7 && is_swe7_letter(byte) {
+        if self.is_swe7() && is_swe7_letter(byte) {
             return self.word();
         }
         self.pos = self.pos.wrapping_add(1);
@@ -288,6 +293,10 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
             return Kind::Punct(byte);
         }
         self.word()
+    }
+
+    fn is_swe7(&self) -> bool {
+        self.mode.charset == Charset::Swe7
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {

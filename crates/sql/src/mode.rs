@@ -181,6 +181,22 @@ impl Charset {
         }
     }
 
+    /// Whether every byte from 0x80 up belongs to a word, and no byte below it that is no letter
+    /// elsewhere does.
+    pub(crate) fn has_plain_words(self) -> bool {
+        match self {
+            Self::Plain | Self::SingleByte | Self::Unknown => true,
+            Self::Latin
+            | Self::Dos
+            | Self::Swe7
+            | Self::Big5
+            | Self::Cp932
+            | Self::Gbk
+            | Self::Sjis
+            | Self::Gb18030 => false,
+        }
+    }
+
     /// Whether a byte below 0x80 may be the end of a longer character.
     pub(crate) fn has_ascii_trail(self) -> bool {
         match self {

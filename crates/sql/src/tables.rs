@@ -4,6 +4,8 @@
 //! list at one depth of brackets is not the list at another, so two bits are kept for each depth.
 //! Only words that are reserved in both MySQL and MariaDB end a list: any other may be an alias.
 
+mod definition;
+
 use crate::{
     lexer::{Kind, Lexer, NoComments, Reading, Token},
     mode::LexMode,
@@ -17,7 +19,8 @@ const DEPTH_MAX: u32 = 63;
 pub struct TableRef<'t> {
     /// The schema, if the name is qualified.
     pub schema: Option<&'t [u8]>,
-    /// The table; it may also be the name of a common table expression.
+    /// The table; it may also be the name of a common table expression. Empty: every table of the
+    /// schema, which is made or dropped as a whole.
     pub name: &'t [u8],
 }
 
@@ -100,6 +103,8 @@ enum Object {
     Awaited,
     /// An index: its table stands behind ON.
     Index,
+    /// A schema: its name comes next.
+    Schema,
     Known,
 }
 
@@ -138,6 +143,7 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
                 self.fault_if(byte >= 0x80 || (self.expects && byte != b'{'));
             }
             Kind::Word => self.word(token),
+            Kind::Name if self.object == Object::Schema => self.schema(token),
             Kind::Name if self.expects => self.table(token),
             Kind::Text
             | Kind::DollarText
@@ -191,12 +197,16 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
 
     fn word(&mut self, token: Token) {
         if self.before[0].kind == Kind::Punct(b'.') && !self.expects {
+            // `s.nextval` moves a sequence on where `sql_mode` is ORACLE.
+            self.fault_if(self.is(token, "NEXTVAL"));
             return;
         }
         if self.verb == Verb::None || (self.verb == Verb::With && self.is_main_verb(token)) {
             self.verb(token);
         } else if self.object == Object::Awaited {
             self.object(token);
+        } else if self.object == Object::Schema {
+            self.schema(token);
         } else if self.expects {
             self.expected(token);
         } else {
@@ -264,34 +274,6 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         }
     }
 
-    /// A word between CREATE, ALTER, DROP and what it is of. Views, triggers, routines and the like
-    /// have tables in places that are not looked for.
-    fn object(&mut self, token: Token) {
-        const BEFORE_OBJECT: [&str; 11] = [
-            "TEMPORARY",
-            "OR",
-            "REPLACE",
-            "ONLINE",
-            "OFFLINE",
-            "IGNORE",
-            "UNIQUE",
-            "FULLTEXT",
-            "SPATIAL",
-            "NO_WRITE_TO_BINLOG",
-            "LOCAL",
-        ];
-        let is = |word: &str| self.is(token, word);
-        if is("TABLE") || is("TABLES") {
-            self.object = Object::Known;
-            self.keyword(token);
-        } else if is("INDEX") && self.verb != Verb::Load {
-            self.object = Object::Index;
-        } else if self.verb != Verb::Load && !BEFORE_OBJECT.iter().any(|word| is(word)) {
-            self.fault_if(true);
-            self.object = Object::Known;
-        }
-    }
-
     /// Whether `token` is the verb behind the common table expressions, which stand in brackets.
     fn is_main_verb(&self, token: Token) -> bool {
         const VERBS: [&str; 7] =
@@ -315,6 +297,9 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
             "EXISTS",
         ];
         if BEFORE_TABLE.iter().any(|word| self.is(token, word)) {
+            return;
+        }
+        if self.is(self.before[0], "RENAME") && self.renames(token) {
             return;
         }
         if ["SELECT", "WITH", "VALUES"].iter().any(|word| self.is(token, word)) {
@@ -379,11 +364,17 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         } else if is("ON") && self.object == Object::Index {
             self.object = Object::Known;
             self.expects = true;
+        } else if is("NEXTVAL") || is("SETVAL") {
+            // MariaDB's sequences are tables.
+            self.expects = self.lexer.peeked().kind == Kind::Punct(b'(');
+        } else if is("FOR") && self.is(self.before[0], "VALUE") {
+            self.expects = self.is(self.before[1], "NEXT");
         } else if self.ends_list(token, after_for) {
             self.set_list(false);
         } else {
             self.expects = match self.verb {
-                Verb::Define => is("LIKE") || is("REFERENCES"),
+                Verb::Define if is("UNION") => return self.union_of_definition(),
+                Verb::Define => is("LIKE") || is("REFERENCES") || is("RENAME"),
                 Verb::List => is("TO"),
                 Verb::None
                 | Verb::Query

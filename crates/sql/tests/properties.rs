@@ -139,6 +139,7 @@ fn assert_plain_is_at_least_as_strict(strict: &PlainEffects, loose: &PlainEffect
         (loose.releases.instance, strict.releases.instance),
         (loose.forgets_prepared, strict.forgets_prepared),
         (loose.forgets_schema, strict.forgets_schema),
+        (strict.sql_mode_by_flags, loose.sql_mode_by_flags),
         (strict.takes.tables, loose.takes.tables),
         (strict.takes.global, loose.takes.global),
         (strict.takes.instance, loose.takes.instance),

@@ -1,7 +1,7 @@
 //! Client bytes that are relayed without being read: the upload of LOAD DATA LOCAL, and the rest of
 //! a long command.
 
-use crate::frame::{FrameHeader, FrameWalker, Step};
+use crate::frame::{FrameHeader, FrameWalker, Step, split_frame};
 
 /// How far a tracker of client bytes came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +75,9 @@ impl FrameSkipper {
     /// be called once with what is there, if only with nothing: a packet without a rest is done at
     /// once.
     pub fn feed(&mut self, bytes: &[u8]) -> Skipped {
+        if let Some(consumed) = self.skip_whole(bytes) {
+            return Skipped { consumed, done: true };
+        }
         let mut rest = bytes;
         while !self.done {
             match self.walker.step(&mut rest) {
@@ -84,6 +87,20 @@ impl FrameSkipper {
             }
         }
         Skipped { consumed: bytes.len().saturating_sub(rest.len()), done: self.done }
+    }
+
+    /// The length of the packet if all of it is there in one frame, as it mostly is.
+    fn skip_whole(&mut self, bytes: &[u8]) -> Option<usize> {
+        if self.done || !self.walker.at_packet_boundary() {
+            return None;
+        }
+        let (header, _, behind) = split_frame(bytes)?;
+        if header.continues() {
+            return None;
+        }
+        self.walker.note_whole_packet(header.sequence);
+        self.done = true;
+        Some(bytes.len().saturating_sub(behind.len()))
     }
 
     /// Sequence id of the last frame whose header was read.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 
 use crate::certificates::Certificates;
@@ -153,13 +154,23 @@ impl Target {
     pub async fn recover(&mut self) -> Result<bool> {
         let crashed = self.server.admin().await.is_err();
         if crashed {
-            self.server.revive().await?;
+            self.revive().await?;
             // It has forgotten the passwords that it knew.
             self.warm_up().await?;
         }
         self.watch = watch(&self.server).await?;
         self.restore().await?;
         Ok(crashed)
+    }
+
+    /// Under much load a start can fail for a reason of the moment.
+    async fn revive(&mut self) -> Result<()> {
+        for _ in 1..STARTS {
+            if self.server.revive().await.is_ok() {
+                return Ok(());
+            }
+        }
+        self.server.revive().await
     }
 
     /// Makes the schema anew, ends what attackers have left, and settles.
@@ -240,11 +251,15 @@ async fn watch(server: &Server) -> Result<RawConn> {
 }
 
 async fn end_sessions(admin: &mut mysql_async::Conn) -> Result<()> {
-    let users = format!("'{}'", schema::ACCOUNTS.join("','"));
-    let sql = format!("SELECT id FROM information_schema.processlist WHERE user IN ({users})");
-    for id in admin.query::<u64, _>(sql).await? {
-        // It may have ended by itself.
-        admin.query_drop(format!("KILL {id}")).await.ok();
+    // The table of INFORMATION_SCHEMA is filled as it is read, which counts as rows written.
+    for mut session in admin.query::<Row, _>("SHOW PROCESSLIST").await? {
+        let (id, user): (Option<u64>, Option<String>) = (session.take("Id"), session.take("User"));
+        if let (Some(id), Some(user)) = (id, user)
+            && schema::ACCOUNTS.contains(&user.as_str())
+        {
+            // It may have ended by itself.
+            admin.query_drop(format!("KILL {id}")).await.ok();
+        }
     }
     let prepared: Vec<(i64, i64, i64, Vec<u8>)> = admin.query("XA RECOVER").await?;
     for (format, gtrid_len, _, data) in prepared {
@@ -306,6 +321,8 @@ const OPTIONS: [&str; 7] = [
     "--max-connect-errors=1000000000",
     "--wait-timeout=60",
 ];
+/// How often a server that has crashed is started, at most.
+const STARTS: u32 = 3;
 /// The longest wait for a packet of an answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 const WATCH_LIMIT: Duration = Duration::from_secs(60);

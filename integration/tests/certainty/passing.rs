@@ -28,6 +28,10 @@ async fn ordinary_reads_pass_behind_all_that_leaves_the_mode_in_doubt() {
             b"SET NAMES DEFAULT",
             b"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci",
             b"SET sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
+            b"SET sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')",
+            b"SET autocommit = 1, @@SESSION.sql_mode = CONCAT(CONCAT(@@sql_mode, ',TRADITIONAL'), ',NO_AUTO_VALUE_ON_ZERO')",
+            b"SET @@SESSION.sql_mode = (SELECT REPLACE(@@sql_mode, 'ONLY_FULL_GROUP_BY', ''))",
+            b"SET @old = @@sql_mode, sql_mode = 'NO_AUTO_VALUE_ON_ZERO'|/*!40101 SET SQL_MODE=@old */",
             b"SELECT nonsense",
         ] {
             let mut conn = world.login("ddlfree").await;
@@ -48,8 +52,7 @@ async fn ordinary_reads_pass_behind_all_that_leaves_the_mode_in_doubt() {
 async fn reads_without_escaped_quotes_pass_behind_a_mode_that_is_computed() {
     for world in both().await {
         for before in [
-            &b"SET sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"[..],
-            b"SET @@SESSION.sql_mode = (SELECT REPLACE(@@sql_mode, 'ONLY_FULL_GROUP_BY', ''))",
+            &b"SET sql_mode = @@sql_mode, @x = (SELECT n FROM called LIMIT 1)"[..],
             b"SELECT test.mode()",
         ] {
             let mut conn = world.login("ddlfree").await;
@@ -154,6 +157,13 @@ async fn prepared_reads_pass_with_any_values() {
         for value in ["it's", "\\", "\"; DELETE FROM called; -- ", "😀"] {
             let answer = conn.execute(&read, &[Param::text(value), Param::int(1)]).await.unwrap();
             assert!(answer.err().is_none(), "{value}: {:?}", answer.err());
+        }
+        for read in READS {
+            let prepared = conn.prepare(read).await.unwrap();
+            for _ in 0..2 {
+                let answer = conn.execute(&prepared, &[]).await.unwrap();
+                assert!(answer.err().is_none(), "{read}: {:?}", answer.err());
+            }
         }
         world
             .all_pass(

@@ -1,6 +1,8 @@
 //! How a text is read: in the character set and the mode that the server is in, or in every one that
 //! could be. Each text hides a write from who reads it in the wrong one.
 
+use integration::server::Flavour;
+
 use crate::{RESET, World, both, is_refused, mariadb};
 
 /// The server does not escape, or its double quotes are names: neither has escapes.
@@ -36,7 +38,7 @@ const FROM_GBK: [&[u8]; 4] = [
     b"SET NAMES gbk|SET character_set_client = 8",
 ];
 
-const TO_NO_BACKSLASH: [&[u8]; 8] = [
+const TO_NO_BACKSLASH: [&[u8]; 12] = [
     b"SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
     b"SET sql_mode = 1048576",
     b"SET sql_mode = 1048576 + 0",
@@ -44,34 +46,44 @@ const TO_NO_BACKSLASH: [&[u8]; 8] = [
     b"SET SESSION sql_mode = CONCAT('NO_BACKSLASH', '_ESCAPES')",
     b"SET @@sql_mode = (SELECT 1048576)",
     b"SET @@LOCAL.sql_mode = 1048575 + 1",
+    b"SET @x = 'NO_BACKSLASH_ESCAPES'|SET sql_mode = @x",
+    b"SET sql_mode = CONCAT(@@sql_mode, ',NO_BACKSLASH_ESCAPES')",
+    b"SET sql_mode = CONCAT('NO_BACKSLASH_ESCAPES,', @@SESSION.sql_mode)",
+    b"SET sql_mode = 'NO_BACKSLASH_ESCAPES'|SET sql_mode = CONCAT(@@sql_mode, ',TRADITIONAL')",
     b"PREPARE p FROM 'SET sql_mode = 1048576'|EXECUTE p",
 ];
 
 /// Behind a routine the flags say what it has set, and what was there before is in force.
-const FROM_NO_BACKSLASH: [&[u8]; 6] = [
+const FROM_NO_BACKSLASH: [&[u8]; 8] = [
     b"SELECT test.mode()",
     b"SET sql_mode = 'NO_BACKSLASH_ESCAPES'|\x1f",
     b"SET sql_mode = 'NO_BACKSLASH_ESCAPES'|SET sql_mode = DEFAULT",
     b"SET sql_mode = 'NO_BACKSLASH_ESCAPES'|SET sql_mode = 0",
     b"SET sql_mode = 'NO_BACKSLASH_ESCAPES'|SET @x = ''|SET sql_mode = @x",
     b"SET sql_mode = 'NO_BACKSLASH_ESCAPES'|PREPARE p FROM 'SET sql_mode = 0'|EXECUTE p",
+    b"SET sql_mode = 'NO_BACKSLASH_ESCAPES', sql_mode = CONCAT(@@sql_mode, ',TRADITIONAL')",
+    b"SET @x = @@sql_mode, sql_mode = 'NO_BACKSLASH_ESCAPES'|SET sql_mode = REPLACE(@x, 'A', 'A')",
 ];
 
-const TO_ANSI: [&[u8]; 6] = [
+const TO_ANSI: [&[u8]; 9] = [
     b"SET sql_mode = 'ANSI_QUOTES'",
     b"SET sql_mode = 'ANSI'",
     b"SET sql_mode = 4",
     b"SET @@sql_mode = 4 + 0",
     b"SET @x = 4|SET sql_mode = @x",
     b"SET @v = 'ansi'|SET sql_mode = @v",
+    b"SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')",
+    b"SET sql_mode = 'ANSI'|SET sql_mode = CONCAT(@@sql_mode, ',NO_ZERO_DATE')",
+    b"SET @@SESSION.sql_mode = (SELECT CONCAT(@@sql_mode, ',ANSI'))",
 ];
 
-const FROM_ANSI: [&[u8]; 5] = [
+const FROM_ANSI: [&[u8]; 6] = [
     b"SELECT test.mode()",
     b"SET sql_mode = 'ANSI_QUOTES'|SET @x = ''|SET sql_mode = @x",
     b"SET sql_mode = 'ANSI_QUOTES'|\x1f",
     b"SET sql_mode = 'ANSI_QUOTES'|SET sql_mode = 0",
     b"SET sql_mode = 'ANSI_QUOTES'|SET sql_mode = DEFAULT",
+    b"SET sql_mode = 'ANSI_QUOTES', sql_mode = CONCAT(@@sql_mode, ',NO_ZERO_DATE')",
 ];
 
 #[tokio::test]
@@ -101,6 +113,63 @@ async fn hides_nothing(world: &World, table: &str, way: &[u8], hidden: &[u8]) {
     let shown = way.escape_ascii();
     assert!(world.changes("free", table, &attack).await, "{shown} does nothing");
     world.none_gets_past("ddlfree", table, &[&attack]).await;
+}
+
+/// Flags say what a function has set, if it runs behind the assignment, and are not believed.
+#[tokio::test]
+async fn a_function_within_a_set_hides_nothing_behind_it() {
+    for world in both().await {
+        world.table("lied").await;
+        let view = "CREATE VIEW test.lies AS SELECT test.mode() AS m";
+        world.servers.primary.run_sql(&[view]).await.unwrap();
+        for set in [
+            &b"SET sql_mode = @x, @y = test.mode()"[..],
+            b"SET sql_mode = @x, @y = (SELECT m FROM test.lies)",
+            b"SET sql_mode = CONCAT(@@sql_mode, ''), @y = test.mode()",
+            b"SET @y = test.mode(), sql_mode = @x",
+        ] {
+            let hidden = br"SELECT '\''; TRUNCATE test.lied; -- '";
+            let attack: &[&[u8]] = &[b"SET @x = ''", set, hidden];
+            assert!(world.changes("free", "lied", attack).await);
+            world.none_gets_past("ddlgated", "lied", &[attack]).await;
+        }
+    }
+}
+
+/// MySQL reads a prepared text again when its table has changed, in the mode of then, and goes on
+/// with that reading in any mode.
+#[tokio::test]
+async fn a_prepared_text_that_is_read_again_in_another_mode_hides_nothing() {
+    // Where a backslash escapes, the function is part of a literal.
+    const TEXT: &str =
+        r"SELECT '\', test.rewrites(), ' FROM test.reread /* ' FROM test.reread -- */";
+    for world in both().await {
+        for table in ["reread", "rewritten"] {
+            world.table(table).await;
+        }
+        let function = "CREATE FUNCTION test.rewrites() RETURNS INT MODIFIES SQL DATA \
+             BEGIN INSERT INTO test.rewritten (n) VALUES (9); RETURN 1; END";
+        world.servers.primary.run_sql(&[function]).await.unwrap();
+        for (user, runs) in [("free", true), ("held", false)] {
+            let mut conn = world.login(user).await;
+            let prepared = conn.prepare(TEXT).await.unwrap();
+            let answer = conn.execute(&prepared, &[]).await.unwrap();
+            assert!(answer.err().is_none(), "{:?}", answer.err());
+            conn.query("SET sql_mode = 'NO_BACKSLASH_ESCAPES'").await.unwrap();
+            for altered in ["ADD COLUMN x INT", "DROP COLUMN x"] {
+                let alter = format!("ALTER TABLE test.reread {altered}");
+                world.servers.primary.run_sql(&[&alter]).await.unwrap();
+                let answer = conn.execute(&prepared, &[]).await.unwrap();
+                assert_eq!(is_refused(&answer), !runs, "{:?}", answer.err());
+            }
+            conn.query("SET sql_mode = ''").await.unwrap();
+            let answer = conn.execute(&prepared, &[]).await.unwrap();
+            assert_eq!(is_refused(&answer), !runs, "{:?}", answer.err());
+            // MariaDB reads it again in the mode of its PREPARE.
+            let reads_otherwise = world.servers.primary.flavour() == Flavour::MySql;
+            assert_eq!(world.has_changed("rewritten").await, runs && reads_otherwise);
+        }
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,9 @@
 //!
 //!   peers [SECONDS of one run = 8] [ROUNDS = 3] [PART…]      parts: memory clear tls bulk; all unless some are named
 //!
+//! The part `before` compares with another build of Sluice: SLUICE_BEFORE_BIN is its program, SLUICE_BEFORE_CONFIG
+//! the `proxy-config.yaml` that it ships with.
+//!
 //! Prints Markdown. Every figure is a median over rounds of a ratio taken within one round, because the
 //! machine is shared and absolute figures drift. CPU is that of the proxy's process alone, with all
 //! its threads, probes and timers.
@@ -59,6 +62,9 @@ fn main() -> Result<()> {
         setup.prepare()?;
         if plan.has("clear") {
             selects(&plan, "", &setup.targets()?, None)?;
+        }
+        if let Some(targets) = setup.before_targets()?.filter(|_| plan.has("before")) {
+            selects(&plan, "", &targets, None)?;
         }
         if plan.has("tls") {
             selects(

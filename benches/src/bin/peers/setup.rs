@@ -21,6 +21,8 @@ pub(crate) struct Setup {
     sluice: SluiceProcess,
     /// Ends the clients' TLS; the server's leg is in the clear.
     sluice_tls: SluiceProcess,
+    /// Another build of Sluice, where `SLUICE_BEFORE_BIN` names one.
+    sluice_before: Option<SluiceProcess>,
     /// sysbench's certificates.
     client: ClientFolder,
     /// Their files are the servers' and the proxies' too.
@@ -60,6 +62,7 @@ impl Setup {
             router_tls: Peer::router(primary, Some(ServerCertificate { cert, key }))?,
             sluice: start_sluice(&topology, None).await?,
             sluice_tls: start_sluice(&topology, Some(&legs)).await?,
+            sluice_before: start_before(&topology).await?,
             client: ClientFolder::new(&certificates)?,
             topology,
             _certificates: certificates,
@@ -86,6 +89,13 @@ impl Setup {
     pub(crate) fn tls_targets(&self) -> Result<Vec<Target>> {
         let router = of_peer("MySQL Router", &self.router_tls);
         Ok(vec![self.direct(), router, of_sluice(&self.sluice_tls)?])
+    }
+
+    /// In the clear: direct, the other build, this one. None where no other build is named.
+    pub(crate) fn before_targets(&self) -> Result<Option<Vec<Target>>> {
+        let Some(before) = &self.sluice_before else { return Ok(None) };
+        let before = Target { name: "Sluice before", ..of_sluice(before)? };
+        Ok(Some(vec![self.direct(), before, of_sluice(&self.sluice)?]))
     }
 
     /// sysbench's certificates.
@@ -136,8 +146,44 @@ impl Drop for ClientFolder {
 async fn start_sluice(topology: &Topology, legs: Option<&str>) -> Result<SluiceProcess> {
     let listen = loopback(free_port()?);
     let admin = loopback(free_port()?);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proxy-config.yaml");
-    let mut yaml = std::fs::read_to_string(&path)?;
+    let mut yaml = shipped(&our_file(), topology, listen, admin)?;
+    if let Some(legs) = legs {
+        yaml = with_legs(&yaml, legs);
+    }
+    let mut sluice = SluiceProcess::spawn(&yaml, listen, admin, &QUIET)?;
+    sluice.wait_until_ready().await?;
+    Ok(sluice)
+}
+
+/// The build that `SLUICE_BEFORE_BIN` names, on the file that `SLUICE_BEFORE_CONFIG` names: its own, since it may
+/// not know all keys of ours.
+async fn start_before(topology: &Topology) -> Result<Option<SluiceProcess>> {
+    let Some(program) = std::env::var_os("SLUICE_BEFORE_BIN") else { return Ok(None) };
+    let file = std::env::var_os("SLUICE_BEFORE_CONFIG").map_or_else(our_file, PathBuf::from);
+    let listen = loopback(free_port()?);
+    let admin = loopback(free_port()?);
+    let yaml = shipped(&file, topology, listen, admin)?;
+    let program = Path::new(&program);
+    let mut sluice = SluiceProcess::spawn_binary(program, &yaml, (listen, admin), &QUIET, &[])?;
+    sluice.wait_until_ready().await?;
+    Ok(Some(sluice))
+}
+
+/// Debugging output would be part of what is measured.
+const QUIET: [(&str, &str); 1] = [("RUST_LOG", "info")];
+
+fn our_file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../proxy-config.yaml")
+}
+
+/// A shipped file, with this machine's addresses in place of its own.
+fn shipped(
+    path: &Path,
+    topology: &Topology,
+    listen: SocketAddr,
+    admin: SocketAddr,
+) -> Result<String> {
+    let mut yaml = std::fs::read_to_string(path)?;
     let replicas = SHIPPED_REPLICAS.into_iter().zip(topology.replicas.iter().map(|r| r.addr()));
     let ours = [
         (SHIPPED_LISTEN, listen),
@@ -150,12 +196,7 @@ async fn start_sluice(topology: &Topology, legs: Option<&str>) -> Result<SluiceP
         }
         yaml = yaml.replace(shipped, &here.to_string());
     }
-    if let Some(legs) = legs {
-        yaml = with_legs(&yaml, legs);
-    }
-    let mut sluice = SluiceProcess::spawn(&yaml, listen, admin, &[("RUST_LOG", "info")])?;
-    sluice.wait_until_ready().await?;
-    Ok(sluice)
+    Ok(yaml)
 }
 
 /// The file with `legs` in place of its `client_tls` and `backend_tls`.

@@ -7,7 +7,9 @@ use admission::{GateKey, Mode, OnRefusedCheck, OnTimeout, Ratio, RuleKey, Terms}
 use sql::{Class, ClassSet};
 
 use super::checks::{MODES, duration, keyword, list, name, whole};
-use super::classes::{Delayable, compile_classes, expand};
+use super::classes::{
+    Delayable, check_agreement, check_default, compile_classes, expand, whatever_changes,
+};
 use super::context::Context;
 use super::matching::compile_match;
 use super::{error_profile, limits, schedule};
@@ -17,6 +19,7 @@ use crate::fault::{Faults, Place};
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::{Action, Gated, OnClientGone, RefusalProfile, Rule, rule_key};
 use crate::schedule::Schedule;
+use crate::speed::Speed;
 use crate::time::UnixTime;
 
 /// A rule before it is told to which cluster it belongs: its gate and its mode may be the
@@ -33,6 +36,7 @@ pub(super) struct Draft {
     statements: ClassSet,
     kind: Kind,
     terms: Terms,
+    speed: Speed,
     mode: Option<Mode>,
     error: RefusalProfile,
     honour_priority: bool,
@@ -82,7 +86,10 @@ impl Draft {
     ) -> Rule {
         let mode = self.mode.unwrap_or(mode);
         let terms = Terms { mode, ..self.terms };
-        let asks = !gate_is_always_open || terms.hold || terms.ratio != Ratio::ZERO;
+        let asks = !gate_is_always_open
+            || terms.hold
+            || terms.ratio != Ratio::ZERO
+            || !self.speed.is_full();
         let gated = if asks { Gated::Yes } else { Gated::No };
         let action = match self.kind {
             Kind::Throttle => Action::Throttle { terms, gate, gated },
@@ -96,6 +103,7 @@ impl Draft {
             condition: self.condition.clone(),
             statements: self.statements,
             action,
+            speed: self.speed,
             mode,
             error: self.error.clone(),
             honour_priority: self.honour_priority,
@@ -120,12 +128,8 @@ pub(super) fn compile(
         name(&rule_name.value, &rule_name.place, faults);
     }
     let rule_name: Arc<str> = raw.name.take().map(|name| name.value).unwrap_or_default().into();
+    let statements = compile_statements(&raw, kind, faults);
     let (condition, clusters) = compile_match(raw.conditions.take(), context, faults);
-    let statements = match raw.statements.take() {
-        Some(classes) => compile_classes(&classes, Delayable::Only, faults),
-        None => expand(Class::Write),
-    };
-    check_classes(kind, &condition, statements, &place, faults);
     let default_error = match kind {
         Kind::Deny => RefusalProfile::quota(),
         Kind::Throttle | Kind::Exempt => RefusalProfile::retryable(),
@@ -156,6 +160,7 @@ pub(super) fn compile(
         expires_at,
         essential: is_set(&raw.essential),
         reason: compile_reason(raw.reason.take(), faults),
+        speed: compile_speed(&raw, faults),
         terms: compile_terms(raw, faults),
         place,
     }
@@ -199,6 +204,7 @@ fn check_ineffective(raw: &raw::Rule, kind: Kind, faults: &mut Faults) {
     let of_exempt = [erase(&raw.statements), erase(&raw.error)];
     let of_both = [
         erase(&raw.ratio),
+        erase(&raw.speed),
         erase(&raw.gate),
         erase(&raw.max_delay),
         erase(&raw.on_refused_check),
@@ -217,22 +223,35 @@ fn erase<T>(value: &Maybe<T>) -> Maybe<()> {
     value.as_ref().map(|value| Spanned { value: (), place: value.place.clone() })
 }
 
-/// A rule that never meets a statement which it may hold back would look as if it protected
-/// something.
-fn check_classes(
-    kind: Kind,
-    condition: &Condition,
-    statements: ClassSet,
-    place: &Place,
-    faults: &mut Faults,
-) {
-    let acts = condition.statements.is_none_or(|classes| classes.intersects(statements));
-    if kind != Kind::Exempt && !acts && !statements.is_empty() {
-        faults.add(
-            place,
-            "`match.statements` and `statements` have no class in common: the rule never acts",
-        );
+/// The classes that the rule covers; what it matches must be the same, or the difference would pass
+/// and be seen by no later rule.
+fn compile_statements(raw: &raw::Rule, kind: Kind, faults: &mut Faults) -> ClassSet {
+    let matched = raw.conditions.as_ref().and_then(|matched| matched.value.statements.as_ref());
+    let covered = match (&raw.statements, kind) {
+        (Some(classes), _) => compile_classes(classes, Delayable::Only, faults),
+        (None, Kind::Deny) => whatever_changes(),
+        (None, Kind::Throttle | Kind::Exempt) => expand(Class::Write),
+    };
+    let Some(matched) = matched else { return covered };
+    match (kind, &raw.statements) {
+        (Kind::Exempt, _) => {}
+        (Kind::Throttle, None) if lets_pass(raw) => {}
+        (Kind::Throttle | Kind::Deny, Some(named)) => check_agreement(matched, named, faults),
+        (Kind::Throttle | Kind::Deny, None) => check_default(matched, covered, faults),
     }
+    covered
+}
+
+/// Whether the rule holds nothing back, and says so.
+fn lets_pass(raw: &raw::Rule) -> bool {
+    let says_none = |gate: &Spanned<OneOrMany<String>>| matches!(gate.value.0.as_slice(), [signal] if signal.value == "none");
+    let is = |number: &Maybe<f64>, neutral: f64| {
+        number.as_ref().is_none_or(|number| (number.value - neutral).abs() < f64::EPSILON)
+    };
+    raw.gate.as_ref().is_some_and(says_none)
+        && is(&raw.ratio, 0.0)
+        && is(&raw.speed, 1.0)
+        && !is_set(&raw.hold)
 }
 
 fn compile_terms(raw: raw::Rule, faults: &mut Faults) -> Terms {
@@ -257,6 +276,21 @@ fn compile_ratio(ratio: Maybe<f64>, faults: &mut Faults) -> Ratio {
         faults.add(&place, format!("{value} is not a probability: must be from 0 to 1"));
         Ratio::ZERO
     })
+}
+
+fn compile_speed(raw: &raw::Rule, faults: &mut Faults) -> Speed {
+    let Some(Spanned { value, place }) = &raw.speed else { return Speed::FULL };
+    let speed = Speed::new(*value);
+    if *value == 0.0 {
+        faults.add(place, "nothing runs at speed 0: that is `hold: true`");
+    } else if speed.is_none() {
+        faults.add(place, format!("{value} is no part of a speed: must be above 0, and up to 1"));
+    }
+    let never_waits = raw.max_delay.as_ref().is_some_and(|delay| delay.value.is_zero());
+    if never_waits && speed.is_some_and(|speed| !speed.is_full()) {
+        faults.add(place, "has no effect with `max_delay: 0s`, which is the longest pause");
+    }
+    speed.unwrap_or(Speed::FULL)
 }
 
 fn compile_reason(reason: Maybe<String>, faults: &mut Faults) -> String {

@@ -56,12 +56,49 @@ fn what_no_rule_can_hold_passes_whatever_the_rules_say_and_names_its_rule() {
         ("INSERT INTO t VALUES (1)", "deny all"),
         ("SELECT * FROM information_schema.tables", "never_held"),
         ("SELECT GET_LOCK('a', 0)", "never_held"),
-        ("RENAME TABLE a TO b", "never_held"),
+        ("RENAME USER a TO b", "not_gateable"),
         ("COMMIT", "not_gateable"),
         ("COMMIT; INSERT INTO t VALUES (1)", "deny all"),
         ("", "deny all"),
     ] {
         assert_eq!(uncovered(&policy, sql), why, "{sql}");
+    }
+}
+
+#[test]
+fn a_rule_that_denies_ddl_denies_renaming_tables_and_no_other_rule_holds_it() {
+    let rename = "RENAME TABLE a TO b";
+    for (rule, becomes) in [
+        ("deny: true", "deny r"),
+        ("deny: true, mode: observe", "deny r"),
+        ("deny: true, statements: [ddl]", "deny r"),
+        ("deny: true, match: {statements: [write, load, ddl]}", "deny r"),
+        ("deny: true, statements: [write]", "never_held"),
+        ("deny: true, match: {statements: [write]}", "never_held"),
+        ("hold: true, statements: [write, ddl]", "never_held"),
+        ("ratio: 1, statements: [ddl]", "never_held"),
+        ("exempt: true, essential: true", "never_held"),
+    ] {
+        let policy = policy(&format!("- {{name: r, permanent: true, {rule}}}\n"));
+        assert_eq!(uncovered(&policy, rename), becomes, "{rule}");
+        let replaced = uncovered(&policy, "CLONE INSTANCE FROM u@h:1 IDENTIFIED BY 'x'");
+        assert_eq!(replaced, becomes.replace("never_held", "not_gateable"), "{rule}");
+    }
+    // What stands in front decides, and what stands beside does not carry it past.
+    let shielded = policy(
+        "- {name: passes, permanent: true, gate: none}\n- {name: no, permanent: true, deny: true}\n",
+    );
+    assert_eq!(uncovered(&shielded, rename), "never_held");
+    let denied = policy("- {name: no, permanent: true, deny: true, statements: [ddl]}\n");
+    for text in
+        ["INSERT INTO c VALUES (1); RENAME TABLE a TO b", "RENAME TABLE a TO b; SHOW TABLES"]
+    {
+        assert_eq!(uncovered(&denied, text), "deny no", "{text}");
+    }
+    for text in
+        ["SHOW TABLES", "KILL 7", "FLUSH TABLES", "GRANT ALL ON *.* TO u", "LOCK TABLES a WRITE"]
+    {
+        assert_eq!(uncovered(&denied, text), "not_gateable", "{text}");
     }
 }
 

@@ -11,6 +11,8 @@ rules:
   - { name: archive, match: { schema: archive }, deny: true, permanent: true, mode: observe }
   - { name: gh, match: { app: gh-ost }, permanent: true }
   - { name: readers, match: { app: reader }, statements: [read], ratio: 0.5, permanent: true }
+  - { name: slow, match: { app: slow }, speed: 0.25, permanent: true }
+  - { name: payroll, match: { table: hr.payroll }, deny: true, permanent: true }
 ";
 
 fn cluster() -> Arc<ClusterPolicy> {
@@ -46,6 +48,7 @@ fn an_explanation_names_app_class_tags_rule_and_outcome() {
             "tags": { "controller": "x", "_os": "Linux" },
             "rule": "etl",
             "reason": "morning reports",
+            "speed": null,
             "mode": "enforce",
             "not_in_force": [],
             "priority": null,
@@ -129,4 +132,18 @@ fn a_call_that_the_servers_list_may_excuse_is_told_from_one_that_it_cannot() {
     ] {
         assert_eq!(explained(sql, "shop").calls_functions, calls_functions, "{sql}");
     }
+}
+
+#[test]
+fn an_explanation_says_which_speed_to_expect_and_what_could_not_be_told() {
+    let slow = explained("DELETE /*app='slow'*/ FROM t", "shop");
+    assert_eq!(slow.speed.as_deref(), Some("runs at 25 % of its own speed"));
+    let why = |sql: &str| {
+        let explanation = explained(sql, "shop");
+        assert_eq!(explanation.rule.as_deref(), Some("payroll"), "{sql}");
+        explanation.why
+    };
+    assert_eq!(why("RENAME TABLE hr.payroll TO x"), "the rule denies it");
+    assert!(why("CALL p()").contains("not all that it is about can be told"));
+    assert_eq!(explained("DROP DATABASE hr", "shop").tables, ["hr.*"]);
 }

@@ -23,13 +23,20 @@ A statement has the class of its verb, and further ones by what else it does; a 
 - `transaction`: BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, XA.
 - `session`: SET, USE, PREPARE, DEALLOCATE, SIGNAL, GET DIAGNOSTICS.
 - `admin`: SHOW, KILL, FLUSH, ANALYZE TABLE, CHECK, CHECKSUM, LOCK and UNLOCK TABLES, RENAME \
-    TABLE, GRANT and the account statements, replication, plugins, HELP.
+    TABLE, GRANT and the account statements, replication, plugins, CLONE, HELP.
 - `unknown`: whatever cannot be read, an empty statement, BINLOG, EXECUTE IMMEDIATE, BEGIN NOT \
     ATOMIC, EXECUTE of a name that the session has not prepared.
 
 EXPLAIN ANALYZE, MariaDB's ANALYZE of a statement and SET STATEMENT … FOR have the class of what \
     they run.
 
+- **What `deny` refuses.** A rule that denies and has no `statements` refuses `write`, `locking_read`, \
+    `load`, `call`, `unknown` and `ddl`, and with them RENAME TABLE and CLONE INSTANCE: nothing delays \
+    those, but a rule that denies `ddl` refuses them, whatever their class `admin`, and takes them \
+    for `ddl` in `match.statements` too.
+  It does not refuse what changes neither data nor schema of yours: the rest of `admin` (GRANT and the \
+    account statements, plugins and components, PURGE, RESET and CHANGE of replication, FLUSH, KILL, \
+    SHUTDOWN), SET in all its forms, XA COMMIT of what has been prepared. Those are for privileges.
 - **What replicas get.** OPTIMIZE, REPAIR and every ALTER TABLE are written to the binary log, \
     on MySQL and MariaDB alike, and each replica rebuilds what the primary has rebuilt, or \
     changes as little as it did:

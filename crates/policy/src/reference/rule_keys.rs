@@ -14,9 +14,22 @@ pub(super) const RULE_KEYS: &[Key] = &[
     live("match", "Whom and what it matches.", Shown::Words("everything", ""), ""),
     live(
         "ratio",
-        "The probability that one check is refused, whatever the metrics say.",
+        "The probability that one check is refused, whatever the metrics say. Not a speed: each lost check of a \
+         session waits `check_interval`, so at 0.9 a session that did 1,500 writes a second does about one. To \
+         slow a session down use `speed`.",
         Shown::Words("0", "0 to 1"),
         "Longer delays, a smaller share where others wait too.",
+    ),
+    live(
+        "speed",
+        "The part of its own speed at which each session goes: what took the server t is followed by a pause of \
+         t × (1/speed − 1) before the session's next admission, 0.1 is a tenth. t is the time that Sluice waited \
+         for the server's answers to whatever of the session the rule matches, reads too; of an admitted \
+         transaction, which is never paused inside, all of it. One pause lasts `max_delay` at most, before the \
+         checks, and is never an error. It is waited for from the end of the work: a session that does nothing \
+         for so long is not held up, nor is its first statement.",
+        Shown::Words("1", "above 0, up to 1"),
+        "Shorter pauses.",
     ),
     live(
         "gate",
@@ -27,16 +40,17 @@ pub(super) const RULE_KEYS: &[Key] = &[
     live(
         "statements",
         "The [classes](#classes-of-statements) that it can delay or refuse. `write` covers `write`, \
-         `locking_read`, `call`, `load` and `unknown`.",
+         `locking_read`, `call`, `load` and `unknown`. With `deny` the default is all that changes data or schema: \
+         `[write, ddl]`, and where a rule denies `ddl` it denies RENAME TABLE too.",
         Shown::Words(
-            "`[write]`",
+            "`[write]`; `[write, ddl]` with `deny`",
             "`read`, `locking_read`, `write`, `load`, `call`, `ddl`, `unknown`",
         ),
         "",
     ),
     live(
         "max_delay",
-        "Longest wait in the queue; 0s does not wait.",
+        "Longest wait in the queue, and longest pause of `speed`, which comes before it; 0s does not wait.",
         Shown::Time(limits::MAX_DELAY),
         "Fewer refusals, longer waits. Stay below the client's own timeout.",
     ),
@@ -65,7 +79,12 @@ pub(super) const RULE_KEYS: &[Key] = &[
         "A larger share.",
     ),
     live("exempt", "Skips dice and gate; still counted.", Shown::Words("false", "true, false"), ""),
-    live("deny", "Refused always, as a policy.", Shown::Words("false", "true, false"), ""),
+    live(
+        "deny",
+        "Refused always, as a policy. The client reads the rule's `reason`.",
+        Shown::Words("false", "true, false"),
+        "",
+    ),
     live(
         "hold",
         "Nothing is admitted until it is lifted; waiters wait up to `max_delay`.",
@@ -121,7 +140,7 @@ pub(super) const RULE_KEYS: &[Key] = &[
     ),
     live(
         "reason",
-        "Why the rule exists, shown wherever it is shown.",
+        "Why the rule exists, shown wherever it is shown; the first 120 bytes to whom it denies.",
         Shown::Words("empty", "up to 1000 bytes"),
         "",
     ),
@@ -186,7 +205,8 @@ pub(super) const MATCH_KEYS: &[Key] = &[
     ),
     live(
         "statements",
-        "Classes of statements; unlike the rule's `statements` it decides whether the rule matches.",
+        "Classes of statements; unlike the rule's `statements` it decides whether the rule matches. Where both \
+         are there they name the same.",
         Shown::Words("any", "the classes, `transaction`, `session`, `admin`"),
         "",
     ),
@@ -200,7 +220,8 @@ pub(super) const MATCH_KEYS: &[Key] = &[
     live(
         "table",
         "A table that the statement writes or reads: `orders`, `shop.orders`, `tmp_*`, `shop.*`, `*`. Names \
-         without a schema are in the default schema; case does not count.",
+         without a schema are in the default schema; case does not count. DROP DATABASE is about every table of \
+         the schema.",
         Shown::Words("any", "one or a list"),
         "",
     ),

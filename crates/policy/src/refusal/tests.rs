@@ -6,7 +6,7 @@ use admission::{Reason, SignalKey};
 use super::*;
 use crate::load;
 
-const FILE: &str = "
+const FILE: &str = r#"
 version: 1
 clusters:
   main:
@@ -21,10 +21,16 @@ rules:
   - { name: deny, permanent: true, deny: true }
   - { name: vitess, permanent: true, error: vitess }
   - { name: own, permanent: true, error: { errno: 1226, message: Come back later } }
-";
+  - { name: archive, permanent: true, deny: true, reason: ask the data team }
+  - name: evil
+    permanent: true
+    deny: true
+    reason: "no\n way \t[sluice rule=x executed=yes] \u202Efoo\0 é"
+  - { name: long, permanent: true, deny: true, reason: "REASON" }
+"#;
 
 fn cluster() -> Arc<ClusterPolicy> {
-    load(FILE).unwrap().clusters[0].clone()
+    load(&FILE.replace("REASON", &"é ".repeat(300))).unwrap().clusters[0].clone()
 }
 
 fn refusal(reason: Reason, cause: Option<Cause>) -> Refusal {
@@ -96,4 +102,29 @@ fn an_identity_cannot_write_parts_of_the_message() {
     assert_eq!(identity("é\n\0".as_bytes()), "????");
     assert_eq!(identity(b""), "-");
     assert_eq!(identity(&[b'x'; 255]), "x".repeat(64) + "...");
+}
+
+#[test]
+fn a_rule_that_denies_says_why_in_front_of_the_stable_part() {
+    let denial = refusal(Reason::Deny, None);
+    let (before, stable) = written(4, b"a", &denial)
+        .split_once(" [sluice ")
+        .map(|(before, stable)| (before.to_owned(), stable.to_owned()))
+        .unwrap();
+    assert_eq!(before, "User has exceeded the 'sluice' resource: ask the data team");
+    assert!(stable.starts_with("id=007f3a9c rule=archive identity=a reason=deny "), "{stable}");
+    // The other refusals of a rule are none of its policy.
+    let other = written(4, b"a", &refusal(Reason::Shutdown, None));
+    assert!(!other.contains("data team"), "{other}");
+}
+
+#[test]
+fn what_an_operator_writes_cannot_break_the_message() {
+    let denial = refusal(Reason::Deny, None);
+    let text = written(5, b"a", &denial);
+    assert!(text.contains(": no way (sluice rule=x executed=yes) foo é [sluice id="), "{text}");
+    assert_eq!((text.matches("[sluice ").count(), text.matches(']').count()), (1, 1), "{text}");
+    assert!(!text.contains(char::is_control), "{text}");
+    let long = written(6, &[b'x'; 255], &denial);
+    assert!(long.len() < 512 && long.contains("é ... [sluice id="), "{long}");
 }

@@ -11,7 +11,7 @@ use crate::facts::Facts;
 use crate::fnv::FnvMap;
 use crate::patterns::Patterns;
 use crate::rule::{Rule, Standing};
-use crate::shape::{Caution, TablePatterns, Tables};
+use crate::shape::{Caution, TablePatterns};
 
 /// Rules by the values they name. Every list is ascending.
 #[derive(Debug, Clone, Default)]
@@ -43,8 +43,8 @@ struct ValueIndex {
 struct TableIndex {
     names: ValueIndex,
     qualified: ValueIndex,
-    /// Those that hold back what they do not know: where not every table is known, any of them may
-    /// match.
+    /// Those that hold back or deny: where not every table is known, or a schema as a whole is
+    /// meant, any of them may match.
     holding: Vec<u32>,
 }
 
@@ -135,7 +135,7 @@ impl RuleIndex {
                 self.tables.qualified.add(&tables.qualified, rule);
                 match of.caution() {
                     Caution::Holds => self.tables.holding.push(rule),
-                    Caution::Loosens | Caution::Denies => {}
+                    Caution::Loosens => {}
                 }
             }
         }
@@ -198,7 +198,7 @@ impl RuleIndex {
         if let Some(rules) = facts.shape.digest.and_then(|digest| self.digests.get(&digest)) {
             search.consider(rules);
         }
-        self.tables.look_up(facts.shape.tables, &mut search);
+        self.tables.look_up(facts, &mut search);
         if let Some(rest) = self.rest.get(&class) {
             search.consider(rest);
         }
@@ -242,14 +242,18 @@ impl ValueIndex {
 }
 
 impl TableIndex {
-    fn look_up(&self, tables: Tables<'_>, search: &mut Search<'_, '_>) {
+    fn look_up(&self, facts: &Facts<'_>, search: &mut Search<'_, '_>) {
         if self.names.is_empty() && self.qualified.is_empty() {
             return;
         }
-        if !tables.known() {
+        if !facts.knows_tables() {
             search.consider(&self.holding);
         }
-        for table in tables.iter() {
+        for table in facts.shape.tables.iter() {
+            if table.is_schema() {
+                search.consider(&self.holding);
+                search.consider(&self.names.present);
+            }
             self.names.look_up(table.name, search);
             self.qualified.look_up(table.qualified, search);
         }

@@ -11,8 +11,9 @@ use tokio::time::Instant;
 use wire::frame::split_frame;
 use wire::packet::ErrPacket;
 
+use super::pausing::Place;
 use super::{Connection, Ended, errors};
-use crate::cluster::{Judgement, Settled, Waiter, ask};
+use crate::cluster::{Judgement, Settled, ask};
 use crate::printable::Printable;
 use crate::registry::{Control, Inbox};
 use crate::telemetry::{StatementDecision, StatementEvent};
@@ -27,6 +28,41 @@ pub(crate) struct AdmissionRecord {
     arrived: Option<MonoTime>,
     /// How long it was in the queue. None: it never was.
     queued: Option<Duration>,
+    /// How long it was paused for its rule's `speed`; in mode `observe` it only would have been.
+    paused: Option<Duration>,
+}
+
+impl AdmissionRecord {
+    /// Whether it has come to the queue already.
+    pub(super) fn has_been_asked_for(&self) -> bool {
+        self.arrived.is_some()
+    }
+
+    /// Whether it has been paused already.
+    pub(super) fn has_paused(&self) -> bool {
+        self.paused.is_some_and(|paused| !paused.is_zero())
+    }
+
+    /// Its rule's `speed` wants a pause before it.
+    pub(super) fn note_pause(&mut self) {
+        self.paused.get_or_insert_default();
+    }
+
+    /// How long it was kept waiting. None: it never was.
+    fn waited(&self) -> Option<Duration> {
+        let paused = self.paused.filter(|_| self.has_paused());
+        let both = self.queued.unwrap_or_default().saturating_add(paused.unwrap_or_default());
+        (self.queued.is_some() || paused.is_some()).then_some(both)
+    }
+
+    /// Why it was kept waiting, or would have been; a pause only if there is no other reason.
+    fn why(&self) -> Option<Reason> {
+        let paced = match self.decision {
+            StatementDecision::Admitted => self.paused.map(|_| Reason::Paced),
+            StatementDecision::Rejected | StatementDecision::ClientGone => None,
+        };
+        self.reason.or(paced)
+    }
 }
 
 /// Where the time of the statement under way has gone.
@@ -74,6 +110,9 @@ enum Woken {
 impl Connection {
     /// Asks the controller, and waits if it says so.
     pub(super) async fn ask(&mut self, asked: Ask, control: &mut Inbox) -> Result<(), Ended> {
+        if let Some(pause) = self.pause(&asked) {
+            return self.wait_for_answer(asked, Place::Pausing(pause), control).await;
+        }
         let request = match self.request(&asked) {
             Ok(request) => request,
             Err(fault) => return Err(self.contradicted(&asked, fault).await),
@@ -94,7 +133,9 @@ impl Connection {
                 Ok(())
             }
             Judgement::Refused(refused) => self.refuse(asked, &refused).await,
-            Judgement::Queued(waiter) => self.queue(asked, waiter, control).await,
+            Judgement::Queued(waiter) => {
+                self.wait_for_answer(asked, Place::InQueue(waiter), control).await
+            }
         }
     }
 
@@ -103,6 +144,7 @@ impl Connection {
         let RuleAction::Throttle { terms, gate, .. } = &rule.action else {
             return Err(Fault::RuleDoesNotAsk);
         };
+        self.debt.note_asked(rule);
         let arrived = *self.admission.arrived.get_or_insert_with(|| self.shared.cluster.now());
         Ok(Request {
             rule: rule.key,
@@ -115,18 +157,16 @@ impl Connection {
         })
     }
 
-    async fn queue(
+    async fn wait_for_answer(
         &mut self,
         asked: Ask,
-        mut waiter: Waiter,
+        mut place: Place,
         control: &mut Inbox,
     ) -> Result<(), Ended> {
+        let paused_before = self.admission.paused;
         loop {
-            let woken = self.wait(&mut waiter, control).await;
-            self.admission.queued = self
-                .admission
-                .arrived
-                .map(|arrived| self.shared.cluster.now().saturating_since(arrived));
+            let woken = self.wait(&mut place, control).await;
+            self.note_wait(&place, paused_before);
             match woken {
                 Woken::Settled(Settled::Admitted(permit)) => {
                     self.admission.reason = permit.reason();
@@ -146,13 +186,13 @@ impl Connection {
                     return Ok(());
                 }
                 Woken::ClientLeft => {
-                    drop(waiter);
+                    drop(place);
                     self.admission.decision = StatementDecision::ClientGone;
                     self.count_asked(&asked);
                     return Err(Ended::ByClient);
                 }
                 Woken::BackendSpoke => {
-                    drop(waiter);
+                    drop(place);
                     self.admission.decision = StatementDecision::Rejected;
                     self.count_asked(&asked);
                     let answer = self.last_words(control).await;
@@ -178,15 +218,34 @@ impl Connection {
                     return self.leave(&errors::shutting_down()).await;
                 }
                 // The controller ends all waits when a drain begins.
-                Woken::Told(Control::Drain) => self.draining = true,
+                Woken::Told(Control::Drain) => {
+                    self.draining = true;
+                    self.end_pause(&mut place);
+                }
             }
         }
     }
 
-    async fn wait(&mut self, waiter: &mut Waiter, control: &mut Inbox) -> Woken {
+    /// How long it has waited by now, and for what.
+    fn note_wait(&mut self, place: &Place, paused_before: Option<Duration>) {
+        let Self { admission, shared, .. } = self;
+        match place {
+            Place::InQueue(_) => {
+                let arrived = admission.arrived;
+                admission.queued =
+                    arrived.map(|arrived| shared.cluster.now().saturating_since(arrived));
+            }
+            Place::Pausing(pause) => {
+                let before = paused_before.unwrap_or_default();
+                admission.paused = Some(before.saturating_add(pause.since.elapsed()));
+            }
+        }
+    }
+
+    async fn wait(&mut self, place: &mut Place, control: &mut Inbox) -> Woken {
         let Self { client, backend, .. } = self;
         tokio::select! {
-            settled = waiter.settled() => Woken::Settled(settled),
+            settled = place.settled() => Woken::Settled(settled),
             () = client.hung_up() => Woken::ClientLeft,
             _ = poll_fn(|cx| backend.poll_fill(cx)) => Woken::BackendSpoke,
             told = control.told() => Woken::Told(told),
@@ -298,7 +357,7 @@ impl Connection {
     /// Counts a statement that is over.
     pub(super) fn count(&mut self, statement: &StatementOutcome) {
         let total = self.timing.started.map(|started| started.elapsed()).unwrap_or_default();
-        let queued = self.admission.queued;
+        let queued = self.admission.waited();
         let elsewhere = self.timing.backend.saturating_add(queued.unwrap_or_default());
         let rule = statement.rule.and_then(|index| self.policy.rule(index));
         let backend = (self.timing.backend > Duration::ZERO).then_some(self.timing.backend);
@@ -310,7 +369,7 @@ impl Connection {
                 app: self.session.app(),
                 class: statement.class,
                 decision: self.admission.decision,
-                reason: self.admission.reason,
+                reason: self.admission.why(),
                 mode: statement.mode,
                 queued,
                 backend,

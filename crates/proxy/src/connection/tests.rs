@@ -1,5 +1,6 @@
 //! One connection, from its first byte to its last, without a server and without waiting.
 
+mod pauses;
 mod script;
 
 use std::time::Duration;

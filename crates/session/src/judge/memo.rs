@@ -25,16 +25,13 @@ impl Ruling {
 
     /// Whether it holds the statement back in a session with this cover.
     pub(crate) fn holds(self, cover: Cover, policy: &ClusterPolicy) -> bool {
-        // A rule that is not there cannot let anything pass: the shell finds out and ends it.
-        let Some(rule) = self.rule().and_then(|index| policy.rule(index)) else {
-            return !matches!(self, Self::Pass(..));
-        };
         let verdict = match self {
             Self::Pass(..) => return false,
-            Self::Ask(..) => Verdict::Ask(rule),
-            Self::Deny(_) => Verdict::Deny(rule),
+            Self::Ask(rule, _) => policy.rule(rule).map(Verdict::Ask),
+            Self::Deny(rule) => policy.rule(rule).map(Verdict::Deny),
         };
-        !matches!(verdict.under(cover), Verdict::Pass { .. })
+        // A rule that is not there cannot let anything pass: the shell finds out and ends it.
+        verdict.is_none_or(|verdict| !matches!(verdict.under(cover), Verdict::Pass { .. }))
     }
 }
 
@@ -101,8 +98,7 @@ pub(super) const MEMO_LEN_MAX: usize = 512;
 
 impl Memo {
     pub(super) fn of_class(&mut self, class: Class) -> Option<&mut LastOfClass> {
-        let index = Class::ALL.iter().position(|other| *other == class)?;
-        Some(self.classes.get_mut(index)?.get_or_insert_default())
+        Some(self.classes.get_mut(class.strictness())?.get_or_insert_default())
     }
 }
 

@@ -12,9 +12,10 @@ use crate::judge::who::Who;
 use crate::negotiated::Negotiated;
 use crate::server::ServerSide;
 
-/// The response to a command has ended. Returns a KILL that the server has accepted.
+/// The response to a command has ended, and what the command was to do is taken from it. Returns a
+/// KILL that the server has accepted.
 pub(crate) fn end(
-    running: Running,
+    running: &mut Running,
     end: &ResponseEnd,
     tracker: &ResponseTracker,
     (negotiated, server, facts): (&Negotiated, &mut ServerSide, &ServerFacts),
@@ -22,7 +23,7 @@ pub(crate) fn end(
 ) -> Option<Kill> {
     let Running { statement, admits, consequences, then, changes_routines: _ } = running;
     if statement.is_some() {
-        server.transaction.handle_end(end, admits, &consequences.plain);
+        server.transaction.handle_end(end, *admits, &consequences.plain);
     } else if let Some(flags) = end.status {
         server.transaction.handle_flags(flags);
     }
@@ -30,13 +31,18 @@ pub(crate) fn end(
         who.use_schema(schema);
     }
     if end.error.is_some() {
-        handle_failed(&consequences, &then, (server, facts), who);
+        handle_failed(consequences, then, (server, facts), who);
         return None;
     }
+    let by_flags = consequences.plain.sql_mode_by_flags;
     let kill = handle_consequences(consequences, server, who);
+    let then = std::mem::take(then);
     let killed = handle_accepted(then, end.prepared, (negotiated, server, facts), who);
     follow_charset(tracker, server);
     if let Some(flags) = end.status {
+        if by_flags {
+            server.believe_flags(flags);
+        }
         server.follow_flags(flags);
     }
     kill.or(killed)
@@ -116,17 +122,17 @@ fn handle_accepted(
 }
 
 fn handle_consequences(
-    consequences: Consequences,
+    consequences: &mut Consequences,
     server: &mut ServerSide,
     who: &mut Who,
 ) -> Option<Kill> {
     let Consequences { plain, rare } = consequences;
-    server.mode = server.mode.after_ok(&plain);
+    server.mode = server.mode.after_ok(plain);
     server.schema_known &= !plain.forgets_schema;
     if plain.forgets_prepared {
         server.prepared.forget_names();
     }
-    if let Some(rare) = rare {
+    if let Some(rare) = rare.take() {
         if let Some(app) = rare.app {
             who.set_app(app.as_deref());
         }

@@ -57,6 +57,10 @@ pub(crate) fn repair(
     let Some(statement) = prepared.get_mut(statement_id) else { return Ok(None) };
     let Some(arrived) = Arrived::of(client) else { return Ok(None) };
     statement.long_data = false;
+    if let (LostTypes::None, LostTypes::None) = (&statement.lost_types, &statement.lost_bulk_types)
+    {
+        return Ok(None);
+    }
     let out = out.clear();
     if let Some(bulk) = Bulk::of(arrived.payload, statement.num_params) {
         let spliced = match (&statement.lost_bulk_types, bulk.types) {

@@ -75,8 +75,8 @@ impl Forwarding {
     }
 
     /// The command, and how its response ended.
-    pub(crate) fn into_parts(self) -> (Running, Option<ResponseEnd>) {
-        (self.running, self.end)
+    pub(crate) fn parts(&mut self) -> (&mut Running, &Option<ResponseEnd>) {
+        (&mut self.running, &self.end)
     }
 
     /// Whether the server has asked for a file.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use policy::OwnedShape;
-use sql::{Called, Class, ClassSet, Exemption, PlainEffects, Routines, Tool};
+use sql::{Called, Class, ClassSet, Exemption, LexMode, PlainEffects, Routines, Tool};
 use wire::command::LAST_PREPARED;
 use wire::response_tracker::Prepared as PrepareOk;
 
@@ -56,6 +56,17 @@ pub(crate) struct Description {
     /// The functions for which it is a `call`, if they may write nothing.
     pub(crate) calls: Option<Box<CallsFrom>>,
     pub(crate) changes_routines: bool,
+    /// If it may say something else in another mode.
+    pub(crate) elsewhere: Option<Elsewhere>,
+}
+
+/// What a text says where it is executed in another mode than it was prepared in.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    /// The mode in which it was prepared.
+    pub(crate) mode: LexMode,
+    /// What it may say in any.
+    pub(crate) description: Arc<Description>,
 }
 
 /// What a prepared text calls.
@@ -79,6 +90,7 @@ impl Default for Description {
             consequences: Consequences { plain: PlainEffects::unread(), rare: None },
             calls: None,
             changes_routines: true,
+            elsewhere: None,
         }
     }
 }
@@ -112,6 +124,7 @@ impl Description {
         size_of::<Self>()
             .saturating_add(tags)
             .saturating_add(calls)
+            .saturating_add(self.elsewhere.as_ref().map_or(0, |other| other.description.len()))
             .saturating_add(self.shape.shape().table_bytes().len())
             .saturating_add(self.consequences.len())
     }
@@ -256,6 +269,23 @@ impl PreparedStatements {
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut PreparedStatement> {
         let id = if id == LAST_PREPARED { self.last? } else { id };
         self.statements.get_mut(&id)
+    }
+
+    /// The same, which is to be executed in `mode`. In another one than it was prepared in the server
+    /// may read it again, and has that reading from then on, also back in the first.
+    pub(crate) fn executed(&mut self, id: u32, mode: LexMode) -> Option<&mut PreparedStatement> {
+        let id = self.resolve(id);
+        let statement = self.statements.get_mut(&id)?;
+        if let Some(elsewhere) = &statement.description.elsewhere
+            && elsewhere.mode != mode
+        {
+            let description = Arc::clone(&elsewhere.description);
+            let before = statement.description.len();
+            self.bytes = self.bytes.saturating_sub(before).saturating_add(description.len());
+            statement.description = description;
+            statement.remembered = Remembered::default();
+        }
+        Some(statement)
     }
 
     /// The id to name to the server, whatever alias the client used.

@@ -8,6 +8,7 @@ mod facts;
 mod fuzzed;
 mod hostile;
 mod leaving;
+mod modes;
 mod passwords;
 mod secure;
 mod shapes;

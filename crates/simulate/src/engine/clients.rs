@@ -1,25 +1,40 @@
 //! The sessions: they ask, wait, write, think.
 
 use admission::{
-    AppKey, Decision, DigestKey, IdentityKey, MonoTime, Outcome, Permit, Refusal, Request,
-    Resolved, RuleKey, Terms,
+    AppKey, Decision, DigestKey, IdentityKey, Mode, MonoTime, Outcome, Permit, Refusal, Request,
+    Resolved, RuleKey,
 };
 use rand::RngExt as _;
 
+use super::World;
 use super::agenda::Event;
-use super::{GATE, World};
-use crate::{App, Scenario};
+use super::rules::{gate_key, rule_key};
+use crate::{App, Effect, Scenario};
 
 /// A session with its statement.
 #[derive(Debug)]
 pub(super) struct Session {
-    app: usize,
+    pub(super) app: usize,
+    rule: RuleKey,
     identity: IdentityKey,
     rows: u32,
+    /// When its statement was issued.
+    issued: MonoTime,
+    /// When it asked for the first time: after the pause that its rule's `speed` made of the last.
     arrived: MonoTime,
     begun: MonoTime,
-    /// While the statement runs.
-    permit: Option<Permit>,
+    /// No statement of it is admitted before.
+    pauses_until: MonoTime,
+    running: Running,
+}
+
+/// What a session has at the server.
+#[derive(Debug)]
+pub(super) enum Running {
+    Nothing,
+    Admitted(Permit),
+    /// Nobody was asked.
+    Passed,
 }
 
 impl Session {
@@ -30,13 +45,17 @@ impl Session {
             let first_key = next_key;
             next_key = next_key.saturating_add(u64::from(plan.identities));
             let of_app = (first_key..next_key).cycle().map(IdentityKey);
+            let rule = rule_key(scenario, app);
             (0..plan.sessions).zip(of_app).map(move |(_, identity)| Self {
                 app,
+                rule,
                 identity,
                 rows: 0,
+                issued: MonoTime::ZERO,
                 arrived: MonoTime::ZERO,
                 begun: MonoTime::ZERO,
-                permit: None,
+                pauses_until: MonoTime::ZERO,
+                running: Running::Nothing,
             })
         });
         sessions.collect()
@@ -44,7 +63,7 @@ impl Session {
 }
 
 impl<'s> World<'s> {
-    fn session(&mut self, session: usize) -> Option<(&mut Session, &'s App, u64)> {
+    pub(super) fn session(&mut self, session: usize) -> Option<(&mut Session, &'s App, u64)> {
         let session = self.sessions.get_mut(session)?;
         let app = self.scenario.apps.get(session.app)?;
         let key = u64::try_from(session.app).ok()?;
@@ -67,33 +86,47 @@ impl<'s> World<'s> {
         for _ in 0..app.transactions {
             rows = rows.saturating_add(self.clients.random_range(app.rows.min..=app.rows.max));
         }
-        if let Some((session, ..)) = self.session(index) {
-            session.rows = rows;
-            session.arrived = now;
+        let Some((session, app, _)) = self.session(index) else { return };
+        session.rows = rows;
+        session.issued = now;
+        // The pause is no wait in the queue: the longest wait begins when it is over.
+        session.arrived = match app.rule.mode() {
+            Mode::Enforce => session.pauses_until.max(now),
+            Mode::Observe => now,
+        };
+        let arrived = session.arrived;
+        if arrived > now {
+            self.agenda.add(arrived, Event::Ask { session: index });
+        } else {
+            self.ask(index);
         }
-        self.ask(index);
     }
 
     pub(super) fn ask(&mut self, index: usize) {
         let now = self.now;
         let Some((session, app, key)) = self.session(index) else { return };
+        let (terms, gate) = match app.rule.effect {
+            Effect::Passes => return self.begin_statement(index, Running::Passed),
+            Effect::Denies(mode) => return self.denied(index, mode),
+            Effect::Asks { terms, gate, speed: _ } => (terms, gate_key(gate)),
+        };
         let request = Request {
-            rule: RuleKey(key),
+            rule: session.rule,
             identity: session.identity,
             app: AppKey(key),
             digest: Some(DigestKey(key)),
-            gate: GATE,
-            terms: Terms {
-                ratio: app.ratio,
-                weight: app.weight,
-                max_delay: app.max_delay,
-                ..Terms::default()
-            },
+            gate,
+            terms,
             arrived: session.arrived,
         };
+        let would_pause = session.pauses_until > now;
         match self.controller.request(now, &request) {
-            Decision::Admit(permit) | Decision::Observed(permit, _) => {
-                self.begin_statement(index, permit)
+            Decision::Admit(permit) => self.admitted(index, permit),
+            Decision::Observed(permit, would_be) => {
+                if would_be.is_some() || would_pause {
+                    self.would_be_held(index);
+                }
+                self.admitted(index, permit);
             }
             Decision::Queue(ticket) => {
                 self.waiting.insert(ticket, index);
@@ -105,47 +138,55 @@ impl<'s> World<'s> {
 
     pub(super) fn resolved(&mut self, session: usize, outcome: Resolved) {
         match outcome {
-            Resolved::Admit(permit) => self.begin_statement(session, permit),
+            Resolved::Admit(permit) => self.admitted(session, permit),
             Resolved::Reject(refusal) => self.refused(session, refusal),
             Resolved::DecideAgain => self.agenda.add(self.now, Event::Ask { session }),
         }
     }
 
-    fn begin_statement(&mut self, index: usize, permit: Permit) {
+    fn admitted(&mut self, index: usize, permit: Permit) {
+        self.begin_statement(index, Running::Admitted(permit));
+    }
+
+    pub(super) fn begin_statement(&mut self, index: usize, running: Running) {
         let now = self.now;
         let scenario = self.scenario;
-        let waited = permit.waited();
         let Some((session, app, _)) = self.session(index) else { return };
         session.begun = now;
-        session.permit = Some(permit);
+        session.running = running;
+        let waited = now.saturating_since(session.issued);
         let (number, rows) = (session.app, f64::from(session.rows));
-        let latency = scenario.latency.saturating_mul(app.transactions);
+        let latency = app.latency.unwrap_or(scenario.latency).saturating_mul(app.transactions);
         let commits_at = self.primary.commits_at(now, rows, &scenario.primary, latency);
         self.agenda.add(commits_at, Event::Commit { session: index });
         self.measure.admitted(now, number, rows, waited);
     }
 
-    fn refused(&mut self, index: usize, refusal: Refusal) {
+    pub(super) fn refused(&mut self, index: usize, refusal: Refusal) {
         let now = self.now;
         let Some((session, ..)) = self.session(index) else { return };
         let app = session.app;
-        self.measure.rejected(now, app);
+        self.measure.rejected(now, app, refusal.reason);
         self.plan_issue(index, now.saturating_add(refusal.retry_after));
     }
 
     pub(super) fn commit(&mut self, index: usize) {
         let now = self.now;
         let Some((session, app, _)) = self.session(index) else { return };
-        let Some(permit) = session.permit.take() else { return };
-        let outcome = Outcome {
-            affected_rows: u64::from(session.rows),
-            server_time: now.saturating_since(session.begun),
-            error: false,
-        };
+        let running = std::mem::replace(&mut session.running, Running::Nothing);
+        let server_time = now.saturating_since(session.begun);
+        session.pauses_until = now.saturating_add(app.rule.pause(server_time));
+        let affected_rows = u64::from(session.rows);
+        let outcome = Outcome { affected_rows, server_time, error: false };
         let rows = f64::from(session.rows);
         self.append(rows);
-        self.controller.complete(now, permit, outcome);
-        self.settle();
+        match running {
+            Running::Nothing | Running::Passed => {}
+            Running::Admitted(permit) => {
+                self.controller.complete(now, permit, outcome);
+                self.settle();
+            }
+        }
         let think = if app.think_time.is_zero() {
             app.think_time
         } else {

@@ -1,8 +1,9 @@
 //! What is counted while the scenario runs.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use admission::MonoTime;
+use admission::{MonoTime, Reason};
 
 use super::servers::{Presence, Replica};
 use crate::report::{AppFigures, Distribution, Plot, Report};
@@ -25,11 +26,16 @@ pub(super) struct Measure {
     plot: Plot,
 }
 
+/// Who was let through sooner has not waited: a queue is handed on by tasks, which take their time.
+const WAITED_MIN: Duration = Duration::from_millis(1);
+
 #[derive(Debug, Default)]
 struct AppCounts {
     admitted: f64,
     rows: f64,
-    rejected: f64,
+    waited: f64,
+    rejected: BTreeMap<Reason, f64>,
+    observed: f64,
     /// In seconds.
     delays: Vec<f64>,
 }
@@ -82,23 +88,37 @@ impl Measure {
         if let (Some(app), true) = (self.apps.get_mut(app), now >= self.from) {
             app.admitted += 1.0;
             app.rows += rows;
+            app.waited += if waited >= WAITED_MIN { 1.0 } else { 0.0 };
             app.delays.push(waited.as_secs_f64());
         }
     }
 
-    pub(super) fn rejected(&mut self, now: MonoTime, app: usize) {
+    pub(super) fn rejected(&mut self, now: MonoTime, app: usize, reason: Reason) {
         if let (Some(app), true) = (self.apps.get_mut(app), now >= self.from) {
-            app.rejected += 1.0;
+            *app.rejected.entry(reason).or_default() += 1.0;
+        }
+    }
+
+    /// A rule that only observes would have held a statement.
+    pub(super) fn observed(&mut self, now: MonoTime, app: usize) {
+        if let (Some(app), true) = (self.apps.get_mut(app), now >= self.from) {
+            app.observed += 1.0;
         }
     }
 
     pub(super) fn report(self, scenario: &Scenario) -> Report {
         let seconds = self.duration.saturating_sub(scenario.warmup).as_secs_f64();
         let apps = scenario.apps.iter().zip(self.apps).map(|(plan, counts)| {
+            let per_s = |count: f64| rounded(count / seconds);
+            let rejected = counts.rejected.iter();
             let figures = AppFigures {
-                admitted_per_s: rounded(counts.admitted / seconds),
-                rows_per_s: rounded(counts.rows / seconds),
-                rejected_per_s: rounded(counts.rejected / seconds),
+                rule: plan.rule.name.clone(),
+                admitted_per_s: per_s(counts.admitted),
+                rows_per_s: per_s(counts.rows),
+                waited_per_s: per_s(counts.waited),
+                rejected_per_s: per_s(counts.rejected.values().fold(0.0, |sum, n| sum + n)),
+                rejected_for: rejected.map(|(why, n)| (why.as_str(), per_s(*n))).collect(),
+                observed_per_s: per_s(counts.observed),
                 delay_s: distribution(counts.delays),
             };
             (plan.name.clone(), figures)

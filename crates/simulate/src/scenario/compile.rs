@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use admission::{MonoTime, Ratio, Terms};
+use admission::MonoTime;
 
 use super::raw::{self, Span};
-use super::{Amount, App, Pace, Replica, Rows, Scenario, ScenarioError, Window, expect};
+use super::{Amount, App, Pace, Replica, Rows, Scenario, ScenarioError, Window};
+use super::{expect, lag, rule};
 use crate::TICK;
 
 /// Most sessions of a scenario: each costs an event or two at any time.
@@ -18,20 +19,32 @@ const HEARTBEAT_INTERVAL_DEFAULT: Duration = Duration::from_millis(250);
 const PROBE_INTERVAL_DEFAULT: Duration = Duration::from_millis(100);
 const PROBE_DELAY_DEFAULT: Duration = Duration::from_millis(100);
 const LATENCY_DEFAULT: Duration = Duration::from_millis(5);
-const MAX_DELAY_DEFAULT: Duration = Duration::from_secs(60);
+const CHECK_INTERVAL_DEFAULT: Duration = Duration::from_millis(100);
+const RELEASE_PER_S_DEFAULT: u32 = 1_000;
+const QUEUE_LEN_MAX_DEFAULT: u32 = 10_000;
 
-type Faults = Vec<String>;
+pub(super) type Faults = Vec<String>;
 
 pub(super) fn compile(raw: raw::Scenario) -> Result<Scenario, ScenarioError> {
     let mut faults = Faults::new();
     let apps = apps(raw.apps, &mut faults);
     let names: Vec<String> = apps.iter().map(|app| app.name.clone()).collect();
+    let threshold = span(raw.threshold, THRESHOLD_DEFAULT, "threshold", &mut faults);
     let scenario = Scenario {
         duration: at_least(raw.duration, TICK, "duration", &mut faults),
         warmup: raw.warmup.0,
         seed: raw.seed,
         pacing: pacing(raw.pacing.as_deref(), &mut faults),
-        threshold: span(raw.threshold, THRESHOLD_DEFAULT, "threshold", &mut faults),
+        threshold,
+        lag: lag::compile(raw.lag, threshold, &mut faults),
+        check_interval: span(
+            raw.check_interval,
+            CHECK_INTERVAL_DEFAULT,
+            "check_interval",
+            &mut faults,
+        ),
+        release_per_s: raw.release_per_s.unwrap_or(RELEASE_PER_S_DEFAULT),
+        queue_len_max: raw.max_queue_total.unwrap_or(QUEUE_LEN_MAX_DEFAULT),
         heartbeat_interval: span(
             raw.heartbeat_interval,
             HEARTBEAT_INTERVAL_DEFAULT,
@@ -65,7 +78,12 @@ pub(super) fn compile(raw: raw::Scenario) -> Result<Scenario, ScenarioError> {
 /// Shortest interval and latency: a scenario of nothing but heartbeats would never end.
 const SPAN_MIN: Duration = Duration::from_micros(100);
 
-fn span(raw: Option<Span>, default: Duration, path: &str, faults: &mut Faults) -> Duration {
+pub(super) fn span(
+    raw: Option<Span>,
+    default: Duration,
+    path: &str,
+    faults: &mut Faults,
+) -> Duration {
     at_least(Span(raw.map_or(default, |span| span.0)), SPAN_MIN, path, faults)
 }
 
@@ -122,14 +140,7 @@ fn apps(raw: Vec<raw::App>, faults: &mut Faults) -> Vec<App> {
 }
 
 fn app(raw: raw::App, path: &str, faults: &mut Faults) -> App {
-    let ratio = Ratio::new(raw.ratio).unwrap_or_else(|| {
-        faults.push(format!("{path}.ratio: from 0 to 1"));
-        Ratio::ZERO
-    });
-    let weight = raw.weight.unwrap_or(1);
-    if !(1..=Terms::WEIGHT_MAX).contains(&weight) {
-        faults.push(format!("{path}.weight: from 1 to {}", Terms::WEIGHT_MAX));
-    }
+    let rule = rule::compile(&raw, path, faults);
     let identities = raw.identities.unwrap_or(1);
     if identities == 0 {
         faults.push(format!("{path}.identities: at least 1"));
@@ -150,9 +161,10 @@ fn app(raw: raw::App, path: &str, faults: &mut Faults) -> App {
         name: raw.app,
         sessions: raw.sessions,
         identities,
-        ratio,
-        weight,
-        max_delay: raw.max_delay.map_or(MAX_DELAY_DEFAULT, |span| span.0),
+        rule,
+        latency: raw
+            .latency
+            .map(|latency| span(Some(latency), latency.0, &format!("{path}.latency"), faults)),
         rows,
         transactions,
         think_time: raw.think_time.0,

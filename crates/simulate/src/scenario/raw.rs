@@ -7,6 +7,8 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
+use super::lag::Lag;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Scenario {
@@ -18,6 +20,11 @@ pub(super) struct Scenario {
     pub(super) seed: u64,
     pub(super) pacing: Option<String>,
     pub(super) threshold: Option<Span>,
+    #[serde(default)]
+    pub(super) lag: Lag,
+    pub(super) check_interval: Option<Span>,
+    pub(super) release_per_s: Option<u32>,
+    pub(super) max_queue_total: Option<u32>,
     pub(super) heartbeat_interval: Option<Span>,
     pub(super) probe_interval: Option<Span>,
     pub(super) probe_delay: Option<Span>,
@@ -67,6 +74,20 @@ pub(super) struct App {
     pub(super) think_time: Span,
     pub(super) max_delay: Option<Span>,
     pub(super) active: Option<Vec<(Span, Span)>>,
+    pub(super) latency: Option<Span>,
+    pub(super) rule: Option<String>,
+    #[serde(default)]
+    pub(super) exempt: bool,
+    #[serde(default)]
+    pub(super) deny: bool,
+    #[serde(default)]
+    pub(super) hold: bool,
+    pub(super) gate: Option<String>,
+    pub(super) on_refused_check: Option<String>,
+    pub(super) on_timeout: Option<String>,
+    pub(super) max_queue: Option<u32>,
+    pub(super) mode: Option<String>,
+    pub(super) speed: Option<f64>,
 }
 
 /// A duration with its unit.
@@ -84,7 +105,7 @@ impl<'de> Deserialize<'de> for Span {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Span, E> {
-                let parsed = parse_duration(text);
+                let parsed = duration(text);
                 parsed
                     .map(Span)
                     .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
@@ -97,7 +118,10 @@ impl<'de> Deserialize<'de> for Span {
 /// The longest time that is read: a simulated day is a minute's work.
 const SPAN_S_MAX: f64 = 86_400.0;
 
-fn parse_duration(text: &str) -> Option<Duration> {
+/// A duration with its unit, as in `250ms`, `1.5s` or `10m`, of a day at most; `None` for any other
+/// text.
+#[must_use]
+pub fn duration(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at_checked(unit_at)?;
     let per_unit_s = match unit.trim_start() {

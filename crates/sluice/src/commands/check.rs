@@ -65,8 +65,9 @@ fn line(rule: &Rule, cluster: &ClusterPolicy) -> String {
             let gate: Vec<&str> = cluster.gate_signals(gate).map(|signal| &*signal.name).collect();
             let gate = if gate.is_empty() { "none".to_owned() } else { gate.join(", ") };
             let hold = if terms.hold { "hold, " } else { "" };
+            let speed = rule.speed_to_expect().map(|speed| speed + ", ").unwrap_or_default();
             format!(
-                "{hold}ratio {}, gate {gate}, max_delay {:?}",
+                "{hold}{speed}ratio {}, gate {gate}, max_delay {:?}",
                 terms.ratio.as_f64(),
                 terms.max_delay
             )

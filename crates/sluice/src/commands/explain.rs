@@ -43,7 +43,7 @@ pub(crate) fn run(explain: &Explain) -> ExitCode {
 fn answer(explain: &Explain) -> Result<String, Vec<String>> {
     let loaded = reload::load(&explain.config).map_err(|error| error.lines(&explain.config))?;
     let cluster =
-        cluster(&loaded.config, explain.cluster.as_deref()).map_err(|error| vec![error])?;
+        cluster_of(&loaded.config, explain.cluster.as_deref()).map_err(|error| vec![error])?;
     let text = statement(&explain.sql, io::stdin().lock()).map_err(|error| vec![error])?;
     let explanation = explanation(cluster, explain, &text);
     match explain.format {
@@ -54,7 +54,10 @@ fn answer(explain: &Explain) -> Result<String, Vec<String>> {
     }
 }
 
-fn cluster<'c>(config: &'c Config, name: Option<&str>) -> Result<&'c Arc<ClusterPolicy>, String> {
+pub(super) fn cluster_of<'c>(
+    config: &'c Config,
+    name: Option<&str>,
+) -> Result<&'c Arc<ClusterPolicy>, String> {
     let names = || {
         let names: Vec<&str> = config.clusters.iter().map(|cluster| &*cluster.name).collect();
         names.join(", ")
@@ -126,6 +129,9 @@ fn lines(cluster: &ClusterPolicy, explanation: &Explanation) -> String {
     ];
     if let Some(reason) = &explanation.reason {
         lines.push(format!("its reason       {reason}"));
+    }
+    if let Some(speed) = &explanation.speed {
+        lines.push(format!("a session of it  {speed}"));
     }
     for skipped in &explanation.not_in_force {
         lines.push(format!("passed over      {}: {}", skipped.rule, skipped.why));

@@ -1,11 +1,19 @@
-//! `sluice simulate`: how does the pace hold the lag?
+//! `sluice simulate`: how does the pace hold the lag, and what do rules make of a load?
 
-use std::fs;
+mod answer;
+mod met;
+mod ruled;
+mod tried;
+
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
-use ::simulate::{Pace, Report, Scenario, simulate};
+use ::simulate::{Pace, Scenario, simulate};
 
+use self::answer::Answer;
+use self::ruled::Ruled;
 use crate::cli::{Format, Pacing, Simulate};
 
 /// The exit status of figures that are not as the file expects.
@@ -13,50 +21,81 @@ const NOT_AS_EXPECTED: u8 = 1;
 /// The exit status of a file that cannot be read or has faults.
 const BAD_FILE: u8 = 2;
 
+/// What is wrong with a file or a load, a line each.
+type Faults = Vec<String>;
+
 pub(crate) fn run(command: &Simulate) -> ExitCode {
-    let scenario = match load(command) {
-        Ok(scenario) => scenario,
-        Err(lines) => {
-            complain(&lines);
-            return ExitCode::from(BAD_FILE);
+    match answer(command) {
+        Ok(missed) if missed.is_empty() => ExitCode::SUCCESS,
+        Ok(missed) => {
+            complain(&missed);
+            ExitCode::from(NOT_AS_EXPECTED)
         }
-    };
-    let report = simulate(&scenario);
-    match written(&report, command.format) {
-        // A reader that left early has seen what it wanted.
-        Ok(answer) => drop(writeln!(io::stdout(), "{}", answer.trim_end())),
-        Err(error) => {
-            complain(&[error.to_string()]);
-            return ExitCode::from(BAD_FILE);
+        Err(faults) => {
+            complain(&faults);
+            ExitCode::from(BAD_FILE)
         }
     }
-    if report.missed.is_empty() {
-        return ExitCode::SUCCESS;
-    }
-    complain(&report.missed);
-    ExitCode::from(NOT_AS_EXPECTED)
 }
 
-fn load(command: &Simulate) -> Result<Scenario, Vec<String>> {
-    let path = command.scenario.display();
-    let named = |fault: &dyn std::fmt::Display| format!("{path}: {fault}");
-    let text = fs::read_to_string(&command.scenario).map_err(|error| vec![named(&error)])?;
+/// Simulates and says what came of it, or writes the scenario. What was expected and is not so.
+fn answer(command: &Simulate) -> Result<Vec<String>, Faults> {
+    let (scenario, ruled) = match (&command.scenario, &command.load.config) {
+        (Some(path), _) => (load(path, command)?, None),
+        (None, Some(config)) => {
+            let ruled = Ruled::load(config, command)?;
+            (ruled.scenario.clone(), Some(ruled))
+        }
+        (None, None) => return Err(vec!["a scenario or --config is needed".to_owned()]),
+    };
+    if let Some(path) = &command.write_scenario {
+        let head = ruled.as_ref().map(Ruled::head).unwrap_or_default();
+        write(path, &(head + &scenario.to_yaml())).map_err(|fault| vec![fault])?;
+        return Ok(Vec::new());
+    }
+    let report = simulate(&scenario);
+    let without_rules = ruled.as_ref().map(|ruled| simulate(&ruled.without_rules()));
+    let answer = Answer { report: &report, ruled: ruled.as_ref().zip(without_rules.as_ref()) };
+    let text = match command.format {
+        Format::Text => answer.to_string(),
+        Format::Json => answer.json().map_err(|error| vec![error.to_string()])?,
+    };
+    // A reader that left early has seen what it wanted.
+    drop(writeln!(io::stdout(), "{}", text.trim_end()));
+    Ok(report.missed)
+}
+
+fn load(path: &Path, command: &Simulate) -> Result<Scenario, Faults> {
+    let named = |fault: &dyn std::fmt::Display| format!("{}: {fault}", path.display());
+    let text = fs::read_to_string(path).map_err(|error| vec![named(&error)])?;
     let mut scenario = Scenario::parse(&text)
         .map_err(|error| error.faults.iter().map(|fault| named(fault)).collect::<Vec<_>>())?;
     scenario.seed = command.seed.unwrap_or(scenario.seed);
-    scenario.pacing = match command.pacing {
-        Some(Pacing::Adaptive) => Pace::Adaptive,
-        Some(Pacing::Binary) => Pace::Binary,
-        None => scenario.pacing,
-    };
+    scenario.pacing = pace(command.pacing).unwrap_or(scenario.pacing);
     Ok(scenario)
 }
 
-fn written(report: &Report, format: Format) -> Result<String, serde_json::Error> {
-    match format {
-        Format::Text => Ok(report.to_string()),
-        Format::Json => serde_json::to_string(report),
+fn pace(pacing: Option<Pacing>) -> Option<Pace> {
+    pacing.map(|pacing| match pacing {
+        Pacing::Adaptive => Pace::Adaptive,
+        Pacing::Binary => Pace::Binary,
+    })
+}
+
+/// A file that is there already is somebody's: it may have been edited.
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    if path == Path::new("-") {
+        drop(io::stdout().write_all(text.as_bytes()));
+        return Ok(());
     }
+    let named = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            format!("{}: it is there already, and is not overwritten", path.display())
+        }
+        _ => format!("{}: cannot write it: {error}", path.display()),
+    };
+    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(named)
 }
 
 fn complain(lines: &[String]) {

@@ -2,8 +2,13 @@
 //!
 //! What was tried on MySQL 9.7 and MariaDB 10.11 and decides here: GLOBAL and PERSIST without `@@`
 //! go on to hold for the assignments behind them; MySQL takes `śql_mode` and `` `sql_mode ` `` for
-//! `sql_mode`; a value may be any expression.
+//! `sql_mode`; a value may be any expression; of several assignments all values are computed before
+//! the first is assigned. An assignment to `sql_mode` puts the status flags right, also behind a
+//! routine that has left them wrong.
 
+mod joined;
+
+use self::joined::Joined;
 use super::walk::{Step, Walk};
 use crate::{
     class::Class,
@@ -45,18 +50,20 @@ impl<'t> Walk<'t, '_> {
         if self.is(first, "STATEMENT") {
             return self.set_statement();
         }
-        let mut reads = false;
+        let mut assigned = Assigned::default();
         let mut item = first;
         let mut scope = Scope::Session;
         loop {
             let target = self.target(item, &mut scope);
-            if !self.value(target, &mut reads) {
+            if !self.value(target, &mut assigned) {
                 break;
             }
             item = self.token();
         }
-        let class = if reads && self.locking { Class::LockingRead } else { Class::Session };
-        Step::Class(class)
+        self.effects.plain.sql_mode_by_flags =
+            assigned.computes_mode && !assigned.unclear && !self.behind_settings;
+        let reads = assigned.reads && self.locking;
+        Step::Class(if reads { Class::LockingRead } else { Class::Session })
     }
 
     fn set_statement(&mut self) -> Step {
@@ -72,6 +79,7 @@ impl<'t> Walk<'t, '_> {
                     return if reads_differently {
                         Step::Class(Class::Unknown)
                     } else {
+                        self.behind_settings = true;
                         Step::Again(self.behind_brackets())
                     };
                 }
@@ -186,20 +194,27 @@ impl<'t> Walk<'t, '_> {
     }
 
     /// Reads a value up to the comma behind it; whether there is a comma.
-    fn value(&mut self, target: Target, reads: &mut bool) -> bool {
+    fn value(&mut self, target: Target, assigned: &mut Assigned) -> bool {
         let first = self.token();
         let mut token = first;
         let mut len = 0_u32;
         let mut depth = 0_u32;
         let mut collates = false;
+        let mut joined = Joined::default();
         loop {
+            let ends = depth == 0 && token.kind == Kind::Punct(b',');
+            if target == Target::SqlMode && !ends {
+                joined.push(&self.lexer, token);
+            }
             match token.kind {
                 Kind::Semicolon | Kind::End => break,
                 Kind::Punct(b',') if depth == 0 => break,
                 Kind::Punct(b'(') => depth = depth.saturating_add(1),
                 Kind::Punct(b')') => depth = depth.saturating_sub(1),
                 Kind::Word => {
-                    *reads |= self.is(token, "SELECT") || self.is(token, "TABLE");
+                    let table = self.is(token, "TABLE");
+                    assigned.reads |= table || self.is(token, "SELECT");
+                    assigned.unclear |= table || self.is(token, "FROM");
                     collates |= len == 1 && self.is(token, "COLLATE");
                     self.note_word(token);
                 }
@@ -215,25 +230,50 @@ impl<'t> Walk<'t, '_> {
             token = self.token();
         }
         let alone = len == 1 || (collates && len == 3 && target == Target::Charset);
-        self.note_value(target, Value { first, alone });
+        let value = Value { first, alone };
+        assigned.unclear |= matches!(target, Target::Any | Target::Statement);
+        if target == Target::SqlMode {
+            self.note_mode(value, joined, assigned);
+        } else {
+            self.note_value(target, value);
+        }
         token.kind == Kind::Punct(b',')
+    }
+
+    fn note_mode(&mut self, value: Value, joined: Joined, assigned: &mut Assigned) {
+        // The mode that is added to is the one ahead of the whole SET.
+        let added = if assigned.sets_mode { None } else { joined.added() };
+        let plain = &mut self.effects.plain;
+        assigned.sets_mode = true;
+        assigned.computes_mode = false;
+        self.reads_differently = true;
+        if let Some(added) = added {
+            for (set, added) in [
+                (&mut plain.sets_ansi_quotes, added.ansi_quotes),
+                (&mut plain.sets_no_backslash_escapes, added.no_backslash_escapes),
+            ] {
+                // What is not added is as it was.
+                if added != Setting::Off {
+                    *set = Some(added);
+                }
+            }
+            return;
+        }
+        let modes = self.modes(value);
+        assigned.computes_mode = modes.no_backslash_escapes == Setting::Unknown;
+        self.effects.plain.sets_ansi_quotes = Some(modes.ansi_quotes);
+        self.effects.plain.sets_no_backslash_escapes = Some(modes.no_backslash_escapes);
     }
 
     fn note_value(&mut self, target: Target, value: Value) {
         match target {
-            Target::Other => {}
+            Target::Other | Target::SqlMode => {}
             Target::App => self.effects.set_app = Some(self.app(value)),
             Target::PerhapsApp => self.effects.set_app = Some(AppSetting::Unreadable),
             Target::Charset => {
                 let charset = self.charset(value);
                 self.effects.plain.set_charset = Some(charset);
                 self.reads_differently |= charset != self.lexer.mode().charset;
-            }
-            Target::SqlMode => {
-                let modes = self.modes(value);
-                self.effects.plain.sets_ansi_quotes = Some(modes.ansi_quotes);
-                self.effects.plain.sets_no_backslash_escapes = Some(modes.no_backslash_escapes);
-                self.reads_differently = true;
             }
             Target::Autocommit => {
                 self.effects.plain.any_transaction_verb = true;
@@ -310,6 +350,19 @@ impl<'t> Walk<'t, '_> {
     fn modes(&self, value: Value) -> Modes {
         self.word_of(value).map_or(Modes::UNKNOWN, Modes::of)
     }
+}
+
+/// What the assignments of one SET have done so far.
+#[derive(Default)]
+struct Assigned {
+    /// A query stands in a value.
+    reads: bool,
+    /// A value may come from a table or from a view, which may call functions, or it is not clear
+    /// what is set.
+    unclear: bool,
+    sets_mode: bool,
+    /// What `sql_mode` is set to is not in the text.
+    computes_mode: bool,
 }
 
 /// The right side of an assignment.

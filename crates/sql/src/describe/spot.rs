@@ -8,7 +8,7 @@
 use super::walk::Walk;
 use crate::{
     builtin::{Bracket, is_builtin},
-    lexer::{Kind, Lexer, NoComments, Token},
+    lexer::{Kind, Lexer, NoComments, Token, is_before_bracket},
 };
 
 /// Tokens that are looked at behind a bracket before a word is taken for a function.
@@ -28,23 +28,25 @@ struct NamePlace {
 
 impl<'t> Walk<'t, '_> {
     /// Looks at a word or a quoted name that the lexer has just given.
-    #[inline]
+    #[inline(always)]
     pub(super) fn spot(&mut self, token: Token) {
-        if self.spots {
-            self.look_ahead(token);
-            if self.mariadb && matches!(token.end.wrapping_sub(token.start), 4 | 7 | 9) {
-                self.sequence(token);
-            }
+        let behind = self.lexer.text().get(token.end..).unwrap_or_default();
+        if self.spots && (self.mariadb || may_lead_to_bracket(behind)) {
+            self.look_around(token, behind);
         }
-        let [first, second, third, _] = self.recent;
-        let index = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        self.recent = [(index(token.start), index(token.end)), first, second, third];
+        self.recent.push(token);
     }
 
-    /// Almost every word is dismissed by the two bytes behind it.
-    #[inline]
-    fn look_ahead(&mut self, token: Token) {
-        let behind = self.lexer.text().get(token.end..).unwrap_or_default();
+    fn look_around(&mut self, token: Token, behind: &'t [u8]) {
+        if may_lead_to_bracket(behind) {
+            self.look_behind(token, behind);
+        }
+        if self.mariadb && matches!(token.end.wrapping_sub(token.start), 4 | 7 | 9) {
+            self.sequence(token);
+        }
+    }
+
+    fn look_behind(&mut self, token: Token, behind: &'t [u8]) {
         let apart = match behind {
             [b'(', ..] => return self.before_bracket(token, Bracket::Adjacent),
             [b'*', b'/', ..] | [b' ', b'*', b'/', ..] => true,
@@ -112,18 +114,15 @@ impl<'t> Walk<'t, '_> {
                 blank.contains(&b'\n')
             }
         };
-        let [(from, _), ..] = self.recent;
-        let gap = usize::try_from(from).ok().and_then(|from| before.get(from..));
-        may_hide && memchr::memchr(b'.', gap.unwrap_or_default()).is_some()
+        let [(from, _)] = self.recent.nearest();
+        let gap = before.get(from..).unwrap_or_default();
+        may_hide && memchr::memchr(b'.', gap).is_some()
     }
 
     /// `INTO name (` and `INTO schema.name (`, the commonest of all, without reading it once more.
     fn is_behind_into(&self, token: Token) -> bool {
         let text = self.lexer.text();
-        let [near, far, ..] = self.recent.map(|(start, end)| {
-            let index = |at: u32| usize::try_from(at).unwrap_or(usize::MAX);
-            (index(start), index(end))
-        });
+        let [near, far] = self.recent.nearest();
         let gap = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
         let (into, name) =
             if gap(near.1, token.start) == b"." { (far, near.0) } else { (near, token.start) };
@@ -135,8 +134,7 @@ impl<'t> Walk<'t, '_> {
     /// Reads what stands before `token` once more.
     fn place(&self, token: Token) -> NamePlace {
         let none = Token { kind: Kind::End, start: 0, end: 0 };
-        let [.., (from, _)] = self.recent;
-        let from = usize::try_from(from).unwrap_or_default();
+        let [.., (from, _)] = self.recent.nearest::<4>();
         let text = self.lexer.text().get(from..token.start).unwrap_or_default();
         let mut last = [none; 5];
         for token in self.tokens(text, from) {
@@ -340,6 +338,16 @@ fn ends_comment(token: Token, text: &[u8]) -> bool {
 /// The functions that write to a sequence.
 fn is_sequence_function(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"nextval") || name.eq_ignore_ascii_case(b"setval")
+}
+
+/// Whether the two bytes behind a word leave it open that a bracket comes next: almost every word
+/// is dismissed by them.
+#[inline(always)]
+fn may_lead_to_bracket(behind: &[u8]) -> bool {
+    match behind {
+        [] => false,
+        [b' ', next, ..] | [next, ..] => is_before_bracket(*next),
+    }
 }
 
 /// Whether `byte` is one that the lexer may skip, or begins a comment.

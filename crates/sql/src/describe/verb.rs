@@ -33,8 +33,8 @@ impl Walk<'_, '_> {
             b"BEGIN" | b"START" | b"SAVEPOINT" | b"RELEASE" | b"XA" => self.transaction(verb),
             b"SET" => return self.set(),
             b"SHOW" | b"GRANT" | b"REVOKE" | b"CHECK" | b"CHECKSUM" | b"CACHE" | b"CHANGE"
-            | b"STOP" | b"RESET" | b"PURGE" | b"INSTALL" | b"UNINSTALL" | b"CLONE"
-            | b"SHUTDOWN" | b"RESTART" | b"HELP" => Class::Admin,
+            | b"STOP" | b"RESET" | b"PURGE" | b"INSTALL" | b"UNINSTALL" | b"SHUTDOWN"
+            | b"RESTART" | b"HELP" => Class::Admin,
             b"WITH" => return self.with(),
             b"CREATE" | b"ALTER" | b"DROP" => self.definition(verb),
             b"TRUNCATE" | b"OPTIMIZE" | b"REPAIR" | b"IMPORT" => Class::Ddl,
@@ -48,7 +48,9 @@ impl Walk<'_, '_> {
             b"PREPARE" | b"EXECUTE" | b"DEALLOCATE" => self.prepared(verb),
             b"SIGNAL" | b"RESIGNAL" | b"GET" => Class::Session,
             b"USE" => self.use_schema(),
-            b"LOCK" | b"UNLOCK" | b"FLUSH" | b"RENAME" | b"BACKUP" | b"KILL" => self.admin(verb),
+            b"LOCK" | b"UNLOCK" | b"FLUSH" | b"RENAME" | b"CLONE" | b"BACKUP" | b"KILL" => {
+                self.admin(verb)
+            }
             _ => Class::Unknown,
         })
     }
@@ -274,9 +276,25 @@ impl Walk<'_, '_> {
             b"FLUSH" => self.flush(),
             b"BACKUP" => self.backup(),
             b"KILL" => self.kill(),
-            _ => self.hints.rename = true,
+            b"CLONE" => self.clone_instance(),
+            _ => self.rename(),
         }
         Class::Admin
+    }
+
+    /// CLONE INSTANCE replaces all data of the server; CLONE LOCAL only copies it elsewhere.
+    fn clone_instance(&mut self) {
+        let what = self.token();
+        self.denied_as_ddl |= !self.is(what, "LOCAL");
+    }
+
+    /// RENAME USER is an account statement; whatever else there may be renames tables.
+    fn rename(&mut self) {
+        let what = self.token();
+        if !self.is(what, "USER") {
+            self.hints.rename = true;
+            self.denied_as_ddl = true;
+        }
     }
 
     fn flush(&mut self) {

@@ -12,8 +12,34 @@ use crate::{
     text::is_plain_name,
 };
 
-/// Where the latest words and quoted names of the text begin and end, the nearest first.
-pub(super) type Recent = [(u32, u32); 4];
+/// Where the latest words and quoted names of the text begin and end.
+#[derive(Default)]
+pub(super) struct Recent {
+    spans: [(usize, usize); RECENT],
+    /// Where the next one goes: over the oldest.
+    next: usize,
+}
+
+/// How many are kept: a power of two.
+const RECENT: usize = 4;
+
+impl Recent {
+    #[inline]
+    pub(super) fn push(&mut self, token: Token) {
+        if let Some(span) = self.spans.get_mut(self.next % RECENT) {
+            *span = (token.start, token.end);
+        }
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// Start and end of the latest, the one before it, and so on.
+    pub(super) fn nearest<const COUNT: usize>(&self) -> [(usize, usize); COUNT] {
+        std::array::from_fn(|back| {
+            let at = self.next.wrapping_sub(back).wrapping_sub(1) % RECENT;
+            self.spans.get(at).copied().unwrap_or_default()
+        })
+    }
+}
 
 /// What a first word leads to.
 pub(super) enum Step {
@@ -35,14 +61,16 @@ pub(super) fn walk<'t>(
     let mut walk = Walk::new(Lexer::new(text, mode, reading, comments), reading);
     walk.text();
     walk.finish_names();
+    walk.effects.plain.sql_mode_by_flags &= walk.count == 1 && !walk.classes.contains(Class::Call);
     if walk.effects.plain.named_locks == NamedLockUse::Other
         && walk.count == 1
         && let Some(named_locks) = sole_call(text, mode, reading)
     {
         walk.effects.plain.named_locks = named_locks;
     }
+    let classes = walk.classes;
     Seen {
-        classes: walk.classes,
+        classes: if walk.denied_as_ddl { classes.with_denied_as_ddl() } else { classes },
         count: walk.count,
         effects: walk.effects,
         hints: walk.hints,
@@ -96,6 +124,8 @@ pub(super) struct Walk<'t, 's> {
     pub(super) spots: bool,
     /// This statement calls what is not built in.
     pub(super) called: bool,
+    /// See [`ClassSet::with_denied_as_ddl`].
+    pub(super) denied_as_ddl: bool,
     pub(super) recent: Recent,
     /// The server may be MariaDB.
     pub(super) mariadb: bool,
@@ -110,6 +140,8 @@ pub(super) struct Walk<'t, 's> {
     pub(super) commits_implicitly: bool,
     /// Statements about prepared ones.
     prepared: u32,
+    /// This statement stands behind SET STATEMENT … FOR.
+    pub(super) behind_settings: bool,
     pub(super) effects: Effects<'t>,
     pub(super) hints: Hints,
     classes: ClassSet,
@@ -132,6 +164,7 @@ impl<'t, 's> Walk<'t, 's> {
             writes: false,
             spots: true,
             called: false,
+            denied_as_ddl: false,
             recent: Recent::default(),
             mariadb,
             calls: Calls::default(),
@@ -140,6 +173,7 @@ impl<'t, 's> Walk<'t, 's> {
             committed: false,
             commits_implicitly: false,
             prepared: 0,
+            behind_settings: false,
             effects: Effects::default(),
             hints: Hints::default(),
             classes: ClassSet::default(),
@@ -154,6 +188,7 @@ impl<'t, 's> Walk<'t, 's> {
             self.writes = false;
             self.spots = true;
             self.called = false;
+            self.behind_settings = false;
             let first = self.first();
             if self.at_end {
                 break;
@@ -325,21 +360,24 @@ impl<'t, 's> Walk<'t, 's> {
         token
     }
 
-    /// Notes a word that matters wherever it stands. Almost every word is dismissed by its length.
+    /// Notes a word that matters wherever it stands. Almost every word is dismissed by its length
+    /// and its last byte.
     #[inline]
     pub(super) fn note_word(&mut self, token: Token) {
-        match token.end.saturating_sub(token.start) {
-            3..=5 | 8 | 12 | 17.. => self.look_at(token),
-            6 | 7 | 9..=11 | 13..=16 if self.ends_as_changelog(token) => {
-                self.hints.changelog = true;
-            }
-            _ => {}
-        }
-    }
-
-    fn ends_as_changelog(&self, token: Token) -> bool {
         let bytes = self.lexer.bytes(token);
-        bytes.strip_suffix(b"`").unwrap_or(bytes).ends_with(b"_ghc")
+        let Some(last) = bytes.last() else { return };
+        let matters = match last {
+            b'r' | b'R' => bytes.len() == "for".len(),
+            b's' | b'S' => matches!(bytes.len(), 3 | 17),
+            b'k' | b'K' => matches!(bytes.len(), 4 | 8 | 12),
+            b'a' | b'A' => bytes.len() == "performance_schema".len(),
+            b'c' => bytes.ends_with(b"_ghc"),
+            b'`' | b'"' => true,
+            _ => false,
+        };
+        if matters {
+            self.look_at(token);
+        }
     }
 
     fn look_at(&mut self, token: Token) {

@@ -1,4 +1,4 @@
-use crate::{Charset, Exemption, LexMode, Scratch, Server, Whole, describe};
+use crate::{Charset, Class, Exemption, LexMode, Scratch, Server, Whole, describe};
 
 fn exemption(text: &str) -> Option<Exemption> {
     exemption_on(text, Server::MySql { version: 90_704 })
@@ -139,4 +139,25 @@ fn an_exemption_that_only_one_reading_gives_is_none() {
     assert_eq!(exemption_on(text, Server::Unknown), None);
     let text = "DELETE FROM performance_schema.x /*!80000 */";
     assert_eq!(exemption_on(text, Server::Unknown), Some(Exemption::SystemSchema));
+}
+
+#[test]
+fn what_a_rule_that_denies_ddl_refuses_beside_ddl() {
+    let mut scratch = Scratch::default();
+    let mut is = |text: &str| {
+        let statement = describe(text.as_bytes(), LexMode::default(), Whole::Yes, &mut scratch);
+        (statement.class, statement.classes.is_denied_as_ddl())
+    };
+    assert_eq!(is("RENAME TABLE a TO b"), (Class::Admin, true));
+    assert_eq!(is("rename /*!50000 tables */ a TO b"), (Class::Admin, true));
+    assert_eq!(
+        is("SHOW TABLES; RENAME TABLE a TO b; INSERT INTO c VALUES (1)"),
+        (Class::Write, true)
+    );
+    assert_eq!(is("CLONE INSTANCE FROM u@h:3306 IDENTIFIED BY 'x'"), (Class::Admin, true));
+    for text in ["RENAME USER a TO b", "CLONE LOCAL DATA DIRECTORY = '/x'", "FLUSH TABLES"] {
+        assert_eq!(is(text), (Class::Admin, false), "{text}");
+    }
+    assert_eq!(is("SELECT 'RENAME TABLE a TO b'"), (Class::Read, false));
+    assert_eq!(exemption("RENAME USER a TO b"), None);
 }

@@ -51,9 +51,18 @@ pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
 }
 
+/// Whether a bracket may stand at `byte`, or behind it if it is skipped: it is white space, may be
+/// or begins or ends a comment.
+#[inline]
+pub(crate) fn is_before_bracket(byte: u8) -> bool {
+    BEFORE_BRACKET.get(usize::from(byte)).copied().unwrap_or(true)
+}
+
 static STARTS: [Start; 256] = starts();
 /// Word bytes in every character set, and 0x80 and up for those where they are letters.
 static WORDS: [bool; 256] = words();
+/// See [`is_before_bracket`].
+static BEFORE_BRACKET: [bool; 256] = before_bracket();
 
 #[expect(
     clippy::indexing_slicing,
@@ -84,6 +93,23 @@ const fn words() -> [bool; 256] {
     while at < 256 {
         table[at] =
             matches!(classify(byte), Start::Word | Start::Digit | Start::Dollar | Start::High);
+        at += 1;
+        byte = byte.wrapping_add(1);
+    }
+    table
+}
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "evaluated by the compiler, where a fault stops the build"
+)]
+const fn before_bracket() -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    let mut at = 0_usize;
+    while at < 256 {
+        table[at] = matches!(byte, 0..=b' ' | b'(' | b'*' | b'/' | b'#' | b'-' | 0x80..);
         at += 1;
         byte = byte.wrapping_add(1);
     }

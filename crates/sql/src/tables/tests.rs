@@ -47,6 +47,7 @@ fn tables_are_found_wherever_a_statement_names_them() {
         ("DELETE FROM a, b USING a JOIN b USING (i)", vec!["a", "b", "a", "b"]),
         ("TRUNCATE TABLE d.a", vec!["d.a"]),
         ("SELECT * FROM a FOR UPDATE; DELETE FROM b", vec!["a", "b"]),
+        ("SELECT NEXTVAL(d.s), NEXT VALUE FOR r, LASTVAL(q) FROM a", vec!["d.s", "r", "a"]),
     ] {
         assert_eq!(
             found(text),
@@ -60,9 +61,18 @@ fn tables_are_found_wherever_a_statement_names_them() {
 fn what_may_hide_a_table_is_partial() {
     for text in [
         "CALL p()",
-        "CREATE VIEW v AS SELECT * FROM a",
         "CREATE TRIGGER x BEFORE INSERT ON a FOR EACH ROW SET @i = 1",
-        "DROP VIEW v",
+        "CREATE PROCEDURE p() DELETE FROM a",
+        "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DELETE FROM a",
+        "DROP TRIGGER t",
+        "DROP PROCEDURE p",
+        "ALTER DATABASE d READ ONLY = 1",
+        "ALTER SCHEMA CHARACTER SET utf8mb4",
+        "DROP DATABASE",
+        "IMPORT TABLE FROM 'a.sdi'",
+        "CREATE TABLE a (i INT) ENGINE=MERGE UNION=(b, c)",
+        "ALTER TABLE a UNION (b)",
+        "SELECT s.nextval",
         "ALTER USER u IDENTIFIED BY 'x'",
         "CREATE",
         "LOAD INDEX INTO CACHE a",
@@ -103,6 +113,20 @@ fn definitions_and_lists_name_their_tables_too() {
         ("DROP INDEX x ON d.a", vec!["d.a"]),
         ("ALTER TABLE a ADD COLUMN j INT DEFAULT 1, ALGORITHM=INPLACE", vec!["a"]),
         ("OPTIMIZE LOCAL TABLE a, b", vec!["a", "b"]),
+        ("ALTER TABLE a RENAME TO d.b", vec!["a", "d.b"]),
+        ("ALTER TABLE a RENAME b, ADD COLUMN c INT", vec!["a", "b"]),
+        ("ALTER TABLE a RENAME AS `d`.`b`", vec!["a", "d.b"]),
+        ("ALTER TABLE a RENAME COLUMN b TO c, RENAME INDEX d TO e, RENAME KEY f TO g", vec!["a"]),
+        ("CREATE VIEW v (i, j) AS SELECT i, j FROM a, b", vec!["v", "a", "b"]),
+        (
+            "CREATE OR REPLACE ALGORITHM=MERGE DEFINER=`u`@`%` SQL SECURITY INVOKER VIEW v AS TABLE a",
+            vec!["v", "a"],
+        ),
+        ("DROP VIEW IF EXISTS v, d.w", vec!["v", "d.w"]),
+        ("DROP SEQUENCE s", vec!["s"]),
+        ("DROP DATABASE IF EXISTS d", vec!["d."]),
+        ("CREATE SCHEMA `d` CHARACTER SET utf8mb4", vec!["d."]),
+        ("DROP TABLE a; DROP DATABASE d", vec!["a", "d."]),
     ] {
         let expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
         assert_eq!(found(text), (expected, Completeness::Definition), "{text}");

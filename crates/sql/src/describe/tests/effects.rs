@@ -133,7 +133,6 @@ fn what_a_set_does_to_the_mode_is_told_or_unknown() {
         ("SET sql_mode=DEFAULT", Unknown, Unknown),
         ("SET sql_mode='\\ANSI_QUOTES'", Unknown, Unknown),
         ("SET sql_mode='' 'ANSI_QUOTES'", Unknown, Unknown),
-        ("SET sql_mode=CONCAT(@@sql_mode, ',ANSI_QUOTES')", Unknown, Unknown),
         ("SET \u{15b}ql_mode=''", Unknown, Unknown),
         ("SET GLOBAL a=1, sql_mode=''", Unknown, Unknown),
         ("SET GLOBAL a=1, SESSION b=2, sql_mode=''", Off, Off),
@@ -144,6 +143,94 @@ fn what_a_set_does_to_the_mode_is_told_or_unknown() {
     }
     for text in ["SET GLOBAL sql_mode='ANSI'", "SET PERSIST sql_mode='ANSI'", "SET @sql_mode=1"] {
         assert_eq!(effects(text).plain, PlainEffects::default(), "{text}");
+    }
+}
+
+#[test]
+fn what_is_joined_to_the_mode_in_force_leaves_the_rest_of_it() {
+    use Setting::{On, Unknown};
+    for (text, ansi, escapes) in [
+        ("SET sql_mode=CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')", None, None),
+        (
+            "SET @@SESSION.sql_mode = CONCAT(CONCAT(@@sql_mode, ',TRADITIONAL'), ',NO_ZERO_DATE')",
+            None,
+            None,
+        ),
+        (
+            "set autocommit=1, sql_mode = concat ( @@local.sql_mode , ',STRICT_TRANS_TABLES' )",
+            None,
+            None,
+        ),
+        ("SET sql_mode=CONCAT('NO_ZERO_DATE,', @@sql_mode, ',', 'IGNORE_SPACE')", None, None),
+        ("SET sql_mode=@@sql_mode", None, None),
+        ("SET sql_mode=CONCAT(@@sql_mode, ',ANSI_QUOTES')", Some(On), None),
+        ("SET sql_mode=CONCAT('NO_BACKSLASH_ESCAPES,', @@sql_mode)", None, Some(On)),
+        (
+            "SET sql_mode='ANSI'; SET sql_mode=CONCAT(@@sql_mode, ',TRADITIONAL')",
+            Some(On),
+            Some(Setting::Off),
+        ),
+    ] {
+        let found = effects(text).plain;
+        let sets = (found.sets_ansi_quotes, found.sets_no_backslash_escapes);
+        assert_eq!(sets, (ansi, escapes), "{text}");
+        assert!(!found.sql_mode_by_flags, "{text}");
+    }
+    for text in [
+        "SET sql_mode=CONCAT(@@sql_mode, 'STRICT_ALL_TABLES')",
+        "SET sql_mode=CONCAT(@@sql_mode, ',AN', 'SI')",
+        "SET sql_mode=CONCAT(@@sql_mode, ',AN' 'SI')",
+        "SET sql_mode=CONCAT(@@sql_mode, ',NONSENSE')",
+        "SET sql_mode=CONCAT(@@sql_mode, @@sql_mode)",
+        "SET sql_mode=CONCAT(@@sql_mode, ',', @x)",
+        "SET sql_mode=CONCAT(@@GLOBAL.sql_mode, ',ANSI')",
+        "SET sql_mode=CONCAT(@@sql_mode.x, ',ANSI')",
+        "SET sql_mode=CONCAT(@@x, ',ANSI')",
+        "SET sql_mode=CONCAT('', ',ANSI')",
+        "SET sql_mode=REPLACE(@@sql_mode, ',ANSI')",
+        "SET sql_mode=@@sql_mode | 4",
+        "SET sql_mode='ANSI', sql_mode=CONCAT(@@sql_mode, ',TRADITIONAL')",
+        "SET \u{15b}ql_mode='ANSI', sql_mode=CONCAT(@@sql_mode, ',TRADITIONAL')",
+        "SET sql_mode=(SELECT CONCAT(@@sql_mode, ',ANSI'))",
+    ] {
+        let found = effects(text).plain;
+        let sets = (found.sets_ansi_quotes, found.sets_no_backslash_escapes);
+        assert_eq!(sets, (Some(Unknown), Some(Unknown)), "{text}");
+    }
+}
+
+#[test]
+fn only_a_set_in_which_nothing_else_runs_is_told_by_its_flags() {
+    for text in [
+        "SET sql_mode=@x",
+        "/*!40101 SET SQL_MODE=@OLD_SQL_MODE */;",
+        "SET @a=1, sql_mode=REPLACE(@@sql_mode, 'ONLY_FULL_GROUP_BY', '')",
+        "SET @@SESSION.sql_mode=(SELECT REPLACE(@@sql_mode, 'ONLY_FULL_GROUP_BY', ''))",
+        "SET sql_mode=1048576",
+        "SET sql_mode=DEFAULT",
+        "SET sql_mode='ANSI', sql_mode=@x",
+    ] {
+        assert!(effects(text).plain.sql_mode_by_flags, "{text}");
+    }
+    for text in [
+        "SET sql_mode='ANSI'",
+        "SET sql_mode=@x, sql_mode='ANSI'",
+        "SET GLOBAL sql_mode=@x",
+        "SET GLOBAL a=1, sql_mode=@x",
+        "SET sql_mode=f()",
+        "SET sql_mode=`concat`('ANSI')",
+        "SET sql_mode=@x, @y=db.f()",
+        "SET @y=f(), sql_mode=@x",
+        "SET sql_mode=(SELECT m FROM v)",
+        "SET sql_mode=(TABLE v)",
+        "SET sql_mode=@x, \u{15b}ql_mode=@y",
+        "SET sql_mode=@x; SELECT 1",
+        "SELECT f(); SET sql_mode=@x",
+        "SET STATEMENT max_statement_time=1 FOR SET sql_mode=@x",
+        "SET sql_mode='x",
+        "BEGIN NOT ATOMIC SET sql_mode=@x; END",
+    ] {
+        assert!(!effects(text).plain.sql_mode_by_flags, "{text}");
     }
 }
 

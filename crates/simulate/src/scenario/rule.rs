@@ -1,0 +1,191 @@
+//! What the statements of an app meet: the rule, as far as the controller and the clients feel it.
+
+use std::time::Duration;
+
+use admission::{Mode, OnRefusedCheck, OnTimeout, Ratio, Terms};
+
+use super::compile::Faults;
+use super::raw;
+
+/// The rule that the statements of an app meet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetRule {
+    /// Its name. Apps that name the same rule share its `max_queue`; `None`: it is the app's own.
+    pub name: Option<String>,
+    /// What it does.
+    pub effect: Effect,
+}
+
+impl MetRule {
+    /// The pause that so much time at the server makes of its `speed`, `max_delay` at most. A rule
+    /// that only observes would make it.
+    #[must_use]
+    pub fn pause(&self, server_time: Duration) -> Duration {
+        match self.effect {
+            Effect::Asks { terms, speed, .. } => speed.pause(server_time).min(terms.max_delay),
+            Effect::Passes | Effect::Denies(_) => Duration::ZERO,
+        }
+    }
+
+    /// Whether what it decides is carried out.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        match self.effect {
+            Effect::Asks { terms: Terms { mode, .. }, .. } | Effect::Denies(mode) => mode,
+            Effect::Passes => Mode::Enforce,
+        }
+    }
+}
+
+/// What a rule does to the statements that meet it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Effect {
+    /// They pass, and nobody is asked.
+    Passes,
+    /// They are refused, or would be if the rule only observes.
+    Denies(Mode),
+    /// They ask for admission.
+    Asks {
+        /// On these terms.
+        terms: Terms,
+        /// At this gate.
+        gate: Gate,
+        /// How fast a session goes.
+        speed: Speed,
+    },
+}
+
+/// What a rule waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// The lag.
+    Lag,
+    /// Nothing: `none`, or signals that the simulator does not have and takes as healthy.
+    Open,
+}
+
+impl Gate {
+    /// The word in files and reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lag => "lag",
+            Self::Open => "none",
+        }
+    }
+}
+
+/// The part of its own speed at which a session goes, above 0 and at most 1: what took some time at
+/// the server is followed by a pause before the session's next admission.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Speed(f64);
+
+impl Speed {
+    /// Without pauses.
+    pub const FULL: Self = Self(1.0);
+
+    /// `None` if it is not above 0 and at most 1.
+    #[must_use]
+    pub fn new(part: f64) -> Option<Self> {
+        (part > 0.0 && part <= 1.0).then_some(Self(part))
+    }
+
+    /// The part, above 0 and at most 1.
+    #[must_use]
+    pub const fn as_f64(self) -> f64 {
+        self.0
+    }
+
+    /// What follows so much time at the server.
+    #[must_use]
+    pub fn pause(self, server_time: Duration) -> Duration {
+        let seconds = server_time.as_secs_f64() * (1.0 / self.0 - 1.0);
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+}
+
+/// The rule's own default is shorter: scenarios are about the pace, not about who gives up.
+const MAX_DELAY_DEFAULT: Duration = Duration::from_secs(60);
+
+/// As in the product's file.
+pub(super) const ON_REFUSED_CHECK: [(&str, OnRefusedCheck); 2] =
+    [("delay", OnRefusedCheck::Delay), ("reject", OnRefusedCheck::Reject)];
+pub(super) const ON_TIMEOUT: [(&str, OnTimeout); 2] =
+    [("reject", OnTimeout::Reject), ("admit", OnTimeout::Admit)];
+pub(super) const MODES: [(&str, Mode); 2] =
+    [("enforce", Mode::Enforce), ("observe", Mode::Observe)];
+const GATES: [(&str, Gate); 2] = [("lag", Gate::Lag), ("none", Gate::Open)];
+
+pub(super) fn compile(raw: &raw::App, path: &str, faults: &mut Faults) -> MetRule {
+    let mode = keyword(raw.mode.as_deref(), &MODES, &format!("{path}.mode"), faults);
+    if raw.exempt && raw.deny {
+        faults.push(format!("{path}: exempt or deny, not both"));
+    }
+    let asks = asks(raw, mode, path, faults);
+    let effect = match (raw.exempt, raw.deny) {
+        (true, _) => Effect::Passes,
+        (false, true) => Effect::Denies(mode),
+        (false, false) => asks,
+    };
+    MetRule { name: raw.rule.clone(), effect }
+}
+
+fn asks(raw: &raw::App, mode: Mode, path: &str, faults: &mut Faults) -> Effect {
+    let default = Terms::default();
+    let ratio = Ratio::new(raw.ratio).unwrap_or_else(|| {
+        faults.push(format!("{path}.ratio: from 0 to 1"));
+        Ratio::ZERO
+    });
+    let weight = raw.weight.unwrap_or(default.weight);
+    if !(1..=Terms::WEIGHT_MAX).contains(&weight) {
+        faults.push(format!("{path}.weight: from 1 to {}", Terms::WEIGHT_MAX));
+    }
+    let speed = Speed::new(raw.speed.unwrap_or(1.0)).unwrap_or_else(|| {
+        faults.push(format!("{path}.speed: above 0 and at most 1"));
+        Speed::FULL
+    });
+    let refused = raw.on_refused_check.as_deref();
+    let terms = Terms {
+        ratio,
+        weight,
+        max_delay: raw.max_delay.map_or(MAX_DELAY_DEFAULT, |span| span.0),
+        on_refused_check: keyword(
+            refused,
+            &ON_REFUSED_CHECK,
+            &format!("{path}.on_refused_check"),
+            faults,
+        ),
+        on_timeout: keyword(
+            raw.on_timeout.as_deref(),
+            &ON_TIMEOUT,
+            &format!("{path}.on_timeout"),
+            faults,
+        ),
+        queue_len_max: raw.max_queue.unwrap_or(default.queue_len_max),
+        hold: raw.hold,
+        mode,
+    };
+    let gate = keyword(raw.gate.as_deref(), &GATES, &format!("{path}.gate"), faults);
+    Effect::Asks { terms, gate, speed }
+}
+
+/// The value of a word; the first one where there is none.
+fn keyword<T: Copy>(
+    word: Option<&str>,
+    words: &[(&str, T); 2],
+    path: &str,
+    faults: &mut Faults,
+) -> T {
+    let [(_, default), _] = words;
+    let found = words.iter().find(|(known, _)| word.is_none_or(|word| word == *known));
+    if let (None, Some(word)) = (found, word) {
+        let known: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
+        faults.push(format!("{path}: {}, not {word:?}", known.join(" or ")));
+    }
+    found.map_or(*default, |(_, value)| *value)
+}
+
+/// The word of a value.
+pub(super) fn word<T: PartialEq>(words: &[(&'static str, T); 2], value: &T) -> &'static str {
+    words.iter().find(|(_, known)| known == value).map_or("", |(word, _)| word)
+}

@@ -1,0 +1,270 @@
+//! A scenario as the file that it could have been read from.
+
+use std::time::Duration;
+
+use admission::{MonoTime, OnNoData, OnTimeout, Terms};
+
+use super::rule::{MODES, ON_REFUSED_CHECK, ON_TIMEOUT, word};
+use super::{
+    Amount, App, Effect, Expectation, Gate, LagLimits, Replica, Rows, Scenario, Speed, Window,
+};
+
+pub(super) fn yaml(scenario: &Scenario) -> String {
+    // All fields are named: one that is new must be written too.
+    let Scenario {
+        name,
+        duration,
+        warmup,
+        seed,
+        pacing,
+        threshold,
+        lag,
+        check_interval,
+        release_per_s,
+        queue_len_max,
+        heartbeat_interval,
+        probe_interval,
+        probe_delay,
+        primary,
+        latency,
+        replicas,
+        background,
+        apps,
+        expect,
+    } = scenario;
+    let mut lines = vec![
+        format!("name: {}", scalar(name)),
+        format!("duration: {}", span(*duration)),
+        format!("warmup: {}", span(*warmup)),
+        format!("seed: {seed}"),
+        format!("pacing: {}", pacing.as_str()),
+        format!("threshold: {}", span(*threshold)),
+        format!("lag: {}", lag_limits(lag)),
+        format!("check_interval: {}", span(*check_interval)),
+        format!("release_per_s: {release_per_s}"),
+        format!("max_queue_total: {queue_len_max}"),
+        format!("heartbeat_interval: {}", span(*heartbeat_interval)),
+        format!("probe_interval: {}", span(*probe_interval)),
+        format!("probe_delay: {}", span(*probe_delay)),
+        format!("primary: {{ writes_per_s: {}, latency: {} }}", amount(primary), span(*latency)),
+        format!("background: {{ writes_per_s: {} }}", amount(background)),
+        "replicas:".to_owned(),
+    ];
+    lines.extend(replicas.iter().map(|plan| format!("  - {}", replica(plan))));
+    lines.push(if apps.is_empty() { "apps: []".to_owned() } else { "apps:".to_owned() });
+    lines.extend(apps.iter().map(|plan| format!("  - {}", app(plan))));
+    if !expect.is_empty() {
+        lines.push("expect:".to_owned());
+        lines.extend(expect.iter().map(|expected| format!("  {}", expectation(expected))));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn lag_limits(limits: &LagLimits) -> String {
+    let LagLimits { open_at, close_at, stale_after, on_no_data, ignore_slowest, min_replicas } =
+        limits;
+    let on_no_data = match on_no_data {
+        OnNoData::Open => "open".to_owned(),
+        OnNoData::Closed => "closed".to_owned(),
+        OnNoData::HoldLast(time) => format!("{{ hold_last: {} }}", span(*time)),
+    };
+    flow(&[
+        ("open_at", span(*open_at)),
+        ("close_at", span(*close_at)),
+        ("stale_after", span(*stale_after)),
+        ("on_no_data", on_no_data),
+        ("ignore_slowest", ignore_slowest.to_string()),
+        ("min_replicas", min_replicas.to_string()),
+    ])
+}
+
+fn replica(plan: &Replica) -> String {
+    let Replica { apply, jitter, away } = plan;
+    let mut keys = vec![("apply_per_s", amount(apply)), ("jitter", number(*jitter))];
+    if !away.is_empty() {
+        keys.push(("away", windows(away)));
+    }
+    flow(&keys)
+}
+
+fn app(plan: &App) -> String {
+    let App {
+        name,
+        sessions,
+        identities,
+        rule,
+        latency,
+        rows: Rows { min, max },
+        transactions,
+        think_time,
+        active,
+    } = plan;
+    let rows = if min == max { min.to_string() } else { format!("{{ min: {min}, max: {max} }}") };
+    let mut keys = vec![("app", scalar(name)), ("sessions", sessions.to_string())];
+    keys.extend(latency.map(|latency| ("latency", span(latency))));
+    keys.push(("rows_per_statement", rows));
+    let optional = [
+        ("identities", identities.to_string(), *identities != 1),
+        ("transactions", transactions.to_string(), *transactions != 1),
+        ("think_time", span(*think_time), !think_time.is_zero()),
+        ("active", windows(active), !always(active)),
+    ];
+    keys.extend(
+        optional.into_iter().filter(|(.., said)| *said).map(|(key, value, _)| (key, value)),
+    );
+    keys.extend(rule.name.as_deref().map(|name| ("rule", scalar(name))));
+    keys.extend(effect(&rule.effect));
+    flow(&keys)
+}
+
+fn always(active: &[Window]) -> bool {
+    matches!(active, [Window { from: MonoTime::ZERO, to: MonoTime::MAX }])
+}
+
+fn effect(effect: &Effect) -> Vec<(&'static str, String)> {
+    let yes = || "true".to_owned();
+    match effect {
+        Effect::Passes => vec![("exempt", yes())],
+        Effect::Denies(mode) => vec![("deny", yes()), ("mode", word(&MODES, mode).to_owned())],
+        Effect::Asks { terms, gate, speed } => {
+            let Terms {
+                ratio,
+                weight,
+                max_delay,
+                on_refused_check,
+                on_timeout,
+                queue_len_max,
+                hold,
+                mode,
+            } = terms;
+            let default = Terms::default();
+            let refused = word(&ON_REFUSED_CHECK, on_refused_check).to_owned();
+            let timeout = word(&ON_TIMEOUT, on_timeout).to_owned();
+            let keys = [
+                ("ratio", number(ratio.as_f64()), true),
+                ("weight", weight.to_string(), true),
+                ("max_delay", span(*max_delay), true),
+                ("speed", number(speed.as_f64()), *speed != Speed::FULL),
+                ("gate", gate.as_str().to_owned(), *gate != Gate::Lag),
+                ("on_refused_check", refused, *on_refused_check != default.on_refused_check),
+                ("on_timeout", timeout, *on_timeout != OnTimeout::Reject),
+                ("max_queue", queue_len_max.to_string(), *queue_len_max != default.queue_len_max),
+                ("hold", yes(), *hold),
+                ("mode", word(&MODES, mode).to_owned(), *mode != default.mode),
+            ];
+            let said = keys.into_iter().filter(|(.., said)| *said);
+            said.map(|(key, value, _)| (key, value)).collect()
+        }
+    }
+}
+
+fn expectation(expected: &Expectation) -> String {
+    match expected {
+        Expectation::Figure { name, low, high } => {
+            format!("{}: [{}, {}]", scalar(name), number(*low), number(*high))
+        }
+        Expectation::Shares { parts, within } => {
+            let parts = parts.iter().map(|(app, part)| (scalar(app), number(*part)));
+            let keys: Vec<(String, String)> =
+                parts.chain([("within".to_owned(), number(*within))]).collect();
+            format!("ratio: {}", flow(&keys))
+        }
+    }
+}
+
+fn amount(amount: &Amount) -> String {
+    match amount {
+        Amount::Steps(steps) => match steps.as_slice() {
+            [(MonoTime::ZERO, per_s)] => number(*per_s),
+            steps => {
+                let step = |(from, per_s): &(MonoTime, f64)| {
+                    format!("[{}, {}]", time(*from), number(*per_s))
+                };
+                let steps: Vec<String> = steps.iter().map(step).collect();
+                format!("[{}]", steps.join(", "))
+            }
+        },
+        Amount::Sine { min, max, period } => {
+            let (min, max, period) = (number(*min), number(*max), span(*period));
+            format!("{{ sine: {{ min: {min}, max: {max}, period: {period} }} }}")
+        }
+    }
+}
+
+fn windows(windows: &[Window]) -> String {
+    let window = |Window { from, to }: &Window| format!("[{}, {}]", time(*from), time(*to));
+    let windows: Vec<String> = windows.iter().map(window).collect();
+    format!("[{}]", windows.join(", "))
+}
+
+fn flow<K: AsRef<str>>(keys: &[(K, String)]) -> String {
+    let keys: Vec<String> =
+        keys.iter().map(|(key, value)| format!("{}: {value}", key.as_ref())).collect();
+    format!("{{ {} }}", keys.join(", "))
+}
+
+fn time(at: MonoTime) -> String {
+    span(at.saturating_since(MonoTime::ZERO))
+}
+
+/// In the largest unit of which it is a whole number.
+fn span(span: Duration) -> String {
+    let micros = span.as_micros();
+    for (unit, per_unit) in [("s", 1_000_000), ("ms", 1_000)] {
+        if let Some(whole) = micros.checked_div(per_unit)
+            && whole.checked_mul(per_unit) == Some(micros)
+        {
+            return format!("{whole}{unit}");
+        }
+    }
+    format!("{micros}us")
+}
+
+fn number(number: f64) -> String {
+    if number.is_infinite() { ".inf".to_owned() } else { number.to_string() }
+}
+
+/// A text that means itself wherever a scalar may stand.
+fn scalar(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    if begins && text.bytes().all(plain) && !WORDS.contains(&text.to_ascii_lowercase().as_str()) {
+        return text.to_owned();
+    }
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted += &format!("\\U{:08x}", u32::from(c)),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// What YAML, in any version, takes for something else than a text.
+const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_in_the_largest_unit_of_which_it_is_whole() {
+        let written =
+            [0, 250, 1_000, 1_500_000, 120_000_000].map(|us| span(Duration::from_micros(us)));
+        assert_eq!(written, ["0s", "250us", "1ms", "1500ms", "120s"]);
+    }
+
+    #[test]
+    fn texts_that_yaml_would_read_otherwise_are_quoted() {
+        for text in ["etl", "gh-ost", "web.shop"] {
+            assert_eq!(scalar(text), text);
+        }
+        assert_eq!(scalar("yes"), "\"yes\"");
+        assert_eq!(scalar("1:etl"), "\"1:etl\"");
+        assert_eq!(scalar("a\"b\n"), "\"a\\\"b\\U0000000a\"");
+    }
+}
