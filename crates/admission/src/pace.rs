@@ -15,8 +15,8 @@
 //! - *transit* of heartbeat k: from its begin until it was seen, which is the lag at that time,
 //!
 //! outstanding is the data in flight, acknowledged work over time is the delivery rate R, and by
-//! Little's law outstanding = R × (lag + cover), where *cover* is what passes without any queue: one
-//! heartbeat interval and one probe interval for acknowledging, c, and S, the mean time from an
+//! Little's law outstanding = R × (lag + cover), where *cover* is what passes without any queue:
+//! one heartbeat interval and one probe interval for acknowledging, c, and S, the mean time from an
 //! admission to its commit. S is milliseconds for statements and seconds for transactions.
 //!
 //! # Law
@@ -42,10 +42,10 @@
 //! somebody waits most of the time or the gate is shut: then the replica is the bottleneck and the
 //! sample is the truth. R follows a higher sample at once and a lower one with a time constant of
 //! 3.5 s, since a pause of a second (a stall, a large transaction) is not a lower capacity, and the
-//! window and the gate hold meanwhile. With no queue and statements waiting, capacity is unknown but
-//! larger, and R grows by half in seven tenths of a cover time: from the first guess of 100 to
-//! 20,000 rows a second in 4 s, from 300 to 1,000 in three quarters of a second. Only the time since
-//! the last look at which a queue stood for certain counts for growth. While nobody waits
+//! window and the gate hold meanwhile. With no queue and statements waiting, capacity is unknown
+//! but larger, and R grows by half in seven tenths of a cover time: from the first guess of 100 to
+//! 20,000 rows a second in 4 s, from 300 to 1,000 in three quarters of a second. Only the time
+//! since the last look at which a queue stood for certain counts for growth. While nobody waits
 //! (application-limited) a sample can raise R, never lower it. A statement that overfills the
 //! window, and work that runs for longer than was usual, says nothing about R: whoever waits then
 //! waits for that, and R does not grow. A rate that was not in use for ten seconds and more is
@@ -57,16 +57,16 @@
 //!
 //! # Stability
 //!
-//! Around L*, dL/dt = pace/C − 1 = κ(1 − L/L*), seen after about cover: loop gain κ/L* · cover. κ is
-//! 0.25 · c/cover, so that the gain is the same for work of any length. With the defaults (L* = 0.2
-//! s, c = 0.35 s) it is 0.44 below L* and 1.3 above, under the π/2 at which an integrator with delay
-//! begins to swing. Raising L* raises the lag and what a stall leaves behind, lowering it empties
-//! the replica when capacity rises; a fifth of the threshold held both in simulation
+//! Around L*, dL/dt = pace/C − 1 = κ(1 − L/L*), seen after about cover: loop gain κ/L* · cover. κ
+//! is 0.25 · c/cover, so that the gain is the same for work of any length. With the defaults (L* =
+//! 0.2 s, c = 0.35 s) it is 0.44 below L* and 1.3 above, under the π/2 at which an integrator with
+//! delay begins to swing. Raising L* raises the lag and what a stall leaves behind, lowering it
+//! empties the replica when capacity rises; a fifth of the threshold held both in simulation
 //! (docs/SIMULATE.md tells the scenarios, and seeds that no constant was chosen on). What bounds L*
-//! for short and long thresholds is what can be seen: below c/2 a queue is not told from none; while
-//! one far above c builds up, nothing tells that there is enough, and growth compounds. Large
-//! statements make lag in steps of their own size: L* grows by most of the time that the usual large
-//! one takes, up to half the threshold.
+//! for short and long thresholds is what can be seen: below c/2 a queue is not told from none;
+//! while one far above c builds up, nothing tells that there is enough, and growth compounds. Large
+//! statements make lag in steps of their own size: L* grows by most of the time that the usual
+//! large one takes, up to half the threshold.
 //!
 //! # Without heartbeats of our own
 //!

@@ -90,8 +90,8 @@ impl Controller {
         Checked::Stopped(spot, Obstacle::plain(Reason::Ratio))
     }
 
-    /// Takes a turn at an open gate without a line, and charges it, as far as there is room. Without
-    /// room nothing is charged.
+    /// Takes a turn at an open gate without a line, and charges it, as far as there is room.
+    /// Without room nothing is charged.
     fn take_turn(&mut self, now: MonoTime, request: &Request) -> Result<(), Obstacle> {
         let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
         if !paced || self.pace.is_none() {

@@ -2,8 +2,8 @@
 //!
 //! Work that has not completed is counted by *epoch*, the time between the begins of two heartbeats
 //! in which it was admitted. Only that of late counts as on its way: a transaction that its client
-//! keeps open for an hour sends nothing meanwhile, and must not hold a place in the window. Whatever
-//! it has written counts when it completes. How late is late, whoever asks says.
+//! keeps open for an hour sends nothing meanwhile, and must not hold a place in the window.
+//! Whatever it has written counts when it completes. How late is late, whoever asks says.
 //!
 //! All costs are in rows.
 

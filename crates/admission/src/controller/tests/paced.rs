@@ -250,8 +250,8 @@ impl Model {
         assert_eq!(self.waiting.values().find(older), None, "{request:?} has overtaken");
         self.released += 1;
         if self.pace_now().is_some() {
-            // A whole statement goes as long as anything is allowed, and what claims have saved goes
-            // before its time: a tenth of a second of the pace, and a row for each app.
+            // A whole statement goes as long as anything is allowed, and what claims have saved
+            // goes before its time: a tenth of a second of the pace, and a row for each app.
             let saved = self.per_s.unwrap_or(0.0) * 0.1 + 8.0;
             assert!(self.allowed > -saved, "{} more than the pace allows", -self.allowed);
             self.allowed -= 1.0;
