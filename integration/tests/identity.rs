@@ -183,7 +183,10 @@ async fn a_claim_that_is_not_allowed_is_ignored_counted_and_the_next_source_spea
         let name = "sluice_identity_claims_refused_total";
         wait_for_sum(&asked.sluice, name, &labels, before + refused).await.unwrap();
     }
-    assert!(asked.sluice.log().unwrap().contains("claim"));
+    // Who has claimed what is in the log.
+    let log = asked.sluice.log().unwrap();
+    assert!(log.contains("claimed=web user=etl client=127.0.0.1:"), "{log}");
+    assert!(log.contains("claimed=etl user=web client=127.0.0.1:"), "{log}");
 }
 
 #[tokio::test]

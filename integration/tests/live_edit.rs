@@ -19,6 +19,9 @@ use integration::server::Flavour;
 use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::Topology;
 
+#[path = "live_edit/what_stays.rs"]
+mod what_stays;
+
 static MYSQL: Shared = Shared::new(Flavour::MySql);
 static MARIADB: Shared = Shared::new(Flavour::MariaDb);
 
@@ -184,6 +187,13 @@ async fn a_rule_stops_at_its_second_and_what_it_held_runs() {
     accepted(&answered.response);
     assert!(since_epoch() < Duration::from_secs(expires_at + 2));
     assert_eq!(rows(servers, "l_expiry").await, [1, 2]);
+    let log = sluice.log().unwrap();
+    let expired: Vec<&str> =
+        log.lines().filter(|line| line.contains("a rule has expired")).collect();
+    assert_eq!(expired.len(), 2, "one line for each: {log}");
+    for rule in ["rule=held", "rule=denied"] {
+        assert!(expired.iter().any(|line| line.contains(rule)), "{rule}: {expired:?}");
+    }
 }
 
 #[tokio::test]

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use integration::client;
 use integration::error::Result;
 use integration::footprint::Footprint;
-use integration::ports::loopback;
+use integration::ports::{free_port, loopback};
 use integration::raw::{Login, RawConn, Tls};
 use integration::scenario::{Refused, Shared, connect, wait_for_depth, wait_for_sum};
 use integration::server::Flavour;
-use integration::sluice::{Config, SluiceProcess};
+use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::{Topology, TopologyOptions};
 use mysql_async::prelude::Queryable;
 use tokio::net::TcpListener;
@@ -330,6 +330,38 @@ async fn a_server_that_accepts_and_does_not_greet_is_given_up_with_a_clear_error
     held.abort();
     drop(held.await);
     is_told(&mut sluice, "Connection refused").await;
+    let ready = sluice.http_get("/readyz").await.unwrap();
+    assert_eq!(ready.status, 503, "{}", ready.body);
+    assert!(ready.body.contains("cluster main: the primary does not answer"), "{}", ready.body);
+}
+
+#[tokio::test]
+async fn one_cluster_without_its_primary_keeps_no_client_from_another() {
+    let servers = MYSQL.get().await.unwrap();
+    let config = Config::new(servers).unwrap();
+    let gone = loopback(free_port().unwrap());
+    let second = format!(
+        "  second:\n    listen: \"{}\"\n    primary: \"{gone}\"\nidentity:\n",
+        loopback(free_port().unwrap())
+    );
+    let yaml = config.render().replacen("identity:\n", &second, 1);
+    let mut sluice = SluiceProcess::spawn(&yaml, config.listen, config.admin, &[]).unwrap();
+    sluice.wait_until_ready().await.unwrap();
+    // Nobody probes it, so only a client shows it.
+    let reachable = |metrics: &Metrics, cluster| {
+        metrics.value("sluice_primary_reachable", &[("cluster", cluster)])
+    };
+    assert_eq!(reachable(&sluice.metrics().await.unwrap(), "second"), None);
+    let address = second.split('"').nth(1).unwrap().parse().unwrap();
+    let mut client = RawConn::connect(address).await.unwrap();
+    assert_eq!(client.read_packet().await.unwrap().err().unwrap().0, 1053);
+    let seen = |metrics: &Metrics| {
+        reachable(metrics, "second") == Some(0.0) && reachable(metrics, "main") == Some(1.0)
+    };
+    sluice.wait_for_metrics("one is gone", SOON, seen).await.unwrap();
+    let ready = sluice.http_get("/readyz").await.unwrap();
+    assert_eq!(ready.status, 200);
+    assert!(ready.body.contains("cluster second: the primary does not answer"), "{}", ready.body);
 }
 
 #[tokio::test]

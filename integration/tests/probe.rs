@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use integration::replica::Lag;
-use integration::scenario::{is, numbers, wait_for_signal, wait_until};
+use integration::scenario::{is, numbers, wait_for_signal, wait_for_sum, wait_until};
+use integration::server::Flavour;
 use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::Topology;
 
@@ -43,12 +44,78 @@ async fn lag_rises_and_falls(mut servers: Topology) {
     for other in servers.replicas.iter().skip(1) {
         assert!(lag(&metrics, &other.addr().to_string()) < Some(1.0));
     }
+    let stopped = ["replication is stopped; its lag grows and counts", "somebody stopped it"];
+    is_stopped(&sluice, &slow, "applier_stopped", &stopped).await;
+    wait_for_line(&sluice, &["a gate shuts", "signal=lag", "threshold=1", &slow]).await;
 
     servers.replicas.first_mut().unwrap().lag_stop().await.unwrap();
     let fine = |metrics: &Metrics| lag(metrics, "") < Some(0.5) && is_open(metrics);
     sluice.wait_for_metrics("the lag is gone", SOON, fine).await.unwrap();
+    wait_for_state(&sluice, &slow, "counted").await;
+    wait_for_line(&sluice, &["a replica's lag counts again", "before=applier_stopped"]).await;
+    wait_for_line(&sluice, &["a gate opens", "signal=lag"]).await;
+
+    servers.replicas.first_mut().unwrap().lag_start(Lag::StoppedReceiver).await.unwrap();
+    is_stopped(&sluice, &slow, "receiver_stopped", &["state=receiver_stopped"]).await;
+    wait_for_signal(&sluice, "lag", 0.0).await.unwrap();
+    servers.replicas.first_mut().unwrap().lag_stop().await.unwrap();
+    wait_for_state(&sluice, &slow, "counted").await;
+
+    an_applier_stops_at_an_error(&servers, &sluice).await;
+    a_receiver_cannot_log_in(&servers, &sluice).await;
     let after = numbers(&servers.primary, beats).await.unwrap();
     assert!(after.len() == 1 && after > before, "{before:?} {after:?}");
+}
+
+/// A row is there already: the commonest way in which an applier stops.
+async fn an_applier_stops_at_an_error(servers: &Topology, sluice: &SluiceProcess) {
+    let replica = servers.replicas.first().unwrap();
+    let server = replica.server();
+    servers.primary.run_sql(&["CREATE TABLE test.clash (n INT PRIMARY KEY)"]).await.unwrap();
+    replica.wait_for(&servers.primary, SOON).await.unwrap();
+    let row = "INSERT INTO test.clash VALUES (1)";
+    server.run_sql(&["SET SESSION sql_log_bin = 0", row]).await.unwrap();
+    servers.primary.run_sql(&[row]).await.unwrap();
+    let address = replica.addr().to_string();
+    is_stopped(sluice, &address, "applier_stopped", &["error 1062", "mend what the error says"])
+        .await;
+    let log = sluice.log().unwrap();
+    assert!(!log.contains("VALUES (1)"), "a statement's text is in the log: {log}");
+    let start = match server.flavour() {
+        Flavour::MySql => "START REPLICA",
+        Flavour::MariaDb => "START SLAVE",
+    };
+    let mended = ["SET SESSION sql_log_bin = 0", "DELETE FROM test.clash", start];
+    server.run_sql(&mended).await.unwrap();
+    wait_for_state(sluice, &address, "counted").await;
+}
+
+/// It is not stopped, and receives nothing all the same.
+async fn a_receiver_cannot_log_in(servers: &Topology, sluice: &SluiceProcess) {
+    let replica = servers.replicas.first().unwrap();
+    let server = replica.server();
+    let (stop, change, start) = match server.flavour() {
+        Flavour::MySql => {
+            ("STOP REPLICA", "CHANGE REPLICATION SOURCE TO SOURCE_PASSWORD", "START REPLICA")
+        }
+        Flavour::MariaDb => ("STOP SLAVE", "CHANGE MASTER TO MASTER_PASSWORD", "START SLAVE"),
+    };
+    server.run_sql(&[stop, &format!("{change} = 'wrong'"), start]).await.unwrap();
+    let address = replica.addr().to_string();
+    is_stopped(sluice, &address, "receiver_stopped", &["cannot connect", "1045"]).await;
+    server.run_sql(&[stop, &format!("{change} = 'repl'"), start]).await.unwrap();
+    wait_for_state(sluice, &address, "counted").await;
+}
+
+/// Replication that is stopped shows everywhere, and the replica still counts.
+async fn is_stopped(sluice: &SluiceProcess, server: &str, state: &str, in_line: &[&str]) {
+    wait_for_state(sluice, server, state).await;
+    let metrics = sluice.metrics().await.unwrap();
+    assert_eq!(metrics.value("sluice_replica_counted", &[("server", server)]), Some(1.0));
+    wait_for_line(sluice, &[&["WARN", server][..], in_line].concat()).await;
+    let page = sluice.http_get("/").await.unwrap().body;
+    let shown = format!("<td>{server}<td>replica<td>{}, counts<td>", state.replace('_', " "));
+    assert!(page.contains(&shown) && page.contains("take it out of"), "{shown}: {page}");
 }
 
 #[tokio::test]
@@ -188,20 +255,52 @@ shard/threads: { status: Threads_running, threshold: 100, on: replicas }";
 }
 
 #[tokio::test]
-async fn a_probe_that_may_not_log_in_is_told_in_log_and_readiness_and_stops_no_traffic() {
+async fn a_probe_that_may_not_log_in_and_a_broken_file_are_told_and_stop_no_traffic() {
     let servers = Topology::mysql(1).await.unwrap();
     let config = Config::new(&servers).unwrap();
     let wrong = [("SLUICE_PROBE_PASSWORD", "not-the-password")];
-    let sluice =
+    let mut sluice =
         SluiceProcess::spawn(&config.render(), config.listen, config.admin, &wrong).unwrap();
     wait_for_log(&sluice, "check probe.user and its password").await;
+    // A server that refuses a password is there for others.
+    sluice.wait_until_ready().await.unwrap();
+    let up = |metrics: &Metrics| metrics.sum("sluice_probe_up", &[]);
+    let failing = |metrics: &Metrics| {
+        metrics.value("sluice_primary_reachable", &[("cluster", "main")]) == Some(1.0)
+            && metrics.matching("sluice_probe_up", &[]).count() == 2
+            && is(up(metrics), 0.0)
+    };
+    sluice.wait_for_metrics("the probes fail", SOON, failing).await.unwrap();
+    let mut conn = integration::scenario::connect(&sluice, "web").await.unwrap();
+    conn.query("SELECT 1").await.unwrap().accepted().unwrap();
+
+    sluice.write_config("rules: [").unwrap();
+    let broken = "sluice_config_last_reload_successful";
+    wait_for_sum(&sluice, broken, &[], 0.0).await.unwrap();
     let ready = sluice.http_get("/readyz").await.unwrap();
-    assert_eq!(ready.status, 503);
-    assert!(ready.body.contains("1045"), "{}", ready.body);
+    assert_eq!((ready.status, ready.body.lines().next()), (200, Some("ready")));
+    let page = sluice.http_get("/").await.unwrap().body;
+    for part in ["the probe of the primary fails", "1045", "the configuration file has faults"] {
+        assert!(ready.body.contains(part) && page.contains(part), "{part}: {}", ready.body);
+    }
+    assert!(page.contains("Ready."), "{page}");
     let log = sluice.log().unwrap();
     assert!(!log.contains("not-the-password"), "the password is in the log");
-    let mut conn = integration::scenario::connect(&sluice, "web").await.unwrap();
-    conn.query("SELECT 1").await.unwrap();
+    conn.query("SELECT 1").await.unwrap().accepted().unwrap();
+}
+
+#[tokio::test]
+async fn a_replica_that_may_not_be_asked_says_which_right_is_missing() {
+    let servers = Topology::mysql(1).await.unwrap();
+    let revoke = "REVOKE REPLICATION CLIENT ON *.* FROM 'sluice'@'%'";
+    servers.primary.run_sql(&[revoke]).await.unwrap();
+    let sluice = SluiceProcess::start(&Config::new(&servers).unwrap()).await.unwrap();
+    wait_for_line(&sluice, &["WARN", "replica status", "GRANT REPLICATION CLIENT"]).await;
+    let page = || async {
+        let page = sluice.http_get("/").await?.body;
+        Ok(page.contains("it does not tell its replication") && page.contains("SLAVE MONITOR"))
+    };
+    wait_until("the page says it", SOON, page).await.unwrap();
 }
 
 /// Sluice in front of these servers, with more keys below `probe`.
@@ -228,6 +327,15 @@ async fn wait_for_state(sluice: &SluiceProcess, server: &str, state: &str) {
     let labels = [("server", server), ("state", state)];
     let is_there = |metrics: &Metrics| is(metrics.sum("sluice_replica_state", &labels), 1.0);
     sluice.wait_for_metrics(&what, SOON, is_there).await.unwrap();
+}
+
+/// Waits for a line with all of these parts.
+async fn wait_for_line(sluice: &SluiceProcess, parts: &[&str]) {
+    let is_there = || async {
+        let log = sluice.log()?;
+        Ok(log.lines().any(|line| parts.iter().all(|part| line.contains(part))))
+    };
+    wait_until(&format!("a line with {parts:?}"), SOON, is_there).await.unwrap();
 }
 
 async fn wait_for_log(sluice: &SluiceProcess, text: &str) {

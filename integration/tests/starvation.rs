@@ -75,7 +75,7 @@ async fn whoever_is_starved_by_an_exempt_job_is_named_with_it_and_no_longer_when
 }
 
 #[tokio::test]
-async fn a_share_of_zero_watches_for_nothing() {
+async fn a_share_of_zero_watches_for_nothing_and_a_stopped_replica_is_the_cause_not_a_bystander() {
     let mut servers = Topology::mysql(1).await.unwrap();
     servers.primary.run_sql(&[TABLE]).await.unwrap();
     let mut config = Config::new(&servers).unwrap().rules(RULES);
@@ -85,6 +85,8 @@ async fn a_share_of_zero_watches_for_nothing() {
     servers.replicas.first_mut().unwrap().lag_start(Lag::StoppedApplier).await.unwrap();
     wait_for_signal(&sluice, "lag", 0.0).await.unwrap();
     let waiting = Pending::query(connect(&sluice, "etl").await.unwrap(), INSERT);
+    // A bystander: exempt, and without it nothing would be otherwise.
+    let exempt = Writers::start(sluice.listen_addr(), "ddl", 1, INSERT).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(!waiting.is_answered());
     assert_eq!(sluice.metrics().await.unwrap().matching("sluice_starved", &[]).count(), 0);
@@ -97,6 +99,13 @@ async fn a_share_of_zero_watches_for_nothing() {
         })
         .await
         .unwrap();
+    let line = wait_for_line(&sluice, &["identity is starved", "identity=etl"]).await;
+    let stopped = format!("replica {}: the applier", servers.replicas.first().unwrap().addr());
+    assert!(line.contains(&format!("the likely cause is {stopped}")), "{line}");
+    assert!(line.contains("ddl (exempt by rule let-ddl)"), "who passed is still named: {line}");
+    let page = sluice.http_get("/").await.unwrap().body;
+    assert!(page.contains(&format!("the likely cause is {stopped}")), "{page}");
+    drop(exempt);
 }
 
 /// Asks every tenth of a second, and is refused each time.

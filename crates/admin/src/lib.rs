@@ -84,12 +84,17 @@ async fn metrics(State(Shown { state, slow }): State<Shown>) -> Response {
 
 async fn readyz(State(shown): State<Shown>) -> Response {
     match ready::obstacles(&shown.state) {
-        obstacles if obstacles.is_empty() => "ready\n".into_response(),
-        obstacles => {
-            let text = obstacles.iter().map(|obstacle| format!("{obstacle}\n")).collect::<String>();
-            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+        obstacles if obstacles.is_empty() => {
+            // For people: what is not well is none of a balancer's business.
+            let notes = ready::notes(&shown.state);
+            lines(std::iter::once("ready".to_owned()).chain(notes)).into_response()
         }
+        obstacles => (StatusCode::SERVICE_UNAVAILABLE, lines(obstacles)).into_response(),
     }
+}
+
+fn lines(texts: impl IntoIterator<Item = String>) -> String {
+    texts.into_iter().map(|text| format!("{text}\n")).collect()
 }
 
 async fn page(State(Shown { state, slow }): State<Shown>) -> Response {

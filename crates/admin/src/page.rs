@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use admission::{Mode, MonoTime, SignalState, SignalView};
 use policy::{Action, ClusterPolicy, Rule, Standing, UnixTime};
-use proxy::board::{PrimaryState, ReplicaReading};
+use proxy::board::{PrimaryState, Reachability, ReplicaReading};
 use proxy::cluster::{Cluster, StarvedIdentity};
 use proxy::telemetry::state_label;
 
@@ -34,6 +34,9 @@ fn write_page(html: &mut String, state: &AdminState) -> fmt::Result {
     }
     for obstacle in &obstacles {
         write!(html, "<p class=bad>Not ready: {}</p>", Escaped(obstacle))?;
+    }
+    for note in &crate::ready::notes(state) {
+        write!(html, "<p class=bad>{}</p>", Escaped(note))?;
     }
     let hits = state.telemetry.rule_hits();
     for cluster in state.clusters.iter() {
@@ -106,31 +109,56 @@ fn write_servers(
     policy: &ClusterPolicy,
     now: MonoTime,
 ) -> fmt::Result {
-    table(html, "Servers", &["server", "role", "state", "lag", "for"], |html| {
+    let columns = ["server", "role", "state", "lag", "for", "what is wrong, and what to do"];
+    table(html, "Servers", &columns, |html| {
         let (class, state) = match crate::ready::primary(cluster) {
             PrimaryState::Answers(_) => ("good", "answers".to_owned()),
             PrimaryState::NotProbed => ("", "not probed".to_owned()),
             PrimaryState::Unknown => ("", "not heard from yet".to_owned()),
-            PrimaryState::Silent(error) => ("bad", format!("silent: {error}")),
+            PrimaryState::Silent(error) => ("bad", error.sentence()),
+        };
+        let reached = match cluster.probes.reachability(now) {
+            Reachability::Reached(age) => format!("reached {} ago", Span(age)),
+            Reachability::Unreached(why) => format!("not reached: {why}"),
+            Reachability::Awaited => "not heard from yet".to_owned(),
+            Reachability::Unknown => "nobody has tried lately".to_owned(),
         };
         let primary = Escaped(&policy.primary);
         write!(
             html,
-            "<tr class=\"{class}\"><td>{primary}<td>primary<td>{}<td>–<td>–",
-            Escaped(&state)
+            "<tr class=\"{class}\"><td>{primary}<td>primary<td>{}<td>–<td>–<td>{}",
+            Escaped(&state),
+            Escaped(&reached),
         )?;
-        for ReplicaReading { server, view } in cluster.probes.replicas(now) {
-            write!(
-                html,
-                "<tr><td>{}<td>replica<td>{}<td>{}<td>{}",
-                Escaped(&server),
-                state_label(view.state).replace('_', " "),
-                view.lag.map_or_else(|| "–".to_owned(), |lag| Span(lag).to_string()),
-                Span(now.saturating_since(view.since)),
-            )?;
+        for replica in cluster.probes.replicas(now) {
+            write_replica(html, &replica, now)?;
         }
         Ok(())
     })
+}
+
+fn write_replica(html: &mut String, replica: &ReplicaReading, now: MonoTime) -> fmt::Result {
+    let view = &replica.view;
+    // Where the state does not say it.
+    let counts = match (replica.is_stopped(), view.counts) {
+        (true, true) => ", counts",
+        (true, false) => ", left out",
+        (false, true | false) => "",
+    };
+    let class = if replica.is_stopped() { "bad" } else { "" };
+    write!(
+        html,
+        "<tr class=\"{class}\"><td>{}<td>replica<td>{}{counts}<td>{}<td>{}<td>{}",
+        Escaped(&replica.server),
+        state_label(view.state).replace('_', " "),
+        view.lag.map_or_else(|| "–".to_owned(), |lag| Span(lag).to_string()),
+        Span(now.saturating_since(view.since)),
+        Escaped(&replica.trouble().unwrap_or_default()),
+    )?;
+    match replica.advice() {
+        "" => Ok(()),
+        advice => write!(html, "<br>{}", Escaped(advice)),
+    }
 }
 
 fn write_waiting(
@@ -174,7 +202,15 @@ fn write_starved(html: &mut String, cluster: &Cluster, now: MonoTime) -> fmt::Re
     let columns = ["identity", "rule", "since", "of the window", "now", "passed meanwhile"];
     table(html, "Who is starved, and by whom", &columns, |html| {
         for starved in &starved {
-            let StarvedIdentity { identity, rule, share, since, blocked, meanwhile } = starved;
+            let StarvedIdentity {
+                identity,
+                rule,
+                share,
+                since,
+                blocked,
+                meanwhile,
+                stopped_replica,
+            } = starved;
             write!(
                 html,
                 "<tr class=bad><td>{}<td>{}<td>{} ago<td>{:.1} %<td>{}<td>",
@@ -184,6 +220,9 @@ fn write_starved(html: &mut String, cluster: &Cluster, now: MonoTime) -> fmt::Re
                 share * 100.0,
                 if *blocked { "blocked" } else { "let through" },
             )?;
+            if let Some(stopped) = stopped_replica {
+                write!(html, "<b>the likely cause is {}</b><br>", Escaped(stopped))?;
+            }
             for (separator, passed) in
                 std::iter::once("").chain(std::iter::repeat(", ")).zip(meanwhile)
             {

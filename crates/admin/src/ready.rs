@@ -1,46 +1,73 @@
-//! Whether Sluice is ready for clients.
+//! Whether Sluice is ready for clients, and what is not well without being in their way.
+//!
+//! Ready means: it lets clients in, and there is a primary to serve them with. Whoever asks is a
+//! balancer that may have nowhere else to send them, so only what is known to be in their way
+//! counts: a drain, or that lately nobody reached any primary although somebody tried. A broken edit
+//! of the file, a probe that cannot log in, or a key that waits for a restart is not in the way of
+//! anybody.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use proxy::board::PrimaryState;
+use policy::FixedKey;
+use proxy::board::{LATELY, PrimaryState, Reachability};
 use proxy::cluster::Cluster;
 
 use crate::AdminState;
 
-/// A primary that has not answered its probe for this long is not there. Heartbeats may be a second
-/// apart and may take seconds on a loaded server.
-const PRIMARY_STALE_AFTER: Duration = Duration::from_secs(6);
-
-/// What keeps it from being ready, each with its reason. A cluster without probes counts as ready:
-/// nobody knows better without logging in.
+/// What keeps it from being ready, each with its reason.
 pub(crate) fn obstacles(state: &AdminState) -> Vec<String> {
-    let mut obstacles = Vec::new();
     if state.draining.load(Ordering::Relaxed) {
-        obstacles.push("draining".to_owned());
+        return vec!["draining".to_owned()];
     }
+    let unreached: Vec<String> =
+        state.clusters.iter().filter_map(|cluster| no_primary(cluster)).collect();
+    if unreached.len() < state.clusters.len() { Vec::new() } else { unreached }
+}
+
+/// What is not well and keeps nobody away.
+pub(crate) fn notes(state: &AdminState) -> Vec<String> {
+    let mut notes = Vec::new();
     if !state.telemetry.config_is_valid() {
-        obstacles.push(
+        notes.push(
             "the configuration file has faults; the one before it is in force (see the log)"
                 .to_owned(),
         );
     }
-    for cluster in state.clusters.iter() {
+    let pending = state.telemetry.pending_keys();
+    notes.extend(pending.iter().map(|key: &FixedKey| format!("waits for a restart: {key}")));
+    let draining = state.draining.load(Ordering::Relaxed);
+    let unreached: Vec<_> = state.clusters.iter().map(|cluster| no_primary(cluster)).collect();
+    let is_ready = !draining && unreached.iter().any(Option::is_none);
+    for (cluster, unreached) in state.clusters.iter().zip(unreached) {
         let name = &cluster.name;
-        match primary(cluster) {
-            PrimaryState::Answers(_) | PrimaryState::NotProbed => {}
-            PrimaryState::Unknown => {
-                obstacles.push(format!("cluster {name}: the primary has not answered yet"));
-            }
-            PrimaryState::Silent(error) => {
-                obstacles.push(format!("cluster {name}: the primary does not answer: {error}"));
+        match (unreached, primary(cluster)) {
+            // Otherwise it is an obstacle already.
+            (Some(unreached), _) if is_ready || draining => notes.push(unreached),
+            (None, PrimaryState::Silent(error)) => notes.push(format!(
+                "cluster {name}: the primary {}; signals have no data",
+                error.sentence()
+            )),
+            (Some(_), _)
+            | (None, PrimaryState::Answers(_) | PrimaryState::NotProbed | PrimaryState::Unknown) => {
             }
         }
     }
-    obstacles
+    notes
+}
+
+/// Why a cluster has no primary that is known to be there; none if it has, or if nobody knows.
+fn no_primary(cluster: &Cluster) -> Option<String> {
+    let name = &cluster.name;
+    match cluster.probes.reachability(cluster.now()) {
+        Reachability::Reached(_) | Reachability::Unknown => None,
+        Reachability::Awaited => Some(format!("cluster {name}: the primary has not answered yet")),
+        Reachability::Unreached(why) => {
+            Some(format!("cluster {name}: the primary does not answer: {why}"))
+        }
+    }
 }
 
 /// Whether a cluster's primary answers its probe.
 pub(crate) fn primary(cluster: &Cluster) -> PrimaryState {
-    cluster.probes.primary(cluster.now(), PRIMARY_STALE_AFTER)
+    cluster.probes.primary(cluster.now(), LATELY)
 }

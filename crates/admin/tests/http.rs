@@ -65,13 +65,25 @@ async fn metrics_are_in_the_text_format_of_prometheus() {
 }
 
 #[tokio::test]
-async fn it_is_live_while_it_runs_and_ready_while_nothing_is_wrong() {
+async fn it_is_live_while_it_runs_and_ready_until_clients_cannot_be_served() {
     let door = open();
-    assert!(door.answer("GET", "/readyz").await.starts_with("HTTP/1.1 200"));
-    door.state.telemetry.reload(Reload::Failed, 2.0);
     let answer = door.answer("GET", "/readyz").await;
-    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("has faults"), "{answer}");
-    door.state.telemetry.reload(Reload::Applied, 3.0);
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\n\r\nready\n"), "{answer}");
+    // Nobody who connects notices that the file on disk is broken, or that a key waits.
+    door.state.telemetry.reload(Reload::Failed, 2.0);
+    let edited = policy::load(&FILE.replace(":3306", ":3307")).unwrap();
+    let edit = policy::edit(&policy::load(FILE).unwrap(), edited);
+    door.state.telemetry.handle_fixed_keys(edit.fixed);
+    let answer = door.answer("GET", "/readyz").await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\r\n\r\nready\n"), "{answer}");
+    assert!(answer.contains("has faults"), "{answer}");
+    let pending = "clusters.main.primary (127.0.0.1:3306 runs, the file says 127.0.0.1:3307)";
+    assert!(answer.contains(&format!("waits for a restart: {pending}\n")), "{answer}");
+    let page = door.answer("GET", "/").await;
+    assert!(page.contains("Ready.") && page.contains("waits for a restart"), "{page}");
+    let metrics = door.answer("GET", "/metrics").await;
+    let series = "sluice_config_restart_pending{cluster=\"main\",key=\"primary\"} 1\n";
+    assert!(metrics.contains(series), "{metrics}");
     door.state.draining.store(true, Ordering::Relaxed);
     let answer = door.answer("GET", "/readyz").await;
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("draining"), "{answer}");

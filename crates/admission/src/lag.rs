@@ -22,6 +22,9 @@
 //! comes back with its lag. `ignore_slowest` leaves out the worst of those that count, never the
 //! last one.
 //!
+//! A replica whose applier or receiver is stopped has a state of its own, and that is all: whether
+//! it counts is what its lag says, as before. Leaving it out would open the gate over it.
+//!
 //! Source: freno and the Vitess tablet throttler for the aggregate, pt-heartbeat for the row.
 
 mod config;
@@ -34,7 +37,7 @@ use std::time::Duration;
 pub use self::config::{LagConfig, RETURNS_WITHIN, ReplicaKey};
 use self::heartbeats::Heartbeats;
 use self::replica::Replica;
-pub use self::replica::{ReplicaState, ReplicaView};
+pub use self::replica::{ReplicaState, ReplicaView, StoppedThread};
 use crate::MonoTime;
 
 /// The lag of a cluster, for [`crate::Controller::handle_lag`].
@@ -152,6 +155,19 @@ impl LagTracker {
         }
     }
 
+    /// What the replica's server says is stopped of its replication; `None`: nothing, or it does not
+    /// say.
+    pub fn handle_replica_stopped(
+        &mut self,
+        now: MonoTime,
+        key: ReplicaKey,
+        stopped: Option<StoppedThread>,
+    ) {
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            replica.says_stopped(now, stopped);
+        }
+    }
+
     /// The lag of the cluster: the highest of those that count.
     #[must_use]
     pub fn reading(&self, now: MonoTime) -> LagReading {
@@ -186,10 +202,13 @@ impl LagTracker {
     pub fn replica(&self, now: MonoTime, key: ReplicaKey) -> Option<ReplicaView> {
         let replica = self.replicas.get(&key)?;
         let mut view = replica.view(now, &self.heartbeats, &self.config);
-        if let (ReplicaState::Counted, Some(lag)) = (view.state, view.lag) {
+        if let (true, Some(lag)) = (view.counts, view.lag) {
             let slower = self.counted(now).filter(|&other| other > (lag, key)).count();
             if slower < self.ignored_of(self.counted(now).count()) {
-                view.state = ReplicaState::IgnoredSlowest;
+                view.counts = false;
+                if view.state == ReplicaState::Counted {
+                    view.state = ReplicaState::IgnoredSlowest;
+                }
             }
         }
         Some(view)
@@ -204,14 +223,7 @@ impl LagTracker {
     fn counted(&self, now: MonoTime) -> impl Iterator<Item = (Duration, ReplicaKey)> + '_ {
         self.replicas.iter().filter_map(move |(&key, replica)| {
             let view = replica.view(now, &self.heartbeats, &self.config);
-            match view.state {
-                ReplicaState::Counted => Some((view.lag?, key)),
-                ReplicaState::Unreachable
-                | ReplicaState::NeverCaughtUp
-                | ReplicaState::DelayedOnPurpose
-                | ReplicaState::IgnoredSlowest
-                | ReplicaState::NoData => None,
-            }
+            if view.counts { Some((view.lag?, key)) } else { None }
         })
     }
 

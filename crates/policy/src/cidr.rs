@@ -30,6 +30,11 @@ impl Cidr {
         (prefix_len <= 128).then(|| Self { network: bits & mask(prefix_len), prefix_len })
     }
 
+    /// Whether all of its addresses are among those of another network.
+    pub(crate) fn is_within(self, other: Self) -> bool {
+        self.prefix_len >= other.prefix_len && other.contains(self.network)
+    }
+
     /// Whether the address is among them.
     pub(crate) fn contains(self, address: u128) -> bool {
         address & mask(self.prefix_len) == self.network

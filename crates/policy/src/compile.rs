@@ -27,10 +27,11 @@ use jiff::tz::TimeZoneDatabase;
 use self::checks::{address, duration, whole};
 use self::rule::Draft;
 use crate::cluster::Starvation;
-use crate::config::{Admin, Config, Metrics};
+use crate::config::{Admin, Config, Metrics, NamedSecret};
 use crate::fault::{Fault, Faults, Place};
 use crate::network::Listen;
 use crate::raw;
+use crate::secret::Secret;
 
 /// Reads a configuration file.
 ///
@@ -46,7 +47,8 @@ pub fn load(text: &str) -> Result<Config, Vec<Fault>> {
     }
 }
 
-fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
+/// What the file says. Nothing that is built after a fault may be used.
+pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     check_version(&file, faults);
     let admin = compile_admin(file.admin, faults);
     let max_apps = file.metrics.and_then(|metrics| metrics.value.max_apps);
@@ -61,6 +63,7 @@ fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
         faults.add(&place, "at least one cluster is needed");
     }
     let names: Vec<String> = clusters.iter().map(|(name, _)| name.clone()).collect();
+    let secrets = clusters.iter().filter_map(|(_, cluster)| secret(&cluster.value)).collect();
     let drafts = compile_rules(file.rules, &names, &identity, faults);
     let starvation = compile_starvation(file.starvation, faults);
     let shared = cluster::Shared { identity: Arc::new(identity), starvation };
@@ -77,7 +80,27 @@ fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
         listeners.push((policy.listen.clone(), format!("clusters.{name}.listen")));
         compiled.push(Arc::new(policy));
     }
-    Some(Config { admin: admin?, metrics, drain_timeout, takeover_socket, clusters: compiled })
+    Some(Config {
+        admin: admin?,
+        metrics,
+        drain_timeout,
+        takeover_socket,
+        clusters: compiled,
+        rule_names: drafts.iter().map(|draft| draft.name.clone()).collect(),
+        secrets,
+    })
+}
+
+/// The password of a cluster's probe.
+fn secret(cluster: &raw::Cluster) -> Option<NamedSecret> {
+    let raw::Probe { password_env, password_file, .. } = &cluster.probe.as_ref()?.value;
+    let (named, secret) = match (password_env, password_file) {
+        (Some(env), _) => (env, Secret::Env(env.value.clone())),
+        (None, Some(file)) => (file, Secret::File(file.value.clone().into())),
+        (None, None) => return None,
+    };
+    let Place { path, line } = named.place.clone();
+    Some(NamedSecret { secret, key: path, line })
 }
 
 fn check_version(file: &raw::File, faults: &mut Faults) {

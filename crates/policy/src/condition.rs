@@ -29,6 +29,11 @@ pub struct Condition {
 }
 
 impl Condition {
+    /// The apps that it names as they are, not by a prefix.
+    pub fn apps(&self) -> impl Iterator<Item = &[u8]> {
+        self.app.iter().flat_map(|app| app.exact.iter().map(|app| &**app))
+    }
+
     /// Whether all of it holds of a statement of this class, for a rule that is as cautious as it
     /// must be.
     pub(crate) fn matches(&self, facts: &Facts<'_>, class: Class, caution: Caution) -> bool {

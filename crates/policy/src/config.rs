@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::ClusterPolicy;
+use crate::secret::Secret;
 
 /// A valid configuration file.
 #[derive(Debug, Clone)]
@@ -20,6 +21,21 @@ pub struct Config {
     pub takeover_socket: Option<PathBuf>,
     /// The clusters in the order of the file; at least one.
     pub clusters: Vec<Arc<ClusterPolicy>>,
+    /// The names of all rules, in the order of the file: those of one cluster may be fewer.
+    pub rule_names: Vec<Arc<str>>,
+    /// The secrets it names, in the order of the file.
+    pub secrets: Vec<NamedSecret>,
+}
+
+/// A secret, and where the file names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedSecret {
+    /// Where it comes from.
+    pub secret: Secret,
+    /// The key of the configuration that names it, as in [`crate::Fault::path`].
+    pub key: String,
+    /// The line of the configuration.
+    pub line: u32,
 }
 
 /// The HTTP side.

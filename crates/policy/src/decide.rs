@@ -16,6 +16,8 @@ pub fn decide<'p>(policy: &'p ClusterPolicy, facts: &Facts<'_>) -> Verdict<'p> {
     match (never_held(facts), verdict) {
         // Nothing delays RENAME TABLE, but refusing it holds nobody up.
         (Some(_), Verdict::Deny(_)) if facts.classes.is_denied_as_ddl() => verdict,
+        // Who may not write at all may not write by calling itself gh-ost.
+        (Some(PassReason::NeverHeld(Exemption::GhostChangelog)), Verdict::Deny(_)) => verdict,
         (Some(why), _) => Verdict::Pass { rule: verdict.rule(), why },
         (None, _) => verdict,
     }

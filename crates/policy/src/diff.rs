@@ -1,13 +1,20 @@
-//! What another file changes.
+//! What another file changes while the process runs.
+//!
+//! [`edit`] makes what is in force of what was in force and the file: each key is taken from one of
+//! the two, and where it is taken is where its change is told. A new key has to be decided about,
+//! or it does not compile.
+
+mod edit;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::cluster::ClusterPolicy;
-use crate::config::{Admin, Config, Metrics};
-use crate::network::Network;
+use crate::config::Config;
 use crate::rule::Rule;
+
+pub use self::edit::{Edit, FixedKey, Pending, edit};
 
 /// One difference between two files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,118 +46,20 @@ impl fmt::Display for Change {
     }
 }
 
-/// What `new` changes, once it is in force: first what cannot change live.
-#[must_use]
-pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
-    let Config { admin, metrics, drain_timeout, takeover_socket, clusters } = old;
-    let Admin { listen } = admin;
-    let Metrics { max_apps } = metrics;
+/// What the rules of two files differ in. Those of a cluster that only one of them has are not
+/// compared.
+fn rule_changes(old: &Config, new: &Config) -> Vec<Change> {
     let mut changes = Changes::default();
-    changes.restart("admin.listen", *listen != new.admin.listen);
-    changes.setting("metrics.max_apps", *max_apps != new.metrics.max_apps);
-    changes.restart("takeover_socket", *takeover_socket != new.takeover_socket);
-    changes.setting("drain_timeout", *drain_timeout != new.drain_timeout);
-    for cluster in clusters {
-        match new.cluster(&cluster.name) {
-            Some(same) => changes.of_cluster(cluster, same),
-            None => changes.restart(&format!("clusters.{}", cluster.name), true),
-        }
-    }
-    for cluster in &new.clusters {
-        changes
-            .restart(&format!("clusters.{}", cluster.name), old.cluster(&cluster.name).is_none());
-    }
-    // These are the file's, and so the same in all of its clusters.
-    if let (Some(old), Some(new)) = (clusters.first(), new.clusters.first()) {
-        changes.setting("starvation", old.starvation != new.starvation);
-        changes.setting("identity", !old.identity.says_the_same(&new.identity));
-    }
     changes.of_rules(&rules(old, new), &rules(new, old));
-    let Changes { mut restarts, live } = changes;
-    restarts.extend(live);
-    restarts
+    changes.live
 }
 
 #[derive(Default)]
 struct Changes {
-    restarts: Vec<Change>,
     live: Vec<Change>,
 }
 
 impl Changes {
-    fn restart(&mut self, key: &str, differs: bool) {
-        if differs {
-            self.restarts.push(Change::NeedsRestart(key.to_owned()));
-        }
-    }
-
-    fn setting(&mut self, key: &str, differs: bool) {
-        if differs {
-            self.live.push(Change::Setting(key.to_owned()));
-        }
-    }
-
-    fn of_cluster(&mut self, old: &ClusterPolicy, new: &ClusterPolicy) {
-        let ClusterPolicy {
-            name,
-            listen,
-            primary,
-            replicas,
-            probe,
-            signals,
-            default_gate,
-            mode,
-            check_interval,
-            pacing,
-            release_per_s,
-            queue_len_max,
-            connect_timeout,
-            network,
-            client_tls,
-            backend_tls,
-            redirect,
-            client_compression,
-            backend_compression,
-            compression_level,
-            // They are compared for the whole file.
-            rules: _,
-            identity: _,
-            starvation: _,
-            // They are made from signals and rules.
-            gates: _,
-        } = old;
-        let key = |key: &str| format!("clusters.{name}.{key}");
-        self.restart(&key("listen"), *listen != new.listen);
-        self.restart(&key("primary"), *primary != new.primary);
-        self.setting(&key("replicas"), *replicas != new.replicas);
-        self.setting(&key("probe"), *probe != new.probe);
-        self.setting(&key("signals"), *signals != new.signals);
-        self.setting(&key("default_gate"), *default_gate != new.default_gate);
-        self.setting(&key("mode"), *mode != new.mode);
-        self.setting(&key("check_interval"), *check_interval != new.check_interval);
-        self.setting(&key("pacing"), *pacing != new.pacing);
-        self.setting(&key("release_per_s"), *release_per_s != new.release_per_s);
-        self.setting(&key("max_queue_total"), *queue_len_max != new.queue_len_max);
-        self.setting(&key("connect_timeout"), *connect_timeout != new.connect_timeout);
-        self.of_network(key, network, &new.network);
-        self.setting(&key("client_tls"), *client_tls != new.client_tls);
-        self.setting(&key("backend_tls"), *backend_tls != new.backend_tls);
-        self.setting(&key("redirect"), *redirect != new.redirect);
-        self.setting(&key("client_compression"), *client_compression != new.client_compression);
-        self.setting(&key("backend_compression"), *backend_compression != new.backend_compression);
-        self.setting(&key("compression_level"), *compression_level != new.compression_level);
-    }
-
-    fn of_network(&mut self, key: impl Fn(&str) -> String, old: &Network, new: &Network) {
-        let Network { listen_mode, connections_max, login_timeout, keepalive, proxy_protocol } =
-            old;
-        self.restart(&key("listen_mode"), *listen_mode != new.listen_mode);
-        self.setting(&key("max_connections"), *connections_max != new.connections_max);
-        self.setting(&key("login_timeout"), *login_timeout != new.login_timeout);
-        self.setting(&key("keepalive"), *keepalive != new.keepalive);
-        self.setting(&key("proxy_protocol"), *proxy_protocol != new.proxy_protocol);
-    }
-
     fn of_rules(&mut self, old: &NamedRules<'_>, new: &NamedRules<'_>) {
         for name in &old.order {
             if !new.by_name.contains_key(name) {

@@ -1,5 +1,7 @@
 //! Who a statement is taken for, and what the rules say to it: what `sluice explain` prints.
 
+mod words;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -44,6 +46,8 @@ pub struct Explanation {
     pub source: &'static str,
     /// Claims that were ignored.
     pub refused_claims: u32,
+    /// The first of them.
+    pub refused_claim: Option<String>,
     /// The class.
     pub class: &'static str,
     /// It is a `call` for functions that are not built in, and for nothing else: if the server's
@@ -55,6 +59,11 @@ pub struct Explanation {
     pub rule: Option<String>,
     /// Why that rule exists, in its own words.
     pub reason: Option<String>,
+    /// What that rule does with statements that it covers, in words.
+    pub does: Option<String>,
+    /// When the rule that decides stops doing so, as RFC 3339 writes it: its end, or that of its
+    /// schedule's hours.
+    pub until: Option<String>,
     /// What to expect of a session that the rule slows down, in words.
     pub speed: Option<String>,
     /// `enforce` or `observe`.
@@ -123,11 +132,14 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
         app: text(identity.app),
         source: identity.source.as_str(),
         refused_claims: identity.refused_claims,
+        refused_claim: (identity.refused_claims > 0).then(|| text(identity.refused_claim)),
         class: statement.class.as_str(),
         calls_functions: statement.statement_count == 1 && statement.called().is_some(),
         tags: identity.tags().map(|(key, value)| (text(key), text(value))).collect(),
         rule: rule.map(|rule| rule.name.to_string()),
         reason: rule.map(|rule| rule.reason.clone()).filter(|reason| !reason.is_empty()),
+        does: rule.map(|rule| words::does(policy, rule)),
+        until: rule.and_then(|rule| words::until(rule, question.now)).map(|end| end.to_string()),
         speed: rule.and_then(Rule::speed_to_expect),
         mode: match rule.map_or(policy.mode, |rule| rule.mode) {
             admission::Mode::Enforce => "enforce",
@@ -143,7 +155,7 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
         tables_known: facts.knows_tables(),
         admission_point: is_admission_point(verdict, statement.class),
         outcome: outcome(verdict),
-        why: why(verdict, &facts),
+        why: why(policy, verdict, &facts),
     }
 }
 
@@ -176,10 +188,13 @@ fn outcome(verdict: Verdict<'_>) -> &'static str {
     }
 }
 
-fn why(verdict: Verdict<'_>, facts: &Facts<'_>) -> String {
+fn why(policy: &ClusterPolicy, verdict: Verdict<'_>, facts: &Facts<'_>) -> String {
     let class = facts.class();
     let why = match verdict {
-        Verdict::Ask(_) => "dice, gate and queue decide",
+        Verdict::Ask(rule) => {
+            let held = words::held(policy, rule, facts.now);
+            return held.unwrap_or_else(|| "dice, gate and queue decide".to_owned());
+        }
         Verdict::Deny(rule) if rule.condition.needs().tables && !facts.knows_tables() => {
             "the rule denies it, for it may be about its tables: not all that it is about can be told"
         }

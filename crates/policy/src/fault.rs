@@ -79,7 +79,7 @@ impl Faults {
         self.list.sort_by_key(|fault| fault.line);
         self.list.dedup();
         if let (Some(last), 1..) = (self.list.last(), self.more) {
-            let (line, message) = (last.line, format!("and {} more faults", self.more));
+            let (line, message) = (last.line, format!("and {} more", self.more));
             self.list.push(Fault { path: String::new(), line, message });
         }
         self.list

@@ -40,6 +40,8 @@ pub struct Identity<'a> {
     pub source: Source,
     /// Claims that were ignored on the way.
     pub refused_claims: u32,
+    /// The first of them.
+    pub refused_claim: &'a [u8],
     /// The tool that this statement's comment names, if it may be claimed: see
     /// [`SessionIdentity::handle_tool_seen`].
     pub tool_seen: Option<Tool>,
@@ -120,7 +122,7 @@ pub fn resolve<'a, 'q, 't>(
     tool: Option<Tool>,
     scratch: &'a mut IdentityScratch,
 ) -> Identity<'a> {
-    let mut claims = Claims::of(policy, session);
+    let mut claims = Claims::of(policy, session, std::mem::take(&mut scratch.refused));
     scratch.clear();
     let mut source = scratch
         .read(policy, query_attributes)
@@ -137,14 +139,27 @@ pub fn resolve<'a, 'q, 't>(
         Some(_) => claims.would_allow(tool.as_str().as_bytes()),
         None => claims.allow(tool.as_str().as_bytes()),
     });
-    let scratch = &*scratch;
     let (app, source) = match (source, tool_seen) {
-        (Some(source), _) => (scratch.app.as_slice(), source),
-        (None, Some(tool)) => (tool.as_str().as_bytes(), Source::Tool),
-        (None, None) => session_app(session, &mut claims),
+        (Some(source), _) => (None, source),
+        (None, Some(tool)) => (Some(tool.as_str().as_bytes()), Source::Tool),
+        (None, None) => {
+            let (app, source) = session_app(session, &mut claims);
+            (Some(app), source)
+        }
     };
     let refused_claims = claims.refused();
-    Identity { app, source, refused_claims, tool_seen, tags: scratch.tags(), session, policy }
+    scratch.refused = claims.into_first_refused();
+    let scratch = &*scratch;
+    Identity {
+        app: app.unwrap_or(&scratch.app),
+        source,
+        refused_claims,
+        refused_claim: &scratch.refused,
+        tool_seen,
+        tags: scratch.tags(),
+        session,
+        policy,
+    }
 }
 
 /// What the session says of itself.
@@ -171,6 +186,8 @@ pub struct IdentityScratch {
     app: Vec<u8>,
     bytes: Vec<u8>,
     spans: Vec<TagSpan>,
+    /// The first claim that was ignored.
+    refused: Vec<u8>,
 }
 
 /// Bytes and tags that an idle connection keeps: those of ordinary statements.

@@ -44,6 +44,7 @@ mod speed;
 mod time;
 mod tls;
 mod verdict;
+mod warnings;
 
 pub use cidr::Cidr;
 pub use cluster::{
@@ -52,9 +53,9 @@ pub use cluster::{
 pub use compile::load;
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::Condition;
-pub use config::{Admin, Config, Metrics};
+pub use config::{Admin, Config, Metrics, NamedSecret};
 pub use decide::decide;
-pub use diff::{Change, diff};
+pub use diff::{Change, Edit, FixedKey, Pending, edit};
 pub use explain::{Explanation, Question, Skipped, explain};
 pub use facts::Facts;
 pub use fault::Fault;
@@ -78,3 +79,4 @@ pub use tls::{
     TlsVersion,
 };
 pub use verdict::{Cover, PassReason, Verdict};
+pub use warnings::load_with_warnings;

@@ -184,7 +184,7 @@ impl FromNode for File {
 impl FromNode for Admin {
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
         let mut fields = Fields::open(node, place, faults)?;
-        let admin = Self { listen: fields.take("listen") };
+        let admin = Self { listen: fields.take_address("listen") };
         for key in ["token", "token_env", "token_file"] {
             fields.refuse(key, "does nothing yet: nothing can be changed over HTTP");
         }
@@ -206,10 +206,10 @@ impl FromNode for Cluster {
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
         let mut fields = Fields::open(node, place, faults)?;
         let cluster = Self {
-            listen: fields.require("listen"),
+            listen: fields.require_address("listen"),
             listen_mode: fields.take("listen_mode"),
-            primary: fields.require("primary"),
-            replicas: fields.take("replicas"),
+            primary: fields.require_address("primary"),
+            replicas: fields.take_address("replicas"),
             probe: fields.take("probe"),
             signals: fields.take("signals"),
             default_gate: fields.take("default_gate"),

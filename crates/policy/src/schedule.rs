@@ -51,6 +51,26 @@ impl Schedule {
         self.windows.iter().any(|window| window.holds(now))
     }
 
+    /// Whether it is in force whenever another one is; `None` is always. Hours of different zones
+    /// are not compared: it may be, and the answer is no.
+    pub(crate) fn covers(&self, other: Option<&Self>) -> bool {
+        let holds = |zone: &TimeZone, day: u8, minute: u16| {
+            let mut same = self.windows.iter().filter(|window| window.zone == *zone);
+            same.any(|window| window.holds_at(day, minute))
+        };
+        let week = || (0..7_u8).flat_map(|day| (0..DAY_MINUTES).map(move |minute| (day, minute)));
+        match other {
+            None => self
+                .windows
+                .iter()
+                .any(|own| week().all(|(day, minute)| holds(&own.zone, day, minute))),
+            Some(other) => other.windows.iter().all(|window| {
+                let mut times = week().filter(|(day, minute)| window.holds_at(*day, *minute));
+                times.all(|(day, minute)| holds(&window.zone, day, minute))
+            }),
+        }
+    }
+
     /// The first second after `now` in which a schedule, whichever it is, can begin or end: whole
     /// minutes, for spans are in minutes and so have been all offsets of time zones since 1972.
     pub(crate) fn next_change_after(now: UnixTime) -> UnixTime {
@@ -69,6 +89,11 @@ impl Window {
         let (Ok(day), Ok(minute)) = (u8::try_from(day), u16::try_from(minute)) else {
             return false;
         };
+        self.holds_at(day, minute)
+    }
+
+    /// Whether it is in force when the clock there shows this minute of this day; Monday is 0.
+    fn holds_at(&self, day: u8, minute: u16) -> bool {
         let yesterday = day.checked_sub(1).unwrap_or(6);
         self.spans.iter().any(|span| {
             let over_midnight = span.to <= span.from;

@@ -5,17 +5,23 @@
 //! stays keeps its standing.
 
 mod error;
+mod reach;
+mod replication;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::lag::{LagConfig, LagReading, LagTracker, ReplicaKey, ReplicaView};
+use admission::lag::{LagConfig, LagReading, LagTracker, ReplicaKey, ReplicaState};
 use admission::{MonoTime, SignalKey};
 use parking_lot::Mutex;
 use policy::Signal;
 
-pub use self::error::ProbeError;
+use self::reach::Contacts;
+
+pub use self::error::{Contact, ProbeError};
+pub use self::reach::{LATELY, Reachability};
+pub use self::replication::{ReplicaReading, ReplicationStatus, StoppedReplication};
 
 /// What the probes of one cluster have seen.
 #[derive(Debug)]
@@ -23,6 +29,8 @@ pub struct ProbeBoard {
     /// Names the heartbeat's row of this cluster and process.
     instance: u128,
     seen: Mutex<Observations>,
+    /// Who has reached the primary.
+    contacts: Contacts,
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +45,30 @@ struct Observations {
     last_seq: u64,
     values: BTreeMap<(SignalKey, Arc<str>), Measured>,
     primary: Option<PrimaryContact>,
+    /// When the process has begun to wait for the first answer of the primary's probe.
+    awaited_since: Option<MonoTime>,
+    /// What else is known of the replicas of now.
+    news: BTreeMap<Arc<str>, ReplicaNews>,
+}
+
+/// What is known of a replica besides its lag.
+#[derive(Debug, Clone, Default)]
+struct ReplicaNews {
+    error: Option<ProbeError>,
+    replication: ReplicationStatus,
+    /// How its replication is stopped, or was last.
+    stopped: Option<StoppedOnce>,
+}
+
+/// Replication that is or was stopped.
+#[derive(Debug, Clone)]
+struct StoppedOnce {
+    how: StoppedReplication,
+    since: MonoTime,
+    /// None: it still is.
+    until: Option<MonoTime>,
+    /// The replica counted meanwhile, so that its lag kept others waiting.
+    counted: bool,
 }
 
 /// The last that was heard from the primary.
@@ -65,15 +97,6 @@ pub enum PrimaryState {
     Silent(ProbeError),
 }
 
-/// A replica as metrics and people see it.
-#[derive(Debug, Clone)]
-pub struct ReplicaReading {
-    /// Its address in the file.
-    pub server: Arc<str>,
-    /// Its lag and standing.
-    pub view: ReplicaView,
-}
-
 /// What a signal other than lag was on one server.
 #[derive(Debug, Clone)]
 pub struct ServerReading {
@@ -89,7 +112,7 @@ pub struct ServerReading {
 
 impl Default for ProbeBoard {
     fn default() -> Self {
-        Self { instance: rand::random(), seen: Mutex::default() }
+        Self { instance: rand::random(), seen: Mutex::default(), contacts: Contacts::default() }
     }
 }
 
@@ -102,9 +125,76 @@ impl ProbeBoard {
         seen.replicas
             .iter()
             .filter_map(|(server, key)| {
-                Some(ReplicaReading { server: server.clone(), view: view(key)? })
+                let news = seen.news.get(server).cloned().unwrap_or_default();
+                let ReplicaNews { error, replication, stopped: _ } = news;
+                Some(ReplicaReading {
+                    server: server.clone(),
+                    view: view(key)?,
+                    error,
+                    replication,
+                })
             })
             .collect()
+    }
+
+    /// The replica whose lag is that of the cluster.
+    pub fn slowest(&self, now: MonoTime) -> Option<Arc<str>> {
+        let seen = self.seen.lock();
+        let slowest = seen.lag.as_ref()?.reading(now).slowest?;
+        seen.replicas.iter().find(|(_, key)| **key == slowest).map(|(server, _)| server.clone())
+    }
+
+    /// Whether the primary was reached lately, by a client or a probe.
+    pub fn reachability(&self, now: MonoTime) -> Reachability {
+        let awaited_until =
+            self.seen.lock().awaited_since.map(|since| since.saturating_add(LATELY));
+        self.contacts.look(now, awaited_until)
+    }
+
+    /// The servers that are probed, and whether they answer the probes' account; the primary, by
+    /// its address in the file, first.
+    pub fn probes_up(&self, primary: &Arc<str>, now: MonoTime) -> Vec<(Arc<str>, bool)> {
+        let primary_up = match self.primary(now, LATELY) {
+            PrimaryState::NotProbed => return Vec::new(),
+            PrimaryState::Answers(_) => true,
+            PrimaryState::Unknown | PrimaryState::Silent(_) => false,
+        };
+        let replicas = self.replicas(now).into_iter().map(|replica| {
+            let up = replica.view.state != ReplicaState::Unreachable && replica.error.is_none();
+            (replica.server, up)
+        });
+        std::iter::once((primary.clone(), primary_up)).chain(replicas).collect()
+    }
+
+    /// In words: the replica that counted while its replication was stopped, for at least this long
+    /// after `since`. The one with the most lag, if there are several; one that still is stopped
+    /// comes first.
+    pub fn stopped_since(
+        &self,
+        now: MonoTime,
+        since: MonoTime,
+        at_least: Duration,
+    ) -> Option<String> {
+        let replicas = self.replicas(now);
+        let seen = self.seen.lock();
+        let stopped = replicas.iter().filter_map(|replica| {
+            let stopped = seen.news.get(&replica.server)?.stopped.as_ref()?;
+            let StoppedOnce { how, until, .. } = stopped;
+            let lasted = until.unwrap_or(now).saturating_since(stopped.since.max(since));
+            if !stopped.counted || lasted < at_least {
+                return None;
+            }
+            let server = &replica.server;
+            let text = match until {
+                None => format!("replica {server}: {how}"),
+                Some(until) => {
+                    let ago = now.saturating_since(*until).as_secs();
+                    format!("replica {server}, until {ago} s ago: {how}")
+                }
+            };
+            Some((until.is_none(), replica.view.lag, text))
+        });
+        stopped.max_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1))).map(|(_, _, text)| text)
     }
 
     /// The other signals, server by server.
@@ -161,8 +251,14 @@ impl ProbeBoard {
         let config = LagConfig { replicas, ..limits.clone() };
         match seen.lag.as_mut() {
             Some(tracker) => tracker.reconfigure(config, now),
-            None => seen.lag = Some(LagTracker::new(config, now)),
+            None => {
+                seen.lag = Some(LagTracker::new(config, now));
+                // Only at the start: a probe that a reload adds makes nobody unready.
+                seen.awaited_since = (primary == PrimaryProbing::Probed).then_some(now);
+            }
         }
+        let Observations { news, replicas, .. } = &mut *seen;
+        news.retain(|server, _| replicas.contains_key(server));
         seen.values.clear();
         seen.primary = match (primary, seen.primary.take()) {
             (PrimaryProbing::Probed, None) => {
@@ -184,6 +280,57 @@ impl ProbeBoard {
         let Observations { lag, replicas, .. } = &mut *seen;
         if let (Some(tracker), Some(key)) = (lag, replicas.get(server)) {
             event(tracker, *key);
+        }
+    }
+
+    /// How a probe of a replica has ended.
+    pub(crate) fn replica_said(&self, server: &Arc<str>, error: Option<&ProbeError>) {
+        let mut seen = self.seen.lock();
+        if seen.replicas.contains_key(server) {
+            seen.news.entry(server.clone()).or_default().error = error.cloned();
+        }
+    }
+
+    /// What a replica's server says of its replication.
+    pub(crate) fn replication_said(
+        &self,
+        server: &Arc<str>,
+        status: ReplicationStatus,
+        now: MonoTime,
+    ) {
+        let mut seen = self.seen.lock();
+        let Observations { lag, replicas, news, .. } = &mut *seen;
+        let (Some(tracker), Some(key)) = (lag, replicas.get(server)) else { return };
+        let news = news.entry(server.clone()).or_default();
+        let thread = match &status {
+            ReplicationStatus::Stopped(how) => {
+                let before = news.stopped.take().filter(|stopped| stopped.until.is_none());
+                let counts = tracker.replica(now, *key).is_some_and(|view| view.counts);
+                news.stopped = Some(StoppedOnce {
+                    how: how.clone(),
+                    since: before.as_ref().map_or(now, |before| before.since),
+                    until: None,
+                    counted: counts || before.is_some_and(|before| before.counted),
+                });
+                Some(how.thread)
+            }
+            ReplicationStatus::Unasked | ReplicationStatus::Runs | ReplicationStatus::Untold(_) => {
+                if let Some(StoppedOnce { until: until @ None, .. }) = &mut news.stopped {
+                    *until = Some(now);
+                }
+                None
+            }
+        };
+        news.replication = status;
+        tracker.handle_replica_stopped(now, *key, thread);
+    }
+
+    /// Somebody has had a word from the primary, or has tried in vain.
+    pub(crate) fn primary_contact(&self, contact: Contact, now: MonoTime) {
+        match contact {
+            Contact::Reached => self.contacts.reached(now),
+            Contact::Failed(why) => self.contacts.failed(now, why),
+            Contact::NotTried => {}
         }
     }
 
@@ -239,3 +386,6 @@ pub(crate) enum PrimaryProbing {
     Probed,
     NotProbed,
 }
+
+#[cfg(test)]
+mod tests;

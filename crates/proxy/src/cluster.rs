@@ -7,8 +7,10 @@
 //! place back: neither can be forgotten when a client vanishes.
 
 mod names;
+mod news;
 mod rule_clock;
 mod starvation;
+mod telling;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -250,10 +252,15 @@ impl Cluster {
             .collect()
     }
 
-    /// Keeps the controller's timers, watches the files of certificates, and says who is starved.
-    /// Runs until the task is dropped.
+    /// Keeps the controller's timers, watches the files of certificates, says who is starved, and
+    /// what shuts gates. Runs until the task is dropped.
     pub async fn drive(self: Arc<Self>) {
-        tokio::join!(self.keep_timers(), self.tls.watch(&self.name), self.watch_starvation());
+        tokio::join!(
+            self.keep_timers(),
+            self.tls.watch(&self.name),
+            self.watch_starvation(),
+            self.tell_news()
+        );
     }
 
     /// Deadlines, retries, releases; has waiters judged again at the second at which a rule
@@ -263,7 +270,9 @@ impl Cluster {
         let mut rule_clock = RuleClock::new(&self.policy(), unix_now());
         loop {
             let policy = self.policy();
-            if rule_clock.look(&policy, unix_now()) {
+            let wall = unix_now();
+            if let Some(before) = rule_clock.look(&policy, wall) {
+                rule_clock::log(&policy, before, wall);
                 let config = policy.controller_config();
                 self.control(|controller, now| controller.reconfigure(config, now));
                 self.rule_changes.send_replace(());

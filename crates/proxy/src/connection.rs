@@ -205,7 +205,9 @@ impl Connection {
         registration: &mut Registration,
         mut control: Inbox,
     ) -> Ended {
-        if let Err(ended) = self.login(deadlines, &mut control).await {
+        let logged_in = self.login(deadlines, &mut control).await;
+        self.note_contact(&logged_in);
+        if let Err(ended) = logged_in {
             self.note_unexpected_header();
             return ended;
         }

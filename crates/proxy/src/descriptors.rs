@@ -22,9 +22,26 @@ pub fn raise_limit(config: &Config) {
     if let Some(limit) = maximum
         && limit < needed
     {
-        tracing::warn!(
-            limit, needed, before = ?current,
-            "the limit of open files is too low for max_connections of all clusters"
-        );
+        tracing::warn!(limit, needed, before = ?current, "{}", too_low(needed));
+    }
+}
+
+/// How the limit is raised.
+fn too_low(needed: u64) -> String {
+    format!(
+        "the limit of open files is too low for max_connections of all clusters: raise it \
+         (LimitNOFILE={needed} in the unit of systemd, `ulimit -n {needed}` as root in the shell \
+         that starts it, --ulimit nofile={needed} for a container), or lower max_connections"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_warning_says_how_the_limit_is_raised() {
+        let told = too_low(20_100);
+        assert!(told.contains("LimitNOFILE=20100") && told.contains("ulimit -n 20100"), "{told}");
     }
 }

@@ -8,9 +8,10 @@ use tokio::sync::watch;
 
 use crate::cluster::Cluster;
 use crate::probe::ClusterProbes;
+use crate::reload::NotApplied;
 
-/// Whatever follows the configuration while the process runs. What cannot change without a restart is not
-/// among it: [`policy::diff`] names that.
+/// Whatever follows the configuration while the process runs. What cannot change without a restart does not
+/// reach it: [`policy::edit`] keeps that as it was.
 #[derive(Debug)]
 pub struct Follower {
     clusters: Arc<[Arc<Cluster>]>,
@@ -31,9 +32,13 @@ impl Follower {
         (Self { clusters, probes, drain_timeout }, in_force)
     }
 
-    /// Puts another configuration in force. Clusters that it does not name keep their policy.
-    pub fn apply(&mut self, config: &Config) {
+    /// Puts another configuration in force.
+    ///
+    /// # Errors
+    /// When the probes could not log in with it. Nothing has changed then.
+    pub fn apply(&mut self, config: &Config) -> Result<(), NotApplied> {
         let Self { clusters, probes, drain_timeout } = self;
+        probes.could_follow(config)?;
         for cluster in clusters.iter() {
             if let Some(policy) = config.cluster(&cluster.name) {
                 cluster.apply(policy.clone());
@@ -41,5 +46,6 @@ impl Follower {
         }
         probes.follow();
         drain_timeout.send_replace(config.drain_timeout);
+        Ok(())
     }
 }

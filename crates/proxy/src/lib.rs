@@ -24,4 +24,5 @@ mod stream;
 pub mod takeover;
 pub mod telemetry;
 mod tls;
+pub mod unbound;
 mod workers;

@@ -1,13 +1,16 @@
 //! Sluice's own connection to one server: kept open, opened again, and never waited for without a
 //! limit.
 
+pub(crate) mod denial;
 mod encryption;
+pub(crate) mod unreached;
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error, OptsBuilder, Row};
+use mysql_async::{Conn, DriverError, Error, IoError, OptsBuilder, Row};
 use policy::{BackendTls, Probe, Secret, ServerAddress};
 use rand::RngExt as _;
 use tokio::time::Instant;
@@ -65,13 +68,25 @@ pub(crate) struct Link {
     time_limit: Duration,
     conn: Option<Conn>,
     retry: Retry,
+    /// The account that the server has chosen, in quotes, once a right of it was missing.
+    known_as: Option<String>,
+    remedy: Option<String>,
 }
 
 impl Link {
     /// A link to `server` that is not connected yet.
     pub(crate) fn new(server: &str, account: ProbeAccount, time_limit: Duration) -> Self {
         let server = server.to_owned();
-        Self { server, address: None, account, time_limit, conn: None, retry: Retry::default() }
+        Self {
+            server,
+            address: None,
+            account,
+            time_limit,
+            conn: None,
+            retry: Retry::default(),
+            known_as: None,
+            remedy: None,
+        }
     }
 
     /// The same by this address, whatever the server's name stands for now.
@@ -88,7 +103,7 @@ impl Link {
         let limit = self.time_limit;
         let mut conn = self.take().await?;
         let answer = tokio::time::timeout(limit, conn.query_first(sql)).await;
-        self.settle(conn, answer.map_err(|_| ProbeError::TimedOut)?)
+        self.settle(sql, conn, answer.map_err(|_| ProbeError::TimedOut)?).await
     }
 
     /// All rows of a query's answer. For queries that give a few.
@@ -99,7 +114,7 @@ impl Link {
         let limit = self.time_limit;
         let mut conn = self.take().await?;
         let answer = tokio::time::timeout(limit, conn.query(sql)).await;
-        self.settle(conn, answer.map_err(|_| ProbeError::TimedOut)?)
+        self.settle(sql, conn, answer.map_err(|_| ProbeError::TimedOut)?).await
     }
 
     /// Runs a statement and tells how many rows it changed.
@@ -111,7 +126,12 @@ impl Link {
         let mut conn = self.take().await?;
         let answer = tokio::time::timeout(limit, conn.query_drop(sql)).await;
         let changed = conn.affected_rows();
-        self.settle(conn, answer.map_err(|_| ProbeError::TimedOut)?).map(|()| changed)
+        self.settle(sql, conn, answer.map_err(|_| ProbeError::TimedOut)?).await.map(|()| changed)
+    }
+
+    /// The statement that gives the right which the last answer said was missing.
+    pub(crate) fn remedy(&self) -> Option<&str> {
+        self.remedy.as_deref()
     }
 
     /// The open connection, or a new one; after a failure not before its pause is over.
@@ -120,6 +140,8 @@ impl Link {
             return Ok(conn);
         }
         tokio::time::sleep_until(self.retry.not_before()).await;
+        // Another login may be another account.
+        self.known_as = None;
         let conn = self.login().await;
         match &conn {
             Ok(_) => self.retry.succeeded(),
@@ -134,7 +156,9 @@ impl Link {
         let reading = tokio::task::spawn_blocking(move || account.password());
         let login = async {
             let password = match reading.await {
-                Ok(password) => password.map_err(|error| ProbeError::Lost(error.to_string()))?,
+                Ok(password) => {
+                    password.map_err(|error| ProbeError::NoPassword(error.to_string()))?
+                }
                 Err(_) => return Err(ProbeError::Lost("Sluice is shutting down".into())),
             };
             let encryption = &self.account.encryption;
@@ -151,7 +175,7 @@ impl Link {
                 }
                 conn => conn,
             }
-            .map_err(probe_error)
+            .map_err(|error| probe_error(error, &self.server))
         };
         tokio::time::timeout(self.time_limit, login).await.unwrap_or(Err(ProbeError::TimedOut))
     }
@@ -184,14 +208,52 @@ impl Link {
             .connect_attribute("program_name", "sluice")
     }
 
-    /// Keeps the connection if it can be used again.
-    fn settle<T>(&mut self, conn: Conn, answer: Result<T, Error>) -> Result<T, ProbeError> {
-        let answer = answer.map_err(probe_error);
-        match &answer {
-            Ok(_) | Err(ProbeError::Refused { .. }) => self.conn = Some(conn),
-            Err(ProbeError::TimedOut | ProbeError::Lost(_) | ProbeError::Unusable(_)) => {}
+    /// Keeps the connection if it can be used again. A right that is missing is named with the
+    /// statement that gives it.
+    async fn settle<T>(
+        &mut self,
+        sql: &str,
+        mut conn: Conn,
+        answer: Result<T, Error>,
+    ) -> Result<T, ProbeError> {
+        self.remedy = None;
+        let mut answer = answer.map_err(|error| probe_error(error, &self.server));
+        match &mut answer {
+            Ok(_) => {}
+            Err(ProbeError::Refused { code, message }) => {
+                if denial::is_denial(*code) && self.known_as.is_none() {
+                    // Whoever does not answer this has still refused; nobody knows what would come
+                    // next.
+                    let Ok(account) = self.account_at_server(&mut conn).await else {
+                        return answer;
+                    };
+                    self.known_as = account;
+                }
+                let remedy = |account: &String| denial::remedy(*code, message, sql, account);
+                self.remedy = self.known_as.as_ref().and_then(remedy);
+                if let Some(remedy) = &self.remedy {
+                    *message = format!("{message}; to be run there: {remedy}");
+                }
+            }
+            Err(
+                ProbeError::TimedOut
+                | ProbeError::Lost(_)
+                | ProbeError::NoPassword(_)
+                | ProbeError::Unencrypted(_)
+                | ProbeError::Unusable(_),
+            ) => return answer,
         }
+        self.conn = Some(conn);
         answer
+    }
+
+    /// Which account the server takes this connection for: that is decided by its address too.
+    async fn account_at_server(&self, conn: &mut Conn) -> Result<Option<String>, ProbeError> {
+        let question = conn.query_first::<String, _>("SELECT CURRENT_USER()");
+        let answer = tokio::time::timeout(self.time_limit, question).await;
+        let answer = answer.map_err(|_| ProbeError::TimedOut)?;
+        let account = answer.map_err(|error| probe_error(error, &self.server))?;
+        Ok(account.map(|account| denial::quoted_account(&account)))
     }
 }
 
@@ -232,14 +294,21 @@ impl Retry {
 }
 
 /// What the driver's error says of the server.
-fn probe_error(error: Error) -> ProbeError {
+fn probe_error(error: Error, server: &str) -> ProbeError {
     match error {
         Error::Server(refused) => {
             ProbeError::Refused { code: refused.code, message: refused.message }
         }
-        Error::Io(_) | Error::Driver(_) | Error::Other(_) | Error::Url(_) => {
-            ProbeError::Lost(error.to_string())
+        // A handshake that failed is a word from the server, and no certificate is invalid before
+        // it has come.
+        Error::Io(IoError::Tls(_)) | Error::Driver(DriverError::NoClientSslFlagFromServer) => {
+            ProbeError::Unencrypted(error.to_string())
         }
+        Error::Io(IoError::Io(ref io)) if io.kind() == ErrorKind::InvalidData => {
+            ProbeError::Unencrypted(error.to_string())
+        }
+        Error::Io(IoError::Io(error)) => ProbeError::Lost(unreached::why(&error, server)),
+        Error::Driver(_) | Error::Other(_) | Error::Url(_) => ProbeError::Lost(error.to_string()),
     }
 }
 

@@ -8,7 +8,8 @@
 //! - The *heartbeat* raises a number in our own row on the primary. Each *replica probe* reads that
 //!   row; from both [`admission::lag`] makes the lag. With another `probe.source`, replicas tell
 //!   their lag themselves, and the primary is only asked whether it answers.
-//! - Every few seconds each replica is asked whether it is delayed on purpose.
+//! - Every second each replica is asked whether its replication runs, and whether it is delayed on
+//!   purpose.
 //! - The other signals are measured by one more task for each server.
 //! - One more connection to the primary reads what its sessions cannot see of it: its functions that
 //!   write nothing, and the settings that a session begins with.
@@ -33,6 +34,7 @@ mod replica;
 mod replication;
 mod rhythm;
 mod signals;
+pub mod trial;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +46,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use self::rhythm::{Rhythm, Tempo, keep_tempo};
-use crate::board::PrimaryProbing;
+use crate::board::{Contact, PrimaryProbing, ProbeError};
 use crate::cluster::Cluster;
 use crate::link::{Link, ProbeAccount};
 use crate::secret::SecretError;
@@ -122,7 +124,7 @@ impl Probes {
             self.keep(on(replica), replica::watch);
             match probe.source {
                 LagSource::Heartbeat | LagSource::Query(_) => {
-                    self.keep(on(replica), replica::watch_delay);
+                    self.keep(on(replica), replica::watch_status);
                 }
                 // The same answer tells both.
                 LagSource::ReplicaStatus => {}
@@ -234,6 +236,13 @@ impl Site {
 impl ProbeTarget {
     fn link(&self, time_limit: Duration) -> Link {
         Link::new(&self.server, self.account.clone(), time_limit)
+    }
+
+    /// Notes what an answer shows of the primary, whose target this is.
+    fn note_contact<T>(&self, answer: &Result<T, ProbeError>) {
+        let contact = answer.as_ref().map_or_else(ProbeError::contact, |_| Contact::Reached);
+        let cluster = &self.site.cluster;
+        cluster.probes.primary_contact(contact, cluster.now());
     }
 
     fn health(&self, purpose: health::Purpose) -> health::Health {

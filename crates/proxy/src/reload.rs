@@ -10,6 +10,10 @@
 //! in force stays, the faults are logged with their lines, `sluice_config_last_reload_successful`
 //! is 0, and the next save is a new chance. Reading and checking run on a thread of their own, so
 //! that 10,000 rules hold nobody up.
+//!
+//! What is in force is not always the file: keys that cannot change live stay what they were, and
+//! all else of the same save applies ([`policy::edit`]). The next save is held against what is in
+//! force, so an edit that is taken back waits for nothing any more.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,11 +22,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use policy::{Change, Config, Fault};
+use policy::{Change, Config, Edit, Fault, FixedKey, UnixTime};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use crate::secret;
 use crate::telemetry::{Reload, Telemetry};
 use crate::tls::FileFaults;
 
@@ -45,6 +50,8 @@ pub struct Loaded {
     /// What the text says, with its defaults.
     pub config: Arc<Config>,
     content: FileContent,
+    /// What in the text cannot work.
+    pub warnings: Vec<Fault>,
     /// Files of certificates that cannot be used, where others stay in force.
     outlived: Vec<Fault>,
 }
@@ -56,6 +63,16 @@ pub enum LoadError {
     Unreadable(io::Error),
     /// It was read and is wrong: all its faults.
     Faults(Vec<Fault>),
+}
+
+impl Loaded {
+    /// What cannot work, in the log: once for each time that the text comes in force.
+    fn log_warnings(&self, path: &Path) {
+        let file = path.display();
+        for warning in self.warnings.iter().take(LOGGED_LINES_MAX) {
+            tracing::warn!(%file, %warning, "in force, but this cannot work as it stands");
+        }
+    }
 }
 
 impl LoadError {
@@ -72,12 +89,27 @@ impl LoadError {
     }
 }
 
-/// Reads and checks a configuration file.
+/// Reads and checks a configuration file. The secrets that it names are not looked for: whoever only
+/// reads it does not have them.
 ///
 /// # Errors
 /// When it cannot be read, or has faults.
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {
     FileContent::read(path).load(None)
+}
+
+/// Why a good file was not put in force: something outside of it is missing.
+#[derive(Debug)]
+pub struct NotApplied(pub String);
+
+/// The same for whoever is to run it: a secret that is not where the file says is a fault.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_to_run(path: &Path) -> Result<Loaded, LoadError> {
+    let loaded = load(path)?;
+    let faults = secret::faults(&loaded.config, None);
+    if faults.is_empty() { Ok(loaded) } else { Err(LoadError::Faults(faults)) }
 }
 
 /// Applies the file's changes for as long as it lives.
@@ -88,15 +120,19 @@ pub struct ConfigWatcher {
 }
 
 impl ConfigWatcher {
-    /// Watches `path`, whose content `loaded` is in force. Every good change goes to `apply`.
+    /// Watches `path`, whose content `loaded` is in force. What every good change makes of that goes to
+    /// `apply`, which puts all of it in force or nothing.
     pub fn spawn(
         path: PathBuf,
         loaded: &Loaded,
         telemetry: Arc<Telemetry>,
-        apply: impl FnMut(&Arc<Config>) + Send + 'static,
+        apply: impl FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send + 'static,
     ) -> Self {
         telemetry.handle_config(&loaded.config);
+        let unedited = policy::edit(&loaded.config, Config::clone(&loaded.config));
+        telemetry.handle_fixed_keys(unedited.fixed);
         telemetry.reload(Reload::Applied, unix_seconds());
+        loaded.log_warnings(&path);
         let reloader = Reloader {
             path,
             in_force: loaded.clone(),
@@ -124,6 +160,7 @@ impl Drop for ConfigWatcher {
 /// The task behind a [`ConfigWatcher`].
 struct Reloader<A> {
     path: PathBuf,
+    /// What runs, and the content that it was made of.
     in_force: Loaded,
     /// What was looked at last, good or not.
     seen: FileContent,
@@ -140,7 +177,7 @@ enum Prompt {
     Request,
 }
 
-impl<A: FnMut(&Arc<Config>) + Send> Reloader<A> {
+impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
     async fn run(mut self, now: Arc<Notify>) {
         let changed = Arc::new(Notify::new());
         let watch = watch(&self.path, changed.clone());
@@ -205,16 +242,42 @@ impl<A: FnMut(&Arc<Config>) + Send> Reloader<A> {
     }
 
     fn take(&mut self, loaded: Loaded) {
-        let file = self.path.display();
-        let before = std::mem::replace(&mut self.in_force, loaded);
-        let config = &self.in_force.config;
-        let changes = policy::diff(&before.config, config);
-        self.telemetry.handle_config(config);
-        (self.apply)(config);
+        let Loaded { config, content, warnings, outlived } = loaded;
+        let edit = policy::edit(&self.in_force.config, Arc::unwrap_or_clone(config));
+        let Edit { config, changes, fixed } = edit;
+        let config = Arc::new(config);
+        if let Err(NotApplied(why)) = (self.apply)(&config) {
+            self.telemetry.reload(Reload::Failed, unix_seconds());
+            let file = self.path.display();
+            tracing::error!(%file, %why, "the configuration cannot be applied; nothing is changed");
+            return;
+        }
+        self.in_force = Loaded { config, content, warnings, outlived };
+        self.telemetry.handle_config(&self.in_force.config);
         self.telemetry.reload(Reload::Applied, unix_seconds());
-        tracing::info!(%file, changes = changes.len(), "configuration applied");
+        let waited = !self.telemetry.pending_keys().is_empty();
+        self.telemetry.handle_fixed_keys(fixed);
+        self.log(&changes, waited);
+    }
+
+    /// Says what has come of an edit.
+    fn log(&self, changes: &[Change], waited: bool) {
+        let file = self.path.display();
+        let pending = self.telemetry.pending_keys();
+        let applied = changes.len().saturating_sub(pending.len());
+        tracing::info!(%file, changes = applied, "configuration applied");
+        self.in_force.log_warnings(&self.path);
         for fault in self.in_force.outlived.iter().take(LOGGED_LINES_MAX) {
             tracing::error!(%file, %fault, "certificates cannot be used; what was in force stays");
+        }
+        if !pending.is_empty() {
+            let keys: Vec<String> = pending.iter().map(FixedKey::path).collect();
+            tracing::warn!(
+                %file, keys = keys.join(", "),
+                "these keys wait for a restart; until then each is what it was, everywhere"
+            );
+        } else if waited {
+            tracing::info!(%file, "no key waits for a restart any more");
         }
         for change in changes.iter().take(LOGGED_LINES_MAX) {
             match change {
@@ -225,6 +288,10 @@ impl<A: FnMut(&Arc<Config>) + Send> Reloader<A> {
                 | Change::RuleChanged(_)
                 | Change::RulesReordered => tracing::info!(%change, "applied"),
             }
+        }
+        let further = changes.len().saturating_sub(LOGGED_LINES_MAX);
+        if further > 0 {
+            tracing::info!(further, "and more changes");
         }
     }
 
@@ -264,20 +331,22 @@ impl FileContent {
     /// Checks it. Where the settings of TLS are those of `in_force`, what their files say now is no
     /// reason to refuse everything else: connections go on with what they said before.
     fn load(self, in_force: Option<&Config>) -> Result<Loaded, LoadError> {
-        let config = match &self {
-            Self::Bytes(bytes) => {
-                let text = std::str::from_utf8(bytes).map_err(|error| {
-                    LoadError::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error))
-                })?;
-                policy::load(text).map_err(LoadError::Faults)?
-            }
+        let text = match &self {
+            Self::Bytes(bytes) => std::str::from_utf8(bytes).map_err(|error| {
+                LoadError::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error))
+            })?,
             Self::Unreadable(kind) => return Err(LoadError::Unreadable((*kind).into())),
         };
-        let FileFaults { fatal, outlived } = FileFaults::of(&config, in_force);
+        let (config, warnings) =
+            policy::load_with_warnings(text, unix_time()).map_err(LoadError::Faults)?;
+        let FileFaults { mut fatal, outlived } = FileFaults::of(&config, in_force);
+        if in_force.is_some() {
+            fatal.extend(secret::faults(&config, in_force));
+        }
         if !fatal.is_empty() {
             return Err(LoadError::Faults(fatal));
         }
-        Ok(Loaded { config: Arc::new(config), content: self, outlived })
+        Ok(Loaded { config: Arc::new(config), content: self, warnings, outlived })
     }
 }
 
@@ -306,6 +375,11 @@ fn is_reading(kind: EventKind) -> bool {
         | EventKind::Remove(_)
         | EventKind::Other => false,
     }
+}
+
+fn unix_time() -> UnixTime {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    UnixTime(i64::try_from(now).unwrap_or(i64::MAX))
 }
 
 fn unix_seconds() -> f64 {

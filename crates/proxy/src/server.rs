@@ -18,6 +18,7 @@ use crate::listener::Listener;
 use crate::registry::Control;
 use crate::socket::{Peer, Unregistered};
 use crate::telemetry::Telemetry;
+use crate::unbound::cannot_listen;
 use crate::workers::{Accepted, Workers};
 
 /// Clients that may wait in the accept queue when a listener closes: more cannot be in it.
@@ -211,7 +212,7 @@ fn listen(
         }
         Err(error) => {
             let (name, listen) = (&policy.name, &policy.listen);
-            let text = format!("cluster {name}: cannot listen on {listen}: {error}");
+            let text = format!("cluster {name}: {}", cannot_listen(listen, &error));
             Err(io::Error::new(error.kind(), text))
         }
     }

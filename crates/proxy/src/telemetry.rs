@@ -15,12 +15,15 @@ mod gauges;
 mod labels;
 mod rules;
 mod scrape;
+mod servers;
+mod zeros;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use admission::{Mode, Reason};
 use parking_lot::Mutex;
+use policy::FixedKey;
 use prometheus::{IntGauge, Registry};
 
 use self::families::Families;
@@ -54,6 +57,8 @@ pub struct Telemetry {
     generation: AtomicU64,
     rules: Mutex<KnownRules>,
     unresolved: Unresolved,
+    /// The keys that cannot change live, by the last file that was applied.
+    fixed_keys: Mutex<Vec<FixedKey>>,
 }
 
 /// One client connection in `sluice_client_connections`, until it is dropped.
@@ -82,6 +87,7 @@ impl Telemetry {
             generation: AtomicU64::new(0),
             rules: Mutex::default(),
             unresolved: Unresolved::default(),
+            fixed_keys: Mutex::default(),
         })
     }
 
@@ -150,6 +156,17 @@ impl Telemetry {
             }
             Reload::Failed => self.families.reload_successful.set(0),
         }
+    }
+
+    /// What the last file that was applied says of keys that cannot change live.
+    pub fn handle_fixed_keys(&self, keys: Vec<FixedKey>) {
+        *self.fixed_keys.lock() = keys;
+    }
+
+    /// The keys in which the file differs from what runs.
+    pub fn pending_keys(&self) -> Vec<FixedKey> {
+        let keys = self.fixed_keys.lock();
+        keys.iter().filter(|key| key.pending.is_some()).cloned().collect()
     }
 
     /// Whether the last reading of the configuration file was a good one.

@@ -98,7 +98,7 @@ impl Bench {
                 read = Some(last.needs);
             }
             if last.is_about(scratch.shape()) {
-                who.said.note(last.remembered.app(), kept.tool, 0);
+                who.said.note(last.remembered.app(), kept.tool);
                 return kept.ruling;
             }
         }
@@ -134,7 +134,7 @@ impl Bench {
     ) -> Ruling {
         let remembers = attributes.is_empty();
         if remembers && let Some(kept) = last.of(self.who.generation(), input.now) {
-            self.who.said.note(last.app(), kept.tool, 0);
+            self.who.said.note(last.app(), kept.tool);
             return kept.ruling;
         }
         let said = SaidByExecution { attributes, statement: None };
@@ -211,7 +211,8 @@ fn rule<'t>(
         Verdict::Ask(rule) => Ruling::Ask(rule.index, Priority::LOWEST),
         Verdict::Deny(rule) => Ruling::Deny(rule.index),
     };
-    said.note(identity.app, identity.tool_seen, identity.refused_claims);
+    said.note(identity.app, identity.tool_seen);
+    said.note_refused(identity.refused_claims, identity.refused_claim);
     who.stick_to_tool();
     (ruling, needs)
 }

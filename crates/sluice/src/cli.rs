@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use policy::UnixTime;
 
 pub(crate) use self::app_load::{AppLoad, Text};
 pub(crate) use self::simulate::{Load, Simulate};
@@ -30,7 +31,7 @@ pub(crate) enum Command {
     /// Run the proxy.
     #[command(long_about = RUN, after_help = RUN_EXAMPLES)]
     Run(Run),
-    /// Check a configuration file and list all of its faults.
+    /// Check a configuration file: all of its faults, and what in it cannot work.
     #[command(long_about = CHECK, after_help = CHECK_EXAMPLES)]
     Check(Check),
     /// Tell what would happen to one statement, and why.
@@ -88,6 +89,12 @@ pub(crate) struct Check {
     /// The configuration file.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) config: PathBuf,
+    /// Fail on warnings too: what is valid and cannot work.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Log in to every server as the probe does, and name each missing grant. Changes nothing.
+    #[arg(long)]
+    pub(crate) connect: bool,
 }
 
 /// `sluice explain`
@@ -114,6 +121,9 @@ pub(crate) struct Explain {
     /// The statement, which may begin with a dash; `-` reads it from standard input.
     #[arg(long, short, value_name = "STATEMENT", allow_hyphen_values = true)]
     pub(crate) sql: String,
+    /// When: a time of RFC 3339, for rules that end or have a schedule. The default is now.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<UnixTime>,
     /// Which server reads the statement, where their grammars differ. Without it every reading is
     /// made, and the strictest counts.
     #[arg(long, value_enum)]
@@ -203,22 +213,36 @@ Examples:
   curl -s http://127.0.0.1:9307/metrics      (admin.listen of the file)";
 
 const CHECK: &str = "\
-Check a configuration file and list all of its faults.
+Check a configuration file: all of its faults, and what in it cannot work.
 
-Each fault is a line FILE:LINE: path: message on standard error. A good file gives a summary of its \
-clusters and rules, in the order in which rules are tried.
+Each fault is a line FILE:LINE: path: message on standard error. A password that is not where the file says \
+is one of them, so check with the environment that `sluice run` will have. A good file gives a summary of its \
+clusters, signals and rules, with the classes that each rule can hold back, in the order in which rules are \
+tried; they are numbered as in the faults' paths.
 
-Exit status: 0 if the file is good, 1 if it is not.";
+A good file may still say what cannot work: a rule behind one that takes all of its statements, an end that is \
+over, a value that looks like a regular expression. Each is a line FILE:LINE: warning: path: message on \
+standard error, and a line in the log of a running Sluice. With --strict they make the check fail.
+
+With --connect every server of the file is logged in to as the probe does, and asked what the file needs: \
+whether the probe's account may do it (each missing grant is named as the statement that gives it), and \
+whether replicas are of use: replicas of this primary, applying, not delayed, read only. Nothing is changed \
+on any server. A server that does not answer is waited for four times connect_timeout at most.
+
+Exit status: 0 if the file is good and, with --connect, everything that it needs works; 1 if not, or with \
+--strict if there are warnings.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
   sluice check --config proxy-config.yaml
-  sluice check --config new.yaml && mv new.yaml proxy-config.yaml";
+  SLUICE_PROBE_PASSWORD=… sluice check --config proxy-config.yaml --connect
+  sluice check --strict --config new.yaml && mv new.yaml proxy-config.yaml";
 
 const EXPLAIN: &str = "\
 Tell what would happen to one statement, and why: its class, whom it is taken for, the rule that decides, \
-and whether it is at an admission point. Nothing is connected to. The outcome is pass, deny or ask: with \
-ask the rule's dice, the signals of its gate and the queue decide when the statement comes.
+what it does in words, and whether it is at an admission point. Nothing is connected to. The outcome is pass, \
+deny or ask: with ask the rule's dice, the signals of its gate and the queue decide when the statement comes.
+--at asks for another time than now: rules end, and some have a schedule.
 
 With --format json the answer is one object; its keys are app, class, tags, rule, admission_point, outcome \
 and some more.
@@ -240,4 +264,6 @@ Examples:
       --attribute program_name=pt-archiver --sql 'DELETE FROM orders WHERE id < 100'
   sluice explain --config proxy-config.yaml --user app --format json \\
       --sql \"/* app='backfill' */ UPDATE t SET a = 1\"
+  sluice explain --config proxy-config.yaml --user import --at 2026-12-01T08:30:00+01:00 \\
+      --sql 'INSERT INTO t VALUES (1)'
   sluice explain --config proxy-config.yaml --user app --sql - < statement.sql";

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 const GOOD: &str = "\
 version: 1
@@ -56,8 +58,105 @@ fn a_good_file_is_summed_up() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let summary = stdout(&output);
     assert!(summary.contains("2 rules"), "{summary}");
-    assert!(summary.contains("1. nightly-etl: ratio 0.9, gate lag, max_delay 5s"), "{summary}");
-    assert!(summary.contains("2. everything-else: ratio 0, gate none"), "{summary}");
+    let etl = "rules[0] nightly-etl: ratio 0.9, gate lag, max_delay 5s; write\n";
+    assert!(summary.contains(etl), "{summary}");
+    assert!(summary.contains("rules[1] everything-else: ratio 0, gate none"), "{summary}");
+    assert!(summary.contains("signal lag: threshold 5s, always open: there are no"), "{summary}");
+}
+
+#[test]
+fn warnings_are_lines_with_their_places_and_fail_a_strict_check() {
+    // It is decided by the rule in front of it.
+    let shadowed = format!("{GOOD}  - {{ name: late, match: {{ app: x }}, permanent: true }}\n");
+    let file = File::with(&shadowed);
+    let output = sluice("check", &file, &[]);
+    assert_eq!(output.status.code(), Some(0));
+    let path = file.0.display();
+    let line = format!("{path}:7: warning: rules[2]: never decides: `everything-else` (rules[1], ");
+    assert!(stderr(&output).contains(&line), "{}", stderr(&output));
+    assert!(stderr(&output).ends_with("\n2 warnings\n"), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("The file is valid, with 2 warnings.\n"));
+    let strict = sluice("check", &file, &["--strict"]);
+    assert_eq!(strict.status.code(), Some(1));
+    assert_eq!(stderr(&strict), stderr(&output));
+    let good =
+        File::with(&GOOD.replace("permanent: true, reason", "gate: none, permanent: true, reason"));
+    assert_eq!(sluice("check", &good, &["--strict"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_password_that_is_not_there_is_a_fault_where_it_is_named() {
+    let primary = "primary: 127.0.0.1:3306";
+    let from = |key: &str| {
+        File::with(&GOOD.replace(primary, &format!("{primary}, probe: {{ user: p, {key} }}")))
+    };
+    for (key, name, why) in [
+        (
+            "password_env: SLUICE_TEST_NO_SUCH",
+            "password_env",
+            "variable SLUICE_TEST_NO_SUCH is not set",
+        ),
+        ("password_file: /no/such/file", "password_file", "cannot read the file /no/such/file"),
+    ] {
+        let file = from(key);
+        for command in ["check", "run"] {
+            let output = sluice(command, &file, &[]);
+            assert_eq!(output.status.code(), Some(1));
+            let at = format!("{}:3: clusters.main.probe.{name}: ", file.0.display());
+            let told = stderr(&output);
+            assert!(told.contains(&at) && told.contains(why), "{told}");
+        }
+        // Whoever only asks about a statement does not have it.
+        let output = sluice("explain", &file, &["--user", "etl", "--sql", "SELECT 1"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn an_address_that_is_taken_says_what_can_be_done() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let admin = format!("admin: {{ listen: \"{address}\" }}\n");
+    let output = sluice("run", &File::with(&format!("{GOOD}{admin}")), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = stderr(&output);
+    assert!(told.contains(&format!("admin: cannot listen on {address}")), "{told}");
+    assert!(told.contains("--takeover"), "{told}");
+}
+
+#[test]
+fn a_server_that_is_not_there_fails_a_check_that_connects() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let gone = format!("127.0.0.1:{port}");
+    for probe in ["", ", probe: { user: p }"] {
+        let file = File::with(&GOOD.replace("127.0.0.1:3306", &format!("{gone}{probe}")));
+        let output = sluice("check", &file, &["--connect"]);
+        assert_eq!(output.status.code(), Some(1));
+        let told = stdout(&output);
+        assert!(told.contains(&format!("clusters.main.primary: {gone}: no answer")), "{told}");
+        assert!(told.contains(&format!("fault: nothing listens at {gone}")), "{told}");
+        assert!(stderr(&output).contains("1 fault\n"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn an_explanation_can_be_of_another_time() {
+    let file = File::with(
+        &GOOD.replace("permanent: true, reason", "expires_at: 2027-01-01T00:00:00Z, reason"),
+    );
+    let at = |time: &str| {
+        let arguments = ["--user", "etl", "--sql", "DELETE FROM t", "--at", time];
+        sluice("explain", &file, &arguments)
+    };
+    let before = stdout(&at("2026-12-31T23:59:59Z"));
+    assert!(before.contains("rule             nightly-etl"), "{before}");
+    assert!(before.contains("until            2027-01-01T00:00:00Z"), "{before}");
+    assert!(before.contains("what it does     delays locking_read, write, "), "{before}");
+    let after = stdout(&at("2027-01-01T01:00:00+01:00"));
+    assert!(after.contains("rule             everything-else"), "{after}");
+    let no_time = at("tomorrow");
+    assert_eq!(no_time.status.code(), Some(2));
+    assert!(stderr(&no_time).contains("RFC 3339"), "{}", stderr(&no_time));
 }
 
 #[test]
@@ -170,5 +269,52 @@ fn every_command_has_help_with_an_example() {
             "{help}"
         );
         assert!(help.contains("Exit status"), "{help}");
+    }
+}
+
+/// A running Sluice, ended with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[test]
+fn what_cannot_work_is_logged_once_at_the_start_and_once_after_an_edit() {
+    let admin = "admin: { listen: 127.0.0.1:0 }\n";
+    let text = format!("{GOOD}{admin}").replace("app: etl", "app: \"etl.*\"");
+    let file = File::with(&text);
+    let mut sluice = Command::new(env!("CARGO_BIN_EXE_sluice"));
+    sluice.arg("run").arg("--config").arg(&file.0).stderr(Stdio::piped());
+    let mut running = Running(sluice.spawn().unwrap());
+    let log = BufReader::new(running.0.stderr.take().unwrap());
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        log.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    let warnings_until = |end: &str| {
+        let mut found = Vec::new();
+        loop {
+            let line = lines.recv_timeout(Duration::from_secs(30)).expect(end);
+            if line.contains(end) {
+                return found;
+            }
+            if line.contains("cannot work as it stands") {
+                found.push(line);
+            }
+        }
+    };
+    warnings_until("accepting clients");
+    std::fs::write(&file.0, text.replace("etl.*", "^etl")).unwrap();
+    let at_start = warnings_until("configuration applied");
+    std::fs::write(&file.0, "version: 1\n").unwrap();
+    let after_edit = warnings_until("the configuration has faults");
+    for (warnings, value) in [(at_start, "etl.*"), (after_edit, "^etl")] {
+        let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+        let told = format!("line 5: rules[0].match.app: `{value}` is taken as it stands");
+        assert!(warning.contains(&told), "{warning}");
     }
 }

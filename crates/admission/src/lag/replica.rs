@@ -13,8 +13,12 @@ pub struct ReplicaView {
     pub lag: Option<Duration>,
     /// Since the last good probe, or since it appeared.
     pub age: Duration,
-    /// Whether it counts, and if not, why.
+    /// What there is to say of it: whether it counts, and if not, why; that its replication is
+    /// stopped comes before that.
     pub state: ReplicaState,
+    /// Whether its lag counts for the cluster's. One that was counted when its replication stopped
+    /// still does: it lags in truth.
+    pub counts: bool,
     /// Since when it is counted or left out for this reason. An ignored one: since when it is
     /// counted.
     pub since: MonoTime,
@@ -25,6 +29,8 @@ pub struct ReplicaView {
 /// ```text
 ///   DelayedOnPurpose   its delay is configured
 ///   Unreachable        no good probe for stale_after
+///   ApplierStopped, ReceiverStopped
+///                      its server says so; whether it counts is what the rest says
 ///   NoData             it answers, but there is no lag to be told
 ///   NeverCaughtUp ──lag < caught_up_below──▶ Counted ◀──▶ IgnoredSlowest
 ///         ▲                                     │
@@ -44,6 +50,19 @@ pub enum ReplicaState {
     IgnoredSlowest,
     /// Reachable, but there is no lag to be told: no heartbeat yet, or the writer has stopped.
     NoData,
+    /// Nothing is applied: its applier (the SQL thread) is stopped.
+    ApplierStopped,
+    /// Nothing arrives: its receiver (the I/O thread) is stopped, or cannot connect.
+    ReceiverStopped,
+}
+
+/// The part of a replica's replication that is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StoppedThread {
+    /// The SQL thread.
+    Applier,
+    /// The I/O thread.
+    Receiver,
 }
 
 #[derive(Debug)]
@@ -55,6 +74,8 @@ pub(super) struct Replica {
     measure: Measure,
     /// The first failed probe since the last good one.
     failed_since: Option<MonoTime>,
+    /// What its server says is stopped, and since when it is known.
+    stopped: Option<(StoppedThread, MonoTime)>,
 }
 
 /// Whether its lag is believed.
@@ -98,6 +119,7 @@ impl Replica {
             belief: Belief::CatchingUp { since: now },
             measure: Measure::None,
             failed_since: None,
+            stopped: None,
         }
     }
 
@@ -186,6 +208,14 @@ impl Replica {
         }
     }
 
+    pub(super) fn says_stopped(&mut self, now: MonoTime, stopped: Option<StoppedThread>) {
+        self.stopped = match (stopped, self.stopped) {
+            (Some(thread), Some((known, since))) if thread == known => Some((known, since)),
+            (Some(thread), Some(_) | None) => Some((thread, now)),
+            (None, Some(_) | None) => None,
+        };
+    }
+
     /// A good probe; how long after the one before.
     fn answers(&mut self, now: MonoTime) -> Duration {
         let before = self.probed_at.unwrap_or(self.appeared_at);
@@ -253,11 +283,12 @@ impl Replica {
         let lag = self.lag(now, heartbeats, config);
         let heard_at = self.probed_at.unwrap_or(self.appeared_at);
         let age = now.saturating_since(heard_at);
+        let left_out = |state, since| ReplicaView { lag, age, state, counts: false, since };
         if let Some(since) = self.delayed_since {
-            return ReplicaView { lag, age, state: ReplicaState::DelayedOnPurpose, since };
+            return left_out(ReplicaState::DelayedOnPurpose, since);
         }
         if let Some(since) = self.unreachable_since(now, config) {
-            return ReplicaView { lag, age, state: ReplicaState::Unreachable, since };
+            return left_out(ReplicaState::Unreachable, since);
         }
         let (state, since) = match (lag, self.belief) {
             (Some(_), Belief::Counted { since }) => (ReplicaState::Counted, since),
@@ -268,6 +299,13 @@ impl Replica {
                 (ReplicaState::NoData, since.unwrap_or(self.appeared_at).min(now))
             }
         };
-        ReplicaView { lag, age, state, since }
+        let counts = state == ReplicaState::Counted;
+        // That it is stopped explains its lag; it does not excuse it.
+        let (state, since) = match self.stopped {
+            Some((StoppedThread::Applier, since)) => (ReplicaState::ApplierStopped, since),
+            Some((StoppedThread::Receiver, since)) => (ReplicaState::ReceiverStopped, since),
+            None => (state, since),
+        };
+        ReplicaView { lag, age, state, counts, since }
     }
 }

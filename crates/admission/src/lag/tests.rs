@@ -365,3 +365,52 @@ fn a_reload_keeps_what_is_known_of_replicas_that_stay() {
     assert_eq!(cluster.state(C), ReplicaState::NoData);
     assert_eq!(cluster.tracker.replicas(cluster.now()).count(), 2);
 }
+
+#[test]
+fn a_stopped_replica_says_so_and_counts_as_before() {
+    let mut cluster = Cluster::settled(config(&[A, B]));
+    cluster.is_down(B);
+    cluster.run(500);
+    // A was counted: it lags in truth from here on, and that its applier is stopped excuses nothing.
+    for (thread, state) in [
+        (StoppedThread::Applier, ReplicaState::ApplierStopped),
+        (StoppedThread::Receiver, ReplicaState::ReceiverStopped),
+    ] {
+        let stopped_at = cluster.now();
+        cluster.tracker.handle_replica_stopped(stopped_at, A, Some(thread));
+        cluster.is_behind(A, 5_000);
+        cluster.run(500);
+        cluster.tracker.handle_replica_stopped(cluster.now(), A, Some(thread));
+        let view = cluster.tracker.replica(cluster.now(), A).unwrap();
+        assert_eq!((view.state, view.counts, view.since), (state, true, stopped_at));
+        let reading = cluster.tracker.reading(cluster.now());
+        assert_eq!(reading.slowest, Some(A));
+        assert!(reading.value.unwrap() > 4.0, "{reading:?}");
+    }
+    cluster.tracker.handle_replica_stopped(cluster.now(), A, None);
+    assert_eq!(cluster.tracker.replica(cluster.now(), A).unwrap().state, ReplicaState::Counted);
+    // Whoever does not answer may say what it likes of its threads.
+    cluster.tracker.handle_replica_stopped(cluster.now(), B, Some(StoppedThread::Applier));
+    cluster.run(5_000);
+    let view = cluster.tracker.replica(cluster.now(), B).unwrap();
+    assert_eq!((view.state, view.counts), (ReplicaState::Unreachable, false));
+}
+
+#[test]
+fn a_stopped_replica_that_is_ignored_or_never_caught_up_is_left_out_and_says_so() {
+    let mut ignoring = Cluster::settled(LagConfig { ignore_slowest: 1, ..config(&[A, B]) });
+    ignoring.tracker.handle_replica_stopped(ignoring.now(), A, Some(StoppedThread::Applier));
+    ignoring.is_behind(A, 5_000);
+    ignoring.run(500);
+    let view = ignoring.tracker.replica(ignoring.now(), A).unwrap();
+    assert_eq!((view.state, view.counts), (ReplicaState::ApplierStopped, false));
+    assert_eq!(ignoring.tracker.reading(ignoring.now()).slowest, Some(B));
+
+    let mut restored = Cluster::new(config(&[A]));
+    restored.is_behind(A, 60_000);
+    restored.tracker.handle_replica_stopped(restored.now(), A, Some(StoppedThread::Receiver));
+    restored.run(500);
+    let view = restored.tracker.replica(restored.now(), A).unwrap();
+    assert_eq!((view.state, view.counts), (ReplicaState::ReceiverStopped, false));
+    assert_eq!(restored.tracker.reading(restored.now()).value, None);
+}

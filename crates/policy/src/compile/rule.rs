@@ -322,11 +322,10 @@ fn compile_expiry(
     if permanent {
         faults.add(&expiry_place, "a permanent rule does not expire");
     }
-    match value.parse::<jiff::Timestamp>() {
-        Ok(time) => Some(UnixTime(time.as_second())),
-        Err(_) => {
-            let message = "must be an RFC 3339 time, like 2026-12-01T07:00:00Z";
-            faults.add(&expiry_place, message);
+    match value.parse::<UnixTime>() {
+        Ok(time) => Some(time),
+        Err(no_time) => {
+            faults.add(&expiry_place, no_time.to_string());
             None
         }
     }

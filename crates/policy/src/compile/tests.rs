@@ -451,7 +451,7 @@ fn of_very_many_faults_the_rest_is_counted() {
         (0..1_200).map(|at| format!("- {{name: r{at}, permanent: true, ratio: 2}}\n")).collect();
     let faults = faults(&with_rules(&rules));
     assert_eq!(faults.len(), 1_001);
-    assert_eq!(faults.last().unwrap(), "line 1004: and 200 more faults");
+    assert_eq!(faults.last().unwrap(), "line 1004: and 200 more");
 }
 
 proptest! {

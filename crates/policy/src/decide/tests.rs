@@ -103,10 +103,16 @@ fn a_rule_that_denies_ddl_denies_renaming_tables_and_no_other_rule_holds_it() {
 }
 
 #[test]
+fn nobody_writes_the_changelog_where_nobody_may_write() {
+    let says_so = "insert /* gh-ost `shop`.`t` */ into _t_ghc (id) values (1)";
+    assert_eq!(uncovered(&policy(DENIED), says_so), "deny all");
+}
+
+#[test]
 fn the_changelog_is_held_for_everybody_but_ghost() {
-    let policy = policy(DENIED);
+    let policy = policy("- {name: all, permanent: true, hold: true}\n");
     let heartbeat = "insert into _t_ghc (id) values (1)";
-    assert_eq!(uncovered(&policy, heartbeat), "deny all");
+    assert_eq!(uncovered(&policy, heartbeat), "ask all");
     let says_so = "insert /* gh-ost `shop`.`t` */ into _t_ghc (id) values (1)";
     assert_eq!(uncovered(&policy, says_so), "never_held");
     let mut has_said_so = session();
@@ -114,7 +120,7 @@ fn the_changelog_is_held_for_everybody_but_ghost() {
     assert_eq!(outcome(&policy, &has_said_so, heartbeat, Cover::Nothing), "never_held");
     let mut is_another = session();
     assert!(is_another.handle_tool_seen(Tool::PtOnlineSchemaChange));
-    assert_eq!(outcome(&policy, &is_another, heartbeat, Cover::Nothing), "deny all");
+    assert_eq!(outcome(&policy, &is_another, heartbeat, Cover::Nothing), "ask all");
 }
 
 #[test]

@@ -43,11 +43,16 @@ fn an_explanation_names_app_class_tags_rule_and_outcome() {
         serde_json::json!({
             "app": "etl",
             "source": "comment",
-            "refused_claims": 0,
+            "refused_claims": 0, "refused_claim": null,
             "class": "write", "calls_functions": false,
             "tags": { "controller": "x", "_os": "Linux" },
             "rule": "etl",
             "reason": "morning reports",
+            "does": "delays locking_read, write, load, call, unknown: a check is lost with a \
+                     probability of 0.9 (ratio) and repeated after 100ms, and the gate must be open \
+                     (lag, which is open: there are no replicas); after 5s (max_delay) it is \
+                     refused",
+            "until": null,
             "speed": null,
             "mode": "enforce",
             "not_in_force": [],
@@ -131,6 +136,89 @@ fn a_call_that_the_servers_list_may_excuse_is_told_from_one_that_it_cannot() {
         ("SELECT 1", false),
     ] {
         assert_eq!(explained(sql, "shop").calls_functions, calls_functions, "{sql}");
+    }
+}
+
+/// What is said at this time to a write, with these rules.
+fn asked(rules: &str, at: &str) -> Explanation {
+    let head = FILE.split_once("rules:").unwrap().0;
+    let cluster = load(&format!("{head}rules:\n{rules}")).unwrap().clusters[0].clone();
+    let question = Question {
+        user: b"bob",
+        client: None,
+        schema: b"",
+        attributes: &[],
+        sql: b"delete from t",
+        mode: LexMode::default(),
+        now: at.parse().unwrap(),
+    };
+    explain(&cluster, &question)
+}
+
+#[test]
+fn a_hold_says_until_when_it_holds_and_what_becomes_of_who_waits() {
+    let held = asked(
+        "  - { name: h, hold: true, max_delay: 30s, expires_at: 2027-01-01T00:00:00Z }\n",
+        "2026-12-01T00:00:00Z",
+    );
+    assert_eq!(held.outcome, "ask");
+    assert_eq!(held.until.as_deref(), Some("2027-01-01T00:00:00Z"));
+    let why = "held until 2027-01-01T00:00:00Z, or the rule is lifted; from then on ratio 0 and gate \
+               lag decide. A statement waits for max_delay 30s at most: after 30s (max_delay) it is \
+               refused";
+    assert_eq!(held.why, why);
+    let held = asked(
+        "  - { name: h, hold: true, permanent: true, on_timeout: admit }\n",
+        "2026-12-01T00:00:00Z",
+    );
+    assert!(held.why.starts_with("held until the rule is lifted; "), "{}", held.why);
+    assert!(held.why.ends_with("after 5s (max_delay) it is admitted"), "{}", held.why);
+    assert!(held.does.unwrap().starts_with("holds locking_read, write, "));
+}
+
+#[test]
+fn another_time_than_now_can_be_asked_about() {
+    let rules = "  - name: rush
+    schedule: { days: mon-fri, hours: \"07:00-10:00\", time_zone: Europe/Berlin }
+    ratio: 0.5
+    permanent: true
+  - { name: short, deny: true, expires_at: 2026-12-01T12:00:00Z }
+";
+    let at = |time: &str| {
+        let found = asked(rules, time);
+        (found.rule.unwrap_or_default(), found.until.unwrap_or_default())
+    };
+    let of = |rule: &str, until: &str| (rule.to_owned(), until.to_owned());
+    // A Tuesday, in winter.
+    assert_eq!(at("2026-12-01T07:00:00+01:00"), of("rush", "2026-12-01T09:00:00Z"));
+    assert_eq!(at("2026-12-01T08:59:59Z"), of("rush", "2026-12-01T09:00:00Z"));
+    assert_eq!(at("2026-12-01T09:00:00Z"), of("short", "2026-12-01T12:00:00Z"));
+    assert_eq!(at("2026-12-01T12:00:00Z"), of("", ""));
+    assert_eq!(at("2026-12-05T08:00:00+01:00"), of("", ""));
+}
+
+#[test]
+fn what_a_rule_does_is_said_in_words() {
+    let does = |keys: &str| {
+        let rules = format!("  - {{ name: r, expires_at: 2027-01-01T00:00:00Z, {keys} }}\n");
+        asked(&rules, "2026-12-01T00:00:00Z").does.unwrap()
+    };
+    for (keys, part) in [
+        ("exempt: true", "lets everything pass, and counts it"),
+        ("deny: true", ", unknown always, with errno 1226"),
+        ("gate: none", "lets everything pass: it has no gate, no ratio, no speed and no hold"),
+        (
+            "gate: none, ratio: 0.5",
+            "delays locking_read, write, load, call, unknown: a check is lost",
+        ),
+        ("gate: none, speed: 0.1", "a session runs at 10 % of its own speed, by pauses"),
+        ("ratio: 0.5, on_refused_check: reject", "the statement is then refused at once"),
+        ("ratio: 0.5, on_timeout: admit", "after 5s (max_delay) it is admitted"),
+        ("ratio: 0.5, max_delay: 0s", "what would have to wait is refused at once (max_delay 0s)"),
+        ("ratio: 0.5, mode: observe", "only counts what it would do: delays "),
+    ] {
+        let does = does(keys);
+        assert!(does.contains(part), "{keys}: {does}");
     }
 }
 

@@ -50,6 +50,11 @@ impl IdentityPolicy {
         policy
     }
 
+    /// The entries of `identity.claims`; `None`: everything may be claimed.
+    pub(crate) fn claims(&self) -> Option<&[Claim]> {
+        self.claims.as_deref()
+    }
+
     /// The place of `key` among the keys that name the app.
     pub(crate) fn app_key_rank(&self, key: &[u8]) -> Option<usize> {
         self.keys.iter().position(|known| **known == *key)
@@ -108,17 +113,28 @@ pub(crate) struct Claims<'p> {
     /// Looked up at the first claim.
     entry: Option<Option<&'p Claim>>,
     refused: u32,
+    /// The first of those.
+    first_refused: Vec<u8>,
 }
 
 impl<'p> Claims<'p> {
-    pub(crate) fn of(policy: &'p IdentityPolicy, session: &'p SessionIdentity) -> Self {
-        Self { policy, session, entry: None, refused: 0 }
+    /// `buffer` is for the name of a claim that is not allowed.
+    pub(crate) fn of(
+        policy: &'p IdentityPolicy,
+        session: &'p SessionIdentity,
+        mut buffer: Vec<u8>,
+    ) -> Self {
+        buffer.clear();
+        Self { policy, session, entry: None, refused: 0, first_refused: buffer }
     }
 
     /// Whether the connection may call itself that; counted if not.
     pub(crate) fn allow(&mut self, app: &[u8]) -> bool {
         let allowed = self.would_allow(app);
         if !allowed {
+            if self.refused == 0 {
+                self.first_refused.extend_from_slice(app);
+            }
             self.refused = self.refused.saturating_add(1);
         }
         allowed
@@ -137,5 +153,10 @@ impl<'p> Claims<'p> {
     /// How many claims were not allowed.
     pub(crate) fn refused(&self) -> u32 {
         self.refused
+    }
+
+    /// The first of those.
+    pub(crate) fn into_first_refused(self) -> Vec<u8> {
+        self.first_refused
     }
 }

@@ -48,10 +48,40 @@ impl<'f> Fields<'f> {
 
     /// The value of `key`, which must be there.
     pub(crate) fn require<T: FromNode>(&mut self, key: &'static str) -> Option<Spanned<T>> {
+        self.note_missing(key);
+        self.take(key)
+    }
+
+    fn note_missing(&mut self, key: &str) {
         if !self.entries.iter().any(|entry| entry.key == key) {
             self.faults.add(&self.place, format!("`{key}` is missing"));
         }
+    }
+
+    /// The address, or addresses, of `key`. A port alone is no text and no address either.
+    pub(crate) fn take_address<T: FromNode>(&mut self, key: &'static str) -> Option<Spanned<T>> {
+        let entry = self.entries.iter_mut().find(|entry| entry.key == key);
+        if let Some(MappingEntry { line, node, .. }) = entry {
+            let place = self.place.key(key, *line);
+            if let Value::List(list) = &mut node.value {
+                let mut index = 0_usize..;
+                list.retain(|node| {
+                    let place = place.element(index.next().unwrap_or_default(), node.line);
+                    !is_port_alone(node, &place, self.faults)
+                });
+            } else if is_port_alone(node, &place, self.faults) {
+                self.known.push(key);
+                self.entries.retain(|entry| entry.key != key);
+                return None;
+            }
+        }
         self.take(key)
+    }
+
+    /// The address of `key`, which must be there.
+    pub(crate) fn require_address<T: FromNode>(&mut self, key: &'static str) -> Option<Spanned<T>> {
+        self.note_missing(key);
+        self.take_address(key)
     }
 
     /// `key` would be a secret in the file: it is known only to say so.
@@ -111,6 +141,14 @@ fn entries(node: Node, place: &Place, faults: &mut Faults) -> Option<Vec<Mapping
         }
     }
     Some(unique)
+}
+
+/// Notes that a number is no address: which machine is meant, it does not say.
+fn is_port_alone(node: &Node, place: &Place, faults: &mut Faults) -> bool {
+    let Value::Integer(port) = node.value else { return false };
+    let message = format!("must be a host and a port, like 127.0.0.1:{port}; found the port alone");
+    faults.add(place, message);
+    true
 }
 
 /// Notes that something else was expected.

@@ -83,12 +83,45 @@ pub(crate) fn parse(text: &str) -> Result<Node, Fault> {
         let message = error.to_string();
         // The fault has its line already.
         let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(text, _)| text);
-        let message = match text.lines().nth(line.saturating_sub(1)) {
-            Some(at) if at.contains('\t') => format!("{message} (YAML is not indented by tabs)"),
-            Some(_) | None => message.to_owned(),
-        };
+        let at = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        let message = format!("{message}{}", remedy(at));
         whole(u32::try_from(line).unwrap_or(u32::MAX), format!("not valid YAML: {message}"))
     })
+}
+
+/// What to do about a line that is not YAML, where that can be told.
+fn remedy(line: &str) -> String {
+    if line.contains('\t') {
+        return " (YAML is not indented by tabs)".to_owned();
+    }
+    let Some(value) = unquoted_indicator(line) else { return String::new() };
+    let meaning = match value.chars().next() {
+        Some('*') => "an alias",
+        Some('!') => "a tag",
+        Some(_) | None => "reserved",
+    };
+    format!(" (in YAML, `{value}` without quotes is {meaning}: write \"{value}\")")
+}
+
+/// The first value of a line that begins with a character which YAML keeps for itself.
+fn unquoted_indicator(line: &str) -> Option<&str> {
+    let mut before = ' ';
+    let mut quote = None;
+    for (at, c) in line.char_indices() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if c == '"' || c == '\'' => quote = Some(c),
+            None if "*!@%`".contains(c) && " [{".contains(before) => {
+                let rest = line.get(at..)?;
+                let end = rest.find([' ', ',', ']', '}']).unwrap_or(rest.len());
+                return rest.get(..end);
+            }
+            None => {}
+        }
+        before = c;
+    }
+    None
 }
 
 /// Reads one node that is known to begin at or after `line`.

@@ -150,3 +150,28 @@ fn durations_have_a_unit() {
         assert_eq!(parse_duration(text), expected, "{text}");
     }
 }
+
+#[test]
+fn what_must_be_quoted_is_said_to_be() {
+    for (value, remedy) in [
+        ("*etl", r#"`*etl` without quotes is an alias: write "*etl""#),
+        ("*", r#"`*` without quotes is an alias: write "*""#),
+        ("!etl", r#"`!etl` without quotes is a tag: write "!etl""#),
+        ("@etl", r#"`@etl` without quotes is reserved: write "@etl""#),
+        ("`etl`", r#"``etl`` without quotes is reserved: write "`etl`""#),
+        ("%etl", r#"`%etl` without quotes is reserved: write "%etl""#),
+    ] {
+        for text in [
+            format!("a: 1\nb:\n  app: {value}\nc: 2\n"),
+            format!("a: 1\nb: x\nm: {{ user: \"*\", app: {value} }}\nc: 2\n"),
+            format!("a: 1\nb:\n  - {value}\n"),
+            format!("a: 1\nb: x\nc: [e, {value}]\n"),
+        ] {
+            let fault = parse(&text).unwrap_err();
+            assert!(fault.message.contains(remedy), "{text}{fault}");
+            assert_eq!(fault.line, 3, "{text}{fault}");
+        }
+    }
+    let fault = parse("a: [1\nb: 2\n").unwrap_err();
+    assert!(!fault.message.contains("quotes"), "{fault}");
+}

@@ -116,7 +116,8 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             fixed(
                 "primary",
-                "The server that statements go to.",
+                "The server that statements go to. Until a restart another one changes nothing: clients and \
+                 probes stay, and so do `replicas` that the same file changes.",
                 Shown::Words(REQUIRED, "host:port or unix:/path"),
             ),
             live(

@@ -13,10 +13,14 @@ use crate::shape::{Shape, ShapeScratch, ShapeText};
 
 mod tables;
 
-fn policy(rules: &str) -> Arc<ClusterPolicy> {
-    let text = format!(
+fn file_of(rules: &str) -> String {
+    format!(
         "version: 1\nclusters:\n  main: {{listen: 127.0.0.1:1, primary: db:3306}}\nrules:\n{rules}"
-    );
+    )
+}
+
+fn policy(rules: &str) -> Arc<ClusterPolicy> {
+    let text = file_of(rules);
     let config = load(&text).unwrap_or_else(|faults| panic!("{faults:#?}\n{text}"));
     config.clusters[0].clone()
 }
@@ -477,3 +481,5 @@ fn a_rule_outside_its_schedule_leaves_the_decision_to_those_behind_it() {
     assert!(changes(noon, noon + 1_860), "one expires");
     assert!(!changes(0, noon - 60) && !changes(noon, noon + 1_800));
 }
+
+mod shadowed;

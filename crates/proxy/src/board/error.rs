@@ -2,6 +2,17 @@
 
 use std::fmt;
 
+/// What an attempt to reach a server has shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contact {
+    /// The server has said something.
+    Reached,
+    /// It has not, and why.
+    Failed(String),
+    /// There was no attempt.
+    NotTried,
+}
+
 /// Why a probe has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeError {
@@ -9,6 +20,10 @@ pub enum ProbeError {
     TimedOut,
     /// There is no connection, or it broke.
     Lost(String),
+    /// There is no password to log in with: nothing was tried.
+    NoPassword(String),
+    /// The server is there, and the encryption that the file wants cannot be had with it.
+    Unencrypted(String),
     /// The server answered with an error.
     Refused {
         /// Its errno.
@@ -25,21 +40,49 @@ impl ProbeError {
     pub(crate) fn code(&self) -> Option<u16> {
         match self {
             Self::Refused { code, .. } => Some(*code),
-            Self::TimedOut | Self::Lost(_) | Self::Unusable(_) => None,
+            Self::TimedOut
+            | Self::Lost(_)
+            | Self::NoPassword(_)
+            | Self::Unencrypted(_)
+            | Self::Unusable(_) => None,
         }
+    }
+
+    /// What it shows of the server.
+    pub(crate) fn contact(&self) -> Contact {
+        match self {
+            Self::TimedOut | Self::Lost(_) => Contact::Failed(self.to_string()),
+            Self::NoPassword(_) => Contact::NotTried,
+            Self::Unencrypted(_) | Self::Refused { .. } | Self::Unusable(_) => Contact::Reached,
+        }
+    }
+
+    /// What a server does that gives this: `refuses its probe: error 1142: …`.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let does = match self {
+            Self::TimedOut | Self::Lost(_) => "does not answer",
+            Self::NoPassword(_) => "is not asked",
+            Self::Unencrypted(_) => "cannot be asked in TLS",
+            Self::Refused { .. } => "refuses its probe",
+            Self::Unusable(_) => "gives no usable answer",
+        };
+        format!("{does}: {self}")
     }
 
     /// Whether this is the same trouble as `other`, though the wording may differ.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Refused { code, .. }, Self::Refused { code: other, .. }) => code == other,
-            (Self::TimedOut, Self::TimedOut)
-            | (Self::Lost(_), Self::Lost(_))
-            | (Self::Unusable(_), Self::Unusable(_)) => true,
             (
-                Self::TimedOut | Self::Lost(_) | Self::Refused { .. } | Self::Unusable(_),
-                Self::TimedOut | Self::Lost(_) | Self::Refused { .. } | Self::Unusable(_),
-            ) => false,
+                Self::TimedOut
+                | Self::Lost(_)
+                | Self::NoPassword(_)
+                | Self::Unencrypted(_)
+                | Self::Refused { .. }
+                | Self::Unusable(_),
+                _,
+            ) => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }
 }
@@ -50,7 +93,23 @@ impl fmt::Display for ProbeError {
             Self::TimedOut => f.write_str("no answer in time"),
             Self::Lost(why) => write!(f, "{why}"),
             Self::Refused { code, message } => write!(f, "error {code}: {message}"),
-            Self::Unusable(why) => f.write_str(why),
+            Self::NoPassword(why) | Self::Unencrypted(why) | Self::Unusable(why) => {
+                f.write_str(why)
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_has_answered_is_not_said_to_be_silent() {
+        let message = "INSERT command denied".to_owned();
+        let refused = ProbeError::Refused { code: 1142, message };
+        let sentence = refused.sentence();
+        assert_eq!(sentence, "refuses its probe: error 1142: INSERT command denied");
+        assert_eq!(ProbeError::TimedOut.sentence(), "does not answer: no answer in time");
     }
 }

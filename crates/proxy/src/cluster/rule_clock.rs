@@ -1,6 +1,9 @@
 //! Which rules are in force changes with the wall clock: one expires, a schedule begins or ends.
 
-use policy::{ClusterPolicy, UnixTime};
+use policy::{ClusterPolicy, Rule, Standing, UnixTime};
+
+/// Rules that are told of at once; of more their number.
+const LOGGED_MAX: usize = 20;
 
 /// Notices that other rules are in force than when it last looked.
 #[derive(Debug)]
@@ -15,19 +18,59 @@ impl RuleClock {
         Self { looked_at: now, next: policy.rules.next_change_after(now) }
     }
 
-    /// Whether other rules are in force now. The clock may jump, in both directions.
-    pub(super) fn look(&mut self, policy: &ClusterPolicy, now: UnixTime) -> bool {
+    /// Whether other rules are in force now than at the time that it gives. The clock may jump, in
+    /// both directions.
+    pub(super) fn look(&mut self, policy: &ClusterPolicy, now: UnixTime) -> Option<UnixTime> {
         let due = self.next.is_some_and(|next| next <= now) || now < self.looked_at;
         self.next = policy.rules.next_change_after(now);
         if !due {
-            return false;
+            return None;
         }
-        policy.rules.changes_between(std::mem::replace(&mut self.looked_at, now), now)
+        let before = std::mem::replace(&mut self.looked_at, now);
+        policy.rules.changes_between(before, now).then_some(before)
     }
 
     /// Whether time alone can change anything.
     pub(super) fn can_change(&self) -> bool {
         self.next.is_some()
+    }
+}
+
+/// The rules that stand otherwise now than before, with how.
+fn changed(
+    policy: &ClusterPolicy,
+    before: UnixTime,
+    now: UnixTime,
+) -> impl Iterator<Item = (&Rule, Standing)> {
+    let other = move |rule: &&Rule| rule.standing(before) != rule.standing(now);
+    policy.rules.iter().filter(other).map(move |rule| (rule, rule.standing(now)))
+}
+
+/// A line for each rule that time has put in force or out of it.
+pub(super) fn log(policy: &ClusterPolicy, before: UnixTime, now: UnixTime) {
+    let cluster = &policy.name;
+    let mut count = 0_usize;
+    for (rule, standing) in changed(policy, before, now) {
+        count = count.saturating_add(1);
+        if count > LOGGED_MAX {
+            continue;
+        }
+        let Rule { name, reason, .. } = rule;
+        match standing {
+            Standing::Expired => tracing::info!(
+                %cluster, rule = %name, ?reason, "a rule has expired; it decides nothing any more"
+            ),
+            Standing::InForce => {
+                tracing::info!(%cluster, rule = %name, ?reason, "a rule is in force from now on");
+            }
+            Standing::OffSchedule => {
+                tracing::info!(%cluster, rule = %name, ?reason, "a rule's schedule has ended");
+            }
+        }
+    }
+    let further = count.saturating_sub(LOGGED_MAX);
+    if further > 0 {
+        tracing::info!(%cluster, further, "and more rules");
     }
 }
 
@@ -51,7 +94,7 @@ mod tests {
         let policy = policy(rules);
         let mut rule_clock = RuleClock::new(&policy, UnixTime(times[0]));
         let times = times.iter().copied();
-        times.filter(|time| rule_clock.look(&policy, UnixTime(*time))).collect()
+        times.filter(|time| rule_clock.look(&policy, UnixTime(*time)).is_some()).collect()
     }
 
     #[test]
@@ -70,6 +113,22 @@ mod tests {
     fn a_rule_that_expires_is_noticed_at_its_second() {
         let rules = "  - { name: r, expires_at: 1970-01-01T12:00:01Z }\n";
         assert_eq!(changes(rules, &[NOON - 1, NOON, NOON + 1, NOON + 2]), [NOON + 1]);
+    }
+
+    #[test]
+    fn what_is_told_is_what_time_has_changed() {
+        let rules = "  - { name: a, expires_at: 1970-01-01T12:00:01Z }\n  \
+            - { name: b, permanent: true, schedule: { hours: \"12:00-12:02\" } }\n  \
+            - { name: c, permanent: true }\n";
+        let policy = policy(rules);
+        let told = |before, now| -> Vec<String> {
+            let told = changed(&policy, UnixTime(before), UnixTime(now));
+            told.map(|(rule, standing)| format!("{} {}", rule.name, standing.as_str())).collect()
+        };
+        assert_eq!(told(NOON - 1, NOON), ["b in force"]);
+        assert_eq!(told(NOON, NOON + 1), ["a expired"]);
+        assert_eq!(told(NOON, NOON + 120), ["a expired", "b not in force (schedule)"]);
+        assert_eq!(told(NOON + 5, NOON - 5), ["a in force", "b not in force (schedule)"]);
     }
 
     #[test]

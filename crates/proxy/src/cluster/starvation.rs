@@ -9,7 +9,7 @@ use std::time::Duration;
 use admission::{
     Decision, IdentityKey, MonoTime, Passage, Request, RuleKey, StarvationConfig, Starved,
 };
-use policy::{ClusterPolicy, Rule, app_key, app_label, ruleless_app_key};
+use policy::{Action, ClusterPolicy, Rule, SignalKind, app_key, app_label, ruleless_app_key};
 use tokio::time::MissedTickBehavior;
 
 use super::{Cluster, Gatekeeper};
@@ -39,6 +39,9 @@ pub struct StarvedIdentity {
     pub blocked: bool,
     /// Who was admitted meanwhile: the exempt first, then who did not have to ask.
     pub meanwhile: Vec<PassedApp>,
+    /// A replica whose replication is stopped, or was meanwhile, and whose lag shut the gate: then
+    /// nobody who passed is to blame.
+    pub stopped_replica: Option<String>,
 }
 
 /// An app whose statements passed while somebody was blocked.
@@ -129,9 +132,22 @@ impl Cluster {
         drop(gatekeeper);
         let rules: HashMap<RuleKey, &Rule> =
             policy.rules.iter().map(|rule| (rule.key, rule)).collect();
+        let now = self.clock.now();
         let with_rules = |(starved, identity, apps): (Starved, _, Vec<_>)| {
             let key = (starved.rule, starved.identity);
-            (key, with_rules(&rules, &starved, identity, apps))
+            let rule = rules.get(&starved.rule);
+            let waits_for_lag = rule.is_some_and(|rule| depends_on_lag(policy, rule));
+            // A stop that explains at least half of it: not every one in passing.
+            let blocked = policy.starvation.map_or(Duration::ZERO, |limits| {
+                limits.window.mul_f64(starved.share.clamp(0.0, 1.0))
+            });
+            let stopped = if waits_for_lag {
+                self.probes.stopped_since(now, starved.since, blocked / 2)
+            } else {
+                None
+            };
+            let named = with_rules(&rules, &starved, identity, apps);
+            (key, StarvedIdentity { stopped_replica: stopped, ..named })
         };
         named.into_iter().map(with_rules).collect()
     }
@@ -186,7 +202,7 @@ impl Cluster {
                 share = format_args!("{:.4}", starved.share),
                 admitted_meanwhile = meanwhile.join(", "),
                 "an identity is starved{}",
-                likely_cause(&starved.meanwhile),
+                likely_cause(starved),
             );
         }
         let further = begun.saturating_sub(LOGGED_MAX);
@@ -286,12 +302,28 @@ fn with_rules(
         since: starved.since,
         blocked: starved.blocked,
         meanwhile,
+        stopped_replica: None,
     }
 }
 
-/// Who is exempt comes first.
-fn likely_cause(meanwhile: &[PassedApp]) -> String {
-    let Some(first) = meanwhile.first() else { return String::new() };
+/// Whether a rule's statements wait for the lag.
+fn depends_on_lag(policy: &ClusterPolicy, rule: &Rule) -> bool {
+    match rule.action {
+        Action::Throttle { terms, .. } if terms.hold => false,
+        Action::Throttle { gate, .. } => {
+            policy.gate_signals(gate).any(|signal| matches!(signal.kind, SignalKind::Lag { .. }))
+        }
+        Action::Exempt | Action::Deny => false,
+    }
+}
+
+/// A replica that is stopped comes before everybody who passed meanwhile, for without it nobody
+/// would have been in anybody's way; then who is exempt.
+fn likely_cause(starved: &StarvedIdentity) -> String {
+    if let Some(stopped) = &starved.stopped_replica {
+        return format!("; the likely cause is {}", stopped.escape_debug());
+    }
+    let Some(first) = starved.meanwhile.first() else { return String::new() };
     let app = Printable(first.app.as_bytes());
     match first.passage {
         Passage::Exempt => format!("; the likely cause is {app}, which is exempt"),

@@ -15,6 +15,7 @@ use wire::proxy_protocol::{self, Decoded, Proxied};
 
 use super::errors::{self, ConnectFailure, LAST_WORDS_TIMEOUT, ProxyFault};
 use super::{Connection, Ended, Shared};
+use crate::board::Contact;
 use crate::registry::{Inbox, Registration};
 use crate::socket::{Peer, Socket};
 use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
@@ -83,6 +84,8 @@ pub(super) async fn join(
             Some(Joined { client, backend, peer, deadlines })
         }
         Err(failure) => {
+            let cluster = &shared.cluster;
+            cluster.probes.primary_contact(Contact::Failed(failure.why()), cluster.now());
             errors::turn_away(shared, client, &failure).await;
             None
         }
@@ -261,6 +264,8 @@ impl Connection {
         if !self.session.is_greeted() {
             telemetry.backend_error(cluster, BackendErrorKind::ConnectTimeout);
             let failure = ConnectFailure::TimedOut(deadlines.connect_timeout);
+            let probes = &self.shared.cluster.probes;
+            probes.primary_contact(Contact::Failed(failure.why()), self.shared.cluster.now());
             errors::encode_connect_failure(&mut packet, cluster, &failure);
         } else if self.session.awaits_key() {
             telemetry.backend_error(cluster, BackendErrorKind::ConnectTimeout);
@@ -282,6 +287,23 @@ impl Connection {
     fn last_words_for_login(&mut self, answer: &Answer) -> &[u8] {
         let is_told = self.session.handle_told_to_leave(self.client.bytes(), answer);
         if is_told { self.session.outbox() } else { &[] }
+    }
+
+    /// Notes what this login has shown of the primary.
+    pub(super) fn note_contact(&self, login: &Result<(), Ended>) {
+        let contact = match login {
+            _ if self.session.is_greeted() => Contact::Reached,
+            // It has said why it does not greet, or what is not the protocol.
+            Err(Ended::BySession(_)) => Contact::Reached,
+            Err(Ended::ByBackend) => Contact::Failed("it closed before its greeting".to_owned()),
+            // Told: that it has not greeted in time, or that Sluice is leaving.
+            Ok(())
+            | Err(Ended::ByClient | Ended::ByClientFault | Ended::Told | Ended::BySluice(_)) => {
+                Contact::NotTried
+            }
+        };
+        let cluster = &self.shared.cluster;
+        cluster.probes.primary_contact(contact, cluster.now());
     }
 
     /// A client that no proxy is expected at has begun with a PROXY header: told apart from other

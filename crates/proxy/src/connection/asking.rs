@@ -409,6 +409,7 @@ impl Connection {
         if !std::mem::replace(&mut self.claim_logged, true) {
             tracing::warn!(
                 cluster = %self.shared.cluster.name,
+                claimed = %Printable(self.session.refused_claim()),
                 user = %Printable(user),
                 client = %self.peer,
                 "an identity claim that identity.claims does not allow was ignored; \

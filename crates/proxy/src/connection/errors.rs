@@ -10,6 +10,7 @@ use wire::packet::encode_err_no_sqlstate;
 use wire::proxy_protocol::HeaderError;
 
 use super::Shared;
+use crate::link::unreached;
 use crate::socket::{Peer, Socket};
 use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
 
@@ -39,10 +40,18 @@ impl ConnectFailure {
         }
     }
 
-    fn why(&self) -> String {
+    pub(super) fn why(&self) -> String {
         match self {
             Self::TimedOut(after) => format!("no answer within {after:?}"),
             Self::Failed(error) => error.to_string(),
+        }
+    }
+
+    /// The same for the operator, who may know where the server is.
+    fn why_at(&self, server: &str) -> String {
+        match self {
+            Self::TimedOut(_) => format!("{server}: {}", self.why()),
+            Self::Failed(error) => unreached::why(error, server),
         }
     }
 }
@@ -63,7 +72,8 @@ pub(super) enum ProxyFault {
 pub(super) async fn turn_away(shared: &Shared, client: Socket, failure: &ConnectFailure) {
     let cluster = &shared.cluster.name;
     shared.telemetry.backend_error(cluster, failure.kind());
-    tracing::warn!(%cluster, why = failure.why(), "cannot connect to the primary");
+    let why = failure.why_at(&shared.cluster.policy().primary);
+    tracing::warn!(%cluster, why, "cannot connect to the primary");
     let mut packet = Vec::new();
     encode_connect_failure(&mut packet, cluster, failure);
     say_and_close(client, &packet).await;

@@ -16,6 +16,18 @@ pub(super) fn number<T: FromStr>(value: &Value) -> Option<T> {
     }
 }
 
+/// A value as text; `None` for NULL.
+pub(super) fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        Value::Int(number) => Some(number.to_string()),
+        Value::UInt(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Double(number) => Some(number.to_string()),
+        Value::NULL | Value::Date(..) | Value::Time(..) => None,
+    }
+}
+
 /// The value of the first of these columns that the row has.
 pub(super) fn column<'r>(row: &'r Row, names: &[&str]) -> Option<&'r Value> {
     names.iter().find_map(|name| {

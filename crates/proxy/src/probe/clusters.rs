@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use policy::ClusterPolicy;
+use policy::{ClusterPolicy, Config};
 
 use super::Probes;
 use crate::cluster::Cluster;
+use crate::link::ProbeAccount;
+use crate::reload::NotApplied;
 use crate::secret::SecretError;
 
 /// The probes of all clusters. They stop when this is dropped.
@@ -35,6 +37,24 @@ impl ClusterProbes {
         };
         let running = clusters.iter().map(start).collect::<Result<_, SecretError>>()?;
         Ok(Self { running })
+    }
+
+    /// Whether the probes of another configuration would have their passwords.
+    ///
+    /// # Errors
+    /// The first that is not where the file says it is.
+    pub fn could_follow(&self, config: &Config) -> Result<(), NotApplied> {
+        for running in &self.running {
+            let name = &running.cluster.name;
+            let Some(policy) = config.cluster(name) else { continue };
+            if policy.is_probed_like(&running.policy) {
+                continue;
+            }
+            let Some(probe) = &policy.probe else { continue };
+            let password = ProbeAccount::of(probe, &policy.backend_tls).password();
+            password.map_err(|error| NotApplied(format!("clusters.{name}.probe: {error}")))?;
+        }
+        Ok(())
     }
 
     /// Measures what the policies that are in force by now want. Probes that stay right go on.

@@ -36,7 +36,9 @@ pub(super) async fn watch(target: ProbeTarget) {
     let mut watcher = Watcher { link: target.link(TIME_LIMIT), known: None, told: false };
     loop {
         rhythm.beat().await;
-        let facts = match watcher.settings().await {
+        let settings = watcher.settings().await;
+        target.note_contact(&settings);
+        let facts = match settings {
             Ok((server, facts)) => watcher.with_routines(&target, server, facts).await,
             // Whatever it says next, it may be another by then.
             Err(_) => Some((None, ServerFacts::default())),
@@ -152,7 +154,7 @@ fn settings(row: &Row) -> Option<(Server, ServerFacts)> {
 }
 
 /// Which server says `version` of itself.
-fn server_of(version: &str) -> Option<Server> {
+pub(super) fn server_of(version: &str) -> Option<Server> {
     let number = version.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
     let mut parts = number.split('.').map(str::parse::<u32>);
     let mut part = || parts.next()?.ok();

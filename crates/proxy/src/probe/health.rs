@@ -72,7 +72,7 @@ impl Purpose {
 
 /// What the operator can do about it; empty if the error says it all.
 fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
-    if let ProbeError::Lost(why) = error
+    if let ProbeError::Lost(why) | ProbeError::Unencrypted(why) = error
         && why.contains(AUTHORITY_AS_SERVER)
     {
         return "backend_tls.ca holds this server's own certificate, which is marked as an \
@@ -90,7 +90,8 @@ fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
             Purpose::ReplicaHeartbeat => "GRANT SELECT on the heartbeat's schema",
             Purpose::ReplicaStatus => {
                 "GRANT REPLICATION CLIENT ON *.* (MariaDB: SLAVE MONITOR); without it a replica \
-                 that is delayed on purpose is taken for one that lags"
+                 that is delayed on purpose is taken for one that lags, and nobody sees that its \
+                 applier or receiver is stopped"
             }
             Purpose::InnodbMetrics => "GRANT PROCESS ON *.*",
             Purpose::Pulse | Purpose::Query | Purpose::Status => "",

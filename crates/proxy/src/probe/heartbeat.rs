@@ -102,6 +102,6 @@ impl Heartbeat {
     }
 }
 
-fn is_missing(error: &ProbeError) -> bool {
+pub(super) fn is_missing(error: &ProbeError) -> bool {
     matches!(error.code(), Some(ER_NO_SUCH_TABLE | ER_BAD_DB_ERROR))
 }

@@ -81,4 +81,5 @@ fn note(target: &ProbeTarget, health: &mut Health, answer: &Result<(), ProbeErro
     health.note(answer);
     let cluster = &target.site.cluster;
     cluster.probes.primary_said(answer.as_ref().map(|&()| ()), cluster.now());
+    target.note_contact(answer);
 }

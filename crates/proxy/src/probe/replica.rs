@@ -11,12 +11,12 @@ use super::health::Purpose;
 use super::heartbeat::Heartbeat;
 use super::replication::{Dialect, Replication};
 use super::{PROBE_TIMEOUT, ProbeTarget};
-use crate::board::ProbeError;
+use crate::board::{ProbeError, ReplicationStatus};
 use crate::link::Link;
 
-/// How often a replica is asked whether it is delayed on purpose. Nobody changes that often, and
-/// the question can wait behind a STOP REPLICA; so it has a task and a connection of its own.
-const DELAY_INTERVAL: Duration = Duration::from_secs(5);
+/// How often a replica is asked whether its replication runs and whether it is delayed on purpose.
+/// The question can wait behind a STOP REPLICA; so it has a task and a connection of its own.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Part of the threshold that a slow probe may add to the lag: while nobody asks, what is not seen
 /// yet counts as missing.
@@ -36,16 +36,17 @@ pub(super) async fn watch(target: ProbeTarget) {
     let mut link = target.link(PROBE_TIMEOUT);
     loop {
         rhythm.beat().await;
-        let answer = publishing_meanwhile(&target, question.ask(&mut link)).await;
+        let answer = publishing_meanwhile(&target, question.ask(&target, &mut link)).await;
         health.note(&answer);
         take_in(&target, &answer);
         target.site.publish_lag();
     }
 }
 
-/// Keeps track of whether one replica is delayed on purpose, until it is dropped.
-pub(super) async fn watch_delay(target: ProbeTarget) {
-    let mut rhythm = target.site.rhythm(DELAY_INTERVAL, DELAY_INTERVAL);
+/// Keeps track of whether one replica's replication runs, and whether it is delayed on purpose,
+/// until it is dropped.
+pub(super) async fn watch_status(target: ProbeTarget) {
+    let mut rhythm = target.site.rhythm(STATUS_INTERVAL, STATUS_INTERVAL);
     let mut health = target.health(Purpose::ReplicaStatus);
     let mut dialect = Dialect::default();
     let mut link = target.link(PROBE_TIMEOUT);
@@ -53,10 +54,8 @@ pub(super) async fn watch_delay(target: ProbeTarget) {
         rhythm.beat().await;
         let answer = dialect.ask(&mut link).await;
         health.note(&answer);
-        if let Ok(Replication { delay, .. }) = answer {
-            note_delay(&target, delay);
-            target.site.publish_lag();
-        }
+        note_replication(&target, &answer);
+        target.site.publish_lag();
     }
 }
 
@@ -71,9 +70,7 @@ enum LagQuestion {
 enum LagAnswer {
     /// Its newest heartbeat of ours.
     Shows(Option<u64>),
-    /// Its own idea of its lag, and its delay.
-    Tells(Replication),
-    /// What the operator's query gave.
+    /// Its own idea of its lag, or what the operator's query gave.
     Gives(Option<Duration>),
 }
 
@@ -89,10 +86,18 @@ impl LagQuestion {
         }
     }
 
-    async fn ask(&mut self, replica: &mut Link) -> Result<LagAnswer, ProbeError> {
+    async fn ask(
+        &mut self,
+        target: &ProbeTarget,
+        replica: &mut Link,
+    ) -> Result<LagAnswer, ProbeError> {
         match self {
             Self::Heartbeat(heartbeat) => heartbeat.read(replica).await.map(LagAnswer::Shows),
-            Self::Status(dialect) => dialect.ask(replica).await.map(LagAnswer::Tells),
+            Self::Status(dialect) => {
+                let told = dialect.ask(replica).await;
+                note_replication(target, &told);
+                told.map(|told| LagAnswer::Gives(told.behind))
+            }
             Self::Query(query) => seconds(replica, query).await.map(LagAnswer::Gives),
         }
     }
@@ -114,23 +119,33 @@ fn take_in(target: &ProbeTarget, answer: &Result<LagAnswer, ProbeError>) {
     let now = target.site.cluster.now();
     board.on_replica(&target.server, |tracker, key| match answer {
         Ok(LagAnswer::Shows(seq)) => tracker.handle_replica_shows(now, key, *seq),
-        Ok(LagAnswer::Tells(Replication { behind, .. })) => {
-            tracker.handle_replica_reports(now, key, *behind);
-        }
         Ok(LagAnswer::Gives(lag)) => tracker.handle_replica_reports(now, key, *lag),
         Err(_) => tracker.handle_replica_unreachable(now, key),
     });
-    if let Ok(LagAnswer::Tells(Replication { delay, .. })) = answer {
-        note_delay(target, *delay);
-    }
+    board.replica_said(&target.server, answer.as_ref().err());
 }
 
-fn note_delay(target: &ProbeTarget, delay: Duration) {
-    let now = target.site.cluster.now();
-    let delayed = delay > Duration::ZERO;
-    target.site.cluster.probes.on_replica(&target.server, |tracker, key| {
-        tracker.handle_replica_delayed_on_purpose(now, key, delayed);
-    });
+/// Takes in what a replica says of its replication.
+fn note_replication(target: &ProbeTarget, answer: &Result<Replication, ProbeError>) {
+    let cluster = &target.site.cluster;
+    let now = cluster.now();
+    let status = match answer {
+        Ok(Replication { delay, stopped, .. }) => {
+            let delayed = *delay > Duration::ZERO;
+            cluster.probes.on_replica(&target.server, |tracker, key| {
+                tracker.handle_replica_delayed_on_purpose(now, key, delayed);
+            });
+            stopped.clone().map_or(ReplicationStatus::Runs, ReplicationStatus::Stopped)
+        }
+        // Nothing new: the question may wait behind a STOP REPLICA.
+        Err(ProbeError::TimedOut | ProbeError::Lost(_) | ProbeError::NoPassword(_)) => return,
+        Err(
+            error @ (ProbeError::Refused { .. }
+            | ProbeError::Unencrypted(_)
+            | ProbeError::Unusable(_)),
+        ) => ReplicationStatus::Untold(error.clone()),
+    };
+    cluster.probes.replication_said(&target.server, status, now);
 }
 
 /// Publishes the lag at the probes' interval until the answer is there: it grows meanwhile.

@@ -2,22 +2,25 @@
 
 use std::time::Duration;
 
-use mysql_async::Row;
+use admission::lag::StoppedThread;
+use mysql_async::{Row, Value};
 
 use super::answer::{column, number};
-use crate::board::ProbeError;
+use crate::board::{ProbeError, StoppedReplication};
 use crate::link::Link;
 
 /// `ER_PARSE_ERROR`
 const ER_PARSE_ERROR: u16 = 1064;
 
 /// `SHOW REPLICA STATUS`, over all channels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Replication {
     /// `SQL_Delay`: how far it stays behind on purpose.
     pub(super) delay: Duration,
     /// `Seconds_Behind_Source`; `None` is NULL: replication does not run.
     pub(super) behind: Option<Duration>,
+    /// What of it is stopped.
+    pub(super) stopped: Option<StoppedReplication>,
 }
 
 /// How this server is asked.
@@ -48,7 +51,7 @@ impl Dialect {
             (rows, Self::Replica | Self::Slave) => rows,
         };
         let channels: Vec<Replication> = rows?.iter().map(channel).collect();
-        slowest(&channels).ok_or_else(|| ProbeError::Unusable("it is not a replica".into()))
+        slowest(channels).ok_or_else(|| ProbeError::Unusable("it is not a replica".into()))
     }
 }
 
@@ -58,14 +61,64 @@ fn channel(row: &Row) -> Replication {
     Replication {
         delay: Duration::from_secs(delay),
         behind: behind.and_then(number).map(Duration::from_secs),
+        stopped: stopped(row),
     }
 }
 
-/// All channels as one: the longest delay; replication runs if all do.
-fn slowest(channels: &[Replication]) -> Option<Replication> {
-    channels.iter().copied().reduce(|a, b| Replication {
+/// What of a channel is stopped. With both of its threads stopped it is the one that has an error.
+fn stopped(row: &Row) -> Option<StoppedReplication> {
+    let name = text(row, &["Channel_Name", "Connection_name"]).unwrap_or_default();
+    if name.starts_with(GROUP_CHANNELS) {
+        return None;
+    }
+    let error = |code: &[&str], message: &[&str]| -> (u32, String) {
+        let code = column(row, code).and_then(number).unwrap_or(0);
+        (code, text(row, message).unwrap_or_default())
+    };
+    let sql = error(&["Last_SQL_Errno"], &["Last_SQL_Error"]);
+    let io = error(&["Last_IO_Errno"], &["Last_IO_Error"]);
+    let applier = text(row, &["Replica_SQL_Running", "Slave_SQL_Running"])?;
+    let receiver = text(row, &["Replica_IO_Running", "Slave_IO_Running"])?;
+    // One that connects, again and again and in vain, receives nothing either: it has an error.
+    let receives = receiver == "Yes" || (receiver != "No" && io.0 == 0);
+    let of = |thread, (code, message): (u32, String)| {
+        Some(StoppedReplication::new(thread, name.clone(), code, &message))
+    };
+    match (applier == "No", !receives) {
+        (true, true) if sql.0 == 0 && io.0 != 0 => of(StoppedThread::Receiver, io),
+        (true, true | false) => of(StoppedThread::Applier, sql),
+        (false, true) => Some(of(StoppedThread::Receiver, io)?.retrying(receiver != "No")),
+        (false, false) => None,
+    }
+}
+
+/// Channels that group replication starts and stops by itself.
+const GROUP_CHANNELS: &str = "group_replication_";
+
+/// The text of the first of these columns that the row has.
+fn text(row: &Row, names: &[&str]) -> Option<String> {
+    match column(row, names)? {
+        Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        Value::NULL
+        | Value::Int(_)
+        | Value::UInt(_)
+        | Value::Float(_)
+        | Value::Double(_)
+        | Value::Date(..)
+        | Value::Time(..) => None,
+    }
+}
+
+/// All channels as one: the longest delay; replication runs if all do. Of those that are stopped
+/// the one with an error is told, or the first.
+fn slowest(channels: Vec<Replication>) -> Option<Replication> {
+    channels.into_iter().reduce(|a, b| Replication {
         delay: a.delay.max(b.delay),
         behind: a.behind.zip(b.behind).map(|(a, b)| a.max(b)),
+        stopped: match (a.stopped, b.stopped) {
+            (Some(a), Some(b)) if a.code == 0 && b.code != 0 => Some(b),
+            (a, b) => a.or(b),
+        },
     })
 }
 
@@ -76,9 +129,24 @@ mod tests {
     #[test]
     fn a_replica_is_as_far_behind_as_its_slowest_channel() {
         let seconds = |n| Some(Duration::from_secs(n));
-        let at = |delay, behind| Replication { delay: Duration::from_secs(delay), behind };
-        assert_eq!(slowest(&[]), None);
-        assert_eq!(slowest(&[at(0, seconds(3)), at(5, seconds(1))]), Some(at(5, seconds(3))));
-        assert_eq!(slowest(&[at(0, seconds(3)), at(0, None)]), Some(at(0, None)));
+        let at = |delay, behind| Replication {
+            delay: Duration::from_secs(delay),
+            behind,
+            stopped: None,
+        };
+        assert_eq!(slowest(vec![]), None);
+        assert_eq!(slowest(vec![at(0, seconds(3)), at(5, seconds(1))]), Some(at(5, seconds(3))));
+        assert_eq!(slowest(vec![at(0, seconds(3)), at(0, None)]), Some(at(0, None)));
+    }
+
+    #[test]
+    fn of_several_stopped_channels_the_one_with_an_error_is_told() {
+        let stopped = |code| {
+            let how = StoppedReplication::new(StoppedThread::Applier, String::new(), code, "");
+            Replication { delay: Duration::ZERO, behind: None, stopped: Some(how) }
+        };
+        let runs = Replication { stopped: None, ..stopped(0) };
+        let told = slowest(vec![runs, stopped(0), stopped(1062), stopped(1032)]);
+        assert_eq!(told, Some(stopped(1062)));
     }
 }

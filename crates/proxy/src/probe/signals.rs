@@ -64,7 +64,7 @@ fn take_in(target: &ProbeTarget, signal: &Signal, value: Option<f64>) {
 }
 
 /// How one signal is read.
-struct Meter {
+pub(super) struct Meter {
     purpose: Purpose,
     query: String,
     /// Which column has the number: the first that the row has.
@@ -77,7 +77,7 @@ enum Column {
 }
 
 impl Meter {
-    fn of(kind: &SignalKind) -> Option<Self> {
+    pub(super) fn of(kind: &SignalKind) -> Option<Self> {
         match kind {
             SignalKind::Lag { .. } => None,
             SignalKind::ThreadsRunning => Some(Self::status("Threads_running")),
@@ -106,7 +106,7 @@ impl Meter {
         }
     }
 
-    async fn read(&self, server: &mut Link) -> Result<f64, ProbeError> {
+    pub(super) async fn read(&self, server: &mut Link) -> Result<f64, ProbeError> {
         let row = server.first(&self.query).await?;
         let value = row.as_ref().and_then(|row| match self.column {
             Column::First => row.as_ref(0),

@@ -54,6 +54,7 @@ impl Watched {
         let apply = move |config: &Arc<Config>| {
             let rule = config.clusters[0].rules[0].name.to_string();
             sender.send(rule).expect("the test is there");
+            Ok(())
         };
         let watcher = ConfigWatcher::spawn(path.into(), &loaded, telemetry.clone(), apply);
         Self { watcher, applied, telemetry }

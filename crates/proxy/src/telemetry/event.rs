@@ -72,6 +72,16 @@ pub enum BackendErrorKind {
 }
 
 impl BackendErrorKind {
+    /// Every one.
+    pub(super) const ALL: [Self; 6] = [
+        Self::Connect,
+        Self::ConnectTimeout,
+        Self::Lost,
+        Self::Greeting,
+        Self::Protocol,
+        Self::Tls,
+    ];
+
     /// The value of its label in the metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -97,6 +107,10 @@ pub enum ConnectionRefusal {
 }
 
 impl ConnectionRefusal {
+    /// Every one.
+    pub(super) const ALL: [Self; 3] =
+        [Self::MaxConnections, Self::ProxyProtocol, Self::LoginTimeout];
+
     /// The value of its label in the metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -117,6 +131,9 @@ pub enum KillOutcome {
 }
 
 impl KillOutcome {
+    /// Both.
+    pub(super) const ALL: [Self; 2] = [Self::Killed, Self::Failed];
+
     /// The value of its label in the metrics.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -160,6 +160,11 @@ impl LabelNames {
         self.known.lock().iter().cloned().collect()
     }
 
+    /// Whether half of the names that may have a label do.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.known.lock().len() >= self.max.load(Ordering::Relaxed).div_ceil(2)
+    }
+
     /// Whether every further name is `other`.
     pub(super) fn is_full(&self) -> bool {
         self.known.lock().len() >= self.max.load(Ordering::Relaxed)

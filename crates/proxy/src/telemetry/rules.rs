@@ -32,6 +32,7 @@ impl Telemetry {
         let rules = config.clusters.iter().flat_map(|cluster| cluster.rules.iter());
         let named = rules.map(|rule| (&*rule.name, rule.expires_at.map(|at| seconds(at.0))));
         self.set_rules(named, Instant::now());
+        self.begin_at_zero(config);
     }
 
     /// Statements that each rule has decided about so far.

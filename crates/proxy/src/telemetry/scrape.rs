@@ -8,12 +8,13 @@ use std::time::Instant;
 use admission::lag::ReplicaState;
 use admission::{AppKey, CheckCount, MonoTime, RuleKey, SignalView};
 use parking_lot::Mutex;
-use policy::{ClusterPolicy, Rule, Scope, app_key as key_of_app};
+use policy::{ClusterPolicy, FixedKey, Rule, Scope, app_key as key_of_app};
 use prometheus::{GaugeVec, Registry, TextEncoder};
 
 use super::Telemetry;
 use super::certificates::Certificates;
 use super::gauges::gauges;
+use super::servers::Servers;
 use crate::cluster::Cluster;
 
 /// Checks of identities that no statement has made known yet, for one cluster. Beyond it they count
@@ -29,6 +30,7 @@ impl Telemetry {
     pub fn gather(&self, clusters: &[Arc<Cluster>]) -> String {
         self.retire_rules(Instant::now());
         let now = Now::new();
+        now.fixed_keys(&self.fixed_keys.lock());
         for cluster in clusters {
             self.read_cluster(cluster, &now);
         }
@@ -72,7 +74,8 @@ impl Telemetry {
         at: MonoTime,
     ) {
         let hits = self.rule_hits();
-        for rule in rules.values().filter(|rule| hits.contains_key(&*rule.name)) {
+        let is_used = |rule: &&&Rule| hits.get(&*rule.name).is_some_and(|count| *count > 0);
+        for rule in rules.values().filter(is_used) {
             now.queue_depth.with_label_values(&[&*cluster.name, &*rule.name]).set(0.0);
         }
         for (waiting, app) in cluster.waiting() {
@@ -174,7 +177,8 @@ struct Now {
     signal_threshold: GaugeVec,
     signal_age: GaugeVec,
     gate_open: GaugeVec,
-    replica_state: GaugeVec,
+    servers: Servers,
+    restart_pending: GaugeVec,
     pace: GaugeVec,
     starved: GaugeVec,
     passed_meanwhile: GaugeVec,
@@ -218,10 +222,12 @@ impl Now {
                 "1 if a signal lets statements through.",
                 &["cluster", "signal"],
             ),
-            replica_state: gauges(
-                "sluice_replica_state",
-                "1 for the state a replica is in. The lag of the cluster is that of counted ones.",
-                &["cluster", "server", "state"],
+            servers: Servers::new(&registry),
+            restart_pending: gauges(
+                "sluice_config_restart_pending",
+                "1 while the file says something else than what runs of a key that cannot change \
+                 live. What runs stays in force until a restart.",
+                &["cluster", "key"],
             ),
             pace: gauges(
                 "sluice_pace_per_second",
@@ -244,6 +250,14 @@ impl Now {
             ),
             certificates: Certificates::new(&registry),
             registry,
+        }
+    }
+
+    fn fixed_keys(&self, keys: &[FixedKey]) {
+        for FixedKey { cluster, key, pending } in keys {
+            let labels = [cluster.as_deref().unwrap_or(""), *key];
+            let waits = f64::from(u8::from(pending.is_some()));
+            self.restart_pending.with_label_values(&labels).set(waits);
         }
     }
 
@@ -272,9 +286,8 @@ impl Now {
             let labels = [name, &*signal.name, signal.scope.as_str(), &*reading.server];
             self.signal_value.with_label_values(&labels).set(reading.value);
         }
+        self.servers.read(cluster, now);
         for replica in cluster.probes.replicas(now) {
-            let state = state_label(replica.view.state);
-            self.replica_state.with_label_values(&[name, &*replica.server, state]).set(1.0);
             if let Some(lag) = replica.view.lag {
                 let labels = [name, "lag", Scope::Replicas.as_str(), &*replica.server];
                 self.signal_value.with_label_values(&labels).set(lag.as_secs_f64());
@@ -292,5 +305,7 @@ pub const fn state_label(state: ReplicaState) -> &'static str {
         ReplicaState::DelayedOnPurpose => "delayed_on_purpose",
         ReplicaState::IgnoredSlowest => "ignored_slowest",
         ReplicaState::NoData => "no_data",
+        ReplicaState::ApplierStopped => "applier_stopped",
+        ReplicaState::ReceiverStopped => "receiver_stopped",
     }
 }

@@ -24,13 +24,22 @@ pub(super) struct LastStatement {
     tool: Option<Tool>,
     /// Claims that were ignored and have not been counted.
     claims_refused: u32,
+    /// The last of those that were.
+    refused: Vec<u8>,
 }
 
 impl LastStatement {
-    pub(super) fn note(&mut self, app: &[u8], tool: Option<Tool>, claims_refused: u32) {
+    pub(super) fn note(&mut self, app: &[u8], tool: Option<Tool>) {
         replace(&mut self.app, app);
         self.tool = tool;
-        self.claims_refused = self.claims_refused.saturating_add(claims_refused);
+    }
+
+    /// So many claims were ignored, and the first of them was this one.
+    pub(super) fn note_refused(&mut self, claims: u32, first: &[u8]) {
+        if claims > 0 {
+            self.claims_refused = self.claims_refused.saturating_add(claims);
+            replace(&mut self.refused, first);
+        }
     }
 }
 
@@ -95,6 +104,11 @@ impl Who {
     /// Whether claims of the statement under way were ignored.
     pub(super) fn has_refused_claims(&self) -> bool {
         self.said.claims_refused > 0
+    }
+
+    /// What the last claim that was ignored wanted to be.
+    pub(crate) fn refused_claim(&self) -> &[u8] {
+        &self.said.refused
     }
 
     /// The claims that were ignored since this was last called.

@@ -91,6 +91,11 @@ impl Session {
         self.judge.bench.who.app()
     }
 
+    /// What the last identity claim that was ignored wanted to be; empty if none was.
+    pub fn refused_claim(&self) -> &[u8] {
+        self.judge.bench.who.refused_claim()
+    }
+
     /// The MySQL user.
     pub fn user(&self) -> &[u8] {
         self.judge.bench.who.identity().user()

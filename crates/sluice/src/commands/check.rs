@@ -1,84 +1,73 @@
-//! `sluice check`: is the file good, and what does it say?
+//! `sluice check`: is the file good, what does it say, and can it work?
+
+mod servers;
+mod summary;
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
-use admission::Mode;
-use policy::{Action, ClusterPolicy, Config, Rule};
+use policy::Fault;
+use proxy::probe::trial::{Trial, Weight};
 use proxy::reload;
 
 use crate::cli::Check;
 
-/// Rules listed: whoever has more looks for a name, not at a list.
-const LISTED_RULES_MAX: usize = 100;
-
 pub(crate) fn run(check: &Check) -> ExitCode {
-    match reload::load(&check.config) {
-        Ok(loaded) => {
-            let summary = summary(&loaded.config);
-            // A reader that left early (`| head`) has seen what it wanted.
-            drop(io::stdout().write_all(summary.as_bytes()));
-            ExitCode::SUCCESS
-        }
+    let loaded = match reload::load_to_run(&check.config) {
+        Ok(loaded) => loaded,
         Err(error) => {
             let lines = error.lines(&check.config);
-            let mut stderr = io::stderr().lock();
-            for line in &lines {
-                drop(writeln!(stderr, "{line}"));
+            complain(&lines);
+            complain(&[count(lines.len(), "fault")]);
+            return ExitCode::FAILURE;
+        }
+    };
+    let summary = summary::of(&loaded.config, loaded.warnings.len());
+    // A reader that left early (`| head`) has seen what it wanted.
+    drop(io::stdout().write_all(summary.as_bytes()));
+    complain(&warnings(&loaded.warnings, &check.config));
+    let mut faults = 0_usize;
+    let mut warnings = loaded.warnings.len();
+    if check.connect {
+        let trials = match servers::try_all(&loaded.config) {
+            Ok(trials) => trials,
+            Err(error) => {
+                complain(&[format!("cannot connect to anything: {error}")]);
+                return ExitCode::FAILURE;
             }
-            drop(writeln!(stderr, "{}", count(lines.len(), "fault")));
-            ExitCode::FAILURE
+        };
+        drop(io::stdout().write_all(servers::told(&trials).as_bytes()));
+        faults = found(&trials, Weight::Fault);
+        warnings = warnings.saturating_add(found(&trials, Weight::Warning));
+    }
+    for (number, thing) in [(faults, "fault"), (warnings, "warning")] {
+        if number > 0 {
+            complain(&[count(number, thing)]);
         }
+    }
+    if faults > 0 || (check.strict && warnings > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn complain(lines: &[String]) {
+    let mut stderr = io::stderr().lock();
+    for line in lines {
+        drop(writeln!(stderr, "{line}"));
     }
 }
 
-/// What is in the file, as it is in force.
-fn summary(config: &Config) -> String {
-    let mut text = String::from("The file is good.\n");
-    text += &format!("admin on {}\n", config.admin.listen);
-    for cluster in &config.clusters {
-        let ClusterPolicy { name, listen, primary, replicas, .. } = &**cluster;
-        let replicas = count(replicas.len(), "replica");
-        text += &format!("\ncluster {name}: {listen} -> {primary}, {replicas}\n");
-        for signal in &cluster.signals {
-            text += &format!("  signal {}: threshold {}\n", signal.name, signal.threshold);
-        }
-        text +=
-            &format!("  {}, the first that matches decides:\n", count(cluster.rules.len(), "rule"));
-        for (index, rule) in cluster.rules.iter().take(LISTED_RULES_MAX).enumerate() {
-            text += &format!("  {:>4}. {}\n", index.saturating_add(1), line(rule, cluster));
-        }
-        let further = cluster.rules.len().saturating_sub(LISTED_RULES_MAX);
-        if further > 0 {
-            text += &format!("        and {further} more\n");
-        }
-    }
-    text
+/// Each warning as a line of its own: `FILE:LINE: warning: path: message`.
+fn warnings(warnings: &[Fault], path: &Path) -> Vec<String> {
+    let file = path.display();
+    let line = |Fault { path, line, message }: &Fault| {
+        format!("{file}:{line}: warning: {path}: {message}")
+    };
+    warnings.iter().map(line).collect()
 }
 
-/// One rule in a line.
-fn line(rule: &Rule, cluster: &ClusterPolicy) -> String {
-    let does = match rule.action {
-        Action::Exempt => "exempt".to_owned(),
-        Action::Deny => "deny".to_owned(),
-        Action::Throttle { terms, gate, .. } => {
-            let gate: Vec<&str> = cluster.gate_signals(gate).map(|signal| &*signal.name).collect();
-            let gate = if gate.is_empty() { "none".to_owned() } else { gate.join(", ") };
-            let hold = if terms.hold { "hold, " } else { "" };
-            let speed = rule.speed_to_expect().map(|speed| speed + ", ").unwrap_or_default();
-            format!(
-                "{hold}{speed}ratio {}, gate {gate}, max_delay {:?}",
-                terms.ratio.as_f64(),
-                terms.max_delay
-            )
-        }
-    };
-    let observes = match rule.mode {
-        Mode::Enforce => "",
-        Mode::Observe => ", observes only",
-    };
-    let ends = if rule.expires_at.is_some() { ", expires" } else { "" };
-    format!("{}: {does}{observes}{ends}", rule.name)
+fn found(trials: &[Trial], weight: Weight) -> usize {
+    let findings = trials.iter().flat_map(|trial| &trial.findings);
+    findings.filter(|finding| finding.weight == weight).count()
 }
 
 /// `1 rule`, `2 rules`.

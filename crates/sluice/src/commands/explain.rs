@@ -90,6 +90,7 @@ fn explanation(cluster: &ClusterPolicy, explain: &Explain, sql: &[u8]) -> Explan
     let attributes: Vec<(&[u8], &[u8])> =
         explain.attribute.iter().map(|(key, value)| (key.as_bytes(), value.as_bytes())).collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = UnixTime(i64::try_from(now).unwrap_or(i64::MAX));
     let server = match explain.server {
         Some(ServerKind::Mysql) => Server::MySql { version: MYSQL_VERSION },
         Some(ServerKind::Mariadb) => Server::MariaDb { version: MARIADB_VERSION },
@@ -104,7 +105,7 @@ fn explanation(cluster: &ClusterPolicy, explain: &Explain, sql: &[u8]) -> Explan
             attributes: &attributes,
             sql,
             mode: LexMode { server, ..LexMode::default() },
-            now: UnixTime(i64::try_from(now).unwrap_or(i64::MAX)),
+            now: explain.at.unwrap_or(now),
         },
     )
 }
@@ -119,6 +120,11 @@ fn class_line(class: &str, calls_functions: bool) -> String {
     format!("class            {class}{unless}")
 }
 
+/// A name that a client chose, in one line.
+fn printable(name: &str) -> String {
+    name.escape_debug().collect()
+}
+
 fn lines(cluster: &ClusterPolicy, explanation: &Explanation) -> String {
     let Explanation { app, source, class, tags, rule, outcome, why, .. } = explanation;
     let mut lines = vec![
@@ -127,6 +133,12 @@ fn lines(cluster: &ClusterPolicy, explanation: &Explanation) -> String {
         class_line(class, explanation.calls_functions),
         format!("rule             {}", rule.as_deref().unwrap_or("none")),
     ];
+    if let Some(does) = &explanation.does {
+        lines.push(format!("what it does     {does}"));
+    }
+    if let Some(until) = &explanation.until {
+        lines.push(format!("until            {until}"));
+    }
     if let Some(reason) = &explanation.reason {
         lines.push(format!("its reason       {reason}"));
     }
@@ -155,7 +167,8 @@ fn lines(cluster: &ClusterPolicy, explanation: &Explanation) -> String {
     }
     if explanation.refused_claims > 0 {
         let refused = explanation.refused_claims;
-        lines.push(format!("claims ignored   {refused}, by identity.claims"));
+        let first = explanation.refused_claim.as_deref().unwrap_or_default();
+        lines.push(format!("claims ignored   {refused}, by identity.claims: {}", printable(first)));
     }
     lines.join("\n")
 }

@@ -19,6 +19,7 @@ use proxy::reload::{self, ConfigWatcher, Loaded};
 use proxy::server::{Leaving, Server};
 use proxy::takeover::{self, Confirmation, Offer};
 use proxy::telemetry::{Telemetry, TelemetryConfig};
+use proxy::unbound::cannot_listen;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -35,7 +36,7 @@ const SHUTDOWN_GRACE: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(run: &Run) -> ExitCode {
     start_log(run.log_format);
-    let loaded = match reload::load(&run.config) {
+    let loaded = match reload::load_to_run(&run.config) {
         Ok(loaded) => loaded,
         Err(error) => {
             for line in error.lines(&run.config) {
@@ -144,7 +145,7 @@ impl Running {
         let admin = inherited
             .take_tcp(address)
             .map_or_else(|| TcpListener::bind(address), Ok)
-            .map_err(|error| format!("admin: cannot listen on {address}: {error}"))?;
+            .map_err(|error| format!("admin: {}", cannot_listen(&address, &error)))?;
         descriptors::raise_limit(config);
         let max_apps = usize::try_from(config.metrics.max_apps).unwrap_or(usize::MAX);
         let telemetry = Telemetry::new(TelemetryConfig { max_apps });

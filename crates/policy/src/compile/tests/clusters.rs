@@ -302,3 +302,27 @@ fn compression_that_does_not_exist_is_a_fault() {
     }
     assert_eq!(faults(&with("backend_compression: off")), [""; 0]);
 }
+
+#[test]
+fn a_port_alone_is_told_what_it_lacks() {
+    let primary = "    listen: 127.0.0.1:1\n    primary: 3306\n";
+    assert_fault(&with_cluster(primary), "must be a host and a port, like 127.0.0.1:3306");
+    let listen = "    listen: 27306\n    primary: db:3306\n";
+    assert_fault(&with_cluster(listen), "must be a host and a port, like 127.0.0.1:27306");
+    let replicas = "    listen: 127.0.0.1:1\n    primary: db:3306\n    probe: {user: p}\n    \
+                    replicas: [r:3306, 3316]\n";
+    let faults = faults(&with_cluster(replicas));
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert!(faults[0].contains("replicas[1]: must be a host and a port"), "{faults:?}");
+}
+
+#[test]
+fn secrets_are_named_with_their_keys_and_rules_in_the_order_of_the_file() {
+    let text = TWO_CLUSTERS.replace("b:3306 }", "b:3306, probe: { user: p, password_env: P } }");
+    let config = load(&text).unwrap();
+    let [secret] = config.secrets.as_slice() else { panic!("{:?}", config.secrets) };
+    assert_eq!((secret.key.as_str(), secret.line), ("clusters.b.probe.password_env", 4));
+    assert_eq!(secret.secret, crate::Secret::Env("P".into()));
+    let names: Vec<&str> = config.rule_names.iter().map(|name| &**name).collect();
+    assert_eq!(names, ["both", "only-b", "enforced"]);
+}

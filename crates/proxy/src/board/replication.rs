@@ -1,0 +1,204 @@
+//! What is known of a replica besides its lag: what its server says of its replication, and why a
+//! probe of it fails.
+
+use std::fmt;
+use std::sync::Arc;
+
+use admission::lag::{ReplicaState, ReplicaView, StoppedThread};
+
+use super::ProbeError;
+
+/// A replica as metrics and people see it.
+#[derive(Debug, Clone)]
+pub struct ReplicaReading {
+    /// Its address in the file.
+    pub server: Arc<str>,
+    /// Its lag and standing.
+    pub view: ReplicaView,
+    /// Why its last probe failed.
+    pub error: Option<ProbeError>,
+    /// What its server says of its replication.
+    pub replication: ReplicationStatus,
+}
+
+/// What a server says of its replication.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ReplicationStatus {
+    /// It has not been asked yet.
+    #[default]
+    Unasked,
+    /// Nothing is stopped.
+    Runs,
+    /// Part of it is stopped.
+    Stopped(StoppedReplication),
+    /// It does not say: the account may not ask, or it is no replica.
+    Untold(ProbeError),
+}
+
+impl ReplicationStatus {
+    /// The error that stopped it; 0 when somebody did.
+    pub(crate) fn code(&self) -> Option<u32> {
+        match self {
+            Self::Stopped(stopped) => Some(stopped.code),
+            Self::Unasked | Self::Runs | Self::Untold(_) => None,
+        }
+    }
+}
+
+/// Replication that is stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoppedReplication {
+    /// Which part.
+    pub thread: StoppedThread,
+    /// Whether it goes on trying by itself: a receiver that cannot connect.
+    pub retries: bool,
+    /// Its channel, if it has a name.
+    pub channel: String,
+    /// `Last_SQL_Errno` or `Last_IO_Errno`; 0 when somebody stopped it.
+    pub code: u32,
+    /// `Last_SQL_Error` or `Last_IO_Error`, in one line of bounded length, without the text of a
+    /// statement.
+    pub message: String,
+}
+
+/// Longest text of a server's error that is kept, in characters.
+const MESSAGE_LEN_MAX: usize = 300;
+
+/// What stands before a statement's text in the error of a statement that could not be applied.
+const STATEMENT: &str = " Query: '";
+
+impl StoppedReplication {
+    /// The server's words, as they may be shown.
+    pub(crate) fn new(thread: StoppedThread, channel: String, code: u32, message: &str) -> Self {
+        let (message, cut) = match message.split_once(STATEMENT) {
+            Some((before, _)) => (before, " (its statement is not shown)"),
+            None => (message, ""),
+        };
+        let shown = message.chars().take(MESSAGE_LEN_MAX);
+        let mut shown: String = shown.map(|c| if c.is_control() { ' ' } else { c }).collect();
+        if message.chars().nth(MESSAGE_LEN_MAX).is_some() {
+            shown.push('…');
+        }
+        Self { thread, retries: false, channel, code, message: shown + cut }
+    }
+
+    /// The same of one that goes on trying.
+    pub(crate) fn retrying(self, retries: bool) -> Self {
+        Self { retries, ..self }
+    }
+}
+
+impl fmt::Display for StoppedReplication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { thread, retries, channel, code, message } = self;
+        let thread = match thread {
+            StoppedThread::Applier => "the applier (SQL thread)",
+            StoppedThread::Receiver => "the receiver (I/O thread)",
+        };
+        write!(f, "{thread}")?;
+        if !channel.is_empty() {
+            write!(f, " of channel {channel}")?;
+        }
+        match (code, message.as_str()) {
+            (0, "") => f.write_str(" is stopped, without an error: somebody stopped it"),
+            (code, message) if *retries => write!(f, " cannot connect: error {code}: {message}"),
+            (code, message) => write!(f, " is stopped: error {code}: {message}"),
+        }
+    }
+}
+
+impl ReplicaReading {
+    /// What is wrong with it, in words; nothing while all is well.
+    pub fn trouble(&self) -> Option<String> {
+        match (self.view.state, &self.replication, &self.error) {
+            (ReplicaState::Unreachable, _, Some(error)) => Some(error.to_string()),
+            (_, ReplicationStatus::Stopped(stopped), _) => Some(stopped.to_string()),
+            (_, ReplicationStatus::Untold(error), _) => {
+                Some(format!("it does not tell its replication: {error}"))
+            }
+            (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, error) => {
+                error.as_ref().map(ToString::to_string)
+            }
+        }
+    }
+
+    /// What can be done about it; empty where the trouble says it all.
+    pub fn advice(&self) -> &'static str {
+        match self.view.state {
+            ReplicaState::ApplierStopped | ReplicaState::ReceiverStopped => {
+                match &self.replication {
+                    ReplicationStatus::Stopped(stopped) if stopped.retries => CANNOT_CONNECT,
+                    ReplicationStatus::Stopped(stopped) if stopped.code != 0 => STOPPED_BY_ERROR,
+                    ReplicationStatus::Stopped(_)
+                    | ReplicationStatus::Unasked
+                    | ReplicationStatus::Runs
+                    | ReplicationStatus::Untold(_) => STOPPED_BY_HAND,
+                }
+            }
+            ReplicaState::Counted
+            | ReplicaState::Unreachable
+            | ReplicaState::NeverCaughtUp
+            | ReplicaState::DelayedOnPurpose
+            | ReplicaState::IgnoredSlowest
+            | ReplicaState::NoData => match &self.replication {
+                ReplicationStatus::Untold(error) if error.code().is_some() => MAY_NOT_ASK,
+                ReplicationStatus::Unasked
+                | ReplicationStatus::Runs
+                | ReplicationStatus::Stopped(_)
+                | ReplicationStatus::Untold(_) => "",
+            },
+        }
+    }
+
+    /// Whether its state is that its replication is stopped.
+    pub fn is_stopped(&self) -> bool {
+        match self.view.state {
+            ReplicaState::ApplierStopped | ReplicaState::ReceiverStopped => true,
+            ReplicaState::Counted
+            | ReplicaState::Unreachable
+            | ReplicaState::NeverCaughtUp
+            | ReplicaState::DelayedOnPurpose
+            | ReplicaState::IgnoredSlowest
+            | ReplicaState::NoData => false,
+        }
+    }
+}
+
+const STOPPED_BY_HAND: &str = "on that server: START REPLICA (before MySQL 8.0.22 and MariaDB \
+    10.5: START SLAVE). To go on without it, take it out of the cluster's replicas in the file";
+
+const STOPPED_BY_ERROR: &str = "mend what the error says on that server, then START REPLICA (before \
+    MySQL 8.0.22 and MariaDB 10.5: START SLAVE). To go on without it, take it out of the cluster's \
+    replicas in the file";
+
+const CANNOT_CONNECT: &str = "it goes on trying; mend what the error says: its source, the \
+    network, or the account it replicates as. To go on without it, take it out of the cluster's \
+    replicas in the file";
+
+const MAY_NOT_ASK: &str = "GRANT REPLICATION CLIENT ON *.* (MariaDB: SLAVE MONITOR): without it \
+    nobody sees that its replication is stopped, or delayed on purpose";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_stopped_applier_is_one_bounded_line_without_a_statement() {
+        let of = |message: &str| {
+            StoppedReplication::new(StoppedThread::Applier, String::new(), 1062, message)
+                .to_string()
+        };
+        let text = of("Error 'Duplicate entry '1' for key 'PRIMARY'' on query. Default database: \
+                       'shop'. Query: 'INSERT INTO t VALUES (1, 'secret')'");
+        assert!(text.contains("error 1062: Error 'Duplicate entry"), "{text}");
+        assert!(!text.contains("INSERT") && !text.contains("secret"), "{text}");
+        let hostile = of(&format!("a\nINFO all is well\u{1b}[2J{}", "x".repeat(10_000)));
+        assert!(!hostile.contains(char::is_control) && hostile.chars().count() < 400, "{hostile}");
+        let by_hand = StoppedReplication::new(StoppedThread::Receiver, "c2".to_owned(), 0, "");
+        assert_eq!(
+            by_hand.to_string(),
+            "the receiver (I/O thread) of channel c2 is stopped, without an error: somebody stopped \
+             it"
+        );
+    }
+}

@@ -1,0 +1,72 @@
+use admission::lag::StoppedThread;
+
+use super::*;
+
+fn at(seconds: u64) -> MonoTime {
+    MonoTime::ZERO.saturating_add(Duration::from_secs(seconds))
+}
+
+fn limits() -> LagConfig {
+    LagConfig {
+        replicas: Vec::new(),
+        ignore_slowest: 0,
+        min_replicas: 1,
+        stale_after: Duration::from_secs(600),
+        caught_up_below: Duration::from_secs(1),
+        writer_stale_after: Duration::from_secs(600),
+    }
+}
+
+fn stopped() -> ReplicationStatus {
+    let how = StoppedReplication::new(StoppedThread::Applier, String::new(), 1062, "it is there");
+    ReplicationStatus::Stopped(how)
+}
+
+#[test]
+fn a_stop_is_a_cause_if_it_lasted_and_the_replica_counted() {
+    let board = ProbeBoard::default();
+    let servers: [Arc<str>; 2] = ["counted".into(), "restored".into()];
+    board.configure(&servers, &limits(), PrimaryProbing::Probed, at(0));
+    board.heartbeat_committed(1, at(0));
+    board.on_replica("counted", |lag, key| lag.handle_replica_shows(at(0), key, Some(1)));
+    board.on_replica("restored", |lag, key| lag.handle_replica_shows(at(0), key, None));
+    board.heartbeat_committed(2, at(9));
+    for server in &servers {
+        board.replication_said(server, stopped(), at(10));
+    }
+    let cause = |now, since| board.stopped_since(at(now), at(since), Duration::from_secs(5));
+    assert_eq!(cause(12, 0), None, "in passing");
+    let named = cause(20, 0).unwrap();
+    assert!(named.starts_with("replica counted: the applier"), "{named}");
+    // It goes on, whatever else is said of it.
+    board.replication_said(&servers[0], stopped(), at(25));
+    board.replication_said(&servers[0], ReplicationStatus::Runs, at(30));
+    let named = cause(60, 0).unwrap();
+    assert!(named.starts_with("replica counted, until 30 s ago: "), "{named}");
+    assert_eq!(cause(60, 28), None, "that had begun later");
+}
+
+#[test]
+fn whoever_has_had_a_word_from_the_server_has_reached_it() {
+    let refused = ProbeError::Refused { code: 1045, message: String::new() };
+    let unencrypted = ProbeError::Unencrypted("invalid peer certificate".to_owned());
+    for error in [refused, unencrypted, ProbeError::Unusable(String::new())] {
+        assert_eq!(error.contact(), Contact::Reached, "{error:?}");
+    }
+    assert_eq!(ProbeError::NoPassword(String::new()).contact(), Contact::NotTried);
+    for error in [ProbeError::TimedOut, ProbeError::Lost("refused".to_owned())] {
+        assert_eq!(error.contact(), Contact::Failed(error.to_string()));
+    }
+}
+
+#[test]
+fn only_a_start_waits_for_the_first_answer_of_a_probe() {
+    let board = ProbeBoard::default();
+    board.configure(&[], &limits(), PrimaryProbing::Probed, at(0));
+    assert_eq!(board.reachability(at(1)), Reachability::Awaited);
+    assert_eq!(board.reachability(at(7)), Reachability::Unknown);
+    let added = ProbeBoard::default();
+    added.configure(&[], &limits(), PrimaryProbing::NotProbed, at(0));
+    added.configure(&[], &limits(), PrimaryProbing::Probed, at(100));
+    assert_eq!(added.reachability(at(101)), Reachability::Unknown);
+}

@@ -1,0 +1,314 @@
+//! Lines of the log for what shuts and opens a gate, and for replicas that change their state.
+//!
+//! It is looked at a few times a second, never on the way of a statement. What comes and goes
+//! between two looks has no line; the metrics have it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::lag::ReplicaState;
+use admission::{MonoTime, SignalKey, SignalState, SignalView};
+use policy::{Action, ClusterPolicy, Signal, SignalKind};
+use tokio::time::MissedTickBehavior;
+
+use super::Cluster;
+use super::telling::{News, Telling};
+use crate::board::ReplicaReading;
+use crate::printable::Printable;
+use crate::telemetry::state_label;
+
+/// How often it is looked.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// What has no data when it is first seen gets this long before that is news: a probe must log in.
+const FIRST_DATA_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a signal does to the gates that look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Says {
+    Open,
+    Shut,
+    /// Nothing is known, and the gate is shut for that.
+    Blind,
+    /// Nothing is known, and the gate is open all the same.
+    BlindOpen,
+}
+
+/// What a replica is, as far as the log tells it. Which of them is the slowest changes all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Standing {
+    state: ReplicaState,
+    counts: bool,
+    /// The error that stopped its replication: another one is news.
+    code: Option<u32>,
+}
+
+/// What was told.
+#[derive(Default)]
+struct Newsroom {
+    signals: BTreeMap<SignalKey, Topic<Says>>,
+    replicas: BTreeMap<Arc<str>, Topic<Standing>>,
+    /// The signals that gates look at, of this policy.
+    gating: Option<(Arc<ClusterPolicy>, BTreeSet<SignalKey>)>,
+}
+
+/// One thing that there may be news of.
+enum Topic<S> {
+    /// First seen at this time, without data.
+    Begins(MonoTime),
+    Told(Telling<S>),
+}
+
+impl Cluster {
+    /// Tells of gates and replicas. Runs until it is dropped.
+    pub(super) async fn tell_news(&self) {
+        let mut ticks = tokio::time::interval(LOOK_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut newsroom = Newsroom::default();
+        loop {
+            ticks.tick().await;
+            let policy = self.policy();
+            let (views, now) = self.signal_views();
+            self.tell_signals(&mut newsroom, &policy, &views, now);
+            self.tell_replicas(&mut newsroom, now);
+        }
+    }
+
+    fn signal_views(&self) -> (Vec<SignalView>, MonoTime) {
+        let gatekeeper = self.gatekeeper.lock();
+        let now = self.clock.now();
+        (gatekeeper.controller.signals(now).collect(), now)
+    }
+
+    fn tell_signals(
+        &self,
+        newsroom: &mut Newsroom,
+        policy: &Arc<ClusterPolicy>,
+        views: &[SignalView],
+        now: MonoTime,
+    ) {
+        let gating = newsroom.gating(policy);
+        newsroom.signals.retain(|key, _| gating.contains(key));
+        for view in views.iter().filter(|view| gating.contains(&view.key)) {
+            let Some(signal) = policy.signal(view.key) else { continue };
+            let says = Says::of(view);
+            let topic = newsroom.signals.entry(view.key).or_insert(Topic::Begins(now));
+            let begins = matches!(says, Says::Blind | Says::BlindOpen).then_some(Says::Open);
+            if let Some(news) = topic.look(says, begins, now) {
+                self.tell_signal(signal, view, says, &news);
+            }
+        }
+    }
+
+    fn tell_signal(&self, signal: &Signal, view: &SignalView, says: Says, news: &News<Says>) {
+        let cluster = &self.name;
+        let signal_name = &signal.name;
+        let News { before: _, untold } = *news;
+        let value = view.value.map(|value| format!("{value:.3}"));
+        let value = value.as_deref().unwrap_or("none");
+        let threshold = view.threshold;
+        let slowest = match signal.kind {
+            SignalKind::Lag { .. } => self.probes.slowest(self.clock.now()),
+            SignalKind::ThreadsRunning
+            | SignalKind::HistoryListLength
+            | SignalKind::Query(_)
+            | SignalKind::Status(_) => None,
+        };
+        let server = slowest.as_deref().unwrap_or("-");
+        match says {
+            Says::Open => tracing::info!(
+                %cluster, signal = %signal_name, %value, %threshold, untold, "a gate opens"
+            ),
+            Says::Shut => tracing::warn!(
+                %cluster, signal = %signal_name, %value, %threshold, %server, untold,
+                "a gate shuts: the signal is at or over its threshold"
+            ),
+            Says::Blind => tracing::warn!(
+                %cluster, signal = %signal_name, last_value = %value, %threshold, untold,
+                "a gate shuts: the signal has no data (on_no_data)"
+            ),
+            Says::BlindOpen => tracing::warn!(
+                %cluster, signal = %signal_name, last_value = %value, %threshold, untold,
+                "a signal has no data, and its gate stays open (on_no_data)"
+            ),
+        }
+    }
+
+    fn tell_replicas(&self, newsroom: &mut Newsroom, now: MonoTime) {
+        let replicas = self.probes.replicas(now);
+        newsroom.replicas.retain(|server, _| replicas.iter().any(|now| now.server == *server));
+        for replica in &replicas {
+            let standing = Standing::of(replica);
+            let topic =
+                newsroom.replicas.entry(replica.server.clone()).or_insert(Topic::Begins(now));
+            let counted = Standing { state: ReplicaState::Counted, counts: true, code: None };
+            let begins = match standing.state {
+                ReplicaState::NoData | ReplicaState::NeverCaughtUp => Some(counted),
+                ReplicaState::Counted
+                | ReplicaState::Unreachable
+                | ReplicaState::DelayedOnPurpose
+                | ReplicaState::IgnoredSlowest
+                | ReplicaState::ApplierStopped
+                | ReplicaState::ReceiverStopped => None,
+            };
+            let news = match (&topic, begins) {
+                // What is wrong from the begin is news as well.
+                (Topic::Begins(_), None) if standing != counted => {
+                    *topic = Topic::Told(Telling::new(counted, now));
+                    topic.look(standing, None, now)
+                }
+                (Topic::Begins(_) | Topic::Told(_), _) => topic.look(standing, begins, now),
+            };
+            if let Some(news) = news {
+                self.tell_replica(replica, standing, &news, now);
+            }
+        }
+    }
+
+    fn tell_replica(
+        &self,
+        replica: &ReplicaReading,
+        Standing { state, counts, code: _ }: Standing,
+        News { before, untold }: &News<Standing>,
+        now: MonoTime,
+    ) {
+        let (cluster, server) = (&self.name, &replica.server);
+        let before = state_label(before.state);
+        let lag = replica.view.lag.map(|lag| format!("{:.3}", lag.as_secs_f64()));
+        let lag_s = lag.as_deref().unwrap_or("none");
+        let trouble = replica.trouble().unwrap_or_else(|| "none".to_owned());
+        let error = Printable(trouble.as_bytes());
+        let advice = replica.advice();
+        let left_for_s = now.saturating_since(replica.view.since).as_secs();
+        match state {
+            ReplicaState::Counted | ReplicaState::IgnoredSlowest => tracing::info!(
+                %cluster, %server, state = %state_label(state), %before, %lag_s, untold,
+                "a replica's lag counts again"
+            ),
+            ReplicaState::ApplierStopped | ReplicaState::ReceiverStopped => tracing::warn!(
+                %cluster, %server, state = %state_label(state), %before, %lag_s, counts, %error,
+                untold, advice,
+                "a replica's replication is stopped{}",
+                if counts { "; its lag grows and counts" } else { "; it is left out" },
+            ),
+            ReplicaState::Unreachable
+            | ReplicaState::NeverCaughtUp
+            | ReplicaState::DelayedOnPurpose
+            | ReplicaState::NoData => tracing::warn!(
+                %cluster, %server, state = %state_label(state), %before, %lag_s, %error, untold,
+                advice, for_s = left_for_s,
+                "a replica is left out: its lag does not count"
+            ),
+        }
+    }
+}
+
+impl Says {
+    fn of(view: &SignalView) -> Self {
+        match (view.state, view.lets_through) {
+            (SignalState::NoData { .. }, true) => Self::BlindOpen,
+            (SignalState::NoData { .. }, false) => Self::Blind,
+            (SignalState::Open | SignalState::Closed, true) => Self::Open,
+            (SignalState::Open | SignalState::Closed, false) => Self::Shut,
+        }
+    }
+}
+
+impl Standing {
+    fn of(replica: &ReplicaReading) -> Self {
+        let counts = replica.view.counts;
+        match replica.view.state {
+            // They take turns at being the slowest.
+            ReplicaState::IgnoredSlowest => {
+                Self { state: ReplicaState::Counted, counts: true, code: None }
+            }
+            state @ (ReplicaState::ApplierStopped | ReplicaState::ReceiverStopped) => {
+                Self { state, counts, code: replica.replication.code() }
+            }
+            state @ (ReplicaState::Counted
+            | ReplicaState::Unreachable
+            | ReplicaState::NeverCaughtUp
+            | ReplicaState::DelayedOnPurpose
+            | ReplicaState::NoData) => Self { state, counts, code: None },
+        }
+    }
+}
+
+impl Newsroom {
+    /// The signals that some gate of this policy looks at.
+    fn gating(&mut self, policy: &Arc<ClusterPolicy>) -> BTreeSet<SignalKey> {
+        if let Some((known, gating)) = &self.gating
+            && Arc::ptr_eq(known, policy)
+        {
+            return gating.clone();
+        }
+        let gates = policy.rules.iter().filter_map(|rule| match rule.action {
+            Action::Throttle { gate, .. } => Some(gate),
+            Action::Exempt | Action::Deny => None,
+        });
+        let gates: BTreeSet<_> = gates.chain([policy.default_gate]).collect();
+        let signals = gates.into_iter().flat_map(|gate| policy.gate_signals(gate));
+        let gating: BTreeSet<SignalKey> = signals.map(|signal| signal.key).collect();
+        self.gating = Some((policy.clone(), gating.clone()));
+        gating
+    }
+}
+
+impl<S: Copy + PartialEq> Topic<S> {
+    /// The news of being in this state. One that `begins` with it gets some time first, and is then
+    /// told as if it had been in that other state.
+    fn look(&mut self, state: S, begins: Option<S>, now: MonoTime) -> Option<News<S>> {
+        match (&mut *self, begins) {
+            (Self::Told(telling), _) => telling.look(state, now),
+            (Self::Begins(at), Some(_)) if now.saturating_since(*at) < FIRST_DATA_WITHIN => None,
+            (Self::Begins(_), Some(before)) => {
+                let mut telling = Telling::new(before, now);
+                let news = telling.look(state, now);
+                *self = Self::Told(telling);
+                news
+            }
+            (Self::Begins(_), None) => {
+                *self = Self::Told(Telling::new(state, now));
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> MonoTime {
+        MonoTime::ZERO.saturating_add(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_start_is_no_news_unless_data_never_comes() {
+        let mut healthy = Topic::Begins(at(0));
+        assert_eq!(healthy.look(Says::Blind, Some(Says::Open), at(1)), None);
+        assert_eq!(healthy.look(Says::Open, None, at(2)), None);
+        let shut = healthy.look(Says::Shut, None, at(3));
+        assert_eq!(shut, Some(News { before: Says::Open, untold: 0 }));
+        let mut blind = Topic::Begins(at(0));
+        assert_eq!(blind.look(Says::Blind, Some(Says::Open), at(4)), None);
+        assert!(blind.look(Says::Blind, Some(Says::Open), at(5)).is_some());
+        assert_eq!(blind.look(Says::Blind, Some(Says::Open), at(6)), None);
+    }
+
+    #[test]
+    fn every_signal_of_a_gate_is_told_of_and_no_other() {
+        let text = "version: 1\nclusters: { a: { listen: 127.0.0.1:1, primary: db:1, \
+            probe: { user: u }, signals: { threads_running: { threshold: 9 }, \
+            history_list_length: { threshold: 9 } } } }\nrules:\n  \
+            - { name: r, gate: [threads_running], permanent: true }\n";
+        let policy = policy::load(text).unwrap().clusters[0].clone();
+        let mut newsroom = Newsroom::default();
+        let gating = newsroom.gating(&policy);
+        let names = gating.iter().filter_map(|key| policy.signal(*key));
+        let mut names: Vec<&str> = names.map(|signal| &*signal.name).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["lag", "threads_running"]);
+    }
+}

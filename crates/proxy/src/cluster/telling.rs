@@ -1,0 +1,93 @@
+//! How often one thing may be told of in the log: the first few changes at once, and of something
+//! that changes all the time a line now and then.
+
+use std::time::Duration;
+
+use admission::MonoTime;
+
+/// Lines at once: a restart of a replica, or mending one that is stopped, makes four or five.
+const LINES_MAX: u32 = 10;
+
+/// One more line is allowed each time this has passed.
+const LINE_EVERY: Duration = Duration::from_secs(30);
+
+/// The state of one thing, and what was told of it.
+#[derive(Debug)]
+pub(super) struct Telling<S> {
+    told: S,
+    now: S,
+    /// Changes that were seen since the last line.
+    changes: u32,
+    lines_left: u32,
+    earned_at: MonoTime,
+}
+
+/// Something to tell.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct News<S> {
+    pub(super) before: S,
+    /// Changes since the last line that had none of their own.
+    pub(super) untold: u32,
+}
+
+impl<S: Copy + PartialEq> Telling<S> {
+    /// Nobody is told how it is at first.
+    pub(super) fn new(state: S, now: MonoTime) -> Self {
+        Self { told: state, now: state, changes: 0, lines_left: LINES_MAX, earned_at: now }
+    }
+
+    /// It is in this state now. What there is to tell of that, if a line is left for it: also later,
+    /// when one is again.
+    pub(super) fn look(&mut self, state: S, now: MonoTime) -> Option<News<S>> {
+        while self.lines_left < LINES_MAX && now.saturating_since(self.earned_at) >= LINE_EVERY {
+            self.lines_left = self.lines_left.saturating_add(1);
+            self.earned_at = self.earned_at.saturating_add(LINE_EVERY);
+        }
+        if state != self.now {
+            self.now = state;
+            self.changes = self.changes.saturating_add(1);
+        }
+        if state == self.told || self.lines_left == 0 {
+            return None;
+        }
+        if self.lines_left == LINES_MAX {
+            self.earned_at = now;
+        }
+        self.lines_left = self.lines_left.saturating_sub(1);
+        let before = std::mem::replace(&mut self.told, state);
+        let untold = std::mem::take(&mut self.changes).saturating_sub(1);
+        Some(News { before, untold })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> MonoTime {
+        MonoTime::ZERO.saturating_add(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_change_is_told_at_once_and_once() {
+        let mut telling = Telling::new("open", at(0));
+        assert_eq!(telling.look("open", at(1)), None);
+        assert_eq!(telling.look("shut", at(2)), Some(News { before: "open", untold: 0 }));
+        assert_eq!(telling.look("shut", at(3)), None);
+        assert_eq!(telling.look("open", at(3)), Some(News { before: "shut", untold: 0 }));
+    }
+
+    #[test]
+    fn what_flaps_is_told_of_now_and_then_and_how_it_is_in_the_end() {
+        let mut telling = Telling::new(false, at(0));
+        let told =
+            (1..=3_600).filter(|second| telling.look(second % 2 == 1, at(*second)).is_some());
+        let lines = told.count();
+        assert!((110..=135).contains(&lines), "{lines} lines in an hour");
+        // It ends as it was told last, or there is a line for the end.
+        let end = telling.look(true, at(3_700));
+        assert!(end.is_none_or(|news| news.untold > 0));
+        assert_eq!(telling.look(true, at(4_000)), None);
+        assert!(telling.look(false, at(5_000)).is_some_and(|news| news.before));
+    }
+}

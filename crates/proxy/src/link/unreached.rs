@@ -1,0 +1,41 @@
+//! Why a server cannot be connected to, in words that say where to look.
+
+use std::io::{self, ErrorKind};
+
+use policy::ServerAddress;
+
+/// What the system's error says of the way to `server`, which is `host:port` or `unix:/path`.
+pub(crate) fn why(error: &io::Error, server: &str) -> String {
+    let is_socket = matches!(ServerAddress::of(server), ServerAddress::Unix(_));
+    match error.kind() {
+        ErrorKind::ConnectionRefused => format!("nothing listens at {server}"),
+        ErrorKind::NotFound if is_socket => format!("there is no socket at {server}"),
+        ErrorKind::PermissionDenied if is_socket => {
+            format!("no permission to open {server}")
+        }
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
+            format!("there is no way to {server}: {error}")
+        }
+        ErrorKind::TimedOut => format!("{server} does not answer: {error}"),
+        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+            format!("{server} has closed the connection: {error}")
+        }
+        _ if error.to_string().contains("lookup address") => {
+            format!("the name in {server} leads to no address: {error}")
+        }
+        _ => format!("{server}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_where_nobody_listens_is_named() {
+        let refused = io::Error::from(ErrorKind::ConnectionRefused);
+        assert_eq!(why(&refused, "db1:3306"), "nothing listens at db1:3306");
+        let missing = io::Error::from(ErrorKind::NotFound);
+        assert_eq!(why(&missing, "unix:/run/a"), "there is no socket at unix:/run/a");
+    }
+}

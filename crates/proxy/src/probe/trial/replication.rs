@@ -1,0 +1,238 @@
+//! Whether replicas are replicas of the primary, and can be measured.
+
+use std::fmt;
+
+use mysql_async::Row;
+use policy::{ClusterPolicy, LagSource, SignalKind};
+use sql::Server;
+
+use super::account::Account;
+use super::{Role, Visit, Visited};
+use crate::board::ProbeError;
+use crate::link::Link;
+use crate::probe::answer::{column, text};
+
+/// `ER_PARSE_ERROR`
+const ER_PARSE_ERROR: u16 = 1064;
+
+/// What tells one server from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ServerIdentity {
+    /// MySQL's; MariaDB has none.
+    uuid: Option<String>,
+    server_id: String,
+    /// With the port it listens on.
+    host: String,
+}
+
+impl ServerIdentity {
+    pub(super) async fn ask(link: &mut Link, is_mysql: bool) -> Result<Self, ProbeError> {
+        let uuid = if is_mysql { "@@GLOBAL.server_uuid" } else { "NULL" };
+        let question =
+            format!("SELECT {uuid}, @@GLOBAL.server_id, @@GLOBAL.hostname, @@GLOBAL.port");
+        let row = link.first(&question).await?;
+        let column = |at| row.as_ref().and_then(|row: &Row| row.as_ref(at)).and_then(text);
+        let (hostname, port) = (column(2).unwrap_or_default(), column(3).unwrap_or_default());
+        Ok(Self {
+            uuid: column(0),
+            server_id: column(1).unwrap_or_default(),
+            host: format!("{hostname}:{port}"),
+        })
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        match (&self.uuid, &other.uuid) {
+            (Some(own), Some(other)) => own == other,
+            (_, _) => self == other,
+        }
+    }
+
+    /// Whether a channel comes from here.
+    fn is_source_of(&self, channel: &Channel) -> bool {
+        match (&self.uuid, &channel.source_uuid) {
+            (Some(own), Some(source)) => own == source,
+            (_, _) => channel.source_id.as_ref() == Some(&self.server_id),
+        }
+    }
+}
+
+/// A row of `SHOW REPLICA STATUS`.
+#[derive(Debug, Clone)]
+pub(super) struct Channel {
+    source: String,
+    source_uuid: Option<String>,
+    source_id: Option<String>,
+    /// `Replica_IO_Running` and `Replica_SQL_Running`.
+    receives: bool,
+    applies: bool,
+    receive_error: String,
+    apply_error: String,
+    delay_s: u64,
+}
+
+impl Channel {
+    fn of(row: &Row) -> Self {
+        let first = |names: &[&str]| column(row, names).and_then(text);
+        let told = |names: &[&str]| first(names).filter(|text| !text.is_empty());
+        let runs = |names: &[&str]| first(names).is_some_and(|state| state == "Yes");
+        let host = first(&["Source_Host", "Master_Host"]).unwrap_or_default();
+        let port = first(&["Source_Port", "Master_Port"]).unwrap_or_default();
+        let delay = first(&["SQL_Delay"]).and_then(|delay| delay.parse().ok());
+        Self {
+            source: format!("{host}:{port}"),
+            source_uuid: told(&["Source_UUID", "Master_UUID"]),
+            source_id: told(&["Source_Server_Id", "Master_Server_Id"]).filter(|id| id != "0"),
+            receives: runs(&["Replica_IO_Running", "Slave_IO_Running"]),
+            applies: runs(&["Replica_SQL_Running", "Slave_SQL_Running"]),
+            receive_error: first(&["Last_IO_Error"]).unwrap_or_default(),
+            apply_error: first(&["Last_SQL_Error"]).unwrap_or_default(),
+            delay_s: delay.unwrap_or(0),
+        }
+    }
+
+    fn knows_its_source(&self) -> bool {
+        self.source_uuid.is_some() || self.source_id.is_some()
+    }
+
+    /// What keeps the replica from being of use.
+    fn stopped(&self) -> Option<String> {
+        let with = |error: &str| {
+            if error.is_empty() { String::new() } else { format!(": {}", Line(error)) }
+        };
+        if !self.applies {
+            let error = with(&self.apply_error);
+            Some(format!("it applies nothing (the SQL thread does not run){error}"))
+        } else if !self.receives {
+            let (source, error) = (Line(&self.source), with(&self.receive_error));
+            Some(format!("it receives nothing from {source} (the IO thread does not run){error}"))
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether group replication starts and stops this channel by itself.
+fn is_of_a_group(row: &Row) -> bool {
+    let name = column(row, &["Channel_Name"]).and_then(text).unwrap_or_default();
+    name.starts_with("group_replication_")
+}
+
+/// What a server says, on one line.
+struct Line<'l>(&'l str);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let visible = |c: char| if c.is_control() { ' ' } else { c };
+        let shown: String = self.0.chars().take(300).map(visible).collect();
+        f.write_str(&shown)
+    }
+}
+
+impl Visit<'_> {
+    /// How the replica replicates.
+    pub(super) async fn try_replication(&mut self, account: &Account) -> Result<(), ProbeError> {
+        // MariaDB's other statement tells of its default connection only.
+        let question = match account.server {
+            Server::MariaDb { .. } => "SHOW ALL SLAVES STATUS",
+            Server::MySql { .. } | Server::Unknown => "SHOW REPLICA STATUS",
+        };
+        let rows = match self.link.rows(question).await {
+            Err(error) if error.code() == Some(ER_PARSE_ERROR) => {
+                self.link.rows("SHOW SLAVE STATUS").await
+            }
+            rows => rows,
+        };
+        let what = "seeing whether it is delayed on purpose, or stopped";
+        let Some(rows) = self.unless_refused(what, rows)? else { return Ok(()) };
+        let channels: Vec<Channel> =
+            rows.iter().filter(|row| !is_of_a_group(row)).map(Channel::of).collect();
+        // Members of a group replicate without a channel of their own.
+        if rows.len() == channels.len() || !channels.is_empty() {
+            self.visited.channels = Some(channels);
+        }
+        Ok(())
+    }
+}
+
+/// What shows only beside the others: whose replica a replica is, and how many are left.
+pub(super) fn compare(policy: &ClusterPolicy, visits: &mut [Visited]) {
+    let identities: Vec<ServerIdentity> =
+        visits.iter().filter_map(|visited| visited.identity.clone()).collect();
+    let primary = visits.first().and_then(|visited| visited.identity.clone());
+    let mut counted = 0_usize;
+    for visited in visits.iter_mut().filter(|visited| visited.role == Role::Replica) {
+        if is_of_use(policy, visited, primary.as_ref(), &identities) {
+            counted = counted.saturating_add(1);
+        }
+    }
+    let least = policy.signals.iter().find_map(|signal| match signal.kind {
+        SignalKind::Lag { min_replicas, .. } => usize::try_from(min_replicas).ok(),
+        SignalKind::ThreadsRunning
+        | SignalKind::HistoryListLength
+        | SignalKind::Query(_)
+        | SignalKind::Status(_) => None,
+    });
+    // One that is needed: without any there would be no lag.
+    let least = least.unwrap_or(1).max(1);
+    let is_probed = policy.probe.is_some() && !policy.replicas.is_empty();
+    if let Some(first) = visits.first_mut().filter(|_| is_probed && counted < least) {
+        let of = policy.replicas.len();
+        first.fault(format!(
+            "of {of} replicas {counted} can be measured, and `lag` needs {least}: it has no value, and \
+             its `on_no_data` decides"
+        ));
+    }
+}
+
+/// Whether a replica's lag will count.
+fn is_of_use(
+    policy: &ClusterPolicy,
+    visited: &mut Visited,
+    primary: Option<&ServerIdentity>,
+    others: &[ServerIdentity],
+) -> bool {
+    let Some(own) = visited.identity.clone() else { return false };
+    if primary.is_some_and(|primary| primary.is(&own)) {
+        visited.fault("it is the primary itself: its lag is always none, and says nothing");
+        return true;
+    }
+    let by_status =
+        policy.probe.as_ref().is_some_and(|probe| probe.source == LagSource::ReplicaStatus);
+    let Some(channels) = visited.channels.clone() else { return !by_status };
+    if channels.is_empty() {
+        let message = "it is no replica of anybody: SHOW REPLICA STATUS is empty";
+        if by_status {
+            visited.fault(message)
+        } else {
+            visited.warning(message)
+        }
+        return !by_status;
+    }
+    let mut is_of_use = true;
+    for channel in &channels {
+        if let Some(why) = channel.stopped() {
+            visited.fault(why);
+            is_of_use = false;
+        }
+        if channel.delay_s > 0 {
+            let delay = channel.delay_s;
+            visited.warning(format!(
+                "it stays {delay} s behind on purpose (SQL_Delay), so its lag does not count"
+            ));
+            is_of_use = false;
+        }
+    }
+    let comes_from = |server: &ServerIdentity| channels.iter().any(|c| server.is_source_of(c));
+    // A channel that has never been connected does not know.
+    let are_known = channels.iter().all(Channel::knows_its_source);
+    if primary.is_some() && are_known && !others.iter().any(comes_from) {
+        let sources: Vec<String> =
+            channels.iter().map(|channel| Line(&channel.source).to_string()).collect();
+        visited.warning(format!(
+            "it replicates from {}, which is neither the primary nor another replica of this file: \
+             its lag counts only if that one replicates from the primary",
+            sources.join(", ")
+        ));
+    }
+    is_of_use
+}
