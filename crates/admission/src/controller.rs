@@ -20,6 +20,7 @@
 
 mod advance;
 mod decide;
+mod room;
 mod shown;
 mod watch;
 
@@ -30,8 +31,9 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
 use crate::checks::{CheckCount, CheckCounts};
-use crate::costs::{Costs, cost_of, rows_cost};
-use crate::decision::{Account, Decision, Outcome, Permit, Resolution, Resolved, Ticket, Work};
+use crate::claims::Claims;
+use crate::costs::{Costs, rows_cost};
+use crate::decision::{Decision, Outcome, Permit, Resolution, Resolved, Ticket, Work};
 use crate::gate::{Gate, Obstacle, Signals};
 use crate::lag::LagReading;
 use crate::pace::Pace;
@@ -62,6 +64,10 @@ pub struct Controller {
     costs: Costs,
     /// Under adaptive pacing.
     pace: Option<Pace>,
+    /// What every app is sure of at the pace.
+    claims: Claims,
+    /// When the claim of a head covers it.
+    claimed_at: Option<MonoTime>,
     /// The heads that have lost in the release under way; kept for its memory.
     lost: Vec<Head>,
     /// Nobody is let through at the pace before this time.
@@ -97,6 +103,8 @@ impl Controller {
             work: Work::default(),
             costs: Costs::default(),
             pace: None,
+            claims: Claims::default(),
+            claimed_at: None,
             lost: Vec::new(),
             pause_until: None,
             dice: StdRng::seed_from_u64(seed),
@@ -200,6 +208,7 @@ impl Controller {
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
                 if let (Some(pace), Some(charge)) = (&mut self.pace, permit.account.charge) {
                     pace.take_back(charge);
+                    self.claims.spend(permit.account.lane.0, -permit.account.expected);
                 }
             }
             Some(Resolved::Reject(_) | Resolved::DecideAgain) | None => {}
@@ -209,8 +218,8 @@ impl Controller {
     /// An admitted statement has ended: the server has really finished it, also when its client has
     /// gone.
     pub fn complete(&mut self, now: MonoTime, permit: Permit, outcome: Outcome) {
-        self.tick(now);
-        self.book(&permit, &outcome);
+        let now = self.tick(now);
+        self.book(now, &permit, &outcome);
         drop(permit);
         let work = &mut self.work;
         work.in_flight = work.in_flight.saturating_sub(1);
@@ -227,24 +236,6 @@ impl Controller {
         self.tick(now);
         if let (Some(pace), Some(charge)) = (&mut self.pace, &mut permit.account.charge) {
             pace.charge(charge, rows_cost(affected_rows));
-        }
-    }
-
-    /// What a permit has cost in truth: learned, and put on the account of whoever was charged
-    /// less.
-    fn book(&mut self, permit: &Permit, outcome: &Outcome) {
-        let Account { gate, lane, digest, expected, charge } = permit.account;
-        let cost = cost_of(outcome);
-        if !outcome.error || outcome.affected_rows > 0 {
-            self.costs.learn(digest, lane.0, cost);
-        }
-        if let (Some(pace), Some(charge)) = (&mut self.pace, charge) {
-            pace.complete(charge, cost);
-        }
-        if cost > expected
-            && let Some(gate) = self.gates.get_mut(&gate)
-        {
-            gate.ring.charge(lane, cost - expected);
         }
     }
 
@@ -333,7 +324,14 @@ impl Controller {
         let line = self.gates.values().any(|gate| gate.paced && gate.has_line());
         let paced = self.pace.as_ref().filter(|_| line).and_then(|pace| pace.next_room(self.clock));
         let paused = self.pause_until.filter(|_| line);
-        signals.chain(releases).chain(paced).chain(paused).chain(self.queue.next_event()).min()
+        let claimed = self.claimed_at.filter(|_| line);
+        signals
+            .chain(releases)
+            .chain(paced)
+            .chain(paused)
+            .chain(claimed)
+            .chain(self.queue.next_event())
+            .min()
     }
 }
 

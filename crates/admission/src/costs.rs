@@ -18,6 +18,9 @@ const DIGESTS_MAX: usize = 10_000;
 /// Weight of the newest outcome: the last eight or so count.
 const NEWEST: f64 = 0.25;
 
+/// Weight of the newest statement in the part that is new: the last 32 or so count.
+const NEWS_NEWEST: f64 = 0.03;
+
 /// Rows that a second of server time stands for.
 const ROWS_PER_S: f64 = 100.0;
 
@@ -31,6 +34,8 @@ const COST_MAX: f64 = 1e12;
 pub(crate) struct Costs {
     averages: HashMap<Shape, f64>,
     learned: VecDeque<Shape>,
+    /// The part of each app's statements whose digest nobody had seen.
+    news: HashMap<AppKey, f64>,
 }
 
 /// What an average is of.
@@ -41,16 +46,31 @@ enum Shape {
 }
 
 impl Costs {
-    /// In rows, at least [`COST_MIN`].
-    pub(crate) fn expected(&self, digest: Option<DigestKey>, app: AppKey) -> f64 {
+    /// In rows, at least [`COST_MIN`]. A digest that is not known costs what its app's statements
+    /// do, and at least `prudent`: it may be anything. The less so the more of what the app asks is
+    /// new every time; that is what its mean is of.
+    pub(crate) fn expected(&self, digest: Option<DigestKey>, app: AppKey, prudent: f64) -> f64 {
         let of_digest = digest.and_then(|digest| self.averages.get(&Shape::Digest(digest)));
-        let average = of_digest.or_else(|| self.averages.get(&Shape::App(app)));
-        average.copied().unwrap_or(COST_MIN).max(COST_MIN)
+        if let Some(average) = of_digest {
+            return average.max(COST_MIN);
+        }
+        let Some(of_app) = self.averages.get(&Shape::App(app)) else {
+            return prudent.max(COST_MIN);
+        };
+        let news = match (digest, self.news.get(&app)) {
+            (None, _) => 1.0,
+            (Some(_), news) => news.copied().unwrap_or(0.0),
+        };
+        of_app.max(prudent * (1.0 - news)).max(COST_MIN)
     }
 
     pub(crate) fn learn(&mut self, digest: Option<DigestKey>, app: AppKey, cost: f64) {
         if let Some(digest) = digest {
-            self.learn_one(Shape::Digest(digest), cost);
+            let shape = Shape::Digest(digest);
+            let is_new = f64::from(u8::from(!self.averages.contains_key(&shape)));
+            let news = self.news.entry(app).or_insert(0.0);
+            *news += NEWS_NEWEST * (is_new - *news);
+            self.learn_one(shape, cost);
         }
         self.learn_one(Shape::App(app), cost);
     }
@@ -64,6 +84,9 @@ impl Costs {
             && let Some(oldest) = self.learned.pop_front()
         {
             self.averages.remove(&oldest);
+            if let Shape::App(app) = oldest {
+                self.news.remove(&app);
+            }
         }
         self.averages.insert(shape, cost);
         self.learned.push_back(shape);
@@ -97,22 +120,43 @@ mod tests {
     #[test]
     fn what_a_digest_wrote_is_expected_again_and_a_change_is_followed() {
         let mut costs = Costs::default();
-        assert_eq!(costs.expected(COPY, APP), COST_MIN);
+        assert_eq!(costs.expected(COPY, APP, 0.0), COST_MIN);
         costs.learn(COPY, APP, 10_000.0);
-        assert_eq!(costs.expected(COPY, APP), 10_000.0);
+        assert_eq!(costs.expected(COPY, APP, 0.0), 10_000.0);
         for _ in 0..20 {
             costs.learn(COPY, APP, 100.0);
         }
-        assert!((100.0..150.0).contains(&costs.expected(COPY, APP)));
-        assert_eq!(costs.expected(Some(DigestKey(2)), AppKey(2)), COST_MIN);
+        assert!((100.0..150.0).contains(&costs.expected(COPY, APP, 0.0)));
+        assert_eq!(costs.expected(Some(DigestKey(2)), AppKey(2), 0.0), COST_MIN);
     }
 
     #[test]
     fn a_digest_that_is_not_known_costs_what_its_app_costs() {
         let mut costs = Costs::default();
         costs.learn(COPY, APP, 500.0);
-        assert_eq!(costs.expected(Some(DigestKey(2)), APP), 500.0);
-        assert_eq!(costs.expected(None, APP), 500.0);
+        assert_eq!(costs.expected(Some(DigestKey(2)), APP, 0.0), 500.0);
+        assert_eq!(costs.expected(None, APP, 0.0), 500.0);
+    }
+
+    #[test]
+    fn a_digest_that_nobody_knows_may_be_a_large_one() {
+        let mut costs = Costs::default();
+        assert_eq!(costs.expected(COPY, APP, 600.0), 600.0);
+        costs.learn(COPY, APP, 1.0);
+        assert_eq!(costs.expected(COPY, APP, 600.0), 1.0);
+        let next = costs.expected(Some(DigestKey(2)), APP, 600.0);
+        assert!(next > 500.0, "another digest of the same app: {next}");
+        assert_eq!(costs.expected(None, APP, 600.0), 1.0, "without digests the app is what counts");
+    }
+
+    #[test]
+    fn an_app_whose_statements_are_all_new_is_known_by_its_mean() {
+        let mut costs = Costs::default();
+        for n in 0..300 {
+            costs.learn(Some(DigestKey(n)), APP, 2.0);
+        }
+        let next = costs.expected(Some(DigestKey(999)), APP, 600.0);
+        assert!(next < 3.0, "{next}");
     }
 
     #[test]
@@ -131,5 +175,6 @@ mod tests {
         }
         assert!(costs.averages.len() <= DIGESTS_MAX);
         assert_eq!(costs.averages.len(), costs.learned.len());
+        assert!(costs.news.len() <= DIGESTS_MAX);
     }
 }

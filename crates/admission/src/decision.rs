@@ -35,6 +35,7 @@ pub struct Permit {
 pub(crate) struct Account {
     pub(crate) gate: GateKey,
     pub(crate) lane: Lane,
+    pub(crate) weight: u32,
     pub(crate) digest: Option<DigestKey>,
     /// What the statement was expected to write.
     pub(crate) expected: f64,

@@ -26,6 +26,7 @@
 pub mod lag;
 
 mod checks;
+mod claims;
 mod config;
 mod controller;
 mod costs;

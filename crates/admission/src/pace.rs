@@ -12,17 +12,20 @@
 //! - `acked`: `completed(k)` of the newest heartbeat k that the replica shows,
 //! - *outstanding* = work admitted and not acknowledged: what is still being executed, and what has
 //!   completed since,
-//! - *transit* of heartbeat k: from its begin until it was look, which is the lag at that time,
+//! - *transit* of heartbeat k: from its begin until it was seen, which is the lag at that time,
 //!
 //! outstanding is the data in flight, acknowledged work over time is the delivery rate R, and by
-//! Little's law outstanding = R × (lag + cover), where *cover* is what acknowledging itself takes:
-//! one heartbeat interval and one probe interval.
+//! Little's law outstanding = R × (lag + cover), where *cover* is what passes without any queue:
+//! one heartbeat interval and one probe interval for acknowledging, c, and S, the mean time from an
+//! admission to its commit. S is milliseconds for statements and seconds for transactions.
 //!
 //! # Law
 //!
 //! For every replica that counts ([`flow`]), with T the threshold and L* the lag aimed for:
 //!
 //! ```text
+//!   L*     = T/5, at least c/2 and at most 0.85 c, and most of the time that a usual large
+//!            statement takes on top; T/2 at most
 //!   pace   = R · (1 + κ·e)         e = 1 − L/L*; three times as steep for e < 0; 0 from L ≥ T
 //!   window = R · (L* + cover)      nothing is admitted while outstanding ≥ window
 //! ```
@@ -32,28 +35,38 @@
 //! can know. The pace paces inside the window (a token bucket of [`BURST`]), so an acknowledgement
 //! opens no flood gate. The slowest replica governs: the lowest pace and the smallest room of all
 //! that count. A replica that stops counting stops governing; one that returns goes on from its own
-//! rate and the cluster's.
+//! rate and the cluster's. Beside both, each app has its part of the pace for certain
+//! ([`crate::claims`]).
 //!
-//! R is the delivery rate while a queue stands at the replica (L ≥ 0.15 L* for certain) and
-//! somebody waits most of the time: then the replica is the bottleneck and the sample is the truth.
-//! R follows a higher sample at once and a lower one with a time constant of 3.5 s, since a pause
-//! of a second (a stall, a large transaction) is not a lower capacity, and the window and the gate
-//! hold meanwhile. With no queue and statements waiting, capacity is unknown but larger, and R
-//! grows by half in seven tenths of a cover time: from the first guess of 100 to 20,000 rows a
-//! second in 4 s, from 300 to 1,000 in three quarters of a second. While nobody waits
-//! (application-limited) a sample can raise R, never lower it. One statement that overfills the
-//! window says nothing about R: whoever waits then waits for that statement, and R neither grows
-//! nor falls.
+//! R is the delivery rate while a queue stands at the replica (L ≥ 0.15 L* for certain) and either
+//! somebody waits most of the time or the gate is shut: then the replica is the bottleneck and the
+//! sample is the truth. R follows a higher sample at once and a lower one with a time constant of
+//! 3.5 s, since a pause of a second (a stall, a large transaction) is not a lower capacity, and the
+//! window and the gate hold meanwhile. With no queue and statements waiting, capacity is unknown
+//! but larger, and R grows by half in seven tenths of a cover time: from the first guess of 100 to
+//! 20,000 rows a second in 4 s, from 300 to 1,000 in three quarters of a second. Only the time
+//! since the last look at which a queue stood for certain counts for growth. While nobody waits
+//! (application-limited) a sample can raise R, never lower it. A statement that overfills the
+//! window, and work that runs for longer than was usual, says nothing about R: whoever waits then
+//! waits for that, and R does not grow. A rate that was not in use for ten seconds and more is
+//! halved for each ten of them, three times at most, when somebody waits again.
+//!
+//! A statement whose digest nobody has seen is charged [`PRUDENT`] of the rate, until one has
+//! completed: a job that begins lets one in, not as many as its guess of a row would. What it was
+//! charged too much is given back.
 //!
 //! # Stability
 //!
-//! Around L*, dL/dt = pace/C − 1 = κ(1 − L/L*), seen after about cover: loop gain κ/L* · cover.
-//! With the defaults (κ = 0.25, L* = 0.2 s, cover = 0.35 s) it is 0.44 below L* and 1.3 above,
-//! under the π/2 at which an integrator with delay begins to swing. Raising L* raises the lag and
-//! what a stall leaves behind, lowering it empties the replica when capacity rises; a fifth of the
-//! threshold held both in simulation (docs/SIMULATE.md tells the scenarios, and seeds that no
-//! constant was chosen on). Large statements make lag in steps of their own size: L* grows by most
-//! of the time that the usual large one takes, up to half the threshold.
+//! Around L*, dL/dt = pace/C − 1 = κ(1 − L/L*), seen after about cover: loop gain κ/L* · cover. κ
+//! is 0.25 · c/cover, so that the gain is the same for work of any length. With the defaults (L* =
+//! 0.2 s, c = 0.35 s) it is 0.44 below L* and 1.3 above, under the π/2 at which an integrator with
+//! delay begins to swing. Raising L* raises the lag and what a stall leaves behind, lowering it
+//! empties the replica when capacity rises; a fifth of the threshold held both in simulation
+//! (docs/SIMULATE.md tells the scenarios, and seeds that no constant was chosen on). What bounds L*
+//! for short and long thresholds is what can be seen: below c/2 a queue is not told from none;
+//! while one far above c builds up, nothing tells that there is enough, and growth compounds. Large
+//! statements make lag in steps of their own size: L* grows by most of the time that the usual
+//! large one takes, up to half the threshold.
 //!
 //! # Without heartbeats of our own
 //!
@@ -62,7 +75,7 @@
 //! ([`flow`]).
 //!
 //! Sources: Brakmo and Peterson, TCP Vegas (1995); Jin, Wei and Low, FAST TCP (2004); Cardwell et
-//! al., BBR (2016).
+//! al., BBR (2016); RFC 7661 (2015) for rates that were not in use.
 
 mod flow;
 mod ledger;
@@ -107,6 +120,8 @@ pub(crate) struct Pace {
     /// quotient is the size of the usual large statement.
     costs: f64,
     squares: f64,
+    /// Seconds from admission to completion, the mean over rows.
+    service: f64,
 }
 
 impl Pace {
@@ -121,6 +136,7 @@ impl Pace {
             at: now,
             costs: 0.0,
             squares: 0.0,
+            service: 0.0,
         }
     }
 
@@ -185,12 +201,12 @@ impl Pace {
         self.tokens -= cost;
         self.costs = self.costs * LUMP_MEMORY + cost;
         self.squares = self.squares * LUMP_MEMORY + cost * cost;
-        self.ledger.admit(cost)
+        self.ledger.admit(now, cost)
     }
 
     /// A statement that nobody paced is admitted: it takes no tokens, but it is on its way.
-    pub(crate) fn note(&mut self, cost: f64) -> Charge {
-        self.ledger.admit(cost)
+    pub(crate) fn note(&mut self, now: MonoTime, cost: f64) -> Charge {
+        self.ledger.admit(now, cost)
     }
 
     /// Admitted work turns out larger while it still runs.
@@ -199,8 +215,12 @@ impl Pace {
     }
 
     /// Admitted work has completed, at this cost.
-    pub(crate) fn complete(&mut self, charge: Charge, cost: f64) {
+    pub(crate) fn complete(&mut self, now: MonoTime, charge: Charge, cost: f64) {
         self.tokens -= cost - charge.cost();
+        let took = now.saturating_since(charge.admitted_at()).min(SERVICE_MAX).as_secs_f64();
+        let memory = self.slowest().map_or(0.0, Flow::rate) * SERVICE_MEMORY.as_secs_f64();
+        let part = cost / memory.max(SERVICE_COSTS * cost).max(1.0);
+        self.service += part * (took - self.service);
         self.ledger.complete(charge, cost);
     }
 
@@ -216,16 +236,10 @@ impl Pace {
         self.flows_that_count().map(|flow| flow.pace(&aim)).min_by(f64::total_cmp)
     }
 
-    /// Whether what may be admitted is scarce once this has been: turns matter only then.
-    pub(crate) fn is_scarce(&self, cost: f64) -> bool {
-        self.per_s().is_some_and(|per_s| self.tokens - (cost - 1.0) < burst(per_s) / 2.0)
-    }
-
-    /// How long the turn of work of this cost is kept for who is owed one: a part of the time it
-    /// takes.
-    pub(crate) fn keeps_turn_for(&self, cost: f64) -> Duration {
-        let per_s = self.per_s().unwrap_or(f64::INFINITY).max(1.0);
-        Duration::try_from_secs_f64(cost / per_s * KEPT_PART).unwrap_or_default().min(KEPT_MAX)
+    /// What a statement may cost of which nothing is known, in rows: one is no harm, and the next
+    /// waits for it.
+    pub(crate) fn prudent_cost(&self) -> f64 {
+        self.slowest().map_or(0.0, |flow| flow.rate() * PRUDENT.as_secs_f64())
     }
 
     /// Whether the delivery rate has been measured, or is still a guess.
@@ -271,14 +285,22 @@ impl Pace {
             heartbeat: self.config.heartbeat_interval.as_secs_f64(),
             probe: self.config.probe_interval.as_secs_f64(),
             lump,
+            service: self.service,
         }
     }
 }
 
-/// The part of a statement's own time for which its turn is kept for who is owed one, and the most
-/// of it: so much capacity is lost if nobody comes.
-const KEPT_PART: f64 = 0.1;
-const KEPT_MAX: Duration = Duration::from_secs(1);
+/// What a statement of which nothing is known is charged, as time at the rate: more than half of a
+/// window, so that two are not on their way before one is known.
+const PRUDENT: Duration = Duration::from_millis(600);
+
+/// The time that work runs is remembered for so much of it, as time at the rate, and for so many
+/// statements at least.
+const SERVICE_MEMORY: Duration = Duration::from_secs(2);
+const SERVICE_COSTS: f64 = 4.0;
+
+/// Work that ran for longer was not at work: its client kept it open.
+const SERVICE_MAX: Duration = Duration::from_secs(30);
 
 /// Tokens at most, at this pace.
 fn burst(per_s: f64) -> f64 {

@@ -15,7 +15,6 @@
 //! All operations are O(log waiters).
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::request::Lane;
 use crate::turns::Turns;
@@ -39,6 +38,7 @@ pub(crate) struct Ring {
 #[derive(Debug, Default)]
 struct App {
     weight: u32,
+    line_since: MonoTime,
     identities: Turns<IdentityKey>,
     /// None is empty.
     lanes: BTreeMap<IdentityKey, Line>,
@@ -91,6 +91,7 @@ impl Ring {
             self.turns.join(now, app_key, joining.cost, weight);
             self.weight = self.weight.saturating_add(u64::from(weight));
             app.weight = weight;
+            app.line_since = now;
         }
         if !app.lanes.contains_key(&identity) {
             app.identities.join(now, identity, joining.cost, 1);
@@ -128,17 +129,6 @@ impl Ring {
         }
     }
 
-    /// Until when the turn of this app is kept for another that is owed one and has been here a
-    /// moment ago.
-    pub(crate) fn kept_until(
-        &self,
-        now: MonoTime,
-        (app, _): Lane,
-        keep: Duration,
-    ) -> Option<MonoTime> {
-        self.turns.kept_until(now, app, keep)
-    }
-
     /// Whether other apps share this line, also those that are absent for a moment.
     pub(crate) fn has_rival(&self, now: MonoTime, (app, _): Lane) -> bool {
         self.turns.has_rival(now, app)
@@ -153,15 +143,29 @@ impl Ring {
         Some(Head { ticket: *ticket, lane: (app_key, identity), cost: *cost })
     }
 
-    /// A lane used a check of a statement of this cost; the turn passes on.
-    pub(crate) fn charge(&mut self, (app_key, identity): Lane, cost: f64) {
+    /// A lane used a check of a statement of this cost; the turn passes on. `weight` is that of an
+    /// app which does not wait.
+    pub(crate) fn charge(&mut self, (app_key, identity): Lane, cost: f64, weight: u32) {
         match self.apps.get_mut(&app_key) {
             Some(app) => {
                 self.turns.charge(app_key, cost, app.weight);
                 app.identities.charge(identity, cost, 1);
             }
-            None => self.turns.charge(app_key, cost, 1),
+            None => self.turns.charge(app_key, cost, weight),
         }
+    }
+
+    /// A statement that was charged has cost so much more, or less.
+    pub(crate) fn settle(&mut self, (app_key, identity): Lane, more: f64, weight: u32) {
+        self.turns.settle(app_key, more, weight);
+        if let Some(app) = self.apps.get_mut(&app_key) {
+            app.identities.settle(identity, more, 1);
+        }
+    }
+
+    /// Since when this app has had somebody in line; `None` while it has nobody.
+    pub(crate) fn line_since(&self, app: AppKey) -> Option<MonoTime> {
+        self.apps.get(&app).map(|app| app.line_since)
     }
 
     /// What must be admitted until somebody who joins this lane now has had its turn, at least and
@@ -207,7 +211,7 @@ mod tests {
         (0..count)
             .map(|_| {
                 let head = ring.head().unwrap();
-                ring.charge(head.lane, head.cost);
+                ring.charge(head.lane, head.cost, 1);
                 head.ticket.as_u64()
             })
             .collect()

@@ -12,8 +12,7 @@
 //! meanwhile. For [`KEPT_FOR`] a tag ahead of the others' is kept, so that leaving is no way to
 //! lose a charge.
 //!
-//! Sources: Goyal, Vin and Cheng, Start-Time Fair Queueing (1996); Iyer and Druschel, Anticipatory
-//! Scheduling (2001).
+//! Source: Goyal, Vin and Cheng, Start-Time Fair Queueing (1996).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -22,11 +21,6 @@ use crate::MonoTime;
 
 /// An absence that is none: a statement and its answer, over a wide network.
 const GRACE: Duration = Duration::from_secs(1);
-
-/// For so long a turn is kept for somebody who has just left and is owed one, before the next has
-/// it: as disk schedulers wait a moment for a reader's next request. Longer would leave room unused
-/// that nobody wants.
-const ANTICIPATION: Duration = Duration::from_millis(10);
 
 /// For how long a charge is remembered.
 const KEPT_FOR: Duration = Duration::from_secs(60);
@@ -117,19 +111,7 @@ impl<K: Copy + Ord> Turns<K> {
         waits || others.into_iter().any(|(at, _)| now.saturating_since(*at) <= GRACE)
     }
 
-    /// Until when the turn of `who` is kept for somebody who was there a moment ago and has had
-    /// less: for `keep`, and at least [`ANTICIPATION`]. `who` waits, or is about to.
-    pub(crate) fn kept_until(&self, now: MonoTime, who: K, keep: Duration) -> Option<MonoTime> {
-        let absent = self.absent.get(&who).map(|absence| absence.tag);
-        let tag = self.waiting.get(&who).map_or(absent, |place| Some(place.tag))?;
-        let owed = self.last_left.iter().flatten().filter(|(_, other)| {
-            *other != who && self.absent.get(other).is_some_and(|absence| absence.tag < tag)
-        });
-        let until = owed.map(|(at, _)| at.saturating_add(keep.max(ANTICIPATION))).max()?;
-        (until > now).then_some(until)
-    }
-
-    /// Somebody used its turn, or used more of an earlier one than was thought.
+    /// Somebody used its turn.
     pub(crate) fn charge(&mut self, who: K, cost: f64, weight: u32) {
         let charge = charge_of(cost, weight);
         if let Some(place) = self.waiting.get(&who).copied() {
@@ -139,6 +121,26 @@ impl<K: Copy + Ord> Turns<K> {
             self.place(who, place.tag.saturating_add(charge));
         } else if let Some(absence) = self.absent.get_mut(&who) {
             absence.tag = absence.tag.saturating_add(charge);
+        }
+    }
+
+    /// An earlier turn has cost so much more than was charged, or so much less. Nobody is charged
+    /// less than nothing: what is given back was charged before.
+    pub(crate) fn settle(&mut self, who: K, more: f64, weight: u32) {
+        if more == 0.0 {
+            return;
+        }
+        let difference = charge_of(more.abs(), weight);
+        let settled = |tag: Tag| {
+            if more > 0.0 { tag.saturating_add(difference) } else { tag.saturating_sub(difference) }
+        };
+        if let Some(place) = self.waiting.get(&who).copied() {
+            self.order.remove(&(place, who));
+            let place = Place { tag: settled(place.tag), ..place };
+            self.waiting.insert(who, place);
+            self.order.insert((place, who));
+        } else if let Some(absence) = self.absent.get_mut(&who) {
+            absence.tag = settled(absence.tag);
         }
     }
 
@@ -236,23 +238,6 @@ mod tests {
         // The claim of `a` never grows beyond what `b` had: in all they had the same.
         let of_a = taken.matches('a').count();
         assert!(of_a >= 99, "b has had as many while a was away: {taken}");
-    }
-
-    #[test]
-    fn a_turn_is_kept_for_a_moment_for_who_is_owed_one() {
-        let mut all = joined("ab");
-        all.charge('a', 500.0, 1);
-        all.leave(at(5), 'b');
-        assert_eq!(all.kept_until(at(6), 'a', Duration::ZERO), Some(at(15)));
-        assert_eq!(all.kept_until(at(15), 'a', Duration::ZERO), None, "it did not come");
-        all.join(at(8), 'b', 1.0, 1);
-        assert_eq!(all.kept_until(at(8), 'a', Duration::ZERO), None, "it is here");
-        all.leave(at(8), 'a');
-        assert_eq!(
-            all.kept_until(at(8), 'b', Duration::ZERO),
-            None,
-            "nothing is owed to who has had more"
-        );
     }
 
     #[test]

@@ -15,8 +15,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         env::args().skip(1).partition(|word| word.parse::<u64>().is_ok());
     let seeds: Vec<u64> = seeds.iter().filter_map(|word| word.parse().ok()).collect();
     println!(
-        "{:20} {:>5} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6}  missed",
-        "scenario", "seed", "used", "over", "p50", "p99", "max", "ratio", "ms"
+        "{:20} {:>5} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6}  rows/s (p99 of delays) missed",
+        "scenario", "seed", "used", "over", "p50", "p99", "max", "ms"
     );
     for path in paths(&names)? {
         let mut scenario = Scenario::parse(&fs::read_to_string(&path)?)
@@ -50,15 +50,14 @@ fn paths(names: &[String]) -> Result<Vec<PathBuf>, Box<dyn Error>> {
 }
 
 fn print_line(report: &Report, took_ms: u128) {
-    let rows: Vec<f64> = report.apps.iter().map(|(_, app)| app.rows_per_s).collect();
-    let ratio = match rows.as_slice() {
-        [first, second, ..] if *first > 0.0 => second / first,
-        _ => 0.0,
-    };
+    let rows: Vec<String> =
+        report.apps.iter().map(|(_, app)| format!("{:.1}", app.rows_per_s)).collect();
+    let p99: Vec<String> =
+        report.apps.iter().map(|(_, app)| format!("{:.2}", app.delay_s.p99)).collect();
     let missed: Vec<&str> =
         report.missed.iter().filter_map(|missed| missed.split(' ').next()).collect();
     println!(
-        "{:20} {:>5} {:>7.4} {:>7.4} {:>7.3} {:>7.3} {:>7.3} {ratio:>6.2} {took_ms:>6}  {}",
+        "{:20} {:>5} {:>7.4} {:>7.4} {:>7.3} {:>7.3} {:>7.3} {took_ms:>6}  {} ({}) {}",
         report.name,
         report.seed,
         report.capacity_used,
@@ -66,6 +65,8 @@ fn print_line(report: &Report, took_ms: u128) {
         report.lag_s.p50,
         report.lag_s.p99,
         report.lag_s.max,
+        rows.join(" : "),
+        p99.join(" : "),
         missed.join(" "),
     );
 }

@@ -87,9 +87,11 @@ impl Controller {
     /// Gates that share the pace of the lag take turns.
     fn release_at_the_pace(&mut self, now: MonoTime) {
         if self.pause_until.is_some_and(|until| now < until) {
+            self.claimed_at = None;
             return;
         }
         self.pause_until = None;
+        self.claimed_at = None;
         let mut lost_rounds = 0_u32;
         loop {
             let mut moved = false;
@@ -134,7 +136,7 @@ impl Controller {
             return None;
         }
         let head = gate.ring.head()?;
-        gate.ring.charge(head.lane, head.cost);
+        gate.ring.charge(head.lane, head.cost, 1);
         gate.pacer.spend(release_per_s(self.pacing, since, now));
         Some(head)
     }
@@ -182,22 +184,14 @@ impl Controller {
     /// The next check at a gate that is paced by the lag, if there is room for what it may let
     /// through.
     fn next_paced_check(&mut self, now: MonoTime, key: GateKey) -> Option<Head> {
-        let gate = self.gates.get_mut(&key)?;
-        let head = gate.ring.head()?;
+        let head = self.gates.get(&key)?.ring.head()?;
         // What such statements cost may have been learned since it joined.
-        let request = &self.queue.get(head.ticket)?.request;
-        let cost = self.costs.expected(request.digest, request.app);
-        let pace = self.pace.as_mut()?;
-        if !pace.has_room(now, cost) {
+        let request = self.queue.get(head.ticket)?.request;
+        let cost = self.expected(&request);
+        if !self.has_room(now, &request, cost) {
             return None;
         }
-        if pace.is_scarce(cost)
-            && let Some(until) = gate.ring.kept_until(now, head.lane, pace.keeps_turn_for(cost))
-        {
-            self.pause_until = Some(until);
-            return None;
-        }
-        gate.ring.charge(head.lane, cost);
+        self.gates.get_mut(&key)?.ring.charge(head.lane, cost, request.terms.weight);
         Some(head)
     }
 

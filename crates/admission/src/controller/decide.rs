@@ -6,12 +6,12 @@ use rand::RngExt as _;
 
 use super::{Controller, Life};
 use crate::checks::Check;
-use crate::decision::{Account, Decision, Permit, Refusal, Resolved};
+use crate::decision::{Decision, Permit, Refusal, Resolved};
 use crate::gate::{Gate, Obstacle};
 use crate::pacing::release_per_s;
 use crate::queue::Spot;
 use crate::ring::Joining;
-use crate::{Mode, MonoTime, OnRefusedCheck, OnTimeout, Pacing, Reason, Request};
+use crate::{MonoTime, OnRefusedCheck, OnTimeout, Pacing, Reason, Request};
 
 /// A retry is never advised to be later than this: an estimate beyond it is a guess.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
@@ -90,24 +90,20 @@ impl Controller {
         Checked::Stopped(spot, Obstacle::plain(Reason::Ratio))
     }
 
-    /// Takes a turn at an open gate without a line, and charges it, as far as the pace has room.
-    /// Without room nothing is charged; a lane whose turn is kept for it makes the others pause
-    /// until then.
+    /// Takes a turn at an open gate without a line, and charges it, as far as there is room.
+    /// Without room nothing is charged.
     fn take_turn(&mut self, now: MonoTime, request: &Request) -> Result<(), Obstacle> {
-        let gate = self.gates.get_mut(&request.gate).filter(|gate| gate.paced);
-        let (Some(gate), Some(pace)) = (gate, self.pace.as_mut()) else { return Ok(()) };
-        let cost = self.costs.expected(request.digest, request.app);
-        let lane = (request.app, request.identity);
-        let kept = gate.ring.kept_until(now, lane, pace.keeps_turn_for(cost));
-        let kept = kept.filter(|_| pace.is_scarce(cost));
-        if kept.is_some() && request.terms.on_refused_check == OnRefusedCheck::Delay {
-            self.pause_until = kept;
+        let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
+        if !paced || self.pace.is_none() {
+            return Ok(());
+        }
+        let cost = self.expected(request);
+        if !self.has_room(now, request, cost) {
             return Err(Obstacle::plain(Reason::Paced));
         }
-        if !pace.has_room(now, cost) {
-            return Err(Obstacle::plain(Reason::Paced));
+        if let Some(gate) = self.gates.get_mut(&request.gate) {
+            gate.ring.charge((request.app, request.identity), cost, request.terms.weight);
         }
-        gate.ring.charge(lane, cost);
         Ok(())
     }
 
@@ -168,20 +164,16 @@ impl Controller {
     pub(super) fn stand_in_line(&mut self, ticket: crate::Ticket, request: &Request, spot: Spot) {
         match spot {
             Spot::InLine { .. } => {
-                let cost = self.costs.expected(request.digest, request.app);
-                if let Some(gate) = self.gates.get_mut(&request.gate) {
-                    let lane = (request.app, request.identity);
-                    let place = (request.arrived, ticket);
-                    let weight = request.terms.weight;
-                    gate.ring.join(self.clock, &Joining { lane, place, weight, cost });
-                    // A turn that is kept may be kept for this one; and the head before it may have
-                    // been too large for the room there is.
-                    let is_head = gate.ring.head().is_some_and(|head| head.ticket == ticket);
-                    let pace = self.pace.as_mut().filter(|_| gate.paced && is_head);
-                    let fits = pace.is_some_and(|pace| pace.has_room(self.clock, cost));
-                    if fits || self.pause_until.is_some() {
-                        self.pause_until = Some(self.clock);
-                    }
+                let cost = self.expected(request);
+                let Some(gate) = self.gates.get_mut(&request.gate) else { return };
+                let lane = (request.app, request.identity);
+                let place = (request.arrived, ticket);
+                let weight = request.terms.weight;
+                gate.ring.join(self.clock, &Joining { lane, place, weight, cost });
+                // The head before it may have been too large for the room there is.
+                let is_head = gate.ring.head().is_some_and(|head| head.ticket == ticket);
+                if gate.paced && is_head && self.has_room(self.clock, request, cost) {
+                    self.pause_until = Some(self.clock);
                 }
             }
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
@@ -211,20 +203,7 @@ impl Controller {
     ) -> Permit {
         self.work.in_flight = self.work.in_flight.saturating_add(1);
         self.watch_admitted(now, request);
-        let expected = self.costs.expected(request.digest, request.app);
-        let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
-        let charge = match (self.pace.as_mut().filter(|_| paced), request.terms.mode) {
-            (Some(pace), Mode::Enforce) => Some(pace.admit(now, expected)),
-            (Some(pace), Mode::Observe) => Some(pace.note(expected)),
-            (None, Mode::Enforce | Mode::Observe) => None,
-        };
-        let account = Account {
-            gate: request.gate,
-            lane: (request.app, request.identity),
-            digest: request.digest,
-            expected,
-            charge,
-        };
+        let account = self.account(now, request);
         Permit::new(now.saturating_since(request.arrived), reason, account)
     }
 
@@ -289,8 +268,7 @@ impl Controller {
         let Some(gate) = self.gates.get(&request.gate) else { return unknown };
         let Some(since) = gate.open_since() else { return unknown };
         let lane = (request.app, request.identity);
-        let ahead = gate.ring.ahead(lane, request.terms.weight).about
-            + self.costs.expected(request.digest, request.app);
+        let ahead = gate.ring.ahead(lane, request.terms.weight).about + self.expected(request);
         let per_s = match (&self.pace, gate.paced) {
             (Some(pace), true) => pace.per_s().unwrap_or(f64::INFINITY),
             (Some(_), false) | (None, _) => f64::from(release_per_s(self.pacing, since, now)),

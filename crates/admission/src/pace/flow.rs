@@ -10,6 +10,12 @@ use crate::MonoTime;
 /// The lag aimed for, as part of the threshold.
 const TARGET: f64 = 0.2;
 
+/// It is at least and at most so many times what acknowledging takes. Less is not told from no
+/// queue at all. More keeps the replica no busier, and while it builds up nothing tells that there
+/// is enough.
+const QUEUE_MIN: f64 = 0.5;
+const QUEUE_MAX: f64 = 0.85;
+
 /// The lag aimed for is never raised above this part of the threshold.
 const TARGET_MAX: f64 = 0.5;
 
@@ -75,6 +81,8 @@ pub(super) struct Aim {
     pub(super) probe: f64,
     /// The size of the usual large statement, in rows.
     pub(super) lump: f64,
+    /// How long work runs on the primary before it is committed: the mean over rows.
+    pub(super) service: f64,
 }
 
 /// One look at a replica.
@@ -88,11 +96,24 @@ pub(super) struct Look {
     pub(super) shown: Option<u64>,
 }
 
+/// An acknowledgement.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    at: MonoTime,
+    /// For so many seconds since the one before it there was a queue for certain.
+    queued_for: f64,
+    /// One statement fills more than the window, or what runs does so for longer than was usual:
+    /// whoever waits, waits for that, and the rate is not to blame.
+    unlike: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Flow {
     /// Rows a second.
     rate: f64,
     measured: bool,
+    /// The replica was the bottleneck once: the rate is no first guess any more.
+    found: bool,
     /// The work that is acknowledged, and by which heartbeat.
     acked: f64,
     shown: Option<u64>,
@@ -105,6 +126,8 @@ pub(super) struct Flow {
     answered_at: MonoTime,
     /// Since the last acknowledgement somebody had to wait for this flow: first and last.
     limited: Option<(MonoTime, MonoTime)>,
+    /// When the rate was last in use: somebody waited, or so much was delivered.
+    proved_at: MonoTime,
 }
 
 impl Flow {
@@ -112,6 +135,7 @@ impl Flow {
         Self {
             rate: rate.unwrap_or(RATE_FIRST),
             measured: false,
+            found: false,
             acked: 0.0,
             shown: None,
             acks: VecDeque::new(),
@@ -119,6 +143,7 @@ impl Flow {
             lag_at_least: 0.0,
             answered_at: now,
             limited: None,
+            proved_at: now,
         }
     }
 
@@ -138,8 +163,17 @@ impl Flow {
         self.answered_at
     }
 
-    /// Somebody waits for this flow.
+    /// Somebody waits for this flow. A rate that was not in use for a while is an old one.
     pub(super) fn limit(&mut self, now: MonoTime) {
+        let ages = seconds(self.proved_at, now) / HALVED_AFTER;
+        if ages > 1.0 {
+            self.rate = (self.rate * 0.5_f64.powf(ages.min(HALVINGS_MAX))).max(RATE_MIN);
+        }
+        self.proved_at = now;
+        self.mark_limited(now);
+    }
+
+    fn mark_limited(&mut self, now: MonoTime) {
         let first = self.limited.map_or(now, |(first, _)| first);
         self.limited = Some((first, now));
     }
@@ -151,6 +185,8 @@ impl Flow {
         }
         let error = 1.0 - self.lag / self.target(aim);
         let gain = if error < 0.0 { GAIN * BRAKE } else { GAIN };
+        // What is admitted now is seen so much later: see Stability.
+        let gain = gain * acknowledging(aim) / cover(aim);
         self.rate * (1.0 + gain * error).max(PACE_MIN)
     }
 
@@ -159,8 +195,8 @@ impl Flow {
         if self.shown.is_none() {
             return true;
         }
-        let outstanding = ledger.outstanding(self.acked, now);
-        let window = (self.rate * (self.target(aim) + cover(aim))).max(WINDOW_MIN);
+        let outstanding = ledger.outstanding(self.acked, now, counts_for(aim));
+        let window = self.window(aim);
         let hard = (self.rate * (HARD * aim.threshold + cover(aim))).max(window);
         outstanding < window && (outstanding + cost <= hard || outstanding <= window * NOTHING)
     }
@@ -191,13 +227,17 @@ impl Flow {
             Some(mark) if self.shown.is_none_or(|before| before < shown) => {
                 let transit = look.answered_at.saturating_since(mark.begun_at).as_secs_f64();
                 // It was applied at some time since the look before this one, which did not see it.
+                let oldest_unseen = self.shown.and_then(|before| ledger.first_after(before));
+                let oldest_unseen = oldest_unseen.map(|mark| mark.begun_at);
+                let looked_before = self.answered_at;
                 self.lag = (transit - since.min(2.0 * aim.probe) / 2.0).max(at_least);
                 self.lag_at_least = (transit - since).max(at_least);
                 self.shown = Some(shown);
-                let window = (self.rate * (self.target(aim) + cover(aim))).max(WINDOW_MIN);
-                let fill = ledger.outstanding(self.acked, look.now) / window;
+                let unlike = self.is_unlike(look.now, ledger, aim);
                 self.acked = mark.completed;
-                self.acknowledge(look.answered_at, fill, aim);
+                let queued_for = oldest_unseen.map_or(0.0, |begun| seconds(begun, looked_before));
+                let seen = Seen { at: look.answered_at, queued_for, unlike };
+                self.acknowledge(&seen, aim);
             }
             Some(_) | None => {
                 if self.shown.is_none() {
@@ -208,16 +248,33 @@ impl Flow {
                     self.shown = Some(shown);
                 }
                 self.lag = self.lag.max(at_least);
+                // The gate is shut: nobody can ask for room, and what is applied is all it can.
+                if self.lag >= aim.threshold {
+                    self.mark_limited(look.now);
+                }
             }
         }
         self.answered_at = self.answered_at.max(look.answered_at);
     }
 
-    fn acknowledge(&mut self, at: MonoTime, fill: f64, aim: &Aim) {
+    /// Whether what is on its way says nothing about the rate.
+    fn is_unlike(&self, now: MonoTime, ledger: &Ledger, aim: &Aim) -> bool {
+        let outstanding = ledger.outstanding(self.acked, now, counts_for(aim));
+        let running = outstanding - (ledger.completed() - self.acked).max(0.0);
+        let usual = RUNS_LONG * aim.service + acknowledging(aim) / 2.0;
+        let runs_long = self.found && running > self.rate * usual + aim.lump;
+        outstanding > OVERFULL * self.window(aim) || runs_long
+    }
+
+    /// Work on its way from which on nothing is admitted.
+    fn window(&self, aim: &Aim) -> f64 {
+        (self.rate * (self.target(aim) + cover(aim))).max(WINDOW_MIN)
+    }
+
+    /// Takes in an acknowledgement.
+    fn acknowledge(&mut self, seen: &Seen, aim: &Aim) {
+        let at = seen.at;
         let limited = self.limited.take();
-        // One statement larger than the window: whoever waits, waits for that, and the rate is not
-        // to blame.
-        let overfull = fill > OVERFULL;
         let limited_for = limited.map_or(0.0, |(first, last)| seconds(first, last));
         let since = self.acks.back().map_or(0.0, |(last, _)| seconds(*last, at));
         if self.acks.len() >= ACKS_MAX {
@@ -236,11 +293,15 @@ impl Flow {
         let span = seconds(first_at, at);
         if span >= aim.heartbeat * SPAN_MIN {
             let sample = (self.acked - first) / span;
-            let bottleneck = queue_stands && !overfull && limited_for >= MOSTLY * since;
+            if sample >= self.rate * PROVED {
+                self.proved_at = at;
+            }
+            let bottleneck = queue_stands && limited_for >= MOSTLY * since;
+            self.found |= bottleneck && sample >= self.rate * PROVED;
             self.follow(sample, since, bottleneck);
         }
-        if limited.is_some() && !queue_stands && !overfull {
-            let covers = (since / (GROWTH_TIME * cover(aim))).min(2.0);
+        if limited.is_some() && !queue_stands && !seen.unlike {
+            let covers = ((since - seen.queued_for).max(0.0) / (GROWTH_TIME * cover(aim))).min(2.0);
             let growth = 1.0 + GROWTH * (1.0 - self.lag / target).max(0.0) * covers;
             self.rate = (self.rate * growth).min(RATE_MAX);
         }
@@ -274,7 +335,9 @@ impl Flow {
     /// The lag aimed for.
     fn target(&self, aim: &Aim) -> f64 {
         let lump = LUMP_PART * aim.lump / self.rate.max(1.0);
-        aim.threshold * (TARGET + lump / aim.threshold).min(TARGET_MAX)
+        let seen = acknowledging(aim);
+        let queue = (TARGET * aim.threshold).clamp(QUEUE_MIN * seen, QUEUE_MAX * seen);
+        (queue + lump).min(TARGET_MAX * aim.threshold)
     }
 }
 
@@ -287,6 +350,9 @@ const MOSTLY: f64 = 0.5;
 
 /// From so many windows on its way on, one statement fills more than the window.
 const OVERFULL: f64 = 1.5;
+
+/// What runs for more than so many times as long as was usual is not the replica's doing.
+const RUNS_LONG: f64 = 2.0;
 
 /// A sample spans at least this part of a heartbeat interval.
 const SPAN_MIN: f64 = 0.8;
@@ -301,9 +367,32 @@ const GROWTH_TIME: f64 = 0.7;
 const BLIND_TARGET_MIN: f64 = 1.0;
 
 /// What acknowledging takes at most.
-fn cover(aim: &Aim) -> f64 {
+fn acknowledging(aim: &Aim) -> f64 {
     aim.heartbeat + aim.probe
 }
+
+/// What passes between an admission and its acknowledgement without any queue.
+fn cover(aim: &Aim) -> f64 {
+    acknowledging(aim) + aim.service
+}
+
+/// Work that still runs counts as on its way for so long.
+fn counts_for(aim: &Aim) -> Duration {
+    let service = Duration::try_from_secs_f64(RUNNING_SERVICES * aim.service);
+    service.unwrap_or_default().max(RUNNING_COUNTS_FOR)
+}
+
+/// Work that still runs counts for at least this long, and for so many times the usual.
+const RUNNING_COUNTS_FOR: Duration = Duration::from_secs(2);
+const RUNNING_SERVICES: f64 = 3.0;
+
+/// Seconds without use after which a rate is half of what it was, and how often it is halved at
+/// most: then it is soon found anew, and what was tenfold is no flood.
+const HALVED_AFTER: f64 = 10.0;
+const HALVINGS_MAX: f64 = 3.0;
+
+/// A rate of which so much is delivered is in use.
+const PROVED: f64 = 0.5;
 
 fn seconds(from: MonoTime, to: MonoTime) -> f64 {
     to.saturating_since(from).as_secs_f64()

@@ -1,9 +1,9 @@
 //! Work admitted, completed, and how much of it was complete when each heartbeat was begun.
 //!
 //! Work that has not completed is counted by *epoch*, the time between the begins of two heartbeats
-//! in which it was admitted. Only that of the last [`RUNNING_COUNTS_FOR`] counts as on its way: a
-//! transaction that its client keeps open for an hour sends nothing meanwhile, and must not hold a
-//! place in the window. Whatever it has written counts when it completes.
+//! in which it was admitted. Only that of late counts as on its way: a transaction that its client
+//! keeps open for an hour sends nothing meanwhile, and must not hold a place in the window.
+//! Whatever it has written counts when it completes. How late is late, whoever asks says.
 //!
 //! All costs are in rows.
 
@@ -11,9 +11,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::MonoTime;
-
-/// Work that still runs counts as on its way for this long.
-const RUNNING_COUNTS_FOR: Duration = Duration::from_secs(2);
 
 /// Heartbeats remembered: four minutes at the default interval. A replica that is further behind
 /// lags, so its gate is shut; acknowledgements go on when it shows one that is remembered.
@@ -26,12 +23,17 @@ type Epoch = u64;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Charge {
     epoch: Epoch,
+    admitted_at: MonoTime,
     cost: f64,
 }
 
 impl Charge {
     pub(crate) const fn cost(&self) -> f64 {
         self.cost
+    }
+
+    pub(crate) const fn admitted_at(&self) -> MonoTime {
+        self.admitted_at
     }
 }
 
@@ -70,8 +72,8 @@ impl Ledger {
         self.epoch = self.epoch.saturating_add(1);
     }
 
-    pub(super) fn admit(&mut self, cost: f64) -> Charge {
-        let charge = Charge { epoch: self.epoch, cost };
+    pub(super) fn admit(&mut self, now: MonoTime, cost: f64) -> Charge {
+        let charge = Charge { epoch: self.epoch, admitted_at: now, cost };
         *self.running(charge.epoch) += cost;
         charge
     }
@@ -104,11 +106,11 @@ impl Ledger {
         self.marks.get(self.marks.partition_point(|mark| mark.seq <= seq))
     }
 
-    /// Work admitted and not acknowledged by whoever has acknowledged `acked`.
-    pub(super) fn outstanding(&self, acked: f64, now: MonoTime) -> f64 {
+    /// Work admitted and not acknowledged by whoever has acknowledged `acked`; of what still runs,
+    /// what was admitted within `late`.
+    pub(super) fn outstanding(&self, acked: f64, now: MonoTime, late: Duration) -> f64 {
         let recent = self.marks.iter().rev();
-        let recent =
-            recent.take_while(|mark| now.saturating_since(mark.begun_at) <= RUNNING_COUNTS_FOR);
+        let recent = recent.take_while(|mark| now.saturating_since(mark.begun_at) <= late);
         let running: f64 = recent.map(|mark| mark.running).sum();
         let first = if self.marks.is_empty() { self.running_before } else { 0.0 };
         (self.completed - acked).max(0.0) + running + first

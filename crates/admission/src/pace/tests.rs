@@ -64,21 +64,32 @@ impl Path {
             if let Some(rows) = rows.filter(|_| self.now_ms > 50) {
                 while self.pace.has_room(now, rows) {
                     let charge = self.pace.admit(now, rows);
-                    self.pace.complete(charge, rows);
+                    self.pace.complete(now, charge, rows);
                     self.stream.push_back(Ok(rows));
                     self.admitted += rows;
                 }
             }
-            if self.now_ms % 250 == 1 {
-                let seq = self.now_ms / 250 + 1;
-                self.pace.heartbeat_begun(now, seq);
-                self.stream.push_back(Err(seq));
-            }
-            self.apply(per_s / 1_000.0);
-            if self.now_ms % 100 == 50 {
-                let seen = progress(REPLICA, now, 0, self.shown);
-                self.pace.handle_progress(now, &reading(now, vec![seen]));
-            }
+            self.heartbeats_and_looks(per_s);
+        }
+    }
+
+    /// A millisecond in which nobody is admitted here.
+    fn step(&mut self, per_s: f64) {
+        self.now_ms += 1;
+        self.heartbeats_and_looks(per_s);
+    }
+
+    fn heartbeats_and_looks(&mut self, per_s: f64) {
+        let now = at(self.now_ms);
+        if self.now_ms % 250 == 1 {
+            let seq = self.now_ms / 250 + 1;
+            self.pace.heartbeat_begun(now, seq);
+            self.stream.push_back(Err(seq));
+        }
+        self.apply(per_s / 1_000.0);
+        if self.now_ms % 100 == 50 {
+            let seen = progress(REPLICA, now, 0, self.shown);
+            self.pace.handle_progress(now, &reading(now, vec![seen]));
         }
     }
 
@@ -131,7 +142,7 @@ fn a_replica_that_stalls_receives_no_more_than_the_window() {
 }
 
 #[test]
-fn an_idle_hour_does_not_change_what_is_known_of_the_capacity() {
+fn what_is_known_of_the_capacity_stays_until_somebody_waits_again() {
     let mut path = Path::new();
     path.run(10, 1_000.0, Some(1.0));
     let before = path.pace.per_s();
@@ -139,6 +150,51 @@ fn an_idle_hour_does_not_change_what_is_known_of_the_capacity() {
     let after = path.pace.per_s();
     let (before, after) = before.zip(after).unwrap();
     assert!((0.8..=1.5).contains(&(after / before)), "{before} and {after}");
+}
+
+#[test]
+fn a_rate_that_was_not_in_use_is_an_old_one_when_somebody_waits_again() {
+    let mut path = Path::new();
+    path.run(10, 1_000.0, Some(1.0));
+    path.run(60, 1_000.0, None);
+    // Meanwhile the replica has become ten times as slow.
+    path.run(1, 100.0, Some(1.0));
+    assert!(path.backlog() < 100.0, "{} rows are a second's work and more", path.backlog());
+}
+
+#[test]
+fn what_is_applied_while_the_gate_is_shut_is_what_the_replica_can() {
+    let mut path = Path::new();
+    path.run(10, 1_000.0, Some(1.0));
+    path.run(10, 30.0, Some(1.0));
+    path.run(20, 30.0, Some(1.0));
+    let rate = path.pace.per_s().map_or(0.0, |per_s| per_s.max(1.0));
+    assert!(rate < 120.0, "{rate} rows a second are let through");
+    assert!(path.backlog() < 60.0, "{} rows stand at the replica", path.backlog());
+}
+
+#[test]
+fn work_that_runs_for_long_has_its_own_room() {
+    let mut path = Path::new();
+    path.run(10, 1_000.0, Some(1.0));
+    let mut running = std::collections::VecDeque::new();
+    let mut written = 0.0;
+    for step in 0..20_000_u64 {
+        let now = at(path.now_ms);
+        while path.pace.has_room(now, 100.0) {
+            running.push_back((step + 2_000, path.pace.admit(now, 100.0)));
+        }
+        while running.front().is_some_and(|(ends, _)| *ends <= step) {
+            let (_, charge) = running.pop_front().unwrap();
+            path.pace.complete(now, charge, 100.0);
+            path.stream.push_back(Ok(100.0));
+            written += if step > 10_000 { 100.0 } else { 0.0 };
+        }
+        path.step(1_000.0);
+        // Nobody could know at first that it would run for so long.
+        assert!(path.backlog() < 2_500.0, "{} rows at once", path.backlog());
+    }
+    assert!(written > 5_000.0, "{written} rows in 10 s of transactions of 2 s");
 }
 
 #[test]
@@ -163,7 +219,7 @@ fn work_that_a_client_keeps_open_does_not_hold_the_window() {
     path.run(5, 1_000.0, Some(1.0));
     assert!(path.applied - before > 4_500.0, "it runs at its capacity again");
     for charge in open {
-        path.pace.complete(charge, 1.0);
+        path.pace.complete(at(path.now_ms), charge, 1.0);
     }
     assert!(!path.pace.has_room(at(path.now_ms), 1.0), "10,000 rows are on their way now");
 }
@@ -179,7 +235,7 @@ fn the_slowest_replica_governs_while_it_counts() {
         }
         while step > 0 && pace.has_room(now, 1.0) {
             let charge = pace.admit(now, 1.0);
-            pace.complete(charge, 1.0);
+            pace.complete(now, charge, 1.0);
         }
         // One shows every heartbeat at once, the other after a second and more.
         shown = [step / 3 * 3 + 1, (step.saturating_sub(12)) / 3 * 3 + 1];
@@ -207,7 +263,7 @@ fn a_replica_that_only_tells_its_lag_is_steered_by_it() {
             let now = at(step * 100);
             while step > 0 && pace.has_room(now, 1.0) {
                 let charge = pace.admit(now, 1.0);
-                pace.complete(charge, 1.0);
+                pace.complete(now, charge, 1.0);
             }
             pace.handle_progress(now, &reading(now, vec![progress(REPLICA, now, lag_ms, None)]));
         }
