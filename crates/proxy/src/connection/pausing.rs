@@ -76,10 +76,12 @@ impl Debt {
     }
 
     /// A statement is over that took the server so long. `rule` is the one that was about it.
-    fn note_worked(&mut self, took: Duration, rule: Option<&Rule>, finished: &Finished) {
+    /// Nothing is owed for a transaction before its end: what it has read and locked must not
+    /// wait for that, whether the rest of it is asked for again or not.
+    fn note_worked(&mut self, took: Duration, rule: Option<&Rule>, is_over: bool) {
         let Some(slow) = self.admitted.or_else(|| rule.and_then(Slow::of)) else { return };
         self.worked = self.worked.saturating_add(took);
-        if !finished.admission_over {
+        if !is_over {
             return;
         }
         self.admitted = None;
@@ -199,6 +201,7 @@ impl Connection {
     pub(super) fn note_worked(&mut self, finished: &Finished) {
         let rule = finished.statement.and_then(|statement| statement.rule);
         let rule = rule.and_then(|index| self.policy.rule(index));
-        self.debt.note_worked(self.timing.backend, rule, finished);
+        let is_over = finished.admission_over && !self.session.in_transaction();
+        self.debt.note_worked(self.timing.backend, rule, is_over);
     }
 }

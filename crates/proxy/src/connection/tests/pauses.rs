@@ -84,6 +84,24 @@ async fn a_transaction_is_paused_behind_its_end_for_all_that_it_took() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_that_a_transaction_took_is_paid_for_before_its_end() {
+    let mut stage = Stage::logged_in(HALF).await;
+    // Reads of it, in front of its first write.
+    stage.passes("BEGIN", IN_TRANSACTION).await;
+    let since = Instant::now();
+    takes(&mut stage, "SELECT 1", WORK, IN_TRANSACTION).await;
+    takes(&mut stage, INSERT, WORK, IN_TRANSACTION).await;
+    takes(&mut stage, "COMMIT", WORK, AUTOCOMMIT).await;
+    assert_about(since.elapsed(), WORK * 3);
+    assert_about(paused_before(&mut stage, INSERT).await, WORK * 3);
+    // A text of several statements leaves one open, and the next text is asked for again.
+    let both = format!("BEGIN; {INSERT}");
+    takes(&mut stage, &both, WORK, IN_TRANSACTION).await;
+    assert_about(paused_before(&mut stage, &format!("COMMIT; {INSERT}")).await, Duration::ZERO);
+    assert_about(paused_before(&mut stage, INSERT).await, WORK);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pause_is_never_longer_than_max_delay_and_never_an_error() {
     let rules = "  - { name: tenth, speed: 0.1, gate: none, max_delay: 2s, permanent: true }\n";
     let mut stage = Stage::logged_in(rules).await;
