@@ -266,7 +266,9 @@ async fn sigterm_lets_open_transactions_finish_and_closes_the_rest() {
 
     sluice.signal("TERM").unwrap();
     let told = waiting.answered(SOON).await.unwrap();
-    assert_eq!(Refused::of(&told.response).unwrap().errno, 1053, "{:?}", told.response);
+    let refused = Refused::of(&told.response).unwrap();
+    assert_eq!(refused.errno, 1205, "{:?}", told.response);
+    assert_eq!((refused.reason(), refused.part("executed")), (Some("shutdown"), Some("no")));
     idle.set_read_limit(SOON);
     idle.read_to_end().await.unwrap();
     let no_listener = || async { Ok(RawConn::connect(config.listen).await.is_err()) };

@@ -280,7 +280,7 @@ async fn a_probe_that_may_not_log_in_and_a_broken_file_are_told_and_stop_no_traf
     let ready = sluice.http_get("/readyz").await.unwrap();
     assert_eq!((ready.status, ready.body.lines().next()), (200, Some("ready")));
     let page = sluice.http_get("/").await.unwrap().body;
-    for part in ["the probe of the primary fails", "1045", "the configuration file has faults"] {
+    for part in ["the primary refuses its probe", "1045", "the configuration file has faults"] {
         assert!(ready.body.contains(part) && page.contains(part), "{part}: {}", ready.body);
     }
     assert!(page.contains("Ready."), "{page}");

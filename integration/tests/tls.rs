@@ -401,7 +401,7 @@ async fn what_is_sent_in_the_clear_behind_a_request_for_tls_is_never_looked_at()
 async fn identity_and_refusals_work_inside_tls() {
     let server = mysql().await;
     let config = config(&server, "").rules(
-        "- { name: no-etl, match: { app: \"job:etl\" }, deny: true, permanent: true }\n\
+        "- { name: no-etl, match: { app: \"job:etl\" }, deny: true, statements: [write], permanent: true }\n\
          - { name: everything, gate: none, permanent: true }",
     );
     let sluice = SluiceProcess::start(&config).await.unwrap();
