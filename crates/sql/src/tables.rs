@@ -399,7 +399,8 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         } else {
             name.is_ascii()
         };
-        self.fault_if(!ascii && !(self.utf8 && std::str::from_utf8(name).is_ok()));
+        let known = ascii || (self.utf8 && std::str::from_utf8(name).is_ok());
+        self.fault_if(!known);
     }
 
     fn keyword(&mut self, token: Token) {

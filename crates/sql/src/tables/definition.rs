@@ -139,9 +139,10 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         if self.engine && token.kind != Kind::Punct(b'=') {
             self.engine = false;
             let bytes = self.lexer.bytes(token);
-            let name = match token.kind {
-                Kind::Text => bytes.get(1..bytes.len().saturating_sub(1)),
-                _ => self.lexer.name_of(token),
+            let name = if token.kind == Kind::Text {
+                bytes.get(1..bytes.len().saturating_sub(1))
+            } else {
+                self.lexer.name_of(token)
             };
             let own = |name: &[u8]| OWN_ENGINES.iter().any(|own| name.eq_ignore_ascii_case(own));
             self.fault_if(!name.is_some_and(own));
