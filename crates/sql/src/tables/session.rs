@@ -28,22 +28,25 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         self.fault_if(fault);
     }
 
-    /// Whether `token` of a SET may change how the rest of the text is read: `sql_mode` always, a
-    /// character set if it is not one that is in force, and the rest depends on it. Quoted names
-    /// and those beyond ASCII may be these too.
+    /// Whether `token` of a SET may change how the rest of the text is read: `sql_mode` and a
+    /// character set, unless it is UTF-8 and in force, or nothing in the rest depends on it. Quoted
+    /// names and those beyond ASCII may be these too.
     fn changes_reading(&mut self, token: Token) -> bool {
         let Some(name) = self.lexer.name_of(token) else { return false };
-        if token.kind == Kind::Name || !name.is_ascii() || self.is(token, "SQL_MODE") {
-            return true;
+        if self.is(token, "NAMES") {
+            let next = self.lexer.peeked();
+            let bytes = self.lexer.bytes(next);
+            let charset = bytes.strip_prefix(b"'").and_then(|rest| rest.strip_suffix(b"'"));
+            let charset = charset.unwrap_or(bytes);
+            let to_utf8 = ["utf8mb4", "utf8mb3", "utf8"]
+                .iter()
+                .any(|utf8| charset.eq_ignore_ascii_case(utf8.as_bytes()));
+            return !to_utf8 || (!self.utf8 && self.lexer.depends_on_mode(token));
         }
-        let sets_charset = ["NAMES", "CHARACTER", "CHAR", "CHARSET", "CHARACTER_SET_CLIENT"]
-            .iter()
-            .any(|word| self.is(token, word));
-        if !sets_charset || !self.lexer.depends_on_mode(token) {
-            return false;
-        }
-        let next = self.lexer.peeked();
-        let to_utf8 = ["UTF8MB4", "UTF8MB3", "UTF8"].iter().any(|word| self.is(next, word));
-        !(self.is(token, "NAMES") && to_utf8 && self.utf8)
+        token.kind == Kind::Name
+            || !name.is_ascii()
+            || ["SQL_MODE", "CHARACTER", "CHAR", "CHARSET", "CHARACTER_SET_CLIENT"]
+                .iter()
+                .any(|word| self.is(token, word))
     }
 }

@@ -220,7 +220,7 @@ fn transaction_control_and_settings_name_no_table() {
         "START TRANSACTION READ WRITE, WITH CONSISTENT SNAPSHOT; INSERT INTO o.a VALUES (1)",
         "SAVEPOINT x; INSERT INTO o.a VALUES (1); ROLLBACK TO x; RELEASE SAVEPOINT x",
         "SET NAMES utf8mb4; INSERT INTO o.a VALUES ('\u{e9}')",
-        "SET NAMES latin1; INSERT INTO o.a VALUES ('e')",
+        "SET NAMES 'utf8mb4' COLLATE utf8mb4_bin; INSERT INTO o.a VALUES ('e')",
         "SET autocommit=0, @a='x'; INSERT INTO o.a VALUES (1)",
     ] {
         assert_eq!(found(text), (strings(&["o.a"]), Completeness::Complete), "{text}");
@@ -236,6 +236,8 @@ fn transaction_control_and_settings_name_no_table() {
         "SET sql_mode=ORACLE; INSERT INTO o.a VALUES (1)",
         "SET @@session.sql_mode=''; INSERT INTO o.a VALUES (1)",
         "SET `sql_mode`=''; INSERT INTO o.a VALUES (1)",
+        "SET NAMES swe7; INSERT INTO o.`a@` VALUES (1)",
+        "SET NAMES utf8mb4, character_set_client=gbk; INSERT INTO o.a VALUES (1)",
         "SET NAMES gbk; INSERT INTO o.a VALUES ('\u{e9}')",
         "SET character_set_client=gbk; INSERT INTO o.a VALUES ('\u{e9}')",
     ] {
