@@ -90,7 +90,10 @@ fn push_reason(text: &mut String, reason: &str) {
 fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}')
-        || matches!(c, '\u{00AD}' | '\u{FEFF}')
+        || matches!(
+            c,
+            '\u{00AD}' | '\u{061C}' | '\u{180E}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}'
+        )
 }
 
 /// The app in printable ASCII without what would end the value, and not longer than it may be.

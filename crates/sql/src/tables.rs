@@ -5,11 +5,14 @@
 //! Only words that are reserved in both MySQL and MariaDB end a list: any other may be an alias.
 
 mod definition;
+mod session;
+mod words;
 
 use crate::{
     lexer::{Kind, Lexer, NoComments, Reading, Token},
-    mode::LexMode,
+    mode::{Charset, LexMode},
 };
+use words::{BEFORE_TABLE, RESERVED};
 
 /// Deepest nesting of brackets that is followed, one bit each.
 const DEPTH_MAX: u32 = 63;
@@ -56,6 +59,10 @@ pub(crate) fn find_tables<'t>(
         selects: 0,
         expects: false,
         joined: false,
+        engine: false,
+        named: usize::MAX,
+        utf8: mode.charset == Charset::Plain,
+        swe7: mode.charset == Charset::Swe7,
         before: [Token { kind: Kind::End, start: 0, end: 0 }; 2],
         object: Object::Known,
         defines: false,
@@ -93,6 +100,9 @@ enum Verb {
     /// CREATE, ALTER.
     Define,
     Load,
+    /// BEGIN, COMMIT and the like, which name no table.
+    Transaction,
+    Set,
     Other,
 }
 
@@ -119,8 +129,15 @@ struct Finder<'t, F> {
     selects: u64,
     /// A table comes next.
     expects: bool,
-    /// A JOIN has been seen: USING names columns from here on.
+    /// A DELETE has a JOIN outside of brackets: USING names columns from here on.
     joined: bool,
+    /// ENGINE of a definition: its value comes next.
+    engine: bool,
+    /// Where the last table began.
+    named: usize,
+    /// The bytes of names from 0x80 up are UTF-8.
+    utf8: bool,
+    swe7: bool,
     /// The two tokens before this one, the nearer first.
     before: [Token; 2],
     object: Object,
@@ -131,7 +148,30 @@ struct Finder<'t, F> {
 
 impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
     fn token(&mut self, token: Token) {
+        match self.verb {
+            Verb::Define => self.defined(token),
+            Verb::Transaction | Verb::Set => self.quiet(token),
+            Verb::None
+            | Verb::Query
+            | Verb::With
+            | Verb::Insert
+            | Verb::Update
+            | Verb::Delete
+            | Verb::Truncate
+            | Verb::List
+            | Verb::Load
+            | Verb::Other => {}
+        }
+        self.any_token(token);
+        self.before = [token, self.before[0]];
+    }
+
+    fn any_token(&mut self, token: Token) {
         match token.kind {
+            // `{oj a …}`: any name is taken for OJ.
+            Kind::Word | Kind::Name if self.before[0].kind == Kind::Punct(b'{') => {
+                self.fault_if(self.verb == Verb::None || self.object != Object::Known);
+            }
             Kind::Semicolon => self.end_of_statement(),
             Kind::Punct(b'(') => self.open(),
             Kind::Punct(b')') => self.close(),
@@ -156,7 +196,6 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
                 self.expects = false;
             }
         }
-        self.before = [token, self.before[0]];
     }
 
     fn end_of_statement(&mut self) {
@@ -169,6 +208,7 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         self.selects = 0;
         self.expects = false;
         self.joined = false;
+        self.engine = false;
     }
 
     fn fault_if(&mut self, fault: bool) {
@@ -235,7 +275,7 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         } else if is(&["LOAD"]) {
             Verb::Load
         } else {
-            Verb::Other
+            self.quiet_verb(token).unwrap_or(Verb::Other)
         };
         let sure = match self.verb {
             Verb::Query
@@ -243,7 +283,9 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
             | Verb::Insert
             | Verb::Update
             | Verb::Delete
-            | Verb::Truncate => true,
+            | Verb::Truncate
+            | Verb::Transaction
+            | Verb::Set => true,
             Verb::List | Verb::Define | Verb::Load => {
                 self.defines = true;
                 self.object = Object::Awaited;
@@ -270,6 +312,8 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
             | Verb::List
             | Verb::Define
             | Verb::Load
+            | Verb::Transaction
+            | Verb::Set
             | Verb::Other => {}
         }
     }
@@ -283,19 +327,6 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
 
     /// A word where a table is expected.
     fn expected(&mut self, token: Token) {
-        const BEFORE_TABLE: [&str; 11] = [
-            "INTO",
-            "TABLE",
-            "LATERAL",
-            "IGNORE",
-            "LOW_PRIORITY",
-            "HIGH_PRIORITY",
-            "DELAYED",
-            "QUICK",
-            "IF",
-            "NOT",
-            "EXISTS",
-        ];
         if BEFORE_TABLE.iter().any(|word| self.is(token, word)) {
             return;
         }
@@ -308,17 +339,36 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
             self.set_list(false);
             self.selects |= self.bit();
             self.expects = false;
-        } else if self.is(token, "DUAL") || self.is(token, "JSON_TABLE") {
+        } else if self.is(token, "DUAL") {
+            let next = self.lexer.peeked().kind;
+            self.fault_if(next == Kind::Punct(b'.'));
             self.expects = false;
-        } else if !(self.is(token, "OJ") && self.before[0].kind == Kind::Punct(b'{')) {
+        } else if self.opens_derived_table(token) {
+            self.expects = self.is(token, "LATERAL");
+        } else if RESERVED.iter().any(|word| self.is(token, word)) {
+            self.fault_if(true);
+            self.expects = false;
+        } else {
             self.table(token);
         }
+    }
+
+    /// LATERAL ( and JSON_TABLE ( in a list of tables to read. Both words are names in MariaDB.
+    fn opens_derived_table(&mut self, token: Token) -> bool {
+        let before = self.before[0];
+        let in_list = matches!(before.kind, Kind::Punct(b',' | b'(' | b'{'))
+            || ["FROM", "JOIN", "STRAIGHT_JOIN", "LATERAL"].iter().any(|w| self.is(before, w));
+        (self.is(token, "LATERAL") || self.is(token, "JSON_TABLE"))
+            && in_list
+            && self.lexer.peeked().kind == Kind::Punct(b'(')
     }
 
     /// A table that begins with `first`; what follows its name is looked at next.
     fn table(&mut self, first: Token) {
         self.expects = false;
+        self.named = first.start;
         let Some(name) = self.lexer.name_of(first) else { return };
+        self.check_bytes(name);
         let rest = self.lexer.peeked();
         if rest.kind != Kind::Punct(b'.') {
             // A function that gives a table; only JSON_TABLE is known. A list of columns may stand
@@ -330,13 +380,27 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         self.lexer.next();
         let second = self.lexer.next();
         match self.lexer.name_of(second) {
-            Some(table) => (self.found)(TableRef { schema: Some(name), name: table }),
+            Some(table) => {
+                self.check_bytes(table);
+                (self.found)(TableRef { schema: Some(name), name: table });
+            }
             None => {
                 // `t.*` in a DELETE.
                 self.fault_if(second.kind != Kind::Punct(b'*'));
                 (self.found)(TableRef { schema: None, name });
             }
         }
+    }
+
+    /// Names are compared byte by byte, so they must be in the character set of the rules.
+    fn check_bytes(&mut self, name: &[u8]) {
+        let ascii = if self.swe7 {
+            name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+        } else {
+            name.is_ascii()
+        };
+        let known = ascii || (self.utf8 && std::str::from_utf8(name).is_ok());
+        self.fault_if(!known);
     }
 
     fn keyword(&mut self, token: Token) {
@@ -351,9 +415,9 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
             self.selects |= self.bit();
             self.set_list(false);
         } else if is("JOIN") || is("STRAIGHT_JOIN") {
-            self.joined = true;
+            self.joined |= self.verb == Verb::Delete && self.depth == 0 && !after_for;
             self.expects = self.in_list() && !after_for;
-        } else if is("TABLE") || is("TABLES") {
+        } else if is("TABLE") {
             self.expects = true;
             self.set_list(self.verb == Verb::List);
         } else if is("USING") {
@@ -373,8 +437,7 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
             self.set_list(false);
         } else {
             self.expects = match self.verb {
-                Verb::Define if is("UNION") => return self.union_of_definition(),
-                Verb::Define => is("LIKE") || is("REFERENCES") || is("RENAME"),
+                Verb::Define => return self.keyword_of_definition(token),
                 Verb::List => is("TO"),
                 Verb::None
                 | Verb::Query
@@ -384,6 +447,8 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
                 | Verb::Delete
                 | Verb::Truncate
                 | Verb::Load
+                | Verb::Transaction
+                | Verb::Set
                 | Verb::Other => false,
             };
         }

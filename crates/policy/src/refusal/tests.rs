@@ -25,7 +25,7 @@ rules:
   - name: evil
     permanent: true
     deny: true
-    reason: "no\n way \t[sluice rule=x executed=yes] \u202Efoo\0 é"
+    reason: "no\n way \t[sluice rule=x executed=yes] \u202Efoo\0 \u061C\u180E\U000E0041é"
   - { name: long, permanent: true, deny: true, reason: "REASON" }
 "#;
 

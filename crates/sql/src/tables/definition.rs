@@ -1,13 +1,13 @@
 //! The tables of CREATE, ALTER and DROP.
 
-use super::{Finder, Object, TableRef, Verb};
+use super::{Finder, Object, TableRef, Verb, words::OWN_ENGINES};
 use crate::lexer::{Kind, Token};
 
 impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
     /// A word between CREATE, ALTER, DROP and what it is of. Triggers, routines and the like have
     /// tables in places that are not looked for.
     pub(super) fn object(&mut self, token: Token) {
-        const BEFORE_OBJECT: [&str; 19] = [
+        const BEFORE_OBJECT: [&str; 18] = [
             "TEMPORARY",
             "OR",
             "REPLACE",
@@ -25,13 +25,15 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
             "TEMPTABLE",
             "SQL",
             "SECURITY",
-            "DEFINER",
             "INVOKER",
         ];
         let is = |word: &str| self.is(token, word);
-        if is("TABLE") || is("TABLES") {
+        if is("TABLE") || (is("TABLES") && self.verb == Verb::List) {
             self.object = Object::Known;
-            self.keyword(token);
+            self.expects = true;
+            self.set_list(self.verb == Verb::List);
+        } else if is("DEFINER") {
+            self.definer();
         } else if (is("VIEW") || is("SEQUENCE")) && self.verb != Verb::Load {
             self.object = Object::Known;
             self.expects = true;
@@ -48,6 +50,29 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         }
     }
 
+    /// Skips what stands behind DEFINER, any word of which may be a name. SQL SECURITY DEFINER has
+    /// nothing behind it.
+    fn definer(&mut self) {
+        if self.lexer.peeked().kind != Kind::Punct(b'=') {
+            return;
+        }
+        self.lexer.next();
+        let name = self.lexer.next();
+        self.fault_if(!matches!(name.kind, Kind::Word | Kind::Name | Kind::Text));
+        let host = self.lexer.peeked();
+        if host.kind == Kind::UserVar {
+            self.lexer.next();
+            self.fault_if(host.end.saturating_sub(host.start) < 2);
+        } else if host.kind == Kind::Punct(b'(') {
+            // CURRENT_USER().
+            self.lexer.next();
+            let close = self.lexer.next();
+            self.fault_if(close.kind != Kind::Punct(b')'));
+        }
+        let next = self.lexer.peeked();
+        self.fault_if(next.kind != Kind::Word);
+    }
+
     /// The name of a schema, or what stands before it.
     pub(super) fn schema(&mut self, token: Token) {
         if ["IF", "NOT", "EXISTS"].iter().any(|word| self.is(token, word)) {
@@ -55,7 +80,10 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         }
         self.object = Object::Known;
         match self.lexer.name_of(token) {
-            Some(schema) => (self.found)(TableRef { schema: Some(schema), name: b"" }),
+            Some(schema) => {
+                self.check_bytes(schema);
+                (self.found)(TableRef { schema: Some(schema), name: b"" });
+            }
             None => self.fault_if(true),
         }
     }
@@ -73,9 +101,51 @@ impl<'t, F: FnMut(TableRef<'t>)> Finder<'t, F> {
         renames_other || before_table
     }
 
-    /// The tables behind the UNION of a MERGE table are not looked for.
-    pub(super) fn union_of_definition(&mut self) {
-        let next = self.lexer.peeked().kind;
-        self.fault_if(matches!(next, Kind::Punct(b'=' | b'(')));
+    /// A word of a definition behind which a table may stand.
+    pub(super) fn keyword_of_definition(&mut self, token: Token) {
+        let is = |word: &str| self.is(token, word);
+        let [near, far] = self.before;
+        // CREATE TABLE a LIKE b, CREATE TABLE a (LIKE b).
+        let behind_name =
+            near.start == self.named || (near.kind == Kind::Punct(b'(') && far.start == self.named);
+        let expects = (is("LIKE") && behind_name) || is("REFERENCES") || is("RENAME");
+        let option = self.selects & self.bit() == 0;
+        let leads_elsewhere = ["CONNECTION", "TABLE_TYPE", "TABNAME"].iter().any(|word| is(word));
+        let is_engine = is("ENGINE");
+        self.expects = expects;
+        let in_brackets = matches!(near.kind, Kind::Punct(b'(' | b',')) && self.depth > 0;
+        if self.is(token, "UNION") {
+            // The tables behind the UNION of a MERGE table are not looked for.
+            let next = self.lexer.peeked().kind;
+            self.fault_if(next == Kind::Punct(b'='));
+        } else if option && leads_elsewhere {
+            let next = self.lexer.peeked().kind;
+            self.fault_if(matches!(next, Kind::Punct(b'=') | Kind::Text));
+        } else if option && is_engine && !in_brackets {
+            self.engine = true;
+        }
+    }
+
+    /// Any token of a definition.
+    pub(super) fn defined(&mut self, token: Token) {
+        let [near, far] = self.before;
+        // UNION ( of a MERGE table, not of a query.
+        if near.kind == Kind::Punct(b'(') && self.is(far, "UNION") {
+            let queries = ["SELECT", "WITH", "VALUES", "TABLE"];
+            let query =
+                token.kind == Kind::Punct(b'(') || queries.iter().any(|word| self.is(token, word));
+            self.fault_if(!query);
+        }
+        if self.engine && token.kind != Kind::Punct(b'=') {
+            self.engine = false;
+            let bytes = self.lexer.bytes(token);
+            let name = if token.kind == Kind::Text {
+                bytes.get(1..bytes.len().saturating_sub(1))
+            } else {
+                self.lexer.name_of(token)
+            };
+            let own = |name: &[u8]| OWN_ENGINES.iter().any(|own| name.eq_ignore_ascii_case(own));
+            self.fault_if(!name.is_some_and(own));
+        }
     }
 }

@@ -132,3 +132,133 @@ fn definitions_and_lists_name_their_tables_too() {
         assert_eq!(found(text), (expected, Completeness::Definition), "{text}");
     }
 }
+
+fn strings(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn a_word_that_may_be_a_name_hides_no_table() {
+    for (text, expected) in [
+        ("UPDATE other.a tables JOIN p.t ON 1 SET p.t.s='x'", vec!["other.a", "p.t"]),
+        ("DELETE tables FROM p.t AS tables WHERE 1", vec!["p.t"]),
+        ("SELECT t.* FROM other.a tables JOIN p.t FOR UPDATE", vec!["other.a", "p.t"]),
+        ("INSERT INTO other.log (tables) VALUES (1)", vec!["other.log"]),
+        ("UPDATE other.log SET tables=1", vec!["other.log"]),
+        ("INSERT INTO quick VALUES (1)", vec!["quick"]),
+        ("DELETE FROM quick USING p.t AS quick", vec!["quick", "p.t"]),
+        ("UPDATE quick JOIN p.t SET t.s='x'", vec!["quick", "p.t"]),
+        ("DELETE FROM lateral USING p.t AS lateral", vec!["lateral", "p.t"]),
+        ("INSERT INTO lateral (i) VALUES (1)", vec!["lateral"]),
+        ("INSERT INTO json_table (i) VALUES (1)", vec!["json_table"]),
+        ("UPDATE json_table, p.t SET i=1", vec!["json_table", "p.t"]),
+        ("UPDATE {x p.t} SET s='x'", vec!["p.t"]),
+        ("UPDATE {`oj` p.t} SET s='x'", vec!["p.t"]),
+        ("UPDATE {x p.t LEFT JOIN other.a ON 1} SET s='x'", vec!["p.t", "other.a"]),
+        (
+            "WITH c AS (SELECT 1 FROM o.a p JOIN o.a q) DELETE FROM t USING p.t AS t",
+            vec!["o.a", "o.a", "t", "p.t"],
+        ),
+        ("DELETE FROM t USING p.t AS t JOIN o.a USING (i)", vec!["t", "p.t", "o.a"]),
+    ] {
+        assert_eq!(found(text), (strings(&expected), Completeness::Complete), "{text}");
+    }
+    for (text, expected) in [
+        ("RENAME TABLE quick TO p.y", vec!["quick", "p.y"]),
+        ("ALTER TABLE quick RENAME TO p.y", vec!["quick", "p.y"]),
+        ("LOCK TABLES tables READ, p.t WRITE", vec!["tables", "p.t"]),
+        ("DROP TEMPORARY TABLES a, b", vec!["a", "b"]),
+        ("CREATE VIEW o.v AS SELECT * FROM {x p.t}", vec!["o.v", "p.t"]),
+        ("CREATE DEFINER=view VIEW v AS SELECT * FROM a", vec!["v", "a"]),
+        ("CREATE DEFINER=CURRENT_USER() VIEW v AS SELECT * FROM a", vec!["v", "a"]),
+        ("CREATE DEFINER = 'tables'@'%' SQL SECURITY DEFINER VIEW v AS TABLE a", vec!["v", "a"]),
+        ("CREATE DEFINER=u@localhost VIEW v AS TABLE a", vec!["v", "a"]),
+        ("CREATE TABLE o.x AS SELECT * FROM o.a WHERE b LIKE 'x%'", vec!["o.x", "o.a"]),
+        ("CREATE TABLE o.x (a varchar(9) CHECK (a LIKE 'x%'))", vec!["o.x"]),
+        ("CREATE VIEW v AS SELECT * FROM o.a WHERE b LIKE 'x%'", vec!["v", "o.a"]),
+        ("CREATE TABLE a (LIKE p.t)", vec!["a", "p.t"]),
+        ("CREATE TABLE `o`.`a` LIKE `p`.`t`", vec!["o.a", "p.t"]),
+        ("CREATE VIEW v AS (SELECT * FROM a) UNION (SELECT * FROM b)", vec!["v", "a", "b"]),
+        ("CREATE TABLE a (engine INT, connection INT) ENGINE=InnoDB", vec!["a"]),
+        ("ALTER TABLE a ENGINE 'innodb'", vec!["a"]),
+        ("BEGIN; DROP TABLE a", vec!["a"]),
+    ] {
+        assert_eq!(found(text), (strings(&expected), Completeness::Definition), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_table_for_certain_makes_a_text_partial() {
+    for text in [
+        "CREATE DEFINER=view EVENT o.e ON SCHEDULE AT NOW() DO DELETE FROM p.t",
+        "CREATE DEFINER=view@'%' TRIGGER p.r BEFORE INSERT ON p.t FOR EACH ROW SET @i=1",
+        "CREATE DEFINER='a'@ view EVENT o.e ON SCHEDULE AT NOW() DO DELETE FROM p.t",
+        "CREATE TABLES a (i INT)",
+        "CREATE TABLE o.f (i INT) ENGINE=FEDERATED CONNECTION='mysql://h/p/t'",
+        "CREATE TABLE o.f (i INT) CONNECTION='mysql://h/p/t'",
+        "CREATE TABLE o.f (i INT) CONNECTION 'mysql://h/p/t'",
+        "CREATE TABLE o.f (i INT) ENGINE 'FEDER\\ATED'",
+        "CREATE TABLE o.f (i INT) ENGINE=`SPIDER`",
+        "CREATE TABLE o.f ENGINE=CONNECT TABLE_TYPE=PROXY TABNAME='t'",
+        "CREATE TABLE o.f TABLE_TYPE=PROXY TABNAME='t'",
+        "ALTER TABLE o.f ADD i INT, ENGINE=FEDERATED",
+        "CREATE TABLE m (i INT) UNION (b, c)",
+        "CREATE TABLE m (i INT) UNION=(b, c)",
+        "UPDATE FROM p.t SET i=1",
+        "SELECT * FROM a JOIN TO b",
+        "INSERT INTO SET i=1",
+    ] {
+        assert_eq!(found(text).1, Completeness::Partial, "{text}");
+    }
+}
+
+#[test]
+fn transaction_control_and_settings_name_no_table() {
+    for text in [
+        "BEGIN; INSERT INTO o.a VALUES (1); COMMIT",
+        "BEGIN WORK; INSERT INTO o.a VALUES (1); ROLLBACK",
+        "START TRANSACTION READ WRITE, WITH CONSISTENT SNAPSHOT; INSERT INTO o.a VALUES (1)",
+        "SAVEPOINT x; INSERT INTO o.a VALUES (1); ROLLBACK TO x; RELEASE SAVEPOINT x",
+        "SET NAMES utf8mb4; INSERT INTO o.a VALUES ('\u{e9}')",
+        "SET NAMES 'utf8mb4' COLLATE utf8mb4_bin; INSERT INTO o.a VALUES ('e')",
+        "SET autocommit=0, @a='x'; INSERT INTO o.a VALUES (1)",
+    ] {
+        assert_eq!(found(text), (strings(&["o.a"]), Completeness::Complete), "{text}");
+    }
+    for text in [
+        "BEGIN NOT ATOMIC DELETE FROM p.t; END",
+        "BEGIN DELETE FROM p.t; END",
+        "START REPLICA",
+        "USE o; INSERT INTO a VALUES (1)",
+        "SET @a = (SELECT 1 FROM p.t)",
+        "SET @a = f()",
+        "SET STATEMENT max_statement_time=1 FOR DELETE FROM p.t",
+        "SET sql_mode=ORACLE; INSERT INTO o.a VALUES (1)",
+        "SET @@session.sql_mode=''; INSERT INTO o.a VALUES (1)",
+        "SET `sql_mode`=''; INSERT INTO o.a VALUES (1)",
+        "SET NAMES swe7; INSERT INTO o.`a@` VALUES (1)",
+        "SET NAMES utf8mb4, character_set_client=gbk; INSERT INTO o.a VALUES (1)",
+        "SET NAMES gbk; INSERT INTO o.a VALUES ('\u{e9}')",
+        "SET character_set_client=gbk; INSERT INTO o.a VALUES ('\u{e9}')",
+    ] {
+        assert_eq!(found(text).1, Completeness::Partial, "{text}");
+    }
+}
+
+#[test]
+fn names_beyond_ascii_are_known_in_utf8_alone() {
+    let read = |text: &[u8], charset| {
+        let mode = LexMode { charset, ..LexMode::default() };
+        tables(text, mode, |_table| {})
+    };
+    let utf8 = "DELETE FROM p.\u{e9} WHERE i='\u{e9}'".as_bytes();
+    assert_eq!(read(utf8, Charset::Plain), Completeness::Complete);
+    assert_eq!(read(b"DELETE FROM p.\xE9", Charset::Plain), Completeness::Partial);
+    for charset in [Charset::Latin, Charset::SingleByte, Charset::Gbk, Charset::Unknown] {
+        assert_eq!(read(utf8, charset), Completeness::Partial, "{charset:?}");
+        let text = "DELETE FROM p.t WHERE i='\u{e9}'".as_bytes();
+        assert_eq!(read(text, charset), Completeness::Complete, "{charset:?}");
+    }
+    assert_eq!(read(b"DROP DATABASE `\xE9`", Charset::Latin), Completeness::Partial);
+    assert_eq!(read(b"DELETE FROM p.a[", Charset::Swe7), Completeness::Partial);
+}
