@@ -308,6 +308,13 @@ fn probe_error(error: Error, server: &str) -> ProbeError {
             ProbeError::Unencrypted(error.to_string())
         }
         Error::Io(IoError::Io(error)) => ProbeError::Lost(unreached::why(&error, server)),
+        // MySQL asks for a plugin by chance where there is no such account, so that nobody can tell
+        // the names that it has.
+        Error::Driver(DriverError::UnknownAuthPlugin { name }) => ProbeError::Unusable(format!(
+            "the login wants the authentication plugin {name}, which probes do not have, or there \
+             is no account of `probe.user`'s name on {server}: it must be there, with \
+             caching_sha2_password or mysql_native_password"
+        )),
         Error::Driver(_) | Error::Other(_) | Error::Url(_) => ProbeError::Lost(error.to_string()),
     }
 }
@@ -320,6 +327,17 @@ mod tests {
     fn brackets_of_an_ipv6_address_are_not_part_of_it() {
         assert_eq!(host_and_port("db-1:3316"), ("db-1".to_owned(), 3316));
         assert_eq!(host_and_port("[::1]:3306"), ("::1".to_owned(), 3306));
+    }
+
+    #[test]
+    fn a_plugin_that_nobody_has_may_mean_that_the_account_is_missing() {
+        let name = "sha256_password".to_owned();
+        let error = Error::Driver(DriverError::UnknownAuthPlugin { name });
+        let error = probe_error(error, "db1:3306");
+        assert!(
+            error.sentence().contains("there is no account of `probe.user`'s name on db1:3306")
+        );
+        assert_eq!(error.contact(), crate::board::Contact::Reached);
     }
 
     #[tokio::test(start_paused = true)]
