@@ -40,6 +40,7 @@ mod reason;
 mod request;
 mod ring;
 mod signal;
+mod speed;
 mod starvation;
 mod time;
 mod turns;
@@ -61,6 +62,7 @@ pub use request::{
     Terms,
 };
 pub use signal::{Sample, SignalState, SignalView};
+pub use speed::Speed;
 pub use starvation::{
     APPS_MAX, Admitted, Blocked, IDENTITIES_MAX, MEANWHILE_MAX, Passage, STARVED_MAX,
     StarvationConfig, Starved,

@@ -40,7 +40,6 @@ mod rules;
 mod schedule;
 mod secret;
 mod shape;
-mod speed;
 mod time;
 mod tls;
 mod verdict;
@@ -72,7 +71,6 @@ pub use rules::Rules;
 pub use schedule::Schedule;
 pub use secret::Secret;
 pub use shape::{OwnedShape, Shape, ShapeNeeds, ShapeScratch, ShapeText};
-pub use speed::Speed;
 pub use time::{NoTime, UnixTime};
 pub use tls::{
     BackendTls, BackendTlsMode, ClientTls, ClientTlsMode, Redirect, TlsFile, TlsIdentity,

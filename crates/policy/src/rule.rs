@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use admission::{AppKey, GateKey, IdentityKey, Mode, RuleKey, Terms};
+use admission::{AppKey, GateKey, IdentityKey, Mode, RuleKey, Speed, Terms};
 use sql::{Class, ClassSet};
 
 use crate::condition::Condition;
 use crate::facts::Facts;
 use crate::schedule::Schedule;
 use crate::shape::Caution;
-use crate::speed::Speed;
 use crate::time::UnixTime;
 use crate::{fnv, label};
 

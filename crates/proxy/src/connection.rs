@@ -35,7 +35,7 @@ pub(crate) use self::arrival::Arrival;
 use self::arrival::{Joined, LoginDeadlines, join};
 use self::asking::{AdmissionRecord, Fault, Timing};
 use self::departure::Departure;
-use self::leaving::{Between, Leaving, Parting, Stay};
+use self::leaving::{Between, DrainState, Parting, Stay};
 use self::pausing::Debt;
 
 /// Everything a connection needs from outside.
@@ -103,7 +103,7 @@ struct Connection {
     departure: Departure,
     /// The wall clock when the statement under way began.
     now: UnixTime,
-    leaving: Leaving,
+    leaving: DrainState,
     /// During a COM_CHANGE_USER: the limits on silence in it.
     changing: Option<Box<LoginDeadlines>>,
     claim_logged: bool,
@@ -132,7 +132,7 @@ impl Connection {
             now: UnixTime(0),
             client_gone: None,
             departure: Departure::default(),
-            leaving: Leaving::default(),
+            leaving: DrainState::default(),
             changing: None,
             claim_logged: false,
             shared,

@@ -32,7 +32,7 @@ pub use engine::simulate;
 pub use report::{AppFigures, Distribution, Report};
 pub use scenario::{
     Amount, App, Away, Effect, Expectation, Gate, LagLimits, MetRule, Pace, Replica, Rows,
-    Scenario, ScenarioError, Speed, Window, duration,
+    Scenario, ScenarioError, Window, duration,
 };
 
 /// How often the replicas' jitter is drawn and their lag is sampled.

@@ -17,7 +17,7 @@ pub use self::amount::Amount;
 pub use self::expect::Expectation;
 pub use self::lag::LagLimits;
 pub use self::raw::duration;
-pub use self::rule::{Effect, Gate, MetRule, Speed};
+pub use self::rule::{Effect, Gate, MetRule};
 
 /// A scenario whose values have been checked.
 #[derive(Debug, Clone, PartialEq)]

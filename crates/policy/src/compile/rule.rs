@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::{GateKey, Mode, OnRefusedCheck, OnTimeout, Ratio, RuleKey, Terms};
+use admission::{GateKey, Mode, OnRefusedCheck, OnTimeout, Ratio, RuleKey, Speed, Terms};
 use sql::{Class, ClassSet};
 
 use super::checks::{MODES, duration, keyword, list, name, whole};
@@ -19,7 +19,6 @@ use crate::fault::{Faults, Place};
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::{Action, Gated, OnClientGone, RefusalProfile, Rule, rule_key};
 use crate::schedule::Schedule;
-use crate::speed::Speed;
 use crate::time::UnixTime;
 
 /// A rule before it is told to which cluster it belongs: its gate and its mode may be the

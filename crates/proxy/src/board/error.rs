@@ -48,6 +48,14 @@ impl ProbeError {
         }
     }
 
+    /// Whether there is nobody to ask the next question: it says nothing of what was asked.
+    pub(crate) fn is_silence(&self) -> bool {
+        match self {
+            Self::TimedOut | Self::Lost(_) | Self::NoPassword(_) | Self::Unencrypted(_) => true,
+            Self::Refused { .. } | Self::Unusable(_) => false,
+        }
+    }
+
     /// What it shows of the server.
     pub(crate) fn contact(&self) -> Contact {
         match self {

@@ -31,7 +31,7 @@ use crate::registry::Control;
 
 /// When a session leaves. Nothing of it costs anything before a drain.
 #[derive(Debug, Default)]
-pub(super) struct Leaving {
+pub(super) struct DrainState {
     /// A drain wants it to leave.
     wanted: bool,
     /// Nobody waits any more.
@@ -74,7 +74,7 @@ pub(super) enum Between {
     IsTold,
 }
 
-impl Leaving {
+impl DrainState {
     /// The client has logged in.
     pub(super) fn note_login(&mut self, now: Instant) {
         self.grace_until = now.checked_add(GRACE);
@@ -196,15 +196,15 @@ mod tests {
         tokio::time::advance(Duration::from_millis(ms)).await;
     }
 
-    fn wanted() -> Leaving {
-        let mut leaving = Leaving::default();
+    fn wanted() -> DrainState {
+        let mut leaving = DrainState::default();
         leaving.want();
         leaving
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_session_that_nobody_wants_to_leave_stays() {
-        let mut leaving = Leaving::default();
+        let mut leaving = DrainState::default();
         leaving.note_login(Instant::now());
         leaving.note_command();
         after(3_600_000).await;

@@ -16,8 +16,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use admission::{Mode, RuleKey};
-use policy::{Action as RuleAction, Rule, Speed};
+use admission::{Mode, RuleKey, Speed};
+use policy::{Action as RuleAction, Rule};
 use session::{Ask, Finished};
 use tokio::time::Instant;
 

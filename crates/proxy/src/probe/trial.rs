@@ -289,13 +289,8 @@ impl Visit<'_> {
     ) -> Result<Option<T>, ProbeError> {
         match answer {
             Ok(answer) => Ok(Some(answer)),
-            Err(
-                error @ (ProbeError::TimedOut
-                | ProbeError::Lost(_)
-                | ProbeError::NoPassword(_)
-                | ProbeError::Unencrypted(_)),
-            ) => Err(error),
-            Err(error @ (ProbeError::Refused { .. } | ProbeError::Unusable(_))) => {
+            Err(error) if error.is_silence() => Err(error),
+            Err(error) => {
                 let statement = self.link.remedy().map(str::to_owned);
                 let message = match (&error, &statement) {
                     (ProbeError::Refused { code, .. }, Some(_)) => {

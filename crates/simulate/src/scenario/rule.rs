@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use admission::{Mode, OnRefusedCheck, OnTimeout, Ratio, Terms};
+use admission::{Mode, OnRefusedCheck, OnTimeout, Ratio, Speed, Terms};
 
 use super::compile::Faults;
 use super::raw;
@@ -22,7 +22,9 @@ impl MetRule {
     #[must_use]
     pub fn pause(&self, server_time: Duration) -> Duration {
         match self.effect {
-            Effect::Asks { terms, speed, .. } => speed.pause(server_time).min(terms.max_delay),
+            Effect::Asks { terms, speed, .. } => {
+                speed.pause_after(server_time).min(terms.max_delay)
+            }
             Effect::Passes | Effect::Denies(_) => Duration::ZERO,
         }
     }
@@ -72,35 +74,6 @@ impl Gate {
             Self::Lag => "lag",
             Self::Open => "none",
         }
-    }
-}
-
-/// The part of its own speed at which a session goes, above 0 and at most 1: what took some time at
-/// the server is followed by a pause before the session's next admission.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Speed(f64);
-
-impl Speed {
-    /// Without pauses.
-    pub const FULL: Self = Self(1.0);
-
-    /// `None` if it is not above 0 and at most 1.
-    #[must_use]
-    pub fn new(part: f64) -> Option<Self> {
-        (part > 0.0 && part <= 1.0).then_some(Self(part))
-    }
-
-    /// The part, above 0 and at most 1.
-    #[must_use]
-    pub const fn as_f64(self) -> f64 {
-        self.0
-    }
-
-    /// What follows so much time at the server.
-    #[must_use]
-    pub fn pause(self, server_time: Duration) -> Duration {
-        let seconds = server_time.as_secs_f64() * (1.0 / self.0 - 1.0);
-        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 }
 

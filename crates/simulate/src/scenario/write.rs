@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use admission::{MonoTime, OnNoData, OnTimeout, Terms};
+use admission::{MonoTime, OnNoData, OnTimeout, Speed, Terms};
 
 use super::rule::{MODES, ON_REFUSED_CHECK, ON_TIMEOUT, word};
-use super::{
-    Amount, App, Effect, Expectation, Gate, LagLimits, Replica, Rows, Scenario, Speed, Window,
-};
+use super::{Amount, App, Effect, Expectation, Gate, LagLimits, Replica, Rows, Scenario, Window};
 
 pub(super) fn yaml(scenario: &Scenario) -> String {
     // All fields are named: one that is new must be written too.

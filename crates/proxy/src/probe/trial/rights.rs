@@ -146,21 +146,17 @@ impl Visit<'_> {
         };
         let mut statements = Vec::new();
         for table in tables {
-            match self.link.rows(&format!("SELECT 1 FROM {table} LIMIT 1")).await {
-                Err(ProbeError::Refused { code, .. }) if is_denial(code) => {
-                    let on = match table.split_once('.') {
-                        Some(("performance_schema", _)) => "performance_schema.*",
-                        Some(_) | None => table,
-                    };
-                    statements.push(grant("SELECT", on, &account.name));
-                }
-                Err(
-                    error @ (ProbeError::TimedOut
-                    | ProbeError::Lost(_)
-                    | ProbeError::NoPassword(_)
-                    | ProbeError::Unencrypted(_)),
-                ) => return Err(error),
-                Ok(_) | Err(ProbeError::Refused { .. } | ProbeError::Unusable(_)) => {}
+            let refused = match self.link.rows(&format!("SELECT 1 FROM {table} LIMIT 1")).await {
+                Ok(_) => continue,
+                Err(error) if error.is_silence() => return Err(error),
+                Err(error) => error.code(),
+            };
+            if refused.is_some_and(is_denial) {
+                let on = match table.split_once('.') {
+                    Some(("performance_schema", _)) => "performance_schema.*",
+                    Some(_) | None => table,
+                };
+                statements.push(grant("SELECT", on, &account.name));
             }
         }
         if let Server::MySql { version: 80_020.. } = account.server {
@@ -182,13 +178,8 @@ impl Visit<'_> {
         let role = self.link.first("SELECT CURRENT_ROLE()").await;
         // Servers that know no roles do not know the function.
         let role = match role {
-            Err(
-                error @ (ProbeError::TimedOut
-                | ProbeError::Lost(_)
-                | ProbeError::NoPassword(_)
-                | ProbeError::Unencrypted(_)),
-            ) => return Err(error),
-            Err(ProbeError::Refused { .. } | ProbeError::Unusable(_)) | Ok(None) => None,
+            Err(error) if error.is_silence() => return Err(error),
+            Err(_) | Ok(None) => None,
             Ok(Some(row)) => row.as_ref(0).and_then(text).filter(|role| role != "NONE"),
         };
         let mut questions = vec!["SHOW GRANTS".to_owned()];

@@ -2,8 +2,8 @@
 
 use std::iter;
 
-use ::simulate::{Effect, Gate, MetRule, Rows, Speed};
-use admission::{AppKey, Mode, Terms};
+use ::simulate::{Effect, Gate, MetRule, Rows};
+use admission::{AppKey, Mode, Speed, Terms};
 use policy::identity::{IdentityScratch, SessionIdentity, resolve};
 use policy::{
     Action, ClusterPolicy, Explanation, Facts, Priority, Question, Rule, ShapeNeeds, ShapeScratch,
@@ -183,7 +183,7 @@ fn effect(cluster: &ClusterPolicy, verdict: Verdict<'_>, priority: Priority) -> 
                 Effect::Asks {
                     terms: Terms { ratio, ..terms },
                     gate: if waits { Gate::Lag } else { Gate::Open },
-                    speed: speed(rule),
+                    speed: rule.speed,
                 }
             }
             // What is asked for throttles.
@@ -191,11 +191,6 @@ fn effect(cluster: &ClusterPolicy, verdict: Verdict<'_>, priority: Priority) -> 
             Action::Deny => Effect::Denies(rule.mode),
         },
     }
-}
-
-/// The rule's `speed`, which is above 0 and at most 1 in both crates.
-fn speed(rule: &Rule) -> Speed {
-    Speed::new(rule.speed.as_f64()).unwrap_or(Speed::FULL)
 }
 
 fn other_signals(cluster: &ClusterPolicy, rule: &Rule) -> Vec<String> {
