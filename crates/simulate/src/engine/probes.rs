@@ -139,6 +139,7 @@ impl World<'_> {
             return;
         }
         let Some(replica) = self.replicas.get_mut(index) else { return };
+        self.tracker.handle_replica_asked(now, replica.key);
         let answer = match replica.presence {
             Presence::Here => Answer::Shows(replica.shows(now)),
             Presence::Away => Answer::Unreachable,
