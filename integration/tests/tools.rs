@@ -6,6 +6,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
 
+#[path = "tools/doors.rs"]
+mod doors;
 #[path = "tools/dumps.rs"]
 mod dumps;
 #[path = "tools/ghost.rs"]

@@ -59,7 +59,7 @@ async fn migrate(lab: &mut Lab, from: From, shut: Shut) {
 }
 
 /// A migration in a task of its own.
-struct Played {
+pub(crate) struct Played {
     task: JoinHandle<Result<()>>,
     progress: Arc<Progress>,
 }
@@ -67,6 +67,16 @@ struct Played {
 impl Played {
     fn start(applier: SocketAddr, inspector: SocketAddr) -> Self {
         let migration = Migration::on_master(applier, "ddl", 7001).reading(inspector);
+        Self::run(migration)
+    }
+
+    /// Everything at one server, and asks there whether it may.
+    pub(crate) fn asking(applier: SocketAddr, door: SocketAddr, path: &str) -> Self {
+        let check = Some((door, path.to_owned()));
+        Self::run(Migration { check, ..Migration::on_master(applier, "ddl", 7002) })
+    }
+
+    fn run(migration: Migration) -> Self {
         let progress = migration.progress.clone();
         let task = async move {
             let ended = migration.run().await;

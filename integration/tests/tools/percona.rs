@@ -5,6 +5,7 @@ use std::time::Duration;
 use integration::server::Flavour;
 use integration::tools::{ToolProcess, program};
 
+use crate::doors::change_by_asking;
 use crate::lab::{Lab, Shut, Traffic};
 
 #[tokio::test]
@@ -70,6 +71,7 @@ async fn on_mariadb_the_tools_watch_the_replica_as_well_and_wait_for_a_hold() {
     lab.is_altered().await;
 
     checksum(&mut lab, &[&recursion]).await;
+    change_by_asking(&lab).await;
     let (transactions, slowest) = traffic.stop().await;
     assert!(transactions > 50, "{transactions} transactions, of at most {slowest:?}");
     lab.same_rows("t", "shadow", "TRUE").await;

@@ -25,6 +25,8 @@ struct Tool {
     pause: Duration,
     /// What it sets wait_timeout to, in seconds.
     wait_timeout_s: Option<u64>,
+    /// What becomes of it when it has none left.
+    fate: &'static str,
     /// The changes of one transaction, where it follows those of its table.
     changes: Option<u32>,
 }
@@ -95,7 +97,7 @@ fn never_ends(tool: &Tool, terms: &Terms, check_interval: Duration) -> Option<St
 
 /// Refusals that use up its tries.
 fn is_ended(tool: &Tool, terms: &Terms) -> Option<String> {
-    let Tool { app, tries, pause, .. } = tool;
+    let Tool { app, tries, pause, fate, .. } = tool;
     let at_once = terms.on_refused_check == OnRefusedCheck::Reject;
     // A hold refuses whatever `on_timeout` says.
     if terms.on_timeout == OnTimeout::Admit && !terms.hold && !at_once {
@@ -111,7 +113,7 @@ fn is_ended(tool: &Tool, terms: &Terms) -> Option<String> {
     let times = if *tries == 1 { "once".to_owned() } else { format!("{tries} times") };
     let remedy = if at_once { "leave `on_refused_check` out" } else { "say `max_delay: 2h`" };
     Some(format!(
-        "`{app}` tries {times}: {shut} for {} ends it with an error; {remedy}, so that it waits instead",
+        "`{app}` tries {times}: {shut} for {} {fate}; {remedy}, so that it waits instead",
         in_words(all)
     ))
 }
@@ -140,7 +142,14 @@ fn in_words(time: Duration) -> String {
 const SHUT_FOR: Duration = Duration::from_secs(3600);
 
 const fn tool(app: &'static str, tries: u32, pause_ms: u64) -> Tool {
-    Tool { app, tries, pause: Duration::from_millis(pause_ms), wait_timeout_s: None, changes: None }
+    Tool {
+        app,
+        tries,
+        pause: Duration::from_millis(pause_ms),
+        wait_timeout_s: None,
+        fate: "ends it with an error",
+        changes: None,
+    }
 }
 
 /// What Percona's tools set wait_timeout to.
@@ -150,8 +159,12 @@ const TOOLS: [Tool; 7] = [
     Tool { changes: Some(10), ..tool("gh-ost", 60, 1000) },
     Tool { wait_timeout_s: PERCONA_S, ..tool("pt-online-schema-change", 10, 250) },
     Tool { wait_timeout_s: PERCONA_S, ..tool("pt-archiver", 2, 0) },
-    Tool { wait_timeout_s: PERCONA_S, ..tool("pt-table-checksum", 2, 0) },
+    Tool {
+        wait_timeout_s: PERCONA_S,
+        fate: "makes it leave chunks out",
+        ..tool("pt-table-checksum", 2, 0)
+    },
     tool("lhm", 20, 1000),
-    tool("myloader", 1, 0),
+    Tool { fate: "makes it leave out the rest of a file", ..tool("myloader", 1, 0) },
     tool("mysqlimport", 1, 0),
 ];
