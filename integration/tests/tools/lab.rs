@@ -302,7 +302,8 @@ const ROWS: u64 = 100_000;
 const FIRST_BUSY: u64 = 10_000;
 const POLL: Duration = Duration::from_millis(10);
 const BETWEEN: Duration = Duration::from_millis(15);
-const SHUT_FOR: Duration = Duration::from_secs(3);
+/// Longer than a statement waits under a rule that says nothing of it.
+const SHUT_FOR: Duration = Duration::from_millis(5500);
 pub(crate) const TOOL_LIMIT: Duration = Duration::from_secs(90);
 const SYNC_LIMIT: Duration = Duration::from_secs(60);
 const STATEMENTS: &str = "sluice_statements_total";

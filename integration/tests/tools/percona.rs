@@ -1,8 +1,12 @@
 //! Percona's tools.
 
+use std::process::Command;
 use std::time::Duration;
 
+use integration::client::PROBE_PASSWORD;
+use integration::scenario::{numbers, wait_for_sum};
 use integration::server::Flavour;
+use integration::sluice::{Metrics, binary};
 use integration::tools::{ToolProcess, program};
 
 use crate::doors::change_by_asking;
@@ -21,6 +25,34 @@ async fn pt_online_schema_change_waits_while_a_replica_is_stopped_and_changes_th
     lab.is_altered().await;
     lab.same_rows("t", "shadow", "TRUE").await;
     lab.replica_agrees(&["t", "shadow"]).await;
+    a_rule_that_is_warned_of_ends_it(&lab).await;
+}
+
+/// Ten tries of 200 ms and the pauses between them, as `sluice check` says; what the tool has made is gone then.
+async fn a_rule_that_is_warned_of_ends_it(lab: &Lab) {
+    let rule = "- { name: hold, match: { app: pt-online-schema-change }, hold: true, max_delay: 200ms, permanent: true }\n";
+    let impatient = lab.config.clone().rules(&(rule.to_owned() + &lab.config.rules));
+    let before = lab.sluice.metrics().await.unwrap().sum(RELOADED, &[]);
+    lab.sluice.write_config(&impatient.render()).unwrap();
+    let mut check = Command::new(binary().unwrap());
+    check.args(["check", "--config"]).arg(lab.sluice.config_path());
+    check.env("SLUICE_PROBE_PASSWORD", PROBE_PASSWORD);
+    let warned = ToolProcess::spawn(&mut check).unwrap().succeeded(SYNC_LIMIT).await.unwrap();
+    let warning = "`pt-online-schema-change` tries 10 times: a hold for 4 s ends it with an error";
+    assert!(warned.contains(warning), "{warned}");
+
+    let is_newer = |seen: &Metrics| seen.sum(RELOADED, &[]) > before;
+    lab.sluice.wait_for_metrics("the rule is in force", SYNC_LIMIT, is_newer).await.unwrap();
+    let dsn = format!("h=127.0.0.1,P={},u=ddl,p=ddl,D=test,t=t", lab.port());
+    let mut tool =
+        change(&dsn, &["--recursion-method=none", EXPLAIN, "--alter=ADD COLUMN never INT"]);
+    let ended = tool.ended(SYNC_LIMIT).await.unwrap();
+    let said = tool.output();
+    assert!(!ended.success() && said.contains("`test`.`t` was not altered"), "{said}");
+    let refused = [("rule", "hold"), ("reason", "hold"), ("decision", "rejected")];
+    wait_for_sum(&lab.sluice, "sluice_statements_total", &refused, 10.0).await.unwrap();
+    let left = "SELECT COUNT(*) FROM information_schema.tables WHERE table_name = '_t_new'";
+    assert_eq!(numbers(&lab.servers.primary, left).await.unwrap(), [0]);
 }
 
 #[tokio::test]
@@ -115,6 +147,7 @@ fn change(dsn: &str, more: &[&str]) -> ToolProcess {
     ToolProcess::start(&program("pt-online-schema-change").unwrap(), &arguments).unwrap()
 }
 
+const RELOADED: &str = "sluice_config_last_reload_timestamp_seconds";
 const SYNC_LIMIT: Duration = Duration::from_secs(60);
 
 /// MySQL 9.7 explains as a tree, of which these versions of the tools read no number of rows: they would take a table
