@@ -4,7 +4,11 @@
 //!
 //! `scripts/install-tools` brings them; docs/TOOLS.md says what each can bear.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, as the tests do"
+)]
 
 #[path = "tools/doors.rs"]
 mod doors;
