@@ -1,19 +1,20 @@
 //! A client of our own that plays gh-ost's part, for gh-ost is in no package registry.
 //!
-//! It is not gh-ost, and knows one table: `test.t (id INT PRIMARY KEY, k INT, pad VARCHAR)`. What a proxy sees of it is
-//! what it would see of gh-ost 1.1.10: which sessions there are, what each says, with which comments, in which order,
-//! what is tried again how often, and which locks are held when.
+//! It is not gh-ost, and knows one table: `test.t (id INT PRIMARY KEY, k INT, pad VARCHAR)`. What a
+//! proxy sees of it is what it would see of gh-ost 1.1.10: which sessions there are, what each
+//! says, with which comments, in which order, what is tried again how often, and which locks are
+//! held when.
 //!
 //! | session | what it does |
 //! |---|---|
-//! | inspector | reads the binary log as a replica does, with COM_REGISTER_SLAVE and COM_BINLOG_DUMP |
+//! | inspector | reads the binary log as a replica does: COM_BINLOG_DUMP |
 //! | lock | holds the migration's GET_LOCK from beginning to end |
 //! | heartbeat | writes into `_t_ghc` each 100 ms; sixty failures in a row end the migration |
-//! | writer | creates the tables, copies chunks, applies changes, ten in a transaction; each is tried sixty times |
-//! | A and B | the cut-over: A locks `t`, the writer applies what is left, B renames, A unlocks: see `cut_over` |
+//! | writer | makes the tables, copies chunks, applies changes; each is tried sixty times |
+//! | A and B | the cut-over: A locks `t`, B renames, A unlocks: see `cut_over` |
 //!
-//! With [`Migration::check`] it also asks over HTTP each 100 ms, with HEAD, and does nothing but heartbeats unless the
-//! answer is 200; not so while it holds the cut-over's lock.
+//! With [`Migration::check`] it also asks over HTTP each 100 ms, with HEAD, and does nothing but
+//! heartbeats unless the answer is 200; not so while it holds the cut-over's lock.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

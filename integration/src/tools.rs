@@ -1,6 +1,7 @@
 //! Programs of others that work on a database: schema changes, archivers, dumps.
 //!
-//! `scripts/install-tools` brings them. Each runs in a folder of its own, and is killed with its owner.
+//! `scripts/install-tools` brings them. Each runs in a folder of its own, and is killed with its
+//! owner.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -100,7 +101,8 @@ pub fn program(name: &str) -> Result<PathBuf> {
     binaries::tool(name)
 }
 
-/// The gh-ost that `SLUICE_GHOST` names; the part is played by [`crate::ghost`] where there is none.
+/// The gh-ost that `SLUICE_GHOST` names; the part is played by [`crate::ghost`] where there is
+/// none.
 #[must_use]
 pub fn real_ghost() -> Option<PathBuf> {
     std::env::var_os("SLUICE_GHOST").map(PathBuf::from)

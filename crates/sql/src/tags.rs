@@ -45,8 +45,8 @@ impl Tool {
         }
     }
 
-    /// Whether a connection on which it was seen is its own: what follows there without a comment is the
-    /// tool's too. LHM borrows an application's, and says its comment each time.
+    /// Whether a connection on which it was seen is its own: what follows there without a comment
+    /// is the tool's too. LHM borrows an application's, and says its comment each time.
     #[must_use]
     pub fn keeps_connection(self) -> bool {
         match self {
@@ -55,8 +55,8 @@ impl Tool {
         }
     }
 
-    /// The tool whose comment this is: its name is the first word, or it is one of those that it always
-    /// says.
+    /// The tool whose comment this is: its name is the first word, or it is one of those that it
+    /// always says.
     pub(crate) fn of_comment(comment: &[u8]) -> Option<Self> {
         let body = body_of(comment)?.trim_ascii();
         match body {

@@ -1,7 +1,7 @@
 //! Row events of the binary log: as much of them as two tables of known types need.
 //!
-//! The format is that of the manual's "Row Based Replication Events", version 2, with full row images and a
-//! checksum at the end of each.
+//! The format is that of the manual's "Row Based Replication Events", version 2, with full row
+//! images and a checksum at the end of each.
 
 use std::collections::HashMap;
 

@@ -1,9 +1,10 @@
 //! The swap of the tables.
 //!
-//! A locks `t` and the sentry `_t_del`. With the table locked nothing more comes into the binary log of it, so once
-//! the writer has met a mark in the changelog, `_t_gho` has all rows: within three seconds, else A unlocks and all of
-//! it is tried again. B renames, which waits for A's lock; when B is seen to wait and A still has its own GET_LOCK, A
-//! drops the sentry and unlocks, and the server lets B go first.
+//! A locks `t` and the sentry `_t_del`. With the table locked nothing more comes into the binary
+//! log of it, so once the writer has met a mark in the changelog, `_t_gho` has all rows: within
+//! three seconds, else A unlocks and all of it is tried again. B renames, which waits for A's lock;
+//! when B is seen to wait and A still has its own GET_LOCK, A drops the sentry and unlocks, and the
+//! server lets B go first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -109,7 +110,8 @@ async fn rename(
     b.run("SET /* gh-ost */ SESSION lock_wait_timeout := 3").await?;
     let renaming = tokio::spawn(async move { b.run(RENAME).await });
     let waits = format!(
-        "SELECT /* gh-ost */ id FROM information_schema.processlist WHERE id != CONNECTION_ID() AND {id} IN (0, id) \
+        "SELECT /* gh-ost */ id FROM information_schema.processlist \
+         WHERE id != CONNECTION_ID() AND {id} IN (0, id) \
          AND state LIKE '%metadata lock%' AND info LIKE '%rename%'"
     );
     let mut tried = 0;

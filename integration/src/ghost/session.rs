@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::raw::{Login, RawConn, Response};
 
-/// A connection that says first what it wants of its session, and nothing of who it is but what the driver says.
+/// A connection that says first what it wants of its session, and nothing of who it is but what the
+/// driver says.
 #[derive(Debug)]
 pub(super) struct Session {
     conn: RawConn,

@@ -184,7 +184,8 @@ fn change(event: &Event) -> Option<String> {
             let Row { id, k, .. } = after;
             let pad = quoted(&after.pad);
             format!(
-                "{gone}INSERT {MARK} IGNORE INTO `test`.`_t_gho` (id, k, pad) VALUES ({id}, {k}, {pad})"
+                "{gone}INSERT {MARK} IGNORE INTO `test`.`_t_gho` (id, k, pad) \
+                 VALUES ({id}, {k}, {pad})"
             )
         }
     };
@@ -194,7 +195,8 @@ fn change(event: &Event) -> Option<String> {
 /// A row of the changelog.
 pub(super) fn changelog(hint: &str, value: &str, id: u32) -> String {
     format!(
-        "INSERT /* gh-ost */ INTO `test`.`_t_ghc` (id, hint, value) VALUES (NULLIF({id}, 0), '{hint}', '{value}') \
+        "INSERT /* gh-ost */ INTO `test`.`_t_ghc` (id, hint, value) \
+         VALUES (NULLIF({id}, 0), '{hint}', '{value}') \
          ON DUPLICATE KEY UPDATE last_update = NOW(), value = VALUES(value)"
     )
 }
@@ -228,7 +230,8 @@ const TABLES: [&str; 5] = [
     "DROP /* gh-ost */ TABLE IF EXISTS `test`.`_t_del`",
     "CREATE /* gh-ost */ TABLE `test`.`_t_ghc` (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, \
      last_update TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, \
-     hint VARCHAR(64) CHARACTER SET ascii NOT NULL, value VARCHAR(4096) CHARACTER SET ascii NOT NULL, \
+     hint VARCHAR(64) CHARACTER SET ascii NOT NULL, \
+     value VARCHAR(4096) CHARACTER SET ascii NOT NULL, \
      UNIQUE KEY (hint)) AUTO_INCREMENT=256 COMMENT='gh-ost changelog'",
     "CREATE /* gh-ost */ TABLE `test`.`_t_gho` LIKE `test`.`t`",
 ];

@@ -1,5 +1,5 @@
-//! Tools that write around Sluice and ask it first, by the snippets of docs/examples; and gh-ost, which asks while what
-//! it writes comes through Sluice.
+//! Tools that write around Sluice and ask it first, by the snippets of docs/examples; and gh-ost,
+//! which asks while what it writes comes through Sluice.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -61,8 +61,8 @@ async fn what_asks_first_waits_for_a_yes_and_goes_on() {
     lab.replica_agrees(&["t", "shadow"]).await;
 }
 
-/// pt-online-schema-change, which writes around Sluice. Version 3.2 asks only where it finds a replica by SHOW SLAVE
-/// STATUS, which MySQL 9.7 has not.
+/// pt-online-schema-change, which writes around Sluice. Version 3.2 asks only where it finds a
+/// replica by SHOW SLAVE STATUS, which MySQL 9.7 has not.
 pub(crate) async fn change_by_asking(lab: &Lab) {
     let door = Door::open().await;
     let [primary, replica] =
@@ -109,8 +109,8 @@ impl Door {
         command.env("SLUICE_CHECK", format!("http://{}/throttler/check?app={app}", self.addr))
     }
 
-    /// Waits until a tool has used up its checks and been told no; then it has done something, does no more, and does
-    /// not give up. Told yes again, it ends well.
+    /// Waits until a tool has used up its checks and been told no; then it has done something, does
+    /// no more, and does not give up. Told yes again, it ends well.
     async fn opens_again(&self, lab: &Lab, tool: &mut impl Tool, progress: &str) {
         let started = Instant::now();
         while self.left.load(Ordering::Relaxed) > -REFUSED_CHECKS {

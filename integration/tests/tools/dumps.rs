@@ -1,7 +1,7 @@
 //! Dumps, and reading them in again.
 //!
-//! Each transaction of the traffic does the same to `t` and to `shadow`, so a dump that is of one moment has the same
-//! rows in both.
+//! Each transaction of the traffic does the same to `t` and to `shadow`, so a dump that is of one
+//! moment has the same rows in both.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! A table of 100,000 rows with writers on it, Sluice with the rules that the repository ships, and a gate that is
-//! shut while a tool is at work.
+//! A table of 100,000 rows with writers on it, Sluice with the rules that the repository ships, and
+//! a gate that is shut while a tool is at work.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -87,8 +87,9 @@ impl Lab {
         self.sluice.metrics().await.unwrap().sum(STATEMENTS, &labels)
     }
 
-    /// Lets a tool run until so many of its writes are admitted, shuts the gate for some seconds, in which nothing of
-    /// it is admitted, opens it, and lets the tool end. It must succeed, and nothing of it may have been refused.
+    /// Lets a tool run until so many of its writes are admitted, shuts the gate for some seconds,
+    /// in which nothing of it is admitted, opens it, and lets the tool end. It must succeed, and
+    /// nothing of it may have been refused.
     pub(crate) async fn run(
         &mut self,
         tool: &mut impl Tool,
@@ -111,7 +112,8 @@ impl Lab {
             Shut::ByLag => self.replica().lag_start(Lag::StoppedApplier).await.unwrap(),
             Shut::ByHold => {
                 let hold = format!(
-                    "- {{ name: tonight, match: {{ app: {app} }}, hold: true, max_delay: 2h, permanent: true }}\n"
+                    "- {{ name: tonight, match: {{ app: {app} }}, hold: true, max_delay: 2h, \
+                     permanent: true }}\n"
                 );
                 let held = self.config.clone().rules(&(hold + &self.config.rules));
                 self.sluice.write_config(&held.render()).unwrap();
@@ -144,7 +146,8 @@ impl Lab {
         }
     }
 
-    /// Statements of an app that were admitted; of gh-ost, whose heartbeats are never held, the rows of its table.
+    /// Statements of an app that were admitted; of gh-ost, whose heartbeats are never held, the
+    /// rows of its table.
     async fn written(&self, app: &str) -> f64 {
         if app != "gh-ost" {
             return self.admitted(app, "write").await;
@@ -194,7 +197,8 @@ impl Lab {
     pub(crate) async fn same_rows(&self, table: &str, other: &str, condition: &str) {
         let rows = |of: &str| {
             format!(
-                "SELECT COUNT(*), SUM(CRC32(CONCAT_WS(':', id, k, pad))) FROM {of} WHERE {condition}"
+                "SELECT COUNT(*), SUM(CRC32(CONCAT_WS(':', id, k, pad))) FROM {of} \
+                 WHERE {condition}"
             )
         };
         let mut seen: Vec<(i64, Option<u64>)> = Vec::new();
@@ -212,8 +216,8 @@ async fn checksum(server: &Server, table: &str) -> String {
     format!("{:?}", row.unwrap().1.unwrap())
 }
 
-/// A session that changes rows of `t`, and of `shadow` in the same transactions: whatever a tool does to `t`, in the
-/// end both must have the same rows. About fifty transactions a second.
+/// A session that changes rows of `t`, and of `shadow` in the same transactions: whatever a tool
+/// does to `t`, in the end both must have the same rows. About fifty transactions a second.
 pub(crate) struct Traffic {
     stop: Arc<AtomicBool>,
     slowest_ms: Arc<AtomicU64>,
@@ -278,8 +282,8 @@ async fn transaction(conn: &mut RawConn, n: u64, id: u64) -> bool {
     true
 }
 
-/// The rules for tools in `proxy-config.yaml`, one for dumps that the `mysql` client reads in, and one that lets
-/// everybody else pass.
+/// The rules for tools in `proxy-config.yaml`, one for dumps that the `mysql` client reads in, and
+/// one that lets everybody else pass.
 fn shipped_rules() -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("proxy-config.yaml");
     let file = std::fs::read_to_string(file).unwrap();
@@ -293,7 +297,8 @@ fn shipped_rules() -> String {
         }
     }
     rules
-        + "- { name: restores, match: { app: mysql, user: myloader }, max_delay: 2h, permanent: true }\n\
+        + "- { name: restores, match: { app: mysql, user: myloader }, max_delay: 2h, \
+           permanent: true }\n\
            - { name: everything-else, gate: none, permanent: true }"
 }
 
@@ -304,7 +309,7 @@ const POLL: Duration = Duration::from_millis(10);
 const BETWEEN: Duration = Duration::from_millis(15);
 /// Longer than a statement waits under a rule that says nothing of it.
 const SHUT_FOR: Duration = Duration::from_millis(5500);
-pub(crate) const TOOL_LIMIT: Duration = Duration::from_secs(90);
+pub(crate) const TOOL_LIMIT: Duration = Duration::from_secs(180);
 const SYNC_LIMIT: Duration = Duration::from_secs(60);
 const STATEMENTS: &str = "sluice_statements_total";
 
@@ -312,9 +317,9 @@ const STATEMENTS: &str = "sluice_statements_total";
 const TABLE: [&str; 7] = [
     "CREATE TABLE d (d INT NOT NULL PRIMARY KEY)",
     "INSERT INTO d VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)",
-    "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, k INT NOT NULL, pad VARCHAR(60) NOT NULL) ENGINE=InnoDB",
-    "INSERT INTO t SELECT 1 + a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d, f.d, REPEAT('x', 40) \
-     FROM d a, d b, d c, d e, d f",
+    "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, k INT NOT NULL, pad VARCHAR(60) NOT NULL)",
+    "INSERT INTO t SELECT 1 + a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d, f.d, \
+     REPEAT('x', 40) FROM d a, d b, d c, d e, d f",
     "CREATE TABLE shadow LIKE t",
     "INSERT INTO shadow SELECT * FROM t",
     // The tools choose their chunks by the server's estimate.

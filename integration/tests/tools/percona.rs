@@ -28,9 +28,11 @@ async fn pt_online_schema_change_waits_while_a_replica_is_stopped_and_changes_th
     a_rule_that_is_warned_of_ends_it(&lab).await;
 }
 
-/// Ten tries of 200 ms and the pauses between them, as `sluice check` says; what the tool has made is gone then.
+/// Ten tries of 200 ms and the pauses between them, as `sluice check` says; what the tool has made
+/// is gone then.
 async fn a_rule_that_is_warned_of_ends_it(lab: &Lab) {
-    let rule = "- { name: hold, match: { app: pt-online-schema-change }, hold: true, max_delay: 200ms, permanent: true }\n";
+    let rule = "- { name: hold, match: { app: pt-online-schema-change }, hold: true, \
+                max_delay: 200ms, permanent: true }\n";
     let impatient = lab.config.clone().rules(&(rule.to_owned() + &lab.config.rules));
     let before = lab.sluice.metrics().await.unwrap().sum(RELOADED, &[]);
     lab.sluice.write_config(&impatient.render()).unwrap();
@@ -85,7 +87,8 @@ async fn pt_archiver_and_pt_table_checksum_wait_for_a_replica_and_for_a_hold() {
     lab.replica_agrees(&["t", "shadow", "archive"]).await;
 }
 
-/// These versions look at replicas themselves only where `SHOW SLAVE STATUS` is one of the server's statements.
+/// These versions look at replicas themselves only where `SHOW SLAVE STATUS` is one of the server's
+/// statements.
 #[tokio::test]
 async fn on_mariadb_the_tools_watch_the_replica_as_well_and_wait_for_a_hold() {
     let mut lab = Lab::start(Flavour::MariaDb).await;
@@ -150,6 +153,6 @@ fn change(dsn: &str, more: &[&str]) -> ToolProcess {
 const RELOADED: &str = "sluice_config_last_reload_timestamp_seconds";
 const SYNC_LIMIT: Duration = Duration::from_secs(60);
 
-/// MySQL 9.7 explains as a tree, of which these versions of the tools read no number of rows: they would take a table
-/// of any size for one chunk.
+/// MySQL 9.7 explains as a tree, of which these versions of the tools read no number of rows: they
+/// would take a table of any size for one chunk.
 const EXPLAIN: &str = "--set-vars=explain_format=TRADITIONAL";

@@ -1,10 +1,11 @@
 //! Rules that end a tool which they name, or never let it finish.
 //!
-//! Theory. A refusal costs a tool one of its tries, and a tool has few. So a gate that stays shut ends it
-//! after `tries × max_delay` and the pauses between. gh-ost copies and follows the table's changes one
-//! transaction after another; dice make each of them wait, so there is a rate of changes that it can no
-//! longer follow. And a statement that waits leaves its session idle, which the server ends after a
-//! wait_timeout that some tools set themselves. The numbers are the tools' defaults: see docs/TOOLS.md.
+//! Theory. A refusal costs a tool one of its tries, and a tool has few. So a gate that stays shut
+//! ends it after `tries × max_delay` and the pauses between. gh-ost copies and follows the table's
+//! changes one transaction after another; dice make each of them wait, so there is a rate of
+//! changes that it can no longer follow. And a statement that waits leaves its session idle, which
+//! the server ends after a wait_timeout that some tools set themselves. The numbers are the tools'
+//! defaults: see docs/TOOLS.md.
 
 use std::time::Duration;
 
@@ -89,9 +90,10 @@ fn never_ends(tool: &Tool, terms: &Terms, check_interval: Duration) -> Option<St
     let wait_s = check_interval.as_secs_f64() * ratio / (1.0 - ratio);
     let at_most = changes / wait_s;
     Some(format!(
-        "`{app}` with dice: it follows the changes of its table in transactions of {changes}, and with `ratio: {ratio}` \
-         each waits {wait_s:.2} s on average, so that it follows {at_most:.0} changes a second at most; on a table that is \
-         written faster it never ends. Leave `ratio` out: the gate and its pace suit it"
+        "`{app}` with dice: it follows the changes of its table in transactions of {changes}, and \
+         with `ratio: {ratio}` each waits {wait_s:.2} s on average, so that it follows \
+         {at_most:.0} changes a second at most; on a table that is written faster it never ends. \
+         Leave `ratio` out: the gate and its pace suit it"
     ))
 }
 
@@ -126,8 +128,8 @@ fn loses_its_session(tool: &Tool, terms: &Terms) -> Option<String> {
     }
     let app = tool.app;
     Some(format!(
-        "`{app}` sets wait_timeout to {limit} s: the server ends a session whose statement waits longer than \
-         that; keep `max_delay` below"
+        "`{app}` sets wait_timeout to {limit} s: the server ends a session whose statement \
+         waits longer than that; keep `max_delay` below"
     ))
 }
 
