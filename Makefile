@@ -23,7 +23,7 @@ FUZZ_TARGETS ?=
 
 PROFILE_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
-.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-peers servers clients tools clean-servers toolchain build fuzz siege
+.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-peers servers clients clean-servers toolchain build fuzz siege
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -85,6 +85,7 @@ servers: ## MySQL 9 beside the host's packages, MariaDB from the host's suite
 clients: servers ## the drivers that are tried through Sluice: docs/DRIVERS.md
 	scripts/install-clients
 
+.PHONY: tools
 tools: servers ## the tools that are run through Sluice: docs/TOOLS.md
 	scripts/install-tools
 
