@@ -1,5 +1,5 @@
-//! A replica of several appliers: each takes the next transaction of the stream when it is free, and
-//! works at its part of the rate. All transactions can be applied beside each other.
+//! A replica of several appliers: each takes the next transaction of the stream when it is free,
+//! and works at its part of the rate. All transactions can be applied beside each other.
 //!
 //! So the appliers always have the first of those that have arrived. With the primary's order kept,
 //! one that is done waits until all before it are; else what it did shows at once, also a heartbeat
