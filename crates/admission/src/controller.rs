@@ -20,6 +20,7 @@
 
 mod advance;
 mod decide;
+mod memory;
 mod room;
 mod shown;
 mod watch;

@@ -33,6 +33,7 @@ mod costs;
 mod decision;
 mod dice;
 mod gate;
+mod learned;
 mod pace;
 mod pacing;
 mod queue;
@@ -56,6 +57,7 @@ pub use decision::{
     WaitingStatement, Work,
 };
 pub use dice::Ratio;
+pub use learned::Learned;
 pub use reason::Reason;
 pub use request::{
     AppKey, DigestKey, GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey,

@@ -128,6 +128,8 @@ pub(crate) struct Pace {
     squares: f64,
     /// Seconds from admission to completion, the mean over rows.
     service: f64,
+    /// What another controller had found out, for the first replica that is seen.
+    handed_over: Option<f64>,
 }
 
 impl Pace {
@@ -143,6 +145,7 @@ impl Pace {
             costs: 0.0,
             squares: 0.0,
             service: 0.0,
+            handed_over: None,
         }
     }
 
@@ -159,7 +162,7 @@ impl Pace {
     /// The replicas were looked at.
     pub(crate) fn handle_progress(&mut self, now: MonoTime, reading: &LagReading) {
         self.collect_tokens(now);
-        let fallback = self.slowest().map(Flow::rate);
+        let fallback = self.slowest().map(Flow::rate).or(self.handed_over);
         self.governing.clear();
         let aim = self.aim();
         for progress in &reading.governing {
@@ -253,6 +256,28 @@ impl Pace {
     /// Whether the delivery rate has been measured, or is still a guess.
     pub(crate) fn is_measured(&self) -> bool {
         self.flows_that_count().all(Flow::is_measured)
+    }
+
+    /// The rate of the slowest replica, if it is more than a guess.
+    pub(crate) fn found_rate(&self) -> Option<f64> {
+        self.slowest().filter(|flow| flow.is_measured()).map(Flow::rate)
+    }
+
+    /// How long work runs on the primary: the mean over rows.
+    pub(crate) fn service(&self) -> Duration {
+        Duration::try_from_secs_f64(self.service).unwrap_or_default()
+    }
+
+    /// Takes over what another controller had found out, where this one still guesses.
+    pub(crate) fn begin_with(&mut self, rate: Option<f64>, service: Duration) {
+        let Some(rate) = rate else { return };
+        self.handed_over = Some(rate);
+        for flow in self.flows.values_mut() {
+            flow.begin_with(rate);
+        }
+        if self.service <= 0.0 {
+            self.service = service.min(SERVICE_MAX).as_secs_f64();
+        }
     }
 
     /// When there may be room by the passing of time alone; `None` if only an acknowledgement makes

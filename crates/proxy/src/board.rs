@@ -10,6 +10,7 @@ mod replication;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use admission::lag::{LagConfig, LagReading, LagTracker, ReplicaKey, ReplicaState};
@@ -31,6 +32,8 @@ pub struct ProbeBoard {
     seen: Mutex<Observations>,
     /// Who has reached the primary.
     contacts: Contacts,
+    /// It was looked what a process before this one had found out.
+    remembered: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -112,7 +115,12 @@ pub struct ServerReading {
 
 impl Default for ProbeBoard {
     fn default() -> Self {
-        Self { instance: rand::random(), seen: Mutex::default(), contacts: Contacts::default() }
+        Self {
+            instance: rand::random(),
+            seen: Mutex::default(),
+            contacts: Contacts::default(),
+            remembered: AtomicBool::new(false),
+        }
     }
 }
 
@@ -226,6 +234,15 @@ impl ProbeBoard {
 
 /// What the probes write.
 impl ProbeBoard {
+    /// Whether it was looked what a process before this one had found out.
+    pub(crate) fn has_remembered(&self) -> bool {
+        self.remembered.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_remembered(&self) {
+        self.remembered.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn instance(&self) -> u128 {
         self.instance
     }

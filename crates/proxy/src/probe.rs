@@ -29,6 +29,7 @@ mod clusters;
 mod facts;
 mod health;
 mod heartbeat;
+mod learned;
 mod primary;
 mod replica;
 mod replication;
@@ -120,6 +121,9 @@ impl Probes {
         };
         self.keep(on(primary), primary::watch);
         self.keep(on(primary), facts::watch);
+        if probe.source == LagSource::Heartbeat && !replicas.is_empty() {
+            self.keep(on(primary), learned::watch);
+        }
         for replica in replicas {
             self.keep(on(replica), replica::watch);
             match probe.source {

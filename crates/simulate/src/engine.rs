@@ -4,6 +4,7 @@ mod agenda;
 mod clients;
 mod measure;
 mod probes;
+mod restarts;
 mod rules;
 mod servers;
 
@@ -108,6 +109,9 @@ impl<'s> World<'s> {
         self.agenda.add(MonoTime::ZERO.saturating_add(TICK), Event::Tick);
         self.agenda.add(MonoTime::ZERO, Event::Background { rows: 0.0 });
         self.begin_probes();
+        for &at in &self.scenario.restarts {
+            self.agenda.add(at, Event::Restart);
+        }
         for session in 0..self.sessions.len() {
             self.plan_issue(session, MonoTime::ZERO);
         }
@@ -148,6 +152,7 @@ impl<'s> World<'s> {
             Event::HeartbeatCommitted { seq } => self.heartbeat_committed(seq),
             Event::ProbeDue { replica, beat } => self.probe(replica, beat),
             Event::ProbeAnswered { replica, answer } => self.probe_answered(replica, answer),
+            Event::Restart => self.restart(),
             Event::Publish => self.publish_lag(),
             Event::LookAtTempo => self.look_at_tempo(),
         }

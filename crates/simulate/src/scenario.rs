@@ -56,6 +56,10 @@ pub struct Scenario {
     pub replicas: Vec<Replica>,
     /// Rows a second that no rule gates.
     pub background: Amount,
+    /// When the proxy is started anew.
+    pub restarts: Vec<MonoTime>,
+    /// Whether the next begins with what the one before had learned.
+    pub handover: bool,
     /// Who asks.
     pub apps: Vec<App>,
     /// What is expected.

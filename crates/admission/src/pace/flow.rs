@@ -167,6 +167,13 @@ impl Flow {
         self.rate
     }
 
+    /// Another process had found out that much.
+    pub(super) fn begin_with(&mut self, rate: f64) {
+        if !self.measured {
+            self.rate = rate.clamp(RATE_MIN, RATE_MAX).max(self.rate);
+        }
+    }
+
     pub(super) fn is_measured(&self) -> bool {
         self.measured
     }

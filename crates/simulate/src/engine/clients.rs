@@ -25,7 +25,7 @@ pub(super) struct Session {
     begun: MonoTime,
     /// No statement of it is admitted before.
     pauses_until: MonoTime,
-    running: Running,
+    pub(super) running: Running,
 }
 
 /// What a session has at the server.

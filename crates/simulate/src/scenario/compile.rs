@@ -69,6 +69,8 @@ pub(super) fn compile(raw: raw::Scenario) -> Result<Scenario, ScenarioError> {
             || Amount::constant(0.0),
             |background| amount(background.writes_per_s, "background.writes_per_s", &mut faults),
         ),
+        restarts: restarts(&raw.restarts, &mut faults),
+        handover: raw.handover.unwrap_or(true),
         expect: expect::compile(raw.expect, &names, &mut faults),
         apps,
         name: raw.name,
@@ -107,6 +109,14 @@ fn pacing(word: Option<&str>, faults: &mut Faults) -> Pace {
             Pace::Adaptive
         }
     }
+}
+
+fn restarts(raw: &[Span], faults: &mut Faults) -> Vec<MonoTime> {
+    let restarts: Vec<MonoTime> = raw.iter().map(|at| instant(*at)).collect();
+    if !restarts.is_sorted() {
+        faults.push("restarts: in the order of time".to_owned());
+    }
+    restarts
 }
 
 fn replicas(raw: Vec<raw::Replica>, faults: &mut Faults) -> Vec<Replica> {

@@ -31,6 +31,9 @@ pub(super) struct Scenario {
     pub(super) primary: Primary,
     pub(super) replicas: Vec<Replica>,
     pub(super) background: Option<Background>,
+    #[serde(default)]
+    pub(super) restarts: Vec<Span>,
+    pub(super) handover: Option<bool>,
     pub(super) apps: Vec<App>,
     #[serde(default)]
     pub(super) expect: Expect,

@@ -28,6 +28,8 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
         latency,
         replicas,
         background,
+        restarts,
+        handover,
         apps,
         expect,
     } = scenario;
@@ -50,6 +52,13 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
         "replicas:".to_owned(),
     ];
     lines.extend(replicas.iter().map(|plan| format!("  - {}", replica(plan))));
+    if !restarts.is_empty() {
+        let times: Vec<String> = restarts.iter().map(|at| time(*at)).collect();
+        lines.push(format!("restarts: [{}]", times.join(", ")));
+    }
+    if !handover {
+        lines.push("handover: false".to_owned());
+    }
     lines.push(if apps.is_empty() { "apps: []".to_owned() } else { "apps:".to_owned() });
     lines.extend(apps.iter().map(|plan| format!("  - {}", app(plan))));
     if !expect.is_empty() {

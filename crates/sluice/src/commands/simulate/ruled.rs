@@ -153,6 +153,8 @@ fn scenario(cluster: &ClusterPolicy, command: &Simulate, met: &[Met]) -> Scenari
         latency: LATENCY,
         replicas: replicas(cluster, &load.replica_rows_per_second),
         background: Amount::constant(load.background_rows_per_second),
+        restarts: Vec::new(),
+        handover: true,
         apps: load.app.iter().zip(met).map(|(load, met)| app(load, met)).collect(),
         expect: Vec::new(),
     }
