@@ -30,7 +30,7 @@ use std::time::Duration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
-use crate::checks::{CheckCount, CheckCounts};
+use crate::checks::{Check, CheckCount, CheckCounts};
 use crate::claims::Claims;
 use crate::costs::{Costs, rows_cost};
 use crate::decision::{Decision, Outcome, Permit, Resolution, Resolved, Ticket, Work};
@@ -39,7 +39,6 @@ use crate::lag::LagReading;
 use crate::pace::Pace;
 use crate::pacing::release_per_s;
 use crate::queue::{Queue, Spot, Waiter};
-use crate::ring::Head;
 use crate::signal::{Sample, Signal, SignalView};
 use crate::starvation::Starvation;
 use crate::{ControllerConfig, GateKey, Mode, MonoTime, Pacing, Reason, Request, SignalKey};
@@ -47,6 +46,9 @@ use crate::{ControllerConfig, GateKey, Mode, MonoTime, Pacing, Reason, Request, 
 /// Shortest and longest check interval: wake-ups, and what still is a check.
 const CHECK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 const CHECK_INTERVAL_MAX: Duration = Duration::from_secs(3_600);
+
+/// Apps that wait whose lost checks are counted at once.
+const COUNTED_MAX: usize = 1_000;
 
 /// Admission of one cluster. See the crate's and the module's documentation.
 #[derive(Debug)]
@@ -68,11 +70,9 @@ pub struct Controller {
     claims: Claims,
     /// When the claim of a head covers it.
     claimed_at: Option<MonoTime>,
-    /// The heads that have lost in the release under way; kept for its memory.
-    lost: Vec<Head>,
     /// Nobody is let through at the pace before this time.
     pause_until: Option<MonoTime>,
-    /// Thrown once per check and for nothing else.
+    /// Thrown for checks and for nothing else.
     dice: StdRng,
     jitter: StdRng,
     starvation: Option<Starvation>,
@@ -105,7 +105,6 @@ impl Controller {
             pace: None,
             claims: Claims::default(),
             claimed_at: None,
-            lost: Vec::new(),
             pause_until: None,
             dice: StdRng::seed_from_u64(seed),
             jitter: StdRng::seed_from_u64(!seed),
@@ -208,7 +207,7 @@ impl Controller {
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
                 if let (Some(pace), Some(charge)) = (&mut self.pace, permit.account.charge) {
                     pace.take_back(charge);
-                    self.claims.spend(permit.account.lane.0, -permit.account.expected);
+                    self.claims.spend(permit.account.lane.app, -permit.account.expected);
                 }
             }
             Some(Resolved::Reject(_) | Resolved::DecideAgain) | None => {}
@@ -324,11 +323,13 @@ impl Controller {
         let line = self.gates.values().any(|gate| gate.paced && gate.has_line());
         let paced = self.pace.as_ref().filter(|_| line).and_then(|pace| pace.next_room(self.clock));
         let paused = self.pause_until.filter(|_| line);
+        let diced = self.gates.values().filter_map(Gate::next_win);
         let claimed = self.claimed_at.filter(|_| line);
         signals
             .chain(releases)
             .chain(paced)
             .chain(paused)
+            .chain(diced)
             .chain(claimed)
             .chain(self.queue.next_event())
             .min()
@@ -354,8 +355,14 @@ impl Controller {
         self.queue.len()
     }
 
-    /// Gives the results of checks since the last call, per rule and app, and forgets them.
+    /// Gives the results of checks since the last call, per rule and app, and forgets them. What
+    /// apps that wait have lost is counted when they win or leave; of a thousand of them also now.
     pub fn drain_checks(&mut self, each: impl FnMut(CheckCount)) {
+        let checks = &mut self.checks;
+        for gate in self.gates.values_mut() {
+            let count = |rule, app, lost| checks.add(rule, app, Check::Lost, lost);
+            gate.ring.count_lost(COUNTED_MAX, count);
+        }
         self.checks.drain(each);
     }
 
@@ -405,9 +412,11 @@ impl Controller {
     fn leave_line(&mut self, ticket: Ticket, waiter: &Waiter) {
         match waiter.spot {
             Spot::InLine { .. } => {
-                if let Some(gate) = self.gates.get_mut(&waiter.request.gate) {
-                    let Request { app, identity, arrived, .. } = waiter.request;
-                    gate.ring.leave(self.clock, (app, identity), (arrived, ticket));
+                let request = &waiter.request;
+                if let Some(gate) = self.gates.get_mut(&request.gate) {
+                    let (lane, place) = (request.lane(), (request.arrived, ticket));
+                    let lost = gate.ring.leave(self.clock, lane, place, &mut self.dice);
+                    self.checks.add(request.rule, request.app, Check::Lost, lost);
                 }
             }
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
@@ -415,10 +424,13 @@ impl Controller {
     }
 
     /// Why a waiter waits.
-    fn obstacle_of(&self, waiter: &Waiter) -> Obstacle {
+    fn obstacle_of(&self, ticket: Ticket, waiter: &Waiter) -> Obstacle {
+        let request = &waiter.request;
         match waiter.spot {
-            Spot::InLine { last_loss } => match self.gates.get(&waiter.request.gate) {
-                Some(gate) => gate.keeps_waiting(last_loss),
+            Spot::InLine { last_loss } => match self.gates.get(&request.gate) {
+                Some(gate) => {
+                    gate.keeps_waiting(last_loss, request.lane(), (request.arrived, ticket))
+                }
                 None => Obstacle::plain(Reason::NoData),
             },
             Spot::BackOff { .. } => Obstacle::plain(Reason::Ratio),
