@@ -20,6 +20,7 @@
 
 mod advance;
 mod decide;
+mod reload;
 mod room;
 mod shown;
 mod watch;
@@ -30,6 +31,7 @@ use std::time::Duration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
+pub use self::reload::Remains;
 use crate::checks::{Check, CheckCount, CheckCounts};
 use crate::claims::Claims;
 use crate::costs::{Costs, rows_cost};
@@ -39,7 +41,7 @@ use crate::lag::LagReading;
 use crate::pace::Pace;
 use crate::pacing::release_per_s;
 use crate::queue::{Queue, Spot, Waiter};
-use crate::signal::{Sample, Signal, SignalView};
+use crate::signal::{Sample, SignalView};
 use crate::starvation::Starvation;
 use crate::{ControllerConfig, GateKey, Mode, MonoTime, Pacing, Reason, Request, SignalKey};
 
@@ -116,68 +118,6 @@ impl Controller {
         controller
     }
 
-    /// Live reload. Values of signals that stay (same key) are kept, and so is how long a gate of
-    /// the same signals has been open. Every waiter comes out as [`Resolved::DecideAgain`], whoever
-    /// arrived first first. For one check interval statements queue at every gate with signals,
-    /// also at an open one, so that the crowd that comes back is released at the pace like any
-    /// other.
-    pub fn reconfigure(&mut self, config: ControllerConfig, now: MonoTime) {
-        let now = self.tick(now);
-        let waiters = self.queue.remove_all();
-        self.configure(&config, now);
-        if !waiters.is_empty() {
-            for gate in self.gates.values_mut() {
-                gate.expect_crowd(now, self.check_interval);
-            }
-        }
-        for (ticket, waiter) in waiters {
-            self.watch_left(now, &waiter.request);
-            self.queue.resolve(ticket, Resolved::DecideAgain);
-        }
-    }
-
-    fn configure(&mut self, config: &ControllerConfig, now: MonoTime) {
-        self.check_interval = config.check_interval.clamp(CHECK_INTERVAL_MIN, CHECK_INTERVAL_MAX);
-        self.pacing = config.pacing;
-        self.queue_len_max = config.queue_len_max;
-        let mut old_signals = std::mem::take(&mut self.signals);
-        for &limits in &config.signals {
-            let signal = match old_signals.remove(&limits.key) {
-                Some(mut signal) => {
-                    signal.reconfigure(limits, now);
-                    signal
-                }
-                None => Signal::new(limits, now),
-            };
-            self.signals.insert(limits.key, signal);
-        }
-        let old_gates = std::mem::take(&mut self.gates);
-        for gate_config in &config.gates {
-            let mut gate = Gate::new(gate_config, &self.signals, now);
-            if let Some(old) = old_gates.get(&gate_config.key) {
-                gate.inherit(old);
-            }
-            self.gates.insert(gate_config.key, gate);
-        }
-        self.configure_pace(now);
-    }
-
-    fn configure_pace(&mut self, now: MonoTime) {
-        let Pacing::Adaptive(adaptive) = self.pacing else {
-            self.pace = None;
-            return;
-        };
-        for gate in self.gates.values_mut() {
-            gate.paced = gate.depends_on(adaptive.lag);
-        }
-        let threshold = self.signals.get(&adaptive.lag).map_or(0.0, Signal::closes_at);
-        let threshold = Duration::try_from_secs_f64(threshold).unwrap_or(Duration::MAX);
-        match &mut self.pace {
-            Some(pace) => pace.reconfigure(adaptive, threshold),
-            None => self.pace = Some(Pace::new(adaptive, threshold, now)),
-        }
-    }
-
     /// May this statement run now?
     pub fn request(&mut self, now: MonoTime, request: &Request) -> Decision {
         let now = self.tick(now);
@@ -200,6 +140,10 @@ impl Controller {
     pub fn cancel(&mut self, now: MonoTime, ticket: Ticket) {
         self.tick(now);
         if self.take_out(ticket).is_some() {
+            return;
+        }
+        if let Some(waiter) = self.queue.forget_leaving(ticket) {
+            self.watch_left(self.clock, &waiter.request);
             return;
         }
         match self.queue.take_back(ticket) {
@@ -235,18 +179,6 @@ impl Controller {
         self.tick(now);
         if let (Some(pace), Some(charge)) = (&mut self.pace, &mut permit.account.charge) {
             pace.charge(charge, rows_cost(affected_rows));
-        }
-    }
-
-    /// Refuses every waiter and every later request with [`Reason::Shutdown`]. Permits stay to be
-    /// completed.
-    pub fn shutdown(&mut self, now: MonoTime) {
-        let now = self.tick(now);
-        self.life = Life::ShuttingDown;
-        for (ticket, waiter) in self.queue.remove_all() {
-            self.leave_line(ticket, &waiter);
-            let refusal = self.refuse(now, &waiter.request, Obstacle::plain(Reason::Shutdown));
-            self.queue.resolve(ticket, Resolved::Reject(refusal));
         }
     }
 }
@@ -311,8 +243,20 @@ impl Controller {
 impl Controller {
     /// The next waiter whose wait has ended. Poll until `None` after every call.
     pub fn poll_resolution(&mut self, now: MonoTime) -> Option<Resolution> {
-        self.tick(now);
-        self.queue.next_resolution()
+        let now = self.tick(now);
+        if let Some(resolution) = self.queue.next_resolution() {
+            return Some(resolution);
+        }
+        let (ticket, waiter) = self.queue.next_to_leave()?;
+        self.watch_left(now, &waiter.request);
+        let outcome = match self.life {
+            Life::Serving => Resolved::DecideAgain,
+            Life::ShuttingDown => {
+                let obstacle = Obstacle::plain(Reason::Shutdown);
+                Resolved::Reject(self.refuse(now, &waiter.request, obstacle))
+            }
+        };
+        Some(Resolution { ticket, outcome })
     }
 
     /// When [`Controller::handle_time`] must be called next; `None` if nothing happens by itself.
@@ -323,6 +267,7 @@ impl Controller {
         let line = self.gates.values().any(|gate| gate.paced && gate.has_line());
         let paced = self.pace.as_ref().filter(|_| line).and_then(|pace| pace.next_room(self.clock));
         let paused = self.pause_until.filter(|_| line);
+        let leaving = self.queue.is_leaving().then_some(self.clock);
         let diced = self.gates.values().filter_map(Gate::next_win);
         let claimed = self.claimed_at.filter(|_| line);
         signals
@@ -330,6 +275,7 @@ impl Controller {
             .chain(paced)
             .chain(paused)
             .chain(diced)
+            .chain(leaving)
             .chain(claimed)
             .chain(self.queue.next_event())
             .min()
@@ -358,11 +304,7 @@ impl Controller {
     /// Gives the results of checks since the last call, per rule and app, and forgets them. What
     /// apps that wait have lost is counted when they win or leave; of a thousand of them also now.
     pub fn drain_checks(&mut self, each: impl FnMut(CheckCount)) {
-        let checks = &mut self.checks;
-        for gate in self.gates.values_mut() {
-            let count = |rule, app, lost| checks.add(rule, app, Check::Lost, lost);
-            gate.ring.count_lost(COUNTED_MAX, count);
-        }
+        self.count_lost();
         self.checks.drain(each);
     }
 
@@ -401,6 +343,14 @@ impl Controller {
 
 /// Places.
 impl Controller {
+    fn count_lost(&mut self) {
+        let checks = &mut self.checks;
+        for gate in self.gates.values_mut() {
+            let count = |rule, app, lost| checks.add(rule, app, Check::Lost, lost);
+            gate.ring.count_lost(COUNTED_MAX, count);
+        }
+    }
+
     /// Takes a waiter out of everything it is in.
     fn take_out(&mut self, ticket: Ticket) -> Option<Waiter> {
         let waiter = self.queue.remove(ticket)?;

@@ -8,7 +8,7 @@ use crate::pacing::{Pacer, Rounds};
 use crate::request::Lane;
 use crate::ring::{Place, Ring};
 use crate::signal::{Signal, SignalState};
-use crate::{Cause, GateConfig, MonoTime, Reason, SignalKey};
+use crate::{Cause, GateConfig, GateKey, MonoTime, Reason, SignalKey};
 
 /// A set of signals, and who waits for it.
 #[derive(Debug)]
@@ -69,6 +69,15 @@ impl Gate {
             paced: false,
             crowd_until: MonoTime::ZERO,
         }
+    }
+
+    /// The same gate, of whose line nobody is left.
+    pub(crate) fn without_line(&self, signals: &Signals, now: MonoTime) -> Self {
+        let key = GateKey(0);
+        let mut gate = Self::new(&GateConfig { key, signals: self.signals.clone() }, signals, now);
+        gate.inherit(self);
+        gate.paced = self.paced;
+        gate
     }
 
     /// Whether this signal is one of its own.

@@ -15,9 +15,11 @@ use crate::{GateKey, MonoTime, Ticket};
 impl Controller {
     pub(super) fn advance(&mut self, now: MonoTime) {
         self.look_at_gates(now);
-        self.expire_overdue(now);
-        self.check_after_back_off(now);
-        self.release(now);
+        // Who is not looked at now comes before anything else when time is told again, at once.
+        if self.expire_overdue(now) == Batch::Done && self.check_after_back_off(now) == Batch::Done
+        {
+            self.release(now);
+        }
     }
 
     pub(super) fn look_at_gates(&mut self, now: MonoTime) {
@@ -29,9 +31,10 @@ impl Controller {
         }
     }
 
-    fn expire_overdue(&mut self, now: MonoTime) {
-        while let Some(ticket) = self.queue.overdue(now) {
-            let Some(waiter) = self.take_out(ticket) else { return };
+    fn expire_overdue(&mut self, now: MonoTime) -> Batch {
+        for _ in 0..BATCH_LEN {
+            let Some(ticket) = self.queue.overdue(now) else { return Batch::Done };
+            let Some(waiter) = self.take_out(ticket) else { return Batch::Done };
             let obstacle = self.obstacle_of(ticket, &waiter);
             let outcome = self.expire(now, &waiter.request, obstacle);
             if outcome.is_err() {
@@ -39,11 +42,13 @@ impl Controller {
             }
             self.queue.resolve(ticket, outcome.into());
         }
+        self.queue.overdue(now).map_or(Batch::Done, |_| Batch::MoreIsDue)
     }
 
-    fn check_after_back_off(&mut self, now: MonoTime) {
-        while let Some(ticket) = self.queue.retrying(now) {
-            let Some(waiter) = self.queue.get(ticket).copied() else { return };
+    fn check_after_back_off(&mut self, now: MonoTime) -> Batch {
+        for _ in 0..BATCH_LEN {
+            let Some(ticket) = self.queue.retrying(now) else { return Batch::Done };
+            let Some(waiter) = self.queue.get(ticket).copied() else { return Batch::Done };
             match waiter.spot {
                 Spot::Unplaced { .. } => {
                     self.take_out(ticket);
@@ -60,6 +65,7 @@ impl Controller {
                 }
             }
         }
+        self.queue.retrying(now).map_or(Batch::Done, |_| Batch::MoreIsDue)
     }
 
     /// Lets through whom pace and dice let through at every open gate with a line. Gates that share
@@ -71,7 +77,8 @@ impl Controller {
             if let Some(gate) = self.gates.get_mut(&key) {
                 gate.pacer.begin_run(now);
             }
-            while let Some(head) = self.next_due_check(now, key) {
+            for _ in 0..BATCH_LEN {
+                let Some(head) = self.next_due_check(now, key) else { break };
                 if self.throw(head.ticket) == Check::Lost {
                     self.queue.place(head.ticket, Spot::InLine { last_loss: Some(now) });
                 } else {
@@ -93,14 +100,20 @@ impl Controller {
         for gate in self.gates.values_mut() {
             gate.rounds.begin_run(now);
         }
+        let mut left = BATCH_LEN;
         loop {
             let mut moved = false;
             let mut from = None;
             while let Some(key) = self.next_gate_with_line(from, Paced::ByLag) {
                 from = Some(key);
                 moved |= self.release_one(now, key) == Release::Moved;
+                left = left.saturating_sub(1);
             }
             if !moved {
+                return;
+            }
+            if left == 0 {
+                self.pause_until = Some(now);
                 return;
             }
         }
@@ -193,6 +206,17 @@ impl Controller {
             self.queue.resolve(ticket, Resolved::Admit(permit));
         }
     }
+}
+
+/// Statements that one call handles of each kind: some hundred microseconds. If more is due, the
+/// timer is as well, and whoever waits for the lock comes first.
+const BATCH_LEN: usize = 256;
+
+/// Whether all is done that was due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Batch {
+    Done,
+    MoreIsDue,
 }
 
 /// What has come of one release.

@@ -29,11 +29,6 @@ impl Controller {
             }
         })
     }
-
-    /// Who waits and why, per rule and identity, in order of their keys. It walks all waiters.
-    pub fn waiting(&self) -> impl Iterator<Item = Waiting> + use<> {
-        Waiting::groups(self.waiters_after(None)).into_iter()
-    }
 }
 
 impl Waiting {
