@@ -1,7 +1,9 @@
-//! For how long the lock of admission is held: the longest of each kind of call, with 10,000 who wait under 5,000 identities.
+//! For how long the lock of admission is held: the longest of each kind of call, with 10,000 who
+//! wait under 5,000 identities.
 //!
-//! The runs of a kind are the same, call by call. Of each call the fastest run counts, and the figure is the longest of these: a call
-//! that is interrupted takes as long as whatever else the machine does.
+//! The runs of a kind are the same, call by call. Of each call the fastest run counts, and the
+//! figure is the longest of these: a call that is interrupted takes as long as whatever else the
+//! machine does.
 #![expect(clippy::print_stdout, reason = "the report is what this program is for")]
 
 use std::hint::black_box;
@@ -220,7 +222,7 @@ fn dice(times: &mut Times) {
     }
 }
 
-/// Nanoseconds for a statement that is admitted at once, and seconds of CPU for a second of [`dice`].
+/// Nanoseconds for a statement that is admitted at once, and seconds of CPU for one of [`dice`].
 fn uncontended() -> (f64, f64) {
     let mut bench = Bench::new();
     bench.look(0.0);

@@ -19,6 +19,7 @@
 //! passes.
 
 mod advance;
+mod advice;
 mod decide;
 mod reload;
 mod room;
@@ -31,6 +32,7 @@ use std::time::Duration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
+use self::advice::Advices;
 pub use self::reload::Remains;
 use crate::checks::{Check, CheckCount, CheckCounts};
 use crate::claims::Claims;
@@ -72,6 +74,8 @@ pub struct Controller {
     claims: Claims,
     /// When the claim of a head covers it.
     claimed_at: Option<MonoTime>,
+    /// What those were told who were refused.
+    advices: Advices,
     /// Nobody is let through at the pace before this time.
     pause_until: Option<MonoTime>,
     /// Thrown for checks and for nothing else.
@@ -107,6 +111,7 @@ impl Controller {
             pace: None,
             claims: Claims::default(),
             claimed_at: None,
+            advices: Advices::default(),
             pause_until: None,
             dice: StdRng::seed_from_u64(seed),
             jitter: StdRng::seed_from_u64(!seed),
@@ -210,7 +215,11 @@ impl Controller {
         if let (Some(pace), Pacing::Adaptive(adaptive)) = (&mut self.pace, self.pacing)
             && adaptive.lag == key
         {
-            pace.handle_progress(self.clock.max(now), reading);
+            let now = self.clock.max(now);
+            pace.handle_progress(now, reading);
+            if let Some(rate) = pace.rate() {
+                self.advices.note_rate(now, rate);
+            }
         }
         self.record(now, reading.at, key, reading.value);
     }

@@ -40,7 +40,7 @@ pub(crate) struct Ring {
     lanes: usize,
     /// Those of them whose checks may be lost.
     diced: usize,
-    /// Expected cost of all who wait.
+    /// What all who wait are known to cost.
     cost: f64,
     /// Weights of the rules that wait.
     weight: u64,
@@ -68,6 +68,7 @@ struct App {
 #[derive(Debug, Default)]
 struct Line {
     places: BTreeMap<Place, Stake>,
+    /// What they are known to cost.
     cost: f64,
 }
 
@@ -75,6 +76,7 @@ struct Line {
 #[derive(Debug, Clone, Copy)]
 struct Stake {
     cost: f64,
+    known: f64,
     ratio: Ratio,
 }
 
@@ -84,7 +86,10 @@ pub(crate) struct Joining {
     pub(crate) lane: Lane,
     pub(crate) place: Place,
     pub(crate) weight: u32,
+    /// What it is expected to cost.
     pub(crate) cost: f64,
+    /// The same without prudence: what is not known is a row.
+    pub(crate) known: f64,
     /// Of the checks that are drawn ahead; [`Ratio::ZERO`] if they are thrown one by one.
     pub(crate) ratio: Ratio,
 }
@@ -116,7 +121,7 @@ impl Ring {
     /// Gives how many checks its rule has lost since they were counted, as does what follows.
     pub(crate) fn join(&mut self, now: MonoTime, joining: &Joining, dice: &mut StdRng) -> u64 {
         let Lane { rule, app: app_key, identity } = joining.lane;
-        let Joining { cost, ratio, .. } = *joining;
+        let Joining { cost, known, ratio, .. } = *joining;
         let weight = joining.weight.clamp(1, Terms::WEIGHT_MAX);
         let branch = self.rules.entry(rule).or_default();
         if branch.apps.is_empty() {
@@ -135,9 +140,9 @@ impl Ring {
             self.lanes = self.lanes.saturating_add(1);
         }
         let line = app.lanes.entry(identity).or_default();
-        if line.places.insert(joining.place, Stake { cost, ratio }).is_none() {
-            line.cost += cost;
-            self.cost += cost;
+        if line.places.insert(joining.place, Stake { cost, known, ratio }).is_none() {
+            line.cost += known;
+            self.cost += known;
             self.len = self.len.saturating_add(1);
             self.diced = self.diced.saturating_add(usize::from(ratio > Ratio::ZERO));
         }
@@ -156,8 +161,8 @@ impl Ring {
         let Some(app) = branch.apps.get_mut(&app_key) else { return 0 };
         let Some(line) = app.lanes.get_mut(&identity) else { return 0 };
         let Some(stake) = line.places.remove(&place) else { return 0 };
-        line.cost -= stake.cost;
-        self.cost -= stake.cost;
+        line.cost -= stake.known;
+        self.cost -= stake.known;
         self.len = self.len.saturating_sub(1);
         let lost = if line.places.is_empty() {
             app.lanes.remove(&identity);
@@ -231,7 +236,7 @@ impl Ring {
     /// Who wins the next check that is won.
     pub(crate) fn head(&self) -> Option<Head> {
         let rule = self.turns.first()?;
-        let (app, (identity, ticket, Stake { cost, ratio })) = self.rules.get(&rule)?.next()?;
+        let (app, (identity, ticket, Stake { cost, ratio, .. })) = self.rules.get(&rule)?.next()?;
         Some(Head { ticket, lane: Lane { rule, app, identity }, cost, ratio })
     }
 
@@ -339,20 +344,23 @@ impl Ring {
         self.counted_to = None;
     }
 
-    /// What must be admitted until somebody who joins this lane now has had its turn, at least and
-    /// about: what is ahead of it in its own lane, and that with everybody else's share.
-    pub(crate) fn ahead(&self, lane: Lane, weight: u32) -> Ahead {
+    /// What must be admitted until a statement of this cost that joins this lane now has had its
+    /// turn.
+    pub(crate) fn ahead(&self, lane: Lane, weight: u32, cost: f64) -> Ahead {
         let branch = self.rules.get(&lane.rule).filter(|branch| !branch.apps.is_empty());
         let app = branch.and_then(|branch| branch.apps.get(&lane.app));
-        let own = app.and_then(|app| app.lanes.get(&lane.identity)).map_or(0.0, |line| line.cost);
+        let line = app.and_then(|app| app.lanes.get(&lane.identity));
+        let own = line.map_or(0.0, |line| line.cost);
+        let since = line.and_then(|line| line.places.keys().next()).map(|(arrived, _)| *arrived);
         let identities = app.map_or(1, |app| app.lanes.len().max(1));
         let apps = branch.map_or(1, |branch| branch.apps.len().max(1));
         let mine = branch.map_or(weight.clamp(1, Terms::WEIGHT_MAX), |branch| branch.weight);
         let joined = if branch.is_some() { 0 } else { u64::from(mine) };
         let all = count(self.weight.saturating_add(joined));
         let siblings = count(u64::try_from(identities.saturating_mul(apps)).unwrap_or(u64::MAX));
-        let turns = own * siblings * all / f64::from(mine.max(1));
-        Ahead { at_least: own, about: turns.min(self.cost).max(own) }
+        let share = siblings * all / f64::from(mine.max(1));
+        let about = ((own + cost) * share).min(self.cost + cost).max(own + cost);
+        Ahead { about, turn: (cost * share).min(about), since }
     }
 }
 
@@ -384,11 +392,15 @@ impl Stake {
 /// Rules of which nothing is known any more are kept up to so many.
 const RULES_KEPT: usize = 64;
 
-/// Cost ahead of a waiter.
+/// What is ahead of whoever joins, in rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Ahead {
-    pub(crate) at_least: f64,
+    /// In its own lane, with what the others are given meanwhile, and its own.
     pub(crate) about: f64,
+    /// Of that, for the statement itself.
+    pub(crate) turn: f64,
+    /// When the first in its lane arrived.
+    pub(crate) since: Option<MonoTime>,
 }
 
 /// Beyond four thousand million it does not matter how many.

@@ -1,4 +1,4 @@
-//! Other rules, or the end: everybody who waits leaves, without the lock being held for all of them.
+//! Other rules, or the end: everybody leaves, without the lock being held for all of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

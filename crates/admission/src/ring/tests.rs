@@ -26,7 +26,7 @@ fn join(ring: &mut Ring, lane: Lane, n: u64, weight: u32) {
     let ratio = Ratio::ZERO;
     ring.join(
         MonoTime::ZERO,
-        &Joining { lane, place: place(n), weight, cost: 1.0, ratio },
+        &Joining { lane, place: place(n), weight, cost: 1.0, known: 1.0, ratio },
         &mut dice(),
     );
 }
@@ -107,7 +107,8 @@ fn whoever_arrived_first_is_ahead_although_it_asked_later() {
     let places = [(20, 1), (10, 2)];
     for (at, ticket) in places {
         let place = (MonoTime::from_nanos(at), Ticket(ticket));
-        let joining = Joining { lane: A, place, weight: 1, cost: 1.0, ratio: Ratio::ZERO };
+        let joining =
+            Joining { lane: A, place, weight: 1, cost: 1.0, known: 1.0, ratio: Ratio::ZERO };
         ring.join(MonoTime::ZERO, &joining, &mut dice());
     }
     assert_eq!(ring.head().map(|head| head.ticket), Some(Ticket(2)));
@@ -123,9 +124,12 @@ fn what_is_ahead_is_the_own_lane_and_the_others_share_of_it() {
     for n in 10..40 {
         join(&mut ring, B, n, 3);
     }
-    assert_eq!(ring.ahead(A, 1), Ahead { at_least: 10.0, about: 40.0 });
-    assert_eq!(ring.ahead(B, 3), Ahead { at_least: 30.0, about: 40.0 });
-    assert_eq!(ring.ahead(C, 1), Ahead { at_least: 0.0, about: 0.0 });
+    let since = |n| Some(place(n).0);
+    let of_a = Ahead { about: 41.0, turn: 4.0, since: since(0) };
+    assert_eq!(ring.ahead(A, 1, 1.0), of_a);
+    let of_b = ring.ahead(B, 3, 1.0);
+    assert_eq!((of_b.about, of_b.since), (41.0, since(10)));
+    assert_eq!(ring.ahead(C, 1, 1.0), Ahead { about: 5.0, turn: 5.0, since: None });
 }
 
 #[test]

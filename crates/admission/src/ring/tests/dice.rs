@@ -52,7 +52,7 @@ impl Contest {
             Thrown::Ahead => self.ratios[&lane.app.0],
             Thrown::OneByOne => Ratio::ZERO,
         };
-        let joining = Joining { lane, place, weight: 1, cost: 1.0, ratio };
+        let joining = Joining { lane, place, weight: 1, cost: 1.0, known: 1.0, ratio };
         let lost = self.ring.join(MonoTime::ZERO, &joining, &mut self.dice);
         self.count(lane, lost);
     }
@@ -206,7 +206,7 @@ fn a_statement_of_another_ratio_at_the_head_only_draws_again() {
         let ratio = Ratio::new(ratio).unwrap();
         ring.join(
             MonoTime::ZERO,
-            &Joining { lane, place: place(n), weight: 1, cost: 1.0, ratio },
+            &Joining { lane, place: place(n), weight: 1, cost: 1.0, known: 1.0, ratio },
             &mut dice,
         );
     };
