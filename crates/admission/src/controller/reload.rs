@@ -12,8 +12,8 @@ use crate::{ControllerConfig, GateKey, MonoTime, Pacing};
 
 impl Controller {
     /// Live reload. Values of signals that stay (same key) are kept, and so is how long a gate of
-    /// the same signals has been open. Every waiter comes out as [`Resolved::DecideAgain`], whoever
-    /// began to wait first first. For one check interval statements queue at every gate with
+    /// the same signals has been open. Every waiter comes out as [`crate::Resolved::DecideAgain`],
+    /// whoever began to wait first first. For one check interval statements queue at every gate with
     /// signals, also at an open one, so that the crowd that comes back is released at the pace like
     /// any other.
     ///
@@ -81,7 +81,7 @@ impl Controller {
         }
     }
 
-    /// Refuses every waiter and every later request with [`Reason::Shutdown`]. Permits stay to be
+    /// Refuses every waiter and every later request with [`crate::Reason::Shutdown`]. Permits stay to be
     /// completed. What it gives is dropped as that of [`Controller::reconfigure`].
     pub fn shutdown(&mut self, now: MonoTime) -> Remains {
         let now = self.tick(now);
