@@ -253,6 +253,11 @@ impl Pace {
         self.slowest().map_or(0.0, |flow| flow.rate() * PRUDENT.as_secs_f64())
     }
 
+    /// The rate of the slowest replica, in rows a second.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        self.slowest().map(Flow::rate)
+    }
+
     /// Whether the delivery rate has been measured, or is still a guess.
     pub(crate) fn is_measured(&self) -> bool {
         self.flows_that_count().all(Flow::is_measured)

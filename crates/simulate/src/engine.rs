@@ -24,7 +24,7 @@ use self::clients::Session;
 use self::measure::Measure;
 use self::probes::Probes;
 use self::servers::{Primary, Replica};
-use crate::report::Report;
+use crate::report::{RefusedStatement, Report};
 use crate::{LagLimits, Pace, Scenario, TICK};
 
 /// Runs a scenario to its end.
@@ -52,6 +52,14 @@ const WRITER_STALE_AFTER_MIN: Duration = Duration::from_secs(2);
 /// Background transactions are of one row up to this many a second, and of more beyond.
 const BACKGROUND_PER_S_MAX: f64 = 1_000.0;
 
+/// The statements that are refused, in order.
+#[must_use]
+pub fn refusals(scenario: &Scenario) -> Vec<RefusedStatement> {
+    let mut world = World::new(scenario);
+    world.run();
+    world.refused
+}
+
 struct World<'s> {
     scenario: &'s Scenario,
     now: MonoTime,
@@ -71,6 +79,7 @@ struct World<'s> {
     delays: StdRng,
     clients: StdRng,
     measure: Measure,
+    refused: Vec<RefusedStatement>,
 }
 
 impl<'s> World<'s> {
@@ -98,6 +107,7 @@ impl<'s> World<'s> {
             delays: stream(2),
             clients: stream(3),
             measure: Measure::new(scenario),
+            refused: Vec::new(),
         };
         world.begin();
         world

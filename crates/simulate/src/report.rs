@@ -4,7 +4,9 @@ mod plot;
 mod text;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use admission::{MonoTime, Reason};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
@@ -58,6 +60,23 @@ pub struct AppFigures {
     pub observed_per_s: f64,
     /// How long the admitted waited, in seconds.
     pub delay_s: Distribution,
+}
+
+/// A statement that was refused.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RefusedStatement {
+    /// Whose: the number of its session, over all apps.
+    pub session: usize,
+    /// When it asked first.
+    pub arrived: MonoTime,
+    /// When it was refused.
+    pub at: MonoTime,
+    /// Why.
+    pub reason: Reason,
+    /// How long it had waited.
+    pub waited: Duration,
+    /// When it was told to come back.
+    pub retry_after: Duration,
 }
 
 /// How values are distributed.

@@ -9,6 +9,7 @@ use rand::RngExt as _;
 use super::World;
 use super::agenda::Event;
 use super::rules::{gate_key, rule_key};
+use crate::report::RefusedStatement;
 use crate::{App, Effect, Scenario};
 
 /// A session with its statement.
@@ -165,7 +166,11 @@ impl<'s> World<'s> {
     pub(super) fn refused(&mut self, index: usize, refusal: Refusal) {
         let now = self.now;
         let Some((session, ..)) = self.session(index) else { return };
-        let app = session.app;
+        let (app, arrived) = (session.app, session.arrived);
+        let Refusal { reason, waited, retry_after, .. } = refusal;
+        let refused =
+            RefusedStatement { session: index, arrived, at: now, reason, waited, retry_after };
+        self.refused.push(refused);
         self.measure.rejected(now, app, refusal.reason);
         self.plan_issue(index, now.saturating_add(refusal.retry_after));
     }
