@@ -20,6 +20,7 @@
 
 mod advance;
 mod decide;
+mod inquire;
 mod room;
 mod shown;
 mod watch;
@@ -38,6 +39,7 @@ use crate::gate::{Gate, Obstacle, Signals};
 use crate::lag::LagReading;
 use crate::pace::Pace;
 use crate::pacing::release_per_s;
+use crate::promises::Promises;
 use crate::queue::{Queue, Spot, Waiter};
 use crate::ring::Head;
 use crate::signal::{Sample, Signal, SignalView};
@@ -66,6 +68,8 @@ pub struct Controller {
     pace: Option<Pace>,
     /// What every app is sure of at the pace.
     claims: Claims,
+    /// Allowed to those who write around Sluice.
+    promises: Promises,
     /// When the claim of a head covers it.
     claimed_at: Option<MonoTime>,
     /// The heads that have lost in the release under way; kept for its memory.
@@ -104,6 +108,7 @@ impl Controller {
             costs: Costs::default(),
             pace: None,
             claims: Claims::default(),
+            promises: Promises::default(),
             claimed_at: None,
             lost: Vec::new(),
             pause_until: None,
@@ -166,6 +171,7 @@ impl Controller {
     fn configure_pace(&mut self, now: MonoTime) {
         let Pacing::Adaptive(adaptive) = self.pacing else {
             self.pace = None;
+            self.promises = Promises::default();
             return;
         };
         for gate in self.gates.values_mut() {
@@ -184,6 +190,7 @@ impl Controller {
         let now = self.tick(now);
         match request.terms.mode {
             Mode::Enforce => {
+                self.redeem(request);
                 let decision = self.decide(now, request);
                 self.watch_decision(now, request, &decision);
                 decision
@@ -269,6 +276,7 @@ impl Controller {
     pub fn handle_heartbeat_begun(&mut self, now: MonoTime, seq: u64) {
         let now = self.tick(now);
         if let Some(pace) = &mut self.pace {
+            self.promises.lapse(now, pace);
             pace.heartbeat_begun(now, seq);
         }
     }

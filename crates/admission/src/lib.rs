@@ -33,8 +33,10 @@ mod costs;
 mod decision;
 mod dice;
 mod gate;
+mod inquiry;
 mod pace;
 mod pacing;
+mod promises;
 mod queue;
 mod reason;
 mod request;
@@ -56,6 +58,7 @@ pub use decision::{
     WaitingStatement, Work,
 };
 pub use dice::Ratio;
+pub use inquiry::{Answer, Inquiry};
 pub use reason::Reason;
 pub use request::{
     AppKey, DigestKey, GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey,

@@ -43,8 +43,13 @@ impl Pacer {
 
     /// A run of releases begins: forgets checks missed longer ago than the catch-up.
     pub(crate) fn begin_run(&mut self, now: MonoTime) {
-        self.due = self.due.max(now.saturating_sub(CATCH_UP));
+        self.catch_up(now);
         self.ran_at = now;
+    }
+
+    /// Forgets checks missed longer ago than the catch-up, without a run.
+    pub(crate) fn catch_up(&mut self, now: MonoTime) {
+        self.due = self.due.max(now.saturating_sub(CATCH_UP));
     }
 
     /// Whether another check may be handed out.

@@ -137,6 +137,7 @@ impl Controller {
         }
         let head = gate.ring.head()?;
         gate.ring.charge(head.lane, head.cost, 1);
+        gate.askers_turn = true;
         gate.pacer.spend(release_per_s(self.pacing, since, now));
         Some(head)
     }
@@ -159,7 +160,7 @@ impl Controller {
             lost.push(head);
         }
         let alone = lost.first().is_some_and(|head| {
-            self.gates.get(&key).is_some_and(|gate| !gate.ring.has_rival(now, head.lane))
+            self.gates.get(&key).is_some_and(|gate| !gate.has_rival(now, head.lane))
         });
         let release = match won {
             Some(_) => Release::Moved,
