@@ -7,9 +7,21 @@ use crate::{Refusal, Request};
 pub struct Inquiry {
     /// As a statement would ask. Its longest wait and what a refused check means do not matter.
     pub request: Request,
-    /// Rows that the client means to write once it may; 0 if it only looks. `None`: it does not
-    /// say.
-    pub rows: Option<u64>,
+    /// What for.
+    pub purpose: Purpose,
+}
+
+/// What a client asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To write.
+    Write {
+        /// So many rows once it may; 0 if it only looks. `None`: it does not say.
+        rows: Option<u64>,
+    },
+    /// To read from replicas. Only a hold and the dice stand in its way; how much lag it can bear
+    /// it knows itself.
+    Read,
 }
 
 /// What an inquiry is told.

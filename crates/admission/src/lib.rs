@@ -58,7 +58,7 @@ pub use decision::{
     WaitingStatement, Work,
 };
 pub use dice::Ratio;
-pub use inquiry::{Answer, Inquiry};
+pub use inquiry::{Answer, Inquiry, Purpose};
 pub use reason::Reason;
 pub use request::{
     AppKey, DigestKey, GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey,

@@ -6,6 +6,7 @@
 //! of its waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the
 //! place back: neither can be forgotten when a client vanishes.
 
+mod check;
 mod held;
 mod names;
 mod news;
@@ -39,6 +40,7 @@ use crate::registry::Registry;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
+pub use self::check::{Check, CheckAnswer, CheckOutcome};
 pub use self::held::{ClientName, THROTTLED_MAX, Throttled, WaitingClient};
 pub use self::starvation::{PassedApp, StarvedIdentity};
 

@@ -18,7 +18,7 @@ use super::{Controller, Life};
 use crate::checks::Check;
 use crate::costs::{COST_MIN, rows_cost};
 use crate::gate::Obstacle;
-use crate::inquiry::{Answer, Inquiry};
+use crate::inquiry::{Answer, Inquiry, Purpose};
 use crate::pace::Pace;
 use crate::pacing::release_per_s;
 use crate::{Mode, MonoTime, Reason, Request};
@@ -38,7 +38,10 @@ impl Controller {
     pub fn inquire(&mut self, now: MonoTime, inquiry: &Inquiry) -> Answer {
         let now = self.tick(now);
         let request = &inquiry.request;
-        let cost = self.intended(now, inquiry);
+        let cost = match inquiry.purpose {
+            Purpose::Write { rows } => Some(self.intended(now, request, rows)),
+            Purpose::Read => None,
+        };
         match request.terms.mode {
             Mode::Enforce => match self.check_once(now, request, cost) {
                 Ok(()) => {
@@ -52,7 +55,10 @@ impl Controller {
                 }
             },
             Mode::Observe => {
-                let obstacle = self.observe(now, request);
+                let obstacle = match inquiry.purpose {
+                    Purpose::Write { .. } => self.observe(now, request),
+                    Purpose::Read => self.check_once(now, request, None).err(),
+                };
                 self.promise(now, request, cost);
                 self.watch_admitted(now, request);
                 let refusal = obstacle.map(|obstacle| self.refuse(now, request, obstacle));
@@ -61,7 +67,12 @@ impl Controller {
         }
     }
 
-    fn check_once(&mut self, now: MonoTime, request: &Request, cost: f64) -> Result<(), Obstacle> {
+    fn check_once(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        cost: Option<f64>,
+    ) -> Result<(), Obstacle> {
         match self.life {
             Life::Serving => {}
             Life::ShuttingDown => return Err(Obstacle::plain(Reason::Shutdown)),
@@ -69,7 +80,7 @@ impl Controller {
         if request.terms.hold {
             return Err(Obstacle::plain(Reason::Hold));
         }
-        if !request.terms.ratio.is_certain() {
+        if let Some(cost) = cost.filter(|_| !request.terms.ratio.is_certain()) {
             self.wait_its_turn(now, request, cost)?;
         }
         if request.terms.ratio.loses(&mut self.dice) {
@@ -121,11 +132,11 @@ impl Controller {
     }
 
     /// What the client means to write, in rows.
-    fn intended(&self, now: MonoTime, inquiry: &Inquiry) -> f64 {
-        let app = inquiry.request.app;
+    fn intended(&self, now: MonoTime, request: &Request, rows: Option<u64>) -> f64 {
+        let app = request.app;
         let prudent = self.pace.as_ref().map_or(0.0, Pace::prudent_cost);
         let most = (prudent * PRUDENT_MAX).max(COST_MIN);
-        match inquiry.rows {
+        match rows {
             Some(rows) => rows_cost(rows).min(most),
             None if self.promises.comes_through(now, app) => 0.0,
             None => self.costs.of_app(app).unwrap_or(COST_MIN).clamp(COST_MIN, most),
@@ -133,9 +144,10 @@ impl Controller {
     }
 
     /// Puts what was allowed on the accounts.
-    fn promise(&mut self, now: MonoTime, request: &Request, cost: f64) {
+    fn promise(&mut self, now: MonoTime, request: &Request, cost: Option<f64>) {
         let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
-        let Some(pace) = self.pace.as_mut().filter(|_| paced && cost > 0.0) else { return };
+        let cost = cost.filter(|cost| paced && *cost > 0.0);
+        let (Some(pace), Some(cost)) = (&mut self.pace, cost) else { return };
         let charge = match request.terms.mode {
             Mode::Enforce => {
                 self.claims.spend(request.app, cost);

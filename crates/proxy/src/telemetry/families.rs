@@ -28,6 +28,7 @@ const OVERHEAD_BUCKETS: [f64; 14] = [
 pub(super) struct Families {
     pub(super) statements: IntCounterVec,
     pub(super) checks: IntCounterVec,
+    pub(super) cooperative_checks: IntCounterVec,
     pub(super) queue_delay: HistogramVec,
     pub(super) backend: HistogramVec,
     pub(super) overhead: Histogram,
@@ -67,6 +68,12 @@ impl Families {
                  observe).",
                 &["cluster", "rule", "app", "result"],
             )?,
+            cooperative_checks: registered.counters(
+                "sluice_cooperative_checks_total",
+                "Checks over HTTP, by what they were told and why. In mode observe, `rejected` is \
+                 what they would have been told.",
+                &["cluster", "rule", "app", "dialect", "decision", "reason"],
+            )?,
             queue_delay: registered.histograms(
                 HistogramOpts::new(
                     "sluice_queue_delay_seconds",
@@ -99,7 +106,7 @@ impl Families {
             )?)?,
             rule_hits: registered.counters(
                 "sluice_rule_hits_total",
-                "Statements that a rule decided about.",
+                "Statements, and checks over HTTP, that a rule decided about.",
                 &["rule"],
             )?,
             claims_refused: registered.counters(

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::lag::{LagReading, Progress, ReplicaKey};
-use crate::{AdaptivePacing, Answer, Inquiry};
+use crate::{AdaptivePacing, Answer, Inquiry, Purpose};
 
 impl Lab {
     fn inquire(&mut self, gate: GateKey, identity: IdentityKey, terms: Terms) -> Answer {
         let request = self.request(gate, identity, terms);
-        self.controller.inquire(self.now, &Inquiry { request, rows: None })
+        self.controller.inquire(self.now, &Inquiry { request, purpose: Purpose::Write { rows: None } })
     }
 
     fn told(&mut self, gate: GateKey, identity: IdentityKey, terms: Terms) -> Option<Reason> {
@@ -53,6 +53,20 @@ fn a_check_throws_once_and_a_hold_a_ratio_of_1_and_a_missing_gate_do_not_depend_
     }
     lab.controller.shutdown(lab.now);
     assert_eq!(lab.told(FREE, ETL, Terms::default()), Some(Reason::Shutdown));
+}
+
+#[test]
+fn who_reads_meets_the_dice_and_a_hold_but_not_the_gate() {
+    let mut lab = Lab::lagging();
+    let read = |lab: &mut Lab, terms| {
+        let request = lab.request(GATED, ETL, terms);
+        lab.controller.inquire(lab.now, &Inquiry { request, purpose: Purpose::Read })
+    };
+    assert_eq!(read(&mut lab, Terms::default()), Answer::Allowed);
+    let held = Terms { hold: true, ..Terms::default() };
+    for terms in [held, with_ratio(1.0)] {
+        assert!(matches!(read(&mut lab, terms), Answer::Refused(_)));
+    }
 }
 
 #[test]
@@ -233,7 +247,7 @@ impl Askers {
                 continue;
             }
             let request = path.lab.request(GATED, self.identity, self.terms);
-            let inquiry = Inquiry { request, rows: self.says };
+            let inquiry = Inquiry { request, purpose: Purpose::Write { rows: self.says } };
             match path.lab.controller.inquire(path.lab.now, &inquiry) {
                 Answer::Allowed => {
                     self.writes.push((now + 3, self.rows));
@@ -340,7 +354,7 @@ fn a_statement_takes_over_what_a_check_of_its_app_was_charged() {
         }
         if let Some(rows) = check {
             let request = path.lab.request(GATED, ETL, Terms::default());
-            let inquiry = Inquiry { request, rows: Some(rows) };
+            let inquiry = Inquiry { request, purpose: Purpose::Write { rows: Some(rows) } };
             assert_eq!(path.lab.controller.inquire(path.lab.now, &inquiry), Answer::Allowed);
         }
         if statement {
@@ -387,12 +401,12 @@ fn a_boast_is_charged_no_more_than_a_second_and_a_bit_of_the_rate() {
         path.step(1_000.0);
     }
     let request = path.lab.request(GATED, ETL, Terms::default());
-    let inquiry = Inquiry { request, rows: Some(u64::MAX) };
+    let inquiry = Inquiry { request, purpose: Purpose::Write { rows: Some(u64::MAX) } };
     assert_eq!(path.lab.controller.inquire(path.lab.now, &inquiry), Answer::Allowed);
     for _ in 0..2_500 {
         path.step(1_000.0);
     }
     let request = path.lab.request(GATED, DDL, Terms::default());
-    let inquiry = Inquiry { request, rows: Some(1) };
+    let inquiry = Inquiry { request, purpose: Purpose::Write { rows: Some(1) } };
     assert_eq!(path.lab.controller.inquire(path.lab.now, &inquiry), Answer::Allowed);
 }
