@@ -6,12 +6,12 @@
 pub mod status;
 
 mod api;
-mod listener;
 mod page;
+mod places;
 mod ready;
+mod serving;
+mod timed;
 
-use std::io;
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -26,7 +26,7 @@ use proxy::cluster::Cluster;
 use proxy::telemetry::Telemetry;
 use tokio::sync::Semaphore;
 
-use self::listener::BoundedListener;
+pub use self::serving::{Door, serve};
 
 /// What the door shows.
 #[derive(Clone)]
@@ -37,16 +37,6 @@ pub struct AdminState {
     pub telemetry: Arc<Telemetry>,
     /// Set when a drain begins: then it is not ready.
     pub draining: Arc<AtomicBool>,
-}
-
-/// Answers requests on `listener` until the task is dropped.
-///
-/// # Errors
-/// When the listener cannot be used.
-pub async fn serve(listener: TcpListener, state: AdminState) -> io::Result<()> {
-    listener.set_nonblocking(true)?;
-    let listener = BoundedListener::new(tokio::net::TcpListener::from_std(listener)?);
-    axum::serve(listener, router(state)).await
 }
 
 /// What the answers are made of.
@@ -62,6 +52,11 @@ const SLOW_MAX: usize = 4;
 
 fn router(state: AdminState) -> Router {
     let shown = Shown { state, slow: Arc::new(Semaphore::new(SLOW_MAX)) };
+    looked_at().layer(map_response(one_request_a_connection)).merge(checked()).with_state(shown)
+}
+
+/// What people, scrapers and balancers look at.
+fn looked_at() -> Router<Shown> {
     Router::new()
         .route("/", get(page))
         .route("/metrics", get(metrics))
@@ -69,8 +64,13 @@ fn router(state: AdminState) -> Router {
         .route("/api/v1/waiting", get(api::waiting))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
-        .layer(map_response(one_request_a_connection))
-        .with_state(shown)
+}
+
+/// What tools ask before each piece of their work. Their connections stay for the next question
+/// (by HTTP's own rules: until the client closes, or for as long as [`timed`] says). An answer has
+/// to come in one piece, for that is how its end is known there.
+fn checked() -> Router<Shown> {
+    Router::new()
 }
 
 /// A connection that waits for a next request would take a place from one that asks.
