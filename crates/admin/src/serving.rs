@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -14,13 +15,18 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
+use proxy::tls::DoorTls;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::places::{Place, Places, Room};
-use crate::timed::Timed;
+use crate::refusal::{Error, Refusal};
+use crate::timed::{REQUEST_WITHIN, Timed};
 use crate::{AdminState, router};
 
 /// What a connection may have us keep of its request's head, or of an answer that it does not read
@@ -85,18 +91,25 @@ const BLOCKING_THREADS_MAX: usize = 8;
 pub async fn serve(listener: std::net::TcpListener, state: AdminState) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
-    answer_all(&listener, &router(state)).await
+    let access = Arc::clone(&state.access);
+    let tls = Arc::clone(&access.tls);
+    let router = router(state);
+    tokio::select! {
+        served = answer_all(&listener, &router, &tls) => served,
+        () = access.watch() => Err(io::Error::other("its files cannot be watched")),
+    }
 }
 
-async fn answer_all(listener: &TcpListener, router: &Router) -> io::Result<()> {
+/// Answers requests by `router`.
+async fn answer_all(listener: &TcpListener, router: &Router, tls: &Arc<DoorTls>) -> io::Result<()> {
     let local = listener.local_addr()?;
     let mut places = Places::default();
     loop {
         match listener.accept().await {
             Ok((socket, peer)) => {
                 let (place, room) = places.take(peer.ip());
-                let caller = Caller { peer, local };
-                tokio::spawn(converse(socket, place, caller, router.clone()));
+                let caller = Caller { peer, local, is_encrypted: false };
+                tokio::spawn(converse(socket, place, caller, router.clone(), tls.server_config()));
                 if room == Room::Made {
                     // So that what was closed is gone before the next one comes.
                     tokio::task::yield_now().await;
@@ -117,13 +130,71 @@ pub(crate) struct Caller {
     pub(crate) peer: SocketAddr,
     /// Where the door listens.
     pub(crate) local: SocketAddr,
+    /// Whether it came over TLS.
+    pub(crate) is_encrypted: bool,
 }
 
-async fn converse(socket: TcpStream, place: Place, caller: Caller, router: Router) {
+/// How handshakes are made; `None` without TLS.
+type Encryption = Option<io::Result<Arc<ServerConfig>>>;
+
+async fn converse(
+    socket: TcpStream,
+    mut place: Place,
+    caller: Caller,
+    router: Router,
+    encryption: Encryption,
+) {
     // Answers are short, and somebody waits for each before the next request.
     socket.set_nodelay(true).ok();
-    speak_http(socket, place, caller, router).await;
+    let Some(encryption) = encryption else {
+        return speak_http(socket, place, caller, router).await;
+    };
+    let shaken = tokio::select! {
+        shaken = timeout(REQUEST_WITHIN, shake_hands(socket, encryption)) => shaken,
+        _ = &mut place.needed => return,
+    };
+    match shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+        Ok(stream) => {
+            let caller = Caller { is_encrypted: true, ..caller };
+            speak_http(stream, place, caller, router).await;
+        }
+        Err(error) => {
+            tracing::debug!(peer = %caller.peer, %error, "no TLS with a client of the admin port");
+        }
+    }
 }
+
+/// TLS, or a word in plain HTTP to whoever does not begin it.
+async fn shake_hands(
+    mut socket: TcpStream,
+    encryption: io::Result<Arc<ServerConfig>>,
+) -> io::Result<TlsStream<TcpStream>> {
+    let mut first = [0];
+    if socket.peek(&mut first).await? == 1 && first != [TLS_HANDSHAKE] {
+        let refusal = Refusal::new(Error::BadRequest, "plain HTTP is not spoken here")
+            .remedy("ask by https://");
+        say_plainly(&mut socket, &refusal).await?;
+        return Err(io::Error::other("it speaks plain HTTP"));
+    }
+    TlsAcceptor::from(encryption?).accept(socket).await
+}
+
+async fn say_plainly(socket: &mut TcpStream, refusal: &Refusal) -> io::Result<()> {
+    // What is not read resets the connection, and the answer with it.
+    socket.read(&mut [0; 4096]).await?;
+    let body = refusal.json();
+    let (status, len) = (refusal.error.status(), body.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len}\r\n\
+         connection: close\r\n\r\n"
+    );
+    socket.write_all(head.as_bytes()).await?;
+    socket.write_all(&body).await?;
+    socket.shutdown().await
+}
+
+/// The first byte of a record of TLS that begins a handshake (RFC 8446, 5.1).
+const TLS_HANDSHAKE: u8 = 22;
 
 /// Answers requests until the connection ends.
 async fn speak_http<S>(stream: S, place: Place, caller: Caller, router: Router)

@@ -74,6 +74,8 @@ async fn connected() -> TcpStream {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = Router::new().route("/check", get(|| async { "ok\n" }));
-    tokio::spawn(async move { answer_all(&listener, &router).await });
+    tokio::spawn(
+        async move { answer_all(&listener, &router, &Arc::new(DoorTls::new(None))).await },
+    );
     TcpStream::connect(address).await.unwrap()
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use admin::{AdminState, Door};
+use admin::{Access, AdminState, Door};
 use proxy::cluster::Cluster;
 use proxy::descriptors;
 use proxy::follower::Follower;
@@ -166,11 +166,13 @@ impl Running {
         let draining = Arc::new(AtomicBool::new(false));
         let next =
             Successor::invite(config.takeover_socket.as_deref(), &server, &admin, inherited)?;
+        let access = Arc::new(Access::new(&config.admin));
         let admin = serve_admin(
             admin,
             AdminState {
                 clusters: clusters.clone(),
                 telemetry: telemetry.clone(),
+                access: access.clone(),
                 draining: draining.clone(),
             },
         )?;
@@ -178,7 +180,7 @@ impl Running {
             tracing::info!(cluster = %cluster.name, %address, "accepting clients");
         }
         let (follower, drain_timeout) = Follower::new(config, clusters, probes);
-        let watcher = watch_file(run.config.clone(), loaded, telemetry, follower);
+        let watcher = watch_file(run.config.clone(), loaded, telemetry, follower, access);
         Ok(Self { server, next, admin, watcher, drain_timeout, draining, signals })
     }
 
@@ -363,8 +365,13 @@ fn watch_file(
     loaded: &Loaded,
     telemetry: Arc<Telemetry>,
     mut follower: Follower,
+    access: Arc<Access>,
 ) -> ConfigWatcher {
-    ConfigWatcher::spawn(path, loaded, telemetry, move |config| follower.apply(config))
+    ConfigWatcher::spawn(path, loaded, telemetry, move |config| {
+        follower.apply(config)?;
+        access.apply(&config.admin);
+        Ok(())
+    })
 }
 
 fn serve_admin(listener: TcpListener, state: AdminState) -> Result<Door, String> {

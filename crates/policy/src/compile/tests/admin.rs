@@ -37,7 +37,10 @@ fn tokens_have_owners_and_come_from_elsewhere() {
 fn what_makes_no_sense_of_who_may_is_a_fault() {
     let cases = [
         ("token: hunter2hunter2", "secrets are not written in this file"),
-        ("tokens: [{name: a, token: hunter2hunter2, token_env: A}]", "secrets are not written in this file"),
+        (
+            "tokens: [{name: a, token: hunter2hunter2, token_env: A}]",
+            "secrets are not written in this file",
+        ),
         ("token_env: A, token_file: /b", "not both"),
         ("token_env: \"\"", "must not be empty"),
         ("tokens: [{name: a}]", "`token_env` or `token_file` is missing"),
