@@ -5,28 +5,34 @@
 
 pub mod status;
 
+mod access;
 mod api;
-mod listener;
+mod host;
 mod page;
+mod places;
 mod ready;
+mod refusal;
+mod serving;
+mod timed;
+mod tokens;
 
-use std::io;
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::map_response;
+use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use proxy::cluster::Cluster;
 use proxy::telemetry::Telemetry;
 use tokio::sync::Semaphore;
 
-use self::listener::BoundedListener;
+pub use self::access::Access;
+use self::refusal::{Error, Refusal};
+pub use self::serving::{Door, serve};
 
 /// What the door shows.
 #[derive(Clone)]
@@ -35,18 +41,10 @@ pub struct AdminState {
     pub clusters: Arc<[Arc<Cluster>]>,
     /// The metrics.
     pub telemetry: Arc<Telemetry>,
+    /// Who may change something.
+    pub access: Arc<Access>,
     /// Set when a drain begins: then it is not ready.
     pub draining: Arc<AtomicBool>,
-}
-
-/// Answers requests on `listener` until the task is dropped.
-///
-/// # Errors
-/// When the listener cannot be used.
-pub async fn serve(listener: TcpListener, state: AdminState) -> io::Result<()> {
-    listener.set_nonblocking(true)?;
-    let listener = BoundedListener::new(tokio::net::TcpListener::from_std(listener)?);
-    axum::serve(listener, router(state)).await
 }
 
 /// What the answers are made of.
@@ -61,22 +59,69 @@ struct Shown {
 const SLOW_MAX: usize = 4;
 
 fn router(state: AdminState) -> Router {
+    let named = from_fn_with_state(Arc::clone(&state.access), under_its_name);
     let shown = Shown { state, slow: Arc::new(Semaphore::new(SLOW_MAX)) };
+    looked_at()
+        .merge(api().layer(named))
+        .layer(map_response(one_request_a_connection))
+        .merge(checked())
+        .fallback(nothing_there)
+        .method_not_allowed_fallback(not_in_this_way)
+        .with_state(shown)
+}
+
+/// What scrapers and balancers look at, by whatever name they know it.
+fn looked_at() -> Router<Shown> {
     Router::new()
-        .route("/", get(page))
         .route("/metrics", get(metrics))
-        .route("/api/v1/status", get(api::status))
-        .route("/api/v1/waiting", get(api::waiting))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
-        .layer(map_response(one_request_a_connection))
-        .with_state(shown)
+}
+
+/// What people look at, and programs that act for them.
+fn api() -> Router<Shown> {
+    Router::new()
+        .route("/", get(page))
+        .route("/api/v1/status", get(api::status))
+        .route("/api/v1/waiting", get(api::waiting))
+}
+
+/// What tools ask before each piece of their work. Their connections stay for the next question
+/// (by HTTP's own rules: until the client closes, or for as long as [`timed`] says). An answer has
+/// to come in one piece, for that is how its end is known there.
+fn checked() -> Router<Shown> {
+    Router::new()
 }
 
 /// A connection that waits for a next request would take a place from one that asks.
 async fn one_request_a_connection(mut response: Response) -> Response {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
+}
+
+/// Names and addresses of clients are not for pages of other sites: see [`host`].
+async fn under_its_name(
+    State(access): State<Arc<Access>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    match access.check_name(&parts) {
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+async fn nothing_there() -> Refusal {
+    Refusal::new(Error::NotFound, "there is nothing at this path")
+        .remedy("docs/ADMIN.md lists what there is")
+}
+
+async fn not_in_this_way() -> Refusal {
+    Refusal::new(
+        Error::MethodNotAllowed,
+        "this path has other methods: the header Allow names them",
+    )
 }
 
 async fn metrics(State(Shown { state, slow }): State<Shown>) -> Response {

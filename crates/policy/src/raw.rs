@@ -1,6 +1,7 @@
 //! The file as it is written: which keys there are and what type their values have, nothing more.
 //! Whether the values make sense is for [`crate::compile`].
 
+mod admin;
 mod compression;
 pub(crate) mod fields;
 mod network;
@@ -10,6 +11,7 @@ mod tls;
 
 use std::time::Duration;
 
+pub(crate) use self::admin::{Admin, AdminTls};
 pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 use self::fields::{Fields, FromNode, expected};
 pub(crate) use self::fields::{Maybe, NOT_SUPPORTED, Named, OneOrMany, Spanned, parse_duration};
@@ -31,12 +33,6 @@ pub(crate) struct File {
     pub(crate) identity: Maybe<Identity>,
     pub(crate) rules: Maybe<Vec<Spanned<Rule>>>,
     pub(crate) starvation: Maybe<Starvation>,
-}
-
-/// `admin`.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Admin {
-    pub(crate) listen: Maybe<String>,
 }
 
 /// `metrics`.
@@ -178,18 +174,6 @@ impl FromNode for File {
         }
         fields.finish();
         Some(file)
-    }
-}
-
-impl FromNode for Admin {
-    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
-        let mut fields = Fields::open(node, place, faults)?;
-        let admin = Self { listen: fields.take_address("listen") };
-        for key in ["token", "token_env", "token_file"] {
-            fields.refuse(key, "does nothing yet: nothing can be changed over HTTP");
-        }
-        fields.finish();
-        Some(admin)
     }
 }
 

@@ -23,6 +23,6 @@ mod socket;
 mod stream;
 pub mod takeover;
 pub mod telemetry;
-mod tls;
+pub mod tls;
 pub mod unbound;
 mod workers;

@@ -10,6 +10,7 @@ use crate::rule::{Action, Gated, OnClientGone};
 use crate::secret::Secret;
 use crate::time::UnixTime;
 
+mod admin;
 mod clusters;
 mod network;
 mod statements;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Change, rule_changes};
+use crate::admin::{Admin, AdminAccess};
 use crate::cluster::ClusterPolicy;
-use crate::config::{Admin, Config, Metrics};
+use crate::config::{Config, Metrics};
 use crate::network::Network;
 
 /// What a running process makes of another file.
@@ -82,7 +83,7 @@ pub fn edit(running: &Config, file: Config) -> Edit {
         // Of these the clusters tell what changed.
         rule_names,
         secrets,
-        admin: keys.admin(running.admin, admin),
+        admin: keys.admin(&running.admin, admin),
         takeover_socket: keys.fixed(
             "takeover_socket",
             &running.takeover_socket,
@@ -146,9 +147,24 @@ impl Keys {
         running.clone()
     }
 
-    fn admin(&mut self, running: Admin, file: Admin) -> Admin {
-        let Admin { listen } = file;
-        Admin { listen: self.fixed("admin.listen", &running.listen, &listen, ToString::to_string) }
+    fn admin(&mut self, running: &Admin, file: Admin) -> Admin {
+        let Admin { listen, tls, access } = file;
+        let AdminAccess { tokens, loopback_changes, legacy_get, hosts } = access;
+        let before = &running.access;
+        Admin {
+            listen: self.fixed("admin.listen", &running.listen, &listen, ToString::to_string),
+            tls: self.live("admin.tls", &running.tls, tls),
+            access: AdminAccess {
+                tokens: self.live("admin.tokens", &before.tokens, tokens),
+                loopback_changes: self.live(
+                    "admin.loopback_changes",
+                    &before.loopback_changes,
+                    loopback_changes,
+                ),
+                legacy_get: self.live("admin.legacy_get", &before.legacy_get, legacy_get),
+                hosts: self.live("admin.hosts", &before.hosts, hosts),
+            },
+        }
     }
 
     fn metrics(&mut self, running: Metrics, file: Metrics) -> Metrics {

@@ -1,10 +1,10 @@
 //! Every key of the file.
 
-use super::compression_keys;
 use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
 use super::network_keys;
 use super::rule_keys::{MATCH_KEYS, RULE_KEYS, SCHEDULE_KEYS};
 use super::tls_keys::{BACKEND_TLS_KEYS, CLIENT_TLS_KEYS};
+use super::{admin_keys, compression_keys};
 use crate::compile::limits;
 
 /// The file, from the top.
@@ -14,7 +14,7 @@ pub(super) const SECTIONS: &[Section] = &[
         about: "",
         keys: &[
             fixed("version", "The version of this format.", Shown::Words(REQUIRED, "1")),
-            fixed("admin", "The HTTP side.", Shown::Words("see below", "")),
+            live("admin", "The HTTP side.", Shown::Words("see below", ""), ""),
             live("metrics", "What is exported.", Shown::Words("see below", ""), ""),
             live(
                 "drain_timeout",
@@ -60,15 +60,9 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
         ],
     },
-    Section {
-        title: "`admin`",
-        about: "",
-        keys: &[fixed(
-            "listen",
-            "Where metrics, health and the check API are served.",
-            Shown::Words("127.0.0.1:9307", "address:port"),
-        )],
-    },
+    admin_keys::ADMIN,
+    admin_keys::ADMIN_TLS,
+    admin_keys::ADMIN_TOKENS,
     Section {
         title: "`metrics`",
         about: "",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use admin::AdminState;
+use admin::{Access, AdminState, Door};
 use proxy::cluster::Cluster;
 use proxy::descriptors;
 use proxy::follower::Follower;
@@ -121,7 +121,7 @@ async fn confirm(confirmation: Option<Confirmation>) {
 struct Running {
     server: Server,
     next: Successor,
-    admin: JoinHandle<()>,
+    admin: Door,
     watcher: ConfigWatcher,
     drain_timeout: watch::Receiver<Duration>,
     draining: Arc<AtomicBool>,
@@ -166,19 +166,21 @@ impl Running {
         let draining = Arc::new(AtomicBool::new(false));
         let next =
             Successor::invite(config.takeover_socket.as_deref(), &server, &admin, inherited)?;
+        let access = Arc::new(Access::new(&config.admin));
         let admin = serve_admin(
             admin,
             AdminState {
                 clusters: clusters.clone(),
                 telemetry: telemetry.clone(),
+                access: access.clone(),
                 draining: draining.clone(),
             },
-        );
+        )?;
         for (cluster, address) in clusters.iter().zip(server.addresses()) {
             tracing::info!(cluster = %cluster.name, %address, "accepting clients");
         }
         let (follower, drain_timeout) = Follower::new(config, clusters, probes);
-        let watcher = watch_file(run.config.clone(), loaded, telemetry, follower);
+        let watcher = watch_file(run.config.clone(), loaded, telemetry, follower, access);
         Ok(Self { server, next, admin, watcher, drain_timeout, draining, signals })
     }
 
@@ -197,7 +199,7 @@ impl Running {
         let patience = match leaving {
             Leaving::ToSuccessor => {
                 // The next process answers there.
-                self.admin.abort();
+                self.admin.close();
                 Patience::WithWaiters
             }
             Leaving::Closed => {
@@ -216,7 +218,7 @@ impl Running {
     /// Waits for everybody to leave. Signals make it shorter, and the file is still followed: who
     /// waits may be let through by an edit.
     async fn drain(self, leaving: Leaving, patience: Patience) -> Result<(), String> {
-        let Self { server, mut next, admin, watcher, drain_timeout, mut signals, .. } = self;
+        let Self { server, mut next, mut admin, watcher, drain_timeout, mut signals, .. } = self;
         let timeout = *drain_timeout.borrow();
         let sessions = server.connected();
         tracing::info!(?timeout, ?leaving, sessions, "draining; {}", on_next_signal(patience));
@@ -226,7 +228,7 @@ impl Running {
         loop {
             tokio::select! {
                 drained = &mut drain => return ended(drained, *patient.borrow()),
-                () = next.came() => admin.abort(),
+                () = next.came() => admin.close(),
                 told = signals.next() => match told {
                     Told::Reload => watcher.reload_now(),
                     Told::End => {
@@ -363,21 +365,24 @@ fn watch_file(
     loaded: &Loaded,
     telemetry: Arc<Telemetry>,
     mut follower: Follower,
+    access: Arc<Access>,
 ) -> ConfigWatcher {
-    ConfigWatcher::spawn(path, loaded, telemetry, move |config| follower.apply(config))
+    ConfigWatcher::spawn(path, loaded, telemetry, move |config| {
+        follower.apply(config)?;
+        access.apply(&config.admin);
+        Ok(())
+    })
 }
 
-fn serve_admin(listener: TcpListener, state: AdminState) -> JoinHandle<()> {
-    let address = listener.local_addr();
-    tokio::spawn(async move {
-        match address {
-            Ok(address) => tracing::info!(%address, "admin port: /metrics, /healthz, /readyz, /"),
-            Err(error) => tracing::warn!(%error, "the admin port has no address"),
-        }
-        if let Err(error) = admin::serve(listener, state).await {
-            tracing::error!(%error, "the admin port is gone; traffic is not affected");
-        }
-    })
+fn serve_admin(listener: TcpListener, state: AdminState) -> Result<Door, String> {
+    match listener.local_addr() {
+        Ok(address) => tracing::info!(%address, "admin port: /metrics, /healthz, /readyz, /"),
+        Err(error) => tracing::warn!(%error, "the admin port has no address"),
+    }
+    let ended = |error: io::Error| {
+        tracing::error!(%error, "the admin port is gone; traffic is not affected");
+    };
+    Door::open(listener, state, ended).map_err(|error| format!("admin: {error}"))
 }
 
 fn cores() -> usize {
