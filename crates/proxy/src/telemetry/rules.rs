@@ -84,6 +84,7 @@ impl Telemetry {
         }
         remove_rules(&self.families.statements, &retired);
         remove_rules(&self.families.checks, &retired);
+        remove_rules(&self.families.cooperative_checks, &retired);
         remove_rules(&self.families.queue_delay, &retired);
         remove_rules(&self.families.rule_hits, &retired);
         self.generation.fetch_add(1, Ordering::Relaxed);
