@@ -49,7 +49,7 @@ pub use cidr::Cidr;
 pub use cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, Scope, Signal, SignalKind, Starvation, TableName,
 };
-pub use compile::{admin_listen, load};
+pub use compile::{RUNTIME_PREFIX, RuntimeEffect, RuntimeRule, RuntimeSpec, admin_listen, load};
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::Condition;
 pub use config::{Admin, Config, Metrics, NamedSecret};
