@@ -26,6 +26,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use fleet::RuntimeRules;
 use proxy::cluster::Cluster;
 use proxy::telemetry::Telemetry;
 use tokio::sync::Semaphore;
@@ -43,6 +44,8 @@ pub struct AdminState {
     pub telemetry: Arc<Telemetry>,
     /// Who may change something.
     pub access: Arc<Access>,
+    /// The rules that are made while it runs.
+    pub rules: RuntimeRules,
     /// Set when a drain begins: then it is not ready.
     pub draining: Arc<AtomicBool>,
 }

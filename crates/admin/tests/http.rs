@@ -36,7 +36,9 @@ fn open() -> Door {
     telemetry.reload(Reload::Applied, 1.0);
     let draining = Arc::new(AtomicBool::new(false));
     let access = Arc::new(Access::new(&config.admin));
-    let state = AdminState { clusters: [cluster].into(), telemetry, access, draining };
+    let clusters: Arc<[Arc<Cluster>]> = [cluster].into();
+    let rules = fleet::RuntimeRules::new(&clusters, &telemetry);
+    let state = AdminState { clusters, telemetry, access, rules, draining };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(admin::serve(listener, state.clone()));

@@ -16,6 +16,7 @@ pub(crate) mod limits;
 mod matching;
 mod network;
 mod rule;
+mod runtime;
 mod schedule;
 mod signals;
 mod tls;
@@ -33,6 +34,8 @@ use crate::config::{Config, Metrics, NamedSecret};
 use crate::fault::{Fault, Faults, Place};
 use crate::network::Listen;
 use crate::raw;
+
+pub use self::runtime::{RUNTIME_PREFIX, RuntimeEffect, RuntimeRule, RuntimeSpec};
 
 /// Reads a configuration file.
 ///
@@ -147,6 +150,10 @@ fn compile_rules(
     for rule in rules {
         let context = context::Context { clusters, identity, zones: &zones };
         let draft = rule::compile(rule, &context, faults);
+        if draft.name.starts_with(RUNTIME_PREFIX) {
+            let message = format!("`{RUNTIME_PREFIX}` is how rules that are made at runtime begin");
+            faults.add(&draft.place.key("name", draft.place.line), message);
+        }
         if let Some(line) = lines.insert(draft.name.to_string(), draft.place.line) {
             let message = format!("the rule on line {line} has the same name, `{}`", draft.name);
             faults.add(&draft.place.key("name", draft.place.line), message);

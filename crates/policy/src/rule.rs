@@ -43,6 +43,8 @@ pub struct Rule {
     pub expires_at: Option<UnixTime>,
     /// Whether an exempt rule may be permanent.
     pub essential: bool,
+    /// Who made it while Sluice runs. `None`: it is the file's.
+    pub author: Option<Arc<str>>,
     /// Why it exists, for people.
     pub reason: String,
 }

@@ -8,6 +8,7 @@
 
 mod check;
 mod held;
+mod layers;
 mod names;
 mod news;
 mod rule_clock;
@@ -29,6 +30,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use wire::capability::Capabilities;
 
 use self::held::QueuedName;
+use self::layers::Layers;
 use self::names::WatchedNames;
 use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
@@ -37,6 +39,7 @@ use crate::clock::Clock;
 use crate::facts::FactsBoard;
 use crate::kill::Killer;
 use crate::registry::Registry;
+use crate::rule_table::RuleKeeper;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
@@ -63,6 +66,9 @@ pub struct Cluster {
     own_key: OnceLock<Option<Arc<OwnKey>>>,
     clock: Clock,
     policy: ArcSwap<ClusterPolicy>,
+    /// What `policy` is made of. Locked while it is made.
+    layers: Mutex<Layers>,
+    rule_keeper: OnceLock<Arc<dyn RuleKeeper>>,
     gatekeeper: Mutex<Gatekeeper>,
     /// Statements are held back, and it is watched who suffers from that: who passes is to be
     /// noted.
@@ -130,7 +136,9 @@ impl Cluster {
             codecs: Arc::default(),
             own_key: OnceLock::new(),
             clock,
+            layers: Mutex::new(Layers::new(policy.clone())),
             policy: ArcSwap::new(policy),
+            rule_keeper: OnceLock::new(),
             gatekeeper: Mutex::new(Gatekeeper {
                 controller,
                 waiters: HashMap::new(),
@@ -189,19 +197,15 @@ impl Cluster {
         self.clock.now()
     }
 
-    /// Puts a new policy in force. Statements under way keep theirs; waiters are judged again.
-    pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
-        let config = policy.controller_config();
-        self.tls.apply(&policy);
-        let starvation = starvation::config(&policy);
-        self.facts.follow(&self.policy.load(), &policy);
-        self.policy.store(policy);
-        self.control(|controller, now| {
-            controller.reconfigure(config, now);
-            controller.watch_starvation(now, starvation);
-        });
-        self.rule_changes.send_replace(());
-        self.driver.notify_one();
+    /// Has the probes keep the table of runtime rules for `keeper`: to be called before they start.
+    pub fn keep_rules(&self, keeper: Arc<dyn RuleKeeper>) {
+        // The first stays: a cluster has one.
+        drop(self.rule_keeper.set(keeper));
+    }
+
+    /// Who keeps its runtime rules.
+    pub(crate) fn rule_keeper(&self) -> Option<Arc<dyn RuleKeeper>> {
+        self.rule_keeper.get().cloned()
     }
 
     /// Tells from now on when other rules are in force.

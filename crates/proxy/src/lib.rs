@@ -17,6 +17,7 @@ mod printable;
 pub mod probe;
 pub mod registry;
 pub mod reload;
+pub mod rule_table;
 pub mod secret;
 pub mod server;
 mod socket;

@@ -1,6 +1,8 @@
 use axum::http::{Method, Request};
 use policy::{AdminToken, Secret};
 
+use axum::response::IntoResponse as _;
+
 use super::*;
 
 const TOKEN: &str = "correct horse";

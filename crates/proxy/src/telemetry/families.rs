@@ -34,6 +34,8 @@ pub(super) struct Families {
     pub(super) overhead: Histogram,
     pub(super) rule_expires: GaugeVec,
     pub(super) rule_hits: IntCounterVec,
+    pub(super) runtime_rules: IntGaugeVec,
+    pub(super) rules_synced: IntGaugeVec,
     pub(super) claims_refused: IntCounterVec,
     pub(super) client_connections: IntGaugeVec,
     pub(super) backend_errors: IntCounterVec,
@@ -108,6 +110,16 @@ impl Families {
                 "sluice_rule_hits_total",
                 "Statements, and checks over HTTP, that a rule decided about.",
                 &["rule"],
+            )?,
+            runtime_rules: registered.gauges(
+                "sluice_runtime_rules",
+                "Rules made at runtime that stand now.",
+                &["cluster"],
+            )?,
+            rules_synced: registered.gauges(
+                "sluice_fleet_rules_synced",
+                "Whether the table of runtime rules on the primary was read at the last attempt.",
+                &["cluster"],
             )?,
             claims_refused: registered.counters(
                 "sluice_identity_claims_refused_total",

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use admin::{Access, AdminState, Door};
+use fleet::RuntimeRules;
 use proxy::cluster::Cluster;
 use proxy::descriptors;
 use proxy::follower::Follower;
@@ -122,10 +123,29 @@ struct Running {
     server: Server,
     next: Successor,
     admin: Door,
+    rules: RulesTask,
     watcher: ConfigWatcher,
     drain_timeout: watch::Receiver<Duration>,
     draining: Arc<AtomicBool>,
     signals: Signals,
+}
+
+/// The runtime rules, while they are kept.
+struct RulesTask {
+    handle: RuntimeRules,
+    task: JoinHandle<()>,
+}
+
+impl RulesTask {
+    fn spawn(rules: RuntimeRules) -> Self {
+        Self { task: tokio::spawn(rules.clone().keep()), handle: rules }
+    }
+}
+
+impl Drop for RulesTask {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 /// The way by which another process gets the listeners.
@@ -161,8 +181,11 @@ impl Running {
         let server =
             Server::start(config, &telemetry, workers, inherited).map_err(|e| e.to_string())?;
         let clusters: Arc<[Arc<Cluster>]> = server.clusters().into();
+        // Nobody is let in before this thread waits: what stood before the restart stands by then.
+        let rules = RuntimeRules::new(&clusters, &telemetry);
         let probes = ClusterProbes::start(&clusters)
             .map_err(|error| format!("the probes cannot log in: {error}"))?;
+        let rules = RulesTask::spawn(rules);
         let draining = Arc::new(AtomicBool::new(false));
         let next =
             Successor::invite(config.takeover_socket.as_deref(), &server, &admin, inherited)?;
@@ -173,6 +196,7 @@ impl Running {
                 clusters: clusters.clone(),
                 telemetry: telemetry.clone(),
                 access: access.clone(),
+                rules: rules.handle.clone(),
                 draining: draining.clone(),
             },
         )?;
@@ -181,7 +205,7 @@ impl Running {
         }
         let (follower, drain_timeout) = Follower::new(config, clusters, probes);
         let watcher = watch_file(run.config.clone(), loaded, telemetry, follower, access);
-        Ok(Self { server, next, admin, watcher, drain_timeout, draining, signals })
+        Ok(Self { server, next, admin, rules, watcher, drain_timeout, draining, signals })
     }
 
     /// Serves until a signal wants the end, or another process has the listeners; then drains.
@@ -198,8 +222,9 @@ impl Running {
         self.draining.store(true, Ordering::Relaxed);
         let patience = match leaving {
             Leaving::ToSuccessor => {
-                // The next process answers there.
+                // The next process answers there, and makes rules.
                 self.admin.close();
+                self.rules.handle.retire();
                 Patience::WithWaiters
             }
             Leaving::Closed => {
@@ -218,7 +243,9 @@ impl Running {
     /// Waits for everybody to leave. Signals make it shorter, and the file is still followed: who
     /// waits may be let through by an edit.
     async fn drain(self, leaving: Leaving, patience: Patience) -> Result<(), String> {
-        let Self { server, mut next, mut admin, watcher, drain_timeout, mut signals, .. } = self;
+        let Self {
+            server, mut next, mut admin, rules, watcher, drain_timeout, mut signals, ..
+        } = self;
         let timeout = *drain_timeout.borrow();
         let sessions = server.connected();
         tracing::info!(?timeout, ?leaving, sessions, "draining; {}", on_next_signal(patience));
@@ -228,7 +255,10 @@ impl Running {
         loop {
             tokio::select! {
                 drained = &mut drain => return ended(drained, *patient.borrow()),
-                () = next.came() => admin.close(),
+                () = next.came() => {
+                    admin.close();
+                    rules.handle.retire();
+                }
                 told = signals.next() => match told {
                     Told::Reload => watcher.reload_now(),
                     Told::End => {
