@@ -29,7 +29,7 @@ pub(crate) async fn waiting(State(shown): State<Shown>, Query(limits): Query<Lim
 }
 
 async fn answer<T: Serialize + 'static>(
-    Shown { state, slow }: Shown,
+    Shown { state, slow, .. }: Shown,
     limits: Limits,
     read: fn(&AdminState, usize) -> T,
 ) -> Response {

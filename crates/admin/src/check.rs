@@ -86,14 +86,13 @@ pub(crate) fn ask(shown: &Shown, asked: &Asked<'_>, request: &Parts) -> Told {
     let recently = book.note_checked(now);
     let mut answer = decide(cluster, book, asked, now);
     answer.recently_checked = recently;
-    let normal_write = asked.urgency == Urgency::Normal
-        && matches!(asked.question, Question::Write { .. });
+    let normal_write =
+        asked.urgency == Urgency::Normal && matches!(asked.question, Question::Write { .. });
     if normal_write && answer.status == told::TOO_MANY {
         book.make_others_yield(now);
     }
     let (rejected, reason) = (!answer.is_ok() || answer.would_be_refused, answer.reason);
-    let decision =
-        if rejected { StatementDecision::Rejected } else { StatementDecision::Admitted };
+    let decision = if rejected { StatementDecision::Rejected } else { StatementDecision::Admitted };
     shown.state.telemetry.check(&CheckEvent {
         cluster: &cluster.name,
         rule: answer.rule.as_deref().unwrap_or(NO_RULE),

@@ -21,6 +21,8 @@ use crate::vitess::urgency;
 /// The one type of store that there is.
 const MYSQL: &[u8] = b"mysql";
 
+const INCOMPLETE: &str = "a part of the path is missing";
+
 /// What is listed by `/help`.
 const PATHS: [&str; 31] = [
     "/check/:app/:storeType/:storeName",
@@ -71,14 +73,18 @@ pub(crate) fn routes() -> Router<Shown> {
         .route("/throttle-app/{app}/ttl/{ttl}", change(Way::Throttle))
         .route("/throttle-app/{app}/ttl/{ttl}/ratio/{ratio}", change(Way::Throttle))
         .route("/unthrottle-app/{app}", change(Way::Unthrottle))
-        .route("/throttled-apps", get(rules::throttled_apps))
         .merge(looks::routes())
+}
+
+/// What names apps and clients.
+pub(crate) fn names() -> Router<Shown> {
+    looks::names().route("/throttled-apps", get(rules::throttled_apps))
 }
 
 async fn check(State(shown): State<Shown>, request: Parts) -> Response {
     let parts = path(&request.uri);
     let [family, app, kind, store] = &parts[..] else {
-        return no_app(&parts, false).into_response();
+        return rules::general(told::ERROR, INCOMPLETE);
     };
     let parameters = Parameters::of(&request.uri);
     let rows = parameters.rows();
@@ -95,7 +101,7 @@ async fn check(State(shown): State<Shown>, request: Parts) -> Response {
 async fn check_read(State(shown): State<Shown>, request: Parts) -> Response {
     let parts = path(&request.uri);
     let [family, app, kind, store, threshold] = &parts[..] else {
-        return no_app(&parts, true).into_response();
+        return rules::general(told::ERROR, INCOMPLETE);
     };
     let threshold = std::str::from_utf8(threshold).ok();
     let threshold = threshold.and_then(|text| text.parse::<f64>().ok()).filter(|t| !t.is_nan());
@@ -123,14 +129,6 @@ fn asked<'q>(
         urgency: urgency(parameters),
         question: Question::Read { threshold: None },
     }
-}
-
-/// A part of the path is empty.
-fn no_app(parts: &[Vec<u8>], _reads: bool) -> Told {
-    let app = parts.get(1).map(Vec::as_slice).unwrap_or_default();
-    let question = Question::Read { threshold: None };
-    let urgency = crate::check::Urgency::Normal;
-    told::incomplete(&Asked { dialect: Dialect::Freno, cluster: None, app, urgency, question })
 }
 
 /// `…-if-exists` takes what is not there for nothing to wait for.

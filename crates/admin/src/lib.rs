@@ -7,6 +7,8 @@ pub mod status;
 
 mod access;
 mod api;
+mod check;
+mod freno;
 mod host;
 mod page;
 mod places;
@@ -15,6 +17,7 @@ mod refusal;
 mod serving;
 mod timed;
 mod tokens;
+mod vitess;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,6 +35,7 @@ use proxy::telemetry::Telemetry;
 use tokio::sync::Semaphore;
 
 pub use self::access::Access;
+use self::check::book::Book;
 use self::refusal::{Error, Refusal};
 pub use self::serving::{Door, serve};
 
@@ -56,6 +60,17 @@ struct Shown {
     state: AdminState,
     /// Places for answers that are long to make. Others wait, as long as their connection does.
     slow: Arc<Semaphore>,
+    /// What is remembered of checks.
+    checks: Arc<Book>,
+}
+
+impl Shown {
+    /// The cluster of this name, and its place in the file. Without a name: the first.
+    fn cluster(&self, name: Option<&[u8]>) -> Option<(usize, &Arc<Cluster>)> {
+        let is_meant =
+            |cluster: &Arc<Cluster>| name.is_none_or(|name| name == cluster.name.as_bytes());
+        self.state.clusters.iter().enumerate().find(|(_, cluster)| is_meant(cluster))
+    }
 }
 
 /// One for a scraper and some for people: making an answer takes a core.
@@ -63,11 +78,13 @@ const SLOW_MAX: usize = 4;
 
 fn router(state: AdminState) -> Router {
     let named = from_fn_with_state(Arc::clone(&state.access), under_its_name);
-    let shown = Shown { state, slow: Arc::new(Semaphore::new(SLOW_MAX)) };
+    let checks = Arc::new(Book::new(state.clusters.len()));
+    let shown = Shown { state, slow: Arc::new(Semaphore::new(SLOW_MAX)), checks };
     looked_at()
-        .merge(api().layer(named))
+        .merge(api().layer(named.clone()))
         .layer(map_response(one_request_a_connection))
         .merge(checked())
+        .merge(asked_for_names().layer(named))
         .fallback(nothing_there)
         .method_not_allowed_fallback(not_in_this_way)
         .with_state(shown)
@@ -93,7 +110,12 @@ fn api() -> Router<Shown> {
 /// (by HTTP's own rules: until the client closes, or for as long as [`timed`] says). An answer has
 /// to come in one piece, for that is how its end is known there.
 fn checked() -> Router<Shown> {
-    Router::new()
+    vitess::routes().merge(freno::routes())
+}
+
+/// What tells of those who asked, and of rules that were made for them.
+fn asked_for_names() -> Router<Shown> {
+    vitess::names().merge(freno::names())
 }
 
 /// A connection that waits for a next request would take a place from one that asks.
@@ -127,7 +149,7 @@ async fn not_in_this_way() -> Refusal {
     )
 }
 
-async fn metrics(State(Shown { state, slow }): State<Shown>) -> Response {
+async fn metrics(State(Shown { state, slow, .. }): State<Shown>) -> Response {
     let format = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     match aside(slow, move || state.telemetry.gather(&state.clusters)).await {
         Ok(text) => (format, text).into_response(),
@@ -150,7 +172,7 @@ fn lines(texts: impl IntoIterator<Item = String>) -> String {
     texts.into_iter().map(|text| format!("{text}\n")).collect()
 }
 
-async fn page(State(Shown { state, slow }): State<Shown>) -> Response {
+async fn page(State(Shown { state, slow, .. }): State<Shown>) -> Response {
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (CACHE_CONTROL, "no-store"),

@@ -4,15 +4,16 @@
 //! clients send and read, by generation, is in docs/CHECKS.md.
 
 mod go_duration;
-mod rules;
-mod status;
+pub(crate) mod rules;
+pub(crate) mod status;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 
+use self::rules::Way;
 use crate::Shown;
 use crate::check::asked::Parameters;
 use crate::check::{Asked, Dialect, Question, Urgency, ask, told};
@@ -21,17 +22,22 @@ use crate::check::{Asked, Dialect, Question, Urgency, ask, told};
 const DEFAULT_APP: &[u8] = b"vitess";
 
 pub(crate) fn routes() -> Router<Shown> {
-    let changes = |path: &str, router: Router<Shown>, lifts: rules::Way| {
-        let answer = move |state, request| rules::change(lifts, state, request);
-        router.route(path, post(answer).get(answer).delete(answer))
+    let change = |way: Way| -> MethodRouter<Shown> {
+        let answer = move |state, request| rules::change(way, state, request);
+        post(answer).get(answer).delete(answer)
     };
-    let router = Router::new()
+    Router::new()
         .route("/throttler/check", get(check).post(check))
         .route("/throttler/check-self", get(check).post(check))
+        .route("/throttler/throttle-app", change(Way::Throttle))
+        .route("/throttler/unthrottle-app", change(Way::Unthrottle))
+}
+
+/// What names apps and clients.
+pub(crate) fn names() -> Router<Shown> {
+    Router::new()
         .route("/throttler/status", get(status::status))
-        .route("/throttler/throttled-apps", get(rules::throttled_apps));
-    let router = changes("/throttler/throttle-app", router, rules::Way::Throttle);
-    changes("/throttler/unthrottle-app", router, rules::Way::Unthrottle)
+        .route("/throttler/throttled-apps", get(rules::throttled_apps))
 }
 
 /// `app`, `p=low`, `m` (again and again), `cluster`, `rows`.

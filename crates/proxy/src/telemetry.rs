@@ -34,7 +34,8 @@ use self::scrape::Unresolved;
 
 pub use self::apps::AppCount;
 pub use self::event::{
-    BackendErrorKind, CheckEvent, ConnectionRefusal, KillOutcome, Reload, StatementDecision, StatementEvent,
+    BackendErrorKind, CheckEvent, ConnectionRefusal, KillOutcome, Reload, StatementDecision,
+    StatementEvent,
 };
 pub use self::labels::LabelCache;
 pub use self::scrape::state_label;

@@ -80,7 +80,9 @@ fn decoded(text: &str, plus: Plus) -> Vec<u8> {
     while let Some((&first, behind)) = rest.split_first() {
         rest = behind;
         match (first, behind) {
-            (b'%', [high, low, further @ ..]) if digit(*high).is_some() && digit(*low).is_some() => {
+            (b'%', [high, low, further @ ..])
+                if digit(*high).is_some() && digit(*low).is_some() =>
+            {
                 let value = digit(*high).unwrap_or(0) << 4 | digit(*low).unwrap_or(0);
                 bytes.push(value);
                 rest = further;
@@ -102,7 +104,8 @@ mod tests {
 
     #[test]
     fn parameters_are_bytes_and_the_first_of_a_name_counts() {
-        let uri: Uri = "/x?app=a%3Ab+c&app=z&m=lag&m=self%2Ft,shard&bad=%f&odd=%ff%00".parse().unwrap();
+        let uri: Uri =
+            "/x?app=a%3Ab+c&app=z&m=lag&m=self%2Ft,shard&bad=%f&odd=%ff%00".parse().unwrap();
         let parameters = Parameters::of(&uri);
         assert_eq!(parameters.get("app"), Some(&b"a:b c"[..]));
         assert_eq!(parameters.list("m"), [&b"lag"[..], b"self/t", b"shard"]);

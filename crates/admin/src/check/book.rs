@@ -1,6 +1,7 @@
 //! What is remembered of checks: who asked lately, and for whom others give way.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -31,12 +32,27 @@ pub(crate) struct Book {
     clusters: Vec<ClusterBook>,
     nowhere: ClusterBook,
     pub(crate) recent: RecentApps,
+    host: OnceLock<Option<String>>,
 }
 
 impl Book {
     pub(crate) fn new(clusters: usize) -> Self {
         let clusters = std::iter::repeat_with(ClusterBook::default).take(clusters).collect();
-        Self { clusters, nowhere: ClusterBook::default(), recent: RecentApps::default() }
+        Self {
+            clusters,
+            nowhere: ClusterBook::default(),
+            recent: RecentApps::default(),
+            host: OnceLock::new(),
+        }
+    }
+
+    /// The name of this machine, as the kernel had it when it was first asked for.
+    pub(crate) fn host(&self) -> Option<&str> {
+        let read = || {
+            let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+            Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+        };
+        self.host.get_or_init(read).as_deref()
     }
 
     /// Of the cluster with this place in the file.

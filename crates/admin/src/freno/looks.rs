@@ -1,9 +1,7 @@
 //! What freno shows of itself and of its stores.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use admission::SignalState;
 use axum::Router;
@@ -25,8 +23,6 @@ use crate::vitess::status::health;
 
 pub(crate) fn routes() -> Router<Shown> {
     Router::new()
-        .route("/recent-apps", get(recent_apps))
-        .route("/recent-apps/{minutes}", get(recent_apps))
         .route("/aggregated-metrics", get(aggregated_metrics))
         .route("/metrics-health", get(metrics_health))
         .route("/skip-host/{host}", get(skip_host).post(skip_host))
@@ -45,6 +41,12 @@ pub(crate) fn routes() -> Router<Shown> {
         .route("/consensus/status", get(consensus_status))
         .route("/config/memcache", get(memcache))
         .route("/help", get(|| async { json(&PATHS) }))
+}
+
+pub(crate) fn names() -> Router<Shown> {
+    Router::new()
+        .route("/recent-apps", get(recent_apps))
+        .route("/recent-apps/{minutes}", get(recent_apps))
 }
 
 fn json<T: Serialize>(value: &T) -> Response {
@@ -72,9 +74,9 @@ struct Recent {
 
 /// Of the minutes that the path names, or of a day.
 async fn recent_apps(State(shown): State<Shown>, request: Parts) -> Response {
-    let minutes = path(&request.uri).get(1).map(|text| {
-        std::str::from_utf8(text).ok().and_then(|text| text.parse::<u32>().ok())
-    });
+    let minutes = path(&request.uri)
+        .get(1)
+        .map(|text| std::str::from_utf8(text).ok().and_then(|text| text.parse::<u32>().ok()));
     let within = match minutes {
         None => MINUTE.saturating_mul(24 * 60),
         Some(Some(minutes)) => MINUTE.saturating_mul(minutes),
@@ -131,31 +133,21 @@ async fn leader_check(State(shown): State<Shown>) -> Response {
     }
 }
 
-async fn hostname() -> Response {
-    match name_of_host() {
+async fn hostname(State(shown): State<Shown>) -> Response {
+    match shown.checks.host() {
         Some(name) => json(&name),
         None => general(told::ERROR, "the name of this host is not known"),
     }
 }
 
-/// As the kernel has it when it is first asked for.
-fn name_of_host() -> Option<&'static str> {
-    static NAME: OnceLock<Option<String>> = OnceLock::new();
-    let read = || {
-        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-        Some(name.trim().to_owned()).filter(|name| !name.is_empty())
-    };
-    NAME.get_or_init(read).as_deref()
-}
-
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Consensus {
+struct Consensus<'h> {
     #[serde(rename = "ServiceID")]
-    service_id: &'static str,
+    service_id: &'h str,
     healthy: bool,
     is_leader: bool,
-    leader: &'static str,
+    leader: &'h str,
     state: &'static str,
     domain: &'static str,
     share_domain: &'static str,
@@ -163,7 +155,7 @@ struct Consensus {
 
 async fn consensus_status(State(shown): State<Shown>) -> Response {
     let leads = !shown.state.draining.load(Ordering::Relaxed);
-    let name = name_of_host().unwrap_or_default();
+    let name = shown.checks.host().unwrap_or_default();
     json(&Consensus {
         service_id: name,
         healthy: leads,

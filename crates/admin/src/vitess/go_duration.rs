@@ -13,7 +13,8 @@ pub(crate) fn parse(text: &str) -> Option<Duration> {
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let (number, behind) = rest.split_at_checked(digits)?;
-        let unit_len = behind.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(behind.len());
+        let unit_len =
+            behind.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(behind.len());
         let (unit, further) = behind.split_at_checked(unit_len)?;
         let number: f64 = number.parse().ok()?;
         sum = sum.checked_add(Duration::try_from_secs_f64(number * seconds_of(unit)?).ok()?)?;
@@ -53,7 +54,9 @@ mod tests {
         for (text, expected) in read {
             assert_eq!(parse(text), expected, "{text}");
         }
-        for bad in ["", "-1s", "1", "1d", "s", "1.2.3s", "1h 30m", ".s", "9e9h", "99999999999999999h"] {
+        for bad in
+            ["", "-1s", "1", "1d", "s", "1.2.3s", "1h 30m", ".s", "9e9h", "99999999999999999h"]
+        {
             assert_eq!(parse(bad), None, "{bad}");
         }
     }

@@ -37,11 +37,7 @@ pub(crate) struct AppRule {
 const JSON: [(HeaderName, &str); 2] =
     [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
 
-pub(crate) async fn change(
-    way: Way,
-    State(shown): State<Shown>,
-    request: Parts,
-) -> Response {
+pub(crate) async fn change(way: Way, State(shown): State<Shown>, request: Parts) -> Response {
     let author = match shown.state.access.legacy_author(&request) {
         Ok(author) => author.0,
         Err(refusal) => return refusal.into_response(),
@@ -60,11 +56,7 @@ pub(crate) async fn change(
     }
 }
 
-async fn throttle(
-    shown: &Shown,
-    parameters: &Parameters,
-    author: &str,
-) -> Result<AppRule, String> {
+async fn throttle(shown: &Shown, parameters: &Parameters, author: &str) -> Result<AppRule, String> {
     let (app, cluster) = whom(shown, parameters)?;
     let duration = parameters.text("duration").unwrap_or_default();
     let lasts = go_duration::parse(duration)

@@ -7,7 +7,8 @@ use crate::{AdaptivePacing, Answer, Inquiry, Purpose};
 impl Lab {
     fn inquire(&mut self, gate: GateKey, identity: IdentityKey, terms: Terms) -> Answer {
         let request = self.request(gate, identity, terms);
-        self.controller.inquire(self.now, &Inquiry { request, purpose: Purpose::Write { rows: None } })
+        self.controller
+            .inquire(self.now, &Inquiry { request, purpose: Purpose::Write { rows: None } })
     }
 
     fn told(&mut self, gate: GateKey, identity: IdentityKey, terms: Terms) -> Option<Reason> {
