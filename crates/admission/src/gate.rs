@@ -130,7 +130,8 @@ impl Gate {
     /// Whether somebody who does not wait may have a check of the ramp now; then it is spent.
     pub(crate) fn take_turn_of_askers(&mut self, now: MonoTime, per_s: u32) -> bool {
         self.pacer.catch_up(now);
-        let has_turn = if self.ring.is_empty() { self.pacer.is_due(now) } else { self.askers_turn };
+        let has_turn =
+            if self.ring.is_empty() { self.pacer.is_due_soon(now) } else { self.askers_turn };
         if !has_turn {
             return false;
         }

@@ -57,6 +57,12 @@ impl Pacer {
         self.due <= now
     }
 
+    /// Whether one may be handed out to somebody who comes when nobody waits: those who come
+    /// together do not come in turns.
+    pub(crate) fn is_due_soon(&self, now: MonoTime) -> bool {
+        self.due <= now.saturating_add(CATCH_UP)
+    }
+
     /// One check has been handed out at `per_s` checks a second.
     pub(crate) fn spend(&mut self, per_s: u32) {
         let interval = NANOS_PER_S.checked_div(u64::from(per_s)).unwrap_or(NANOS_PER_S).max(1);
