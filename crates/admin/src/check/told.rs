@@ -224,9 +224,10 @@ pub(crate) fn too_much_lag(
     (reason, threshold): (Reason, Option<f64>),
 ) -> Told {
     let mut told = seen(asked, answer, named).compared_with(threshold);
-    let (status, message) = match reason {
-        Reason::NoData => (ERROR, NOT_COLLECTED),
-        _ => (TOO_MANY, THRESHOLD_EXCEEDED),
+    let (status, message) = if reason == Reason::NoData {
+        (ERROR, NOT_COLLECTED)
+    } else {
+        (TOO_MANY, THRESHOLD_EXCEEDED)
     };
     told.set_status(status);
     message.clone_into(&mut told.message);
