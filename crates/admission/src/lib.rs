@@ -16,6 +16,9 @@
 //! shell drives [`Controller`]: commands and `handle_*` in, then `poll_*` until there is nothing
 //! left.
 //!
+//! A client that writes around the proxy asks with [`Controller::inquire`]: the same check, without
+//! a place in line; what it is allowed is on its way to the replicas like a statement's work.
+//!
 //! [`Controller::starved`] names those who have been kept from working for too long, and who worked
 //! meanwhile.
 //!
