@@ -205,7 +205,7 @@ async fn run_until(
         tokio::time::sleep(Duration::from_millis(100)).await;
         let after = sluice.metrics().await.unwrap();
         if [&before, &after].iter().all(|metrics| has_work(metrics, in_line)) {
-            let lag = after.value("sluice_signal_value", &[("signal", "lag")]);
+            let lag = after.value("sluice_signal_value", &[("signal", "lag"), ("server", "")]);
             // What the stopped applier had left behind is none of it.
             if seen.contended > 20 {
                 seen.lag_max = seen.lag_max.max(lag.unwrap_or(0.0));

@@ -21,6 +21,7 @@
 mod advance;
 mod decide;
 mod inquire;
+mod reload;
 mod room;
 mod shown;
 mod watch;
@@ -31,7 +32,8 @@ use std::time::Duration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
-use crate::checks::{CheckCount, CheckCounts};
+pub use self::reload::Remains;
+use crate::checks::{Check, CheckCount, CheckCounts};
 use crate::claims::Claims;
 use crate::costs::{Costs, rows_cost};
 use crate::decision::{Decision, Outcome, Permit, Resolution, Resolved, Ticket, Work};
@@ -41,14 +43,16 @@ use crate::pace::Pace;
 use crate::pacing::release_per_s;
 use crate::promises::Promises;
 use crate::queue::{Queue, Spot, Waiter};
-use crate::ring::Head;
-use crate::signal::{Sample, Signal, SignalView};
+use crate::signal::{Sample, SignalView};
 use crate::starvation::Starvation;
 use crate::{ControllerConfig, GateKey, Mode, MonoTime, Pacing, Reason, Request, SignalKey};
 
 /// Shortest and longest check interval: wake-ups, and what still is a check.
 const CHECK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 const CHECK_INTERVAL_MAX: Duration = Duration::from_secs(3_600);
+
+/// Apps that wait whose lost checks are counted at once.
+const COUNTED_MAX: usize = 1_000;
 
 /// Admission of one cluster. See the crate's and the module's documentation.
 #[derive(Debug)]
@@ -72,11 +76,9 @@ pub struct Controller {
     promises: Promises,
     /// When the claim of a head covers it.
     claimed_at: Option<MonoTime>,
-    /// The heads that have lost in the release under way; kept for its memory.
-    lost: Vec<Head>,
     /// Nobody is let through at the pace before this time.
     pause_until: Option<MonoTime>,
-    /// Thrown once per check and for nothing else.
+    /// Thrown for checks and for nothing else.
     dice: StdRng,
     jitter: StdRng,
     starvation: Option<Starvation>,
@@ -110,7 +112,6 @@ impl Controller {
             claims: Claims::default(),
             promises: Promises::default(),
             claimed_at: None,
-            lost: Vec::new(),
             pause_until: None,
             dice: StdRng::seed_from_u64(seed),
             jitter: StdRng::seed_from_u64(!seed),
@@ -120,69 +121,6 @@ impl Controller {
         };
         controller.configure(&config, now);
         controller
-    }
-
-    /// Live reload. Values of signals that stay (same key) are kept, and so is how long a gate of
-    /// the same signals has been open. Every waiter comes out as [`Resolved::DecideAgain`], whoever
-    /// arrived first first. For one check interval statements queue at every gate with signals,
-    /// also at an open one, so that the crowd that comes back is released at the pace like any
-    /// other.
-    pub fn reconfigure(&mut self, config: ControllerConfig, now: MonoTime) {
-        let now = self.tick(now);
-        let waiters = self.queue.remove_all();
-        self.configure(&config, now);
-        if !waiters.is_empty() {
-            for gate in self.gates.values_mut() {
-                gate.expect_crowd(now, self.check_interval);
-            }
-        }
-        for (ticket, waiter) in waiters {
-            self.watch_left(now, &waiter.request);
-            self.queue.resolve(ticket, Resolved::DecideAgain);
-        }
-    }
-
-    fn configure(&mut self, config: &ControllerConfig, now: MonoTime) {
-        self.check_interval = config.check_interval.clamp(CHECK_INTERVAL_MIN, CHECK_INTERVAL_MAX);
-        self.pacing = config.pacing;
-        self.queue_len_max = config.queue_len_max;
-        let mut old_signals = std::mem::take(&mut self.signals);
-        for &limits in &config.signals {
-            let signal = match old_signals.remove(&limits.key) {
-                Some(mut signal) => {
-                    signal.reconfigure(limits, now);
-                    signal
-                }
-                None => Signal::new(limits, now),
-            };
-            self.signals.insert(limits.key, signal);
-        }
-        let old_gates = std::mem::take(&mut self.gates);
-        for gate_config in &config.gates {
-            let mut gate = Gate::new(gate_config, &self.signals, now);
-            if let Some(old) = old_gates.get(&gate_config.key) {
-                gate.inherit(old);
-            }
-            self.gates.insert(gate_config.key, gate);
-        }
-        self.configure_pace(now);
-    }
-
-    fn configure_pace(&mut self, now: MonoTime) {
-        let Pacing::Adaptive(adaptive) = self.pacing else {
-            self.pace = None;
-            self.promises = Promises::default();
-            return;
-        };
-        for gate in self.gates.values_mut() {
-            gate.paced = gate.depends_on(adaptive.lag);
-        }
-        let threshold = self.signals.get(&adaptive.lag).map_or(0.0, Signal::closes_at);
-        let threshold = Duration::try_from_secs_f64(threshold).unwrap_or(Duration::MAX);
-        match &mut self.pace {
-            Some(pace) => pace.reconfigure(adaptive, threshold),
-            None => self.pace = Some(Pace::new(adaptive, threshold, now)),
-        }
     }
 
     /// May this statement run now?
@@ -210,12 +148,16 @@ impl Controller {
         if self.take_out(ticket).is_some() {
             return;
         }
+        if let Some(waiter) = self.queue.forget_leaving(ticket) {
+            self.watch_left(self.clock, &waiter.request);
+            return;
+        }
         match self.queue.take_back(ticket) {
             Some(Resolved::Admit(permit)) => {
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
                 if let (Some(pace), Some(charge)) = (&mut self.pace, permit.account.charge) {
                     pace.take_back(charge);
-                    self.claims.spend(permit.account.lane.0, -permit.account.expected);
+                    self.claims.spend(permit.account.lane.app, -permit.account.expected);
                 }
             }
             Some(Resolved::Reject(_) | Resolved::DecideAgain) | None => {}
@@ -243,18 +185,6 @@ impl Controller {
         self.tick(now);
         if let (Some(pace), Some(charge)) = (&mut self.pace, &mut permit.account.charge) {
             pace.charge(charge, rows_cost(affected_rows));
-        }
-    }
-
-    /// Refuses every waiter and every later request with [`Reason::Shutdown`]. Permits stay to be
-    /// completed.
-    pub fn shutdown(&mut self, now: MonoTime) {
-        let now = self.tick(now);
-        self.life = Life::ShuttingDown;
-        for (ticket, waiter) in self.queue.remove_all() {
-            self.leave_line(ticket, &waiter);
-            let refusal = self.refuse(now, &waiter.request, Obstacle::plain(Reason::Shutdown));
-            self.queue.resolve(ticket, Resolved::Reject(refusal));
         }
     }
 }
@@ -320,8 +250,20 @@ impl Controller {
 impl Controller {
     /// The next waiter whose wait has ended. Poll until `None` after every call.
     pub fn poll_resolution(&mut self, now: MonoTime) -> Option<Resolution> {
-        self.tick(now);
-        self.queue.next_resolution()
+        let now = self.tick(now);
+        if let Some(resolution) = self.queue.next_resolution() {
+            return Some(resolution);
+        }
+        let (ticket, waiter) = self.queue.next_to_leave()?;
+        self.watch_left(now, &waiter.request);
+        let outcome = match self.life {
+            Life::Serving => Resolved::DecideAgain,
+            Life::ShuttingDown => {
+                let obstacle = Obstacle::plain(Reason::Shutdown);
+                Resolved::Reject(self.refuse(now, &waiter.request, obstacle))
+            }
+        };
+        Some(Resolution { ticket, outcome })
     }
 
     /// When [`Controller::handle_time`] must be called next; `None` if nothing happens by itself.
@@ -332,11 +274,15 @@ impl Controller {
         let line = self.gates.values().any(|gate| gate.paced && gate.has_line());
         let paced = self.pace.as_ref().filter(|_| line).and_then(|pace| pace.next_room(self.clock));
         let paused = self.pause_until.filter(|_| line);
+        let leaving = self.queue.is_leaving().then_some(self.clock);
+        let diced = self.gates.values().filter_map(Gate::next_win);
         let claimed = self.claimed_at.filter(|_| line);
         signals
             .chain(releases)
             .chain(paced)
             .chain(paused)
+            .chain(diced)
+            .chain(leaving)
             .chain(claimed)
             .chain(self.queue.next_event())
             .min()
@@ -362,8 +308,10 @@ impl Controller {
         self.queue.len()
     }
 
-    /// Gives the results of checks since the last call, per rule and app, and forgets them.
+    /// Gives the results of checks since the last call, per rule and app, and forgets them. What
+    /// apps that wait have lost is counted when they win or leave; of a thousand of them also now.
     pub fn drain_checks(&mut self, each: impl FnMut(CheckCount)) {
+        self.count_lost();
         self.checks.drain(each);
     }
 
@@ -402,6 +350,14 @@ impl Controller {
 
 /// Places.
 impl Controller {
+    fn count_lost(&mut self) {
+        let checks = &mut self.checks;
+        for gate in self.gates.values_mut() {
+            let count = |rule, app, lost| checks.add(rule, app, Check::Lost, lost);
+            gate.ring.count_lost(COUNTED_MAX, count);
+        }
+    }
+
     /// Takes a waiter out of everything it is in.
     fn take_out(&mut self, ticket: Ticket) -> Option<Waiter> {
         let waiter = self.queue.remove(ticket)?;
@@ -413,9 +369,11 @@ impl Controller {
     fn leave_line(&mut self, ticket: Ticket, waiter: &Waiter) {
         match waiter.spot {
             Spot::InLine { .. } => {
-                if let Some(gate) = self.gates.get_mut(&waiter.request.gate) {
-                    let Request { app, identity, arrived, .. } = waiter.request;
-                    gate.ring.leave(self.clock, (app, identity), (arrived, ticket));
+                let request = &waiter.request;
+                if let Some(gate) = self.gates.get_mut(&request.gate) {
+                    let (lane, place) = (request.lane(), (request.arrived, ticket));
+                    let lost = gate.ring.leave(self.clock, lane, place, &mut self.dice);
+                    self.checks.add(request.rule, request.app, Check::Lost, lost);
                 }
             }
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
@@ -423,10 +381,13 @@ impl Controller {
     }
 
     /// Why a waiter waits.
-    fn obstacle_of(&self, waiter: &Waiter) -> Obstacle {
+    fn obstacle_of(&self, ticket: Ticket, waiter: &Waiter) -> Obstacle {
+        let request = &waiter.request;
         match waiter.spot {
-            Spot::InLine { last_loss } => match self.gates.get(&waiter.request.gate) {
-                Some(gate) => gate.keeps_waiting(last_loss),
+            Spot::InLine { last_loss } => match self.gates.get(&request.gate) {
+                Some(gate) => {
+                    gate.keeps_waiting(last_loss, request.lane(), (request.arrived, ticket))
+                }
                 None => Obstacle::plain(Reason::NoData),
             },
             Spot::BackOff { .. } => Obstacle::plain(Reason::Ratio),

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::pacing::Pacer;
+use crate::pacing::{Pacer, Rounds};
 use crate::request::Lane;
-use crate::ring::Ring;
+use crate::ring::{Place, Ring};
 use crate::signal::{Signal, SignalState};
-use crate::{AppKey, Cause, GateConfig, MonoTime, Reason, SignalKey};
+use crate::{AppKey, Cause, GateConfig, GateKey, MonoTime, Reason, SignalKey};
 
 /// A set of signals, and who waits for it.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub(crate) struct Gate {
     signals: Vec<SignalKey>,
     phase: Phase,
     pub(crate) ring: Ring,
+    pub(crate) rounds: Rounds,
     pub(crate) pacer: Pacer,
     /// The lag is one of its signals and the pace is adaptive.
     pub(crate) paced: bool,
@@ -70,12 +71,22 @@ impl Gate {
             signals: config.signals.clone(),
             phase,
             ring: Ring::default(),
+            rounds: Rounds::default(),
             pacer,
             paced: false,
             crowd_until: MonoTime::ZERO,
             askers: [None, None],
             askers_turn: false,
         }
+    }
+
+    /// The same gate, of whose line nobody is left.
+    pub(crate) fn without_line(&self, signals: &Signals, now: MonoTime) -> Self {
+        let key = GateKey(0);
+        let mut gate = Self::new(&GateConfig { key, signals: self.signals.clone() }, signals, now);
+        gate.inherit(self);
+        gate.paced = self.paced;
+        gate
     }
 
     /// Whether this signal is one of its own.
@@ -124,7 +135,7 @@ impl Gate {
     pub(crate) fn has_rival(&self, now: MonoTime, lane: Lane) -> bool {
         let stays = |at: MonoTime| now.saturating_since(at) <= ASKER_STAYS;
         let mut askers = self.askers.iter().flatten();
-        askers.any(|(at, app)| *app != lane.0 && stays(*at)) || self.ring.has_rival(now, lane)
+        askers.any(|(at, app)| *app != lane.app && stays(*at)) || self.ring.has_rival(now, lane)
     }
 
     /// Whether somebody who does not wait may have a check of the ramp now; then it is spent.
@@ -183,11 +194,18 @@ impl Gate {
     }
 
     /// Why somebody waits in line here who lost a check at `last_loss`: the dice only if that was
-    /// since the gate opened.
-    pub(crate) fn keeps_waiting(&self, last_loss: Option<MonoTime>) -> Obstacle {
+    /// since the gate opened. Of checks that are drawn ahead it is only known that they were lost.
+    pub(crate) fn keeps_waiting(
+        &self,
+        last_loss: Option<MonoTime>,
+        lane: Lane,
+        place: Place,
+    ) -> Obstacle {
         match self.phase {
             Phase::Shut(obstacle) => obstacle,
-            Phase::Open { since } if last_loss.is_some_and(|at| at >= since) => {
+            Phase::Open { since }
+                if last_loss.is_some_and(|at| at >= since) || self.ring.has_lost(lane, place) =>
+            {
                 Obstacle::plain(Reason::Ratio)
             }
             Phase::Open { .. } => Obstacle::plain(Reason::Paced),
@@ -197,6 +215,12 @@ impl Gate {
     /// Whether somebody waits who could be let through.
     pub(crate) fn has_line(&self) -> bool {
         !self.ring.is_empty() && self.open_since().is_some()
+    }
+
+    /// When its dice have been thrown that must lose before somebody wins, if only that is waited
+    /// for.
+    pub(crate) fn next_win(&self) -> Option<MonoTime> {
+        self.rounds.until().filter(|_| self.has_line())
     }
 
     /// When the next release is worth a wake-up, if this gate is not paced by the lag.

@@ -55,7 +55,7 @@ pub use config::{
     AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, OnNoData, Pacing, SignalConfig,
     SignalKey,
 };
-pub use controller::Controller;
+pub use controller::{Controller, Remains};
 pub use decision::{
     Cause, Decision, Outcome, Permit, Refusal, Resolution, Resolved, Ticket, Waiting,
     WaitingStatement, Work,
@@ -70,7 +70,7 @@ pub use request::{
 pub use signal::{Sample, SignalState, SignalView};
 pub use speed::Speed;
 pub use starvation::{
-    APPS_MAX, Admitted, Blocked, IDENTITIES_MAX, MEANWHILE_MAX, Passage, STARVED_MAX,
+    APPS_MAX, Admitted, Blocked, Census, IDENTITIES_MAX, MEANWHILE_MAX, Passage, STARVED_MAX,
     StarvationConfig, Starved,
 };
 pub use time::MonoTime;

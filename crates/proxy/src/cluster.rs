@@ -213,19 +213,30 @@ impl Cluster {
         self.rule_changes.subscribe()
     }
 
-    /// Locks the controller, runs `f`, then hands out what it resolved. Never call it from inside
-    /// another `control`.
+    /// Locks the controller, runs `f`, then hands out what it resolved: a few hundred answers at a
+    /// time, the lock being free in between. Never call it from inside another `control`.
     pub fn control<R>(self: &Arc<Self>, f: impl FnOnce(&mut Controller, MonoTime) -> R) -> R {
         let mut gatekeeper = self.gatekeeper.lock();
         let now = self.clock.now();
         let result = f(&mut gatekeeper.controller, now);
-        let resolved = gatekeeper.collect(now);
-        self.note_contention(&mut gatekeeper);
-        let wake_driver = gatekeeper.wakes_earlier();
-        drop(gatekeeper);
-        if wake_driver {
-            self.driver.notify_one();
+        loop {
+            let resolved = gatekeeper.collect(now);
+            self.note_contention(&mut gatekeeper);
+            let wake_driver = gatekeeper.wakes_earlier();
+            drop(gatekeeper);
+            if wake_driver {
+                self.driver.notify_one();
+            }
+            let all = resolved.len() < COLLECTED_MAX;
+            self.hand_out(resolved);
+            if all {
+                return result;
+            }
+            gatekeeper = self.gatekeeper.lock();
         }
+    }
+
+    fn hand_out(self: &Arc<Self>, resolved: Vec<(Option<QueuedRequest>, Resolved)>) {
         for (waiting, outcome) in resolved {
             let settled = match outcome {
                 Resolved::Admit(permit) => Settled::Admitted(PermitGuard::new(self, permit)),
@@ -238,7 +249,6 @@ impl Cluster {
                 drop(waiting.sender.send(settled));
             }
         }
-        result
     }
 
     /// Who waits, with the app each identity stands for; for metrics and people.
@@ -268,7 +278,7 @@ impl Cluster {
             if let Some(before) = rule_clock.look(&policy, wall) {
                 rule_clock::log(&policy, before, wall);
                 let config = policy.controller_config();
-                self.control(|controller, now| controller.reconfigure(config, now));
+                drop(self.control(|controller, now| controller.reconfigure(config, now)));
                 self.rule_changes.send_replace(());
             }
             let wake_at = self.control(|controller, now| {
@@ -289,6 +299,9 @@ impl Cluster {
         }
     }
 }
+
+/// Answers taken from the controller at a time: some tens of microseconds.
+const COLLECTED_MAX: usize = 256;
 
 /// How often the wall clock is looked at while some rule has yet to expire, or has a schedule. It
 /// can jump, so its next second is not waited for by the monotonic clock.
@@ -327,7 +340,9 @@ impl Gatekeeper {
     fn collect(&mut self, now: MonoTime) -> Vec<(Option<QueuedRequest>, Resolved)> {
         // Allocates only when there is something to hand out.
         let mut resolved = Vec::new();
-        while let Some(resolution) = self.controller.poll_resolution(now) {
+        while resolved.len() < COLLECTED_MAX
+            && let Some(resolution) = self.controller.poll_resolution(now)
+        {
             resolved.push((self.waiters.remove(&resolution.ticket), resolution.outcome));
         }
         resolved

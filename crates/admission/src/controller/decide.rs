@@ -11,7 +11,7 @@ use crate::gate::{Gate, Obstacle};
 use crate::pacing::release_per_s;
 use crate::queue::Spot;
 use crate::ring::Joining;
-use crate::{MonoTime, OnRefusedCheck, OnTimeout, Pacing, Reason, Request};
+use crate::{MonoTime, OnRefusedCheck, OnTimeout, Pacing, Ratio, Reason, Request, Terms};
 
 /// A retry is never advised to be later than this: an estimate beyond it is a guess.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
@@ -102,7 +102,7 @@ impl Controller {
             return Err(Obstacle::plain(Reason::Paced));
         }
         if let Some(gate) = self.gates.get_mut(&request.gate) {
-            gate.ring.charge((request.app, request.identity), cost, request.terms.weight);
+            gate.ring.charge(request.lane(), cost, request.terms.weight);
         }
         Ok(())
     }
@@ -166,10 +166,13 @@ impl Controller {
             Spot::InLine { .. } => {
                 let cost = self.expected(request);
                 let Some(gate) = self.gates.get_mut(&request.gate) else { return };
-                let lane = (request.app, request.identity);
-                let place = (request.arrived, ticket);
-                let weight = request.terms.weight;
-                gate.ring.join(self.clock, &Joining { lane, place, weight, cost });
+                let (lane, place) = (request.lane(), (request.arrived, ticket));
+                let Terms { weight, ratio, .. } = request.terms;
+                // Where checks are handed out at a rate, each is thrown when it is due.
+                let ratio = if gate.paced { ratio } else { Ratio::ZERO };
+                let joining = Joining { lane, place, weight, cost, ratio };
+                let lost = gate.ring.join(self.clock, &joining, &mut self.dice);
+                self.checks.add(request.rule, request.app, Check::Lost, lost);
                 // The head before it may have been too large for the room there is.
                 let is_head = gate.ring.head().is_some_and(|head| head.ticket == ticket);
                 if gate.paced && is_head && self.has_room(self.clock, request, cost) {
@@ -267,8 +270,8 @@ impl Controller {
         let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
         let Some(gate) = self.gates.get(&request.gate) else { return unknown };
         let Some(since) = gate.open_since() else { return unknown };
-        let lane = (request.app, request.identity);
-        let ahead = gate.ring.ahead(lane, request.terms.weight).about + self.expected(request);
+        let ahead =
+            gate.ring.ahead(request.lane(), request.terms.weight).about + self.expected(request);
         let per_s = match (&self.pace, gate.paced) {
             (Some(pace), true) => pace.per_s().unwrap_or(f64::INFINITY),
             (Some(_), false) | (None, _) => f64::from(release_per_s(self.pacing, since, now)),
@@ -291,8 +294,7 @@ impl Controller {
         let Some(per_s) = pace.per_s().filter(|_| gate.paced && pace.is_measured()) else {
             return false;
         };
-        let lane = (request.app, request.identity);
-        let ahead = gate.ring.ahead(lane, request.terms.weight).at_least;
+        let ahead = gate.ring.ahead(request.lane(), request.terms.weight).at_least;
         let left = request.deadline().saturating_since(now).as_secs_f64();
         gate.open_since().is_some() && ahead > per_s * SURE_FACTOR * left
     }

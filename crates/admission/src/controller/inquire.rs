@@ -106,7 +106,9 @@ impl Controller {
             return Ok(());
         }
         self.last_gated = Some(now);
-        let Some(open_since) = gate.open_since() else { return Err(gate.keeps_waiting(None)) };
+        let Some(open_since) = gate.open_since() else {
+            return Err(gate.contention_now().unwrap_or(Obstacle::plain(Reason::NoData)));
+        };
         gate.note_asker(now, request.app);
         let has_turn = if gate.paced && self.pace.is_some() {
             self.has_turn_at_the_pace(now, request, cost)
@@ -122,10 +124,10 @@ impl Controller {
             return self.has_room(now, request, cost);
         }
         // Statements of the same app wait: they have its turns.
-        if gate.ring.line_since(request.app).is_some() {
+        if gate.ring.line_since(request.lane()).is_some() {
             return false;
         }
-        self.claims.note(now, request);
+        self.claims.note_asker(now, request);
         let per_s = self.pace.as_ref().and_then(Pace::per_s).unwrap_or(0.0);
         let covered_in = self.claims.covers_in(now, request.app, per_s, cost);
         covered_in.is_some_and(|wait| wait.is_zero())

@@ -31,7 +31,7 @@ impl Controller {
             return true;
         }
         let gate = self.gates.get(&request.gate);
-        let line_since = gate.and_then(|gate| gate.ring.line_since(request.app));
+        let line_since = gate.and_then(|gate| gate.ring.line_since(request.lane()));
         if line_since.is_some_and(|since| now.saturating_since(since) >= SPARSE_FOR) {
             return false;
         }
@@ -61,7 +61,7 @@ impl Controller {
         };
         Account {
             gate: request.gate,
-            lane: (request.app, request.identity),
+            lane: request.lane(),
             weight: request.terms.weight.clamp(1, Terms::WEIGHT_MAX),
             digest: request.digest,
             expected,
@@ -77,11 +77,11 @@ impl Controller {
         // Whoever has had a turn has had one, also if nothing came of it.
         let more = cost.max(COST_MIN) - expected;
         if !outcome.error || outcome.affected_rows > 0 {
-            self.costs.learn(digest, lane.0, cost);
+            self.costs.learn(digest, lane.app, cost);
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, charge) {
             pace.complete(now, charge, cost);
-            self.claims.spend(lane.0, more);
+            self.claims.spend(lane.app, more);
         }
         if let Some(gate) = self.gates.get_mut(&gate) {
             gate.ring.settle(lane, more, weight);

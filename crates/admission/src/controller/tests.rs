@@ -69,6 +69,13 @@ enum End {
     DecideAgain,
 }
 
+impl Controller {
+    /// Who waits and why, per rule and identity.
+    fn waiting(&self) -> impl Iterator<Item = Waiting> + use<> {
+        Waiting::groups(self.waiters_after(None)).into_iter()
+    }
+}
+
 /// A controller, its clock, and what it has resolved. Permits are completed as they come.
 struct Lab {
     controller: Controller,

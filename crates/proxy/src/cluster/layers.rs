@@ -59,10 +59,11 @@ impl Cluster {
         let starvation = starvation::config(&policy);
         self.facts.follow(&self.policy.load(), &policy);
         self.policy.store(policy);
-        self.control(|controller, now| {
-            controller.reconfigure(config, now);
+        // What is left of the lines of before is dropped when the lock is free.
+        drop(self.control(|controller, now| {
             controller.watch_starvation(now, starvation);
-        });
+            controller.reconfigure(config, now)
+        }));
         self.rule_changes.send_replace(());
         self.driver.notify_one();
     }

@@ -110,7 +110,8 @@ fn askers_beside_a_line_at_a_ramp_have_every_second_turn_at_most() {
         allowed += (0..10).filter(|_| lab.told(GATED, ETL, Terms::default()).is_none()).count();
         assert!(lab.now < MonoTime::from_nanos(10_000_000_000), "the line does not move");
     }
-    assert!((50..=401).contains(&allowed), "{allowed} of 400 turns");
+    // Ten at most come when the last of the line has just gone.
+    assert!((50..=411).contains(&allowed), "{allowed} of 400 turns");
     assert_eq!(lab.winners().len(), 400);
 }
 
