@@ -205,18 +205,25 @@ impl InForce {
         }
         if FORWARDING.iter().any(|name| request.headers.contains_key(name)) {
             let message = "the request was forwarded by a proxy, so it is not from this machine";
-            return Err(Refusal::new(Error::NoToken, message).remedy(TOKEN_REMEDY));
+            return Err(self.not_from_here(message));
         }
         let called_by = self.names.called_by(request)?;
         if !matches!(called_by, CalledBy::Ours | CalledBy::Nothing) {
             let message = "without a token, the door has to be called by an address, `localhost` or a \
                            name in `admin.hosts`";
-            return Err(Refusal::new(Error::NoToken, message));
+            return Err(self.not_from_here(message));
         }
         if request.method.is_safe() {
             check_no_browser(&request.headers)?;
         }
         Ok(())
+    }
+
+    fn not_from_here(&self, message: &str) -> Refusal {
+        if self.tokens.is_empty() {
+            return Refusal::new(Error::Forbidden, message);
+        }
+        Refusal::new(Error::NoToken, message).remedy(TOKEN_REMEDY)
     }
 
     fn needs_token(&self) -> Refusal {

@@ -3,6 +3,7 @@
 //! It only looks. It runs beside the traffic, takes the admission controller's lock for the time of
 //! a reading, and whatever goes wrong here ends with a status code.
 
+pub mod rules;
 pub mod status;
 
 mod access;
@@ -14,6 +15,7 @@ mod page;
 mod places;
 mod ready;
 mod refusal;
+mod request;
 mod serving;
 mod timed;
 mod tokens;
@@ -28,7 +30,7 @@ use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CON
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{delete, get};
 use fleet::RuntimeRules;
 use proxy::cluster::Cluster;
 use proxy::telemetry::Telemetry;
@@ -37,6 +39,7 @@ use tokio::sync::Semaphore;
 pub use self::access::Access;
 use self::check::book::Book;
 use self::refusal::{Error, Refusal};
+use self::rules::routes;
 pub use self::serving::{Door, serve};
 
 /// What the door shows.
@@ -82,11 +85,14 @@ fn router(state: AdminState) -> Router {
     let shown = Shown { state, slow: Arc::new(Semaphore::new(SLOW_MAX)), checks };
     looked_at()
         .merge(api().layer(named.clone()))
-        .layer(map_response(one_request_a_connection))
-        .merge(checked())
-        .merge(asked_for_names().layer(named))
         .fallback(nothing_there)
         .method_not_allowed_fallback(not_in_this_way)
+        .layer(map_response(one_request_a_connection))
+        .merge(
+            checked()
+                .merge(asked_for_names().layer(named))
+                .method_not_allowed_fallback(not_in_this_way),
+        )
         .with_state(shown)
 }
 
@@ -104,6 +110,8 @@ fn api() -> Router<Shown> {
         .route("/", get(page))
         .route("/api/v1/status", get(api::status))
         .route("/api/v1/waiting", get(api::waiting))
+        .route("/api/v1/rules", get(routes::list).post(routes::make).delete(routes::lift_of))
+        .route("/api/v1/rules/{*name}", delete(routes::lift_named))
 }
 
 /// What tools ask before each piece of their work. Their connections stay for the next question
@@ -153,7 +161,7 @@ async fn metrics(State(Shown { state, slow, .. }): State<Shown>) -> Response {
     let format = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     match aside(slow, move || state.telemetry.gather(&state.clusters)).await {
         Ok(text) => (format, text).into_response(),
-        Err(status) => status.into_response(),
+        Err(refusal) => refusal.into_response(),
     }
 }
 
@@ -181,7 +189,7 @@ async fn page(State(Shown { state, slow, .. }): State<Shown>) -> Response {
     ];
     match aside(slow, move || page::render(&state)).await {
         Ok(html) => (headers, html).into_response(),
-        Err(status) => status.into_response(),
+        Err(refusal) => refusal.into_response(),
     }
 }
 
@@ -192,8 +200,11 @@ async fn page(State(Shown { state, slow, .. }): State<Shown>) -> Response {
 async fn aside<T: Send + 'static>(
     slow: Arc<Semaphore>,
     f: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, StatusCode> {
-    let place = slow.acquire_owned().await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+) -> Result<T, Refusal> {
+    let place = slow
+        .acquire_owned()
+        .await
+        .map_err(|_| Refusal::new(Error::Unavailable, "the door is being closed"))?;
     let run = move || {
         let made = f();
         drop(place);
@@ -201,6 +212,6 @@ async fn aside<T: Send + 'static>(
     };
     tokio::task::spawn_blocking(run).await.map_err(|error| {
         tracing::error!(%error, "an admin request failed");
-        StatusCode::INTERNAL_SERVER_ERROR
+        Refusal::new(Error::Internal, "the answer could not be made: the log of Sluice says why")
     })
 }

@@ -5,6 +5,8 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use crate::rules::KeyFault;
+
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
@@ -15,6 +17,8 @@ pub(crate) struct Refusal {
     pub(crate) remedy: Option<String>,
     /// The methods that may be used instead.
     pub(crate) allow: Option<&'static str>,
+    /// What is wrong with which key, where a body has faults.
+    pub(crate) faults: Vec<KeyFault>,
 }
 
 /// The closed list of what can be wrong with a request.
@@ -38,6 +42,8 @@ pub(crate) enum Error {
     NotJson,
     /// The request calls the door by a name that is not its own.
     Misdirected,
+    /// There are as many already as there may be.
+    Full,
     /// It is there, and what stands in the way is not the asker's doing.
     Unavailable,
     /// Something here went wrong that should not.
@@ -50,11 +56,13 @@ struct Said<'a> {
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[KeyFault]>::is_empty")]
+    faults: &'a [KeyFault],
 }
 
 impl Refusal {
     pub(crate) fn new(error: Error, message: impl Into<String>) -> Self {
-        Self { error, message: message.into(), remedy: None, allow: None }
+        Self { error, message: message.into(), remedy: None, allow: None, faults: Vec::new() }
     }
 
     pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
@@ -67,11 +75,16 @@ impl Refusal {
         self
     }
 
+    pub(crate) fn faults(mut self, faults: Vec<KeyFault>) -> Self {
+        self.faults = faults;
+        self
+    }
+
     /// Its body.
     pub(crate) fn json(&self) -> Vec<u8> {
-        let Self { error, message, remedy, allow: _ } = self;
-        let said = Said { error: error.as_str(), message, remedy: remedy.as_deref() };
-        // Three strings always are JSON.
+        let Self { error, message, remedy, allow: _, faults } = self;
+        let said = Said { error: error.as_str(), message, remedy: remedy.as_deref(), faults };
+        // Strings always are JSON.
         let mut json = serde_json::to_vec(&said).unwrap_or_default();
         json.push(b'\n');
         json
@@ -104,6 +117,7 @@ impl Error {
             Self::TooLarge => "too_large",
             Self::NotJson => "not_json",
             Self::Misdirected => "misdirected",
+            Self::Full => "full",
             Self::Unavailable => "unavailable",
             Self::Internal => "internal",
         }
@@ -119,6 +133,7 @@ impl Error {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            Self::Full => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -136,6 +151,7 @@ impl Error {
             | Self::TooLarge
             | Self::NotJson
             | Self::Misdirected
+            | Self::Full
             | Self::Unavailable
             | Self::Internal => None,
         }

@@ -64,6 +64,7 @@ pub use label::app_label;
 pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};
 pub use patterns::Patterns;
 pub use priority::Priority;
+pub use raw::parse_duration;
 pub use reference::config_reference;
 pub use rule::{
     Action, Gated, OnClientGone, RefusalProfile, Rule, Standing, app_key, identity_key,

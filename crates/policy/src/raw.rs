@@ -13,8 +13,9 @@ use std::time::Duration;
 
 pub(crate) use self::admin::{Admin, AdminTls};
 pub(crate) use self::compression::{ClientCompression, CompressionLevel};
+pub use self::fields::parse_duration;
 use self::fields::{Fields, FromNode, expected};
-pub(crate) use self::fields::{Maybe, NOT_SUPPORTED, Named, OneOrMany, Spanned, parse_duration};
+pub(crate) use self::fields::{Maybe, NOT_SUPPORTED, Named, OneOrMany, Spanned};
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};

@@ -134,6 +134,12 @@ impl Rule {
         self.condition.matches(facts, class, caution)
     }
 
+    /// The names of the classes that it can delay or refuse.
+    pub fn classes(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let covered = self.statements;
+        Class::ALL.into_iter().filter(move |class| covered.contains(*class)).map(Class::as_str)
+    }
+
     /// What the rule does with a statement of which something is not known, if it covers its class.
     pub(crate) fn caution(&self) -> Caution {
         match self.action {

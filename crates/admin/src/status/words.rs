@@ -359,7 +359,7 @@ fn rules(cluster: &ClusterStatus) -> Table {
 }
 
 /// What a rule does.
-pub(super) fn action(rule: &Rule, policy: &ClusterPolicy) -> String {
+pub(crate) fn action(rule: &Rule, policy: &ClusterPolicy) -> String {
     match rule.action {
         Action::Exempt => "exempt".to_owned(),
         Action::Deny => "deny".to_owned(),
