@@ -87,7 +87,7 @@ pub(crate) struct Kept {
 }
 
 /// The rules of one cluster.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
     entries: BTreeMap<Arc<str>, Entry>,
     /// The table was read up to this version.
@@ -211,6 +211,10 @@ impl Ledger {
     pub(crate) fn pass_time(&mut self, now: Now) -> Changed {
         let before = self.entries.len();
         self.entries.retain(|_, entry| entry.ends > now.mono);
+        if self.entries.len() != before {
+            let Self { entries, unsaved, .. } = self;
+            unsaved.retain(|name| entries.contains_key(name));
+        }
         let offset = now.offset_ms();
         let known = self.offset_ms.get_or_insert(offset);
         let jumped = known.abs_diff(offset) > JUMP_MS;
@@ -406,6 +410,16 @@ impl Ledger {
     pub(crate) fn take_unsaved(&mut self, now: Now) -> Vec<Kept> {
         let names = std::mem::take(&mut self.unsaved);
         names.iter().filter_map(|name| Some(self.entries.get(name)?.keep(now))).collect()
+    }
+
+    /// Whether something is to be kept.
+    pub(crate) fn is_unsaved(&self) -> bool {
+        !self.unsaved.is_empty()
+    }
+
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// All that is to be kept.

@@ -18,6 +18,7 @@
 
 mod body;
 mod draft;
+mod journal;
 mod ledger;
 mod member;
 mod receipt;

@@ -14,7 +14,8 @@ use tokio::sync::{Notify, watch};
 
 use crate::body::RuleBody;
 use crate::draft::{Lift, MakeError, RuleDraft, rule_name};
-use crate::ledger::{About, Changed, Kept, Ledger, Now};
+use crate::journal::Record;
+use crate::ledger::{About, Changed, Ledger, Now};
 use crate::receipt::{StandingRule, TableReceipt};
 
 /// One cluster of this process.
@@ -126,11 +127,26 @@ impl Member {
         lifted.into_iter().map(|(rule, number)| Change { rule, number }).collect()
     }
 
-    pub(crate) fn restore(&self, kept: Kept) {
+    /// Takes in what the journal holds of this cluster.
+    pub(crate) fn restore(&self, record: &Record) {
         let now = self.now();
-        if self.ledger().restore(kept, now) == Changed::Yes {
+        if self.ledger().restore(record.kept(now.unix_ms), now) == Changed::Yes {
             self.dirty.store(true, Ordering::Release);
         }
+    }
+
+    /// What has changed since this was asked last, for the journal.
+    pub(crate) fn changed_records(&self) -> Vec<Record> {
+        let now = self.now();
+        let kept = self.ledger().take_unsaved(now);
+        kept.iter().map(|kept| Record::new(&self.cluster.name, kept, now.unix_ms)).collect()
+    }
+
+    /// Everything, for the journal.
+    pub(crate) fn all_records(&self) -> Vec<Record> {
+        let now = self.now();
+        let kept = self.ledger().all(now);
+        kept.iter().map(|kept| Record::new(&self.cluster.name, kept, now.unix_ms)).collect()
     }
 
     fn note_change(&self) {
