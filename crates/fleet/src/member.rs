@@ -127,6 +127,18 @@ impl Member {
         lifted.into_iter().map(|(rule, number)| Change { rule, number }).collect()
     }
 
+    /// The rule of a change, with the version that it has by now; a lifted one as it stood.
+    pub(crate) fn as_it_stands(&self, change: Change) -> StandingRule {
+        let about = self.about();
+        let ledger = self.ledger();
+        match ledger.show(&change.rule.name, about) {
+            Some(rule) if ledger.is_last(&rule.name, change.number) => {
+                StandingRule { version: rule.version, ..change.rule }
+            }
+            Some(_) | None => change.rule,
+        }
+    }
+
     /// Takes in what the journal holds of this cluster.
     pub(crate) fn restore(&self, record: &Record) {
         let now = self.now();

@@ -214,8 +214,10 @@ impl RuntimeRules {
         self.put_in_force().await;
         let journal = self.save().await;
         let table = written(&changes).await;
-        let rules = changes.into_iter().flat_map(|(_, changes)| changes);
-        Receipt { rules: rules.map(|change| change.rule).collect(), journal, table }
+        let rules = changes.into_iter().flat_map(|(member, changes)| {
+            changes.into_iter().map(move |change| member.as_it_stands(change))
+        });
+        Receipt { rules: rules.collect(), journal, table }
     }
 
     async fn put_in_force(&self) {

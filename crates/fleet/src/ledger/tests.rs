@@ -1,3 +1,4 @@
+use admission::{Mode, MonoTime};
 use policy::RuntimeEffect;
 
 use super::*;
