@@ -83,6 +83,16 @@ async fn a_rule_made_at_one_holds_at_the_other(flavour: Flavour) {
     wait_until("it is written", SOON, || stands(&other, "runtime:night", true)).await.unwrap();
     let rows = numbers(&servers.primary, "SELECT COUNT(*) FROM sluice.rules WHERE name <> ''");
     assert_eq!(rows.await.unwrap(), [3]);
+
+    // A primary that has lost them, as one that was behind when it took over, gets them again.
+    servers.primary.run_sql(&["DELETE FROM sluice.rules"]).await.unwrap();
+    wait_until("they are written again", SOON, || async {
+        let sql = "SELECT COUNT(*) FROM sluice.rules WHERE name <> '' AND version > 5";
+        Ok(numbers(&servers.primary, sql).await? == [3])
+    })
+    .await
+    .unwrap();
+    assert!(stands(&other, "runtime:night", true).await.unwrap());
 }
 
 #[tokio::test]

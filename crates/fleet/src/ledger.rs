@@ -51,9 +51,11 @@ pub(crate) struct Ledger {
     unsaved: HashSet<Arc<str>>,
 }
 
+/// Rules that come at once and are told of; of more their number.
+const LOGGED_MAX: usize = 20;
+
 /// What a call has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
 pub(crate) enum Changed {
     /// Other rules stand.
     Yes,
@@ -199,8 +201,26 @@ impl Ledger {
                 }
             }
         }
-        let changed = rows.into_iter().filter(|row| self.merge_row(row, now) == Changed::Yes);
-        if changed.count() > 0 { Changed::Yes } else { Changed::No }
+        let mut changed: usize = 0;
+        for row in &rows {
+            if self.merge_row(row, now) == Changed::No {
+                continue;
+            }
+            changed = changed.saturating_add(1);
+            if changed <= LOGGED_MAX {
+                let (rule, author) = (&row.name, row.author.escape_debug());
+                let left_s = row.left.as_secs();
+                tracing::info!(
+                    %rule, %author, lifted = row.lifted, left_s, version = row.version,
+                    "a runtime rule has come by the table on the primary"
+                );
+            }
+        }
+        let further = changed.saturating_sub(LOGGED_MAX);
+        if further > 0 {
+            tracing::info!(further, "and more runtime rules");
+        }
+        if changed > 0 { Changed::Yes } else { Changed::No }
     }
 
     fn merge_row(&mut self, row: &ReadRow, now: Now) -> Changed {
@@ -235,6 +255,15 @@ impl Ledger {
                 if changed == Changed::Yes {
                     self.unsaved.insert(row.name.as_str().into());
                 }
+                changed
+            }
+            // Lifted is lifted, whatever else a later version may say there.
+            Some(_) if row.lifted && !row.left.is_zero() => {
+                let changed = if entry.lifted { Changed::No } else { Changed::Yes };
+                entry.lifted = true;
+                entry.author = author_name(&row.author);
+                (entry.version, entry.lost) = (Some(row.version), None);
+                self.unsaved.insert(row.name.as_str().into());
                 changed
             }
             Some(_) => self.take(row, now),

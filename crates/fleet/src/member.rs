@@ -43,6 +43,8 @@ pub(crate) struct Member {
 struct Attempt {
     count: u64,
     trouble: Option<String>,
+    /// Why the table cannot be read.
+    unread: Option<String>,
 }
 
 /// A change of one rule.
@@ -210,7 +212,7 @@ impl Member {
                 if let Some(version) = self.version_of(changes) {
                     return Ok(version);
                 }
-                let Attempt { count, trouble } = attempts.borrow_and_update().clone();
+                let Attempt { count, trouble, .. } = attempts.borrow_and_update().clone();
                 if let Some(why) = trouble.filter(|_| count > began) {
                     return Err(why);
                 }
@@ -220,8 +222,8 @@ impl Member {
             }
         };
         let written = tokio::time::timeout(within, waiting).await.unwrap_or_else(|_| {
-            let known = self.attempts.borrow().trouble.clone();
-            Err(known.unwrap_or_else(|| "has not answered yet".to_owned()))
+            let Attempt { trouble, unread, .. } = self.attempts.borrow().clone();
+            Err(unread.or(trouble).unwrap_or_else(|| "has not answered yet".to_owned()))
         });
         let later = |why| format!("the primary {why}; it is written as soon as it can be");
         let written = written.map_err(later);
@@ -276,6 +278,10 @@ impl RuleKeeper for Member {
         let now = self.now();
         let changed = self.ledger().merge(reading, now);
         self.telemetry.rules_synced(&self.cluster.name, true);
+        self.attempts.send_if_modified(|attempt| {
+            attempt.unread = None;
+            false
+        });
         if changed == Changed::Yes {
             self.dirty.store(true, Ordering::Release);
             self.worker.notify_one();
@@ -284,7 +290,10 @@ impl RuleKeeper for Member {
 
     fn handle_unread(&self, why: &str) {
         self.telemetry.rules_synced(&self.cluster.name, false);
-        self.attempts.send_modify(|attempt| attempt.trouble = Some(why.to_owned()));
+        self.attempts.send_if_modified(|attempt| {
+            attempt.unread = Some(why.to_owned());
+            false
+        });
     }
 
     fn work<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use self::keeping::Trouble;
-use crate::draft::{LASTS_MAX, LASTS_MIN, Lift, LiftError, MakeError, RuleDraft};
+use crate::draft::{LASTS_MAX, LASTS_MIN, Lift, LiftError, MakeError, RuleDraft, author_name};
 use crate::journal::Journal;
 use crate::member::{Change, Member};
 use crate::receipt::{Receipt, StandingRule, TableReceipt};
@@ -115,6 +115,7 @@ impl RuntimeRules {
             // The same draft is wrong everywhere or nowhere: none is made when one is refused.
             changes.push((member.clone(), vec![member.make(&draft, author, id)?]));
         }
+        log("a runtime rule is made", author, &changes);
         Ok(self.settle(changes).await)
     }
 
@@ -145,6 +146,7 @@ impl RuntimeRules {
         if changes.is_empty() {
             return Err(LiftError::NotThere);
         }
+        log("a runtime rule is lifted", author, &changes);
         Ok(self.settle(changes).await)
     }
 
@@ -237,6 +239,16 @@ impl RuntimeRules {
         if let Err(error) = applied.await {
             tracing::error!(%error, "runtime rules could not be put in force");
         }
+    }
+}
+
+/// A line for each rule, with who has changed it.
+fn log(what: &str, author: &str, changes: &[(Arc<Member>, Vec<Change>)]) {
+    let author = author_name(author);
+    for change in changes.iter().flat_map(|(_, changes)| changes) {
+        let StandingRule { name, cluster, effect, mode, reason, ends_at, .. } = &change.rule;
+        let effect = effect.as_str();
+        tracing::info!(%cluster, rule = %name, effect, ?mode, %author, ?reason, %ends_at, "{what}");
     }
 }
 

@@ -12,6 +12,7 @@ use crate::time::UnixTime;
 
 mod clusters;
 mod network;
+mod runtime;
 mod statements;
 
 /// The example of the manual, word for word.
