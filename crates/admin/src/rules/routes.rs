@@ -45,7 +45,7 @@ struct Where {
 }
 
 pub(crate) async fn list(
-    State(Shown { state, slow }): State<Shown>,
+    State(Shown { state, slow, .. }): State<Shown>,
     asked: Uri,
 ) -> Result<Response, Refusal> {
     let Listed { cluster, source } = query(&asked)?;
