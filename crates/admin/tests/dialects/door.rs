@@ -44,41 +44,41 @@ rules:
   - { name: gated, match: { app: [gated, gh-ost, pt-archiver, 'online-ddl'] }, permanent: true }
 ";
 
-pub struct Door {
-    pub address: SocketAddr,
-    pub state: AdminState,
+pub(crate) struct Door {
+    pub(crate) address: SocketAddr,
+    pub(crate) state: AdminState,
 }
 
 /// An answer: status, headers in small letters, and body.
 #[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
-    pub head: String,
-    pub body: String,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Reply {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.filter(|(known, _)| *known == name).map(|(_, value)| value).next()
     }
 }
 
 impl Door {
-    pub fn open() -> Self {
+    pub(crate) fn open() -> Self {
         Self::of(&FILE.replace("LEGACY", "true"))
     }
 
     /// Rules that are made here have no table to be written to, so that nobody waits for one.
-    pub fn without_table() -> Self {
+    pub(crate) fn without_table() -> Self {
         Self::of(&tableless("true"))
     }
 
-    pub fn without_legacy_get() -> Self {
+    pub(crate) fn without_legacy_get() -> Self {
         Self::of(&tableless("false"))
     }
 
@@ -102,11 +102,11 @@ impl Door {
     }
 
     /// The signal is measured on the first cluster.
-    pub fn signal(&self, name: &str, value: f64) {
+    pub(crate) fn signal(&self, name: &str, value: f64) {
         self.signal_of(0, name, value);
     }
 
-    pub fn signal_of(&self, cluster: usize, name: &str, value: f64) {
+    pub(crate) fn signal_of(&self, cluster: usize, name: &str, value: f64) {
         let cluster = &self.state.clusters[cluster];
         let policy = cluster.policy();
         let signal = policy.signals.iter().find(|signal| &*signal.name == name);
@@ -116,15 +116,15 @@ impl Door {
         });
     }
 
-    pub async fn ask(&self, method: &str, path: &str) -> Reply {
+    pub(crate) async fn ask(&self, method: &str, path: &str) -> Reply {
         self.with_headers(method, path, "").await
     }
 
-    pub async fn get(&self, path: &str) -> Reply {
+    pub(crate) async fn get(&self, path: &str) -> Reply {
         self.ask("GET", path).await
     }
 
-    pub async fn with_headers(&self, method: &str, path: &str, headers: &str) -> Reply {
+    pub(crate) async fn with_headers(&self, method: &str, path: &str, headers: &str) -> Reply {
         let mut socket = TcpStream::connect(self.address).await.unwrap();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n"
@@ -135,7 +135,7 @@ impl Door {
         reply(&String::from_utf8_lossy(&answer))
     }
 
-    pub async fn metrics(&self) -> String {
+    pub(crate) async fn metrics(&self) -> String {
         self.get("/metrics").await.body
     }
 }
@@ -146,14 +146,14 @@ fn tableless(legacy: &str) -> String {
     lines.collect::<Vec<_>>().join("\n").replace("LEGACY", legacy)
 }
 
-pub fn reply(answer: &str) -> Reply {
+pub(crate) fn reply(answer: &str) -> Reply {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
     Reply { status: status.unwrap_or_default(), head: head.to_owned(), body: body.to_owned() }
 }
 
 /// The keys of an object and the kinds of their values, in order.
-pub fn shape(value: &Value) -> Vec<(String, &'static str)> {
+pub(crate) fn shape(value: &Value) -> Vec<(String, &'static str)> {
     let kind = |value: &Value| match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -167,7 +167,7 @@ pub fn shape(value: &Value) -> Vec<(String, &'static str)> {
 }
 
 /// Whether the object has these keys, each of this kind.
-pub fn assert_has(value: &Value, wanted: &[(&str, &str)]) {
+pub(crate) fn assert_has(value: &Value, wanted: &[(&str, &str)]) {
     let shape = shape(value);
     for (key, kind) in wanted {
         let found = shape.iter().find(|(known, _)| known == key);

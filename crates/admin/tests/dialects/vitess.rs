@@ -269,7 +269,7 @@ async fn nothing_changes_by_get_unless_the_file_allows_it() {
     assert_eq!(door.ask("POST", paths[0]).await.status, 200);
     assert_eq!(door.get("/throttler/check?app=gated").await.status, 417);
     let forwarded = door.with_headers("POST", paths[1], "X-Forwarded-For: 10.0.0.9\r\n").await;
-    assert_eq!(forwarded.status, 401, "not from this machine, and without a token: {forwarded:?}");
+    assert_eq!(forwarded.status, 403, "not from this machine, and without a token: {forwarded:?}");
     assert_eq!(door.ask("DELETE", paths[1]).await.status, 200);
 }
 
