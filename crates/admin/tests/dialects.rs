@@ -1,6 +1,11 @@
 //! The cooperative door over a socket, in the languages of Vitess' tablet throttler and of freno.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail by panicking, as the tests do"
+)]
 
 #[path = "dialects/clients.rs"]
 mod clients;
