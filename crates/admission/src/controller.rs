@@ -21,6 +21,7 @@
 mod advance;
 mod advice;
 mod decide;
+mod inquire;
 mod memory;
 mod reload;
 mod room;
@@ -43,6 +44,7 @@ use crate::gate::{Gate, Obstacle, Signals};
 use crate::lag::LagReading;
 use crate::pace::Pace;
 use crate::pacing::release_per_s;
+use crate::promises::Promises;
 use crate::queue::{Queue, Spot, Waiter};
 use crate::signal::{Sample, SignalView};
 use crate::starvation::Starvation;
@@ -73,6 +75,8 @@ pub struct Controller {
     pace: Option<Pace>,
     /// What every app is sure of at the pace.
     claims: Claims,
+    /// Allowed to those who write around Sluice.
+    promises: Promises,
     /// When the claim of a head covers it.
     claimed_at: Option<MonoTime>,
     /// What those were told who were refused.
@@ -111,6 +115,7 @@ impl Controller {
             costs: Costs::default(),
             pace: None,
             claims: Claims::default(),
+            promises: Promises::default(),
             claimed_at: None,
             advices: Advices::default(),
             pause_until: None,
@@ -129,6 +134,7 @@ impl Controller {
         let now = self.tick(now);
         match request.terms.mode {
             Mode::Enforce => {
+                self.redeem(request);
                 let decision = self.decide(now, request);
                 self.watch_decision(now, request, &decision);
                 decision
@@ -206,6 +212,7 @@ impl Controller {
     pub fn handle_heartbeat_begun(&mut self, now: MonoTime, seq: u64) {
         let now = self.tick(now);
         if let Some(pace) = &mut self.pace {
+            self.promises.lapse(now, pace);
             pace.heartbeat_begun(now, seq);
         }
     }

@@ -69,6 +69,11 @@ impl Costs {
         of_app.max(prudent * (1.0 - news)).max(COST_MIN)
     }
 
+    /// What the statements of an app cost, if any is known.
+    pub(crate) fn of_app(&self, app: AppKey) -> Option<f64> {
+        self.averages.get(&Shape::App(app)).copied()
+    }
+
     pub(crate) fn learn(&mut self, digest: Option<DigestKey>, app: AppKey, cost: f64) {
         if let Some(digest) = digest {
             let shape = Shape::Digest(digest);

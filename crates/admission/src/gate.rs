@@ -8,7 +8,7 @@ use crate::pacing::{Pacer, Rounds};
 use crate::request::Lane;
 use crate::ring::{Place, Ring};
 use crate::signal::{Signal, SignalState};
-use crate::{Cause, GateConfig, GateKey, MonoTime, Reason, SignalKey};
+use crate::{AppKey, Cause, GateConfig, GateKey, MonoTime, Reason, SignalKey};
 
 /// A set of signals, and who waits for it.
 #[derive(Debug)]
@@ -23,7 +23,14 @@ pub(crate) struct Gate {
     /// Until then statements queue although nobody waits. After a reload all waiters come back, one
     /// by one: the first of them must not make the gate look free to the others.
     crowd_until: MonoTime,
+    /// Who asked last without waiting, and the last before it that was somebody else.
+    askers: [Option<(MonoTime, AppKey)>; 2],
+    /// Beside a line that the ramp moves: somebody in it has had a turn since an asker had one.
+    pub(crate) askers_turn: bool,
 }
+
+/// Who asks without waiting is there for as long after: its next question is about to come.
+const ASKER_STAYS: Duration = Duration::from_secs(1);
 
 /// ```text
 ///            every signal lets through: the release ramp starts
@@ -68,6 +75,8 @@ impl Gate {
             pacer,
             paced: false,
             crowd_until: MonoTime::ZERO,
+            askers: [None, None],
+            askers_turn: false,
         }
     }
 
@@ -112,6 +121,34 @@ impl Gate {
         if self.has_signals() {
             self.crowd_until = now.saturating_add(for_);
         }
+    }
+
+    /// Somebody asks who does not wait.
+    pub(crate) fn note_asker(&mut self, now: MonoTime, app: AppKey) {
+        match &mut self.askers {
+            [Some((at, last)), _] if *last == app => *at = now,
+            [last, before] => *before = last.replace((now, app)),
+        }
+    }
+
+    /// Whether another app shares this gate: in line, absent for a moment, or asking.
+    pub(crate) fn has_rival(&self, now: MonoTime, lane: Lane) -> bool {
+        let stays = |at: MonoTime| now.saturating_since(at) <= ASKER_STAYS;
+        let mut askers = self.askers.iter().flatten();
+        askers.any(|(at, app)| *app != lane.app && stays(*at)) || self.ring.has_rival(now, lane)
+    }
+
+    /// Whether somebody who does not wait may have a check of the ramp now; then it is spent.
+    pub(crate) fn take_turn_of_askers(&mut self, now: MonoTime, per_s: u32) -> bool {
+        self.pacer.catch_up(now);
+        let has_turn =
+            if self.ring.is_empty() { self.pacer.is_due_soon(now) } else { self.askers_turn };
+        if !has_turn {
+            return false;
+        }
+        self.askers_turn = false;
+        self.pacer.spend(per_s);
+        true
     }
 
     /// Looks at the signals. The gate must be looked at before any of the answers below is used.

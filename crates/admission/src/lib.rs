@@ -16,6 +16,9 @@
 //! shell drives [`Controller`]: commands and `handle_*` in, then `poll_*` until there is nothing
 //! left.
 //!
+//! A client that writes around the proxy asks with [`Controller::inquire`]: the same check, without
+//! a place in line; what it is allowed is on its way to the replicas like a statement's work.
+//!
 //! [`Controller::starved`] names those who have been kept from working for too long, and who worked
 //! meanwhile.
 //!
@@ -33,9 +36,11 @@ mod costs;
 mod decision;
 mod dice;
 mod gate;
+mod inquiry;
 mod learned;
 mod pace;
 mod pacing;
+mod promises;
 mod queue;
 mod reason;
 mod request;
@@ -57,6 +62,7 @@ pub use decision::{
     WaitingStatement, Work,
 };
 pub use dice::Ratio;
+pub use inquiry::{Answer, Inquiry, Purpose};
 pub use learned::Learned;
 pub use reason::Reason;
 pub use request::{

@@ -43,13 +43,24 @@ impl Pacer {
 
     /// A run of releases begins: forgets checks missed longer ago than the catch-up.
     pub(crate) fn begin_run(&mut self, now: MonoTime) {
-        self.due = self.due.max(now.saturating_sub(CATCH_UP));
+        self.catch_up(now);
         self.ran_at = now;
+    }
+
+    /// Forgets checks missed longer ago than the catch-up, without a run.
+    pub(crate) fn catch_up(&mut self, now: MonoTime) {
+        self.due = self.due.max(now.saturating_sub(CATCH_UP));
     }
 
     /// Whether another check may be handed out.
     pub(crate) fn is_due(&self, now: MonoTime) -> bool {
         self.due <= now
+    }
+
+    /// Whether one may be handed out to somebody who comes when nobody waits: those who come
+    /// together do not come in turns.
+    pub(crate) fn is_due_soon(&self, now: MonoTime) -> bool {
+        self.due <= now.saturating_add(CATCH_UP)
     }
 
     /// One check has been handed out at `per_s` checks a second.

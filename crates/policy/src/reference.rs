@@ -1,5 +1,6 @@
 //! The reference of the configuration file, `docs/CONFIG.md`.
 
+mod admin_keys;
 mod classes;
 mod compression_keys;
 mod keys;

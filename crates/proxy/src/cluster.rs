@@ -6,7 +6,9 @@
 //! of its waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the
 //! place back: neither can be forgotten when a client vanishes.
 
+mod check;
 mod held;
+mod layers;
 mod names;
 mod news;
 mod rule_clock;
@@ -28,6 +30,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use wire::capability::Capabilities;
 
 use self::held::QueuedName;
+use self::layers::Layers;
 use self::names::WatchedNames;
 use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
@@ -36,9 +39,11 @@ use crate::clock::Clock;
 use crate::facts::FactsBoard;
 use crate::kill::Killer;
 use crate::registry::Registry;
+use crate::rule_table::RuleKeeper;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
+pub use self::check::{Check, CheckAnswer, CheckOutcome};
 pub use self::held::{ClientName, THROTTLED_MAX, Throttled, WaitingClient};
 pub use self::starvation::{PassedApp, StarvedIdentity};
 
@@ -61,6 +66,9 @@ pub struct Cluster {
     own_key: OnceLock<Option<Arc<OwnKey>>>,
     clock: Clock,
     policy: ArcSwap<ClusterPolicy>,
+    /// What `policy` is made of. Locked while it is made.
+    layers: Mutex<Layers>,
+    rule_keeper: OnceLock<Arc<dyn RuleKeeper>>,
     gatekeeper: Mutex<Gatekeeper>,
     /// Statements are held back, and it is watched who suffers from that: who passes is to be
     /// noted.
@@ -128,7 +136,9 @@ impl Cluster {
             codecs: Arc::default(),
             own_key: OnceLock::new(),
             clock,
+            layers: Mutex::new(Layers::new(policy.clone())),
             policy: ArcSwap::new(policy),
+            rule_keeper: OnceLock::new(),
             gatekeeper: Mutex::new(Gatekeeper {
                 controller,
                 waiters: HashMap::new(),
@@ -187,20 +197,15 @@ impl Cluster {
         self.clock.now()
     }
 
-    /// Puts a new policy in force. Statements under way keep theirs; waiters are judged again.
-    pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
-        let config = policy.controller_config();
-        self.tls.apply(&policy);
-        let starvation = starvation::config(&policy);
-        self.facts.follow(&self.policy.load(), &policy);
-        self.policy.store(policy);
-        // What is left of the lines of before is dropped when the lock is free.
-        drop(self.control(|controller, now| {
-            controller.watch_starvation(now, starvation);
-            controller.reconfigure(config, now)
-        }));
-        self.rule_changes.send_replace(());
-        self.driver.notify_one();
+    /// Has the probes keep the table of runtime rules for `keeper`: to be called before they start.
+    pub fn keep_rules(&self, keeper: Arc<dyn RuleKeeper>) {
+        // The first stays: a cluster has one.
+        drop(self.rule_keeper.set(keeper));
+    }
+
+    /// Who keeps its runtime rules.
+    pub(crate) fn rule_keeper(&self) -> Option<Arc<dyn RuleKeeper>> {
+        self.rule_keeper.get().cloned()
     }
 
     /// Tells from now on when other rules are in force.

@@ -11,6 +11,8 @@
 //! - Every second each replica is asked whether its replication runs, and whether it is delayed on
 //!   purpose.
 //! - The other signals are measured by one more task for each server.
+//! - The table of runtime rules has a connection to the primary of its own, so that whoever locks
+//!   that table does not hold up heartbeats.
 //! - One more connection to the primary reads what its sessions cannot see of it: its functions that
 //!   write nothing, and the settings that a session begins with.
 //!
@@ -34,6 +36,7 @@ mod primary;
 mod replica;
 mod replication;
 mod rhythm;
+mod rules;
 mod signals;
 pub mod trial;
 
@@ -123,6 +126,9 @@ impl Probes {
         self.keep(on(primary), facts::watch);
         if probe.source == LagSource::Heartbeat && !replicas.is_empty() {
             self.keep(on(primary), learned::watch);
+        }
+        if let Some(keeper) = site.cluster.rule_keeper() {
+            self.keep(on(primary), move |target| rules::watch(target, keeper.clone()));
         }
         for replica in replicas {
             self.keep(on(replica), replica::watch);

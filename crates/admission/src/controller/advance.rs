@@ -139,6 +139,7 @@ impl Controller {
         }
         let head = gate.ring.head()?;
         gate.ring.take(&head, head.cost, &mut self.dice);
+        gate.askers_turn = true;
         gate.pacer.spend(release_per_s(self.pacing, since, now));
         Some(head)
     }
@@ -160,7 +161,7 @@ impl Controller {
             return Release::Stays;
         }
         let Some(gate) = self.gates.get_mut(&key) else { return Release::Stays };
-        if !gate.ring.has_rival(now, head.lane) {
+        if !gate.has_rival(now, head.lane) {
             let lanes = u64::try_from(gate.ring.lanes()).unwrap_or(u64::MAX);
             if gate.ring.losses_before_win() >= lanes {
                 gate.ring.lose(&head);

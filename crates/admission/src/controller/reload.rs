@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{CHECK_INTERVAL_MAX, CHECK_INTERVAL_MIN, Controller, Life};
 use crate::gate::Gate;
 use crate::pace::Pace;
+use crate::promises::Promises;
 use crate::queue::Indexes;
 use crate::signal::Signal;
 use crate::{ControllerConfig, GateKey, MonoTime, Pacing};
@@ -68,6 +69,7 @@ impl Controller {
     fn configure_pace(&mut self, now: MonoTime) {
         let Pacing::Adaptive(adaptive) = self.pacing else {
             self.pace = None;
+            self.promises = Promises::default();
             return;
         };
         for gate in self.gates.values_mut() {

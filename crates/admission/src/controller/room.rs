@@ -53,6 +53,7 @@ impl Controller {
         let charge = match (self.pace.as_mut().filter(|_| paced), request.terms.mode) {
             (Some(pace), Mode::Enforce) => {
                 self.claims.spend(request.app, expected);
+                self.promises.note_through(now, request.app);
                 Some(pace.admit(now, expected))
             }
             (Some(pace), Mode::Observe) => Some(pace.note(now, expected)),

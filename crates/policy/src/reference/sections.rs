@@ -1,10 +1,10 @@
 //! Every key of the file.
 
-use super::compression_keys;
 use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
 use super::network_keys;
 use super::rule_keys::{MATCH_KEYS, RULE_KEYS, SCHEDULE_KEYS};
 use super::tls_keys::{BACKEND_TLS_KEYS, CLIENT_TLS_KEYS};
+use super::{admin_keys, compression_keys};
 use crate::compile::limits;
 
 /// The file, from the top.
@@ -14,7 +14,7 @@ pub(super) const SECTIONS: &[Section] = &[
         about: "",
         keys: &[
             fixed("version", "The version of this format.", Shown::Words(REQUIRED, "1")),
-            fixed("admin", "The HTTP side.", Shown::Words("see below", "")),
+            live("admin", "The HTTP side.", Shown::Words("see below", ""), ""),
             live("metrics", "What is exported.", Shown::Words("see below", ""), ""),
             live(
                 "drain_timeout",
@@ -27,6 +27,13 @@ pub(super) const SECTIONS: &[Section] = &[
                 "A Unix socket by which `sluice run --takeover` gets the listeners of the running process, \
                  which then drains: a restart without a refused connection.",
                 Shown::Words("none: it cannot", "an absolute path"),
+            ),
+            fixed(
+                "state_dir",
+                "A directory for what must outlive the process: the [journal of rules made at \
+                 runtime](RUNTIME-RULES.md). One process uses it. Without it they are in the table on each \
+                 primary only.",
+                Shown::Words("none", "an absolute path"),
             ),
             fixed(
                 "clusters",
@@ -60,15 +67,9 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
         ],
     },
-    Section {
-        title: "`admin`",
-        about: "",
-        keys: &[fixed(
-            "listen",
-            "Where metrics, health and the check API are served.",
-            Shown::Words("127.0.0.1:9307", "address:port"),
-        )],
-    },
+    admin_keys::ADMIN,
+    admin_keys::ADMIN_TLS,
+    admin_keys::ADMIN_TOKENS,
     Section {
         title: "`metrics`",
         about: "",

@@ -98,11 +98,7 @@ impl Cluster {
 
     /// A statement passed that did not ask, while others were held back.
     pub(crate) fn note_passed(&self, passage: Passage, rule: Option<&Rule>, app: &[u8]) {
-        let key = rule.map_or_else(|| ruleless_app_key(app), |rule| app_key(rule, app));
-        let mut gatekeeper = self.gatekeeper.lock();
-        let Gatekeeper { controller, names, .. } = &mut *gatekeeper;
-        controller.handle_passed(self.clock.now(), passage, rule.map(|rule| rule.key), key);
-        names.keep_app(controller, key, app);
+        self.gatekeeper.lock().note_passed(self.clock.now(), passage, rule, app);
     }
 
     /// Has [`Cluster::is_contended`] say how it is now.
@@ -249,6 +245,20 @@ impl Cluster {
 }
 
 impl Gatekeeper {
+    /// Something passed that did not ask, while others were held back.
+    pub(super) fn note_passed(
+        &mut self,
+        now: MonoTime,
+        passage: Passage,
+        rule: Option<&Rule>,
+        app: &[u8],
+    ) {
+        let key = rule.map_or_else(|| ruleless_app_key(app), |rule| app_key(rule, app));
+        let Self { controller, names, .. } = self;
+        controller.handle_passed(now, passage, rule.map(|rule| rule.key), key);
+        names.keep_app(controller, key, app);
+    }
+
     /// Keeps the names that may have to be told.
     pub(super) fn keep_names(
         &mut self,

@@ -56,8 +56,8 @@ fn door_of(file: &Path) -> Result<Door, String> {
     let instead = "say where to ask instead: --admin http://HOST:PORT";
     let text = fs::read_to_string(file)
         .map_err(|error| format!("{shown}: cannot read it: {error}; {instead}"))?;
-    match policy::admin_listen(&text) {
-        Ok(address) => Ok(Door::of(address)),
+    match policy::admin_of(&text) {
+        Ok(admin) => Ok(Door::of(admin.listen)),
         Err(fault) => {
             Err(format!("{shown}:{}: {}: {}; {instead}", fault.line, fault.path, fault.message))
         }
