@@ -329,6 +329,8 @@ pub struct RuleStatus {
     pub expires_in_s: Option<i64>,
     /// Statements it has decided about since the process started.
     pub hits: u64,
+    /// Who made it at runtime. None: it is the file's.
+    pub author: Option<String>,
     /// Why it exists.
     pub reason: String,
 }

@@ -15,79 +15,30 @@
 //! primary's clock says whenever the row is read. The wall clock only names the second, and
 //! carries the rest of it over a restart.
 
+mod entry;
+
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::{Mode, MonoTime};
-use policy::{RuntimeRule, UnixTime};
+use policy::RuntimeRule;
 use proxy::rule_table::{ReadRow, Reading, WriteRow, Written};
 
 use crate::body::RuleBody;
 use crate::draft::{LASTS_MAX, Lift, MakeError, RULES_MAX, author_name};
 use crate::receipt::StandingRule;
 
+use self::entry::is_later_than;
+pub(crate) use self::entry::{About, Entry, Kept, Now};
+
 /// Most entries, standing and lifted.
 const ENTRIES_MAX: usize = RULES_MAX * 2;
-
-/// The primary's clock and this one's may differ by this before the primary's counts: a row takes
-/// some time to be read.
-const LEFT_DIFFERS: Duration = Duration::from_secs(2);
 
 /// The wall clock has jumped if it is this far from where it should be.
 const JUMP_MS: u64 = 1_500;
 
-/// What time it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Now {
-    /// By the clock that does not jump.
-    pub(crate) mono: MonoTime,
-    /// By the one that can, in milliseconds since 1970.
-    pub(crate) unix_ms: i64,
-}
-
-impl Now {
-    /// The second by the wall clock after which a span from now is over.
-    pub(crate) fn after(self, left: Duration) -> UnixTime {
-        let left_ms = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
-        UnixTime(self.unix_ms.saturating_add(left_ms).saturating_add(999).div_euclid(1_000))
-    }
-
-    /// Where the wall clock's zero is on the other one.
-    fn offset_ms(self) -> i64 {
-        let mono_ms = i64::try_from(self.mono.as_nanos() / 1_000_000).unwrap_or(i64::MAX);
-        self.unix_ms.saturating_sub(mono_ms)
-    }
-}
-
-/// One rule, standing or lifted.
-#[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    pub(crate) body: RuleBody,
-    pub(crate) author: String,
-    pub(crate) lifted: bool,
-    pub(crate) ends: MonoTime,
-    /// As the table has it. `None`: it is to be written.
-    pub(crate) version: Option<u64>,
-    /// The primary has lost it: it is to be written again over this version.
-    lost: Option<u64>,
-    /// Raised with each change, so that what was written is known to be the last.
-    change: u64,
-    rule: RuntimeRule,
-}
-
-/// An entry as it was kept on disk.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Kept {
-    pub(crate) body: RuleBody,
-    pub(crate) author: String,
-    pub(crate) lifted: bool,
-    pub(crate) left: Duration,
-    pub(crate) version: Option<u64>,
-}
-
 /// The rules of one cluster.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
     entries: BTreeMap<Arc<str>, Entry>,
     /// The table was read up to this version.
@@ -100,9 +51,11 @@ pub(crate) struct Ledger {
     unsaved: HashSet<Arc<str>>,
 }
 
+/// Rules that come at once and are told of; of more their number.
+const LOGGED_MAX: usize = 20;
+
 /// What a call has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
 pub(crate) enum Changed {
     /// Other rules stand.
     Yes,
@@ -211,6 +164,10 @@ impl Ledger {
     pub(crate) fn pass_time(&mut self, now: Now) -> Changed {
         let before = self.entries.len();
         self.entries.retain(|_, entry| entry.ends > now.mono);
+        if self.entries.len() != before {
+            let Self { entries, unsaved, .. } = self;
+            unsaved.retain(|name| entries.contains_key(name));
+        }
         let offset = now.offset_ms();
         let known = self.offset_ms.get_or_insert(offset);
         let jumped = known.abs_diff(offset) > JUMP_MS;
@@ -244,8 +201,26 @@ impl Ledger {
                 }
             }
         }
-        let changed = rows.into_iter().filter(|row| self.merge_row(row, now) == Changed::Yes);
-        if changed.count() > 0 { Changed::Yes } else { Changed::No }
+        let mut changed: usize = 0;
+        for row in &rows {
+            if self.merge_row(row, now) == Changed::No {
+                continue;
+            }
+            changed = changed.saturating_add(1);
+            if changed <= LOGGED_MAX {
+                let (rule, author) = (&row.name, row.author.escape_debug());
+                let left_s = row.left.as_secs();
+                tracing::info!(
+                    %rule, %author, lifted = row.lifted, left_s, version = row.version,
+                    "a runtime rule has come by the table on the primary"
+                );
+            }
+        }
+        let further = changed.saturating_sub(LOGGED_MAX);
+        if further > 0 {
+            tracing::info!(further, "and more runtime rules");
+        }
+        if changed > 0 { Changed::Yes } else { Changed::No }
     }
 
     fn merge_row(&mut self, row: &ReadRow, now: Now) -> Changed {
@@ -280,6 +255,15 @@ impl Ledger {
                 if changed == Changed::Yes {
                     self.unsaved.insert(row.name.as_str().into());
                 }
+                changed
+            }
+            // Lifted is lifted, whatever else a later version may say there.
+            Some(_) if row.lifted && !row.left.is_zero() => {
+                let changed = if entry.lifted { Changed::No } else { Changed::Yes };
+                entry.lifted = true;
+                entry.author = author_name(&row.author);
+                (entry.version, entry.lost) = (Some(row.version), None);
+                self.unsaved.insert(row.name.as_str().into());
                 changed
             }
             Some(_) => self.take(row, now),
@@ -380,6 +364,11 @@ impl Ledger {
         }
     }
 
+    /// Whether this is the last change of a rule.
+    pub(crate) fn is_last(&self, name: &str, change: u64) -> bool {
+        self.entries.get(name).is_some_and(|entry| entry.change == change)
+    }
+
     /// The rules that stand, the closest first, of those the newest.
     pub(crate) fn rules(&self) -> Vec<RuntimeRule> {
         let mut standing: Vec<&Entry> =
@@ -408,85 +397,20 @@ impl Ledger {
         names.iter().filter_map(|name| Some(self.entries.get(name)?.keep(now))).collect()
     }
 
+    /// Whether something is to be kept.
+    pub(crate) fn is_unsaved(&self) -> bool {
+        !self.unsaved.is_empty()
+    }
+
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// All that is to be kept.
     pub(crate) fn all(&self, now: Now) -> Vec<Kept> {
         let lasting = self.entries.values().filter(|entry| entry.ends > now.mono);
         lasting.map(|entry| entry.keep(now)).collect()
-    }
-}
-
-/// Whether what was kept came after an entry that is not in the table yet.
-fn is_later_than(body: &RuleBody, lifted: bool, known: Option<&Entry>) -> bool {
-    known.is_none_or(|known| {
-        body.made_at_ms > known.body.made_at_ms
-            || (body.id == known.body.id && lifted && !known.lifted)
-    })
-}
-
-/// What a rule is shown with.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct About<'a> {
-    pub(crate) cluster: &'a Arc<str>,
-    pub(crate) mode: Mode,
-    pub(crate) now: Now,
-}
-
-impl Entry {
-    fn left(&self, now: Now) -> Duration {
-        self.ends.saturating_since(now.mono)
-    }
-
-    /// The primary's clock says how long it stands.
-    fn take_end(&mut self, left: Duration, now: Now) -> Changed {
-        let left = left.min(LASTS_MAX);
-        if self.left(now).abs_diff(left) <= LEFT_DIFFERS {
-            return Changed::No;
-        }
-        self.ends = now.mono.saturating_add(left);
-        self.rule = self.rule.ending(now.after(left));
-        Changed::Yes
-    }
-
-    fn is_meant(&self, name: &str, what: &Lift) -> bool {
-        match what {
-            Lift::Named { name: wanted, .. } => wanted == name,
-            Lift::Of { app: None, user: None, .. } => false,
-            Lift::Of { app, user, .. } => {
-                let is = |wanted: &Option<String>, said: &Option<String>| {
-                    wanted.is_none() || wanted == said
-                };
-                is(app, &self.body.app) && is(user, &self.body.user)
-            }
-        }
-    }
-
-    fn keep(&self, now: Now) -> Kept {
-        Kept {
-            body: self.body.clone(),
-            author: self.author.clone(),
-            lifted: self.lifted,
-            left: self.left(now),
-            version: self.version,
-        }
-    }
-
-    fn show(&self, name: &Arc<str>, About { cluster, mode, now }: About<'_>) -> StandingRule {
-        let RuleBody { app, user, classes, reason, made_at_ms, .. } = self.body.clone();
-        StandingRule {
-            name: name.clone(),
-            cluster: cluster.clone(),
-            app,
-            user,
-            classes,
-            effect: self.body.effect(),
-            mode,
-            author: self.author.clone(),
-            reason,
-            made_at: UnixTime(made_at_ms.div_euclid(1_000)),
-            ends_at: self.rule.expires_at(),
-            left: self.left(now),
-            version: self.version,
-        }
     }
 }
 

@@ -14,10 +14,9 @@
 //! first, then on disk, then in the table; the [`Receipt`] says how far it came. Neither a disk nor
 //! a primary that does not answer holds it up for long, and traffic never waits for either.
 
-#![deny(clippy::arithmetic_side_effects)]
-
 mod body;
 mod draft;
+mod journal;
 mod ledger;
 mod member;
 mod receipt;

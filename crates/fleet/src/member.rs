@@ -14,7 +14,8 @@ use tokio::sync::{Notify, watch};
 
 use crate::body::RuleBody;
 use crate::draft::{Lift, MakeError, RuleDraft, rule_name};
-use crate::ledger::{About, Changed, Kept, Ledger, Now};
+use crate::journal::Record;
+use crate::ledger::{About, Changed, Ledger, Now};
 use crate::receipt::{StandingRule, TableReceipt};
 
 /// One cluster of this process.
@@ -42,6 +43,8 @@ pub(crate) struct Member {
 struct Attempt {
     count: u64,
     trouble: Option<String>,
+    /// Why the table cannot be read.
+    unread: Option<String>,
 }
 
 /// A change of one rule.
@@ -126,11 +129,38 @@ impl Member {
         lifted.into_iter().map(|(rule, number)| Change { rule, number }).collect()
     }
 
-    pub(crate) fn restore(&self, kept: Kept) {
+    /// The rule of a change, with the version that it has by now; a lifted one as it stood.
+    pub(crate) fn as_it_stands(&self, change: Change) -> StandingRule {
+        let about = self.about();
+        let ledger = self.ledger();
+        match ledger.show(&change.rule.name, about) {
+            Some(rule) if ledger.is_last(&rule.name, change.number) => {
+                StandingRule { version: rule.version, ..change.rule }
+            }
+            Some(_) | None => change.rule,
+        }
+    }
+
+    /// Takes in what the journal holds of this cluster.
+    pub(crate) fn restore(&self, record: &Record) {
         let now = self.now();
-        if self.ledger().restore(kept, now) == Changed::Yes {
+        if self.ledger().restore(record.kept(now.unix_ms), now) == Changed::Yes {
             self.dirty.store(true, Ordering::Release);
         }
+    }
+
+    /// What has changed since this was asked last, for the journal.
+    pub(crate) fn changed_records(&self) -> Vec<Record> {
+        let now = self.now();
+        let kept = self.ledger().take_unsaved(now);
+        kept.iter().map(|kept| Record::new(&self.cluster.name, kept, now.unix_ms)).collect()
+    }
+
+    /// Everything, for the journal.
+    pub(crate) fn all_records(&self) -> Vec<Record> {
+        let now = self.now();
+        let kept = self.ledger().all(now);
+        kept.iter().map(|kept| Record::new(&self.cluster.name, kept, now.unix_ms)).collect()
     }
 
     fn note_change(&self) {
@@ -182,7 +212,7 @@ impl Member {
                 if let Some(version) = self.version_of(changes) {
                     return Ok(version);
                 }
-                let Attempt { count, trouble } = attempts.borrow_and_update().clone();
+                let Attempt { count, trouble, .. } = attempts.borrow_and_update().clone();
                 if let Some(why) = trouble.filter(|_| count > began) {
                     return Err(why);
                 }
@@ -192,8 +222,8 @@ impl Member {
             }
         };
         let written = tokio::time::timeout(within, waiting).await.unwrap_or_else(|_| {
-            let known = self.attempts.borrow().trouble.clone();
-            Err(known.unwrap_or_else(|| "has not answered yet".to_owned()))
+            let Attempt { trouble, unread, .. } = self.attempts.borrow().clone();
+            Err(unread.or(trouble).unwrap_or_else(|| "has not answered yet".to_owned()))
         });
         let later = |why| format!("the primary {why}; it is written as soon as it can be");
         let written = written.map_err(later);
@@ -248,6 +278,10 @@ impl RuleKeeper for Member {
         let now = self.now();
         let changed = self.ledger().merge(reading, now);
         self.telemetry.rules_synced(&self.cluster.name, true);
+        self.attempts.send_if_modified(|attempt| {
+            attempt.unread = None;
+            false
+        });
         if changed == Changed::Yes {
             self.dirty.store(true, Ordering::Release);
             self.worker.notify_one();
@@ -256,7 +290,10 @@ impl RuleKeeper for Member {
 
     fn handle_unread(&self, why: &str) {
         self.telemetry.rules_synced(&self.cluster.name, false);
-        self.attempts.send_modify(|attempt| attempt.trouble = Some(why.to_owned()));
+        self.attempts.send_if_modified(|attempt| {
+            attempt.unread = Some(why.to_owned());
+            false
+        });
     }
 
     fn work<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {

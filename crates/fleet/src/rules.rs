@@ -1,20 +1,29 @@
 //! The runtime rules of this process.
 
+mod keeping;
+
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use proxy::cluster::Cluster;
 use proxy::telemetry::Telemetry;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::draft::{LASTS_MAX, LASTS_MIN, Lift, LiftError, MakeError, RuleDraft};
+use self::keeping::Trouble;
+use crate::draft::{LASTS_MAX, LASTS_MIN, Lift, LiftError, MakeError, RuleDraft, author_name};
+use crate::journal::Journal;
 use crate::member::{Change, Member};
 use crate::receipt::{Receipt, StandingRule, TableReceipt};
 
 /// How long an answer waits for the table.
 const TABLE_PATIENCE: Duration = Duration::from_millis(1_500);
+
+/// How long an answer waits for the disk.
+const DISK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether a rule has ended, or the wall clock has jumped.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -32,23 +41,42 @@ struct Inner {
     telemetry: Arc<Telemetry>,
     worker: Arc<Notify>,
     taken_over: AtomicBool,
+    /// `None`: there is no `state_dir`.
+    journal: Option<Journal>,
+    /// Why the disk does not hold what stands.
+    trouble: Mutex<Trouble>,
 }
 
 impl RuntimeRules {
-    /// Keeps the rules of these clusters. To be called before their probes start.
+    /// Keeps the rules of these clusters, in their tables only. To be called before their probes
+    /// start.
     #[must_use]
     pub fn new(clusters: &[Arc<Cluster>], telemetry: &Arc<Telemetry>) -> Self {
+        Self::kept_in(None, clusters, telemetry)
+    }
+
+    /// Keeps the rules of these clusters in the journal of a directory too, if one is given, and
+    /// puts in force what it holds. Reads the disk: to be called before anybody is let in.
+    #[must_use]
+    pub fn kept_in(
+        state_dir: Option<&Path>,
+        clusters: &[Arc<Cluster>],
+        telemetry: &Arc<Telemetry>,
+    ) -> Self {
         let worker = Arc::new(Notify::new());
         let member = |cluster: &Arc<Cluster>| {
             Member::new(cluster.clone(), telemetry.clone(), worker.clone())
         };
-        let inner = Inner {
+        let mut inner = Inner {
             members: clusters.iter().map(member).collect(),
             clusters: clusters.to_vec(),
             telemetry: telemetry.clone(),
             worker,
             taken_over: AtomicBool::new(false),
+            journal: None,
+            trouble: Mutex::default(),
         };
+        inner.journal = state_dir.map(|directory| inner.load(directory));
         inner.telemetry.handle_runtime_rules(&inner.clusters);
         Self { inner: Arc::new(inner) }
     }
@@ -87,6 +115,7 @@ impl RuntimeRules {
             // The same draft is wrong everywhere or nowhere: none is made when one is refused.
             changes.push((member.clone(), vec![member.make(&draft, author, id)?]));
         }
+        log("a runtime rule is made", author, &changes);
         Ok(self.settle(changes).await)
     }
 
@@ -117,6 +146,7 @@ impl RuntimeRules {
         if changes.is_empty() {
             return Err(LiftError::NotThere);
         }
+        log("a runtime rule is lifted", author, &changes);
         Ok(self.settle(changes).await)
     }
 
@@ -128,6 +158,10 @@ impl RuntimeRules {
                 member.pass_time();
             }
             self.put_in_force().await;
+            if self.inner.journal.is_some() && self.is_unsaved() {
+                // Whoever made a rule has been told, and the log has it.
+                drop(self.save().await);
+            }
             tokio::select! {
                 () = self.inner.worker.notified() => {}
                 () = tokio::time::sleep(LOOK_INTERVAL) => {}
@@ -139,6 +173,31 @@ impl RuntimeRules {
     /// goes on for the clients that are left, and other Sluices' changes are still followed.
     pub fn retire(&self) {
         self.inner.taken_over.store(true, Ordering::Release);
+        if self.inner.journal.is_none() {
+            // The process that took over does not know what is not written yet.
+            return;
+        }
+        for member in &self.inner.members {
+            member.retire();
+        }
+        let inner = self.inner.clone();
+        // A disk that hangs keeps it; then the lock goes with the process.
+        tokio::task::spawn_blocking(move || inner.journal.as_ref().map(Journal::let_go));
+    }
+
+    fn is_unsaved(&self) -> bool {
+        let members = &self.inner.members;
+        if self.is_taken_over() {
+            return false;
+        }
+        let trouble = self.inner.trouble.lock();
+        match trouble.is_some() {
+            true => trouble.is_due(),
+            false => {
+                self.inner.journal.as_ref().is_some_and(Journal::is_others)
+                    || members.iter().any(|member| member.ledger().is_unsaved())
+            }
+        }
     }
 
     fn is_taken_over(&self) -> bool {
@@ -155,10 +214,12 @@ impl RuntimeRules {
     /// Has a change in force here, on disk and in the table, as far as that can be.
     async fn settle(&self, changes: Vec<(Arc<Member>, Vec<Change>)>) -> Receipt {
         self.put_in_force().await;
-        let journal = Err("the file has no `state_dir`".to_owned());
+        let journal = self.save().await;
         let table = written(&changes).await;
-        let rules = changes.into_iter().flat_map(|(_, changes)| changes);
-        Receipt { rules: rules.map(|change| change.rule).collect(), journal, table }
+        let rules = changes.into_iter().flat_map(|(member, changes)| {
+            changes.into_iter().map(move |change| member.as_it_stands(change))
+        });
+        Receipt { rules: rules.collect(), journal, table }
     }
 
     async fn put_in_force(&self) {
@@ -178,6 +239,16 @@ impl RuntimeRules {
         if let Err(error) = applied.await {
             tracing::error!(%error, "runtime rules could not be put in force");
         }
+    }
+}
+
+/// A line for each rule, with who has changed it.
+fn log(what: &str, author: &str, changes: &[(Arc<Member>, Vec<Change>)]) {
+    let author = author_name(author);
+    for change in changes.iter().flat_map(|(_, changes)| changes) {
+        let StandingRule { name, cluster, effect, mode, reason, ends_at, .. } = &change.rule;
+        let effect = effect.as_str();
+        tracing::info!(%cluster, rule = %name, effect, ?mode, %author, ?reason, %ends_at, "{what}");
     }
 }
 

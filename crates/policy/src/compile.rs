@@ -64,6 +64,7 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     let drain_timeout = duration(file.drain_timeout, limits::DRAIN_TIMEOUT, faults);
     let takeover_socket =
         file.takeover_socket.and_then(|path| checks::socket_path(&path.value, &path, faults));
+    let state_dir = file.state_dir.and_then(|path| checks::directory(&path, faults));
     let identity = identity::compile(file.identity, faults);
     let clusters = file.clusters.map(|clusters| (clusters.value.0, clusters.place));
     let (clusters, place) = clusters.unwrap_or_default();
@@ -93,6 +94,7 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
         metrics,
         drain_timeout,
         takeover_socket,
+        state_dir,
         clusters: compiled,
         rule_names: drafts.iter().map(|draft| draft.name.clone()).collect(),
         secrets,

@@ -21,6 +21,8 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// Where the next process can ask for the listeners of this one.
     pub takeover_socket: Option<PathBuf>,
+    /// Where what must outlive the process is kept. `None`: nowhere.
+    pub state_dir: Option<PathBuf>,
     /// The clusters in the order of the file; at least one.
     pub clusters: Vec<Arc<ClusterPolicy>>,
     /// The names of all rules, in the order of the file: those of one cluster may be fewer.

@@ -297,6 +297,7 @@ impl<'s> Seen<'s> {
             expires_at: rule.expires_at.map(|at| at.to_string()),
             expires_in_s: rule.expires_at.map(|at| at.0.saturating_sub(self.unix.0)),
             hits: hits.get(&*rule.name).copied().unwrap_or(0),
+            author: rule.author.as_deref().map(str::to_owned),
             reason: rule.reason.clone(),
         }
     }

@@ -344,7 +344,10 @@ fn rules(cluster: &ClusterStatus) -> Table {
             rule.mode.clone(),
             rule.hits.to_string(),
             expires,
-            rule.reason.clone(),
+            match &rule.author {
+                Some(author) => format!("{author}, at runtime: {}", rule.reason),
+                None => rule.reason.clone(),
+            },
         ];
         Row { tone: Tone::Plain, cells }
     };

@@ -167,6 +167,10 @@ fn table_name(name: Maybe<String>, faults: &mut Faults) -> TableName {
         !name.is_empty() && name.len() <= IDENTIFIER_LEN_MAX && name.chars().all(allowed)
     };
     match value.split_once('.') {
+        Some((_, RULES_TABLE)) => {
+            faults.add(&place, "`rules` is the table of the rules made at runtime");
+            default
+        }
         Some((schema, table)) if is_name(schema) && is_name(table) => {
             TableName { schema: schema.to_owned(), table: table.to_owned() }
         }
@@ -176,6 +180,9 @@ fn table_name(name: Maybe<String>, faults: &mut Faults) -> TableName {
         }
     }
 }
+
+/// What stands beside the heartbeat's, in the same schema.
+const RULES_TABLE: &str = "rules";
 
 /// Longest name of a schema or a table (manual: Identifier Length Limits).
 const IDENTIFIER_LEN_MAX: usize = 64;

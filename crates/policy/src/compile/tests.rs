@@ -13,6 +13,7 @@ use crate::time::UnixTime;
 mod admin;
 mod clusters;
 mod network;
+mod runtime;
 mod statements;
 
 /// The example of the manual, word for word.

@@ -77,8 +77,16 @@ pub fn edit(running: &Config, file: Config) -> Edit {
         config.clusters.first().map(|cluster| (cluster.starvation, cluster.identity.clone()))
     };
     let (old, new) = (of_file(running), of_file(&file));
-    let Config { admin, metrics, drain_timeout, takeover_socket, clusters, rule_names, secrets } =
-        file;
+    let Config {
+        admin,
+        metrics,
+        drain_timeout,
+        takeover_socket,
+        state_dir,
+        clusters,
+        rule_names,
+        secrets,
+    } = file;
     let config = Config {
         // Of these the clusters tell what changed.
         rule_names,
@@ -88,10 +96,9 @@ pub fn edit(running: &Config, file: Config) -> Edit {
             "takeover_socket",
             &running.takeover_socket,
             &takeover_socket,
-            |path: &Option<PathBuf>| {
-                path.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string())
-            },
+            show_path,
         ),
+        state_dir: keys.fixed("state_dir", &running.state_dir, &state_dir, show_path),
         metrics: keys.metrics(running.metrics, metrics),
         drain_timeout: keys.live("drain_timeout", &running.drain_timeout, drain_timeout),
         clusters: keys.clusters(&running.clusters, clusters),
@@ -105,6 +112,10 @@ pub fn edit(running: &Config, file: Config) -> Edit {
     let restarts = fixed.iter().filter(waits).map(|key| Change::NeedsRestart(key.to_string()));
     let changes = restarts.chain(live).chain(rules).collect();
     Edit { config, changes, fixed }
+}
+
+fn show_path(path: &Option<PathBuf>) -> String {
+    path.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string())
 }
 
 /// Chooses for each key, and notes what was chosen.

@@ -29,6 +29,13 @@ pub(super) const SECTIONS: &[Section] = &[
                 Shown::Words("none: it cannot", "an absolute path"),
             ),
             fixed(
+                "state_dir",
+                "A directory for what must outlive the process: the [journal of rules made at \
+                 runtime](RUNTIME-RULES.md). One process uses it. Without it they are in the table on each \
+                 primary only.",
+                Shown::Words("none", "an absolute path"),
+            ),
+            fixed(
                 "clusters",
                 "The clusters by name: a primary and its replicas each. Adding or removing one needs a \
                  restart; what changes inside one is said there.",

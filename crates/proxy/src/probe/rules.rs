@@ -45,6 +45,9 @@ const CLEAN_INTERVAL: Duration = Duration::from_secs(600);
 const READ_ROWS_MAX: usize = 1_000;
 const WRITE_ROWS_MAX: usize = 100;
 
+/// Transactions between two readings.
+const WRITES_MAX: usize = 10;
+
 /// Answers of one reading of everything: ten times as many rows as there may be rules.
 const PAGES_MAX: usize = 100;
 
@@ -70,10 +73,16 @@ pub(super) async fn watch(target: ProbeTarget, keeper: Arc<dyn RuleKeeper>) {
             }
         }
         if Instant::now() >= write_after {
-            let rows = keeper.outbox(WRITE_ROWS_MAX);
-            // Committed or not: the next reading shows it.
-            if !rows.is_empty() && !table.bring(&mut link, &*keeper, rows).await {
-                write_after = Instant::now() + WRITE_RETRY;
+            for _ in 0..WRITES_MAX {
+                let rows = keeper.outbox(WRITE_ROWS_MAX);
+                if rows.is_empty() {
+                    break;
+                }
+                // Committed or not: the next reading shows it.
+                if !table.bring(&mut link, &*keeper, rows).await {
+                    write_after = Instant::now() + WRITE_RETRY;
+                    break;
+                }
             }
         }
         if position.is_known() && Instant::now() >= clean_after {
@@ -317,7 +326,8 @@ struct Page {
 }
 
 fn read_row(row: &Row) -> Option<ReadRow> {
-    let micros: i64 = row.as_ref(3).and_then(number)?;
+    // A time that is none has ended: somebody has written this row by hand.
+    let micros: i64 = row.as_ref(3).and_then(number).unwrap_or(0);
     Some(ReadRow {
         name: row.as_ref(0).and_then(text)?,
         version: row.as_ref(1).and_then(number)?,

@@ -14,6 +14,7 @@
 mod account;
 mod replication;
 mod rights;
+mod rule_table;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -231,6 +232,7 @@ impl Visit<'_> {
         if self.wants_heartbeats() {
             self.try_heartbeat_writes(account).await?;
         }
+        self.try_rule_table(account).await?;
         self.try_signals(Scope::Primary).await?;
         self.try_kill(account).await?;
         self.try_routines(account).await

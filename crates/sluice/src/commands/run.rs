@@ -182,7 +182,7 @@ impl Running {
             Server::start(config, &telemetry, workers, inherited).map_err(|e| e.to_string())?;
         let clusters: Arc<[Arc<Cluster>]> = server.clusters().into();
         // Nobody is let in before this thread waits: what stood before the restart stands by then.
-        let rules = RuntimeRules::new(&clusters, &telemetry);
+        let rules = RuntimeRules::kept_in(config.state_dir.as_deref(), &clusters, &telemetry);
         let probes = ClusterProbes::start(&clusters)
             .map_err(|error| format!("the probes cannot log in: {error}"))?;
         let rules = RulesTask::spawn(rules);
