@@ -99,6 +99,27 @@ impl Access {
         self.in_force.store(Arc::new(InForce { settings: settings.clone(), tokens, names }));
     }
 
+    /// The certificate's families in the text format of Prometheus; nothing without TLS.
+    pub(crate) fn certificate_metrics(&self) -> String {
+        let Some(view) = self.tls.view() else { return String::new() };
+        let usable = u8::from(view.is_current);
+        let mut text = format!(
+            "# HELP sluice_admin_certificate_usable 1 while what the files of the admin port's \
+             certificate say is in force.\n# TYPE sluice_admin_certificate_usable gauge\n\
+             sluice_admin_certificate_usable {usable}\n"
+        );
+        if let Some(not_after) = view.not_after {
+            text.push_str(&format!(
+                "# HELP sluice_admin_certificate_not_after_seconds Until when the admin port's \
+                 certificate is valid, in Unix time.\n\
+                 # TYPE sluice_admin_certificate_not_after_seconds gauge\n\
+                 sluice_admin_certificate_not_after_seconds {}\n",
+                not_after.as_secs()
+            ));
+        }
+        text
+    }
+
     /// Reads files of tokens and certificates again when they change. Runs until the task is
     /// dropped.
     pub(crate) async fn watch(self: Arc<Self>) {
