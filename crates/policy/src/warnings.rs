@@ -14,6 +14,7 @@ mod foreign;
 mod servers;
 mod shadow;
 mod signals;
+mod tools;
 
 use std::collections::HashMap;
 
@@ -57,6 +58,7 @@ fn warnings(file: &raw::File, config: &Config, now: UnixTime) -> Vec<Fault> {
     servers::look(&found, &mut warnings);
     shadow::look(&found, &mut warnings);
     signals::look(&found, &mut warnings);
+    tools::look(&found, &mut warnings);
     warnings.into_sorted()
 }
 
