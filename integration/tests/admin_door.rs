@@ -1,5 +1,5 @@
-//! The admin door of a real Sluice in front of a real server: rules by the command line, who may not
-//! make them, TLS, and a crowd that means no good.
+//! The admin door of a real Sluice in front of a real server: rules by the command line, who may
+//! not make them, TLS, and a crowd that means no good.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
 

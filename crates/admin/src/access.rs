@@ -90,7 +90,7 @@ impl Access {
             return;
         }
         for fault in &tokens.faults {
-            tracing::error!(%fault, "a token of the admin port cannot be used: no change is taken with it");
+            tracing::error!(%fault, "a token of the admin port cannot be used: nobody has it now");
         }
         if before.settings == *settings {
             tracing::info!("tokens of the admin port have changed");
