@@ -90,13 +90,34 @@ impl Access {
             return;
         }
         for fault in &tokens.faults {
-            tracing::error!(%fault, "a token of the admin port cannot be used: no change is taken with it");
+            tracing::error!(%fault, "a token of the admin port cannot be used: nobody has it now");
         }
         if before.settings == *settings {
             tracing::info!("tokens of the admin port have changed");
         }
         let names = Names::new(&settings.hosts);
         self.in_force.store(Arc::new(InForce { settings: settings.clone(), tokens, names }));
+    }
+
+    /// The certificate's families in the text format of Prometheus; nothing without TLS.
+    pub(crate) fn certificate_metrics(&self) -> String {
+        let Some(view) = self.tls.view() else { return String::new() };
+        let usable = u8::from(view.is_current);
+        let mut text = format!(
+            "# HELP sluice_admin_certificate_usable 1 while what the files of the admin port's \
+             certificate say is in force.\n# TYPE sluice_admin_certificate_usable gauge\n\
+             sluice_admin_certificate_usable {usable}\n"
+        );
+        if let Some(not_after) = view.not_after {
+            text.push_str(&format!(
+                "# HELP sluice_admin_certificate_not_after_seconds Until when the admin port's \
+                 certificate is valid, in Unix time.\n\
+                 # TYPE sluice_admin_certificate_not_after_seconds gauge\n\
+                 sluice_admin_certificate_not_after_seconds {}\n",
+                not_after.as_secs()
+            ));
+        }
+        text
     }
 
     /// Reads files of tokens and certificates again when they change. Runs until the task is
@@ -132,6 +153,7 @@ impl Access {
     ///
     /// # Errors
     /// When nobody's who may, or GET changes nothing here.
+    #[allow(dead_code, reason = "for the routes of dialects, which have a place of their own")]
     pub(crate) fn legacy_author(&self, request: &Parts) -> Result<Author, Refusal> {
         self.decide(request, Way::Legacy).inspect_err(|_| self.count())
     }

@@ -1,8 +1,8 @@
 //! By which name a request calls the door.
 //!
 //! A page of another site can have a name of its own mean this machine's address (DNS rebinding),
-//! and its scripts then may read what they are answered, for the browser takes it for the same site.
-//! It cannot have the browser call the door by another name than its own. So names that nobody gave
+//! and its scripts then may read what they are answered, for the browser takes it for the same
+//! site. It cannot have the browser call the door by another name than its own. So names that nobody gave
 //! the door are refused. Over TLS the browser has seen to it already.
 
 use std::net::IpAddr;

@@ -159,7 +159,12 @@ async fn not_in_this_way() -> Refusal {
 
 async fn metrics(State(Shown { state, slow, .. }): State<Shown>) -> Response {
     let format = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    match aside(slow, move || state.telemetry.gather(&state.clusters)).await {
+    let gather = move || {
+        let mut text = state.telemetry.gather(&state.clusters);
+        text.push_str(&state.access.certificate_metrics());
+        text
+    };
+    match aside(slow, gather).await {
         Ok(text) => (format, text).into_response(),
         Err(refusal) => refusal.into_response(),
     }

@@ -181,7 +181,8 @@ async fn shake_hands(
 
 async fn say_plainly(socket: &mut TcpStream, refusal: &Refusal) -> io::Result<()> {
     // What is not read resets the connection, and the answer with it.
-    socket.read(&mut [0; 4096]).await?;
+    let read = socket.read(&mut [0; 4096]).await?;
+    tracing::debug!(read, "plain HTTP where TLS is spoken");
     let body = refusal.json();
     let (status, len) = (refusal.error.status(), body.len());
     let head = format!(

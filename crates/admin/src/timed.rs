@@ -32,11 +32,20 @@ pub(crate) struct Timed<S> {
     stream: S,
     place: Place,
     deadline: Pin<Box<Sleep>>,
+    ended: Ended,
+}
+
+/// Whether the connection has to end. It is asked again after it was told so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    NotYet,
+    Yes,
 }
 
 impl<S> Timed<S> {
     pub(crate) fn new(stream: S, place: Place) -> Self {
-        Self { stream, place, deadline: Box::pin(sleep(REQUEST_WITHIN)) }
+        let deadline = Box::pin(sleep(REQUEST_WITHIN));
+        Self { stream, place, deadline, ended: Ended::NotYet }
     }
 
     fn enter(&mut self, stage: Stage) {
@@ -51,8 +60,12 @@ impl<S> Timed<S> {
 
     /// An error once the connection has to end; else the task is woken when it has to.
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        let needed = Pin::new(&mut self.place.needed).poll(cx).is_ready();
-        if needed || self.deadline.as_mut().poll(cx).is_ready() {
+        // Who has said that the place is needed must not be asked again.
+        let ends = self.ended == Ended::Yes
+            || Pin::new(&mut self.place.needed).poll(cx).is_ready()
+            || self.deadline.as_mut().poll(cx).is_ready();
+        if ends {
+            self.ended = Ended::Yes;
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(())

@@ -2,7 +2,8 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::indexing_slicing,
+    clippy::expect_used,
+    clippy::panic,
     reason = "helpers of tests fail by panicking, as the tests do"
 )]
 

@@ -13,6 +13,7 @@ mod door;
 mod fault;
 mod files;
 mod held;
+mod trust;
 mod validity;
 
 use std::fmt;
@@ -35,6 +36,7 @@ pub use self::door::DoorTls;
 use self::fault::FileFault;
 use self::held::Held;
 pub use self::held::LegView;
+pub use self::trust::Trust;
 
 /// How often files are compared. A certificate is renewed weeks before it has to be.
 const COMPARE_INTERVAL: Duration = Duration::from_secs(1);
