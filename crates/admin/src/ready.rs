@@ -52,6 +52,13 @@ pub(crate) fn notes(state: &AdminState) -> Vec<String> {
             }
         }
     }
+    for cluster in state.clusters.iter() {
+        let name = &cluster.name;
+        notes.extend(cluster.cut_overs().iter().map(|pending| {
+            let for_s = pending.age.as_secs();
+            format!("cluster {name}: {pending}, for {for_s} s")
+        }));
+    }
     notes
 }
 

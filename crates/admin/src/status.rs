@@ -89,6 +89,8 @@ pub struct ClusterStatus {
     pub waiting: Vec<WaitingStatus>,
     /// How many wait, in all.
     pub waiting_total: u64,
+    /// Cut-overs of gh-ost that hold their lock.
+    pub cut_overs: Vec<CutOverStatus>,
     /// Who is starved, and by whom.
     pub starved: Vec<StarvedStatus>,
     /// What became of each app's statements since the process started; those first that were held
@@ -100,6 +102,25 @@ pub struct ClusterStatus {
     pub rules: Vec<RuleStatus>,
     /// How many there are, in all.
     pub rules_total: u64,
+}
+
+/// A cut-over of gh-ost: while it holds its lock, its other sessions' statements on its own tables
+/// pass.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CutOverStatus {
+    /// The server's id of the connection that holds the lock.
+    pub connection_id: u32,
+    /// Its MySQL user.
+    pub user: String,
+    /// The schema of the table.
+    pub schema: String,
+    /// The table that is changed, and locked.
+    pub table: String,
+    /// For how long.
+    pub for_s: f64,
+    /// Statements of other sessions that have passed for it.
+    pub passed: u64,
 }
 
 /// How fast a line moves.

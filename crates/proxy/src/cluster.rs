@@ -33,6 +33,7 @@ use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
 use crate::board::ProbeBoard;
 use crate::clock::Clock;
+use crate::cut_overs::{CutOvers, PendingCutOver};
 use crate::facts::FactsBoard;
 use crate::kill::Killer;
 use crate::registry::Registry;
@@ -54,6 +55,8 @@ pub struct Cluster {
     pub(crate) facts: Arc<FactsBoard>,
     /// What its legs show and trust, as read last.
     pub(crate) tls: TlsStore,
+    /// The cut-overs of gh-ost that are pending.
+    pub(crate) cut_overs: Arc<CutOvers>,
     /// Ends statements whose clients have left.
     pub(crate) killer: Killer,
     /// What its connections compress with.
@@ -124,6 +127,7 @@ impl Cluster {
             probes: ProbeBoard::default(),
             facts: Arc::new(FactsBoard::new(&policy)),
             tls: TlsStore::new(&policy),
+            cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
             killer: Killer::default(),
             codecs: Arc::default(),
             own_key: OnceLock::new(),
@@ -182,6 +186,11 @@ impl Cluster {
         self.own_key.get_or_init(|| OwnKey::make().map(Arc::new)).clone()
     }
 
+    /// The cut-overs of gh-ost whose lock is held now.
+    pub fn cut_overs(&self) -> Vec<PendingCutOver> {
+        self.cut_overs.pending()
+    }
+
     /// Monotonic time now.
     pub fn now(&self) -> MonoTime {
         self.clock.now()
@@ -193,7 +202,9 @@ impl Cluster {
         self.tls.apply(&policy);
         let starvation = starvation::config(&policy);
         self.facts.follow(&self.policy.load(), &policy);
-        self.policy.store(policy);
+        let before = self.policy.swap(policy.clone());
+        let wall = UnixTime(self.clock.unix_seconds());
+        self.cut_overs.tell_of_rules((&before, wall), (&policy, wall));
         self.control(|controller, now| {
             controller.reconfigure(config, now);
             controller.watch_starvation(now, starvation);
@@ -261,6 +272,7 @@ impl Cluster {
             let wall = unix_now();
             if let Some(before) = rule_clock.look(&policy, wall) {
                 rule_clock::log(&policy, before, wall);
+                self.cut_overs.tell_of_rules((&policy, before), (&policy, wall));
                 let config = policy.controller_config();
                 self.control(|controller, now| controller.reconfigure(config, now));
                 self.rule_changes.send_replace(());

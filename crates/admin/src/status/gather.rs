@@ -11,12 +11,13 @@ use policy::{
 };
 use proxy::board::{PrimaryState, Reachability, ReplicaReading};
 use proxy::cluster::{Cluster, StarvedIdentity, Throttled, WaitingClient};
+use proxy::cut_overs::PendingCutOver;
 use proxy::telemetry::{AppCount, state_label};
 
 use super::{
-    AppStatus, ClusterStatus, ConfigStatus, Obstacle, PaceStatus, PassedStatus, PendingStatus,
-    PrimaryStatus, ReplicaStatus, RuleStatus, SignalStatus, StarvedStatus, Status, ThrottledStatus,
-    Waiting, WaitingStatus, words,
+    AppStatus, ClusterStatus, ConfigStatus, CutOverStatus, Obstacle, PaceStatus, PassedStatus,
+    PendingStatus, PrimaryStatus, ReplicaStatus, RuleStatus, SignalStatus, StarvedStatus, Status,
+    ThrottledStatus, Waiting, WaitingStatus, words,
 };
 use crate::AdminState;
 
@@ -115,6 +116,7 @@ impl<'s> Seen<'s> {
             throttled_total: length(throttled_total),
             waiting: self.waiting(&waiters, waiting_len),
             waiting_total: length(waiters.len()),
+            cut_overs: cluster.cut_overs().iter().map(cut_over).collect(),
             starved: cluster.starved().into_iter().map(|starved| self.starved(starved)).collect(),
             apps,
             apps_total,
@@ -352,4 +354,15 @@ fn started(ago: Duration) -> UnixTime {
 #[expect(clippy::cast_possible_truncation, clippy::as_conversions, reason = "`as` saturates")]
 fn whole(seconds: f64) -> i64 {
     seconds as i64
+}
+
+fn cut_over(pending: &PendingCutOver) -> CutOverStatus {
+    CutOverStatus {
+        connection_id: pending.connection_id,
+        user: text(&pending.cut_over.user),
+        schema: text(&pending.cut_over.schema),
+        table: text(&pending.cut_over.table),
+        for_s: seconds(pending.age),
+        passed: pending.passed,
+    }
 }

@@ -23,7 +23,7 @@ fn belongs(text: &str) -> bool {
     driver.passes("SELECT /* gh-ost */ 1", STATUS_AUTOCOMMIT);
     assert!(matches!(driver.query(text), Stop::Ask(_)), "{text}");
     let work = driver.session.migration_work();
-    work.is_some_and(|work| cut_over.unwrap().covers(work))
+    work.zip(cut_over).is_some_and(|(work, cut_over)| cut_over.covers(work))
 }
 
 #[test]
@@ -59,8 +59,7 @@ fn no_other_lock_is_one() {
     }
     let stamped = "lock /* gh-ost */ tables `shop`.`t` write, `shop`.`_t_20260131120000_del` write";
     assert!(locked(stamped).1.is_some());
-    let long = "a".repeat(64);
-    let cut = &long[..59];
+    let (long, cut) = ("a".repeat(64), "a".repeat(59));
     let text = format!("lock /* gh-ost */ tables shop.{long} write, shop._{cut}_del write");
     assert!(locked(&text).1.is_some());
 }
