@@ -4,6 +4,7 @@
 //! Every check goes on after a fault, so that all faults of a file are found at once. What is built
 //! after a fault is never used.
 
+mod bypass;
 mod checks;
 mod classes;
 mod cluster;

@@ -16,6 +16,7 @@
 pub mod identity;
 pub mod refusal;
 
+mod bypass;
 mod cidr;
 mod cluster;
 mod compile;
@@ -45,6 +46,7 @@ mod tls;
 mod verdict;
 mod warnings;
 
+pub use bypass::Bypass;
 pub use cidr::Cidr;
 pub use cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, Scope, Signal, SignalKind, Starvation, TableName,

@@ -1,6 +1,7 @@
 //! The file as it is written: which keys there are and what type their values have, nothing more.
 //! Whether the values make sense is for [`crate::compile`].
 
+mod bypass;
 mod compression;
 pub(crate) mod fields;
 mod network;
@@ -10,6 +11,7 @@ mod tls;
 
 use std::time::Duration;
 
+pub(crate) use self::bypass::Bypass;
 pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 use self::fields::{Fields, FromNode, expected};
 pub(crate) use self::fields::{Maybe, NOT_SUPPORTED, Named, OneOrMany, Spanned, parse_duration};
@@ -53,6 +55,7 @@ pub(crate) struct Cluster {
     pub(crate) primary: Maybe<String>,
     pub(crate) replicas: Maybe<Vec<Spanned<String>>>,
     pub(crate) probe: Maybe<Probe>,
+    pub(crate) bypass: Maybe<Bypass>,
     pub(crate) signals: Maybe<Named<Signal>>,
     pub(crate) default_gate: Maybe<OneOrMany<String>>,
     pub(crate) mode: Maybe<String>,
@@ -211,6 +214,7 @@ impl FromNode for Cluster {
             primary: fields.require_address("primary"),
             replicas: fields.take_address("replicas"),
             probe: fields.take("probe"),
+            bypass: fields.take("bypass"),
             signals: fields.take("signals"),
             default_gate: fields.take("default_gate"),
             mode: fields.take("mode"),

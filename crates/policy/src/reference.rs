@@ -1,5 +1,6 @@
 //! The reference of the configuration file, `docs/CONFIG.md`.
 
+mod bypass_keys;
 mod classes;
 mod compression_keys;
 mod keys;

@@ -1,5 +1,6 @@
 //! Every key of the file.
 
+use super::bypass_keys;
 use super::compression_keys;
 use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
 use super::network_keys;
@@ -133,6 +134,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "",
             ),
             live(
+                "bypass",
+                "How sessions that go around Sluice are looked for.",
+                Shown::Words("see below", ""),
+                "",
+            ),
+            live(
                 "signals",
                 "The signals by name. `lag` is there even if it is not named.",
                 Shown::Words("`lag`", ""),
@@ -254,6 +261,7 @@ pub(super) const SECTIONS: &[Section] = &[
     compression_keys::COMPRESSION_LEVEL,
     network_keys::KEEPALIVE,
     network_keys::PROXY_PROTOCOL,
+    bypass_keys::BYPASS,
     Section {
         title: "`clusters.NAME.probe`",
         about: "",
