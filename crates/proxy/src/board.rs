@@ -4,6 +4,8 @@
 //! It belongs to the cluster and outlives the probes, which a reload may replace: a replica that
 //! stays keeps its standing.
 
+mod blocked;
+mod bypass;
 mod error;
 mod reach;
 mod replication;
@@ -18,7 +20,10 @@ use parking_lot::Mutex;
 use policy::Signal;
 
 use self::reach::Contacts;
+use crate::link::OwnLinks;
 
+pub use self::blocked::{BlockingLock, HeartbeatBlocked, LockHolder};
+pub use self::bypass::{BypassReading, BypassUser};
 pub use self::error::{Contact, ProbeError};
 pub use self::reach::{LATELY, Reachability};
 pub use self::replication::{ReplicaReading, ReplicationStatus, StoppedReplication};
@@ -31,6 +36,8 @@ pub struct ProbeBoard {
     seen: Mutex<Observations>,
     /// Who has reached the primary.
     contacts: Contacts,
+    /// The probes' own connections to the primary.
+    pub(crate) own_links: Arc<OwnLinks>,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +56,10 @@ struct Observations {
     awaited_since: Option<MonoTime>,
     /// What else is known of the replicas of now.
     news: BTreeMap<Arc<str>, ReplicaNews>,
+    /// Whose lock the heartbeat waits for, and since when.
+    heartbeat_blocked: Option<(HeartbeatBlocked, MonoTime)>,
+    /// Who writes past Sluice.
+    bypass: Option<BypassReading>,
 }
 
 /// What is known of a replica besides its lag.
@@ -112,7 +123,12 @@ pub struct ServerReading {
 
 impl Default for ProbeBoard {
     fn default() -> Self {
-        Self { instance: rand::random(), seen: Mutex::default(), contacts: Contacts::default() }
+        Self {
+            instance: rand::random(),
+            seen: Mutex::default(),
+            contacts: Contacts::default(),
+            own_links: Arc::default(),
+        }
     }
 }
 
@@ -260,6 +276,8 @@ impl ProbeBoard {
         let Observations { news, replicas, .. } = &mut *seen;
         news.retain(|server, _| replicas.contains_key(server));
         seen.values.clear();
+        seen.heartbeat_blocked = None;
+        seen.bypass = None;
         seen.primary = match (primary, seen.primary.take()) {
             (PrimaryProbing::Probed, None) => {
                 Some(PrimaryContact { answered_at: None, error: None })

@@ -119,16 +119,18 @@ pub enum Settled {
 impl Cluster {
     /// A cluster with nobody waiting.
     pub fn new(policy: Arc<ClusterPolicy>, clock: Clock, seed: u64) -> Arc<Self> {
+        let probes = ProbeBoard::default();
+        let killer = Killer::new(Arc::clone(&probes.own_links));
         let mut controller = Controller::new(policy.controller_config(), seed, clock.now());
         controller.watch_starvation(clock.now(), starvation::config(&policy));
         Arc::new(Self {
             name: policy.name.clone(),
             registry: Arc::default(),
-            probes: ProbeBoard::default(),
+            probes,
             facts: Arc::new(FactsBoard::new(&policy)),
             tls: TlsStore::new(&policy),
             cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
-            killer: Killer::default(),
+            killer,
             codecs: Arc::default(),
             own_key: OnceLock::new(),
             clock,

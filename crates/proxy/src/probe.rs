@@ -8,9 +8,12 @@
 //! - The *heartbeat* raises a number in our own row on the primary. Each *replica probe* reads that
 //!   row; from both [`admission::lag`] makes the lag. With another `probe.source`, replicas tell
 //!   their lag themselves, and the primary is only asked whether it answers.
+//!   Where the heartbeat's write waits for somebody's lock, `blocker` finds out whose.
 //! - Every second each replica is asked whether its replication runs, and whether it is delayed on
 //!   purpose.
 //! - The other signals are measured by one more task for each server.
+//! - Every few seconds the primary is asked for its sessions: `bypass` finds those that write past
+//!   Sluice.
 //! - One more connection to the primary reads what its sessions cannot see of it: its functions that
 //!   write nothing, and the settings that a session begins with.
 //!
@@ -25,6 +28,8 @@
 //! hibernating or not.
 
 mod answer;
+mod blocker;
+mod bypass;
 mod clusters;
 mod facts;
 mod health;
@@ -71,12 +76,16 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Starts measuring what `policy` names. A cluster without replicas has no lag, and its gate
+    /// Starts measuring what `policy` names. `neighbours` are all clusters of this process. A cluster without replicas has no lag, and its gate
     /// knows so before this returns.
     ///
     /// # Errors
     /// When the password is not where the file says it is.
-    pub fn spawn(cluster: &Arc<Cluster>, policy: &Arc<ClusterPolicy>) -> Result<Self, SecretError> {
+    pub fn spawn(
+        cluster: &Arc<Cluster>,
+        policy: &Arc<ClusterPolicy>,
+        neighbours: &Arc<[Arc<Cluster>]>,
+    ) -> Result<Self, SecretError> {
         let mut probes = Self { tasks: JoinSet::new() };
         let Some(lag) = Lag::of(policy) else { return Ok(probes) };
         let account =
@@ -91,6 +100,7 @@ impl Probes {
         let site = Arc::new(Site {
             cluster: cluster.clone(),
             policy: policy.clone(),
+            neighbours: neighbours.clone(),
             lag,
             tempo: listener,
         });
@@ -120,6 +130,9 @@ impl Probes {
         };
         self.keep(on(primary), primary::watch);
         self.keep(on(primary), facts::watch);
+        if let Some(interval) = site.policy.bypass.interval {
+            self.keep(on(primary), move |target| bypass::watch(target, interval));
+        }
         for replica in replicas {
             self.keep(on(replica), replica::watch);
             match probe.source {
@@ -176,6 +189,8 @@ const RESTART_PAUSE: Duration = Duration::from_secs(1);
 struct Site {
     cluster: Arc<Cluster>,
     policy: Arc<ClusterPolicy>,
+    /// All clusters of this process, this one among them: several may have one primary.
+    neighbours: Arc<[Arc<Cluster>]>,
     lag: Lag,
     tempo: watch::Receiver<Tempo>,
 }
@@ -235,7 +250,13 @@ impl Site {
 
 impl ProbeTarget {
     fn link(&self, time_limit: Duration) -> Link {
-        Link::new(&self.server, self.account.clone(), time_limit)
+        let link = Link::new(&self.server, self.account.clone(), time_limit);
+        // Ids of another server say nothing about the primary's sessions.
+        if self.server == self.site.policy.primary {
+            link.noted_in(&self.site.cluster.probes.own_links)
+        } else {
+            link
+        }
     }
 
     /// Notes what an answer shows of the primary, whose target this is.

@@ -14,6 +14,7 @@
 mod account;
 mod replication;
 mod rights;
+mod sessions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -233,6 +234,9 @@ impl Visit<'_> {
         }
         self.try_signals(Scope::Primary).await?;
         self.try_kill(account).await?;
+        if self.policy.bypass.interval.is_some() {
+            self.try_other_sessions(account).await?;
+        }
         self.try_routines(account).await
     }
 
