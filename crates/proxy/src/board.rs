@@ -21,6 +21,7 @@ use policy::Signal;
 
 use self::reach::Contacts;
 use crate::link::OwnLinks;
+use crate::probe::BypassMemory;
 
 pub use self::blocked::{BlockingLock, HeartbeatBlocked, LockHolder};
 pub use self::bypass::{BypassReading, BypassUser};
@@ -38,6 +39,8 @@ pub struct ProbeBoard {
     contacts: Contacts,
     /// The probes' own connections to the primary.
     pub(crate) own_links: Arc<OwnLinks>,
+    /// What the looks for those who go around remember.
+    pub(crate) bypass_memory: Arc<Mutex<BypassMemory>>,
 }
 
 #[derive(Debug, Default)]
@@ -128,6 +131,7 @@ impl Default for ProbeBoard {
             seen: Mutex::default(),
             contacts: Contacts::default(),
             own_links: Arc::default(),
+            bypass_memory: Arc::default(),
         }
     }
 }

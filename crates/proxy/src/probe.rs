@@ -56,6 +56,7 @@ use crate::cluster::Cluster;
 use crate::link::{Link, ProbeAccount};
 use crate::secret::SecretError;
 
+pub(crate) use self::bypass::BypassMemory;
 pub use self::clusters::ClusterProbes;
 
 /// The longest an answer may take, and a login. A server that is stopped answers nothing.

@@ -1,6 +1,7 @@
 //! Sessions of the primary that have not come through a Sluice of the cluster, and write.
 
 use super::ProbeBoard;
+use crate::printable::Printable;
 
 /// What the last look has found.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -28,10 +29,13 @@ pub struct BypassUser {
 }
 
 impl BypassUser {
-    /// `etl (3 sessions from 10.0.0.7, 12 % of the rows changed)`.
+    /// `user etl (3 sessions from 10.0.0.7, 12 % of the rows changed)`.
     #[must_use]
     pub fn in_words(&self) -> String {
         let Self { user, hosts, sessions, share } = self;
+        let user = Printable(user.as_bytes());
+        let hosts: Vec<String> =
+            hosts.iter().map(|host| Printable(host.as_bytes()).to_string()).collect();
         let hosts = hosts.join(", ");
         let many = if *sessions == 1 { "session" } else { "sessions" };
         let share = share.map_or_else(String::new, |share| {

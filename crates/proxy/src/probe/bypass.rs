@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use admission::MonoTime;
 use mysql_async::Row;
+use parking_lot::Mutex;
 
 use self::ledger::{Ledger, Own, Session, Work};
 use super::ProbeTarget;
@@ -52,6 +53,10 @@ const THREADS: &str = "SELECT PROCESSLIST_ID, PROCESSLIST_USER, PROCESSLIST_HOST
 const PROCESS_LIST: &str = "SELECT ID, USER, HOST, COMMAND, NULL \
     FROM information_schema.PROCESSLIST LIMIT 20001";
 
+/// Whether the account may read them.
+const COUNTERS: &str = "SELECT 1 \
+    FROM performance_schema.events_statements_summary_by_thread_by_event_name LIMIT 1";
+
 const TRANSACTIONS: &str = "SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX \
     WHERE trx_rows_modified > 0 LIMIT 1000";
 
@@ -62,13 +67,8 @@ const CONNECTED: &str = "SHOW GLOBAL STATUS WHERE Variable_name = 'Threads_conne
 
 /// Runs until it is dropped.
 pub(super) async fn watch(target: ProbeTarget, interval: Duration) {
-    let mut watcher = Watcher {
-        link: target.link(TIME_LIMIT),
-        ledger: Ledger::default(),
-        departed: HashMap::new(),
-        told: HashMap::new(),
-        trouble: None,
-    };
+    let memory = Arc::clone(&target.site.cluster.probes.bypass_memory);
+    let mut watcher = Watcher { link: target.link(TIME_LIMIT), memory, trouble: None };
     loop {
         let reading = watcher.look(&target).await;
         watcher.tell(&target, &reading);
@@ -77,13 +77,38 @@ pub(super) async fn watch(target: ProbeTarget, interval: Duration) {
     }
 }
 
-struct Watcher {
-    link: Link,
+/// What outlives a reload of the file, which begins all probes anew: who it was that came through
+/// Sluice is known from the looks before.
+#[derive(Debug, Default)]
+pub(crate) struct BypassMemory {
     ledger: Ledger,
     /// How many connections of each cluster had ended at the last look.
     departed: HashMap<Arc<str>, u64>,
     /// When each user was last told of.
     told: HashMap<String, MonoTime>,
+}
+
+impl BypassMemory {
+    /// What the clusters of this process that have this primary know to be theirs.
+    fn own<'c>(&mut self, clusters: impl Iterator<Item = &'c Arc<Cluster>>) -> Own {
+        let mut own = Own::default();
+        for cluster in clusters {
+            let before = self.departed.get(&cluster.name).copied();
+            let before = before.unwrap_or_else(|| cluster.registry.departed());
+            let relayed = cluster.registry.relayed(before);
+            self.departed.insert(cluster.name.clone(), relayed.departed);
+            own.forgets |= relayed.forgets;
+            own.relayed.extend(relayed.ids);
+            own.links.extend(cluster.probes.own_links.ids());
+        }
+        own
+    }
+}
+
+struct Watcher {
+    link: Link,
+    /// Never locked while a server is asked.
+    memory: Arc<Mutex<BypassMemory>>,
     /// What kept it from looking.
     trouble: Option<ProbeError>,
 }
@@ -100,13 +125,16 @@ impl Watcher {
         let means = self.means().await?;
         let (sessions, mut trouble) = self.sessions(target, &means).await?;
         let site = &target.site;
-        let neighbours = site.neighbours.iter();
-        let mut own =
-            self.own(neighbours.filter(|cluster| cluster.policy().primary == target.server));
-        own.links.insert(means.connection_id);
-        let is_first_look = self.ledger.is_empty();
         let rules = (&*target.probe.user, &site.policy.bypass);
-        let around = self.ledger.sort(&sessions, &own, rules, site.cluster.now());
+        let (around, is_first_look) = {
+            let mut memory = self.memory.lock();
+            let neighbours = site.neighbours.iter();
+            let here = neighbours.filter(|cluster| cluster.policy().primary == target.server);
+            let mut own = memory.own(here);
+            own.links.insert(means.connection_id);
+            let is_first_look = memory.ledger.is_empty();
+            (memory.ledger.sort(&sessions, &own, rules, site.cluster.now()), is_first_look)
+        };
         if around.len() > LOOKED_AT_MAX {
             let more = around.len().saturating_sub(LOOKED_AT_MAX);
             trouble.get_or_insert(format!("{more} sessions that go around were not looked at"));
@@ -114,7 +142,7 @@ impl Watcher {
         let around = around.get(..LOOKED_AT_MAX).unwrap_or(&around);
         let is_probes = |session: &&Session| session.user == target.probe.user;
         let probes: Vec<&Session> = sessions.iter().filter(is_probes).take(LOOKED_AT_MAX).collect();
-        let (rows, of_probes) = if means.counters {
+        let (rows, of_clients) = if means.counters {
             let by_thread = self.rows_changed(around.iter().chain(&probes)).await?;
             let row = self.link.first(ROWS).await?;
             let all: Option<u64> = row.as_ref().and_then(|row| row.as_ref(0)).and_then(number);
@@ -132,13 +160,14 @@ impl Watcher {
                 HashSet::new()
             }
         };
-        self.ledger.note_rows(of_probes);
+        let ledger = &mut self.memory.lock().ledger;
+        ledger.note_rows(of_clients);
         for session in around {
             let changed = session.thread.and_then(|thread| rows.get(&thread)).copied();
             let work = Work { rows: changed, in_transaction: writing.contains(&session.id) };
-            self.ledger.note_work(session, work, is_first_look);
+            ledger.note_work(session, work, is_first_look);
         }
-        Ok(self.ledger.reading(trouble))
+        Ok(ledger.reading(trouble))
     }
 
     async fn means(&mut self) -> Result<Means, ProbeError> {
@@ -149,7 +178,15 @@ impl Watcher {
         let version = row.as_ref(1).and_then(text).ok_or_else(unusable)?;
         let connection_id = row.as_ref(2).and_then(number).ok_or_else(unusable)?;
         // MariaDB's counters have no index.
-        Ok(Means { counters: schema == Some(1) && !version.contains("MariaDB"), connection_id })
+        let mut counters = schema == Some(1) && !version.contains("MariaDB");
+        if counters {
+            counters = match self.link.first(COUNTERS).await {
+                Ok(_) => true,
+                Err(error) if error.is_silence() => return Err(error),
+                Err(_) => false,
+            };
+        }
+        Ok(Means { counters, connection_id })
     }
 
     /// The server's sessions, and why these are not all.
@@ -172,21 +209,6 @@ impl Watcher {
         let blind = own_only && connected.is_some_and(|connected| connected > sessions.len());
         let trouble = "the account sees no sessions but its own: GRANT PROCESS ON *.* to it";
         Ok((sessions, blind.then(|| trouble.to_owned())))
-    }
-
-    /// What the clusters of this process that have this primary know to be theirs.
-    fn own<'c>(&mut self, clusters: impl Iterator<Item = &'c Arc<Cluster>>) -> Own {
-        let mut own = Own::default();
-        for cluster in clusters {
-            let before = self.departed.get(&cluster.name).copied();
-            let before = before.unwrap_or_else(|| cluster.registry.departed());
-            let relayed = cluster.registry.relayed(before);
-            self.departed.insert(cluster.name.clone(), relayed.departed);
-            own.forgets |= relayed.forgets;
-            own.relayed.extend(relayed.ids);
-            own.links.extend(cluster.probes.own_links.ids());
-        }
-        own
     }
 
     /// Rows that sessions have changed since they began, by their threads.
@@ -231,18 +253,18 @@ impl Watcher {
                 return;
             }
         };
-        self.told.retain(|_, told| now.saturating_since(*told) < TOLD_AGAIN);
+        let told = &mut self.memory.lock().told;
+        told.retain(|_, told| now.saturating_since(*told) < TOLD_AGAIN);
         for user in &reading.users {
-            if self.told.contains_key(&user.user) || self.told.len() >= TOLD_MAX {
+            if told.contains_key(&user.user) || told.len() >= TOLD_MAX {
                 continue;
             }
-            self.told.insert(user.user.clone(), now);
-            let who = user.in_words();
+            told.insert(user.user.clone(), now);
             tracing::warn!(
                 %cluster, server = %target.server, user = %Printable(user.user.as_bytes()),
                 sessions = user.sessions,
                 advice = "point it at Sluice, or name it in bypass.ignore_users",
-                "past Sluice writes {}", Printable(who.as_bytes())
+                "past Sluice writes {}", user.in_words()
             );
         }
     }

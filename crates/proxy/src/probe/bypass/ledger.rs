@@ -205,8 +205,8 @@ impl Ledger {
         }
     }
 
-    /// Begins a new part of the window: `all` rows were ever changed on the server, `not_clients`
-    /// of them by probes.
+    /// Begins a new part of the window: so many rows were ever changed on the server, those of
+    /// probes left out. None: it does not tell.
     pub(super) fn note_rows(&mut self, all: Option<u64>) {
         let changed = match (self.rows, all) {
             (Some(before), Some(now)) => now.saturating_sub(before),
@@ -219,9 +219,9 @@ impl Ledger {
         self.window.push_back(Changed { all: changed, by_user: HashMap::new() });
     }
 
-    /// Whether the next look is the first.
+    /// Whether no look has been finished yet.
     pub(super) fn is_empty(&self) -> bool {
-        !self.has_looked
+        self.window.is_empty()
     }
 
     /// Who writes past Sluice.
