@@ -98,7 +98,7 @@ fn deciding(title: &str, policy: &ClusterPolicy, count: usize) -> Result<()> {
 fn made_at_runtime() -> Result<()> {
     let file = rules::policy(10_000)?;
     let mut made: Vec<RuntimeRule> = (0..10_000).map(|n| runtime(&format!("night-{n}"))).collect();
-    file.with_runtime_rules(&made);
+    drop(file.with_runtime_rules(&made));
     let started = Instant::now();
     made.push(runtime("one-more"));
     let policy = file.with_runtime_rules(&made);

@@ -5,6 +5,7 @@
 //! after a fault is never used.
 
 mod admin;
+mod bypass;
 mod checks;
 mod classes;
 mod cluster;

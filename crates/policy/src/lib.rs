@@ -17,6 +17,7 @@ pub mod identity;
 pub mod refusal;
 
 mod admin;
+mod bypass;
 mod cidr;
 mod cluster;
 mod compile;
@@ -47,6 +48,7 @@ mod verdict;
 mod warnings;
 
 pub use admin::{ADMIN_TOKEN_LEN_MIN, Admin, AdminAccess, AdminToken};
+pub use bypass::Bypass;
 pub use cidr::Cidr;
 pub use cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, Scope, Signal, SignalKind, Starvation, TableName,

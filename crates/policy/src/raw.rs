@@ -2,6 +2,7 @@
 //! Whether the values make sense is for [`crate::compile`].
 
 mod admin;
+mod bypass;
 mod compression;
 pub(crate) mod fields;
 mod network;
@@ -12,6 +13,7 @@ mod tls;
 use std::time::Duration;
 
 pub(crate) use self::admin::{Admin, AdminTls};
+pub(crate) use self::bypass::Bypass;
 pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 pub use self::fields::parse_duration;
 use self::fields::{Fields, FromNode, expected};
@@ -51,6 +53,7 @@ pub(crate) struct Cluster {
     pub(crate) primary: Maybe<String>,
     pub(crate) replicas: Maybe<Vec<Spanned<String>>>,
     pub(crate) probe: Maybe<Probe>,
+    pub(crate) bypass: Maybe<Bypass>,
     pub(crate) signals: Maybe<Named<Signal>>,
     pub(crate) default_gate: Maybe<OneOrMany<String>>,
     pub(crate) mode: Maybe<String>,
@@ -198,6 +201,7 @@ impl FromNode for Cluster {
             primary: fields.require_address("primary"),
             replicas: fields.take_address("replicas"),
             probe: fields.take("probe"),
+            bypass: fields.take("bypass"),
             signals: fields.take("signals"),
             default_gate: fields.take("default_gate"),
             mode: fields.take("mode"),

@@ -4,6 +4,8 @@
 //! It belongs to the cluster and outlives the probes, which a reload may replace: a replica that
 //! stays keeps its standing.
 
+mod blocked;
+mod bypass;
 mod error;
 mod reach;
 mod replication;
@@ -19,7 +21,11 @@ use parking_lot::Mutex;
 use policy::Signal;
 
 use self::reach::Contacts;
+use crate::link::OwnLinks;
+use crate::probe::BypassMemory;
 
+pub use self::blocked::{BlockingLock, HeartbeatBlocked, LockHolder};
+pub use self::bypass::{BypassReading, BypassUser};
 pub use self::error::{Contact, ProbeError};
 pub use self::reach::{LATELY, Reachability};
 pub use self::replication::{ReplicaReading, ReplicationStatus, StoppedReplication};
@@ -34,6 +40,10 @@ pub struct ProbeBoard {
     contacts: Contacts,
     /// It was looked what a process before this one had found out.
     remembered: AtomicBool,
+    /// The probes' own connections to the primary.
+    pub(crate) own_links: Arc<OwnLinks>,
+    /// What the looks for those who go around remember.
+    pub(crate) bypass_memory: Arc<Mutex<BypassMemory>>,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +62,10 @@ struct Observations {
     awaited_since: Option<MonoTime>,
     /// What else is known of the replicas of now.
     news: BTreeMap<Arc<str>, ReplicaNews>,
+    /// Whose lock the heartbeat waits for, and since when.
+    heartbeat_blocked: Option<(HeartbeatBlocked, MonoTime)>,
+    /// Who writes past Sluice.
+    bypass: Option<BypassReading>,
 }
 
 /// What is known of a replica besides its lag.
@@ -120,6 +134,8 @@ impl Default for ProbeBoard {
             seen: Mutex::default(),
             contacts: Contacts::default(),
             remembered: AtomicBool::new(false),
+            own_links: Arc::default(),
+            bypass_memory: Arc::default(),
         }
     }
 }
@@ -277,6 +293,8 @@ impl ProbeBoard {
         let Observations { news, replicas, .. } = &mut *seen;
         news.retain(|server, _| replicas.contains_key(server));
         seen.values.clear();
+        seen.heartbeat_blocked = None;
+        seen.bypass = None;
         seen.primary = match (primary, seen.primary.take()) {
             (PrimaryProbing::Probed, None) => {
                 Some(PrimaryContact { answered_at: None, error: None })

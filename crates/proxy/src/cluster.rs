@@ -36,6 +36,7 @@ use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
 use crate::board::ProbeBoard;
 use crate::clock::Clock;
+use crate::cut_overs::{CutOvers, PendingCutOver};
 use crate::facts::FactsBoard;
 use crate::kill::Killer;
 use crate::registry::Registry;
@@ -59,6 +60,8 @@ pub struct Cluster {
     pub(crate) facts: Arc<FactsBoard>,
     /// What its legs show and trust, as read last.
     pub(crate) tls: TlsStore,
+    /// The cut-overs of gh-ost that are pending.
+    pub(crate) cut_overs: Arc<CutOvers>,
     /// Ends statements whose clients have left.
     pub(crate) killer: Killer,
     /// What its connections compress with.
@@ -124,15 +127,18 @@ pub enum Settled {
 impl Cluster {
     /// A cluster with nobody waiting.
     pub fn new(policy: Arc<ClusterPolicy>, clock: Clock, seed: u64) -> Arc<Self> {
+        let probes = ProbeBoard::default();
+        let killer = Killer::new(Arc::clone(&probes.own_links));
         let mut controller = Controller::new(policy.controller_config(), seed, clock.now());
         controller.watch_starvation(clock.now(), starvation::config(&policy));
         Arc::new(Self {
             name: policy.name.clone(),
             registry: Arc::default(),
-            probes: ProbeBoard::default(),
+            probes,
             facts: Arc::new(FactsBoard::new(&policy)),
             tls: TlsStore::new(&policy),
-            killer: Killer::default(),
+            cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
+            killer,
             codecs: Arc::default(),
             own_key: OnceLock::new(),
             clock,
@@ -190,6 +196,11 @@ impl Cluster {
     /// it. Blocks for as long as that takes; none when this machine cannot.
     pub(crate) fn own_key(&self) -> Option<Arc<OwnKey>> {
         self.own_key.get_or_init(|| OwnKey::make().map(Arc::new)).clone()
+    }
+
+    /// The cut-overs of gh-ost whose lock is held now.
+    pub fn cut_overs(&self) -> Vec<PendingCutOver> {
+        self.cut_overs.pending()
     }
 
     /// Monotonic time now.
@@ -277,6 +288,7 @@ impl Cluster {
             let wall = unix_now();
             if let Some(before) = rule_clock.look(&policy, wall) {
                 rule_clock::log(&policy, before, wall);
+                self.cut_overs.tell_of_rules((&policy, before), (&policy, wall));
                 let config = policy.controller_config();
                 drop(self.control(|controller, now| controller.reconfigure(config, now)));
                 self.rule_changes.send_replace(());

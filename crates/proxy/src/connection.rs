@@ -8,6 +8,7 @@
 
 mod arrival;
 mod asking;
+mod cutting_over;
 mod delivery;
 mod departure;
 mod errors;
@@ -25,6 +26,7 @@ use session::{Action, ClientInfo, CloseReason, Denial, Finished, Input, Reads, S
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PermitGuard};
+use crate::cut_overs::CutOverGuard;
 use crate::facts::{Known, RoutineChange};
 use crate::registry::{Control, Inbox, Registration};
 use crate::socket::Peer;
@@ -98,6 +100,8 @@ struct Connection {
     admission: AdmissionRecord,
     /// What is owed to rules with `speed`.
     debt: Debt,
+    /// While it holds the lock of a cut-over. Boxed: hardly any connection does.
+    cut_over: Option<Box<CutOverGuard>>,
     /// Since when the client cannot be written to any more; what the server still says is dropped.
     client_gone: Option<Instant>,
     departure: Departure,
@@ -129,6 +133,7 @@ impl Connection {
             timing: Timing::default(),
             admission: AdmissionRecord::default(),
             debt: Debt::default(),
+            cut_over: None,
             now: UnixTime(0),
             client_gone: None,
             departure: Departure::default(),
@@ -147,6 +152,7 @@ impl Connection {
         control: Inbox,
     ) {
         let ended = self.serve_session(deadlines, &mut registration, control).await;
+        self.cut_over = None;
         if ended == Ended::ByClient && self.session.is_idle() {
             // It may have closed its sending half only: what the server says to that is for it.
             self.backend.end_sending();
@@ -259,7 +265,9 @@ impl Connection {
                 Between::IsTold => return Box::pin(self.leave(&errors::idle_shutdown())).await,
             }
         }
-        match self.next_action() {
+        let action = self.next_action();
+        self.give_up_cut_over();
+        match action {
             Action::Read(reads) if self.session.is_logging_in() => {
                 Box::pin(self.read_for_change(reads, control)).await
             }
@@ -431,6 +439,7 @@ impl Connection {
             }
         }
         self.note_worked(finished);
+        self.note_cut_over();
         if let Some(statement) = finished.statement {
             self.count(&statement);
         }

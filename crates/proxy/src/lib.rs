@@ -6,6 +6,7 @@ pub mod board;
 pub mod clock;
 pub mod cluster;
 mod connection;
+pub mod cut_overs;
 pub mod descriptors;
 mod facts;
 pub mod follower;

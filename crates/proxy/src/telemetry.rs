@@ -9,6 +9,7 @@
 //! clients, so only the first `max_apps` of them get series of their own and the rest are `other`.
 
 mod apps;
+mod around;
 mod certificates;
 mod event;
 mod families;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use admission::Mode;
 
+use super::bypass;
 use super::checks::{MODES, duration, keyword, name, query, secret, server, whole};
 use super::compression;
 use super::limits;
@@ -46,6 +47,7 @@ pub(super) fn compile(
     let mode = keyword(raw.mode, Mode::Enforce, &MODES, faults);
     let pacing = keyword(raw.pacing, PacingKind::Adaptive, &PACINGS, faults);
     let probe = raw.probe.map(|probe| compile_probe(probe, faults));
+    let bypass = bypass::compile(raw.bypass, probe.is_some(), faults);
     let mut signals = Signals::compile(raw.signals, faults);
     check_probing(&signals, probe.as_ref(), &replicas, &place, faults);
     let default_gate = raw.default_gate.unwrap_or_else(|| Spanned {
@@ -85,6 +87,7 @@ pub(super) fn compile(
         primary: primary?,
         replicas,
         probe,
+        bypass,
         default_gate,
         mode,
         check_interval,

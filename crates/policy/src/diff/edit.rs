@@ -224,6 +224,7 @@ impl Keys {
             replicas: self.replicas(running, &file),
             primary,
             probe: self.live("probe", &running.probe, file.probe),
+            bypass: self.live("bypass", &running.bypass, file.bypass),
             signals: self.live("signals", &running.signals, file.signals),
             default_gate: self.live("default_gate", &running.default_gate, file.default_gate),
             mode: self.live("mode", &running.mode, file.mode),

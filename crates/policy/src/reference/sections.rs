@@ -4,7 +4,7 @@ use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
 use super::network_keys;
 use super::rule_keys::{MATCH_KEYS, RULE_KEYS, SCHEDULE_KEYS};
 use super::tls_keys::{BACKEND_TLS_KEYS, CLIENT_TLS_KEYS};
-use super::{admin_keys, compression_keys};
+use super::{admin_keys, bypass_keys, compression_keys};
 use crate::compile::limits;
 
 /// The file, from the top.
@@ -134,6 +134,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "",
             ),
             live(
+                "bypass",
+                "How sessions that go around Sluice are looked for.",
+                Shown::Words("see below", ""),
+                "",
+            ),
+            live(
                 "signals",
                 "The signals by name. `lag` is there even if it is not named.",
                 Shown::Words("`lag`", ""),
@@ -255,6 +261,7 @@ pub(super) const SECTIONS: &[Section] = &[
     compression_keys::COMPRESSION_LEVEL,
     network_keys::KEEPALIVE,
     network_keys::PROXY_PROTOCOL,
+    bypass_keys::BYPASS,
     Section {
         title: "`clusters.NAME.probe`",
         about: "",

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use policy::{ClusterPolicy, RuntimeRule};
+use policy::{ClusterPolicy, RuntimeRule, UnixTime};
 
 use super::{Cluster, starvation};
 
@@ -58,7 +58,9 @@ impl Cluster {
         self.tls.apply(&policy);
         let starvation = starvation::config(&policy);
         self.facts.follow(&self.policy.load(), &policy);
-        self.policy.store(policy);
+        let before = self.policy.swap(policy.clone());
+        let wall = UnixTime(self.clock.unix_seconds());
+        self.cut_overs.tell_of_rules((&before, wall), (&policy, wall));
         // What is left of the lines of before is dropped when the lock is free.
         drop(self.control(|controller, now| {
             controller.watch_starvation(now, starvation);

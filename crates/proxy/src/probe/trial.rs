@@ -15,6 +15,7 @@ mod account;
 mod replication;
 mod rights;
 mod rule_table;
+mod sessions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -235,6 +236,9 @@ impl Visit<'_> {
         self.try_rule_table(account).await?;
         self.try_signals(Scope::Primary).await?;
         self.try_kill(account).await?;
+        if self.policy.bypass.interval.is_some() {
+            self.try_other_sessions(account).await?;
+        }
         self.try_routines(account).await
     }
 

@@ -322,3 +322,24 @@ fn secrets_are_named_with_their_keys_and_rules_in_the_order_of_the_file() {
     let names: Vec<&str> = config.rule_names.iter().map(|name| &**name).collect();
     assert_eq!(names, ["both", "only-b", "enforced"]);
 }
+
+#[test]
+fn who_may_go_around_is_read_and_needs_somebody_who_looks() {
+    let probed = "    listen: 127.0.0.1:1\n    primary: db:3306\n    probe: {user: p}\n";
+    let bypass = |keys: &str| {
+        let text = with_cluster(&format!("{probed}    bypass: {{ {keys} }}\n"));
+        load(&text).unwrap().clusters[0].bypass.clone()
+    };
+    let unsaid = load(&with_cluster(probed)).unwrap().clusters[0].bypass.clone();
+    assert_eq!(unsaid.interval, Some(Duration::from_secs(10)));
+    assert_eq!(bypass("watch: false").interval, None);
+    let said = bypass("interval: 1m, ignore_users: [dba, backup-*], sluices: 10.0.0.0/24");
+    assert_eq!(said.interval, Some(Duration::from_secs(60)));
+    assert!(said.ignores(b"dba") && said.ignores(b"backup-7") && !said.ignores(b"etl"));
+    let at = |address: &str| said.is_sluice(address.parse().unwrap());
+    assert!(at("10.0.0.9") && at("::ffff:10.0.0.9") && !at("10.0.1.9"));
+    let unprobed = "    listen: 127.0.0.1:1\n    primary: db:3306\n    bypass: {watch: true}\n";
+    assert_fault(&with_cluster(unprobed), "bypass: has no effect: the cluster has no `probe`");
+    let often = format!("{probed}    bypass: {{ interval: 1s }}\n");
+    assert_fault(&with_cluster(&often), "bypass.interval: must be from 5s to 1h");
+}
