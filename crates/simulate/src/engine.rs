@@ -201,8 +201,8 @@ impl<'s> World<'s> {
     /// A transaction has been committed: it is every replica's to apply.
     fn append(&mut self, rows: f64) {
         if rows > 0.0 {
-            for replica in &mut self.replicas {
-                replica.append(self.now, rows);
+            for (replica, plan) in self.replicas.iter_mut().zip(&self.scenario.replicas) {
+                replica.append(self.now, plan.transit_at(self.now), rows);
             }
         }
     }

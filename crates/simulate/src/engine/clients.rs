@@ -181,9 +181,10 @@ impl<'s> World<'s> {
         let running = std::mem::replace(&mut session.running, Running::Nothing);
         let server_time = now.saturating_since(session.begun);
         session.pauses_until = now.saturating_add(app.rule.pause(server_time));
-        let affected_rows = u64::from(session.rows);
+        let phantom = u64::from(app.phantom_rows).saturating_mul(u64::from(app.transactions));
+        let affected_rows = u64::from(session.rows).saturating_add(phantom);
         let outcome = Outcome { affected_rows, server_time, error: false };
-        let rows = f64::from(session.rows);
+        let rows = f64::from(session.rows) * app.apply_cost;
         self.append(rows);
         match running {
             Running::Nothing | Running::Passed => {}

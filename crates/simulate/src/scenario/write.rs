@@ -1,5 +1,6 @@
 //! A scenario as the file that it could have been read from.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use admission::{MonoTime, OnNoData, OnTimeout, Speed, Terms};
@@ -78,10 +79,20 @@ fn lag_limits(limits: &LagLimits) -> String {
 }
 
 fn replica(plan: &Replica) -> String {
-    let Replica { apply, jitter, away } = plan;
+    let Replica { apply, jitter, away, transit, appliers, preserve_commit_order } = plan;
     let mut keys = vec![("apply_per_s", amount(apply)), ("jitter", number(*jitter))];
     if !away.is_empty() {
         keys.push(("away", windows(away)));
+    }
+    if !transit.is_empty() {
+        let step =
+            |(from, delay): &(MonoTime, Duration)| format!("[{}, {}]", time(*from), span(*delay));
+        let steps: Vec<String> = transit.iter().map(step).collect();
+        keys.push(("transit", format!("[{}]", steps.join(", "))));
+    }
+    if *appliers != 1 || !preserve_commit_order {
+        keys.push(("appliers", appliers.to_string()));
+        keys.push(("preserve_commit_order", preserve_commit_order.to_string()));
     }
     flow(&keys)
 }
@@ -94,6 +105,8 @@ fn app(plan: &App) -> String {
         rule,
         latency,
         rows: Rows { min, max },
+        apply_cost,
+        phantom_rows,
         transactions,
         think_time,
         active,
@@ -104,6 +117,8 @@ fn app(plan: &App) -> String {
     keys.push(("rows_per_statement", rows));
     let optional = [
         ("identities", identities.to_string(), *identities != 1),
+        ("apply_cost", number(*apply_cost), !matches!(apply_cost.total_cmp(&1.0), Ordering::Equal)),
+        ("phantom_rows", phantom_rows.to_string(), *phantom_rows != 0),
         ("transactions", transactions.to_string(), *transactions != 1),
         ("think_time", span(*think_time), !think_time.is_zero()),
         ("active", windows(active), !always(active)),

@@ -179,7 +179,9 @@ impl Model {
                     replica: ReplicaKey(key),
                     lag: Duration::from_secs_f64(lag),
                     shown,
+                    committed_at: None,
                     answered_at: self.now,
+                    asked_at: self.now,
                 });
             }
         }
