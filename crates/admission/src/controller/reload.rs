@@ -83,8 +83,8 @@ impl Controller {
         }
     }
 
-    /// Refuses every waiter and every later request with [`crate::Reason::Shutdown`]. Permits stay to be
-    /// completed. What it gives is dropped as that of [`Controller::reconfigure`].
+    /// Refuses every waiter and every later request with [`crate::Reason::Shutdown`]. Permits stay
+    /// to be completed. What it gives is dropped as that of [`Controller::reconfigure`].
     pub fn shutdown(&mut self, now: MonoTime) -> Remains {
         let now = self.tick(now);
         self.life = Life::ShuttingDown;
