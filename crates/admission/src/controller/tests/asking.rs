@@ -201,7 +201,9 @@ impl Path {
                 replica: ReplicaKey(1),
                 lag: Duration::from_secs_f64(lag),
                 shown: self.shown,
+                committed_at: None,
                 answered_at,
+                asked_at: answered_at,
             };
             let governing = vec![progress];
             let reading =
