@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fleet::{Lift, Receipt, RuleDraft, RuntimeEffect, RuntimeRules};
 use integration::client::PROBE_PASSWORD;
