@@ -35,10 +35,12 @@ use crate::claims::Claims;
 use crate::costs::{Costs, rows_cost};
 use crate::decision::{Decision, Outcome, Permit, Resolution, Resolved, Ticket, Work};
 use crate::gate::{Gate, Obstacle, Signals};
+use crate::in_flight::InFlight;
 use crate::lag::LagReading;
 use crate::pace::Pace;
 use crate::pacing::release_per_s;
 use crate::queue::{Queue, Spot, Waiter};
+use crate::rates::Rates;
 use crate::ring::Head;
 use crate::signal::{Sample, Signal, SignalView};
 use crate::starvation::Starvation;
@@ -64,12 +66,18 @@ pub struct Controller {
     costs: Costs,
     /// Under adaptive pacing.
     pace: Option<Pace>,
+    /// The limits on statements in flight, of the other signals.
+    in_flight: InFlight,
+    /// Which signal's pace last had no room for somebody.
+    governing: Option<(SignalKey, MonoTime)>,
     /// What every app is sure of at the pace.
     claims: Claims,
     /// When the claim of a head covers it.
     claimed_at: Option<MonoTime>,
     /// The heads that have lost in the release under way; kept for its memory.
     lost: Vec<Head>,
+    /// What rules limit by themselves.
+    rates: Rates,
     /// Nobody is let through at the pace before this time.
     pause_until: Option<MonoTime>,
     /// Thrown once per check and for nothing else.
@@ -103,9 +111,12 @@ impl Controller {
             work: Work::default(),
             costs: Costs::default(),
             pace: None,
+            in_flight: InFlight::default(),
+            governing: None,
             claims: Claims::default(),
             claimed_at: None,
             lost: Vec::new(),
+            rates: Rates::default(),
             pause_until: None,
             dice: StdRng::seed_from_u64(seed),
             jitter: StdRng::seed_from_u64(!seed),
@@ -125,6 +136,7 @@ impl Controller {
     pub fn reconfigure(&mut self, config: ControllerConfig, now: MonoTime) {
         let now = self.tick(now);
         let waiters = self.queue.remove_all();
+        self.rates.reset_lines();
         self.configure(&config, now);
         if !waiters.is_empty() {
             for gate in self.gates.values_mut() {
@@ -160,7 +172,12 @@ impl Controller {
             }
             self.gates.insert(gate_config.key, gate);
         }
+        let gates = self.gates.iter().map(|(key, gate)| (*key, gate.signals()));
+        self.in_flight.configure(now, &config.signals, gates);
         self.configure_pace(now);
+        for gate in self.gates.values_mut() {
+            gate.by_room = gate.paced || self.in_flight.limits_any(gate.signals());
+        }
     }
 
     fn configure_pace(&mut self, now: MonoTime) {
@@ -206,6 +223,11 @@ impl Controller {
         match self.queue.take_back(ticket) {
             Some(Resolved::Admit(permit)) => {
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
+                self.rates.complete(permit.account.rule);
+                self.rates.settle(self.clock, permit.account.rule, -permit.account.expected);
+                if let Some(place) = permit.account.place {
+                    self.in_flight.take_back(place);
+                }
                 if let (Some(pace), Some(charge)) = (&mut self.pace, permit.account.charge) {
                     pace.take_back(charge);
                     self.claims.spend(permit.account.lane.0, -permit.account.expected);
@@ -220,6 +242,7 @@ impl Controller {
     pub fn complete(&mut self, now: MonoTime, permit: Permit, outcome: Outcome) {
         let now = self.tick(now);
         self.book(now, &permit, &outcome);
+        let makes_room = permit.account.place.is_some() || self.rates.has_line(permit.account.rule);
         drop(permit);
         let work = &mut self.work;
         work.in_flight = work.in_flight.saturating_sub(1);
@@ -227,6 +250,9 @@ impl Controller {
         work.errors = work.errors.saturating_add(u64::from(outcome.error));
         work.affected_rows = work.affected_rows.saturating_add(outcome.affected_rows);
         work.server_time = work.server_time.saturating_add(outcome.server_time);
+        if makes_room && self.queue.len() > 0 {
+            self.advance(now);
+        }
     }
 
     /// The work under a permit has changed so many rows until now: a transaction of many statements
@@ -234,6 +260,12 @@ impl Controller {
     /// nothing.
     pub fn charge(&mut self, now: MonoTime, permit: &mut Permit, affected_rows: u64) {
         self.tick(now);
+        let more = rows_cost(affected_rows) - permit.account.expected;
+        if more > permit.account.charged_more {
+            let now = self.clock;
+            self.rates.settle(now, permit.account.rule, more - permit.account.charged_more);
+            permit.account.charged_more = more;
+        }
         if let (Some(pace), Some(charge)) = (&mut self.pace, &mut permit.account.charge) {
             pace.charge(charge, rows_cost(affected_rows));
         }
@@ -291,6 +323,7 @@ impl Controller {
         self.look_at_gates(now);
         if let (Some(value), Some(signal)) = (value, self.signals.get_mut(&key)) {
             signal.record(at.min(now), value);
+            self.in_flight.handle_value(now, key, value);
         }
         self.advance(now);
     }
@@ -323,13 +356,17 @@ impl Controller {
         let releases = self.gates.values().filter_map(Gate::next_run);
         let line = self.gates.values().any(|gate| gate.paced && gate.has_line());
         let paced = self.pace.as_ref().filter(|_| line).and_then(|pace| pace.next_room(self.clock));
+        let line = line || self.gates.values().any(|gate| gate.by_room && gate.has_line());
         let paused = self.pause_until.filter(|_| line);
         let claimed = self.claimed_at.filter(|_| line);
+        let place = self.in_flight.next_change().filter(|_| line).filter(|at| *at > self.clock);
         signals
             .chain(releases)
             .chain(paced)
             .chain(paused)
             .chain(claimed)
+            .chain(place)
+            .chain(self.rates.next_room(self.clock))
             .chain(self.queue.next_event())
             .min()
     }
@@ -360,13 +397,16 @@ impl Controller {
     }
 
     /// What an open gate lets through in a second when there is a line: rows under adaptive pacing,
-    /// else checks. `None` if it is shut, unknown, or has no signals and so never a line, or if
+    /// statements where those in flight are limited, else checks. `None` if it is shut, unknown, or has no signals and so never a line, or if
     /// nothing paces it.
     #[must_use]
     pub fn release_per_s(&self, gate: GateKey, now: MonoTime) -> Option<f64> {
         let gate = self.gates.get(&gate).filter(|gate| gate.has_signals())?;
         if let (true, Some(pace)) = (gate.paced, &self.pace) {
             return gate.open_since().and_then(|_| pace.per_s());
+        }
+        if gate.by_room {
+            return gate.open_since().and_then(|_| self.in_flight.per_s(now, gate.signals()));
         }
         Some(f64::from(release_per_s(self.pacing, gate.open_since()?, now)))
     }
@@ -403,12 +443,17 @@ impl Controller {
     }
 
     fn leave_line(&mut self, ticket: Ticket, waiter: &Waiter) {
+        let Request { app, identity, arrived, rule, .. } = waiter.request;
         match waiter.spot {
             Spot::InLine { .. } => {
                 if let Some(gate) = self.gates.get_mut(&waiter.request.gate) {
-                    let Request { app, identity, arrived, .. } = waiter.request;
                     gate.ring.leave(self.clock, (app, identity), (arrived, ticket));
                 }
+                let cost = self.expected(&waiter.request);
+                self.rates.leave_gate(rule, (arrived, ticket), cost);
+            }
+            Spot::Limited => {
+                self.rates.leave(self.clock, rule, (app, identity), (arrived, ticket));
             }
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
         }
@@ -421,6 +466,7 @@ impl Controller {
                 Some(gate) => gate.keeps_waiting(last_loss),
                 None => Obstacle::plain(Reason::NoData),
             },
+            Spot::Limited => Obstacle::plain(Reason::Paced),
             Spot::BackOff { .. } => Obstacle::plain(Reason::Ratio),
             Spot::Held if waiter.request.terms.hold => Obstacle::plain(Reason::Hold),
             Spot::Held => Obstacle::plain(Reason::Ratio),

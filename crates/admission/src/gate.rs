@@ -18,6 +18,9 @@ pub(crate) struct Gate {
     pub(crate) pacer: Pacer,
     /// The lag is one of its signals and the pace is adaptive.
     pub(crate) paced: bool,
+    /// Whoever waits is let through as there is room, and not at a ramped rate: it is paced, or one
+    /// of its signals limits the statements in flight.
+    pub(crate) by_room: bool,
     /// Until then statements queue although nobody waits. After a reload all waiters come back, one
     /// by one: the first of them must not make the gate look free to the others.
     crowd_until: MonoTime,
@@ -64,6 +67,7 @@ impl Gate {
             ring: Ring::default(),
             pacer,
             paced: false,
+            by_room: false,
             crowd_until: MonoTime::ZERO,
         }
     }
@@ -71,6 +75,11 @@ impl Gate {
     /// Whether this signal is one of its own.
     pub(crate) fn depends_on(&self, signal: SignalKey) -> bool {
         self.signals.contains(&signal)
+    }
+
+    /// Its signals, in its order.
+    pub(crate) fn signals(&self) -> &[SignalKey] {
+        &self.signals
     }
 
     /// The signal that shut it.
@@ -161,9 +170,9 @@ impl Gate {
         !self.ring.is_empty() && self.open_since().is_some()
     }
 
-    /// When the next release is worth a wake-up, if this gate is not paced by the lag.
+    /// When the next release is worth a wake-up, if this gate does not wait for room.
     pub(crate) fn next_run(&self) -> Option<MonoTime> {
-        (self.has_line() && !self.paced).then(|| self.pacer.next_run())
+        (self.has_line() && !self.by_room).then(|| self.pacer.next_run())
     }
 }
 

@@ -33,9 +33,12 @@ mod costs;
 mod decision;
 mod dice;
 mod gate;
+mod in_flight;
+mod latency;
 mod pace;
 mod pacing;
 mod queue;
+mod rates;
 mod reason;
 mod request;
 mod ring;
@@ -47,8 +50,8 @@ mod turns;
 
 pub use checks::CheckCount;
 pub use config::{
-    AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, OnNoData, Pacing, SignalConfig,
-    SignalKey,
+    AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, InFlightPacing, OnNoData, Pacing,
+    SignalConfig, SignalKey,
 };
 pub use controller::Controller;
 pub use decision::{
@@ -56,6 +59,8 @@ pub use decision::{
     WaitingStatement, Work,
 };
 pub use dice::Ratio;
+pub use in_flight::InFlightView;
+pub use latency::{LATENCY_BUCKETS, LatencyCounts, LatencyWindow, latency_bucket};
 pub use reason::Reason;
 pub use request::{
     AppKey, DigestKey, GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey,

@@ -47,7 +47,8 @@ mod warnings;
 
 pub use cidr::Cidr;
 pub use cluster::{
-    ClusterPolicy, LagSource, PacingKind, Probe, Scope, Signal, SignalKind, Starvation, TableName,
+    ClusterPolicy, LagSource, Latency, PacingKind, Probe, Scope, Signal, SignalKind, Starvation,
+    TableName,
 };
 pub use compile::{admin_listen, load};
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
@@ -64,7 +65,7 @@ pub use patterns::Patterns;
 pub use priority::Priority;
 pub use reference::config_reference;
 pub use rule::{
-    Action, Gated, OnClientGone, RefusalProfile, Rule, Standing, app_key, identity_key,
+    Action, GateFrom, Gated, OnClientGone, RefusalProfile, Rule, Standing, app_key, identity_key,
     ruleless_app_key,
 };
 pub use rules::Rules;

@@ -35,6 +35,7 @@ use crate::board::ProbeBoard;
 use crate::clock::Clock;
 use crate::facts::FactsBoard;
 use crate::kill::Killer;
+use crate::latency::LatencyBoard;
 use crate::registry::Registry;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
@@ -50,6 +51,8 @@ pub struct Cluster {
     pub registry: Arc<Registry>,
     /// What its probes have seen.
     pub probes: ProbeBoard,
+    /// The latencies that its signals are made of.
+    pub(crate) latencies: LatencyBoard,
     /// What its primary says of itself.
     pub(crate) facts: Arc<FactsBoard>,
     /// What its legs show and trust, as read last.
@@ -122,6 +125,7 @@ impl Cluster {
             name: policy.name.clone(),
             registry: Arc::default(),
             probes: ProbeBoard::default(),
+            latencies: LatencyBoard::new(&policy),
             facts: Arc::new(FactsBoard::new(&policy)),
             tls: TlsStore::new(&policy),
             killer: Killer::default(),
@@ -193,6 +197,7 @@ impl Cluster {
         self.tls.apply(&policy);
         let starvation = starvation::config(&policy);
         self.facts.follow(&self.policy.load(), &policy);
+        self.latencies.follow(&policy);
         self.policy.store(policy);
         self.control(|controller, now| {
             controller.reconfigure(config, now);
@@ -247,6 +252,7 @@ impl Cluster {
             self.keep_timers(),
             self.tls.watch(&self.name),
             self.watch_starvation(),
+            self.watch_latencies(),
             self.tell_news()
         );
     }

@@ -105,14 +105,18 @@ pub fn cluster_head(cluster: &ClusterStatus) -> Vec<Line> {
 }
 
 fn default_gate(cluster: &ClusterStatus) -> String {
-    let PaceStatus { gate, pacing, per_second, unit } = &cluster.pace;
+    let PaceStatus { gate, pacing, per_second, unit, governs } = &cluster.pace;
+    let governs =
+        governs.as_ref().map(|signal| format!("; `{signal}` governs")).unwrap_or_default();
     let names = gate.join(", ");
     let shut = |signal: &SignalStatus| !signal.open && gate.contains(&signal.signal);
     match per_second {
         _ if gate.is_empty() => "Default gate: none".to_owned(),
         _ if cluster.signals.iter().any(shut) => format!("Default gate ({names}): shut"),
         Some(per_second) => {
-            format!("Default gate ({names}): open, pace {per_second:.0} {unit} a second ({pacing})")
+            format!(
+                "Default gate ({names}): open, pace {per_second:.0} {unit} a second ({pacing}){governs}"
+            )
         }
         None => format!("Default gate ({names}): open"),
     }
@@ -147,14 +151,24 @@ fn signals(cluster: &ClusterStatus) -> Table {
             says,
             span(signal.for_s),
             signal.age_s.map_or_else(none, span),
+            in_flight(signal),
         ];
         Row { tone, cells }
     };
     table(
         "Signals",
-        &["signal", "value", "threshold", "says", "for", "age of the value"],
+        &["signal", "value", "threshold", "says", "for", "age of the value", "in flight"],
         cluster.signals.iter().map(row).collect(),
     )
+}
+
+/// What a signal limits, and to how many.
+fn in_flight(signal: &SignalStatus) -> String {
+    match (signal.in_flight, signal.in_flight_limit) {
+        (Some(count), Some(limit)) => format!("{count} of {limit:.0}"),
+        (Some(count), None) => count.to_string(),
+        (None, _) => none(),
+    }
 }
 
 fn servers(cluster: &ClusterStatus) -> Table {

@@ -11,6 +11,7 @@ use crate::decision::Resolved;
 use crate::gate::Gate;
 use crate::pacing::release_per_s;
 use crate::queue::Spot;
+use crate::rates::From;
 use crate::ring::Head;
 use crate::{GateKey, MonoTime, Ticket};
 
@@ -19,6 +20,8 @@ impl Controller {
         self.look_at_gates(now);
         self.expire_overdue(now);
         self.check_after_back_off(now);
+        self.release_limited(now);
+        self.release_floors(now);
         self.release(now);
     }
 
@@ -51,14 +54,54 @@ impl Controller {
                     self.take_out(ticket);
                     self.queue.resolve(ticket, Resolved::DecideAgain);
                 }
-                Spot::BackOff { .. } | Spot::InLine { .. } | Spot::Held => {
-                    match self.check(now, &waiter.request) {
-                        Checked::Passed => self.let_through(now, ticket),
-                        Checked::Stopped(spot, _) => {
-                            self.queue.place(ticket, spot);
-                            self.stand_in_line(ticket, &waiter.request, spot);
-                        }
-                    }
+                Spot::BackOff { .. } | Spot::InLine { .. } | Spot::Limited | Spot::Held => {
+                    self.check_again(now, ticket, From::Arrival);
+                }
+            }
+        }
+    }
+
+    /// Checks a waiter that stands in no line, and gives it its next spot.
+    fn check_again(&mut self, now: MonoTime, ticket: Ticket, from: From) {
+        let Some(waiter) = self.queue.get(ticket).copied() else { return };
+        match self.check(now, &waiter.request, from) {
+            Checked::Passed => self.let_through(now, ticket),
+            Checked::Stopped(spot, _) => {
+                self.queue.place(ticket, spot);
+                self.stand_in_line(ticket, &waiter.request, spot);
+            }
+        }
+    }
+
+    /// Has those checked who waited for the limits of their rule alone, as far as these reach.
+    fn release_limited(&mut self, now: MonoTime) {
+        let mut from = None;
+        while let Some(rule) = self.rates.with_line(from) {
+            from = Some(rule);
+            while let Some(head) = self.rates.next_turn(now, rule) {
+                let Some(waiter) = self.queue.get(head.ticket).copied() else { break };
+                self.leave_line(head.ticket, &waiter);
+                self.queue.place(head.ticket, Spot::Held);
+                self.check_again(now, head.ticket, From::Line);
+            }
+        }
+    }
+
+    /// Lets through whom the floor of their rule covers, at open gates, wherever they stand in line.
+    fn release_floors(&mut self, now: MonoTime) {
+        let mut from = None;
+        while let Some(rule) = self.rates.with_floor(from) {
+            from = Some(rule);
+            while let Some(ticket) = self.rates.floor_turn(now, rule) {
+                let Some(waiter) = self.queue.get(ticket).copied() else { break };
+                let gate = self.gates.get(&waiter.request.gate);
+                if gate.is_none_or(|gate| gate.open_since().is_none()) {
+                    break;
+                }
+                if self.throw(ticket) == Check::Passed {
+                    self.let_through(now, ticket);
+                } else {
+                    self.back_off(now, ticket);
                 }
             }
         }
@@ -96,7 +139,7 @@ impl Controller {
         loop {
             let mut moved = false;
             let mut from = None;
-            while let Some(key) = self.next_gate_with_line(from, Paced::ByLag) {
+            while let Some(key) = self.next_gate_with_line(from, Paced::ByRoom) {
                 from = Some(key);
                 match self.release_one(now, key) {
                     Release::NoRoom => {}
@@ -122,8 +165,8 @@ impl Controller {
         let from = after.map_or(Unbounded, Excluded);
         let mut gates = self.gates.range((from, Unbounded));
         let wanted = |gate: &Gate| match paced {
-            Paced::ByRamp => !gate.paced,
-            Paced::ByLag => gate.paced,
+            Paced::ByRamp => !gate.by_room,
+            Paced::ByRoom => gate.by_room,
         };
         gates.find(|(_, gate)| gate.has_line() && wanted(gate)).map(|(key, _)| *key)
     }
@@ -181,8 +224,7 @@ impl Controller {
         release
     }
 
-    /// The next check at a gate that is paced by the lag, if there is room for what it may let
-    /// through.
+    /// The next check at a gate that is paced, if there is room for what it may let through.
     fn next_paced_check(&mut self, now: MonoTime, key: GateKey) -> Option<Head> {
         let head = self.gates.get(&key)?.ring.head()?;
         // What such statements cost may have been learned since it joined.
@@ -243,6 +285,6 @@ enum Release {
 enum Paced {
     /// The ramp of the plain gate.
     ByRamp,
-    /// The work on its way to the replicas.
-    ByLag,
+    /// The room that its signals leave.
+    ByRoom,
 }

@@ -10,6 +10,7 @@ use crate::decision::{Decision, Permit, Refusal, Resolved};
 use crate::gate::{Gate, Obstacle};
 use crate::pacing::release_per_s;
 use crate::queue::Spot;
+use crate::rates::From;
 use crate::ring::Joining;
 use crate::{MonoTime, OnRefusedCheck, OnTimeout, Pacing, Reason, Request};
 
@@ -36,7 +37,7 @@ impl Controller {
                 return Decision::Reject(refusal);
             }
         }
-        match (self.check(now, request), request.terms.on_refused_check) {
+        match (self.check(now, request, From::Arrival), request.terms.on_refused_check) {
             (Checked::Passed, OnRefusedCheck::Delay | OnRefusedCheck::Reject) => {
                 Decision::Admit(self.admit(now, request, None))
             }
@@ -50,12 +51,15 @@ impl Controller {
     }
 
     /// Checks the statement if it is its turn, else says what is in its way.
-    pub(super) fn check(&mut self, now: MonoTime, request: &Request) -> Checked {
+    pub(super) fn check(&mut self, now: MonoTime, request: &Request, from: From) -> Checked {
         let terms = &request.terms;
         if terms.hold {
             return Checked::Stopped(Spot::Held, Obstacle::plain(Reason::Hold));
         }
         let certain = terms.ratio.is_certain();
+        if !certain && !self.rates.lets_through(now, request.rule, terms, from) {
+            return Checked::Stopped(Spot::Limited, Obstacle::plain(Reason::Paced));
+        }
         let Some(gate) = self.gates.get_mut(&request.gate) else {
             let retry_at = self.next_check(now);
             let obstacle = Obstacle::plain(Reason::NoData);
@@ -93,8 +97,7 @@ impl Controller {
     /// Takes a turn at an open gate without a line, and charges it, as far as there is room.
     /// Without room nothing is charged.
     fn take_turn(&mut self, now: MonoTime, request: &Request) -> Result<(), Obstacle> {
-        let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
-        if !paced || self.pace.is_none() {
+        if !self.gates.get(&request.gate).is_some_and(|gate| gate.by_room) {
             return Ok(());
         }
         let cost = self.expected(request);
@@ -123,8 +126,12 @@ impl Controller {
         if gate.has_signals() {
             self.last_gated = Some(now);
         }
-        let (check, obstacle) = if request.terms.ratio.loses(&mut self.dice) {
+        let terms = &request.terms;
+        let limited = !self.rates.lets_through(now, request.rule, terms, From::Arrival);
+        let (check, obstacle) = if terms.ratio.loses(&mut self.dice) {
             (Check::Lost, Some(Obstacle::plain(Reason::Ratio)))
+        } else if limited {
+            (Check::Stopped, Some(Obstacle::plain(Reason::Paced)))
         } else if let Some(obstacle) = gate.contention_now() {
             (Check::Stopped, Some(obstacle))
         } else {
@@ -170,11 +177,20 @@ impl Controller {
                 let place = (request.arrived, ticket);
                 let weight = request.terms.weight;
                 gate.ring.join(self.clock, &Joining { lane, place, weight, cost });
+                self.rates.join_gate(request.rule, place, cost);
                 // The head before it may have been too large for the room there is.
                 let is_head = gate.ring.head().is_some_and(|head| head.ticket == ticket);
-                if gate.paced && is_head && self.has_room(self.clock, request, cost) {
+                let floor = request.terms.min_rate.is_some();
+                if gate.by_room && (is_head || floor) && self.has_room(self.clock, request, cost) {
                     self.pause_until = Some(self.clock);
                 }
+            }
+            Spot::Limited => {
+                let lane = (request.app, request.identity);
+                let place = (request.arrived, ticket);
+                let (cost, weight) = (self.expected(request), request.terms.weight);
+                let joining = Joining { lane, place, weight, cost };
+                self.rates.join(self.clock, request.rule, &joining);
             }
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
         }
@@ -268,6 +284,14 @@ impl Controller {
         let Some(gate) = self.gates.get(&request.gate) else { return unknown };
         let Some(since) = gate.open_since() else { return unknown };
         let lane = (request.app, request.identity);
+        if gate.by_room
+            && !gate.paced
+            && let Some(per_s) = self.in_flight.per_s(now, gate.signals())
+        {
+            let statements = u32::try_from(gate.ring.len()).unwrap_or(u32::MAX);
+            let line = Duration::try_from_secs_f64((f64::from(statements) + 1.0) / per_s);
+            return line.unwrap_or(RETRY_AFTER_MAX).min(RETRY_AFTER_MAX).max(self.check_interval);
+        }
         let ahead = gate.ring.ahead(lane, request.terms.weight).about + self.expected(request);
         let per_s = match (&self.pace, gate.paced) {
             (Some(pace), true) => pace.per_s().unwrap_or(f64::INFINITY),
@@ -301,7 +325,7 @@ impl Controller {
 /// A pace that is known is not expected to rise more than so many times before a deadline.
 const SURE_FACTOR: f64 = 2.0;
 
-impl From<Result<Permit, Refusal>> for Resolved {
+impl std::convert::From<Result<Permit, Refusal>> for Resolved {
     fn from(outcome: Result<Permit, Refusal>) -> Self {
         match outcome {
             Ok(permit) => Self::Admit(permit),

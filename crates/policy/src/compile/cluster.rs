@@ -53,6 +53,7 @@ pub(super) fn compile(
         place: place.clone(),
     });
     let default_gate = signals.gate(&default_gate.value, cluster_name, &default_gate.place, faults);
+    let protected_gate = signals.without_latencies(default_gate, &place, faults);
     let check_interval = duration(raw.check_interval, limits::CHECK_INTERVAL, faults);
     let release_per_s = whole(raw.release_per_s, limits::RELEASE_PER_S, faults);
     let queue_len_max = whole(raw.max_queue_total, limits::MAX_QUEUE_TOTAL, faults);
@@ -86,6 +87,7 @@ pub(super) fn compile(
         replicas,
         probe,
         default_gate,
+        protected_gate,
         mode,
         check_interval,
         pacing,
@@ -188,8 +190,15 @@ fn check_probing(
     place: &Place,
     faults: &mut Faults,
 ) {
-    let is_lag = |kind: &SignalKind| matches!(kind, SignalKind::Lag { .. });
-    let measures = |signal: &&crate::cluster::Signal| !is_lag(&signal.kind) || !replicas.is_empty();
+    let measures = |signal: &&crate::cluster::Signal| match signal.kind {
+        SignalKind::Lag { .. } => !replicas.is_empty(),
+        // Sluice sees it itself.
+        SignalKind::Latency(_) => false,
+        SignalKind::ThreadsRunning
+        | SignalKind::HistoryListLength
+        | SignalKind::Query(_)
+        | SignalKind::Status(_) => true,
+    };
     let Some(probe) = probe else {
         if signals.signals.iter().any(|signal| measures(&signal)) {
             faults.add(place, "`probe` is missing: without it no signal can be measured");

@@ -199,6 +199,7 @@ impl Keys {
             probe: self.live("probe", &running.probe, file.probe),
             signals: self.live("signals", &running.signals, file.signals),
             default_gate: self.live("default_gate", &running.default_gate, file.default_gate),
+            protected_gate: file.protected_gate,
             mode: self.live("mode", &running.mode, file.mode),
             check_interval: self.live(
                 "check_interval",

@@ -307,13 +307,16 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         title: "`clusters.NAME.signals.NAME`",
         about: "Built in are `lag`, `threads_running` and `history_list_length`; any other name is a custom \
-                signal with `query` or `status`. `self/NAME` is measured on the primary, `shard/NAME` on \
+                signal with `latency`, `query` or `status`. `self/NAME` is measured on the primary, `shard/NAME` on \
                 the replicas, where the highest value counts.",
         keys: &[
             live(
                 "threshold",
-                "The signal is healthy below it. A duration for `lag`, a number for the others.",
-                Shown::Words("5s for `lag`, else required", "`lag`: 10ms to 1d"),
+                "The signal is healthy below it. A duration for `lag` and `latency`, a number for the others.",
+                Shown::Words(
+                    "5s for `lag`, else required",
+                    "`lag`: 10ms to 1d; `latency`: 100us to 1h",
+                ),
                 "The gate closes later.",
             ),
             live(
@@ -338,7 +341,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "on_no_data",
                 "What the signal says without a usable value: `open`, `closed`, or `{hold_last: 30s}`: what \
                  it last said, for so long, then `closed`.",
-                Shown::Words("`closed`", "hold_last: 1ms to 1d"),
+                Shown::Words("`closed`; `open` for `latency`", "hold_last: 1ms to 1d"),
                 "",
             ),
             live(
@@ -352,6 +355,13 @@ pub(super) const SECTIONS: &[Section] = &[
                 "`lag` only: with fewer replicas that can be measured there is no value.",
                 Shown::Count(limits::MIN_REPLICAS),
                 "Replicas that are gone shut the gate sooner.",
+            ),
+            live(
+                "latency",
+                "Custom signals: a percentile of latencies at the server, as Sluice sees them: `{app, rule, \
+                 statements, percentile, window}`, see below. At most 16 in a cluster.",
+                Shown::Words("none", "see there"),
+                "",
             ),
             live(
                 "query",
@@ -370,6 +380,39 @@ pub(super) const SECTIONS: &[Section] = &[
                 "On which servers it is measured.",
                 Shown::Words("`replicas` for `lag`, else `primary`", "`primary`, `replicas`"),
                 "",
+            ),
+        ],
+    },
+    Section {
+        title: "`clusters.NAME.signals.NAME.latency`",
+        about: "Whose latencies: statements that meet all of it. While the app is idle there is no value, and \
+                the signal is open. A latency of the default gate does not hold the app that it protects; a \
+                rule whose own `gate` names it does.",
+        keys: &[
+            live(
+                "app",
+                "The apps, matched as by rules: a level, the whole, or a prefix.",
+                Shown::Words("any; it or `rule` is required", "a value or a list"),
+                "",
+            ),
+            live(
+                "rule",
+                "The rule that decided about the statement, by its name.",
+                Shown::Words("any, or none", "a name"),
+                "",
+            ),
+            live("statements", "The classes of statements.", Shown::Words("all", "classes"), ""),
+            live(
+                "percentile",
+                "The share of statements that take at most the value.",
+                Shown::Words("0.99", "between 0 and 1"),
+                "Rarer statements decide.",
+            ),
+            live(
+                "window",
+                "Over what time.",
+                Shown::Time(limits::LATENCY_WINDOW),
+                "A steadier value, and a slower answer.",
             ),
         ],
     },

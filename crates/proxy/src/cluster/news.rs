@@ -113,7 +113,8 @@ impl Cluster {
             SignalKind::ThreadsRunning
             | SignalKind::HistoryListLength
             | SignalKind::Query(_)
-            | SignalKind::Status(_) => None,
+            | SignalKind::Status(_)
+            | SignalKind::Latency(_) => None,
         };
         let server = slowest.as_deref().unwrap_or("-");
         match says {

@@ -30,6 +30,8 @@ pub(super) enum Event {
     Publish,
     /// It is looked whether somebody needs fresh values.
     LookAtTempo,
+    /// The signals other than the lag are looked at.
+    LookAtSignals,
 }
 
 /// What a probe has seen.
