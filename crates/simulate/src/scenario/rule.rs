@@ -143,6 +143,9 @@ fn gate(raw: Option<&raw::Gates>, signals: &[String], path: &str, faults: &mut F
         match (name.as_str(), signals.iter().position(|signal| signal == name)) {
             ("lag", _) => set.0 |= 1,
             (_, Some(signal)) => set.add(signal),
+            (_, None) if signals.is_empty() => {
+                faults.push(format!("{path}.gate: lag or none, not {name:?}"));
+            }
             (_, None) => faults.push(format!("{path}.gate: lag, none or a signal, not {name:?}")),
         }
     }
