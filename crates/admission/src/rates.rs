@@ -66,10 +66,9 @@ impl Rates {
     /// Takes the terms in.
     fn rule(&mut self, now: MonoTime, rule: RuleKey, terms: &Terms) -> Option<&mut RuleRates> {
         if !Self::limits(terms) {
-            return self.rules.get_mut(&rule).map(|known| {
-                known.tell(now, terms);
-                known
-            });
+            let known = self.rules.get_mut(&rule)?;
+            known.tell(now, terms);
+            return Some(known);
         }
         let known = self.rules.entry(rule).or_insert_with(RuleRates::new);
         known.tell(now, terms);
