@@ -21,7 +21,7 @@ pub use transport::Tls;
 use compressed::Compressed;
 use transport::Transport;
 
-mod bytes;
+pub(crate) mod bytes;
 pub mod capability;
 mod compressed;
 mod dump;

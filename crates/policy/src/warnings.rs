@@ -13,6 +13,7 @@ mod foreign;
 mod servers;
 mod shadow;
 mod signals;
+mod tools;
 
 use std::collections::HashMap;
 
@@ -55,6 +56,7 @@ fn warnings(file: &raw::File, config: &Config, now: UnixTime) -> Vec<Fault> {
     servers::look(&found, &mut warnings);
     shadow::look(&found, &mut warnings);
     signals::look(&found, &mut warnings);
+    tools::look(&found, &mut warnings);
     warnings.into_sorted()
 }
 

@@ -12,7 +12,7 @@ fn the_example_loads() {
     });
     let cluster = config.cluster("main").expect("the cluster of the example");
     assert_eq!(cluster.replicas.len(), 2);
-    assert_eq!(cluster.rules.len(), 10);
+    assert_eq!(cluster.rules.len(), 11);
 }
 
 #[test]

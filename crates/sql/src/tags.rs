@@ -27,6 +27,10 @@ pub enum Tool {
     GhOst,
     /// `/*pt-online-schema-change …*/`, at the end.
     PtOnlineSchemaChange,
+    /// `/*checksum chunk*/` and `/*checksum table*/` at the end, `/* pt-table-checksum */`.
+    PtTableChecksum,
+    /// `/*maintenance:lhm*/` at the end, `/* large hadron migration */`.
+    Lhm,
 }
 
 impl Tool {
@@ -36,13 +40,31 @@ impl Tool {
         match self {
             Self::GhOst => "gh-ost",
             Self::PtOnlineSchemaChange => "pt-online-schema-change",
+            Self::PtTableChecksum => "pt-table-checksum",
+            Self::Lhm => "lhm",
         }
     }
 
-    /// The tool whose comment this is: its name is the first word.
+    /// Whether a connection on which it was seen is its own: what follows there without a comment
+    /// is the tool's too. LHM borrows an application's, and says its comment each time.
+    #[must_use]
+    pub fn keeps_connection(self) -> bool {
+        match self {
+            Self::GhOst | Self::PtOnlineSchemaChange | Self::PtTableChecksum => true,
+            Self::Lhm => false,
+        }
+    }
+
+    /// The tool whose comment this is: its name is the first word, or it is one of those that it
+    /// always says.
     pub(crate) fn of_comment(comment: &[u8]) -> Option<Self> {
-        let body = body_of(comment)?.trim_ascii_start();
-        [Self::GhOst, Self::PtOnlineSchemaChange].into_iter().find(|tool| {
+        let body = body_of(comment)?.trim_ascii();
+        match body {
+            b"checksum chunk" | b"checksum table" => return Some(Self::PtTableChecksum),
+            b"maintenance:lhm" | b"large hadron migration" => return Some(Self::Lhm),
+            _ => {}
+        }
+        [Self::GhOst, Self::PtOnlineSchemaChange, Self::PtTableChecksum].into_iter().find(|tool| {
             body.strip_prefix(tool.as_str().as_bytes())
                 .is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
         })

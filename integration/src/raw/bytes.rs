@@ -3,42 +3,42 @@
 use crate::error::{HarnessError, Result};
 
 /// Takes a payload apart from the front.
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
+    pub(crate) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         let (head, tail) = self.0.split_at_checked(n).ok_or_else(cut_short)?;
         self.0 = tail;
         Ok(head)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let (head, tail) = self.0.split_first_chunk::<N>().ok_or_else(cut_short)?;
         self.0 = tail;
         Ok(*head)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8> {
+    pub(crate) fn u8(&mut self) -> Result<u8> {
         self.array().map(|[b]: [u8; 1]| b)
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16> {
+    pub(crate) fn u16(&mut self) -> Result<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32> {
+    pub(crate) fn u32(&mut self) -> Result<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
     /// Up to the next NUL, which is taken too, or to the end.
-    pub(super) fn until_nul(&mut self) -> &'a [u8] {
+    pub(crate) fn until_nul(&mut self) -> &'a [u8] {
         let end = self.0.iter().position(|b| *b == 0).unwrap_or(self.0.len());
         let (head, tail) = self.0.split_at(end);
         self.0 = tail.get(1..).unwrap_or_default();
         head
     }
 
-    pub(super) fn lenenc(&mut self) -> Result<u64> {
+    pub(crate) fn lenenc(&mut self) -> Result<u64> {
         Ok(match self.u8()? {
             0xfc => u64::from(self.u16()?),
             0xfd => {

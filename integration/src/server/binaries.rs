@@ -44,6 +44,17 @@ pub fn mariadb() -> Result<PathBuf> {
     in_path("mariadb", "run scripts/install-servers mariadb")
 }
 
+/// A tool that works on a database: MySQL's own are unpacked beside the server, the others are the host's.
+pub(crate) fn tool(name: &str) -> Result<PathBuf> {
+    match name {
+        "mysqldump" => {
+            present(cache_dir()?.join("mysql-9/run/mysqldump"), "run scripts/install-servers mysql")
+        }
+        "mysql" => mysql(),
+        name => in_path(name, "run scripts/install-tools"),
+    }
+}
+
 /// `SLUICE_MARIADBD`, else the host's.
 pub(super) fn mariadbd() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("SLUICE_MARIADBD") {

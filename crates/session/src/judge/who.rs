@@ -95,6 +95,7 @@ impl Who {
     /// A tool that names itself in some statements only is who sends the others too.
     pub(super) fn stick_to_tool(&mut self) {
         if let Some(tool) = self.said.tool
+            && tool.keeps_connection()
             && self.identity.handle_tool_seen(tool)
         {
             self.renew();

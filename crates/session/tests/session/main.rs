@@ -410,6 +410,17 @@ fn the_changelog_of_gh_ost_passes_and_a_table_of_that_name_does_not() {
 }
 
 #[test]
+fn a_connection_that_lhm_borrows_stays_the_applications() {
+    let rules = "  - { name: tool, match: { app: [lhm, gh-ost] }, gate: [lag], permanent: true }\n  \
+                 - { name: rest, gate: none, permanent: true }\n";
+    let mut driver = Driver::logged_in(rules, 0);
+    driver.asks("INSERT INTO lhmn_t SELECT * FROM t /*maintenance:lhm*/", STATUS_AUTOCOMMIT);
+    driver.passes("INSERT INTO orders VALUES (1)", STATUS_AUTOCOMMIT);
+    driver.asks("INSERT /* gh-ost */ INTO _t_gho VALUES (1)", STATUS_AUTOCOMMIT);
+    driver.asks("INSERT INTO orders VALUES (1)", STATUS_AUTOCOMMIT);
+}
+
+#[test]
 fn types_of_a_refused_bulk_execution_are_put_into_the_next() {
     const WITH_TYPES: &[u8] = b"\xfa\x07\0\0\0\x80\0\x03\0\0\x01\0\0\0";
     const WITHOUT: &[u8] = b"\xfa\x07\0\0\0\0\0\0\x01\0\0\0";

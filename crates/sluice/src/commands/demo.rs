@@ -127,7 +127,7 @@ fn config(topology: &Topology) -> integration::error::Result<Config> {
              permanent: true\n  \
              reason: it may wait\n\
              - name: schema-changes\n  \
-             match: { app: [online-ddl, gh-ost, pt-online-schema-change] }\n  \
+             match: { app: online-ddl }\n  \
              ratio: 0.1\n  \
              max_delay: 30s\n  \
              permanent: true\n\

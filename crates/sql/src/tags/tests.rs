@@ -90,6 +90,34 @@ fn tools_are_known_by_the_first_word_of_their_comment() {
         tool("/*pt-online-schema-change 4711 copy nibble*/"),
         Some(Tool::PtOnlineSchemaChange)
     );
+    assert_eq!(
+        tool("/* pt-online-schema-change */"),
+        Some(Tool::PtOnlineSchemaChange),
+        "as ANALYZE TABLE has it"
+    );
+    assert_eq!(tool("/* pt-table-checksum */"), Some(Tool::PtTableChecksum));
     assert_eq!(tool("/* gh-ostrich */"), None);
     assert_eq!(tool("/* not gh-ost */"), None);
+}
+
+#[test]
+fn tools_are_known_by_the_comments_that_they_always_say() {
+    let tool = |comment: &str| Tool::of_comment(comment.as_bytes());
+    for said in ["/*checksum chunk*/", "/*checksum table*/"] {
+        assert_eq!(tool(said), Some(Tool::PtTableChecksum), "{said}");
+    }
+    for said in ["/*maintenance:lhm*/", "/* large hadron migration */"] {
+        assert_eq!(tool(said), Some(Tool::Lhm), "{said}");
+    }
+    let others = [
+        "/*checksum chunks of the archive*/",
+        "/* a large hadron migration */",
+        "/*maintenance:lhm,controller:x*/",
+        "/*maintenance:lhmx*/",
+    ];
+    for said in others {
+        assert_eq!(tool(said), None, "{said}");
+    }
+    assert_tags("/*maintenance:lhm*/", &[("maintenance", "lhm")]);
+    assert_tags("/*application:ghostferry*/", &[("application", "ghostferry")]);
 }

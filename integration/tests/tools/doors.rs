@@ -1,0 +1,180 @@
+//! Tools that write around Sluice and ask it first, by the snippets of docs/examples; and gh-ost,
+//! which asks while what it writes comes through Sluice.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use integration::server::{Flavour, Server};
+use integration::tools::{ToolProcess, program};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::ghost::Played;
+use crate::lab::{Lab, Tool, Traffic};
+
+#[tokio::test]
+async fn what_asks_first_waits_for_a_yes_and_goes_on() {
+    let lab = Lab::start(Flavour::MySql).await;
+    let door = Door::open().await;
+    let traffic = Traffic::start(&lab).await;
+    let primary = lab.servers.primary.addr().port();
+
+    let source = format!("h=127.0.0.1,P={primary},u=etl,p=etl,D=test,t=t,m=SluiceArchiver");
+    let mut command = Command::new(program("pt-archiver").unwrap());
+    command.args([
+        "--no-version-check",
+        "--purge",
+        "--where=id <= 4000",
+        "--limit=600",
+        "--bulk-delete",
+    ]);
+    command.args(["--source", &source]).env("PERL5LIB", examples());
+    door.lets_pass(3);
+    let mut archiver = ToolProcess::spawn(door.named(&mut command, "pt-archiver")).unwrap();
+    door.opens_again(&lab, &mut archiver, "SELECT 4000 - COUNT(*) FROM t WHERE id <= 4000").await;
+    assert_eq!(rows(&lab, "SELECT COUNT(*) FROM t WHERE id <= 4000").await, 0);
+
+    let mut loop_in_shell = Command::new(examples().join("chunks.sh"));
+    loop_in_shell.arg(program("mysql").unwrap()).args(["--no-defaults", "--host=127.0.0.1"]);
+    loop_in_shell.args([&format!("--port={primary}"), "--user=etl", "--password=etl", "test"]);
+    loop_in_shell.env(
+        "STATEMENT",
+        "DELETE FROM t WHERE id BETWEEN 4001 AND 8000 LIMIT 600; SELECT ROW_COUNT()",
+    );
+    door.lets_pass(3);
+    let mut script = ToolProcess::spawn(door.named(&mut loop_in_shell, "cleanup")).unwrap();
+    door.opens_again(&lab, &mut script, "SELECT 4000 - COUNT(*) FROM t WHERE id <= 8000").await;
+    assert_eq!(rows(&lab, "SELECT COUNT(*) FROM t WHERE id <= 8000").await, 0);
+
+    door.lets_pass(8);
+    let mut ghost =
+        Played::asking(lab.sluice.listen_addr(), door.addr, "/throttler/check?app=gh-ost");
+    door.opens_again(&lab, &mut ghost, "SELECT COUNT(*) FROM _t_gho").await;
+    lab.is_altered().await;
+    let (transactions, slowest) = traffic.stop().await;
+    assert!(transactions > 50, "{transactions} transactions, of at most {slowest:?}");
+    lab.same_rows("t", "shadow", "id > 8000").await;
+    lab.replica_agrees(&["t", "shadow"]).await;
+}
+
+/// pt-online-schema-change, which writes around Sluice. Version 3.2 asks only where it finds a
+/// replica by SHOW SLAVE STATUS, which MySQL 9.7 has not.
+pub(crate) async fn change_by_asking(lab: &Lab) {
+    let door = Door::open().await;
+    let [primary, replica] =
+        [&lab.servers.primary, lab.servers.replicas.first().unwrap().server()].map(Server::port);
+    let mut command = Command::new(program("pt-online-schema-change").unwrap());
+    command.args(["--no-version-check", "--execute", "--chunk-time=0", "--chunk-size=2000"]);
+    command.arg("--recursion-method=none");
+    command.arg(format!("--check-slave-lag=h=127.0.0.1,P={replica},u=admin,p=admin"));
+    command.arg("--plugin").arg(examples().join("pt-online-schema-change-plugin.pl"));
+    command.arg("--alter=ADD COLUMN more INT NOT NULL DEFAULT 0");
+    command.arg(format!("h=127.0.0.1,P={primary},u=ddl,p=ddl,D=test,t=t"));
+    door.lets_pass(6);
+    let mut change =
+        ToolProcess::spawn(door.named(&mut command, "pt-online-schema-change")).unwrap();
+    door.opens_again(lab, &mut change, "SELECT COUNT(*) FROM _t_new").await;
+}
+
+/// What a tool asks: it says yes so often, and then no until it is opened.
+struct Door {
+    addr: SocketAddr,
+    left: Arc<AtomicI64>,
+}
+
+impl Door {
+    async fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let left = Arc::new(AtomicI64::new(0));
+        let yes = left.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(answer(stream, yes.clone()));
+            }
+        });
+        Self { addr, left }
+    }
+
+    fn lets_pass(&self, checks: i64) {
+        self.left.store(checks, Ordering::Relaxed);
+    }
+
+    /// Tells a tool whom to ask, and as whom.
+    fn named<'c>(&self, command: &'c mut Command, app: &str) -> &'c mut Command {
+        command.env("SLUICE_CHECK", format!("http://{}/throttler/check?app={app}", self.addr))
+    }
+
+    /// Waits until a tool has used up its checks and been told no; then it has done something, does
+    /// no more, and does not give up. Told yes again, it ends well.
+    async fn opens_again(&self, lab: &Lab, tool: &mut impl Tool, progress: &str) {
+        let started = Instant::now();
+        while self.left.load(Ordering::Relaxed) > -REFUSED_CHECKS {
+            let ended = tool.has_ended() || started.elapsed() > LIMIT;
+            assert!(!ended, "nobody was told no: {}", tool.said());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let before = settled(lab, progress).await;
+        tokio::time::sleep(SHUT_FOR).await;
+        let there = rows(lab, progress).await;
+        assert!(
+            before > 0 && there < before + BY_TRAFFIC,
+            "{before} and {there} rows: {}",
+            tool.said()
+        );
+        assert!(!tool.has_ended(), "{}", tool.said());
+        self.lets_pass(i64::MAX);
+        tool.succeed().await;
+    }
+}
+
+/// What was allowed may still be under way.
+async fn settled(lab: &Lab, progress: &str) -> i64 {
+    let started = Instant::now();
+    let mut before = i64::MIN / 2;
+    loop {
+        let now = rows(lab, progress).await;
+        if now < before + BY_TRAFFIC || started.elapsed() > LIMIT {
+            return now;
+        }
+        before = now;
+        tokio::time::sleep(SETTLES_IN).await;
+    }
+}
+
+async fn rows(lab: &Lab, question: &str) -> i64 {
+    lab.servers.primary.query_first(question).await.unwrap().unwrap()
+}
+
+/// Answers each HEAD with 200 or 429.
+async fn answer(stream: TcpStream, left: Arc<AtomicI64>) {
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    while stream.read_line(&mut line).await.is_ok_and(|len| len > 0) {
+        if line == "\r\n" {
+            let yes = left.fetch_sub(1, Ordering::Relaxed) > 0;
+            let status = if yes { "200 OK" } else { "429 Too Many Requests" };
+            let answer =
+                format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.ok();
+            return;
+        }
+        line.clear();
+    }
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/examples")
+}
+
+/// Two at least, so that what was allowed is done.
+const REFUSED_CHECKS: i64 = 2;
+/// Rows that the traffic brings into a copy by triggers, which is less than a chunk.
+const BY_TRAFFIC: i64 = 500;
+const SETTLES_IN: Duration = Duration::from_millis(700);
+const SHUT_FOR: Duration = Duration::from_millis(1500);
+const LIMIT: Duration = Duration::from_secs(60);
