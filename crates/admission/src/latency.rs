@@ -187,7 +187,7 @@ mod tests {
         let mut window = LatencyWindow::new(Duration::from_secs(1), 0.99);
         let mut counts = LatencyCounts::default();
         assert_eq!(window.look(at(0), &counts), None);
-        let mut count = |counts: &mut LatencyCounts, ms, of| {
+        let count = |counts: &mut LatencyCounts, ms, of| {
             for _ in 0..of {
                 counts.begun += 1;
                 counts.ended += 1;

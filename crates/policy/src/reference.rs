@@ -3,6 +3,7 @@
 mod classes;
 mod compression_keys;
 mod keys;
+mod latency_keys;
 mod network_keys;
 mod rule_keys;
 mod sections;

@@ -173,6 +173,10 @@ impl Tap {
 }
 
 impl Cluster {
+    fn tell_latency(self: &Arc<Self>, key: SignalKey, value: f64) {
+        self.control(|controller, now| controller.handle_sample(now, key, Sample::Value(value)));
+    }
+
     /// Tells the controller the latencies that signals are made of, until it is dropped. While the
     /// apps in question are idle there is nothing to tell.
     pub(crate) async fn watch_latencies(self: &Arc<Self>) {
@@ -195,9 +199,7 @@ impl Cluster {
             for (tap, (key, _, window)) in taps.iter().zip(&mut windows) {
                 tap.sum(&mut counts);
                 if let Some(value) = window.look(self.now(), &counts) {
-                    self.control(|controller, now| {
-                        controller.handle_sample(now, *key, Sample::Value(value));
-                    });
+                    self.tell_latency(*key, value);
                 }
             }
             let interval = windows.iter().map(|(.., window)| window.interval()).min();

@@ -2,6 +2,7 @@
 
 use super::compression_keys;
 use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
+use super::latency_keys::LATENCY;
 use super::network_keys;
 use super::rule_keys::{MATCH_KEYS, RULE_KEYS, SCHEDULE_KEYS};
 use super::tls_keys::{BACKEND_TLS_KEYS, CLIENT_TLS_KEYS};
@@ -388,33 +389,7 @@ pub(super) const SECTIONS: &[Section] = &[
         about: "Whose latencies: statements that meet all of it. While the app is idle there is no value, and \
                 the signal is open. A latency of the default gate does not hold the app that it protects; a \
                 rule whose own `gate` names it does.",
-        keys: &[
-            live(
-                "app",
-                "The apps, matched as by rules: a level, the whole, or a prefix.",
-                Shown::Words("any; it or `rule` is required", "a value or a list"),
-                "",
-            ),
-            live(
-                "rule",
-                "The rule that decided about the statement, by its name.",
-                Shown::Words("any, or none", "a name"),
-                "",
-            ),
-            live("statements", "The classes of statements.", Shown::Words("all", "classes"), ""),
-            live(
-                "percentile",
-                "The share of statements that take at most the value.",
-                Shown::Words("0.99", "between 0 and 1"),
-                "Rarer statements decide.",
-            ),
-            live(
-                "window",
-                "Over what time.",
-                Shown::Time(limits::LATENCY_WINDOW),
-                "A steadier value, and a slower answer.",
-            ),
-        ],
+        keys: LATENCY,
     },
     Section {
         title: "`identity`",
