@@ -68,6 +68,7 @@ siege: toolchain servers ## attacks of chance and the servers' own test statemen
 
 bench: toolchain ## time per decision, with 10 and with 10,000 rules
 	cargo run --release -p benches --bin decide
+	cargo run --release -p benches --bin lock
 
 bench-pace: toolchain servers ## adaptive and binary pace and none, in front of a slow replica: lag and rows; writes docs/plots/pace.svg
 	cargo build --release -p sluice -p benches

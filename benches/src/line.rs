@@ -160,7 +160,14 @@ impl Line {
         let committed = f64::from(u32::try_from(self.statements).unwrap_or(u32::MAX));
         let lag = self.replica.apply(self.now, committed);
         let shown = Some(self.replica.shown).filter(|shown| *shown > 0);
-        let progress = Progress { replica: REPLICA, lag, shown, answered_at: self.now };
+        let progress = Progress {
+            replica: REPLICA,
+            lag,
+            shown,
+            answered_at: self.now,
+            asked_at: self.now,
+            committed_at: shown.map(|_| self.now),
+        };
         let reading = LagReading {
             value: Some(lag.as_secs_f64()),
             at: self.now,

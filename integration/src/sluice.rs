@@ -9,10 +9,12 @@ use crate::client;
 use crate::error::{HarnessError, Result};
 use crate::supervised::Supervised;
 
+pub use checker::Checker;
 pub use config::Config;
 pub use http::HttpResponse;
 pub use metrics::{Metrics, Sample};
 
+mod checker;
 mod config;
 mod http;
 mod metrics;

@@ -101,6 +101,8 @@ async fn one_right_less(servers: &Topology, yaml: &str) {
     servers.wait_in_sync(SYNC).await.unwrap();
     let found = check(yaml, &[]);
     assert_eq!(found.statements("fault"), ["GRANT UPDATE ON sluice.heartbeat TO 'bare'@'%';"]);
+    let note = found.statements("note");
+    assert_eq!(note, ["GRANT UPDATE ON sluice.* TO 'bare'@'%';"], "for runtime rules");
     a_running_sluice_names_it_too(yaml).await;
     let other = "DROP TABLE sluice.heartbeat";
     let wrong = "CREATE TABLE sluice.heartbeat (instance CHAR(32) PRIMARY KEY)";

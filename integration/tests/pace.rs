@@ -38,6 +38,19 @@ async fn writers_keep_the_replica_busy_and_its_lag_under_the_threshold() {
     // A replica that had nothing to apply would show every commit.
     assert!(lag.share_from(Duration::from_millis(1)) >= 0.8, "{seen}");
     assert!(rows >= 1_000, "{seen}");
+
+    // It is killed without a word, and the next begins with what it had found out.
+    drop(writers);
+    sluice.signal("KILL").unwrap();
+    let next = start(&servers).await;
+    let kept = "the pace begins with what was found out before";
+    let began = Instant::now();
+    while !next.log().unwrap().contains(kept) {
+        assert!(began.elapsed() < LIMIT, "{}", next.log().unwrap());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let pace = next.metrics().await.unwrap().max("sluice_pace_per_second", &[]);
+    assert!(pace.is_some_and(|pace| pace > 2.0 * FIRST_GUESS), "{pace:?}; {seen}");
 }
 
 #[tokio::test]
@@ -80,6 +93,9 @@ async fn statements_of_ten_thousand_rows_and_of_one_get_the_same_rows_a_second()
     println!("{seen}");
     assert!((0.5..=2.0).contains(&(of_light / of_heavy)), "{seen}");
 }
+
+/// Rows a second with which a pace begins that knows nothing.
+const FIRST_GUESS: f64 = 100.0;
 
 async fn start(servers: &Topology) -> SluiceProcess {
     let rules = "- { name: writers, match: { app: [etl, ddl] }, max_delay: 120s, permanent: true }";

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use integration::raw::RawConn;
+use integration::raw::{Login, RawConn};
 use integration::replica::Lag;
 use integration::scenario::{Refused, connect_as, is, numbers, wait_for_depth, wait_for_signal};
-use integration::sluice::{Config, Metrics, SluiceProcess};
+use integration::server::Server;
+use integration::sluice::{Checker, Config, Metrics, SluiceProcess};
 use integration::topology::Topology;
 
 #[tokio::test]
@@ -30,7 +31,7 @@ async fn at_a_saturated_replica_ratios_of_090_and_010_are_admitted_1_to_9() {
     }
     // … and then the replica applies some 400 transactions a second, and the pace lets no more through.
     replica.lag_start(Lag::SlowCommits(Duration::from_millis(1))).await.unwrap();
-    let seen = run_until_enough(&sluice).await;
+    let seen = run_until(&sluice, &["heavy", "light"], |seen| seen.heavy.passed >= ENOUGH).await;
     let written = crowd.stop().await;
 
     assert!(seen.contended > 20, "the lines were hardly ever full: {seen:?}");
@@ -39,8 +40,48 @@ async fn at_a_saturated_replica_ratios_of_090_and_010_are_admitted_1_to_9() {
     assert_within(seen.heavy.checks / seen.light.checks, 1.0, 0.05, &format!("{seen:?}"));
     // … and so admissions are shared in proportion to 1 − ratio.
     assert_within(seen.light.passed / seen.heavy.passed, 9.0, 0.10, &format!("{seen:?}"));
-    let there = numbers(&servers.primary, "SELECT COUNT(*) FROM t").await.unwrap();
+    let there = rows(&servers.primary).await;
     assert_eq!(there, [i64::try_from(written).unwrap()], "each admission wrote one row");
+}
+
+/// The same with two doors: the ETL writes through Sluice and waits there; the schema change asks over
+/// HTTP before each of its writes, and writes around Sluice. How exactly the pace is shared then is held on
+/// the virtual clock: here the machine decides how often a hundred clients come to ask.
+#[tokio::test]
+async fn one_who_waits_and_one_who_asks_over_http_share_one_gate_and_neither_starves() {
+    let mut servers = Topology::mysql(1).await.unwrap();
+    servers.primary.run_sql(&[TABLE]).await.unwrap();
+    let config = Config::new(&servers).unwrap().signals("lag: { threshold: 400ms }").rules(DELAYED);
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let replica = servers.replicas.first_mut().unwrap();
+    replica.lag_start(Lag::StoppedApplier).await.unwrap();
+    wait_for_signal(&sluice, "lag", 0.0).await.unwrap();
+    let mut crowd = Crowd::of(&sluice, &["heavy"]).await;
+    for n in 0..ASKERS {
+        // Both dialects, for it is one brain.
+        let path = match n % 2 {
+            0 => "/throttler/check?app=light&rows=1",
+            _ => "/check/light/mysql/main?rows=1",
+        };
+        let checker = Checker::connect(sluice.admin_addr(), path).await.unwrap();
+        let direct = RawConn::open(servers.primary.addr(), &Login::new("app")).await.unwrap();
+        crowd.ask(checker, direct);
+    }
+    wait_for_depth(&sluice, "heavy", SESSIONS).await.unwrap();
+    let replica = servers.replicas.first_mut().unwrap();
+    replica.lag_start(Lag::SlowCommits(Duration::from_millis(1))).await.unwrap();
+    let until = |seen: &Seen| seen.heavy.passed >= ENOUGH_OF_ASKERS;
+    let seen = run_until(&sluice, &["heavy"], until).await;
+    let written = crowd.stop().await;
+
+    assert!(seen.heavy.passed >= ENOUGH_OF_ASKERS, "who waits is starved: {seen:?}");
+    assert!(seen.light.passed > seen.heavy.passed, "the ratios do not show: {seen:?}");
+    let there = rows(&servers.primary).await;
+    assert_eq!(there, [i64::try_from(written).unwrap()], "each admission wrote one row");
+}
+
+async fn rows(server: &Server) -> Vec<i64> {
+    numbers(server, "SELECT COUNT(*) FROM t").await.unwrap()
 }
 
 #[tokio::test]
@@ -59,7 +100,7 @@ async fn with_a_healthy_replica_90_and_10_percent_of_the_checks_are_refused() {
         assert_share(f64::from(refused), f64::from(STATEMENTS), expected);
     }
     // Every statement that was refused is absent, and every other one is there.
-    let written = numbers(&servers.primary, "SELECT COUNT(*) FROM t").await.unwrap();
+    let written = rows(&servers.primary).await;
     let metrics = sluice.metrics().await.unwrap();
     let lost: f64 =
         ["heavy", "light"].iter().map(|rule| checks(&metrics, rule, Some("ratio"))).sum();
@@ -92,15 +133,25 @@ struct Crowd {
 
 impl Crowd {
     async fn start(sluice: &SluiceProcess) -> Self {
+        Self::of(sluice, &["heavy", "light"]).await
+    }
+
+    async fn of(sluice: &SluiceProcess, apps: &[&str]) -> Self {
         let mut crowd = Self { stop: Arc::default(), written: Arc::default(), tasks: Vec::new() };
         for _ in 0..SESSIONS {
-            for app in ["heavy", "light"] {
+            for app in apps {
                 let conn = connect_as(sluice, app).await.unwrap();
                 let (written, stop) = (crowd.written.clone(), crowd.stop.clone());
                 crowd.tasks.push(tokio::spawn(write(conn, written, stop)));
             }
         }
         crowd
+    }
+
+    /// One more, who asks before each write and writes directly.
+    fn ask(&mut self, checker: Checker, direct: RawConn) {
+        let (written, stop) = (self.written.clone(), self.stop.clone());
+        self.tasks.push(tokio::spawn(ask_and_write(checker, direct, written, stop)));
     }
 
     /// Lets what is under way end, and gives the rows that were acknowledged to all of them.
@@ -118,7 +169,7 @@ impl Crowd {
 struct Seen {
     heavy: Checks,
     light: Checks,
-    /// How often both lines were seen full.
+    /// How often all lines were seen full.
     contended: u32,
 }
 
@@ -138,15 +189,21 @@ impl Checks {
 }
 
 /// Until the rarer identity was admitted often enough to tell 10 % from chance, for a minute at most. Time in
-/// which the machine was too slow to keep both lines filled does not count.
-async fn run_until_enough(sluice: &SluiceProcess) -> Seen {
+/// which the machine was too slow to keep the lines filled does not count.
+async fn run_until(
+    sluice: &SluiceProcess,
+    in_line: &[&str],
+    is_enough: impl Fn(&Seen) -> bool,
+) -> Seen {
     let started = Instant::now();
     let mut seen = Seen::default();
     let mut before = sluice.metrics().await.unwrap();
-    while started.elapsed() < RUN_LIMIT && seen.heavy.passed < ENOUGH {
+    while started.elapsed() < RUN_LIMIT && !is_enough(&seen) {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let after = sluice.metrics().await.unwrap();
-        if [&before, &after].iter().all(|metrics| has_work(metrics)) {
+        let wanted_more =
+            in_line.contains(&"light") || in_vain(&after) - in_vain(&before) >= IN_VAIN;
+        if wanted_more && [&before, &after].iter().all(|metrics| has_work(metrics, in_line)) {
             seen.heavy.add("heavy", &before, &after);
             seen.light.add("light", &before, &after);
             seen.contended += 1;
@@ -156,9 +213,14 @@ async fn run_until_enough(sluice: &SluiceProcess) -> Seen {
     seen
 }
 
-fn has_work(metrics: &Metrics) -> bool {
-    let waiting = |rule| metrics.sum("sluice_queue_depth", &[("rule", rule)]);
-    waiting("heavy").min(waiting("light")) >= f64::from(SESSIONS / 2)
+/// Checks that found the pace taken: who asks so wants more than it gets.
+fn in_vain(metrics: &Metrics) -> f64 {
+    metrics.sum("sluice_cooperative_checks_total", &[("app", "light"), ("reason", "paced")])
+}
+
+fn has_work(metrics: &Metrics, rules: &[&str]) -> bool {
+    let waiting = |rule: &&str| metrics.sum("sluice_queue_depth", &[("rule", rule)]);
+    rules.iter().map(waiting).all(|depth| depth >= f64::from(SESSIONS / 2))
 }
 
 async fn write(mut conn: RawConn, count: Arc<AtomicU64>, stop: Arc<AtomicBool>) {
@@ -168,6 +230,27 @@ async fn write(mut conn: RawConn, count: Arc<AtomicU64>, stop: Arc<AtomicBool>) 
         match Refused::of(&response) {
             None => drop(count.fetch_add(1, Ordering::Relaxed)),
             Some(refused) => assert_eq!(refused.errno, 1205, "{refused:?}"),
+        }
+    }
+}
+
+/// As a tool does that asks before each of its writes: it comes again after a while when it may not.
+async fn ask_and_write(
+    mut checker: Checker,
+    mut direct: RawConn,
+    count: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+) {
+    while !stop.load(Ordering::Relaxed) {
+        match checker.ask().await.unwrap() {
+            200 => {
+                assert_eq!(direct.query(INSERT).await.unwrap().err(), None);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            417 | 429 => tokio::time::sleep(ASK_AGAIN).await,
+            // No lag has been measured yet.
+            500 => tokio::time::sleep(ASK_AGAIN * 4).await,
+            other => panic!("{other}"),
         }
     }
 }
@@ -221,6 +304,12 @@ const INSERT: &str = "INSERT INTO t () VALUES ()";
 const SESSIONS: u32 = 100;
 /// Admissions of the rarer identity: their standard deviation is 2.7 %.
 const ENOUGH: f64 = 1_200.0;
+/// Who ask over HTTP, and how often: in all more than the pace allows.
+const ASKERS: u32 = 100;
+const ASK_AGAIN: Duration = Duration::from_millis(80);
+/// Of them are refused within a tenth of a second, at least, while they want more than their share.
+const IN_VAIN: f64 = 20.0;
+const ENOUGH_OF_ASKERS: f64 = 100.0;
 const RUN_LIMIT: Duration = Duration::from_secs(60);
 const STATEMENTS: u32 = 2_000;
 const DELAYED_STATEMENTS: u32 = 250;

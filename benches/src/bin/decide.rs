@@ -11,7 +11,9 @@ use benches::line::Line;
 use benches::relay::{self, Relay};
 use benches::{Result, rules};
 use policy::identity::{IdentityScratch, SessionIdentity, resolve};
-use policy::{ClusterPolicy, Facts, Shape, decide};
+use policy::{
+    ClusterPolicy, Facts, RuntimeEffect, RuntimeRule, RuntimeSpec, Shape, UnixTime, decide,
+};
 use sql::{LexMode, Scratch, Whole, describe};
 use wire::capability::Capabilities;
 use wire::response_tracker::{Expect, ResponseTracker};
@@ -19,8 +21,12 @@ use wire::response_tracker::{Expect, ResponseTracker};
 fn main() -> Result<()> {
     reading();
     for count in [10, 10_000] {
-        deciding(count)?;
+        let started = Instant::now();
+        let policy = rules::policy(count)?;
+        let title = format!("{count} rules (loaded in {:.0?})", started.elapsed());
+        deciding(&title, &policy, count)?;
     }
+    made_at_runtime()?;
     following()?;
     for count in [10, 10_000] {
         whole_statements(count)?;
@@ -49,12 +55,9 @@ fn reading() {
 }
 
 /// From text to verdict.
-fn deciding(count: usize) -> Result<()> {
-    let started = Instant::now();
-    let policy = rules::policy(count)?;
-    let loaded = started.elapsed();
+fn deciding(title: &str, policy: &ClusterPolicy, count: usize) -> Result<()> {
     println!(
-        "\n### Deciding with {count} rules (loaded in {loaded:.0?})\n\n\
+        "\n### Deciding with {title}\n\n\
          | statement | rule | identity and rule, ns | with reading the text, ns |\n|---|---|---|---|"
     );
     let middle = count / 2 / 8 * 8 + 1;
@@ -73,8 +76,7 @@ fn deciding(count: usize) -> Result<()> {
     ];
     let session = SessionIdentity::new(b"app", Some([127, 0, 0, 1].into()), b"test", attributes());
     for (name, text) in &texts {
-        let mut bench =
-            Deciding { policy: &policy, session: &session, buffer: IdentityScratch::default() };
+        let mut bench = Deciding { policy, session: &session, buffer: IdentityScratch::default() };
         let mut scratch = Scratch::default();
         let statement = describe(text.as_bytes(), LexMode::default(), Whole::Yes, &mut scratch);
         let rule = bench.decide(&statement);
@@ -90,6 +92,33 @@ fn deciding(count: usize) -> Result<()> {
         println!("| {name} | {} | {alone:.0} | {whole:.0} |", rule.unwrap_or("none"));
     }
     Ok(())
+}
+
+/// 10,000 rules made at runtime before the file's, and what one more costs.
+fn made_at_runtime() -> Result<()> {
+    let file = rules::policy(10_000)?;
+    let mut made: Vec<RuntimeRule> = (0..10_000).map(|n| runtime(&format!("night-{n}"))).collect();
+    drop(file.with_runtime_rules(&made));
+    let started = Instant::now();
+    made.push(runtime("one-more"));
+    let policy = file.with_runtime_rules(&made);
+    let title =
+        format!("10000 rules and as many made at runtime (one more: {:.0?})", started.elapsed());
+    deciding(&title, &policy, 10_000)
+}
+
+#[expect(clippy::expect_used, reason = "the rule is right")]
+fn runtime(app: &str) -> RuntimeRule {
+    let spec = RuntimeSpec {
+        name: format!("runtime:{app}"),
+        app: Some(app.to_owned()),
+        user: None,
+        classes: Vec::new(),
+        effect: RuntimeEffect::Hold,
+        reason: "for tonight".to_owned(),
+    };
+    let ends = UnixTime(rules::NOW.0.saturating_add(3_600));
+    RuntimeRule::new(spec, "ann".into(), ends).expect("it is right")
 }
 
 struct Deciding<'a> {

@@ -1,11 +1,14 @@
 //! `/api/v1`: what Sluice is doing now, for programs.
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
+use axum::http::Uri;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
+use crate::refusal::Refusal;
+use crate::request::query;
 use crate::status::{self, WAITING_MAX};
 use crate::{AdminState, Shown, aside};
 
@@ -20,24 +23,23 @@ pub(crate) struct Limits {
     limit: Option<usize>,
 }
 
-pub(crate) async fn status(State(shown): State<Shown>, Query(limits): Query<Limits>) -> Response {
-    answer(shown, limits, status::gather).await
+pub(crate) async fn status(State(shown): State<Shown>, asked: Uri) -> Result<Response, Refusal> {
+    answer(shown, &asked, status::gather).await
 }
 
-pub(crate) async fn waiting(State(shown): State<Shown>, Query(limits): Query<Limits>) -> Response {
-    answer(shown, limits, status::waiting).await
+pub(crate) async fn waiting(State(shown): State<Shown>, asked: Uri) -> Result<Response, Refusal> {
+    answer(shown, &asked, status::waiting).await
 }
 
 async fn answer<T: Serialize + 'static>(
-    Shown { state, slow }: Shown,
-    limits: Limits,
+    Shown { state, slow, .. }: Shown,
+    asked: &Uri,
     read: fn(&AdminState, usize) -> T,
-) -> Response {
-    let limit = limits.limit.unwrap_or(WAITING_LEN).min(WAITING_MAX);
+) -> Result<Response, Refusal> {
+    let Limits { limit } = query(asked)?;
+    let limit = limit.unwrap_or(WAITING_LEN).min(WAITING_MAX);
     // Megabytes are written on the slow thread too.
     let made = move || Json(read(&state, limit)).into_response();
-    match aside(slow, made).await {
-        Ok(answer) => ([(CACHE_CONTROL, "no-store")], answer).into_response(),
-        Err(status) => status.into_response(),
-    }
+    let answer = aside(slow, made).await?;
+    Ok(([(CACHE_CONTROL, "no-store")], answer).into_response())
 }

@@ -3,30 +3,44 @@
 //! It only looks. It runs beside the traffic, takes the admission controller's lock for the time of
 //! a reading, and whatever goes wrong here ends with a status code.
 
+pub mod rules;
 pub mod status;
 
+mod access;
 mod api;
-mod listener;
+mod check;
+mod freno;
+mod host;
 mod page;
+mod places;
 mod ready;
+mod refusal;
+mod request;
+mod serving;
+mod timed;
+mod tokens;
+mod vitess;
 
-use std::io;
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::map_response;
+use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{delete, get};
+use fleet::RuntimeRules;
 use proxy::cluster::Cluster;
 use proxy::telemetry::Telemetry;
 use tokio::sync::Semaphore;
 
-use self::listener::BoundedListener;
+pub use self::access::Access;
+use self::check::book::Book;
+use self::refusal::{Error, Refusal};
+use self::rules::routes;
+pub use self::serving::{Door, serve};
 
 /// What the door shows.
 #[derive(Clone)]
@@ -35,18 +49,12 @@ pub struct AdminState {
     pub clusters: Arc<[Arc<Cluster>]>,
     /// The metrics.
     pub telemetry: Arc<Telemetry>,
+    /// Who may change something.
+    pub access: Arc<Access>,
+    /// The rules that are made while it runs.
+    pub rules: RuntimeRules,
     /// Set when a drain begins: then it is not ready.
     pub draining: Arc<AtomicBool>,
-}
-
-/// Answers requests on `listener` until the task is dropped.
-///
-/// # Errors
-/// When the listener cannot be used.
-pub async fn serve(listener: TcpListener, state: AdminState) -> io::Result<()> {
-    listener.set_nonblocking(true)?;
-    let listener = BoundedListener::new(tokio::net::TcpListener::from_std(listener)?);
-    axum::serve(listener, router(state)).await
 }
 
 /// What the answers are made of.
@@ -55,22 +63,67 @@ struct Shown {
     state: AdminState,
     /// Places for answers that are long to make. Others wait, as long as their connection does.
     slow: Arc<Semaphore>,
+    /// What is remembered of checks.
+    checks: Arc<Book>,
+}
+
+impl Shown {
+    /// The cluster of this name, and its place in the file. Without a name: the first.
+    fn cluster(&self, name: Option<&[u8]>) -> Option<(usize, &Arc<Cluster>)> {
+        let is_meant =
+            |cluster: &Arc<Cluster>| name.is_none_or(|name| name == cluster.name.as_bytes());
+        self.state.clusters.iter().enumerate().find(|(_, cluster)| is_meant(cluster))
+    }
 }
 
 /// One for a scraper and some for people: making an answer takes a core.
 const SLOW_MAX: usize = 4;
 
 fn router(state: AdminState) -> Router {
-    let shown = Shown { state, slow: Arc::new(Semaphore::new(SLOW_MAX)) };
+    let named = from_fn_with_state(Arc::clone(&state.access), under_its_name);
+    let checks = Arc::new(Book::new(state.clusters.len()));
+    let shown = Shown { state, slow: Arc::new(Semaphore::new(SLOW_MAX)), checks };
+    looked_at()
+        .merge(api().layer(named.clone()))
+        .fallback(nothing_there)
+        .method_not_allowed_fallback(not_in_this_way)
+        .layer(map_response(one_request_a_connection))
+        .merge(
+            checked()
+                .merge(asked_for_names().layer(named))
+                .method_not_allowed_fallback(not_in_this_way),
+        )
+        .with_state(shown)
+}
+
+/// What scrapers and balancers look at, by whatever name they know it.
+fn looked_at() -> Router<Shown> {
     Router::new()
-        .route("/", get(page))
         .route("/metrics", get(metrics))
-        .route("/api/v1/status", get(api::status))
-        .route("/api/v1/waiting", get(api::waiting))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
-        .layer(map_response(one_request_a_connection))
-        .with_state(shown)
+}
+
+/// What people look at, and programs that act for them.
+fn api() -> Router<Shown> {
+    Router::new()
+        .route("/", get(page))
+        .route("/api/v1/status", get(api::status))
+        .route("/api/v1/waiting", get(api::waiting))
+        .route("/api/v1/rules", get(routes::list).post(routes::make).delete(routes::lift_of))
+        .route("/api/v1/rules/{*name}", delete(routes::lift_named))
+}
+
+/// What tools ask before each piece of their work. Their connections stay for the next question
+/// (by HTTP's own rules: until the client closes, or for as long as [`timed`] says). An answer has
+/// to come in one piece, for that is how its end is known there.
+fn checked() -> Router<Shown> {
+    vitess::routes().merge(freno::routes())
+}
+
+/// What tells of those who asked, and of rules that were made for them.
+fn asked_for_names() -> Router<Shown> {
+    vitess::names().merge(freno::names())
 }
 
 /// A connection that waits for a next request would take a place from one that asks.
@@ -79,11 +132,41 @@ async fn one_request_a_connection(mut response: Response) -> Response {
     response
 }
 
-async fn metrics(State(Shown { state, slow }): State<Shown>) -> Response {
+/// Names and addresses of clients are not for pages of other sites: see [`host`].
+async fn under_its_name(
+    State(access): State<Arc<Access>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    match access.check_name(&parts) {
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+async fn nothing_there() -> Refusal {
+    Refusal::new(Error::NotFound, "there is nothing at this path")
+        .remedy("docs/ADMIN.md lists what there is")
+}
+
+async fn not_in_this_way() -> Refusal {
+    Refusal::new(
+        Error::MethodNotAllowed,
+        "this path has other methods: the header Allow names them",
+    )
+}
+
+async fn metrics(State(Shown { state, slow, .. }): State<Shown>) -> Response {
     let format = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    match aside(slow, move || state.telemetry.gather(&state.clusters)).await {
+    let gather = move || {
+        let mut text = state.telemetry.gather(&state.clusters);
+        text.push_str(&state.access.certificate_metrics());
+        text
+    };
+    match aside(slow, gather).await {
         Ok(text) => (format, text).into_response(),
-        Err(status) => status.into_response(),
+        Err(refusal) => refusal.into_response(),
     }
 }
 
@@ -102,7 +185,7 @@ fn lines(texts: impl IntoIterator<Item = String>) -> String {
     texts.into_iter().map(|text| format!("{text}\n")).collect()
 }
 
-async fn page(State(Shown { state, slow }): State<Shown>) -> Response {
+async fn page(State(Shown { state, slow, .. }): State<Shown>) -> Response {
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (CACHE_CONTROL, "no-store"),
@@ -111,7 +194,7 @@ async fn page(State(Shown { state, slow }): State<Shown>) -> Response {
     ];
     match aside(slow, move || page::render(&state)).await {
         Ok(html) => (headers, html).into_response(),
-        Err(status) => status.into_response(),
+        Err(refusal) => refusal.into_response(),
     }
 }
 
@@ -122,8 +205,11 @@ async fn page(State(Shown { state, slow }): State<Shown>) -> Response {
 async fn aside<T: Send + 'static>(
     slow: Arc<Semaphore>,
     f: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, StatusCode> {
-    let place = slow.acquire_owned().await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+) -> Result<T, Refusal> {
+    let place = slow
+        .acquire_owned()
+        .await
+        .map_err(|_| Refusal::new(Error::Unavailable, "the door is being closed"))?;
     let run = move || {
         let made = f();
         drop(place);
@@ -131,6 +217,6 @@ async fn aside<T: Send + 'static>(
     };
     tokio::task::spawn_blocking(run).await.map_err(|error| {
         tracing::error!(%error, "an admin request failed");
-        StatusCode::INTERNAL_SERVER_ERROR
+        Refusal::new(Error::Internal, "the answer could not be made: the log of Sluice says why")
     })
 }

@@ -14,6 +14,9 @@ use proxy::cluster::Cluster;
 
 use crate::AdminState;
 
+/// Users that write past Sluice, in notes about one cluster.
+const BYPASS_MAX: usize = 10;
+
 /// What keeps it from being ready, each with its reason.
 pub(crate) fn obstacles(state: &AdminState) -> Vec<String> {
     if state.draining.load(Ordering::Relaxed) {
@@ -40,9 +43,16 @@ pub(crate) fn notes(state: &AdminState) -> Vec<String> {
     let is_ready = !draining && unreached.iter().any(Option::is_none);
     for (cluster, unreached) in state.clusters.iter().zip(unreached) {
         let name = &cluster.name;
+        let blocked = cluster.probes.heartbeat_blocked();
+        if let Some((blocked, since)) = &blocked {
+            let for_s = cluster.now().saturating_since(*since).as_secs();
+            notes.push(format!("cluster {name}: {blocked}, for {for_s} s"));
+        }
         match (unreached, primary(cluster)) {
             // Otherwise it is an obstacle already.
             (Some(unreached), _) if is_ready || draining => notes.push(unreached),
+            // It is said above why.
+            (None, PrimaryState::Silent(_)) if blocked.is_some() => {}
             (None, PrimaryState::Silent(error)) => notes.push(format!(
                 "cluster {name}: the primary {}; signals have no data",
                 error.sentence()
@@ -51,6 +61,24 @@ pub(crate) fn notes(state: &AdminState) -> Vec<String> {
             | (None, PrimaryState::Answers(_) | PrimaryState::NotProbed | PrimaryState::Unknown) => {
             }
         }
+    }
+    for cluster in state.clusters.iter() {
+        let name = &cluster.name;
+        let bypass = cluster.probes.bypass().unwrap_or_default();
+        notes.extend(
+            bypass
+                .users
+                .iter()
+                .take(BYPASS_MAX)
+                .map(|user| format!("cluster {name}: past Sluice writes {}", user.in_words())),
+        );
+        notes.extend(bypass.trouble.iter().map(|trouble| {
+            format!("cluster {name}: who writes past Sluice is not known for all: {trouble}")
+        }));
+        notes.extend(cluster.cut_overs().iter().map(|pending| {
+            let for_s = pending.age.as_secs();
+            format!("cluster {name}: {pending}, for {for_s} s")
+        }));
     }
     notes
 }

@@ -89,6 +89,13 @@ pub struct ClusterStatus {
     pub waiting: Vec<WaitingStatus>,
     /// How many wait, in all.
     pub waiting_total: u64,
+    /// Who writes past Sluice, those with most sessions first.
+    pub bypass: Vec<BypassStatus>,
+    /// Sessions of which it is not known whether they have come through a Sluice; none: nobody
+    /// looks, or can.
+    pub bypass_unknown: Option<u64>,
+    /// Cut-overs of gh-ost that hold their lock.
+    pub cut_overs: Vec<CutOverStatus>,
     /// Who is starved, and by whom.
     pub starved: Vec<StarvedStatus>,
     /// What became of each app's statements since the process started; those first that were held
@@ -100,6 +107,25 @@ pub struct ClusterStatus {
     pub rules: Vec<RuleStatus>,
     /// How many there are, in all.
     pub rules_total: u64,
+}
+
+/// A cut-over of gh-ost: while it holds its lock, its other sessions' statements on its own tables
+/// pass.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CutOverStatus {
+    /// The server's id of the connection that holds the lock.
+    pub connection_id: u32,
+    /// Its MySQL user.
+    pub user: String,
+    /// The schema of the table.
+    pub schema: String,
+    /// The table that is changed, and locked.
+    pub table: String,
+    /// For how long.
+    pub for_s: f64,
+    /// Statements of other sessions that have passed for it.
+    pub passed: u64,
 }
 
 /// How fast a line moves.
@@ -135,6 +161,22 @@ pub struct PrimaryStatus {
     pub reached_s: Option<f64>,
     /// Why nobody reached it lately, if somebody tried.
     pub unreached: Option<String>,
+    /// Whose lock the heartbeat waits for, in words.
+    pub heartbeat_blocked: Option<String>,
+}
+
+/// The sessions of one MySQL user that write to the primary and have not come through a Sluice.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BypassStatus {
+    /// The user.
+    pub user: String,
+    /// Some of the addresses that they come from.
+    pub hosts: Vec<String>,
+    /// How many there are.
+    pub sessions: u64,
+    /// Their part of the rows changed in the last looks, 0 to 1; none: the server does not tell.
+    pub share: Option<f64>,
 }
 
 /// A replica.
@@ -335,6 +377,8 @@ pub struct RuleStatus {
     pub expires_in_s: Option<i64>,
     /// Statements it has decided about since the process started.
     pub hits: u64,
+    /// Who made it at runtime. None: it is the file's.
+    pub author: Option<String>,
     /// Why it exists.
     pub reason: String,
 }

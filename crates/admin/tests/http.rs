@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use admin::AdminState;
+use admin::{Access, AdminState};
 use policy::Config;
 use proxy::clock::Clock;
 use proxy::cluster::{Cluster, Judgement, ask};
@@ -35,7 +35,10 @@ fn open() -> Door {
     let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
     telemetry.reload(Reload::Applied, 1.0);
     let draining = Arc::new(AtomicBool::new(false));
-    let state = AdminState { clusters: [cluster].into(), telemetry, draining };
+    let access = Arc::new(Access::new(&config.admin));
+    let clusters: Arc<[Arc<Cluster>]> = [cluster].into();
+    let rules = fleet::RuntimeRules::new(&clusters, &telemetry);
+    let state = AdminState { clusters, telemetry, access, rules, draining };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(admin::serve(listener, state.clone()));
@@ -45,8 +48,16 @@ fn open() -> Door {
 impl Door {
     /// Status line, headers and body of an answer.
     async fn answer(&self, method: &str, path: &str) -> String {
+        self.say(format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")).await
+    }
+
+    /// The same, where the door is called by this name.
+    async fn called(&self, host: &str, path: &str) -> String {
+        self.say(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
+    }
+
+    async fn say(&self, request: String) -> String {
         let mut socket = TcpStream::connect(self.address).await.unwrap();
-        let request = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         socket.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         socket.read_to_string(&mut answer).await.unwrap();
@@ -94,8 +105,31 @@ async fn it_is_live_while_it_runs_and_ready_until_clients_cannot_be_served() {
 #[tokio::test]
 async fn what_changes_something_or_is_not_there_is_refused() {
     let door = open();
-    assert!(door.answer("POST", "/metrics").await.starts_with("HTTP/1.1 405"));
-    assert!(door.answer("GET", "/nothing").await.starts_with("HTTP/1.1 404"));
+    let answer = door.answer("POST", "/metrics").await;
+    assert!(answer.starts_with("HTTP/1.1 405") && answer.contains("allow: GET,HEAD"), "{answer}");
+    assert!(answer.contains("{\"error\":\"method_not_allowed\","), "{answer}");
+    let answer = door.answer("GET", "/nothing").await;
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    assert!(answer.contains("{\"error\":\"not_found\","), "{answer}");
+    // No other site is told that it might.
+    let answer = door.answer("OPTIONS", "/api/v1/status").await;
+    assert!(answer.starts_with("HTTP/1.1 405") && !answer.contains("access-control"), "{answer}");
+}
+
+#[tokio::test]
+async fn pages_of_other_sites_do_not_read_who_is_here_by_a_name_of_theirs() {
+    let door = open();
+    for path in ["/", "/api/v1/status", "/api/v1/waiting"] {
+        let answer = door.called("evil.example:9307", path).await;
+        assert!(answer.starts_with("HTTP/1.1 421"), "{path}: {answer}");
+        assert!(!answer.contains("etl") && answer.contains("admin.hosts"), "{path}: {answer}");
+        for ours in ["127.0.0.1:9307", "localhost", "[::1]:9307", "sluice"] {
+            assert!(door.called(ours, path).await.starts_with("HTTP/1.1 200"), "{ours} {path}");
+        }
+    }
+    for path in ["/healthz", "/metrics"] {
+        assert!(door.called("db1.example", path).await.starts_with("HTTP/1.1 200"), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use admin::AdminState;
 use admin::status::{Status, Waiting};
+use admin::{Access, AdminState};
 use policy::{Action, Rule};
 use proxy::clock::Clock;
 use proxy::cluster::{ClientName, Cluster, Judgement, Waiter, ask};
@@ -43,7 +43,10 @@ fn open() -> Door {
     let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
     telemetry.reload(Reload::Applied, 1_798_786_800.25);
     let draining = Arc::new(AtomicBool::new(false));
-    let state = AdminState { clusters: [cluster].into(), telemetry, draining };
+    let access = Arc::new(Access::new(&config.admin));
+    let clusters: Arc<[Arc<Cluster>]> = [cluster].into();
+    let rules = fleet::RuntimeRules::new(&clusters, &telemetry);
+    let state = AdminState { clusters, telemetry, access, rules, draining };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(admin::serve(listener, state.clone()));

@@ -50,6 +50,14 @@ struct Tally {
 
 impl CheckCounts {
     pub(crate) fn count(&mut self, rule: RuleKey, app: AppKey, check: Check) {
+        self.add(rule, app, check, 1);
+    }
+
+    /// So many checks ended like this.
+    pub(crate) fn add(&mut self, rule: RuleKey, app: AppKey, check: Check, checks: u64) {
+        if checks == 0 {
+            return;
+        }
         let mut pair = (rule, Some(app));
         if self.by_pair.len() >= PAIRS_MAX && !self.by_pair.contains_key(&pair) {
             pair = (rule, None);
@@ -60,7 +68,7 @@ impl CheckCounts {
             Check::Lost => &mut tally.lost,
             Check::Stopped => &mut tally.stopped,
         };
-        *field = field.saturating_add(1);
+        *field = field.saturating_add(checks);
     }
 
     pub(crate) fn drain(&mut self, mut each: impl FnMut(CheckCount)) {

@@ -31,6 +31,9 @@ const ASKS_FOR: Duration = Duration::from_secs(1);
 /// its share of the pace.
 const SAVED: Duration = Duration::from_millis(100);
 
+/// The same for who asks and does not wait: it comes again only after a while.
+const SAVED_FOR_ASKERS: Duration = Duration::from_millis(250);
+
 /// What was admitted beyond the claim is remembered for so long, as a debt.
 const DEBT: Duration = Duration::from_secs(1);
 
@@ -53,6 +56,7 @@ struct Claim {
     credit: f64,
     filled_at: MonoTime,
     seen_at: MonoTime,
+    saved: Duration,
 }
 
 impl Claims {
@@ -64,12 +68,20 @@ impl Claims {
             self.weight += weight - claim.weight;
             claim.weight = weight;
         } else if self.apps.len() < CLAIMS_MAX {
-            let claim = Claim { weight, credit: 0.0, filled_at: now, seen_at: now };
+            let claim = Claim { weight, credit: 0.0, filled_at: now, seen_at: now, saved: SAVED };
             self.apps.insert(request.app, claim);
             self.seen.push_back((now, request.app));
             self.weight += weight;
         }
         self.forget(now);
+    }
+
+    /// The same of an app that asks and does not wait.
+    pub(crate) fn note_asker(&mut self, now: MonoTime, request: &Request) {
+        self.note(now, request);
+        if let Some(claim) = self.apps.get_mut(&request.app) {
+            claim.saved = SAVED_FOR_ASKERS;
+        }
     }
 
     /// How long until the claim of this app covers so many rows at a pace of `per_s`; `None` if
@@ -85,7 +97,7 @@ impl Claims {
         let claim = self.apps.get_mut(&app)?;
         let share = per_s * claim.weight / self.weight.max(claim.weight).max(f64::MIN_POSITIVE);
         let passed = now.saturating_since(claim.filled_at).as_secs_f64();
-        let most = share.mul_add(SAVED.as_secs_f64(), 1.0).max(cost);
+        let most = share.mul_add(claim.saved.as_secs_f64(), 1.0).max(cost);
         let least = -share * DEBT.as_secs_f64() - 1.0;
         claim.credit = share.mul_add(passed, claim.credit.max(least)).min(most);
         claim.filled_at = now;

@@ -19,7 +19,11 @@
 //! passes.
 
 mod advance;
+mod advice;
 mod decide;
+mod inquire;
+mod memory;
+mod reload;
 mod room;
 mod shown;
 mod watch;
@@ -30,7 +34,9 @@ use std::time::Duration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
-use crate::checks::{CheckCount, CheckCounts};
+use self::advice::Advices;
+pub use self::reload::Remains;
+use crate::checks::{Check, CheckCount, CheckCounts};
 use crate::claims::Claims;
 use crate::costs::{Costs, rows_cost};
 use crate::decision::{Decision, Outcome, Permit, Resolution, Resolved, Ticket, Work};
@@ -39,16 +45,19 @@ use crate::in_flight::InFlight;
 use crate::lag::LagReading;
 use crate::pace::Pace;
 use crate::pacing::release_per_s;
+use crate::promises::Promises;
 use crate::queue::{Queue, Spot, Waiter};
 use crate::rates::Rates;
-use crate::ring::Head;
-use crate::signal::{Sample, Signal, SignalView};
+use crate::signal::{Sample, SignalView};
 use crate::starvation::Starvation;
 use crate::{ControllerConfig, GateKey, Mode, MonoTime, Pacing, Reason, Request, SignalKey};
 
 /// Shortest and longest check interval: wake-ups, and what still is a check.
 const CHECK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 const CHECK_INTERVAL_MAX: Duration = Duration::from_secs(3_600);
+
+/// Apps that wait whose lost checks are counted at once.
+const COUNTED_MAX: usize = 1_000;
 
 /// Admission of one cluster. See the crate's and the module's documentation.
 #[derive(Debug)]
@@ -72,15 +81,17 @@ pub struct Controller {
     governing: Option<(SignalKey, MonoTime)>,
     /// What every app is sure of at the pace.
     claims: Claims,
+    /// Allowed to those who write around Sluice.
+    promises: Promises,
     /// When the claim of a head covers it.
     claimed_at: Option<MonoTime>,
-    /// The heads that have lost in the release under way; kept for its memory.
-    lost: Vec<Head>,
+    /// What those were told who were refused.
+    advices: Advices,
     /// What rules limit by themselves.
     rates: Rates,
     /// Nobody is let through at the pace before this time.
     pause_until: Option<MonoTime>,
-    /// Thrown once per check and for nothing else.
+    /// Thrown for checks and for nothing else.
     dice: StdRng,
     jitter: StdRng,
     starvation: Option<Starvation>,
@@ -114,8 +125,9 @@ impl Controller {
             in_flight: InFlight::default(),
             governing: None,
             claims: Claims::default(),
+            promises: Promises::default(),
             claimed_at: None,
-            lost: Vec::new(),
+            advices: Advices::default(),
             rates: Rates::default(),
             pause_until: None,
             dice: StdRng::seed_from_u64(seed),
@@ -128,79 +140,12 @@ impl Controller {
         controller
     }
 
-    /// Live reload. Values of signals that stay (same key) are kept, and so is how long a gate of
-    /// the same signals has been open. Every waiter comes out as [`Resolved::DecideAgain`], whoever
-    /// arrived first first. For one check interval statements queue at every gate with signals,
-    /// also at an open one, so that the crowd that comes back is released at the pace like any
-    /// other.
-    pub fn reconfigure(&mut self, config: ControllerConfig, now: MonoTime) {
-        let now = self.tick(now);
-        let waiters = self.queue.remove_all();
-        self.rates.reset_lines();
-        self.configure(&config, now);
-        if !waiters.is_empty() {
-            for gate in self.gates.values_mut() {
-                gate.expect_crowd(now, self.check_interval);
-            }
-        }
-        for (ticket, waiter) in waiters {
-            self.watch_left(now, &waiter.request);
-            self.queue.resolve(ticket, Resolved::DecideAgain);
-        }
-    }
-
-    fn configure(&mut self, config: &ControllerConfig, now: MonoTime) {
-        self.check_interval = config.check_interval.clamp(CHECK_INTERVAL_MIN, CHECK_INTERVAL_MAX);
-        self.pacing = config.pacing;
-        self.queue_len_max = config.queue_len_max;
-        let mut old_signals = std::mem::take(&mut self.signals);
-        for &limits in &config.signals {
-            let signal = match old_signals.remove(&limits.key) {
-                Some(mut signal) => {
-                    signal.reconfigure(limits, now);
-                    signal
-                }
-                None => Signal::new(limits, now),
-            };
-            self.signals.insert(limits.key, signal);
-        }
-        let old_gates = std::mem::take(&mut self.gates);
-        for gate_config in &config.gates {
-            let mut gate = Gate::new(gate_config, &self.signals, now);
-            if let Some(old) = old_gates.get(&gate_config.key) {
-                gate.inherit(old);
-            }
-            self.gates.insert(gate_config.key, gate);
-        }
-        let gates = self.gates.iter().map(|(key, gate)| (*key, gate.signals()));
-        self.in_flight.configure(now, &config.signals, gates);
-        self.configure_pace(now);
-        for gate in self.gates.values_mut() {
-            gate.by_room = gate.paced || self.in_flight.limits_any(gate.signals());
-        }
-    }
-
-    fn configure_pace(&mut self, now: MonoTime) {
-        let Pacing::Adaptive(adaptive) = self.pacing else {
-            self.pace = None;
-            return;
-        };
-        for gate in self.gates.values_mut() {
-            gate.paced = gate.depends_on(adaptive.lag);
-        }
-        let threshold = self.signals.get(&adaptive.lag).map_or(0.0, Signal::closes_at);
-        let threshold = Duration::try_from_secs_f64(threshold).unwrap_or(Duration::MAX);
-        match &mut self.pace {
-            Some(pace) => pace.reconfigure(adaptive, threshold),
-            None => self.pace = Some(Pace::new(adaptive, threshold, now)),
-        }
-    }
-
     /// May this statement run now?
     pub fn request(&mut self, now: MonoTime, request: &Request) -> Decision {
         let now = self.tick(now);
         match request.terms.mode {
             Mode::Enforce => {
+                self.redeem(request);
                 let decision = self.decide(now, request);
                 self.watch_decision(now, request, &decision);
                 decision
@@ -220,6 +165,10 @@ impl Controller {
         if self.take_out(ticket).is_some() {
             return;
         }
+        if let Some(waiter) = self.queue.forget_leaving(ticket) {
+            self.watch_left(self.clock, &waiter.request);
+            return;
+        }
         match self.queue.take_back(ticket) {
             Some(Resolved::Admit(permit)) => {
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
@@ -230,7 +179,7 @@ impl Controller {
                 }
                 if let (Some(pace), Some(charge)) = (&mut self.pace, permit.account.charge) {
                     pace.take_back(charge);
-                    self.claims.spend(permit.account.lane.0, -permit.account.expected);
+                    self.claims.spend(permit.account.lane.app, -permit.account.expected);
                 }
             }
             Some(Resolved::Reject(_) | Resolved::DecideAgain) | None => {}
@@ -270,18 +219,6 @@ impl Controller {
             pace.charge(charge, rows_cost(affected_rows));
         }
     }
-
-    /// Refuses every waiter and every later request with [`Reason::Shutdown`]. Permits stay to be
-    /// completed.
-    pub fn shutdown(&mut self, now: MonoTime) {
-        let now = self.tick(now);
-        self.life = Life::ShuttingDown;
-        for (ticket, waiter) in self.queue.remove_all() {
-            self.leave_line(ticket, &waiter);
-            let refusal = self.refuse(now, &waiter.request, Obstacle::plain(Reason::Shutdown));
-            self.queue.resolve(ticket, Resolved::Reject(refusal));
-        }
-    }
 }
 
 /// What happens.
@@ -301,6 +238,7 @@ impl Controller {
     pub fn handle_heartbeat_begun(&mut self, now: MonoTime, seq: u64) {
         let now = self.tick(now);
         if let Some(pace) = &mut self.pace {
+            self.promises.lapse(now, pace);
             pace.heartbeat_begun(now, seq);
         }
     }
@@ -311,7 +249,11 @@ impl Controller {
         if let (Some(pace), Pacing::Adaptive(adaptive)) = (&mut self.pace, self.pacing)
             && adaptive.lag == key
         {
-            pace.handle_progress(self.clock.max(now), reading);
+            let now = self.clock.max(now);
+            pace.handle_progress(now, reading);
+            if let Some(rate) = pace.rate() {
+                self.advices.note_rate(now, rate);
+            }
         }
         self.record(now, reading.at, key, reading.value);
     }
@@ -345,8 +287,20 @@ impl Controller {
 impl Controller {
     /// The next waiter whose wait has ended. Poll until `None` after every call.
     pub fn poll_resolution(&mut self, now: MonoTime) -> Option<Resolution> {
-        self.tick(now);
-        self.queue.next_resolution()
+        let now = self.tick(now);
+        if let Some(resolution) = self.queue.next_resolution() {
+            return Some(resolution);
+        }
+        let (ticket, waiter) = self.queue.next_to_leave()?;
+        self.watch_left(now, &waiter.request);
+        let outcome = match self.life {
+            Life::Serving => Resolved::DecideAgain,
+            Life::ShuttingDown => {
+                let obstacle = Obstacle::plain(Reason::Shutdown);
+                Resolved::Reject(self.refuse(now, &waiter.request, obstacle))
+            }
+        };
+        Some(Resolution { ticket, outcome })
     }
 
     /// When [`Controller::handle_time`] must be called next; `None` if nothing happens by itself.
@@ -358,12 +312,16 @@ impl Controller {
         let paced = self.pace.as_ref().filter(|_| line).and_then(|pace| pace.next_room(self.clock));
         let line = line || self.gates.values().any(|gate| gate.by_room && gate.has_line());
         let paused = self.pause_until.filter(|_| line);
+        let leaving = self.queue.is_leaving().then_some(self.clock);
+        let diced = self.gates.values().filter_map(Gate::next_win);
         let claimed = self.claimed_at.filter(|_| line);
         let place = self.in_flight.next_change().filter(|_| line).filter(|at| *at > self.clock);
         signals
             .chain(releases)
             .chain(paced)
             .chain(paused)
+            .chain(diced)
+            .chain(leaving)
             .chain(claimed)
             .chain(place)
             .chain(self.rates.next_room(self.clock))
@@ -391,14 +349,16 @@ impl Controller {
         self.queue.len()
     }
 
-    /// Gives the results of checks since the last call, per rule and app, and forgets them.
+    /// Gives the results of checks since the last call, per rule and app, and forgets them. What
+    /// apps that wait have lost is counted when they win or leave; of a thousand of them also now.
     pub fn drain_checks(&mut self, each: impl FnMut(CheckCount)) {
+        self.count_lost();
         self.checks.drain(each);
     }
 
     /// What an open gate lets through in a second when there is a line: rows under adaptive pacing,
-    /// statements where those in flight are limited, else checks. `None` if it is shut, unknown, or has no signals and so never a line, or if
-    /// nothing paces it.
+    /// statements where those in flight are limited, else checks. `None` if it is shut, unknown, or
+    /// has no signals and so never a line, or if nothing paces it.
     #[must_use]
     pub fn release_per_s(&self, gate: GateKey, now: MonoTime) -> Option<f64> {
         let gate = self.gates.get(&gate).filter(|gate| gate.has_signals())?;
@@ -434,6 +394,14 @@ impl Controller {
 
 /// Places.
 impl Controller {
+    fn count_lost(&mut self) {
+        let checks = &mut self.checks;
+        for gate in self.gates.values_mut() {
+            let count = |rule, app, lost| checks.add(rule, app, Check::Lost, lost);
+            gate.ring.count_lost(COUNTED_MAX, count);
+        }
+    }
+
     /// Takes a waiter out of everything it is in.
     fn take_out(&mut self, ticket: Ticket) -> Option<Waiter> {
         let waiter = self.queue.remove(ticket)?;
@@ -443,27 +411,29 @@ impl Controller {
     }
 
     fn leave_line(&mut self, ticket: Ticket, waiter: &Waiter) {
-        let Request { app, identity, arrived, rule, .. } = waiter.request;
+        let request = &waiter.request;
+        let (lane, place) = (request.lane(), (request.arrived, ticket));
         match waiter.spot {
             Spot::InLine { .. } => {
-                if let Some(gate) = self.gates.get_mut(&waiter.request.gate) {
-                    gate.ring.leave(self.clock, (app, identity), (arrived, ticket));
+                if let Some(gate) = self.gates.get_mut(&request.gate) {
+                    let lost = gate.ring.leave(self.clock, lane, place, &mut self.dice);
+                    self.checks.add(request.rule, request.app, Check::Lost, lost);
                 }
-                let cost = self.expected(&waiter.request);
-                self.rates.leave_gate(rule, (arrived, ticket), cost);
+                self.rates.leave_gate(request.rule, place);
             }
-            Spot::Limited => {
-                self.rates.leave(self.clock, rule, (app, identity), (arrived, ticket));
-            }
+            Spot::Limited => self.rates.leave(self.clock, lane, place, &mut self.dice),
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
         }
     }
 
     /// Why a waiter waits.
-    fn obstacle_of(&self, waiter: &Waiter) -> Obstacle {
+    fn obstacle_of(&self, ticket: Ticket, waiter: &Waiter) -> Obstacle {
+        let request = &waiter.request;
         match waiter.spot {
-            Spot::InLine { last_loss } => match self.gates.get(&waiter.request.gate) {
-                Some(gate) => gate.keeps_waiting(last_loss),
+            Spot::InLine { last_loss } => match self.gates.get(&request.gate) {
+                Some(gate) => {
+                    gate.keeps_waiting(last_loss, request.lane(), (request.arrived, ticket))
+                }
                 None => Obstacle::plain(Reason::NoData),
             },
             Spot::Limited => Obstacle::plain(Reason::Paced),

@@ -38,6 +38,11 @@ pub(crate) struct Costs {
     news: HashMap<AppKey, f64>,
 }
 
+/// What digests cost.
+type DigestCosts = Vec<(DigestKey, f64)>;
+/// What apps cost, and the part of what they ask that is new.
+type AppCosts = Vec<(AppKey, f64, f64)>;
+
 /// What an average is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Shape {
@@ -64,6 +69,11 @@ impl Costs {
         of_app.max(prudent * (1.0 - news)).max(COST_MIN)
     }
 
+    /// What the statements of an app cost, if any is known.
+    pub(crate) fn of_app(&self, app: AppKey) -> Option<f64> {
+        self.averages.get(&Shape::App(app)).copied()
+    }
+
     pub(crate) fn learn(&mut self, digest: Option<DigestKey>, app: AppKey, cost: f64) {
         if let Some(digest) = digest {
             let shape = Shape::Digest(digest);
@@ -73,6 +83,44 @@ impl Costs {
             self.learn_one(shape, cost);
         }
         self.learn_one(Shape::App(app), cost);
+    }
+
+    /// What is known: of so many digests and of so many apps at most, whoever costs most first.
+    pub(crate) fn known(&self, most: usize) -> (DigestCosts, AppCosts) {
+        let (mut digests, mut apps) = (Vec::new(), Vec::new());
+        for (shape, &average) in &self.averages {
+            match *shape {
+                Shape::Digest(digest) => digests.push((digest, average)),
+                Shape::App(app) => {
+                    let news = self.news.get(&app).copied().unwrap_or(0.0);
+                    apps.push((app, average, news));
+                }
+            }
+        }
+        digests.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.0.cmp(&b.0.0)));
+        apps.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.0.cmp(&b.0.0)));
+        digests.truncate(most);
+        apps.truncate(most);
+        (digests, apps)
+    }
+
+    /// Takes in what another had learned; what this one has learned itself stays. Costs that make
+    /// no sense are left out.
+    pub(crate) fn begin_with(&mut self, digests: &[(DigestKey, f64)], apps: &[(AppKey, f64, f64)]) {
+        let makes_sense = |cost: f64| (0.0..=COST_MAX).contains(&cost);
+        for &(digest, cost) in digests {
+            let shape = Shape::Digest(digest);
+            if makes_sense(cost) && !self.averages.contains_key(&shape) {
+                self.learn_one(shape, cost);
+            }
+        }
+        for &(app, cost, news) in apps {
+            let shape = Shape::App(app);
+            if makes_sense(cost) && !self.averages.contains_key(&shape) {
+                self.learn_one(shape, cost);
+                self.news.insert(app, news.clamp(0.0, 1.0));
+            }
+        }
     }
 
     fn learn_one(&mut self, shape: Shape, cost: f64) {
@@ -165,6 +213,24 @@ mod tests {
         assert_eq!(cost_of(&hour), 360_000.0);
         assert_eq!(cost_of(&Outcome { affected_rows: 7, ..hour }), 7.0);
         assert_eq!(rows_cost(u64::MAX), COST_MAX);
+    }
+
+    #[test]
+    fn what_was_known_is_known_again_the_dearest_first_and_what_is_learned_stays() {
+        let mut costs = Costs::default();
+        for (n, cost) in [(1, 10.0), (2, 500.0), (3, 70.0)] {
+            costs.learn(Some(DigestKey(n)), APP, cost);
+        }
+        let (digests, apps) = costs.known(2);
+        assert_eq!(digests, [(DigestKey(2), 500.0), (DigestKey(3), 70.0)]);
+        let mut next = Costs::default();
+        next.learn(Some(DigestKey(3)), AppKey(9), 1.0);
+        next.begin_with(&digests, &apps);
+        assert_eq!(next.expected(Some(DigestKey(2)), APP, 9_000.0), 500.0);
+        assert_eq!(next.expected(Some(DigestKey(3)), APP, 9_000.0), 1.0, "learned here");
+        assert_eq!(next.expected(None, APP, 9_000.0), costs.expected(None, APP, 9_000.0));
+        next.begin_with(&[(DigestKey(7), f64::NAN), (DigestKey(8), -1.0)], &[]);
+        assert_eq!(next.expected(Some(DigestKey(8)), AppKey(5), 600.0), 600.0);
     }
 
     #[test]

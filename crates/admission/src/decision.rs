@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::in_flight::Place;
 use crate::pace::Charge;
 use crate::request::Lane;
-use crate::{DigestKey, GateKey, MonoTime, Reason, RuleKey, SignalKey};
+use crate::{DigestKey, GateKey, MonoTime, Reason, RuleKey, SignalKey, SignalState, SignalView};
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -91,6 +91,20 @@ pub struct Refusal {
     pub waited: Duration,
     /// When a retry has a fair chance: an estimate, spread so that clients do not return together.
     pub retry_after: Duration,
+}
+
+impl Refusal {
+    /// What a signal says that does not let through, to somebody who asked for it by name.
+    #[must_use]
+    pub fn by_signal(signal: &SignalView) -> Self {
+        let SignalView { key, value, threshold, state, .. } = *signal;
+        let reason = match state {
+            SignalState::Open | SignalState::Closed => Reason::GateClosed,
+            SignalState::NoData { .. } => Reason::NoData,
+        };
+        let cause = Some(Cause { signal: key, value, threshold });
+        Self { reason, cause, waited: Duration::ZERO, retry_after: Duration::from_secs(1) }
+    }
 }
 
 /// The signal that shut a gate.

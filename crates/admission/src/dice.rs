@@ -1,5 +1,7 @@
 //! The dice: a rule's ratio is the probability that one check is refused, whatever the metrics say.
 
+use std::time::Duration;
+
 use rand::{Rng, RngExt as _};
 
 /// A probability, 0 to 1 inclusive.
@@ -38,7 +40,25 @@ impl Ratio {
         // `random` gives [0, 1): ZERO never loses, ONE always does.
         rng.random::<f64>() < self.0
     }
+
+    /// How many checks in a row are refused before one is not: with the distribution of as many
+    /// throws, drawn at once. Nothing is drawn at 0; 1 gives the bound.
+    pub(crate) fn losses<R: Rng + ?Sized>(self, rng: &mut R) -> u64 {
+        if self.0 <= 0.0 {
+            return 0;
+        }
+        if self.is_certain() {
+            return LOSSES_MAX;
+        }
+        // P(losses ≥ k) = rᵏ = P(u ≤ rᵏ), with u in (0, 1].
+        let u = 1.0 - rng.random::<f64>();
+        let losses = Duration::try_from_secs_f64(u.ln() / self.0.ln());
+        losses.map_or(LOSSES_MAX, |losses| losses.as_secs()).min(LOSSES_MAX)
+    }
 }
+
+/// More checks are not lost in a row: at the fastest, that many take a year.
+const LOSSES_MAX: u64 = 1_000_000_000_000_000;
 
 #[cfg(test)]
 mod tests {

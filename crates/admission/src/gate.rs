@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::pacing::Pacer;
-use crate::ring::Ring;
+use crate::pacing::{Pacer, Rounds};
+use crate::request::Lane;
+use crate::ring::{Place, Ring};
 use crate::signal::{Signal, SignalState};
-use crate::{Cause, GateConfig, MonoTime, Reason, SignalKey};
+use crate::{AppKey, Cause, GateConfig, GateKey, MonoTime, Reason, SignalKey};
 
 /// A set of signals, and who waits for it.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub(crate) struct Gate {
     signals: Vec<SignalKey>,
     phase: Phase,
     pub(crate) ring: Ring,
+    pub(crate) rounds: Rounds,
     pub(crate) pacer: Pacer,
     /// The lag is one of its signals and the pace is adaptive.
     pub(crate) paced: bool,
@@ -24,7 +26,14 @@ pub(crate) struct Gate {
     /// Until then statements queue although nobody waits. After a reload all waiters come back, one
     /// by one: the first of them must not make the gate look free to the others.
     crowd_until: MonoTime,
+    /// Who asked last without waiting, and the last before it that was somebody else.
+    askers: [Option<(MonoTime, AppKey)>; 2],
+    /// Beside a line that the ramp moves: somebody in it has had a turn since an asker had one.
+    pub(crate) askers_turn: bool,
 }
+
+/// Who asks without waiting is there for as long after: its next question is about to come.
+const ASKER_STAYS: Duration = Duration::from_secs(1);
 
 /// ```text
 ///            every signal lets through: the release ramp starts
@@ -65,11 +74,24 @@ impl Gate {
             signals: config.signals.clone(),
             phase,
             ring: Ring::default(),
+            rounds: Rounds::default(),
             pacer,
             paced: false,
             by_room: false,
             crowd_until: MonoTime::ZERO,
+            askers: [None, None],
+            askers_turn: false,
         }
+    }
+
+    /// The same gate, of whose line nobody is left.
+    pub(crate) fn without_line(&self, signals: &Signals, now: MonoTime) -> Self {
+        let key = GateKey(0);
+        let mut gate = Self::new(&GateConfig { key, signals: self.signals.clone() }, signals, now);
+        gate.inherit(self);
+        gate.paced = self.paced;
+        gate.by_room = self.by_room;
+        gate
     }
 
     /// Whether this signal is one of its own.
@@ -109,6 +131,34 @@ impl Gate {
         if self.has_signals() {
             self.crowd_until = now.saturating_add(for_);
         }
+    }
+
+    /// Somebody asks who does not wait.
+    pub(crate) fn note_asker(&mut self, now: MonoTime, app: AppKey) {
+        match &mut self.askers {
+            [Some((at, last)), _] if *last == app => *at = now,
+            [last, before] => *before = last.replace((now, app)),
+        }
+    }
+
+    /// Whether another app shares this gate: in line, absent for a moment, or asking.
+    pub(crate) fn has_rival(&self, now: MonoTime, lane: Lane) -> bool {
+        let stays = |at: MonoTime| now.saturating_since(at) <= ASKER_STAYS;
+        let mut askers = self.askers.iter().flatten();
+        askers.any(|(at, app)| *app != lane.app && stays(*at)) || self.ring.has_rival(now, lane)
+    }
+
+    /// Whether somebody who does not wait may have a check of the ramp now; then it is spent.
+    pub(crate) fn take_turn_of_askers(&mut self, now: MonoTime, per_s: u32) -> bool {
+        self.pacer.catch_up(now);
+        let has_turn =
+            if self.ring.is_empty() { self.pacer.is_due_soon(now) } else { self.askers_turn };
+        if !has_turn {
+            return false;
+        }
+        self.askers_turn = false;
+        self.pacer.spend(per_s);
+        true
     }
 
     /// Looks at the signals. The gate must be looked at before any of the answers below is used.
@@ -154,11 +204,18 @@ impl Gate {
     }
 
     /// Why somebody waits in line here who lost a check at `last_loss`: the dice only if that was
-    /// since the gate opened.
-    pub(crate) fn keeps_waiting(&self, last_loss: Option<MonoTime>) -> Obstacle {
+    /// since the gate opened. Of checks that are drawn ahead it is only known that they were lost.
+    pub(crate) fn keeps_waiting(
+        &self,
+        last_loss: Option<MonoTime>,
+        lane: Lane,
+        place: Place,
+    ) -> Obstacle {
         match self.phase {
             Phase::Shut(obstacle) => obstacle,
-            Phase::Open { since } if last_loss.is_some_and(|at| at >= since) => {
+            Phase::Open { since }
+                if last_loss.is_some_and(|at| at >= since) || self.ring.has_lost(lane, place) =>
+            {
                 Obstacle::plain(Reason::Ratio)
             }
             Phase::Open { .. } => Obstacle::plain(Reason::Paced),
@@ -168,6 +225,12 @@ impl Gate {
     /// Whether somebody waits who could be let through.
     pub(crate) fn has_line(&self) -> bool {
         !self.ring.is_empty() && self.open_since().is_some()
+    }
+
+    /// When its dice have been thrown that must lose before somebody wins, if only that is waited
+    /// for.
+    pub(crate) fn next_win(&self) -> Option<MonoTime> {
+        self.rounds.until().filter(|_| self.has_line())
     }
 
     /// When the next release is worth a wake-up, if this gate does not wait for room.

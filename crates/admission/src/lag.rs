@@ -62,8 +62,12 @@ pub struct Progress {
     pub lag: Duration,
     /// Its newest own heartbeat; `None` if it shows none, or tells its lag itself.
     pub shown: Option<u64>,
+    /// When the primary had committed that; `None` if it is not remembered.
+    pub committed_at: Option<MonoTime>,
     /// When it last answered.
     pub answered_at: MonoTime,
+    /// When it was asked for that.
+    pub asked_at: MonoTime,
 }
 
 /// Measures the lag of one cluster's replicas.
@@ -110,6 +114,13 @@ impl LagTracker {
             for replica in self.replicas.values_mut() {
                 replica.heartbeat_committed(seq, committed_at);
             }
+        }
+    }
+
+    /// A replica is asked now; what it answers is what it showed then or later.
+    pub fn handle_replica_asked(&mut self, now: MonoTime, key: ReplicaKey) {
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            replica.is_asked(now);
         }
     }
 
@@ -187,7 +198,10 @@ impl LagTracker {
         let governing = counted.iter().skip(ignored).filter_map(|&(lag, replica)| {
             let known = self.replicas.get(&replica)?;
             let answered_at = known.probed_at()?;
-            Some(Progress { replica, lag, shown: known.shown(), answered_at })
+            let asked_at = known.asked_at().unwrap_or(answered_at);
+            let shown = known.shown();
+            let committed_at = shown.and_then(|seq| self.heartbeats.committed_at(seq));
+            Some(Progress { replica, lag, shown, committed_at, answered_at, asked_at })
         });
         LagReading {
             governing: governing.collect(),

@@ -16,6 +16,9 @@
 //! shell drives [`Controller`]: commands and `handle_*` in, then `poll_*` until there is nothing
 //! left.
 //!
+//! A client that writes around the proxy asks with [`Controller::inquire`]: the same check, without
+//! a place in line; what it is allowed is on its way to the replicas like a statement's work.
+//!
 //! [`Controller::starved`] names those who have been kept from working for too long, and who worked
 //! meanwhile.
 //!
@@ -34,9 +37,12 @@ mod decision;
 mod dice;
 mod gate;
 mod in_flight;
+mod inquiry;
 mod latency;
+mod learned;
 mod pace;
 mod pacing;
+mod promises;
 mod queue;
 mod rates;
 mod reason;
@@ -53,14 +59,16 @@ pub use config::{
     AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, InFlightPacing, OnNoData, Pacing,
     SignalConfig, SignalKey,
 };
-pub use controller::Controller;
+pub use controller::{Controller, Remains};
 pub use decision::{
     Cause, Decision, Outcome, Permit, Refusal, Resolution, Resolved, Ticket, Waiting,
     WaitingStatement, Work,
 };
 pub use dice::Ratio;
 pub use in_flight::InFlightView;
+pub use inquiry::{Answer, Inquiry, Purpose};
 pub use latency::{LATENCY_BUCKETS, LatencyCounts, LatencyWindow, latency_bucket};
+pub use learned::Learned;
 pub use reason::Reason;
 pub use request::{
     AppKey, DigestKey, GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey,
@@ -69,7 +77,7 @@ pub use request::{
 pub use signal::{Sample, SignalState, SignalView};
 pub use speed::Speed;
 pub use starvation::{
-    APPS_MAX, Admitted, Blocked, IDENTITIES_MAX, MEANWHILE_MAX, Passage, STARVED_MAX,
+    APPS_MAX, Admitted, Blocked, Census, IDENTITIES_MAX, MEANWHILE_MAX, Passage, STARVED_MAX,
     StarvationConfig, Starved,
 };
 pub use time::MonoTime;

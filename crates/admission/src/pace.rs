@@ -12,25 +12,29 @@
 //! - `acked`: `completed(k)` of the newest heartbeat k that the replica shows,
 //! - *outstanding* = work admitted and not acknowledged: what is still being executed, and what has
 //!   completed since,
-//! - *transit* of heartbeat k: from its begin until it was seen, which is the lag at that time,
+//! - *age* of heartbeat k: from its commit until it was seen, which is the lag at that time; it is
+//!   a queue and the *base*, the way to the replica and of its answers back ([`base`]),
 //!
 //! outstanding is the data in flight, acknowledged work over time is the delivery rate R, and by
-//! Little's law outstanding = R × (lag + cover), where *cover* is what passes without any queue:
-//! one heartbeat interval and one probe interval for acknowledging, c, and S, the mean time from an
-//! admission to its commit. S is milliseconds for statements and seconds for transactions.
+//! Little's law outstanding = R × (queue + way), where *way* is what passes without any queue: one
+//! heartbeat interval and one probe interval for acknowledging, c; K, the time that a heartbeat's
+//! own commit takes; S, the mean time from an admission to its commit; and the base. S is
+//! milliseconds for statements and seconds for transactions. K is as long as a primary waits for
+//! somebody afar to acknowledge (semi-synchronous replication); it is no lag.
 //!
 //! # Law
 //!
-//! For every replica that counts ([`flow`]), with T the threshold and L* the lag aimed for:
+//! For every replica that counts ([`flow`]), with T the threshold, L the lag, q = L − base the
+//! queue, and q* the queue aimed for:
 //!
 //! ```text
-//!   L*     = T/5, at least c/2 and at most 0.85 c, and most of the time that a usual large
-//!            statement takes on top; T/2 at most
-//!   pace   = R · (1 + κ·e)         e = 1 − L/L*; three times as steep for e < 0; 0 from L ≥ T
-//!   window = R · (L* + cover)      nothing is admitted while outstanding ≥ window
+//!   q*     = T/5, at least c/2 and at most 0.85 c, and most of the time that a usual large
+//!            statement takes on top; (T − base)/2 at most
+//!   pace   = R · (1 + κ·e)         e = 1 − q/q*; three times as steep for e < 0; 0 from L ≥ T
+//!   window = R · (q* + way)        nothing is admitted while outstanding ≥ window
 //! ```
 //!
-//! The pace steers the queue at the replica to L*, where pace = R for any share of the replica that
+//! The pace steers the queue at the replica to q*, where pace = R for any share of the replica that
 //! background writes leave. The window bounds what a replica that stalls can receive before anybody
 //! can know. The pace paces inside the window (a token bucket of [`BURST`]), so an acknowledgement
 //! opens no flood gate. The slowest replica governs: the lowest pace and the smallest room of all
@@ -38,13 +42,13 @@
 //! rate and the cluster's. Beside both, each app has its part of the pace for certain
 //! ([`crate::claims`]).
 //!
-//! R is the delivery rate while a queue stands at the replica (L ≥ 0.15 L* for certain) and either
+//! R is the delivery rate while a queue stands at the replica (q ≥ 0.15 q* for certain) and either
 //! somebody waits most of the time or the gate is shut: then the replica is the bottleneck and the
 //! sample is the truth. R follows a higher sample at once and a lower one with a time constant of
 //! 3.5 s, since a pause of a second (a stall, a large transaction) is not a lower capacity, and the
 //! window and the gate hold meanwhile. With no queue and statements waiting, capacity is unknown
-//! but larger, and R grows by half in seven tenths of a cover time: from the first guess of 100 to
-//! 20,000 rows a second in 4 s, from 300 to 1,000 in three quarters of a second. Only the time
+//! but larger, and R grows by half in the time of the way: near by, from the first guess of 100 to
+//! 20,000 rows a second in 5 s, from 300 to 1,000 in a second. Only the time
 //! since the last look at which a queue stood for certain counts for growth. While nobody waits
 //! (application-limited) a sample can raise R, never lower it. A statement that overfills the
 //! window, and work that runs for longer than was usual, says nothing about R: whoever waits then
@@ -57,26 +61,28 @@
 //!
 //! # Stability
 //!
-//! Around L*, dL/dt = pace/C − 1 = κ(1 − L/L*), seen after about cover: loop gain κ/L* · cover. κ
-//! is 0.25 · c/cover, so that the gain is the same for work of any length. With the defaults (L* =
-//! 0.2 s, c = 0.35 s) it is 0.44 below L* and 1.3 above, under the π/2 at which an integrator with
-//! delay begins to swing. Raising L* raises the lag and what a stall leaves behind, lowering it
+//! Around q*, dq/dt = pace/C − 1 = κ(1 − q/q*), seen after about the way: loop gain κ/q* · way. κ
+//! is 0.25 · c/way, so that the gain is the same for work of any length and replicas at any
+//! distance; so is growth, which takes the time of the way. With the defaults (q* = 0.2 s, c =
+//! 0.35 s) the gain is 0.44 below q* and 1.3 above, under the π/2 at which an integrator with delay
+//! begins to swing. Raising q* raises the lag and what a stall leaves behind, lowering it
 //! empties the replica when capacity rises; a fifth of the threshold held both in simulation
-//! (docs/SIMULATE.md tells the scenarios, and seeds that no constant was chosen on). What bounds L*
+//! (docs/SIMULATE.md tells the scenarios, and seeds that no constant was chosen on). What bounds q*
 //! for short and long thresholds is what can be seen: below c/2 a queue is not told from none;
 //! while one far above c builds up, nothing tells that there is enough, and growth compounds. Large
-//! statements make lag in steps of their own size: L* grows by most of the time that the usual
+//! statements make lag in steps of their own size: q* grows by most of the time that the usual
 //! large one takes, up to half the threshold.
 //!
 //! # Without heartbeats of our own
 //!
 //! A replica that tells its lag itself acknowledges nothing. R is then steered by the lag alone: it
-//! grows by a tenth a second below L* while statements wait, and falls with the excess above it
+//! grows by a tenth a second below q* while statements wait, and falls with the excess above it
 //! ([`flow`]).
 //!
 //! Sources: Brakmo and Peterson, TCP Vegas (1995); Jin, Wei and Low, FAST TCP (2004); Cardwell et
 //! al., BBR (2016); RFC 7661 (2015) for rates that were not in use.
 
+mod base;
 mod flow;
 mod ledger;
 
@@ -122,6 +128,8 @@ pub(crate) struct Pace {
     squares: f64,
     /// Seconds from admission to completion, the mean over rows.
     service: f64,
+    /// What another controller had found out, for the first replica that is seen.
+    handed_over: Option<f64>,
 }
 
 impl Pace {
@@ -137,6 +145,7 @@ impl Pace {
             costs: 0.0,
             squares: 0.0,
             service: 0.0,
+            handed_over: None,
         }
     }
 
@@ -153,7 +162,7 @@ impl Pace {
     /// The replicas were looked at.
     pub(crate) fn handle_progress(&mut self, now: MonoTime, reading: &LagReading) {
         self.collect_tokens(now);
-        let fallback = self.slowest().map(Flow::rate);
+        let fallback = self.slowest().map(Flow::rate).or(self.handed_over);
         self.governing.clear();
         let aim = self.aim();
         for progress in &reading.governing {
@@ -163,8 +172,10 @@ impl Pace {
             let look = Look {
                 now,
                 answered_at: progress.answered_at,
+                asked_at: progress.asked_at,
                 lag: progress.lag,
                 shown: progress.shown,
+                committed_at: progress.committed_at,
             };
             flow.handle(&look, &self.ledger, &aim);
         }
@@ -242,9 +253,36 @@ impl Pace {
         self.slowest().map_or(0.0, |flow| flow.rate() * PRUDENT.as_secs_f64())
     }
 
+    /// The rate of the slowest replica, in rows a second.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        self.slowest().map(Flow::rate)
+    }
+
     /// Whether the delivery rate has been measured, or is still a guess.
     pub(crate) fn is_measured(&self) -> bool {
         self.flows_that_count().all(Flow::is_measured)
+    }
+
+    /// The rate of the slowest replica, if it is more than a guess.
+    pub(crate) fn found_rate(&self) -> Option<f64> {
+        self.slowest().filter(|flow| flow.is_measured()).map(Flow::rate)
+    }
+
+    /// How long work runs on the primary: the mean over rows.
+    pub(crate) fn service(&self) -> Duration {
+        Duration::try_from_secs_f64(self.service).unwrap_or_default()
+    }
+
+    /// Takes over what another controller had found out, where this one still guesses.
+    pub(crate) fn begin_with(&mut self, rate: Option<f64>, service: Duration) {
+        let Some(rate) = rate else { return };
+        self.handed_over = Some(rate);
+        for flow in self.flows.values_mut() {
+            flow.begin_with(rate);
+        }
+        if self.service <= 0.0 {
+            self.service = service.min(SERVICE_MAX).as_secs_f64();
+        }
     }
 
     /// When there may be room by the passing of time alone; `None` if only an acknowledgement makes

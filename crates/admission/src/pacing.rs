@@ -43,13 +43,24 @@ impl Pacer {
 
     /// A run of releases begins: forgets checks missed longer ago than the catch-up.
     pub(crate) fn begin_run(&mut self, now: MonoTime) {
-        self.due = self.due.max(now.saturating_sub(CATCH_UP));
+        self.catch_up(now);
         self.ran_at = now;
+    }
+
+    /// Forgets checks missed longer ago than the catch-up, without a run.
+    pub(crate) fn catch_up(&mut self, now: MonoTime) {
+        self.due = self.due.max(now.saturating_sub(CATCH_UP));
     }
 
     /// Whether another check may be handed out.
     pub(crate) fn is_due(&self, now: MonoTime) -> bool {
         self.due <= now
+    }
+
+    /// Whether one may be handed out to somebody who comes when nobody waits: those who come
+    /// together do not come in turns.
+    pub(crate) fn is_due_soon(&self, now: MonoTime) -> bool {
+        self.due <= now.saturating_add(CATCH_UP)
     }
 
     /// One check has been handed out at `per_s` checks a second.
@@ -63,6 +74,58 @@ impl Pacer {
         self.due.max(self.ran_at.saturating_add(TICK))
     }
 }
+
+/// How fast rounds are lost at a gate that is paced by the lag, when there is room and only the
+/// dice are in the way: jobs of whom each nearly always loses are not let through at the pace for
+/// having no other rivals than one another.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Rounds {
+    /// May be lost now.
+    left: f64,
+    /// Since when nothing but the dice is waited for, and until when.
+    waits: Option<(MonoTime, MonoTime)>,
+}
+
+impl Rounds {
+    /// A run of releases begins.
+    pub(crate) fn begin_run(&mut self, now: MonoTime) {
+        match self.waits.take() {
+            Some((since, _)) => {
+                self.left += ROUNDS_PER_S * now.saturating_since(since).as_secs_f64();
+            }
+            None => self.left = ROUNDS_AT_ONCE,
+        }
+    }
+
+    /// Whether so many rounds are lost by now; if not, when they are.
+    pub(crate) fn are_lost(&mut self, now: MonoTime, rounds: f64) -> bool {
+        // A thousandth of one is none: what is left after sums of fractions.
+        if rounds <= self.left + 1e-3 {
+            return true;
+        }
+        let wait = Duration::try_from_secs_f64((rounds - self.left) / ROUNDS_PER_S);
+        let wait = wait.unwrap_or(ROUNDS_WAIT_MAX).clamp(TICK, ROUNDS_WAIT_MAX);
+        self.waits = Some((now, now.saturating_add(wait)));
+        false
+    }
+
+    /// So many were lost.
+    pub(crate) fn spend(&mut self, rounds: f64) {
+        self.left = (self.left - rounds).max(0.0);
+    }
+
+    /// When what is waited for is lost.
+    pub(crate) fn until(&self) -> Option<MonoTime> {
+        self.waits.map(|(_, until)| until)
+    }
+}
+
+/// Rounds that are lost in a second at most, and at once.
+const ROUNDS_PER_S: f64 = 8_000.0;
+const ROUNDS_AT_ONCE: f64 = 8.0;
+
+/// It is looked again after this long at the latest.
+const ROUNDS_WAIT_MAX: Duration = Duration::from_secs(3_600);
 
 /// Checks a second of a gate that has been open since `open_since`.
 pub(crate) fn release_per_s(pacing: Pacing, open_since: MonoTime, now: MonoTime) -> u32 {

@@ -24,6 +24,15 @@ pub(crate) struct Queue {
     /// `resolved`.
     ready: VecDeque<Ticket>,
     resolved: BTreeMap<Ticket, Resolved>,
+    /// Those of a former policy, or of a process that ends; none is empty.
+    leaving: VecDeque<BTreeMap<Ticket, Waiter>>,
+}
+
+/// What is left of a queue that was evacuated: only to be dropped, which takes its time.
+#[derive(Debug)]
+pub(crate) struct Indexes {
+    _by_time: [BTreeSet<(MonoTime, Ticket)>; 2],
+    _per_rule: BTreeMap<RuleKey, u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -126,14 +135,39 @@ impl Queue {
         Some(waiter)
     }
 
-    /// Takes everybody out, whoever arrived first first.
-    pub(crate) fn remove_all(&mut self) -> Vec<(Ticket, Waiter)> {
-        let mut all: Vec<_> = std::mem::take(&mut self.waiters).into_iter().collect();
-        all.sort_by_key(|(ticket, waiter)| (waiter.request.arrived, *ticket));
-        self.deadlines.clear();
-        self.retries.clear();
-        self.per_rule.clear();
-        all
+    /// Everybody leaves: they are in nobody's way from now on, and go one by one, see
+    /// [`Self::next_to_leave`]. At once for any number of them.
+    pub(crate) fn evacuate(&mut self) -> Indexes {
+        let waiters = std::mem::take(&mut self.waiters);
+        if !waiters.is_empty() {
+            self.leaving.push_back(waiters);
+        }
+        Indexes {
+            _by_time: [std::mem::take(&mut self.deadlines), std::mem::take(&mut self.retries)],
+            _per_rule: std::mem::take(&mut self.per_rule),
+        }
+    }
+
+    /// The next of those who leave, whoever began to wait first first.
+    pub(crate) fn next_to_leave(&mut self) -> Option<(Ticket, Waiter)> {
+        let waiters = self.leaving.front_mut()?;
+        let next = waiters.pop_first();
+        if waiters.is_empty() {
+            self.leaving.pop_front();
+        }
+        next
+    }
+
+    /// Whether somebody leaves yet.
+    pub(crate) fn is_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// One of those who leave is gone already.
+    pub(crate) fn forget_leaving(&mut self, ticket: Ticket) -> Option<Waiter> {
+        let waiter = self.leaving.iter_mut().find_map(|waiters| waiters.remove(&ticket));
+        self.leaving.retain(|waiters| !waiters.is_empty());
+        waiter
     }
 
     /// The waiter whose deadline has come.

@@ -9,18 +9,26 @@
 //! room for passes if the floor has tokens. Every admission spends from both, so the floor only adds
 //! what is missing.
 //!
+//! The dice of a rule with a floor are thrown for the floor as well, see `floor`.
+//!
 //! Tokens are spent at what a statement is expected to write, and settled at what it wrote: beyond
 //! a burst it is a debt of up to [`DEBT`]. So over any time t a rule has at most `max_rate × (t +
 //! BURST)` rows, two statements, and what these wrote beyond their expectation.
 //!
 //! Bounds: an entry for each rule that has such terms and was asked for.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod floor;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rand::rngs::StdRng;
+
+use self::floor::Floor;
+pub(crate) use self::floor::Thrown;
 use crate::request::Lane;
 use crate::ring::{Head, Joining, Place, Ring};
-use crate::{MonoTime, RuleKey, Terms, Ticket};
+use crate::{MonoTime, Ratio, RuleKey, Terms, Ticket};
 
 /// Tokens collected at most, as time at the rate.
 const BURST: Duration = Duration::from_millis(20);
@@ -34,19 +42,25 @@ const TICK: Duration = Duration::from_millis(1);
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
     rules: BTreeMap<RuleKey, RuleRates>,
+    /// There is more to do at once.
+    unfinished: bool,
 }
 
+/// What is left of the lines of before: only to be dropped, which takes its time.
 #[derive(Debug)]
+pub(crate) struct OldLines {
+    _lines: Vec<(Ring, BTreeMap<Place, f64>)>,
+}
+
+#[derive(Debug, Default)]
 struct RuleRates {
     cap: Option<Bucket>,
-    floor: Option<Bucket>,
+    /// Also of rules without a floor: it has those who wait at the gate.
+    floor: Floor,
     in_flight_max: Option<u32>,
     in_flight: u32,
     /// Who waits for the cap or a place.
     line: Ring,
-    /// Who waits at a gate, by who came first.
-    at_gate: BTreeSet<Place>,
-    at_gate_cost: f64,
 }
 
 /// Rows, filled at a rate.
@@ -70,7 +84,7 @@ impl Rates {
             known.tell(now, terms);
             return Some(known);
         }
-        let known = self.rules.entry(rule).or_insert_with(RuleRates::new);
+        let known = self.rules.entry(rule).or_default();
         known.tell(now, terms);
         Some(known)
     }
@@ -93,36 +107,29 @@ impl Rates {
     }
 
     /// Starts to wait for the rule's own limits.
-    pub(crate) fn join(&mut self, now: MonoTime, rule: RuleKey, joining: &Joining) {
-        if let Some(rule) = self.rules.get_mut(&rule) {
-            rule.line.join(now, joining);
+    pub(crate) fn join(&mut self, now: MonoTime, joining: &Joining, dice: &mut StdRng) {
+        if let Some(rule) = self.rules.get_mut(&joining.lane.rule) {
+            rule.line.join(now, joining, dice);
         }
     }
 
-    pub(crate) fn leave(&mut self, now: MonoTime, rule: RuleKey, lane: Lane, place: Place) {
-        if let Some(rule) = self.rules.get_mut(&rule) {
-            rule.line.leave(now, lane, place);
+    pub(crate) fn leave(&mut self, now: MonoTime, lane: Lane, place: Place, dice: &mut StdRng) {
+        if let Some(rule) = self.rules.get_mut(&lane.rule) {
+            rule.line.leave(now, lane, place, dice);
         }
     }
 
     /// A statement of the rule stands in line at a gate.
     pub(crate) fn join_gate(&mut self, rule: RuleKey, place: Place, cost: f64) {
-        if let Some(rule) = self.rules.get_mut(&rule)
-            && rule.at_gate.insert(place)
-        {
-            rule.at_gate_cost += cost;
+        if let Some(rule) = self.rules.get_mut(&rule) {
+            rule.floor.join(place, cost);
         }
     }
 
     /// It does not any more.
-    pub(crate) fn leave_gate(&mut self, rule: RuleKey, place: Place, cost: f64) {
-        if let Some(rule) = self.rules.get_mut(&rule)
-            && rule.at_gate.remove(&place)
-        {
-            rule.at_gate_cost = (rule.at_gate_cost - cost).max(0.0);
-            if rule.at_gate.is_empty() {
-                rule.at_gate_cost = 0.0;
-            }
+    pub(crate) fn leave_gate(&mut self, rule: RuleKey, place: Place) {
+        if let Some(rule) = self.rules.get_mut(&rule) {
+            rule.floor.leave(place);
         }
     }
 
@@ -133,7 +140,7 @@ impl Rates {
 
     /// The rules with a floor of which somebody waits at a gate.
     pub(crate) fn with_floor(&self, after: Option<RuleKey>) -> Option<RuleKey> {
-        self.next(after, |rule| rule.floor.is_some() && !rule.at_gate.is_empty())
+        self.next(after, |rule| rule.floor.bucket.is_some() && rule.floor.waiting() > 0)
     }
 
     fn next(&self, after: Option<RuleKey>, wanted: impl Fn(&RuleRates) -> bool) -> Option<RuleKey> {
@@ -143,26 +150,45 @@ impl Rates {
     }
 
     /// Whose turn it is in the rule's own line, if there is room; the turn is charged.
-    pub(crate) fn next_turn(&mut self, now: MonoTime, rule: RuleKey) -> Option<Head> {
+    pub(crate) fn next_turn(
+        &mut self,
+        now: MonoTime,
+        rule: RuleKey,
+        dice: &mut StdRng,
+    ) -> Option<Head> {
         let rule = self.rules.get_mut(&rule)?;
         if !rule.has_room(now) {
             return None;
         }
         let head = rule.line.head()?;
-        rule.line.charge(head.lane, head.cost, 1);
+        rule.line.take(&head, head.cost, dice);
         Some(head)
     }
 
-    /// Who came first of those that wait at a gate, if the rule's floor has tokens.
+    /// Who came first of those that wait at a gate, if the rule's floor has tokens and not all of
+    /// their checks are lost for now.
     pub(crate) fn floor_turn(&mut self, now: MonoTime, rule: RuleKey) -> Option<Ticket> {
-        let rule = self.rules.get_mut(&rule)?;
-        let covered = rule.floor.as_mut().is_some_and(|floor| floor.collect(now) > 0.0);
-        rule.at_gate.first().filter(|_| covered).map(|(_, ticket)| *ticket)
+        self.rules.get_mut(&rule)?.floor.first(now)
+    }
+
+    /// Has those of the rule checked who wait at an open gate, until one wins; those who lose have
+    /// their next check at `next_check`.
+    pub(crate) fn throw_for_floor(
+        &mut self,
+        now: MonoTime,
+        (rule, ratio): (RuleKey, Ratio),
+        next_check: MonoTime,
+        dice: &mut StdRng,
+    ) -> Thrown {
+        match self.rules.get_mut(&rule) {
+            Some(rule) => rule.floor.throw(now, ratio, next_check, dice),
+            None => Thrown::Lost { lost: 0 },
+        }
     }
 
     /// Whether the rule's floor lets a statement through that the pace has no room for.
     pub(crate) fn floor_covers(&mut self, now: MonoTime, rule: RuleKey) -> bool {
-        let floor = self.rules.get_mut(&rule).and_then(|rule| rule.floor.as_mut());
+        let floor = self.rules.get_mut(&rule).and_then(|rule| rule.floor.bucket.as_mut());
         floor.is_some_and(|floor| floor.collect(now) > 0.0)
     }
 
@@ -193,27 +219,52 @@ impl Rates {
         self.rules.get(&rule).is_some_and(|rule| !rule.line.is_empty())
     }
 
+    /// How long whoever joins this lane now waits for the cap of its rule, about, and how much of
+    /// that is for itself; `None`: there is no cap.
+    pub(crate) fn line(
+        &self,
+        now: MonoTime,
+        (lane, weight): (Lane, u32),
+        cost: f64,
+    ) -> Option<(Duration, Duration)> {
+        let rule = self.rules.get(&lane.rule)?;
+        let cap = rule.cap?;
+        let ahead = rule.line.ahead(lane, weight, cost);
+        let wait = cap.covers_in(now, rule.floor.cost() + ahead.about).unwrap_or_default();
+        let turn = Duration::try_from_secs_f64(ahead.turn / cap.per_s).unwrap_or(DEBT);
+        Some((wait, turn))
+    }
+
+    /// Whether there is more to do at once.
+    pub(crate) fn set_unfinished(&mut self, unfinished: bool) {
+        self.unfinished = unfinished;
+    }
+
     /// When there is room by the passing of time alone.
     pub(crate) fn next_room(&self, now: MonoTime) -> Option<MonoTime> {
+        if self.unfinished {
+            return Some(now);
+        }
         let waits = self.rules.values().filter_map(|rule| {
             let cap = rule.cap.filter(|_| !rule.line.is_empty() && rule.has_place());
-            let cap = cap.and_then(|cap| cap.covers_in(now, rule.at_gate_cost));
-            let floor = rule.floor.filter(|_| !rule.at_gate.is_empty());
-            let floor = floor.and_then(|floor| floor.covers_in(now, 0.0));
-            [cap, floor].into_iter().flatten().min()
+            let cap = cap.and_then(|cap| cap.covers_in(now, rule.floor.cost()));
+            let cap = cap.map(|wait| now.saturating_add(wait));
+            [cap, rule.floor.next_change(now)].into_iter().flatten().min()
         });
-        waits.min().map(|wait| now.saturating_add(wait.max(TICK)))
+        waits.min().map(|at| at.max(now.saturating_add(TICK)))
     }
 
     /// Live reload: everybody who waited is asked again. Rules of which nothing is left are
-    /// forgotten.
-    pub(crate) fn reset_lines(&mut self) {
+    /// forgotten. Takes no longer for many waiters than for none.
+    pub(crate) fn reset_lines(&mut self) -> OldLines {
+        self.unfinished = false;
+        let lines = self.rules.values_mut();
+        let lines =
+            lines.map(|rule| (std::mem::take(&mut rule.line), rule.floor.reset())).collect();
         self.rules.retain(|_, rule| {
-            rule.line = Ring::default();
-            rule.at_gate.clear();
-            rule.at_gate_cost = 0.0;
-            rule.in_flight > 0 || rule.cap.is_some() || rule.floor.is_some()
+            rule.in_flight > 0 || rule.cap.is_some() || rule.floor.bucket.is_some()
         });
+        OldLines { _lines: lines }
     }
 }
 
@@ -227,37 +278,25 @@ pub(crate) enum From {
 }
 
 impl RuleRates {
-    fn new() -> Self {
-        Self {
-            cap: None,
-            floor: None,
-            in_flight_max: None,
-            in_flight: 0,
-            line: Ring::default(),
-            at_gate: BTreeSet::new(),
-            at_gate_cost: 0.0,
-        }
-    }
-
     fn tell(&mut self, now: MonoTime, terms: &Terms) {
         self.cap = Bucket::told(self.cap, now, terms.max_rate);
-        self.floor = Bucket::told(self.floor, now, terms.min_rate);
+        self.floor.bucket = Bucket::told(self.floor.bucket, now, terms.min_rate);
         self.in_flight_max = terms.max_in_flight;
     }
 
     fn has_place(&self) -> bool {
-        let at_gate = u32::try_from(self.at_gate.len()).unwrap_or(u32::MAX);
+        let at_gate = u32::try_from(self.floor.waiting()).unwrap_or(u32::MAX);
         self.in_flight_max.is_none_or(|most| self.in_flight.saturating_add(at_gate) < most)
     }
 
     fn has_room(&mut self, now: MonoTime) -> bool {
-        let at_gate = self.at_gate_cost;
+        let at_gate = self.floor.cost();
         let has_tokens = self.cap.as_mut().is_none_or(|cap| cap.collect(now) > at_gate);
         has_tokens && self.has_place()
     }
 
     fn spend(&mut self, now: MonoTime, cost: f64) {
-        for bucket in [&mut self.cap, &mut self.floor].into_iter().flatten() {
+        for bucket in [&mut self.cap, &mut self.floor.bucket].into_iter().flatten() {
             bucket.spend(now, cost);
         }
     }

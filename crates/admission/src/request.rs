@@ -19,7 +19,12 @@ pub struct IdentityKey(pub u64);
 pub struct AppKey(pub u64);
 
 /// Whose lane it is.
-pub(crate) type Lane = (AppKey, IdentityKey);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lane {
+    pub(crate) rule: RuleKey,
+    pub(crate) app: AppKey,
+    pub(crate) identity: IdentityKey,
+}
 
 /// The shape of a statement, as a number that only the policy can read: what it costs is predicted
 /// by what statements of the same shape cost before.
@@ -54,6 +59,10 @@ pub struct Request {
 }
 
 impl Request {
+    pub(crate) fn lane(&self) -> Lane {
+        Lane { rule: self.rule, app: self.app, identity: self.identity }
+    }
+
     /// When the longest wait has passed.
     #[must_use]
     pub fn deadline(&self) -> MonoTime {
@@ -66,7 +75,8 @@ impl Request {
 pub struct Terms {
     /// Probability that one check is refused.
     pub ratio: Ratio,
-    /// Checks per turn of this identity at a contended gate, 1 to [`Terms::WEIGHT_MAX`]; clamped.
+    /// The rule's part of the checks at a contended gate, 1 to [`Terms::WEIGHT_MAX`]; clamped. The
+    /// apps under the rule share it.
     pub weight: u32,
     /// Longest wait in the queue, from first arrival.
     pub max_delay: Duration,

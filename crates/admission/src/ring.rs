@@ -1,43 +1,64 @@
-//! The fair queue of one gate: lanes by identity, turns between apps and between the identities of
-//! one.
+//! The fair queue of one gate: lanes by identity, turns between rules, between the apps of a rule
+//! and between the identities of an app.
 //!
 //! Theory. Every identity that waits has one lane; within a lane the first to have arrived is at
-//! the head. Checks are handed out to heads. An app has its turn, and within it one of its
-//! identities ([`Turns`]): so a thousand identities of one app get together what one identity of
-//! another gets. A check is charged at what the statement is expected to write, whether it wins or
-//! loses: so in the long run apps get checks in proportion to weight / cost, and since a check of
-//! ratio r wins with probability 1 − r, what they write is shared in proportion to weight × (1 −
-//! r). With equal costs that is the same number of checks for everybody, and 0.9 and 0.1 give 1 :
-//! 9. The turn is kept while the gate is shut and goes on from where it stopped: starting over at
-//!    every opening would favour whoever is first.
+//! the head. Checks are handed out to heads. A rule has its turn, within it one of its apps, and
+//! within that one of its identities ([`Turns`]): so the twenty apps that one rule matches share
+//! what its weight gives, in equal parts, and a thousand identities of one app get together what
+//! one identity of another gets. A check is charged at what the statement is expected to write,
+//! whether it wins or loses: so in the long run rules get checks in proportion to weight / cost,
+//! and since a check of ratio r wins with probability 1 − r, what they write is shared in
+//! proportion to weight × (1 − r). With equal costs that is the same number of checks for
+//! everybody, and 0.9 and 0.1 give 1 : 9. The turn is kept while the gate is shut and goes on from
+//! where it stopped: starting over at every opening would favour whoever is first.
+//!
+//! How many checks are lost before one wins is drawn at each level for whoever is next there, with
+//! the ratio of the statement that will win. Each level on its own loses as many checks to a win as
+//! throwing them one at a time would; those of the rules are the ones that are counted, for the app
+//! that wins, and while nobody does, for all that wait under the rule.
 //!
 //! A lane that empties leaves the ring; when it comes back it queues up behind everybody's turn.
 //! All operations are O(log waiters).
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use rand::rngs::StdRng;
 
 use crate::request::Lane;
-use crate::turns::Turns;
-use crate::{AppKey, IdentityKey, MonoTime, Terms, Ticket};
+use crate::turns::{Bid, Turns};
+use crate::{AppKey, IdentityKey, MonoTime, Ratio, RuleKey, Terms, Ticket};
 
 /// A place in a lane: first arrival, then the order of asking.
 pub(crate) type Place = (MonoTime, Ticket);
 
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
-    apps: BTreeMap<AppKey, App>,
-    turns: Turns<AppKey>,
+    rules: BTreeMap<RuleKey, Branch>,
+    turns: Turns<RuleKey>,
     len: usize,
     lanes: usize,
-    /// Expected cost of all who wait.
+    /// Those of them whose checks may be lost.
+    diced: usize,
+    /// What all who wait are known to cost.
     cost: f64,
-    /// Weights of the apps that wait.
+    /// Weights of the rules that wait.
     weight: u64,
+    /// Up to which rule lost checks have been counted that nobody has won behind.
+    counted_to: Option<RuleKey>,
+}
+
+/// A rule that waits, or whose apps are remembered.
+#[derive(Debug, Default)]
+struct Branch {
+    weight: u32,
+    turns: Turns<AppKey>,
+    /// None is empty.
+    apps: BTreeMap<AppKey, App>,
 }
 
 #[derive(Debug, Default)]
 struct App {
-    weight: u32,
     line_since: MonoTime,
     identities: Turns<IdentityKey>,
     /// None is empty.
@@ -46,9 +67,17 @@ struct App {
 
 #[derive(Debug, Default)]
 struct Line {
-    /// Places in order, each with its expected cost.
-    places: BTreeMap<Place, f64>,
+    places: BTreeMap<Place, Stake>,
+    /// What they are known to cost.
     cost: f64,
+}
+
+/// A statement, as far as turns are concerned.
+#[derive(Debug, Clone, Copy)]
+struct Stake {
+    cost: f64,
+    known: f64,
+    ratio: Ratio,
 }
 
 /// What a waiter brings.
@@ -57,15 +86,21 @@ pub(crate) struct Joining {
     pub(crate) lane: Lane,
     pub(crate) place: Place,
     pub(crate) weight: u32,
+    /// What it is expected to cost.
     pub(crate) cost: f64,
+    /// The same without prudence: what is not known is a row.
+    pub(crate) known: f64,
+    /// Of the checks that are drawn ahead; [`Ratio::ZERO`] if they are thrown one by one.
+    pub(crate) ratio: Ratio,
 }
 
-/// Who gets the next check.
+/// Who gets the next check that wins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) ticket: Ticket,
     pub(crate) lane: Lane,
     pub(crate) cost: f64,
+    pub(crate) ratio: Ratio,
 }
 
 impl Ring {
@@ -83,219 +118,295 @@ impl Ring {
         self.lanes
     }
 
-    pub(crate) fn join(&mut self, now: MonoTime, joining: &Joining) {
-        let (app_key, identity) = joining.lane;
+    /// Gives how many checks its rule has lost since they were counted, as does what follows.
+    pub(crate) fn join(&mut self, now: MonoTime, joining: &Joining, dice: &mut StdRng) -> u64 {
+        let Lane { rule, app: app_key, identity } = joining.lane;
+        let Joining { cost, known, ratio, .. } = *joining;
         let weight = joining.weight.clamp(1, Terms::WEIGHT_MAX);
-        let app = self.apps.entry(app_key).or_default();
-        if app.lanes.is_empty() {
-            self.turns.join(now, app_key, joining.cost, weight);
+        let branch = self.rules.entry(rule).or_default();
+        if branch.apps.is_empty() {
+            branch.weight = weight;
+            self.turns.join(now, rule, &Bid { cost, weight, ratio }, dice);
             self.weight = self.weight.saturating_add(u64::from(weight));
-            app.weight = weight;
-            app.line_since = now;
         }
+        let bid = Bid { cost, weight: 1, ratio };
+        if !branch.apps.contains_key(&app_key) {
+            branch.turns.join(now, app_key, &bid, dice);
+        }
+        let app =
+            branch.apps.entry(app_key).or_insert_with(|| App { line_since: now, ..App::default() });
         if !app.lanes.contains_key(&identity) {
-            app.identities.join(now, identity, joining.cost, 1);
+            app.identities.join(now, identity, &bid, dice);
             self.lanes = self.lanes.saturating_add(1);
         }
         let line = app.lanes.entry(identity).or_default();
-        if line.places.insert(joining.place, joining.cost).is_none() {
-            line.cost += joining.cost;
-            self.cost += joining.cost;
+        if line.places.insert(joining.place, Stake { cost, known, ratio }).is_none() {
+            line.cost += known;
+            self.cost += known;
             self.len = self.len.saturating_add(1);
+            self.diced = self.diced.saturating_add(usize::from(ratio > Ratio::ZERO));
         }
+        self.refresh(joining.lane, dice)
     }
 
-    pub(crate) fn leave(&mut self, now: MonoTime, (app_key, identity): Lane, place: Place) {
-        let Some(app) = self.apps.get_mut(&app_key) else { return };
-        let Some(line) = app.lanes.get_mut(&identity) else { return };
-        let Some(cost) = line.places.remove(&place) else { return };
-        line.cost -= cost;
-        self.cost -= cost;
+    pub(crate) fn leave(
+        &mut self,
+        now: MonoTime,
+        lane: Lane,
+        place: Place,
+        dice: &mut StdRng,
+    ) -> u64 {
+        let Lane { rule, app: app_key, identity } = lane;
+        let Some(branch) = self.rules.get_mut(&rule) else { return 0 };
+        let Some(app) = branch.apps.get_mut(&app_key) else { return 0 };
+        let Some(line) = app.lanes.get_mut(&identity) else { return 0 };
+        let Some(stake) = line.places.remove(&place) else { return 0 };
+        line.cost -= stake.known;
+        self.cost -= stake.known;
         self.len = self.len.saturating_sub(1);
-        if !line.places.is_empty() {
-            return;
-        }
-        app.lanes.remove(&identity);
-        app.identities.leave(now, identity);
-        self.lanes = self.lanes.saturating_sub(1);
-        if app.lanes.is_empty() {
-            self.turns.leave(now, app_key);
-            self.weight = self.weight.saturating_sub(u64::from(app.weight));
-            self.apps.remove(&app_key);
-        }
+        let lost = if line.places.is_empty() {
+            app.lanes.remove(&identity);
+            app.identities.leave(now, identity);
+            self.lanes = self.lanes.saturating_sub(1);
+            self.leave_app(now, lane)
+        } else {
+            0
+        };
+        let lost = lost.saturating_add(self.refresh(lane, dice));
+        self.diced = self.diced.saturating_sub(usize::from(stake.ratio > Ratio::ZERO));
         if self.is_empty() {
             // Sums of floats drift; nothing is left to be summed.
             self.cost = 0.0;
         }
+        lost
+    }
+
+    /// A lane of it has emptied, perhaps the last.
+    fn leave_app(&mut self, now: MonoTime, Lane { rule, app, .. }: Lane) -> u64 {
+        let Some(branch) = self.rules.get_mut(&rule) else { return 0 };
+        if branch.apps.get(&app).is_some_and(|app| !app.lanes.is_empty()) {
+            return 0;
+        }
+        branch.turns.leave(now, app);
+        branch.apps.remove(&app);
+        if !branch.apps.is_empty() {
+            return 0;
+        }
+        let lost = self.turns.leave(now, rule);
+        self.weight = self.weight.saturating_sub(u64::from(branch.weight));
+        self.forget();
+        lost
+    }
+
+    /// Forgets the rules of which nothing is remembered. For each that is looked at, one has been
+    /// added since.
+    fn forget(&mut self) {
+        if self.rules.len() > RULES_KEPT && self.rules.len() / 2 > self.turns.known() {
+            let turns = &self.turns;
+            self.rules.retain(|rule, _| turns.knows(*rule));
+        }
+    }
+
+    /// Whoever is next in an app and in a rule may be another statement now. While no check can be
+    /// lost it does not matter which.
+    fn refresh(&mut self, Lane { rule, app, identity }: Lane, dice: &mut StdRng) -> u64 {
+        if self.diced == 0 {
+            return 0;
+        }
+        let Some(branch) = self.rules.get_mut(&rule) else { return 0 };
+        if let Some(app) = branch.apps.get_mut(&app)
+            && let Some(stake) = app.stake_of(identity)
+        {
+            app.identities.rebid(identity, &stake.bid(1), dice);
+        }
+        if let Some((_, _, stake)) = branch.apps.get(&app).and_then(App::next) {
+            branch.turns.rebid(app, &stake.bid(1), dice);
+        }
+        let next = branch.next();
+        next.map_or(0, |(_, (_, _, stake))| self.turns.rebid(rule, &stake.bid(branch.weight), dice))
     }
 
     /// Whether other apps share this line, also those that are absent for a moment.
-    pub(crate) fn has_rival(&self, now: MonoTime, (app, _): Lane) -> bool {
-        self.turns.has_rival(now, app)
+    pub(crate) fn has_rival(&self, now: MonoTime, lane: Lane) -> bool {
+        let branch = self.rules.get(&lane.rule);
+        self.turns.has_rival(now, lane.rule)
+            || branch.is_some_and(|branch| branch.turns.has_rival(now, lane.app))
     }
 
-    /// Who gets the next check.
+    /// Who wins the next check that is won.
     pub(crate) fn head(&self) -> Option<Head> {
-        let app_key = self.turns.first()?;
-        let app = self.apps.get(&app_key)?;
-        let identity = app.identities.first()?;
-        let ((_, ticket), cost) = app.lanes.get(&identity)?.places.first_key_value()?;
-        Some(Head { ticket: *ticket, lane: (app_key, identity), cost: *cost })
+        let rule = self.turns.first()?;
+        let (app, (identity, ticket, Stake { cost, ratio, .. })) = self.rules.get(&rule)?.next()?;
+        Some(Head { ticket, lane: Lane { rule, app, identity }, cost, ratio })
     }
 
-    /// A lane used a check of a statement of this cost; the turn passes on. `weight` is that of an
-    /// app which does not wait.
-    pub(crate) fn charge(&mut self, (app_key, identity): Lane, cost: f64, weight: u32) {
-        match self.apps.get_mut(&app_key) {
-            Some(app) => {
-                self.turns.charge(app_key, cost, app.weight);
-                app.identities.charge(identity, cost, 1);
-            }
-            None => self.turns.charge(app_key, cost, weight),
+    /// How many checks its rule loses before the head wins its own.
+    pub(crate) fn losses_before_win(&self) -> u64 {
+        self.turns.losses_before_win()
+    }
+
+    /// How many rounds of all lanes are lost before the head wins.
+    pub(crate) fn rounds_before_win(&self) -> f64 {
+        let losses = self.turns.losses_before_win();
+        let Some(branch) = self.turns.first().and_then(|rule| self.rules.get(&rule)) else {
+            return 0.0;
+        };
+        if losses == 0 {
+            return 0.0;
+        }
+        // While this rule loses one, the others lose as many more as their weights say.
+        let of_all = count(losses) * count(self.weight) / f64::from(branch.weight.max(1));
+        of_all / count(u64::try_from(self.lanes).unwrap_or(u64::MAX)).max(1.0)
+    }
+
+    /// A lane won its check, of a statement of this cost; the turn passes on.
+    pub(crate) fn take(&mut self, head: &Head, cost: f64, dice: &mut StdRng) -> u64 {
+        let Lane { rule, app, identity } = head.lane;
+        let Some(branch) = self.rules.get_mut(&rule) else { return 0 };
+        let bid = Bid { cost, weight: branch.weight, ratio: head.ratio };
+        let lost = self.turns.take(rule, &bid, dice);
+        let bid = Bid { weight: 1, ..bid };
+        branch.turns.take(app, &bid, dice);
+        if let Some(app) = branch.apps.get_mut(&app) {
+            app.identities.take(identity, &bid, dice);
+        }
+        lost
+    }
+
+    /// The head has lost a check that was thrown now.
+    pub(crate) fn lose(&mut self, head: &Head) {
+        self.turns.lose(head.lane.rule, 1);
+    }
+
+    /// A lane that does not wait had a check of a statement of this cost.
+    pub(crate) fn charge(&mut self, lane: Lane, cost: f64, weight: u32) {
+        self.turns.charge(lane.rule, cost, weight);
+        if let Some(branch) = self.rules.get_mut(&lane.rule) {
+            branch.turns.charge(lane.app, cost, 1);
         }
     }
 
     /// A statement that was charged has cost so much more, or less.
-    pub(crate) fn settle(&mut self, (app_key, identity): Lane, more: f64, weight: u32) {
-        self.turns.settle(app_key, more, weight);
-        if let Some(app) = self.apps.get_mut(&app_key) {
-            app.identities.settle(identity, more, 1);
+    pub(crate) fn settle(&mut self, lane: Lane, more: f64, weight: u32) {
+        self.turns.settle(lane.rule, more, weight);
+        let Some(branch) = self.rules.get_mut(&lane.rule) else { return };
+        branch.turns.settle(lane.app, more, 1);
+        if let Some(app) = branch.apps.get_mut(&lane.app) {
+            app.identities.settle(lane.identity, more, 1);
         }
     }
 
     /// Since when this app has had somebody in line; `None` while it has nobody.
-    pub(crate) fn line_since(&self, app: AppKey) -> Option<MonoTime> {
-        self.apps.get(&app).map(|app| app.line_since)
+    pub(crate) fn line_since(&self, lane: Lane) -> Option<MonoTime> {
+        self.rules.get(&lane.rule)?.apps.get(&lane.app).map(|app| app.line_since)
     }
 
-    /// What must be admitted until somebody who joins this lane now has had its turn, at least and
-    /// about: what is ahead of it in its own lane, and that with everybody else's share.
-    pub(crate) fn ahead(&self, (app_key, identity): Lane, weight: u32) -> Ahead {
-        let app = self.apps.get(&app_key);
-        let own = app.and_then(|app| app.lanes.get(&identity)).map_or(0.0, |line| line.cost);
-        let siblings = app.map_or(1, |app| app.lanes.len().max(1));
-        let mine = app.map_or(weight.clamp(1, Terms::WEIGHT_MAX), |app| app.weight);
-        let joined = if app.is_some() { 0 } else { u64::from(mine) };
-        let all = self.weight.saturating_add(joined);
-        let all = u32::try_from(all).map_or(f64::from(u32::MAX), f64::from);
-        let siblings = u32::try_from(siblings).map_or(f64::from(u32::MAX), f64::from);
-        let turns = own * siblings * all / f64::from(mine.max(1));
-        Ahead { at_least: own, about: turns.min(self.cost).max(own) }
+    /// Whether this waiter has lost a check.
+    pub(crate) fn has_lost(&self, lane: Lane, place: Place) -> bool {
+        let app = self.rules.get(&lane.rule).and_then(|branch| branch.apps.get(&lane.app));
+        app.is_some_and(|app| {
+            let line = app.lanes.get(&lane.identity);
+            let head = line.and_then(|line| line.places.first_key_value());
+            head.is_some_and(|(at, _)| *at == place) && app.identities.has_lost(lane.identity)
+        })
+    }
+
+    /// Counts the checks that were lost behind the last win, of so many apps about, going on from
+    /// where it stopped.
+    pub(crate) fn count_lost(
+        &mut self,
+        apps_max: usize,
+        mut each: impl FnMut(RuleKey, AppKey, u64),
+    ) {
+        if self.diced == 0 {
+            return;
+        }
+        let from = self.counted_to.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut left = apps_max;
+        for (&rule, branch) in self.rules.range((from, Bound::Unbounded)) {
+            if left == 0 {
+                return;
+            }
+            self.counted_to = Some(rule);
+            left = left.saturating_sub(1);
+            let lost = self.turns.account(rule);
+            if lost == 0 {
+                continue;
+            }
+            let apps = u64::try_from(branch.apps.len().clamp(1, left.max(1))).unwrap_or(1);
+            let (part, rest) = (lost.checked_div(apps), lost.checked_rem(apps));
+            for (&app, n) in branch.apps.keys().zip(0..apps) {
+                let one_more = u64::from(rest.is_some_and(|rest| n < rest));
+                each(rule, app, part.unwrap_or(0).saturating_add(one_more));
+                left = left.saturating_sub(1);
+            }
+        }
+        self.counted_to = None;
+    }
+
+    /// What must be admitted until a statement of this cost that joins this lane now has had its
+    /// turn.
+    pub(crate) fn ahead(&self, lane: Lane, weight: u32, cost: f64) -> Ahead {
+        let branch = self.rules.get(&lane.rule).filter(|branch| !branch.apps.is_empty());
+        let app = branch.and_then(|branch| branch.apps.get(&lane.app));
+        let line = app.and_then(|app| app.lanes.get(&lane.identity));
+        let own = line.map_or(0.0, |line| line.cost);
+        let since = line.and_then(|line| line.places.keys().next()).map(|(arrived, _)| *arrived);
+        let identities = app.map_or(1, |app| app.lanes.len().max(1));
+        let apps = branch.map_or(1, |branch| branch.apps.len().max(1));
+        let mine = branch.map_or(weight.clamp(1, Terms::WEIGHT_MAX), |branch| branch.weight);
+        let joined = if branch.is_some() { 0 } else { u64::from(mine) };
+        let all = count(self.weight.saturating_add(joined));
+        let siblings = count(u64::try_from(identities.saturating_mul(apps)).unwrap_or(u64::MAX));
+        let share = siblings * all / f64::from(mine.max(1));
+        let about = ((own + cost) * share).min(self.cost + cost).max(own + cost);
+        Ahead { about, turn: (cost * share).min(about), since }
     }
 }
 
-/// Cost ahead of a waiter.
+impl Branch {
+    fn next(&self) -> Option<(AppKey, (IdentityKey, Ticket, Stake))> {
+        let app = self.turns.first()?;
+        Some((app, self.apps.get(&app)?.next()?))
+    }
+}
+
+impl App {
+    fn next(&self) -> Option<(IdentityKey, Ticket, Stake)> {
+        let identity = self.identities.first()?;
+        let ((_, ticket), stake) = self.lanes.get(&identity)?.places.first_key_value()?;
+        Some((identity, *ticket, *stake))
+    }
+
+    fn stake_of(&self, identity: IdentityKey) -> Option<Stake> {
+        self.lanes.get(&identity)?.places.first_key_value().map(|(_, stake)| *stake)
+    }
+}
+
+impl Stake {
+    fn bid(self, weight: u32) -> Bid {
+        Bid { cost: self.cost, weight, ratio: self.ratio }
+    }
+}
+
+/// Rules of which nothing is known any more are kept up to so many.
+const RULES_KEPT: usize = 64;
+
+/// What is ahead of whoever joins, in rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Ahead {
-    pub(crate) at_least: f64,
+    /// In its own lane, with what the others are given meanwhile, and its own.
     pub(crate) about: f64,
+    /// Of that, for the statement itself.
+    pub(crate) turn: f64,
+    /// When the first in its lane arrived.
+    pub(crate) since: Option<MonoTime>,
+}
+
+/// Beyond four thousand million it does not matter how many.
+fn count(number: u64) -> f64 {
+    u32::try_from(number).map_or(f64::from(u32::MAX), f64::from)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const A: Lane = (AppKey(1), IdentityKey(1));
-    const B: Lane = (AppKey(2), IdentityKey(2));
-    const C: Lane = (AppKey(3), IdentityKey(3));
-
-    fn place(n: u64) -> Place {
-        (MonoTime::from_nanos(n), Ticket(n))
-    }
-
-    fn join(ring: &mut Ring, lane: Lane, n: u64, weight: u32) {
-        ring.join(MonoTime::ZERO, &Joining { lane, place: place(n), weight, cost: 1.0 });
-    }
-
-    fn next_checks(ring: &mut Ring, count: usize) -> Vec<u64> {
-        (0..count)
-            .map(|_| {
-                let head = ring.head().unwrap();
-                ring.charge(head.lane, head.cost, 1);
-                head.ticket.as_u64()
-            })
-            .collect()
-    }
-
-    #[test]
-    fn turns_go_round_and_losers_keep_the_head() {
-        let mut ring = Ring::default();
-        join(&mut ring, A, 1, 1);
-        join(&mut ring, A, 2, 1);
-        join(&mut ring, B, 3, 1);
-        assert_eq!(next_checks(&mut ring, 5), [1, 3, 1, 3, 1]);
-    }
-
-    #[test]
-    fn the_turn_goes_on_from_where_it_stopped() {
-        let mut ring = Ring::default();
-        for (lane, n) in [(A, 1), (B, 2), (C, 3)] {
-            join(&mut ring, lane, n, 1);
-        }
-        assert_eq!(next_checks(&mut ring, 2), [1, 2]);
-        ring.leave(MonoTime::ZERO, B, place(2));
-        join(&mut ring, B, 4, 1);
-        assert_eq!(next_checks(&mut ring, 4), [3, 1, 4, 3]);
-    }
-
-    #[test]
-    fn a_weight_is_that_many_checks_for_each_of_the_others() {
-        let mut ring = Ring::default();
-        join(&mut ring, A, 1, 3);
-        join(&mut ring, B, 2, 0);
-        let checks = next_checks(&mut ring, 40);
-        assert_eq!(checks.iter().filter(|n| **n == 1).count(), 30);
-    }
-
-    #[test]
-    fn identities_of_one_app_share_its_turn() {
-        let mut ring = Ring::default();
-        join(&mut ring, A, 1, 1);
-        for n in 100..200 {
-            join(&mut ring, (AppKey(2), IdentityKey(n)), n, 1);
-        }
-        let checks = next_checks(&mut ring, 200);
-        assert_eq!(checks.iter().filter(|n| **n == 1).count(), 100);
-        let mut others: Vec<u64> = checks.into_iter().filter(|n| *n != 1).collect();
-        others.sort_unstable();
-        assert_eq!(others, (100..200).collect::<Vec<u64>>(), "each has had one turn");
-    }
-
-    #[test]
-    fn whoever_arrived_first_is_ahead_although_it_asked_later() {
-        let mut ring = Ring::default();
-        let places = [(20, 1), (10, 2)];
-        for (at, ticket) in places {
-            let place = (MonoTime::from_nanos(at), Ticket(ticket));
-            ring.join(MonoTime::ZERO, &Joining { lane: A, place, weight: 1, cost: 1.0 });
-        }
-        assert_eq!(ring.head().map(|head| head.ticket), Some(Ticket(2)));
-        assert_eq!((ring.len, ring.lanes()), (2, 1));
-    }
-
-    #[test]
-    fn what_is_ahead_is_the_own_lane_and_the_others_share_of_it() {
-        let mut ring = Ring::default();
-        for n in 0..10 {
-            join(&mut ring, A, n, 1);
-        }
-        for n in 10..40 {
-            join(&mut ring, B, n, 3);
-        }
-        assert_eq!(ring.ahead(A, 1), Ahead { at_least: 10.0, about: 40.0 });
-        assert_eq!(ring.ahead(B, 3), Ahead { at_least: 30.0, about: 40.0 });
-        assert_eq!(ring.ahead(C, 1), Ahead { at_least: 0.0, about: 0.0 });
-    }
-
-    #[test]
-    fn leaving_twice_is_leaving_once() {
-        let mut ring = Ring::default();
-        join(&mut ring, A, 1, 1);
-        ring.leave(MonoTime::ZERO, A, place(1));
-        ring.leave(MonoTime::ZERO, A, place(1));
-        ring.leave(MonoTime::ZERO, B, place(9));
-        assert!(ring.is_empty());
-        assert!(ring.head().is_none());
-        assert_eq!((ring.turns.first(), ring.apps.len(), ring.weight), (None, 0, 0));
-    }
-}
+mod tests;

@@ -19,6 +19,7 @@
 //! an identity leaves nothing behind.
 
 mod buckets;
+mod census;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -26,6 +27,8 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use self::buckets::{BUCKETS_MAX, Buckets, Mask};
+pub use self::census::Census;
+use self::census::Stage;
 use crate::{AppKey, IdentityKey, MonoTime, Request, RuleKey};
 
 /// Identities watched at once: those that are blocked, or were for a time that counts, within the
@@ -48,6 +51,9 @@ const SPELL_MIN: Duration = Duration::from_secs(5);
 /// A refused identity that has not asked again for so long does not want to any more. The longest
 /// advice of `retry_after_ms` is 60 s ± 25 %.
 const ASKS_WITHIN: Duration = Duration::from_secs(90);
+
+/// Identities looked at in one piece: some tens of microseconds.
+const LOOKED_AT_MAX: usize = 256;
 
 /// How often room is made when there is none.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -234,25 +240,32 @@ impl Starvation {
         self.apps.entry(by).or_default().add(bucket, 1);
     }
 
-    /// Who is starved, those first that were blocked longest.
-    pub(crate) fn starved(&self, now: MonoTime) -> Vec<Starved> {
-        let mut starved: Vec<(Starved, Mask)> = self
-            .identities
-            .iter()
-            .filter_map(|(key, watched)| self.assess(now, *key, watched))
-            .collect();
-        starved.sort_by(|(a, _), (b, _)| {
-            b.share.total_cmp(&a.share).then(a.since.cmp(&b.since)).then(a.app.cmp(&b.app))
-        });
-        starved.truncate(STARVED_MAX);
-        // Whoever stood before the same gate was blocked at the same time.
-        let mut known: BTreeMap<Mask, Vec<Admitted>> = BTreeMap::new();
-        let with_cause = |(mut starved, mask): (Starved, Mask)| {
-            let meanwhile = known.entry(mask).or_insert_with(|| self.meanwhile(now, mask));
-            starved.meanwhile.clone_from(meanwhile);
-            starved
-        };
-        starved.into_iter().map(with_cause).collect()
+    /// Takes the next piece of a census. Whether there is more to be taken.
+    pub(crate) fn look(&self, now: MonoTime, census: &mut Census) -> bool {
+        match &mut census.stage {
+            Stage::Identities { after } => {
+                let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+                let identities = self.identities.range((from, Bound::Unbounded));
+                *after = None;
+                for (key, watched) in identities.take(LOOKED_AT_MAX) {
+                    *after = Some(*key);
+                    census.found.extend(self.assess(now, *key, watched));
+                }
+                if after.is_none() {
+                    census.rank();
+                }
+                true
+            }
+            Stage::Causes { named } => {
+                let next = census.found.iter().skip(*named).map(|(_, mask)| *mask);
+                // Whoever stood before the same gate was blocked at the same time.
+                let mut next = next.filter(|mask| !census.causes.contains_key(mask));
+                let Some(mask) = next.next() else { return false };
+                *named = census.found.iter().position(|(_, of)| *of == mask).unwrap_or(*named);
+                census.causes.insert(mask, self.meanwhile(now, mask));
+                true
+            }
+        }
     }
 
     /// Who is blocked now, starved or not, in order of rule and identity, from behind `after` on: at
@@ -384,7 +397,10 @@ impl Starvation {
             .filter(|(_, watched)| watched.waiters == 0)
             .map(|(key, watched)| (watched.spells.sum(bucket, Mask::ALL), watched.asked_at, *key))
             .collect();
-        least.sort_unstable();
+        let quarter = (IDENTITIES_MAX / 4).min(least.len().saturating_sub(1));
+        if !least.is_empty() {
+            least.select_nth_unstable(quarter);
+        }
         for (_, _, key) in least.iter().take(IDENTITIES_MAX / 4) {
             self.identities.remove(key);
         }

@@ -1,11 +1,20 @@
-//! Fair turns between those who wait: start-time fair queueing.
+//! Fair turns between those who wait: start-time fair queueing, with dice.
 //!
 //! Theory. Everybody who waits has a *tag*, its virtual time: the cost it has been charged, divided
-//! by its weight. The lowest tag has its turn; whoever ties goes by who came first. So over any
-//! time in which they wait together, charges are shared in proportion to the weights, whatever a
-//! single turn costs, and nobody is ahead of its share by more than one turn. The virtual time of
-//! the whole is the tag of the last turn. Who joins starts one charge of its own behind it, as if
-//! it had just had a turn: a crowd of newcomers does not push those who wait back.
+//! by its weight. The lowest tag has its turn, which is one check; whoever ties goes by who came
+//! first. So over any time in which they wait together, charges are shared in proportion to the
+//! weights, whatever a single turn costs, and nobody is ahead of its share by more than one turn.
+//! The virtual time of the whole is the tag of the last turn. Who joins starts one charge of its
+//! own behind it, as if it had just had a turn: a crowd of newcomers does not push those who wait
+//! back.
+//!
+//! A check that is lost changes nothing but its loser's tag, and there may be thousands of them to
+//! one that wins. So whoever waits throws ahead: how many checks it will lose before it wins is
+//! drawn at once, which is geometrically distributed, and its place is that of the check that wins,
+//! tag + (lost · charge). Between two turns nobody else can win, so the order of the wins, and how
+//! many checks have been lost to each, are what one throw at a time gives, at O(log n) for each
+//! win. A check counts as lost when the virtual time has passed it. The dice do not remember: what
+//! is left of a draw is a draw, and whoever leaves, or asks under another ratio, only draws again.
 //!
 //! Clients wait for their answers, so a lane is often empty for the moment that takes. Who comes
 //! back within [`GRACE`] never left: it keeps its tag, and so its claim on what others were given
@@ -17,7 +26,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crate::MonoTime;
+use rand::Rng;
+
+use crate::{MonoTime, Ratio};
 
 /// An absence that is none: a statement and its answer, over a wide network.
 const GRACE: Duration = Duration::from_secs(1);
@@ -28,12 +39,16 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 /// Of so many who have left; beyond, whoever left first is forgotten.
 const ABSENT_MAX: usize = 4_096;
 
-/// Virtual time: micro-rows per weight.
-type Tag = u64;
+/// So many are forgotten at once: it is done under a lock, a few each time somebody leaves.
+const FORGOTTEN_MAX: usize = 16;
+
+/// Virtual time: micro-rows per weight. Thousands of lost checks of a million rows, at a thousand
+/// wins a second, would wrap 64 bits within a day.
+type Tag = u128;
 
 #[derive(Debug)]
 pub(crate) struct Turns<K> {
-    waiting: BTreeMap<K, Place>,
+    waiting: BTreeMap<K, Waits>,
     /// Whose turn comes when; an entry for each that waits.
     order: BTreeSet<(Place, K)>,
     absent: BTreeMap<K, Absence>,
@@ -45,16 +60,40 @@ pub(crate) struct Turns<K> {
     next_arrival: u64,
 }
 
+/// A check of whoever waits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Bid {
+    /// What its statement is expected to cost, in rows.
+    pub(crate) cost: f64,
+    pub(crate) weight: u32,
+    /// The probability that the check is lost.
+    pub(crate) ratio: Ratio,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Waits {
+    place: Place,
+    /// When its next check comes.
+    tag: Tag,
+    /// What a check is charged.
+    charge: u64,
+    /// So many checks from `tag` on it loses.
+    lost: u64,
+    ratio: Ratio,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    tag: Tag,
-    /// Who had its last turn, or came, first goes first.
+    /// When the check comes that wins.
+    win: Tag,
+    /// Who came first goes first.
     arrival: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Absence {
     tag: Tag,
+    arrival: u64,
     since: MonoTime,
 }
 
@@ -73,35 +112,59 @@ impl<K> Default for Turns<K> {
 }
 
 impl<K: Copy + Ord> Turns<K> {
-    /// Starts waiting with a statement of this cost; nothing happens if it waits already.
-    pub(crate) fn join(&mut self, now: MonoTime, who: K, cost: f64, weight: u32) {
+    /// How many wait, or are remembered.
+    pub(crate) fn known(&self) -> usize {
+        self.waiting.len().saturating_add(self.absent.len())
+    }
+
+    /// Whether it waits, or is remembered.
+    pub(crate) fn knows(&self, who: K) -> bool {
+        self.waiting.contains_key(&who) || self.absent.contains_key(&who)
+    }
+
+    /// Starts waiting; nothing happens if it waits already.
+    pub(crate) fn join(&mut self, now: MonoTime, who: K, bid: &Bid, dice: &mut impl Rng) {
         if self.waiting.contains_key(&who) {
             return;
         }
-        let new = self.now.saturating_add(charge_of(cost, weight));
-        let tag = match self.absent.remove(&who) {
-            Some(absence) if now.saturating_since(absence.since) <= GRACE => absence.tag,
-            Some(absence) => absence.tag.max(new),
-            None => new,
+        let charge = charge_of(bid.cost, bid.weight);
+        let new = self.now.saturating_add(u128::from(charge));
+        let (tag, arrival) = match self.absent.remove(&who) {
+            Some(absence) if now.saturating_since(absence.since) <= GRACE => {
+                (absence.tag, absence.arrival)
+            }
+            Some(absence) => (absence.tag.max(new), self.arrives()),
+            None => (new, self.arrives()),
         };
-        self.place(who, tag);
+        let lost = bid.ratio.losses(dice);
+        self.place(who, Waits::new(tag, charge, lost, bid.ratio, arrival));
     }
 
-    pub(crate) fn leave(&mut self, now: MonoTime, who: K) {
-        let Some(place) = self.waiting.remove(&who) else { return };
-        self.order.remove(&(place, who));
-        self.absent.insert(who, Absence { tag: place.tag, since: now });
+    /// Stops waiting. How many of its checks the virtual time has passed, and were lost.
+    pub(crate) fn leave(&mut self, now: MonoTime, who: K) -> u64 {
+        let passed = self.account(who);
+        let Some(waits) = self.waiting.remove(&who) else { return 0 };
+        self.order.remove(&(waits.place, who));
+        let Waits { tag, place: Place { arrival, .. }, .. } = waits;
+        self.absent.insert(who, Absence { tag, arrival, since: now });
         self.left.push_back((now, who));
         match &mut self.last_left {
             [Some((at, last)), _] if *last == who => *at = now,
             [last, before] => *before = last.replace((now, who)),
         }
         self.forget(now);
+        passed
     }
 
-    /// Whose turn it is.
+    /// Who wins the next check that is won.
     pub(crate) fn first(&self) -> Option<K> {
         self.order.first().map(|&(_, who)| who)
+    }
+
+    /// How many checks the next winner loses before.
+    pub(crate) fn losses_before_win(&self) -> u64 {
+        let first = self.first().and_then(|who| self.waiting.get(&who));
+        first.map_or(0, |waits| waits.lost.saturating_sub(waits.passed_by(self.now)))
     }
 
     /// Whether anybody else waits, or is absent for a moment only.
@@ -111,49 +174,105 @@ impl<K: Copy + Ord> Turns<K> {
         waits || others.into_iter().any(|(at, _)| now.saturating_since(*at) <= GRACE)
     }
 
-    /// Somebody used its turn.
+    /// Somebody has won its check, the next of its turns is for such a statement again. How many
+    /// checks it has lost since those that were counted.
+    pub(crate) fn take(&mut self, who: K, bid: &Bid, dice: &mut impl Rng) -> u64 {
+        let Some(waits) = self.waiting.get(&who).copied() else {
+            self.charge(who, bid.cost, bid.weight);
+            return 0;
+        };
+        self.order.remove(&(waits.place, who));
+        let win = waits.place.win;
+        let first = self.order.first().map_or(win, |(place, _)| place.win);
+        self.now = self.now.max(win.min(first));
+        let charge = charge_of(bid.cost, bid.weight);
+        let tag = win.saturating_add(u128::from(charge));
+        let lost = bid.ratio.losses(dice);
+        self.place(who, Waits::new(tag, charge, lost, bid.ratio, waits.place.arrival));
+        waits.lost
+    }
+
+    /// Who is absent has had a turn that nobody waited for.
     pub(crate) fn charge(&mut self, who: K, cost: f64, weight: u32) {
-        let charge = charge_of(cost, weight);
-        if let Some(place) = self.waiting.get(&who).copied() {
-            self.order.remove(&(place, who));
-            let first = self.order.first().map_or(place.tag, |(place, _)| place.tag);
-            self.now = self.now.max(place.tag.min(first));
-            self.place(who, place.tag.saturating_add(charge));
-        } else if let Some(absence) = self.absent.get_mut(&who) {
-            absence.tag = absence.tag.saturating_add(charge);
+        self.move_by(who, u128::from(charge_of(cost, weight)), true);
+    }
+
+    /// Another statement is at its head. How many checks the one before has lost.
+    pub(crate) fn rebid(&mut self, who: K, bid: &Bid, dice: &mut impl Rng) -> u64 {
+        let charge = charge_of(bid.cost, bid.weight);
+        let unchanged = |waits: &Waits| {
+            let certain = waits.ratio == Ratio::ZERO && bid.ratio == Ratio::ZERO;
+            certain || (waits.ratio, waits.charge) == (bid.ratio, charge)
+        };
+        if self.waiting.get(&who).is_none_or(unchanged) {
+            return 0;
         }
+        let passed = self.account(who);
+        let Some(waits) = self.waiting.get(&who).copied() else { return passed };
+        let lost = if waits.ratio == bid.ratio { waits.lost } else { bid.ratio.losses(dice) };
+        self.order.remove(&(waits.place, who));
+        self.place(who, Waits::new(waits.tag, charge, lost, bid.ratio, waits.place.arrival));
+        passed
+    }
+
+    /// Puts those checks on its account that the virtual time has passed, and gives their number.
+    /// Its place is what it was.
+    pub(crate) fn account(&mut self, who: K) -> u64 {
+        let now = self.now;
+        let Some(waits) = self.waiting.get_mut(&who) else { return 0 };
+        let passed = waits.passed_by(now);
+        waits.lose(passed);
+        passed
+    }
+
+    /// So many checks of those that it loses were thrown now.
+    pub(crate) fn lose(&mut self, who: K, checks: u64) {
+        if let Some(waits) = self.waiting.get_mut(&who) {
+            waits.lose(checks.min(waits.lost));
+        }
+    }
+
+    /// Whether whoever waits has lost a check by now that was not counted.
+    pub(crate) fn has_lost(&self, who: K) -> bool {
+        self.waiting.get(&who).is_some_and(|waits| waits.passed_by(self.now) > 0)
     }
 
     /// An earlier turn has cost so much more than was charged, or so much less. Nobody is charged
     /// less than nothing: what is given back was charged before.
     pub(crate) fn settle(&mut self, who: K, more: f64, weight: u32) {
-        if more == 0.0 {
-            return;
-        }
-        let difference = charge_of(more.abs(), weight);
-        let settled = |tag: Tag| {
-            if more > 0.0 { tag.saturating_add(difference) } else { tag.saturating_sub(difference) }
-        };
-        if let Some(place) = self.waiting.get(&who).copied() {
-            self.order.remove(&(place, who));
-            let place = Place { tag: settled(place.tag), ..place };
-            self.waiting.insert(who, place);
-            self.order.insert((place, who));
-        } else if let Some(absence) = self.absent.get_mut(&who) {
-            absence.tag = settled(absence.tag);
+        if more != 0.0 {
+            self.move_by(who, u128::from(charge_of(more.abs(), weight)), more > 0.0);
         }
     }
 
-    fn place(&mut self, who: K, tag: Tag) {
-        let place = Place { tag, arrival: self.next_arrival };
-        self.next_arrival = self.next_arrival.saturating_add(1);
-        self.waiting.insert(who, place);
-        self.order.insert((place, who));
+    fn move_by(&mut self, who: K, difference: Tag, later: bool) {
+        let moved = |tag: Tag| {
+            if later { tag.saturating_add(difference) } else { tag.saturating_sub(difference) }
+        };
+        if let Some(waits) = self.waiting.get(&who).copied() {
+            self.order.remove(&(waits.place, who));
+            let place = Place { win: moved(waits.place.win), ..waits.place };
+            self.place(who, Waits { place, tag: moved(waits.tag), ..waits });
+        } else if let Some(absence) = self.absent.get_mut(&who) {
+            absence.tag = moved(absence.tag);
+        }
+    }
+
+    fn arrives(&mut self) -> u64 {
+        let arrival = self.next_arrival;
+        self.next_arrival = arrival.saturating_add(1);
+        arrival
+    }
+
+    fn place(&mut self, who: K, waits: Waits) {
+        self.waiting.insert(who, waits);
+        self.order.insert((waits.place, who));
     }
 
     /// Forgets who left long ago, and who left first if there are too many.
     fn forget(&mut self, now: MonoTime) {
-        while let Some(&(at, who)) = self.left.front() {
+        for _ in 0..FORGOTTEN_MAX {
+            let Some(&(at, who)) = self.left.front() else { return };
             if self.left.len() <= ABSENT_MAX && now.saturating_since(at) < KEPT_FOR {
                 return;
             }
@@ -163,6 +282,29 @@ impl<K: Copy + Ord> Turns<K> {
                 self.absent.remove(&who);
             }
         }
+    }
+}
+
+impl Waits {
+    fn new(tag: Tag, charge: u64, lost: u64, ratio: Ratio, arrival: u64) -> Self {
+        let losses = u128::from(charge).saturating_mul(u128::from(lost));
+        let place = Place { win: tag.saturating_add(losses), arrival };
+        Self { place, tag, charge, lost, ratio }
+    }
+
+    /// How many of its lost checks come before this virtual time.
+    fn passed_by(&self, now: Tag) -> u64 {
+        if self.lost == 0 {
+            return 0;
+        }
+        let passed = now.saturating_sub(self.tag).div_ceil(u128::from(self.charge.max(1)));
+        u64::try_from(passed).unwrap_or(u64::MAX).min(self.lost)
+    }
+
+    fn lose(&mut self, checks: u64) {
+        let charge = u128::from(self.charge).saturating_mul(u128::from(checks));
+        self.tag = self.tag.saturating_add(charge);
+        self.lost = self.lost.saturating_sub(checks);
     }
 }
 
@@ -178,118 +320,4 @@ fn charge_of(cost: f64, weight: u32) -> u64 {
 const CHARGE_MAX: u64 = 1_000_000_000_000_000_000;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(ms: u64) -> MonoTime {
-        MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
-    }
-
-    fn turns(of: &mut Turns<char>, costs: &[(char, f64, u32)], count: usize) -> String {
-        (0..count)
-            .map(|_| {
-                let who = of.first().unwrap();
-                let &(_, cost, weight) = costs.iter().find(|(name, ..)| *name == who).unwrap();
-                of.charge(who, cost, weight);
-                who
-            })
-            .collect()
-    }
-
-    fn joined(names: &str) -> Turns<char> {
-        let mut turns = Turns::default();
-        names.chars().for_each(|name| turns.join(at(0), name, 1.0, 1));
-        turns
-    }
-
-    #[test]
-    fn equals_take_turns_in_the_order_they_came() {
-        let mut all = joined("abc");
-        let costs = [('a', 1.0, 1), ('b', 1.0, 1), ('c', 1.0, 1)];
-        assert_eq!(turns(&mut all, &costs, 7), "abcabca");
-    }
-
-    #[test]
-    fn weights_share_turns_and_costs_share_charges() {
-        let mut all = joined("ab");
-        let taken = turns(&mut all, &[('a', 1.0, 3), ('b', 1.0, 1)], 400);
-        assert_eq!(taken.matches('a').count(), 300);
-        let mut all = joined("ab");
-        let taken = turns(&mut all, &[('a', 500.0, 1), ('b', 1.0, 1)], 5_010);
-        assert_eq!(taken.matches('a').count(), 10);
-    }
-
-    #[test]
-    fn leaving_and_coming_back_loses_neither_charge_nor_claim() {
-        let mut all = joined("ab");
-        let mut taken = String::new();
-        for n in 0..100 {
-            let who = all.first().unwrap();
-            all.charge(who, 1.0, 1);
-            // Both leave after each of their turns, as a single client does, and are back soon.
-            all.leave(at(n), who);
-            if who == 'a' {
-                // Nobody else waits: `b` has a turn that is none of its share.
-                all.charge('b', 1.0, 1);
-            }
-            all.join(at(n + 1), who, 1.0, 1);
-            taken.push(who);
-        }
-        // The claim of `a` never grows beyond what `b` had: in all they had the same.
-        let of_a = taken.matches('a').count();
-        assert!(of_a >= 99, "b has had as many while a was away: {taken}");
-    }
-
-    #[test]
-    fn who_left_a_moment_ago_is_a_rival_still() {
-        let mut all = joined("ab");
-        assert!(all.has_rival(at(0), 'a'));
-        all.leave(at(0), 'b');
-        assert!(all.has_rival(at(1_000), 'a'));
-        assert!(!all.has_rival(at(1_001), 'a'));
-        for n in 0..10 {
-            all.leave(at(n), 'a');
-            all.join(at(n), 'a', 1.0, 1);
-        }
-        assert!(all.has_rival(at(900), 'a') && !all.has_rival(at(2_000), 'a'));
-        assert!(all.has_rival(at(900), 'b'));
-    }
-
-    #[test]
-    fn whoever_was_away_for_long_starts_with_the_others() {
-        let mut all = joined("ab");
-        turns(&mut all, &[('a', 1.0, 1), ('b', 1.0, 1)], 2);
-        all.leave(at(0), 'a');
-        turns(&mut all, &[('b', 1.0, 1)], 50);
-        all.join(at(1_001), 'a', 1.0, 1);
-        let taken = turns(&mut all, &[('a', 1.0, 1), ('b', 1.0, 1)], 10);
-        assert!(taken.matches('a').count() <= 6, "no turns are saved up: {taken}");
-    }
-
-    #[test]
-    fn a_charge_is_not_lost_by_staying_away_for_a_while() {
-        let mut all = joined("ab");
-        all.charge('a', 1_000.0, 1);
-        all.leave(at(0), 'a');
-        all.join(at(30_000), 'a', 1.0, 1);
-        let taken = turns(&mut all, &[('a', 1.0, 1), ('b', 1.0, 1)], 500);
-        assert_eq!(taken.matches('a').count(), 0);
-    }
-
-    #[test]
-    fn those_who_left_are_remembered_up_to_a_bound_and_every_index_agrees() {
-        let mut all: Turns<u32> = Turns::default();
-        all.join(at(0), 0, 1.0, 1);
-        for who in 1..20_000 {
-            all.join(at(0), who, 1.0, 1);
-            all.charge(who, 5.0, 1);
-            all.leave(at(0), who);
-        }
-        assert!(all.absent.len() <= ABSENT_MAX && all.left.len() <= ABSENT_MAX);
-        assert_eq!((all.waiting.len(), all.order.len()), (1, 1));
-        all.leave(at(60_000), 0);
-        all.leave(at(60_000), 0);
-        assert_eq!((all.first(), all.waiting.len()), (None, 0));
-        assert_eq!((all.absent.len(), all.left.len()), (1, 1), "the others left a minute ago");
-    }
-}
+mod tests;

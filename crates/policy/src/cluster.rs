@@ -9,6 +9,7 @@ use admission::{
 };
 use sql::{Class, ClassSet};
 
+use crate::bypass::Bypass;
 use crate::compression::{BackendCompression, ClientCompression, CompressionLevel};
 use crate::identity::IdentityPolicy;
 use crate::network::{Listen, Network};
@@ -31,6 +32,8 @@ pub struct ClusterPolicy {
     pub replicas: Vec<Arc<str>>,
     /// How signals are measured. `None`: the cluster has nothing to measure.
     pub probe: Option<Probe>,
+    /// Whether sessions that go around Sluice are looked for.
+    pub bypass: Bypass,
     /// The signals, in the order of the file; `lag` is always among them.
     pub signals: Vec<Signal>,
     /// The gate of rules that name none.

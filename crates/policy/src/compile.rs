@@ -4,6 +4,8 @@
 //! Every check goes on after a fault, so that all faults of a file are found at once. What is built
 //! after a fault is never used.
 
+mod admin;
+mod bypass;
 mod checks;
 mod classes;
 mod cluster;
@@ -16,24 +18,26 @@ pub(crate) mod limits;
 mod matching;
 mod network;
 mod rule;
+mod runtime;
 mod schedule;
 mod signals;
 mod tls;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jiff::tz::TimeZoneDatabase;
 
-use self::checks::{address, duration, whole};
+pub use self::admin::admin_of;
+use self::checks::{duration, whole};
 use self::rule::Draft;
 use crate::cluster::Starvation;
-use crate::config::{Admin, Config, Metrics, NamedSecret};
+use crate::config::{Config, Metrics, NamedSecret};
 use crate::fault::{Fault, Faults, Place};
 use crate::network::Listen;
 use crate::raw;
-use crate::secret::Secret;
+
+pub use self::runtime::{RUNTIME_PREFIX, RuntimeEffect, RuntimeRule, RuntimeSpec};
 
 /// Reads a configuration file.
 ///
@@ -52,12 +56,17 @@ pub fn load(text: &str) -> Result<Config, Vec<Fault>> {
 /// What the file says. Nothing that is built after a fault may be used.
 pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     check_version(&file, faults);
-    let admin = compile_admin(file.admin, faults);
+    let mut secrets: Vec<NamedSecret> = Vec::new();
+    if let Some(admin) = &file.admin {
+        secrets.extend(admin::secrets(&admin.value));
+    }
+    let admin = admin::compile(file.admin, faults);
     let max_apps = file.metrics.and_then(|metrics| metrics.value.max_apps);
     let metrics = Metrics { max_apps: whole(max_apps, limits::MAX_APPS, faults) };
     let drain_timeout = duration(file.drain_timeout, limits::DRAIN_TIMEOUT, faults);
     let takeover_socket =
         file.takeover_socket.and_then(|path| checks::socket_path(&path.value, &path, faults));
+    let state_dir = file.state_dir.and_then(|path| checks::directory(&path, faults));
     let identity = identity::compile(file.identity, faults);
     let clusters = file.clusters.map(|clusters| (clusters.value.0, clusters.place));
     let (clusters, place) = clusters.unwrap_or_default();
@@ -65,12 +74,12 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
         faults.add(&place, "at least one cluster is needed");
     }
     let names: Vec<String> = clusters.iter().map(|(name, _)| name.clone()).collect();
-    let secrets = clusters.iter().filter_map(|(_, cluster)| secret(&cluster.value)).collect();
+    secrets.extend(clusters.iter().filter_map(|(_, cluster)| secret(&cluster.value)));
     let drafts = compile_rules(file.rules, &names, &identity, faults);
     let starvation = compile_starvation(file.starvation, faults);
     let shared = cluster::Shared { identity: Arc::new(identity), starvation };
     let mut compiled = Vec::new();
-    let mut listeners = vec![(Listen::Tcp(admin.as_ref()?.listen), "admin.listen".to_owned())];
+    let mut listeners = vec![(Listen::Tcp(admin.listen), "admin.listen".to_owned())];
     for (name, cluster) in clusters {
         let place = cluster.place.clone();
         let policy = cluster::compile(&name, cluster, &drafts, &shared, faults);
@@ -83,10 +92,11 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
         compiled.push(Arc::new(policy));
     }
     Some(Config {
-        admin: admin?,
+        admin,
         metrics,
         drain_timeout,
         takeover_socket,
+        state_dir,
         clusters: compiled,
         rule_names: drafts.iter().map(|draft| draft.name.clone()).collect(),
         secrets,
@@ -96,13 +106,7 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
 /// The password of a cluster's probe.
 fn secret(cluster: &raw::Cluster) -> Option<NamedSecret> {
     let raw::Probe { password_env, password_file, .. } = &cluster.probe.as_ref()?.value;
-    let (named, secret) = match (password_env, password_file) {
-        (Some(env), _) => (env, Secret::Env(env.value.clone())),
-        (None, Some(file)) => (file, Secret::File(file.value.clone().into())),
-        (None, None) => return None,
-    };
-    let Place { path, line } = named.place.clone();
-    Some(NamedSecret { secret, key: path, line })
+    NamedSecret::of(password_env, password_file, 0)
 }
 
 fn check_version(file: &raw::File, faults: &mut Faults) {
@@ -110,33 +114,6 @@ fn check_version(file: &raw::File, faults: &mut Faults) {
         && version.value != 1
     {
         faults.add(&version.place, "this version of Sluice reads version 1");
-    }
-}
-
-fn compile_admin(admin: raw::Maybe<raw::Admin>, faults: &mut Faults) -> Option<Admin> {
-    let Some(raw::Spanned { value: admin, .. }) = admin else {
-        return Some(Admin { listen: limits::ADMIN_LISTEN });
-    };
-    let listen = match admin.listen {
-        Some(listen) => address(&listen, faults),
-        None => Some(limits::ADMIN_LISTEN),
-    };
-    // A fault has been noted; the others are still worth finding.
-    Some(Admin { listen: listen.unwrap_or(limits::ADMIN_LISTEN) })
-}
-
-/// Where the HTTP side listens by a configuration file, whatever else is wrong with it.
-///
-/// # Errors
-/// Text that is not YAML, or what is wrong with `admin`.
-pub fn admin_listen(text: &str) -> Result<SocketAddr, Fault> {
-    let mut faults = Faults::default();
-    let file = raw::parse(text, &mut faults)?;
-    let admin = file.and_then(|file| compile_admin(file.admin, &mut faults));
-    let ours = |fault: &Fault| fault.path == "admin" || fault.path.starts_with("admin.");
-    match faults.into_sorted().into_iter().find(ours) {
-        Some(fault) => Err(fault),
-        None => Ok(admin.map_or(limits::ADMIN_LISTEN, |admin| admin.listen)),
     }
 }
 
@@ -177,6 +154,10 @@ fn compile_rules(
     for rule in rules {
         let context = context::Context { clusters, identity, zones: &zones };
         let draft = rule::compile(rule, &context, faults);
+        if draft.name.starts_with(RUNTIME_PREFIX) {
+            let message = format!("`{RUNTIME_PREFIX}` is how rules that are made at runtime begin");
+            faults.add(&draft.place.key("name", draft.place.line), message);
+        }
         if let Some(line) = lines.insert(draft.name.to_string(), draft.place.line) {
             let message = format!("the rule on line {line} has the same name, `{}`", draft.name);
             faults.add(&draft.place.key("name", draft.place.line), message);

@@ -1,11 +1,13 @@
 //! What a valid file says.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::admin::Admin;
 use crate::cluster::ClusterPolicy;
+use crate::fault::Place;
+use crate::raw::Maybe;
 use crate::secret::Secret;
 
 /// A valid configuration file.
@@ -19,6 +21,8 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// Where the next process can ask for the listeners of this one.
     pub takeover_socket: Option<PathBuf>,
+    /// Where what must outlive the process is kept. `None`: nowhere.
+    pub state_dir: Option<PathBuf>,
     /// The clusters in the order of the file; at least one.
     pub clusters: Vec<Arc<ClusterPolicy>>,
     /// The names of all rules, in the order of the file: those of one cluster may be fewer.
@@ -36,13 +40,8 @@ pub struct NamedSecret {
     pub key: String,
     /// The line of the configuration.
     pub line: u32,
-}
-
-/// The HTTP side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Admin {
-    /// Where it listens.
-    pub listen: SocketAddr,
+    /// Fewest characters that it has to have.
+    pub len_min: usize,
 }
 
 /// What is exported.
@@ -50,6 +49,19 @@ pub struct Admin {
 pub struct Metrics {
     /// Most values of the label `app`; the rest are `other`.
     pub max_apps: u32,
+}
+
+impl NamedSecret {
+    /// The secret that one of the two keys names.
+    pub(crate) fn of(env: &Maybe<String>, file: &Maybe<String>, len_min: usize) -> Option<Self> {
+        let (named, secret) = match (env, file) {
+            (Some(env), _) => (env, Secret::Env(env.value.clone())),
+            (None, Some(file)) => (file, Secret::File(file.value.clone().into())),
+            (None, None) => return None,
+        };
+        let Place { path, line } = named.place.clone();
+        Some(Self { secret, key: path, line, len_min })
+    }
 }
 
 impl Config {

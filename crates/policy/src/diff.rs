@@ -127,6 +127,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         on_client_gone,
         expires_at,
         essential,
+        author,
         reason,
     } = a;
     *name == b.name
@@ -143,6 +144,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         && *on_client_gone == b.on_client_gone
         && *expires_at == b.expires_at
         && *essential == b.essential
+        && *author == b.author
         && *reason == b.reason
 }
 

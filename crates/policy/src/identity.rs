@@ -162,6 +162,26 @@ pub fn resolve<'a, 'q, 't>(
     }
 }
 
+/// Who asks with the app it was given, and nothing else: somebody outside of any session, of whom
+/// no claim is checked. `None`: these bytes cannot name an app.
+#[must_use]
+pub fn named<'a>(
+    policy: &'a IdentityPolicy,
+    session: &'a SessionIdentity,
+    app: &'a [u8],
+) -> Option<Identity<'a>> {
+    is_app(app).then_some(Identity {
+        app,
+        source: Source::QueryAttribute,
+        refused_claims: 0,
+        refused_claim: &[],
+        tool_seen: None,
+        tags: Tags { bytes: &[], spans: &[] },
+        session,
+        policy,
+    })
+}
+
 /// What the session says of itself.
 fn session_app<'a>(session: &'a SessionIdentity, claims: &mut Claims<'_>) -> (&'a [u8], Source) {
     let sticky = session.sticky().map(|tool| tool.as_str().as_bytes());

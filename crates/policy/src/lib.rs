@@ -16,6 +16,8 @@
 pub mod identity;
 pub mod refusal;
 
+mod admin;
+mod bypass;
 mod cidr;
 mod cluster;
 mod compile;
@@ -45,15 +47,17 @@ mod tls;
 mod verdict;
 mod warnings;
 
+pub use admin::{ADMIN_TOKEN_LEN_MIN, Admin, AdminAccess, AdminToken};
+pub use bypass::Bypass;
 pub use cidr::Cidr;
 pub use cluster::{
     ClusterPolicy, LagSource, Latency, PacingKind, Probe, Scope, Signal, SignalKind, Starvation,
     TableName,
 };
-pub use compile::{admin_listen, load};
+pub use compile::{RUNTIME_PREFIX, RuntimeEffect, RuntimeRule, RuntimeSpec, admin_of, load};
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::Condition;
-pub use config::{Admin, Config, Metrics, NamedSecret};
+pub use config::{Config, Metrics, NamedSecret};
 pub use decide::decide;
 pub use diff::{Change, Edit, FixedKey, Pending, edit};
 pub use explain::{Explanation, Question, Skipped, explain};
@@ -63,6 +67,7 @@ pub use label::app_label;
 pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};
 pub use patterns::Patterns;
 pub use priority::Priority;
+pub use raw::parse_duration;
 pub use reference::config_reference;
 pub use rule::{
     Action, GateFrom, Gated, OnClientGone, RefusalProfile, Rule, Standing, app_key, identity_key,

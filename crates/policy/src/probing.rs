@@ -10,6 +10,7 @@ impl ClusterPolicy {
             primary,
             replicas,
             probe,
+            bypass,
             signals,
             backend_tls,
             name: _,
@@ -36,6 +37,7 @@ impl ClusterPolicy {
         *primary == other.primary
             && *replicas == other.replicas
             && *probe == other.probe
+            && *bypass == other.bypass
             && *signals == other.signals
             && *backend_tls == other.backend_tls
     }

@@ -1,6 +1,8 @@
 //! The file as it is written: which keys there are and what type their values have, nothing more.
 //! Whether the values make sense is for [`crate::compile`].
 
+mod admin;
+mod bypass;
 mod compression;
 pub(crate) mod fields;
 mod network;
@@ -10,9 +12,12 @@ mod tls;
 
 use std::time::Duration;
 
+pub(crate) use self::admin::{Admin, AdminTls};
+pub(crate) use self::bypass::Bypass;
 pub(crate) use self::compression::{ClientCompression, CompressionLevel};
+pub use self::fields::parse_duration;
 use self::fields::{Fields, FromNode, expected};
-pub(crate) use self::fields::{Maybe, NOT_SUPPORTED, Named, OneOrMany, Spanned, parse_duration};
+pub(crate) use self::fields::{Maybe, NOT_SUPPORTED, Named, OneOrMany, Spanned};
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
@@ -27,16 +32,11 @@ pub(crate) struct File {
     pub(crate) metrics: Maybe<Metrics>,
     pub(crate) drain_timeout: Maybe<Duration>,
     pub(crate) takeover_socket: Maybe<String>,
+    pub(crate) state_dir: Maybe<String>,
     pub(crate) clusters: Maybe<Named<Cluster>>,
     pub(crate) identity: Maybe<Identity>,
     pub(crate) rules: Maybe<Vec<Spanned<Rule>>>,
     pub(crate) starvation: Maybe<Starvation>,
-}
-
-/// `admin`.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Admin {
-    pub(crate) listen: Maybe<String>,
 }
 
 /// `metrics`.
@@ -53,6 +53,7 @@ pub(crate) struct Cluster {
     pub(crate) primary: Maybe<String>,
     pub(crate) replicas: Maybe<Vec<Spanned<String>>>,
     pub(crate) probe: Maybe<Probe>,
+    pub(crate) bypass: Maybe<Bypass>,
     pub(crate) signals: Maybe<Named<Signal>>,
     pub(crate) default_gate: Maybe<OneOrMany<String>>,
     pub(crate) mode: Maybe<String>,
@@ -177,6 +178,7 @@ impl FromNode for File {
             metrics: fields.take("metrics"),
             drain_timeout: fields.take("drain_timeout"),
             takeover_socket: fields.take("takeover_socket"),
+            state_dir: fields.take("state_dir"),
             clusters: fields.require("clusters"),
             identity: fields.take("identity"),
             rules: fields.take("rules"),
@@ -189,18 +191,6 @@ impl FromNode for File {
         }
         fields.finish();
         Some(file)
-    }
-}
-
-impl FromNode for Admin {
-    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
-        let mut fields = Fields::open(node, place, faults)?;
-        let admin = Self { listen: fields.take_address("listen") };
-        for key in ["token", "token_env", "token_file"] {
-            fields.refuse(key, "does nothing yet: nothing can be changed over HTTP");
-        }
-        fields.finish();
-        Some(admin)
     }
 }
 
@@ -222,6 +212,7 @@ impl FromNode for Cluster {
             primary: fields.require_address("primary"),
             replicas: fields.take_address("replicas"),
             probe: fields.take("probe"),
+            bypass: fields.take("bypass"),
             signals: fields.take("signals"),
             default_gate: fields.take("default_gate"),
             mode: fields.take("mode"),

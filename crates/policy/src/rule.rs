@@ -45,6 +45,8 @@ pub struct Rule {
     pub expires_at: Option<UnixTime>,
     /// Whether an exempt rule may be permanent.
     pub essential: bool,
+    /// Who made it while Sluice runs. `None`: it is the file's.
+    pub author: Option<Arc<str>>,
     /// Why it exists, for people.
     pub reason: String,
 }
@@ -141,6 +143,12 @@ impl Rule {
         let caution =
             if self.statements.contains(class) { self.caution() } else { Caution::Loosens };
         self.condition.matches(facts, class, caution)
+    }
+
+    /// The names of the classes that it can delay or refuse.
+    pub fn classes(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let covered = self.statements;
+        Class::ALL.into_iter().filter(move |class| covered.contains(*class)).map(Class::as_str)
     }
 
     /// What the rule does with a statement of which something is not known, if it covers its class.

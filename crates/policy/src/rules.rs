@@ -14,6 +14,7 @@ mod index;
 mod prefixes;
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use sql::Class;
 
@@ -28,8 +29,8 @@ use crate::verdict::{PassReason, Verdict};
 /// The rules of one cluster, in their order: the first that matches decides.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    list: Vec<Rule>,
-    index: RuleIndex,
+    list: Arc<[Rule]>,
+    index: Arc<RuleIndex>,
     /// Rules that look at the text itself, by their index.
     shaped: Vec<u32>,
     has_schedules: bool,
@@ -45,11 +46,11 @@ impl Rules {
     /// Rules whose `index` is their place in the list.
     pub(crate) fn new(list: Vec<Rule>) -> Self {
         Self {
-            index: RuleIndex::new(&list),
+            index: Arc::new(RuleIndex::new(&list)),
             shaped: shaped(&list),
             has_schedules: list.iter().any(|rule| rule.schedule.is_some()),
             expiries: expiries(&list),
-            list,
+            list: list.into(),
         }
     }
 

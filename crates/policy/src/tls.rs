@@ -120,7 +120,9 @@ impl BackendTls {
 }
 
 impl TlsIdentity {
-    fn files(&self) -> [&TlsFile; 2] {
+    /// Both.
+    #[must_use]
+    pub fn files(&self) -> [&TlsFile; 2] {
         [&self.cert, &self.key]
     }
 }

@@ -8,6 +8,7 @@
 //! They are found in the file as it is written, for their lines, beside what was made of it.
 
 mod addresses;
+mod admin;
 mod claims;
 mod foreign;
 mod servers;
@@ -51,6 +52,7 @@ fn warnings(file: &raw::File, config: &Config, now: UnixTime) -> Vec<Fault> {
     let mut warnings = Faults::default();
     let found = Found::new(file, config, now);
     found.in_rules(&mut warnings);
+    admin::look(file, config, &mut warnings);
     claims::look(&found, &mut warnings);
     foreign::look(file, &mut warnings);
     servers::look(&found, &mut warnings);

@@ -44,7 +44,7 @@ fn the_files_of_the_first_hour_load() {
 
 #[test]
 fn the_address_of_the_admin_port_is_known_whatever_else_is_wrong() {
-    let listen = |text: &str| policy::admin_listen(text).map(|address| address.to_string());
+    let listen = |text: &str| policy::admin_of(text).map(|admin| admin.listen.to_string());
     assert_eq!(listen("admin: { listen: 10.0.0.5:1 }\nrulez: 1").as_deref(), Ok("10.0.0.5:1"));
     assert_eq!(listen("version: 2").as_deref(), Ok("127.0.0.1:9307"));
     let fault = listen("version: 1\nadmin: { listen: here }").unwrap_err();

@@ -4,12 +4,15 @@
 //! It belongs to the cluster and outlives the probes, which a reload may replace: a replica that
 //! stays keeps its standing.
 
+mod blocked;
+mod bypass;
 mod error;
 mod reach;
 mod replication;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use admission::lag::{LagConfig, LagReading, LagTracker, ReplicaKey, ReplicaState};
@@ -18,7 +21,11 @@ use parking_lot::Mutex;
 use policy::Signal;
 
 use self::reach::Contacts;
+use crate::link::OwnLinks;
+use crate::probe::BypassMemory;
 
+pub use self::blocked::{BlockingLock, HeartbeatBlocked, LockHolder};
+pub use self::bypass::{BypassReading, BypassUser};
 pub use self::error::{Contact, ProbeError};
 pub use self::reach::{LATELY, Reachability};
 pub use self::replication::{ReplicaReading, ReplicationStatus, StoppedReplication};
@@ -31,6 +38,12 @@ pub struct ProbeBoard {
     seen: Mutex<Observations>,
     /// Who has reached the primary.
     contacts: Contacts,
+    /// It was looked what a process before this one had found out.
+    remembered: AtomicBool,
+    /// The probes' own connections to the primary.
+    pub(crate) own_links: Arc<OwnLinks>,
+    /// What the looks for those who go around remember.
+    pub(crate) bypass_memory: Arc<Mutex<BypassMemory>>,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +62,10 @@ struct Observations {
     awaited_since: Option<MonoTime>,
     /// What else is known of the replicas of now.
     news: BTreeMap<Arc<str>, ReplicaNews>,
+    /// Whose lock the heartbeat waits for, and since when.
+    heartbeat_blocked: Option<(HeartbeatBlocked, MonoTime)>,
+    /// Who writes past Sluice.
+    bypass: Option<BypassReading>,
 }
 
 /// What is known of a replica besides its lag.
@@ -112,7 +129,14 @@ pub struct ServerReading {
 
 impl Default for ProbeBoard {
     fn default() -> Self {
-        Self { instance: rand::random(), seen: Mutex::default(), contacts: Contacts::default() }
+        Self {
+            instance: rand::random(),
+            seen: Mutex::default(),
+            contacts: Contacts::default(),
+            remembered: AtomicBool::new(false),
+            own_links: Arc::default(),
+            bypass_memory: Arc::default(),
+        }
     }
 }
 
@@ -226,6 +250,15 @@ impl ProbeBoard {
 
 /// What the probes write.
 impl ProbeBoard {
+    /// Whether it was looked what a process before this one had found out.
+    pub(crate) fn has_remembered(&self) -> bool {
+        self.remembered.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_remembered(&self) {
+        self.remembered.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn instance(&self) -> u128 {
         self.instance
     }
@@ -260,6 +293,8 @@ impl ProbeBoard {
         let Observations { news, replicas, .. } = &mut *seen;
         news.retain(|server, _| replicas.contains_key(server));
         seen.values.clear();
+        seen.heartbeat_blocked = None;
+        seen.bypass = None;
         seen.primary = match (primary, seen.primary.take()) {
             (PrimaryProbing::Probed, None) => {
                 Some(PrimaryContact { answered_at: None, error: None })

@@ -6,7 +6,9 @@
 //! of its waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the
 //! place back: neither can be forgotten when a client vanishes.
 
+mod check;
 mod held;
+mod layers;
 mod names;
 mod news;
 mod rule_clock;
@@ -28,18 +30,22 @@ use tokio::sync::{Notify, oneshot, watch};
 use wire::capability::Capabilities;
 
 use self::held::QueuedName;
+use self::layers::Layers;
 use self::names::WatchedNames;
 use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
 use crate::board::ProbeBoard;
 use crate::clock::Clock;
+use crate::cut_overs::{CutOvers, PendingCutOver};
 use crate::facts::FactsBoard;
 use crate::kill::Killer;
 use crate::latency::LatencyBoard;
 use crate::registry::Registry;
+use crate::rule_table::RuleKeeper;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
+pub use self::check::{Check, CheckAnswer, CheckOutcome};
 pub use self::held::{ClientName, THROTTLED_MAX, Throttled, WaitingClient};
 pub use self::starvation::{PassedApp, StarvedIdentity};
 
@@ -57,6 +63,8 @@ pub struct Cluster {
     pub(crate) facts: Arc<FactsBoard>,
     /// What its legs show and trust, as read last.
     pub(crate) tls: TlsStore,
+    /// The cut-overs of gh-ost that are pending.
+    pub(crate) cut_overs: Arc<CutOvers>,
     /// Ends statements whose clients have left.
     pub(crate) killer: Killer,
     /// What its connections compress with.
@@ -64,6 +72,9 @@ pub struct Cluster {
     own_key: OnceLock<Option<Arc<OwnKey>>>,
     clock: Clock,
     policy: ArcSwap<ClusterPolicy>,
+    /// What `policy` is made of. Locked while it is made.
+    layers: Mutex<Layers>,
+    rule_keeper: OnceLock<Arc<dyn RuleKeeper>>,
     gatekeeper: Mutex<Gatekeeper>,
     /// Statements are held back, and it is watched who suffers from that: who passes is to be
     /// noted.
@@ -119,20 +130,25 @@ pub enum Settled {
 impl Cluster {
     /// A cluster with nobody waiting.
     pub fn new(policy: Arc<ClusterPolicy>, clock: Clock, seed: u64) -> Arc<Self> {
+        let probes = ProbeBoard::default();
+        let killer = Killer::new(Arc::clone(&probes.own_links));
         let mut controller = Controller::new(policy.controller_config(), seed, clock.now());
         controller.watch_starvation(clock.now(), starvation::config(&policy));
         Arc::new(Self {
             name: policy.name.clone(),
             registry: Arc::default(),
-            probes: ProbeBoard::default(),
+            probes,
             latencies: LatencyBoard::new(&policy),
             facts: Arc::new(FactsBoard::new(&policy)),
             tls: TlsStore::new(&policy),
-            killer: Killer::default(),
+            cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
+            killer,
             codecs: Arc::default(),
             own_key: OnceLock::new(),
             clock,
+            layers: Mutex::new(Layers::new(policy.clone())),
             policy: ArcSwap::new(policy),
+            rule_keeper: OnceLock::new(),
             gatekeeper: Mutex::new(Gatekeeper {
                 controller,
                 waiters: HashMap::new(),
@@ -186,25 +202,25 @@ impl Cluster {
         self.own_key.get_or_init(|| OwnKey::make().map(Arc::new)).clone()
     }
 
+    /// The cut-overs of gh-ost whose lock is held now.
+    pub fn cut_overs(&self) -> Vec<PendingCutOver> {
+        self.cut_overs.pending()
+    }
+
     /// Monotonic time now.
     pub fn now(&self) -> MonoTime {
         self.clock.now()
     }
 
-    /// Puts a new policy in force. Statements under way keep theirs; waiters are judged again.
-    pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
-        let config = policy.controller_config();
-        self.tls.apply(&policy);
-        let starvation = starvation::config(&policy);
-        self.facts.follow(&self.policy.load(), &policy);
-        self.latencies.follow(&policy);
-        self.policy.store(policy);
-        self.control(|controller, now| {
-            controller.reconfigure(config, now);
-            controller.watch_starvation(now, starvation);
-        });
-        self.rule_changes.send_replace(());
-        self.driver.notify_one();
+    /// Has the probes keep the table of runtime rules for `keeper`: to be called before they start.
+    pub fn keep_rules(&self, keeper: Arc<dyn RuleKeeper>) {
+        // The first stays: a cluster has one.
+        drop(self.rule_keeper.set(keeper));
+    }
+
+    /// Who keeps its runtime rules.
+    pub(crate) fn rule_keeper(&self) -> Option<Arc<dyn RuleKeeper>> {
+        self.rule_keeper.get().cloned()
     }
 
     /// Tells from now on when other rules are in force.
@@ -212,19 +228,30 @@ impl Cluster {
         self.rule_changes.subscribe()
     }
 
-    /// Locks the controller, runs `f`, then hands out what it resolved. Never call it from inside
-    /// another `control`.
+    /// Locks the controller, runs `f`, then hands out what it resolved: a few hundred answers at a
+    /// time, the lock being free in between. Never call it from inside another `control`.
     pub fn control<R>(self: &Arc<Self>, f: impl FnOnce(&mut Controller, MonoTime) -> R) -> R {
         let mut gatekeeper = self.gatekeeper.lock();
         let now = self.clock.now();
         let result = f(&mut gatekeeper.controller, now);
-        let resolved = gatekeeper.collect(now);
-        self.note_contention(&mut gatekeeper);
-        let wake_driver = gatekeeper.wakes_earlier();
-        drop(gatekeeper);
-        if wake_driver {
-            self.driver.notify_one();
+        loop {
+            let resolved = gatekeeper.collect(now);
+            self.note_contention(&mut gatekeeper);
+            let wake_driver = gatekeeper.wakes_earlier();
+            drop(gatekeeper);
+            if wake_driver {
+                self.driver.notify_one();
+            }
+            let all = resolved.len() < COLLECTED_MAX;
+            self.hand_out(resolved);
+            if all {
+                return result;
+            }
+            gatekeeper = self.gatekeeper.lock();
         }
+    }
+
+    fn hand_out(self: &Arc<Self>, resolved: Vec<(Option<QueuedRequest>, Resolved)>) {
         for (waiting, outcome) in resolved {
             let settled = match outcome {
                 Resolved::Admit(permit) => Settled::Admitted(PermitGuard::new(self, permit)),
@@ -237,7 +264,6 @@ impl Cluster {
                 drop(waiting.sender.send(settled));
             }
         }
-        result
     }
 
     /// Who waits, with the app each identity stands for; for metrics and people.
@@ -267,8 +293,9 @@ impl Cluster {
             let wall = unix_now();
             if let Some(before) = rule_clock.look(&policy, wall) {
                 rule_clock::log(&policy, before, wall);
+                self.cut_overs.tell_of_rules((&policy, before), (&policy, wall));
                 let config = policy.controller_config();
-                self.control(|controller, now| controller.reconfigure(config, now));
+                drop(self.control(|controller, now| controller.reconfigure(config, now)));
                 self.rule_changes.send_replace(());
             }
             let wake_at = self.control(|controller, now| {
@@ -289,6 +316,9 @@ impl Cluster {
         }
     }
 }
+
+/// Answers taken from the controller at a time: some tens of microseconds.
+const COLLECTED_MAX: usize = 256;
 
 /// How often the wall clock is looked at while some rule has yet to expire, or has a schedule. It
 /// can jump, so its next second is not waited for by the monotonic clock.
@@ -327,7 +357,9 @@ impl Gatekeeper {
     fn collect(&mut self, now: MonoTime) -> Vec<(Option<QueuedRequest>, Resolved)> {
         // Allocates only when there is something to hand out.
         let mut resolved = Vec::new();
-        while let Some(resolution) = self.controller.poll_resolution(now) {
+        while resolved.len() < COLLECTED_MAX
+            && let Some(resolution) = self.controller.poll_resolution(now)
+        {
             resolved.push((self.waiters.remove(&resolution.ticket), resolution.outcome));
         }
         resolved

@@ -8,6 +8,7 @@
 
 mod arrival;
 mod asking;
+mod cutting_over;
 mod delivery;
 mod departure;
 mod errors;
@@ -27,6 +28,7 @@ use session::{
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PermitGuard};
+use crate::cut_overs::CutOverGuard;
 use crate::facts::{Known, RoutineChange};
 use crate::latency::LatencyTap;
 use crate::registry::{Control, Inbox, Registration};
@@ -104,6 +106,8 @@ struct Connection {
     admission: AdmissionRecord,
     /// What is owed to rules with `speed`.
     debt: Debt,
+    /// While it holds the lock of a cut-over. Boxed: hardly any connection does.
+    cut_over: Option<Box<CutOverGuard>>,
     /// Since when the client cannot be written to any more; what the server still says is dropped.
     client_gone: Option<Instant>,
     departure: Departure,
@@ -136,6 +140,7 @@ impl Connection {
             timing: Timing::default(),
             admission: AdmissionRecord::default(),
             debt: Debt::default(),
+            cut_over: None,
             now: UnixTime(0),
             client_gone: None,
             departure: Departure::default(),
@@ -154,6 +159,7 @@ impl Connection {
         control: Inbox,
     ) {
         let ended = self.serve_session(deadlines, &mut registration, control).await;
+        self.cut_over = None;
         if ended == Ended::ByClient && self.session.is_idle() {
             // It may have closed its sending half only: what the server says to that is for it.
             self.backend.end_sending();
@@ -266,7 +272,9 @@ impl Connection {
                 Between::IsTold => return Box::pin(self.leave(&errors::idle_shutdown())).await,
             }
         }
-        match self.next_action() {
+        let action = self.next_action();
+        self.give_up_cut_over();
+        match action {
             Action::Read(reads) if self.session.is_logging_in() => {
                 Box::pin(self.read_for_change(reads, control)).await
             }
@@ -451,6 +459,7 @@ impl Connection {
         }
         self.latency.end(finished.statement.map(|_| self.timing.backend));
         self.note_worked(finished);
+        self.note_cut_over();
         if let Some(statement) = finished.statement {
             self.count(&statement);
         }

@@ -5,7 +5,7 @@ use policy::Config;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// For listeners, probes, the admin port, the log and threads.
-const OTHERS: u64 = 100;
+const OTHERS: u64 = 400;
 
 /// Raises this process's limit of open files as far as it may, and says so where that is not enough
 /// for the `max_connections` of all clusters: clients that come then are accepted late, or told

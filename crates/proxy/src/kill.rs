@@ -8,13 +8,14 @@
 //! void.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use policy::{ClusterPolicy, ServerAddress};
 use tokio::sync::Semaphore;
 
 use crate::board::ProbeError;
-use crate::link::{Link, ProbeAccount};
+use crate::link::{Link, OwnLinks, ProbeAccount};
 use crate::socket::Remote;
 
 /// KILLs of one cluster under way at once, each over a connection of its own: many clients leave
@@ -28,6 +29,8 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Killer {
     places: Semaphore,
+    /// Where its connections are noted.
+    links: Arc<OwnLinks>,
 }
 
 /// Why a statement was not killed.
@@ -41,13 +44,11 @@ pub(crate) enum KillError {
     Failed(ProbeError),
 }
 
-impl Default for Killer {
-    fn default() -> Self {
-        Self { places: Semaphore::new(KILLS_MAX) }
-    }
-}
-
 impl Killer {
+    pub(crate) fn new(links: Arc<OwnLinks>) -> Self {
+        Self { places: Semaphore::new(KILLS_MAX), links }
+    }
+
     /// Ends the statement that the connection `connection_id` of the server at `remote` runs.
     ///
     /// # Errors
@@ -65,7 +66,7 @@ impl Killer {
             return Err(KillError::NoAccount);
         };
         let account = ProbeAccount::of(probe, &policy.backend_tls);
-        let mut link = match remote {
+        let link = match remote {
             Remote::Network(address) => {
                 // The name is for the certificate.
                 let name = match ServerAddress::of(&policy.primary) {
@@ -76,6 +77,7 @@ impl Killer {
             }
             Remote::Unix(path) => Link::new(&path, account, KILL_TIMEOUT),
         };
+        let mut link = link.noted_in(&self.links);
         let killing = async {
             // The semaphore is never closed.
             let _place = self.places.acquire().await;

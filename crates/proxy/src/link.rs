@@ -5,12 +5,16 @@ pub(crate) mod denial;
 mod encryption;
 pub(crate) mod unreached;
 
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error, IoError, OptsBuilder, Row};
+use parking_lot::Mutex;
 use policy::{BackendTls, Probe, Secret, ServerAddress};
 use rand::RngExt as _;
 use tokio::time::Instant;
@@ -56,6 +60,42 @@ impl ProbeAccount {
     }
 }
 
+/// The server's id of a link's connection, as last logged in.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ConnectionId(Arc<AtomicU32>);
+
+impl ConnectionId {
+    /// None: it has never been connected.
+    pub(crate) fn get(&self) -> Option<u32> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|id| *id != 0)
+    }
+
+    fn set(&self, id: u32) {
+        self.0.store(id, Ordering::Relaxed);
+    }
+}
+
+/// The newest ids of Sluice's own connections to a primary that are kept; there are some ten.
+const OWN_LINKS_MAX: usize = 256;
+
+/// The primary's ids of Sluice's own connections to it.
+#[derive(Debug, Default)]
+pub(crate) struct OwnLinks(Mutex<VecDeque<u32>>);
+
+impl OwnLinks {
+    fn note(&self, connection_id: u32) {
+        let mut newest = self.0.lock();
+        if newest.len() >= OWN_LINKS_MAX {
+            newest.pop_front();
+        }
+        newest.push_back(connection_id);
+    }
+
+    pub(crate) fn ids(&self) -> Vec<u64> {
+        self.0.lock().iter().map(|id| u64::from(*id)).collect()
+    }
+}
+
 /// One connection to one server.
 pub(crate) struct Link {
     /// `host:port` or `unix:/path`.
@@ -67,6 +107,8 @@ pub(crate) struct Link {
     /// nothing.
     time_limit: Duration,
     conn: Option<Conn>,
+    connection_id: ConnectionId,
+    noted_in: Option<Arc<OwnLinks>>,
     retry: Retry,
     /// The account that the server has chosen, in quotes, once a right of it was missing.
     known_as: Option<String>,
@@ -83,6 +125,8 @@ impl Link {
             account,
             time_limit,
             conn: None,
+            connection_id: ConnectionId::default(),
+            noted_in: None,
             retry: Retry::default(),
             known_as: None,
             remedy: None,
@@ -93,6 +137,17 @@ impl Link {
     pub(crate) fn at(mut self, address: SocketAddr) -> Self {
         self.address = Some(address);
         self
+    }
+
+    /// The same, whose connections are known to be Sluice's own.
+    pub(crate) fn noted_in(mut self, links: &Arc<OwnLinks>) -> Self {
+        self.noted_in = Some(Arc::clone(links));
+        self
+    }
+
+    /// Shows the server's id of the connection, also while a statement is under way on it.
+    pub(crate) fn connection_id(&self) -> ConnectionId {
+        self.connection_id.clone()
     }
 
     /// The first row of a query's answer.
@@ -144,7 +199,13 @@ impl Link {
         self.known_as = None;
         let conn = self.login().await;
         match &conn {
-            Ok(_) => self.retry.succeeded(),
+            Ok(conn) => {
+                self.connection_id.set(conn.id());
+                if let Some(links) = &self.noted_in {
+                    links.note(conn.id());
+                }
+                self.retry.succeeded();
+            }
             Err(_) => self.retry.failed(),
         }
         conn

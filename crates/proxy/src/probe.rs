@@ -8,9 +8,14 @@
 //! - The *heartbeat* raises a number in our own row on the primary. Each *replica probe* reads that
 //!   row; from both [`admission::lag`] makes the lag. With another `probe.source`, replicas tell
 //!   their lag themselves, and the primary is only asked whether it answers.
+//!   Where the heartbeat's write waits for somebody's lock, `blocker` finds out whose.
 //! - Every second each replica is asked whether its replication runs, and whether it is delayed on
 //!   purpose.
 //! - The other signals are measured by one more task for each server.
+//! - The table of runtime rules has a connection to the primary of its own, so that whoever locks
+//!   that table does not hold up heartbeats.
+//! - Every few seconds the primary is asked for its sessions: `bypass` finds those that write past
+//!   Sluice.
 //! - One more connection to the primary reads what its sessions cannot see of it: its functions that
 //!   write nothing, and the settings that a session begins with.
 //!
@@ -25,14 +30,18 @@
 //! hibernating or not.
 
 mod answer;
+mod blocker;
+mod bypass;
 mod clusters;
 mod facts;
 mod health;
 mod heartbeat;
+mod learned;
 mod primary;
 mod replica;
 mod replication;
 mod rhythm;
+mod rules;
 mod signals;
 pub mod trial;
 
@@ -51,6 +60,7 @@ use crate::cluster::Cluster;
 use crate::link::{Link, ProbeAccount};
 use crate::secret::SecretError;
 
+pub(crate) use self::bypass::BypassMemory;
 pub use self::clusters::ClusterProbes;
 
 /// The longest an answer may take, and a login. A server that is stopped answers nothing.
@@ -71,12 +81,16 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Starts measuring what `policy` names. A cluster without replicas has no lag, and its gate
+    /// Starts measuring what `policy` names. `neighbours` are all clusters of this process. A cluster without replicas has no lag, and its gate
     /// knows so before this returns.
     ///
     /// # Errors
     /// When the password is not where the file says it is.
-    pub fn spawn(cluster: &Arc<Cluster>, policy: &Arc<ClusterPolicy>) -> Result<Self, SecretError> {
+    pub fn spawn(
+        cluster: &Arc<Cluster>,
+        policy: &Arc<ClusterPolicy>,
+        neighbours: &Arc<[Arc<Cluster>]>,
+    ) -> Result<Self, SecretError> {
         let mut probes = Self { tasks: JoinSet::new() };
         let Some(lag) = Lag::of(policy) else { return Ok(probes) };
         let account =
@@ -91,6 +105,7 @@ impl Probes {
         let site = Arc::new(Site {
             cluster: cluster.clone(),
             policy: policy.clone(),
+            neighbours: neighbours.clone(),
             lag,
             tempo: listener,
         });
@@ -120,6 +135,15 @@ impl Probes {
         };
         self.keep(on(primary), primary::watch);
         self.keep(on(primary), facts::watch);
+        if probe.source == LagSource::Heartbeat && !replicas.is_empty() {
+            self.keep(on(primary), learned::watch);
+        }
+        if let Some(keeper) = site.cluster.rule_keeper() {
+            self.keep(on(primary), move |target| rules::watch(target, keeper.clone()));
+        }
+        if let Some(interval) = site.policy.bypass.interval {
+            self.keep(on(primary), move |target| bypass::watch(target, interval));
+        }
         for replica in replicas {
             self.keep(on(replica), replica::watch);
             match probe.source {
@@ -176,6 +200,8 @@ const RESTART_PAUSE: Duration = Duration::from_secs(1);
 struct Site {
     cluster: Arc<Cluster>,
     policy: Arc<ClusterPolicy>,
+    /// All clusters of this process, this one among them: several may have one primary.
+    neighbours: Arc<[Arc<Cluster>]>,
     lag: Lag,
     tempo: watch::Receiver<Tempo>,
 }
@@ -236,7 +262,13 @@ impl Site {
 
 impl ProbeTarget {
     fn link(&self, time_limit: Duration) -> Link {
-        Link::new(&self.server, self.account.clone(), time_limit)
+        let link = Link::new(&self.server, self.account.clone(), time_limit);
+        // Ids of another server say nothing about the primary's sessions.
+        if self.server == self.site.policy.primary {
+            link.noted_in(&self.site.cluster.probes.own_links)
+        } else {
+            link
+        }
     }
 
     /// Notes what an answer shows of the primary, whose target this is.

@@ -7,10 +7,12 @@
 mod control;
 mod mailbox;
 
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use dashmap::DashMap;
+use parking_lot::Mutex;
 
 pub use self::control::Control;
 pub use self::mailbox::Inbox;
@@ -28,6 +30,31 @@ pub struct Registry {
     draining: AtomicBool,
     /// Of a drain: nobody waits any more.
     refusing: AtomicBool,
+    /// Those who have logged in and are gone.
+    departed: Mutex<Departed>,
+}
+
+/// The server's ids of connections that are over here. The server may still be at their last
+/// statements.
+#[derive(Debug, Default)]
+struct Departed {
+    newest: VecDeque<u32>,
+    /// How many there have ever been.
+    count: u64,
+}
+
+/// Ids that are kept of those who are gone: 256 KiB, and some thousand a second between two looks.
+const DEPARTED_MAX: usize = 65_536;
+
+/// Who has come through Sluice, by the server's ids of the connections.
+#[derive(Debug)]
+pub(crate) struct Relayed {
+    /// Those who are here, and those who have left since it was last asked.
+    pub(crate) ids: HashSet<u64>,
+    /// How many have ever left.
+    pub(crate) departed: u64,
+    /// More have left since than are remembered.
+    pub(crate) forgets: bool,
 }
 
 impl Registry {
@@ -46,6 +73,25 @@ impl Registry {
         }
         let registry = self.clone();
         (Registration { registry, key, outbox, connection_id: None, is_seated: false }, inbox)
+    }
+
+    /// Everybody who is here and has logged in, and who has left since `departed` had.
+    pub(crate) fn relayed(&self, departed: u64) -> Relayed {
+        // Who leaves meanwhile is found among the departed.
+        let here: Vec<u32> = self.by_connection_id.iter().map(|entry| *entry.key()).collect();
+        let gone = self.departed.lock();
+        let since = usize::try_from(gone.count.saturating_sub(departed)).unwrap_or(usize::MAX);
+        let lately = gone.newest.iter().rev().take(since);
+        Relayed {
+            ids: here.iter().chain(lately).map(|id| u64::from(*id)).collect(),
+            departed: gone.count,
+            forgets: since > gone.newest.len(),
+        }
+    }
+
+    /// How many have logged in and are gone.
+    pub(crate) fn departed(&self) -> u64 {
+        self.departed.lock().count
     }
 
     /// Tells one session. False when there is none with that id here.
@@ -116,6 +162,13 @@ impl Drop for Registration {
             self.registry.seated.fetch_sub(1, Ordering::Relaxed);
         }
         if let Some(connection_id) = self.connection_id {
+            let mut departed = self.registry.departed.lock();
+            departed.count = departed.count.saturating_add(1);
+            if departed.newest.len() >= DEPARTED_MAX {
+                departed.newest.pop_front();
+            }
+            departed.newest.push_back(connection_id);
+            drop(departed);
             // A restarted server counts from one again: a later session may stand here under the
             // same id.
             self.registry
@@ -179,5 +232,33 @@ mod tests {
         assert_eq!(heard(&mut told_new), Some(Control::Kill));
         drop(new);
         assert!(!registry.tell(7, Control::Kill));
+    }
+
+    #[test]
+    fn who_has_come_through_is_known_when_it_has_left() {
+        let registry = Arc::new(Registry::default());
+        let (mut here, _told) = registry.enter();
+        let (mut gone, _told) = registry.enter();
+        let (never, _told) = registry.enter();
+        here.log_in(7);
+        gone.log_in(8);
+        drop((gone, never));
+        let relayed = registry.relayed(0);
+        assert_eq!((relayed.ids, relayed.departed), ([7, 8].into(), 1));
+        // Another session may have its id by now.
+        assert_eq!(registry.relayed(1).ids, [7].into());
+    }
+
+    #[test]
+    fn of_too_many_who_have_left_it_is_known_that_some_are_forgotten() {
+        let registry = Arc::new(Registry::default());
+        let max = u32::try_from(DEPARTED_MAX).unwrap();
+        for id in 1..=max + 1 {
+            let (mut client, _told) = registry.enter();
+            client.log_in(id);
+        }
+        let relayed = registry.relayed(0);
+        assert!(!relayed.ids.contains(&1) && relayed.ids.contains(&2) && relayed.forgets);
+        assert!(!registry.relayed(1).forgets);
     }
 }

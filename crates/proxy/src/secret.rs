@@ -40,10 +40,19 @@ pub(crate) fn faults(config: &Config, in_force: Option<&Config>) -> Vec<Fault> {
     let named = config.secrets.iter().filter(|named| !is_known(&named.secret));
     named
         .filter_map(|named| {
-            let message = read(&named.secret).err()?.to_string();
+            let message = match read(&named.secret) {
+                Ok(secret) => too_short(&secret, named.len_min)?,
+                Err(error) => error.to_string(),
+            };
             Some(Fault { path: named.key.clone(), line: named.line, message })
         })
         .collect()
+}
+
+/// What is wrong with a secret that can be guessed. It says nothing of what it is.
+pub fn too_short(secret: &str, len_min: usize) -> Option<String> {
+    let len = secret.chars().count();
+    (len < len_min).then(|| format!("the secret there has {len} characters; {len_min} are needed"))
 }
 
 impl fmt::Display for SecretError {
@@ -71,6 +80,14 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let error = read(&Secret::File(path.clone())).unwrap_err().to_string();
         assert!(error.contains(&path.display().to_string()), "{error}");
+    }
+
+    #[test]
+    fn a_secret_that_is_too_short_is_not_told() {
+        assert_eq!(too_short("12345678", 8), None);
+        assert_eq!(too_short("", 0), None);
+        let told = too_short("hunter2", 8).unwrap();
+        assert!(told.contains("7 characters") && !told.contains("hunter2"), "{told}");
     }
 
     #[test]

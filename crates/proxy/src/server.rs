@@ -197,7 +197,7 @@ impl Server {
 
     fn refuse_waiters(&self) {
         for cluster in &self.clusters {
-            cluster.control(|controller, now| controller.shutdown(now));
+            drop(cluster.control(|controller, now| controller.shutdown(now)));
             cluster.registry.refuse_waiters();
         }
     }

@@ -9,6 +9,7 @@
 //! clients, so only the first `max_apps` of them get series of their own and the rest are `other`.
 
 mod apps;
+mod around;
 mod certificates;
 mod event;
 mod families;
@@ -35,7 +36,8 @@ use self::scrape::Unresolved;
 
 pub use self::apps::AppCount;
 pub use self::event::{
-    BackendErrorKind, ConnectionRefusal, KillOutcome, Reload, StatementDecision, StatementEvent,
+    BackendErrorKind, CheckEvent, ConnectionRefusal, KillOutcome, Reload, StatementDecision,
+    StatementEvent,
 };
 pub use self::labels::LabelCache;
 pub use self::scrape::state_label;
@@ -114,6 +116,17 @@ impl Telemetry {
             series.backend.observe(backend.as_secs_f64());
         }
         self.families.overhead.observe(event.overhead.as_secs_f64());
+    }
+
+    /// Counts a check over HTTP that was answered.
+    pub fn check(&self, event: &CheckEvent<'_>) {
+        let app = self.app_label(event.app);
+        let CheckEvent { cluster, rule, dialect, decision, reason, app: _ } = *event;
+        let labels = [cluster, rule, &*app, dialect, decision.as_str(), reason.unwrap_or_default()];
+        self.families.cooperative_checks.with_label_values(&labels).inc();
+        if rule != NO_RULE {
+            self.families.rule_hits.with_label_values(&[rule]).inc();
+        }
     }
 
     /// A client has connected; it is counted until the guard is dropped.

@@ -9,9 +9,11 @@
 
 mod accept;
 mod connect;
+mod door;
 mod fault;
 mod files;
 mod held;
+mod trust;
 mod validity;
 
 use std::fmt;
@@ -30,9 +32,11 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 
 use self::accept::SelfSigned;
+pub use self::door::DoorTls;
 use self::fault::FileFault;
 use self::held::Held;
-pub(crate) use self::held::LegView;
+pub use self::held::LegView;
+pub use self::trust::Trust;
 
 /// How often files are compared. A certificate is renewed weeks before it has to be.
 const COMPARE_INTERVAL: Duration = Duration::from_secs(1);
@@ -190,6 +194,12 @@ impl FileFaults {
     /// Of `config`, which is to follow `in_force`.
     pub(crate) fn of(config: &Config, in_force: Option<&Config>) -> Self {
         let mut faults = Self::default();
+        if let Some(identity) = &config.admin.tls
+            && let Err(fault) = door::check(identity)
+        {
+            let before = in_force.and_then(|config| config.admin.tls.as_ref());
+            faults.add(fault, before == Some(identity));
+        }
         for policy in &config.clusters {
             let before = in_force.and_then(|config| config.cluster(&policy.name));
             if let Err(fault) = connect::config(&policy.backend_tls) {

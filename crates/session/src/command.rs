@@ -41,6 +41,21 @@ pub(crate) struct Running {
     pub(crate) changes_routines: bool,
 }
 
+impl Running {
+    /// Whether the server may give back a lock of LOCK TABLES as soon as it reads the command.
+    pub(crate) fn may_unlock_tables(&self) -> bool {
+        match self.then {
+            Then::ResetConnection => true,
+            Then::Nothing
+            | Then::Prepare(_)
+            | Then::PrepareName(..)
+            | Then::ResetStatement(_)
+            | Then::Schema(_)
+            | Then::Kill(_) => self.consequences.may_unlock_tables(),
+        }
+    }
+}
+
 /// What else has to be done when its response ends.
 #[derive(Debug, Default)]
 pub(crate) enum Then {

@@ -4,6 +4,8 @@
 use policy::identity::APP_LEN_MAX;
 use sql::{AppSetting, Effects, PlainEffects};
 
+use crate::cut_over::CutOver;
+
 /// The effects of a statement without its text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consequences {
@@ -22,6 +24,8 @@ pub(crate) struct Rare {
     pub(crate) schema: Option<Vec<u8>>,
     /// `DEALLOCATE PREPARE name`.
     pub(crate) deallocate: Option<Vec<u8>>,
+    /// The lock of gh-ost's cut-over.
+    pub(crate) cut_over: Option<CutOver>,
 }
 
 /// The longest name that is kept: servers have none of more than 64 characters, and refuse a text
@@ -31,7 +35,7 @@ const NAME_LEN_MAX: usize = 256;
 impl Consequences {
     /// What it takes, about.
     pub(crate) fn len(&self) -> usize {
-        let Some(Rare { app, schema, deallocate }) = self.rare.as_deref() else {
+        let Some(Rare { app, schema, deallocate, cut_over: _ }) = self.rare.as_deref() else {
             return 0;
         };
         let len = |text: Option<&Vec<u8>>| text.map_or(0, Vec::len);
@@ -57,9 +61,24 @@ impl Consequences {
                     .deallocate
                     .filter(|name| name.len() <= NAME_LEN_MAX)
                     .map(<[u8]>::to_vec),
+                cut_over: None,
             })
         });
         Self { plain: effects.plain, rare }
+    }
+
+    /// The same for a text that takes the lock of a cut-over.
+    pub(crate) fn with_cut_over(mut self, cut_over: Option<CutOver>) -> Self {
+        if cut_over.is_some() {
+            self.rare.get_or_insert_default().cut_over = cut_over;
+        }
+        self
+    }
+
+    /// Whether the server may give back a lock of LOCK TABLES as soon as it reads the text.
+    pub(crate) fn may_unlock_tables(&self) -> bool {
+        let PlainEffects { unread, begins_transaction, takes, releases, .. } = self.plain;
+        unread || begins_transaction || takes.tables || releases.tables
     }
 }
 

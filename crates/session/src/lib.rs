@@ -35,7 +35,7 @@
 //!
 //! `session` is the dispatch: it alone knows all phases; `session/answered` is what the shell
 //! answers, `session/shown` what it may know. The words they share are `action`, `answer`,
-//! `command`, `compression`, `consequences`, `denial`, `facts` (what the primary says of itself),
+//! `command`, `compression`, `consequences`, `cut_over`, `denial`, `facts` (what the primary says of itself),
 //! `leg` and `outcome`, which import no phase.
 //!
 //! Commands are taken in lock-step: one logical command is decided, forwarded and answered before
@@ -53,6 +53,7 @@ mod answer;
 mod command;
 mod compression;
 mod consequences;
+mod cut_over;
 mod denial;
 mod facts;
 mod judge;
@@ -68,6 +69,7 @@ mod session;
 pub use action::{Action, Ask, CloseReason, Crypt, Input, Move, Reads, Sealing, Side};
 pub use answer::Answer;
 pub use compression::Compression;
+pub use cut_over::{CutOver, MigrationWork};
 pub use denial::Denial;
 pub use facts::ServerFacts;
 pub use leg::{Leg, Password};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use admission::DigestKey;
 use policy::{Priority, ShapeNeeds, ShapeText};
-use sql::{Class, LexMode, Statement, Whole, describe};
+use sql::{Class, LexMode, Statement, Tool, Whole, describe};
 use wire::capability::Capabilities;
 use wire::command::{Execute, Query, QueryAttributes, execute_attributes, execute_layout};
 use wire::response_tracker::{Cursor, Expect};
@@ -12,6 +12,7 @@ use wire::response_tracker::{Cursor, Expect};
 use crate::action::{Held, Input};
 use crate::command::{Running, Sending, Then};
 use crate::consequences::Consequences;
+use crate::cut_over::{CutOver, MigrationWork, Text};
 use crate::judge::memo::{Remembered, Ruling};
 use crate::judge::{Bench, Judge, SaidByExecution};
 use crate::outcome::StatementOutcome;
@@ -24,6 +25,8 @@ use crate::server::transaction::Admitted;
 pub(crate) struct Plan {
     pub(crate) sending: Sending,
     pub(crate) hold: Hold,
+    /// What it is about, of a held statement that may belong to a migration of gh-ost.
+    pub(crate) work: Option<Box<MigrationWork>>,
 }
 
 /// What has to be heard before it is sent.
@@ -45,6 +48,7 @@ struct Ruled {
     consequences: Consequences,
     then: Then,
     changes_routines: bool,
+    work: Option<Box<MigrationWork>>,
 }
 
 /// A statement in text: COM_QUERY.
@@ -170,16 +174,54 @@ fn on_statement(
         Ruling::Ask(..) if held => Some(bench.shape.digest(query.text, server.mode)),
         Ruling::Ask(..) | Ruling::Pass(..) | Ruling::Deny(_) => None,
     };
+    let work = digest.and_then(|_| migration_work(statement, query.text, bench, server));
     let then = sql_prepare(statement, bench, server);
+    let mut consequences = Consequences::of(&statement.effects);
+    if statement.effects.plain.takes.tables {
+        consequences = consequences.with_cut_over(cut_over(statement, query.text, bench, server));
+    }
     Ruled {
         class,
         ruling,
         held,
         digest: digest.map(DigestKey),
-        consequences: Consequences::of(&statement.effects),
+        consequences,
         then,
         changes_routines: statement.may_change_routines(server.mode.server),
+        work,
     }
+}
+
+/// What a statement that is held is about, if it comes from gh-ost and may be part of a migration.
+fn migration_work(
+    statement: &Statement<'_>,
+    text: &[u8],
+    bench: &Bench,
+    server: &ServerSide,
+) -> Option<Box<MigrationWork>> {
+    let identity = bench.who.identity();
+    if !identity.is_sticky(Tool::GhOst) {
+        return None;
+    }
+    let schema = server.default_schema(&bench.who);
+    let text = Text { text, statement, mode: server.mode, schema };
+    MigrationWork::of(&text, identity.user()).map(Box::new)
+}
+
+/// What gh-ost locks for its cut-over.
+#[cold]
+fn cut_over(
+    statement: &Statement<'_>,
+    text: &[u8],
+    bench: &Bench,
+    server: &ServerSide,
+) -> Option<CutOver> {
+    let identity = bench.who.identity();
+    if !identity.is_sticky(Tool::GhOst) || statement.statement_count != 1 {
+        return None;
+    }
+    let schema = server.default_schema(&bench.who);
+    CutOver::of(&Text { text, statement, mode: server.mode, schema }, identity.user())
 }
 
 fn on_description(
@@ -210,12 +252,13 @@ fn described(
         consequences: description.consequences.clone(),
         then: Then::Nothing,
         changes_routines: description.changes_routines,
+        work: None,
     }
 }
 
 impl Ruled {
     fn plan(self, execution: Option<u32>, expect: Expect, input: &Input<'_>) -> Plan {
-        let Self { class, ruling, held, digest, consequences, then, changes_routines } = self;
+        let Self { class, ruling, held, digest, consequences, then, changes_routines, work } = self;
         let rule = ruling.rule();
         let mode = rule
             .and_then(|index| input.policy.rule(index))
@@ -236,7 +279,7 @@ impl Ruled {
             Ruling::Ask(..) | Ruling::Deny(_) => Admitted::No,
         };
         let running = Running { statement, admits, consequences, then, changes_routines };
-        Plan { sending: Sending { running, expect, execution }, hold }
+        Plan { sending: Sending { running, expect, execution }, hold, work }
     }
 }
 

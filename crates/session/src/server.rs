@@ -8,6 +8,7 @@ use wire::status::{SERVER_STATUS_AUTOCOMMIT, StatusFlags};
 
 use self::prepared::PreparedStatements;
 use self::transaction::Transaction;
+use crate::cut_over::CutOver;
 use crate::facts::ServerFacts;
 use crate::judge::who::Who;
 
@@ -22,6 +23,9 @@ pub(crate) struct ServerSide {
     pub(crate) prepared: PreparedStatements,
     /// The default schema is the one that the session's identity names.
     pub(crate) schema_known: bool,
+    /// What the last LOCK TABLES locked, if that was gh-ost's for its cut-over. Whether it is still
+    /// held the transaction knows.
+    pub(crate) cut_over: Option<CutOver>,
 }
 
 impl ServerSide {
@@ -46,6 +50,7 @@ impl ServerSide {
         // Neither server leaves a transaction open, and autocommit is on unless it says otherwise.
         self.transaction.start(flags.unwrap_or(StatusFlags(SERVER_STATUS_AUTOCOMMIT)));
         self.prepared.clear();
+        self.cut_over = None;
     }
 
     /// What the OK of a text says of how text is read, when nothing in the text can have made it lie

@@ -4,6 +4,7 @@ mod agenda;
 mod clients;
 mod measure;
 mod probes;
+mod restarts;
 mod rules;
 mod servers;
 mod signals;
@@ -25,7 +26,7 @@ use self::measure::Measure;
 use self::probes::Probes;
 use self::servers::{Primary, Replica};
 use self::signals::Meter;
-use crate::report::Report;
+use crate::report::{RefusedStatement, Report};
 use crate::{LagLimits, Pace, Scenario, TICK};
 
 /// Runs a scenario to its end.
@@ -53,6 +54,14 @@ const WRITER_STALE_AFTER_MIN: Duration = Duration::from_secs(2);
 /// Background transactions are of one row up to this many a second, and of more beyond.
 const BACKGROUND_PER_S_MAX: f64 = 1_000.0;
 
+/// The statements that are refused, in order.
+#[must_use]
+pub fn refusals(scenario: &Scenario) -> Vec<RefusedStatement> {
+    let mut world = World::new(scenario);
+    world.run();
+    world.refused
+}
+
 struct World<'s> {
     scenario: &'s Scenario,
     now: MonoTime,
@@ -77,6 +86,7 @@ struct World<'s> {
     clients: StdRng,
     service: StdRng,
     measure: Measure,
+    refused: Vec<RefusedStatement>,
 }
 
 impl<'s> World<'s> {
@@ -107,6 +117,7 @@ impl<'s> World<'s> {
             clients: stream(3),
             service: stream(0),
             measure: Measure::new(scenario),
+            refused: Vec::new(),
         };
         world.begin();
         world
@@ -119,6 +130,9 @@ impl<'s> World<'s> {
         self.agenda.add(MonoTime::ZERO, Event::Background { rows: 0.0 });
         self.begin_probes();
         self.begin_signals();
+        for &at in &self.scenario.restarts {
+            self.agenda.add(at, Event::Restart);
+        }
         for session in 0..self.sessions.len() {
             self.plan_issue(session, MonoTime::ZERO);
         }
@@ -159,6 +173,7 @@ impl<'s> World<'s> {
             Event::HeartbeatCommitted { seq } => self.heartbeat_committed(seq),
             Event::ProbeDue { replica, beat } => self.probe(replica, beat),
             Event::ProbeAnswered { replica, answer } => self.probe_answered(replica, answer),
+            Event::Restart => self.restart(),
             Event::Publish => self.publish_lag(),
             Event::LookAtTempo => self.look_at_tempo(),
             Event::LookAtSignals => self.look_at_signals(),
@@ -203,8 +218,8 @@ impl<'s> World<'s> {
     /// A transaction has been committed: it is every replica's to apply.
     fn append(&mut self, rows: f64) {
         if rows > 0.0 {
-            for replica in &mut self.replicas {
-                replica.append(self.now, rows);
+            for (replica, plan) in self.replicas.iter_mut().zip(&self.scenario.replicas) {
+                replica.append(self.now, plan.transit_at(self.now), rows);
             }
         }
     }

@@ -31,8 +31,8 @@ mod scenario;
 
 use std::time::Duration;
 
-pub use engine::simulate;
-pub use report::{AppFigures, Distribution, Report};
+pub use engine::{refusals, simulate};
+pub use report::{AppFigures, Distribution, RefusedStatement, Report};
 pub use scenario::{
     Amount, App, Away, Effect, Expectation, Gate, LagLimits, MetRule, Pace, Replica, Rows,
     Scenario, ScenarioError, Service, SignalKind, SignalPlan, SignalSet, Window, duration,

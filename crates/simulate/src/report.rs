@@ -4,7 +4,9 @@ mod plot;
 mod text;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use admission::{MonoTime, Reason};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
@@ -61,6 +63,23 @@ pub struct AppFigures {
     /// How long they took at the server, in seconds; `None` where statements do not take turns there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_s: Option<Distribution>,
+}
+
+/// A statement that was refused.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RefusedStatement {
+    /// Whose: the number of its session, over all apps.
+    pub session: usize,
+    /// When it asked first.
+    pub arrived: MonoTime,
+    /// When it was refused.
+    pub at: MonoTime,
+    /// Why.
+    pub reason: Reason,
+    /// How long it had waited.
+    pub waited: Duration,
+    /// When it was told to come back.
+    pub retry_after: Duration,
 }
 
 /// How values are distributed.

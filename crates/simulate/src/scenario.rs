@@ -62,6 +62,10 @@ pub struct Scenario {
     pub replicas: Vec<Replica>,
     /// Rows a second that no rule gates.
     pub background: Amount,
+    /// When the proxy is started anew.
+    pub restarts: Vec<MonoTime>,
+    /// Whether the next begins with what the one before had learned.
+    pub handover: bool,
     /// Who asks.
     pub apps: Vec<App>,
     /// What is expected.
@@ -97,6 +101,21 @@ pub struct Replica {
     pub jitter: f64,
     /// When it is out of the cluster.
     pub away: Vec<Away>,
+    /// How long the stream takes to it: from each time on, so long. The first is at the origin.
+    pub transit: Vec<(MonoTime, Duration)>,
+    /// Threads that apply, each with its part of the rate.
+    pub appliers: u32,
+    /// Whether what they apply is committed in the primary's order.
+    pub preserve_commit_order: bool,
+}
+
+impl Replica {
+    /// How long the stream takes.
+    #[must_use]
+    pub fn transit_at(&self, now: MonoTime) -> Duration {
+        let begun = self.transit.iter().take_while(|(from, _)| *from <= now);
+        begun.last().map_or(Duration::ZERO, |(_, transit)| *transit)
+    }
 }
 
 /// When something is the case: from the first time up to and without the second.
@@ -134,6 +153,10 @@ pub struct App {
     pub latency: Option<Duration>,
     /// Rows that a statement writes.
     pub rows: Rows,
+    /// Work of a row on a replica, in rows.
+    pub apply_cost: f64,
+    /// Rows that a statement tells beside those it writes.
+    pub phantom_rows: u32,
     /// Statements under one permit.
     pub transactions: u32,
     /// Mean time between a result and the next statement.

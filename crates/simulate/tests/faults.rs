@@ -33,6 +33,7 @@ fn an_unknown_key_is_named_with_its_line() {
 
 #[test]
 fn a_value_of_the_wrong_kind_is_named_with_its_line() {
+    only_fault(&GOOD.replace("1000 }", "1000, transit: 5 }"), &["transit", "line 5"]);
     only_fault(&GOOD.replace("5s", "5"), &["duration", "unit", "line 3"]);
     only_fault(&GOOD.replace("5s", "5 parsecs"), &["duration", "parsecs", "line 3"]);
     only_fault(&GOOD.replace("1000", "fast"), &["apply_per_s", "line 5"]);

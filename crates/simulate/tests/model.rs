@@ -211,3 +211,21 @@ apps:
     // Each statement loses once on average, and is checked again a tenth of a second later.
     near(figure(&report, "apps.dice.admitted_per_s"), 10.0 / 0.101, 0.04);
 }
+
+#[test]
+fn a_far_replica_is_behind_by_the_transit_and_dear_rows_are_more_work() {
+    let report = run("
+name: far
+pacing: binary
+duration: 60s
+warmup: 10s
+primary: { writes_per_s: 5000, latency: 10ms }
+replicas: [{ apply_per_s: 100000, transit: 150ms }, { apply_per_s: 10000 }]
+apps:
+  - { app: dear, sessions: 1, apply_cost: 50 }
+  - { app: phantom, sessions: 1, phantom_rows: 50, apply_cost: 0 }
+");
+    near(report.lag_s.p99, 0.145, 0.05);
+    near(report.capacity_used, 0.5, 0.02);
+    near(figure(&report, "apps.phantom.rows_per_s"), 100.0, 0.02);
+}

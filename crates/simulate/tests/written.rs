@@ -40,11 +40,12 @@ lag: { open_at: 500ms, close_at: 2s, stale_after: 9s, on_no_data: { hold_last: 3
 primary: { writes_per_s: [[0s, 500], [35s, 0.5]], latency: 1500us }
 replicas:
   - { apply_per_s: { sine: { min: 1, max: 9.5, period: 4s } }, away: [[1s, 2s], [3s, 4s]] }
-  - { apply_per_s: 1000, jitter: 0.25 }
+  - { apply_per_s: 1000, jitter: 0.25, transit: 150ms }
+  - { apply_per_s: 1000, transit: [[0s, 0s], [10s, 1500us]], appliers: 4, preserve_commit_order: false }
 apps:
   - { app: "7:etl", sessions: 1, rule: "yes", exempt: true, rows_per_statement: 0 }
   - { app: denied, sessions: 2, deny: true, mode: observe, latency: 250ms }
-  - { app: held, sessions: 3, hold: true, identities: 4, active: [[0s, 1s]], transactions: 5 }
+  - { app: held, sessions: 3, hold: true, identities: 4, apply_cost: 0.5, phantom_rows: 3, active: [[0s, 1s]], transactions: 5 }
   - { app: slow, sessions: 4, speed: 0.1, gate: none, ratio: 0.9, weight: 3, max_delay: 1m }
   - app: other
     sessions: 5

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod app_load;
+mod rules;
 mod simulate;
 
 use std::net::IpAddr;
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use policy::UnixTime;
 
 pub(crate) use self::app_load::{AppLoad, Text};
+pub(crate) use self::rules::{Asked, Made, Rules, Throttle, Token, Unthrottle, Whom};
 pub(crate) use self::simulate::{Load, Simulate};
 
 /// An enforcement throttler for MySQL.
@@ -43,6 +45,24 @@ pub(crate) enum Command {
     /// Show what a running Sluice does: who waits, why, and for how long.
     #[command(long_about = STATUS, after_help = STATUS_EXAMPLES)]
     Status(Status),
+    /// Have a part of an app's checks refused for a while.
+    #[command(long_about = rules::THROTTLE, after_help = rules::THROTTLE_EXAMPLES)]
+    Throttle(Throttle),
+    /// Let nothing of an app pass for a while.
+    #[command(long_about = rules::HOLD)]
+    Hold(Made),
+    /// Let everything of an app pass for a while.
+    #[command(long_about = rules::EXEMPT)]
+    Exempt(Made),
+    /// Refuse everything of an app that changes something, for a while.
+    #[command(long_about = rules::DENY)]
+    Deny(Made),
+    /// Lift what was made for an app while Sluice runs.
+    #[command(long_about = rules::UNTHROTTLE)]
+    Unthrottle(Unthrottle),
+    /// Show all rules of a running Sluice, with their authors and ends.
+    #[command(long_about = rules::RULES)]
+    Rules(Rules),
     /// Show Sluice at work on real servers started for it.
     #[cfg(feature = "demo")]
     #[command(long_about = DEMO)]
@@ -103,12 +123,9 @@ pub(crate) struct Check {
 /// `sluice status`
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// Where the HTTP side of the running Sluice listens; the default is 127.0.0.1:9307.
-    #[arg(long, value_name = "http://HOST:PORT", conflicts_with = "config")]
-    pub(crate) admin: Option<String>,
-    /// The configuration file that Sluice runs on: its admin.listen says where to ask.
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    /// Which Sluice is asked.
+    #[command(flatten)]
+    pub(crate) asked: Asked,
     /// How many waiting statements of each cluster are listed, those that have waited longest.
     #[arg(long, default_value_t = 20, value_name = "N",
         value_parser = clap::value_parser!(u16).range(0..=1000))]
@@ -202,6 +219,8 @@ Examples:
   sluice check --config proxy-config.yaml
   sluice run --config proxy-config.yaml
   sluice status
+  sluice throttle etl --ratio 0.9 --for 1h
+  sluice rules
   sluice explain --config proxy-config.yaml --user etl --sql 'UPDATE t SET a = 1'
   sluice simulate --config proxy-config.yaml --app etl:sessions=8,rows=100
 

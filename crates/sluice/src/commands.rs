@@ -3,7 +3,10 @@
 pub(crate) mod check;
 #[cfg(feature = "demo")]
 pub(crate) mod demo;
+mod door;
 pub(crate) mod explain;
+mod http;
+pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod simulate;
 pub(crate) mod status;

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use self::cli::{Cli, Command};
+use self::cli::{Cli, Command, Throttle};
+use self::commands::rules;
 
 fn main() -> ExitCode {
     match Cli::parse().command {
@@ -17,6 +18,12 @@ fn main() -> ExitCode {
         Command::Explain(explain) => commands::explain::run(&explain),
         Command::Simulate(simulate) => commands::simulate::run(&simulate),
         Command::Status(status) => commands::status::run(&status),
+        Command::Throttle(Throttle { ratio, made }) => rules::make(&made, "throttle", Some(ratio)),
+        Command::Hold(made) => rules::make(&made, "hold", None),
+        Command::Exempt(made) => rules::make(&made, "exempt", None),
+        Command::Deny(made) => rules::make(&made, "deny", None),
+        Command::Unthrottle(command) => rules::unthrottle(&command),
+        Command::Rules(command) => rules::rules(&command),
         #[cfg(feature = "demo")]
         Command::Demo(demo) => commands::demo::run(&demo),
     }

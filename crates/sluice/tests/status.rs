@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use admin::AdminState;
+use admin::{Access, AdminState};
 use proxy::clock::Clock;
 use proxy::cluster::Cluster;
 use proxy::telemetry::{Reload, Telemetry, TelemetryConfig};
@@ -35,7 +35,10 @@ fn sluice_door() -> SocketAddr {
             let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
             telemetry.reload(Reload::Applied, 1.0);
             let draining = Arc::new(AtomicBool::new(false));
-            let state = AdminState { clusters: [cluster].into(), telemetry, draining };
+            let access = Arc::new(Access::new(&config.admin));
+            let clusters: Arc<[Arc<Cluster>]> = [cluster].into();
+            let rules = fleet::RuntimeRules::new(&clusters, &telemetry);
+            let state = AdminState { clusters, telemetry, access, rules, draining };
             admin::serve(listener, state).await.unwrap();
         });
     });

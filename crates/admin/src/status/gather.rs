@@ -11,14 +11,15 @@ use admission::{
 use policy::{
     Action, ClusterPolicy, FixedKey, PacingKind, Pending, Rule, SignalKind, Standing, UnixTime,
 };
-use proxy::board::{PrimaryState, Reachability, ReplicaReading};
+use proxy::board::{BypassUser, PrimaryState, Reachability, ReplicaReading};
 use proxy::cluster::{Cluster, StarvedIdentity, Throttled, WaitingClient};
+use proxy::cut_overs::PendingCutOver;
 use proxy::telemetry::{AppCount, state_label};
 
 use super::{
-    AppStatus, ClusterStatus, ConfigStatus, Obstacle, PaceStatus, PassedStatus, PendingStatus,
-    PrimaryStatus, ReplicaStatus, RuleStatus, SignalStatus, StarvedStatus, Status, ThrottledStatus,
-    Waiting, WaitingStatus, words,
+    AppStatus, BypassStatus, ClusterStatus, ConfigStatus, CutOverStatus, Obstacle, PaceStatus,
+    PassedStatus, PendingStatus, PrimaryStatus, ReplicaStatus, RuleStatus, SignalStatus,
+    StarvedStatus, Status, ThrottledStatus, Waiting, WaitingStatus, words,
 };
 use crate::AdminState;
 
@@ -105,6 +106,7 @@ impl<'s> Seen<'s> {
         let waiters = cluster.waiters();
         let (throttled, throttled_total) = cluster.throttled(&waiters);
         let (apps, apps_total) = self.apps(counts);
+        let bypass = cluster.probes.bypass();
         ClusterStatus {
             cluster: cluster.name.to_string(),
             listen: policy.listen.to_string(),
@@ -119,6 +121,9 @@ impl<'s> Seen<'s> {
             throttled_total: length(throttled_total),
             waiting: self.waiting(&waiters, waiting_len),
             waiting_total: length(waiters.len()),
+            bypass: bypass.iter().flat_map(|seen| &seen.users).take(APPS_MAX).map(around).collect(),
+            bypass_unknown: bypass.as_ref().map(|seen| seen.unknown),
+            cut_overs: cluster.cut_overs().iter().map(cut_over).collect(),
             starved: cluster.starved().into_iter().map(|starved| self.starved(starved)).collect(),
             apps,
             apps_total,
@@ -162,7 +167,10 @@ impl<'s> Seen<'s> {
             Reachability::Awaited | Reachability::Unknown => (None, None),
         };
         let server = self.policy.primary.to_string();
-        PrimaryStatus { server, state: state.to_owned(), age_s, error, reached_s, unreached }
+        let blocked = self.cluster.probes.heartbeat_blocked();
+        let heartbeat_blocked = blocked.map(|(blocked, _)| blocked.to_string());
+        let state = state.to_owned();
+        PrimaryStatus { server, state, age_s, error, reached_s, unreached, heartbeat_blocked }
     }
 
     fn replicas(&self) -> Vec<ReplicaStatus> {
@@ -310,6 +318,7 @@ impl<'s> Seen<'s> {
             expires_at: rule.expires_at.map(|at| at.to_string()),
             expires_in_s: rule.expires_at.map(|at| at.0.saturating_sub(self.unix.0)),
             hits: hits.get(&*rule.name).copied().unwrap_or(0),
+            author: rule.author.as_deref().map(str::to_owned),
             reason: rule.reason.clone(),
         }
     }
@@ -365,4 +374,24 @@ fn started(ago: Duration) -> UnixTime {
 #[expect(clippy::cast_possible_truncation, clippy::as_conversions, reason = "`as` saturates")]
 fn whole(seconds: f64) -> i64 {
     seconds as i64
+}
+
+fn cut_over(pending: &PendingCutOver) -> CutOverStatus {
+    CutOverStatus {
+        connection_id: pending.connection_id,
+        user: text(&pending.cut_over.user),
+        schema: text(&pending.cut_over.schema),
+        table: text(&pending.cut_over.table),
+        for_s: seconds(pending.age),
+        passed: pending.passed,
+    }
+}
+
+fn around(user: &BypassUser) -> BypassStatus {
+    BypassStatus {
+        user: text(user.user.as_bytes()),
+        hosts: user.hosts.iter().map(|host| text(host.as_bytes())).collect(),
+        sessions: user.sessions,
+        share: user.share,
+    }
 }

@@ -358,7 +358,10 @@ fn rules(cluster: &ClusterStatus) -> Table {
             rule.mode.clone(),
             rule.hits.to_string(),
             expires,
-            rule.reason.clone(),
+            match &rule.author {
+                Some(author) => format!("{author}, at runtime: {}", rule.reason),
+                None => rule.reason.clone(),
+            },
         ];
         Row { tone: Tone::Plain, cells }
     };
@@ -373,7 +376,7 @@ fn rules(cluster: &ClusterStatus) -> Table {
 }
 
 /// What a rule does.
-pub(super) fn action(rule: &Rule, policy: &ClusterPolicy) -> String {
+pub(crate) fn action(rule: &Rule, policy: &ClusterPolicy) -> String {
     match rule.action {
         Action::Exempt => "exempt".to_owned(),
         Action::Deny => "deny".to_owned(),

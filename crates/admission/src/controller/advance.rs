@@ -2,27 +2,28 @@
 //! deadline has come is not admitted by a check that comes with it, and one whose back-off ends at
 //! a contended gate stands in line before the line moves.
 
-use std::time::Duration;
-
 use super::Controller;
 use super::decide::Checked;
 use crate::checks::Check;
 use crate::decision::Resolved;
 use crate::gate::Gate;
 use crate::pacing::release_per_s;
-use crate::queue::Spot;
-use crate::rates::From;
+use crate::queue::{Spot, Waiter};
+use crate::rates::{From, Thrown};
 use crate::ring::Head;
-use crate::{GateKey, MonoTime, Ticket};
+use crate::{GateKey, MonoTime, RuleKey, Ticket};
 
 impl Controller {
     pub(super) fn advance(&mut self, now: MonoTime) {
         self.look_at_gates(now);
-        self.expire_overdue(now);
-        self.check_after_back_off(now);
-        self.release_limited(now);
-        self.release_floors(now);
-        self.release(now);
+        // Who is not looked at now comes before anything else when time is told again, at once.
+        if self.expire_overdue(now) == Batch::Done
+            && self.check_after_back_off(now) == Batch::Done
+            && self.release_limited(now) == Batch::Done
+            && self.release_floors(now) == Batch::Done
+        {
+            self.release(now);
+        }
     }
 
     pub(super) fn look_at_gates(&mut self, now: MonoTime) {
@@ -34,21 +35,24 @@ impl Controller {
         }
     }
 
-    fn expire_overdue(&mut self, now: MonoTime) {
-        while let Some(ticket) = self.queue.overdue(now) {
-            let Some(waiter) = self.take_out(ticket) else { return };
-            let obstacle = self.obstacle_of(&waiter);
+    fn expire_overdue(&mut self, now: MonoTime) -> Batch {
+        for _ in 0..BATCH_LEN {
+            let Some(ticket) = self.queue.overdue(now) else { return Batch::Done };
+            let Some(waiter) = self.take_out(ticket) else { return Batch::Done };
+            let obstacle = self.obstacle_of(ticket, &waiter);
             let outcome = self.expire(now, &waiter.request, obstacle);
             if outcome.is_err() {
                 self.watch_refused(now, &waiter.request);
             }
             self.queue.resolve(ticket, outcome.into());
         }
+        self.queue.overdue(now).map_or(Batch::Done, |_| Batch::MoreIsDue)
     }
 
-    fn check_after_back_off(&mut self, now: MonoTime) {
-        while let Some(ticket) = self.queue.retrying(now) {
-            let Some(waiter) = self.queue.get(ticket).copied() else { return };
+    fn check_after_back_off(&mut self, now: MonoTime) -> Batch {
+        for _ in 0..BATCH_LEN {
+            let Some(ticket) = self.queue.retrying(now) else { return Batch::Done };
+            let Some(waiter) = self.queue.get(ticket).copied() else { return Batch::Done };
             match waiter.spot {
                 Spot::Unplaced { .. } => {
                     self.take_out(ticket);
@@ -59,6 +63,7 @@ impl Controller {
                 }
             }
         }
+        self.queue.retrying(now).map_or(Batch::Done, |_| Batch::MoreIsDue)
     }
 
     /// Checks a waiter that stands in no line, and gives it its next spot.
@@ -74,35 +79,65 @@ impl Controller {
     }
 
     /// Has those checked who waited for the limits of their rule alone, as far as these reach.
-    fn release_limited(&mut self, now: MonoTime) {
+    fn release_limited(&mut self, now: MonoTime) -> Batch {
+        self.rates.set_unfinished(false);
+        let mut left = BATCH_LEN;
         let mut from = None;
         while let Some(rule) = self.rates.with_line(from) {
             from = Some(rule);
-            while let Some(head) = self.rates.next_turn(now, rule) {
+            while let Some(head) = self.rates.next_turn(now, rule, &mut self.dice) {
                 let Some(waiter) = self.queue.get(head.ticket).copied() else { break };
                 self.leave_line(head.ticket, &waiter);
                 self.queue.place(head.ticket, Spot::Held);
                 self.check_again(now, head.ticket, From::Line);
+                left = left.saturating_sub(1);
+                if left == 0 {
+                    self.rates.set_unfinished(true);
+                    return Batch::MoreIsDue;
+                }
             }
         }
+        Batch::Done
     }
 
-    /// Lets through whom the floor of their rule covers, at open gates, wherever they stand in line.
-    fn release_floors(&mut self, now: MonoTime) {
+    /// Lets through whom the floor of their rule covers, at open gates, wherever they stand in
+    /// line.
+    fn release_floors(&mut self, now: MonoTime) -> Batch {
+        let mut left = BATCH_LEN;
         let mut from = None;
         while let Some(rule) = self.rates.with_floor(from) {
             from = Some(rule);
-            while let Some(ticket) = self.rates.floor_turn(now, rule) {
-                let Some(waiter) = self.queue.get(ticket).copied() else { break };
-                let gate = self.gates.get(&waiter.request.gate);
-                if gate.is_none_or(|gate| gate.open_since().is_none()) {
-                    break;
+            while self.release_by_floor(now, rule) == Release::Moved {
+                left = left.saturating_sub(1);
+                if left == 0 {
+                    self.rates.set_unfinished(true);
+                    return Batch::MoreIsDue;
                 }
-                if self.throw(ticket) == Check::Passed {
-                    self.let_through(now, ticket);
-                } else {
-                    self.back_off(now, ticket);
-                }
+            }
+        }
+        Batch::Done
+    }
+
+    fn release_by_floor(&mut self, now: MonoTime, rule: RuleKey) -> Release {
+        let Some(ticket) = self.rates.floor_turn(now, rule) else { return Release::Stays };
+        let Some(Waiter { request, .. }) = self.queue.get(ticket).copied() else {
+            return Release::Stays;
+        };
+        let gate = self.gates.get(&request.gate);
+        if gate.is_none_or(|gate| gate.open_since().is_none()) {
+            return Release::Stays;
+        }
+        let next_check = self.next_check(now);
+        let who = (rule, request.terms.ratio);
+        let thrown = self.rates.throw_for_floor(now, who, next_check, &mut self.dice);
+        let (Thrown::Won { lost } | Thrown::Lost { lost }) = thrown;
+        self.checks.add(rule, request.app, Check::Lost, lost);
+        match thrown {
+            Thrown::Lost { .. } => Release::Stays,
+            Thrown::Won { .. } => {
+                self.checks.count(rule, request.app, Check::Passed);
+                self.let_through(now, ticket);
+                Release::Moved
             }
         }
     }
@@ -116,7 +151,8 @@ impl Controller {
             if let Some(gate) = self.gates.get_mut(&key) {
                 gate.pacer.begin_run(now);
             }
-            while let Some(head) = self.next_due_check(now, key) {
+            for _ in 0..BATCH_LEN {
+                let Some(head) = self.next_due_check(now, key) else { break };
                 if self.throw(head.ticket) == Check::Lost {
                     self.queue.place(head.ticket, Spot::InLine { last_loss: Some(now) });
                 } else {
@@ -135,27 +171,24 @@ impl Controller {
         }
         self.pause_until = None;
         self.claimed_at = None;
-        let mut lost_rounds = 0_u32;
+        for gate in self.gates.values_mut() {
+            gate.rounds.begin_run(now);
+        }
+        let mut left = BATCH_LEN;
         loop {
             let mut moved = false;
             let mut from = None;
             while let Some(key) = self.next_gate_with_line(from, Paced::ByRoom) {
                 from = Some(key);
-                match self.release_one(now, key) {
-                    Release::NoRoom => {}
-                    Release::Moved => moved = true,
-                    Release::Lost => lost_rounds = lost_rounds.saturating_add(1),
-                }
-            }
-            if lost_rounds >= LOST_ROUNDS_MAX {
-                self.pause_until = Some(now.saturating_add(PAUSE));
-                return;
-            }
-            if !moved && lost_rounds == 0 {
-                return;
+                moved |= self.release_one(now, key) == Release::Moved;
+                left = left.saturating_sub(1);
             }
             if !moved {
-                lost_rounds = lost_rounds.saturating_add(1);
+                return;
+            }
+            if left == 0 {
+                self.pause_until = Some(now);
+                return;
             }
         }
     }
@@ -179,62 +212,50 @@ impl Controller {
             return None;
         }
         let head = gate.ring.head()?;
-        gate.ring.charge(head.lane, head.cost, 1);
+        gate.ring.take(&head, head.cost, &mut self.dice);
+        gate.askers_turn = true;
         gate.pacer.spend(release_per_s(self.pacing, since, now));
         Some(head)
     }
 
-    /// One release: checks in turn, until one wins or each lane has had one. If all have lost, the
-    /// pace has room and only the dice are in the way. Then an app that is alone checks again after
-    /// the check interval, as it would if nobody waited; with rivals in line all keep their places
-    /// for the next round, and what they threw is on their accounts.
+    /// One release: whoever wins the next check that is won, if there is room for it. If many are
+    /// lost before, the pace has room and only the dice are in the way. Then an app that is alone
+    /// checks again after the check interval, as it would if nobody waited; with rivals in line all
+    /// keep their places.
     fn release_one(&mut self, now: MonoTime, key: GateKey) -> Release {
-        let lanes = self.gates.get(&key).map_or(0, |gate| gate.ring.lanes());
-        let mut lost = std::mem::take(&mut self.lost);
-        lost.clear();
-        let mut won = None;
-        for _ in 0..lanes {
-            let Some(head) = self.next_paced_check(now, key) else { break };
-            if self.throw(head.ticket) == Check::Passed {
-                won = Some(head.ticket);
-                break;
-            }
-            lost.push(head);
-        }
-        let alone = lost.first().is_some_and(|head| {
-            self.gates.get(&key).is_some_and(|gate| !gate.ring.has_rival(now, head.lane))
-        });
-        let release = match won {
-            Some(_) => Release::Moved,
-            None if lost.is_empty() => Release::NoRoom,
-            None if alone => Release::Moved,
-            None => Release::Lost,
+        let Some(head) = self.gates.get(&key).and_then(|gate| gate.ring.head()) else {
+            return Release::Stays;
         };
-        for head in lost.drain(..) {
-            if alone && won.is_none() {
-                self.back_off(now, head.ticket);
-            } else {
-                self.queue.place(head.ticket, Spot::InLine { last_loss: Some(now) });
-            }
-        }
-        self.lost = lost;
-        if let Some(ticket) = won {
-            self.let_through(now, ticket);
-        }
-        release
-    }
-
-    /// The next check at a gate that is paced, if there is room for what it may let through.
-    fn next_paced_check(&mut self, now: MonoTime, key: GateKey) -> Option<Head> {
-        let head = self.gates.get(&key)?.ring.head()?;
         // What such statements cost may have been learned since it joined.
-        let request = self.queue.get(head.ticket)?.request;
+        let Some(request) = self.queue.get(head.ticket).map(|waiter| waiter.request) else {
+            return Release::Stays;
+        };
         let cost = self.expected(&request);
         if !self.has_room(now, &request, cost) {
-            return None;
+            return Release::Stays;
         }
-        self.gates.get_mut(&key)?.ring.charge(head.lane, cost, request.terms.weight);
-        Some(head)
+        let Some(gate) = self.gates.get_mut(&key) else { return Release::Stays };
+        if !gate.has_rival(now, head.lane) {
+            let lanes = u64::try_from(gate.ring.lanes()).unwrap_or(u64::MAX);
+            if gate.ring.losses_before_win() >= lanes {
+                gate.ring.lose(&head);
+                self.checks.count(request.rule, request.app, Check::Lost);
+                self.back_off(now, head.ticket);
+                return Release::Moved;
+            }
+        } else {
+            let rounds = gate.ring.rounds_before_win();
+            if !gate.rounds.are_lost(now, rounds) {
+                return Release::Stays;
+            }
+            gate.rounds.spend(rounds);
+        }
+        let lost = gate.ring.take(&head, cost, &mut self.dice);
+        gate.askers_turn = true;
+        self.checks.add(request.rule, request.app, Check::Lost, lost);
+        self.checks.count(request.rule, request.app, Check::Passed);
+        self.let_through(now, head.ticket);
+        Release::Moved
     }
 
     /// Leaves the line until the next check.
@@ -263,21 +284,24 @@ impl Controller {
     }
 }
 
-/// Rounds that nobody wins before the next is put off: dice that rarely win must not hold a core.
-const LOST_ROUNDS_MAX: u32 = 8;
+/// Statements that one call handles of each kind: some hundred microseconds. If more is due, the
+/// timer is as well, and whoever waits for the lock comes first.
+const BATCH_LEN: usize = 256;
 
-/// For how long it is put off.
-const PAUSE: Duration = Duration::from_millis(1);
+/// Whether all is done that was due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Batch {
+    Done,
+    MoreIsDue,
+}
 
 /// What has come of one release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Release {
-    /// There is no line, or no room for its head.
-    NoRoom,
+    /// There is no line, no room for its head, or checks are to be lost yet.
+    Stays,
     /// Somebody left the line.
     Moved,
-    /// Everybody has thrown and lost, and stays.
-    Lost,
 }
 
 /// What limits a gate's releases.

@@ -7,18 +7,11 @@ use rand::RngExt as _;
 use super::{Controller, Life};
 use crate::checks::Check;
 use crate::decision::{Decision, Permit, Refusal, Resolved};
-use crate::gate::{Gate, Obstacle};
-use crate::pacing::release_per_s;
+use crate::gate::Obstacle;
 use crate::queue::Spot;
 use crate::rates::From;
 use crate::ring::Joining;
-use crate::{MonoTime, OnRefusedCheck, OnTimeout, Pacing, Reason, Request};
-
-/// A retry is never advised to be later than this: an estimate beyond it is a guess.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
-
-/// Advised when nothing is known about when things will change.
-const RETRY_AFTER_UNKNOWN: Duration = Duration::from_secs(1);
+use crate::{MonoTime, OnRefusedCheck, OnTimeout, Ratio, Reason, Request, Terms};
 
 /// What a check gives.
 pub(super) enum Checked {
@@ -105,7 +98,7 @@ impl Controller {
             return Err(Obstacle::plain(Reason::Paced));
         }
         if let Some(gate) = self.gates.get_mut(&request.gate) {
-            gate.ring.charge((request.app, request.identity), cost, request.terms.weight);
+            gate.ring.charge(request.lane(), cost, request.terms.weight);
         }
         Ok(())
     }
@@ -159,24 +152,25 @@ impl Controller {
         if rule_is_full || waiters >= self.queue_len_max {
             return Decision::Reject(self.refuse(now, request, Obstacle::plain(Reason::QueueFull)));
         }
-        if self.cannot_make_it(now, request, spot) {
-            return Decision::Reject(self.refuse(now, request, obstacle));
-        }
         let ticket = self.queue.insert(*request, spot);
         self.stand_in_line(ticket, request, spot);
         Decision::Queue(ticket)
     }
 
-    /// Joins the gate's ring, if that is where the waiter waits.
+    /// Joins the ring of its gate or of its rule, if that is where the waiter waits.
     pub(super) fn stand_in_line(&mut self, ticket: crate::Ticket, request: &Request, spot: Spot) {
         match spot {
             Spot::InLine { .. } => {
                 let cost = self.expected(request);
                 let Some(gate) = self.gates.get_mut(&request.gate) else { return };
-                let lane = (request.app, request.identity);
-                let place = (request.arrived, ticket);
-                let weight = request.terms.weight;
-                gate.ring.join(self.clock, &Joining { lane, place, weight, cost });
+                let (lane, place) = (request.lane(), (request.arrived, ticket));
+                let Terms { weight, ratio, .. } = request.terms;
+                // Where checks are handed out at a rate, each is thrown when it is due.
+                let ratio = if gate.by_room { ratio } else { Ratio::ZERO };
+                let known = self.costs.expected(request.digest, request.app, 0.0);
+                let joining = Joining { lane, place, weight, cost, known, ratio };
+                let lost = gate.ring.join(self.clock, &joining, &mut self.dice);
+                self.checks.add(request.rule, request.app, Check::Lost, lost);
                 self.rates.join_gate(request.rule, place, cost);
                 // The head before it may have been too large for the room there is.
                 let is_head = gate.ring.head().is_some_and(|head| head.ticket == ticket);
@@ -186,11 +180,13 @@ impl Controller {
                 }
             }
             Spot::Limited => {
-                let lane = (request.app, request.identity);
-                let place = (request.arrived, ticket);
+                let (lane, place) = (request.lane(), (request.arrived, ticket));
                 let (cost, weight) = (self.expected(request), request.terms.weight);
-                let joining = Joining { lane, place, weight, cost };
-                self.rates.join(self.clock, request.rule, &joining);
+                let known = self.costs.expected(request.digest, request.app, 0.0);
+                // It is checked when it comes to the gate.
+                let ratio = Ratio::ZERO;
+                let joining = Joining { lane, place, weight, cost, known, ratio };
+                self.rates.join(self.clock, &joining, &mut self.dice);
             }
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
         }
@@ -244,86 +240,10 @@ impl Controller {
     }
 
     /// ±25 %, so that those who were refused together do not come back together.
-    fn spread(&mut self, wait: Duration) -> Duration {
+    pub(super) fn spread(&mut self, wait: Duration) -> Duration {
         wait.mul_f64(self.jitter.random_range(0.75..1.25))
     }
-
-    /// An honest estimate: the time the present line takes at the present pace. While the gate is
-    /// shut nobody knows when it opens; lag over its threshold takes about its excess.
-    fn retry_after(&mut self, now: MonoTime, request: &Request, reason: Reason) -> Duration {
-        let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
-        let wait = match reason {
-            Reason::Ratio => self.check_interval,
-            Reason::GateClosed | Reason::NoData => {
-                let opens = self.jitter.random_range(self.check_interval..=unknown);
-                opens.max(self.excess_of_lag(request).min(RETRY_AFTER_MAX))
-            }
-            Reason::Paced | Reason::QueueFull | Reason::Timeout => self.line_time(now, request),
-            Reason::Hold | Reason::Deny | Reason::Shutdown => unknown,
-        };
-        self.spread(wait)
-    }
-
-    /// By how much the lag is over its threshold, if that shuts the gate.
-    fn excess_of_lag(&self, request: &Request) -> Duration {
-        let gate = self.gates.get(&request.gate);
-        let Some(cause) = gate.filter(|gate| gate.paced).and_then(Gate::cause) else {
-            return Duration::ZERO;
-        };
-        let Pacing::Adaptive(adaptive) = self.pacing else { return Duration::ZERO };
-        if cause.signal != adaptive.lag {
-            return Duration::ZERO;
-        }
-        let excess = cause.value.unwrap_or(0.0) - cause.threshold;
-        Duration::try_from_secs_f64(excess).unwrap_or_default()
-    }
-
-    /// How long a statement that joins the line now waits, about.
-    fn line_time(&self, now: MonoTime, request: &Request) -> Duration {
-        let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
-        let Some(gate) = self.gates.get(&request.gate) else { return unknown };
-        let Some(since) = gate.open_since() else { return unknown };
-        let lane = (request.app, request.identity);
-        if gate.by_room
-            && !gate.paced
-            && let Some(per_s) = self.in_flight.per_s(now, gate.signals())
-        {
-            let statements = u32::try_from(gate.ring.len()).unwrap_or(u32::MAX);
-            let line = Duration::try_from_secs_f64((f64::from(statements) + 1.0) / per_s);
-            return line.unwrap_or(RETRY_AFTER_MAX).min(RETRY_AFTER_MAX).max(self.check_interval);
-        }
-        let ahead = gate.ring.ahead(lane, request.terms.weight).about + self.expected(request);
-        let per_s = match (&self.pace, gate.paced) {
-            (Some(pace), true) => pace.per_s().unwrap_or(f64::INFINITY),
-            (Some(_), false) | (None, _) => f64::from(release_per_s(self.pacing, since, now)),
-        };
-        let line = Duration::try_from_secs_f64(ahead / per_s).unwrap_or(RETRY_AFTER_MAX);
-        line.min(RETRY_AFTER_MAX).max(self.check_interval)
-    }
-
-    /// Whether a statement that would be refused at its deadline would still be in line then, for
-    /// sure: what is ahead of it in its own lane takes longer, even if everything else left and the
-    /// pace doubled.
-    fn cannot_make_it(&self, now: MonoTime, request: &Request, spot: Spot) -> bool {
-        let in_line = matches!(spot, Spot::InLine { .. });
-        if !in_line || request.terms.on_timeout == OnTimeout::Admit {
-            return false;
-        }
-        let (Some(pace), Some(gate)) = (&self.pace, self.gates.get(&request.gate)) else {
-            return false;
-        };
-        let Some(per_s) = pace.per_s().filter(|_| gate.paced && pace.is_measured()) else {
-            return false;
-        };
-        let lane = (request.app, request.identity);
-        let ahead = gate.ring.ahead(lane, request.terms.weight).at_least;
-        let left = request.deadline().saturating_since(now).as_secs_f64();
-        gate.open_since().is_some() && ahead > per_s * SURE_FACTOR * left
-    }
 }
-
-/// A pace that is known is not expected to rise more than so many times before a deadline.
-const SURE_FACTOR: f64 = 2.0;
 
 impl std::convert::From<Result<Permit, Refusal>> for Resolved {
     fn from(outcome: Result<Permit, Refusal>) -> Self {

@@ -24,13 +24,20 @@ impl Controller {
         self.costs.expected(request.digest, request.app, prudent)
     }
 
-    /// Whether a statement of this cost may pass: the pace has room, or its app's claim covers it.
-    /// If it will by the passing of time, that is looked at again then.
+    /// Whether a statement of this cost may pass: the signals leave room, or the floor of its rule
+    /// covers it.
     pub(super) fn has_room(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
+        self.fits(now, request, cost) || self.rates.floor_covers(now, request.rule)
+    }
+
+    /// Whether the signals leave room for a statement of this cost: none limits those in flight to
+    /// less, and the pace has room or the app's claim covers it. If it will by the passing of time,
+    /// that is looked at again then.
+    pub(super) fn fits(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
         let Some(gate) = self.gates.get(&request.gate) else { return true };
         if let Some(signal) = self.in_flight.in_the_way(now, gate.signals()) {
             self.governing = Some((signal, now));
-            return self.rates.floor_covers(now, request.rule);
+            return false;
         }
         if !gate.paced || self.has_room_at_the_pace(now, request, cost) {
             return true;
@@ -38,7 +45,7 @@ impl Controller {
         if let Pacing::Adaptive(adaptive) = self.pacing {
             self.governing = Some((adaptive.lag, now));
         }
-        self.rates.floor_covers(now, request.rule)
+        false
     }
 
     fn has_room_at_the_pace(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
@@ -50,7 +57,7 @@ impl Controller {
             return true;
         }
         let gate = self.gates.get(&request.gate);
-        let line_since = gate.and_then(|gate| gate.ring.line_since(request.app));
+        let line_since = gate.and_then(|gate| gate.ring.line_since(request.lane()));
         if line_since.is_some_and(|since| now.saturating_since(since) >= SPARSE_FOR) {
             return false;
         }
@@ -72,6 +79,7 @@ impl Controller {
         let charge = match (self.pace.as_mut().filter(|_| paced), request.terms.mode) {
             (Some(pace), Mode::Enforce) => {
                 self.claims.spend(request.app, expected);
+                self.promises.note_through(now, request.app);
                 Some(pace.admit(now, expected))
             }
             (Some(pace), Mode::Observe) => Some(pace.note(now, expected)),
@@ -88,7 +96,7 @@ impl Controller {
             rule: request.rule,
             charged_more: 0.0,
             gate: request.gate,
-            lane: (request.app, request.identity),
+            lane: request.lane(),
             weight: request.terms.weight.clamp(1, Terms::WEIGHT_MAX),
             digest: request.digest,
             expected,
@@ -106,7 +114,7 @@ impl Controller {
         // Whoever has had a turn has had one, also if nothing came of it.
         let more = cost.max(COST_MIN) - expected;
         if !outcome.error || outcome.affected_rows > 0 {
-            self.costs.learn(digest, lane.0, cost);
+            self.costs.learn(digest, lane.app, cost);
         }
         self.rates.complete(rule);
         self.rates.settle(now, rule, more - charged_more);
@@ -115,7 +123,7 @@ impl Controller {
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, charge) {
             pace.complete(now, charge, cost);
-            self.claims.spend(lane.0, more);
+            self.claims.spend(lane.app, more);
         }
         if let Some(gate) = self.gates.get_mut(&gate) {
             gate.ring.settle(lane, more, weight);

@@ -16,7 +16,7 @@ impl Controller {
         after: Option<Ticket>,
     ) -> impl Iterator<Item = WaitingStatement> + '_ {
         self.queue.after(after).map(|(ticket, waiter)| {
-            let Obstacle { reason, cause } = self.obstacle_of(waiter);
+            let Obstacle { reason, cause } = self.obstacle_of(ticket, waiter);
             let request = &waiter.request;
             WaitingStatement {
                 ticket,
@@ -28,11 +28,6 @@ impl Controller {
                 cause,
             }
         })
-    }
-
-    /// Who waits and why, per rule and identity, in order of their keys. It walks all waiters.
-    pub fn waiting(&self) -> impl Iterator<Item = Waiting> + use<> {
-        Waiting::groups(self.waiters_after(None)).into_iter()
     }
 }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::arithmetic_side_effects, reason = "a test that overflows fails, as it should")]
 
 mod arrival;
+mod asking;
 mod contention;
 mod deadlines;
 mod fairness;
@@ -70,11 +71,20 @@ enum End {
     DecideAgain,
 }
 
+impl Controller {
+    /// Who waits and why, per rule and identity.
+    fn waiting(&self) -> impl Iterator<Item = Waiting> + use<> {
+        Waiting::groups(self.waiters_after(None)).into_iter()
+    }
+}
+
 /// A controller, its clock, and what it has resolved. Permits are completed as they come.
 struct Lab {
     controller: Controller,
     now: MonoTime,
     ends: Vec<(MonoTime, Ticket, End)>,
+    /// Rows that each of them has changed when it ends.
+    rows_each: u64,
 }
 
 impl Lab {
@@ -84,7 +94,7 @@ impl Lab {
 
     fn seeded(config: ControllerConfig, seed: u64) -> Self {
         let now = MonoTime::from_nanos(1_000_000_000);
-        Self { controller: Controller::new(config, seed, now), now, ends: Vec::new() }
+        Self { controller: Controller::new(config, seed, now), now, ends: Vec::new(), rows_each: 0 }
     }
 
     /// With lag and threads healthy.
@@ -179,7 +189,9 @@ impl Lab {
             let end = match outcome {
                 Resolved::Admit(permit) => {
                     let end = End::Admitted { waited: permit.waited(), reason: permit.reason() };
-                    self.controller.complete(self.now, permit, Outcome::default());
+                    let affected_rows = self.rows_each;
+                    let outcome = Outcome { affected_rows, ..Outcome::default() };
+                    self.controller.complete(self.now, permit, outcome);
                     end
                 }
                 Resolved::Reject(refusal) => End::Rejected(refusal),

@@ -4,7 +4,7 @@
 use super::Controller;
 use crate::decision::Decision;
 use crate::gate::Gate;
-use crate::starvation::{Blocked, Passage, Starvation, StarvationConfig, Starved};
+use crate::starvation::{Blocked, Census, Passage, Starvation, StarvationConfig, Starved};
 use crate::{AppKey, IdentityKey, MonoTime, Request, RuleKey};
 
 impl Controller {
@@ -17,11 +17,20 @@ impl Controller {
         }
     }
 
-    /// Who is starved, those first that were blocked longest; at most [`crate::STARVED_MAX`].
+    /// Who is starved, those first that were blocked longest; at most [`crate::STARVED_MAX`]. It
+    /// looks at everybody who is watched: under a lock, take it in pieces.
     #[must_use]
     pub fn starved(&self, now: MonoTime) -> Vec<Starved> {
+        let mut census = Census::default();
+        while self.look_for_starved(now, &mut census) {}
+        census.into_starved()
+    }
+
+    /// Looks at the next few hundred of those who are watched, with the census that holds what was
+    /// found before. Whether there are more.
+    pub fn look_for_starved(&self, now: MonoTime, census: &mut Census) -> bool {
         let now = self.clock.max(now);
-        self.starvation.as_ref().map_or_else(Vec::new, |watch| watch.starved(now))
+        self.starvation.as_ref().is_some_and(|watch| watch.look(now, census))
     }
 
     /// Who asks in vain now, starved or not, in order of rule and identity, from behind `after` on.

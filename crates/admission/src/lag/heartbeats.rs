@@ -41,6 +41,12 @@ impl Heartbeats {
         self.committed.get(index).map(|&(_, at)| at)
     }
 
+    /// When this one was.
+    pub(super) fn committed_at(&self, seq: u64) -> Option<MonoTime> {
+        let index = self.committed.partition_point(|&(other, _)| other < seq);
+        self.committed.get(index).filter(|&&(found, _)| found == seq).map(|&(_, at)| at)
+    }
+
     pub(super) fn newest_at(&self) -> Option<MonoTime> {
         self.committed.back().map(|&(_, at)| at)
     }

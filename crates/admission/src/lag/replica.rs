@@ -69,6 +69,9 @@ pub enum StoppedThread {
 pub(super) struct Replica {
     appeared_at: MonoTime,
     probed_at: Option<MonoTime>,
+    /// When it was asked for its last good answer, and when it was asked that has not answered yet.
+    asked_at: Option<MonoTime>,
+    asking_since: Option<MonoTime>,
     delayed_since: Option<MonoTime>,
     belief: Belief,
     measure: Measure,
@@ -115,6 +118,8 @@ impl Replica {
         Self {
             appeared_at: now,
             probed_at: None,
+            asked_at: None,
+            asking_since: None,
             delayed_since: None,
             belief: Belief::CatchingUp { since: now },
             measure: Measure::None,
@@ -125,6 +130,15 @@ impl Replica {
 
     pub(super) fn probed_at(&self) -> Option<MonoTime> {
         self.probed_at
+    }
+
+    /// When it was asked for its last good answer, if that is known.
+    pub(super) fn asked_at(&self) -> Option<MonoTime> {
+        self.asked_at
+    }
+
+    pub(super) fn is_asked(&mut self, now: MonoTime) {
+        self.asking_since = Some(now);
     }
 
     /// The newest own heartbeat it shows.
@@ -220,6 +234,7 @@ impl Replica {
     fn answers(&mut self, now: MonoTime) -> Duration {
         let before = self.probed_at.unwrap_or(self.appeared_at);
         self.probed_at = Some(now.max(before));
+        self.asked_at = self.asking_since.take().map(|asked| asked.min(now));
         self.failed_since = None;
         now.saturating_since(before)
     }

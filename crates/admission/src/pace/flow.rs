@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::base::{Age, Base};
 use super::ledger::Ledger;
 use crate::MonoTime;
 
@@ -38,7 +39,7 @@ const PACE_MIN: f64 = 0.1;
 /// From this part of the lag aimed for, a queue stands at the replica.
 const QUEUE: f64 = 0.15;
 
-/// Growth of the rate within most of a cover time while there is no queue and somebody waits.
+/// Growth of the rate within the time of the way while there is no queue and somebody waits.
 const GROWTH: f64 = 0.5;
 
 /// How fast the rate follows a lower sample, in seconds.
@@ -90,16 +91,19 @@ pub(super) struct Aim {
 pub(super) struct Look {
     pub(super) now: MonoTime,
     pub(super) answered_at: MonoTime,
+    pub(super) asked_at: MonoTime,
     /// As the tracker has it.
     pub(super) lag: Duration,
     /// `None`: the replica tells its lag itself.
     pub(super) shown: Option<u64>,
+    pub(super) committed_at: Option<MonoTime>,
 }
 
 /// An acknowledgement.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     at: MonoTime,
+    committed_at: MonoTime,
     /// For so many seconds since the one before it there was a queue for certain.
     queued_for: f64,
     /// One statement fills more than the window, or what runs does so for longer than was usual:
@@ -119,11 +123,19 @@ pub(super) struct Flow {
     shown: Option<u64>,
     /// Acknowledgements of late: when, and how much had been acknowledged.
     acks: VecDeque<(MonoTime, f64)>,
-    /// Seconds.
+    /// What replication takes without a queue.
+    base: Base,
+    /// Seconds from the begin of a heartbeat to its commit: the mean.
+    commit: f64,
+    /// Seconds, with the base.
     lag: f64,
     /// What of it is certain at the newest acknowledgement, without what looking itself took.
     lag_at_least: f64,
+    /// For how long a queue had stood for certain at the last look.
+    queued_for: f64,
     answered_at: MonoTime,
+    /// Before that it was looked at: what it did not show then was not there.
+    looked_at: MonoTime,
     /// Since the last acknowledgement somebody had to wait for this flow: first and last.
     limited: Option<(MonoTime, MonoTime)>,
     /// When the rate was last in use: somebody waited, or so much was delivered.
@@ -139,9 +151,13 @@ impl Flow {
             acked: 0.0,
             shown: None,
             acks: VecDeque::new(),
+            base: Base::new(now),
+            commit: 0.0,
             lag: 0.0,
             lag_at_least: 0.0,
+            queued_for: 0.0,
             answered_at: now,
+            looked_at: now,
             limited: None,
             proved_at: now,
         }
@@ -149,6 +165,13 @@ impl Flow {
 
     pub(super) fn rate(&self) -> f64 {
         self.rate
+    }
+
+    /// Another process had found out that much.
+    pub(super) fn begin_with(&mut self, rate: f64) {
+        if !self.measured {
+            self.rate = rate.clamp(RATE_MIN, RATE_MAX).max(self.rate);
+        }
     }
 
     pub(super) fn is_measured(&self) -> bool {
@@ -183,11 +206,12 @@ impl Flow {
         if self.lag >= aim.threshold {
             return 0.0;
         }
-        let error = 1.0 - self.lag / self.target(aim);
+        let error = 1.0 - self.queue(aim) / self.target(aim);
         let gain = if error < 0.0 { GAIN * BRAKE } else { GAIN };
         // What is admitted now is seen so much later: see Stability.
-        let gain = gain * acknowledging(aim) / cover(aim);
-        self.rate * (1.0 + gain * error).max(PACE_MIN)
+        let gain = gain * acknowledging(aim) / self.way(aim);
+        let part = (1.0 + gain * error).max(PACE_MIN);
+        self.rate * self.base.part().map_or(part, |most| part.min(most))
     }
 
     /// Whether work of this cost fits into the window.
@@ -197,7 +221,7 @@ impl Flow {
         }
         let outstanding = ledger.outstanding(self.acked, now, counts_for(aim));
         let window = self.window(aim);
-        let hard = (self.rate * (HARD * aim.threshold + cover(aim))).max(window);
+        let hard = (self.rate * (HARD * aim.threshold + self.cover(aim))).max(window);
         outstanding < window && (outstanding + cost <= hard || outstanding <= window * NOTHING)
     }
 
@@ -214,29 +238,33 @@ impl Flow {
             self.answered_at = self.answered_at.max(look.answered_at);
             return;
         };
-        let unseen_age = |at: MonoTime| {
-            let unseen = ledger.first_after(shown);
-            unseen.map_or(0.0, |mark| at.saturating_since(mark.begun_at).as_secs_f64())
-        };
         // What was not there when the replica answered cannot have been applied before it looked.
         // Without an answer nothing is known, and the lag grows with the time allowed for one taken
         // off.
-        let waiting = (unseen_age(look.now) - aim.heartbeat - 2.0 * aim.probe).max(0.0);
-        let at_least = (unseen_age(look.answered_at) - aim.probe).max(0.0).max(waiting);
+        // An answer may take a probe interval; one that takes longer is as old as its question.
+        let late = seconds(look.asked_at, look.answered_at) > aim.probe;
+        let looked_at = if late { look.asked_at } else { look.answered_at };
+        let unseen_for = look.lag.as_secs_f64() - seconds(looked_at, look.now);
+        let waiting = look.lag.as_secs_f64() - aim.heartbeat - 2.0 * aim.probe;
+        let at_least = (unseen_for - aim.probe).max(waiting).max(0.0);
         match ledger.mark(shown) {
             Some(mark) if self.shown.is_none_or(|before| before < shown) => {
-                let transit = look.answered_at.saturating_since(mark.begun_at).as_secs_f64();
+                let committed_at = look.committed_at.unwrap_or(mark.begun_at);
+                let commit = seconds(mark.begun_at, committed_at);
+                self.commit += COMMIT_NEWEST * (commit - self.commit);
                 // It was applied at some time since the look before this one, which did not see it.
-                let oldest_unseen = self.shown.and_then(|before| ledger.first_after(before));
-                let oldest_unseen = oldest_unseen.map(|mark| mark.begun_at);
-                let looked_before = self.answered_at;
-                self.lag = (transit - since.min(2.0 * aim.probe) / 2.0).max(at_least);
-                self.lag_at_least = (transit - since).max(at_least);
+                let age = seconds(committed_at, look.answered_at);
+                self.lag = (age - since.min(2.0 * aim.probe) / 2.0).max(at_least);
+                self.lag_at_least = seconds(committed_at, self.looked_at).max(at_least);
                 self.shown = Some(shown);
                 let unlike = self.is_unlike(look.now, ledger, aim);
                 self.acked = mark.completed;
-                let queued_for = oldest_unseen.map_or(0.0, |begun| seconds(begun, looked_before));
-                let seen = Seen { at: look.answered_at, queued_for, unlike };
+                let seen = Seen {
+                    at: look.answered_at,
+                    committed_at,
+                    queued_for: self.queued_for,
+                    unlike,
+                };
                 self.acknowledge(&seen, aim);
             }
             Some(_) | None => {
@@ -254,7 +282,9 @@ impl Flow {
                 }
             }
         }
+        self.queued_for = (unseen_for - self.base.seconds(acknowledging(aim))).max(0.0);
         self.answered_at = self.answered_at.max(look.answered_at);
+        self.looked_at = self.looked_at.max(looked_at);
     }
 
     /// Whether what is on its way says nothing about the rate.
@@ -268,7 +298,7 @@ impl Flow {
 
     /// Work on its way from which on nothing is admitted.
     fn window(&self, aim: &Aim) -> f64 {
-        (self.rate * (self.target(aim) + cover(aim))).max(WINDOW_MIN)
+        (self.rate * (self.target(aim) + self.way(aim))).max(WINDOW_MIN)
     }
 
     /// Takes in an acknowledgement.
@@ -288,21 +318,34 @@ impl Flow {
             self.acks.pop_front();
         }
         let Some(&(first_at, first)) = self.acks.front() else { return };
+        self.base.handle(&Age {
+            at,
+            committed_at: seen.committed_at,
+            most: seconds(seen.committed_at, at),
+            about: self.lag,
+            aim: self.target(aim),
+            threshold: aim.threshold,
+            acknowledging: acknowledging(aim),
+            rate: self.rate,
+            limited: limited_for >= MOSTLY * since,
+        });
         let target = self.target(aim);
-        let queue_stands = self.lag_at_least >= QUEUE * target;
+        let queue_stands =
+            self.lag_at_least - self.base.seconds(acknowledging(aim)) >= QUEUE * target;
         let span = seconds(first_at, at);
         if span >= aim.heartbeat * SPAN_MIN {
             let sample = (self.acked - first) / span;
             if sample >= self.rate * PROVED {
                 self.proved_at = at;
             }
+            self.base.delivered(sample);
             let bottleneck = queue_stands && limited_for >= MOSTLY * since;
             self.found |= bottleneck && sample >= self.rate * PROVED;
             self.follow(sample, since, bottleneck);
         }
-        if limited.is_some() && !queue_stands && !seen.unlike {
-            let covers = ((since - seen.queued_for).max(0.0) / (GROWTH_TIME * cover(aim))).min(2.0);
-            let growth = 1.0 + GROWTH * (1.0 - self.lag / target).max(0.0) * covers;
+        if limited.is_some() && !queue_stands && !seen.unlike && !self.base.is_drained(at) {
+            let covers = ((since - seen.queued_for).max(0.0) / self.way(aim)).min(2.0);
+            let growth = 1.0 + GROWTH * (1.0 - self.queue(aim) / target).max(0.0) * covers;
             self.rate = (self.rate * growth).min(RATE_MAX);
         }
     }
@@ -332,14 +375,32 @@ impl Flow {
         }
     }
 
-    /// The lag aimed for.
+    /// The queue aimed for, in seconds.
     fn target(&self, aim: &Aim) -> f64 {
         let lump = LUMP_PART * aim.lump / self.rate.max(1.0);
         let seen = acknowledging(aim);
         let queue = (TARGET * aim.threshold).clamp(QUEUE_MIN * seen, QUEUE_MAX * seen);
-        (queue + lump).min(TARGET_MAX * aim.threshold)
+        (queue + lump).min(TARGET_MAX * (aim.threshold - self.base.seconds(acknowledging(aim))))
+    }
+
+    /// Seconds of the lag that are a queue.
+    fn queue(&self, aim: &Aim) -> f64 {
+        (self.lag - self.base.seconds(acknowledging(aim))).max(0.0)
+    }
+
+    /// What passes between an admission and its acknowledgement beside the lag.
+    fn cover(&self, aim: &Aim) -> f64 {
+        acknowledging(aim) + aim.service + self.commit
+    }
+
+    /// And with the lag that is there without any queue.
+    fn way(&self, aim: &Aim) -> f64 {
+        self.cover(aim) + self.base.seconds(acknowledging(aim))
     }
 }
+
+/// Weight of the newest heartbeat in the mean time of a commit.
+const COMMIT_NEWEST: f64 = 0.1;
 
 /// So little of the window that nothing is on its way.
 const NOTHING: f64 = 0.05;
@@ -360,20 +421,12 @@ const SPAN_MIN: f64 = 0.8;
 /// A single sample raises the rate at most so many times.
 const STEP_UP: f64 = 1.5;
 
-/// Part of the cover time in which the rate grows once.
-const GROWTH_TIME: f64 = 0.7;
-
 /// Replicas that tell their lag themselves tell it in whole seconds: less is not look.
 const BLIND_TARGET_MIN: f64 = 1.0;
 
 /// What acknowledging takes at most.
 fn acknowledging(aim: &Aim) -> f64 {
     aim.heartbeat + aim.probe
-}
-
-/// What passes between an admission and its acknowledgement without any queue.
-fn cover(aim: &Aim) -> f64 {
-    acknowledging(aim) + aim.service
 }
 
 /// Work that still runs counts as on its way for so long.

@@ -35,6 +35,22 @@ impl Charge {
     pub(crate) const fn admitted_at(&self) -> MonoTime {
         self.admitted_at
     }
+
+    /// Both as one, admitted at the time between. For charges of the same epoch.
+    pub(crate) fn with(self, other: Self) -> Self {
+        let cost = self.cost + other.cost;
+        let between = other.admitted_at.saturating_since(self.admitted_at);
+        let part = if cost > 0.0 { (other.cost / cost).clamp(0.0, 1.0) } else { 0.0 };
+        let admitted_at = self.admitted_at.saturating_add(between.mul_f64(part));
+        Self { epoch: self.epoch, admitted_at, cost }
+    }
+
+    /// Takes so much of it off, as far as there is so much.
+    pub(crate) fn split(&mut self, cost: f64) -> Self {
+        let part = cost.clamp(0.0, self.cost.max(0.0));
+        self.cost -= part;
+        Self { cost: part, ..*self }
+    }
 }
 
 #[derive(Debug, Default)]

@@ -23,7 +23,8 @@ fn pace() -> Pace {
 }
 
 fn progress(replica: ReplicaKey, now: MonoTime, lag_ms: u64, shown: Option<u64>) -> Progress {
-    Progress { replica, lag: Duration::from_millis(lag_ms), shown, answered_at: now }
+    let lag = Duration::from_millis(lag_ms);
+    Progress { replica, lag, shown, committed_at: None, answered_at: now, asked_at: now }
 }
 
 fn reading(now: MonoTime, governing: Vec<Progress>) -> LagReading {
@@ -36,6 +37,9 @@ struct Path {
     now_ms: u64,
     /// Not applied yet: rows, or a heartbeat.
     stream: std::collections::VecDeque<Result<f64, u64>>,
+    /// On the way to the replica, and when it arrives.
+    way: std::collections::VecDeque<(u64, Result<f64, u64>)>,
+    transit_ms: u64,
     applied: f64,
     shown: Option<u64>,
     credit: f64,
@@ -48,6 +52,8 @@ impl Path {
             pace: pace(),
             now_ms: 0,
             stream: std::collections::VecDeque::new(),
+            way: std::collections::VecDeque::new(),
+            transit_ms: 0,
             applied: 0.0,
             shown: None,
             credit: 0.0,
@@ -65,7 +71,7 @@ impl Path {
                 while self.pace.has_room(now, rows) {
                     let charge = self.pace.admit(now, rows);
                     self.pace.complete(now, charge, rows);
-                    self.stream.push_back(Ok(rows));
+                    self.way.push_back((self.now_ms + self.transit_ms, Ok(rows)));
                     self.admitted += rows;
                 }
             }
@@ -84,16 +90,24 @@ impl Path {
         if self.now_ms % 250 == 1 {
             let seq = self.now_ms / 250 + 1;
             self.pace.heartbeat_begun(now, seq);
-            self.stream.push_back(Err(seq));
+            self.way.push_back((self.now_ms + self.transit_ms, Err(seq)));
         }
         self.apply(per_s / 1_000.0);
         if self.now_ms % 100 == 50 {
-            let seen = progress(REPLICA, now, 0, self.shown);
+            // A heartbeat is begun at the first of every 250 ms, and committed at once.
+            let missing = self.shown.map_or(1, |shown| shown * 250 + 1);
+            let lag = self.now_ms.saturating_sub(missing);
+            let seen = progress(REPLICA, now, lag, self.shown);
             self.pace.handle_progress(now, &reading(now, vec![seen]));
         }
     }
 
     fn apply(&mut self, rows: f64) {
+        while let Some((arrives, _)) = self.way.front()
+            && *arrives <= self.now_ms
+        {
+            self.stream.extend(self.way.pop_front().map(|(_, item)| item));
+        }
         self.credit += rows;
         while let Some(next) = self.stream.pop_front() {
             match next {
@@ -112,7 +126,8 @@ impl Path {
     }
 
     fn backlog(&self) -> f64 {
-        self.stream.iter().filter_map(|item| item.as_ref().ok()).sum()
+        let way = self.way.iter().map(|(_, item)| item);
+        self.stream.iter().chain(way).filter_map(|item| item.as_ref().ok()).sum()
     }
 }
 
@@ -128,6 +143,30 @@ fn a_capacity_is_found_from_nothing_and_kept_busy() {
         let lag = path.backlog() / per_s;
         assert!(lag < 0.6, "{per_s} rows a second: {lag} s of work stand at the replica");
     }
+}
+
+#[test]
+fn a_far_replica_is_kept_as_busy_as_a_near_one_and_no_further_behind_than_its_way() {
+    let mut path = Path::new();
+    path.transit_ms = 300;
+    path.run(15, 1_000.0, Some(1.0));
+    let before = path.applied;
+    path.run(20, 1_000.0, Some(1.0));
+    let used = (path.applied - before) / 20_000.0;
+    assert!(used > 0.95, "{used} of it were used");
+    assert!(path.backlog() < 800.0, "{} rows: 300 are on the way", path.backlog());
+}
+
+#[test]
+fn a_route_that_becomes_longer_is_found_out() {
+    let mut path = Path::new();
+    path.run(15, 1_000.0, Some(1.0));
+    path.transit_ms = 300;
+    path.run(40, 1_000.0, Some(1.0));
+    let before = path.applied;
+    path.run(20, 1_000.0, Some(1.0));
+    let used = (path.applied - before) / 20_000.0;
+    assert!(used > 0.95, "{used} of it were used");
 }
 
 #[test]
@@ -187,7 +226,7 @@ fn work_that_runs_for_long_has_its_own_room() {
         while running.front().is_some_and(|(ends, _)| *ends <= step) {
             let (_, charge) = running.pop_front().unwrap();
             path.pace.complete(now, charge, 100.0);
-            path.stream.push_back(Ok(100.0));
+            path.way.push_back((path.now_ms, Ok(100.0)));
             written += if step > 10_000 { 100.0 } else { 0.0 };
         }
         path.step(1_000.0);

@@ -31,6 +31,14 @@ fn exempt(app: u64) -> Passed {
     (Passage::Exempt, Some(RuleKey(9)), Some(AppKey(app)))
 }
 
+impl Starvation {
+    fn starved(&self, now: MonoTime) -> Vec<Starved> {
+        let mut census = Census::default();
+        while self.look(now, &mut census) {}
+        census.into_starved()
+    }
+}
+
 fn shares(watch: &Starvation, now: MonoTime) -> Vec<(u64, f64)> {
     watch.starved(now).iter().map(|starved| (starved.identity.0, starved.share)).collect()
 }

@@ -206,6 +206,19 @@ pub(super) fn socket_path(
     None
 }
 
+/// The path of a directory of ours.
+pub(super) fn directory(path: &Spanned<String>, faults: &mut Faults) -> Option<PathBuf> {
+    let fault = if !Path::new(&path.value).is_absolute() {
+        "the path must be absolute, like /var/lib/sluice"
+    } else if path.value.chars().any(char::is_control) {
+        "holds a control character"
+    } else {
+        return Some(path.value.as_str().into());
+    };
+    faults.add(&path.place, fault);
+    None
+}
+
 /// `sun_path` of unix(7) with its closing zero byte.
 const SOCKET_PATH_LEN_MAX: usize = 107;
 

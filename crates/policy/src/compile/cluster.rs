@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use admission::Mode;
 
+use super::bypass;
 use super::checks::{MODES, duration, keyword, name, query, secret, server, whole};
 use super::compression;
 use super::limits;
@@ -46,6 +47,7 @@ pub(super) fn compile(
     let mode = keyword(raw.mode, Mode::Enforce, &MODES, faults);
     let pacing = keyword(raw.pacing, PacingKind::Adaptive, &PACINGS, faults);
     let probe = raw.probe.map(|probe| compile_probe(probe, faults));
+    let bypass = bypass::compile(raw.bypass, probe.is_some(), faults);
     let mut signals = Signals::compile(raw.signals, faults);
     check_probing(&signals, probe.as_ref(), &replicas, &place, faults);
     let default_gate = raw.default_gate.unwrap_or_else(|| Spanned {
@@ -86,6 +88,7 @@ pub(super) fn compile(
         primary: primary?,
         replicas,
         probe,
+        bypass,
         default_gate,
         protected_gate,
         mode,
@@ -169,6 +172,10 @@ fn table_name(name: Maybe<String>, faults: &mut Faults) -> TableName {
         !name.is_empty() && name.len() <= IDENTIFIER_LEN_MAX && name.chars().all(allowed)
     };
     match value.split_once('.') {
+        Some((_, RULES_TABLE)) => {
+            faults.add(&place, "`rules` is the table of the rules made at runtime");
+            default
+        }
         Some((schema, table)) if is_name(schema) && is_name(table) => {
             TableName { schema: schema.to_owned(), table: table.to_owned() }
         }
@@ -178,6 +185,9 @@ fn table_name(name: Maybe<String>, faults: &mut Faults) -> TableName {
         }
     }
 }
+
+/// What stands beside the heartbeat's, in the same schema.
+const RULES_TABLE: &str = "rules";
 
 /// Longest name of a schema or a table (manual: Identifier Length Limits).
 const IDENTIFIER_LEN_MAX: usize = 64;

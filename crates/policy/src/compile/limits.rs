@@ -59,6 +59,9 @@ pub(crate) const ZLIB_LEVEL: Limits<u32> = count(2, 1, 9);
 /// The client libraries' default.
 pub(crate) const ZSTD_LEVEL: Limits<u32> = count(3, 1, 22);
 
+/// Each look costs the primary as much as a SHOW PROCESSLIST, and more for each session around.
+pub(crate) const BYPASS_INTERVAL: Limits<Duration> = ms(10_000, 5_000, HOUR_MS);
+
 /// Ten minutes in twelve hours.
 pub(crate) const STARVATION_SHARE: f64 = 0.014;
 pub(crate) const STARVATION_WINDOW: Limits<Duration> = ms(12 * HOUR_MS, 10_000, 7 * DAY_MS);

@@ -31,8 +31,8 @@ pub(super) struct Draft {
     pub(super) gate: Maybe<OneOrMany<String>>,
     /// `None`: every cluster.
     clusters: Option<Vec<String>>,
-    condition: Arc<Condition>,
-    statements: ClassSet,
+    pub(super) condition: Arc<Condition>,
+    pub(super) statements: ClassSet,
     kind: Kind,
     terms: Terms,
     speed: Speed,
@@ -58,6 +58,14 @@ impl Draft {
     /// Whether the rule is in force for this cluster.
     pub(super) fn is_for(&self, cluster: &str) -> bool {
         self.clusters.as_ref().is_none_or(|names| names.iter().any(|name| name == cluster))
+    }
+
+    /// Whether statements that it matches are let pass.
+    pub(super) fn exempts(&self) -> bool {
+        match self.kind {
+            Kind::Exempt => true,
+            Kind::Throttle | Kind::Deny => false,
+        }
     }
 
     /// A query that is killed is killed over the probe's account.
@@ -113,6 +121,7 @@ impl Draft {
             on_client_gone: self.on_client_gone,
             expires_at: self.expires_at,
             essential: self.essential,
+            author: None,
             reason: self.reason.clone(),
         }
     }

@@ -10,8 +10,10 @@ use crate::rule::{Action, Gated, OnClientGone};
 use crate::secret::Secret;
 use crate::time::UnixTime;
 
+mod admin;
 mod clusters;
 mod network;
+mod runtime;
 mod statements;
 
 /// The example of the manual, word for word.

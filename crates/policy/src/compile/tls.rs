@@ -94,15 +94,21 @@ fn identity(
     faults: &mut Faults,
 ) -> Option<TlsIdentity> {
     match (cert, key) {
-        (Some(cert), Some(key)) => {
-            Some(TlsIdentity { cert: tls_file(cert, faults), key: tls_file(key, faults) })
-        }
+        (Some(cert), Some(key)) => Some(pair(cert, key, faults)),
         (None, None) => None,
         (Some(_), None) | (None, Some(_)) => {
             faults.add(place, "`cert` and `key` come together");
             None
         }
     }
+}
+
+pub(super) fn pair(
+    cert: Spanned<String>,
+    key: Spanned<String>,
+    faults: &mut Faults,
+) -> TlsIdentity {
+    TlsIdentity { cert: tls_file(cert, faults), key: tls_file(key, faults) }
 }
 
 fn tls_file(file: Spanned<String>, faults: &mut Faults) -> TlsFile {
@@ -113,7 +119,7 @@ fn tls_file(file: Spanned<String>, faults: &mut Faults) -> TlsFile {
     TlsFile { path: value.into(), key: place.path, line: place.line }
 }
 
-fn is_host(name: &str) -> bool {
+pub(super) fn is_host(name: &str) -> bool {
     let host_chars = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     let is_name = !name.is_empty() && name.chars().all(host_chars);
     is_name || name.parse::<std::net::IpAddr>().is_ok()

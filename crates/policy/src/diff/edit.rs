@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Change, rule_changes};
+use crate::admin::{Admin, AdminAccess};
 use crate::cluster::ClusterPolicy;
-use crate::config::{Admin, Config, Metrics};
+use crate::config::{Config, Metrics};
 use crate::network::Network;
 
 /// What a running process makes of another file.
@@ -76,21 +77,28 @@ pub fn edit(running: &Config, file: Config) -> Edit {
         config.clusters.first().map(|cluster| (cluster.starvation, cluster.identity.clone()))
     };
     let (old, new) = (of_file(running), of_file(&file));
-    let Config { admin, metrics, drain_timeout, takeover_socket, clusters, rule_names, secrets } =
-        file;
+    let Config {
+        admin,
+        metrics,
+        drain_timeout,
+        takeover_socket,
+        state_dir,
+        clusters,
+        rule_names,
+        secrets,
+    } = file;
     let config = Config {
         // Of these the clusters tell what changed.
         rule_names,
         secrets,
-        admin: keys.admin(running.admin, admin),
+        admin: keys.admin(&running.admin, admin),
         takeover_socket: keys.fixed(
             "takeover_socket",
             &running.takeover_socket,
             &takeover_socket,
-            |path: &Option<PathBuf>| {
-                path.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string())
-            },
+            show_path,
         ),
+        state_dir: keys.fixed("state_dir", &running.state_dir, &state_dir, show_path),
         metrics: keys.metrics(running.metrics, metrics),
         drain_timeout: keys.live("drain_timeout", &running.drain_timeout, drain_timeout),
         clusters: keys.clusters(&running.clusters, clusters),
@@ -104,6 +112,10 @@ pub fn edit(running: &Config, file: Config) -> Edit {
     let restarts = fixed.iter().filter(waits).map(|key| Change::NeedsRestart(key.to_string()));
     let changes = restarts.chain(live).chain(rules).collect();
     Edit { config, changes, fixed }
+}
+
+fn show_path(path: &Option<PathBuf>) -> String {
+    path.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string())
 }
 
 /// Chooses for each key, and notes what was chosen.
@@ -146,9 +158,24 @@ impl Keys {
         running.clone()
     }
 
-    fn admin(&mut self, running: Admin, file: Admin) -> Admin {
-        let Admin { listen } = file;
-        Admin { listen: self.fixed("admin.listen", &running.listen, &listen, ToString::to_string) }
+    fn admin(&mut self, running: &Admin, file: Admin) -> Admin {
+        let Admin { listen, tls, access } = file;
+        let AdminAccess { tokens, loopback_changes, legacy_get, hosts } = access;
+        let before = &running.access;
+        Admin {
+            listen: self.fixed("admin.listen", &running.listen, &listen, ToString::to_string),
+            tls: self.live("admin.tls", &running.tls, tls),
+            access: AdminAccess {
+                tokens: self.live("admin.tokens", &before.tokens, tokens),
+                loopback_changes: self.live(
+                    "admin.loopback_changes",
+                    &before.loopback_changes,
+                    loopback_changes,
+                ),
+                legacy_get: self.live("admin.legacy_get", &before.legacy_get, legacy_get),
+                hosts: self.live("admin.hosts", &before.hosts, hosts),
+            },
+        }
     }
 
     fn metrics(&mut self, running: Metrics, file: Metrics) -> Metrics {
@@ -197,6 +224,7 @@ impl Keys {
             replicas: self.replicas(running, &file),
             primary,
             probe: self.live("probe", &running.probe, file.probe),
+            bypass: self.live("bypass", &running.bypass, file.bypass),
             signals: self.live("signals", &running.signals, file.signals),
             default_gate: self.live("default_gate", &running.default_gate, file.default_gate),
             protected_gate: file.protected_gate,

@@ -102,7 +102,10 @@ fn what_needs_a_restart_stays_as_it_was_and_all_else_is_in_force() {
     let both = edited(&[
         ("primary: a:3306", "primary: x:3306, replicas: [y:3306], check_interval: 200ms"),
         ("127.0.0.1:9307", "127.0.0.1:9308"),
-        ("version: 1", "version: 1\ntakeover_socket: /run/s.sock\ndrain_timeout: 7s"),
+        (
+            "version: 1",
+            "version: 1\ntakeover_socket: /run/s.sock\nstate_dir: /var/s\ndrain_timeout: 7s",
+        ),
         ("127.0.0.1:2", "unix:/run/b.sock"),
         ("b:3306 }", "b:3306, listen_mode: \"0700\" }\n  c: { listen: 127.0.0.1:9, primary: c:1 }"),
         ("ratio: 0.5", "ratio: 0.6"),
@@ -113,6 +116,7 @@ fn what_needs_a_restart_stays_as_it_was_and_all_else_is_in_force() {
         [
             "admin.listen",
             "takeover_socket",
+            "state_dir",
             "clusters.a.primary",
             "clusters.a.replicas",
             "clusters.b.listen",

@@ -259,7 +259,8 @@ impl FromNode for Duration {
 }
 
 /// A duration with its unit: `250ms`, `1.5s`, `10m`, `1h`, `2d`. At most a century.
-pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+#[must_use]
+pub fn parse_duration(text: &str) -> Option<Duration> {
     const CENTURY_S: f64 = 100.0 * 366.0 * 86_400.0;
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at_checked(unit_at)?;

@@ -74,7 +74,7 @@ pub(super) const RULE_KEYS: &[Key] = &[
     ),
     live(
         "weight",
-        "Share of admissions against other identities at a contended gate.",
+        "Share of this rule against others at a contended gate. All apps that the rule matches have it together, each as much as the other.",
         Shown::Count(limits::WEIGHT),
         "A larger share.",
     ),

@@ -1,11 +1,11 @@
 //! Every key of the file.
 
-use super::compression_keys;
 use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
 use super::latency_keys::LATENCY;
 use super::network_keys;
 use super::rule_keys::{MATCH_KEYS, RULE_KEYS, SCHEDULE_KEYS};
 use super::tls_keys::{BACKEND_TLS_KEYS, CLIENT_TLS_KEYS};
+use super::{admin_keys, bypass_keys, compression_keys};
 use crate::compile::limits;
 
 /// The file, from the top.
@@ -15,7 +15,7 @@ pub(super) const SECTIONS: &[Section] = &[
         about: "",
         keys: &[
             fixed("version", "The version of this format.", Shown::Words(REQUIRED, "1")),
-            fixed("admin", "The HTTP side.", Shown::Words("see below", "")),
+            live("admin", "The HTTP side.", Shown::Words("see below", ""), ""),
             live("metrics", "What is exported.", Shown::Words("see below", ""), ""),
             live(
                 "drain_timeout",
@@ -28,6 +28,13 @@ pub(super) const SECTIONS: &[Section] = &[
                 "A Unix socket by which `sluice run --takeover` gets the listeners of the running process, \
                  which then drains: a restart without a refused connection.",
                 Shown::Words("none: it cannot", "an absolute path"),
+            ),
+            fixed(
+                "state_dir",
+                "A directory for what must outlive the process: the [journal of rules made at \
+                 runtime](RUNTIME-RULES.md). One process uses it. Without it they are in the table on each \
+                 primary only.",
+                Shown::Words("none", "an absolute path"),
             ),
             fixed(
                 "clusters",
@@ -61,15 +68,9 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
         ],
     },
-    Section {
-        title: "`admin`",
-        about: "",
-        keys: &[fixed(
-            "listen",
-            "Where metrics, health and the check API are served.",
-            Shown::Words("127.0.0.1:9307", "address:port"),
-        )],
-    },
+    admin_keys::ADMIN,
+    admin_keys::ADMIN_TLS,
+    admin_keys::ADMIN_TOKENS,
     Section {
         title: "`metrics`",
         about: "",
@@ -131,6 +132,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "probe",
                 "How signals are measured. Needed as soon as there is one to measure.",
                 Shown::Words("none", ""),
+                "",
+            ),
+            live(
+                "bypass",
+                "How sessions that go around Sluice are looked for.",
+                Shown::Words("see below", ""),
                 "",
             ),
             live(
@@ -255,6 +262,7 @@ pub(super) const SECTIONS: &[Section] = &[
     compression_keys::COMPRESSION_LEVEL,
     network_keys::KEEPALIVE,
     network_keys::PROXY_PROTOCOL,
+    bypass_keys::BYPASS,
     Section {
         title: "`clusters.NAME.probe`",
         about: "",

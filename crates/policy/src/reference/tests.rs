@@ -21,6 +21,8 @@ fn every_key_that_the_reader_knows_is_documented_and_no_other() {
     let sections = [
         ("The file", "zzz: 1"),
         ("`admin`", "admin: {zzz: 1}"),
+        ("`admin.tls`", "admin: {tls: {zzz: 1}}"),
+        ("`admin.tokens[]`", "admin: {tokens: [{zzz: 1}]}"),
         ("`metrics`", "metrics: {zzz: 1}"),
         ("`starvation`", "starvation: {zzz: 1}"),
         ("`clusters.NAME`", "clusters: {a: {zzz: 1}}"),
@@ -30,6 +32,7 @@ fn every_key_that_the_reader_knows_is_documented_and_no_other() {
         ("`clusters.NAME.compression_level`", "clusters: {a: {compression_level: {zzz: 1}}}"),
         ("`clusters.NAME.keepalive`", "clusters: {a: {keepalive: {zzz: 1}}}"),
         ("`clusters.NAME.proxy_protocol`", "clusters: {a: {proxy_protocol: {zzz: 1}}}"),
+        ("`clusters.NAME.bypass`", "clusters: {a: {bypass: {zzz: 1}}}"),
         ("`clusters.NAME.probe`", "clusters: {a: {probe: {zzz: 1}}}"),
         ("`clusters.NAME.signals.NAME`", "clusters: {a: {signals: {b: {zzz: 1}}}}"),
         (

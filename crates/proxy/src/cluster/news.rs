@@ -108,15 +108,19 @@ impl Cluster {
         let value = view.value.map(|value| format!("{value:.3}"));
         let value = value.as_deref().unwrap_or("none");
         let threshold = view.threshold;
-        let slowest = match signal.kind {
-            SignalKind::Lag { .. } => self.probes.slowest(self.clock.now()),
+        let (slowest, blocked) = match signal.kind {
+            SignalKind::Lag { .. } => {
+                (self.probes.slowest(self.clock.now()), self.probes.heartbeat_blocked())
+            }
             SignalKind::ThreadsRunning
             | SignalKind::HistoryListLength
             | SignalKind::Query(_)
             | SignalKind::Status(_)
-            | SignalKind::Latency(_) => None,
+            | SignalKind::Latency(_) => (None, None),
         };
         let server = slowest.as_deref().unwrap_or("-");
+        let cause = blocked.map(|(blocked, _)| blocked.to_string());
+        let cause = cause.as_deref().unwrap_or("-");
         match says {
             Says::Open => tracing::info!(
                 %cluster, signal = %signal_name, %value, %threshold, untold, "a gate opens"
@@ -126,11 +130,11 @@ impl Cluster {
                 "a gate shuts: the signal is at or over its threshold"
             ),
             Says::Blind => tracing::warn!(
-                %cluster, signal = %signal_name, last_value = %value, %threshold, untold,
+                %cluster, signal = %signal_name, last_value = %value, %threshold, untold, cause,
                 "a gate shuts: the signal has no data (on_no_data)"
             ),
             Says::BlindOpen => tracing::warn!(
-                %cluster, signal = %signal_name, last_value = %value, %threshold, untold,
+                %cluster, signal = %signal_name, last_value = %value, %threshold, untold, cause,
                 "a signal has no data, and its gate stays open (on_no_data)"
             ),
         }

@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use admission::{
-    Decision, IdentityKey, MonoTime, Passage, Request, RuleKey, StarvationConfig, Starved,
+    Census, Decision, IdentityKey, MonoTime, Passage, Request, RuleKey, StarvationConfig, Starved,
 };
+use parking_lot::MutexGuard;
 use policy::{Action, ClusterPolicy, Rule, SignalKind, app_key, app_label, ruleless_app_key};
 use tokio::time::MissedTickBehavior;
 
@@ -20,6 +21,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Lines that one look may log: when a gate stays shut, many are starved at once.
 const LOGGED_MAX: usize = 20;
+
+/// Identities named at a time, each with who was admitted meanwhile: some ten microseconds.
+const NAMED_AT_ONCE: usize = 16;
 
 /// Identities whose starving has been logged and whose end has not: as many as are watched.
 const TOLD_MAX: usize = admission::IDENTITIES_MAX;
@@ -94,11 +98,7 @@ impl Cluster {
 
     /// A statement passed that did not ask, while others were held back.
     pub(crate) fn note_passed(&self, passage: Passage, rule: Option<&Rule>, app: &[u8]) {
-        let key = rule.map_or_else(|| ruleless_app_key(app), |rule| app_key(rule, app));
-        let mut gatekeeper = self.gatekeeper.lock();
-        let Gatekeeper { controller, names, .. } = &mut *gatekeeper;
-        controller.handle_passed(self.clock.now(), passage, rule.map(|rule| rule.key), key);
-        names.keep_app(controller, key, app);
+        self.gatekeeper.lock().note_passed(self.clock.now(), passage, rule, app);
     }
 
     /// Has [`Cluster::is_contended`] say how it is now.
@@ -112,24 +112,29 @@ impl Cluster {
     }
 
     fn name_starved(&self, policy: &ClusterPolicy) -> Vec<(StarvedKey, StarvedIdentity)> {
-        let gatekeeper = self.gatekeeper.lock();
-        let starved = gatekeeper.controller.starved(self.clock.now());
-        if starved.is_empty() {
-            return Vec::new();
+        let mut census = Census::default();
+        loop {
+            let gatekeeper = self.gatekeeper.lock();
+            let more = gatekeeper.controller.look_for_starved(self.clock.now(), &mut census);
+            // Whoever waits for the lock comes before the next piece.
+            MutexGuard::unlock_fair(gatekeeper);
+            if !more {
+                break;
+            }
         }
-        let named: Vec<_> = starved
-            .into_iter()
-            .map(|starved| {
-                let identity: Box<[u8]> = gatekeeper.names.identity(starved.identity).into();
-                let apps: Vec<Option<String>> = starved
-                    .meanwhile
-                    .iter()
-                    .map(|by| by.app.map(|app| label(gatekeeper.names.app(app))))
-                    .collect();
-                (starved, identity, apps)
-            })
-            .collect();
-        drop(gatekeeper);
+        let mut named: Vec<(Starved, Box<[u8]>, Vec<Option<String>>)> = Vec::new();
+        let starved = census.into_starved();
+        for starved in starved.chunks(NAMED_AT_ONCE) {
+            let gatekeeper = self.gatekeeper.lock();
+            let names = &gatekeeper.names;
+            named.extend(starved.iter().map(|starved| {
+                let identity = names.identity(starved.identity).into();
+                let apps = starved.meanwhile.iter();
+                let apps = apps.map(|by| by.app.map(|app| label(names.app(app)))).collect();
+                (starved.clone(), identity, apps)
+            }));
+            MutexGuard::unlock_fair(gatekeeper);
+        }
         let rules: HashMap<RuleKey, &Rule> =
             policy.rules.iter().map(|rule| (rule.key, rule)).collect();
         let now = self.clock.now();
@@ -240,6 +245,20 @@ impl Cluster {
 }
 
 impl Gatekeeper {
+    /// Something passed that did not ask, while others were held back.
+    pub(super) fn note_passed(
+        &mut self,
+        now: MonoTime,
+        passage: Passage,
+        rule: Option<&Rule>,
+        app: &[u8],
+    ) {
+        let key = rule.map_or_else(|| ruleless_app_key(app), |rule| app_key(rule, app));
+        let Self { controller, names, .. } = self;
+        controller.handle_passed(now, passage, rule.map(|rule| rule.key), key);
+        names.keep_app(controller, key, app);
+    }
+
     /// Keeps the names that may have to be told.
     pub(super) fn keep_names(
         &mut self,

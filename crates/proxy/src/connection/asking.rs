@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use wire::frame::split_frame;
 use wire::packet::ErrPacket;
 
+use super::cutting_over::{CutOverWatch, next_cut_over};
 use super::pausing::Place;
 use super::{Connection, Ended, errors};
 use crate::cluster::{ClientName, Judgement, Settled, ask};
@@ -108,11 +109,17 @@ enum Woken {
     ClientLeft,
     BackendSpoke,
     Told(Control),
+    /// A session of gh-ost's has locked its table: the statement may belong to that.
+    CutOverBegun,
 }
 
 impl Connection {
     /// Asks the controller, and waits if it says so.
     pub(super) async fn ask(&mut self, asked: Ask, control: &mut Inbox) -> Result<(), Ended> {
+        if self.is_of_cut_over() {
+            self.session.handle_passed(asked);
+            return Ok(());
+        }
         if let Some(pause) = self.pause(&asked) {
             return self.wait_for_answer(asked, Place::Pausing(pause), control).await;
         }
@@ -168,8 +175,15 @@ impl Connection {
         control: &mut Inbox,
     ) -> Result<(), Ended> {
         let paused_before = self.admission.paused;
+        let mut cut_overs = self.watch_cut_overs();
         loop {
-            let woken = self.wait(&mut place, control).await;
+            if cut_overs.is_some() && self.is_of_cut_over() {
+                // Leaves the queue.
+                drop(place);
+                self.session.handle_passed(asked);
+                return Ok(());
+            }
+            let woken = self.wait(&mut place, control, &mut cut_overs).await;
             self.note_wait(&place, paused_before);
             match woken {
                 Woken::Settled(Settled::Admitted(permit)) => {
@@ -219,6 +233,7 @@ impl Connection {
                     drop(place);
                     return self.refuse_and_leave(&asked).await;
                 }
+                Woken::CutOverBegun => {}
                 Woken::Told(Control::Drain) => self.leaving.want(),
                 // The controller ends the waits in its queue, and refuses whoever asks it again.
                 Woken::Told(Control::Refuse) => {
@@ -245,9 +260,15 @@ impl Connection {
         }
     }
 
-    async fn wait(&mut self, place: &mut Place, control: &mut Inbox) -> Woken {
+    async fn wait(
+        &mut self,
+        place: &mut Place,
+        control: &mut Inbox,
+        cut_overs: &mut Option<CutOverWatch>,
+    ) -> Woken {
         let Self { client, backend, .. } = self;
         tokio::select! {
+            () = next_cut_over(cut_overs) => Woken::CutOverBegun,
             settled = place.settled() => Woken::Settled(settled),
             () = client.hung_up() => Woken::ClientLeft,
             _ = poll_fn(|cx| backend.poll_fill(cx)) => Woken::BackendSpoke,

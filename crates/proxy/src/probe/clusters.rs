@@ -14,6 +14,7 @@ use crate::secret::SecretError;
 #[derive(Debug)]
 pub struct ClusterProbes {
     running: Vec<RunningProbes>,
+    clusters: Arc<[Arc<Cluster>]>,
 }
 
 #[derive(Debug)]
@@ -30,13 +31,14 @@ impl ClusterProbes {
     /// # Errors
     /// When a password is not where the file says it is.
     pub fn start(clusters: &[Arc<Cluster>]) -> Result<Self, SecretError> {
+        let all: Arc<[Arc<Cluster>]> = clusters.into();
         let start = |cluster: &Arc<Cluster>| {
             let policy = cluster.policy();
-            let probes = Probes::spawn(cluster, &policy)?;
+            let probes = Probes::spawn(cluster, &policy, &all)?;
             Ok(RunningProbes { cluster: cluster.clone(), policy, probes })
         };
         let running = clusters.iter().map(start).collect::<Result<_, SecretError>>()?;
-        Ok(Self { running })
+        Ok(Self { running, clusters: all })
     }
 
     /// Whether the probes of another configuration would have their passwords.
@@ -59,12 +61,13 @@ impl ClusterProbes {
 
     /// Measures what the policies that are in force by now want. Probes that stay right go on.
     pub fn follow(&mut self) {
-        for running in &mut self.running {
+        let Self { running, clusters } = self;
+        for running in running {
             let policy = running.cluster.policy();
             if policy.is_probed_like(&running.policy) {
                 continue;
             }
-            match Probes::spawn(&running.cluster, &policy) {
+            match Probes::spawn(&running.cluster, &policy, clusters) {
                 Ok(probes) => {
                     std::mem::replace(&mut running.probes, probes).stop();
                     running.policy = policy;

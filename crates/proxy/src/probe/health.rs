@@ -27,6 +27,8 @@ pub(super) enum Purpose {
     Query,
     /// `SHOW GLOBAL STATUS`.
     Status,
+    /// Reading the table of runtime rules.
+    Rules,
     /// `information_schema.INNODB_METRICS`.
     InnodbMetrics,
 }
@@ -65,6 +67,7 @@ impl Purpose {
             Self::ReplicaStatus => "replica status",
             Self::Query => "query",
             Self::Status => "status",
+            Self::Rules => "runtime rules",
             Self::InnodbMetrics => "innodb metrics",
         }
     }
@@ -94,6 +97,10 @@ fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
                  applier or receiver is stopped"
             }
             Purpose::InnodbMetrics => "GRANT PROCESS ON *.*",
+            Purpose::Rules => {
+                "GRANT CREATE, INSERT, UPDATE, SELECT, DELETE on the schema of the heartbeat's table; \
+                 until then rules made at runtime stay with the Sluice that they are made at"
+            }
             Purpose::Pulse | Purpose::Query | Purpose::Status => "",
         },
         (Some(_) | None, _) => "",

@@ -102,6 +102,7 @@ impl Heartbeat {
     }
 }
 
+/// Whether there is no such table, or schema.
 pub(super) fn is_missing(error: &ProbeError) -> bool {
     matches!(error.code(), Some(ER_NO_SUCH_TABLE | ER_BAD_DB_ERROR))
 }

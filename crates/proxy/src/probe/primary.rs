@@ -5,6 +5,7 @@ use std::time::Duration;
 use policy::LagSource;
 
 use super::ProbeTarget;
+use super::blocker::Lookout;
 use super::health::{Health, Purpose};
 use super::heartbeat::Heartbeat;
 use crate::board::ProbeError;
@@ -36,16 +37,20 @@ async fn write_heartbeats(target: ProbeTarget) {
     let mut health = target.health(Purpose::Heartbeat);
     let mut rhythm =
         target.site.rhythm(target.probe.heartbeat_interval, target.site.lag.limits.stale_after / 3);
+    let mut lookout = Lookout::new(&target, link.connection_id());
     let mut cleaned = false;
     loop {
         rhythm.beat().await;
         let seq = board.next_seq();
         target.site.cluster.control(|controller, now| controller.handle_heartbeat_begun(now, seq));
-        let written = heartbeat.write(&mut link, seq).await;
+        let written = lookout.during(&target, heartbeat.write(&mut link, seq)).await;
         if written.is_ok() {
             board.heartbeat_committed(seq, target.site.cluster.now());
         }
         note(&target, &mut health, &written);
+        if written.is_err() {
+            lookout.until_free(&target).await;
+        }
         if written.is_ok() && !std::mem::replace(&mut cleaned, true) {
             clean_up(&target, &heartbeat, &mut link).await;
         }

@@ -36,6 +36,7 @@ pub(super) async fn watch(target: ProbeTarget) {
     let mut link = target.link(PROBE_TIMEOUT);
     loop {
         rhythm.beat().await;
+        note_asked(&target);
         let answer = publishing_meanwhile(&target, question.ask(&target, &mut link)).await;
         health.note(&answer);
         take_in(&target, &answer);
@@ -112,6 +113,14 @@ async fn seconds(replica: &mut Link, query: &str) -> Result<Option<Duration>, Pr
     }
     let lag = number::<f64>(value).and_then(|lag| Duration::try_from_secs_f64(lag.max(0.0)).ok());
     lag.map(Some).ok_or_else(|| ProbeError::Unusable("the query did not give seconds".into()))
+}
+
+fn note_asked(target: &ProbeTarget) {
+    let cluster = &target.site.cluster;
+    let now = cluster.now();
+    cluster
+        .probes
+        .on_replica(&target.server, |tracker, key| tracker.handle_replica_asked(now, key));
 }
 
 fn take_in(target: &ProbeTarget, answer: &Result<LagAnswer, ProbeError>) {

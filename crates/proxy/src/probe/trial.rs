@@ -14,6 +14,8 @@
 mod account;
 mod replication;
 mod rights;
+mod rule_table;
+mod sessions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -231,8 +233,12 @@ impl Visit<'_> {
         if self.wants_heartbeats() {
             self.try_heartbeat_writes(account).await?;
         }
+        self.try_rule_table(account).await?;
         self.try_signals(Scope::Primary).await?;
         self.try_kill(account).await?;
+        if self.policy.bypass.interval.is_some() {
+            self.try_other_sessions(account).await?;
+        }
         self.try_routines(account).await
     }
 

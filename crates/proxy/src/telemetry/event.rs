@@ -54,6 +54,23 @@ impl StatementDecision {
     }
 }
 
+/// A check over HTTP that was answered.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckEvent<'a> {
+    /// The cluster that it was about.
+    pub cluster: &'a str,
+    /// The rule that decided; `none` when none did.
+    pub rule: &'a str,
+    /// The app as the client named it.
+    pub app: &'a [u8],
+    /// The language it was asked in: `vitess`, `freno`.
+    pub dialect: &'static str,
+    /// What it was told. In mode `observe`, `rejected` is what it would have been told.
+    pub decision: StatementDecision,
+    /// Why, if it was not simply allowed.
+    pub reason: Option<&'static str>,
+}
+
 /// How a backend failed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BackendErrorKind {

@@ -28,11 +28,14 @@ const OVERHEAD_BUCKETS: [f64; 14] = [
 pub(super) struct Families {
     pub(super) statements: IntCounterVec,
     pub(super) checks: IntCounterVec,
+    pub(super) cooperative_checks: IntCounterVec,
     pub(super) queue_delay: HistogramVec,
     pub(super) backend: HistogramVec,
     pub(super) overhead: Histogram,
     pub(super) rule_expires: GaugeVec,
     pub(super) rule_hits: IntCounterVec,
+    pub(super) runtime_rules: IntGaugeVec,
+    pub(super) rules_synced: IntGaugeVec,
     pub(super) claims_refused: IntCounterVec,
     pub(super) client_connections: IntGaugeVec,
     pub(super) backend_errors: IntCounterVec,
@@ -67,6 +70,12 @@ impl Families {
                  observe).",
                 &["cluster", "rule", "app", "result"],
             )?,
+            cooperative_checks: registered.counters(
+                "sluice_cooperative_checks_total",
+                "Checks over HTTP, by what they were told and why. In mode observe, `rejected` is \
+                 what they would have been told.",
+                &["cluster", "rule", "app", "dialect", "decision", "reason"],
+            )?,
             queue_delay: registered.histograms(
                 HistogramOpts::new(
                     "sluice_queue_delay_seconds",
@@ -99,8 +108,18 @@ impl Families {
             )?)?,
             rule_hits: registered.counters(
                 "sluice_rule_hits_total",
-                "Statements that a rule decided about.",
+                "Statements, and checks over HTTP, that a rule decided about.",
                 &["rule"],
+            )?,
+            runtime_rules: registered.gauges(
+                "sluice_runtime_rules",
+                "Rules made at runtime that stand now.",
+                &["cluster"],
+            )?,
+            rules_synced: registered.gauges(
+                "sluice_fleet_rules_synced",
+                "Whether the table of runtime rules on the primary was read at the last attempt.",
+                &["cluster"],
             )?,
             claims_refused: registered.counters(
                 "sluice_identity_claims_refused_total",

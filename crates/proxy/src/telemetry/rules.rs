@@ -1,6 +1,7 @@
 //! The series of rules, which come and go with the file.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use policy::Config;
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 
 use super::Telemetry;
+use crate::cluster::Cluster;
 
 /// How long the series of a rule stay after it has left the file: scrapers come by several times
 /// meanwhile and see the last counts.
@@ -17,6 +19,10 @@ const RETIRE_AFTER: Duration = Duration::from_secs(15 * 60);
 #[derive(Debug, Default)]
 pub(super) struct KnownRules {
     present: HashSet<Box<str>>,
+    /// Those of the file, with their ends.
+    file: HashMap<Box<str>, Option<i64>>,
+    /// Those made at runtime, which end.
+    runtime: HashMap<Box<str>, Option<i64>>,
     /// Since when a rule is not in the file any more.
     absent: HashMap<Box<str>, Instant>,
 }
@@ -30,9 +36,41 @@ impl Telemetry {
         self.apps.set_max(max_apps);
         self.users.set_max(max_apps);
         let rules = config.clusters.iter().flat_map(|cluster| cluster.rules.iter());
-        let named = rules.map(|rule| (&*rule.name, rule.expires_at.map(|at| seconds(at.0))));
-        self.set_rules(named, Instant::now());
+        let named = rules.map(|rule| (rule.name.as_ref().into(), rule.expires_at.map(|at| at.0)));
+        let named = named.collect();
+        self.rules.lock().file = named;
+        self.set_rules(Instant::now());
         self.begin_at_zero(config);
+    }
+
+    /// These runtime rules stand, and no others: exports when they end, and lets go of those that
+    /// are gone.
+    pub fn handle_runtime_rules(&self, clusters: &[Arc<Cluster>]) {
+        let mut standing: HashMap<Box<str>, Option<i64>> = HashMap::new();
+        for cluster in clusters {
+            let rules = cluster.runtime_rules();
+            let count = i64::try_from(rules.len()).unwrap_or(i64::MAX);
+            self.families.runtime_rules.with_label_values(&[&*cluster.name]).set(count);
+            for rule in rules.iter() {
+                let end = standing.entry(rule.name().as_ref().into()).or_default();
+                *end = (*end).max(Some(rule.expires_at().0));
+            }
+        }
+        let mut known = self.rules.lock();
+        if known.runtime == standing {
+            return;
+        }
+        for name in standing.keys().filter(|name| !known.runtime.contains_key(*name)) {
+            self.families.rule_hits.with_label_values(&[name]);
+        }
+        known.runtime = standing;
+        drop(known);
+        self.set_rules(Instant::now());
+    }
+
+    /// The table of runtime rules on this cluster's primary was read, or could not be.
+    pub fn rules_synced(&self, cluster: &str, synced: bool) {
+        self.families.rules_synced.with_label_values(&[cluster]).set(i64::from(synced));
     }
 
     /// Statements that each rule has decided about so far.
@@ -50,16 +88,17 @@ impl Telemetry {
         hits
     }
 
-    fn set_rules<'r>(&self, rules: impl Iterator<Item = (&'r str, Option<f64>)>, now: Instant) {
+    fn set_rules(&self, now: Instant) {
         let mut known = self.rules.lock();
+        let known = &mut *known;
         let gone = std::mem::take(&mut known.present);
         self.families.rule_expires.reset();
-        for (name, expires) in rules {
+        for (name, expires) in known.file.iter().chain(&known.runtime) {
             if let Some(expires) = expires {
-                self.families.rule_expires.with_label_values(&[name]).set(expires);
+                self.families.rule_expires.with_label_values(&[name]).set(seconds(*expires));
             }
             known.absent.remove(name);
-            known.present.insert(name.into());
+            known.present.insert(name.clone());
         }
         for name in gone {
             if !known.present.contains(&name) {
@@ -84,6 +123,7 @@ impl Telemetry {
         }
         remove_rules(&self.families.statements, &retired);
         remove_rules(&self.families.checks, &retired);
+        remove_rules(&self.families.cooperative_checks, &retired);
         remove_rules(&self.families.queue_delay, &retired);
         remove_rules(&self.families.rule_hits, &retired);
         self.generation.fetch_add(1, Ordering::Relaxed);

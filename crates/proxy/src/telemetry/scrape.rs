@@ -12,6 +12,7 @@ use policy::{ClusterPolicy, FixedKey, Rule, Scope, app_key as key_of_app};
 use prometheus::{GaugeVec, Registry, TextEncoder};
 
 use super::Telemetry;
+use super::around::Around;
 use super::certificates::Certificates;
 use super::gauges::gauges;
 use super::limits::Limits;
@@ -67,6 +68,7 @@ impl Telemetry {
         self.read_queue(cluster, &rules, now, at);
         self.read_starved(cluster, now);
         now.certificates.read(cluster);
+        now.around.read(cluster);
         self.count_checks(cluster, &rules, checks);
     }
 
@@ -188,6 +190,7 @@ struct Now {
     starved: GaugeVec,
     passed_meanwhile: GaugeVec,
     certificates: Certificates,
+    around: Around,
 }
 
 impl Now {
@@ -255,6 +258,7 @@ impl Now {
                 &["cluster", "app", "passage"],
             ),
             certificates: Certificates::new(&registry),
+            around: Around::new(&registry),
             registry,
         }
     }

@@ -66,13 +66,13 @@ impl<C> Held<C> {
 
 /// What metrics tell of one leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LegView {
-    /// `client` or `backend`.
-    pub(crate) leg: &'static str,
+pub struct LegView {
+    /// `client`, `backend` or `admin`.
+    pub leg: &'static str,
     /// Whether what the files say is in force.
-    pub(crate) is_current: bool,
+    pub is_current: bool,
     /// Until when the certificate that Sluice shows is valid, in Unix time. `None`: it shows none.
-    pub(crate) not_after: Option<Duration>,
+    pub not_after: Option<Duration>,
 }
 
 fn no_certificates() -> io::Error {

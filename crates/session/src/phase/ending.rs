@@ -132,6 +132,9 @@ fn handle_consequences(
     if plain.forgets_prepared {
         server.prepared.forget_names();
     }
+    if plain.takes.tables {
+        server.cut_over = rare.as_mut().and_then(|rare| rare.cut_over.take());
+    }
     if let Some(rare) = rare.take() {
         if let Some(app) = rare.app {
             who.set_app(app.as_deref());

@@ -79,6 +79,11 @@ impl Forwarding {
         (&mut self.running, &self.end)
     }
 
+    /// Whether the server may give back a lock of LOCK TABLES for it, or may have.
+    pub(crate) fn may_unlock_tables(&self) -> bool {
+        self.running.may_unlock_tables()
+    }
+
     /// Whether the server has asked for a file.
     pub(crate) fn awaits_file(&self) -> bool {
         matches!(self.stage, Stage::Infile(_))

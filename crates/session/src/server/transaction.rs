@@ -119,6 +119,11 @@ impl Transaction {
         self.locks.any()
     }
 
+    /// Whether it holds locks of `LOCK TABLES`.
+    pub(crate) fn holds_tables(&self) -> bool {
+        self.locks.tables
+    }
+
     /// Whether the server's flags say that a transaction is open.
     pub(crate) fn is_open(&self) -> bool {
         self.flags.in_transaction()

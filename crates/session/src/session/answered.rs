@@ -9,6 +9,7 @@ use crate::leg::Password;
 use crate::phase::asking::Asking;
 use crate::phase::login::{FIRST_SEQUENCE, Login, OutOfTurn};
 use crate::phase::refusing::Refusing;
+use crate::server::transaction::Admitted;
 
 /// The shell's answers. One that is not waited for ends the connection: [`CloseReason::OutOfTurn`].
 impl Session {
@@ -16,6 +17,16 @@ impl Session {
     pub fn handle_admitted(&mut self, ask: Ask) {
         if let Some(asking) = self.take_asking(ask) {
             self.phase = Phase::Sending(asking.into_sending());
+        }
+    }
+
+    /// The statement that was asked for may run, for what another session holds: nobody was asked
+    /// for it, and nothing behind it in its transaction passes for its sake.
+    pub fn handle_passed(&mut self, ask: Ask) {
+        if let Some(asking) = self.take_asking(ask) {
+            let mut sending = asking.into_sending();
+            sending.running.admits = Admitted::No;
+            self.phase = Phase::Sending(sending);
         }
     }
 

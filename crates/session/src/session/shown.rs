@@ -1,11 +1,13 @@
 //! What the shell may know of a session.
 
+use policy::identity::SessionIdentity;
 use sql::Server;
 use wire::capability::Capabilities;
 
 use super::{Phase, Session};
 use crate::action::Side;
 use crate::compression::Compression;
+use crate::cut_over::{CutOver, MigrationWork};
 use crate::leg::OF_EACH_LEG;
 use crate::outcome::StatementOutcome;
 use crate::phase::forwarding::Forwarding;
@@ -84,6 +86,45 @@ impl Session {
     /// Whether it has locked tables, or everything, so that others wait for it.
     pub fn holds_table_locks(&self) -> bool {
         self.server.transaction.holds_table_locks()
+    }
+
+    /// The migration for whose cut-over gh-ost has locked tables in this session, for as long as it
+    /// is certain that it holds them.
+    pub fn cut_over(&self) -> Option<&CutOver> {
+        let cut_over = self.server.cut_over.as_ref()?;
+        let holds = self.server.transaction.holds_tables()
+            && match &self.phase {
+                Phase::Idle | Phase::Asking(_) | Phase::Refusing(_) => true,
+                Phase::Sending(sending) => !sending.running.may_unlock_tables(),
+                Phase::Forwarding(forwarding) => !forwarding.may_unlock_tables(),
+                Phase::Greeting
+                | Phase::Login(_)
+                | Phase::LoggedIn
+                | Phase::Closing(_)
+                | Phase::Closed => false,
+            };
+        holds.then_some(cut_over)
+    }
+
+    /// What the statement that is asked for is about, if it may belong to a migration of gh-ost.
+    pub fn migration_work(&self) -> Option<&MigrationWork> {
+        match &self.phase {
+            Phase::Asking(asking) => asking.work(),
+            Phase::Greeting
+            | Phase::Login(_)
+            | Phase::LoggedIn
+            | Phase::Idle
+            | Phase::Sending(_)
+            | Phase::Forwarding(_)
+            | Phase::Refusing(_)
+            | Phase::Closing(_)
+            | Phase::Closed => None,
+        }
+    }
+
+    /// What the connection says of who it is.
+    pub fn identity(&self) -> &SessionIdentity {
+        self.judge.bench.who.identity()
     }
 
     /// Whether somebody logs in: at the beginning, or by COM_CHANGE_USER.

@@ -3,6 +3,7 @@
 mod certain;
 mod compressed;
 mod confided;
+mod cut_over;
 mod driver;
 mod facts;
 mod fuzzed;

@@ -28,6 +28,8 @@ pub(super) enum Event {
     ProbeAnswered { replica: usize, answer: Answer },
     /// The lag grows while an answer is awaited.
     Publish,
+    /// The proxy is started anew.
+    Restart,
     /// It is looked whether somebody needs fresh values.
     LookAtTempo,
     /// The signals other than the lag are looked at.

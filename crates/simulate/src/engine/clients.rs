@@ -9,6 +9,7 @@ use rand::RngExt as _;
 use super::World;
 use super::agenda::Event;
 use super::rules::{gate_key, rule_key};
+use crate::report::RefusedStatement;
 use crate::{App, Effect, Scenario};
 
 /// A session with its statement.
@@ -25,7 +26,7 @@ pub(super) struct Session {
     begun: MonoTime,
     /// No statement of it is admitted before.
     pauses_until: MonoTime,
-    running: Running,
+    pub(super) running: Running,
 }
 
 /// What a session has at the server.
@@ -175,7 +176,11 @@ impl<'s> World<'s> {
     pub(super) fn refused(&mut self, index: usize, refusal: Refusal) {
         let now = self.now;
         let Some((session, ..)) = self.session(index) else { return };
-        let app = session.app;
+        let (app, arrived) = (session.app, session.arrived);
+        let Refusal { reason, waited, retry_after, .. } = refusal;
+        let refused =
+            RefusedStatement { session: index, arrived, at: now, reason, waited, retry_after };
+        self.refused.push(refused);
         self.measure.rejected(now, app, refusal.reason);
         self.plan_issue(index, now.saturating_add(refusal.retry_after));
     }
@@ -187,9 +192,10 @@ impl<'s> World<'s> {
         let server_time = now.saturating_since(session.begun);
         session.pauses_until = now.saturating_add(app.rule.pause(server_time));
         let number = session.app;
-        let affected_rows = u64::from(session.rows);
+        let phantom = u64::from(app.phantom_rows).saturating_mul(u64::from(app.transactions));
+        let affected_rows = u64::from(session.rows).saturating_add(phantom);
         let outcome = Outcome { affected_rows, server_time, error: false };
-        let rows = f64::from(session.rows);
+        let rows = f64::from(session.rows) * app.apply_cost;
         self.append(rows);
         self.note_ended(number, server_time);
         self.measure.ended(now, number, server_time);

@@ -123,8 +123,8 @@ impl World<'_> {
 
     pub(super) fn heartbeat_committed(&mut self, seq: u64) {
         let now = self.now;
-        for replica in &mut self.replicas {
-            replica.append_heartbeat(now, seq);
+        for (replica, plan) in self.replicas.iter_mut().zip(&self.scenario.replicas) {
+            replica.append_heartbeat(now, plan.transit_at(now), seq);
         }
         self.probes.committed = Some(seq);
         self.tracker.handle_heartbeat_committed(seq, now);
@@ -139,6 +139,7 @@ impl World<'_> {
             return;
         }
         let Some(replica) = self.replicas.get_mut(index) else { return };
+        self.tracker.handle_replica_asked(now, replica.key);
         let answer = match replica.presence {
             Presence::Here => Answer::Shows(replica.shows(now)),
             Presence::Away => Answer::Unreachable,

@@ -1,5 +1,7 @@
 //! The primary, which commits, and the replicas, which apply.
 
+mod parallel;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -66,6 +68,8 @@ pub(super) struct Replica {
     /// Up to when it has applied.
     advanced_to: MonoTime,
     queue: VecDeque<Entry>,
+    appliers: u32,
+    in_order: bool,
     /// The newest heartbeat it shows.
     shown: Option<u64>,
 }
@@ -81,6 +85,7 @@ pub(super) enum Presence {
 #[derive(Debug)]
 struct Entry {
     committed: MonoTime,
+    arrives: MonoTime,
     rows_left: f64,
     heartbeat: Option<u64>,
 }
@@ -98,6 +103,8 @@ impl Replica {
             applied: 0.0,
             advanced_to: MonoTime::ZERO,
             queue: VecDeque::new(),
+            appliers: plan.appliers,
+            in_order: plan.preserve_commit_order,
             shown: None,
         }
     }
@@ -130,10 +137,21 @@ impl Replica {
 
     /// Applies for the time that has passed. What it does not need of it is lost.
     pub(super) fn advance(&mut self, now: MonoTime) {
+        if self.appliers > 1 {
+            self.advance_parallel(now);
+            return;
+        }
         let passed = now.saturating_since(self.advanced_to).as_secs_f64();
         self.advanced_to = self.advanced_to.max(now);
         let mut rows = passed * self.per_s;
         while let Some(first) = self.queue.front_mut() {
+            if first.arrives > now {
+                return;
+            }
+            // Nothing is applied before it is there.
+            if first.arrives > first.committed {
+                rows = rows.min(now.saturating_since(first.arrives).as_secs_f64() * self.per_s);
+            }
             let applied = first.rows_left.min(rows);
             first.rows_left -= applied;
             rows -= applied;
@@ -147,14 +165,22 @@ impl Replica {
         }
     }
 
-    /// A transaction comes in.
-    pub(super) fn append(&mut self, now: MonoTime, rows: f64) {
-        self.push(now, Entry { committed: now, rows_left: rows, heartbeat: None });
+    /// A transaction is committed, so much work for the replica.
+    pub(super) fn append(&mut self, now: MonoTime, transit: Duration, rows: f64) {
+        let arrives = self.arrives(now, transit);
+        self.push(now, Entry { committed: now, arrives, rows_left: rows, heartbeat: None });
     }
 
-    /// A heartbeat comes in.
-    pub(super) fn append_heartbeat(&mut self, now: MonoTime, seq: u64) {
-        self.push(now, Entry { committed: now, rows_left: 0.0, heartbeat: Some(seq) });
+    /// A heartbeat is committed.
+    pub(super) fn append_heartbeat(&mut self, now: MonoTime, transit: Duration, seq: u64) {
+        let arrives = self.arrives(now, transit);
+        self.push(now, Entry { committed: now, arrives, rows_left: 0.0, heartbeat: Some(seq) });
+    }
+
+    /// When it is there. The stream keeps its order.
+    fn arrives(&self, now: MonoTime, transit: Duration) -> MonoTime {
+        let before = self.queue.back().map_or(MonoTime::ZERO, |entry| entry.arrives);
+        now.saturating_add(transit).max(before)
     }
 
     fn push(&mut self, now: MonoTime, entry: Entry) {
@@ -197,7 +223,14 @@ mod tests {
     }
 
     fn replica(apply_per_s: f64, away: Vec<scenario::Away>) -> (Replica, scenario::Replica) {
-        let plan = scenario::Replica { apply: Amount::constant(apply_per_s), jitter: 0.0, away };
+        let plan = scenario::Replica {
+            apply: Amount::constant(apply_per_s),
+            jitter: 0.0,
+            away,
+            transit: Vec::new(),
+            appliers: 1,
+            preserve_commit_order: true,
+        };
         let mut replica = Replica::new(&plan, ReplicaKey(1));
         replica.begin_tick(&plan, at(0), 1.0, None);
         (replica, plan)
@@ -206,11 +239,11 @@ mod tests {
     #[test]
     fn a_heartbeat_shows_when_all_before_it_is_applied() {
         let (mut replica, _) = replica(1_000.0, Vec::new());
-        replica.append_heartbeat(at(0), 1);
+        replica.append_heartbeat(at(0), Duration::ZERO, 1);
         assert_eq!(replica.shows(at(0)), Some(1));
-        replica.append(at(1), 3.0);
-        replica.append_heartbeat(at(2), 2);
-        replica.append(at(2), 1.0);
+        replica.append(at(1), Duration::ZERO, 3.0);
+        replica.append_heartbeat(at(2), Duration::ZERO, 2);
+        replica.append(at(2), Duration::ZERO, 1.0);
         assert_eq!(replica.shows(at(3)), Some(1));
         assert_eq!(replica.true_lag(at(3)), Duration::from_millis(2));
         assert_eq!(replica.shows(at(4)), Some(2));
@@ -222,7 +255,7 @@ mod tests {
     #[test]
     fn a_stalled_replica_does_not_show_heartbeats_either() {
         let (mut replica, _) = replica(0.0, Vec::new());
-        replica.append_heartbeat(at(1), 1);
+        replica.append_heartbeat(at(1), Duration::ZERO, 1);
         assert_eq!(replica.shows(at(5)), None);
         assert_eq!(replica.true_lag(at(5)), Duration::ZERO);
     }
@@ -230,10 +263,10 @@ mod tests {
     #[test]
     fn an_idle_replica_saves_nothing_up() {
         let (mut replica, _) = replica(1_000.0, Vec::new());
-        replica.append(at(8), 1.0);
+        replica.append(at(8), Duration::ZERO, 1.0);
         replica.advance(at(8));
         assert_eq!(replica.true_lag(at(8)), Duration::ZERO);
-        replica.append(at(8), 1.0);
+        replica.append(at(8), Duration::ZERO, 1.0);
         replica.advance(at(9));
         assert!((replica.applied - 1.0).abs() < 1e-9);
     }
@@ -242,10 +275,10 @@ mod tests {
     fn a_replica_that_comes_back_shows_what_there_is() {
         let away = scenario::Window { from: at(10), to: at(20) };
         let (mut replica, plan) = replica(1.0, vec![away]);
-        replica.append(at(5), 100.0);
+        replica.append(at(5), Duration::ZERO, 100.0);
         replica.begin_tick(&plan, at(10), 1.0, Some(3));
         assert_eq!(replica.presence, Presence::Away);
-        replica.append(at(15), 100.0);
+        replica.append(at(15), Duration::ZERO, 100.0);
         assert_eq!(replica.true_lag(at(16)), Duration::ZERO);
         replica.begin_tick(&plan, at(20), 1.0, Some(4));
         assert_eq!((replica.presence, replica.shows(at(20))), (Presence::Here, Some(4)));

@@ -13,6 +13,10 @@ use crate::TICK;
 const SESSIONS_MAX: u32 = 100_000;
 /// Most rows a second, and most rows of one permit: sums of them stay exact.
 const ROWS_MAX: f64 = 1e9;
+/// Most threads of a replica: as many as a server has.
+const APPLIERS_MAX: u32 = 1_024;
+/// The dearest row: more is a statement of its own.
+const APPLY_COST_MAX: f64 = 1e6;
 
 const THRESHOLD_DEFAULT: Duration = Duration::from_secs(1);
 const HEARTBEAT_INTERVAL_DEFAULT: Duration = Duration::from_millis(250);
@@ -68,6 +72,8 @@ pub(super) fn compile(raw: raw::Scenario) -> Result<Scenario, ScenarioError> {
             || Amount::constant(0.0),
             |background| amount(background.writes_per_s, "background.writes_per_s", &mut faults),
         ),
+        restarts: restarts(&raw.restarts, &mut faults),
+        handover: raw.handover.unwrap_or(true),
         expect: expect::compile(raw.expect, &names, &mut faults),
         apps,
         name: raw.name,
@@ -108,6 +114,14 @@ fn pacing(word: Option<&str>, faults: &mut Faults) -> Pace {
     }
 }
 
+fn restarts(raw: &[Span], faults: &mut Faults) -> Vec<MonoTime> {
+    let restarts: Vec<MonoTime> = raw.iter().map(|at| instant(*at)).collect();
+    if !restarts.is_sorted() {
+        faults.push("restarts: in the order of time".to_owned());
+    }
+    restarts
+}
+
 fn replicas(raw: Vec<raw::Replica>, only_lag: bool, faults: &mut Faults) -> Vec<Replica> {
     if raw.is_empty() && only_lag {
         faults.push("replicas: at least one".to_owned());
@@ -121,9 +135,31 @@ fn replicas(raw: Vec<raw::Replica>, only_lag: bool, faults: &mut Faults) -> Vec<
             apply: amount(raw.apply_per_s, &format!("{path}.apply_per_s"), faults),
             jitter: raw.jitter,
             away: windows(&raw.away, &format!("{path}.away"), faults),
+            transit: transit(&raw.transit, &format!("{path}.transit"), faults),
+            appliers: appliers(raw.appliers, &path, faults),
+            preserve_commit_order: raw.preserve_commit_order.unwrap_or(true),
         }
     });
     each.collect()
+}
+
+fn transit(raw: &raw::Transit, path: &str, faults: &mut Faults) -> Vec<(MonoTime, Duration)> {
+    let steps: Vec<(MonoTime, Duration)> =
+        raw.0.iter().map(|(from, transit)| (instant(*from), transit.0)).collect();
+    let starts = steps.first().is_none_or(|(from, _)| *from == MonoTime::ZERO);
+    if !starts || !steps.is_sorted_by_key(|(from, _)| *from) {
+        faults.push(format!("{path}: steps begin at 0s and are in the order of time"));
+    }
+    // No delay is none, however it is said.
+    if steps.iter().all(|(_, transit)| transit.is_zero()) { Vec::new() } else { steps }
+}
+
+fn appliers(raw: Option<u32>, path: &str, faults: &mut Faults) -> u32 {
+    let appliers = raw.unwrap_or(1);
+    if !(1..=APPLIERS_MAX).contains(&appliers) {
+        faults.push(format!("{path}.appliers: from 1 to {APPLIERS_MAX}"));
+    }
+    appliers
 }
 
 fn apps(raw: Vec<raw::App>, gates: &[String], faults: &mut Faults) -> Vec<App> {
@@ -158,6 +194,10 @@ fn app(raw: raw::App, gates: &[String], path: &str, faults: &mut Faults) -> App 
     if f64::from(rows.max) * f64::from(transactions) > ROWS_MAX {
         faults.push(format!("{path}: at most {ROWS_MAX} rows under one permit"));
     }
+    let apply_cost = raw.apply_cost.unwrap_or(1.0);
+    if !(0.0..=APPLY_COST_MAX).contains(&apply_cost) {
+        faults.push(format!("{path}.apply_cost: from 0 to {APPLY_COST_MAX}"));
+    }
     let always = || vec![Window { from: MonoTime::ZERO, to: MonoTime::MAX }];
     let active_path = format!("{path}.active");
     App {
@@ -169,6 +209,8 @@ fn app(raw: raw::App, gates: &[String], path: &str, faults: &mut Faults) -> App 
             .latency
             .map(|latency| span(Some(latency), latency.0, &format!("{path}.latency"), faults)),
         rows,
+        apply_cost,
+        phantom_rows: raw.phantom_rows,
         transactions,
         think_time: raw.think_time.0,
         active: raw.active.map_or_else(always, |list| windows(&list, &active_path, faults)),

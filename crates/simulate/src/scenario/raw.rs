@@ -35,6 +35,9 @@ pub(super) struct Scenario {
     pub(super) signals: BTreeMap<String, RawSignal>,
     pub(super) replicas: Vec<Replica>,
     pub(super) background: Option<Background>,
+    #[serde(default)]
+    pub(super) restarts: Vec<Span>,
+    pub(super) handover: Option<bool>,
     pub(super) apps: Vec<App>,
     #[serde(default)]
     pub(super) expect: Expect,
@@ -56,6 +59,10 @@ pub(super) struct Replica {
     pub(super) jitter: f64,
     #[serde(default)]
     pub(super) away: Vec<(Span, Span)>,
+    #[serde(default)]
+    pub(super) transit: Transit,
+    pub(super) appliers: Option<u32>,
+    pub(super) preserve_commit_order: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -74,6 +81,9 @@ pub(super) struct App {
     pub(super) ratio: f64,
     pub(super) weight: Option<u32>,
     pub(super) rows_per_statement: Option<Rows>,
+    pub(super) apply_cost: Option<f64>,
+    #[serde(default)]
+    pub(super) phantom_rows: u32,
     pub(super) transactions: Option<u32>,
     #[serde(default)]
     pub(super) think_time: Span,
@@ -153,6 +163,39 @@ pub fn duration(text: &str) -> Option<Duration> {
         return None;
     }
     Duration::try_from_secs_f64((seconds * 1e6).round() / 1e6).ok()
+}
+
+/// How long the stream to a replica takes: a duration, or steps of them.
+#[derive(Debug, Default)]
+pub(super) struct Transit(pub(super) Vec<(Span, Span)>);
+
+impl<'de> Deserialize<'de> for Transit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfAny;
+        impl<'de> Visitor<'de> for OfAny {
+            type Value = Transit;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a duration, as in 150ms, or steps [[0s, 100ms], [100s, 300ms]]")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Transit, E> {
+                let parsed = duration(text);
+                parsed
+                    .map(|always| Transit(vec![(Span::default(), Span(always))]))
+                    .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Transit, A::Error> {
+                let mut steps = Vec::new();
+                while let Some(step) = elements.next_element()? {
+                    steps.push(step);
+                }
+                Ok(Transit(steps))
+            }
+        }
+        deserializer.deserialize_any(OfAny)
+    }
 }
 
 /// A number, steps, or a sine.

@@ -1,5 +1,6 @@
 //! A scenario as the file that it could have been read from.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use admission::{MonoTime, OnNoData, OnTimeout, Speed, Terms};
@@ -32,6 +33,8 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
         signals,
         replicas,
         background,
+        restarts,
+        handover,
         apps,
         expect,
     } = scenario;
@@ -65,6 +68,13 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
     }
     lines.push(if replicas.is_empty() { "replicas: []" } else { "replicas:" }.to_owned());
     lines.extend(replicas.iter().map(|plan| format!("  - {}", replica(plan))));
+    if !restarts.is_empty() {
+        let times: Vec<String> = restarts.iter().map(|at| time(*at)).collect();
+        lines.push(format!("restarts: [{}]", times.join(", ")));
+    }
+    if !handover {
+        lines.push("handover: false".to_owned());
+    }
     lines.push(if apps.is_empty() { "apps: []".to_owned() } else { "apps:".to_owned() });
     lines.extend(apps.iter().map(|plan| format!("  - {}", app(plan, signals))));
     if !expect.is_empty() {
@@ -140,10 +150,20 @@ fn gate_names(gate: Gate, signals: &[SignalPlan]) -> String {
 }
 
 fn replica(plan: &Replica) -> String {
-    let Replica { apply, jitter, away } = plan;
+    let Replica { apply, jitter, away, transit, appliers, preserve_commit_order } = plan;
     let mut keys = vec![("apply_per_s", amount(apply)), ("jitter", number(*jitter))];
     if !away.is_empty() {
         keys.push(("away", windows(away)));
+    }
+    if !transit.is_empty() {
+        let step =
+            |(from, delay): &(MonoTime, Duration)| format!("[{}, {}]", time(*from), span(*delay));
+        let steps: Vec<String> = transit.iter().map(step).collect();
+        keys.push(("transit", format!("[{}]", steps.join(", "))));
+    }
+    if *appliers != 1 || !preserve_commit_order {
+        keys.push(("appliers", appliers.to_string()));
+        keys.push(("preserve_commit_order", preserve_commit_order.to_string()));
     }
     flow(&keys)
 }
@@ -156,6 +176,8 @@ fn app(plan: &App, signals: &[SignalPlan]) -> String {
         rule,
         latency,
         rows: Rows { min, max },
+        apply_cost,
+        phantom_rows,
         transactions,
         think_time,
         active,
@@ -166,6 +188,8 @@ fn app(plan: &App, signals: &[SignalPlan]) -> String {
     keys.push(("rows_per_statement", rows));
     let optional = [
         ("identities", identities.to_string(), *identities != 1),
+        ("apply_cost", number(*apply_cost), !matches!(apply_cost.total_cmp(&1.0), Ordering::Equal)),
+        ("phantom_rows", phantom_rows.to_string(), *phantom_rows != 0),
         ("transactions", transactions.to_string(), *transactions != 1),
         ("think_time", span(*think_time), !think_time.is_zero()),
         ("active", windows(active), !always(active)),

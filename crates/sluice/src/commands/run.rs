@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use admin::AdminState;
+use admin::{Access, AdminState, Door};
+use fleet::RuntimeRules;
 use proxy::cluster::Cluster;
 use proxy::descriptors;
 use proxy::follower::Follower;
@@ -121,11 +122,30 @@ async fn confirm(confirmation: Option<Confirmation>) {
 struct Running {
     server: Server,
     next: Successor,
-    admin: JoinHandle<()>,
+    admin: Door,
+    rules: RulesTask,
     watcher: ConfigWatcher,
     drain_timeout: watch::Receiver<Duration>,
     draining: Arc<AtomicBool>,
     signals: Signals,
+}
+
+/// The runtime rules, while they are kept.
+struct RulesTask {
+    handle: RuntimeRules,
+    task: JoinHandle<()>,
+}
+
+impl RulesTask {
+    fn spawn(rules: RuntimeRules) -> Self {
+        Self { task: tokio::spawn(rules.clone().keep()), handle: rules }
+    }
+}
+
+impl Drop for RulesTask {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 /// The way by which another process gets the listeners.
@@ -161,25 +181,31 @@ impl Running {
         let server =
             Server::start(config, &telemetry, workers, inherited).map_err(|e| e.to_string())?;
         let clusters: Arc<[Arc<Cluster>]> = server.clusters().into();
+        // Nobody is let in before this thread waits: what stood before the restart stands by then.
+        let rules = RuntimeRules::kept_in(config.state_dir.as_deref(), &clusters, &telemetry);
         let probes = ClusterProbes::start(&clusters)
             .map_err(|error| format!("the probes cannot log in: {error}"))?;
+        let rules = RulesTask::spawn(rules);
         let draining = Arc::new(AtomicBool::new(false));
         let next =
             Successor::invite(config.takeover_socket.as_deref(), &server, &admin, inherited)?;
+        let access = Arc::new(Access::new(&config.admin));
         let admin = serve_admin(
             admin,
             AdminState {
                 clusters: clusters.clone(),
                 telemetry: telemetry.clone(),
+                access: access.clone(),
+                rules: rules.handle.clone(),
                 draining: draining.clone(),
             },
-        );
+        )?;
         for (cluster, address) in clusters.iter().zip(server.addresses()) {
             tracing::info!(cluster = %cluster.name, %address, "accepting clients");
         }
         let (follower, drain_timeout) = Follower::new(config, clusters, probes);
-        let watcher = watch_file(run.config.clone(), loaded, telemetry, follower);
-        Ok(Self { server, next, admin, watcher, drain_timeout, draining, signals })
+        let watcher = watch_file(run.config.clone(), loaded, telemetry, follower, access);
+        Ok(Self { server, next, admin, rules, watcher, drain_timeout, draining, signals })
     }
 
     /// Serves until a signal wants the end, or another process has the listeners; then drains.
@@ -196,8 +222,9 @@ impl Running {
         self.draining.store(true, Ordering::Relaxed);
         let patience = match leaving {
             Leaving::ToSuccessor => {
-                // The next process answers there.
-                self.admin.abort();
+                // The next process answers there, and makes rules.
+                self.admin.close();
+                self.rules.handle.retire();
                 Patience::WithWaiters
             }
             Leaving::Closed => {
@@ -216,7 +243,9 @@ impl Running {
     /// Waits for everybody to leave. Signals make it shorter, and the file is still followed: who
     /// waits may be let through by an edit.
     async fn drain(self, leaving: Leaving, patience: Patience) -> Result<(), String> {
-        let Self { server, mut next, admin, watcher, drain_timeout, mut signals, .. } = self;
+        let Self {
+            server, mut next, mut admin, rules, watcher, drain_timeout, mut signals, ..
+        } = self;
         let timeout = *drain_timeout.borrow();
         let sessions = server.connected();
         tracing::info!(?timeout, ?leaving, sessions, "draining; {}", on_next_signal(patience));
@@ -226,7 +255,10 @@ impl Running {
         loop {
             tokio::select! {
                 drained = &mut drain => return ended(drained, *patient.borrow()),
-                () = next.came() => admin.abort(),
+                () = next.came() => {
+                    admin.close();
+                    rules.handle.retire();
+                }
                 told = signals.next() => match told {
                     Told::Reload => watcher.reload_now(),
                     Told::End => {
@@ -363,21 +395,24 @@ fn watch_file(
     loaded: &Loaded,
     telemetry: Arc<Telemetry>,
     mut follower: Follower,
+    access: Arc<Access>,
 ) -> ConfigWatcher {
-    ConfigWatcher::spawn(path, loaded, telemetry, move |config| follower.apply(config))
+    ConfigWatcher::spawn(path, loaded, telemetry, move |config| {
+        follower.apply(config)?;
+        access.apply(&config.admin);
+        Ok(())
+    })
 }
 
-fn serve_admin(listener: TcpListener, state: AdminState) -> JoinHandle<()> {
-    let address = listener.local_addr();
-    tokio::spawn(async move {
-        match address {
-            Ok(address) => tracing::info!(%address, "admin port: /metrics, /healthz, /readyz, /"),
-            Err(error) => tracing::warn!(%error, "the admin port has no address"),
-        }
-        if let Err(error) = admin::serve(listener, state).await {
-            tracing::error!(%error, "the admin port is gone; traffic is not affected");
-        }
-    })
+fn serve_admin(listener: TcpListener, state: AdminState) -> Result<Door, String> {
+    match listener.local_addr() {
+        Ok(address) => tracing::info!(%address, "admin port: /metrics, /healthz, /readyz, /"),
+        Err(error) => tracing::warn!(%error, "the admin port has no address"),
+    }
+    let ended = |error: io::Error| {
+        tracing::error!(%error, "the admin port is gone; traffic is not affected");
+    };
+    Door::open(listener, state, ended).map_err(|error| format!("admin: {error}"))
 }
 
 fn cores() -> usize {

@@ -1,15 +1,13 @@
 //! `sluice status`: what does the running Sluice do?
 
-mod http;
 mod text;
 
-use std::fs;
 use std::io::{self, IsTerminal as _, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
-use self::http::{AskError, Door};
 use self::text::Style;
+use super::door;
+use super::http::{AskError, Door};
 use crate::cli::{Format, Status};
 
 pub(crate) fn run(command: &Status) -> ExitCode {
@@ -27,11 +25,7 @@ pub(crate) fn run(command: &Status) -> ExitCode {
 }
 
 fn answer(command: &Status) -> Result<String, String> {
-    let door = match (&command.admin, &command.config) {
-        (Some(admin), _) => Door::parse(admin)?,
-        (None, Some(file)) => door_of(file)?,
-        (None, None) => Door::default(),
-    };
+    let door = door::door(&command.asked)?;
     let path = format!("/api/v1/status?limit={}", command.waiting);
     let body = match door.get(&path) {
         Ok(body) => body,
@@ -47,21 +41,6 @@ fn answer(command: &Status) -> Result<String, String> {
         Format::Json => format!("{}\n", body.trim_end()),
         Format::Text => text::render(&status, style()),
     })
-}
-
-/// Where the HTTP side listens that a file describes. Its other faults do not matter: what runs is
-/// what was read before.
-fn door_of(file: &Path) -> Result<Door, String> {
-    let shown = file.display();
-    let instead = "say where to ask instead: --admin http://HOST:PORT";
-    let text = fs::read_to_string(file)
-        .map_err(|error| format!("{shown}: cannot read it: {error}; {instead}"))?;
-    match policy::admin_listen(&text) {
-        Ok(address) => Ok(Door::of(address)),
-        Err(fault) => {
-            Err(format!("{shown}:{}: {}: {}; {instead}", fault.line, fault.path, fault.message))
-        }
-    }
 }
 
 /// Somebody who speaks HTTP and has no such page.

@@ -127,8 +127,8 @@ impl Model {
                     self.wake(self.now.max(at));
                 }
             }
-            Step::Reload => self.controller.reconfigure(paced_config(), self.now),
-            Step::Shutdown => self.controller.shutdown(self.now),
+            Step::Reload => drop(self.controller.reconfigure(paced_config(), self.now)),
+            Step::Shutdown => drop(self.controller.shutdown(self.now)),
         }
         self.collect();
         self.per_s = self.pace_now();
@@ -179,7 +179,9 @@ impl Model {
                     replica: ReplicaKey(key),
                     lag: Duration::from_secs_f64(lag),
                     shown,
+                    committed_at: None,
                     answered_at: self.now,
+                    asked_at: self.now,
                 });
             }
         }

@@ -202,10 +202,6 @@ fn probes_and_secrets_are_checked() {
     let probe = config.clusters[0].probe.as_ref().unwrap();
     assert_eq!(probe.password, Some(Secret::File("/run/p".into())));
     assert_eq!(probe.source, LagSource::Query("select 2".into()));
-    for key in ["token: secret", "token_env: T", "token_file: /run/t"] {
-        let admin = MANUAL.replace("listen: 127.0.0.1:9307", key);
-        assert_fault(&admin, "does nothing yet");
-    }
 }
 
 #[test]
@@ -393,4 +389,25 @@ fn rates_are_whole_numbers_and_the_floor_is_not_above_the_cap() {
     assert_eq!(gated, Gated::Yes, "it asks although its gate is open");
     assert_fault(&rule("min_rate: 101, max_rate: 100"), "must not be above `max_rate`");
     assert_fault(&rule("max_in_flight: 0"), "must be from 1 to");
+}
+
+#[test]
+fn who_may_go_around_is_read_and_needs_somebody_who_looks() {
+    let probed = "    listen: 127.0.0.1:1\n    primary: db:3306\n    probe: {user: p}\n";
+    let bypass = |keys: &str| {
+        let text = with_cluster(&format!("{probed}    bypass: {{ {keys} }}\n"));
+        load(&text).unwrap().clusters[0].bypass.clone()
+    };
+    let unsaid = load(&with_cluster(probed)).unwrap().clusters[0].bypass.clone();
+    assert_eq!(unsaid.interval, Some(Duration::from_secs(10)));
+    assert_eq!(bypass("watch: false").interval, None);
+    let said = bypass("interval: 1m, ignore_users: [dba, backup-*], sluices: 10.0.0.0/24");
+    assert_eq!(said.interval, Some(Duration::from_secs(60)));
+    assert!(said.ignores(b"dba") && said.ignores(b"backup-7") && !said.ignores(b"etl"));
+    let at = |address: &str| said.is_sluice(address.parse().unwrap());
+    assert!(at("10.0.0.9") && at("::ffff:10.0.0.9") && !at("10.0.1.9"));
+    let unprobed = "    listen: 127.0.0.1:1\n    primary: db:3306\n    bypass: {watch: true}\n";
+    assert_fault(&with_cluster(unprobed), "bypass: has no effect: the cluster has no `probe`");
+    let often = format!("{probed}    bypass: {{ interval: 1s }}\n");
+    assert_fault(&with_cluster(&often), "bypass.interval: must be from 5s to 1h");
 }

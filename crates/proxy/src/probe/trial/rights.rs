@@ -12,7 +12,7 @@ use crate::probe::answer::text;
 use crate::probe::heartbeat::is_missing;
 
 /// What becomes of a statement that needs one right.
-enum Tried {
+pub(super) enum Tried {
     Allowed,
     /// With the right that the server names.
     Denied(String),
@@ -46,7 +46,7 @@ impl Visit<'_> {
         let mut lacking = Vec::new();
         let mut is_missing = false;
         for (right, statement) in &statements {
-            match self.try_heartbeat(statement).await? {
+            match self.try_statement(HEARTBEAT, statement).await? {
                 Some(Tried::Denied(_)) => lacking.push(*right),
                 Some(Tried::Missing) => is_missing = true,
                 Some(Tried::Allowed) | None => {}
@@ -56,7 +56,7 @@ impl Visit<'_> {
         if is_missing || lacking.len() == statements.len() {
             let template = format!("`{schema}`.`sluice_check_{:032x}`", rand::random::<u128>());
             let create = format!("CREATE TABLE {name} LIKE {template}");
-            match self.try_heartbeat(&create).await? {
+            match self.try_statement(HEARTBEAT, &create).await? {
                 // Reading the other table is what is not allowed, so creating this one is.
                 Some(Tried::Denied(right)) if right == "SELECT" => {}
                 Some(Tried::Denied(_)) => lacking.insert(0, "CREATE"),
@@ -64,7 +64,8 @@ impl Visit<'_> {
             }
         }
         let delete = format!("EXPLAIN DELETE FROM {name} WHERE written_at < CURRENT_TIMESTAMP(6)");
-        let cleans = !matches!(self.try_heartbeat(&delete).await?, Some(Tried::Denied(_)));
+        let cleans =
+            !matches!(self.try_statement(HEARTBEAT, &delete).await?, Some(Tried::Denied(_)));
         let on = if lacking.contains(&"CREATE") || is_missing {
             format!("{schema}.*")
         } else {
@@ -105,7 +106,12 @@ impl Visit<'_> {
         }
     }
 
-    async fn try_heartbeat(&mut self, statement: &str) -> Result<Option<Tried>, ProbeError> {
+    /// Tries a statement of our own on a table of ours.
+    pub(super) async fn try_statement(
+        &mut self,
+        what: &str,
+        statement: &str,
+    ) -> Result<Option<Tried>, ProbeError> {
         match self.link.rows(statement).await {
             Ok(_) => Ok(Some(Tried::Allowed)),
             Err(error) if is_missing(&error) => Ok(Some(Tried::Missing)),
@@ -115,7 +121,7 @@ impl Visit<'_> {
             }
             // The table may have come meanwhile, and a server that is read only says so itself.
             Err(ProbeError::Refused { code: ER_TABLE_EXISTS | ER_READ_ONLY, .. }) => Ok(None),
-            refused => self.unless_refused(HEARTBEAT, refused).map(|_| None),
+            refused => self.unless_refused(what, refused).map(|_| None),
         }
     }
 

@@ -155,6 +155,8 @@ fn scenario(cluster: &ClusterPolicy, command: &Simulate, met: &[Met]) -> Scenari
         signals: Vec::new(),
         replicas: replicas(cluster, &load.replica_rows_per_second),
         background: Amount::constant(load.background_rows_per_second),
+        restarts: Vec::new(),
+        handover: true,
         apps: load.app.iter().zip(met).map(|(load, met)| app(load, met)).collect(),
         expect: Vec::new(),
     }
@@ -172,6 +174,8 @@ fn app(load: &AppLoad, met: &Met) -> App {
         rule: met.rule.clone(),
         latency: Some(load.server),
         rows: met.rows,
+        apply_cost: 1.0,
+        phantom_rows: 0,
         transactions: load.statements,
         think_time: load.think,
         active: vec![Window { from: MonoTime::ZERO, to: MonoTime::MAX }],
@@ -182,8 +186,14 @@ fn app(load: &AppLoad, met: &Met) -> App {
 fn replicas(cluster: &ClusterPolicy, per_s: &[f64]) -> Vec<Replica> {
     let last = per_s.last().copied().unwrap_or_default();
     let rates = per_s.iter().copied().chain(std::iter::repeat(last));
-    let replica =
-        |per_s| Replica { apply: Amount::constant(per_s), jitter: JITTER, away: Vec::new() };
+    let replica = |per_s| Replica {
+        apply: Amount::constant(per_s),
+        jitter: JITTER,
+        away: Vec::new(),
+        transit: Vec::new(),
+        appliers: 1,
+        preserve_commit_order: true,
+    };
     rates.take(cluster.replicas.len().max(1)).map(replica).collect()
 }
 

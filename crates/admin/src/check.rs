@@ -1,0 +1,187 @@
+//! The cooperative door: what every dialect's check has in common.
+//!
+//! A check is answered from memory: [`proxy::cluster::Cluster::check`] decides as it would about a
+//! write that comes through Sluice. Here are what a check is remembered for ([`Book`]), and what
+//! its answer says ([`told`]).
+
+pub(crate) mod asked;
+pub(crate) mod book;
+pub(crate) mod told;
+
+use std::sync::Arc;
+
+use admission::{Purpose, Reason, SignalKey};
+use axum::http::request::Parts;
+use policy::ClusterPolicy;
+use proxy::cluster::{Check, CheckAnswer, CheckOutcome, Cluster};
+use proxy::telemetry::{CheckEvent, NO_RULE, StatementDecision};
+
+use self::told::Told;
+use crate::Shown;
+
+/// Whose language is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Vitess,
+    Freno,
+}
+
+impl Dialect {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Vitess => "vitess",
+            Self::Freno => "freno",
+        }
+    }
+
+    /// The app that is refused always, for trials of a client.
+    pub(crate) const fn always_refused(self) -> &'static str {
+        match self {
+            Self::Vitess => "always-throttled-app",
+            Self::Freno => "abusing-app",
+        }
+    }
+}
+
+/// A check, as its dialect read it.
+#[derive(Debug)]
+pub(crate) struct Asked<'q> {
+    pub(crate) dialect: Dialect,
+    /// The cluster by its name; `None`: the first of the file.
+    pub(crate) cluster: Option<&'q [u8]>,
+    pub(crate) app: &'q [u8],
+    pub(crate) urgency: Urgency,
+    pub(crate) question: Question<'q>,
+}
+
+/// Whether it gives way to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    Normal,
+    /// `p=low`: it is refused for a second after another check was.
+    Low,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Question<'q> {
+    /// May I write?
+    Write {
+        /// So many rows; `None`: it was not said.
+        rows: Option<u64>,
+        /// Signals by name that must be healthy beside those of the rule's gate.
+        metrics: &'q [Vec<u8>],
+    },
+    /// Is the lag below this, in seconds? `None`: below its threshold.
+    Read { threshold: Option<f64> },
+}
+
+/// Asks, counts, and remembers who asked.
+pub(crate) fn ask(shown: &Shown, asked: &Asked<'_>, request: &Parts) -> Told {
+    let Some((index, cluster)) = shown.cluster(asked.cluster) else {
+        return told::no_cluster(shown, asked);
+    };
+    let book = shown.checks.of(index);
+    let now = cluster.now();
+    let recently = book.note_checked(now);
+    let mut answer = decide(cluster, book, asked, now);
+    answer.recently_checked = recently;
+    let normal_write =
+        asked.urgency == Urgency::Normal && matches!(asked.question, Question::Write { .. });
+    if normal_write && answer.status == told::TOO_MANY {
+        book.make_others_yield(now);
+    }
+    let (rejected, reason) = (!answer.is_ok() || answer.would_be_refused, answer.reason);
+    let decision = if rejected { StatementDecision::Rejected } else { StatementDecision::Admitted };
+    shown.state.telemetry.check(&CheckEvent {
+        cluster: &cluster.name,
+        rule: answer.rule.as_deref().unwrap_or(NO_RULE),
+        app: asked.app,
+        dialect: asked.dialect.as_str(),
+        decision,
+        reason: rejected.then_some(reason),
+    });
+    shown.checks.recent.note(asked.app, request, now, answer.status);
+    answer
+}
+
+fn decide(
+    cluster: &Arc<Cluster>,
+    book: &book::ClusterBook,
+    asked: &Asked<'_>,
+    now: admission::MonoTime,
+) -> Told {
+    let yields = asked.urgency == Urgency::Low && book.yields(now);
+    let refused_always = asked.app == asked.dialect.always_refused().as_bytes();
+    if yields || refused_always {
+        let answer = cluster.look();
+        let why = if yields { told::Denied::LowPriority } else { told::Denied::Always };
+        return told::denied(asked, &answer, why);
+    }
+    match asked.question {
+        Question::Write { rows, metrics } => {
+            let policy = cluster.policy();
+            let named = match named_signals(&policy, metrics) {
+                Ok(named) => named,
+                Err(unknown) => return told::no_metric(asked, &cluster.look(), unknown),
+            };
+            let purpose = Purpose::Write { rows };
+            let check = Check { app: asked.app, purpose, signals: &named };
+            told::told(asked, &cluster.check(&check), &named)
+        }
+        Question::Read { threshold } => {
+            let check = Check { app: asked.app, purpose: Purpose::Read, signals: &[] };
+            let answer = cluster.check(&check);
+            let named: Vec<SignalKey> = told::lag_of(&answer.policy).into_iter().collect();
+            match read_refused(&answer, threshold) {
+                Some(reason) => told::too_much_lag(asked, &answer, &named, (reason, threshold)),
+                None => told::told(asked, &answer, &named).compared_with(threshold),
+            }
+        }
+    }
+}
+
+/// Why somebody who reads from replicas has to wait, beside the rules.
+fn read_refused(answer: &CheckAnswer, threshold: Option<f64>) -> Option<Reason> {
+    match answer.outcome {
+        CheckOutcome::Passed(_) | CheckOutcome::Allowed | CheckOutcome::Observed(_) => {}
+        CheckOutcome::Refused(_) | CheckOutcome::Denied | CheckOutcome::Nameless => return None,
+    }
+    let lag = answer.signal(told::lag_of(&answer.policy)?)?;
+    let usable = !matches!(lag.state, admission::SignalState::NoData { .. });
+    match (lag.value.filter(|_| usable), threshold) {
+        (None, _) => (!lag.lets_through).then_some(Reason::NoData),
+        (Some(value), Some(threshold)) => (value > threshold).then_some(Reason::GateClosed),
+        (Some(_), None) => (!lag.lets_through).then_some(Reason::GateClosed),
+    }
+}
+
+/// The signals that a check names: `lag`, `shard/lag`, or all of a scope (`self`, `shard`), or those
+/// of the usual gate (`default`).
+///
+/// # Errors
+/// The first name that is none.
+fn named_signals<'n>(
+    policy: &ClusterPolicy,
+    names: &'n [Vec<u8>],
+) -> Result<Vec<SignalKey>, &'n [u8]> {
+    let mut keys = Vec::new();
+    for name in names {
+        let before = keys.len();
+        if name == b"default" {
+            keys.extend(policy.gate_signals(policy.default_gate).map(|signal| signal.key));
+        }
+        let is_meant = |signal: &&policy::Signal| {
+            let scope = signal.scope.as_str().as_bytes();
+            let rest = name.strip_prefix(scope);
+            signal.name.as_bytes() == name
+                || rest.is_some_and(<[u8]>::is_empty)
+                || rest.and_then(|rest| rest.strip_prefix(b"/")) == Some(signal.name.as_bytes())
+        };
+        keys.extend(policy.signals.iter().filter(is_meant).map(|signal| signal.key));
+        if keys.len() == before {
+            return Err(name);
+        }
+    }
+    Ok(keys)
+}

@@ -1,0 +1,416 @@
+//! Clients that ask before they write around Sluice.
+
+use super::*;
+use crate::lag::{LagReading, Progress, ReplicaKey};
+use crate::{AdaptivePacing, Answer, Inquiry, Purpose};
+
+impl Lab {
+    fn inquire(&mut self, gate: GateKey, identity: IdentityKey, terms: Terms) -> Answer {
+        let request = self.request(gate, identity, terms);
+        self.controller
+            .inquire(self.now, &Inquiry { request, purpose: Purpose::Write { rows: None } })
+    }
+
+    fn told(&mut self, gate: GateKey, identity: IdentityKey, terms: Terms) -> Option<Reason> {
+        match self.inquire(gate, identity, terms) {
+            Answer::Allowed => None,
+            Answer::Refused(refusal) => Some(refusal.reason),
+            Answer::Observed(_) => panic!("observed"),
+        }
+    }
+}
+
+#[test]
+fn an_open_gate_allows_and_a_shut_one_names_its_signal() {
+    let mut lab = Lab::healthy();
+    assert_eq!(lab.told(GATED, ETL, Terms::default()), None);
+    lab.lag(7.0);
+    let Answer::Refused(refusal) = lab.inquire(GATED, ETL, Terms::default()) else { panic!() };
+    assert_eq!(refusal.reason, Reason::GateClosed);
+    let cause = refusal.cause.unwrap();
+    assert_eq!((cause.signal, cause.value, cause.threshold), (LAG, Some(7.0), 1.0));
+    assert!(refusal.retry_after >= ms(75), "{refusal:?}");
+    assert_eq!(lab.told(FREE, ETL, Terms::default()), None, "its rule has no gate");
+    assert_eq!(lab.controller.waiting_len(), 0, "nobody ever waits");
+    assert_eq!(lab.controller.in_flight(), 0, "nothing is to be completed");
+}
+
+#[test]
+fn a_check_throws_once_and_a_hold_a_ratio_of_1_and_a_missing_gate_do_not_depend_on_the_gate() {
+    let mut lab = Lab::healthy();
+    let asked = 10_000;
+    let lost = (0..asked).filter(|_| lab.told(FREE, ETL, with_ratio(0.9)).is_some()).count();
+    // Four and a half deviations: 4.5 · √(10,000 · 0.9 · 0.1) = 135.
+    assert!(lost.abs_diff(9_000) < 135, "{lost} of {asked}");
+    let (passed, thrown_lost) = lab.checks(ETL);
+    assert_eq!(usize::try_from(thrown_lost).unwrap(), lost);
+    assert_eq!(passed + thrown_lost, 10_000, "one throw each");
+    for lag in [0.0, 7.0] {
+        lab.lag(lag);
+        assert_eq!(lab.told(GATED, ETL, with_ratio(1.0)), Some(Reason::Ratio));
+        let held = Terms { hold: true, ..Terms::default() };
+        assert_eq!(lab.told(GATED, ETL, held), Some(Reason::Hold));
+        assert_eq!(lab.told(GateKey(77), ETL, Terms::default()), Some(Reason::NoData));
+    }
+    lab.controller.shutdown(lab.now);
+    assert_eq!(lab.told(FREE, ETL, Terms::default()), Some(Reason::Shutdown));
+}
+
+#[test]
+fn who_reads_meets_the_dice_and_a_hold_but_not_the_gate() {
+    let mut lab = Lab::lagging();
+    let read = |lab: &mut Lab, terms| {
+        let request = lab.request(GATED, ETL, terms);
+        lab.controller.inquire(lab.now, &Inquiry { request, purpose: Purpose::Read })
+    };
+    assert_eq!(read(&mut lab, Terms::default()), Answer::Allowed);
+    let held = Terms { hold: true, ..Terms::default() };
+    for terms in [held, with_ratio(1.0)] {
+        assert!(matches!(read(&mut lab, terms), Answer::Refused(_)));
+    }
+}
+
+#[test]
+fn at_a_shut_gate_nothing_is_thrown_and_observing_allows_whatever_would_have_been() {
+    let mut lab = Lab::lagging();
+    assert_eq!(lab.told(GATED, ETL, with_ratio(0.5)), Some(Reason::GateClosed));
+    assert_eq!(lab.checks(ETL), (0, 0));
+    let observing = Terms { mode: Mode::Observe, ..Terms::default() };
+    let Answer::Observed(would_be) = lab.inquire(GATED, ETL, observing) else { panic!() };
+    assert_eq!(would_be.unwrap().reason, Reason::GateClosed);
+    lab.lag(0.0);
+    assert_eq!(lab.inquire(GATED, ETL, observing), Answer::Observed(None));
+}
+
+#[test]
+fn a_gate_that_has_just_opened_lets_askers_through_at_the_ramp() {
+    let mut lab = Lab::lagging();
+    lab.lag(0.0);
+    let mut allowed = 0;
+    for _ in 0..500 {
+        lab.now = lab.now.saturating_add(ms(1));
+        allowed += (0..10).filter(|_| lab.told(GATED, ETL, Terms::default()).is_none()).count();
+    }
+    // A thousand a second at first: of 5,000 that asked in half a second.
+    assert!((400..=530).contains(&allowed), "{allowed}");
+}
+
+#[test]
+fn askers_beside_a_line_at_a_ramp_have_every_second_turn_at_most() {
+    let mut lab = Lab::lagging();
+    let mut waiting = 0;
+    while waiting < 400 {
+        lab.queued(GATED, DDL, Terms::default());
+        waiting += 1;
+    }
+    lab.lag(0.0);
+    let mut allowed = 0;
+    while lab.controller.waiting_len() > 0 {
+        lab.run(ms(1));
+        allowed += (0..10).filter(|_| lab.told(GATED, ETL, Terms::default()).is_none()).count();
+        assert!(lab.now < MonoTime::from_nanos(10_000_000_000), "the line does not move");
+    }
+    // Ten at most come when the last of the line has just gone.
+    assert!((50..=411).contains(&allowed), "{allowed} of 400 turns");
+    assert_eq!(lab.winners().len(), 400);
+}
+
+#[test]
+fn who_asks_in_vain_is_starved_and_not_any_more_once_it_is_allowed() {
+    let mut lab = Lab::lagging();
+    let config = crate::StarvationConfig { share: 0.5, window: Duration::from_secs(60) };
+    lab.controller.watch_starvation(lab.now, Some(config));
+    for _ in 0..50 {
+        assert!(lab.told(GATED, ETL, Terms::default()).is_some());
+        lab.now = lab.now.saturating_add(Duration::from_secs(1));
+    }
+    let starved = lab.controller.starved(lab.now);
+    assert!(
+        starved.iter().any(|starved| starved.identity == ETL && starved.blocked),
+        "{starved:?}"
+    );
+    lab.lag(0.0);
+    assert_eq!(lab.told(GATED, ETL, Terms::default()), None);
+    assert!(lab.controller.starved(lab.now).iter().all(|starved| !starved.blocked));
+}
+
+/// A primary that executes at once, and a replica that applies `per_s` rows a second, in order.
+struct Path {
+    lab: Lab,
+    now_ms: u64,
+    /// Not applied yet: rows, or a heartbeat; when they were committed.
+    stream: std::collections::VecDeque<(u64, Result<f64, u64>)>,
+    shown: Option<u64>,
+    beats: u64,
+    credit: f64,
+    /// Since the run began, in seconds.
+    lag_max: f64,
+}
+
+impl Path {
+    fn new() -> Self {
+        let adaptive = AdaptivePacing {
+            lag: LAG,
+            heartbeat_interval: ms(250),
+            probe_interval: ms(100),
+            otherwise: BinaryPacing::default(),
+        };
+        let config = ControllerConfig { pacing: Pacing::Adaptive(adaptive), ..config() };
+        let stream = std::collections::VecDeque::new();
+        let lab = Lab::new(config);
+        Self { lab, now_ms: 0, stream, shown: None, beats: 0, credit: 0.0, lag_max: 0.0 }
+    }
+
+    fn write(&mut self, rows: f64) {
+        self.stream.push_back((self.now_ms, Ok(rows)));
+    }
+
+    /// The age of the oldest row that is not applied.
+    fn lag(&self) -> f64 {
+        let oldest = self.stream.iter().find(|(_, what)| what.is_ok());
+        oldest.map_or(0.0, |(at, _)| secs(self.now_ms - at))
+    }
+
+    /// A millisecond.
+    fn step(&mut self, per_s: f64) {
+        self.now_ms += 1;
+        self.lab.run(ms(1));
+        if self.now_ms % 250 == 1 {
+            self.beats += 1;
+            self.lab.controller.handle_heartbeat_begun(self.lab.now, self.beats);
+            self.stream.push_back((self.now_ms, Err(self.beats)));
+        }
+        self.credit = (self.credit + per_s / 1_000.0).min(per_s / 1_000.0 + 1_000.0);
+        while let Some((at, what)) = self.stream.pop_front() {
+            match what {
+                Err(seq) => self.shown = Some(seq),
+                Ok(rows) if rows <= self.credit => self.credit -= rows,
+                Ok(_) => {
+                    self.stream.push_front((at, what));
+                    break;
+                }
+            }
+        }
+        if self.stream.is_empty() {
+            self.credit = 0.0;
+        }
+        if self.now_ms % 100 == 50 {
+            let answered_at = self.lab.now;
+            let lag = self.lag();
+            let progress = Progress {
+                replica: ReplicaKey(1),
+                lag: Duration::from_secs_f64(lag),
+                shown: self.shown,
+                committed_at: None,
+                answered_at,
+                asked_at: answered_at,
+            };
+            let governing = vec![progress];
+            let reading =
+                LagReading { value: Some(lag), at: answered_at, slowest: None, governing };
+            self.lab.controller.handle_lag(answered_at, LAG, &reading);
+            self.lab.collect();
+        }
+        self.lag_max = self.lag_max.max(self.lag());
+    }
+}
+
+fn secs(ms: u64) -> f64 {
+    Duration::from_millis(ms).as_secs_f64()
+}
+
+/// Clients of one app that ask, and write so many rows directly when they may.
+struct Askers {
+    identity: IdentityKey,
+    terms: Terms,
+    rows: f64,
+    says: Option<u64>,
+    /// When each asks next, in milliseconds.
+    due: Vec<u64>,
+    /// The rows of those that were allowed, and when they write them.
+    writes: Vec<(u64, f64)>,
+    written: f64,
+}
+
+impl Askers {
+    fn new(count: u64, identity: IdentityKey, terms: Terms, says: Option<u64>) -> Self {
+        let due = (0..count).map(|n| 100 + n).collect();
+        Self { identity, terms, rows: 20.0, says, due, writes: Vec::new(), written: 0.0 }
+    }
+
+    /// Whoever may writes 3 ms later and asks again 5 ms later; who may not, after 100 ms.
+    fn step(&mut self, path: &mut Path) {
+        let now = path.now_ms;
+        let ready = |&(at, _): &(u64, f64)| at <= now;
+        for (_, rows) in self.writes.extract_if(.., |write| ready(write)) {
+            path.write(rows);
+            self.written += rows;
+        }
+        for due in &mut self.due {
+            if *due > now {
+                continue;
+            }
+            let request = path.lab.request(GATED, self.identity, self.terms);
+            let inquiry = Inquiry { request, purpose: Purpose::Write { rows: self.says } };
+            match path.lab.controller.inquire(path.lab.now, &inquiry) {
+                Answer::Allowed => {
+                    self.writes.push((now + 3, self.rows));
+                    *due = now + 5;
+                }
+                Answer::Refused(_) => *due = now + 100,
+                Answer::Observed(_) => panic!("observed"),
+            }
+        }
+    }
+}
+
+#[test]
+fn fifty_who_ask_and_write_directly_keep_the_lag_bounded_and_flood_if_they_say_nothing() {
+    let run = |says| {
+        let mut path = Path::new();
+        let mut askers = Askers::new(50, ETL, Terms::default(), says);
+        for _ in 0..30_000 {
+            path.step(1_000.0);
+            askers.step(&mut path);
+        }
+        (path.lag_max, askers.written)
+    };
+    let (lag, written) = run(Some(20));
+    assert!(lag < 1.0, "the lag came to {lag:.2} s");
+    assert!(written > 0.75 * 30_000.0, "{written} of 30,000 rows that the replica could apply");
+    // A look (`rows: 0`) is not charged: each opening of the gate lets all of them write.
+    let (lag, _) = run(Some(0));
+    assert!(lag > 10.0, "without the charge the lag came to {lag:.2} s only");
+}
+
+#[test]
+fn who_does_not_say_how_many_rows_is_charged_one_and_the_pace_learns_what_that_stands_for() {
+    let mut path = Path::new();
+    let mut askers = Askers::new(50, ETL, Terms::default(), None);
+    // 100 checks a second are the first guess; each stands for 20 rows, and the replica takes 50.
+    for _ in 0..60_000 {
+        path.step(1_000.0);
+        askers.step(&mut path);
+        if path.now_ms == 30_000 {
+            path.lag_max = 0.0;
+        }
+    }
+    assert!(path.lag_max < 1.5, "after half a minute the lag came to {:.2} s", path.lag_max);
+    assert!(askers.written > 0.5 * 60_000.0, "{}", askers.written);
+}
+
+#[test]
+fn who_waits_and_who_asks_share_the_pace_by_their_ratios() {
+    let mut path = Path::new();
+    let patient = Terms { max_delay: Duration::from_secs(3_600), ..with_ratio(0.9) };
+    let mut askers = Askers::new(100, DDL, with_ratio(0.1), Some(1));
+    askers.rows = 1.0;
+    path.lab.rows_each = 1;
+    let mut waiting = 0_usize;
+    let mut heavy = 0.0;
+    let mut from = (0.0, 0.0);
+    for _ in 0..120_000 {
+        path.step(500.0);
+        // A hundred sessions: each asks again when it has written its row.
+        let done = path.lab.ends().len();
+        waiting -= done;
+        for _ in 0..done {
+            path.write(1.0);
+            heavy += 1.0;
+        }
+        while waiting < 100 && path.now_ms > 100 {
+            let request = path.lab.request(GATED, ETL, patient);
+            match path.lab.controller.request(path.lab.now, &request) {
+                Decision::Queue(_) => waiting += 1,
+                Decision::Admit(permit) => {
+                    let outcome = Outcome { affected_rows: 1, ..Outcome::default() };
+                    path.lab.controller.complete(path.lab.now, permit, outcome);
+                    path.write(1.0);
+                    heavy += 1.0;
+                }
+                Decision::Reject(_) | Decision::Observed(..) => panic!("refused"),
+            }
+        }
+        askers.step(&mut path);
+        if path.now_ms == 10_000 {
+            from = (heavy, askers.written);
+            path.lag_max = 0.0;
+        }
+    }
+    let (heavy, light) = (heavy - from.0, askers.written - from.1);
+    let share = light / heavy;
+    assert!((8.1..=9.9).contains(&share), "{light} : {heavy} = {share:.2}");
+    assert!(heavy + light > 0.85 * 55_000.0, "{light} + {heavy} of 55,000");
+    assert!(path.lag_max < 1.0, "{}", path.lag_max);
+}
+
+#[test]
+fn a_statement_takes_over_what_a_check_of_its_app_was_charged() {
+    // How long nobody else gets a token.
+    let debt = |path: &Path| {
+        let pace = path.lab.controller.pace.as_ref().unwrap();
+        pace.next_room(path.lab.now).map(|at| at.saturating_since(path.lab.now).as_millis())
+    };
+    let run = |check: Option<u64>, statement: bool| {
+        let mut path = Path::new();
+        for _ in 0..400 {
+            path.step(1_000.0);
+        }
+        if let Some(rows) = check {
+            let request = path.lab.request(GATED, ETL, Terms::default());
+            let inquiry = Inquiry { request, purpose: Purpose::Write { rows: Some(rows) } };
+            assert_eq!(path.lab.controller.inquire(path.lab.now, &inquiry), Answer::Allowed);
+        }
+        if statement {
+            let request = path.lab.request(GATED, ETL, Terms::default());
+            match path.lab.controller.request(path.lab.now, &request) {
+                // It runs on.
+                Decision::Admit(permit) => drop(permit),
+                other => panic!("{other:?}"),
+            }
+            assert!(path.lab.controller.promises.comes_through(path.lab.now, AppKey(ETL.0)));
+        }
+        path.step(1_000.0);
+        debt(&path)
+    };
+    let statement = run(None, true);
+    assert_eq!(run(Some(60), true), statement, "charged once");
+    assert!(run(Some(60), false) > run(None, false), "a check alone is charged");
+}
+
+#[test]
+fn a_charge_lapses_when_heartbeats_behind_the_write_are_acknowledged() {
+    let mut path = Path::new();
+    for _ in 0..400 {
+        path.step(1_000.0);
+    }
+    let mut askers = Askers::new(1, ETL, Terms::default(), Some(60));
+    askers.rows = 60.0;
+    askers.step(&mut path);
+    askers.due.clear();
+    assert!(!path.lab.controller.promises.is_empty());
+    for _ in 0..2_000 {
+        path.step(1_000.0);
+        askers.step(&mut path);
+    }
+    assert!(path.lab.controller.promises.is_empty());
+    let pace = path.lab.controller.pace.as_mut().unwrap();
+    assert!(pace.has_room(path.lab.now, 1.0));
+}
+
+#[test]
+fn a_boast_is_charged_no_more_than_a_second_and_a_bit_of_the_rate() {
+    let mut path = Path::new();
+    for _ in 0..400 {
+        path.step(1_000.0);
+    }
+    let request = path.lab.request(GATED, ETL, Terms::default());
+    let inquiry = Inquiry { request, purpose: Purpose::Write { rows: Some(u64::MAX) } };
+    assert_eq!(path.lab.controller.inquire(path.lab.now, &inquiry), Answer::Allowed);
+    for _ in 0..2_500 {
+        path.step(1_000.0);
+    }
+    let request = path.lab.request(GATED, DDL, Terms::default());
+    let inquiry = Inquiry { request, purpose: Purpose::Write { rows: Some(1) } };
+    assert_eq!(path.lab.controller.inquire(path.lab.now, &inquiry), Answer::Allowed);
+}

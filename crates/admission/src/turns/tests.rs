@@ -1,0 +1,128 @@
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+
+use super::*;
+
+fn at(ms: u64) -> MonoTime {
+    MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
+}
+
+fn bid(cost: f64, weight: u32) -> Bid {
+    Bid { cost, weight, ratio: Ratio::ZERO }
+}
+
+fn dice() -> StdRng {
+    StdRng::seed_from_u64(1)
+}
+
+fn turns(of: &mut Turns<char>, costs: &[(char, f64, u32)], count: usize) -> String {
+    (0..count)
+        .map(|_| {
+            let who = of.first().unwrap();
+            let &(_, cost, weight) = costs.iter().find(|(name, ..)| *name == who).unwrap();
+            of.take(who, &bid(cost, weight), &mut dice());
+            who
+        })
+        .collect()
+}
+
+fn joined(names: &str) -> Turns<char> {
+    let mut turns = Turns::default();
+    names.chars().for_each(|name| turns.join(at(0), name, &bid(1.0, 1), &mut dice()));
+    turns
+}
+
+#[test]
+fn equals_take_turns_in_the_order_they_came() {
+    let mut all = joined("abc");
+    let costs = [('a', 1.0, 1), ('b', 1.0, 1), ('c', 1.0, 1)];
+    assert_eq!(turns(&mut all, &costs, 7), "abcabca");
+}
+
+#[test]
+fn weights_share_turns_and_costs_share_charges() {
+    let mut all = joined("ab");
+    let taken = turns(&mut all, &[('a', 1.0, 3), ('b', 1.0, 1)], 400);
+    assert_eq!(taken.matches('a').count(), 300);
+    let mut all = joined("ab");
+    let taken = turns(&mut all, &[('a', 500.0, 1), ('b', 1.0, 1)], 5_010);
+    assert_eq!(taken.matches('a').count(), 10);
+}
+
+#[test]
+fn leaving_and_coming_back_loses_neither_charge_nor_claim() {
+    let mut all = joined("ab");
+    let mut taken = String::new();
+    for n in 0..100 {
+        let who = all.first().unwrap();
+        all.take(who, &bid(1.0, 1), &mut dice());
+        // Both leave after each of their turns, as a single client does, and are back soon.
+        all.leave(at(n), who);
+        if who == 'a' {
+            // Nobody else waits: `b` has a turn that is none of its share.
+            all.charge('b', 1.0, 1);
+        }
+        all.join(at(n + 1), who, &bid(1.0, 1), &mut dice());
+        taken.push(who);
+    }
+    // The claim of `a` never grows beyond what `b` had: in all they had the same.
+    let of_a = taken.matches('a').count();
+    assert!(of_a >= 99, "b has had as many while a was away: {taken}");
+}
+
+#[test]
+fn who_left_a_moment_ago_is_a_rival_still() {
+    let mut all = joined("ab");
+    assert!(all.has_rival(at(0), 'a'));
+    all.leave(at(0), 'b');
+    assert!(all.has_rival(at(1_000), 'a'));
+    assert!(!all.has_rival(at(1_001), 'a'));
+    for n in 0..10 {
+        all.leave(at(n), 'a');
+        all.join(at(n), 'a', &bid(1.0, 1), &mut dice());
+    }
+    assert!(all.has_rival(at(900), 'a') && !all.has_rival(at(2_000), 'a'));
+    assert!(all.has_rival(at(900), 'b'));
+}
+
+#[test]
+fn whoever_was_away_for_long_starts_with_the_others() {
+    let mut all = joined("ab");
+    turns(&mut all, &[('a', 1.0, 1), ('b', 1.0, 1)], 2);
+    all.leave(at(0), 'a');
+    turns(&mut all, &[('b', 1.0, 1)], 50);
+    all.join(at(1_001), 'a', &bid(1.0, 1), &mut dice());
+    let taken = turns(&mut all, &[('a', 1.0, 1), ('b', 1.0, 1)], 10);
+    assert!(taken.matches('a').count() <= 6, "no turns are saved up: {taken}");
+}
+
+#[test]
+fn a_charge_is_not_lost_by_staying_away_for_a_while() {
+    let mut all = joined("ab");
+    all.take('a', &bid(1_000.0, 1), &mut dice());
+    all.leave(at(0), 'a');
+    all.join(at(30_000), 'a', &bid(1.0, 1), &mut dice());
+    let taken = turns(&mut all, &[('a', 1.0, 1), ('b', 1.0, 1)], 500);
+    assert_eq!(taken.matches('a').count(), 0);
+}
+
+#[test]
+fn those_who_left_are_remembered_up_to_a_bound_and_every_index_agrees() {
+    let mut all: Turns<u32> = Turns::default();
+    all.join(at(0), 0, &bid(1.0, 1), &mut dice());
+    for who in 1..20_000 {
+        all.join(at(0), who, &bid(1.0, 1), &mut dice());
+        all.take(who, &bid(5.0, 1), &mut dice());
+        all.leave(at(0), who);
+    }
+    assert!(all.absent.len() <= ABSENT_MAX && all.left.len() <= ABSENT_MAX);
+    assert_eq!((all.waiting.len(), all.order.len()), (1, 1));
+    for _ in 0..300 {
+        all.leave(at(60_000), 0);
+        all.join(at(60_000), 0, &bid(1.0, 1), &mut dice());
+    }
+    all.leave(at(60_000), 0);
+    all.leave(at(60_001), 0);
+    assert_eq!((all.first(), all.waiting.len()), (None, 0));
+    assert_eq!((all.absent.len(), all.left.len()), (1, 301), "the others left a minute ago");
+}

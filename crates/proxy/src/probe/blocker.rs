@@ -1,0 +1,234 @@
+//! Who keeps the heartbeat from being written.
+//!
+//! A heartbeat that does not return may wait for a lock: mydumper, `mysqldump --lock-all-tables` and
+//! others take the global read lock, and nobody can write then. That is neither lag nor a primary
+//! that is gone, though both look alike from here; so another connection asks the server what the
+//! heartbeat's waits for (the state in the process list, which an account sees of its own sessions),
+//! and whose that is (`performance_schema.metadata_locks`, or MariaDB's METADATA_LOCK_INFO).
+//!
+//! While the cause is known no further heartbeat is begun than the one that waits: each that was
+//! given up would wait on in the server.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use mysql_async::Row;
+
+use super::answer::{number, text};
+use super::{PROBE_TIMEOUT, ProbeTarget};
+use crate::board::{BlockingLock, HeartbeatBlocked, LockHolder, ProbeError};
+use crate::link::{ConnectionId, Link};
+
+/// A heartbeat that has not returned by then is asked after. Slow disks take as long now and then,
+/// and the lag has its last data for longer.
+const PATIENCE: Duration = Duration::from_millis(700);
+
+/// How often the server is asked while the heartbeat waits.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Asks what heartbeats wait for.
+pub(super) struct Lookout {
+    link: Link,
+    /// The connection that writes them.
+    writer: ConnectionId,
+    /// What was told last.
+    told: Option<HeartbeatBlocked>,
+}
+
+impl Lookout {
+    /// For the heartbeats that `writer` writes.
+    pub(super) fn new(target: &ProbeTarget, writer: ConnectionId) -> Self {
+        Self { link: target.link(PROBE_TIMEOUT), writer, told: None }
+    }
+
+    /// The heartbeat's answer; what it waits for meanwhile is told.
+    pub(super) async fn during<T>(
+        &mut self,
+        target: &ProbeTarget,
+        written: impl Future<Output = Result<T, ProbeError>>,
+    ) -> Result<T, ProbeError> {
+        let mut written = pin!(written);
+        let mut rest = PATIENCE;
+        loop {
+            let looking = async {
+                tokio::time::sleep(rest).await;
+                self.look().await
+            };
+            // The answer may come while this is asked.
+            let found = tokio::select! {
+                biased;
+                answer = &mut written => {
+                    if answer.is_ok() {
+                        self.tell(target, None);
+                    }
+                    return answer;
+                }
+                found = looking => found,
+            };
+            // Whoever cannot be asked has not given its lock back.
+            if let Ok(found) = found {
+                self.tell(target, found);
+            }
+            rest = LOOK_INTERVAL;
+        }
+    }
+
+    /// Waits while the heartbeat that was given up is known to wait. It is told to be over when the
+    /// next one is written: servers end sessions that were left, waits and all.
+    pub(super) async fn until_free(&mut self, target: &ProbeTarget) {
+        while self.told.is_some() {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            match self.look().await {
+                Ok(found @ Some(_)) => self.tell(target, found),
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    fn tell(&mut self, target: &ProbeTarget, found: Option<HeartbeatBlocked>) {
+        let site = &target.site;
+        let (cluster, board) = (&site.cluster.name, &site.cluster.probes);
+        let now = site.cluster.now();
+        match (&self.told, &found) {
+            (before, Some(blocked)) if before.as_ref() != Some(blocked) => tracing::warn!(
+                %cluster, server = %target.server, lock = blocked.lock.as_str(),
+                advice = "the lag has no data meanwhile, and gates do what on_no_data says; \
+                    writes that pass wait in the server for the same lock",
+                "{blocked}"
+            ),
+            (Some(_), None) => {
+                let since = board.heartbeat_blocked().map_or(now, |(_, since)| since);
+                let waited_ms = now.saturating_since(since).as_millis();
+                tracing::info!(
+                    %cluster, server = %target.server, waited_ms,
+                    "the heartbeat waits for nobody's lock any more"
+                );
+            }
+            (None, None) | (_, Some(_)) => {}
+        }
+        board.note_heartbeat_blocked(found.clone(), now);
+        self.told = found;
+    }
+
+    /// What the heartbeat's connection waits for now.
+    async fn look(&mut self) -> Result<Option<HeartbeatBlocked>, ProbeError> {
+        let Some(writer) = self.writer.get() else { return Ok(None) };
+        let state = format!("SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {writer}");
+        let row = self.link.first(&state).await?;
+        let state = row.as_ref().and_then(|row| row.as_ref(0)).and_then(text);
+        let Some(lock) = state.as_deref().and_then(lock_of) else { return Ok(None) };
+        let mut holder = None;
+        for question in [in_performance_schema(writer, lock), in_mariadb(writer, lock)] {
+            // A table that is not there, or may not be read, tells nothing.
+            holder = match self.link.first(&question).await {
+                Ok(row) => row.as_ref().and_then(holder_in),
+                Err(error) if error.is_silence() => return Err(error),
+                Err(_) => None,
+            };
+            if holder.is_some() {
+                break;
+            }
+        }
+        Ok(Some(HeartbeatBlocked { lock, holder }))
+    }
+}
+
+/// The lock behind a state of the process list, if the session waits for one of somebody else's.
+fn lock_of(state: &str) -> Option<BlockingLock> {
+    const GLOBAL: [&str; 4] = ["global read lock", "commit lock", "backup lock", "backup"];
+    const TABLE: [&str; 3] = ["table metadata lock", "table level lock", "table flush"];
+    let waits_for = state.strip_prefix("Waiting for ")?;
+    if GLOBAL.contains(&waits_for) {
+        Some(BlockingLock::GlobalRead)
+    } else if TABLE.contains(&waits_for) {
+        Some(BlockingLock::Table)
+    } else {
+        None
+    }
+}
+
+/// Whoever has been granted what the session `writer` waits for.
+fn in_performance_schema(writer: u32, lock: BlockingLock) -> String {
+    let modes = match lock {
+        BlockingLock::GlobalRead => {
+            "'SHARED', 'FTWRL1', 'FTWRL2', 'MDL_BACKUP_FTWRL1', 'MDL_BACKUP_FTWRL2', \
+             'BACKUP_FTWRL1', 'BACKUP_FTWRL2', 'BACKUP_WAIT_COMMIT'"
+        }
+        BlockingLock::Table => {
+            "'SHARED_READ_ONLY', 'SHARED_NO_WRITE', 'SHARED_NO_READ_WRITE', 'EXCLUSIVE'"
+        }
+    };
+    format!(
+        "SELECT holder.PROCESSLIST_ID, holder.PROCESSLIST_USER, (SELECT attr.ATTR_VALUE \
+           FROM performance_schema.session_connect_attrs attr \
+           WHERE attr.PROCESSLIST_ID = holder.PROCESSLIST_ID \
+             AND attr.ATTR_NAME = 'program_name' LIMIT 1) \
+         FROM performance_schema.threads me \
+         JOIN performance_schema.metadata_locks waits \
+           ON waits.OWNER_THREAD_ID = me.THREAD_ID AND waits.LOCK_STATUS = 'PENDING' \
+         JOIN performance_schema.metadata_locks granted \
+           ON granted.OBJECT_TYPE = waits.OBJECT_TYPE \
+           AND granted.OBJECT_SCHEMA <=> waits.OBJECT_SCHEMA \
+           AND granted.OBJECT_NAME <=> waits.OBJECT_NAME \
+           AND granted.LOCK_STATUS = 'GRANTED' AND granted.LOCK_TYPE IN ({modes}) \
+         JOIN performance_schema.threads holder ON holder.THREAD_ID = granted.OWNER_THREAD_ID \
+         WHERE me.PROCESSLIST_ID = {writer} AND holder.PROCESSLIST_ID <> {writer} \
+         ORDER BY holder.PROCESSLIST_ID LIMIT 1"
+    )
+}
+
+/// The same of MariaDB's plugin, which shows what is granted only. Attributes it has none.
+fn in_mariadb(writer: u32, lock: BlockingLock) -> String {
+    let modes = match lock {
+        BlockingLock::GlobalRead => {
+            "'MDL_BACKUP_FTWRL1', 'MDL_BACKUP_FTWRL2', 'MDL_BACKUP_WAIT_FLUSH', \
+             'MDL_BACKUP_WAIT_DDL', 'MDL_BACKUP_WAIT_COMMIT'"
+        }
+        BlockingLock::Table => {
+            "'MDL_SHARED_READ_ONLY', 'MDL_SHARED_NO_WRITE', 'MDL_SHARED_NO_READ_WRITE', \
+             'MDL_EXCLUSIVE'"
+        }
+    };
+    // A lock on another table has nothing to do with the heartbeat's.
+    let only_its_table = match lock {
+        BlockingLock::GlobalRead => "",
+        BlockingLock::Table => {
+            "AND EXISTS (SELECT 1 FROM information_schema.PROCESSLIST me WHERE me.INFO LIKE \
+             CONCAT('%`', locks.TABLE_SCHEMA, '`.`', locks.TABLE_NAME, '`%') AND me.ID = locks.ME)"
+        }
+    };
+    format!(
+        "SELECT locks.THREAD_ID, list.USER, NULL FROM \
+           (SELECT info.*, {writer} AS ME FROM information_schema.METADATA_LOCK_INFO info) locks \
+         JOIN information_schema.PROCESSLIST list ON list.ID = locks.THREAD_ID \
+         WHERE locks.THREAD_ID <> {writer} AND locks.LOCK_MODE IN ({modes}) {only_its_table} \
+         ORDER BY locks.THREAD_ID LIMIT 1"
+    )
+}
+
+fn holder_in(row: &Row) -> Option<LockHolder> {
+    Some(LockHolder {
+        connection_id: row.as_ref(0).and_then(number)?,
+        user: row.as_ref(1).and_then(text)?,
+        program: row.as_ref(2).and_then(text).filter(|program| !program.is_empty()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_waits_for_what_others_hold_are_a_cause() {
+        for (state, lock) in [
+            ("Waiting for global read lock", Some(BlockingLock::GlobalRead)),
+            ("Waiting for backup lock", Some(BlockingLock::GlobalRead)),
+            ("Waiting for table metadata lock", Some(BlockingLock::Table)),
+            ("Waiting for semi-sync ACK from replica", None),
+            ("updating", None),
+            ("", None),
+        ] {
+            assert_eq!(lock_of(state), lock, "{state}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The proxy is started anew: the next process knows what was handed over, or nothing.
+
+use std::time::Duration;
+
+use admission::Controller;
+
+use super::agenda::Event;
+use super::clients::Running;
+use super::{World, controller_config, signal_config};
+
+/// As in the proxy: what was learned is written down so often, so it is half as old in the mean.
+const HANDED_OVER_AGE: Duration = Duration::from_millis(2_500);
+
+/// Digests and apps that are handed over.
+const HANDED_OVER_MAX: usize = 200;
+
+impl World<'_> {
+    /// Whoever waited asks the next process. What runs goes on, and nobody there knows of it.
+    pub(super) fn restart(&mut self) {
+        let (now, scenario) = (self.now, self.scenario);
+        let config = controller_config(scenario, signal_config(scenario));
+        let nanos = now.as_nanos();
+        let next = Controller::new(config, scenario.seed.wrapping_add(nanos), now);
+        let before = std::mem::replace(&mut self.controller, next);
+        if scenario.handover
+            && let Some(learned) = before.learned(HANDED_OVER_MAX)
+        {
+            self.controller.begin_with(&learned, HANDED_OVER_AGE);
+        }
+        for session in &mut self.sessions {
+            if matches!(session.running, Running::Admitted(_)) {
+                session.running = Running::Passed;
+            }
+        }
+        for session in std::mem::take(&mut self.waiting).into_values() {
+            self.agenda.add(now, Event::Ask { session });
+        }
+        self.wake = None;
+        self.publish_lag();
+        self.settle();
+    }
+}
