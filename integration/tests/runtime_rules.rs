@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fleet::{Lift, Receipt, RuleDraft, RuntimeEffect, RuntimeRules};
 use integration::client::PROBE_PASSWORD;
@@ -38,14 +38,12 @@ async fn a_rule_made_at_one_holds_at_the_other(flavour: Flavour) {
     assert!(Refused::of(&etl.query("INSERT INTO t VALUES (1)").await.unwrap()).is_none());
 
     let made = here.make(deny("etl")).await;
-    assert_eq!((made.rules[0].left.as_secs(), made.journal.is_ok()), (3_600, false));
-    let version = made.table[0].written.clone().unwrap();
-    assert_eq!(made.rules[0].version, Some(version));
-    let began = Instant::now();
+    assert_eq!((made.rules.first().unwrap().left.as_secs(), made.journal.is_ok()), (3_600, false));
+    let version = made.table.first().unwrap().written.clone().unwrap();
+    assert_eq!(made.rules.first().unwrap().version, Some(version));
     wait_until("the rule is there", Duration::from_secs(1), || stands(&other, "runtime:etl", true))
         .await
         .unwrap();
-    println!("{flavour:?}: there after {:?}", began.elapsed());
     let refused = Refused::of(&etl.query("INSERT INTO t VALUES (2)").await.unwrap()).unwrap();
     assert_eq!((refused.errno, refused.part("rule")), (1226, Some("runtime:etl")), "{refused:?}");
     assert!(Refused::of(&etl.query("SELECT * FROM t").await.unwrap()).is_none());
@@ -53,13 +51,13 @@ async fn a_rule_made_at_one_holds_at_the_other(flavour: Flavour) {
     // Another one for the same app replaces it, everywhere.
     let ratio = RuntimeEffect::Throttle { ratio: 0.5 };
     let replaced = here.make(RuleDraft::of_app("etl", ratio)).await;
-    assert!(replaced.table[0].written.clone().unwrap() > version);
+    assert!(replaced.table.first().unwrap().written.clone().unwrap() > version);
     wait_until("it is replaced", Duration::from_secs(1), || says(&other, "ratio 0.5"))
         .await
         .unwrap();
 
     let lifted = here.rules.lift(&Lift::of_app("etl"), "ann").await.unwrap();
-    assert!(lifted.table[0].written.is_ok(), "{lifted:?}");
+    assert!(lifted.table.first().unwrap().written.is_ok(), "{lifted:?}");
     wait_until("it is lifted", Duration::from_secs(1), || stands(&other, "runtime:etl", false))
         .await
         .unwrap();
@@ -68,7 +66,7 @@ async fn a_rule_made_at_one_holds_at_the_other(flavour: Flavour) {
     // Texts of every kind come through the table as they are.
     let odd = "it's \\ \"odd\" 日本 😀 -- ; %";
     let draft = RuleDraft { reason: odd.to_owned(), ..RuleDraft::of_app(odd, RuntimeEffect::Hold) };
-    assert!(here.rules.make(draft, odd).await.unwrap().table[0].written.is_ok());
+    assert!(here.rules.make(draft, odd).await.unwrap().table.first().unwrap().written.is_ok());
     wait_until("it is there", Duration::from_secs(1), || says(&other, "日本 😀 -- ; %"))
         .await
         .unwrap();
@@ -76,7 +74,7 @@ async fn a_rule_made_at_one_holds_at_the_other(flavour: Flavour) {
     // A primary that takes no writes says so, and has the rule as soon as it does.
     servers.primary.run_sql(&["SET GLOBAL read_only = 1"]).await.unwrap();
     let kept = here.make(deny("night")).await;
-    let why = kept.table[0].written.clone().unwrap_err();
+    let why = kept.table.first().unwrap().written.clone().unwrap_err();
     assert!(why.contains("1290") && why.contains("written as soon as it can be"), "{why}");
     assert_eq!(here.standing("runtime:night"), Some(None), "in force here all the same");
     servers.primary.run_sql(&["SET GLOBAL read_only = 0"]).await.unwrap();
@@ -105,11 +103,11 @@ async fn a_rule_made_without_the_primary_reaches_the_others_later_and_outlives_k
     let mut other = start();
     other.wait_until_ready().await.unwrap();
     let here = Member::start(&config);
-    assert!(here.make(deny("early")).await.table[0].written.is_ok());
+    assert!(here.make(deny("early")).await.table.first().unwrap().written.is_ok());
 
     servers.primary.crash();
     let made = here.make(deny("late")).await;
-    assert!(made.table[0].written.is_err(), "{made:?}");
+    assert!(made.table.first().unwrap().written.is_err(), "{made:?}");
     assert_eq!(here.standing("runtime:late"), Some(None));
     servers.primary.revive().await.unwrap();
     wait_until("it is there", SOON, || stands(&other, "runtime:late", true)).await.unwrap();

@@ -16,9 +16,12 @@ use admission::{
     Resolved, RuleKey, SignalConfig, SignalKey, StarvationConfig, Terms, Ticket,
 };
 
+/// What is timed, by its name.
+type Kind = (&'static str, fn(&mut Times));
+
 fn main() {
     println!("| call | longest, µs | all of it, µs |\n|---|---|---|");
-    let kinds: [(&str, fn(&mut Times)); 6] = [
+    let kinds: [Kind; 6] = [
         ("all deadlines at once", deadlines),
         ("reload, and everybody is handed out", reload),
         ("shutdown, and everybody is handed out", shutdown),
@@ -123,7 +126,9 @@ impl Bench {
             replica: ReplicaKey(1),
             lag: Duration::from_secs_f64(lag),
             shown: Some(self.beats),
+            committed_at: Some(self.now),
             answered_at: self.now,
+            asked_at: self.now,
         };
         let reading =
             LagReading { value: Some(lag), at: self.now, slowest: None, governing: vec![progress] };
@@ -141,10 +146,9 @@ impl Bench {
             let before = all.len();
             all.reserve(TAKEN);
             times.of(|| {
-                for _ in 0..TAKEN {
-                    let Some(resolution) = self.controller.poll_resolution(self.now) else { break };
-                    all.push((resolution.ticket, resolution.outcome));
-                }
+                let next = || self.controller.poll_resolution(self.now);
+                let taken = std::iter::from_fn(next).take(TAKEN);
+                all.extend(taken.map(|resolution| (resolution.ticket, resolution.outcome)));
             });
             if all.len() < before.saturating_add(TAKEN) {
                 return all;

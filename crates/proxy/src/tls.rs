@@ -1,7 +1,7 @@
 //! TLS on both legs: certificates read from files, made when there are none, and read again when
 //! they change.
 //!
-//! What is in force is one [`Material`], swapped as a whole. It is made anew when the settings
+//! What is in force is one `Material`, swapped as a whole. It is made anew when the settings
 //! change, and when the content of a file does: the files are compared every second, because
 //! certificates are renewed by programs that know nothing of Sluice. A file that cannot be used
 //! changes nothing and is logged; a certificate that was replaced before its key is one, until its

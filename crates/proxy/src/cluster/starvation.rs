@@ -84,6 +84,9 @@ pub(super) fn config(policy: &ClusterPolicy) -> Option<StarvationConfig> {
     Some(StarvationConfig { share, window })
 }
 
+/// Who is starved, the name of that identity, and the labels of the apps that wrote meanwhile.
+type NamedStarved = (Starved, Box<[u8]>, Vec<Option<String>>);
+
 impl Cluster {
     /// Who is starved now, those first that were blocked longest.
     pub fn starved(&self) -> Vec<StarvedIdentity> {
@@ -122,7 +125,7 @@ impl Cluster {
                 break;
             }
         }
-        let mut named: Vec<(Starved, Box<[u8]>, Vec<Option<String>>)> = Vec::new();
+        let mut named: Vec<NamedStarved> = Vec::new();
         let starved = census.into_starved();
         for starved in starved.chunks(NAMED_AT_ONCE) {
             let gatekeeper = self.gatekeeper.lock();
@@ -138,7 +141,7 @@ impl Cluster {
         let rules: HashMap<RuleKey, &Rule> =
             policy.rules.iter().map(|rule| (rule.key, rule)).collect();
         let now = self.clock.now();
-        let with_rules = |(starved, identity, apps): (Starved, _, Vec<_>)| {
+        let with_rules = |(starved, identity, apps): NamedStarved| {
             let key = (starved.rule, starved.identity);
             let rule = rules.get(&starved.rule);
             let waits_for_lag = rule.is_some_and(|rule| depends_on_lag(policy, rule));
