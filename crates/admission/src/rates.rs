@@ -254,15 +254,17 @@ impl Rates {
         waits.min().map(|at| at.max(now.saturating_add(TICK)))
     }
 
-    /// Live reload: everybody who waited is asked again. Rules of which nothing is left are
-    /// forgotten. Takes no longer for many waiters than for none.
-    pub(crate) fn reset_lines(&mut self) -> OldLines {
+    /// Live reload: everybody who waited is asked again. Rules that nobody asked under for so long
+    /// that no debt can be left are forgotten. Takes no longer for many waiters than for none.
+    pub(crate) fn reset_lines(&mut self, now: MonoTime) -> OldLines {
         self.unfinished = false;
-        let lines = self.rules.values_mut();
+        let rules = self.rules.values_mut();
         let lines =
-            lines.map(|rule| (std::mem::take(&mut rule.line), rule.floor.reset())).collect();
+            rules.map(|rule| (std::mem::take(&mut rule.line), rule.floor.reset())).collect();
         self.rules.retain(|_, rule| {
-            rule.in_flight > 0 || rule.cap.is_some() || rule.floor.bucket.is_some()
+            let buckets = [rule.cap, rule.floor.bucket];
+            let in_use = |bucket: &Bucket| now.saturating_since(bucket.at) < DEBT;
+            rule.in_flight > 0 || buckets.iter().flatten().any(in_use)
         });
         OldLines { _lines: lines }
     }

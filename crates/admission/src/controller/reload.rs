@@ -26,7 +26,7 @@ impl Controller {
         let is_anybody_there = self.queue.len() > 0;
         self.count_lost();
         let indexes = self.queue.evacuate();
-        let lines = self.rates.reset_lines();
+        let lines = self.rates.reset_lines(now);
         let gates = self.configure(&config, now);
         if is_anybody_there {
             for gate in self.gates.values_mut() {
@@ -97,7 +97,7 @@ impl Controller {
         self.life = Life::ShuttingDown;
         self.count_lost();
         let indexes = self.queue.evacuate();
-        let lines = self.rates.reset_lines();
+        let lines = self.rates.reset_lines(now);
         let signals = &self.signals;
         let empty = |(key, gate): (&GateKey, &Gate)| (*key, gate.without_line(signals, now));
         let gates = self.gates.iter().map(empty).collect();

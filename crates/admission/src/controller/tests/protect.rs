@@ -1,7 +1,7 @@
 //! Signals that limit what is in flight.
 
 use super::*;
-use crate::InFlightPacing;
+use crate::{Answer, InFlightPacing, Inquiry, Purpose};
 
 /// Threads over 100 shut the gate, and limit what is in flight.
 const PACED: GateKey = GateKey(3);
@@ -98,4 +98,46 @@ fn who_leaves_after_it_was_admitted_gives_its_place_back() {
     lab.controller.complete(lab.now, running.pop().unwrap(), Outcome::default());
     lab.controller.cancel(lab.now, fifth);
     lab.admitted(PACED, DDL, Terms::default());
+}
+
+#[test]
+fn the_dice_share_the_places_as_they_share_the_pace() {
+    let mut lab = lab();
+    lab.sample(THREADS, 200.0);
+    let wait = |ratio| Terms { max_delay: Duration::from_secs(60), ..with_ratio(ratio) };
+    let tenth: Vec<Ticket> = (0..300).map(|_| lab.queued(PACED, ETL, wait(0.9))).collect();
+    for _ in 0..300 {
+        lab.queued(PACED, DDL, wait(0.0));
+    }
+    lab.sample(THREADS, 1.0);
+    while lab.ends.len() < 220 {
+        lab.run(ms(1));
+        lab.collect();
+    }
+    let winners = lab.winners();
+    let of_tenth = winners.iter().take(220).filter(|ticket| tenth.contains(ticket)).count();
+    assert!((8..=32).contains(&of_tenth), "one in eleven, and it is {of_tenth} of 220");
+    let (passed, lost) = lab.checks(ETL);
+    assert!(lost > 4 * passed, "{lost} lost to {passed}");
+}
+
+#[test]
+fn whoever_asks_without_waiting_is_refused_while_no_place_is_left_and_has_turns_beside_a_line() {
+    let mut lab = lab();
+    let asks = |lab: &mut Lab| {
+        let request = lab.request(PACED, DDL, Terms::default());
+        let purpose = Purpose::Write { rows: None };
+        let answer = lab.controller.inquire(lab.now, &Inquiry { request, purpose });
+        matches!(answer, Answer::Allowed)
+    };
+    assert!(asks(&mut lab), "nobody is there");
+    let mut running: Vec<Permit> = (0..4).map(|_| lab.running(Terms::default())).collect();
+    lab.now = lab.now.saturating_add(ms(100));
+    assert!(!asks(&mut lab));
+    lab.queued(PACED, ETL, Terms::default());
+    lab.queued(PACED, ETL, Terms::default());
+    assert!(!asks(&mut lab), "nobody in line has had a turn");
+    lab.controller.complete(lab.now, running.pop().unwrap(), Outcome::default());
+    assert!(asks(&mut lab), "somebody has");
+    assert!(!asks(&mut lab));
 }

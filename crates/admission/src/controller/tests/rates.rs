@@ -149,3 +149,85 @@ fn a_floor_passes_what_the_pace_has_no_room_for_but_no_shut_gate() {
     lab.run(Duration::from_secs(2));
     assert_eq!(lab.winners(), [], "the gate is shut");
 }
+
+/// Four of another run, and so no place is left; these wait under a floor of ten rows a second.
+fn at_a_floor(ratio: f64, waiters: usize) -> (Lab, Vec<Permit>) {
+    let mut config = config();
+    config.signals[1].in_flight = Some(crate::InFlightPacing::default());
+    let mut lab = Lab::new(config);
+    lab.lag(0.0);
+    lab.sample(THREADS, 5.0);
+    let wait = Terms { max_delay: Duration::from_secs(60), ..Terms::default() };
+    let running = (0..4).map(|_| match lab.ask(DOUBLE, OTHER, wait) {
+        Decision::Admit(permit) => permit,
+        other => panic!("room for four, and it is {other:?}"),
+    });
+    let running = running.collect();
+    lab.queued(DOUBLE, OTHER, wait);
+    let ratio = with_ratio(ratio).ratio;
+    for _ in 0..waiters {
+        lab.queued(DOUBLE, ETL, Terms { min_rate: Some(10), ratio, ..wait });
+    }
+    (lab, running)
+}
+
+#[test]
+fn the_dice_are_thrown_for_a_floor_too_and_whoever_loses_keeps_its_place() {
+    let (mut lab, _running) = at_a_floor(0.9, 200);
+    lab.run(Duration::from_secs(10));
+    let winners = lab.winners();
+    assert!((90..=110).contains(&winners.len()), "{} in ten seconds", winners.len());
+    assert!(winners.is_sorted(), "by who came first");
+    let (passed, lost) = lab.checks(ETL);
+    assert_eq!(passed, u64::try_from(winners.len()).unwrap());
+    assert!((600..=1_300).contains(&lost), "nine to each, and it is {lost}");
+}
+
+#[test]
+fn everybody_at_a_floor_has_one_check_in_a_check_interval() {
+    let (mut lab, _running) = at_a_floor(0.99, 20);
+    lab.run(Duration::from_secs(20));
+    let (passed, lost) = lab.checks(ETL);
+    // As many as wait, ten times a second, for twenty seconds; they become fewer.
+    let interval = config().check_interval.as_secs_f64();
+    let most = 20.0 * (20.0 / (interval * 0.75) + 1.0);
+    assert!(lost > 100 && f64::from(u32::try_from(lost).unwrap()) <= most, "{lost} of {most}");
+    assert!(passed <= 20 && lab.winners().len() < 200);
+}
+
+#[test]
+fn who_comes_from_the_line_of_a_rule_comes_in_batches() {
+    let mut lab = Lab::healthy();
+    let terms = Terms { ratio: with_ratio(0.999_999).ratio, ..capped(1_000) };
+    let Decision::Admit(permit) = lab.ask(FREE, ETL, capped(1_000)) else {
+        panic!("there is room")
+    };
+    lab.controller.complete(lab.now, permit, Outcome { affected_rows: 901, ..Outcome::default() });
+    for _ in 0..1_000 {
+        lab.queued(FREE, ETL, terms);
+    }
+    lab.now = lab.now.saturating_add(Duration::from_secs(1));
+    for batch in 1..=4_u64 {
+        lab.controller.handle_time(lab.now);
+        assert_eq!(lab.checks(ETL).1, if batch < 4 { 256 } else { 1_000 - 3 * 256 });
+        let more = lab.controller.poll_timeout().is_some_and(|at| at <= lab.now);
+        assert_eq!(more, batch < 4, "the timer is due while there is more");
+    }
+}
+
+#[test]
+fn who_is_refused_at_a_cap_is_told_how_long_its_line_is() {
+    let mut lab = Lab::healthy();
+    lab.admitted(FREE, ETL, capped(10));
+    lab.now = lab.now.saturating_add(ms(1));
+    while let Decision::Admit(permit) = lab.ask(FREE, ETL, capped(10)) {
+        lab.controller.complete(lab.now, permit, Outcome::default());
+    }
+    for _ in 0..19 {
+        lab.queued(FREE, ETL, capped(10));
+    }
+    let refusal =
+        lab.refused(FREE, ETL, Terms { on_refused_check: OnRefusedCheck::Reject, ..capped(10) });
+    let range = ms(1_500)..=ms(2_750);
+    assert!(range.contains(&refusal.retry_after), "{:?}", refusal.retry_after);
+}
