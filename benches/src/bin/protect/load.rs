@@ -1,13 +1,12 @@
 //! The web app and the report jobs.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use benches::Result;
 use integration::raw::{Login, RawConn};
 use integration::topology::Topology;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 /// Sessions of the web app, and how long each thinks.
@@ -22,8 +21,8 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(3_600);
 
 pub(crate) async fn fill(servers: &Topology) -> Result<()> {
     let rows = format!(
-        "INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS}) \
-         SELECT i, REPEAT(MD5(i), 4) FROM n"
+        "INSERT INTO t WITH RECURSIVE n (i) AS \
+         (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS}) SELECT i, REPEAT(MD5(i), 4) FROM n"
     );
     let table = "CREATE TABLE t (id INT PRIMARY KEY, pad CHAR(128))";
     servers
@@ -76,48 +75,47 @@ impl Measured {
 /// Everybody at work, until it is dropped.
 pub(crate) struct Load {
     tasks: Vec<JoinHandle<()>>,
-    seen: Arc<Seen>,
-    since: Mutex<Instant>,
+    seen: UnboundedReceiver<Seen>,
+    since: Instant,
 }
 
-#[derive(Default)]
-struct Seen {
-    latencies: Mutex<Vec<f64>>,
-    reports: AtomicU64,
+/// A statement has ended.
+enum Seen {
+    /// The web app's, after so many seconds.
+    Web(f64),
+    Report,
 }
 
 impl Load {
     pub(crate) async fn start(addr: SocketAddr, jobs: usize) -> Result<Self> {
-        let seen = Arc::new(Seen::default());
+        let (ended, seen) = unbounded_channel();
         let mut tasks = Vec::new();
         for session in 0..WEB_SESSIONS {
             let conn = RawConn::open(addr, &Login::new("web")).await?;
-            tasks.push(tokio::spawn(browse(conn, session, seen.clone())));
+            tasks.push(tokio::spawn(browse(conn, session, ended.clone())));
         }
         for _ in 0..jobs {
             let mut conn = RawConn::open(addr, &Login::new("etl")).await?;
             conn.set_read_limit(ANSWER_LIMIT);
-            let seen = seen.clone();
+            let ended = ended.clone();
             tasks.push(tokio::spawn(async move {
-                while conn.query(REPORT).await.is_ok() {
-                    seen.reports.fetch_add(1, Ordering::Relaxed);
-                }
+                while conn.query(REPORT).await.is_ok() && ended.send(Seen::Report).is_ok() {}
             }));
         }
-        Ok(Self { tasks, seen, since: Mutex::new(Instant::now()) })
+        Ok(Self { tasks, seen, since: Instant::now() })
     }
 
     /// What was measured since the last call.
-    pub(crate) fn take(&self) -> Measured {
-        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        let time = since.elapsed();
-        *since = Instant::now();
-        let mut latencies = self.seen.latencies.lock().unwrap_or_else(PoisonError::into_inner);
-        Measured {
-            latencies: std::mem::take(&mut *latencies),
-            reports: self.seen.reports.swap(0, Ordering::Relaxed),
-            time,
+    pub(crate) fn take(&mut self) -> Measured {
+        let mut measured = Measured { time: self.since.elapsed(), ..Measured::default() };
+        self.since = Instant::now();
+        while let Ok(seen) = self.seen.try_recv() {
+            match seen {
+                Seen::Web(latency) => measured.latencies.push(latency),
+                Seen::Report => measured.reports += 1,
+            }
         }
+        measured
     }
 }
 
@@ -129,7 +127,7 @@ impl Drop for Load {
     }
 }
 
-async fn browse(mut conn: RawConn, session: u32, seen: Arc<Seen>) {
+async fn browse(mut conn: RawConn, session: u32, ended: UnboundedSender<Seen>) {
     let mut row = session;
     loop {
         row = row.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -139,7 +137,9 @@ async fn browse(mut conn: RawConn, session: u32, seen: Arc<Seen>) {
             return;
         }
         let latency = began.elapsed().as_secs_f64();
-        seen.latencies.lock().unwrap_or_else(PoisonError::into_inner).push(latency);
+        if ended.send(Seen::Web(latency)).is_err() {
+            return;
+        }
         tokio::time::sleep(THINKS).await;
     }
 }

@@ -1,11 +1,12 @@
-//! A web app beside report jobs on one MySQL server, through Sluice: what the app's latency becomes, and what the jobs
-//! get done, ungated, at fixed numbers of reports in flight, behind the plain gate, and protected by the app's latency.
+//! A web app beside report jobs on one MySQL server, through Sluice: what the app's latency
+//! becomes, and what the jobs get done, ungated, at fixed numbers of reports in flight, behind the
+//! plain gate, and protected by the app's latency.
 //!
 //!   protect [ROUNDS = 3] [SECONDS of one block = 20] [WARM-UP = 15] [FOLDER for the plot]
 //!
-//! Prints Markdown. The machine is shared and its speed drifts, so the ways take turns in blocks, and figures are over
-//! all blocks of a way. Latencies are the web app's own, through Sluice, in every way. The threshold is 1.25 times the
-//! undisturbed p99, which is measured first.
+//! Prints Markdown. The machine is shared and its speed drifts, so the ways take turns in blocks,
+//! and figures are over all blocks of a way. Latencies are the web app's own, through Sluice, in
+//! every way. The threshold is 1.25 times the undisturbed p99, which is measured first.
 #![expect(clippy::print_stdout, reason = "the report is what this program is for")]
 
 mod load;
@@ -34,7 +35,7 @@ fn main() -> Result<()> {
     let seconds = Duration::from_secs(number(20)?);
     let warm_up = Duration::from_secs(number(15)?);
     let folder = args.next().map(PathBuf::from);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let servers = Topology::mysql(0).await?;
         load::fill(&servers).await?;
@@ -123,7 +124,7 @@ async fn block(
         ));
     let sluice = SluiceProcess::start(&config).await?;
     let jobs = if way == Way::Undisturbed { 0 } else { JOB_SESSIONS };
-    let load = Load::start(sluice.listen_addr(), jobs).await?;
+    let mut load = Load::start(sluice.listen_addr(), jobs).await?;
     tokio::time::sleep(warm_up).await;
     load.take();
     tokio::time::sleep(time).await;
@@ -140,7 +141,8 @@ fn report(all: &[(Way, Measured)]) {
     });
     let most = doubles.map(|(_, measured)| measured.reports_per_s()).fold(0.0, f64::max);
     println!(
-        "| way | web p50 | p99 | ÷ undisturbed | web statements a second | reports a second | ÷ those where p99 doubles |\n\
+        "| way | web p50 | p99 | ÷ undisturbed | web statements a second | reports a second | \
+         ÷ those where p99 doubles |\n\
          |---|---|---|---|---|---|---|"
     );
     for (way, measured) in all {

@@ -63,8 +63,8 @@ pub(crate) fn svg(all: &[(Way, Measured)]) -> String {
     }
     writeln!(
         text,
-        "<text x=\"{RIGHT}\" y=\"{}\" text-anchor=\"end\">reports a second, up to {most:.1}; upwards the web app's \
-         p99; red: 1.25 times undisturbed</text>\n</svg>",
+        "<text x=\"{RIGHT}\" y=\"{}\" text-anchor=\"end\">reports a second, up to {most:.1}; \
+         upwards the web app's p99; red: 1.25 times undisturbed</text>\n</svg>",
         HEIGHT - 6.0
     )
     .ok();

@@ -114,9 +114,8 @@ fn default_gate(cluster: &ClusterStatus) -> String {
         _ if gate.is_empty() => "Default gate: none".to_owned(),
         _ if cluster.signals.iter().any(shut) => format!("Default gate ({names}): shut"),
         Some(per_second) => {
-            format!(
-                "Default gate ({names}): open, pace {per_second:.0} {unit} a second ({pacing}){governs}"
-            )
+            let pace = format!("{per_second:.0} {unit} a second ({pacing})");
+            format!("Default gate ({names}): open, pace {pace}{governs}")
         }
         None => format!("Default gate ({names}): open"),
     }

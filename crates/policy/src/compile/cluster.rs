@@ -50,10 +50,7 @@ pub(super) fn compile(
     let bypass = bypass::compile(raw.bypass, probe.is_some(), faults);
     let mut signals = Signals::compile(raw.signals, faults);
     check_probing(&signals, probe.as_ref(), &replicas, &place, faults);
-    let default_gate = raw.default_gate.unwrap_or_else(|| Spanned {
-        value: OneOrMany(vec![Spanned { value: "lag".to_owned(), place: place.clone() }]),
-        place: place.clone(),
-    });
+    let default_gate = default_gate(raw.default_gate, &place);
     let default_gate = signals.gate(&default_gate.value, cluster_name, &default_gate.place, faults);
     let protected_gate = signals.without_latencies(default_gate, &place, faults);
     let check_interval = duration(raw.check_interval, limits::CHECK_INTERVAL, faults);
@@ -109,6 +106,14 @@ pub(super) fn compile(
         gates: signals.gates,
         signals: signals.signals,
         rules: Rules::new(rules),
+    })
+}
+
+/// The gate of rules that name none: the lag, unless the file says otherwise.
+fn default_gate(raw: Maybe<OneOrMany<String>>, place: &Place) -> Spanned<OneOrMany<String>> {
+    raw.unwrap_or_else(|| Spanned {
+        value: OneOrMany(vec![Spanned { value: "lag".to_owned(), place: place.clone() }]),
+        place: place.clone(),
     })
 }
 
