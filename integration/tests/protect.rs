@@ -29,20 +29,20 @@ async fn report_jobs_are_held_by_the_latency_they_make_and_by_the_threads_they_r
 async fn latency(sluice: &SluiceProcess) {
     let web = Web::start(sluice.listen_addr()).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    web.take();
+    drop(web.take().await);
 
     // The same job under a rule without a gate.
     let job = Writers::start(sluice.listen_addr(), "ddl", JOB_SESSIONS, JOB).await.unwrap();
     tokio::time::sleep(Duration::from_secs(4)).await;
-    let without = web.take();
+    let without = web.take().await;
     job.stop().await.unwrap();
 
     let job = Writers::start(sluice.listen_addr(), "etl", JOB_SESSIONS, JOB).await.unwrap();
     tokio::time::sleep(Duration::from_secs(9)).await;
-    web.take();
+    drop(web.take().await);
     let before = job.written().statements;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let (with, done) = (web.take(), job.written().statements - before);
+    let (with, done) = (web.take().await, job.written().statements - before);
     let metrics = sluice.metrics().await.unwrap();
     let status = sluice.http_get("/").await.unwrap().body;
 
@@ -53,7 +53,6 @@ async fn latency(sluice: &SluiceProcess) {
         quantile(&with, 0.99),
         of(&metrics, "sluice_signal_value", "web_p99"),
     );
-    println!("{seen}");
     assert!(quantile(&without, 0.99) >= 2 * quantile(&with, 0.99), "{seen}");
     assert!(done >= 20, "one may run at any time while the gate is open: {seen}");
     assert!(limit.is_some_and(|limit| limit < 8.0), "{seen}");
@@ -77,7 +76,6 @@ async fn threads(sluice: &SluiceProcess) {
     }
     let done = job.written().refused;
     let seen = format!("{least} to {most} in flight, {done} answers");
-    println!("{seen}");
     assert!(
         most <= 9.0,
         "a threshold of 8 leaves room for seven, and a sample may be late: {seen}"
@@ -95,7 +93,7 @@ struct Web {
 struct Seen {
     over: AtomicBool,
     /// The latencies since they were taken, in microseconds, one in each place.
-    latencies: std::sync::Mutex<Vec<u64>>,
+    latencies: tokio::sync::Mutex<Vec<u64>>,
     count: AtomicU64,
 }
 
@@ -110,7 +108,7 @@ impl Web {
                 let answer = conn.query(WEB).await.unwrap();
                 assert!(answer.affected_rows().is_some(), "the web app is never refused");
                 let micros = u64::try_from(began.elapsed().as_micros()).unwrap();
-                told.latencies.lock().unwrap().push(micros);
+                told.latencies.lock().await.push(micros);
                 told.count.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(THINKS).await;
             }
@@ -118,8 +116,8 @@ impl Web {
         Self { task, seen }
     }
 
-    fn take(&self) -> Vec<u64> {
-        std::mem::take(&mut *self.seen.latencies.lock().unwrap())
+    async fn take(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.seen.latencies.lock().await)
     }
 
     async fn stop(self) {
