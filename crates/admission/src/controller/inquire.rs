@@ -13,7 +13,8 @@
 //! the pace in proportion to weight × (1 − ratio), whatever the number of askers, if those that ask
 //! do so often enough. At other gates the ramp that follows an opening counts for askers as for
 //! waiters, and beside a line they have every second turn at most. Where statements in flight are
-//! limited, an asker takes no place, and is refused while all are taken.
+//! limited, by a signal or by its rule, an asker takes no place, and is refused while all are taken.
+//! What it means to write counts for the cap of its rule; floors are for statements.
 
 use super::{Controller, Life};
 use crate::checks::Check;
@@ -22,6 +23,7 @@ use crate::gate::Obstacle;
 use crate::inquiry::{Answer, Inquiry, Purpose};
 use crate::pace::Pace;
 use crate::pacing::release_per_s;
+use crate::rates::From;
 use crate::{Mode, MonoTime, Reason, Request};
 
 /// A check is charged at most so many times what a statement is of which nothing is known: 1.2 s of
@@ -99,6 +101,9 @@ impl Controller {
         request: &Request,
         cost: f64,
     ) -> Result<(), Obstacle> {
+        if !self.rates.lets_through(now, request.rule, &request.terms, From::Arrival) {
+            return Err(Obstacle::plain(Reason::Paced));
+        }
         let Some(gate) = self.gates.get_mut(&request.gate) else {
             return Err(Obstacle::plain(Reason::NoData));
         };
@@ -152,6 +157,9 @@ impl Controller {
 
     /// Puts what was allowed on the accounts.
     fn promise(&mut self, now: MonoTime, request: &Request, cost: Option<f64>) {
+        if let Some(cost) = cost {
+            self.rates.settle(now, request.rule, cost);
+        }
         let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
         let cost = cost.filter(|cost| paced && *cost > 0.0);
         let (Some(pace), Some(cost)) = (&mut self.pace, cost) else { return };

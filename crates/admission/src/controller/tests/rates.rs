@@ -231,3 +231,20 @@ fn who_is_refused_at_a_cap_is_told_how_long_its_line_is() {
     let range = ms(1_500)..=ms(2_750);
     assert!(range.contains(&refusal.retry_after), "{:?}", refusal.retry_after);
 }
+
+#[test]
+fn whoever_asks_without_waiting_is_held_to_the_cap_of_its_rule_too() {
+    let mut lab = Lab::healthy();
+    let mut allowed = 0;
+    for _ in 0..2_000 {
+        lab.now = lab.now.saturating_add(ms(1));
+        let request = lab.request(FREE, ETL, capped(10));
+        let purpose = crate::Purpose::Write { rows: None };
+        match lab.controller.inquire(lab.now, &crate::Inquiry { request, purpose }) {
+            crate::Answer::Allowed => allowed += 1,
+            crate::Answer::Refused(refusal) => assert_eq!(refusal.reason, Reason::Paced),
+            crate::Answer::Observed(_) => panic!("observed"),
+        }
+    }
+    assert!((19..=23).contains(&allowed), "{allowed} in two seconds");
+}
