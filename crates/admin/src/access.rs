@@ -16,7 +16,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use axum::http::header::{AUTHORIZATION, FORWARDED, HOST, ORIGIN, REFERER, USER_AGENT};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use parking_lot::Mutex;
 use policy::{Admin, AdminAccess};
 use proxy::tls::DoorTls;
@@ -174,7 +174,10 @@ impl Access {
     fn decide(&self, request: &Parts, way: Way) -> Result<Author, Refusal> {
         let in_force = self.in_force.load();
         let by_get = request.method.is_safe();
-        if by_get && (way == Way::Ours || !in_force.settings.legacy_get) {
+        // A program that looks at an address sends HEAD and means no change.
+        let may_by_get =
+            way == Way::Legacy && in_force.settings.legacy_get && request.method == Method::GET;
+        if by_get && !may_by_get {
             return Err(by_get_refused(way));
         }
         self.check_name(request)?;

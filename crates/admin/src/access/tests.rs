@@ -168,6 +168,9 @@ fn get_changes_nothing_but_in_old_dialects_where_the_file_says_so() {
     let lax = access(AdminAccess { legacy_get: true, ..only(ann.tokens()) });
     assert_eq!(said(lax.author(&asked(&get, &shown))), "method_not_allowed");
     assert_eq!(said(lax.legacy_author(&asked(&get, &shown))), "ann");
+    for method in [&Method::HEAD, &Method::OPTIONS] {
+        assert_eq!(said(lax.legacy_author(&asked(method, &shown))), "method_not_allowed");
+    }
     // What the clients of those dialects cannot send, they need not send from here.
     assert_eq!(said(lax.legacy_author(&asked(&get, &[]))), "loopback");
     assert_eq!(said(lax.legacy_author(&asked(&post, &[]))), "loopback");
