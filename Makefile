@@ -23,7 +23,7 @@ FUZZ_TARGETS ?=
 
 PROFILE_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
-.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-peers servers clients clean-servers toolchain build fuzz siege
+.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-protect bench-peers servers clients clean-servers toolchain build fuzz siege
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -73,6 +73,10 @@ bench: toolchain ## time per decision, with 10 and with 10,000 rules
 bench-pace: toolchain servers ## adaptive and binary pace and none, in front of a slow replica: lag and rows; writes docs/plots/pace.svg
 	cargo build --release -p sluice -p benches
 	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/pace 3 20 10 docs/plots
+
+bench-protect: toolchain servers ## a web app beside report jobs, ungated, limited and protected: p99 and reports a second; writes docs/plots/protect.svg
+	cargo build --release -p sluice -p benches
+	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/protect 3 20 15 docs/plots
 
 bench-peers: toolchain servers ## direct, HAProxy, MySQL Router, Sluice: CPU per statement, TLS, 1 GiB, memory; PEERS_ARGS='6 5 clear'
 # apt-get brings sysbench and HAProxy.

@@ -139,8 +139,10 @@ pub struct PaceStatus {
     /// What the default gate lets through in a second while statements wait; none while it is shut,
     /// or has no signals.
     pub per_second: Option<f64>,
-    /// Of what: `rows` or `checks`.
+    /// Of what: `rows`, `statements` or `checks`.
     pub unit: String,
+    /// The signal whose pace held somebody back within the last seconds.
+    pub governs: Option<String>,
 }
 
 /// The primary.
@@ -217,6 +219,10 @@ pub struct SignalStatus {
     pub age_s: Option<f64>,
     /// Whether it lets statements through: without data that is `on_no_data`'s.
     pub open: bool,
+    /// Gated statements at the server, at gates with it; none if it does not limit them.
+    pub in_flight: Option<u64>,
+    /// How many may be; none while as many as come.
+    pub in_flight_limit: Option<f64>,
 }
 
 /// What stands in the way of a statement.

@@ -52,6 +52,18 @@ pub struct SignalConfig {
     pub stale_after: Duration,
     /// What the signal says without a usable value.
     pub on_no_data: OnNoData,
+    /// How the statements in flight at its gates are limited. `None`: not at all, the gate is open
+    /// or shut; the lag has a pace of its own.
+    pub in_flight: Option<InFlightPacing>,
+}
+
+/// How a signal limits the statements in flight at its gates. Without a usable value nothing is
+/// limited where [`OnNoData::Open`] says so, else the last limit holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InFlightPacing {
+    /// For how long a value tells of what has passed: the window of a percentile. Zero: it tells of
+    /// the moment.
+    pub memory: Duration,
 }
 
 impl SignalConfig {
@@ -65,6 +77,7 @@ impl SignalConfig {
             close_at: threshold,
             stale_after: Duration::from_secs(3),
             on_no_data: OnNoData::Closed,
+            in_flight: None,
         }
     }
 }

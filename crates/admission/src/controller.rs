@@ -41,11 +41,13 @@ use crate::claims::Claims;
 use crate::costs::{Costs, rows_cost};
 use crate::decision::{Decision, Outcome, Permit, Resolution, Resolved, Ticket, Work};
 use crate::gate::{Gate, Obstacle, Signals};
+use crate::in_flight::InFlight;
 use crate::lag::LagReading;
 use crate::pace::Pace;
 use crate::pacing::release_per_s;
 use crate::promises::Promises;
 use crate::queue::{Queue, Spot, Waiter};
+use crate::rates::Rates;
 use crate::signal::{Sample, SignalView};
 use crate::starvation::Starvation;
 use crate::{ControllerConfig, GateKey, Mode, MonoTime, Pacing, Reason, Request, SignalKey};
@@ -73,6 +75,10 @@ pub struct Controller {
     costs: Costs,
     /// Under adaptive pacing.
     pace: Option<Pace>,
+    /// The limits on statements in flight, of the other signals.
+    in_flight: InFlight,
+    /// Which signal's pace last had no room for somebody.
+    governing: Option<(SignalKey, MonoTime)>,
     /// What every app is sure of at the pace.
     claims: Claims,
     /// Allowed to those who write around Sluice.
@@ -81,6 +87,8 @@ pub struct Controller {
     claimed_at: Option<MonoTime>,
     /// What those were told who were refused.
     advices: Advices,
+    /// What rules limit by themselves.
+    rates: Rates,
     /// Nobody is let through at the pace before this time.
     pause_until: Option<MonoTime>,
     /// Thrown for checks and for nothing else.
@@ -114,10 +122,13 @@ impl Controller {
             work: Work::default(),
             costs: Costs::default(),
             pace: None,
+            in_flight: InFlight::default(),
+            governing: None,
             claims: Claims::default(),
             promises: Promises::default(),
             claimed_at: None,
             advices: Advices::default(),
+            rates: Rates::default(),
             pause_until: None,
             dice: StdRng::seed_from_u64(seed),
             jitter: StdRng::seed_from_u64(!seed),
@@ -161,6 +172,11 @@ impl Controller {
         match self.queue.take_back(ticket) {
             Some(Resolved::Admit(permit)) => {
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
+                self.rates.complete(permit.account.rule);
+                self.rates.settle(self.clock, permit.account.rule, -permit.account.expected);
+                if let Some(place) = permit.account.place {
+                    self.in_flight.take_back(place);
+                }
                 if let (Some(pace), Some(charge)) = (&mut self.pace, permit.account.charge) {
                     pace.take_back(charge);
                     self.claims.spend(permit.account.lane.app, -permit.account.expected);
@@ -175,6 +191,7 @@ impl Controller {
     pub fn complete(&mut self, now: MonoTime, permit: Permit, outcome: Outcome) {
         let now = self.tick(now);
         self.book(now, &permit, &outcome);
+        let makes_room = permit.account.place.is_some() || self.rates.has_line(permit.account.rule);
         drop(permit);
         let work = &mut self.work;
         work.in_flight = work.in_flight.saturating_sub(1);
@@ -182,6 +199,9 @@ impl Controller {
         work.errors = work.errors.saturating_add(u64::from(outcome.error));
         work.affected_rows = work.affected_rows.saturating_add(outcome.affected_rows);
         work.server_time = work.server_time.saturating_add(outcome.server_time);
+        if makes_room && self.queue.len() > 0 {
+            self.advance(now);
+        }
     }
 
     /// The work under a permit has changed so many rows until now: a transaction of many statements
@@ -189,6 +209,12 @@ impl Controller {
     /// nothing.
     pub fn charge(&mut self, now: MonoTime, permit: &mut Permit, affected_rows: u64) {
         self.tick(now);
+        let more = rows_cost(affected_rows) - permit.account.expected;
+        if more > permit.account.charged_more {
+            let now = self.clock;
+            self.rates.settle(now, permit.account.rule, more - permit.account.charged_more);
+            permit.account.charged_more = more;
+        }
         if let (Some(pace), Some(charge)) = (&mut self.pace, &mut permit.account.charge) {
             pace.charge(charge, rows_cost(affected_rows));
         }
@@ -239,6 +265,7 @@ impl Controller {
         self.look_at_gates(now);
         if let (Some(value), Some(signal)) = (value, self.signals.get_mut(&key)) {
             signal.record(at.min(now), value);
+            self.in_flight.handle_value(now, key, value);
         }
         self.advance(now);
     }
@@ -283,10 +310,12 @@ impl Controller {
         let releases = self.gates.values().filter_map(Gate::next_run);
         let line = self.gates.values().any(|gate| gate.paced && gate.has_line());
         let paced = self.pace.as_ref().filter(|_| line).and_then(|pace| pace.next_room(self.clock));
+        let line = line || self.gates.values().any(|gate| gate.by_room && gate.has_line());
         let paused = self.pause_until.filter(|_| line);
         let leaving = self.queue.is_leaving().then_some(self.clock);
         let diced = self.gates.values().filter_map(Gate::next_win);
         let claimed = self.claimed_at.filter(|_| line);
+        let place = self.in_flight.next_change().filter(|_| line).filter(|at| *at > self.clock);
         signals
             .chain(releases)
             .chain(paced)
@@ -294,6 +323,8 @@ impl Controller {
             .chain(diced)
             .chain(leaving)
             .chain(claimed)
+            .chain(place)
+            .chain(self.rates.next_room(self.clock))
             .chain(self.queue.next_event())
             .min()
     }
@@ -326,13 +357,16 @@ impl Controller {
     }
 
     /// What an open gate lets through in a second when there is a line: rows under adaptive pacing,
-    /// else checks. `None` if it is shut, unknown, or has no signals and so never a line, or if
-    /// nothing paces it.
+    /// statements where those in flight are limited, else checks. `None` if it is shut, unknown, or
+    /// has no signals and so never a line, or if nothing paces it.
     #[must_use]
     pub fn release_per_s(&self, gate: GateKey, now: MonoTime) -> Option<f64> {
         let gate = self.gates.get(&gate).filter(|gate| gate.has_signals())?;
         if let (true, Some(pace)) = (gate.paced, &self.pace) {
             return gate.open_since().and_then(|_| pace.per_s());
+        }
+        if gate.by_room {
+            return gate.open_since().and_then(|_| self.in_flight.per_s(now, gate.signals()));
         }
         Some(f64::from(release_per_s(self.pacing, gate.open_since()?, now)))
     }
@@ -377,15 +411,17 @@ impl Controller {
     }
 
     fn leave_line(&mut self, ticket: Ticket, waiter: &Waiter) {
+        let request = &waiter.request;
+        let (lane, place) = (request.lane(), (request.arrived, ticket));
         match waiter.spot {
             Spot::InLine { .. } => {
-                let request = &waiter.request;
                 if let Some(gate) = self.gates.get_mut(&request.gate) {
-                    let (lane, place) = (request.lane(), (request.arrived, ticket));
                     let lost = gate.ring.leave(self.clock, lane, place, &mut self.dice);
                     self.checks.add(request.rule, request.app, Check::Lost, lost);
                 }
+                self.rates.leave_gate(request.rule, place);
             }
+            Spot::Limited => self.rates.leave(self.clock, lane, place, &mut self.dice),
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
         }
     }
@@ -400,6 +436,7 @@ impl Controller {
                 }
                 None => Obstacle::plain(Reason::NoData),
             },
+            Spot::Limited => Obstacle::plain(Reason::Paced),
             Spot::BackOff { .. } => Obstacle::plain(Reason::Ratio),
             Spot::Held if waiter.request.terms.hold => Obstacle::plain(Reason::Hold),
             Spot::Held => Obstacle::plain(Reason::Ratio),

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use crate::in_flight::Place;
 use crate::pace::Charge;
 use crate::request::Lane;
-use crate::{DigestKey, GateKey, MonoTime, Reason, SignalKey, SignalState, SignalView};
+use crate::{DigestKey, GateKey, MonoTime, Reason, RuleKey, SignalKey, SignalState, SignalView};
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -33,14 +34,19 @@ pub struct Permit {
 /// What a permit was charged, and where.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Account {
+    pub(crate) rule: RuleKey,
     pub(crate) gate: GateKey,
     pub(crate) lane: Lane,
     pub(crate) weight: u32,
     pub(crate) digest: Option<DigestKey>,
     /// What the statement was expected to write.
     pub(crate) expected: f64,
+    /// What its rule's rates were told of beyond that, while it ran.
+    pub(crate) charged_more: f64,
     /// At a gate that is paced: its part of the work on its way.
     pub(crate) charge: Option<Charge>,
+    /// At a gate that limits the statements in flight: its place.
+    pub(crate) place: Option<Place>,
 }
 
 impl Permit {

@@ -20,6 +20,9 @@ pub(crate) struct Gate {
     pub(crate) pacer: Pacer,
     /// The lag is one of its signals and the pace is adaptive.
     pub(crate) paced: bool,
+    /// Whoever waits is let through as there is room, and not at a ramped rate: it is paced, or one
+    /// of its signals limits the statements in flight.
+    pub(crate) by_room: bool,
     /// Until then statements queue although nobody waits. After a reload all waiters come back, one
     /// by one: the first of them must not make the gate look free to the others.
     crowd_until: MonoTime,
@@ -74,6 +77,7 @@ impl Gate {
             rounds: Rounds::default(),
             pacer,
             paced: false,
+            by_room: false,
             crowd_until: MonoTime::ZERO,
             askers: [None, None],
             askers_turn: false,
@@ -86,12 +90,18 @@ impl Gate {
         let mut gate = Self::new(&GateConfig { key, signals: self.signals.clone() }, signals, now);
         gate.inherit(self);
         gate.paced = self.paced;
+        gate.by_room = self.by_room;
         gate
     }
 
     /// Whether this signal is one of its own.
     pub(crate) fn depends_on(&self, signal: SignalKey) -> bool {
         self.signals.contains(&signal)
+    }
+
+    /// Its signals, in its order.
+    pub(crate) fn signals(&self) -> &[SignalKey] {
+        &self.signals
     }
 
     /// The signal that shut it.
@@ -223,9 +233,9 @@ impl Gate {
         self.rounds.until().filter(|_| self.has_line())
     }
 
-    /// When the next release is worth a wake-up, if this gate is not paced by the lag.
+    /// When the next release is worth a wake-up, if this gate does not wait for room.
     pub(crate) fn next_run(&self) -> Option<MonoTime> {
-        (self.has_line() && !self.paced).then(|| self.pacer.next_run())
+        (self.has_line() && !self.by_room).then(|| self.pacer.next_run())
     }
 }
 

@@ -36,12 +36,15 @@ mod costs;
 mod decision;
 mod dice;
 mod gate;
+mod in_flight;
 mod inquiry;
+mod latency;
 mod learned;
 mod pace;
 mod pacing;
 mod promises;
 mod queue;
+mod rates;
 mod reason;
 mod request;
 mod ring;
@@ -53,8 +56,8 @@ mod turns;
 
 pub use checks::CheckCount;
 pub use config::{
-    AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, OnNoData, Pacing, SignalConfig,
-    SignalKey,
+    AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, InFlightPacing, OnNoData, Pacing,
+    SignalConfig, SignalKey,
 };
 pub use controller::{Controller, Remains};
 pub use decision::{
@@ -62,7 +65,9 @@ pub use decision::{
     WaitingStatement, Work,
 };
 pub use dice::Ratio;
+pub use in_flight::InFlightView;
 pub use inquiry::{Answer, Inquiry, Purpose};
+pub use latency::{LATENCY_BUCKETS, LatencyCounts, LatencyWindow, latency_bucket};
 pub use learned::Learned;
 pub use reason::Reason;
 pub use request::{

@@ -47,6 +47,7 @@ pub(crate) struct Waiter {
 ///   ask ──▶ BackOff ──retry: lost again──▶ BackOff
 ///    │         └─────retry: contended────▶ InLine ──a check won──▶ admitted
 ///    ├───────────────contended───────────────▲
+///    ├──▶ Limited     until its rule has room: then it is checked
 ///    ├──▶ Held        until the deadline or the next policy
 ///    └──▶ Unplaced    until it is decided again
 /// ```
@@ -58,6 +59,8 @@ pub(crate) enum Spot {
     BackOff { retry_at: MonoTime },
     /// No check can be won under this policy: a hold, or ratio 1.
     Held,
+    /// In its rule's own line: the rule has no rows or no place left for it.
+    Limited,
     /// The gate is not one of this policy's: decided again at this time.
     Unplaced { retry_at: MonoTime },
 }
@@ -66,7 +69,7 @@ impl Spot {
     fn retry_at(self) -> Option<MonoTime> {
         match self {
             Self::BackOff { retry_at } | Self::Unplaced { retry_at } => Some(retry_at),
-            Self::InLine { .. } | Self::Held => None,
+            Self::InLine { .. } | Self::Limited | Self::Held => None,
         }
     }
 }

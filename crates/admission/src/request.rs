@@ -90,6 +90,13 @@ pub struct Terms {
     pub hold: bool,
     /// Whether the decision is carried out.
     pub mode: Mode,
+    /// Rows a second that pass while the gate is open, whatever the pace. `None`: none for certain.
+    pub min_rate: Option<u32>,
+    /// Rows a second at most. `None`: as many as come.
+    pub max_rate: Option<u32>,
+    /// Statements in flight at most, until the server has really finished them. `None`: as many as
+    /// come.
+    pub max_in_flight: Option<u32>,
 }
 
 impl Terms {
@@ -110,6 +117,9 @@ impl Default for Terms {
             queue_len_max: 1_000,
             hold: false,
             mode: Mode::Enforce,
+            min_rate: None,
+            max_rate: None,
+            max_in_flight: None,
         }
     }
 }

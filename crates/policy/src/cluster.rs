@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{
-    AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, GateKey, Mode, OnNoData, Pacing,
-    SignalConfig, SignalKey,
+    AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, GateKey, InFlightPacing, Mode,
+    OnNoData, Pacing, SignalConfig, SignalKey,
 };
+use sql::{Class, ClassSet};
 
 use crate::bypass::Bypass;
 use crate::compression::{BackendCompression, ClientCompression, CompressionLevel};
 use crate::identity::IdentityPolicy;
 use crate::network::{Listen, Network};
-use crate::rule::Rule;
+use crate::patterns::Patterns;
+use crate::rule::{GateFrom, Rule};
 use crate::rules::Rules;
 use crate::secret::Secret;
 use crate::tls::{BackendTls, ClientTls, Redirect};
@@ -36,6 +38,8 @@ pub struct ClusterPolicy {
     pub signals: Vec<Signal>,
     /// The gate of rules that name none.
     pub default_gate: GateKey,
+    /// That gate without its latencies: where an app that one of them protects asks.
+    pub(crate) protected_gate: GateKey,
     /// What a statement without a rule counts as, and the mode of rules that name none.
     pub mode: Mode,
     /// Time until a refused check is repeated.
@@ -151,7 +155,7 @@ pub struct Signal {
 }
 
 /// What a signal measures.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum SignalKind {
     /// Replication lag, by [`Probe::source`].
     Lag {
@@ -168,6 +172,39 @@ pub enum SignalKind {
     Query(String),
     /// A variable of `SHOW GLOBAL STATUS`.
     Status(String),
+    /// A percentile of latencies at the server, as Sluice sees them.
+    Latency(Arc<Latency>),
+}
+
+/// Whose latencies a signal is of, and which of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Latency {
+    /// The apps, matched as by rules. `None`: any.
+    pub app: Option<Patterns>,
+    /// The rule that decided, by its name. `None`: any, or none.
+    pub rule: Option<Arc<str>>,
+    /// The classes of statements.
+    pub statements: ClassSet,
+    /// The share of statements whose latency is at most the value.
+    pub percentile: f64,
+    /// Over what time.
+    pub window: Duration,
+}
+
+impl Latency {
+    /// Whether it is about a statement of this app and class that this rule decided.
+    #[must_use]
+    pub fn is_about(&self, app: &[u8], rule: Option<&str>, class: Class) -> bool {
+        self.statements.contains(class)
+            && self.rule.as_deref().is_none_or(|name| rule == Some(name))
+            && self.is_from(app)
+    }
+
+    /// Whether it is about statements of this app, as far as apps go.
+    #[must_use]
+    pub fn is_from(&self, app: &[u8]) -> bool {
+        self.app.as_ref().is_none_or(|patterns| patterns.matches_app(app))
+    }
 }
 
 impl SignalKind {
@@ -175,7 +212,7 @@ impl SignalKind {
     #[must_use]
     pub fn is_time(&self) -> bool {
         match self {
-            Self::Lag { .. } => true,
+            Self::Lag { .. } | Self::Latency(_) => true,
             Self::ThreadsRunning | Self::HistoryListLength | Self::Query(_) | Self::Status(_) => {
                 false
             }
@@ -223,10 +260,42 @@ impl ClusterPolicy {
         keys.iter().filter_map(|key| self.signal(*key))
     }
 
+    /// The gate at which a statement of this app asks that this rule holds: an app that a latency
+    /// of the default gate protects is not held by any of them, unless the rule names its gate.
+    #[must_use]
+    pub fn gate_of(&self, rule: &Rule, gate: GateKey, app: &[u8]) -> GateKey {
+        let is_default = match rule.gate_from {
+            GateFrom::Cluster => self.protected_gate != self.default_gate,
+            GateFrom::Rule => false,
+        };
+        let protected = is_default
+            && self.gate_signals(gate).any(|signal| match &signal.kind {
+                SignalKind::Latency(latency) => latency.app.is_some() && latency.is_from(app),
+                SignalKind::Lag { .. }
+                | SignalKind::ThreadsRunning
+                | SignalKind::HistoryListLength
+                | SignalKind::Query(_)
+                | SignalKind::Status(_) => false,
+            });
+        if protected { self.protected_gate } else { gate }
+    }
+
+    /// The signals that are latencies, with what they are of.
+    pub fn latencies(&self) -> impl Iterator<Item = (&Signal, &Arc<Latency>)> {
+        self.signals.iter().filter_map(|signal| match &signal.kind {
+            SignalKind::Latency(latency) => Some((signal, latency)),
+            SignalKind::Lag { .. }
+            | SignalKind::ThreadsRunning
+            | SignalKind::HistoryListLength
+            | SignalKind::Query(_)
+            | SignalKind::Status(_) => None,
+        })
+    }
+
     /// What this cluster's admission is told.
     #[must_use]
     pub fn controller_config(&self) -> ControllerConfig {
-        let signals = self.signals.iter().map(Signal::config).collect();
+        let signals = self.signals.iter().map(|signal| signal.config(self.pacing)).collect();
         ControllerConfig {
             signals,
             gates: self.gates.clone(),
@@ -258,7 +327,7 @@ impl ClusterPolicy {
 }
 
 impl Signal {
-    fn config(&self) -> SignalConfig {
+    fn config(&self, pacing: PacingKind) -> SignalConfig {
         SignalConfig {
             key: self.key,
             threshold: self.threshold,
@@ -266,6 +335,25 @@ impl Signal {
             close_at: self.close_at,
             stale_after: self.stale_after,
             on_no_data: self.on_no_data,
+            in_flight: self.in_flight(pacing),
+        }
+    }
+
+    /// Under adaptive pacing every signal but the lag, which has a pace of its own, limits what is
+    /// in flight.
+    fn in_flight(&self, pacing: PacingKind) -> Option<InFlightPacing> {
+        match (pacing, &self.kind) {
+            (PacingKind::Binary, _) | (PacingKind::Adaptive, SignalKind::Lag { .. }) => None,
+            (
+                PacingKind::Adaptive,
+                SignalKind::ThreadsRunning
+                | SignalKind::HistoryListLength
+                | SignalKind::Query(_)
+                | SignalKind::Status(_),
+            ) => Some(InFlightPacing::default()),
+            (PacingKind::Adaptive, SignalKind::Latency(latency)) => {
+                Some(InFlightPacing { memory: latency.window })
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ mod compression;
 mod context;
 mod error_profile;
 mod identity;
+mod latency;
 pub(crate) mod limits;
 mod matching;
 mod network;

@@ -118,6 +118,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         condition,
         statements,
         action,
+        gate_from,
         speed,
         mode,
         error,
@@ -134,6 +135,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         && *condition == b.condition
         && *statements == b.statements
         && *action == b.action
+        && *gate_from == b.gate_from
         && *speed == b.speed
         && *mode == b.mode
         && *error == b.error

@@ -51,7 +51,8 @@ pub use admin::{ADMIN_TOKEN_LEN_MIN, Admin, AdminAccess, AdminToken};
 pub use bypass::Bypass;
 pub use cidr::Cidr;
 pub use cluster::{
-    ClusterPolicy, LagSource, PacingKind, Probe, Scope, Signal, SignalKind, Starvation, TableName,
+    ClusterPolicy, LagSource, Latency, PacingKind, Probe, Scope, Signal, SignalKind, Starvation,
+    TableName,
 };
 pub use compile::{RUNTIME_PREFIX, RuntimeEffect, RuntimeRule, RuntimeSpec, admin_of, load};
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
@@ -69,7 +70,7 @@ pub use priority::Priority;
 pub use raw::parse_duration;
 pub use reference::config_reference;
 pub use rule::{
-    Action, Gated, OnClientGone, RefusalProfile, Rule, Standing, app_key, identity_key,
+    Action, GateFrom, Gated, OnClientGone, RefusalProfile, Rule, Standing, app_key, identity_key,
     ruleless_app_key,
 };
 pub use rules::Rules;

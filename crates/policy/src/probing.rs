@@ -16,6 +16,7 @@ impl ClusterPolicy {
             name: _,
             listen: _,
             default_gate: _,
+            protected_gate: _,
             mode: _,
             check_interval: _,
             pacing: _,

@@ -105,7 +105,18 @@ pub(crate) struct Signal {
     pub(crate) min_replicas: Maybe<i128>,
     pub(crate) query: Maybe<String>,
     pub(crate) status: Maybe<String>,
+    pub(crate) latency: Maybe<Latency>,
     pub(crate) on: Maybe<String>,
+}
+
+/// `latency` of a signal.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Latency {
+    pub(crate) app: Maybe<OneOrMany<String>>,
+    pub(crate) rule: Maybe<String>,
+    pub(crate) statements: Maybe<OneOrMany<String>>,
+    pub(crate) percentile: Maybe<f64>,
+    pub(crate) window: Maybe<Duration>,
 }
 
 /// A number, or a duration.
@@ -279,10 +290,26 @@ impl FromNode for Signal {
             min_replicas: fields.take("min_replicas"),
             query: fields.take("query"),
             status: fields.take("status"),
+            latency: fields.take("latency"),
             on: fields.take("on"),
         };
         fields.finish();
         Some(signal)
+    }
+}
+
+impl FromNode for Latency {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut fields = Fields::open(node, place, faults)?;
+        let latency = Self {
+            app: fields.take("app"),
+            rule: fields.take("rule"),
+            statements: fields.take("statements"),
+            percentile: fields.take("percentile"),
+            window: fields.take("window"),
+        };
+        fields.finish();
+        Some(latency)
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Rule {
     pub statements: ClassSet,
     /// What happens to a match.
     pub action: Action,
+    /// Who names its gate.
+    pub gate_from: GateFrom,
     /// The part of its own speed at which a session goes; full unless the rule throttles.
     pub speed: Speed,
     /// Whether that is carried out.
@@ -104,12 +106,21 @@ pub enum OnClientGone {
     Finish,
 }
 
+/// Who names the gate of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateFrom {
+    /// It does itself.
+    Rule,
+    /// It is the cluster's default.
+    Cluster,
+}
+
 /// Whether a throttling rule has anything to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gated {
-    /// A signal, dice, a pause, or a hold may stand in the way.
+    /// A signal, dice, a pause, a limit of its own, or a hold may stand in the way.
     Yes,
-    /// `gate: none`, ratio 0, full speed, no hold: everything passes.
+    /// `gate: none`, ratio 0, full speed, no hold, no limit of its own: everything passes.
     No,
 }
 

@@ -39,6 +39,7 @@ use crate::clock::Clock;
 use crate::cut_overs::{CutOvers, PendingCutOver};
 use crate::facts::FactsBoard;
 use crate::kill::Killer;
+use crate::latency::LatencyBoard;
 use crate::registry::Registry;
 use crate::rule_table::RuleKeeper;
 use crate::stream::Codecs;
@@ -56,6 +57,8 @@ pub struct Cluster {
     pub registry: Arc<Registry>,
     /// What its probes have seen.
     pub probes: ProbeBoard,
+    /// The latencies that its signals are made of.
+    pub(crate) latencies: LatencyBoard,
     /// What its primary says of itself.
     pub(crate) facts: Arc<FactsBoard>,
     /// What its legs show and trust, as read last.
@@ -135,6 +138,7 @@ impl Cluster {
             name: policy.name.clone(),
             registry: Arc::default(),
             probes,
+            latencies: LatencyBoard::new(&policy),
             facts: Arc::new(FactsBoard::new(&policy)),
             tls: TlsStore::new(&policy),
             cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
@@ -274,6 +278,7 @@ impl Cluster {
             self.keep_timers(),
             self.tls.watch(&self.name),
             self.watch_starvation(),
+            self.watch_latencies(),
             self.tell_news()
         );
     }

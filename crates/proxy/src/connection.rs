@@ -22,12 +22,15 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use policy::{ClusterPolicy, UnixTime};
-use session::{Action, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session};
+use session::{
+    Action, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session, StatementOutcome,
+};
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PermitGuard};
 use crate::cut_overs::CutOverGuard;
 use crate::facts::{Known, RoutineChange};
+use crate::latency::LatencyTap;
 use crate::registry::{Control, Inbox, Registration};
 use crate::socket::Peer;
 use crate::stream::Stream;
@@ -45,6 +48,8 @@ use self::pausing::Debt;
 pub(crate) struct Shared {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) telemetry: Arc<Telemetry>,
+    /// The thread that relays, by its number.
+    pub(crate) worker: usize,
 }
 
 /// Why a connection is over. Nobody is told: the counters and the log were written where it
@@ -95,6 +100,7 @@ struct Connection {
     peer: Peer,
     permit: Option<PermitGuard>,
     labels: LabelCache,
+    latency: LatencyTap,
     timing: Timing,
     /// What happened at the admission point of the statement under way.
     admission: AdmissionRecord,
@@ -130,6 +136,7 @@ impl Connection {
             peer,
             permit: None,
             labels: LabelCache::default(),
+            latency: LatencyTap::new(&shared.cluster.latencies, shared.worker),
             timing: Timing::default(),
             admission: AdmissionRecord::default(),
             debt: Debt::default(),
@@ -273,6 +280,9 @@ impl Connection {
             }
             Action::Read(reads) => {
                 let waits_for_server = reads == Reads::Backend;
+                if waits_for_server && self.latency.is_awaited() {
+                    self.note_begun();
+                }
                 let since = waits_for_server.then(Instant::now);
                 let told = match self.waits_until() {
                     None => self.read(reads, control).await?,
@@ -363,6 +373,7 @@ impl Connection {
     fn take_newer_policy(&mut self) {
         if let Some(policy) = self.shared.cluster.newer_policy(&self.policy) {
             self.policy = policy;
+            self.latency.follow(&self.shared.cluster.latencies);
             self.session.handle_new_policy();
         }
     }
@@ -428,6 +439,14 @@ impl Connection {
         }
     }
 
+    /// The server has what signals may be made of.
+    fn note_begun(&mut self) {
+        if let Some(StatementOutcome { rule, class, .. }) = self.session.under_way() {
+            let rule = rule.and_then(|index| self.policy.rule(index));
+            self.latency.begin(self.session.app(), rule.map(|rule| &*rule.name), class);
+        }
+    }
+
     /// Counts a command that is over and gives its permit back when its transaction is over too.
     fn finish(&mut self, finished: &Finished) {
         if let Some(permit) = self.permit.as_mut() {
@@ -438,6 +457,7 @@ impl Connection {
                 self.permit = None;
             }
         }
+        self.latency.end(finished.statement.map(|_| self.timing.backend));
         self.note_worked(finished);
         self.note_cut_over();
         if let Some(statement) = finished.statement {

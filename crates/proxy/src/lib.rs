@@ -12,6 +12,7 @@ mod facts;
 pub mod follower;
 pub mod inherited;
 mod kill;
+mod latency;
 mod link;
 mod listener;
 mod printable;

@@ -241,7 +241,8 @@ impl Lag {
             SignalKind::ThreadsRunning
             | SignalKind::HistoryListLength
             | SignalKind::Query(_)
-            | SignalKind::Status(_) => None,
+            | SignalKind::Status(_)
+            | SignalKind::Latency(_) => None,
         })
     }
 }

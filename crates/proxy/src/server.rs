@@ -117,7 +117,8 @@ impl Server {
             let (listener, origin) = listen(policy, inherited)?;
             server.addresses.push(listener.listens_on()?);
             server.sockets.push(listener.clone());
-            let shared = Shared { cluster: cluster.clone(), telemetry: telemetry.clone() };
+            let shared =
+                Shared { cluster: cluster.clone(), telemetry: telemetry.clone(), worker: 0 };
             let acceptor = Acceptor {
                 listener,
                 origin,

@@ -15,6 +15,7 @@ mod event;
 mod families;
 mod gauges;
 mod labels;
+mod limits;
 mod rules;
 mod scrape;
 mod servers;

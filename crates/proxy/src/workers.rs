@@ -68,15 +68,20 @@ impl Worker {
         let counter = connections.clone();
         std::thread::Builder::new()
             .name(format!("relay-{index}"))
-            .spawn(move || runtime.block_on(accept_all(incoming, counter)))?;
+            .spawn(move || runtime.block_on(accept_all(incoming, counter, index)))?;
         Ok(Self { handover, connections })
     }
 }
 
-async fn accept_all(mut incoming: mpsc::Receiver<Accepted>, connections: Arc<AtomicUsize>) {
+async fn accept_all(
+    mut incoming: mpsc::Receiver<Accepted>,
+    connections: Arc<AtomicUsize>,
+    worker: usize,
+) {
     while let Some(accepted) = incoming.recv().await {
         let open = Open(connections.clone());
         let Accepted { shared, socket, peer, registration, control } = accepted;
+        let shared = Shared { worker, ..shared };
         match socket.register() {
             Ok(client) => {
                 tokio::spawn(async move {

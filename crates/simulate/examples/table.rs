@@ -54,10 +54,13 @@ fn print_line(report: &Report, took_ms: u128) {
         report.apps.iter().map(|(_, app)| format!("{:.1}", app.rows_per_s)).collect();
     let p99: Vec<String> =
         report.apps.iter().map(|(_, app)| format!("{:.2}", app.delay_s.p99)).collect();
+    let latencies = report.apps.iter().filter_map(|(_, app)| app.latency_s);
+    let latencies: Vec<String> =
+        latencies.map(|latency| format!("{:.2} ms", latency.p99 * 1e3)).collect();
     let missed: Vec<&str> =
         report.missed.iter().filter_map(|missed| missed.split(' ').next()).collect();
     println!(
-        "{:20} {:>5} {:>7.4} {:>7.4} {:>7.3} {:>7.3} {:>7.3} {took_ms:>6}  {} ({}) {}",
+        "{:20} {:>5} {:>7.4} {:>7.4} {:>7.3} {:>7.3} {:>7.3} {took_ms:>6}  {} ({}) {} {}",
         report.name,
         report.seed,
         report.capacity_used,
@@ -67,6 +70,7 @@ fn print_line(report: &Report, took_ms: u128) {
         report.lag_s.max,
         rows.join(" : "),
         p99.join(" : "),
+        latencies.join(" : "),
         missed.join(" "),
     );
 }

@@ -7,6 +7,7 @@ mod probes;
 mod restarts;
 mod rules;
 mod servers;
+mod signals;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use self::clients::Session;
 use self::measure::Measure;
 use self::probes::Probes;
 use self::servers::{Primary, Replica};
+use self::signals::Meter;
 use crate::report::{RefusedStatement, Report};
 use crate::{LagLimits, Pace, Scenario, TICK};
 
@@ -74,10 +76,15 @@ struct World<'s> {
     sessions: Vec<Session>,
     waiting: BTreeMap<Ticket, usize>,
     probes: Probes,
+    /// Of the signals other than the lag, in their order.
+    meters: Vec<Meter>,
+    /// Statements at the primary.
+    running: u32,
     /// Each its own, so that one more draw of one leaves the others as they were.
     jitter: StdRng,
     delays: StdRng,
     clients: StdRng,
+    service: StdRng,
     measure: Measure,
     refused: Vec<RefusedStatement>,
 }
@@ -103,9 +110,12 @@ impl<'s> World<'s> {
             sessions: Session::all_of(scenario),
             waiting: BTreeMap::new(),
             probes: Probes::new(scenario, lag.stale_after),
+            meters: Meter::all_of(scenario),
+            running: 0,
             jitter: stream(1),
             delays: stream(2),
             clients: stream(3),
+            service: stream(0),
             measure: Measure::new(scenario),
             refused: Vec::new(),
         };
@@ -119,6 +129,7 @@ impl<'s> World<'s> {
         self.agenda.add(MonoTime::ZERO.saturating_add(TICK), Event::Tick);
         self.agenda.add(MonoTime::ZERO, Event::Background { rows: 0.0 });
         self.begin_probes();
+        self.begin_signals();
         for &at in &self.scenario.restarts {
             self.agenda.add(at, Event::Restart);
         }
@@ -165,6 +176,7 @@ impl<'s> World<'s> {
             Event::Restart => self.restart(),
             Event::Publish => self.publish_lag(),
             Event::LookAtTempo => self.look_at_tempo(),
+            Event::LookAtSignals => self.look_at_signals(),
         }
     }
 
@@ -243,6 +255,7 @@ fn signal_config(scenario: &Scenario) -> SignalConfig {
         close_at: close_at.as_secs_f64(),
         stale_after,
         on_no_data,
+        in_flight: None,
     }
 }
 
@@ -257,12 +270,14 @@ fn controller_config(scenario: &Scenario, lag: SignalConfig) -> ControllerConfig
         }),
         Pace::Binary => Pacing::Binary(binary),
     };
+    let mut gates = vec![
+        GateConfig { key: LAG_GATE, signals: vec![lag.key] },
+        GateConfig { key: OPEN_GATE, signals: Vec::new() },
+    ];
+    gates.extend(signals::gates(scenario));
     ControllerConfig {
-        gates: vec![
-            GateConfig { key: LAG_GATE, signals: vec![lag.key] },
-            GateConfig { key: OPEN_GATE, signals: Vec::new() },
-        ],
-        signals: vec![lag],
+        gates,
+        signals: std::iter::once(lag).chain(signals::configs(scenario)).collect(),
         check_interval: scenario.check_interval,
         pacing,
         queue_len_max: scenario.queue_len_max,

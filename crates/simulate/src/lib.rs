@@ -9,6 +9,9 @@
 //!
 //! - The *primary* serves statements first come first served at `writes_per_s` rows a second, and none takes less
 //!   than `latency`. A commit appends a transaction to the queue of every replica that is present.
+//!   With `service` it works on so many statements at a time, each for its own time, and the others wait.
+//! - A *signal* other than the lag is looked at four times a second: the statements at the primary, or a
+//!   percentile of an app's latencies there, measured as the proxy measures it.
 //! - A *replica* is that queue, served at `apply_per_s`, times a jitter drawn every [`TICK`]. A transaction is
 //!   applied when its last row is. Heartbeats cost nothing and keep their place in the order.
 //! - *Background* writes reach the replicas as well, and no rule gates them.
@@ -32,7 +35,7 @@ pub use engine::{refusals, simulate};
 pub use report::{AppFigures, Distribution, RefusedStatement, Report};
 pub use scenario::{
     Amount, App, Away, Effect, Expectation, Gate, LagLimits, MetRule, Pace, Replica, Rows,
-    Scenario, ScenarioError, Window, duration,
+    Scenario, ScenarioError, Service, SignalKind, SignalPlan, SignalSet, Window, duration,
 };
 
 /// How often the replicas' jitter is drawn and their lag is sampled.

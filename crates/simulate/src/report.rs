@@ -60,6 +60,9 @@ pub struct AppFigures {
     pub observed_per_s: f64,
     /// How long the admitted waited, in seconds.
     pub delay_s: Distribution,
+    /// How long they took at the server, in seconds; `None` where statements do not take turns there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_s: Option<Distribution>,
 }
 
 /// A statement that was refused.
@@ -120,7 +123,10 @@ impl AppFigures {
             "waited_per_s" => Some(self.waited_per_s),
             "rejected_per_s" => Some(self.rejected_per_s),
             "observed_per_s" => Some(self.observed_per_s),
-            _ => self.delay_s.figure(name.strip_prefix("delay_s.")?),
+            _ => match name.strip_prefix("latency_s.") {
+                Some(quantile) => self.latency_s?.figure(quantile),
+                None => self.delay_s.figure(name.strip_prefix("delay_s.")?),
+            },
         }
     }
 }
@@ -147,6 +153,7 @@ pub(crate) fn figure_names(apps: &[String]) -> Vec<String> {
             ["admitted_per_s", "rows_per_s", "waited_per_s", "rejected_per_s", "observed_per_s"];
         names.extend(rates.map(|rate| format!("apps.{app}.{rate}")));
         names.extend(QUANTILES.map(|quantile| format!("apps.{app}.delay_s.{quantile}")));
+        names.extend(QUANTILES.map(|quantile| format!("apps.{app}.latency_s.{quantile}")));
     }
     names
 }

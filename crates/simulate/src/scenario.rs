@@ -6,6 +6,7 @@ mod expect;
 mod lag;
 mod raw;
 mod rule;
+mod signals;
 mod write;
 
 use std::fmt;
@@ -17,7 +18,8 @@ pub use self::amount::Amount;
 pub use self::expect::Expectation;
 pub use self::lag::LagLimits;
 pub use self::raw::duration;
-pub use self::rule::{Effect, Gate, MetRule};
+pub use self::rule::{Effect, Gate, MetRule, SignalSet};
+pub use self::signals::{Service, SignalKind, SignalPlan};
 
 /// A scenario whose values have been checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +54,10 @@ pub struct Scenario {
     pub primary: Amount,
     /// The least a statement takes on the primary.
     pub latency: Duration,
+    /// How many statements the primary works on at a time. `None`: on all there are.
+    pub service: Option<Service>,
+    /// The signals other than the lag.
+    pub signals: Vec<SignalPlan>,
     /// The replicas, named `replica-1` and so on in their order.
     pub replicas: Vec<Replica>,
     /// Rows a second that no rule gates.

@@ -16,6 +16,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where the HTTP side listens; a free port.
     pub admin: SocketAddr,
+    /// More keys below `admin`, as in `legacy_get: true`. Empty unless told.
+    pub admin_keys: String,
     /// The primary.
     pub primary: SocketAddr,
     /// The replicas.
@@ -50,6 +52,7 @@ impl Config {
         Ok(Self {
             listen: loopback(free_port()?),
             admin: loopback(free_port()?),
+            admin_keys: String::new(),
             primary,
             replicas,
             signals: "lag: { threshold: 1s }".into(),
@@ -64,6 +67,13 @@ impl Config {
     #[must_use]
     pub fn rules(mut self, rules: &str) -> Self {
         rules.clone_into(&mut self.rules);
+        self
+    }
+
+    /// With these keys below `admin` too.
+    #[must_use]
+    pub fn admin_keys(mut self, keys: &str) -> Self {
+        self.admin_keys = format!(", {keys}");
         self
     }
 
@@ -95,7 +105,7 @@ impl Config {
         let mut text = String::new();
         let header = [
             "version: 1".to_owned(),
-            format!("admin: {{ listen: \"{}\" }}", self.admin),
+            format!("admin: {{ listen: \"{}\"{} }}", self.admin, self.admin_keys),
             "clusters:".to_owned(),
             "  main:".to_owned(),
             format!("    listen: \"{}\"", self.listen),

@@ -1,5 +1,8 @@
 //! Tools that write around Sluice and ask it first, by the snippets of docs/examples; and gh-ost,
 //! which asks while what it writes comes through Sluice.
+//!
+//! Whatever they are told is Sluice's own answer. In between stands a relay, which only counts, and
+//! has the app throttled behind so many checks.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use integration::server::{Flavour, Server};
 use integration::tools::{ToolProcess, program};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::ghost::Played;
@@ -19,7 +22,7 @@ use crate::lab::{Lab, Tool, Traffic};
 #[tokio::test]
 async fn what_asks_first_waits_for_a_yes_and_goes_on() {
     let lab = Lab::start(Flavour::MySql).await;
-    let door = Door::open().await;
+    let door = Door::open(&lab).await;
     let traffic = Traffic::start(&lab).await;
     let primary = lab.servers.primary.addr().port();
 
@@ -35,7 +38,13 @@ async fn what_asks_first_waits_for_a_yes_and_goes_on() {
     command.args(["--source", &source]).env("PERL5LIB", examples());
     door.lets_pass(3);
     let mut archiver = ToolProcess::spawn(door.named(&mut command, "pt-archiver")).unwrap();
-    door.opens_again(&lab, &mut archiver, "SELECT 4000 - COUNT(*) FROM t WHERE id <= 4000").await;
+    door.opens_again(
+        &lab,
+        "pt-archiver",
+        &mut archiver,
+        "SELECT 4000 - COUNT(*) FROM t WHERE id <= 4000",
+    )
+    .await;
     assert_eq!(rows(&lab, "SELECT COUNT(*) FROM t WHERE id <= 4000").await, 0);
 
     let mut loop_in_shell = Command::new(examples().join("chunks.sh"));
@@ -47,13 +56,19 @@ async fn what_asks_first_waits_for_a_yes_and_goes_on() {
     );
     door.lets_pass(3);
     let mut script = ToolProcess::spawn(door.named(&mut loop_in_shell, "cleanup")).unwrap();
-    door.opens_again(&lab, &mut script, "SELECT 4000 - COUNT(*) FROM t WHERE id <= 8000").await;
+    door.opens_again(
+        &lab,
+        "cleanup",
+        &mut script,
+        "SELECT 4000 - COUNT(*) FROM t WHERE id <= 8000",
+    )
+    .await;
     assert_eq!(rows(&lab, "SELECT COUNT(*) FROM t WHERE id <= 8000").await, 0);
 
     door.lets_pass(8);
     let mut ghost =
         Played::asking(lab.sluice.listen_addr(), door.addr, "/throttler/check?app=gh-ost");
-    door.opens_again(&lab, &mut ghost, "SELECT COUNT(*) FROM _t_gho").await;
+    door.opens_again(&lab, "gh-ost", &mut ghost, "SELECT COUNT(*) FROM _t_gho").await;
     lab.is_altered().await;
     let (transactions, slowest) = traffic.stop().await;
     assert!(transactions > 50, "{transactions} transactions, of at most {slowest:?}");
@@ -64,7 +79,7 @@ async fn what_asks_first_waits_for_a_yes_and_goes_on() {
 /// pt-online-schema-change, which writes around Sluice. Version 3.2 asks only where it finds a
 /// replica by SHOW SLAVE STATUS, which MySQL 9.7 has not.
 pub(crate) async fn change_by_asking(lab: &Lab) {
-    let door = Door::open().await;
+    let door = Door::open(lab).await;
     let [primary, replica] =
         [&lab.servers.primary, lab.servers.replicas.first().unwrap().server()].map(Server::port);
     let mut command = Command::new(program("pt-online-schema-change").unwrap());
@@ -77,27 +92,30 @@ pub(crate) async fn change_by_asking(lab: &Lab) {
     door.lets_pass(6);
     let mut change =
         ToolProcess::spawn(door.named(&mut command, "pt-online-schema-change")).unwrap();
-    door.opens_again(lab, &mut change, "SELECT COUNT(*) FROM _t_new").await;
+    door.opens_again(lab, "pt-online-schema-change", &mut change, "SELECT COUNT(*) FROM _t_new")
+        .await;
 }
 
 /// What a tool asks: it says yes so often, and then no until it is opened.
 struct Door {
     addr: SocketAddr,
+    sluice: SocketAddr,
     left: Arc<AtomicI64>,
 }
 
 impl Door {
-    async fn open() -> Self {
+    async fn open(lab: &Lab) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
+        let sluice = lab.sluice.admin_addr();
         let left = Arc::new(AtomicI64::new(0));
         let yes = left.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream, yes.clone()));
+                tokio::spawn(relay(stream, sluice, yes.clone()));
             }
         });
-        Self { addr, left }
+        Self { addr, sluice, left }
     }
 
     fn lets_pass(&self, checks: i64) {
@@ -111,7 +129,7 @@ impl Door {
 
     /// Waits until a tool has used up its checks and been told no; then it has done something, does
     /// no more, and does not give up. Told yes again, it ends well.
-    async fn opens_again(&self, lab: &Lab, tool: &mut impl Tool, progress: &str) {
+    async fn opens_again(&self, lab: &Lab, app: &str, tool: &mut impl Tool, progress: &str) {
         let started = Instant::now();
         while self.left.load(Ordering::Relaxed) > -REFUSED_CHECKS {
             let ended = tool.has_ended() || started.elapsed() > LIMIT;
@@ -128,7 +146,12 @@ impl Door {
         );
         assert!(!tool.has_ended(), "{}", tool.said());
         self.lets_pass(i64::MAX);
+        tell(self.sluice, &format!("unthrottle-app?app={app}")).await;
         tool.succeed().await;
+        let labels = [("app", app), ("dialect", "vitess"), ("reason", "ratio")];
+        let metrics = lab.sluice.metrics().await.unwrap();
+        let refused = metrics.sum("sluice_cooperative_checks_total", &labels);
+        assert!(refused >= 2.0, "{refused} checks of {app} are counted as refused");
     }
 }
 
@@ -150,21 +173,37 @@ async fn rows(lab: &Lab, question: &str) -> i64 {
     lab.servers.primary.query_first(question).await.unwrap().unwrap()
 }
 
-/// Answers each HEAD with 200 or 429.
-async fn answer(stream: TcpStream, left: Arc<AtomicI64>) {
+/// Passes a check on, and its answer back. Behind the last that may pass, its app is throttled.
+async fn relay(stream: TcpStream, sluice: SocketAddr, left: Arc<AtomicI64>) {
     let mut stream = BufReader::new(stream);
-    let mut line = String::new();
-    while stream.read_line(&mut line).await.is_ok_and(|len| len > 0) {
-        if line == "\r\n" {
-            let yes = left.fetch_sub(1, Ordering::Relaxed) > 0;
-            let status = if yes { "200 OK" } else { "429 Too Many Requests" };
-            let answer =
-                format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-            stream.write_all(answer.as_bytes()).await.ok();
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if !stream.read_line(&mut head).await.is_ok_and(|len| len > 0) {
             return;
         }
-        line.clear();
     }
+    if left.fetch_sub(1, Ordering::Relaxed) == 0 {
+        let app = head.split_once("app=").unwrap().1;
+        let app = app.split(['&', ' ']).next().unwrap();
+        tell(sluice, &format!("throttle-app?app={app}&duration=10m")).await;
+    }
+    let mut behind = TcpStream::connect(sluice).await.unwrap();
+    let close = head.replacen("\r\n", "\r\nConnection: close\r\n", 1);
+    behind.write_all(close.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    behind.read_to_end(&mut answer).await.unwrap();
+    stream.write_all(&answer).await.ok();
+}
+
+/// A command in Vitess' dialect.
+async fn tell(sluice: SocketAddr, command: &str) {
+    let mut stream = TcpStream::connect(sluice).await.unwrap();
+    let request =
+        format!("GET /throttler/{command} HTTP/1.1\r\nHost: {sluice}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{command}: {answer}");
 }
 
 fn examples() -> PathBuf {

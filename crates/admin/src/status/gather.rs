@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use admission::{Cause, Mode, MonoTime, Reason, RuleKey, SignalState, SignalView};
+use admission::{
+    Cause, InFlightView, Mode, MonoTime, Reason, RuleKey, SignalKey, SignalState, SignalView,
+};
 use policy::{
     Action, ClusterPolicy, FixedKey, PacingKind, Pending, Rule, SignalKind, Standing, UnixTime,
 };
@@ -95,9 +97,11 @@ impl<'s> Seen<'s> {
     ) -> ClusterStatus {
         let Self { cluster, policy, .. } = self;
         let gate = policy.default_gate;
-        let (views, per_second, in_flight) = cluster.control(|controller, now| {
+        let (views, limits, pace, in_flight) = cluster.control(|controller, now| {
             let views: Vec<SignalView> = controller.signals(now).collect();
-            (views, controller.release_per_s(gate, now), controller.in_flight())
+            let limits: Vec<InFlightView> = controller.in_flight_limits(now).collect();
+            let pace = (controller.release_per_s(gate, now), controller.governing(now));
+            (views, limits, pace, controller.in_flight())
         });
         let waiters = cluster.waiters();
         let (throttled, throttled_total) = cluster.throttled(&waiters);
@@ -109,10 +113,10 @@ impl<'s> Seen<'s> {
             mode: mode(policy.mode).to_owned(),
             client_connections: length(cluster.registry.len()),
             in_flight,
-            pace: self.pace(per_second),
+            pace: self.pace(pace),
             primary: self.primary(),
             replicas: self.replicas(),
-            signals: views.iter().filter_map(|view| self.signal(view)).collect(),
+            signals: views.iter().filter_map(|view| self.signal(view, &limits)).collect(),
             throttled: throttled.iter().map(|throttled| self.throttled(throttled)).collect(),
             throttled_total: length(throttled_total),
             waiting: self.waiting(&waiters, waiting_len),
@@ -128,10 +132,15 @@ impl<'s> Seen<'s> {
         }
     }
 
-    fn pace(&self, per_second: Option<f64>) -> PaceStatus {
-        let has_lag = !self.policy.replicas.is_empty() && self.policy.probe.is_some();
+    fn pace(&self, (per_second, governs): (Option<f64>, Option<SignalKey>)) -> PaceStatus {
+        let kinds = || self.policy.gate_signals(self.policy.default_gate).map(|it| &it.kind);
+        let is_lag = |kind: &SignalKind| matches!(kind, SignalKind::Lag { .. });
+        let has_others = kinds().any(|kind| !is_lag(kind));
+        let has_lag =
+            !self.policy.replicas.is_empty() && self.policy.probe.is_some() && kinds().any(is_lag);
         let (pacing, unit) = match self.policy.pacing {
             PacingKind::Adaptive if has_lag => ("adaptive", "rows"),
+            PacingKind::Adaptive if has_others => ("adaptive", "statements"),
             PacingKind::Adaptive => ("adaptive", "checks"),
             PacingKind::Binary => ("binary", "checks"),
         };
@@ -141,6 +150,7 @@ impl<'s> Seen<'s> {
             pacing: pacing.to_owned(),
             per_second,
             unit: unit.to_owned(),
+            governs: governs.and_then(|key| self.policy.signal(key)).map(|it| it.name.to_string()),
         }
     }
 
@@ -176,7 +186,8 @@ impl<'s> Seen<'s> {
         self.cluster.probes.replicas(self.now).into_iter().map(status).collect()
     }
 
-    fn signal(&self, view: &SignalView) -> Option<SignalStatus> {
+    fn signal(&self, view: &SignalView, limits: &[InFlightView]) -> Option<SignalStatus> {
+        let limit = limits.iter().find(|limit| limit.signal == view.key);
         let signal = self.policy.signal(view.key)?;
         let state = match view.state {
             SignalState::Open => "open",
@@ -192,6 +203,8 @@ impl<'s> Seen<'s> {
             for_s: seconds(self.now.saturating_since(view.since)),
             age_s: view.age.map(seconds),
             open: view.lets_through,
+            in_flight: limit.map(|limit| limit.in_flight),
+            in_flight_limit: limit.and_then(|limit| limit.limit).map(f64::floor),
         })
     }
 

@@ -105,14 +105,17 @@ pub fn cluster_head(cluster: &ClusterStatus) -> Vec<Line> {
 }
 
 fn default_gate(cluster: &ClusterStatus) -> String {
-    let PaceStatus { gate, pacing, per_second, unit } = &cluster.pace;
+    let PaceStatus { gate, pacing, per_second, unit, governs } = &cluster.pace;
+    let governs =
+        governs.as_ref().map(|signal| format!("; `{signal}` governs")).unwrap_or_default();
     let names = gate.join(", ");
     let shut = |signal: &SignalStatus| !signal.open && gate.contains(&signal.signal);
     match per_second {
         _ if gate.is_empty() => "Default gate: none".to_owned(),
         _ if cluster.signals.iter().any(shut) => format!("Default gate ({names}): shut"),
         Some(per_second) => {
-            format!("Default gate ({names}): open, pace {per_second:.0} {unit} a second ({pacing})")
+            let pace = format!("{per_second:.0} {unit} a second ({pacing})");
+            format!("Default gate ({names}): open, pace {pace}{governs}")
         }
         None => format!("Default gate ({names}): open"),
     }
@@ -147,14 +150,24 @@ fn signals(cluster: &ClusterStatus) -> Table {
             says,
             span(signal.for_s),
             signal.age_s.map_or_else(none, span),
+            in_flight(signal),
         ];
         Row { tone, cells }
     };
     table(
         "Signals",
-        &["signal", "value", "threshold", "says", "for", "age of the value"],
+        &["signal", "value", "threshold", "says", "for", "age of the value", "in flight"],
         cluster.signals.iter().map(row).collect(),
     )
+}
+
+/// What a signal limits, and to how many.
+fn in_flight(signal: &SignalStatus) -> String {
+    match (signal.in_flight, signal.in_flight_limit) {
+        (Some(count), Some(limit)) => format!("{count} of {limit:.0}"),
+        (Some(count), None) => count.to_string(),
+        (None, _) => none(),
+    }
 }
 
 fn servers(cluster: &ClusterStatus) -> Table {
@@ -433,53 +446,4 @@ impl std::fmt::Display for Span {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn time_spans_read_well() {
-        let whole = |seconds| whole(seconds).to_string();
-        assert_eq!(span(1.5), "1.50 s");
-        assert_eq!(whole(119), "119 s");
-        assert_eq!(whole(7_199), "119 min");
-        assert_eq!(whole(90_000), "25 h 0 min");
-        assert_eq!(whole(200_000), "2 d 7 h");
-    }
-
-    #[test]
-    fn a_reason_names_the_signal_with_its_value_against_its_threshold() {
-        let gate = |value| Obstacle {
-            reason: Some("gate_closed".to_owned()),
-            signal: Some("lag".to_owned()),
-            value,
-            threshold: Some(1.0),
-            unit: Some("s".to_owned()),
-        };
-        assert_eq!(why(&gate(Some(12.34))), "gate_closed: lag 12.34 s, threshold 1 s");
-        assert_eq!(why(&gate(None)), "gate_closed: lag no value, threshold 1 s");
-        let hold = Obstacle { reason: Some("hold".to_owned()), ..Obstacle::default() };
-        assert_eq!(why(&hold), "hold");
-        assert_eq!((amount(100.0, ""), amount(0.25, "s")), ("100".to_owned(), "0.25 s".to_owned()));
-    }
-
-    #[test]
-    fn every_row_has_a_cell_for_each_column() {
-        let cluster = ClusterStatus {
-            replicas: vec![ReplicaStatus::default()],
-            signals: vec![SignalStatus::default()],
-            throttled: vec![ThrottledStatus::default()],
-            waiting: vec![WaitingStatus::default()],
-            starved: vec![StarvedStatus::default()],
-            apps: vec![AppStatus::default()],
-            rules: vec![RuleStatus::default()],
-            ..ClusterStatus::default()
-        };
-        let tables = tables(&cluster);
-        assert_eq!(tables.len(), 7);
-        for table in tables {
-            for row in table.rows {
-                assert_eq!(row.cells.len(), table.columns.len(), "{}", table.caption);
-            }
-        }
-    }
-}
+mod tests;

@@ -8,15 +8,19 @@ use crate::checks::Check;
 use crate::decision::Resolved;
 use crate::gate::Gate;
 use crate::pacing::release_per_s;
-use crate::queue::Spot;
+use crate::queue::{Spot, Waiter};
+use crate::rates::{From, Thrown};
 use crate::ring::Head;
-use crate::{GateKey, MonoTime, Ticket};
+use crate::{GateKey, MonoTime, RuleKey, Ticket};
 
 impl Controller {
     pub(super) fn advance(&mut self, now: MonoTime) {
         self.look_at_gates(now);
         // Who is not looked at now comes before anything else when time is told again, at once.
-        if self.expire_overdue(now) == Batch::Done && self.check_after_back_off(now) == Batch::Done
+        if self.expire_overdue(now) == Batch::Done
+            && self.check_after_back_off(now) == Batch::Done
+            && self.release_limited(now) == Batch::Done
+            && self.release_floors(now) == Batch::Done
         {
             self.release(now);
         }
@@ -54,18 +58,88 @@ impl Controller {
                     self.take_out(ticket);
                     self.queue.resolve(ticket, Resolved::DecideAgain);
                 }
-                Spot::BackOff { .. } | Spot::InLine { .. } | Spot::Held => {
-                    match self.check(now, &waiter.request) {
-                        Checked::Passed => self.let_through(now, ticket),
-                        Checked::Stopped(spot, _) => {
-                            self.queue.place(ticket, spot);
-                            self.stand_in_line(ticket, &waiter.request, spot);
-                        }
-                    }
+                Spot::BackOff { .. } | Spot::InLine { .. } | Spot::Limited | Spot::Held => {
+                    self.check_again(now, ticket, From::Arrival);
                 }
             }
         }
         self.queue.retrying(now).map_or(Batch::Done, |_| Batch::MoreIsDue)
+    }
+
+    /// Checks a waiter that stands in no line, and gives it its next spot.
+    fn check_again(&mut self, now: MonoTime, ticket: Ticket, from: From) {
+        let Some(waiter) = self.queue.get(ticket).copied() else { return };
+        match self.check(now, &waiter.request, from) {
+            Checked::Passed => self.let_through(now, ticket),
+            Checked::Stopped(spot, _) => {
+                self.queue.place(ticket, spot);
+                self.stand_in_line(ticket, &waiter.request, spot);
+            }
+        }
+    }
+
+    /// Has those checked who waited for the limits of their rule alone, as far as these reach.
+    fn release_limited(&mut self, now: MonoTime) -> Batch {
+        self.rates.set_unfinished(false);
+        let mut left = BATCH_LEN;
+        let mut from = None;
+        while let Some(rule) = self.rates.with_line(from) {
+            from = Some(rule);
+            while let Some(head) = self.rates.next_turn(now, rule, &mut self.dice) {
+                let Some(waiter) = self.queue.get(head.ticket).copied() else { break };
+                self.leave_line(head.ticket, &waiter);
+                self.queue.place(head.ticket, Spot::Held);
+                self.check_again(now, head.ticket, From::Line);
+                left = left.saturating_sub(1);
+                if left == 0 {
+                    self.rates.set_unfinished(true);
+                    return Batch::MoreIsDue;
+                }
+            }
+        }
+        Batch::Done
+    }
+
+    /// Lets through whom the floor of their rule covers, at open gates, wherever they stand in
+    /// line.
+    fn release_floors(&mut self, now: MonoTime) -> Batch {
+        let mut left = BATCH_LEN;
+        let mut from = None;
+        while let Some(rule) = self.rates.with_floor(from) {
+            from = Some(rule);
+            while self.release_by_floor(now, rule) == Release::Moved {
+                left = left.saturating_sub(1);
+                if left == 0 {
+                    self.rates.set_unfinished(true);
+                    return Batch::MoreIsDue;
+                }
+            }
+        }
+        Batch::Done
+    }
+
+    fn release_by_floor(&mut self, now: MonoTime, rule: RuleKey) -> Release {
+        let Some(ticket) = self.rates.floor_turn(now, rule) else { return Release::Stays };
+        let Some(Waiter { request, .. }) = self.queue.get(ticket).copied() else {
+            return Release::Stays;
+        };
+        let gate = self.gates.get(&request.gate);
+        if gate.is_none_or(|gate| gate.open_since().is_none()) {
+            return Release::Stays;
+        }
+        let next_check = self.next_check(now);
+        let who = (rule, request.terms.ratio);
+        let thrown = self.rates.throw_for_floor(now, who, next_check, &mut self.dice);
+        let (Thrown::Won { lost } | Thrown::Lost { lost }) = thrown;
+        self.checks.add(rule, request.app, Check::Lost, lost);
+        match thrown {
+            Thrown::Lost { .. } => Release::Stays,
+            Thrown::Won { .. } => {
+                self.checks.count(rule, request.app, Check::Passed);
+                self.let_through(now, ticket);
+                Release::Moved
+            }
+        }
     }
 
     /// Lets through whom pace and dice let through at every open gate with a line. Gates that share
@@ -104,7 +178,7 @@ impl Controller {
         loop {
             let mut moved = false;
             let mut from = None;
-            while let Some(key) = self.next_gate_with_line(from, Paced::ByLag) {
+            while let Some(key) = self.next_gate_with_line(from, Paced::ByRoom) {
                 from = Some(key);
                 moved |= self.release_one(now, key) == Release::Moved;
                 left = left.saturating_sub(1);
@@ -124,8 +198,8 @@ impl Controller {
         let from = after.map_or(Unbounded, Excluded);
         let mut gates = self.gates.range((from, Unbounded));
         let wanted = |gate: &Gate| match paced {
-            Paced::ByRamp => !gate.paced,
-            Paced::ByLag => gate.paced,
+            Paced::ByRamp => !gate.by_room,
+            Paced::ByRoom => gate.by_room,
         };
         gates.find(|(_, gate)| gate.has_line() && wanted(gate)).map(|(key, _)| *key)
     }
@@ -177,6 +251,7 @@ impl Controller {
             gate.rounds.spend(rounds);
         }
         let lost = gate.ring.take(&head, cost, &mut self.dice);
+        gate.askers_turn = true;
         self.checks.add(request.rule, request.app, Check::Lost, lost);
         self.checks.count(request.rule, request.app, Check::Passed);
         self.let_through(now, head.ticket);
@@ -234,6 +309,6 @@ enum Release {
 enum Paced {
     /// The ramp of the plain gate.
     ByRamp,
-    /// The work on its way to the replicas.
-    ByLag,
+    /// The room that its signals leave.
+    ByRoom,
 }

@@ -156,8 +156,29 @@ impl Controller {
         seconds(ahead.about / per_s).max(self.check_interval)
     }
 
-    /// The line at a gate that is paced by the lag.
+    /// The longest of the lines that a statement stands in: for the pace, for a place in flight,
+    /// and for the cap of its rule.
     fn line(&self, now: MonoTime, request: &Request) -> Option<Line> {
+        let cost = self.costs.expected(request.digest, request.app, 0.0);
+        let who = (request.lane(), request.terms.weight);
+        let capped = self.rates.line(now, who, cost);
+        let capped = capped.map(|(wait, turn)| Line { wait, turn });
+        let lines =
+            [self.line_at_the_pace(now, request), self.line_in_flight(now, request), capped];
+        lines.into_iter().flatten().max_by_key(|line| line.wait)
+    }
+
+    /// The line at a gate that limits the statements in flight.
+    fn line_in_flight(&self, now: MonoTime, request: &Request) -> Option<Line> {
+        let gate = self.gates.get(&request.gate).filter(|gate| gate.by_room)?;
+        let per_s = self.in_flight.per_s(now, gate.signals())?;
+        let statements = u32::try_from(gate.ring.len()).unwrap_or(u32::MAX);
+        let wait = seconds((f64::from(statements) + 1.0) / per_s);
+        Some(Line { wait, turn: seconds(1.0 / per_s) })
+    }
+
+    /// The line at a gate that is paced by the lag.
+    fn line_at_the_pace(&self, now: MonoTime, request: &Request) -> Option<Line> {
         let gate = self.gates.get(&request.gate).filter(|gate| gate.paced)?;
         let pace = self.pace.as_ref()?;
         pace.per_s()?;

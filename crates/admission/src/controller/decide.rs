@@ -9,6 +9,7 @@ use crate::checks::Check;
 use crate::decision::{Decision, Permit, Refusal, Resolved};
 use crate::gate::Obstacle;
 use crate::queue::Spot;
+use crate::rates::From;
 use crate::ring::Joining;
 use crate::{MonoTime, OnRefusedCheck, OnTimeout, Ratio, Reason, Request, Terms};
 
@@ -29,7 +30,7 @@ impl Controller {
                 return Decision::Reject(refusal);
             }
         }
-        match (self.check(now, request), request.terms.on_refused_check) {
+        match (self.check(now, request, From::Arrival), request.terms.on_refused_check) {
             (Checked::Passed, OnRefusedCheck::Delay | OnRefusedCheck::Reject) => {
                 Decision::Admit(self.admit(now, request, None))
             }
@@ -43,12 +44,15 @@ impl Controller {
     }
 
     /// Checks the statement if it is its turn, else says what is in its way.
-    pub(super) fn check(&mut self, now: MonoTime, request: &Request) -> Checked {
+    pub(super) fn check(&mut self, now: MonoTime, request: &Request, from: From) -> Checked {
         let terms = &request.terms;
         if terms.hold {
             return Checked::Stopped(Spot::Held, Obstacle::plain(Reason::Hold));
         }
         let certain = terms.ratio.is_certain();
+        if !certain && !self.rates.lets_through(now, request.rule, terms, from) {
+            return Checked::Stopped(Spot::Limited, Obstacle::plain(Reason::Paced));
+        }
         let Some(gate) = self.gates.get_mut(&request.gate) else {
             let retry_at = self.next_check(now);
             let obstacle = Obstacle::plain(Reason::NoData);
@@ -86,8 +90,7 @@ impl Controller {
     /// Takes a turn at an open gate without a line, and charges it, as far as there is room.
     /// Without room nothing is charged.
     fn take_turn(&mut self, now: MonoTime, request: &Request) -> Result<(), Obstacle> {
-        let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
-        if !paced || self.pace.is_none() {
+        if !self.gates.get(&request.gate).is_some_and(|gate| gate.by_room) {
             return Ok(());
         }
         let cost = self.expected(request);
@@ -116,8 +119,12 @@ impl Controller {
         if gate.has_signals() {
             self.last_gated = Some(now);
         }
-        let (check, obstacle) = if request.terms.ratio.loses(&mut self.dice) {
+        let terms = &request.terms;
+        let limited = !self.rates.lets_through(now, request.rule, terms, From::Arrival);
+        let (check, obstacle) = if terms.ratio.loses(&mut self.dice) {
             (Check::Lost, Some(Obstacle::plain(Reason::Ratio)))
+        } else if limited {
+            (Check::Stopped, Some(Obstacle::plain(Reason::Paced)))
         } else if let Some(obstacle) = gate.contention_now() {
             (Check::Stopped, Some(obstacle))
         } else {
@@ -150,7 +157,7 @@ impl Controller {
         Decision::Queue(ticket)
     }
 
-    /// Joins the gate's ring, if that is where the waiter waits.
+    /// Joins the ring of its gate or of its rule, if that is where the waiter waits.
     pub(super) fn stand_in_line(&mut self, ticket: crate::Ticket, request: &Request, spot: Spot) {
         match spot {
             Spot::InLine { .. } => {
@@ -159,16 +166,27 @@ impl Controller {
                 let (lane, place) = (request.lane(), (request.arrived, ticket));
                 let Terms { weight, ratio, .. } = request.terms;
                 // Where checks are handed out at a rate, each is thrown when it is due.
-                let ratio = if gate.paced { ratio } else { Ratio::ZERO };
+                let ratio = if gate.by_room { ratio } else { Ratio::ZERO };
                 let known = self.costs.expected(request.digest, request.app, 0.0);
                 let joining = Joining { lane, place, weight, cost, known, ratio };
                 let lost = gate.ring.join(self.clock, &joining, &mut self.dice);
                 self.checks.add(request.rule, request.app, Check::Lost, lost);
+                self.rates.join_gate(request.rule, place, cost);
                 // The head before it may have been too large for the room there is.
                 let is_head = gate.ring.head().is_some_and(|head| head.ticket == ticket);
-                if gate.paced && is_head && self.has_room(self.clock, request, cost) {
+                let floor = request.terms.min_rate.is_some();
+                if gate.by_room && (is_head || floor) && self.has_room(self.clock, request, cost) {
                     self.pause_until = Some(self.clock);
                 }
+            }
+            Spot::Limited => {
+                let (lane, place) = (request.lane(), (request.arrived, ticket));
+                let (cost, weight) = (self.expected(request), request.terms.weight);
+                let known = self.costs.expected(request.digest, request.app, 0.0);
+                // It is checked when it comes to the gate.
+                let ratio = Ratio::ZERO;
+                let joining = Joining { lane, place, weight, cost, known, ratio };
+                self.rates.join(self.clock, &joining, &mut self.dice);
             }
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
         }
@@ -227,7 +245,7 @@ impl Controller {
     }
 }
 
-impl From<Result<Permit, Refusal>> for Resolved {
+impl std::convert::From<Result<Permit, Refusal>> for Resolved {
     fn from(outcome: Result<Permit, Refusal>) -> Self {
         match outcome {
             Ok(permit) => Self::Admit(permit),

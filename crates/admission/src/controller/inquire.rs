@@ -12,7 +12,8 @@
 //! line, or its app's claim covers it ([`crate::claims`]). So apps that ask and apps that wait share
 //! the pace in proportion to weight × (1 − ratio), whatever the number of askers, if those that ask
 //! do so often enough. At other gates the ramp that follows an opening counts for askers as for
-//! waiters, and beside a line they have every second turn at most.
+//! waiters, and beside a line they have every second turn at most. Where statements in flight are
+//! limited, an asker takes no place, and is refused while all are taken.
 
 use super::{Controller, Life};
 use crate::checks::Check;
@@ -113,7 +114,10 @@ impl Controller {
         let has_turn = if gate.paced && self.pace.is_some() {
             self.has_turn_at_the_pace(now, request, cost)
         } else {
-            gate.take_turn_of_askers(now, release_per_s(self.pacing, open_since, now))
+            // Nobody can tell when it ends, so it takes no place; but others are to have one left.
+            let full =
+                gate.ring.is_empty() && self.in_flight.in_the_way(now, gate.signals()).is_some();
+            !full && gate.take_turn_of_askers(now, release_per_s(self.pacing, open_since, now))
         };
         if has_turn { Ok(()) } else { Err(Obstacle::plain(Reason::Paced)) }
     }
@@ -121,7 +125,8 @@ impl Controller {
     fn has_turn_at_the_pace(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
         let Some(gate) = self.gates.get(&request.gate) else { return false };
         if gate.ring.is_empty() {
-            return self.has_room(now, request, cost);
+            // The floor of its rule is for statements that are admitted.
+            return self.fits(now, request, cost);
         }
         // Statements of the same app wait: they have its turns.
         if gate.ring.line_since(request.lane()).is_some() {

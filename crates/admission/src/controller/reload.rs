@@ -8,6 +8,7 @@ use crate::gate::Gate;
 use crate::pace::Pace;
 use crate::promises::Promises;
 use crate::queue::Indexes;
+use crate::rates::OldLines;
 use crate::signal::Signal;
 use crate::{ControllerConfig, GateKey, MonoTime, Pacing};
 
@@ -25,13 +26,14 @@ impl Controller {
         let is_anybody_there = self.queue.len() > 0;
         self.count_lost();
         let indexes = self.queue.evacuate();
+        let lines = self.rates.reset_lines(now);
         let gates = self.configure(&config, now);
         if is_anybody_there {
             for gate in self.gates.values_mut() {
                 gate.expect_crowd(now, self.check_interval);
             }
         }
-        Remains { _indexes: indexes, _gates: gates }
+        Remains { _indexes: indexes, _lines: lines, _gates: gates }
     }
 
     /// Gives the gates of before.
@@ -62,7 +64,12 @@ impl Controller {
             }
             self.gates.insert(gate_config.key, gate);
         }
+        let gates = self.gates.iter().map(|(key, gate)| (*key, gate.signals()));
+        self.in_flight.configure(now, &config.signals, gates);
         self.configure_pace(now);
+        for gate in self.gates.values_mut() {
+            gate.by_room = gate.paced || self.in_flight.limits_any(gate.signals());
+        }
         old_gates
     }
 
@@ -90,10 +97,12 @@ impl Controller {
         self.life = Life::ShuttingDown;
         self.count_lost();
         let indexes = self.queue.evacuate();
+        let lines = self.rates.reset_lines(now);
         let signals = &self.signals;
         let empty = |(key, gate): (&GateKey, &Gate)| (*key, gate.without_line(signals, now));
         let gates = self.gates.iter().map(empty).collect();
-        Remains { _indexes: indexes, _gates: std::mem::replace(&mut self.gates, gates) }
+        let gates = std::mem::replace(&mut self.gates, gates);
+        Remains { _indexes: indexes, _lines: lines, _gates: gates }
     }
 }
 
@@ -102,5 +111,6 @@ impl Controller {
 #[derive(Debug)]
 pub struct Remains {
     _indexes: Indexes,
+    _lines: OldLines,
     _gates: BTreeMap<GateKey, Gate>,
 }

@@ -1,5 +1,5 @@
-//! Whether there is room for a statement at a gate that is paced by the lag, and what it is charged
-//! for.
+//! Whether there is room for a statement at a gate that is paced by the lag, or that limits the
+//! statements in flight, and what it is charged for.
 
 use std::time::Duration;
 
@@ -7,8 +7,12 @@ use super::Controller;
 use crate::claims::SPARSE_FOR;
 use crate::costs::{COST_MIN, cost_of};
 use crate::decision::{Account, Outcome, Permit};
+use crate::gate::Gate;
 use crate::pace::Pace;
-use crate::{Mode, MonoTime, Request, Terms};
+use crate::{InFlightView, Mode, MonoTime, Pacing, Request, SignalKey, Terms};
+
+/// Who had no room within this time was held back by what governs now.
+const GOVERNS_FOR: Duration = Duration::from_secs(2);
 
 /// No two looks at a claim are closer: at most 1,000 wake-ups a second.
 const TICK: Duration = Duration::from_millis(1);
@@ -20,9 +24,31 @@ impl Controller {
         self.costs.expected(request.digest, request.app, prudent)
     }
 
-    /// Whether a statement of this cost may pass: the pace has room, or its app's claim covers it.
-    /// If it will by the passing of time, that is looked at again then.
+    /// Whether a statement of this cost may pass: the signals leave room, or the floor of its rule
+    /// covers it.
     pub(super) fn has_room(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
+        self.fits(now, request, cost) || self.rates.floor_covers(now, request.rule)
+    }
+
+    /// Whether the signals leave room for a statement of this cost: none limits those in flight to
+    /// less, and the pace has room or the app's claim covers it. If it will by the passing of time,
+    /// that is looked at again then.
+    pub(super) fn fits(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
+        let Some(gate) = self.gates.get(&request.gate) else { return true };
+        if let Some(signal) = self.in_flight.in_the_way(now, gate.signals()) {
+            self.governing = Some((signal, now));
+            return false;
+        }
+        if !gate.paced || self.has_room_at_the_pace(now, request, cost) {
+            return true;
+        }
+        if let Pacing::Adaptive(adaptive) = self.pacing {
+            self.governing = Some((adaptive.lag, now));
+        }
+        false
+    }
+
+    fn has_room_at_the_pace(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
         let Some(pace) = &mut self.pace else { return true };
         self.claims.note(now, request);
         let per_s = pace.per_s().unwrap_or(0.0);
@@ -59,25 +85,41 @@ impl Controller {
             (Some(pace), Mode::Observe) => Some(pace.note(now, expected)),
             (None, Mode::Enforce | Mode::Observe) => None,
         };
+        let limited = self.gates.get(&request.gate).map(Gate::signals);
+        let limited = limited.is_some_and(|signals| self.in_flight.limits_any(signals));
+        let place = match request.terms.mode {
+            Mode::Enforce if limited => Some(self.in_flight.admit(now, request.gate)),
+            Mode::Enforce | Mode::Observe => None,
+        };
+        self.rates.admit(now, request.rule, &request.terms, expected);
         Account {
+            rule: request.rule,
+            charged_more: 0.0,
             gate: request.gate,
             lane: request.lane(),
             weight: request.terms.weight.clamp(1, Terms::WEIGHT_MAX),
             digest: request.digest,
             expected,
             charge,
+            place,
         }
     }
 
     /// What a permit has cost in truth: learned, and the difference put on the accounts of whoever
     /// was charged.
     pub(super) fn book(&mut self, now: MonoTime, permit: &Permit, outcome: &Outcome) {
-        let Account { gate, lane, weight, digest, expected, charge } = permit.account;
+        let Account { rule, gate, lane, weight, digest, expected, charged_more, charge, place } =
+            permit.account;
         let cost = cost_of(outcome);
         // Whoever has had a turn has had one, also if nothing came of it.
         let more = cost.max(COST_MIN) - expected;
         if !outcome.error || outcome.affected_rows > 0 {
             self.costs.learn(digest, lane.app, cost);
+        }
+        self.rates.complete(rule);
+        self.rates.settle(now, rule, more - charged_more);
+        if let Some(place) = place {
+            self.in_flight.complete(now, place);
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, charge) {
             pace.complete(now, charge, cost);
@@ -86,5 +128,18 @@ impl Controller {
         if let Some(gate) = self.gates.get_mut(&gate) {
             gate.ring.settle(lane, more, weight);
         }
+    }
+
+    /// The limits on statements in flight, by signal.
+    pub fn in_flight_limits(&self, now: MonoTime) -> impl Iterator<Item = InFlightView> + '_ {
+        self.in_flight.views(self.clock.max(now))
+    }
+
+    /// The signal whose pace had no room for somebody within the last seconds; `None`: nobody had
+    /// to wait for any.
+    #[must_use]
+    pub fn governing(&self, now: MonoTime) -> Option<SignalKey> {
+        let (signal, at) = self.governing?;
+        (self.clock.max(now).saturating_since(at) <= GOVERNS_FOR).then_some(signal)
     }
 }

@@ -50,11 +50,9 @@ pub(super) fn compile(
     let bypass = bypass::compile(raw.bypass, probe.is_some(), faults);
     let mut signals = Signals::compile(raw.signals, faults);
     check_probing(&signals, probe.as_ref(), &replicas, &place, faults);
-    let default_gate = raw.default_gate.unwrap_or_else(|| Spanned {
-        value: OneOrMany(vec![Spanned { value: "lag".to_owned(), place: place.clone() }]),
-        place: place.clone(),
-    });
+    let default_gate = default_gate(raw.default_gate, &place);
     let default_gate = signals.gate(&default_gate.value, cluster_name, &default_gate.place, faults);
+    let protected_gate = signals.without_latencies(default_gate, &place, faults);
     let check_interval = duration(raw.check_interval, limits::CHECK_INTERVAL, faults);
     let release_per_s = whole(raw.release_per_s, limits::RELEASE_PER_S, faults);
     let queue_len_max = whole(raw.max_queue_total, limits::MAX_QUEUE_TOTAL, faults);
@@ -89,6 +87,7 @@ pub(super) fn compile(
         probe,
         bypass,
         default_gate,
+        protected_gate,
         mode,
         check_interval,
         pacing,
@@ -107,6 +106,14 @@ pub(super) fn compile(
         gates: signals.gates,
         signals: signals.signals,
         rules: Rules::new(rules),
+    })
+}
+
+/// The gate of rules that name none: the lag, unless the file says otherwise.
+fn default_gate(raw: Maybe<OneOrMany<String>>, place: &Place) -> Spanned<OneOrMany<String>> {
+    raw.unwrap_or_else(|| Spanned {
+        value: OneOrMany(vec![Spanned { value: "lag".to_owned(), place: place.clone() }]),
+        place: place.clone(),
     })
 }
 
@@ -198,8 +205,15 @@ fn check_probing(
     place: &Place,
     faults: &mut Faults,
 ) {
-    let is_lag = |kind: &SignalKind| matches!(kind, SignalKind::Lag { .. });
-    let measures = |signal: &&crate::cluster::Signal| !is_lag(&signal.kind) || !replicas.is_empty();
+    let measures = |signal: &&crate::cluster::Signal| match signal.kind {
+        SignalKind::Lag { .. } => !replicas.is_empty(),
+        // Sluice sees it itself.
+        SignalKind::Latency(_) => false,
+        SignalKind::ThreadsRunning
+        | SignalKind::HistoryListLength
+        | SignalKind::Query(_)
+        | SignalKind::Status(_) => true,
+    };
     let Some(probe) = probe else {
         if signals.signals.iter().any(|signal| measures(&signal)) {
             faults.add(place, "`probe` is missing: without it no signal can be measured");

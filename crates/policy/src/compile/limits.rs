@@ -68,6 +68,17 @@ pub(crate) const STARVATION_WINDOW: Limits<Duration> = ms(12 * HOUR_MS, 10_000, 
 
 pub(crate) const MAX_DELAY: Limits<Duration> = ms(5_000, 0, DAY_MS);
 pub(crate) const MAX_QUEUE: Limits<u32> = count(1_000, 0, 1_000_000);
+pub(crate) const LATENCY_THRESHOLD: Limits<Duration> = Limits {
+    default: Duration::ZERO,
+    min: Duration::from_micros(100),
+    max: Duration::from_secs(3_600),
+};
+pub(crate) const LATENCY_WINDOW: Limits<Duration> = ms(5_000, 1_000, 5 * MINUTE_MS);
+pub(crate) const LATENCY_PERCENTILE: f64 = 0.99;
+/// Latencies of a cluster: each is counted apart on every thread, in 7 KiB, and every statement is
+/// held against all.
+pub(crate) const LATENCIES_MAX: usize = 16;
+pub(crate) const RATE: Limits<u32> = count(1, 1, 1_000_000_000);
 pub(crate) const WEIGHT: Limits<u32> = count(1, 1, admission::Terms::WEIGHT_MAX);
 
 /// Most rules: ten times as many as reload without a visible pause.

@@ -17,7 +17,7 @@ use crate::cluster::Probe;
 use crate::condition::Condition;
 use crate::fault::{Faults, Place};
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
-use crate::rule::{Action, Gated, OnClientGone, RefusalProfile, Rule, rule_key};
+use crate::rule::{Action, GateFrom, Gated, OnClientGone, RefusalProfile, Rule, rule_key};
 use crate::schedule::Schedule;
 use crate::time::UnixTime;
 
@@ -96,7 +96,9 @@ impl Draft {
         let asks = !gate_is_always_open
             || terms.hold
             || terms.ratio != Ratio::ZERO
-            || !self.speed.is_full();
+            || !self.speed.is_full()
+            || terms.max_rate.is_some()
+            || terms.max_in_flight.is_some();
         let gated = if asks { Gated::Yes } else { Gated::No };
         let action = match self.kind {
             Kind::Throttle => Action::Throttle { terms, gate, gated },
@@ -110,6 +112,7 @@ impl Draft {
             condition: self.condition.clone(),
             statements: self.statements,
             action,
+            gate_from: if self.gate.is_some() { GateFrom::Rule } else { GateFrom::Cluster },
             speed: self.speed,
             mode,
             error: self.error.clone(),
@@ -219,6 +222,9 @@ fn check_ineffective(raw: &raw::Rule, kind: Kind, faults: &mut Faults) {
         erase(&raw.on_timeout),
         erase(&raw.max_queue),
         erase(&raw.weight),
+        erase(&raw.min_rate),
+        erase(&raw.max_rate),
+        erase(&raw.max_in_flight),
         erase(&raw.honour_priority),
     ];
     let of_exempt = of_exempt.iter().filter(|_| kind == Kind::Exempt);
@@ -260,9 +266,12 @@ fn lets_pass(raw: &raw::Rule) -> bool {
         && is(&raw.ratio, 0.0)
         && is(&raw.speed, 1.0)
         && !is_set(&raw.hold)
+        && raw.max_rate.is_none()
+        && raw.max_in_flight.is_none()
 }
 
-fn compile_terms(raw: raw::Rule, faults: &mut Faults) -> Terms {
+fn compile_terms(mut raw: raw::Rule, faults: &mut Faults) -> Terms {
+    let (min_rate, max_rate) = compile_rates(&mut raw, faults);
     let refused = [("delay", OnRefusedCheck::Delay), ("reject", OnRefusedCheck::Reject)];
     let timeout = [("reject", OnTimeout::Reject), ("admit", OnTimeout::Admit)];
     let max_delay: Duration = duration(raw.max_delay, limits::MAX_DELAY, faults);
@@ -275,7 +284,23 @@ fn compile_terms(raw: raw::Rule, faults: &mut Faults) -> Terms {
         queue_len_max: whole(raw.max_queue, limits::MAX_QUEUE, faults),
         hold: is_set(&raw.hold),
         mode: Mode::Enforce,
+        min_rate,
+        max_rate,
+        max_in_flight: raw.max_in_flight.map(|most| whole(Some(most), limits::RATE, faults)),
     }
+}
+
+/// A floor and a cap in rows a second.
+fn compile_rates(raw: &mut raw::Rule, faults: &mut Faults) -> (Option<u32>, Option<u32>) {
+    let place = raw.min_rate.as_ref().map(|rate| rate.place.clone());
+    let mut rate = |rate: Maybe<i128>| rate.map(|rate| whole(Some(rate), limits::RATE, faults));
+    let rates = (rate(raw.min_rate.take()), rate(raw.max_rate.take()));
+    if let ((Some(least), Some(most)), Some(place)) = (rates, place)
+        && least > most
+    {
+        faults.add(&place, "must not be above `max_rate`");
+    }
+    rates
 }
 
 fn compile_ratio(ratio: Maybe<f64>, faults: &mut Faults) -> Ratio {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use admission::{GateConfig, GateKey, OnNoData, SignalKey};
 
 use super::checks::{duration, list, name, query, whole};
-use super::limits;
+use super::{latency, limits};
 use crate::cluster::{Scope, Signal, SignalKind};
 use crate::fault::{Faults, Place};
 use crate::fnv;
@@ -26,10 +26,18 @@ pub(super) struct Signals {
 
 impl Signals {
     pub(super) fn compile(signals: Maybe<Named<raw::Signal>>, faults: &mut Faults) -> Self {
+        let place = signals.as_ref().map(|signals| signals.place.clone());
         let mut compiled =
             Self { signals: vec![], bases: vec![], gates: vec![], gate_names: HashMap::new() };
         for (name, signal) in signals.map(|signals| signals.value.0).unwrap_or_default() {
             compiled.add(&name, signal, faults);
+        }
+        let latencies = |signal: &&Signal| matches!(signal.kind, SignalKind::Latency(_));
+        if compiled.signals.iter().filter(latencies).count() > limits::LATENCIES_MAX
+            && let Some(place) = place
+        {
+            let message = format!("more than {} latencies", limits::LATENCIES_MAX);
+            faults.add(&place, message);
         }
         if !compiled.bases.iter().any(|base| base == "lag") {
             compiled.signals.push(default_lag());
@@ -126,6 +134,23 @@ impl Signals {
         key
     }
 
+    /// The same gate without its latencies.
+    pub(super) fn without_latencies(
+        &mut self,
+        key: GateKey,
+        place: &Place,
+        faults: &mut Faults,
+    ) -> GateKey {
+        let Some(gate) = self.gates.iter().find(|gate| gate.key == key) else { return key };
+        let stays = |signal: &Signal| {
+            gate.signals.contains(&signal.key) && !matches!(signal.kind, SignalKind::Latency(_))
+        };
+        let all = self.signals.iter().enumerate();
+        let members: Vec<usize> =
+            all.filter(|(_, signal)| stays(signal)).map(|(index, _)| index).collect();
+        self.gate_of(&members, place, faults)
+    }
+
     /// Whether the gate depends on nothing.
     pub(super) fn is_always_open(&self, key: GateKey) -> bool {
         self.gates.iter().any(|gate| gate.key == key && gate.signals.is_empty())
@@ -198,12 +223,18 @@ fn default_lag() -> Signal {
 /// The key of a metric. Another query is another metric: values of the old one say nothing about
 /// it.
 fn signal_key(name: &str, kind: &SignalKind, scope: Scope) -> SignalKey {
+    let told;
     let (what, text) = match kind {
         SignalKind::Lag { .. } => ("lag", ""),
         SignalKind::ThreadsRunning => ("threads_running", ""),
         SignalKind::HistoryListLength => ("history_list_length", ""),
         SignalKind::Query(query) => ("query", query.as_str()),
         SignalKind::Status(variable) => ("status", variable.as_str()),
+        // Another app is another metric; how far is looked back changes nothing of that.
+        SignalKind::Latency(latency) => {
+            told = format!("{:?} {:?} {:?}", latency.app, latency.rule, latency.statements);
+            ("latency", told.as_str())
+        }
     };
     let parts = [name, scope.as_str(), what, text].map(str::as_bytes);
     SignalKey(fnv::fold(fnv::hash(&parts)))
@@ -218,7 +249,12 @@ fn compile_signal(
 ) -> (Signal, Place) {
     let Spanned { value: mut raw, place } = signal;
     let kind = compile_kind(base, &mut raw, &place, faults);
-    let default = kind.is_time().then(|| limits::LAG_THRESHOLD.default.as_secs_f64());
+    let is_latency = matches!(kind, SignalKind::Latency(_));
+    if is_latency && scope == Scope::Replicas {
+        faults.add(&place, "a latency is seen at the primary, where statements go");
+    }
+    let default =
+        (kind.is_time() && !is_latency).then(|| limits::LAG_THRESHOLD.default.as_secs_f64());
     if raw.threshold.is_none() && default.is_none() {
         faults.add(&place, "`threshold` is missing");
     }
@@ -238,7 +274,11 @@ fn compile_signal(
         open_at,
         close_at,
         stale_after: duration(raw.stale_after, limits::STALE_AFTER, faults),
-        on_no_data: on_no_data(raw.on_no_data, faults),
+        // An app that is idle is no reason to hold anybody back.
+        on_no_data: match raw.on_no_data {
+            None if is_latency => OnNoData::Open,
+            policy => on_no_data(policy, faults),
+        },
     };
     (signal, place)
 }
@@ -251,6 +291,12 @@ fn compile_kind(
 ) -> SignalKind {
     let built_in = matches!(base, "lag" | "threads_running" | "history_list_length");
     let source = (raw.query.take(), raw.status.take());
+    if let Some(written) = raw.latency.take() {
+        if built_in || source != (None, None) {
+            faults.add(&written.place, "stands alone, in a signal with a name of its own");
+        }
+        return SignalKind::Latency(Arc::new(latency::compile(written, faults)));
+    }
     if built_in && source != (None, None) {
         faults.add(place, "a built-in signal has no `query` and no `status`; give it another name");
     }
@@ -279,7 +325,7 @@ fn compile_kind(
             faults.add(
                 place,
                 "not a built-in signal (`lag`, `threads_running`, `history_list_length`), so it \
-                 needs either `query` or `status`",
+                 needs `latency`, `query` or `status`",
             );
             SignalKind::ThreadsRunning
         }
@@ -292,7 +338,15 @@ fn level(level: &Maybe<Level>, kind: &SignalKind, faults: &mut Faults) -> Option
     match (value, kind.is_time()) {
         (Level::Time(time), true) => {
             let time = Some(Spanned { value: *time, place: place.clone() });
-            Some(duration(time, limits::LAG_THRESHOLD, faults).as_secs_f64())
+            let range = match kind {
+                SignalKind::Latency(_) => limits::LATENCY_THRESHOLD,
+                SignalKind::Lag { .. }
+                | SignalKind::ThreadsRunning
+                | SignalKind::HistoryListLength
+                | SignalKind::Query(_)
+                | SignalKind::Status(_) => limits::LAG_THRESHOLD,
+            };
+            Some(duration(time, range, faults).as_secs_f64())
         }
         (Level::Number(number), false) => {
             if !number.is_finite() {

@@ -227,6 +227,7 @@ impl Keys {
             bypass: self.live("bypass", &running.bypass, file.bypass),
             signals: self.live("signals", &running.signals, file.signals),
             default_gate: self.live("default_gate", &running.default_gate, file.default_gate),
+            protected_gate: file.protected_gate,
             mode: self.live("mode", &running.mode, file.mode),
             check_interval: self.live(
                 "check_interval",

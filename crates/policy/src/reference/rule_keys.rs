@@ -78,6 +78,26 @@ pub(super) const RULE_KEYS: &[Key] = &[
         Shown::Count(limits::WEIGHT),
         "A larger share.",
     ),
+    live(
+        "min_rate",
+        "Rows a second that pass while the gate is open, even if the pace has no room for them: a floor.",
+        Shown::Words("none", "1 to 1000000000"),
+        "More passes beside the pace.",
+    ),
+    live(
+        "max_rate",
+        "Rows a second at most, whatever the gate says: a cap. What is too much waits its turn, and is \
+         refused as `paced` after `max_delay`.",
+        Shown::Words("none", "1 to 1000000000"),
+        "More passes.",
+    ),
+    live(
+        "max_in_flight",
+        "Statements of the rule at the server at once, and transactions: a place is free when the server has \
+         really finished. What is too much waits like behind `max_rate`.",
+        Shown::Words("none", "1 to 1000000000"),
+        "More run at once.",
+    ),
     live("exempt", "Skips dice and gate; still counted.", Shown::Words("false", "true, false"), ""),
     live(
         "deny",

@@ -1,6 +1,7 @@
 //! Every key of the file.
 
 use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
+use super::latency_keys::LATENCY;
 use super::network_keys;
 use super::rule_keys::{MATCH_KEYS, RULE_KEYS, SCHEDULE_KEYS};
 use super::tls_keys::{BACKEND_TLS_KEYS, CLIENT_TLS_KEYS};
@@ -315,13 +316,16 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         title: "`clusters.NAME.signals.NAME`",
         about: "Built in are `lag`, `threads_running` and `history_list_length`; any other name is a custom \
-                signal with `query` or `status`. `self/NAME` is measured on the primary, `shard/NAME` on \
+                signal with `latency`, `query` or `status`. `self/NAME` is measured on the primary, `shard/NAME` on \
                 the replicas, where the highest value counts.",
         keys: &[
             live(
                 "threshold",
-                "The signal is healthy below it. A duration for `lag`, a number for the others.",
-                Shown::Words("5s for `lag`, else required", "`lag`: 10ms to 1d"),
+                "The signal is healthy below it. A duration for `lag` and `latency`, a number for the others.",
+                Shown::Words(
+                    "5s for `lag`, else required",
+                    "`lag`: 10ms to 1d; `latency`: 100us to 1h",
+                ),
                 "The gate closes later.",
             ),
             live(
@@ -346,7 +350,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "on_no_data",
                 "What the signal says without a usable value: `open`, `closed`, or `{hold_last: 30s}`: what \
                  it last said, for so long, then `closed`.",
-                Shown::Words("`closed`", "hold_last: 1ms to 1d"),
+                Shown::Words("`closed`; `open` for `latency`", "hold_last: 1ms to 1d"),
                 "",
             ),
             live(
@@ -360,6 +364,13 @@ pub(super) const SECTIONS: &[Section] = &[
                 "`lag` only: with fewer replicas that can be measured there is no value.",
                 Shown::Count(limits::MIN_REPLICAS),
                 "Replicas that are gone shut the gate sooner.",
+            ),
+            live(
+                "latency",
+                "Custom signals: a percentile of latencies at the server, as Sluice sees them: `{app, rule, \
+                 statements, percentile, window}`, see below. At most 16 in a cluster.",
+                Shown::Words("none", "see there"),
+                "",
             ),
             live(
                 "query",
@@ -380,6 +391,13 @@ pub(super) const SECTIONS: &[Section] = &[
                 "",
             ),
         ],
+    },
+    Section {
+        title: "`clusters.NAME.signals.NAME.latency`",
+        about: "Whose latencies: statements that meet all of it. While the app is idle there is no value, and \
+                the signal is open. A latency of the default gate does not hold the app that it protects; a \
+                rule whose own `gate` names it does.",
+        keys: LATENCY,
     },
     Section {
         title: "`identity`",

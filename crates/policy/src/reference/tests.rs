@@ -35,6 +35,10 @@ fn every_key_that_the_reader_knows_is_documented_and_no_other() {
         ("`clusters.NAME.bypass`", "clusters: {a: {bypass: {zzz: 1}}}"),
         ("`clusters.NAME.probe`", "clusters: {a: {probe: {zzz: 1}}}"),
         ("`clusters.NAME.signals.NAME`", "clusters: {a: {signals: {b: {zzz: 1}}}}"),
+        (
+            "`clusters.NAME.signals.NAME.latency`",
+            "clusters: {a: {signals: {b: {latency: {zzz: 1}}}}}",
+        ),
         ("`identity`", "identity: {zzz: 1}"),
         ("`identity.claims[]`", "identity: {claims: [{zzz: 1}]}"),
         ("`rules[]`", "rules: [{zzz: 1}]"),

@@ -18,6 +18,16 @@ pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
             servers(compiled, signal, cluster, warnings);
         }
         let default = raw.value.default_gate.as_ref();
+        for (name, signal) in raw.value.signals.iter().flat_map(|signals| &signals.value.0) {
+            let rule = signal.value.latency.as_ref().and_then(|it| it.value.rule.as_ref());
+            if let Some(rule) = rule
+                && !cluster.rules.iter().any(|known| *known.name == *rule.value)
+            {
+                let message =
+                    format!("the cluster has no rule `{}`: `{name}` never has a value", rule.value);
+                warnings.add(&rule.place, message);
+            }
+        }
         if let Some(gate) = default.filter(|_| cluster.replicas.is_empty())
             && cluster.gate_signals(cluster.default_gate).any(is_lag)
         {
@@ -27,6 +37,31 @@ pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
     }
     for rule in found.rules() {
         gate(found, rule, warnings);
+        own_latency(found, rule, warnings);
+    }
+}
+
+/// A rule that names a latency as its gate holds by it whom it matches, and so perhaps the very app
+/// whose latency it is: it would wait for itself.
+fn own_latency(found: &Found<'_>, rule: &Spanned<raw::Rule>, warnings: &mut Faults) {
+    let Some(written) = &rule.value.gate else { return };
+    for (cluster, compiled) in found.compiled(&rule.value) {
+        let Action::Throttle { gate, .. } = compiled.action else { continue };
+        for signal in cluster.gate_signals(gate) {
+            let SignalKind::Latency(latency) = &signal.kind else { continue };
+            let own =
+                compiled.condition.apps().find(|app| latency.app.is_some() && latency.is_from(app));
+            if let Some(app) = own {
+                let message = format!(
+                    "holds `{}` by `{}`, which is its own latency: it waits for itself",
+                    String::from_utf8_lossy(app),
+                    signal.name
+                );
+                let named = written.value.0.iter().find(|name| name.value == *signal.name);
+                warnings.add(named.map_or(&written.place, |name| &name.place), message);
+                return;
+            }
+        }
     }
 }
 
@@ -37,7 +72,7 @@ fn is_lag(signal: &Signal) -> bool {
 fn thresholds(signal: &Signal, raw: &Spanned<raw::Signal>, warnings: &mut Faults) {
     let lowest = match signal.kind {
         // Its limits have a range of their own, above zero.
-        SignalKind::Lag { .. } => return,
+        SignalKind::Lag { .. } | SignalKind::Latency(_) => return,
         // Whoever asks is running.
         SignalKind::ThreadsRunning => 1.0,
         SignalKind::HistoryListLength | SignalKind::Status(_) => 0.0,

@@ -58,6 +58,7 @@ impl Cluster {
         self.tls.apply(&policy);
         let starvation = starvation::config(&policy);
         self.facts.follow(&self.policy.load(), &policy);
+        self.latencies.follow(&policy);
         let before = self.policy.swap(policy.clone());
         let wall = UnixTime(self.clock.unix_seconds());
         self.cut_overs.tell_of_rules((&before, wall), (&policy, wall));

@@ -115,7 +115,8 @@ impl Cluster {
             SignalKind::ThreadsRunning
             | SignalKind::HistoryListLength
             | SignalKind::Query(_)
-            | SignalKind::Status(_) => (None, None),
+            | SignalKind::Status(_)
+            | SignalKind::Latency(_) => (None, None),
         };
         let server = slowest.as_deref().unwrap_or("-");
         let cause = blocked.map(|(blocked, _)| blocked.to_string());

@@ -162,7 +162,7 @@ impl Connection {
             identity: identity_key(rule, self.session.app()),
             app: app_key(rule, self.session.app()),
             digest: asked.digest,
-            gate: *gate,
+            gate: self.policy.gate_of(rule, *gate, self.session.app()),
             terms: Terms { ratio: asked.priority.scale(terms.ratio), ..*terms },
             arrived,
         })

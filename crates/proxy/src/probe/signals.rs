@@ -18,7 +18,7 @@ const INTERVAL_MIN: Duration = Duration::from_millis(250);
 /// The signals of a cluster that are measured by this module on servers of this scope.
 pub(super) fn wanted(policy: &ClusterPolicy, scope: Scope) -> Vec<Signal> {
     let measured = |signal: &&Signal| match signal.kind {
-        SignalKind::Lag { .. } => false,
+        SignalKind::Lag { .. } | SignalKind::Latency(_) => false,
         SignalKind::ThreadsRunning
         | SignalKind::HistoryListLength
         | SignalKind::Query(_)
@@ -79,7 +79,7 @@ enum Column {
 impl Meter {
     pub(super) fn of(kind: &SignalKind) -> Option<Self> {
         match kind {
-            SignalKind::Lag { .. } => None,
+            SignalKind::Lag { .. } | SignalKind::Latency(_) => None,
             SignalKind::ThreadsRunning => Some(Self::status("Threads_running")),
             SignalKind::Status(variable) => Some(Self::status(variable)),
             SignalKind::HistoryListLength => Some(Self {

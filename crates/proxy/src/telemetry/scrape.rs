@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use admission::lag::ReplicaState;
-use admission::{AppKey, CheckCount, MonoTime, RuleKey, SignalView};
+use admission::{AppKey, CheckCount, InFlightView, MonoTime, RuleKey, SignalView};
 use parking_lot::Mutex;
 use policy::{ClusterPolicy, FixedKey, Rule, Scope, app_key as key_of_app};
 use prometheus::{GaugeVec, Registry, TextEncoder};
@@ -15,6 +15,7 @@ use super::Telemetry;
 use super::around::Around;
 use super::certificates::Certificates;
 use super::gauges::gauges;
+use super::limits::Limits;
 use super::servers::Servers;
 use crate::cluster::Cluster;
 
@@ -50,12 +51,15 @@ impl Telemetry {
         let policy = cluster.policy();
         let gate = policy.default_gate;
         let mut checks = Vec::new();
-        let (signals, release_per_s, at) = cluster.control(|controller, at| {
+        let (signals, limits, release_per_s, at) = cluster.control(|controller, at| {
             controller.drain_checks(|count| checks.push(count));
             let signals: Vec<SignalView> = controller.signals(at).collect();
-            (signals, controller.release_per_s(gate, at), at)
+            let limits: Vec<InFlightView> = controller.in_flight_limits(at).collect();
+            let limits = (limits, controller.governing(at));
+            (signals, limits, controller.release_per_s(gate, at), at)
         });
         now.signals(cluster, &policy, &signals, at);
+        now.limits.read(&policy, &signals, &limits);
         if policy.gate_signals(gate).next().is_some() {
             now.pace.with_label_values(&[&cluster.name]).set(release_per_s.unwrap_or(0.0));
         }
@@ -180,6 +184,7 @@ struct Now {
     signal_age: GaugeVec,
     gate_open: GaugeVec,
     servers: Servers,
+    limits: Limits,
     restart_pending: GaugeVec,
     pace: GaugeVec,
     starved: GaugeVec,
@@ -226,6 +231,7 @@ impl Now {
                 &["cluster", "signal"],
             ),
             servers: Servers::new(&registry),
+            limits: Limits::new(&registry),
             restart_pending: gauges(
                 "sluice_config_restart_pending",
                 "1 while the file says something else than what runs of a key that cannot change \

@@ -17,7 +17,7 @@ fn context() -> (Shared, std::net::TcpListener) {
     let policy = policy::load(&text).unwrap().clusters[0].clone();
     let cluster = Cluster::new(policy, Clock::start(), 7);
     let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
-    (Shared { cluster, telemetry }, primary)
+    (Shared { cluster, telemetry, worker: 0 }, primary)
 }
 
 async fn take(workers: &Workers, shared: &Shared) -> UnixStream {

@@ -32,6 +32,8 @@ pub(super) enum Event {
     Restart,
     /// It is looked whether somebody needs fresh values.
     LookAtTempo,
+    /// The signals other than the lag are looked at.
+    LookAtSignals,
 }
 
 /// What a probe has seen.

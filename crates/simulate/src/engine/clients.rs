@@ -158,7 +158,17 @@ impl<'s> World<'s> {
         let waited = now.saturating_since(session.issued);
         let (number, rows) = (session.app, f64::from(session.rows));
         let latency = app.latency.unwrap_or(scenario.latency).saturating_mul(app.transactions);
+        let latency = match &scenario.service {
+            None => latency,
+            Some(service) => {
+                let mean = app.latency.unwrap_or(service.per_statement);
+                let works = mean.mul_f64(self.service.random_range(0.5..1.5));
+                let works = works.saturating_mul(app.transactions);
+                self.primary.takes(now, service.slots.at(now), works)
+            }
+        };
         let commits_at = self.primary.commits_at(now, rows, &scenario.primary, latency);
+        self.note_begun(number);
         self.agenda.add(commits_at, Event::Commit { session: index });
         self.measure.admitted(now, number, rows, waited);
     }
@@ -181,11 +191,14 @@ impl<'s> World<'s> {
         let running = std::mem::replace(&mut session.running, Running::Nothing);
         let server_time = now.saturating_since(session.begun);
         session.pauses_until = now.saturating_add(app.rule.pause(server_time));
+        let number = session.app;
         let phantom = u64::from(app.phantom_rows).saturating_mul(u64::from(app.transactions));
         let affected_rows = u64::from(session.rows).saturating_add(phantom);
         let outcome = Outcome { affected_rows, server_time, error: false };
         let rows = f64::from(session.rows) * app.apply_cost;
         self.append(rows);
+        self.note_ended(number, server_time);
+        self.measure.ended(now, number, server_time);
         match running {
             Running::Nothing | Running::Passed => {}
             Running::Admitted(permit) => {

@@ -23,6 +23,8 @@ pub(super) struct Measure {
     applied: f64,
     capacity: f64,
     apps: Vec<AppCounts>,
+    /// Whether statements take turns at the server: then their latencies are worth a figure.
+    latencies: bool,
     plot: Plot,
 }
 
@@ -38,6 +40,8 @@ struct AppCounts {
     observed: f64,
     /// In seconds.
     delays: Vec<f64>,
+    /// At the server, in seconds.
+    latencies: Vec<f64>,
 }
 
 impl Measure {
@@ -54,6 +58,7 @@ impl Measure {
             applied: 0.0,
             capacity: 0.0,
             apps: scenario.apps.iter().map(|_| AppCounts::default()).collect(),
+            latencies: scenario.service.is_some(),
             plot: Plot::new(scenario.duration),
         }
     }
@@ -93,6 +98,13 @@ impl Measure {
         }
     }
 
+    /// A statement has ended at the server.
+    pub(super) fn ended(&mut self, now: MonoTime, app: usize, latency: Duration) {
+        if let (Some(app), true) = (self.apps.get_mut(app), self.latencies && now >= self.from) {
+            app.latencies.push(latency.as_secs_f64());
+        }
+    }
+
     pub(super) fn rejected(&mut self, now: MonoTime, app: usize, reason: Reason) {
         if let (Some(app), true) = (self.apps.get_mut(app), now >= self.from) {
             *app.rejected.entry(reason).or_default() += 1.0;
@@ -120,6 +132,7 @@ impl Measure {
                 rejected_for: rejected.map(|(why, n)| (why.as_str(), per_s(*n))).collect(),
                 observed_per_s: per_s(counts.observed),
                 delay_s: distribution(counts.delays),
+                latency_s: self.latencies.then(|| distribution(counts.latencies)),
             };
             (plan.name.clone(), figures)
         });

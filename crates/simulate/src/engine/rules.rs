@@ -11,10 +11,14 @@ use crate::{Gate, Scenario};
 /// A client that a rule denies tries again after so long: nothing advises it.
 const DENIED_COMES_BACK_AFTER: Duration = Duration::from_secs(1);
 
+/// The key of a gate with signals is this and its set.
+const SIGNAL_GATES: u32 = 0x8000_0000;
+
 pub(super) fn gate_key(gate: Gate) -> GateKey {
     match gate {
         Gate::Lag => LAG_GATE,
         Gate::Open => OPEN_GATE,
+        Gate::Signals(set) => GateKey(SIGNAL_GATES | set.bits()),
     }
 }
 

@@ -15,6 +15,8 @@ use crate::{Amount, TICK, scenario};
 pub(super) struct Primary {
     /// When it has done what it was given.
     free_at: MonoTime,
+    /// When each of its slots is free, earliest first.
+    slots_free_at: Vec<MonoTime>,
 }
 
 impl Primary {
@@ -28,6 +30,27 @@ impl Primary {
     ) -> MonoTime {
         self.free_at = capacity.passed_at(self.free_at.max(now), rows);
         self.free_at.max(now.saturating_add(latency))
+    }
+
+    /// How long a statement takes that works for so long in one of so many slots, first come first
+    /// served. When there are fewer slots than before, those that are free first are gone.
+    pub(super) fn takes(&mut self, now: MonoTime, slots: f64, works: Duration) -> Duration {
+        let there_are = f64::from(u32::try_from(self.slots_free_at.len()).unwrap_or(u32::MAX));
+        let mut missing = slots.floor() - there_are;
+        while missing >= 1.0 {
+            self.slots_free_at.insert(0, now);
+            missing -= 1.0;
+        }
+        while missing <= -1.0 {
+            self.slots_free_at.remove(0);
+            missing += 1.0;
+        }
+        let free_at =
+            if self.slots_free_at.is_empty() { now } else { self.slots_free_at.remove(0) };
+        let ends = free_at.max(now).saturating_add(works);
+        let place = self.slots_free_at.partition_point(|at| *at <= ends);
+        self.slots_free_at.insert(place, ends);
+        ends.saturating_since(now)
     }
 }
 
@@ -259,6 +282,17 @@ mod tests {
         assert_eq!(replica.true_lag(at(16)), Duration::ZERO);
         replica.begin_tick(&plan, at(20), 1.0, Some(4));
         assert_eq!((replica.presence, replica.shows(at(20))), (Presence::Here, Some(4)));
+    }
+
+    #[test]
+    fn statements_take_turns_in_the_slots_there_are() {
+        let mut primary = Primary::default();
+        let mut takes =
+            |now, slots, ms| primary.takes(at(now), slots, Duration::from_millis(ms)).as_millis();
+        assert_eq!([takes(0, 2.0, 10), takes(0, 2.0, 4), takes(0, 2.0, 4)], [10, 4, 8]);
+        assert_eq!(takes(20, 2.0, 5), 5, "all are free");
+        assert_eq!([takes(40, 1.0, 5), takes(40, 1.0, 5)], [5, 10], "one is left");
+        assert_eq!(takes(41, 3.0, 5), 5, "two more");
     }
 
     #[test]

@@ -48,6 +48,9 @@ fn asides(f: &mut fmt::Formatter<'_>, app: &str, figures: &AppFigures) -> fmt::R
             reasons.map(|(reason, per_s)| format!("{reason} {per_s:.2}/s")).collect();
         writeln!(f, "{app}: refused for {}", reasons.join(", "))?;
     }
+    if let Some(Distribution { p50, p99, max, .. }) = figures.latency_s {
+        writeln!(f, "{app}: at the server p50 {p50:.4} s  p99 {p99:.4} s  max {max:.4} s")?;
+    }
     if figures.observed_per_s > 0.0 {
         let held = figures.observed_per_s;
         writeln!(f, "{app}: its rule only observes; it would have held {held:.2}/s")?;

@@ -6,7 +6,7 @@ use admission::MonoTime;
 
 use super::raw::{self, Span};
 use super::{Amount, App, Pace, Replica, Rows, Scenario, ScenarioError, Window};
-use super::{expect, lag, rule};
+use super::{expect, lag, rule, signals};
 use crate::TICK;
 
 /// Most sessions of a scenario: each costs an event or two at any time.
@@ -31,7 +31,8 @@ pub(super) type Faults = Vec<String>;
 
 pub(super) fn compile(raw: raw::Scenario) -> Result<Scenario, ScenarioError> {
     let mut faults = Faults::new();
-    let apps = apps(raw.apps, &mut faults);
+    let gates: Vec<String> = raw.signals.keys().cloned().collect();
+    let apps = apps(raw.apps, &gates, &mut faults);
     let names: Vec<String> = apps.iter().map(|app| app.name.clone()).collect();
     let threshold = span(raw.threshold, THRESHOLD_DEFAULT, "threshold", &mut faults);
     let scenario = Scenario {
@@ -64,7 +65,9 @@ pub(super) fn compile(raw: raw::Scenario) -> Result<Scenario, ScenarioError> {
         probe_delay: raw.probe_delay.map_or(PROBE_DELAY_DEFAULT, |span| span.0),
         primary: amount(raw.primary.writes_per_s, "primary.writes_per_s", &mut faults),
         latency: span(raw.primary.latency, LATENCY_DEFAULT, "primary.latency", &mut faults),
-        replicas: replicas(raw.replicas, &mut faults),
+        service: raw.primary.service.map(|service| signals::service(service, &mut faults)),
+        replicas: replicas(raw.replicas, raw.signals.is_empty(), &mut faults),
+        signals: signals::compile(raw.signals, &names, &mut faults),
         background: raw.background.map_or_else(
             || Amount::constant(0.0),
             |background| amount(background.writes_per_s, "background.writes_per_s", &mut faults),
@@ -119,8 +122,8 @@ fn restarts(raw: &[Span], faults: &mut Faults) -> Vec<MonoTime> {
     restarts
 }
 
-fn replicas(raw: Vec<raw::Replica>, faults: &mut Faults) -> Vec<Replica> {
-    if raw.is_empty() {
+fn replicas(raw: Vec<raw::Replica>, only_lag: bool, faults: &mut Faults) -> Vec<Replica> {
+    if raw.is_empty() && only_lag {
         faults.push("replicas: at least one".to_owned());
     }
     let each = raw.into_iter().enumerate().map(|(index, raw)| {
@@ -159,7 +162,7 @@ fn appliers(raw: Option<u32>, path: &str, faults: &mut Faults) -> u32 {
     appliers
 }
 
-fn apps(raw: Vec<raw::App>, faults: &mut Faults) -> Vec<App> {
+fn apps(raw: Vec<raw::App>, gates: &[String], faults: &mut Faults) -> Vec<App> {
     let sessions = raw.iter().fold(0_u32, |sum, app| sum.saturating_add(app.sessions));
     if sessions > SESSIONS_MAX {
         faults.push(format!("apps: at most {SESSIONS_MAX} sessions in all"));
@@ -170,13 +173,13 @@ fn apps(raw: Vec<raw::App>, faults: &mut Faults) -> Vec<App> {
         if apps.iter().any(|app| app.name == raw.app) {
             faults.push(format!("{path}.app: {:?} is there already", raw.app));
         }
-        apps.push(app(raw, &path, faults));
+        apps.push(app(raw, gates, &path, faults));
     }
     apps
 }
 
-fn app(raw: raw::App, path: &str, faults: &mut Faults) -> App {
-    let rule = rule::compile(&raw, path, faults);
+fn app(raw: raw::App, gates: &[String], path: &str, faults: &mut Faults) -> App {
+    let rule = rule::compile(&raw, gates, path, faults);
     let identities = raw.identities.unwrap_or(1);
     if identities == 0 {
         faults.push(format!("{path}.identities: at least 1"));
@@ -214,7 +217,7 @@ fn app(raw: raw::App, path: &str, faults: &mut Faults) -> App {
     }
 }
 
-fn windows(raw: &[(Span, Span)], path: &str, faults: &mut Faults) -> Vec<Window> {
+pub(super) fn windows(raw: &[(Span, Span)], path: &str, faults: &mut Faults) -> Vec<Window> {
     let windows: Vec<Window> =
         raw.iter().map(|(from, to)| Window { from: instant(*from), to: instant(*to) }).collect();
     let ends: Vec<MonoTime> = windows.iter().flat_map(|window| [window.from, window.to]).collect();
@@ -224,7 +227,7 @@ fn windows(raw: &[(Span, Span)], path: &str, faults: &mut Faults) -> Vec<Window>
     windows
 }
 
-fn amount(raw: raw::Amount, path: &str, faults: &mut Faults) -> Amount {
+pub(super) fn amount(raw: raw::Amount, path: &str, faults: &mut Faults) -> Amount {
     let amount = match raw {
         raw::Amount::Number(per_s) => Amount::constant(per_s),
         raw::Amount::Steps(steps) => {

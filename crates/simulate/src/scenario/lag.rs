@@ -76,7 +76,7 @@ pub(super) fn compile(raw: Lag, threshold: Duration, faults: &mut Faults) -> Lag
 
 /// `open`, `closed` or `{ hold_last: 30s }`.
 #[derive(Debug)]
-struct NoData(OnNoData);
+pub(super) struct NoData(pub(super) OnNoData);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

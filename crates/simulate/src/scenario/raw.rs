@@ -1,5 +1,6 @@
 //! The file as it is written: which keys there are and what type their values have.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::lag::Lag;
+use super::signals::{RawService, RawSignal};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +31,8 @@ pub(super) struct Scenario {
     pub(super) probe_interval: Option<Span>,
     pub(super) probe_delay: Option<Span>,
     pub(super) primary: Primary,
+    #[serde(default)]
+    pub(super) signals: BTreeMap<String, RawSignal>,
     pub(super) replicas: Vec<Replica>,
     pub(super) background: Option<Background>,
     #[serde(default)]
@@ -44,6 +48,7 @@ pub(super) struct Scenario {
 pub(super) struct Primary {
     pub(super) writes_per_s: Amount,
     pub(super) latency: Option<Span>,
+    pub(super) service: Option<RawService>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -92,12 +97,23 @@ pub(super) struct App {
     pub(super) deny: bool,
     #[serde(default)]
     pub(super) hold: bool,
-    pub(super) gate: Option<String>,
+    pub(super) gate: Option<Gates>,
     pub(super) on_refused_check: Option<String>,
     pub(super) on_timeout: Option<String>,
     pub(super) max_queue: Option<u32>,
     pub(super) mode: Option<String>,
     pub(super) speed: Option<f64>,
+    pub(super) min_rate: Option<u32>,
+    pub(super) max_rate: Option<u32>,
+    pub(super) max_in_flight: Option<u32>,
+}
+
+/// One signal or several.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Gates {
+    One(String),
+    Many(Vec<String>),
 }
 
 /// A duration with its unit.

@@ -64,16 +64,35 @@ pub enum Gate {
     Lag,
     /// Nothing: `none`, or signals that the simulator does not have and takes as healthy.
     Open,
+    /// Some of the scenario's signals, and perhaps the lag.
+    Signals(SignalSet),
 }
 
-impl Gate {
-    /// The word in files and reports.
+/// Signals of a scenario, by a bit each: the lowest is the lag, then the others in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct SignalSet(u32);
+
+impl SignalSet {
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Whether the lag is one of them.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Lag => "lag",
-            Self::Open => "none",
-        }
+    pub const fn has_lag(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    /// Whether the signal with this place in the scenario is one of them.
+    #[must_use]
+    pub fn has(self, signal: usize) -> bool {
+        let bit = u32::try_from(signal).ok().and_then(|n| 2_u32.checked_shl(n));
+        bit.is_some_and(|bit| self.0 & bit != 0)
+    }
+
+    fn add(&mut self, signal: usize) {
+        let bit = u32::try_from(signal).ok().and_then(|n| 2_u32.checked_shl(n));
+        self.0 |= bit.unwrap_or(0);
     }
 }
 
@@ -87,14 +106,19 @@ pub(super) const ON_TIMEOUT: [(&str, OnTimeout); 2] =
     [("reject", OnTimeout::Reject), ("admit", OnTimeout::Admit)];
 pub(super) const MODES: [(&str, Mode); 2] =
     [("enforce", Mode::Enforce), ("observe", Mode::Observe)];
-const GATES: [(&str, Gate); 2] = [("lag", Gate::Lag), ("none", Gate::Open)];
 
-pub(super) fn compile(raw: &raw::App, path: &str, faults: &mut Faults) -> MetRule {
+pub(super) fn compile(
+    raw: &raw::App,
+    gates: &[String],
+    path: &str,
+    faults: &mut Faults,
+) -> MetRule {
     let mode = keyword(raw.mode.as_deref(), &MODES, &format!("{path}.mode"), faults);
     if raw.exempt && raw.deny {
         faults.push(format!("{path}: exempt or deny, not both"));
     }
-    let asks = asks(raw, mode, path, faults);
+    let gate = gate(raw.gate.as_ref(), gates, path, faults);
+    let asks = asks(raw, (mode, gate), path, faults);
     let effect = match (raw.exempt, raw.deny) {
         (true, _) => Effect::Passes,
         (false, true) => Effect::Denies(mode),
@@ -103,7 +127,32 @@ pub(super) fn compile(raw: &raw::App, path: &str, faults: &mut Faults) -> MetRul
     MetRule { name: raw.rule.clone(), effect }
 }
 
-fn asks(raw: &raw::App, mode: Mode, path: &str, faults: &mut Faults) -> Effect {
+fn gate(raw: Option<&raw::Gates>, signals: &[String], path: &str, faults: &mut Faults) -> Gate {
+    let names = match raw {
+        None => return Gate::Lag,
+        Some(raw::Gates::One(name)) => std::slice::from_ref(name),
+        Some(raw::Gates::Many(names)) => names,
+    };
+    match names {
+        [only] if only == "lag" => return Gate::Lag,
+        [only] if only == "none" => return Gate::Open,
+        _ => {}
+    }
+    let mut set = SignalSet::default();
+    for name in names {
+        match (name.as_str(), signals.iter().position(|signal| signal == name)) {
+            ("lag", _) => set.0 |= 1,
+            (_, Some(signal)) => set.add(signal),
+            (_, None) if signals.is_empty() => {
+                faults.push(format!("{path}.gate: lag or none, not {name:?}"));
+            }
+            (_, None) => faults.push(format!("{path}.gate: lag, none or a signal, not {name:?}")),
+        }
+    }
+    Gate::Signals(set)
+}
+
+fn asks(raw: &raw::App, (mode, gate): (Mode, Gate), path: &str, faults: &mut Faults) -> Effect {
     let default = Terms::default();
     let ratio = Ratio::new(raw.ratio).unwrap_or_else(|| {
         faults.push(format!("{path}.ratio: from 0 to 1"));
@@ -137,8 +186,10 @@ fn asks(raw: &raw::App, mode: Mode, path: &str, faults: &mut Faults) -> Effect {
         queue_len_max: raw.max_queue.unwrap_or(default.queue_len_max),
         hold: raw.hold,
         mode,
+        min_rate: raw.min_rate,
+        max_rate: raw.max_rate,
+        max_in_flight: raw.max_in_flight,
     };
-    let gate = keyword(raw.gate.as_deref(), &GATES, &format!("{path}.gate"), faults);
     Effect::Asks { terms, gate, speed }
 }
 

@@ -6,7 +6,10 @@ use std::time::Duration;
 use admission::{MonoTime, OnNoData, OnTimeout, Speed, Terms};
 
 use super::rule::{MODES, ON_REFUSED_CHECK, ON_TIMEOUT, word};
-use super::{Amount, App, Effect, Expectation, Gate, LagLimits, Replica, Rows, Scenario, Window};
+use super::{
+    Amount, App, Effect, Expectation, Gate, LagLimits, Replica, Rows, Scenario, Service,
+    SignalKind, SignalPlan, Window,
+};
 
 pub(super) fn yaml(scenario: &Scenario) -> String {
     // All fields are named: one that is new must be written too.
@@ -26,6 +29,8 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
         probe_delay,
         primary,
         latency,
+        service,
+        signals,
         replicas,
         background,
         restarts,
@@ -47,10 +52,21 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
         format!("heartbeat_interval: {}", span(*heartbeat_interval)),
         format!("probe_interval: {}", span(*probe_interval)),
         format!("probe_delay: {}", span(*probe_delay)),
-        format!("primary: {{ writes_per_s: {}, latency: {} }}", amount(primary), span(*latency)),
+        format!(
+            "primary: {{ writes_per_s: {}, latency: {}{} }}",
+            amount(primary),
+            span(*latency),
+            service.as_ref().map(at_work).unwrap_or_default()
+        ),
         format!("background: {{ writes_per_s: {} }}", amount(background)),
-        "replicas:".to_owned(),
     ];
+    if !signals.is_empty() {
+        lines.push("signals:".to_owned());
+        lines.extend(
+            signals.iter().map(|plan| format!("  {}: {}", scalar(&plan.name), signal(plan))),
+        );
+    }
+    lines.push(if replicas.is_empty() { "replicas: []" } else { "replicas:" }.to_owned());
     lines.extend(replicas.iter().map(|plan| format!("  - {}", replica(plan))));
     if !restarts.is_empty() {
         let times: Vec<String> = restarts.iter().map(|at| time(*at)).collect();
@@ -60,7 +76,7 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
         lines.push("handover: false".to_owned());
     }
     lines.push(if apps.is_empty() { "apps: []".to_owned() } else { "apps:".to_owned() });
-    lines.extend(apps.iter().map(|plan| format!("  - {}", app(plan))));
+    lines.extend(apps.iter().map(|plan| format!("  - {}", app(plan, signals))));
     if !expect.is_empty() {
         lines.push("expect:".to_owned());
         lines.extend(expect.iter().map(|expected| format!("  {}", expectation(expected))));
@@ -72,11 +88,7 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
 fn lag_limits(limits: &LagLimits) -> String {
     let LagLimits { open_at, close_at, stale_after, on_no_data, ignore_slowest, min_replicas } =
         limits;
-    let on_no_data = match on_no_data {
-        OnNoData::Open => "open".to_owned(),
-        OnNoData::Closed => "closed".to_owned(),
-        OnNoData::HoldLast(time) => format!("{{ hold_last: {} }}", span(*time)),
-    };
+    let on_no_data = no_data(on_no_data);
     flow(&[
         ("open_at", span(*open_at)),
         ("close_at", span(*close_at)),
@@ -85,6 +97,56 @@ fn lag_limits(limits: &LagLimits) -> String {
         ("ignore_slowest", ignore_slowest.to_string()),
         ("min_replicas", min_replicas.to_string()),
     ])
+}
+
+fn no_data(word: &OnNoData) -> String {
+    match word {
+        OnNoData::Open => "open".to_owned(),
+        OnNoData::Closed => "closed".to_owned(),
+        OnNoData::HoldLast(time) => format!("{{ hold_last: {} }}", span(*time)),
+    }
+}
+
+fn at_work(Service { slots, per_statement }: &Service) -> String {
+    let slots = amount(slots);
+    format!(", service: {{ slots: {slots}, per_statement: {} }}", span(*per_statement))
+}
+
+fn signal(plan: &SignalPlan) -> String {
+    let SignalPlan { name: _, kind, threshold, noise, silent, stale_after, on_no_data } = plan;
+    let mut keys = match kind {
+        SignalKind::ThreadsRunning => vec![("threshold", number(*threshold))],
+        SignalKind::Latency { app, percentile, window } => {
+            let latency = flow(&[
+                ("app", scalar(app)),
+                ("percentile", number(*percentile)),
+                ("window", span(*window)),
+            ]);
+            let threshold = Duration::try_from_secs_f64(*threshold).unwrap_or_default();
+            vec![("latency", latency), ("threshold", span(threshold))]
+        }
+    };
+    keys.push(("noise", number(*noise)));
+    if !silent.is_empty() {
+        keys.push(("silent", windows(silent)));
+    }
+    keys.push(("stale_after", span(*stale_after)));
+    keys.push(("on_no_data", no_data(on_no_data)));
+    flow(&keys)
+}
+
+fn gate_names(gate: Gate, signals: &[SignalPlan]) -> String {
+    match gate {
+        Gate::Lag => "lag".to_owned(),
+        Gate::Open => "none".to_owned(),
+        Gate::Signals(set) => {
+            let named = signals.iter().enumerate().filter(|(place, _)| set.has(*place));
+            let lag = set.has_lag().then(|| "lag".to_owned());
+            let names: Vec<String> =
+                lag.into_iter().chain(named.map(|(_, plan)| scalar(&plan.name))).collect();
+            format!("[{}]", names.join(", "))
+        }
+    }
 }
 
 fn replica(plan: &Replica) -> String {
@@ -106,7 +168,7 @@ fn replica(plan: &Replica) -> String {
     flow(&keys)
 }
 
-fn app(plan: &App) -> String {
+fn app(plan: &App, signals: &[SignalPlan]) -> String {
     let App {
         name,
         sessions,
@@ -136,7 +198,7 @@ fn app(plan: &App) -> String {
         optional.into_iter().filter(|(.., said)| *said).map(|(key, value, _)| (key, value)),
     );
     keys.extend(rule.name.as_deref().map(|name| ("rule", scalar(name))));
-    keys.extend(effect(&rule.effect));
+    keys.extend(effect(&rule.effect, signals));
     flow(&keys)
 }
 
@@ -144,7 +206,7 @@ fn always(active: &[Window]) -> bool {
     matches!(active, [Window { from: MonoTime::ZERO, to: MonoTime::MAX }])
 }
 
-fn effect(effect: &Effect) -> Vec<(&'static str, String)> {
+fn effect(effect: &Effect, signals: &[SignalPlan]) -> Vec<(&'static str, String)> {
     let yes = || "true".to_owned();
     match effect {
         Effect::Passes => vec![("exempt", yes())],
@@ -159,7 +221,11 @@ fn effect(effect: &Effect) -> Vec<(&'static str, String)> {
                 queue_len_max,
                 hold,
                 mode,
+                min_rate,
+                max_rate,
+                max_in_flight,
             } = terms;
+            let count = |count: &Option<u32>| count.unwrap_or(0).to_string();
             let default = Terms::default();
             let refused = word(&ON_REFUSED_CHECK, on_refused_check).to_owned();
             let timeout = word(&ON_TIMEOUT, on_timeout).to_owned();
@@ -168,11 +234,14 @@ fn effect(effect: &Effect) -> Vec<(&'static str, String)> {
                 ("weight", weight.to_string(), true),
                 ("max_delay", span(*max_delay), true),
                 ("speed", number(speed.as_f64()), *speed != Speed::FULL),
-                ("gate", gate.as_str().to_owned(), *gate != Gate::Lag),
+                ("gate", gate_names(*gate, signals), *gate != Gate::Lag),
                 ("on_refused_check", refused, *on_refused_check != default.on_refused_check),
                 ("on_timeout", timeout, *on_timeout != OnTimeout::Reject),
                 ("max_queue", queue_len_max.to_string(), *queue_len_max != default.queue_len_max),
                 ("hold", yes(), *hold),
+                ("min_rate", count(min_rate), min_rate.is_some()),
+                ("max_rate", count(max_rate), max_rate.is_some()),
+                ("max_in_flight", count(max_in_flight), max_in_flight.is_some()),
                 ("mode", word(&MODES, mode).to_owned(), *mode != default.mode),
             ];
             let said = keys.into_iter().filter(|(.., said)| *said);

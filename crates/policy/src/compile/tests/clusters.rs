@@ -132,8 +132,19 @@ fn signals_that_cannot_be_measured_are_refused() {
         ("lag: {open_at: 6s}", "`open_at` must not be above `close_at`"),
         ("lag: {query: select 1}", "a built-in signal has no `query`"),
         ("self/lag: {}", "lag is measured on replicas"),
-        ("x: {threshold: 1}", "needs either `query` or `status`"),
-        ("x: {threshold: 1, query: select 1, status: Uptime}", "needs either `query` or `status`"),
+        ("x: {threshold: 1}", "needs `latency`, `query` or `status`"),
+        ("x: {latency: {app: web}}", "`threshold` is missing"),
+        ("x: {latency: {app: web}, threshold: 5}", "must be a duration with its unit"),
+        ("x: {latency: {app: web}, threshold: 5us}", "must be from"),
+        ("x: {latency: {}, threshold: 5ms}", "`app` or `rule` is missing"),
+        ("x: {latency: {app: web, percentile: 99}, threshold: 5ms}", "between 0 and 1"),
+        ("x: {latency: {app: web, window: 1ms}, threshold: 5ms}", "must be from 1s to 5m"),
+        ("x: {latency: {app: web}, query: select 1, threshold: 5ms}", "stands alone"),
+        ("shard/x: {latency: {app: web}, threshold: 5ms}", "seen at the primary"),
+        (
+            "x: {threshold: 1, query: select 1, status: Uptime}",
+            "needs `latency`, `query` or `status`",
+        ),
         ("x: {threshold: 1, status: \"a b\"}", "the name of a status variable"),
         ("x: {threshold: 1, query: \" \"}", "must be one query"),
         ("x: {threshold: 1, status: U, ignore_slowest: 1}", "is for `lag` only"),
@@ -321,6 +332,63 @@ fn secrets_are_named_with_their_keys_and_rules_in_the_order_of_the_file() {
     assert_eq!(secret.secret, crate::Secret::Env("P".into()));
     let names: Vec<&str> = config.rule_names.iter().map(|name| &**name).collect();
     assert_eq!(names, ["both", "only-b", "enforced"]);
+}
+
+#[test]
+fn a_latency_is_of_apps_classes_and_rules_and_holds_all_but_those_it_protects() {
+    let config = load(
+        "
+version: 1
+clusters:
+  main:
+    listen: 127.0.0.1:1
+    primary: db:3306
+    signals:
+      web_p99: { latency: { app: web, statements: [read] }, threshold: 20ms }
+    default_gate: [lag, web_p99]
+rules:
+  - { name: any, permanent: true }
+  - { name: named, gate: web_p99, permanent: true }
+",
+    )
+    .unwrap();
+    let cluster = &config.clusters[0];
+    assert_eq!(cluster.probe, None, "Sluice sees it itself");
+    let (signal, latency) = cluster.latencies().next().unwrap();
+    assert_eq!((signal.threshold, signal.on_no_data), (0.02, OnNoData::Open));
+    assert!(latency.is_about(b"shop:web", None, Class::Read));
+    assert!(!latency.is_about(b"shop:web", None, Class::Write));
+    assert!(!latency.is_about(b"etl", None, Class::Read));
+    let gate = |rule: u32, app: &[u8]| {
+        let rule = cluster.rule(rule).unwrap();
+        let Action::Throttle { gate, .. } = rule.action else { panic!("it throttles") };
+        let gate = cluster.gate_of(rule, gate, app);
+        cluster.gate_signals(gate).map(|signal| &*signal.name).collect::<Vec<_>>()
+    };
+    assert_eq!(gate(0, b"etl"), ["web_p99", "lag"]);
+    assert_eq!(gate(0, b"shop:web"), ["lag"], "not by its own");
+    assert_eq!(gate(1, b"shop:web"), ["web_p99"], "unless the rule says so");
+}
+
+#[test]
+fn rates_are_whole_numbers_and_the_floor_is_not_above_the_cap() {
+    let rule = |keys: &str| {
+        format!(
+            "version: 1\nclusters: {{ a: {{ listen: 127.0.0.1:1, primary: \"db:3306\" }} }}\n\
+             rules: [{{ name: r, permanent: true, gate: none, {keys} }}]\n"
+        )
+    };
+    let config = load(&rule("min_rate: 5, max_rate: 100, max_in_flight: 3")).unwrap();
+    let Action::Throttle { terms, gated, .. } = config.clusters[0].rule(0).unwrap().action else {
+        panic!("it throttles")
+    };
+    assert_eq!(
+        (terms.min_rate, terms.max_rate, terms.max_in_flight),
+        (Some(5), Some(100), Some(3))
+    );
+    assert_eq!(gated, Gated::Yes, "it asks although its gate is open");
+    assert_fault(&rule("min_rate: 101, max_rate: 100"), "must not be above `max_rate`");
+    assert_fault(&rule("max_in_flight: 0"), "must be from 1 to");
 }
 
 #[test]

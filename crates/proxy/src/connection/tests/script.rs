@@ -71,7 +71,7 @@ impl Parts {
             deadlines,
         };
         let policy = cluster.policy();
-        let shared = Shared { cluster, telemetry };
+        let shared = Shared { cluster, telemetry, worker: 0 };
         let (connection, deadlines) = Connection::new(shared, policy, joined);
         Self { client, server, connection, deadlines, registration, control }
     }
@@ -82,7 +82,7 @@ impl Stage {
     pub(super) fn new(rules: &str) -> Self {
         let Parts { client, server, mut connection, deadlines, registration, control } =
             Parts::new(rules);
-        let Shared { cluster, telemetry } = connection.shared.clone();
+        let Shared { cluster, telemetry, .. } = connection.shared.clone();
         let driver = tokio::spawn(cluster.clone().drive());
         let task =
             tokio::spawn(async move { connection.run(deadlines, registration, control).await });

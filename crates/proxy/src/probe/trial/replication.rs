@@ -170,7 +170,8 @@ pub(super) fn compare(policy: &ClusterPolicy, visits: &mut [Visited]) {
         SignalKind::ThreadsRunning
         | SignalKind::HistoryListLength
         | SignalKind::Query(_)
-        | SignalKind::Status(_) => None,
+        | SignalKind::Status(_)
+        | SignalKind::Latency(_) => None,
     });
     // One that is needed: without any there would be no lag.
     let least = least.unwrap_or(1).max(1);

@@ -75,7 +75,7 @@ fn of_signal(signal: &Signal, cluster: &ClusterPolicy) -> String {
 
 fn level(signal: &Signal, value: f64) -> String {
     match signal.kind {
-        SignalKind::Lag { .. } => {
+        SignalKind::Lag { .. } | SignalKind::Latency(_) => {
             let time = Duration::try_from_secs_f64(value).unwrap_or_default();
             format!("{time:?}")
         }

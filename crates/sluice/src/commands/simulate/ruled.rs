@@ -151,6 +151,8 @@ fn scenario(cluster: &ClusterPolicy, command: &Simulate, met: &[Met]) -> Scenari
         probe_delay: PROBE_DELAY,
         primary: Amount::constant(load.primary_rows_per_second),
         latency: LATENCY,
+        service: None,
+        signals: Vec::new(),
         replicas: replicas(cluster, &load.replica_rows_per_second),
         background: Amount::constant(load.background_rows_per_second),
         restarts: Vec::new(),
@@ -204,7 +206,8 @@ fn lag(cluster: &ClusterPolicy) -> (Duration, LagLimits) {
         SignalKind::ThreadsRunning
         | SignalKind::HistoryListLength
         | SignalKind::Query(_)
-        | SignalKind::Status(_) => None,
+        | SignalKind::Status(_)
+        | SignalKind::Latency(_) => None,
     };
     let Some((signal, ignore_slowest, min_replicas)) = cluster.signals.iter().find_map(of) else {
         return (THRESHOLD, LagLimits::at_threshold(THRESHOLD));

@@ -1,0 +1,213 @@
+//! How many gated statements may be at the server at once, for signals other than the lag.
+//!
+//! # Model
+//!
+//! A signal (threads running, the latency of an app, a number of an operator's own) has a value x, a
+//! threshold T, and a cause that Sluice holds in its hand: n, the statements in flight that it let
+//! through a gate of the signal. How x depends on n nobody tells, and it changes: x grows with n, at
+//! once or later, and others move it too. A plain gate on x saws: everybody rushes in, x shoots past
+//! T, everybody stops. So n is kept within a *limit* that is steered.
+//!
+//! # State and law
+//!
+//! For each signal the limit, the mean m of the values and their mean deviation d (both over about
+//! [`SMOOTHING`]), and S, the mean time that a statement holds its place. On every value, with dt
+//! the time since the last:
+//!
+//! ```text
+//!   aim      = T − max(T/10, 2·d), at least T/2          a noisy signal keeps further away
+//!   settling = memory + SMOOTHING + S                    until a change of the limit shows in m
+//!   e        = 1 − m/aim, from −2 to 1
+//!   e < 0:   limit · exp(κ·e·dt/settling)                κ = 1, at least 1 while the gate is open
+//!   e > 0:   limit + g·e·dt/settling, if somebody wanted more than the limit
+//!            g = limit below what held before the last excess: it doubles; √limit above
+//! ```
+//!
+//! *memory* is for how long a value tells of what has passed: the window of a percentile. From T on
+//! the gate is shut, whatever the limit: that is the fast answer, and the limit is the slow one which
+//! makes it rare. A limit that nobody wants says nothing of what the server can take: it grows only
+//! on demand, and what was not in use for [`UNUSED_AFTER`] halves, down to twice what was in use, and
+//! then doubles again up to where it was.
+//!
+//! # Stability
+//!
+//! With ε = d ln x / d ln n, d ln n/dt = −κ·ε·(x − aim)/(aim·settling), seen after about settling: loop
+//! gain κ·ε, under the π/2 at which an integrator with delay begins to swing while ε < 1.5. Threads
+//! running have ε ≤ 1. A latency near saturation has more: there the limit swings by a statement or
+//! two, between e clipped at −2 and growth by √limit, which is slower than the way down. What grows
+//! while n stands still (a history list) has no equilibrium in n: the limit falls to 1, and the gate
+//! holds.
+//!
+//! # Several
+//!
+//! A gate with several such signals has the room of the one with the least. Statements in flight are
+//! counted by gate, and a signal counts those of all gates that have it.
+//!
+//! A place that is held for longer than [`HELD_MAX`] does not count any more: a transaction that its
+//! client keeps open must not hold up everybody for ever. If it is at work, the signal shows it.
+//!
+//! Sources: Netflix concurrency-limits, Gradient2, for a limit from a ratio of latencies; RFC 6298
+//! for mean and deviation; RFC 5681 for doubling below what held; RFC 7661 for limits that were not
+//! in use.
+
+mod limit;
+mod places;
+
+use std::collections::BTreeMap;
+
+use self::limit::Limit;
+pub(crate) use self::places::Place;
+use self::places::Places;
+use crate::{GateKey, MonoTime, SignalConfig, SignalKey};
+
+/// All limits of a cluster, and who is in flight.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight {
+    limits: BTreeMap<SignalKey, Limit>,
+    gates: BTreeMap<GateKey, Places>,
+}
+
+/// The limit of one signal, as metrics and status show it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct InFlightView {
+    /// Which signal.
+    pub signal: SignalKey,
+    /// Statements that may be in flight at gates with this signal; `None`: as many as come, for the
+    /// signal has no value.
+    pub limit: Option<f64>,
+    /// Statements that are.
+    pub in_flight: u64,
+    /// For how long a statement is in flight, in seconds, on average.
+    pub service: f64,
+}
+
+impl InFlight {
+    /// Live reload: limits of signals that stay are kept, and so is who is in flight.
+    pub(crate) fn configure<'g>(
+        &mut self,
+        now: MonoTime,
+        signals: &[SignalConfig],
+        gates: impl Iterator<Item = (GateKey, &'g [SignalKey])> + Clone,
+    ) {
+        let mut old = std::mem::take(&mut self.limits);
+        for config in signals {
+            let Some(pacing) = config.in_flight else { continue };
+            let with = gates.clone().filter(|(_, keys)| keys.contains(&config.key));
+            let with = with.map(|(gate, _)| gate).collect();
+            let mut limit = old.remove(&config.key).unwrap_or_else(|| Limit::new(now));
+            limit.configure(pacing, config, with);
+            self.limits.insert(config.key, limit);
+        }
+    }
+
+    /// Whether any of these signals has a limit.
+    pub(crate) fn limits_any(&self, signals: &[SignalKey]) -> bool {
+        signals.iter().any(|key| self.limits.contains_key(key))
+    }
+
+    /// A value was measured.
+    pub(crate) fn handle_value(&mut self, now: MonoTime, key: SignalKey, value: f64) {
+        if let Some(limit) = self.limits.get_mut(&key) {
+            limit.handle_value(now, value);
+        }
+    }
+
+    /// Which of these signals has no room for one more. A no is remembered: somebody is waiting.
+    pub(crate) fn in_the_way(&mut self, now: MonoTime, signals: &[SignalKey]) -> Option<SignalKey> {
+        if self.limits.is_empty() {
+            return None;
+        }
+        for places in self.gates.values_mut() {
+            places.forget(now);
+        }
+        let rooms = signals.iter().filter_map(|key| Some((self.room(now, *key)?, *key)));
+        let (room, least) = rooms.min_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        if room >= 1.0 {
+            return None;
+        }
+        if let Some(limit) = self.limits.get_mut(&least) {
+            limit.want(now);
+        }
+        Some(least)
+    }
+
+    /// How many more may pass; `None`: as many as come.
+    fn room(&self, now: MonoTime, key: SignalKey) -> Option<f64> {
+        let limit = self.limits.get(&key)?;
+        Some(limit.in_force(now)?.floor() - as_f64(count(&self.gates, limit.gates())))
+    }
+
+    /// A statement has passed this gate.
+    pub(crate) fn admit(&mut self, now: MonoTime, gate: GateKey) -> Place {
+        let place = self.gates.entry(gate).or_default().take(now, gate);
+        for limit in self.limits.values_mut().filter(|limit| limit.gates().contains(&gate)) {
+            let in_flight = as_f64(count(&self.gates, limit.gates()));
+            limit.note_used(in_flight);
+        }
+        place
+    }
+
+    /// Its work is done.
+    pub(crate) fn complete(&mut self, now: MonoTime, place: Place) {
+        let held = now.saturating_since(place.taken_at());
+        for limit in self.limits.values_mut() {
+            if limit.gates().contains(&place.gate()) {
+                limit.note_held(held);
+            }
+        }
+        self.take_back(place);
+    }
+
+    /// Its place is free.
+    pub(crate) fn take_back(&mut self, place: Place) {
+        if let Some(places) = self.gates.get_mut(&place.gate()) {
+            places.free(place);
+            if places.is_empty() {
+                self.gates.remove(&place.gate());
+            }
+        }
+    }
+
+    /// When a place stops to count by the passing of time.
+    pub(crate) fn next_change(&self) -> Option<MonoTime> {
+        if self.limits.is_empty() {
+            return None;
+        }
+        self.gates.values().filter_map(Places::forgets_at).min()
+    }
+
+    /// Statements a second that the limits of these signals let through, about; `None`: as many as
+    /// come.
+    pub(crate) fn per_s(&self, now: MonoTime, signals: &[SignalKey]) -> Option<f64> {
+        let rates = signals.iter().filter_map(|key| {
+            let limit = self.limits.get(key)?;
+            Some(limit.in_force(now)?.floor() / limit.service().max(SERVICE_MIN))
+        });
+        rates.min_by(f64::total_cmp)
+    }
+
+    /// All limits, by signal.
+    pub(crate) fn views(&self, now: MonoTime) -> impl Iterator<Item = InFlightView> + '_ {
+        self.limits.iter().map(move |(key, limit)| InFlightView {
+            signal: *key,
+            limit: limit.in_force(now),
+            in_flight: count(&self.gates, limit.gates()),
+            service: limit.service(),
+        })
+    }
+}
+
+/// A statement of no time at all would make the rate endless.
+const SERVICE_MIN: f64 = 0.001;
+
+fn count(gates: &BTreeMap<GateKey, Places>, of: &[GateKey]) -> u64 {
+    let counts = of.iter().filter_map(|gate| gates.get(gate)).map(Places::count);
+    counts.fold(0, u64::saturating_add)
+}
+
+fn as_f64(count: u64) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! The latencies that signals are made of, counted where the server answers.
+//!
+//! Every relaying thread counts into counters of its own, which only grow: a statement costs a few
+//! atomic additions that no other thread contends for, no lock and no memory; without such a signal
+//! it costs one look. The cluster's driver adds the threads up a few times a second and tells the
+//! controller the percentile ([`admission::LatencyWindow`]).
+//!
+//! A statement is under way from when Sluice begins to wait for the server until its answer is over,
+//! or its connection is; one that never ends is seen as well.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use admission::{LATENCY_BUCKETS, LatencyCounts, LatencyWindow, Sample, SignalKey, latency_bucket};
+use arc_swap::ArcSwap;
+use policy::{ClusterPolicy, Latency};
+use sql::Class;
+
+use crate::cluster::Cluster;
+
+/// Threads that count apart; more share.
+const SHARDS_MAX: usize = 64;
+
+/// Values are no rarer, however long the window.
+const INTERVAL_MAX: Duration = Duration::from_millis(250);
+
+/// The latencies of a cluster.
+pub(crate) struct LatencyBoard(ArcSwap<Vec<Tap>>);
+
+/// One signal's.
+struct Tap {
+    key: SignalKey,
+    what: Arc<Latency>,
+    shards: Arc<[Shard]>,
+}
+
+/// What one thread counts.
+struct Shard {
+    begun: AtomicU64,
+    ended: AtomicU64,
+    buckets: Box<[AtomicU64]>,
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        let buckets = std::iter::repeat_with(AtomicU64::default).take(LATENCY_BUCKETS);
+        Self {
+            begun: AtomicU64::default(),
+            ended: AtomicU64::default(),
+            buckets: buckets.collect(),
+        }
+    }
+}
+
+impl LatencyBoard {
+    pub(crate) fn new(policy: &ClusterPolicy) -> Self {
+        let board = Self(ArcSwap::from_pointee(Vec::new()));
+        board.follow(policy);
+        board
+    }
+
+    /// Other signals are in force; those that stay go on with what was counted.
+    pub(crate) fn follow(&self, policy: &ClusterPolicy) {
+        let known = self.0.load();
+        let taps: Vec<Tap> = policy
+            .latencies()
+            .map(|(signal, what)| {
+                let same = known.iter().find(|tap| tap.key == signal.key);
+                let shards = same.map_or_else(shards, |tap| Arc::clone(&tap.shards));
+                Tap { key: signal.key, what: Arc::clone(what), shards }
+            })
+            .collect();
+        if !(taps.is_empty() && known.is_empty()) {
+            self.0.store(Arc::new(taps));
+        }
+    }
+}
+
+fn shards() -> Arc<[Shard]> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::iter::repeat_with(Shard::default).take(threads.min(SHARDS_MAX)).collect()
+}
+
+/// What one connection counts.
+pub(crate) struct LatencyTap {
+    taps: Arc<Vec<Tap>>,
+    /// Which thread it lives on.
+    worker: usize,
+    /// The signals that the statement under way is counted in, by a bit each.
+    under_way: Option<u32>,
+}
+
+impl LatencyTap {
+    pub(crate) fn new(board: &LatencyBoard, worker: usize) -> Self {
+        Self { taps: board.0.load_full(), worker, under_way: None }
+    }
+
+    /// There may be other signals.
+    pub(crate) fn follow(&mut self, board: &LatencyBoard) {
+        let taps = board.0.load();
+        if !Arc::ptr_eq(&taps, &self.taps) {
+            self.end(None);
+            self.taps = Arc::clone(&taps);
+        }
+    }
+
+    /// Whether the beginning of a statement is to be noted.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.taps.is_empty() && self.under_way.is_none()
+    }
+
+    /// The server has a statement of this app and class, which this rule decided.
+    pub(crate) fn begin(&mut self, app: &[u8], rule: Option<&str>, class: Class) {
+        let mut counted = 0_u32;
+        for (tap, bit) in self.taps.iter().zip(bits()) {
+            if tap.what.is_about(app, rule, class) {
+                counted |= bit;
+                if let Some(shard) = tap.shard(self.worker) {
+                    shard.begun.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        self.under_way = Some(counted);
+    }
+
+    /// Its answer is over; `None`: it is over without one.
+    pub(crate) fn end(&mut self, latency: Option<Duration>) {
+        let Some(counted) = self.under_way.take() else { return };
+        for (tap, _) in self.taps.iter().zip(bits()).filter(|(_, bit)| counted & bit != 0) {
+            let Some(shard) = tap.shard(self.worker) else { continue };
+            let bucket = latency.and_then(|latency| shard.buckets.get(latency_bucket(latency)));
+            if let Some(bucket) = bucket {
+                bucket.fetch_add(1, Ordering::Relaxed);
+            }
+            shard.ended.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for LatencyTap {
+    fn drop(&mut self) {
+        self.end(None);
+    }
+}
+
+/// The bits of the signals, in their order.
+fn bits() -> impl Iterator<Item = u32> {
+    (0..u32::BITS).filter_map(|n| 1_u32.checked_shl(n))
+}
+
+impl Tap {
+    fn shard(&self, worker: usize) -> Option<&Shard> {
+        self.shards.get(worker.checked_rem(self.shards.len())?)
+    }
+
+    /// All threads together. What has ended is read before what has begun, so that nothing looks as
+    /// if it ended without a beginning.
+    fn sum(&self, counts: &mut LatencyCounts) {
+        counts.buckets.fill(0);
+        let sum = |of: fn(&Shard) -> &AtomicU64| {
+            let values = self.shards.iter().map(|shard| of(shard).load(Ordering::Relaxed));
+            values.fold(0, u64::wrapping_add)
+        };
+        counts.ended = sum(|shard| &shard.ended);
+        counts.begun = sum(|shard| &shard.begun);
+        for shard in &*self.shards {
+            for (sum, count) in counts.buckets.iter_mut().zip(&shard.buckets) {
+                *sum = sum.wrapping_add(count.load(Ordering::Relaxed));
+            }
+        }
+    }
+}
+
+impl Cluster {
+    fn tell_latency(self: &Arc<Self>, key: SignalKey, value: f64) {
+        self.control(|controller, now| controller.handle_sample(now, key, Sample::Value(value)));
+    }
+
+    /// Tells the controller the latencies that signals are made of, until it is dropped. While the
+    /// apps in question are idle there is nothing to tell.
+    pub(crate) async fn watch_latencies(self: &Arc<Self>) {
+        let mut changes = self.rule_changes();
+        let mut windows: Vec<(SignalKey, Arc<Latency>, LatencyWindow)> = Vec::new();
+        let mut counts = LatencyCounts::default();
+        loop {
+            let taps = self.latencies.0.load_full();
+            let mut before = std::mem::take(&mut windows);
+            for tap in &*taps {
+                let same = |(key, what, _): &(SignalKey, Arc<Latency>, LatencyWindow)| {
+                    *key == tap.key && *what == tap.what
+                };
+                let window = match before.iter().position(same) {
+                    Some(index) => before.swap_remove(index).2,
+                    None => LatencyWindow::new(tap.what.window, tap.what.percentile),
+                };
+                windows.push((tap.key, Arc::clone(&tap.what), window));
+            }
+            for (tap, (key, _, window)) in taps.iter().zip(&mut windows) {
+                tap.sum(&mut counts);
+                if let Some(value) = window.look(self.now(), &counts) {
+                    self.tell_latency(*key, value);
+                }
+            }
+            let interval = windows.iter().map(|(.., window)| window.interval()).min();
+            let sleep = async {
+                match interval {
+                    Some(interval) => tokio::time::sleep(interval.min(INTERVAL_MAX)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = sleep => {}
+                // The sender lives as long as the cluster.
+                _ = changes.changed() => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "
+version: 1
+clusters:
+  a:
+    listen: 127.0.0.1:1
+    primary: 127.0.0.1:2
+    signals:
+      web_p99: { latency: { app: web, statements: [read, write] }, threshold: 20ms }
+      slow: { latency: { rule: everything }, threshold: 1s }
+rules: []
+";
+
+    fn sums(board: &LatencyBoard) -> Vec<(u64, u64, u64)> {
+        let taps = board.0.load();
+        let mut counts = LatencyCounts::default();
+        let sum = |tap: &Tap| {
+            tap.sum(&mut counts);
+            (counts.begun, counts.ended, counts.buckets.iter().sum())
+        };
+        taps.iter().map(sum).collect()
+    }
+
+    #[test]
+    fn a_statement_is_counted_in_the_signals_that_are_about_it_and_never_runs_for_ever() {
+        let policy = policy::load(FILE).unwrap().clusters[0].clone();
+        let board = LatencyBoard::new(&policy);
+        let mut tap = LatencyTap::new(&board, 5);
+        assert!(tap.is_awaited());
+        tap.begin(b"shop:web", Some("everything"), Class::Read);
+        assert!(!tap.is_awaited(), "it is noted once");
+        assert_eq!(sums(&board), [(1, 0, 0), (1, 0, 0)]);
+        tap.end(Some(Duration::from_millis(3)));
+        tap.begin(b"etl", Some("everything"), Class::Write);
+        tap.end(None);
+        assert_eq!(
+            sums(&board),
+            [(1, 1, 1), (2, 2, 1)],
+            "an answer that never came has no latency"
+        );
+        tap.begin(b"web", None, Class::Ddl);
+        drop(tap);
+        assert_eq!(sums(&board), [(1, 1, 1), (2, 2, 1)], "neither class nor rule is theirs");
+        let mut tap = LatencyTap::new(&board, 6);
+        tap.begin(b"web", None, Class::Write);
+        board.follow(&policy);
+        tap.follow(&board);
+        assert_eq!(sums(&board)[0], (2, 2, 1), "a reload loses no end");
+    }
+}
