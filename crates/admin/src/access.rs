@@ -16,7 +16,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use axum::http::header::{AUTHORIZATION, FORWARDED, HOST, ORIGIN, REFERER, USER_AGENT};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use parking_lot::Mutex;
 use policy::{Admin, AdminAccess};
 use proxy::tls::DoorTls;
@@ -174,7 +174,10 @@ impl Access {
     fn decide(&self, request: &Parts, way: Way) -> Result<Author, Refusal> {
         let in_force = self.in_force.load();
         let by_get = request.method.is_safe();
-        if by_get && (way == Way::Ours || !in_force.settings.legacy_get) {
+        // A program that looks at an address sends HEAD and means no change.
+        let may_by_get =
+            way == Way::Legacy && in_force.settings.legacy_get && request.method == Method::GET;
+        if by_get && !may_by_get {
             return Err(by_get_refused(way));
         }
         self.check_name(request)?;
@@ -235,8 +238,10 @@ impl InForce {
                            name in `admin.hosts`";
             return Err(self.not_from_here(message));
         }
-        if request.method.is_safe() {
-            check_no_browser(&request.headers)?;
+        match way {
+            // What it says stands in the address alone, and no page of Sluice's asks for it.
+            Way::Legacy => check_no_browser(&request.headers)?,
+            Way::Ours => {}
         }
         Ok(())
     }
@@ -292,14 +297,15 @@ fn check_site(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// A link or a picture is enough for a browser to send a GET, and not all say from where.
+/// A link or a picture is enough for a browser to send a GET, and a form for a POST, and not all
+/// say from where.
 fn check_no_browser(headers: &HeaderMap) -> Result<(), Refusal> {
     let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
     let is_browser = agent.starts_with(b"Mozilla/")
         || headers.contains_key(SEC_FETCH_SITE)
         || headers.contains_key(REFERER);
     if is_browser {
-        let message = "a browser may change nothing by GET";
+        let message = "a browser may change nothing in this way without a token";
         return Err(Refusal::new(Error::Forbidden, message));
     }
     Ok(())

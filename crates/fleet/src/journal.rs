@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 pub(crate) use self::record::Record;
 use self::record::{Found, State, parse};
-use self::storage::{Disk, read};
+use self::storage::{Disk, is_writable_by_others, read};
 use self::writer::{JOURNAL, Writer};
 
 /// How long a change waits for the one before it to be on disk.
@@ -78,6 +78,13 @@ impl Journal {
         let Some(disk) = Disk::lock(&self.directory)? else { return Ok(None) };
         let (writer, found, aside) = Writer::open(disk, now_ms)?;
         self.tell(&found, aside.as_deref());
+        if is_writable_by_others(&self.directory) {
+            tracing::warn!(
+                path = %self.directory.display(),
+                "others than its owner may write to state_dir, and so make runtime rules, \
+                 exemptions among them, at the next start: `chmod go-w` it"
+            );
+        }
         *access = Access::Writer(writer);
         Ok(Some(found.records))
     }

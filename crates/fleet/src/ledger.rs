@@ -49,10 +49,19 @@ pub(crate) struct Ledger {
     offset_ms: Option<i64>,
     /// Names whose entries have changed since they were taken to be kept.
     unsaved: HashSet<Arc<str>>,
+    /// Rows of the table that are no rule, which the log has already: the versions by their names.
+    told: BTreeMap<String, u64>,
 }
 
 /// Rules that come at once and are told of; of more their number.
 const LOGGED_MAX: usize = 20;
+
+/// Rows that are no rule and are told of.
+const TOLD_MAX: usize = 100;
+
+/// A row whose end is further away has not been written by a Sluice. A clock of the primary that was
+/// set back leaves rules a day more.
+const ROW_LASTS_MAX: Duration = LASTS_MAX.saturating_add(Duration::from_secs(24 * 3_600));
 
 /// What a call has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,11 +210,23 @@ impl Ledger {
                 }
             }
         }
+        if counter.is_some() {
+            let there: HashSet<&str> = rows.iter().map(|row| &*row.name).collect();
+            self.told.retain(|name, _| there.contains(&**name));
+        }
         let mut changed: usize = 0;
+        let mut room = self.room();
+        let mut left_out: usize = 0;
         for row in &rows {
+            let is_new = !self.entries.contains_key(&*row.name);
+            if is_new && room == 0 {
+                left_out = left_out.saturating_add(1);
+                continue;
+            }
             if self.merge_row(row, now) == Changed::No {
                 continue;
             }
+            room = room.saturating_sub(usize::from(is_new));
             changed = changed.saturating_add(1);
             if changed <= LOGGED_MAX {
                 let (rule, author) = (&row.name, row.author.escape_debug());
@@ -216,11 +237,25 @@ impl Ledger {
                 );
             }
         }
+        if left_out > 0 && counter.is_some() {
+            tracing::error!(
+                left_out,
+                max = ENTRIES_MAX,
+                "the table of runtime rules has too many rows; those that came last have no effect \
+                 here"
+            );
+        }
         let further = changed.saturating_sub(LOGGED_MAX);
         if further > 0 {
             tracing::info!(further, "and more runtime rules");
         }
         if changed > 0 { Changed::Yes } else { Changed::No }
+    }
+
+    /// How many further rows can be taken in. Lifted entries make room.
+    fn room(&self) -> usize {
+        let lifted = self.entries.values().filter(|entry| entry.lifted).count();
+        ENTRIES_MAX.saturating_add(lifted).saturating_sub(self.entries.len())
     }
 
     fn merge_row(&mut self, row: &ReadRow, now: Now) -> Changed {
@@ -251,6 +286,9 @@ impl Ledger {
             }
             Some(known) if row.version == known => {
                 entry.lost = None;
+                if row.left > ROW_LASTS_MAX {
+                    return Changed::No;
+                }
                 let changed = entry.take_end(row.left, now);
                 if changed == Changed::Yes {
                     self.unsaved.insert(row.name.as_str().into());
@@ -274,16 +312,12 @@ impl Ledger {
     fn take(&mut self, row: &ReadRow, now: Now) -> Changed {
         let left = row.left.min(LASTS_MAX);
         let body = match RuleBody::parse(&row.body) {
-            Ok(body) if body.name() == row.name => body,
-            parsed => {
-                let why = parsed.err().unwrap_or_else(|| "its name is another's".to_owned());
-                let (name, author) = (row.name.escape_debug(), row.author.escape_debug());
-                tracing::error!(
-                    rule = %name, %author, version = row.version, %why,
-                    "a row of the table of runtime rules is not understood; it has no effect here"
-                );
-                return Changed::No;
+            Ok(_) if row.left > ROW_LASTS_MAX => {
+                return self.leave(row, "it stands longer than a rule may");
             }
+            Ok(body) if body.name() == row.name => body,
+            Ok(_) => return self.leave(row, "its name is another's"),
+            Err(why) => return self.leave(row, &why),
         };
         if left.is_zero() {
             self.entries.remove(&*row.name);
@@ -306,15 +340,23 @@ impl Ledger {
                 });
                 Changed::Yes
             }
-            Err(faults) => {
-                let why = MakeError::Faults(faults);
-                tracing::error!(
-                    rule = %row.name.escape_debug(), version = row.version, %why,
-                    "a row of the table of runtime rules is no rule; it has no effect here"
-                );
-                Changed::No
-            }
+            Err(faults) => self.leave(row, &MakeError::Faults(faults).to_string()),
         }
+    }
+
+    /// A row is no rule. It is read again and again, and told of once.
+    fn leave(&mut self, row: &ReadRow, why: &str) -> Changed {
+        let known = self.told.get(&row.name);
+        if known == Some(&row.version) || (known.is_none() && self.told.len() >= TOLD_MAX) {
+            return Changed::No;
+        }
+        self.told.insert(row.name.clone(), row.version);
+        let (name, author) = (row.name.escape_debug(), row.author.escape_debug());
+        tracing::error!(
+            rule = %name, %author, version = row.version, %why,
+            "a row of the table of runtime rules is not understood; it has no effect here"
+        );
+        Changed::No
     }
 
     /// What waits to be written.

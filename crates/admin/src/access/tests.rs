@@ -168,6 +168,9 @@ fn get_changes_nothing_but_in_old_dialects_where_the_file_says_so() {
     let lax = access(AdminAccess { legacy_get: true, ..only(ann.tokens()) });
     assert_eq!(said(lax.author(&asked(&get, &shown))), "method_not_allowed");
     assert_eq!(said(lax.legacy_author(&asked(&get, &shown))), "ann");
+    for method in [&Method::HEAD, &Method::OPTIONS] {
+        assert_eq!(said(lax.legacy_author(&asked(method, &shown))), "method_not_allowed");
+    }
     // What the clients of those dialects cannot send, they need not send from here.
     assert_eq!(said(lax.legacy_author(&asked(&get, &[]))), "loopback");
     assert_eq!(said(lax.legacy_author(&asked(&post, &[]))), "loopback");
@@ -175,6 +178,9 @@ fn get_changes_nothing_but_in_old_dialects_where_the_file_says_so() {
     let far = from("10.0.0.5:1", "10.0.0.6:2", &get, &[("host", "10.0.0.5:1")]);
     assert_eq!(said(lax.legacy_author(&far)), "no_token");
     for header in [("user-agent", "Mozilla/5.0 (X11)"), ("referer", "http://evil.example/")] {
-        assert_eq!(said(lax.legacy_author(&asked(&get, &[header]))), "forbidden", "{header:?}");
+        for method in [&get, &post] {
+            let parts = asked(method, &[header]);
+            assert_eq!(said(lax.legacy_author(&parts)), "forbidden", "{header:?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `throttle-app`, `unthrottle-app`, `throttled-apps`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -12,11 +12,11 @@ use fleet::{LASTS_DEFAULT, Lift, LiftError, RuleDraft, StandingRule};
 use policy::{RuntimeEffect, UnixTime};
 use serde::Serialize;
 
-use crate::Shown;
 use crate::check::Dialect;
 use crate::check::asked::{Parameters, path};
 use crate::check::told::{self, json_line};
 use crate::vitess::rules::{MINUTE, effect, ratio};
+use crate::{Shown, aside};
 
 /// Which of the two changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,29 +145,80 @@ struct Throttled {
 }
 
 /// By app; a rule of one of several clusters by app and cluster.
-pub(crate) async fn throttled_apps(State(shown): State<Shown>) -> Response {
-    let clusters = shown.state.clusters.len();
+pub(crate) async fn throttled_apps(State(Shown { state, slow, .. }): State<Shown>) -> Response {
+    // Whoever asks for all of thousands of rules keeps nobody else waiting.
+    let json = aside(slow, move || {
+        let standing = state.rules.standing();
+        json_line(&by_app(&standing, state.clusters.len()))
+    });
+    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
+    match json.await {
+        Ok(json) => (headers, json).into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+fn by_app(standing: &[StandingRule], clusters: usize) -> BTreeMap<String, Throttled> {
     let mut apps = BTreeMap::new();
     // Without an end, as freno writes it.
     let never = "0001-01-01T00:00:00Z".to_owned();
     let always = Dialect::Freno.always_refused().to_owned();
     apps.insert(always, Throttled { expire_at: never, ratio: 1.0 });
-    let standing = shown.state.rules.standing();
+    let mut places: HashMap<(&str, i64), usize> = HashMap::new();
+    for StandingRule { name, ends_at: UnixTime(ends_at), .. } in standing {
+        let place = places.entry((name, *ends_at)).or_default();
+        *place = place.saturating_add(1);
+    }
     for rule in standing.iter().filter(|rule| rule.user.is_none()) {
         let Some(app) = &rule.app else { continue };
         let (ratio, exempts) = effect(rule);
         if exempts {
             continue;
         }
-        let everywhere = standing
-            .iter()
-            .filter(|other| other.name == rule.name && other.ends_at == rule.ends_at)
-            .count()
-            == clusters;
+        let everywhere = places.get(&(&*rule.name, rule.ends_at.0)) == Some(&clusters);
         let name = if everywhere { app.clone() } else { format!("{app}/{}", rule.cluster) };
         let expire_at = UnixTime::to_string(&rule.ends_at);
         apps.insert(name, Throttled { expire_at, ratio });
     }
-    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
-    (headers, json_line(&apps)).into_response()
+    apps
+}
+
+#[cfg(test)]
+mod tests {
+    use admission::Mode;
+
+    use super::*;
+
+    #[test]
+    fn all_the_rules_that_may_stand_are_listed_by_app() {
+        let clusters = 3;
+        let standing: Vec<StandingRule> = (0..clusters)
+            .flat_map(|cluster| (0..fleet::RULES_MAX).map(move |app| rule(cluster, app)))
+            .collect();
+        // Comparing each with each takes minutes.
+        let apps = by_app(&standing, clusters);
+        assert!(apps.contains_key("app7") && apps.contains_key("abusing-app"));
+        // One ends earlier in one cluster than in the others.
+        assert!(apps.contains_key("app0/c0") && apps.contains_key("app0/c1"));
+        assert!(!apps.contains_key("app0"));
+    }
+
+    fn rule(cluster: usize, app: usize) -> StandingRule {
+        let ends = if (cluster, app) == (0, 0) { 50 } else { 100 };
+        StandingRule {
+            name: format!("runtime:app{app}").into(),
+            cluster: format!("c{cluster}").into(),
+            app: Some(format!("app{app}")),
+            user: None,
+            classes: Vec::new(),
+            effect: RuntimeEffect::Hold,
+            mode: Mode::Enforce,
+            author: String::new(),
+            reason: String::new(),
+            made_at: UnixTime(0),
+            ends_at: UnixTime(ends),
+            left: Duration::from_secs(60),
+            version: None,
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! `throttle-app`, `unthrottle-app`, `throttled-apps`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -12,10 +13,10 @@ use policy::{RuntimeEffect, UnixTime};
 use serde::Serialize;
 
 use super::go_duration;
-use crate::Shown;
 use crate::check::Dialect;
 use crate::check::asked::Parameters;
 use crate::check::told::json_line;
+use crate::{Shown, aside};
 
 /// Which of the two changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,8 +116,12 @@ pub(crate) async fn throttled_apps(State(shown): State<Shown>, request: Parts) -
         return (StatusCode::NOT_FOUND, JSON, b"[]\n".to_vec()).into_response();
     };
     let unix = cluster.clock().unix_seconds();
-    let rules = throttled(&shown, &cluster.name, unix);
-    (JSON, json_line(&rules)).into_response()
+    let (name, slow) = (Arc::clone(&cluster.name), Arc::clone(&shown.slow));
+    // Whoever asks for all of thousands of rules keeps nobody else waiting.
+    match aside(slow, move || json_line(&throttled(&shown, &name, unix))).await {
+        Ok(rules) => (JSON, rules).into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
 }
 
 /// The runtime rules of a cluster that are about an app, and the app that is refused always.

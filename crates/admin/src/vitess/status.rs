@@ -15,9 +15,9 @@ use proxy::cluster::{CheckAnswer, Cluster};
 use serde::Serialize;
 
 use super::rules::{AppRule, throttled};
-use crate::Shown;
 use crate::check::asked::Parameters;
 use crate::check::told::{json_line, lag_of};
+use crate::{Shown, aside};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -70,7 +70,12 @@ pub(crate) async fn status(State(shown): State<Shown>, request: Parts) -> Respon
     let json = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
     match shown.cluster(parameters.get("cluster")) {
         Some((index, cluster)) => {
-            (json, json_line(&status_of(&shown, index, cluster))).into_response()
+            let (cluster, slow) = (Arc::clone(cluster), Arc::clone(&shown.slow));
+            // It lists the rules that stand: there may be thousands.
+            match aside(slow, move || json_line(&status_of(&shown, index, &cluster))).await {
+                Ok(status) => (json, status).into_response(),
+                Err(refusal) => refusal.into_response(),
+            }
         }
         None => (StatusCode::NOT_FOUND, json, b"{}\n".to_vec()).into_response(),
     }

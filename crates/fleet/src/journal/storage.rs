@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// A directory, step by step.
@@ -52,6 +52,13 @@ impl Disk {
     }
 }
 
+/// Whether others than its owner may put files into a directory.
+pub(crate) fn is_writable_by_others(directory: &Path) -> bool {
+    const GROUP_AND_OTHERS: u32 = 0o022;
+    let mode = fs::metadata(directory).map(|found| found.permissions().mode());
+    mode.is_ok_and(|mode| mode & GROUP_AND_OTHERS != 0)
+}
+
 /// The content of a file in a directory that another process may be writing.
 pub(crate) fn read(directory: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
     let file = match File::open(directory.join(name)) {
@@ -71,8 +78,12 @@ impl Storage for Disk {
 
     fn create(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
         let path = self.directory.join(name);
-        let mut file =
-            OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path)?;
+        // Not through a link, to a file that is somebody else's.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(path)?;
         file.write_all(content)
     }
 

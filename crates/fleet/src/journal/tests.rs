@@ -292,6 +292,24 @@ fn what_is_kept_has_the_time_that_it_had_left_whatever_the_clock_did() {
 }
 
 #[test]
+fn a_link_in_the_directory_leads_to_no_other_file() {
+    let directory =
+        std::env::temp_dir().join(format!("sluice-journal-{:x}", rand::random::<u64>()));
+    std::fs::create_dir(&directory).unwrap();
+    let others = directory.join("others");
+    std::fs::write(&others, "precious").unwrap();
+    std::os::unix::fs::symlink(&others, directory.join("rules.journal.next")).unwrap();
+    let journal = Journal::new(&directory);
+    assert_eq!(journal.acquire(0).unwrap(), Some(Vec::new()));
+    journal.save(&Nothing).unwrap();
+    let kept = std::fs::read_to_string(&others).unwrap();
+    let written = std::fs::symlink_metadata(directory.join("rules.journal")).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(kept, "precious");
+    assert!(written.is_file());
+}
+
+#[test]
 fn two_processes_do_not_write_one_journal() {
     let directory =
         std::env::temp_dir().join(format!("sluice-journal-{:x}", rand::random::<u64>()));

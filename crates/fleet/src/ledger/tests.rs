@@ -270,3 +270,57 @@ fn a_cluster_has_a_bound_and_lifted_rules_do_not_count() {
     assert_eq!(ledger.len(), ENTRIES_MAX);
     assert!(stands(&ledger, at(0)).contains(&"runtime:last hold".to_owned()));
 }
+
+#[test]
+fn a_row_that_stands_longer_than_a_rule_may_has_no_effect_and_ends_no_later() {
+    let mut table = Table::default();
+    let mut ledger = Ledger::default();
+    make(&mut ledger, "etl", HOLD, 1, at(0));
+    table.visit(&mut ledger, at(0));
+    let far = 100 * 365 * 24 * 3_600;
+    let (mut forged, _) = table.rows["runtime:etl"].clone();
+    table.rows.get_mut("runtime:etl").unwrap().1 = far;
+    forged.name = "runtime:job".to_owned();
+    forged.body = forged.body.replace("\"etl\"", "\"job\"");
+    forged.version = 2;
+    table.counter = 2;
+    table.rows.insert(forged.name.clone(), (forged, far));
+    table.show(&mut ledger, at(10));
+    assert_eq!(stands(&ledger, at(10)), ["runtime:etl hold"]);
+    table.show(&mut ledger, at(3_599));
+    let _ = ledger.pass_time(at(3_601));
+    table.show(&mut ledger, at(3_601));
+    assert_eq!(stands(&ledger, at(3_601)), Vec::<String>::new());
+}
+
+#[test]
+fn a_table_with_more_rows_than_rules_may_be_fills_no_memory_and_no_log() {
+    let mut ledger = Ledger::default();
+    let row = |app: usize, body: &RuleBody| ReadRow {
+        name: body.name(),
+        version: u64::try_from(app).unwrap(),
+        left: Duration::from_secs(60),
+        lifted: false,
+        author: "x".to_owned(),
+        body: body.text(),
+    };
+    let rows: Vec<ReadRow> = (0..ENTRIES_MAX + 500)
+        .map(|app| {
+            let draft = RuleDraft::of_app(format!("app{app}"), HOLD);
+            row(app, &RuleBody::new(&draft, 1, 0))
+        })
+        .collect();
+    let counter = 1_000_000;
+    let _ = ledger.merge(Reading::Everything { rows: rows.clone(), counter }, at(0));
+    assert_eq!(ledger.len(), ENTRIES_MAX);
+    let bad = |row: &ReadRow| ReadRow { body: String::new(), ..row.clone() };
+    let bad: Vec<ReadRow> = rows.iter().take(500).map(bad).collect();
+    let mut ledger = Ledger::default();
+    for _ in 0..3 {
+        let reading = Reading::Everything { rows: bad.clone(), counter };
+        assert_eq!(ledger.merge(reading, at(0)), Changed::No);
+        assert_eq!(ledger.told.len(), TOLD_MAX);
+    }
+    let _ = ledger.merge(Reading::Everything { rows: Vec::new(), counter }, at(0));
+    assert!(ledger.told.is_empty());
+}

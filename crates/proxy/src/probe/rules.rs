@@ -48,6 +48,16 @@ const WRITE_ROWS_MAX: usize = 100;
 /// Transactions between two readings.
 const WRITES_MAX: usize = 10;
 
+/// The highest version that is one: rules made without a pause do not come to it in a million years.
+/// Whoever wrote a higher one is no Sluice, and those that follow it would not fit the column.
+const VERSION_MAX: u64 = u64::MAX >> 1;
+
+/// The longest body that is read, in bytes: no rule comes near it.
+const BODY_LEN_MAX: usize = 16 << 10;
+
+/// Most text of one reading, in bytes: with 10,000 rules it has some two million.
+const TEXT_LEN_MAX: usize = 128 << 20;
+
 /// Answers of one reading of everything: ten times as many rows as there may be rules.
 const PAGES_MAX: usize = 100;
 
@@ -142,7 +152,7 @@ impl RuleTable {
             }
         }
         let mut everything = Page::default();
-        let mut from = 0;
+        let (mut from, mut text_len) = (0, 0_usize);
         for _ in 0..PAGES_MAX {
             let page = match self.page(link, from).await {
                 Err(error) if is_missing(&error) => Page::default(),
@@ -150,6 +160,14 @@ impl RuleTable {
             };
             let is_last = page.len < READ_ROWS_MAX;
             from = page.rows.iter().map(|row| row.version).max().map_or(from, |v| v.max(from));
+            text_len =
+                page.rows.iter().fold(text_len, |sum, row| sum.saturating_add(row.body.len()));
+            if text_len > TEXT_LEN_MAX {
+                return Err(ProbeError::Unusable(format!(
+                    "{} has more than {TEXT_LEN_MAX} bytes of rules: remove what no Sluice wrote",
+                    self.name()
+                )));
+            }
             everything.rows.extend(page.rows);
             everything.counter = page.counter.or(everything.counter);
             everything.origin = page.origin.or(everything.origin);
@@ -164,15 +182,7 @@ impl RuleTable {
 
     /// The rows of this version and above, the lowest first.
     async fn page(&self, link: &mut Link, version: u64) -> Result<Page, ProbeError> {
-        let select = format!(
-            "SELECT name, version, deleted, \
-             TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), expires_at), author, body, \
-             CONCAT_WS(' ', CONNECTION_ID(), @@server_id, @@port, @@hostname) \
-             FROM {} WHERE cluster = '{}' AND version >= {version} \
-             ORDER BY version, name DESC LIMIT {READ_ROWS_MAX}",
-            self.name(),
-            self.cluster
-        );
+        let select = self.select(version);
         let rows = link.rows(&select).await?;
         let mut page = Page { len: rows.len(), ..Page::default() };
         for row in &rows {
@@ -186,6 +196,20 @@ impl RuleTable {
             }
         }
         Ok(page)
+    }
+
+    fn select(&self, version: u64) -> String {
+        // What is too long is read as nothing, and so not understood.
+        format!(
+            "SELECT name, version, deleted, \
+             TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), expires_at), LEFT(author, 255), \
+             IF(LENGTH(body) <= {BODY_LEN_MAX}, body, ''), \
+             CONCAT_WS(' ', CONNECTION_ID(), @@server_id, @@port, @@hostname) \
+             FROM {} WHERE cluster = '{}' AND version BETWEEN {version} AND {VERSION_MAX} \
+             ORDER BY version, name DESC LIMIT {READ_ROWS_MAX}",
+            self.name(),
+            self.cluster
+        )
     }
 
     /// Whether all of these rows were written.
@@ -240,7 +264,8 @@ impl RuleTable {
         let raise = format!(
             "INSERT INTO {table} (cluster, name, version, deleted, expires_at, author, body) \
              VALUES ('{cluster}', '', {first}, 0, '9999-12-31', '', '') \
-             ON DUPLICATE KEY UPDATE version = GREATEST(version, {floor}) + {count}"
+             ON DUPLICATE KEY UPDATE version = \
+             GREATEST(IF(version > {VERSION_MAX}, 0, version), {floor}) + {count}"
         );
         link.run(&raise).await?;
         let given =
@@ -248,6 +273,7 @@ impl RuleTable {
         let row = link.first(&given).await?;
         let given: u64 = row
             .and_then(|row| row.as_ref(0).and_then(number))
+            .filter(|given| *given <= VERSION_MAX)
             .ok_or_else(|| ProbeError::Unusable(format!("{table} gives no versions")))?;
         let mut written = Vec::with_capacity(rows.len());
         let versions = given.saturating_sub(count).saturating_add(1)..=given;
@@ -272,7 +298,9 @@ impl RuleTable {
         );
         let set = |column: &str, value: &str| match over {
             None => format!("{column} = {value}"),
-            Some(over) => format!("{column} = IF(version <= {over}, {value}, {column})"),
+            Some(over) => format!(
+                "{column} = IF(version <= {over} OR version > {VERSION_MAX}, {value}, {column})"
+            ),
         };
         let columns = [
             ("deleted", deleted.to_string()),
@@ -398,7 +426,15 @@ mod tests {
     #[test]
     fn a_row_that_is_brought_again_does_not_replace_a_newer_one() {
         let sql = table().upsert(&row(Some(5)), 7);
-        assert!(sql.ends_with("version = IF(version <= 5, 7, version)"), "{sql}");
-        assert!(sql.contains("deleted = IF(version <= 5, 0, deleted)"), "{sql}");
+        let but_over = format!("IF(version <= 5 OR version > {VERSION_MAX}, ");
+        assert!(sql.ends_with(&format!("version = {but_over}7, version)")), "{sql}");
+        assert!(sql.contains(&format!("deleted = {but_over}0, deleted)")), "{sql}");
+    }
+
+    #[test]
+    fn versions_and_bodies_that_no_sluice_wrote_are_not_read() {
+        let sql = table().select(7);
+        assert!(sql.contains("version BETWEEN 7 AND 9223372036854775807 "), "{sql}");
+        assert!(sql.contains("IF(LENGTH(body) <= 16384, body, '')"), "{sql}");
     }
 }

@@ -1,6 +1,7 @@
 //! The text by which one process tells the next: `key value…`, with `;` between them, in characters
 //! that need no quoting in SQL.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use admission::{AppKey, DigestKey, Learned};
@@ -10,6 +11,10 @@ const VERSION: &str = "sluice 1";
 
 /// Digests and apps that are read: more was not written by any Sluice.
 const READ_MAX: usize = 10_000;
+
+/// The rates that a controller finds, in rows a second. Whoever wrote another is no Sluice: from a
+/// rate that is many powers of ten off, the pace would be minutes on its way back.
+const RATES: RangeInclusive<f64> = 0.1..=1e8;
 
 pub(super) fn write(learned: &Learned) -> String {
     let Learned { rows_per_s, service, digests, apps } = learned;
@@ -35,7 +40,10 @@ pub(super) fn read(text: &str) -> Option<Learned> {
     for line in lines {
         let mut words = line.split(' ');
         match words.next()? {
-            "rate" => learned.rows_per_s = Some(amount(words.next()?)?),
+            "rate" => {
+                let rate = amount(words.next()?).filter(|rate| RATES.contains(rate))?;
+                learned.rows_per_s = Some(rate);
+            }
             "service" => {
                 learned.service = Duration::try_from_secs_f64(amount(words.next()?)?).ok()?;
             }
@@ -90,6 +98,9 @@ mod tests {
             "sluice 1;rate NaN",
             "sluice 1;rate -1",
             "sluice 1;rate inf",
+            "sluice 1;rate 1e308",
+            "sluice 1;rate 1e-300",
+            "sluice 1;rate 0",
             "sluice 1;rate 1 2",
             "sluice 1;digest xyz 1",
             "sluice 1;speed 1",
