@@ -61,7 +61,11 @@ const PATHS: [&str; 31] = [
 pub(crate) fn routes() -> Router<Shown> {
     let change = |way: Way| -> MethodRouter<Shown> {
         let answer = move |state, request| rules::change(way, state, request);
-        post(answer).get(answer).delete(answer)
+        match way {
+            Way::Throttle => post(answer).get(answer),
+            // Whoever deletes something does not mean to throttle.
+            Way::Unthrottle => post(answer).get(answer).delete(answer),
+        }
     };
     Router::new()
         .route("/check/{app}/{kind}/{store}", get(check))

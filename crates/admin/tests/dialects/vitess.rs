@@ -266,6 +266,9 @@ async fn nothing_changes_by_get_unless_the_file_allows_it() {
         }
         assert_eq!(door.get("/throttler/check?app=gated").await.status, 200);
     }
+    for path in [paths[0], paths[2], paths[3]] {
+        assert_eq!(door.ask("DELETE", path).await.status, 405, "nobody throttles by deleting");
+    }
     assert_eq!(door.ask("POST", paths[0]).await.status, 200);
     assert_eq!(door.get("/throttler/check?app=gated").await.status, 417);
     let forwarded = door.with_headers("POST", paths[1], "X-Forwarded-For: 10.0.0.9\r\n").await;

@@ -145,7 +145,7 @@ pub(super) struct Flow {
 impl Flow {
     pub(super) fn new(now: MonoTime, rate: Option<f64>) -> Self {
         Self {
-            rate: rate.unwrap_or(RATE_FIRST),
+            rate: rate.unwrap_or(RATE_FIRST).clamp(RATE_MIN, RATE_MAX),
             measured: false,
             found: false,
             acked: 0.0,
