@@ -6,6 +6,7 @@
 
 pub(crate) mod asked;
 pub(crate) mod book;
+pub(crate) mod throttling;
 pub(crate) mod told;
 
 use std::sync::Arc;

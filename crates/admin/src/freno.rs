@@ -9,11 +9,11 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::get;
 
-use self::rules::Way;
 use crate::Shown;
 use crate::check::asked::{Parameters, path};
+use crate::check::throttling::{Way, methods};
 use crate::check::told::{self, Told};
 use crate::check::{Asked, Dialect, Question, ask};
 use crate::vitess::urgency;
@@ -59,14 +59,8 @@ const PATHS: [&str; 31] = [
 ];
 
 pub(crate) fn routes() -> Router<Shown> {
-    let change = |way: Way| -> MethodRouter<Shown> {
-        let answer = move |state, request| rules::change(way, state, request);
-        match way {
-            Way::Throttle => post(answer).get(answer),
-            // Whoever deletes something does not mean to throttle.
-            Way::Unthrottle => post(answer).get(answer).delete(answer),
-        }
-    };
+    let change =
+        |way| methods(way, move |state, request: Parts| rules::change(way, state, request));
     Router::new()
         .route("/check/{app}/{kind}/{store}", get(check))
         .route("/check-if-exists/{app}/{kind}/{store}", get(check))

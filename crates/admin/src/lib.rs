@@ -1,7 +1,8 @@
-//! The HTTP door: metrics, health, the status as JSON, and a page for people.
+//! The HTTP door: metrics, health, the status as JSON, a page for people; rules that are made at
+//! runtime; checks for those who write around Sluice.
 //!
-//! It only looks. It runs beside the traffic, takes the admission controller's lock for the time of
-//! a reading, and whatever goes wrong here ends with a status code.
+//! It runs beside the traffic, on a thread of its own, takes the admission controller's lock for
+//! the time of a reading or a check, and whatever goes wrong here ends with a status code.
 
 pub mod rules;
 pub mod status;

@@ -11,25 +11,19 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::get;
 
-use self::rules::Way;
 use crate::Shown;
 use crate::check::asked::Parameters;
+use crate::check::throttling::{Way, methods};
 use crate::check::{Asked, Dialect, Question, Urgency, ask, told};
 
 /// The app of a client that names none, as in Vitess from 21 on.
 const DEFAULT_APP: &[u8] = b"vitess";
 
 pub(crate) fn routes() -> Router<Shown> {
-    let change = |way: Way| -> MethodRouter<Shown> {
-        let answer = move |state, request| rules::change(way, state, request);
-        match way {
-            Way::Throttle => post(answer).get(answer),
-            // Whoever deletes something does not mean to throttle.
-            Way::Unthrottle => post(answer).get(answer).delete(answer),
-        }
-    };
+    let change =
+        |way| methods(way, move |state, request: Parts| rules::change(way, state, request));
     Router::new()
         .route("/throttler/check", get(check).post(check))
         .route("/throttler/check-self", get(check).post(check))

@@ -9,6 +9,8 @@
 //!   row; from both [`admission::lag`] makes the lag. With another `probe.source`, replicas tell
 //!   their lag themselves, and the primary is only asked whether it answers.
 //!   Where the heartbeat's write waits for somebody's lock, `blocker` finds out whose.
+//! - What the pace has found out is kept beside the heartbeats, by a connection of its own
+//!   (`learned`): the next process begins with it.
 //! - Every second each replica is asked whether its replication runs, and whether it is delayed on
 //!   purpose.
 //! - The other signals are measured by one more task for each server.

@@ -17,8 +17,8 @@ use super::PATHS;
 use super::rules::general;
 use crate::Shown;
 use crate::check::asked::{Parameters, path};
+use crate::check::throttling::MINUTE;
 use crate::check::told::{self, json_line, lag_of};
-use crate::vitess::rules::MINUTE;
 use crate::vitess::status::health;
 
 pub(crate) fn routes() -> Router<Shown> {

@@ -14,16 +14,9 @@ use serde::Serialize;
 
 use crate::check::Dialect;
 use crate::check::asked::{Parameters, path};
+use crate::check::throttling::{MINUTE, Way, effect, ratio};
 use crate::check::told::{self, json_line};
-use crate::vitess::rules::{MINUTE, effect, ratio};
 use crate::{Shown, aside};
-
-/// Which of the two changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    Throttle,
-    Unthrottle,
-}
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]

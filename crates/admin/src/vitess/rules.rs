@@ -1,7 +1,6 @@
 //! `throttle-app`, `unthrottle-app`, `throttled-apps`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -15,15 +14,9 @@ use serde::Serialize;
 use super::go_duration;
 use crate::check::Dialect;
 use crate::check::asked::Parameters;
+use crate::check::throttling::{Way, effect, ratio};
 use crate::check::told::json_line;
 use crate::{Shown, aside};
-
-/// Which of the two changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    Throttle,
-    Unthrottle,
-}
 
 /// A rule as Vitess shows it.
 #[derive(Debug, Serialize)]
@@ -96,11 +89,6 @@ async fn unthrottle(
     }
 }
 
-/// A ratio, as text.
-pub(crate) fn ratio(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio))
-}
-
 /// The app, and the cluster.
 fn whom(shown: &Shown, parameters: &Parameters) -> Result<(String, String), String> {
     let app = parameters.text("app").filter(|app| !app.is_empty());
@@ -151,17 +139,5 @@ impl AppRule {
     }
 }
 
-/// The ratio that says what a rule does, and whether it exempts.
-pub(crate) fn effect(rule: &StandingRule) -> (f64, bool) {
-    match rule.effect {
-        RuntimeEffect::Throttle { ratio } => (ratio, false),
-        RuntimeEffect::Hold | RuntimeEffect::Deny => (1.0, false),
-        RuntimeEffect::Exempt => (0.0, true),
-    }
-}
-
 /// As long as Vitess says that it stands.
 const TEN_YEARS_S: i64 = 10 * 365 * 24 * 3_600;
-
-/// A minute, for dialects that count in them.
-pub(crate) const MINUTE: Duration = Duration::from_secs(60);

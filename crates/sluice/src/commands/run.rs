@@ -64,7 +64,8 @@ fn start_log(format: LogFormat) {
     }
 }
 
-/// Everything but relaying runs on one thread: accepting, timers, probes, the file, the admin port.
+/// Everything but relaying and the admin port runs on one thread: accepting, timers, probes, the
+/// file.
 fn serve(run: &Run, loaded: &Loaded) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

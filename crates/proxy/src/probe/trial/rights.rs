@@ -20,11 +20,50 @@ pub(super) enum Tried {
     Missing,
 }
 
+/// What a table of ours lacks.
+#[derive(Default)]
+pub(super) struct Lacking {
+    /// Rights on it, in the order in which they are given.
+    pub(super) rights: Vec<&'static str>,
+    /// It is not there.
+    pub(super) is_missing: bool,
+}
+
 /// What else could be the matter with a heartbeat's statement.
 const HEARTBEAT: &str = "the heartbeat's table is not as Sluice makes it; name another one in \
     `probe.heartbeat_table`, or drop it";
 
 impl Visit<'_> {
+    /// Tries a statement for each right on a table of ours, and where that is not there, or cannot
+    /// be seen, the right to make it. `table` is quoted, with its schema.
+    pub(super) async fn try_table(
+        &mut self,
+        otherwise: &'static str,
+        (schema, table): (&str, &str),
+        statements: &[(&'static str, String)],
+    ) -> Result<Lacking, ProbeError> {
+        let mut lacking = Lacking::default();
+        for (right, statement) in statements {
+            match self.try_statement(otherwise, statement).await? {
+                Some(Tried::Denied(_)) => lacking.rights.push(right),
+                Some(Tried::Missing) => lacking.is_missing = true,
+                Some(Tried::Allowed) | None => {}
+            }
+        }
+        // Whoever may do nothing with a table is not told whether it is there.
+        if lacking.is_missing || lacking.rights.len() == statements.len() {
+            let template = format!("`{schema}`.`sluice_check_{:032x}`", rand::random::<u128>());
+            let create = format!("CREATE TABLE {table} LIKE {template}");
+            match self.try_statement(otherwise, &create).await? {
+                // Reading the other table is what is not allowed, so creating this one is.
+                Some(Tried::Denied(right)) if right == "SELECT" => {}
+                Some(Tried::Denied(_)) => lacking.rights.insert(0, "CREATE"),
+                Some(Tried::Allowed | Tried::Missing) | None => {}
+            }
+        }
+        Ok(lacking)
+    }
+
     /// Raising the heartbeat, and making its table where there is none.
     pub(super) async fn try_heartbeat_writes(
         &mut self,
@@ -43,26 +82,9 @@ impl Visit<'_> {
                 ),
             ),
         ];
-        let mut lacking = Vec::new();
-        let mut is_missing = false;
-        for (right, statement) in &statements {
-            match self.try_statement(HEARTBEAT, statement).await? {
-                Some(Tried::Denied(_)) => lacking.push(*right),
-                Some(Tried::Missing) => is_missing = true,
-                Some(Tried::Allowed) | None => {}
-            }
-        }
-        // Whoever may do nothing with a table is not told whether it is there.
-        if is_missing || lacking.len() == statements.len() {
-            let template = format!("`{schema}`.`sluice_check_{:032x}`", rand::random::<u128>());
-            let create = format!("CREATE TABLE {name} LIKE {template}");
-            match self.try_statement(HEARTBEAT, &create).await? {
-                // Reading the other table is what is not allowed, so creating this one is.
-                Some(Tried::Denied(right)) if right == "SELECT" => {}
-                Some(Tried::Denied(_)) => lacking.insert(0, "CREATE"),
-                Some(Tried::Allowed | Tried::Missing) | None => {}
-            }
-        }
+        let table_of = (schema.as_str(), name.as_str());
+        let Lacking { rights: lacking, is_missing } =
+            self.try_table(HEARTBEAT, table_of, &statements).await?;
         let delete = format!("EXPLAIN DELETE FROM {name} WHERE written_at < CURRENT_TIMESTAMP(6)");
         let cleans =
             !matches!(self.try_statement(HEARTBEAT, &delete).await?, Some(Tried::Denied(_)));

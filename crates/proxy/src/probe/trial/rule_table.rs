@@ -1,7 +1,7 @@
 //! What the table of runtime rules needs, by trying.
 
 use super::account::Account;
-use super::rights::Tried;
+use super::rights::Lacking;
 use super::{Visit, Weight};
 use crate::board::ProbeError;
 use crate::link::denial::grant;
@@ -29,25 +29,8 @@ impl Visit<'_> {
             ("UPDATE", format!("EXPLAIN UPDATE {name} SET version = 0 WHERE cluster = ''")),
             ("DELETE", format!("EXPLAIN DELETE FROM {name} WHERE cluster = ''")),
         ];
-        let mut lacking = Vec::new();
-        let mut is_missing = false;
-        for (right, statement) in &statements {
-            match self.try_statement(RULES, statement).await? {
-                Some(Tried::Denied(_)) => lacking.push(*right),
-                Some(Tried::Missing) => is_missing = true,
-                Some(Tried::Allowed) | None => {}
-            }
-        }
-        if is_missing || lacking.len() == statements.len() {
-            let template = format!("`{schema}`.`sluice_check_{:032x}`", rand::random::<u128>());
-            let create = format!("CREATE TABLE {name} LIKE {template}");
-            match self.try_statement(RULES, &create).await? {
-                // Reading the other table is what is not allowed, so creating this one is.
-                Some(Tried::Denied(right)) if right == "SELECT" => {}
-                Some(Tried::Denied(_)) => lacking.insert(0, "CREATE"),
-                Some(Tried::Allowed | Tried::Missing) | None => {}
-            }
-        }
+        let Lacking { rights: lacking, is_missing: _ } =
+            self.try_table(RULES, (&schema, &name), &statements).await?;
         if !lacking.is_empty() {
             let rights = lacking.join(", ");
             let message = format!(
