@@ -17,6 +17,10 @@ pub enum Reason {
     Hold,
     /// The rule denies, as a policy.
     Deny,
+    /// A guard rail: the text may not do what it does.
+    Guard,
+    /// A statement like it ran away lately.
+    Quarantined,
     /// Too many statements wait already.
     QueueFull,
     /// The longest wait has passed.
@@ -27,13 +31,15 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the manual.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Ratio,
         Self::GateClosed,
         Self::NoData,
         Self::Paced,
         Self::Hold,
         Self::Deny,
+        Self::Guard,
+        Self::Quarantined,
         Self::QueueFull,
         Self::Timeout,
         Self::Shutdown,
@@ -49,6 +55,8 @@ impl Reason {
             Self::Paced => "paced",
             Self::Hold => "hold",
             Self::Deny => "deny",
+            Self::Guard => "guard",
+            Self::Quarantined => "quarantined",
             Self::QueueFull => "queue_full",
             Self::Timeout => "timeout",
             Self::Shutdown => "shutdown",

@@ -30,6 +30,7 @@ mod explain;
 mod facts;
 mod fault;
 mod fnv;
+mod guard;
 mod label;
 mod network;
 mod patterns;
@@ -39,6 +40,7 @@ mod raw;
 mod reference;
 mod rule;
 mod rules;
+mod runaway;
 mod schedule;
 mod secret;
 mod shape;
@@ -63,6 +65,9 @@ pub use diff::{Change, Edit, FixedKey, Pending, edit};
 pub use explain::{Explanation, Question, Skipped, explain};
 pub use facts::Facts;
 pub use fault::Fault;
+pub use guard::{
+    Guard, GuardHit, GuardMode, GuardReport, Guarded, Guards, write_message as write_guard_message,
+};
 pub use label::app_label;
 pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};
 pub use patterns::Patterns;
@@ -74,6 +79,7 @@ pub use rule::{
     ruleless_app_key,
 };
 pub use rules::Rules;
+pub use runaway::{Likeness, Quarantine, Quarantined, Runaway, RunawayAction, Watch, WatchBy};
 pub use schedule::Schedule;
 pub use secret::Secret;
 pub use shape::{OwnedShape, Shape, ShapeNeeds, ShapeScratch, ShapeText};

@@ -32,6 +32,8 @@ impl ClusterPolicy {
             rules: _,
             identity: _,
             starvation: _,
+            guards: _,
+            quarantine: _,
             gates: _,
         } = self;
         *primary == other.primary

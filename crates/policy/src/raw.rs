@@ -5,9 +5,11 @@ mod admin;
 mod bypass;
 mod compression;
 pub(crate) mod fields;
+mod guard;
 mod network;
 mod node;
 mod rule;
+mod runaway;
 mod tls;
 
 use std::time::Duration;
@@ -18,9 +20,11 @@ pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 pub use self::fields::parse_duration;
 use self::fields::{Fields, FromNode, expected};
 pub(crate) use self::fields::{Maybe, NOT_SUPPORTED, Named, OneOrMany, Spanned};
+pub(crate) use self::guard::Guard;
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
+pub(crate) use self::runaway::Runaway;
 pub(crate) use self::tls::{BackendTls, ClientTls};
 use crate::fault::{Fault, Faults, Place};
 
@@ -36,6 +40,7 @@ pub(crate) struct File {
     pub(crate) clusters: Maybe<Named<Cluster>>,
     pub(crate) identity: Maybe<Identity>,
     pub(crate) rules: Maybe<Vec<Spanned<Rule>>>,
+    pub(crate) guards: Maybe<Vec<Spanned<Guard>>>,
     pub(crate) starvation: Maybe<Starvation>,
 }
 
@@ -182,6 +187,7 @@ impl FromNode for File {
             clusters: fields.require("clusters"),
             identity: fields.take("identity"),
             rules: fields.take("rules"),
+            guards: fields.take("guards"),
             starvation: fields.take("starvation"),
         };
         if let Some(budgets) = fields.take::<Vec<Spanned<Ignored>>>("budgets")

@@ -97,7 +97,7 @@ fn is_unprintable(c: char) -> bool {
 }
 
 /// The app in printable ASCII without what would end the value, and not longer than it may be.
-fn push_identity(text: &mut String, app: &[u8]) {
+pub(crate) fn push_identity(text: &mut String, app: &[u8]) {
     if app.is_empty() {
         text.push('-');
     }

@@ -12,6 +12,7 @@ mod cutting_over;
 mod delivery;
 mod departure;
 mod errors;
+mod guarding;
 mod leaving;
 mod pausing;
 mod securing;
@@ -117,6 +118,7 @@ struct Connection {
     /// During a COM_CHANGE_USER: the limits on silence in it.
     changing: Option<Box<LoginDeadlines>>,
     claim_logged: bool,
+    guard_logged: bool,
 }
 
 impl Connection {
@@ -147,6 +149,7 @@ impl Connection {
             leaving: DrainState::default(),
             changing: None,
             claim_logged: false,
+            guard_logged: false,
             shared,
         };
         (connection, deadlines)
@@ -257,7 +260,11 @@ impl Connection {
                 Action::StartTls { side, drop } => Box::pin(self.start_tls(side, drop)).await?,
                 Action::Crypt(crypt) => Box::pin(self.crypt(crypt)).await?,
                 Action::Close(reason) => return Err(Ended::BySession(reason)),
-                Action::Ask(_) | Action::Deny(_) | Action::Finished(_) | Action::ChangeRoutines => {
+                Action::Ask(_)
+                | Action::Deny(_)
+                | Action::Guard(_)
+                | Action::Finished(_)
+                | Action::ChangeRoutines => {
                     return Err(Ended::BySession(CloseReason::OutOfTurn));
                 }
             }
@@ -305,6 +312,10 @@ impl Connection {
             }
             Action::Ask(ask) => self.ask(ask, control).await,
             Action::Deny(ask) => self.deny(ask).await,
+            Action::Guard(by_guards) => {
+                self.guard(by_guards);
+                Ok(())
+            }
             Action::Finished(finished) => {
                 self.finish(&finished);
                 Ok(())

@@ -14,6 +14,7 @@ mod certificates;
 mod event;
 mod families;
 mod gauges;
+mod guards;
 mod labels;
 mod limits;
 mod rules;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use admission::DigestKey;
-use policy::{Priority, ShapeNeeds, ShapeText};
+use policy::{GuardReport, Priority, ShapeNeeds, ShapeText};
 use sql::{Class, LexMode, Statement, Tool, Whole, describe};
 use wire::capability::Capabilities;
 use wire::command::{Execute, Query, QueryAttributes, execute_attributes, execute_layout};
@@ -27,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) hold: Hold,
     /// What it is about, of a held statement that may belong to a migration of gh-ost.
     pub(crate) work: Option<Box<MigrationWork>>,
+    /// What guards have to say first.
+    pub(crate) guarded: Option<Box<GuardReport>>,
 }
 
 /// What has to be heard before it is sent.
@@ -133,7 +135,8 @@ pub(crate) fn execution(
     let ruling = judge.bench.rule_on_execution(&description, last, attributes, input);
     let cursor = execute.map_or(Cursor::NotAsked, |execute| execute.cursor(num_columns));
     let ruled = described(&description, ruling, server, input);
-    ruled.plan(Some(statement_id), Expect::Execution(cursor), input)
+    let plan = ruled.plan(Some(statement_id), Expect::Execution(cursor), input);
+    Plan { guarded: judge.bench.guard_execution(&description, attributes, input), ..plan }
 }
 
 /// Describes the text of a COM_STMT_PREPARE once, for all its executions.
@@ -279,7 +282,7 @@ impl Ruled {
             Ruling::Ask(..) | Ruling::Deny(_) => Admitted::No,
         };
         let running = Running { statement, admits, consequences, then, changes_routines };
-        Plan { sending: Sending { running, expect, execution }, hold, work }
+        Plan { sending: Sending { running, expect, execution }, hold, work, guarded: None }
     }
 }
 

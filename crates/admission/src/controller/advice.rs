@@ -122,7 +122,11 @@ impl Controller {
                 opens.saturating_add(self.line(now, request).map_or(Duration::ZERO, |l| l.wait))
             }
             Reason::Paced | Reason::QueueFull | Reason::Timeout => self.line_time(now, request),
-            Reason::Hold | Reason::Deny | Reason::Shutdown => unknown,
+            Reason::Hold
+            | Reason::Deny
+            | Reason::Guard
+            | Reason::Quarantined
+            | Reason::Shutdown => unknown,
         };
         self.spread(wait.min(RETRY_AFTER_MAX))
     }

@@ -7,6 +7,7 @@ use admission::Mode;
 use super::bypass;
 use super::checks::{MODES, duration, keyword, name, query, secret, server, whole};
 use super::compression;
+use super::guard::{GuardDraft, guards_of};
 use super::limits;
 use super::network;
 use super::rule::Draft;
@@ -20,6 +21,7 @@ use crate::identity::IdentityPolicy;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::Rule;
 use crate::rules::Rules;
+use crate::runaway::Quarantine;
 use crate::tls::Redirect;
 
 /// The table of the heartbeat unless the file says otherwise.
@@ -30,6 +32,7 @@ pub(crate) const HEARTBEAT_TABLE: (&str, &str) = ("sluice", "heartbeat");
 pub(super) struct Shared {
     pub(super) identity: Arc<IdentityPolicy>,
     pub(super) starvation: Option<Starvation>,
+    pub(super) guards: Vec<GuardDraft>,
 }
 
 pub(super) fn compile(
@@ -106,6 +109,8 @@ pub(super) fn compile(
         gates: signals.gates,
         signals: signals.signals,
         rules: Rules::new(rules),
+        quarantine: Quarantine::default(),
+        guards: guards_of(&shared.guards, cluster_name, mode),
     })
 }
 

@@ -1,5 +1,6 @@
 //! Every key of the file.
 
+use super::guard_keys::{GUARD_KEYS, RUNAWAY_KEYS, WATCH_KEYS};
 use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
 use super::latency_keys::LATENCY;
 use super::network_keys;
@@ -58,6 +59,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "starvation",
                 "When an identity counts as starved.",
                 Shown::Words("see below", ""),
+                "",
+            ),
+            live(
+                "guards",
+                "What a text may not do: [GUARDS](GUARDS.md).",
+                Shown::Words("`[]`", "a list, see below"),
                 "",
             ),
             live(
@@ -451,10 +458,19 @@ pub(super) const SECTIONS: &[Section] = &[
                 the rules behind it decide. Waiters are judged again when it begins and when it ends.",
         keys: SCHEDULE_KEYS,
     },
+    Section { title: "`rules[].runaway`", about: "At least one limit.", keys: RUNAWAY_KEYS },
+    Section { title: "`rules[].runaway.watch`", about: "", keys: WATCH_KEYS },
     Section {
         title: "`rules[].match`",
         about: "Conditions are ANDed, the values of one are ORed. Without `match` a rule matches everything.",
         keys: MATCH_KEYS,
+    },
+    Section {
+        title: "`guards[]`",
+        about: "Each guard that matches is asked about every text that comes, prepared ones when they are \
+                prepared; it needs no end. A guard checks at least one thing. Where `mode: observe` holds for the \
+                cluster, guards only warn.",
+        keys: GUARD_KEYS,
     },
     Section {
         title: "`rules[].error`",

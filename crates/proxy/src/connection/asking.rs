@@ -31,6 +31,8 @@ pub(crate) struct AdmissionRecord {
     queued: Option<Duration>,
     /// How long it was paused for its rule's `speed`; in mode `observe` it only would have been.
     paused: Option<Duration>,
+    /// What guards say of it has been counted.
+    guarded: bool,
 }
 
 impl AdmissionRecord {
@@ -42,6 +44,17 @@ impl AdmissionRecord {
     /// Whether it has been paused already.
     pub(super) fn has_paused(&self) -> bool {
         self.paused.is_some_and(|paused| !paused.is_zero())
+    }
+
+    /// Guards have something to say of it. Whether that has been counted.
+    pub(super) fn note_guarded(&mut self) -> bool {
+        std::mem::replace(&mut self.guarded, true)
+    }
+
+    /// It is refused.
+    pub(super) fn note_refused(&mut self, reason: Reason) {
+        self.decision = StatementDecision::Rejected;
+        self.reason = Some(reason);
     }
 
     /// Its rule's `speed` wants a pause before it.

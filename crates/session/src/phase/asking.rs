@@ -15,7 +15,7 @@ pub(crate) struct Asking {
 impl Asking {
     /// What the plan says: the statement may be sent, or it is held and the shell is asked.
     pub(crate) fn begin(plan: Plan) -> Result<(Self, Action), Sending> {
-        let Plan { sending, hold, work } = plan;
+        let Plan { sending, hold, work, guarded: _ } = plan;
         let asks = |held: Held, action: fn(Ask) -> Action| action(Ask::of(held));
         let action = match hold {
             Hold::Nothing => return Err(sending),

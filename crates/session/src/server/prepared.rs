@@ -197,6 +197,8 @@ pub(crate) struct PreparedStatements {
     statements: BTreeMap<u32, PreparedStatement>,
     names: HashMap<Vec<u8>, Arc<Description>>,
     last: Option<u32>,
+    /// "The last one" was refused, and the server knows another.
+    last_refused: bool,
     /// What is kept, in bytes: at most [`BYTES_MAX`], and what [`STATEMENTS_MAX`] unknown ones
     /// take.
     bytes: usize,
@@ -210,6 +212,7 @@ impl PreparedStatements {
         let id = ok.statement_id;
         self.remove(id);
         self.last = Some(id);
+        self.last_refused = false;
         if self.statements.len() >= STATEMENTS_MAX {
             return;
         }
@@ -263,6 +266,18 @@ impl PreparedStatements {
     /// The server refused to prepare a statement: "the last one" is none now.
     pub(crate) fn handle_prepare_failed(&mut self) {
         self.last = None;
+        self.last_refused = false;
+    }
+
+    /// A statement was refused before the server saw it: to the client "the last one" is none now.
+    pub(crate) fn handle_prepare_refused(&mut self) {
+        self.last = None;
+        self.last_refused = true;
+    }
+
+    /// Whether "the last one" is another to the server than to the client.
+    pub(crate) fn is_last_refused(&self) -> bool {
+        self.last_refused
     }
 
     /// The statement with this id, or the last one.

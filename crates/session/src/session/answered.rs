@@ -3,10 +3,11 @@
 use wire::frame::FrameHeader;
 
 use super::{Phase, Session};
-use crate::action::{Ask, CloseReason, Side};
+use crate::action::{Ask, ByGuards, CloseReason, Side};
 use crate::answer::Answer;
 use crate::leg::Password;
 use crate::phase::asking::Asking;
+use crate::phase::guarding::Behind;
 use crate::phase::login::{FIRST_SEQUENCE, Login, OutOfTurn};
 use crate::phase::refusing::Refusing;
 use crate::server::transaction::Admitted;
@@ -37,6 +38,34 @@ impl Session {
         }
     }
 
+    /// What guards say of the command has been counted: it passes them, or `answer` is what the
+    /// client is told.
+    pub fn handle_guarded(&mut self, by_guards: ByGuards, answer: Option<Answer>) {
+        // Used up.
+        drop(by_guards);
+        let guarding = match std::mem::replace(&mut self.phase, OUT_OF_TURN) {
+            Phase::Guarding(guarding) => guarding,
+            Phase::Greeting
+            | Phase::Login(_)
+            | Phase::LoggedIn
+            | Phase::Idle
+            | Phase::Planned(_)
+            | Phase::Asking(_)
+            | Phase::Sending(_)
+            | Phase::Forwarding(_)
+            | Phase::Refusing(_)
+            | Phase::Closing(_)
+            | Phase::Closed => return,
+        };
+        self.phase = match answer {
+            Some(answer) => Phase::Refusing(guarding.refuse(answer, &mut self.server.prepared)),
+            None => match guarding.into_behind() {
+                Behind::Statement(plan) => Phase::Planned(plan),
+                Behind::Command(sending) => Phase::Sending(sending),
+            },
+        };
+    }
+
     /// The rules have changed while the statement waited: it is looked at again under the new ones.
     pub fn handle_judge_again(&mut self, ask: Ask) {
         if self.take_asking(ask).is_some() {
@@ -53,6 +82,8 @@ impl Session {
             | Phase::Login(_)
             | Phase::LoggedIn
             | Phase::Idle
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
             | Phase::Sending(_)
             | Phase::Forwarding(_)
             | Phase::Refusing(_)
@@ -68,6 +99,8 @@ impl Session {
             Phase::Greeting
             | Phase::Login(_)
             | Phase::LoggedIn
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
             | Phase::Sending(_)
             | Phase::Forwarding(_)
             | Phase::Refusing(_)
@@ -83,6 +116,8 @@ impl Session {
             Phase::Greeting | Phase::Login(_) | Phase::LoggedIn => {}
             Phase::Idle
             | Phase::Asking(_)
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
             | Phase::Sending(_)
             | Phase::Forwarding(_)
             | Phase::Refusing(_)
@@ -133,6 +168,8 @@ impl Session {
             | Phase::LoggedIn
             | Phase::Idle
             | Phase::Asking(_)
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
             | Phase::Sending(_)
             | Phase::Forwarding(_)
             | Phase::Refusing(_)
@@ -155,7 +192,7 @@ impl Session {
         let sequence = match &self.phase {
             // Nothing is under way: an answer to a command that may already have been sent.
             Phase::Idle | Phase::LoggedIn => Some(FIRST_SEQUENCE),
-            Phase::Asking(_) | Phase::Sending(_) => {
+            Phase::Guarding(_) | Phase::Planned(_) | Phase::Asking(_) | Phase::Sending(_) => {
                 Some(FrameHeader::parse(client).map_or(1, |header| header.sequence.wrapping_add(1)))
             }
             Phase::Forwarding(forwarding) if !forwarding.answer_begun() => {

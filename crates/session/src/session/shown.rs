@@ -53,6 +53,8 @@ impl Session {
             | Phase::LoggedIn
             | Phase::Idle
             | Phase::Asking(_)
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
             | Phase::Sending(_)
             | Phase::Refusing(_)
             | Phase::Closing(_)
@@ -94,7 +96,11 @@ impl Session {
         let cut_over = self.server.cut_over.as_ref()?;
         let holds = self.server.transaction.holds_tables()
             && match &self.phase {
-                Phase::Idle | Phase::Asking(_) | Phase::Refusing(_) => true,
+                Phase::Idle
+                | Phase::Guarding(_)
+                | Phase::Planned(_)
+                | Phase::Asking(_)
+                | Phase::Refusing(_) => true,
                 Phase::Sending(sending) => !sending.running.may_unlock_tables(),
                 Phase::Forwarding(forwarding) => !forwarding.may_unlock_tables(),
                 Phase::Greeting
@@ -114,6 +120,8 @@ impl Session {
             | Phase::Login(_)
             | Phase::LoggedIn
             | Phase::Idle
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
             | Phase::Sending(_)
             | Phase::Forwarding(_)
             | Phase::Refusing(_)
