@@ -14,6 +14,7 @@ mod freno;
 mod host;
 mod page;
 mod places;
+mod quarantine;
 mod ready;
 mod refusal;
 mod request;
@@ -111,6 +112,8 @@ fn api() -> Router<Shown> {
         .route("/", get(page))
         .route("/api/v1/status", get(api::status))
         .route("/api/v1/waiting", get(api::waiting))
+        .route("/api/v1/quarantine", get(quarantine::list))
+        .route("/api/v1/quarantine/{*name}", delete(quarantine::free))
         .route("/api/v1/rules", get(routes::list).post(routes::make).delete(routes::lift_of))
         .route("/api/v1/rules/{*name}", delete(routes::lift_named))
 }

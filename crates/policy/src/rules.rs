@@ -34,6 +34,7 @@ pub struct Rules {
     /// Rules that look at the text itself, by their index.
     shaped: Vec<u32>,
     has_schedules: bool,
+    watches_runaways: bool,
     /// When rules expire, each time once, ascending.
     expiries: Vec<UnixTime>,
 }
@@ -48,6 +49,7 @@ impl Rules {
         Self {
             index: Arc::new(RuleIndex::new(&list)),
             shaped: shaped(&list),
+            watches_runaways: list.iter().any(|rule| rule.runaway.is_some()),
             has_schedules: list.iter().any(|rule| rule.schedule.is_some()),
             expiries: expiries(&list),
             list: list.into(),
@@ -58,6 +60,12 @@ impl Rules {
     #[must_use]
     pub fn at(&self, index: u32) -> Option<&Rule> {
         self.list.get(usize::try_from(index).ok()?)
+    }
+
+    /// Whether one of them limits what its statements may take at the server.
+    #[must_use]
+    pub fn watches_runaways(&self) -> bool {
+        self.watches_runaways
     }
 
     /// Until this second a verdict of `now` stays what it is: a rule expires then, or a schedule

@@ -15,6 +15,7 @@ mod errors;
 mod guarding;
 mod leaving;
 mod pausing;
+mod running_away;
 mod securing;
 
 use std::future::poll_fn;
@@ -33,6 +34,7 @@ use crate::cut_overs::CutOverGuard;
 use crate::facts::{Known, RoutineChange};
 use crate::latency::LatencyTap;
 use crate::registry::{Control, Inbox, Registration};
+use crate::runaway::{Allowance, Excess};
 use crate::socket::Peer;
 use crate::stream::Stream;
 use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
@@ -119,6 +121,10 @@ struct Connection {
     changing: Option<Box<LoginDeadlines>>,
     claim_logged: bool,
     guard_logged: bool,
+    /// What the statement under way may still take.
+    allowance: Allowance,
+    /// A KILL that nobody knows of may still come: the session ends here.
+    kill_may_come: bool,
 }
 
 impl Connection {
@@ -150,6 +156,8 @@ impl Connection {
             changing: None,
             claim_logged: false,
             guard_logged: false,
+            allowance: Allowance::default(),
+            kill_may_come: false,
             shared,
         };
         (connection, deadlines)
@@ -291,14 +299,21 @@ impl Connection {
                     self.note_begun();
                 }
                 let since = waits_for_server.then(Instant::now);
-                let told = match self.waits_until() {
+                let until = match self.waits_until() {
+                    None if waits_for_server => self.runaway_due(),
+                    until => until,
+                };
+                let told = match until {
                     None => self.read(reads, control).await?,
                     Some(until) => {
                         let read = self.read(reads, control);
                         match tokio::time::timeout_at(until, read).await {
                             Ok(told) => told?,
                             Err(_) if self.client_gone.is_some() => return Err(Ended::ByClient),
-                            Err(_) => None,
+                            Err(_) => {
+                                Box::pin(self.note_overdue()).await;
+                                None
+                            }
                         }
                     }
                 };
@@ -331,7 +346,11 @@ impl Connection {
                 if let Some(deadlines) = &mut self.changing {
                     deadlines.note(moved);
                 }
-                self.move_bytes(moved).await
+                self.move_bytes(moved).await?;
+                if self.answers_too_much(moved) {
+                    Box::pin(self.run_away(Excess::BytesSent)).await;
+                }
+                Ok(())
             }
             Action::ChangeRoutines => {
                 self.routine_change = Some(self.shared.cluster.facts.begin_change());
@@ -358,6 +377,9 @@ impl Connection {
     fn between_statements(&mut self) -> Result<Between, Ended> {
         if self.client_gone.is_some() {
             return Err(Ended::ByClient);
+        }
+        if self.kill_may_come {
+            return Err(Ended::Told);
         }
         if self.client.bytes().is_empty() {
             match self.stay() {
@@ -491,6 +513,7 @@ impl Connection {
         self.departure = Departure::default();
         self.admission = AdmissionRecord::default();
         self.timing = Timing::default();
+        self.end_runaway(finished);
     }
 }
 

@@ -3,6 +3,7 @@
 //! all of them.
 
 pub(crate) mod asking;
+pub(crate) mod clearing;
 pub(crate) mod ending;
 pub(crate) mod execution;
 pub(crate) mod forwarding;

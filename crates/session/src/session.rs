@@ -17,6 +17,7 @@ use crate::negotiated::{ClientInfo, Negotiated};
 use crate::outbox::Outbox;
 use crate::outcome::{Finished, StatementOutcome};
 use crate::phase::asking::Asking;
+use crate::phase::clearing::{self, Clearing};
 use crate::phase::forwarding::Forwarding;
 use crate::phase::guarding::{Behind, Guarding};
 use crate::phase::login::{Accepted, Applicant, Desk, Login};
@@ -45,6 +46,8 @@ enum Phase {
     /// The server's OK has been forwarded, or an ERR after which the session goes on as who it was.
     LoggedIn,
     Idle,
+    /// What is left of a KILL must not meet the next statement.
+    Clearing(Clearing),
     /// Guards have something to say.
     Guarding(Guarding),
     /// They let it pass.
@@ -117,6 +120,7 @@ impl Session {
             // The shell has an answer to give, and asks for one.
             Phase::Asking(_) | Phase::Guarding(_) => self.close(CloseReason::OutOfTurn),
             Phase::Planned(plan) => self.plan(*plan, input),
+            Phase::Clearing(clearing) => self.step_clearing(clearing, input),
             Phase::Closing(reason) => self.close(reason),
             Phase::Closed => self.close(CloseReason::Told),
         }
@@ -196,6 +200,14 @@ impl Session {
         });
         let response = *response;
         self.finish(Finished { response, kill, ..finished(statement) })
+    }
+
+    fn step_clearing(&mut self, clearing: Clearing, input: &Input<'_>) -> Option<Action> {
+        match clearing.next(&mut self.tracker, &mut self.out, input) {
+            clearing::Next::Stay(clearing, action) => self.enter(Phase::Clearing(clearing), action),
+            clearing::Next::Done(action) => self.enter(Phase::Idle, action),
+            clearing::Next::Close(reason) => self.close(reason),
+        }
     }
 
     fn step_refusing(&mut self, refusing: Refusing, input: &Input<'_>) -> Option<Action> {

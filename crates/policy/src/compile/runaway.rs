@@ -13,7 +13,6 @@ const KEYS: [(&str, WatchBy); 2] = [("digest", WatchBy::Digest), ("text", WatchB
 
 pub(super) fn compile(runaway: Spanned<raw::Runaway>, faults: &mut Faults) -> Runaway {
     let Spanned { value: raw, place } = runaway;
-    faults.add(&place, NOT_SUPPORTED);
     if raw.elapsed.is_none() && raw.bytes_sent.is_none() {
         faults.add(&place, "names no limit: one of `elapsed`, `bytes_sent` is needed");
     }

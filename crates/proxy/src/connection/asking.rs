@@ -394,7 +394,7 @@ impl Connection {
     }
 
     /// The error of a refusal, and its one line in the log.
-    fn answer(&self, rule: &Rule, refused: &Refusal) -> Answer {
+    pub(super) fn answer(&self, rule: &Rule, refused: &Refusal) -> Answer {
         let id = rand::random::<u32>();
         let mut message = Vec::new();
         refusal::write_message(&mut message, &self.policy, rule, id, self.session.app(), refused);

@@ -20,11 +20,14 @@ impl Connection {
                 telemetry.guard_unjudged(guard, check);
             }
         }
-        let answer = report.refusal().map(|hit| self.guard_answer(hit));
-        match &answer {
-            Some(_) => {
-                self.admission.note_refused(Reason::Guard);
-            }
+        let quarantined = report.quarantined.as_ref();
+        let guarded = report.refusal().map(|hit| (Reason::Guard, self.guard_answer(hit)));
+        let refused = guarded.or_else(|| {
+            let answer = self.quarantined_answer(quarantined?)?;
+            Some((Reason::Quarantined, answer))
+        });
+        match &refused {
+            Some((reason, _)) => self.admission.note_refused(*reason),
             None => {
                 let warned = report.hits.iter().find(|hit| hit.mode == GuardMode::Warn);
                 if let Some(hit) = warned {
@@ -32,6 +35,7 @@ impl Connection {
                 }
             }
         }
+        let answer = refused.map(|(_, answer)| answer);
         self.session.handle_guarded(by_guards, answer);
     }
 

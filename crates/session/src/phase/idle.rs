@@ -99,6 +99,7 @@ fn plan_command(
         Command::Query(ref query) => {
             let plan = plan::query(query, whole, judge, server, input);
             let guarded = judge.guard_text(GuardedText::query(query, arrived), server, input);
+            let guarded = guarded.or(plan.guarded);
             return Next::Statement(Plan { guarded, ..plan });
         }
         Command::Execute(execute) => {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use policy::OwnedShape;
+use policy::{Likeness, OwnedShape, WatchBy};
 use sql::{Called, Class, ClassSet, Exemption, LexMode, PlainEffects, Routines, Tool};
 use wire::command::LAST_PREPARED;
 use wire::response_tracker::Prepared as PrepareOk;
@@ -56,6 +56,8 @@ pub(crate) struct Description {
     /// The functions for which it is a `call`, if they may write nothing.
     pub(crate) calls: Option<Box<CallsFrom>>,
     pub(crate) changes_routines: bool,
+    /// The hash of the text as it stands, if it is known.
+    pub(crate) text_hash: Option<u64>,
     /// If it may say something else in another mode.
     pub(crate) elsewhere: Option<Elsewhere>,
 }
@@ -90,12 +92,36 @@ impl Default for Description {
             consequences: Consequences { plain: PlainEffects::unread(), rare: None },
             calls: None,
             changes_routines: true,
+            text_hash: None,
             elsewhere: None,
         }
     }
 }
 
+/// What a prepared statement is like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Likenesses {
+    digest: Option<u64>,
+    text: Option<u64>,
+}
+
+impl Likenesses {
+    /// None: nobody has read it.
+    pub(crate) fn of(self, by: WatchBy) -> Option<Likeness> {
+        let hash = match by {
+            WatchBy::Digest => self.digest,
+            WatchBy::Text => self.text,
+        };
+        hash.map(|hash| Likeness { by, hash })
+    }
+}
+
 impl Description {
+    /// What it is like.
+    pub(crate) fn likenesses(&self) -> Likenesses {
+        Likenesses { digest: self.shape.digest(), text: self.text_hash }
+    }
+
     /// The classes of an execution now, and the strictest of them: those that the text has, without
     /// `call` if all it calls is known to write nothing.
     pub(crate) fn classes_with(&self, routines: &Routines) -> (ClassSet, Class) {

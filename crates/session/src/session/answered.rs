@@ -7,6 +7,7 @@ use crate::action::{Ask, ByGuards, CloseReason, Side};
 use crate::answer::Answer;
 use crate::leg::Password;
 use crate::phase::asking::Asking;
+use crate::phase::clearing::Clearing;
 use crate::phase::guarding::Behind;
 use crate::phase::login::{FIRST_SEQUENCE, Login, OutOfTurn};
 use crate::phase::refusing::Refusing;
@@ -49,6 +50,7 @@ impl Session {
             | Phase::Login(_)
             | Phase::LoggedIn
             | Phase::Idle
+            | Phase::Clearing(_)
             | Phase::Planned(_)
             | Phase::Asking(_)
             | Phase::Sending(_)
@@ -73,6 +75,26 @@ impl Session {
         }
     }
 
+    /// A KILL QUERY for the statement that has just ended may still stand at the server. Only while
+    /// [`Session::is_idle`]: it is cleared away ahead of the next command.
+    pub fn handle_stale_kill(&mut self) {
+        self.phase = match self.phase {
+            Phase::Idle => Phase::Clearing(Clearing::Asks),
+            Phase::Greeting
+            | Phase::Login(_)
+            | Phase::LoggedIn
+            | Phase::Clearing(_)
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
+            | Phase::Asking(_)
+            | Phase::Sending(_)
+            | Phase::Forwarding(_)
+            | Phase::Refusing(_)
+            | Phase::Closing(_)
+            | Phase::Closed => OUT_OF_TURN,
+        };
+    }
+
     fn take_asking(&mut self, ask: Ask) -> Option<Asking> {
         // Used up.
         drop(ask);
@@ -82,6 +104,7 @@ impl Session {
             | Phase::Login(_)
             | Phase::LoggedIn
             | Phase::Idle
+            | Phase::Clearing(_)
             | Phase::Guarding(_)
             | Phase::Planned(_)
             | Phase::Sending(_)
@@ -99,6 +122,7 @@ impl Session {
             Phase::Greeting
             | Phase::Login(_)
             | Phase::LoggedIn
+            | Phase::Clearing(_)
             | Phase::Guarding(_)
             | Phase::Planned(_)
             | Phase::Sending(_)
@@ -116,6 +140,7 @@ impl Session {
             Phase::Greeting | Phase::Login(_) | Phase::LoggedIn => {}
             Phase::Idle
             | Phase::Asking(_)
+            | Phase::Clearing(_)
             | Phase::Guarding(_)
             | Phase::Planned(_)
             | Phase::Sending(_)
@@ -168,6 +193,7 @@ impl Session {
             | Phase::LoggedIn
             | Phase::Idle
             | Phase::Asking(_)
+            | Phase::Clearing(_)
             | Phase::Guarding(_)
             | Phase::Planned(_)
             | Phase::Sending(_)
@@ -204,7 +230,7 @@ impl Session {
                 return true;
             }
             Phase::Login(login) => login.next_for_client(self.negotiated.legs, client),
-            Phase::Forwarding(_) | Phase::Refusing(_) => None,
+            Phase::Clearing(_) | Phase::Forwarding(_) | Phase::Refusing(_) => None,
             Phase::Closing(_) | Phase::Closed => return false,
         };
         match sequence {

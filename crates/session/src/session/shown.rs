@@ -1,5 +1,6 @@
 //! What the shell may know of a session.
 
+use policy::Likeness;
 use policy::identity::SessionIdentity;
 use sql::Server;
 use wire::capability::Capabilities;
@@ -29,6 +30,11 @@ impl Session {
         self.forwarding().and_then(Forwarding::statement)
     }
 
+    /// What the statement that was sent on is like, if its rule puts what it kills in quarantine.
+    pub fn likeness(&self) -> Option<Likeness> {
+        self.forwarding().and_then(Forwarding::likeness)
+    }
+
     /// Whether the client's next packets are a file that the server has asked for.
     pub fn awaits_file(&self) -> bool {
         self.forwarding().is_some_and(Forwarding::awaits_file)
@@ -53,6 +59,7 @@ impl Session {
             | Phase::LoggedIn
             | Phase::Idle
             | Phase::Asking(_)
+            | Phase::Clearing(_)
             | Phase::Guarding(_)
             | Phase::Planned(_)
             | Phase::Sending(_)
@@ -97,6 +104,7 @@ impl Session {
         let holds = self.server.transaction.holds_tables()
             && match &self.phase {
                 Phase::Idle
+                | Phase::Clearing(_)
                 | Phase::Guarding(_)
                 | Phase::Planned(_)
                 | Phase::Asking(_)
@@ -120,6 +128,7 @@ impl Session {
             | Phase::Login(_)
             | Phase::LoggedIn
             | Phase::Idle
+            | Phase::Clearing(_)
             | Phase::Guarding(_)
             | Phase::Planned(_)
             | Phase::Sending(_)
