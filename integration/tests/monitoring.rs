@@ -8,6 +8,8 @@
 
 #[path = "monitoring/log.rs"]
 mod log;
+#[path = "monitoring/top.rs"]
+mod top;
 
 use integration::topology::Topology;
 use tokio::sync::OnceCell;
