@@ -33,6 +33,7 @@ use self::families::Families;
 use self::labels::{LabelNames, Series};
 use self::rules::KnownRules;
 use self::scrape::Unresolved;
+use crate::statement_log::StatementLog;
 
 pub use self::apps::AppCount;
 pub use self::event::{
@@ -64,6 +65,8 @@ pub struct Telemetry {
     unresolved: Unresolved,
     /// The keys that cannot change live, by the last file that was applied.
     fixed_keys: Mutex<Vec<FixedKey>>,
+    /// What the log tells of single statements.
+    pub(crate) statement_log: Arc<StatementLog>,
 }
 
 /// One client connection in `sluice_client_connections`, until it is dropped.
@@ -93,6 +96,7 @@ impl Telemetry {
             rules: Mutex::default(),
             unresolved: Unresolved::default(),
             fixed_keys: Mutex::default(),
+            statement_log: Arc::default(),
         })
     }
 
