@@ -235,7 +235,7 @@ Each command has its own --help.";
 const STATUS: &str = "\
 Show what a running Sluice does: its signals with their thresholds, the replicas, the pace, who is throttled \
 and since when, the connections that wait with user, address and reason, who is starved and by whom, what \
-became of each app's statements, and the rules with the time they have left. It is what the page at / of \
+became of each app's statements, and the rules with the time they have left. It is what the page at /plain of \
 admin.listen shows, from the same source. A line that wants attention begins with an exclamation mark; there \
 is colour only on a terminal, and none if NO_COLOR is set.
 
