@@ -131,7 +131,7 @@ impl Bench {
                 read = Some(last.needs);
             }
             if last.is_about(scratch.shape()) {
-                who.said.note(last.remembered.app(), kept.tool);
+                who.said.note(last.remembered.app(), kept.tool, kept.trace);
                 return kept.ruling;
             }
         }
@@ -167,7 +167,7 @@ impl Bench {
     ) -> Ruling {
         let remembers = attributes.is_empty();
         if remembers && let Some(kept) = last.of(self.who.generation(), input.now) {
-            self.who.said.note(last.app(), kept.tool);
+            self.who.said.note(last.app(), kept.tool, kept.trace);
             return kept.ruling;
         }
         let said = SaidByExecution { attributes, statement: None };
@@ -205,6 +205,7 @@ fn keep(ruling: Ruling, who: &Who, input: &Input<'_>) -> Option<Kept> {
         generation: who.generation(),
         valid_until: input.policy.rules.next_change_after(input.now),
         tool: who.tool(),
+        trace: who.trace(),
         ruling,
     })
 }
@@ -244,7 +245,11 @@ fn rule<'t>(
         Verdict::Ask(rule) => Ruling::Ask(rule.index, Priority::LOWEST),
         Verdict::Deny(rule) => Ruling::Deny(rule.index),
     };
-    said.note(identity.app, identity.tool_seen);
+    let trace = match ruling {
+        Ruling::Pass(..) => None,
+        Ruling::Ask(..) | Ruling::Deny(_) => identity.trace_id(),
+    };
+    said.note(identity.app, identity.tool_seen, trace);
     said.note_refused(identity.refused_claims, identity.refused_claim);
     who.stick_to_tool();
     (ruling, needs)
