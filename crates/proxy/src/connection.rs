@@ -23,9 +23,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use policy::{ClusterPolicy, UnixTime};
-use session::{
-    Action, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session, StatementOutcome,
-};
+use session::{Action, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session};
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PermitGuard};
@@ -444,14 +442,6 @@ impl Connection {
         }
     }
 
-    /// The server has what signals may be made of.
-    fn note_begun(&mut self) {
-        if let Some(StatementOutcome { rule, class, .. }) = self.session.under_way() {
-            let rule = rule.and_then(|index| self.policy.rule(index));
-            self.latency.begin(self.session.app(), rule.map(|rule| &*rule.name), class);
-        }
-    }
-
     /// Counts a command that is over and gives its permit back when its transaction is over too.
     fn finish(&mut self, finished: &Finished) {
         if let Some(permit) = self.permit.as_mut() {
@@ -466,7 +456,9 @@ impl Connection {
         self.note_worked(finished);
         self.note_cut_over();
         if let Some(statement) = finished.statement {
-            self.insights.response = finished.response;
+            if let Some(end) = &finished.response {
+                self.insights.note_answer(end);
+            }
             self.count(&statement);
         }
         self.insights.end_command();
