@@ -137,7 +137,7 @@ async fn the_page_shows_who_waits_and_names_of_clients_are_only_text_in_it() {
     let door = open();
     let cluster = door.state.clusters.first().unwrap();
     let policy = cluster.policy();
-    let rule = policy.rules.first().unwrap();
+    let rule = policy.rules.of_file().first().unwrap();
     let policy::Action::Throttle { terms, gate, .. } = rule.action else { panic!("it throttles") };
     let app = b"<script>alert(1)</script>:etl";
     let identity = policy::identity_key(rule, app);

@@ -35,6 +35,7 @@ use self::labels::{LabelNames, Series};
 use self::pulse::Pulses;
 use self::rules::KnownRules;
 use self::scrape::Unresolved;
+use crate::statement_log::StatementLog;
 
 pub use self::apps::AppCount;
 pub use self::event::{
@@ -68,6 +69,8 @@ pub struct Telemetry {
     unresolved: Unresolved,
     /// The keys that cannot change live, by the last file that was applied.
     fixed_keys: Mutex<Vec<FixedKey>>,
+    /// What the log tells of single statements.
+    pub(crate) statement_log: Arc<StatementLog>,
 }
 
 /// One client connection in `sluice_client_connections`, until it is dropped.
@@ -98,6 +101,7 @@ impl Telemetry {
             pulses: Pulses::default(),
             unresolved: Unresolved::default(),
             fixed_keys: Mutex::default(),
+            statement_log: Arc::default(),
         })
     }
 
