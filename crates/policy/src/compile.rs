@@ -14,6 +14,7 @@ mod context;
 mod error_profile;
 mod guard;
 mod identity;
+mod insights;
 mod latency;
 pub(crate) mod limits;
 mod matching;
@@ -39,7 +40,7 @@ use crate::fault::{Fault, Faults, Place};
 use crate::network::Listen;
 use crate::raw;
 
-pub use self::runtime::{RUNTIME_PREFIX, RuntimeEffect, RuntimeRule, RuntimeSpec};
+pub use self::runtime::{RUNTIME_PREFIX, RuntimeChange, RuntimeEffect, RuntimeRule, RuntimeSpec};
 
 /// Reads a configuration file.
 ///
@@ -82,7 +83,8 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     let drafts = compile_rules(file.rules, &context, faults);
     let guards = guard::compile_all(file.guards, &context, faults);
     let starvation = compile_starvation(file.starvation, faults);
-    let shared = cluster::Shared { identity: Arc::new(identity), starvation, guards };
+    let insights = insights::compile(file.insights, faults);
+    let shared = cluster::Shared { identity: Arc::new(identity), starvation, guards, insights };
     let mut compiled = Vec::new();
     let mut listeners = vec![(Listen::Tcp(admin.listen), "admin.listen".to_owned())];
     for (name, cluster) in clusters {

@@ -31,6 +31,7 @@ mod facts;
 mod fault;
 mod fnv;
 mod guard;
+mod insights;
 mod label;
 mod network;
 mod patterns;
@@ -56,7 +57,9 @@ pub use cluster::{
     ClusterPolicy, LagSource, Latency, PacingKind, Probe, Scope, Signal, SignalKind, Starvation,
     TableName,
 };
-pub use compile::{RUNTIME_PREFIX, RuntimeEffect, RuntimeRule, RuntimeSpec, admin_of, load};
+pub use compile::{
+    RUNTIME_PREFIX, RuntimeChange, RuntimeEffect, RuntimeRule, RuntimeSpec, admin_of, load,
+};
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::Condition;
 pub use config::{Config, Metrics, NamedSecret};
@@ -68,6 +71,7 @@ pub use fault::Fault;
 pub use guard::{
     Guard, GuardHit, GuardMode, GuardReport, Guarded, Guards, write_message as write_guard_message,
 };
+pub use insights::Insights;
 pub use label::app_label;
 pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};
 pub use patterns::Patterns;

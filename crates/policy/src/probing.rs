@@ -34,6 +34,7 @@ impl ClusterPolicy {
             starvation: _,
             guards: _,
             quarantine: _,
+            insights: _,
             gates: _,
         } = self;
         *primary == other.primary

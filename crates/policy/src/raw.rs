@@ -6,6 +6,7 @@ mod bypass;
 mod compression;
 pub(crate) mod fields;
 mod guard;
+mod insights;
 mod network;
 mod node;
 mod rule;
@@ -21,6 +22,7 @@ pub use self::fields::parse_duration;
 use self::fields::{Fields, FromNode, expected};
 pub(crate) use self::fields::{Maybe, NOT_SUPPORTED, Named, OneOrMany, Spanned};
 pub(crate) use self::guard::Guard;
+pub(crate) use self::insights::Insights;
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
@@ -42,6 +44,7 @@ pub(crate) struct File {
     pub(crate) rules: Maybe<Vec<Spanned<Rule>>>,
     pub(crate) guards: Maybe<Vec<Spanned<Guard>>>,
     pub(crate) starvation: Maybe<Starvation>,
+    pub(crate) insights: Maybe<Insights>,
 }
 
 /// `metrics`.
@@ -189,6 +192,7 @@ impl FromNode for File {
             rules: fields.take("rules"),
             guards: fields.take("guards"),
             starvation: fields.take("starvation"),
+            insights: fields.take("insights"),
         };
         if let Some(budgets) = fields.take::<Vec<Spanned<Ignored>>>("budgets")
             && !budgets.value.is_empty()

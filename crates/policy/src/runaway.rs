@@ -108,15 +108,23 @@ pub struct Quarantine {
     list: Arc<[Arc<Quarantined>]>,
     /// When the last of them is free.
     until: UnixTime,
+    /// The highest number that was ever given.
+    last_id: u64,
 }
 
 /// Most entries of a cluster: the oldest leave first. Each was a statement that was killed.
 const QUARANTINE_MAX: usize = 1_000;
 
 impl Quarantine {
-    fn of(list: Vec<Arc<Quarantined>>) -> Self {
+    fn of(list: Vec<Arc<Quarantined>>, last_id: u64) -> Self {
         let until = list.iter().map(|entry| entry.until).max().unwrap_or_default();
-        Self { list: list.into(), until }
+        Self { list: list.into(), until, last_id }
+    }
+
+    /// A number for the next entry.
+    #[must_use]
+    pub fn next_id(&self) -> u64 {
+        self.last_id.saturating_add(1)
     }
 
     /// Whether somebody may be in it now: then what a statement is like has to be known.
@@ -154,17 +162,20 @@ impl Quarantine {
         if list.len() >= QUARANTINE_MAX {
             list.remove(0);
         }
+        let last_id = self.last_id.max(new.id);
         list.push(Arc::new(new));
-        Self::of(list)
+        Self::of(list, last_id)
     }
 
     /// The same without this entry. `None`: it is not there.
     #[must_use]
     pub fn without(&self, id: u64) -> Option<Self> {
-        self.list
-            .iter()
-            .any(|entry| entry.id == id)
-            .then(|| Self::of(self.list.iter().filter(|entry| entry.id != id).cloned().collect()))
+        self.list.iter().any(|entry| entry.id == id).then(|| {
+            Self::of(
+                self.list.iter().filter(|entry| entry.id != id).cloned().collect(),
+                self.last_id,
+            )
+        })
     }
 }
 

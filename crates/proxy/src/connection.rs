@@ -15,6 +15,7 @@ mod errors;
 mod guarding;
 mod leaving;
 mod pausing;
+mod recording;
 mod running_away;
 mod securing;
 
@@ -24,14 +25,13 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use policy::{ClusterPolicy, UnixTime};
-use session::{
-    Action, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session, StatementOutcome,
-};
+use session::{Action, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session};
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PermitGuard};
 use crate::cut_overs::CutOverGuard;
 use crate::facts::{Known, RoutineChange};
+use crate::insights::InsightsTap;
 use crate::latency::LatencyTap;
 use crate::registry::{Control, Inbox, Registration};
 use crate::runaway::{Allowance, Excess};
@@ -104,6 +104,7 @@ struct Connection {
     permit: Option<PermitGuard>,
     labels: LabelCache,
     latency: LatencyTap,
+    insights: InsightsTap,
     timing: Timing,
     /// What happened at the admission point of the statement under way.
     admission: AdmissionRecord,
@@ -144,6 +145,7 @@ impl Connection {
             peer,
             permit: None,
             labels: LabelCache::default(),
+            insights: InsightsTap::default(),
             latency: LatencyTap::new(&shared.cluster.latencies, shared.worker),
             timing: Timing::default(),
             admission: AdmissionRecord::default(),
@@ -363,12 +365,13 @@ impl Connection {
     }
 
     fn next_action(&mut self) -> Action {
-        let Self { session, client, backend, policy, known, .. } = self;
+        let Self { session, client, backend, policy, known, shared, .. } = self;
         session.next(&Input {
             client: client.bytes(),
             backend: backend.bytes(),
             policy,
             facts: &known.facts,
+            digests: policy.insights.enabled.then(|| shared.cluster.insights.memo()),
             now: self.now,
         })
     }
@@ -472,14 +475,6 @@ impl Connection {
         }
     }
 
-    /// The server has what signals may be made of.
-    fn note_begun(&mut self) {
-        if let Some(StatementOutcome { rule, class, .. }) = self.session.under_way() {
-            let rule = rule.and_then(|index| self.policy.rule(index));
-            self.latency.begin(self.session.app(), rule.map(|rule| &*rule.name), class);
-        }
-    }
-
     /// Counts a command that is over and gives its permit back when its transaction is over too.
     fn finish(&mut self, finished: &Finished) {
         if let Some(permit) = self.permit.as_mut() {
@@ -494,8 +489,12 @@ impl Connection {
         self.note_worked(finished);
         self.note_cut_over();
         if let Some(statement) = finished.statement {
+            if let Some(end) = &finished.response {
+                self.insights.note_answer(end);
+            }
             self.count(&statement);
         }
+        self.insights.end_command();
         if finished.claims_refused > 0 {
             self.note_refused_claims(finished.claims_refused);
         }

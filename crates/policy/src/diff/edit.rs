@@ -78,7 +78,8 @@ pub fn edit(running: &Config, file: Config) -> Edit {
     let guards_differ = file.clusters.iter().any(differs);
     // These are the file's, and so the same in all of its clusters.
     let of_file = |config: &Config| {
-        config.clusters.first().map(|cluster| (cluster.starvation, cluster.identity.clone()))
+        let cluster = config.clusters.first();
+        cluster.map(|cluster| (cluster.starvation, cluster.identity.clone(), cluster.insights))
     };
     let (old, new) = (of_file(running), of_file(&file));
     let Config {
@@ -108,7 +109,12 @@ pub fn edit(running: &Config, file: Config) -> Edit {
         clusters: keys.clusters(&running.clusters, clusters),
     };
     keys.note("guards", guards_differ);
-    if let (Some((old_starvation, old_identity)), Some((starvation, identity))) = (old, new) {
+    if let (
+        Some((old_starvation, old_identity, old_insights)),
+        Some((starvation, identity, insights)),
+    ) = (old, new)
+    {
+        keys.note("insights", old_insights != insights);
         keys.note("starvation", old_starvation != starvation);
         keys.note("identity", !old_identity.says_the_same(&identity));
     }
@@ -273,6 +279,7 @@ impl Keys {
             quarantine: file.quarantine,
             identity: file.identity,
             starvation: file.starvation,
+            insights: file.insights,
             // They are made from signals and rules.
             gates: file.gates,
         }

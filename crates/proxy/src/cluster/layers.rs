@@ -6,56 +6,35 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::{ClusterPolicy, Likeness, Quarantine, Quarantined, Rule, RuntimeRule, UnixTime};
+use policy::{ClusterPolicy, Likeness, Quarantine, Quarantined, Rule, RuntimeChange, UnixTime};
 
 use super::{Cluster, starvation};
-
-/// Where what is in force comes from.
-#[derive(Debug)]
-pub(super) struct Layers {
-    file: Arc<ClusterPolicy>,
-    /// In their order.
-    runtime: Arc<[RuntimeRule]>,
-    quarantine: Quarantine,
-    /// The number of the next in quarantine.
-    next_id: u64,
-}
-
-impl Layers {
-    /// The file alone.
-    pub(super) fn new(file: Arc<ClusterPolicy>) -> Self {
-        Self { file, runtime: Arc::default(), quarantine: Quarantine::default(), next_id: 1 }
-    }
-
-    fn policy(&self) -> Arc<ClusterPolicy> {
-        if self.runtime.is_empty() && self.quarantine == Quarantine::default() {
-            return self.file.clone();
-        }
-        let policy = self.file.with_runtime_rules(&self.runtime);
-        Arc::new(policy.with_quarantine(self.quarantine.clone()))
-    }
-}
 
 impl Cluster {
     /// Puts another file's policy in force, behind the runtime rules that stand. Statements under
     /// way keep theirs; waiters are judged again.
     pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
-        let mut layers = self.layers.lock();
-        layers.file = policy;
-        self.put_in_force(layers.policy());
+        let changing = self.changing.lock();
+        let running = self.policy();
+        let policy = if running.quarantine == Quarantine::default() {
+            policy
+        } else {
+            Arc::new(policy.with_quarantine(running.quarantine.clone()))
+        };
+        if running.rules.made_at_runtime() == 0 {
+            self.put_in_force(policy);
+        } else {
+            self.put_in_force(Arc::new(policy.behind_runtime_rules_of(&running)));
+        }
+        drop(changing);
     }
 
-    /// Has these runtime rules stand before the file's, in this order, and no others. With
-    /// thousands of rules it takes milliseconds: not for a thread that relays.
-    pub fn apply_runtime_rules(self: &Arc<Self>, rules: Arc<[RuntimeRule]>) {
-        let mut layers = self.layers.lock();
-        layers.runtime = rules;
-        self.put_in_force(layers.policy());
-    }
-
-    /// The runtime rules in force, in their order.
-    pub fn runtime_rules(&self) -> Arc<[RuntimeRule]> {
-        self.layers.lock().runtime.clone()
+    /// Has these runtime rules stand before the file's, or not any more. It takes as long as there
+    /// are changes, however many rules stand.
+    pub fn apply_runtime_changes(self: &Arc<Self>, changes: Vec<RuntimeChange>) {
+        let changing = self.changing.lock();
+        self.put_in_force(Arc::new(self.policy().with_runtime_changes(changes)));
+        drop(changing);
     }
 
     /// Refuses what is like a statement of this rule for so long, from now on.
@@ -69,14 +48,15 @@ impl Cluster {
         let since = UnixTime(self.clock.unix_seconds());
         let seconds = i64::try_from(lasts.as_secs()).unwrap_or(i64::MAX);
         let until = UnixTime(since.0.saturating_add(seconds));
-        let mut layers = self.layers.lock();
-        let id = layers.next_id;
-        layers.next_id = id.saturating_add(1);
+        let changing = self.changing.lock();
+        let running = self.policy();
+        let id = running.quarantine.next_id();
         let rule_name = rule.name.clone();
         let app = app.into();
         let entry = Quarantined { id, rule: rule_name, key: rule.key, likeness, app, since, until };
-        let quarantine = layers.quarantine.with(entry.clone());
-        self.put_quarantine(&mut layers, quarantine);
+        let quarantine = running.quarantine.with(entry.clone());
+        self.put_in_force(Arc::new(running.with_quarantine(quarantine)));
+        drop(changing);
         entry
     }
 
@@ -88,16 +68,15 @@ impl Cluster {
 
     /// Frees one entry of the quarantine. False: it is not there.
     pub fn free(self: &Arc<Self>, id: u64) -> bool {
-        let mut layers = self.layers.lock();
-        let Some(quarantine) = layers.quarantine.without(id) else { return false };
-        self.put_quarantine(&mut layers, quarantine);
-        true
-    }
-
-    /// Rules stay what they are: this is quick enough for a thread that relays.
-    fn put_quarantine(self: &Arc<Self>, layers: &mut Layers, quarantine: Quarantine) {
-        layers.quarantine = quarantine.clone();
-        self.put_in_force(Arc::new(self.policy.load().with_quarantine(quarantine)));
+        let changing = self.changing.lock();
+        let running = self.policy();
+        let freed = running.quarantine.without(id);
+        let is_freed = freed.is_some();
+        if let Some(quarantine) = freed {
+            self.put_in_force(Arc::new(running.with_quarantine(quarantine)));
+        }
+        drop(changing);
+        is_freed
     }
 
     fn put_in_force(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {

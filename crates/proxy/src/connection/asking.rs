@@ -1,5 +1,7 @@
 //! An admission point: the question to the controller, the wait, and what is counted of it.
 
+mod telling;
+
 use std::future::poll_fn;
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use wire::packet::ErrPacket;
 
 use super::cutting_over::{CutOverWatch, next_cut_over};
 use super::pausing::Place;
-use super::{Connection, Ended, errors};
+use super::{Connection, Ended, Shared, errors};
 use crate::cluster::{ClientName, Judgement, Settled, ask};
 use crate::printable::Printable;
 use crate::registry::{Control, Inbox};
@@ -62,15 +64,20 @@ impl AdmissionRecord {
         self.paused.get_or_insert_default();
     }
 
+    /// What became of it.
+    pub(super) fn decision(&self) -> StatementDecision {
+        self.decision
+    }
+
     /// How long it was kept waiting. None: it never was.
-    fn waited(&self) -> Option<Duration> {
+    pub(super) fn waited(&self) -> Option<Duration> {
         let paused = self.paused.filter(|_| self.has_paused());
         let both = self.queued.unwrap_or_default().saturating_add(paused.unwrap_or_default());
         (self.queued.is_some() || paused.is_some()).then_some(both)
     }
 
     /// Why it was kept waiting, or would have been; a pause only if there is no other reason.
-    fn why(&self) -> Option<Reason> {
+    pub(super) fn why(&self) -> Option<Reason> {
         let paced = match self.decision {
             StatementDecision::Admitted => self.paused.map(|_| Reason::Paced),
             StatementDecision::Rejected | StatementDecision::ClientGone => None,
@@ -393,22 +400,14 @@ impl Connection {
         self.leave(&answer).await
     }
 
-    /// The error of a refusal, and its one line in the log.
+    /// The error of a refusal, and what the log has of it.
     pub(super) fn answer(&self, rule: &Rule, refused: &Refusal) -> Answer {
         let id = rand::random::<u32>();
         let mut message = Vec::new();
         refusal::write_message(&mut message, &self.policy, rule, id, self.session.app(), refused);
-        tracing::info!(
-            cluster = %self.shared.cluster.name,
-            id = format_args!("{id:08x}"),
-            rule = %rule.name,
-            app = %Printable(self.session.app()),
-            user = %Printable(self.session.user()),
-            client = %self.peer,
-            reason = refused.reason.as_str(),
-            waited_ms = refused.waited.as_millis(),
-            "statement refused"
-        );
+        let Shared { cluster, telemetry, .. } = &self.shared;
+        let held = self.held(&rule.name, refused.waited);
+        telemetry.statement_log.refused(cluster.now(), id, refused.reason, &held);
         Answer { errno: rule.error.errno, sqlstate: rule.error.sqlstate, message }
     }
 
@@ -440,9 +439,11 @@ impl Connection {
                 overhead: total.saturating_sub(elsewhere),
             },
         );
+        self.note_long_wait(rule, queued);
         if self.shared.cluster.is_contended() {
             self.note_passed(statement.class, rule);
         }
+        self.record(statement);
     }
 
     /// A statement that did not have to ask may be why others wait.
