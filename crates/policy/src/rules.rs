@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use sql::Class;
 
-use self::index::RuleIndex;
+pub(crate) use self::index::{Candidates, Indexed, RuleIndex};
 use crate::facts::Facts;
 use crate::rule::{Action, Gated, Rule, Standing};
 use crate::schedule::Schedule;

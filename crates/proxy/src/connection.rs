@@ -8,6 +8,8 @@
 
 mod arrival;
 mod asking;
+mod budgeting;
+mod counting;
 mod cutting_over;
 mod delivery;
 mod departure;
@@ -27,7 +29,7 @@ use session::{
 };
 use tokio::time::Instant;
 
-use crate::cluster::{Cluster, PermitGuard};
+use crate::cluster::{BudgetGuard, Cluster, PermitGuard};
 use crate::cut_overs::CutOverGuard;
 use crate::facts::{Known, RoutineChange};
 use crate::latency::LatencyTap;
@@ -99,6 +101,8 @@ struct Connection {
     session: Session,
     peer: Peer,
     permit: Option<PermitGuard>,
+    /// What the statement under way has taken from its budgets.
+    budget: Option<BudgetGuard>,
     labels: LabelCache,
     latency: LatencyTap,
     timing: Timing,
@@ -135,6 +139,7 @@ impl Connection {
             backend: Stream::new(backend),
             peer,
             permit: None,
+            budget: None,
             labels: LabelCache::default(),
             latency: LatencyTap::new(&shared.cluster.latencies, shared.worker),
             timing: Timing::default(),
@@ -304,7 +309,7 @@ impl Connection {
                 }
             }
             Action::Ask(ask) => self.ask(ask, control).await,
-            Action::Deny(ask) => self.deny(ask).await,
+            Action::Deny(ask) => self.deny(ask, control).await,
             Action::Finished(finished) => {
                 self.finish(&finished);
                 Ok(())
@@ -457,6 +462,7 @@ impl Connection {
                 self.permit = None;
             }
         }
+        self.give_back_budgets(finished);
         self.latency.end(finished.statement.map(|_| self.timing.backend));
         self.note_worked(finished);
         self.note_cut_over();
