@@ -13,6 +13,7 @@ mod gather;
 use serde::{Deserialize, Serialize};
 
 pub use self::budgets::BudgetStatus;
+pub(crate) use self::gather::live;
 pub use self::gather::{WAITING_MAX, gather, waiting};
 
 /// The whole.

@@ -38,7 +38,7 @@ use crate::fault::{Fault, Faults, Place};
 use crate::network::Listen;
 use crate::raw;
 
-pub use self::runtime::{RUNTIME_PREFIX, RuntimeEffect, RuntimeRule, RuntimeSpec};
+pub use self::runtime::{RUNTIME_PREFIX, RuntimeChange, RuntimeEffect, RuntimeRule, RuntimeSpec};
 
 /// Reads a configuration file.
 ///

@@ -30,7 +30,6 @@ use tokio::sync::{Notify, oneshot, watch};
 use wire::capability::Capabilities;
 
 use self::held::QueuedName;
-use self::layers::Layers;
 use self::names::WatchedNames;
 use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
@@ -74,8 +73,8 @@ pub struct Cluster {
     own_key: OnceLock<Option<Arc<OwnKey>>>,
     clock: Clock,
     policy: ArcSwap<ClusterPolicy>,
-    /// What `policy` is made of. Locked while it is made.
-    layers: Mutex<Layers>,
+    /// Locked while another one is put in force.
+    changing: Mutex<()>,
     rule_keeper: OnceLock<Arc<dyn RuleKeeper>>,
     gatekeeper: Mutex<Gatekeeper>,
     /// Statements are held back, and it is watched who suffers from that: who passes is to be
@@ -148,7 +147,7 @@ impl Cluster {
             codecs: Arc::default(),
             own_key: OnceLock::new(),
             clock,
-            layers: Mutex::new(Layers::new(policy.clone())),
+            changing: Mutex::new(()),
             policy: ArcSwap::new(policy),
             rule_keeper: OnceLock::new(),
             gatekeeper: Mutex::new(Gatekeeper {

@@ -23,6 +23,7 @@ pub mod rule_table;
 pub mod secret;
 pub mod server;
 mod socket;
+mod statement_log;
 mod stream;
 pub mod takeover;
 pub mod telemetry;

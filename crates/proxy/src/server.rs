@@ -111,6 +111,8 @@ impl Server {
             listeners: Vec::new(),
             drivers: Vec::new(),
         };
+        let log = Arc::clone(&telemetry.statement_log);
+        server.drivers.push(tokio::spawn(log.keep(clock)));
         for policy in &config.clusters {
             warn_of_socket_accounts(policy);
             let cluster = Cluster::new(policy.clone(), clock, rand::random());

@@ -10,3 +10,4 @@ pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod simulate;
 pub(crate) mod status;
+pub(crate) mod top;

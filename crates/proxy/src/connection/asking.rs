@@ -1,5 +1,7 @@
 //! An admission point: the question to the controller, and the wait.
 
+mod telling;
+
 use std::future::poll_fn;
 use std::time::Duration;
 
@@ -12,10 +14,10 @@ use wire::packet::ErrPacket;
 
 use super::cutting_over::{CutOverWatch, next_cut_over};
 use super::pausing::Place;
-use super::{Connection, Ended, errors};
+use super::{Connection, Ended, Shared, errors};
 use crate::cluster::{ClientName, Judgement, Settled};
-use crate::printable::Printable;
 use crate::registry::{Control, Inbox};
+use crate::statement_log::Held;
 use crate::telemetry::{NO_RULE, StatementDecision};
 
 /// How the statement under way was judged. Statements that nobody asks for are admitted for no
@@ -428,23 +430,16 @@ impl Connection {
         self.leave(&answer).await
     }
 
-    /// The error of a refusal, and its one line in the log.
+    /// The error of a refusal, and what the log has of it.
     fn answer(&self, rule: Option<&Rule>, refused: &Refusal) -> Answer {
         let id = rand::random::<u32>();
         let mut message = Vec::new();
         refusal::write_message(&mut message, &self.policy, rule, id, self.session.app(), refused);
-        tracing::info!(
-            cluster = %self.shared.cluster.name,
-            id = format_args!("{id:08x}"),
-            rule = rule.map_or(NO_RULE, |rule| &rule.name),
-            budget = refused.budget.and_then(|key| self.policy.budgets.get(key)).map(|b| &*b.name),
-            app = %Printable(self.session.app()),
-            user = %Printable(self.session.user()),
-            client = %self.peer,
-            reason = refused.reason.as_str(),
-            waited_ms = refused.waited.as_millis(),
-            "statement refused"
-        );
+        let Shared { cluster, telemetry, .. } = &self.shared;
+        let budget = refused.budget.and_then(|key| self.policy.budgets.get(key));
+        let held = self.held(rule.map_or(NO_RULE, |rule| &rule.name), refused.waited);
+        let held = Held { budget: budget.map(|budget| &*budget.name), ..held };
+        telemetry.statement_log.refused(cluster.now(), id, refused.reason, &held);
         let profile = refusal::profile(rule, refused.reason);
         Answer { errno: profile.errno, sqlstate: profile.sqlstate, message }
     }

@@ -41,6 +41,7 @@ impl Connection {
                 overhead: total.saturating_sub(elsewhere),
             },
         );
+        self.note_long_wait(rule, queued);
         if self.shared.cluster.is_contended() {
             self.note_passed(statement.class, rule);
         }

@@ -1,7 +1,7 @@
 //! What the shell may know of a session.
 
 use admission::BudgetSet;
-use policy::identity::SessionIdentity;
+use policy::identity::{SessionIdentity, TraceId};
 use sql::Server;
 use wire::capability::Capabilities;
 
@@ -151,6 +151,11 @@ impl Session {
     /// The app of the statement under way, or of the last one.
     pub fn app(&self) -> &[u8] {
         self.judge.bench.who.app()
+    }
+
+    /// The trace that the statement under way says it belongs to, where a rule may hold it back.
+    pub fn trace_id(&self) -> Option<TraceId> {
+        self.judge.bench.who.trace()
     }
 
     /// What the last identity claim that was ignored wanted to be; empty if none was.

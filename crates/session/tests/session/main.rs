@@ -15,6 +15,7 @@ mod passwords;
 mod secure;
 mod shapes;
 mod streams;
+mod traced;
 
 use session::{CloseReason, Reads};
 use sql::Class;
