@@ -4,6 +4,7 @@
 //! It runs beside the traffic, on a thread of its own, takes the admission controller's lock for
 //! the time of a reading or a check, and whatever goes wrong here ends with a status code.
 
+pub mod insights;
 pub mod rules;
 pub mod status;
 
@@ -122,6 +123,7 @@ fn api() -> Router<Shown> {
         .route("/api/v1/events", console::events())
         .route("/api/v1/status", get(api::status))
         .route("/api/v1/waiting", get(api::waiting))
+        .route("/api/v1/insights", get(insights::insights))
         .route("/api/v1/rules", get(routes::list).post(routes::make).delete(routes::lift_of))
         .route("/api/v1/rules/{*name}", delete(routes::lift_named))
 }

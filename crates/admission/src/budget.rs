@@ -30,3 +30,6 @@ pub use self::ledger::{BudgetHold, BudgetUsed, BudgetView};
 pub(crate) use self::ledger::{Budgets, InTheWay};
 pub(crate) use self::line::{BudgetLines, BudgetScope, Sought};
 pub use self::terms::{BudgetBook, BudgetKey, BudgetSet, BudgetTerms, BudgetUse, OnExceeded};
+
+#[cfg(test)]
+mod tests;

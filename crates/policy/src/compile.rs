@@ -14,6 +14,7 @@ mod compression;
 mod context;
 mod error_profile;
 mod identity;
+mod insights;
 mod latency;
 pub(crate) mod limits;
 mod matching;
@@ -81,7 +82,8 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     let zones = TimeZoneDatabase::bundled();
     let context = context::Context { clusters: &names, identity: &identity, zones: &zones };
     let budgets = budget::compile(file.budgets, &context, faults);
-    let shared = cluster::Shared { identity: Arc::new(identity), starvation, budgets };
+    let insights = insights::compile(file.insights, faults);
+    let shared = cluster::Shared { identity: Arc::new(identity), starvation, budgets, insights };
     let mut compiled = Vec::new();
     let mut listeners = vec![(Listen::Tcp(admin.listen), "admin.listen".to_owned())];
     for (name, cluster) in clusters {

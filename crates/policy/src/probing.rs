@@ -33,6 +33,7 @@ impl ClusterPolicy {
             budgets: _,
             identity: _,
             starvation: _,
+            insights: _,
             gates: _,
         } = self;
         *primary == other.primary

@@ -6,6 +6,7 @@ mod budget;
 mod bypass;
 mod compression;
 pub(crate) mod fields;
+mod insights;
 mod network;
 mod node;
 mod rule;
@@ -20,6 +21,7 @@ pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 pub use self::fields::parse_duration;
 use self::fields::{Fields, FromNode, expected};
 pub(crate) use self::fields::{Maybe, Named, OneOrMany, Spanned};
+pub(crate) use self::insights::Insights;
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
@@ -40,6 +42,7 @@ pub(crate) struct File {
     pub(crate) rules: Maybe<Vec<Spanned<Rule>>>,
     pub(crate) budgets: Maybe<Vec<Spanned<Budget>>>,
     pub(crate) starvation: Maybe<Starvation>,
+    pub(crate) insights: Maybe<Insights>,
 }
 
 /// `metrics`.
@@ -187,6 +190,7 @@ impl FromNode for File {
             rules: fields.take("rules"),
             budgets: fields.take("budgets"),
             starvation: fields.take("starvation"),
+            insights: fields.take("insights"),
         };
         fields.finish();
         Some(file)

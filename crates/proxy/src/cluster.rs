@@ -37,6 +37,7 @@ use crate::board::ProbeBoard;
 use crate::clock::Clock;
 use crate::cut_overs::{CutOvers, PendingCutOver};
 use crate::facts::FactsBoard;
+use crate::insights::InsightsBoard;
 use crate::kill::Killer;
 use crate::latency::LatencyBoard;
 use crate::registry::Registry;
@@ -60,6 +61,8 @@ pub struct Cluster {
     pub probes: ProbeBoard,
     /// The latencies that its signals are made of.
     pub(crate) latencies: LatencyBoard,
+    /// What its statements have cost.
+    pub insights: InsightsBoard,
     /// What its primary says of itself.
     pub(crate) facts: Arc<FactsBoard>,
     /// What its legs show and trust, as read last.
@@ -140,6 +143,7 @@ impl Cluster {
             registry: Arc::default(),
             probes,
             latencies: LatencyBoard::new(&policy),
+            insights: InsightsBoard::new(&policy, seed),
             facts: Arc::new(FactsBoard::new(&policy)),
             tls: TlsStore::new(&policy),
             cut_overs: Arc::new(CutOvers::new(policy.name.clone())),

@@ -62,6 +62,8 @@ async fn answers_have_the_keys_and_types_that_are_described() {
         (no_token.get("/api/v1/access").await, "Error"),
         (door.get("/api/v1/status").await, "Status"),
         (door.get("/api/v1/waiting").await, "Waiting"),
+        (door.get("/api/v1/insights?by=app&compare=previous").await, "Insights"),
+        (door.get("/api/v1/insights?by=zzz").await, "Error"),
         (door.delete("/api/v1/rules?app=etl").await, "Changed"),
         (door.delete("/api/v1/rules?app=etl").await, "Error"),
         (door.post(&json!({"x": 1})).await, "Error"),

@@ -62,7 +62,7 @@ impl BudgetHold {
 pub struct BudgetUsed {
     /// Time at the server.
     pub server_time: Duration,
-    /// Rows changed.
+    /// Rows changed, and rows sent.
     pub rows: u64,
     /// Whether it ended in an error, or without an answer: then it says nothing about the next one.
     pub failed: bool,

@@ -26,7 +26,7 @@ const BELIEVED_FOR: Duration = Duration::from_secs(600);
 pub(crate) struct Cost {
     /// Time at the server.
     pub(crate) seconds: f64,
-    /// Rows changed.
+    /// Rows changed, and rows sent.
     pub(crate) rows: f64,
 }
 

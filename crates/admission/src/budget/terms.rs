@@ -33,7 +33,7 @@ pub struct BudgetTerms {
     pub max_concurrency: Option<u32>,
     /// Statements a second.
     pub rate: Option<f64>,
-    /// Rows changed a second.
+    /// Rows changed or sent a second.
     pub rows_per_s: Option<f64>,
     /// Server-seconds a second.
     pub share: Option<f64>,

@@ -19,6 +19,7 @@ use crate::cluster::{
 };
 use crate::fault::{Faults, Place};
 use crate::identity::IdentityPolicy;
+use crate::insights::Insights;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::Rule;
 use crate::rules::Rules;
@@ -33,6 +34,7 @@ pub(super) struct Shared {
     pub(super) identity: Arc<IdentityPolicy>,
     pub(super) starvation: Option<Starvation>,
     pub(super) budgets: Vec<BudgetDraft>,
+    pub(super) insights: Insights,
 }
 
 pub(super) fn compile(
@@ -106,6 +108,7 @@ pub(super) fn compile(
         compression_level,
         identity: shared.identity.clone(),
         starvation: shared.starvation,
+        insights: shared.insights,
         gates: signals.gates,
         signals: signals.signals,
         rules: Rules::new(rules),

@@ -33,7 +33,7 @@ const BUDGET_KEYS: &[Key] = &[
     live("rate", "Statements a second.", Shown::Words("none", "0.001 to 1000000000"), "More pass."),
     live(
         "rows_per_s",
-        "Rows changed a second. What a statement will change is foreseen by its digest.",
+        "Rows changed or sent a second. How many of a statement is foreseen by its digest.",
         Shown::Words("none", "0.001 to 1000000000"),
         "More pass.",
     ),

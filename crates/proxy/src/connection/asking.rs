@@ -50,6 +50,11 @@ impl AdmissionRecord {
         self.paused.get_or_insert_default();
     }
 
+    /// What became of it.
+    pub(super) fn decision(&self) -> StatementDecision {
+        self.decision
+    }
+
     /// How long it was kept waiting. None: it never was.
     pub(super) fn waited(&self) -> Option<Duration> {
         let paused = self.paused.filter(|_| self.has_paused());

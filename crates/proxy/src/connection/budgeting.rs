@@ -69,7 +69,8 @@ impl Connection {
             && let Some(response) = &finished.response
         {
             let failed = response.error.is_some();
-            budget.note(response.affected_rows, self.timing.backend, failed);
+            let rows = response.affected_rows.saturating_add(response.rows);
+            budget.note(rows, self.timing.backend, failed);
         }
     }
 }

@@ -45,6 +45,7 @@ impl Connection {
         if self.shared.cluster.is_contended() {
             self.note_passed(statement.class, rule);
         }
+        self.record(statement);
     }
 
     /// A statement that did not have to ask may be why others wait.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;
-use rand::RngExt as _;
 
 use super::*;
 use crate::budget::BudgetSet;
@@ -209,10 +208,6 @@ impl World {
             .filter(|(at, _, set)| *at >= from && set.iter().any(|at| at.budget == budget));
         let worked: f64 = worked.map(|(_, took, _)| took.as_secs_f64()).sum();
         worked / self.lab.now.saturating_since(from).as_secs_f64()
-    }
-
-    fn began(&self, session_set: &BudgetSet) -> usize {
-        self.work.iter().filter(|(_, _, set)| set == session_set).count()
     }
 
     fn in_use(&self, budget: BudgetKey) -> u64 {
@@ -488,7 +483,8 @@ proptest! {
                 for (more, to) in began[n..].iter().enumerate() {
                     let time = to.saturating_since(*from).as_secs_f64();
                     let most = rate * time + (rate * 0.05).max(1.0) + 1.0;
-                    prop_assert!(more as f64 <= most, "{more} in {time} s at {rate}");
+                    let more = f64::from(u32::try_from(more).unwrap());
+                    prop_assert!(more <= most, "{more} in {time} s at {rate}");
                 }
             }
         }
