@@ -1,6 +1,6 @@
-//! What is done when a command begins at the server, and when it is over.
+//! What is done when a command is over.
 
-use session::{Finished, StatementOutcome};
+use session::Finished;
 use tokio::time::Instant;
 
 use super::Connection;
@@ -9,14 +9,6 @@ use super::departure::Departure;
 use crate::registry::Control;
 
 impl Connection {
-    /// The server has what signals may be made of.
-    pub(super) fn note_begun(&mut self) {
-        if let Some(StatementOutcome { rule, class, .. }) = self.session.under_way() {
-            let rule = rule.and_then(|index| self.policy.rule(index));
-            self.latency.begin(self.session.app(), rule.map(|rule| &*rule.name), class);
-        }
-    }
-
     /// Counts a command that is over and gives its permit back when its transaction is over too.
     pub(super) fn finish(&mut self, finished: &Finished) {
         if let Some(permit) = self.permit.as_mut() {
@@ -32,7 +24,9 @@ impl Connection {
         self.note_worked(finished);
         self.note_cut_over();
         if let Some(statement) = finished.statement {
-            self.insights.response = finished.response;
+            if let Some(end) = &finished.response {
+                self.insights.note_answer(end);
+            }
             self.count(&statement);
         }
         self.insights.end_command();
