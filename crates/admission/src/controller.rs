@@ -178,7 +178,7 @@ impl Controller {
         }
         match self.queue.take_back(ticket) {
             Some(Resolved::Admit(mut permit)) => {
-                self.give_back(self.clock, permit.hold.take());
+                self.give_back(self.clock, permit.take_hold());
                 let Some(account) = permit.account else { return };
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
                 self.rates.complete(account.rule);
@@ -199,7 +199,7 @@ impl Controller {
     /// gone.
     pub fn complete(&mut self, now: MonoTime, mut permit: Permit, outcome: Outcome) {
         let now = self.tick(now);
-        self.give_back(now, permit.hold.take());
+        self.give_back(now, permit.take_hold());
         let Some(account) = permit.account.take() else { return };
         self.book(now, &account, &outcome);
         let makes_room = account.place.is_some() || self.rates.has_line(account.rule);

@@ -33,8 +33,8 @@ pub struct Permit {
     reason: Option<Reason>,
     /// `None`: no rule was asked, only budgets were.
     pub(crate) account: Option<Account>,
-    /// What it has taken from its budgets.
-    pub(crate) hold: Option<BudgetHold>,
+    /// What it has taken from its budgets. Boxed: most have taken nothing.
+    pub(crate) hold: Option<Box<BudgetHold>>,
 }
 
 /// What a permit was charged, and where.
@@ -68,7 +68,7 @@ impl Permit {
     /// which may be before the permit is spent: a transaction has several statements. Left here, it
     /// goes back with the permit as if the statement had not been sent.
     pub fn take_hold(&mut self) -> Option<BudgetHold> {
-        self.hold.take()
+        self.hold.take().map(|hold| *hold)
     }
 
     /// Whether a rule gave it: without, there is nothing to be completed.

@@ -22,7 +22,7 @@ pub struct BudgetUse {
 /// The budgets that meet one statement, in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BudgetSet {
-    uses: [BudgetUse; BudgetSet::LEN_MAX],
+    uses: [BudgetUse; Self::LEN_MAX],
     len: usize,
 }
 

@@ -151,7 +151,7 @@ impl Controller {
         };
         match decision {
             Decision::Admit(mut permit) => {
-                permit.hold = Some(self.budgets.take(now, &sought.set, asks(request)));
+                permit.hold = Some(Box::new(self.budgets.take(now, &sought.set, asks(request))));
                 Decision::Admit(permit)
             }
             Decision::Queue(ticket) => {
@@ -350,7 +350,7 @@ impl Controller {
         mut permit: Permit,
         (request, sought): (&Request, &Sought),
     ) -> Permit {
-        permit.hold = Some(self.budgets.take(now, &sought.set, asks(request)));
+        permit.hold = Some(Box::new(self.budgets.take(now, &sought.set, asks(request))));
         permit
     }
 
