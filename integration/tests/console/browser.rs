@@ -152,7 +152,7 @@ impl Browser {
         let body = body.to_string();
         let request = format!(
             "POST /session/{}/{path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\
-             Content-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.session,
             self.port,
             body.len()
