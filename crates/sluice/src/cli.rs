@@ -47,7 +47,7 @@ pub(crate) enum Command {
     /// Show what a running Sluice does: who waits, why, and for how long.
     #[command(long_about = STATUS, after_help = STATUS_EXAMPLES)]
     Status(Status),
-    /// Watch a running Sluice: lag, pace, queue, and what becomes of whose statements.
+    /// Watch a running Sluice: lag, pace, queue, identities; hold, throttle and lift.
     #[command(long_about = top::ABOUT, after_help = top::EXAMPLES)]
     Top(Top),
     /// Have a part of an app's checks refused for a while.
