@@ -14,6 +14,7 @@ mod departure;
 mod errors;
 mod leaving;
 mod pausing;
+mod recording;
 mod securing;
 
 use std::future::poll_fn;
@@ -22,14 +23,13 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use policy::{ClusterPolicy, UnixTime};
-use session::{
-    Action, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session, StatementOutcome,
-};
+use session::{Action, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session};
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PermitGuard};
 use crate::cut_overs::CutOverGuard;
 use crate::facts::{Known, RoutineChange};
+use crate::insights::InsightsTap;
 use crate::latency::LatencyTap;
 use crate::registry::{Control, Inbox, Registration};
 use crate::socket::Peer;
@@ -101,6 +101,7 @@ struct Connection {
     permit: Option<PermitGuard>,
     labels: LabelCache,
     latency: LatencyTap,
+    insights: InsightsTap,
     timing: Timing,
     /// What happened at the admission point of the statement under way.
     admission: AdmissionRecord,
@@ -136,6 +137,7 @@ impl Connection {
             peer,
             permit: None,
             labels: LabelCache::default(),
+            insights: InsightsTap::default(),
             latency: LatencyTap::new(&shared.cluster.latencies, shared.worker),
             timing: Timing::default(),
             admission: AdmissionRecord::default(),
@@ -333,12 +335,13 @@ impl Connection {
     }
 
     fn next_action(&mut self) -> Action {
-        let Self { session, client, backend, policy, known, .. } = self;
+        let Self { session, client, backend, policy, known, shared, .. } = self;
         session.next(&Input {
             client: client.bytes(),
             backend: backend.bytes(),
             policy,
             facts: &known.facts,
+            digests: policy.insights.enabled.then(|| shared.cluster.insights.memo()),
             now: self.now,
         })
     }
@@ -439,14 +442,6 @@ impl Connection {
         }
     }
 
-    /// The server has what signals may be made of.
-    fn note_begun(&mut self) {
-        if let Some(StatementOutcome { rule, class, .. }) = self.session.under_way() {
-            let rule = rule.and_then(|index| self.policy.rule(index));
-            self.latency.begin(self.session.app(), rule.map(|rule| &*rule.name), class);
-        }
-    }
-
     /// Counts a command that is over and gives its permit back when its transaction is over too.
     fn finish(&mut self, finished: &Finished) {
         if let Some(permit) = self.permit.as_mut() {
@@ -461,8 +456,12 @@ impl Connection {
         self.note_worked(finished);
         self.note_cut_over();
         if let Some(statement) = finished.statement {
+            if let Some(end) = &finished.response {
+                self.insights.note_answer(end);
+            }
             self.count(&statement);
         }
+        self.insights.end_command();
         if finished.claims_refused > 0 {
             self.note_refused_claims(finished.claims_refused);
         }

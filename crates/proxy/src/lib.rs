@@ -11,6 +11,7 @@ pub mod descriptors;
 mod facts;
 pub mod follower;
 pub mod inherited;
+pub mod insights;
 mod kill;
 mod latency;
 mod link;

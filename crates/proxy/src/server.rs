@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::connection::Shared;
 use crate::inherited::{Inherited, Origin};
+use crate::insights;
 use crate::listener::Listener;
 use crate::registry::Control;
 use crate::socket::{Peer, Unregistered};
@@ -132,6 +133,7 @@ impl Server {
             server.drivers.push(tokio::spawn(cluster.clone().drive()));
             server.clusters.push(cluster);
         }
+        insights::count(&server.clusters)?;
         Ok(server)
     }
 

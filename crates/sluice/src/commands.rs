@@ -6,6 +6,7 @@ pub(crate) mod demo;
 mod door;
 pub(crate) mod explain;
 mod http;
+pub(crate) mod insights;
 pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod simulate;

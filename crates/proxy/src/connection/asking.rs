@@ -51,15 +51,20 @@ impl AdmissionRecord {
         self.paused.get_or_insert_default();
     }
 
+    /// What became of it.
+    pub(super) fn decision(&self) -> StatementDecision {
+        self.decision
+    }
+
     /// How long it was kept waiting. None: it never was.
-    fn waited(&self) -> Option<Duration> {
+    pub(super) fn waited(&self) -> Option<Duration> {
         let paused = self.paused.filter(|_| self.has_paused());
         let both = self.queued.unwrap_or_default().saturating_add(paused.unwrap_or_default());
         (self.queued.is_some() || paused.is_some()).then_some(both)
     }
 
     /// Why it was kept waiting, or would have been; a pause only if there is no other reason.
-    fn why(&self) -> Option<Reason> {
+    pub(super) fn why(&self) -> Option<Reason> {
         let paced = match self.decision {
             StatementDecision::Admitted => self.paused.map(|_| Reason::Paced),
             StatementDecision::Rejected | StatementDecision::ClientGone => None,
@@ -425,6 +430,7 @@ impl Connection {
         if self.shared.cluster.is_contended() {
             self.note_passed(statement.class, rule);
         }
+        self.record(statement);
     }
 
     /// A statement that did not have to ask may be why others wait.

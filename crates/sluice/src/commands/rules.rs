@@ -161,11 +161,11 @@ pub(super) fn encoded(text: &str) -> String {
 }
 
 /// Names and reasons come from others: nothing of them may act on a terminal.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-fn whole_line(body: &str) -> String {
+pub(super) fn whole_line(body: &str) -> String {
     format!("{}\n", body.trim_end())
 }
 

@@ -101,7 +101,7 @@ fn a_sum_names_its_longest_wait_and_a_trace() {
     lines(&mut flood, 0, "etl", 5);
     for (waited, trace) in [(3, None), (1, trace(1)), (2, trace(2)), (1, trace(3))] {
         let waited = Duration::from_secs(waited);
-        drop(note(&mut flood, 0, "etl", Worth { reason: None, waited, trace }));
+        let _noted = note(&mut flood, 0, "etl", Worth { reason: None, waited, trace });
     }
     let sums = flood.due(at(1_000));
     let [sum] = &*sums else { panic!("{sums:?}") };
