@@ -24,24 +24,28 @@ const GROUPS_MAX: usize = 32;
 /// Writes the normalised text of `text` into `out`, which is cleared first, and gives its hash:
 /// FNV-1a of 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), stable over releases and machines.
 pub fn digest(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
-    write(text, mode, out, Writer::text);
+    write(text, mode, out, Cut::None);
     fnv1a(out)
 }
 
 /// The same for the front of a longer text. A list of values, or of rows, that the cut has left open
 /// ends with what is whole of it, so that the front of a long INSERT has the digest of a short one.
 pub fn digest_front(front: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
-    write(front, mode, out, |writer| {
-        writer.text();
-        writer.cut();
-    });
+    write(front, mode, out, Cut::There);
     fnv1a(out)
 }
 
-fn write(text: &[u8], mode: LexMode, out: &mut Vec<u8>, f: impl Fn(&mut Writer<'_, '_>)) {
+/// Whether the text goes on behind its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    None,
+    There,
+}
+
+fn write(text: &[u8], mode: LexMode, out: &mut Vec<u8>, cut: Cut) {
     out.clear();
     let text = text.get(..text.len().min(DIGEST_TEXT_MAX)).unwrap_or_default();
-    f(&mut Writer {
+    let mut writer = Writer {
         lexer: Lexer::new(text, mode, Reading::first(mode), NoComments),
         out,
         groups: [Group::default(); GROUPS_MAX],
@@ -50,7 +54,11 @@ fn write(text: &[u8], mode: LexMode, out: &mut Vec<u8>, f: impl Fn(&mut Writer<'
         before_token: Token { kind: Kind::Semicolon, start: 0, end: 0 },
         before_at: 0,
         sign_at: None,
-    });
+    };
+    writer.text();
+    if cut == Cut::There {
+        writer.cut();
+    }
 }
 
 /// Whether `word` is reserved in MySQL or MariaDB, or begins a statement, in any case.
