@@ -91,8 +91,9 @@ clients: servers ## the drivers that are tried through Sluice: docs/DRIVERS.md
 	scripts/install-clients
 
 .PHONY: tools
-tools: servers ## the tools that are run through Sluice: docs/TOOLS.md
+tools: servers ## the tools that are run through Sluice (docs/TOOLS.md), and Prometheus
 	scripts/install-tools
+	scripts/install-prometheus
 
 .PHONY: browser
 browser: ## the browser that looks at the console: docs/CONSOLE.md

@@ -19,6 +19,16 @@ mod crowd;
 
 const TOKEN: &str = "correct-horse";
 const ENVIRONMENT: [(&str, &str); 1] = [("SLUICE_TEST_TOKEN", TOKEN)];
+/// The reason has a tag in it.
+const RULES: &str = "
+- name: strange
+  match: { user: ddl }
+  hold: true
+  max_delay: 60s
+  permanent: true
+  reason: '<b>why</b>'
+- { name: jobs, match: { user: etl }, gate: [lag], permanent: true }";
+
 const WRITE: &str = "INSERT INTO test.console (n) VALUES (1)";
 
 /// What a client may call itself, to see whether it becomes part of the page.
@@ -29,10 +39,8 @@ async fn who_is_on_call_sees_holds_lifts_and_is_told_when_sluice_is_gone() {
     let servers = Topology::mysql(1).await.unwrap();
     let table = "CREATE TABLE test.console (id INT PRIMARY KEY AUTO_INCREMENT, n INT)";
     servers.primary.run_sql(&[table]).await.unwrap();
-    let config = Config::new(&servers).unwrap().admin_keys("token_env: SLUICE_TEST_TOKEN").rules(
-        "- { name: strange, match: { user: ddl }, hold: true, max_delay: 60s, permanent: true, reason: '<b>why</b>' }\n\
-         - { name: jobs, match: { user: etl }, gate: [lag], permanent: true }",
-    );
+    let config = Config::new(&servers).unwrap();
+    let config = config.admin_keys("token_env: SLUICE_TEST_TOKEN").rules(RULES);
     let mut sluice = SluiceProcess::start_with(&config, &ENVIRONMENT).await.unwrap();
     let browser = Browser::open().await;
     let load = Writers::start(sluice.listen_addr(), "etl", 3, WRITE).await.unwrap();
@@ -103,7 +111,9 @@ async fn a_name_is_text(browser: &Browser) {
     let made = browser.run("return document.querySelectorAll('img, b b, #rules b').length").await;
     assert_eq!(made, 0);
     // Its own page, by its link, and back.
-    browser.run("[...document.querySelectorAll('#held a')].find((link) => link.innerText.includes('onerror')).click()").await;
+    let link = "[...document.querySelectorAll('#held a')]\
+                .find((link) => link.innerText.includes('onerror'))";
+    browser.run(&format!("{link}.click()")).await;
     browser.until("its page", "document.querySelector('h1').innerText.includes('onerror')").await;
     assert_eq!(browser.run("return document.images.length").await, 0);
     let title = browser.run("return document.title").await;
@@ -113,7 +123,8 @@ async fn a_name_is_text(browser: &Browser) {
 }
 
 async fn a_click_holds(browser: &Browser, sluice: &SluiceProcess) {
-    let app = "[...document.querySelectorAll('#apps button')].find((one) => one.ariaLabel === 'Hold etl')";
+    let app = "[...document.querySelectorAll('#apps button')]\
+               .find((one) => one.ariaLabel === 'Hold etl')";
     browser.until("the app is listed", app).await;
     // Without a token first: it asks for one, and a wrong one is none.
     browser.run(&format!("{app}.click()")).await;
@@ -183,10 +194,12 @@ async fn the_keyboard_lifts_it(browser: &Browser, sluice: &SluiceProcess) {
 async fn it_fits(browser: &Browser) {
     for (name, width, height, scale) in [("phone", 390, 844, 2), ("zoomed", 640, 450, 2)] {
         browser.screen(width, height, scale).await;
-        browser.until("it is laid out", &format!("innerWidth === {width} && document.querySelector('.plot.main canvas').clientWidth < {width}")).await;
+        let drawn = "document.querySelector('.plot.main canvas').clientWidth";
+        let fits = format!("innerWidth === {width} && {drawn} < {width}");
+        browser.until("it is laid out", &fits).await;
         let wide = browser.run("return document.documentElement.scrollWidth").await;
         assert!(wide.as_u64().unwrap() <= u64::from(width), "{name}: {wide} pixels wide");
-        let outside = browser.run(OUTSIDE).await;
+        let outside = browser.run(AUDIT).await;
         assert_eq!(outside, serde_json::json!([]), "{name}");
         browser.keep(name).await;
         browser.run("scrollTo(0, document.getElementById('held').offsetTop)").await;
@@ -196,42 +209,18 @@ async fn it_fits(browser: &Browser) {
     browser.screen(1_400, 1_000, 1).await;
 }
 
-/// Buttons that stand outside the window, where no list scrolls.
-const OUTSIDE: &str = "return [...document.querySelectorAll('button, select, a, input')]\
-    .filter((one) => one.checkVisibility() && !one.closest('.scroll') && !one.matches('.skip'))\
-    .filter((one) => { const box = one.getBoundingClientRect(); return box.left < 0 || box.right > innerWidth + 1; })\
-    .map((one) => one.innerText)";
-
 async fn everything_has_a_name_and_can_be_read(browser: &Browser) {
-    let nameless = browser.run(NAMELESS).await;
-    assert_eq!(nameless, serde_json::json!([]));
     for theme in ["dark", "light"] {
         browser.run(&format!("document.documentElement.dataset.theme = '{theme}'")).await;
-        let pale = browser.run(PALE).await;
-        assert_eq!(pale, serde_json::json!([]), "{theme}");
+        let wrong = browser.run(AUDIT).await;
+        assert_eq!(wrong, serde_json::json!([]), "{theme}");
         browser.keep(theme).await;
     }
     browser.run("delete document.documentElement.dataset.theme").await;
 }
 
-const NAMELESS: &str = "const named = (one) => one.ariaLabel || one.innerText.trim() || one.labels?.length;\
-    const bad = [...document.querySelectorAll('button, a, input, select, [role=img]')].filter((one) => one.checkVisibility() && !named(one));\
-    const tables = [...document.querySelectorAll('table')].filter((one) => !one.caption || ![...one.tHead.rows[0].cells].every((cell) => cell.scope === 'col'));\
-    const ids = [...document.querySelectorAll('[id]')].map((one) => one.id).filter((id, index, all) => all.indexOf(id) !== index);\
-    const marks = document.querySelectorAll('main, h1, header, footer, nav[aria-label]').length < 5 ? ['no landmarks'] : [];\
-    return [...bad.map((one) => one.outerHTML), ...tables.map((one) => one.outerHTML), ...ids, ...marks]";
-
-/// Inks on grounds with a contrast below 4.5 (WCAG 2.2, 1.4.3).
-const PALE: &str = "const style = getComputedStyle(document.documentElement);\
-    const part = (value) => { const part = value / 255; return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4; };\
-    const light = (name) => { let hex = style.getPropertyValue(`--${name}`).trim().slice(1); if (hex.length === 3) hex = [...hex].map((one) => one + one).join('');\
-      const [red, green, blue] = [0, 2, 4].map((at) => part(parseInt(hex.slice(at, at + 2), 16))); return 0.2126 * red + 0.7152 * green + 0.0722 * blue; };\
-    const contrast = (a, b) => { const [low, high] = [light(a), light(b)].sort((x, y) => x - y); return (high + 0.05) / (low + 0.05); };\
-    const pairs = [];\
-    for (const ground of ['ground', 'panel', 'raised']) for (const ink of ['ink', 'dim', 'faint', 'link-ink', 'good', 'warn', 'bad']) pairs.push([ink, ground]);\
-    for (const tone of ['good', 'warn', 'bad']) pairs.push([tone, `${tone}-ground`]);\
-    pairs.push(['ink', 'button'], ['primary-ink', 'primary'], ['primary-ink', 'danger']);\
-    return pairs.filter(([ink, ground]) => contrast(ink, ground) < 4.5).map(([ink, ground]) => `${ink} on ${ground}: ${contrast(ink, ground).toFixed(2)}`)";
+/// What is wrong with the page: things outside the window or without a name, and pale words.
+const AUDIT: &str = include_str!("console/audit.js");
 
 /// So that helpers of the other file have it.
 pub(crate) async fn login(sluice: &SluiceProcess) -> RawConn {

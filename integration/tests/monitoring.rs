@@ -1,4 +1,5 @@
-//! What people and programs watch Sluice with: its log, `sluice top`.
+//! What people and programs watch Sluice with: its log, `sluice top`, Prometheus with alerts and
+//! dashboards.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,6 +9,8 @@
 
 #[path = "monitoring/log.rs"]
 mod log;
+#[path = "monitoring/prometheus.rs"]
+mod prometheus;
 #[path = "monitoring/top.rs"]
 mod top;
 

@@ -21,6 +21,14 @@ pub enum Reason {
     Guard,
     /// A statement like it ran away lately.
     Quarantined,
+    /// A budget has no place left for another statement at the server.
+    BudgetConcurrency,
+    /// A budget's statements or rows a second are used up.
+    BudgetRate,
+    /// A budget's share of the server is used up.
+    BudgetShare,
+    /// The statement is expected to cost more than a budget allows one of them.
+    BudgetQuery,
     /// Too many statements wait already.
     QueueFull,
     /// The longest wait has passed.
@@ -31,7 +39,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the manual.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Ratio,
         Self::GateClosed,
         Self::NoData,
@@ -40,6 +48,10 @@ impl Reason {
         Self::Deny,
         Self::Guard,
         Self::Quarantined,
+        Self::BudgetConcurrency,
+        Self::BudgetRate,
+        Self::BudgetShare,
+        Self::BudgetQuery,
         Self::QueueFull,
         Self::Timeout,
         Self::Shutdown,
@@ -57,9 +69,36 @@ impl Reason {
             Self::Deny => "deny",
             Self::Guard => "guard",
             Self::Quarantined => "quarantined",
+            Self::BudgetConcurrency => "budget_concurrency",
+            Self::BudgetRate => "budget_rate",
+            Self::BudgetShare => "budget_share",
+            Self::BudgetQuery => "budget_query",
             Self::QueueFull => "queue_full",
             Self::Timeout => "timeout",
             Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+impl Reason {
+    /// Whether a budget is behind it.
+    #[must_use]
+    pub const fn is_budget(self) -> bool {
+        match self {
+            Self::BudgetConcurrency | Self::BudgetRate | Self::BudgetShare | Self::BudgetQuery => {
+                true
+            }
+            Self::Ratio
+            | Self::GateClosed
+            | Self::NoData
+            | Self::Paced
+            | Self::Hold
+            | Self::Deny
+            | Self::Guard
+            | Self::Quarantined
+            | Self::QueueFull
+            | Self::Timeout
+            | Self::Shutdown => false,
         }
     }
 }

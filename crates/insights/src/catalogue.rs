@@ -13,6 +13,9 @@ pub const NAME_LEN_MAX: usize = 255;
 /// What all texts and names take together, in bytes: some 50,000 everyday texts.
 const BYTES_MAX: usize = 12 << 20;
 
+/// From so much on it is looked what can be forgotten.
+const NEARLY_FULL: usize = BYTES_MAX / 4 * 3;
+
 /// What an entry takes beside its text, about.
 const ENTRY_LEN: usize = 96;
 
@@ -109,7 +112,7 @@ impl Catalogue {
 
     /// Whether it is time to forget what nothing refers to.
     pub(crate) fn is_nearly_full(&self) -> bool {
-        self.bytes > BYTES_MAX / 4 * 3
+        self.bytes > NEARLY_FULL
     }
 
     /// Forgets all but these.

@@ -109,6 +109,8 @@ fn mean_s(stats: &Stats) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::arithmetic_side_effects, reason = "numbers of test data")]
+
     use super::*;
 
     fn stats(count: u64, each_ms: u64) -> Stats {

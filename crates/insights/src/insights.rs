@@ -17,7 +17,12 @@ pub struct Insights {
     catalogue: Catalogue,
     seed: u64,
     now: Time,
+    /// When texts were last forgotten.
+    tidied: Time,
 }
+
+/// Texts are forgotten no more often: then all that are in use have to be told again.
+const TIDY_INTERVAL_S: u64 = 60;
 
 impl Insights {
     /// Nothing has come. A minute has so many places (`max_digests`); `seed` keeps clients from
@@ -29,6 +34,7 @@ impl Insights {
             catalogue: Catalogue::new(seed),
             seed,
             now,
+            tidied: Time(0),
         }
     }
 
@@ -61,9 +67,11 @@ impl Insights {
     /// Forgets texts and names that no window refers to, when there is little room left. True: some
     /// are gone, and whoever sends their hashes has to say again what they stand for.
     pub fn tidy(&mut self) -> bool {
-        if !self.catalogue.is_nearly_full() {
+        let is_soon = self.now.before(TIDY_INTERVAL_S) < self.tidied;
+        if is_soon || !self.catalogue.is_nearly_full() {
             return false;
         }
+        self.tidied = self.now;
         let mut used = HashSet::with_hasher(Seeded(self.seed));
         for key in self.windows.keys() {
             used.extend([key.app, key.schema, key.user]);

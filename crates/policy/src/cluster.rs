@@ -9,6 +9,7 @@ use admission::{
 };
 use sql::{Class, ClassSet};
 
+use crate::budget::Budgets;
 use crate::bypass::Bypass;
 use crate::compression::{BackendCompression, ClientCompression, CompressionLevel};
 use crate::guard::Guards;
@@ -75,6 +76,8 @@ pub struct ClusterPolicy {
     pub guards: Guards,
     /// What ran away lately, and is refused for it.
     pub quarantine: Quarantine,
+    /// What statements may use together: all that match count.
+    pub budgets: Budgets,
     /// Whose claims count.
     pub identity: Arc<IdentityPolicy>,
     /// When an identity counts as starved; `None`: nobody looks.
@@ -311,6 +314,7 @@ impl ClusterPolicy {
             check_interval: self.check_interval,
             pacing: self.controller_pacing(),
             queue_len_max: self.queue_len_max,
+            budgets: self.budgets.book(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! after a fault is never used.
 
 mod admin;
+mod budget;
 mod bypass;
 mod checks;
 mod classes;
@@ -83,8 +84,10 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     let drafts = compile_rules(file.rules, &context, faults);
     let guards = guard::compile_all(file.guards, &context, faults);
     let starvation = compile_starvation(file.starvation, faults);
+    let budgets = budget::compile(file.budgets, &context, faults);
     let insights = insights::compile(file.insights, faults);
-    let shared = cluster::Shared { identity: Arc::new(identity), starvation, guards, insights };
+    let identity = Arc::new(identity);
+    let shared = cluster::Shared { identity, starvation, budgets, guards, insights };
     let mut compiled = Vec::new();
     let mut listeners = vec![(Listen::Tcp(admin.listen), "admin.listen".to_owned())];
     for (name, cluster) in clusters {

@@ -52,7 +52,7 @@ pub(crate) enum Command {
     /// Show what statements have cost, by digest, app, user or table.
     #[command(long_about = insights::ABOUT, after_help = insights::EXAMPLES)]
     Insights(Insights),
-    /// Watch a running Sluice: lag, pace, queue, and what becomes of whose statements.
+    /// Watch a running Sluice: lag, pace, queue, identities; hold, throttle and lift.
     #[command(long_about = top::ABOUT, after_help = top::EXAMPLES)]
     Top(Top),
     /// Have a part of an app's checks refused for a while.

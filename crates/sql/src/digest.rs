@@ -24,41 +24,17 @@ const GROUPS_MAX: usize = 32;
 /// Writes the normalised text of `text` into `out`, which is cleared first, and gives its hash:
 /// FNV-1a of 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), stable over releases and machines.
 pub fn digest(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
-    write(text, mode, out, Cut::None);
+    Writer::new(text, mode, out).text();
     fnv1a(out)
 }
 
 /// The same for the front of a longer text. A list of values, or of rows, that the cut has left open
 /// ends with what is whole of it, so that the front of a long INSERT has the digest of a short one.
 pub fn digest_front(front: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
-    write(front, mode, out, Cut::There);
-    fnv1a(out)
-}
-
-/// Whether the text goes on behind its end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cut {
-    None,
-    There,
-}
-
-fn write(text: &[u8], mode: LexMode, out: &mut Vec<u8>, cut: Cut) {
-    out.clear();
-    let text = text.get(..text.len().min(DIGEST_TEXT_MAX)).unwrap_or_default();
-    let mut writer = Writer {
-        lexer: Lexer::new(text, mode, Reading::first(mode), NoComments),
-        out,
-        groups: [Group::default(); GROUPS_MAX],
-        depth: 0,
-        before: Before::Start,
-        before_token: Token { kind: Kind::Semicolon, start: 0, end: 0 },
-        before_at: 0,
-        sign_at: None,
-    };
+    let mut writer = Writer::new(front, mode, out);
     writer.text();
-    if cut == Cut::There {
-        writer.cut();
-    }
+    writer.cut();
+    fnv1a(out)
 }
 
 /// Whether `word` is reserved in MySQL or MariaDB, or begins a statement, in any case.
@@ -117,7 +93,22 @@ struct Writer<'t, 'o> {
     sign_at: Option<usize>,
 }
 
-impl Writer<'_, '_> {
+impl<'t, 'o> Writer<'t, 'o> {
+    fn new(text: &'t [u8], mode: LexMode, out: &'o mut Vec<u8>) -> Self {
+        out.clear();
+        let text = text.get(..text.len().min(DIGEST_TEXT_MAX)).unwrap_or_default();
+        Self {
+            lexer: Lexer::new(text, mode, Reading::first(mode), NoComments),
+            out,
+            groups: [Group::default(); GROUPS_MAX],
+            depth: 0,
+            before: Before::Start,
+            before_token: Token { kind: Kind::Semicolon, start: 0, end: 0 },
+            before_at: 0,
+            sign_at: None,
+        }
+    }
+
     fn text(&mut self) {
         let mut pending = false;
         loop {
@@ -161,8 +152,8 @@ impl Writer<'_, '_> {
                 None => {}
             }
         }
-        if let Some(whole) = self.out.strip_suffix(b",") {
-            self.out.truncate(whole.len());
+        if self.out.last() == Some(&b',') {
+            self.out.pop();
         }
     }
 

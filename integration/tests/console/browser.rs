@@ -127,8 +127,8 @@ impl Browser {
     /// Errors of scripts, and what the content security policy has stopped.
     pub(crate) async fn complaints(&self) -> Vec<String> {
         let log = self.ask("se/log", &json!({ "type": "browser" })).await;
-        let entries = log["value"].as_array().cloned().unwrap_or_default();
-        let words = entries.iter().filter_map(|entry| entry["message"].as_str());
+        let entries = log.pointer("/value").and_then(Value::as_array).cloned().unwrap_or_default();
+        let words = entries.iter().filter_map(|entry| entry.get("message").and_then(Value::as_str));
         words.map(str::to_owned).collect()
     }
 
@@ -144,7 +144,7 @@ impl Browser {
     async fn devtools(&self, command: &str, params: &Value) {
         let answer =
             self.ask("goog/cdp/execute", &json!({ "cmd": command, "params": params })).await;
-        assert!(answer["value"].get("error").is_none(), "{answer}");
+        assert!(answer.pointer("/value/error").is_none(), "{answer}");
     }
 
     /// A command of Chromium's driver that WebDriver does not have.
@@ -152,7 +152,7 @@ impl Browser {
         let body = body.to_string();
         let request = format!(
             "POST /session/{}/{path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\
-             Content-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.session,
             self.port,
             body.len()

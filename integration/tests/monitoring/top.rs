@@ -1,10 +1,11 @@
-//! `sluice top` on a real Sluice.
+//! `sluice top` on a real Sluice: as text, and on a pseudo terminal that `script` makes.
 
-use std::process::{Command, Stdio};
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use integration::raw::{Login, RawConn};
-use integration::scenario::{Pending, connect_as, wait_for_depth};
+use integration::scenario::{Pending, connect_as, wait_for_depth, wait_until};
 use integration::sluice::{Config, SluiceProcess, binary};
 
 use super::servers;
@@ -64,4 +65,114 @@ async fn where_nobody_answers_it_says_so_and_fails() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stderr).unwrap().contains("nothing listens at"));
+}
+
+const TOKEN: &str = "a-token-of-tests-only-0123456789abcdef";
+
+/// Longer than anything takes here.
+const LIMIT: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn on_a_terminal_keys_hold_an_app_when_that_was_said_and_confirmed() {
+    let servers = servers().await;
+    let tokens = "tokens: [{ name: ann, token_env: T_ANN }]";
+    let config = Config::new(servers).unwrap().rules(HELD).admin_keys(tokens);
+    // The rule is made at every Sluice of these servers: others' apps have other names.
+    let sluice = SluiceProcess::start_with(&config, &[("T_ANN", TOKEN)]).await.unwrap();
+    let mut pages = connect_as(&sluice, "pages").await.unwrap();
+    pages.query("SELECT 1").await.unwrap().accepted().unwrap();
+    let shown = sluice.config_path().with_file_name("screen");
+    let mut screen = Screen::start(&sluice, &shown);
+    screen.shows("Identities: 1").await;
+    screen.press("h");
+    screen.shows("Hold pages on cluster main").await;
+    screen.press("n");
+    screen.shows("nothing was changed").await;
+    assert!(!rules(&sluice).await.contains("runtime:"), "nobody has said yes");
+    screen.press("hy");
+    let by_ann = "\"author\":\"ann\"";
+    wait_until("ann's rule", LIMIT, || async { Ok(rules(&sluice).await.contains(by_ann)) })
+        .await
+        .unwrap();
+    assert!(rules(&sluice).await.contains("runtime:pages"));
+    screen.shows("runtime:pages").await;
+    screen.press("3u");
+    screen.shows("Lift runtime:pages").await;
+    screen.press("y");
+    wait_until("no rule of ann's", LIMIT, || async { Ok(!rules(&sluice).await.contains(by_ann)) })
+        .await
+        .unwrap();
+    screen.press("q");
+    let ended = screen.child.wait().unwrap();
+    let left = std::fs::read_to_string(&shown).unwrap();
+    assert!(ended.success() && left.contains("\u{1b}[?1049l"), "the terminal is given back");
+}
+
+/// `sluice top` on a pseudo terminal of its own.
+struct Screen {
+    child: Child,
+    shown: std::path::PathBuf,
+}
+
+impl Screen {
+    fn start(sluice: &SluiceProcess, shown: &std::path::Path) -> Self {
+        let (top, admin) = (binary().unwrap(), sluice.admin_addr());
+        let top = format!("{} top --seconds 60 --admin http://{admin}", top.display());
+        let child = Command::new("script")
+            .args(["--quiet", "--flush", "--return", "--command"])
+            .arg(format!("stty rows 50 cols 160; exec {top}"))
+            .arg(shown)
+            .env("SLUICE_ADMIN_TOKEN", TOKEN)
+            .env("TERM", "xterm")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { child, shown: shown.to_owned() }
+    }
+
+    fn press(&mut self, keys: &str) {
+        let stdin = self.child.stdin.as_mut().unwrap();
+        stdin.write_all(keys.as_bytes()).and_then(|()| stdin.flush()).unwrap();
+    }
+
+    /// Cells that have not changed are not written again: what is waited for has to be new.
+    async fn shows(&self, text: &str) {
+        let is_there = || async {
+            let shown = std::fs::read(&self.shown).unwrap_or_default();
+            Ok(words(&String::from_utf8_lossy(&shown)).contains(&words(text)))
+        };
+        let what = format!("{text:?} on the screen");
+        if let Err(error) = wait_until(&what, LIMIT, is_there).await {
+            panic!("{error}: {:?}", std::fs::read_to_string(&self.shown));
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // `script` ends when its input does, and hangs up on what runs in it.
+        drop(self.child.stdin.take());
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// What is written, without the sequences that say where and how, and without blanks: those that are
+/// there already are moved over.
+fn words(written: &str) -> String {
+    let mut text = String::new();
+    let mut rest = written;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        text.push_str(before);
+        let end = after.find(|c: char| c.is_ascii_alphabetic()).map_or(after.len(), |end| end + 1);
+        rest = &after[end..];
+    }
+    text.push_str(rest);
+    text.retain(|c| !c.is_whitespace());
+    text
+}
+
+async fn rules(sluice: &SluiceProcess) -> String {
+    sluice.http_get("/api/v1/rules").await.unwrap().body
 }

@@ -176,12 +176,19 @@ pub(crate) fn told(asked: &Asked<'_>, answer: &CheckAnswer, named: &[SignalKey])
 
 fn refuse(told: &mut Told, answer: &CheckAnswer, refusal: &Refusal) {
     let (status, message) = match refusal.reason {
-        Reason::Ratio | Reason::Hold | Reason::Deny | Reason::Guard | Reason::Quarantined => {
-            (DENIED, APP_DENIED)
-        }
-        Reason::GateClosed | Reason::Paced | Reason::QueueFull | Reason::Timeout => {
-            (TOO_MANY, THRESHOLD_EXCEEDED)
-        }
+        Reason::Ratio
+        | Reason::Hold
+        | Reason::Deny
+        | Reason::Guard
+        | Reason::Quarantined
+        | Reason::BudgetQuery => (DENIED, APP_DENIED),
+        Reason::GateClosed
+        | Reason::Paced
+        | Reason::BudgetConcurrency
+        | Reason::BudgetRate
+        | Reason::BudgetShare
+        | Reason::QueueFull
+        | Reason::Timeout => (TOO_MANY, THRESHOLD_EXCEEDED),
         Reason::NoData => (ERROR, NOT_COLLECTED),
         Reason::Shutdown => (ERROR, "Sluice is shutting down"),
     };
@@ -200,14 +207,24 @@ fn refuse(told: &mut Told, answer: &CheckAnswer, refusal: &Refusal) {
     let Told { app_name: app, scope, metric_name: metric, value, threshold, .. } = &*told;
     let rule = told.rule.as_deref().unwrap_or("(none)");
     told.summary = match refusal.reason {
-        Reason::Ratio | Reason::Hold | Reason::Deny | Reason::Guard | Reason::Quarantined => {
+        Reason::Ratio
+        | Reason::Hold
+        | Reason::Deny
+        | Reason::Guard
+        | Reason::Quarantined
+        | Reason::BudgetQuery => {
             format!("{app} is explicitly denied by rule {rule} ({})", refusal.reason)
         }
         Reason::GateClosed => format!(
             "{app} is denied due to {scope}/{metric} metric value {value} exceeding threshold \
              {threshold}"
         ),
-        Reason::Paced | Reason::QueueFull | Reason::Timeout => format!(
+        Reason::BudgetConcurrency
+        | Reason::BudgetRate
+        | Reason::BudgetShare
+        | Reason::Paced
+        | Reason::QueueFull
+        | Reason::Timeout => format!(
             "{app} has to come again: the pace is taken by others ({scope}/{metric} is {value} of \
              {threshold})"
         ),

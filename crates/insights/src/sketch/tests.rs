@@ -1,3 +1,5 @@
+#![expect(clippy::arithmetic_side_effects, reason = "numbers of test data")]
+
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -57,7 +59,7 @@ proptest! {
         prop_assert!(sketch.rows.len() <= places);
         let all: u64 = weights.values().sum();
         for (digest, weight) in weights {
-            if weight > all / places as u64 {
+            if weight > all / u64::try_from(places).unwrap() {
                 let row = sketch.rows.iter().find(|row| row.key.digest == Digest::Of(digest));
                 prop_assert!(row.is_some_and(|row| row.weight >= weight));
                 prop_assert!(row.is_some_and(|row| row.weight - row.inherited <= weight));

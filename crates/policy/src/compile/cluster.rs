@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use admission::Mode;
 
+use super::budget::{self, BudgetDraft};
 use super::bypass;
 use super::checks::{MODES, duration, keyword, name, query, secret, server, whole};
 use super::compression;
@@ -13,6 +14,7 @@ use super::network;
 use super::rule::Draft;
 use super::signals::Signals;
 use super::tls;
+use crate::budget::Budgets;
 use crate::cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, SignalKind, Starvation, TableName,
 };
@@ -34,6 +36,7 @@ pub(super) struct Shared {
     pub(super) identity: Arc<IdentityPolicy>,
     pub(super) starvation: Option<Starvation>,
     pub(super) guards: Vec<GuardDraft>,
+    pub(super) budgets: Vec<BudgetDraft>,
     pub(super) insights: Insights,
 }
 
@@ -114,6 +117,7 @@ pub(super) fn compile(
         rules: Rules::new(rules),
         quarantine: Quarantine::default(),
         guards: guards_of(&shared.guards, cluster_name, mode),
+        budgets: Budgets::new(budget::of_cluster(&shared.budgets, cluster_name, mode)),
     })
 }
 

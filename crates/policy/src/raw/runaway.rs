@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use super::fields::{Fields, FromNode, Maybe, NOT_SUPPORTED};
+use super::fields::{Fields, FromNode, Maybe};
 use super::node::Node;
 use crate::fault::{Faults, Place};
+
+/// The message of what a later version will read.
+pub(crate) const NOT_SUPPORTED: &str = "not supported by this version";
 
 /// `runaway` of a rule.
 #[derive(Debug, Clone, PartialEq)]

@@ -25,7 +25,7 @@ enum Node<V> {
     /// Never empty, and never a leaf alone.
     Branch {
         /// Ascending by the four bits that lead to them.
-        children: Vec<(u8, Arc<Node<V>>)>,
+        children: Vec<(u8, Arc<Self>)>,
     },
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use admission::{Reason, Refusal};
-use policy::{Quarantined, RefusalProfile, Rule};
+use policy::{Quarantined, Rule};
 use session::{Answer, Finished, Move, Side};
 use tokio::time::Instant;
 
@@ -133,11 +133,10 @@ impl Connection {
         let refusal = Refusal {
             reason: Reason::Quarantined,
             cause: None,
+            budget: None,
             waited: std::time::Duration::ZERO,
             retry_after: std::time::Duration::from_secs(u64::try_from(left).unwrap_or(0)),
         };
-        // Trying again is useless for as long as that takes.
-        let rule = Rule { error: RefusalProfile::quota(), ..rule.clone() };
-        Some(self.answer(&rule, &refusal))
+        Some(self.answer(Some(rule), &refusal))
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::Asked;
+use super::{Asked, Token};
 
 /// `sluice top`
 #[derive(Debug, Args)]
@@ -10,13 +10,16 @@ pub(crate) struct Top {
     /// Which Sluice is watched.
     #[command(flatten)]
     pub(crate) asked: Asked,
+    /// Who asks, where rules are made and lifted.
+    #[command(flatten)]
+    pub(crate) token: Token,
     /// The cluster to begin with; the default is the first.
     #[arg(long, value_name = "NAME")]
     pub(crate) cluster: Option<String>,
-    /// Plain text, as always in this version.
+    /// Plain text instead of a screen; the default when the output is no terminal.
     #[arg(long)]
     pub(crate) plain: bool,
-    /// End after so many seconds. Without it Ctrl-C ends it.
+    /// End after so many seconds. Without it q ends the screen, and Ctrl-C the plain text.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) seconds: Option<u64>,
     /// Seconds from one look to the next.
@@ -61,7 +64,13 @@ Watch a running Sluice: the lag with its threshold, the pace and the queue as th
 with what is let through, delayed and refused a second and why, the servers, and the rules with the time they have \
 left.
 
-Each look is some lines of text; a line that wants attention begins with an exclamation mark. Watching changes nothing, needs no token, and shows no statement's text.
+On a terminal it is a screen. Tab goes from table to table, the arrows move and choose the column that is sorted \
+by, r turns the order round, c shows the next cluster. h holds the chosen identity for an hour, t throttles it \
+for an hour, u lifts the rule that was made for it or that is chosen. Each says first what it will do, and does it \
+when y is pressed; they need the token that `sluice hold` needs (docs/ADMIN.md). ? shows all keys, q ends.
+
+With --plain, or where the output is no terminal, each look is some lines of text; a line that wants attention \
+begins with an exclamation mark. Watching changes nothing, needs no token, and shows no statement's text.
 
 Exit status: 0, or 1 if there is no answer at the beginning or at the end, 2 if the command line is wrong.";
 
@@ -69,5 +78,5 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   sluice top
   sluice top --config /etc/sluice/proxy-config.yaml --sort refused-rate
-  sluice top --admin http://10.0.0.5:9307
+  SLUICE_ADMIN_TOKEN=… sluice top --admin http://10.0.0.5:9307
   sluice top --plain --seconds 60 --every 10 >> top.txt";

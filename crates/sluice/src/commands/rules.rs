@@ -16,7 +16,7 @@ use crate::cli::{Asked, Format, Made, Rules, Token, Unthrottle, Whom};
 /// Where the token is unless told.
 const TOKEN_ENV: &str = "SLUICE_ADMIN_TOKEN";
 
-const RULES_PATH: &str = "/api/v1/rules";
+pub(super) const RULES_PATH: &str = "/api/v1/rules";
 
 /// Makes a rule with this effect.
 pub(crate) fn make(made: &Made, effect: &str, ratio: Option<f64>) -> ExitCode {
@@ -99,6 +99,15 @@ fn change(
         Format::Json => Ok(whole_line(&body)),
         Format::Text => Ok(format!("{}\n", printable(&read::<Changed>(&body)?.done))),
     }
+}
+
+/// What came of a change, in words.
+pub(super) fn made(
+    asked: &Asked,
+    token: &Token,
+    request: (&str, &str, &str),
+) -> Result<String, Failure> {
+    change(asked, token, request, Format::Text).map(|told| told.trim_end().to_owned())
 }
 
 /// None: nobody has set one, and it may do without.

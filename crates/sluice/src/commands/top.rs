@@ -1,15 +1,25 @@
 //! `sluice top`: a running Sluice, watched.
 
+mod change;
 mod course;
+mod feed;
 mod plain;
+mod screen;
 mod table;
+mod view;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::process::ExitCode;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{Event, KeyEventKind};
+
 use self::course::Watched;
+use self::feed::{Came, Source};
 use self::table::{Order, Sorting};
+use self::view::{Effect, View};
 use super::door;
 use super::http::Door;
 use super::status::{look, style};
@@ -23,7 +33,10 @@ pub(crate) fn run(top: &Top) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    told(plainly(top, &door))
+    if top.plain || !io::stdout().is_terminal() {
+        return told(plainly(top, &door));
+    }
+    told(on_screen(top, door))
 }
 
 fn told(ended: Result<(), String>) -> ExitCode {
@@ -40,8 +53,7 @@ fn told(ended: Result<(), String>) -> ExitCode {
 fn plainly(top: &Top, door: &Door) -> Result<(), String> {
     let began = Instant::now();
     let every = Duration::from_secs(top.every);
-    let order = if top.reverse { Order::Reversed } else { Order::Natural };
-    let sorting = Sorting { column: top.sort, order };
+    let sorting = sorting(top);
     let mut watched = Watched::default();
     for looks in 0_u32.. {
         let answer = look(door, 0).map(|(_, status)| status);
@@ -65,6 +77,66 @@ fn plainly(top: &Top, door: &Door) -> Result<(), String> {
     }
     watched.lost.map_or(Ok(()), Err)
 }
+
+fn sorting(top: &Top) -> Sorting {
+    let order = if top.reverse { Order::Reversed } else { Order::Natural };
+    Sorting { column: top.sort, order }
+}
+
+/// As a screen, until a key or the time ends it.
+fn on_screen(top: &Top, door: Door) -> Result<(), String> {
+    // Without an answer there is nothing to show: the reason is more use where it stays.
+    let (_, status) = look(&door, 0)?;
+    known(top.cluster.as_deref(), &status)?;
+    let mut watched = Watched::default();
+    watched.take(0.0, Ok(status));
+    let every = Duration::from_secs(top.every);
+    let (asked, token) = (top.asked.clone(), top.token.clone());
+    let mut terminal =
+        ratatui::try_init().map_err(|error| format!("the terminal cannot be drawn on: {error}"))?;
+    let watching = watch(top, &mut terminal, watched, Source { door, asked, token, every });
+    ratatui::restore();
+    watching
+}
+
+fn watch(
+    top: &Top,
+    terminal: &mut DefaultTerminal,
+    mut watched: Watched,
+    source: Source,
+) -> Result<(), String> {
+    let began = Instant::now();
+    let end = top.seconds.map(|seconds| began + Duration::from_secs(seconds));
+    let style = style();
+    let mut view = View::new(top.cluster.clone(), sorting(top));
+    let (changes, came) = feed::start(source);
+    loop {
+        terminal
+            .draw(|frame| screen::draw(frame, &watched, &view, style))
+            .map_err(|error| format!("the terminal cannot be drawn on: {error}"))?;
+        let left = end.map_or(FOR_EVER, |end| end.saturating_duration_since(Instant::now()));
+        match came.recv_timeout(left) {
+            Ok(Came::Looked(answer)) => watched.take(began.elapsed().as_secs_f64(), answer),
+            Ok(Came::Done(told)) => view.done(told),
+            Ok(Came::Terminal(Event::Key(key))) if key.kind != KeyEventKind::Release => {
+                match view.press(key, &watched) {
+                    Effect::Nothing => {}
+                    // The feed is there as long as this is.
+                    Effect::Make(change) => drop(changes.send(change)),
+                    Effect::Quit => return Ok(()),
+                }
+            }
+            // Another size: it is drawn anew.
+            Ok(Came::Terminal(_)) => {}
+            Ok(Came::TerminalGone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => break,
+        }
+    }
+    watched.lost.map_or(Ok(()), Err)
+}
+
+/// Nobody looks at one screen for longer.
+const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// A cluster that is asked for has to be there.
 fn known(cluster: Option<&str>, status: &admin::status::Status) -> Result<(), String> {

@@ -24,11 +24,11 @@ use crate::mode::{Charset, LexMode, Setting};
 /// Texts that are remembered; others are read again. 128 KiB.
 const TEXTS: usize = 8_192;
 
-/// Digests that are remembered as told. 64 KiB.
-const TOLD: usize = 8_192;
-
 /// Digests with the same place.
 const WAYS: usize = 8;
+
+/// Places of digests that are remembered as told: 8,192 digests, 64 KiB.
+const TOLD_SETS: usize = 1_024;
 
 /// Texts that are longer are not looked up: hashing them would cost more than it saves, for texts
 /// of thousands of values are hardly ever equal in all else.
@@ -56,7 +56,7 @@ impl Default for DigestMemo {
     fn default() -> Self {
         Self {
             texts: std::iter::repeat_with(Entry::default).take(TEXTS).collect(),
-            told: std::iter::repeat_with(Default::default).take(TOLD / WAYS).collect(),
+            told: std::iter::repeat_with(Default::default).take(TOLD_SETS).collect(),
         }
     }
 }
@@ -90,7 +90,7 @@ impl DigestMemo {
     pub fn note_told(&self, digest: u64) {
         let Some(ways) = self.ways(digest) else { return };
         let free = ways.iter().find(|told| matches!(told.load(Ordering::Relaxed), 0));
-        let at = usize::try_from(digest >> 61).unwrap_or_default();
+        let at = usize::try_from(digest.wrapping_shr(61)).unwrap_or_default();
         if let Some(place) = free.or_else(|| ways.get(at)) {
             place.store(digest, Ordering::Relaxed);
         }
@@ -114,7 +114,7 @@ impl DigestMemo {
 
 /// The middle of the hash, whose lowest bits FNV mixes least.
 fn place(hash: u64, len: usize) -> usize {
-    usize::try_from((hash >> 20) & u64::from(u32::MAX))
+    usize::try_from(hash.wrapping_shr(20) & u64::from(u32::MAX))
         .unwrap_or_default()
         .checked_rem(len)
         .unwrap_or_default()

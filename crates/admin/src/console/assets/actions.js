@@ -30,6 +30,11 @@ export function say(words) {
   say.timer = setTimeout(() => text(said, ""), 8000);
 }
 
+/** For who listens to the page: who sees it sees it anyway. */
+export function announce(words) {
+  text(document.getElementById("told"), words);
+}
+
 /** Asks whose changes of this page would be. */
 export async function look() {
   await show_(token);

@@ -144,7 +144,7 @@ export class ClusterPage {
       { key: "why", label: "Why", class: "wide", text: why },
     ], { key: (row) => `${row.connection_id}\n${row.client}`, search: (row) => `${row.app} ${row.user} ${row.client} ${row.rule}` });
     this.servers = this.listing("Servers", "servers", [
-      { key: "server", label: "Server", class: "name", text: (row) => row.server },
+      { key: "server", label: "Server", class: "name host", text: (row) => row.server },
       { key: "state", label: "State", text: (row) => row.says, tone: (row) => row.tone },
       { key: "lag", label: "Lag", class: "number", text: (row) => span(row.lag_s) },
       { key: "for", label: "For", class: "number", text: (row) => span(row.for_s) },
@@ -254,7 +254,7 @@ export class ClusterPage {
     text(this.pill, label);
     attribute(this.pill, "data-tone", tone);
     text(this.sentence, sentence);
-    if (this.tone !== null && (this.tone === "bad") !== (tone === "bad")) actions.say(`${this.name}: ${label}. ${sentence}`);
+    if (this.tone !== null && (this.tone === "bad") !== (tone === "bad")) actions.announce(`${this.name}: ${label}. ${sentence}`);
     this.tone = tone;
     const lag = cluster.signals.find((signal) => signal.signal === "lag");
     const trail = live.trails.get(this.name);

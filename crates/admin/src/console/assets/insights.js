@@ -61,7 +61,7 @@ export class Insights {
       number("refused", "Refused"),
       number("errors", "Errors"),
       number("rows_affected", "Rows changed"),
-      { key: "change", label: "Against before", text: (row) => change(row), sort: (row) => row.change ?? "", tone: (row) => ({ slower: "bad", new: "warn" })[row.change] ?? null },
+      { key: "change", label: "Against before", class: "change", text: (row) => change(row), sort: (row) => row.change ?? "", tone: (row) => ({ slower: "bad", new: "warn" })[row.change] ?? null },
     ];
   }
 
@@ -93,6 +93,7 @@ export class Insights {
     }
     const rows = told?.rows ?? [];
     show(this.panel.node, told !== null && (rows.length > 0 || !this.panel.node.hidden));
+    this.panel.node.classList.toggle("compares", this.compare);
     attribute(this.comparing, "aria-pressed", String(this.compare));
     this.windows.forEach((one, index) => attribute(one, "aria-pressed", String(WINDOWS[index] === this.window)));
     this.table.set(rows, told?.rows_total);

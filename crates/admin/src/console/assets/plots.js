@@ -102,7 +102,7 @@ export class Plot {
     const format = FORMATS[this.series[0].format];
     return {
       ...this.size(),
-      padding: [this.options.marks ? MARK_SLACK + 3 : 6, 8, 0, 0],
+      padding: [this.options.marks ? MARK_SLACK + 3 : 6, 26, 0, 0],
       legend: { show: false },
       cursor: { sync: { key: sync().key }, drag: { x: false, y: false }, points: { size: 6 }, y: false },
       scales: {
