@@ -183,6 +183,8 @@ impl Walk<'_> {
 
     fn on(&mut self) {
         if !self.in_tables() {
+            // Of ON DUPLICATE KEY UPDATE.
+            self.end_clause();
             return;
         }
         let next = self.lexer.peeked();

@@ -57,6 +57,7 @@ impl Keyword {
                 | Self::Limit
                 | Self::For
                 | Self::Union
+                | Self::On
         )
     }
 }
