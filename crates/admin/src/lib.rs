@@ -11,6 +11,7 @@ mod access;
 mod api;
 mod check;
 mod freno;
+mod history;
 mod host;
 mod page;
 mod places;
@@ -21,10 +22,12 @@ mod serving;
 mod timed;
 mod tokens;
 mod vitess;
+mod why;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use ::history::History;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
@@ -54,6 +57,8 @@ pub struct AdminState {
     pub access: Arc<Access>,
     /// The rules that are made while it runs.
     pub rules: RuntimeRules,
+    /// What happened.
+    pub history: History,
     /// Set when a drain begins: then it is not ready.
     pub draining: Arc<AtomicBool>,
 }
@@ -111,6 +116,8 @@ fn api() -> Router<Shown> {
         .route("/", get(page))
         .route("/api/v1/status", get(api::status))
         .route("/api/v1/waiting", get(api::waiting))
+        .route("/api/v1/history", get(history::answer))
+        .route("/api/v1/why/{*id}", get(why::answer))
         .route("/api/v1/rules", get(routes::list).post(routes::make).delete(routes::lift_of))
         .route("/api/v1/rules/{*name}", delete(routes::lift_named))
 }
@@ -163,6 +170,7 @@ async fn metrics(State(Shown { state, slow, .. }): State<Shown>) -> Response {
     let gather = move || {
         let mut text = state.telemetry.gather(&state.clusters);
         text.push_str(&state.access.certificate_metrics());
+        text.push_str(&state.history.metrics());
         text
     };
     match aside(slow, gather).await {

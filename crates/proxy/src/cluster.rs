@@ -6,6 +6,7 @@
 //! of its waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the
 //! place back: neither can be forgotten when a client vanishes.
 
+mod chains;
 mod check;
 mod held;
 mod layers;
@@ -45,6 +46,8 @@ use crate::rule_table::RuleKeeper;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
+pub(crate) use self::chains::{Asker, Verdict};
+pub use self::chains::{Chain, ChainEnd, Chains, GateSignal, Line};
 pub use self::check::{Check, CheckAnswer, CheckOutcome};
 pub use self::held::{ClientName, THROTTLED_MAX, Throttled, WaitingClient};
 pub use self::starvation::{PassedApp, StarvedIdentity};
@@ -59,6 +62,8 @@ pub struct Cluster {
     pub probes: ProbeBoard,
     /// The latencies that its signals are made of.
     pub(crate) latencies: LatencyBoard,
+    /// What led to refusals and long waits.
+    pub chains: Chains,
     /// What its primary says of itself.
     pub(crate) facts: Arc<FactsBoard>,
     /// What its legs show and trust, as read last.
@@ -139,6 +144,7 @@ impl Cluster {
             registry: Arc::default(),
             probes,
             latencies: LatencyBoard::new(&policy),
+            chains: Chains::default(),
             facts: Arc::new(FactsBoard::new(&policy)),
             tls: TlsStore::new(&policy),
             cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
@@ -338,7 +344,7 @@ pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {
         Decision::Reject(refusal) => Judgement::Refused(refusal),
         Decision::Queue(ticket) => {
             let (sender, receiver) = oneshot::channel();
-            let name = Arc::new(QueuedName::of(app));
+            let name = Arc::new(QueuedName::of(app, gatekeeper.waiters.len()));
             let waiting = QueuedRequest { sender, name: Arc::clone(&name) };
             gatekeeper.waiters.insert(ticket, waiting);
             Judgement::Queued(Waiter { cluster: cluster.clone(), ticket, receiver, name })

@@ -13,6 +13,7 @@ mod delivery;
 mod departure;
 mod errors;
 mod leaving;
+mod noting;
 mod pausing;
 mod securing;
 
@@ -449,6 +450,7 @@ impl Connection {
 
     /// Counts a command that is over and gives its permit back when its transaction is over too.
     fn finish(&mut self, finished: &Finished) {
+        self.timing.rows = finished.response.map_or(0, |response| response.affected_rows);
         if let Some(permit) = self.permit.as_mut() {
             if let Some(response) = &finished.response {
                 permit.add(response.affected_rows, self.timing.backend, response.error.is_some());

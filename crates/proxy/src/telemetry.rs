@@ -11,6 +11,7 @@
 mod apps;
 mod around;
 mod certificates;
+mod edits;
 mod event;
 mod families;
 mod gauges;
@@ -19,6 +20,7 @@ mod limits;
 mod rules;
 mod scrape;
 mod servers;
+mod tally;
 mod zeros;
 
 use std::sync::Arc;
@@ -33,14 +35,17 @@ use self::families::Families;
 use self::labels::{LabelNames, Series};
 use self::rules::KnownRules;
 use self::scrape::Unresolved;
+use self::tally::Tally;
 
 pub use self::apps::AppCount;
+pub use self::edits::{Edits, RuleEdit};
 pub use self::event::{
     BackendErrorKind, CheckEvent, ConnectionRefusal, KillOutcome, Reload, StatementDecision,
     StatementEvent,
 };
 pub use self::labels::LabelCache;
 pub use self::scrape::state_label;
+pub use self::tally::{Tallied, TallyKey, Waits};
 
 /// What bounds the labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +67,9 @@ pub struct Telemetry {
     generation: AtomicU64,
     rules: Mutex<KnownRules>,
     unresolved: Unresolved,
+    tally: Tally,
+    /// What changed the rules.
+    pub edits: Edits,
     /// The keys that cannot change live, by the last file that was applied.
     fixed_keys: Mutex<Vec<FixedKey>>,
 }
@@ -92,6 +100,8 @@ impl Telemetry {
             generation: AtomicU64::new(0),
             rules: Mutex::default(),
             unresolved: Unresolved::default(),
+            tally: Tally::default(),
+            edits: Edits::default(),
             fixed_keys: Mutex::default(),
         })
     }
@@ -101,6 +111,7 @@ impl Telemetry {
         let generation = self.generation.load(Ordering::Relaxed);
         let series = cache.series(generation, event, || self.resolve(event));
         series.statements.inc();
+        series.tally.count(event);
         if let Some(hits) = &series.rule_hits {
             hits.inc();
         }
@@ -116,6 +127,11 @@ impl Telemetry {
             series.backend.observe(backend.as_secs_f64());
         }
         self.families.overhead.observe(event.overhead.as_secs_f64());
+    }
+
+    /// What became of statements since the last call. One caller keeps the history.
+    pub fn take_tally(&self) -> Vec<(TallyKey, Tallied)> {
+        self.tally.take()
     }
 
     /// Counts a check over HTTP that was answered.
@@ -214,6 +230,7 @@ impl Telemetry {
             rule_hits: has_rule.then(|| rule_hits.with_label_values(&[event.rule])),
             backend: backend.with_label_values(&[&**event.cluster, class]),
             queue_delay: None,
+            tally: self.tally.cell(event, &app),
             app,
         }
     }

@@ -98,7 +98,7 @@ impl Bench {
                 read = Some(last.needs);
             }
             if last.is_about(scratch.shape()) {
-                who.said.note(last.remembered.app(), kept.tool);
+                who.said.note(last.remembered.app(), kept.source, kept.tool);
                 return kept.ruling;
             }
         }
@@ -134,7 +134,7 @@ impl Bench {
     ) -> Ruling {
         let remembers = attributes.is_empty();
         if remembers && let Some(kept) = last.of(self.who.generation(), input.now) {
-            self.who.said.note(last.app(), kept.tool);
+            self.who.said.note(last.app(), kept.source, kept.tool);
             return kept.ruling;
         }
         let said = SaidByExecution { attributes, statement: None };
@@ -172,6 +172,7 @@ fn keep(ruling: Ruling, who: &Who, input: &Input<'_>) -> Option<Kept> {
         generation: who.generation(),
         valid_until: input.policy.rules.next_change_after(input.now),
         tool: who.tool(),
+        source: who.source(),
         ruling,
     })
 }
@@ -211,7 +212,7 @@ fn rule<'t>(
         Verdict::Ask(rule) => Ruling::Ask(rule.index, Priority::LOWEST),
         Verdict::Deny(rule) => Ruling::Deny(rule.index),
     };
-    said.note(identity.app, identity.tool_seen);
+    said.note(identity.app, Some(identity.source), identity.tool_seen);
     said.note_refused(identity.refused_claims, identity.refused_claim);
     who.stick_to_tool();
     (ruling, needs)

@@ -19,7 +19,7 @@ enum Others {
     Any,
 }
 
-const TABLE: [Row; 11] = [
+const TABLE: [Row; 12] = [
     Row("0", "wire", &[], Others::Only(&["flate2", "mysql_common", "zstd"])),
     Row("0", "sql", &[], Others::Only(&["memchr", "sqlparser"])),
     Row("0", "admission", &[], Others::Only(&["rand"])),
@@ -28,7 +28,8 @@ const TABLE: [Row; 11] = [
     Row("2", "session", &["wire", "sql", "policy", "admission"], Others::Only(&["zeroize"])),
     Row("3", "proxy", &["wire", "sql", "policy", "admission", "session"], Others::Any),
     Row("3", "fleet", &["policy", "admission", "proxy"], Others::Any),
-    Row("3", "admin", &["policy", "admission", "proxy", "fleet"], Others::Any),
+    Row("3", "history", &["policy", "admission", "proxy"], Others::Any),
+    Row("3", "admin", &["policy", "admission", "proxy", "fleet", "history"], Others::Any),
     Row(
         "4",
         "sluice",
@@ -41,6 +42,7 @@ const TABLE: [Row; 11] = [
             "session",
             "proxy",
             "fleet",
+            "history",
             "admin",
             "integration",
         ],

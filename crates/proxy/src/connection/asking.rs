@@ -31,12 +31,19 @@ pub(crate) struct AdmissionRecord {
     queued: Option<Duration>,
     /// How long it was paused for its rule's `speed`; in mode `observe` it only would have been.
     paused: Option<Duration>,
+    /// How many waited when it first came to the queue.
+    pub(super) ahead: Option<usize>,
 }
 
 impl AdmissionRecord {
     /// Whether it has come to the queue already.
     pub(super) fn has_been_asked_for(&self) -> bool {
         self.arrived.is_some()
+    }
+
+    /// When it first came to its admission point.
+    pub(super) fn arrived(&self) -> Option<MonoTime> {
+        self.arrived
     }
 
     /// Whether it has been paused already.
@@ -73,6 +80,8 @@ pub(crate) struct Timing {
     pub(crate) started: Option<Instant>,
     /// Spent waiting for the server.
     pub(crate) backend: Duration,
+    /// Rows changed, as the server has said.
+    pub(crate) rows: u64,
 }
 
 /// How long after the server has closed a queued session a KILL may be heard of that was the
@@ -144,6 +153,7 @@ impl Connection {
             }
             Judgement::Refused(refused) => self.refuse(asked, &refused).await,
             Judgement::Queued(waiter) => {
+                self.admission.ahead.get_or_insert(waiter.ahead());
                 waiter.introduce(self.client_name());
                 self.wait_for_answer(asked, Place::InQueue(waiter), control).await
             }
@@ -188,6 +198,7 @@ impl Connection {
             match woken {
                 Woken::Settled(Settled::Admitted(permit)) => {
                     self.admission.reason = permit.reason();
+                    self.note_long_wait(&asked, permit.waited(), permit.reason());
                     self.permit = Some(permit);
                     self.session.handle_admitted(asked);
                     return Ok(());
@@ -277,7 +288,7 @@ impl Connection {
     }
 
     /// Who waits, for people.
-    fn client_name(&self) -> ClientName {
+    pub(super) fn client_name(&self) -> ClientName {
         ClientName {
             user: self.session.user().into(),
             address: self.peer.to_string().into(),
@@ -324,7 +335,7 @@ impl Connection {
                     waited: Duration::ZERO,
                     retry_after: Duration::ZERO,
                 };
-                let answer = self.answer(rule, &denial);
+                let answer = self.answer(&asked, rule, &denial);
                 self.session.handle_refused(asked, answer);
             }
         }
@@ -356,7 +367,7 @@ impl Connection {
         let Some(rule) = self.policy.rule(asked.rule) else {
             return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
         };
-        let answer = self.answer(rule, refused);
+        let answer = self.answer(&asked, rule, refused);
         self.session.handle_refused(asked, answer);
         Ok(())
     }
@@ -375,13 +386,13 @@ impl Connection {
             waited: self.admission.queued.or(self.admission.paused).unwrap_or_default(),
             retry_after: SHUTDOWN_RETRY_AFTER,
         };
-        let answer = self.answer(rule, &refusal);
+        let answer = self.answer(asked, rule, &refusal);
         self.count_asked(asked);
         self.leave(&answer).await
     }
 
     /// The error of a refusal, and its one line in the log.
-    fn answer(&self, rule: &Rule, refused: &Refusal) -> Answer {
+    fn answer(&self, asked: &Ask, rule: &Rule, refused: &Refusal) -> Answer {
         let id = rand::random::<u32>();
         let mut message = Vec::new();
         refusal::write_message(&mut message, &self.policy, rule, id, self.session.app(), refused);
@@ -396,6 +407,7 @@ impl Connection {
             waited_ms = refused.waited.as_millis(),
             "statement refused"
         );
+        self.note_refusal(asked, rule, id, refused);
         Answer { errno: rule.error.errno, sqlstate: rule.error.sqlstate, message }
     }
 
@@ -418,12 +430,14 @@ impl Connection {
                 cluster: &self.shared.cluster.name,
                 rule: rule.map_or("none", |rule| &rule.name),
                 app: self.session.app(),
+                user: self.session.user(),
                 class: statement.class,
                 decision: self.admission.decision,
                 reason: self.admission.why(),
                 mode: statement.mode,
                 queued,
                 backend,
+                rows: self.timing.rows,
                 overhead: total.saturating_sub(elsewhere),
             },
         );

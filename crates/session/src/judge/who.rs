@@ -1,6 +1,6 @@
 //! Who asks.
 
-use policy::identity::SessionIdentity;
+use policy::identity::{SessionIdentity, Source};
 use sql::Tool;
 
 use super::replace;
@@ -20,6 +20,8 @@ pub(crate) struct Who {
 pub(super) struct LastStatement {
     /// The app of the statement under way, or of the last one.
     app: Vec<u8>,
+    /// Who named that app.
+    source: Option<Source>,
     /// The tool that it names and may name.
     tool: Option<Tool>,
     /// Claims that were ignored and have not been counted.
@@ -29,8 +31,9 @@ pub(super) struct LastStatement {
 }
 
 impl LastStatement {
-    pub(super) fn note(&mut self, app: &[u8], tool: Option<Tool>) {
+    pub(super) fn note(&mut self, app: &[u8], source: Option<Source>, tool: Option<Tool>) {
         replace(&mut self.app, app);
+        self.source = source;
         self.tool = tool;
     }
 
@@ -55,6 +58,11 @@ impl Who {
 
     pub(crate) fn app(&self) -> &[u8] {
         &self.said.app
+    }
+
+    /// Who named that app; none before the first statement.
+    pub(crate) fn source(&self) -> Option<Source> {
+        self.said.source
     }
 
     pub(super) fn generation(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! What the shell may know of a session.
 
-use policy::identity::SessionIdentity;
+use policy::identity::{SessionIdentity, Source};
 use sql::Server;
 use wire::capability::Capabilities;
 
@@ -145,6 +145,11 @@ impl Session {
     /// The app of the statement under way, or of the last one.
     pub fn app(&self) -> &[u8] {
         self.judge.bench.who.app()
+    }
+
+    /// Who named that app; none before the first statement.
+    pub fn app_source(&self) -> Option<Source> {
+        self.judge.bench.who.source()
     }
 
     /// What the last identity claim that was ignored wanted to be; empty if none was.
