@@ -88,12 +88,12 @@ impl Watched {
         let policy = self.cluster.policy();
         let rules = self.take_policy(&policy);
         let now = self.cluster.now();
-        if looks % STARVED_EVERY == 0 {
+        if looks.is_multiple_of(STARVED_EVERY) {
             let starved = self.cluster.starved();
             self.starved = starved.into_iter().map(|it| starved_look(it, now)).collect();
         }
         let waited: u64 = self.waiting.iter().map(|it| it.depth).sum();
-        if waited < WAITERS_MANY || looks % STARVED_EVERY == 0 {
+        if waited < WAITERS_MANY || looks.is_multiple_of(STARVED_EVERY) {
             self.waiting = self.waiting_now(&policy, now);
         }
         ClusterLook {
