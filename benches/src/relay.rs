@@ -56,7 +56,7 @@ impl Relay {
             // A server answers what it has been sent.
             let answered = if client.is_empty() { backend } else { &[] };
             let Self { policy, facts, .. } = self;
-            let input = Input { client, backend: answered, policy, facts, now: NOW };
+            let input = Input { client, backend: answered, policy, facts, digests: None, now: NOW };
             match self.session.next(&input) {
                 Action::Move(
                     Move::Forward { from, len }

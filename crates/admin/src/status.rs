@@ -11,6 +11,7 @@ mod gather;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::gather::live;
 pub use self::gather::{WAITING_MAX, gather, waiting};
 
 /// The whole.

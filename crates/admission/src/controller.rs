@@ -371,6 +371,13 @@ impl Controller {
         Some(f64::from(release_per_s(self.pacing, gate.open_since()?, now)))
     }
 
+    /// What the slowest replica that counts applies when it is busy, in rows a second; `None` where
+    /// nobody has measured it.
+    #[must_use]
+    pub fn applied_per_s(&self) -> Option<f64> {
+        self.pace.as_ref().filter(|pace| pace.is_measured()).and_then(Pace::rate)
+    }
+
     /// Permits given and not completed.
     #[must_use]
     pub fn in_flight(&self) -> u64 {

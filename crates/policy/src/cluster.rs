@@ -12,6 +12,7 @@ use sql::{Class, ClassSet};
 use crate::bypass::Bypass;
 use crate::compression::{BackendCompression, ClientCompression, CompressionLevel};
 use crate::identity::IdentityPolicy;
+use crate::insights::Insights;
 use crate::network::{Listen, Network};
 use crate::patterns::Patterns;
 use crate::rule::{GateFrom, Rule};
@@ -72,6 +73,8 @@ pub struct ClusterPolicy {
     pub identity: Arc<IdentityPolicy>,
     /// When an identity counts as starved; `None`: nobody looks.
     pub starvation: Option<Starvation>,
+    /// What is counted of each digest.
+    pub insights: Insights,
     pub(crate) gates: Vec<GateConfig>,
 }
 

@@ -30,6 +30,7 @@ mod explain;
 mod facts;
 mod fault;
 mod fnv;
+mod insights;
 mod label;
 mod network;
 mod patterns;
@@ -54,7 +55,9 @@ pub use cluster::{
     ClusterPolicy, LagSource, Latency, PacingKind, Probe, Scope, Signal, SignalKind, Starvation,
     TableName,
 };
-pub use compile::{RUNTIME_PREFIX, RuntimeEffect, RuntimeRule, RuntimeSpec, admin_of, load};
+pub use compile::{
+    RUNTIME_PREFIX, RuntimeChange, RuntimeEffect, RuntimeRule, RuntimeSpec, admin_of, load,
+};
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::Condition;
 pub use config::{Config, Metrics, NamedSecret};
@@ -63,6 +66,7 @@ pub use diff::{Change, Edit, FixedKey, Pending, edit};
 pub use explain::{Explanation, Question, Skipped, explain};
 pub use facts::Facts;
 pub use fault::Fault;
+pub use insights::Insights;
 pub use label::app_label;
 pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};
 pub use patterns::Patterns;

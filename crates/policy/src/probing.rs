@@ -32,6 +32,7 @@ impl ClusterPolicy {
             rules: _,
             identity: _,
             starvation: _,
+            insights: _,
             gates: _,
         } = self;
         *primary == other.primary

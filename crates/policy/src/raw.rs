@@ -5,6 +5,7 @@ mod admin;
 mod bypass;
 mod compression;
 pub(crate) mod fields;
+mod insights;
 mod network;
 mod node;
 mod rule;
@@ -18,6 +19,7 @@ pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 pub use self::fields::parse_duration;
 use self::fields::{Fields, FromNode, expected};
 pub(crate) use self::fields::{Maybe, NOT_SUPPORTED, Named, OneOrMany, Spanned};
+pub(crate) use self::insights::Insights;
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
@@ -37,6 +39,7 @@ pub(crate) struct File {
     pub(crate) identity: Maybe<Identity>,
     pub(crate) rules: Maybe<Vec<Spanned<Rule>>>,
     pub(crate) starvation: Maybe<Starvation>,
+    pub(crate) insights: Maybe<Insights>,
 }
 
 /// `metrics`.
@@ -183,6 +186,7 @@ impl FromNode for File {
             identity: fields.take("identity"),
             rules: fields.take("rules"),
             starvation: fields.take("starvation"),
+            insights: fields.take("insights"),
         };
         if let Some(budgets) = fields.take::<Vec<Spanned<Ignored>>>("budgets")
             && !budgets.value.is_empty()

@@ -4,6 +4,7 @@ mod admin_keys;
 mod bypass_keys;
 mod classes;
 mod compression_keys;
+mod insights_keys;
 mod keys;
 mod latency_keys;
 mod network_keys;

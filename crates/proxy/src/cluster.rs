@@ -31,7 +31,6 @@ use tokio::sync::{Notify, oneshot, watch};
 use wire::capability::Capabilities;
 
 use self::held::QueuedName;
-use self::layers::Layers;
 use self::names::WatchedNames;
 use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
@@ -39,6 +38,7 @@ use crate::board::ProbeBoard;
 use crate::clock::Clock;
 use crate::cut_overs::{CutOvers, PendingCutOver};
 use crate::facts::FactsBoard;
+use crate::insights::InsightsBoard;
 use crate::kill::Killer;
 use crate::latency::LatencyBoard;
 use crate::registry::Registry;
@@ -64,6 +64,8 @@ pub struct Cluster {
     pub(crate) latencies: LatencyBoard,
     /// What led to refusals and long waits.
     pub chains: Chains,
+    /// What its statements have cost.
+    pub insights: InsightsBoard,
     /// What its primary says of itself.
     pub(crate) facts: Arc<FactsBoard>,
     /// What its legs show and trust, as read last.
@@ -77,8 +79,8 @@ pub struct Cluster {
     own_key: OnceLock<Option<Arc<OwnKey>>>,
     clock: Clock,
     policy: ArcSwap<ClusterPolicy>,
-    /// What `policy` is made of. Locked while it is made.
-    layers: Mutex<Layers>,
+    /// Locked while another one is put in force.
+    changing: Mutex<()>,
     rule_keeper: OnceLock<Arc<dyn RuleKeeper>>,
     gatekeeper: Mutex<Gatekeeper>,
     /// Statements are held back, and it is watched who suffers from that: who passes is to be
@@ -145,6 +147,7 @@ impl Cluster {
             probes,
             latencies: LatencyBoard::new(&policy),
             chains: Chains::default(),
+            insights: InsightsBoard::new(&policy, seed),
             facts: Arc::new(FactsBoard::new(&policy)),
             tls: TlsStore::new(&policy),
             cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
@@ -152,7 +155,7 @@ impl Cluster {
             codecs: Arc::default(),
             own_key: OnceLock::new(),
             clock,
-            layers: Mutex::new(Layers::new(policy.clone())),
+            changing: Mutex::new(()),
             policy: ArcSwap::new(policy),
             rule_keeper: OnceLock::new(),
             gatekeeper: Mutex::new(Gatekeeper {

@@ -13,8 +13,8 @@ mod delivery;
 mod departure;
 mod errors;
 mod leaving;
-mod noting;
 mod pausing;
+mod recording;
 mod securing;
 
 use std::future::poll_fn;
@@ -31,6 +31,7 @@ use tokio::time::Instant;
 use crate::cluster::{Cluster, PermitGuard};
 use crate::cut_overs::CutOverGuard;
 use crate::facts::{Known, RoutineChange};
+use crate::insights::InsightsTap;
 use crate::latency::LatencyTap;
 use crate::registry::{Control, Inbox, Registration};
 use crate::socket::Peer;
@@ -102,6 +103,7 @@ struct Connection {
     permit: Option<PermitGuard>,
     labels: LabelCache,
     latency: LatencyTap,
+    insights: InsightsTap,
     timing: Timing,
     /// What happened at the admission point of the statement under way.
     admission: AdmissionRecord,
@@ -137,6 +139,7 @@ impl Connection {
             peer,
             permit: None,
             labels: LabelCache::default(),
+            insights: InsightsTap::default(),
             latency: LatencyTap::new(&shared.cluster.latencies, shared.worker),
             timing: Timing::default(),
             admission: AdmissionRecord::default(),
@@ -334,12 +337,13 @@ impl Connection {
     }
 
     fn next_action(&mut self) -> Action {
-        let Self { session, client, backend, policy, known, .. } = self;
+        let Self { session, client, backend, policy, known, shared, .. } = self;
         session.next(&Input {
             client: client.bytes(),
             backend: backend.bytes(),
             policy,
             facts: &known.facts,
+            digests: policy.insights.enabled.then(|| shared.cluster.insights.memo()),
             now: self.now,
         })
     }
@@ -450,7 +454,6 @@ impl Connection {
 
     /// Counts a command that is over and gives its permit back when its transaction is over too.
     fn finish(&mut self, finished: &Finished) {
-        self.timing.rows = finished.response.map_or(0, |response| response.affected_rows);
         if let Some(permit) = self.permit.as_mut() {
             if let Some(response) = &finished.response {
                 permit.add(response.affected_rows, self.timing.backend, response.error.is_some());
@@ -463,8 +466,10 @@ impl Connection {
         self.note_worked(finished);
         self.note_cut_over();
         if let Some(statement) = finished.statement {
+            self.insights.response = finished.response;
             self.count(&statement);
         }
+        self.insights.end_command();
         if finished.claims_refused > 0 {
             self.note_refused_claims(finished.claims_refused);
         }

@@ -17,6 +17,7 @@ mod families;
 mod gauges;
 mod labels;
 mod limits;
+mod pulse;
 mod rules;
 mod scrape;
 mod servers;
@@ -33,9 +34,11 @@ use prometheus::{IntGauge, Registry};
 
 use self::families::Families;
 use self::labels::{LabelNames, Series};
+use self::pulse::Pulses;
 use self::rules::KnownRules;
 use self::scrape::Unresolved;
 use self::tally::Tally;
+use crate::statement_log::StatementLog;
 
 pub use self::apps::AppCount;
 pub use self::edits::{Edits, RuleEdit};
@@ -44,6 +47,7 @@ pub use self::event::{
     StatementEvent,
 };
 pub use self::labels::LabelCache;
+pub use self::pulse::{Pulse, quantile};
 pub use self::scrape::state_label;
 pub use self::tally::{Tallied, TallyKey, Waits};
 
@@ -66,12 +70,15 @@ pub struct Telemetry {
     /// gone.
     generation: AtomicU64,
     rules: Mutex<KnownRules>,
+    pulses: Pulses,
     unresolved: Unresolved,
     tally: Tally,
     /// What changed the rules.
     pub edits: Edits,
     /// The keys that cannot change live, by the last file that was applied.
     fixed_keys: Mutex<Vec<FixedKey>>,
+    /// What the log tells of single statements.
+    pub(crate) statement_log: Arc<StatementLog>,
 }
 
 /// One client connection in `sluice_client_connections`, until it is dropped.
@@ -99,10 +106,12 @@ impl Telemetry {
             users: LabelNames::new(config.max_apps),
             generation: AtomicU64::new(0),
             rules: Mutex::default(),
+            pulses: Pulses::default(),
             unresolved: Unresolved::default(),
             tally: Tally::default(),
             edits: Edits::default(),
             fixed_keys: Mutex::default(),
+            statement_log: Arc::default(),
         })
     }
 
@@ -122,6 +131,10 @@ impl Telemetry {
                 self.families.queue_delay.with_label_values(&labels)
             });
             delay.observe(queued.as_secs_f64());
+            series.beats.waited(queued);
+        }
+        if event.decision == StatementDecision::Rejected {
+            series.beats.refused();
         }
         if let Some(backend) = event.backend {
             series.backend.observe(backend.as_secs_f64());
@@ -231,6 +244,7 @@ impl Telemetry {
             backend: backend.with_label_values(&[&**event.cluster, class]),
             queue_delay: None,
             tally: self.tally.cell(event, &app),
+            beats: self.pulses.of(event.cluster),
             app,
         }
     }

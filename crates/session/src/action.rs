@@ -2,7 +2,7 @@
 
 use admission::DigestKey;
 use policy::{ClusterPolicy, Priority, UnixTime};
-use sql::Class;
+use sql::{Class, DigestMemo};
 
 use crate::denial::Denial;
 use crate::facts::ServerFacts;
@@ -43,6 +43,8 @@ pub struct Input<'a> {
     /// What the server says of itself. The shell shows what is known when a command has come, and
     /// says by [`crate::Session::handle_new_facts`] that it is something else than before.
     pub facts: &'a ServerFacts,
+    /// The digests that came before. `None`: nobody counts statements by their digests.
+    pub digests: Option<&'a DigestMemo>,
     /// The wall clock, for rules that expire.
     pub now: UnixTime,
 }

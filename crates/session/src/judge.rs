@@ -1,6 +1,7 @@
 //! Who is asking, and what the rules say to it.
 
 pub(crate) mod memo;
+pub(crate) mod subject;
 pub(crate) mod who;
 
 use policy::identity::{IdentityScratch, resolve};
@@ -9,6 +10,7 @@ use sql::{ClassSet, Exemption, LexMode, Scratch, Statement, Tool};
 use wire::command::{Query, QueryAttributes};
 
 use self::memo::{Kept, MEMO_LEN_MAX, Memo, Remembered, Ruling};
+use self::subject::{Samples, Subject};
 use self::who::Who;
 use crate::action::Input;
 use crate::server::prepared::Description;
@@ -27,6 +29,8 @@ pub(crate) struct Bench {
     pub(crate) who: Who,
     /// What the text under way is about, as far as anybody has asked.
     pub(crate) shape: ShapeScratch,
+    /// What the statement under way is about, if somebody counts statements.
+    pub(crate) subject: Subject,
     memo: Memo,
     identities: IdentityScratch,
 }
@@ -37,6 +41,7 @@ impl Judge {
         self.texts.shrink();
         self.bench.shape.shrink();
         self.bench.identities.shrink();
+        self.bench.subject.shrink();
     }
 }
 
@@ -73,6 +78,34 @@ enum About<'t> {
 }
 
 impl Bench {
+    /// A statement comes of which nothing is known yet.
+    pub(crate) fn begin_statement(&mut self, input: &Input<'_>) {
+        if input.digests.is_some() {
+            self.subject.begin(self.who.identity().schema());
+        }
+    }
+
+    /// The statement is this text. To be called when its shape is no longer needed.
+    pub(crate) fn note_text(
+        &mut self,
+        text: (&[u8], LexMode),
+        statement: &Statement<'_>,
+        input: &Input<'_>,
+    ) {
+        if let Some(memo) = input.digests {
+            let samples =
+                if input.policy.insights.sample_text { Samples::Kept } else { Samples::NotKept };
+            self.subject.note_text(text, statement, &mut self.shape, (memo, samples));
+        }
+    }
+
+    /// The statement executes what was described when it was prepared.
+    pub(crate) fn note_description(&mut self, description: &Description, input: &Input<'_>) {
+        if let Some(memo) = input.digests {
+            self.subject.note_shape(&description.shape, memo);
+        }
+    }
+
     /// What the rules say to a statement in text. Its shape is read only for rules that look at
     /// it. Costs one comparison when the statement comes from where the last one came from.
     pub(crate) fn rule_on_text(
@@ -82,7 +115,7 @@ impl Bench {
         mode: LexMode,
         input: &Input<'_>,
     ) -> Ruling {
-        let Self { who, shape: scratch, memo, identities } = self;
+        let Self { who, shape: scratch, memo, identities, .. } = self;
         scratch.clear();
         let remembers =
             query.attributes.is_empty() && statement.comment_bytes().len() <= MEMO_LEN_MAX;
@@ -98,7 +131,7 @@ impl Bench {
                 read = Some(last.needs);
             }
             if last.is_about(scratch.shape()) {
-                who.said.note(last.remembered.app(), kept.source, kept.tool);
+                who.said.note(last.remembered.app(), kept.source, kept.tool, kept.trace);
                 return kept.ruling;
             }
         }
@@ -134,7 +167,7 @@ impl Bench {
     ) -> Ruling {
         let remembers = attributes.is_empty();
         if remembers && let Some(kept) = last.of(self.who.generation(), input.now) {
-            self.who.said.note(last.app(), kept.source, kept.tool);
+            self.who.said.note(last.app(), kept.source, kept.tool, kept.trace);
             return kept.ruling;
         }
         let said = SaidByExecution { attributes, statement: None };
@@ -173,6 +206,7 @@ fn keep(ruling: Ruling, who: &Who, input: &Input<'_>) -> Option<Kept> {
         valid_until: input.policy.rules.next_change_after(input.now),
         tool: who.tool(),
         source: who.source(),
+        trace: who.trace(),
         ruling,
     })
 }
@@ -212,7 +246,11 @@ fn rule<'t>(
         Verdict::Ask(rule) => Ruling::Ask(rule.index, Priority::LOWEST),
         Verdict::Deny(rule) => Ruling::Deny(rule.index),
     };
-    said.note(identity.app, Some(identity.source), identity.tool_seen);
+    let trace = match ruling {
+        Ruling::Pass(..) => None,
+        Ruling::Ask(..) | Ruling::Deny(_) => identity.trace_id(),
+    };
+    said.note(identity.app, Some(identity.source), identity.tool_seen, trace);
     said.note_refused(identity.refused_claims, identity.refused_claim);
     who.stick_to_tool();
     (ruling, needs)

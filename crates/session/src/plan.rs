@@ -60,6 +60,7 @@ pub(crate) fn query(
     input: &Input<'_>,
 ) -> Plan {
     let Judge { texts, bench } = judge;
+    bench.begin_statement(input);
     let mut statement = describe(query.text, server.mode, whole, texts);
     if statement.classes.contains(Class::Call) {
         let schema = server.default_schema(&bench.who);
@@ -69,9 +70,14 @@ pub(crate) fn query(
         Some(description) => {
             let said =
                 SaidByExecution { attributes: query.attributes, statement: Some(&statement) };
+            bench.note_description(&description, input);
             on_description(&description, said, bench, server, input)
         }
-        None => on_statement(&statement, query, bench, server, input),
+        None => {
+            let ruled = on_statement(&statement, query, bench, server, input);
+            bench.note_text((query.text, server.mode), &statement, input);
+            ruled
+        }
     };
     ruled.plan(None, Expect::ResultSets, input)
 }
@@ -89,6 +95,7 @@ fn excuse_calls(statement: &mut Statement<'_>, schema: &[u8], input: &Input<'_>)
 /// A statement that cannot be read.
 pub(crate) fn unknown(judge: &mut Judge, server: &ServerSide, input: &Input<'_>) -> Plan {
     let description = Description::default();
+    judge.bench.begin_statement(input);
     let ruled =
         on_description(&description, SaidByExecution::default(), &mut judge.bench, server, input);
     ruled.plan(None, Expect::ResultSets, input)
@@ -130,6 +137,8 @@ pub(crate) fn execution(
         }
         None => (Arc::new(Description::default()), &mut forgotten, QueryAttributes::default()),
     };
+    judge.bench.begin_statement(input);
+    judge.bench.note_description(&description, input);
     let ruling = judge.bench.rule_on_execution(&description, last, attributes, input);
     let cursor = execute.map_or(Cursor::NotAsked, |execute| execute.cursor(num_columns));
     let ruled = described(&description, ruling, server, input);

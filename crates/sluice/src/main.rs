@@ -20,6 +20,8 @@ fn main() -> ExitCode {
         Command::Status(status) => commands::status::run(&status),
         Command::History(command) => commands::history::run(&command),
         Command::Why(command) => commands::why::run(&command),
+        Command::Insights(command) => commands::insights::run(&command),
+        Command::Top(top) => commands::top::run(&top),
         Command::Throttle(Throttle { ratio, made }) => rules::make(&made, "throttle", Some(ratio)),
         Command::Hold(made) => rules::make(&made, "hold", None),
         Command::Exempt(made) => rules::make(&made, "exempt", None),

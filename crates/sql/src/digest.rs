@@ -6,12 +6,15 @@
 //! The hash is not the server's: that one depends on the token numbers of its grammar.
 
 mod keywords;
+mod memo;
 
 use crate::{
     lexer::{Kind, Lexer, NoComments, Reading, Token},
     mode::LexMode,
 };
 use keywords::{is_keyword, key};
+
+pub use memo::{DigestMemo, TextKey};
 
 /// The bytes of a text that its digest is made of; what comes behind them does not count.
 pub const DIGEST_TEXT_MAX: usize = 256 * 1024;

@@ -399,7 +399,8 @@ fn table(caption: &'static str, columns: &'static [&'static str], rows: Vec<Row>
 }
 
 /// The reason, and the signal behind it with its value against its threshold.
-fn why(obstacle: &Obstacle) -> String {
+#[must_use]
+pub fn why(obstacle: &Obstacle) -> String {
     let Obstacle { reason, signal, value, threshold, unit } = obstacle;
     let reason = reason.as_deref().unwrap_or("–");
     let unit = unit.as_deref().unwrap_or_default();
@@ -413,14 +414,17 @@ fn none() -> String {
 }
 
 /// A number to three places, with its unit.
-fn amount(value: f64, unit: &str) -> String {
+#[must_use]
+pub fn amount(value: f64, unit: &str) -> String {
     let number = format!("{value:.3}");
     let number = number.trim_end_matches('0').trim_end_matches('.');
     let space = if unit.is_empty() { "" } else { " " };
     format!("{number}{space}{unit}")
 }
 
-fn span(seconds: f64) -> String {
+/// A time span of so many seconds, to two significant units at most.
+#[must_use]
+pub fn span(seconds: f64) -> String {
     Span(Duration::try_from_secs_f64(seconds).unwrap_or_default()).to_string()
 }
 

@@ -17,6 +17,7 @@ use crate::cluster::{
 };
 use crate::fault::{Faults, Place};
 use crate::identity::IdentityPolicy;
+use crate::insights::Insights;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::Rule;
 use crate::rules::Rules;
@@ -30,6 +31,7 @@ pub(crate) const HEARTBEAT_TABLE: (&str, &str) = ("sluice", "heartbeat");
 pub(super) struct Shared {
     pub(super) identity: Arc<IdentityPolicy>,
     pub(super) starvation: Option<Starvation>,
+    pub(super) insights: Insights,
 }
 
 pub(super) fn compile(
@@ -103,6 +105,7 @@ pub(super) fn compile(
         compression_level,
         identity: shared.identity.clone(),
         starvation: shared.starvation,
+        insights: shared.insights,
         gates: signals.gates,
         signals: signals.signals,
         rules: Rules::new(rules),

@@ -29,6 +29,7 @@ const DAY_MS: u64 = 86_400_000;
 
 pub(crate) const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9307);
 pub(crate) const MAX_APPS: Limits<u32> = count(200, 1, 10_000);
+pub(crate) const MAX_DIGESTS: Limits<u32> = count(1_000, 10, 20_000);
 pub(crate) const DRAIN_TIMEOUT: Limits<Duration> = ms(30_000, 0, HOUR_MS);
 
 pub(crate) const HEARTBEAT_INTERVAL: Limits<Duration> = ms(250, 10, MINUTE_MS);

@@ -1,10 +1,13 @@
 //! An admission point: the question to the controller, the wait, and what is counted of it.
 
+mod noting;
+mod telling;
+
 use std::future::poll_fn;
 use std::time::Duration;
 
 use admission::{Mode, MonoTime, Passage, Reason, Refusal, Request, Terms};
-use policy::{Action as RuleAction, Gated, Rule, UnixTime, app_key, identity_key, refusal};
+use policy::{Action as RuleAction, Gated, Rule, UnixTime, app_key, identity_key};
 use session::{Answer, Ask, StatementOutcome};
 use sql::Class;
 use tokio::time::Instant;
@@ -14,7 +17,7 @@ use wire::packet::ErrPacket;
 use super::cutting_over::{CutOverWatch, next_cut_over};
 use super::pausing::Place;
 use super::{Connection, Ended, errors};
-use crate::cluster::{ClientName, Judgement, Settled, ask};
+use crate::cluster::{Judgement, Settled, ask};
 use crate::printable::Printable;
 use crate::registry::{Control, Inbox};
 use crate::telemetry::{StatementDecision, StatementEvent};
@@ -56,15 +59,20 @@ impl AdmissionRecord {
         self.paused.get_or_insert_default();
     }
 
+    /// What became of it.
+    pub(super) fn decision(&self) -> StatementDecision {
+        self.decision
+    }
+
     /// How long it was kept waiting. None: it never was.
-    fn waited(&self) -> Option<Duration> {
+    pub(super) fn waited(&self) -> Option<Duration> {
         let paused = self.paused.filter(|_| self.has_paused());
         let both = self.queued.unwrap_or_default().saturating_add(paused.unwrap_or_default());
         (self.queued.is_some() || paused.is_some()).then_some(both)
     }
 
     /// Why it was kept waiting, or would have been; a pause only if there is no other reason.
-    fn why(&self) -> Option<Reason> {
+    pub(super) fn why(&self) -> Option<Reason> {
         let paced = match self.decision {
             StatementDecision::Admitted => self.paused.map(|_| Reason::Paced),
             StatementDecision::Rejected | StatementDecision::ClientGone => None,
@@ -80,8 +88,6 @@ pub(crate) struct Timing {
     pub(crate) started: Option<Instant>,
     /// Spent waiting for the server.
     pub(crate) backend: Duration,
-    /// Rows changed, as the server has said.
-    pub(crate) rows: u64,
 }
 
 /// How long after the server has closed a queued session a KILL may be heard of that was the
@@ -198,7 +204,7 @@ impl Connection {
             match woken {
                 Woken::Settled(Settled::Admitted(permit)) => {
                     self.admission.reason = permit.reason();
-                    self.note_long_wait(&asked, permit.waited(), permit.reason());
+                    self.keep_long_wait(&asked, permit.waited(), permit.reason());
                     self.permit = Some(permit);
                     self.session.handle_admitted(asked);
                     return Ok(());
@@ -284,15 +290,6 @@ impl Connection {
             () = client.hung_up() => Woken::ClientLeft,
             _ = poll_fn(|cx| backend.poll_fill(cx)) => Woken::BackendSpoke,
             told = control.told() => Woken::Told(told),
-        }
-    }
-
-    /// Who waits, for people.
-    pub(super) fn client_name(&self) -> ClientName {
-        ClientName {
-            user: self.session.user().into(),
-            address: self.peer.to_string().into(),
-            connection_id: self.session.connection_id(),
         }
     }
 
@@ -391,26 +388,6 @@ impl Connection {
         self.leave(&answer).await
     }
 
-    /// The error of a refusal, and its one line in the log.
-    fn answer(&self, asked: &Ask, rule: &Rule, refused: &Refusal) -> Answer {
-        let id = rand::random::<u32>();
-        let mut message = Vec::new();
-        refusal::write_message(&mut message, &self.policy, rule, id, self.session.app(), refused);
-        tracing::info!(
-            cluster = %self.shared.cluster.name,
-            id = format_args!("{id:08x}"),
-            rule = %rule.name,
-            app = %Printable(self.session.app()),
-            user = %Printable(self.session.user()),
-            client = %self.peer,
-            reason = refused.reason.as_str(),
-            waited_ms = refused.waited.as_millis(),
-            "statement refused"
-        );
-        self.note_refusal(asked, rule, id, refused);
-        Answer { errno: rule.error.errno, sqlstate: rule.error.sqlstate, message }
-    }
-
     /// Counts a statement whose connection ends at its admission point.
     fn count_asked(&mut self, asked: &Ask) {
         let mode = self.policy.rule(asked.rule).map_or(Mode::Enforce, |rule| rule.mode);
@@ -437,13 +414,15 @@ impl Connection {
                 mode: statement.mode,
                 queued,
                 backend,
-                rows: self.timing.rows,
+                rows: self.insights.response.map_or(0, |response| response.affected_rows),
                 overhead: total.saturating_sub(elsewhere),
             },
         );
+        self.note_long_wait(rule, queued);
         if self.shared.cluster.is_contended() {
             self.note_passed(statement.class, rule);
         }
+        self.record(statement);
     }
 
     /// A statement that did not have to ask may be why others wait.

@@ -10,6 +10,7 @@ use prometheus::{Histogram, IntCounter};
 use sql::Class;
 
 use super::event::{StatementDecision, StatementEvent};
+use super::pulse::Beats;
 use super::tally::TallyCell;
 
 /// Label sets a connection remembers. A client of one app runs reads, writes and transaction
@@ -58,6 +59,8 @@ pub(super) struct Series {
     pub(super) queue_delay: Option<Histogram>,
     /// Where the history has it from.
     pub(super) tally: Arc<TallyCell>,
+    /// The cluster's, where only what waited or was refused is counted.
+    pub(super) beats: Arc<Beats>,
 }
 
 impl LabelCache {

@@ -1,7 +1,7 @@
 //! What the rules said last. The statements of one connection mostly come from one place in one
 //! program: then comparing their comments replaces reading them and looking the rule up.
 
-use policy::identity::Source;
+use policy::identity::{Source, TraceId};
 use policy::{ClusterPolicy, Cover, PassReason, Priority, Shape, ShapeNeeds, UnixTime, Verdict};
 use sql::{Class, ClassSet, Exemption, Statement, Tool};
 
@@ -52,6 +52,7 @@ pub(super) struct Kept {
     pub(super) valid_until: Option<UnixTime>,
     pub(super) tool: Option<Tool>,
     pub(super) source: Option<Source>,
+    pub(super) trace: Option<TraceId>,
     pub(super) ruling: Ruling,
 }
 

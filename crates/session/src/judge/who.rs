@@ -1,6 +1,6 @@
 //! Who asks.
 
-use policy::identity::{SessionIdentity, Source};
+use policy::identity::{SessionIdentity, Source, TraceId};
 use sql::Tool;
 
 use super::replace;
@@ -24,6 +24,8 @@ pub(super) struct LastStatement {
     source: Option<Source>,
     /// The tool that it names and may name.
     tool: Option<Tool>,
+    /// The trace that it says it belongs to, if it asks or is denied.
+    trace: Option<TraceId>,
     /// Claims that were ignored and have not been counted.
     claims_refused: u32,
     /// The last of those that were.
@@ -31,10 +33,17 @@ pub(super) struct LastStatement {
 }
 
 impl LastStatement {
-    pub(super) fn note(&mut self, app: &[u8], source: Option<Source>, tool: Option<Tool>) {
+    pub(super) fn note(
+        &mut self,
+        app: &[u8],
+        source: Option<Source>,
+        tool: Option<Tool>,
+        trace: Option<TraceId>,
+    ) {
         replace(&mut self.app, app);
         self.source = source;
         self.tool = tool;
+        self.trace = trace;
     }
 
     /// So many claims were ignored, and the first of them was this one.
@@ -54,6 +63,11 @@ impl Who {
     /// The tool that the statement under way names and may name.
     pub(super) fn tool(&self) -> Option<Tool> {
         self.said.tool
+    }
+
+    /// The trace that the statement under way says it belongs to.
+    pub(crate) fn trace(&self) -> Option<TraceId> {
+        self.said.trace
     }
 
     pub(crate) fn app(&self) -> &[u8] {

@@ -121,6 +121,7 @@ impl Driver {
     pub(crate) fn run(&mut self) -> Stop {
         for _ in 0..100_000 {
             let input = Input {
+                digests: None,
                 client: &self.client,
                 backend: &self.backend,
                 policy: &self.policy,

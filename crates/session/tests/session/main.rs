@@ -14,6 +14,7 @@ mod passwords;
 mod secure;
 mod shapes;
 mod streams;
+mod traced;
 
 use session::{CloseReason, Reads};
 use sql::Class;

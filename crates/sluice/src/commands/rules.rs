@@ -139,7 +139,7 @@ fn with_query(keys: &[(&str, &Option<String>)]) -> String {
 }
 
 /// As it stands in an address: RFC 3986's unreserved characters, and the others by their bytes.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -152,11 +152,11 @@ fn encoded(text: &str) -> String {
 }
 
 /// Names and reasons come from others: nothing of them may act on a terminal.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-fn whole_line(body: &str) -> String {
+pub(super) fn whole_line(body: &str) -> String {
     format!("{}\n", body.trim_end())
 }
 

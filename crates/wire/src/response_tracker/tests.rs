@@ -95,6 +95,20 @@ fn a_result_set_ends_behind_its_rows() {
 }
 
 #[test]
+fn warnings_of_all_results_are_counted() {
+    for (caps, metadata) in every_dialect() {
+        let mut script = Script::new(caps).columns(1, metadata).rows(&[b"\x011"]);
+        script = match caps.deprecate_eof() {
+            true => script.packet(&[0xfe, 0, 0, 0x0a, 0, 3, 0]),
+            false => script.packet(&[0xfe, 3, 0, 0x0a, 0]),
+        };
+        script = script.packet(&[0x00, 5, 0, 0x02, 0, 0, 1]);
+        let expected = ResponseEnd { affected_rows: 5, warnings: 259, ..end(AUTOCOMMIT) };
+        check(Expect::ResultSets, &script, expected);
+    }
+}
+
+#[test]
 fn many_columns_are_counted() {
     for (caps, metadata) in every_dialect() {
         let script = Script::new(caps).columns(300, metadata).rows(&[b"\x011"]).end_of_rows(0);

@@ -1,0 +1,141 @@
+//! What a statement is about, for those who count statements.
+//!
+//! It costs one look at a text's shape while the text has come before with other values. The text of
+//! a digest, and its tables, are there until somebody has been told them.
+
+use policy::{OwnedShape, ShapeNeeds, ShapeScratch, ShapeText};
+use sql::{DigestMemo, LexMode, Statement, TextKey};
+
+use super::replace;
+
+/// What the last statement was about.
+#[derive(Debug, Default)]
+pub(crate) struct Subject {
+    digest: Option<u64>,
+    /// The default schema when it came.
+    schema: Vec<u8>,
+    news: bool,
+    text: Vec<u8>,
+    tables: Vec<u8>,
+    all_tables: bool,
+    sample: Option<Vec<u8>>,
+}
+
+/// What a statement is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About<'s> {
+    /// The hash of its digest text. `None`: the text is not known.
+    pub digest: Option<u64>,
+    /// The default schema when it came.
+    pub schema: &'s [u8],
+    /// What the digest stands for, if nobody has been told.
+    pub news: Option<News<'s>>,
+}
+
+/// What a digest stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News<'s> {
+    /// Its text, cut where it is long.
+    pub text: &'s [u8],
+    /// Its tables: schema, NUL, table, NUL. A schema that is not in the text is empty.
+    pub tables: &'s [u8],
+    /// Whether these are all.
+    pub all_tables: bool,
+    /// The text as it came, cut where it is long, if the file wants samples.
+    pub sample: Option<&'s [u8]>,
+}
+
+/// Bytes that an idle connection keeps.
+const KEPT_LEN: usize = 512;
+
+/// The front of a long text that its digest is made of here: reading more would cost more than the
+/// statement is worth to who counts it.
+const FRONT_LEN: usize = 4 * 1024;
+
+/// The longest sample.
+const SAMPLE_LEN: usize = 1024;
+
+/// Whether texts are kept as they came.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Samples {
+    Kept,
+    NotKept,
+}
+
+impl Subject {
+    /// A statement comes while this is the default schema.
+    pub(super) fn begin(&mut self, schema: &[u8]) {
+        self.digest = None;
+        self.news = false;
+        replace(&mut self.schema, schema);
+    }
+
+    /// It is this text.
+    pub(super) fn note_text(
+        &mut self,
+        (text, mode): (&[u8], LexMode),
+        statement: &Statement<'_>,
+        shape: &mut ShapeScratch,
+        (memo, samples): (&DigestMemo, Samples),
+    ) {
+        let front = text.get(..FRONT_LEN).unwrap_or(text);
+        let key = TextKey::of(front, mode);
+        if let Some(digest) = key.and_then(|key| memo.get(key)) {
+            self.digest = Some(digest);
+            return;
+        }
+        // What is in the scratch may be the text that a PREPARE prepares.
+        if front.len() < text.len() || statement.effects.prepare.is_some() {
+            shape.clear();
+        }
+        let digest = shape.digest(front, mode);
+        self.digest = Some(digest);
+        if let Some(key) = key {
+            memo.put(key, digest);
+        }
+        if memo.is_told(digest) {
+            return;
+        }
+        let schema = self.schema.as_slice();
+        let read = shape.read(&ShapeText::new(front, mode, schema, statement), ShapeNeeds::ALL);
+        self.all_tables = read.knows_tables() && front.len() == text.len();
+        self.news = true;
+        replace(&mut self.text, shape.digest_text());
+        self.tables.clear();
+        shape.write_tables(&mut self.tables);
+        self.sample = match samples {
+            Samples::Kept => Some(text.get(..SAMPLE_LEN).unwrap_or(text).to_vec()),
+            Samples::NotKept => None,
+        };
+    }
+
+    /// It is an execution of what has this shape.
+    pub(super) fn note_shape(&mut self, shape: &OwnedShape, memo: &DigestMemo) {
+        self.digest = shape.digest();
+        let told = self.digest.is_none_or(|digest| memo.is_told(digest));
+        if told || shape.digest_text().is_empty() {
+            return;
+        }
+        self.news = true;
+        self.sample = None;
+        self.all_tables = shape.shape().knows_tables();
+        replace(&mut self.text, shape.digest_text());
+        self.tables.clear();
+        shape.write_tables(&mut self.tables);
+    }
+
+    pub(crate) fn about(&self) -> About<'_> {
+        let Self { digest, schema, news, text, tables, all_tables, sample } = self;
+        let sample = sample.as_deref();
+        let news = news.then_some(News { text, tables, all_tables: *all_tables, sample });
+        About { digest: *digest, schema, news }
+    }
+
+    pub(super) fn shrink(&mut self) {
+        for buffer in [&mut self.text, &mut self.tables] {
+            if buffer.capacity() > KEPT_LEN {
+                *buffer = Vec::new();
+            }
+        }
+    }
+}
