@@ -154,7 +154,13 @@ impl Access {
     /// # Errors
     /// When nobody's who may.
     pub(crate) fn whose(&self, request: &Parts) -> Result<Author, Refusal> {
-        self.allowed(request, Way::Ours).inspect_err(|_| self.count())
+        // Whoever shows no token has only asked.
+        let has_shown = request.headers.contains_key(AUTHORIZATION);
+        self.allowed(request, Way::Ours).inspect_err(|_| {
+            if has_shown {
+                self.count()
+            }
+        })
     }
 
     /// The same for a change in the dialect of another throttler, whose clients may have but GET.

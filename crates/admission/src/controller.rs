@@ -20,6 +20,7 @@
 
 mod advance;
 mod advice;
+mod budgeted;
 mod decide;
 mod inquire;
 mod memory;
@@ -36,6 +37,7 @@ use rand::rngs::StdRng;
 
 use self::advice::Advices;
 pub use self::reload::Remains;
+use crate::budget::{BudgetLines, Budgets};
 use crate::checks::{Check, CheckCount, CheckCounts};
 use crate::claims::Claims;
 use crate::costs::{Costs, rows_cost};
@@ -89,6 +91,9 @@ pub struct Controller {
     advices: Advices,
     /// What rules limit by themselves.
     rates: Rates,
+    /// What statements may use together.
+    budgets: Budgets,
+    budget_lines: BudgetLines,
     /// Nobody is let through at the pace before this time.
     pause_until: Option<MonoTime>,
     /// Thrown for checks and for nothing else.
@@ -129,6 +134,8 @@ impl Controller {
             claimed_at: None,
             advices: Advices::default(),
             rates: Rates::default(),
+            budgets: Budgets::default(),
+            budget_lines: BudgetLines::default(),
             pause_until: None,
             dice: StdRng::seed_from_u64(seed),
             jitter: StdRng::seed_from_u64(!seed),
@@ -170,16 +177,18 @@ impl Controller {
             return;
         }
         match self.queue.take_back(ticket) {
-            Some(Resolved::Admit(permit)) => {
+            Some(Resolved::Admit(mut permit)) => {
+                self.give_back(self.clock, permit.take_hold());
+                let Some(account) = permit.account else { return };
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
-                self.rates.complete(permit.account.rule);
-                self.rates.settle(self.clock, permit.account.rule, -permit.account.expected);
-                if let Some(place) = permit.account.place {
+                self.rates.complete(account.rule);
+                self.rates.settle(self.clock, account.rule, -account.expected);
+                if let Some(place) = account.place {
                     self.in_flight.take_back(place);
                 }
-                if let (Some(pace), Some(charge)) = (&mut self.pace, permit.account.charge) {
+                if let (Some(pace), Some(charge)) = (&mut self.pace, account.charge) {
                     pace.take_back(charge);
-                    self.claims.spend(permit.account.lane.app, -permit.account.expected);
+                    self.claims.spend(account.lane.app, -account.expected);
                 }
             }
             Some(Resolved::Reject(_) | Resolved::DecideAgain) | None => {}
@@ -188,11 +197,12 @@ impl Controller {
 
     /// An admitted statement has ended: the server has really finished it, also when its client has
     /// gone.
-    pub fn complete(&mut self, now: MonoTime, permit: Permit, outcome: Outcome) {
+    pub fn complete(&mut self, now: MonoTime, mut permit: Permit, outcome: Outcome) {
         let now = self.tick(now);
-        self.book(now, &permit, &outcome);
-        let makes_room = permit.account.place.is_some() || self.rates.has_line(permit.account.rule);
-        drop(permit);
+        self.give_back(now, permit.take_hold());
+        let Some(account) = permit.account.take() else { return };
+        self.book(now, &account, &outcome);
+        let makes_room = account.place.is_some() || self.rates.has_line(account.rule);
         let work = &mut self.work;
         work.in_flight = work.in_flight.saturating_sub(1);
         work.completed = work.completed.saturating_add(1);
@@ -209,13 +219,14 @@ impl Controller {
     /// nothing.
     pub fn charge(&mut self, now: MonoTime, permit: &mut Permit, affected_rows: u64) {
         self.tick(now);
-        let more = rows_cost(affected_rows) - permit.account.expected;
-        if more > permit.account.charged_more {
+        let Some(account) = &mut permit.account else { return };
+        let more = rows_cost(affected_rows) - account.expected;
+        if more > account.charged_more {
             let now = self.clock;
-            self.rates.settle(now, permit.account.rule, more - permit.account.charged_more);
-            permit.account.charged_more = more;
+            self.rates.settle(now, account.rule, more - account.charged_more);
+            account.charged_more = more;
         }
-        if let (Some(pace), Some(charge)) = (&mut self.pace, &mut permit.account.charge) {
+        if let (Some(pace), Some(charge)) = (&mut self.pace, &mut account.charge) {
             pace.charge(charge, rows_cost(affected_rows));
         }
     }
@@ -325,6 +336,7 @@ impl Controller {
             .chain(claimed)
             .chain(place)
             .chain(self.rates.next_room(self.clock))
+            .chain(self.budget_lines.next_wake())
             .chain(self.queue.next_event())
             .min()
     }
@@ -413,6 +425,7 @@ impl Controller {
     fn take_out(&mut self, ticket: Ticket) -> Option<Waiter> {
         let waiter = self.queue.remove(ticket)?;
         self.leave_line(ticket, &waiter);
+        self.budget_lines.forget(ticket);
         self.watch_left(self.clock, &waiter.request);
         Some(waiter)
     }
@@ -429,6 +442,9 @@ impl Controller {
                 self.rates.leave_gate(request.rule, place);
             }
             Spot::Limited => self.rates.leave(self.clock, lane, place, &mut self.dice),
+            Spot::Budgeted { .. } => {
+                self.budget_lines.leave(self.clock, lane, place, &mut self.dice);
+            }
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
         }
     }
@@ -444,6 +460,9 @@ impl Controller {
                 None => Obstacle::plain(Reason::NoData),
             },
             Spot::Limited => Obstacle::plain(Reason::Paced),
+            Spot::Budgeted { at, reason } => {
+                Obstacle { budget: Some(at), ..Obstacle::plain(reason) }
+            }
             Spot::BackOff { .. } => Obstacle::plain(Reason::Ratio),
             Spot::Held if waiter.request.terms.hold => Obstacle::plain(Reason::Hold),
             Spot::Held => Obstacle::plain(Reason::Ratio),

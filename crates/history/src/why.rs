@@ -57,6 +57,8 @@ pub struct Why {
     pub retry_after_s: Option<f64>,
     /// The rule.
     pub rule: RuleShown,
+    /// The budget that decided, if one did.
+    pub budget: Option<String>,
     /// The signals of the rule's gate.
     pub signals: Vec<SignalShown>,
     /// The signal that decided.
@@ -166,7 +168,12 @@ impl Why {
             reason: reason.map(|reason| reason.as_str().to_owned()),
             waited_s: chain.waited.as_secs_f64(),
             retry_after_s: retry_after,
-            rule: RuleShown::of(&chain.rule, chain.ratio, chain.check_interval),
+            rule: chain
+                .rule
+                .as_ref()
+                .map(|rule| RuleShown::of(rule, chain.ratio, chain.check_interval))
+                .unwrap_or_default(),
+            budget: chain.budget.as_deref().map(str::to_owned),
             signals: chain.signals.iter().map(SignalShown::of).collect(),
             signal,
             line,
@@ -229,7 +236,12 @@ impl Why {
         let ends = expires_at.as_deref().map(|at| format!(", ends {at}"));
         let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let (author, ends) = (author.unwrap_or_default(), ends.unwrap_or_default());
-        format!("rule: {rule} ({effect}{author}{ends}){because}")
+        let budget = self.budget.as_deref().map(|budget| format!("; budget {budget} decided"));
+        let budget = budget.unwrap_or_default();
+        if rule.is_empty() {
+            return format!("rule: none matched{budget}");
+        }
+        format!("rule: {rule} ({effect}{author}{ends}){because}{budget}")
     }
 
     fn dice(&self) -> Option<String> {
@@ -307,6 +319,10 @@ impl Why {
             Some("queue_full") => {
                 format!("fewer who wait already, or a larger max_queue of rule {rule}")
             }
+            Some(reason) if reason.starts_with("budget_") => format!(
+                "more of budget {}, or less that uses it",
+                self.budget.as_deref().unwrap_or("(one that is gone)")
+            ),
             Some("shutdown") => "nothing: Sluice was ending; the next one answers".to_owned(),
             Some(_) | None => format!(
                 "fewer ahead of it, or a longer max_delay than {delay}; a larger weight of rule {rule}; \

@@ -17,6 +17,7 @@ pub mod identity;
 pub mod refusal;
 
 mod admin;
+mod budget;
 mod bypass;
 mod cidr;
 mod cluster;
@@ -49,6 +50,7 @@ mod verdict;
 mod warnings;
 
 pub use admin::{ADMIN_TOKEN_LEN_MIN, Admin, AdminAccess, AdminToken};
+pub use budget::{Budget, Budgets, Per};
 pub use bypass::Bypass;
 pub use cidr::Cidr;
 pub use cluster::{

@@ -30,6 +30,7 @@ impl ClusterPolicy {
             backend_compression: _,
             compression_level: _,
             rules: _,
+            budgets: _,
             identity: _,
             starvation: _,
             insights: _,

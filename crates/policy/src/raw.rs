@@ -2,6 +2,7 @@
 //! Whether the values make sense is for [`crate::compile`].
 
 mod admin;
+mod budget;
 mod bypass;
 mod compression;
 pub(crate) mod fields;
@@ -14,11 +15,12 @@ mod tls;
 use std::time::Duration;
 
 pub(crate) use self::admin::{Admin, AdminTls};
+pub(crate) use self::budget::Budget;
 pub(crate) use self::bypass::Bypass;
 pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 pub use self::fields::parse_duration;
 use self::fields::{Fields, FromNode, expected};
-pub(crate) use self::fields::{Maybe, NOT_SUPPORTED, Named, OneOrMany, Spanned};
+pub(crate) use self::fields::{Maybe, Named, OneOrMany, Spanned};
 pub(crate) use self::insights::Insights;
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
@@ -38,6 +40,7 @@ pub(crate) struct File {
     pub(crate) clusters: Maybe<Named<Cluster>>,
     pub(crate) identity: Maybe<Identity>,
     pub(crate) rules: Maybe<Vec<Spanned<Rule>>>,
+    pub(crate) budgets: Maybe<Vec<Spanned<Budget>>>,
     pub(crate) starvation: Maybe<Starvation>,
     pub(crate) insights: Maybe<Insights>,
 }
@@ -185,14 +188,10 @@ impl FromNode for File {
             clusters: fields.require("clusters"),
             identity: fields.take("identity"),
             rules: fields.take("rules"),
+            budgets: fields.take("budgets"),
             starvation: fields.take("starvation"),
             insights: fields.take("insights"),
         };
-        if let Some(budgets) = fields.take::<Vec<Spanned<Ignored>>>("budgets")
-            && !budgets.value.is_empty()
-        {
-            fields.fault(&budgets.place, NOT_SUPPORTED);
-        }
         fields.finish();
         Some(file)
     }
@@ -385,16 +384,6 @@ impl FromNode for Claim {
         };
         fields.finish();
         Some(claim)
-    }
-}
-
-/// A value that nobody reads.
-#[derive(Debug, Clone, PartialEq)]
-struct Ignored;
-
-impl FromNode for Ignored {
-    fn from_node(_: Node, _: &Place, _: &mut Faults) -> Option<Self> {
-        Some(Self)
     }
 }
 

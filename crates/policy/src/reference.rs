@@ -1,6 +1,7 @@
 //! The reference of the configuration file, `docs/CONFIG.md`.
 
 mod admin_keys;
+mod budget_keys;
 mod bypass_keys;
 mod classes;
 mod compression_keys;

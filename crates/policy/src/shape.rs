@@ -10,7 +10,7 @@
 //! table could match by all its other conditions, once for each text, and once for a prepared
 //! statement; buffers are kept.
 
-use sql::{Completeness, DIGEST_TEXT_MAX, LexMode, Statement, digest, tables};
+use sql::{Completeness, DIGEST_TEXT_MAX, LexMode, Statement, digest, digest_front, tables};
 
 use crate::patterns::Patterns;
 
@@ -150,6 +150,13 @@ impl ShapeScratch {
         *self.digest.get_or_insert_with(|| digest(text, mode, &mut self.digest_text))
     }
 
+    /// The hash of the digest text of the front of a text, without what its cut has left open: for
+    /// counting only, no rule means it.
+    pub fn digest_front(&mut self, front: &[u8], mode: LexMode) -> u64 {
+        let digest = digest_front(front, mode, &mut self.digest_text);
+        *self.digest.insert(digest)
+    }
+
     /// What has been read, to be kept.
     #[must_use]
     pub fn to_owned(&self) -> OwnedShape {
@@ -163,12 +170,6 @@ impl ShapeScratch {
     pub fn digest_text(&self) -> &[u8] {
         let text = self.digest.map(|_| self.digest_text.as_slice()).unwrap_or_default();
         text.get(..DIGEST_TEXT_KEPT).unwrap_or(text)
-    }
-
-    /// The hash of the digest text, if it was read already.
-    #[must_use]
-    pub fn known_digest(&self) -> Option<u64> {
-        self.digest
     }
 
     /// Writes the names of the tables as they stand in the text into `out`: schema, NUL, table, NUL.

@@ -33,6 +33,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 pub(crate) struct Held<'a> {
     pub(crate) cluster: &'a Arc<str>,
     pub(crate) rule: &'a str,
+    /// The budget that had no room for it.
+    pub(crate) budget: Option<&'a str>,
     pub(crate) app: &'a [u8],
     pub(crate) user: &'a [u8],
     pub(crate) client: Peer,
@@ -55,11 +57,12 @@ impl StatementLog {
         if self.note(now, Kind::Refused, Some(reason), held) == Noted::Counted {
             return;
         }
-        let Held { cluster, rule, app, user, client, trace, waited } = held;
+        let Held { cluster, rule, budget, app, user, client, trace, waited } = held;
         tracing::info!(
             %cluster,
             id = format_args!("{id:08x}"),
             rule,
+            budget,
             app = %Printable(app),
             user = %Printable(user),
             %client,
@@ -81,7 +84,7 @@ impl StatementLog {
         if self.note(now, Kind::Waited, reason, held) == Noted::Counted {
             return;
         }
-        let Held { cluster, rule, app, user, client, trace, waited } = held;
+        let Held { cluster, rule, app, user, client, trace, waited, .. } = held;
         tracing::info!(
             %cluster,
             rule,

@@ -10,6 +10,7 @@
 
 mod apps;
 mod around;
+mod budgets;
 mod certificates;
 mod edits;
 mod event;

@@ -138,8 +138,10 @@ pub struct Sealing {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the statement waits until it is admitted, refused or judged again"]
 pub struct Ask {
-    /// Index into the rules of the policy that was shown.
-    pub rule: u32,
+    /// Index into the rules of the policy that was shown. `None`: no rule matches, only budgets do.
+    pub rule: Option<u32>,
+    /// What is to be asked for it.
+    pub question: Question,
     /// Its class.
     pub class: Class,
     /// The shape of its text: of a prepared statement, the text it was prepared from. None for a
@@ -151,6 +153,17 @@ pub struct Ask {
     _right: Right,
 }
 
+/// What is to be asked for a statement. Its budgets are [`crate::Session::budgets`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Question {
+    /// Its rule holds it back; its budgets, if there are any, do as well.
+    Rule,
+    /// Only its budgets hold it back.
+    Budgets,
+    /// It may not be held back, and counts for its budgets.
+    Count,
+}
+
 /// What cannot be made outside of this file.
 #[derive(Debug, PartialEq, Eq)]
 struct Right;
@@ -158,15 +171,16 @@ struct Right;
 impl Ask {
     /// The statement stands before the shell now.
     pub(crate) fn of(held: Held) -> Self {
-        let Held { rule, class, digest, priority } = held;
-        Self { rule, class, digest, priority, _right: Right }
+        let Held { rule, question, class, digest, priority } = held;
+        Self { rule, question, class, digest, priority, _right: Right }
     }
 }
 
-/// What a rule holds back.
+/// What a rule or a budget holds back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
-    pub(crate) rule: u32,
+    pub(crate) rule: Option<u32>,
+    pub(crate) question: Question,
     pub(crate) class: Class,
     pub(crate) digest: Option<DigestKey>,
     pub(crate) priority: Priority,

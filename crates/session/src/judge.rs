@@ -4,6 +4,7 @@ pub(crate) mod memo;
 pub(crate) mod subject;
 pub(crate) mod who;
 
+use admission::BudgetSet;
 use policy::identity::{IdentityScratch, resolve};
 use policy::{Facts, Priority, Shape, ShapeNeeds, ShapeScratch, ShapeText, Verdict, decide};
 use sql::{ClassSet, Exemption, LexMode, Scratch, Statement, Tool};
@@ -29,6 +30,8 @@ pub(crate) struct Bench {
     pub(crate) who: Who,
     /// What the text under way is about, as far as anybody has asked.
     pub(crate) shape: ShapeScratch,
+    /// The budgets that meet the statement under way.
+    pub(crate) budgets: BudgetSet,
     /// What the statement under way is about, if somebody counts statements.
     pub(crate) subject: Subject,
     memo: Memo,
@@ -115,7 +118,7 @@ impl Bench {
         mode: LexMode,
         input: &Input<'_>,
     ) -> Ruling {
-        let Self { who, shape: scratch, memo, identities, .. } = self;
+        let Self { who, shape: scratch, budgets, memo, identities, .. } = self;
         scratch.clear();
         let remembers =
             query.attributes.is_empty() && statement.comment_bytes().len() <= MEMO_LEN_MAX;
@@ -132,6 +135,7 @@ impl Bench {
             }
             if last.is_about(scratch.shape()) {
                 who.said.note(last.remembered.app(), kept.source, kept.tool, kept.trace);
+                *budgets = last.remembered.budgets();
                 return kept.ruling;
             }
         }
@@ -143,7 +147,8 @@ impl Bench {
             tags: statement.tags().map(|tag| (tag.key, tag.value)),
         };
         let about = About::Text { text: query.text, mode, statement, scratch, read };
-        let (ruling, needs) = rule(asked, about, who, identities, input);
+        let Judged { ruling, needs, budgets: met } = rule(asked, about, who, identities, input);
+        *budgets = met;
         let kept = if remembers { keep(ruling, who, input) } else { None };
         let shape = scratch.shape();
         if let Some(kept) = kept
@@ -151,7 +156,7 @@ impl Bench {
             && let Some(last) = memo.of_class(statement.class)
         {
             last.note(statement, needs, shape);
-            last.remembered.note(kept, who.app());
+            last.remembered.note(kept, who.app(), budgets);
         }
         ruling
     }
@@ -168,12 +173,13 @@ impl Bench {
         let remembers = attributes.is_empty();
         if remembers && let Some(kept) = last.of(self.who.generation(), input.now) {
             self.who.said.note(last.app(), kept.source, kept.tool, kept.trace);
+            self.budgets = last.budgets();
             return kept.ruling;
         }
         let said = SaidByExecution { attributes, statement: None };
         let ruling = self.rule_on_description(description, said, input);
         if remembers && let Some(kept) = keep(ruling, &self.who, input) {
-            last.note(kept, self.who.app());
+            last.note(kept, self.who.app(), &self.budgets);
         }
         ruling
     }
@@ -194,7 +200,9 @@ impl Bench {
         let tags = description.tags.iter().map(|(key, value)| pair(key, value));
         let about = About::Known(description.shape.shape());
         let asked = Asked { classes, exemption, tool, attributes, tags: own.chain(tags) };
-        rule(asked, about, &mut self.who, &mut self.identities, input).0
+        let judged = rule(asked, about, &mut self.who, &mut self.identities, input);
+        self.budgets = judged.budgets;
+        judged.ruling
     }
 }
 
@@ -211,13 +219,20 @@ fn keep(ruling: Ruling, who: &Who, input: &Input<'_>) -> Option<Kept> {
     })
 }
 
+/// What the rules say, by what was read, and the budgets beside them.
+struct Judged {
+    ruling: Ruling,
+    needs: ShapeNeeds,
+    budgets: BudgetSet,
+}
+
 fn rule<'t>(
     asked: Asked<'t, impl Iterator<Item = (&'t [u8], &'t [u8])>>,
     about: About<'_>,
     who: &mut Who,
     identities: &mut IdentityScratch,
     input: &Input<'_>,
-) -> (Ruling, ShapeNeeds) {
+) -> Judged {
     let Asked { classes, exemption, tool, attributes, tags } = asked;
     let attributes = attributes.iter().filter_map(|(name, value)| Some(pair(name, value?)));
     let tags = tags.map(|(key, value)| pair(key, value));
@@ -231,7 +246,8 @@ fn rule<'t>(
     match about {
         About::Known(shape) => facts.shape = shape,
         About::Text { text, mode, statement, scratch, read } => {
-            needs = input.policy.rules.shape_needs(&facts);
+            let of_budgets = input.policy.budgets.shape_needs();
+            needs = input.policy.rules.shape_needs(&facts).or(of_budgets);
             if read != Some(needs) {
                 scratch.read(&ShapeText::new(text, mode, session.schema(), statement), needs);
             }
@@ -246,14 +262,15 @@ fn rule<'t>(
         Verdict::Ask(rule) => Ruling::Ask(rule.index, Priority::LOWEST),
         Verdict::Deny(rule) => Ruling::Deny(rule.index),
     };
+    let budgets = input.policy.budgets.meeting(&facts);
     let trace = match ruling {
-        Ruling::Pass(..) => None,
-        Ruling::Ask(..) | Ruling::Deny(_) => identity.trace_id(),
+        Ruling::Pass(..) if budgets.is_empty() => None,
+        Ruling::Pass(..) | Ruling::Ask(..) | Ruling::Deny(_) => identity.trace_id(),
     };
     said.note(identity.app, Some(identity.source), identity.tool_seen, trace);
     said.note_refused(identity.refused_claims, identity.refused_claim);
     who.stick_to_tool();
-    (ruling, needs)
+    Judged { ruling, needs, budgets }
 }
 
 fn replace(kept: &mut Vec<u8>, bytes: &[u8]) {

@@ -24,6 +24,25 @@ const GROUPS_MAX: usize = 32;
 /// Writes the normalised text of `text` into `out`, which is cleared first, and gives its hash:
 /// FNV-1a of 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), stable over releases and machines.
 pub fn digest(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
+    write(text, mode, out, Cut::None);
+    fnv1a(out)
+}
+
+/// The same for the front of a longer text. A list of values, or of rows, that the cut has left open
+/// ends with what is whole of it, so that the front of a long INSERT has the digest of a short one.
+pub fn digest_front(front: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
+    write(front, mode, out, Cut::There);
+    fnv1a(out)
+}
+
+/// Whether the text goes on behind its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    None,
+    There,
+}
+
+fn write(text: &[u8], mode: LexMode, out: &mut Vec<u8>, cut: Cut) {
     out.clear();
     let text = text.get(..text.len().min(DIGEST_TEXT_MAX)).unwrap_or_default();
     let mut writer = Writer {
@@ -37,7 +56,9 @@ pub fn digest(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
         sign_at: None,
     };
     writer.text();
-    fnv1a(out)
+    if cut == Cut::There {
+        writer.cut();
+    }
 }
 
 /// Whether `word` is reserved in MySQL or MariaDB, or begins a statement, in any case.
@@ -124,6 +145,24 @@ impl Writer<'_, '_> {
             }
             self.token(token);
             self.before_token = token;
+        }
+    }
+
+    /// The text goes on behind its cut: what is left open is closed, or left out if it repeats what
+    /// stands before it.
+    fn cut(&mut self) {
+        if let Some(group) = self.groups.get(1).filter(|_| self.depth > 0) {
+            match group.follows {
+                Some((_, end)) => self.out.truncate(end),
+                None if group.pure => {
+                    self.out.truncate(group.start);
+                    self.out.extend_from_slice(b"(...)");
+                }
+                None => {}
+            }
+        }
+        if let Some(whole) = self.out.strip_suffix(b",") {
+            self.out.truncate(whole.len());
         }
     }
 

@@ -156,7 +156,7 @@ impl Feed {
 
     fn hits(&self, memory: &mut Memory) -> BTreeMap<String, u64> {
         let rules: usize = self.state.clusters.iter().map(|it| it.policy().rules.len()).sum();
-        if rules > FEW_RULES && memory.looks % SELDOM != 0 {
+        if rules > FEW_RULES && !memory.looks.is_multiple_of(SELDOM) {
             return BTreeMap::new();
         }
         let hits = self.state.telemetry.rule_hits();

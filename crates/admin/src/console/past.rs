@@ -101,7 +101,7 @@ mod tests {
         Reading {
             at_s: f64::from(second),
             signals: vec![signal("lag", second % 10 != 4)],
-            pace: (second % 2 == 0).then_some(100.0),
+            pace: second.is_multiple_of(2).then_some(100.0),
             waiting: u64::from(second % 10),
             served: Some(f64::from(second % 10)),
             ..Reading::default()

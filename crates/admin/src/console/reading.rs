@@ -145,9 +145,8 @@ impl Columns {
     pub(super) fn of<'r>(readings: impl Iterator<Item = &'r Reading>) -> Self {
         let readings: Vec<&Reading> = readings.collect();
         let known = readings.last().map(|last| last.signals.as_slice()).unwrap_or_default();
-        let mut columns = Self::default();
-        columns.signals =
-            known.iter().map(|signal| signal_columns(&signal.name, &readings)).collect();
+        let signals = known.iter().map(|signal| signal_columns(&signal.name, &readings)).collect();
+        let mut columns = Self { signals, ..Self::default() };
         for reading in readings {
             columns.at_s.push(round(reading.at_s));
             columns.pace.push(reading.pace.map(round));

@@ -19,7 +19,7 @@ use proxy::telemetry::{AppCount, state_label};
 use super::{
     AppStatus, BypassStatus, ClusterStatus, ConfigStatus, CutOverStatus, Obstacle, PaceStatus,
     PassedStatus, PendingStatus, PrimaryStatus, ReplicaStatus, RuleStatus, SignalStatus,
-    StarvedStatus, Status, ThrottledStatus, Waiting, WaitingStatus, words,
+    StarvedStatus, Status, ThrottledStatus, Waiting, WaitingStatus, budgets, words,
 };
 use crate::AdminState;
 
@@ -142,6 +142,7 @@ impl<'s> Seen<'s> {
             starved: cluster.starved().into_iter().map(|starved| self.starved(starved)).collect(),
             apps: Vec::new(),
             apps_total: 0,
+            budgets: budgets::gather(cluster, policy),
             rules: Vec::new(),
             rules_total: length(policy.rules.len()),
         }
@@ -340,6 +341,10 @@ impl<'s> Seen<'s> {
 
     /// Rules come and go while statements wait under them.
     fn rule_name(&self, key: RuleKey) -> String {
+        if key == RuleKey(0) {
+            // Only its budgets were asked.
+            return "none".to_owned();
+        }
         self.rules.get(&key).map_or_else(|| "one that is gone".to_owned(), |name| name.to_string())
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use policy::{Action, ClusterPolicy, Rule};
 
 use super::{
-    AppStatus, ClusterStatus, Obstacle, PaceStatus, PrimaryStatus, ReplicaStatus, RuleStatus,
-    SignalStatus, StarvedStatus, Status, ThrottledStatus, WaitingStatus,
+    AppStatus, BudgetStatus, ClusterStatus, Obstacle, PaceStatus, PrimaryStatus, ReplicaStatus,
+    RuleStatus, SignalStatus, StarvedStatus, Status, ThrottledStatus, WaitingStatus,
 };
 
 /// How something stands.
@@ -131,6 +131,7 @@ pub fn tables(cluster: &ClusterStatus) -> Vec<Table> {
         waiting(cluster),
         starved(cluster),
         apps(cluster),
+        budgets(cluster),
         rules(cluster),
     ];
     all.into_iter().filter(|table| !table.rows.is_empty()).collect()
@@ -338,6 +339,22 @@ fn apps(cluster: &ClusterStatus) -> Table {
             cluster.apps.iter().map(row).collect(),
         )
     }
+}
+
+fn budgets(cluster: &ClusterStatus) -> Table {
+    let row = |budget: &BudgetStatus| {
+        let tone = if budget.waiting > 0 { Tone::Bad } else { Tone::Plain };
+        let counts =
+            [budget.in_use, budget.waiting, budget.exceeded].map(|count| count.to_string());
+        let mut cells = vec![budget.budget.clone(), budget.mode.clone(), budget.allows.clone()];
+        cells.extend(counts);
+        Row { tone, cells }
+    };
+    table(
+        "Budgets",
+        &["budget", "mode", "allows", "in use", "waiting", "had no room"],
+        cluster.budgets.iter().map(row).collect(),
+    )
 }
 
 fn rules(cluster: &ClusterStatus) -> Table {

@@ -154,6 +154,7 @@ fn waiting(cluster: &Arc<Cluster>, waiter: &WaitingClient) -> Option<Why> {
         waited_s: waited(now, waiter).as_secs_f64(),
         retry_after_s: None,
         rule: RuleShown::of(rule, ratio, policy.check_interval),
+        budget: None,
         signals: signals.iter().map(SignalShown::of).collect(),
         signal: cause.map(|signal| signal.name.to_string()),
         line: Some(LineShown {

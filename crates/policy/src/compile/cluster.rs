@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use admission::Mode;
 
+use super::budget::{self, BudgetDraft};
 use super::bypass;
 use super::checks::{MODES, duration, keyword, name, query, secret, server, whole};
 use super::compression;
@@ -12,6 +13,7 @@ use super::network;
 use super::rule::Draft;
 use super::signals::Signals;
 use super::tls;
+use crate::budget::Budgets;
 use crate::cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, SignalKind, Starvation, TableName,
 };
@@ -31,6 +33,7 @@ pub(crate) const HEARTBEAT_TABLE: (&str, &str) = ("sluice", "heartbeat");
 pub(super) struct Shared {
     pub(super) identity: Arc<IdentityPolicy>,
     pub(super) starvation: Option<Starvation>,
+    pub(super) budgets: Vec<BudgetDraft>,
     pub(super) insights: Insights,
 }
 
@@ -109,6 +112,7 @@ pub(super) fn compile(
         gates: signals.gates,
         signals: signals.signals,
         rules: Rules::new(rules),
+        budgets: Budgets::new(budget::of_cluster(&shared.budgets, cluster_name, mode)),
     })
 }
 

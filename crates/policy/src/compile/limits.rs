@@ -82,6 +82,16 @@ pub(crate) const LATENCIES_MAX: usize = 16;
 pub(crate) const RATE: Limits<u32> = count(1, 1, 1_000_000_000);
 pub(crate) const WEIGHT: Limits<u32> = count(1, 1, admission::Terms::WEIGHT_MAX);
 
+/// As long as a report that is run many times at once has to wait for the others.
+pub(crate) const BUDGET_MAX_DELAY: Limits<Duration> = ms(60_000, 0, DAY_MS);
+/// Most budgets.
+pub(crate) const BUDGETS_MAX: usize = 100_000;
+pub(crate) const CONCURRENCY_MAX: u32 = 1_000_000;
+pub(crate) const SHARE_MAX: f64 = 100_000.0;
+/// Rates and costs of a budget.
+pub(crate) const AMOUNT_MIN: f64 = 0.001;
+pub(crate) const AMOUNT_MAX: f64 = 1_000_000_000.0;
+
 /// Most rules: ten times as many as reload without a visible pause.
 pub(crate) const RULES_MAX: usize = 100_000;
 /// Most replicas of a cluster.

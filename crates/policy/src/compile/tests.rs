@@ -224,7 +224,7 @@ budgets: [{ name: b }]
         "line 23: rules[2]: `name` is missing",
         "line 23: rules[2]: an exempt rule may be permanent only if it also says `essential",
         "line 26: rules[2].unknown: unknown key",
-        "line 27: budgets: not supported by this version",
+        "line 27: budgets[0]: limits nothing: one of `max_concurrency`, ",
     ];
     let mut found = faults(text);
     for part in expected {

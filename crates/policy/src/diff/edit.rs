@@ -267,6 +267,7 @@ impl Keys {
                 &running.compression_level,
                 file.compression_level,
             ),
+            budgets: self.live("budgets", &running.budgets, file.budgets),
             name: file.name,
             // Live, and compared for the whole file.
             rules: file.rules,

@@ -42,6 +42,7 @@ fn every_key_that_the_reader_knows_is_documented_and_no_other() {
         ),
         ("`identity`", "identity: {zzz: 1}"),
         ("`identity.claims[]`", "identity: {claims: [{zzz: 1}]}"),
+        ("`budgets[]`", "budgets: [{zzz: 1}]"),
         ("`rules[]`", "rules: [{zzz: 1}]"),
         ("`rules[].schedule`", "rules: [{schedule: {zzz: 1}}]"),
         ("`rules[].match`", "rules: [{match: {zzz: 1}}]"),

@@ -58,8 +58,10 @@ pub struct Chain {
     pub client: ClientName,
     /// Its class.
     pub class: Class,
-    /// The rule as it stood.
-    pub rule: Rule,
+    /// The rule as it stood; none where no rule matched, and a budget decided.
+    pub rule: Option<Rule>,
+    /// The budget that decided, if one did.
+    pub budget: Option<Arc<str>>,
     /// How soon a lost check is repeated.
     pub check_interval: Duration,
     /// What the rule's dice were, scaled by the priority that the statement named.
@@ -217,7 +219,7 @@ pub(crate) struct Asker<'a> {
     pub(crate) ahead_at_first: Option<usize>,
     pub(crate) ratio: f64,
     pub(crate) policy: &'a Arc<ClusterPolicy>,
-    pub(crate) rule: &'a Rule,
+    pub(crate) rule: Option<&'a Rule>,
 }
 
 /// What was decided.
@@ -227,13 +229,23 @@ pub(crate) enum Verdict<'a> {
     Admitted(Option<Reason>, Duration),
 }
 
+impl Verdict<'_> {
+    fn budget(&self) -> Option<admission::BudgetKey> {
+        match self {
+            Self::Refused(_, refusal) => refusal.budget,
+            Self::Admitted(..) => None,
+        }
+    }
+}
+
 impl Cluster {
     /// Keeps what led to this.
     pub(crate) fn note_chain(&self, asker: Asker<'_>, verdict: Verdict<'_>) {
         let now = self.now();
         let Asker { app, source, client, class, arrived, ahead_at_first, ratio, policy, rule } =
             asker;
-        let signals = self.gate_signals(policy, rule, now);
+        let signals = rule.map(|rule| self.gate_signals(policy, rule, now)).unwrap_or_default();
+        let budget = verdict.budget().and_then(|key| policy.budgets.get(key));
         let (id, end, waited) = match verdict {
             Verdict::Refused(id, refusal) => {
                 let cause = refusal.cause.and_then(|cause| policy.signal(cause.signal));
@@ -261,7 +273,8 @@ impl Cluster {
             source,
             client,
             class,
-            rule: rule.clone(),
+            rule: rule.cloned(),
+            budget: budget.map(|budget| (&*budget.name).into()),
             check_interval: policy.check_interval,
             ratio,
             end,

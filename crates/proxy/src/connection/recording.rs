@@ -1,4 +1,4 @@
-//! What is told of a statement that is over to those who count by digest.
+//! What is told of statements to those who count: signals made of latencies, and insights.
 
 use admission::Mode;
 use insights::{Ending, Record};
@@ -9,14 +9,22 @@ use crate::insights::{Whose, reason_number};
 use crate::telemetry::StatementDecision;
 
 impl Connection {
+    /// The server has what signals may be made of.
+    pub(super) fn note_begun(&mut self) {
+        if let Some(StatementOutcome { rule, class, .. }) = self.session.under_way() {
+            let rule = rule.and_then(|index| self.policy.rule(index));
+            self.latency.begin(self.session.app(), rule.map(|rule| &*rule.name), class);
+        }
+    }
+
     /// A statement is over.
     pub(super) fn record(&mut self, statement: &StatementOutcome) {
         if !self.policy.insights.enabled {
             return;
         }
         let Self { session, insights, shared, timing, admission, .. } = self;
-        let ending = match (&insights.response, admission.decision()) {
-            (Some(response), _) => response.error.map_or(Ending::Done, Ending::Failed),
+        let ending = match (insights.answer(), admission.decision()) {
+            (Some(answer), _) => answer.error.map_or(Ending::Done, Ending::Failed),
             (None, StatementDecision::ClientGone) => Ending::ClientGone,
             (None, StatementDecision::Rejected) if statement.mode == Mode::Enforce => {
                 Ending::Refused(reason_number(admission.why()))

@@ -13,11 +13,19 @@ pub(crate) struct InsightsTap {
     app: Named,
     user: Named,
     schema: Named,
-    /// How the answer ended.
-    pub(crate) response: Option<ResponseEnd>,
+    answer: Option<Answered>,
     /// Bytes of the command, and of its answer.
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
+}
+
+/// What the server has answered.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Answered {
+    pub(crate) error: Option<u16>,
+    rows: u64,
+    affected_rows: u64,
+    warnings: u16,
 }
 
 /// Whose statement it is.
@@ -53,6 +61,21 @@ impl Named {
 }
 
 impl InsightsTap {
+    /// The answer is over.
+    pub(crate) fn note_answer(&mut self, end: &ResponseEnd) {
+        self.answer = Some(Answered {
+            error: end.error,
+            rows: end.rows,
+            affected_rows: end.affected_rows,
+            warnings: u16::try_from(end.warnings).unwrap_or(u16::MAX),
+        });
+    }
+
+    /// What the server has answered to the statement under way. `None`: it has not.
+    pub(crate) fn answer(&self) -> Option<Answered> {
+        self.answer
+    }
+
     /// Sends the record of a statement that is over. Without lock, and without memory once its
     /// digest and its names have been told.
     pub(crate) fn record(
@@ -64,15 +87,15 @@ impl InsightsTap {
         if let (Some(digest), Some(news)) = (about.digest, about.news) {
             board.tell(digest, || learned(digest, news));
         }
-        let response = self.response.take().unwrap_or_default();
+        let answer = self.answer.unwrap_or_default();
         let record = Record {
             digest: about.digest,
             app: self.app.hash(app, board),
             schema: self.schema.hash(about.schema, board),
             user: self.user.hash(user, board),
-            rows_sent: response.rows,
-            rows_affected: response.affected_rows,
-            warnings: u16::try_from(response.warnings).unwrap_or(u16::MAX),
+            rows_sent: answer.rows,
+            rows_affected: answer.affected_rows,
+            warnings: answer.warnings,
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out,
             ..record
@@ -82,7 +105,7 @@ impl InsightsTap {
 
     /// A command is over.
     pub(crate) fn end_command(&mut self) {
-        self.response = None;
+        self.answer = None;
         self.bytes_in = 0;
         self.bytes_out = 0;
     }

@@ -14,7 +14,13 @@ pub(crate) struct Subject {
     digest: Option<u64>,
     /// The default schema when it came.
     schema: Vec<u8>,
-    news: bool,
+    /// Nobody has been told what the digest stands for. Boxed: that is rare.
+    news: Option<Box<Untold>>,
+}
+
+/// What a digest stands for.
+#[derive(Debug)]
+struct Untold {
     text: Vec<u8>,
     tables: Vec<u8>,
     all_tables: bool,
@@ -45,11 +51,8 @@ pub struct News<'s> {
     pub sample: Option<&'s [u8]>,
 }
 
-/// Bytes that an idle connection keeps.
-const KEPT_LEN: usize = 512;
-
-/// The front of a long text that its digest is made of here: reading more would cost more than the
-/// statement is worth to who counts it.
+/// The front of a long text that its digest is made of here: such texts are long for their values,
+/// and reading all of it would cost more than counting is worth.
 const FRONT_LEN: usize = 4 * 1024;
 
 /// The longest sample.
@@ -66,11 +69,12 @@ impl Subject {
     /// A statement comes while this is the default schema.
     pub(super) fn begin(&mut self, schema: &[u8]) {
         self.digest = None;
-        self.news = false;
+        self.news = None;
         replace(&mut self.schema, schema);
     }
 
-    /// It is this text.
+    /// It is this text. One that can be read in several ways has no digest: in the wrong one a value
+    /// may look like a name, and be shown.
     pub(super) fn note_text(
         &mut self,
         (text, mode): (&[u8], LexMode),
@@ -78,17 +82,22 @@ impl Subject {
         shape: &mut ShapeScratch,
         (memo, samples): (&DigestMemo, Samples),
     ) {
+        if !statement.is_certain() {
+            return;
+        }
         let front = text.get(..FRONT_LEN).unwrap_or(text);
-        let key = TextKey::of(front, mode);
+        let is_long = front.len() < text.len();
+        let key = if is_long { None } else { TextKey::of(text, mode) };
         if let Some(digest) = key.and_then(|key| memo.get(key)) {
             self.digest = Some(digest);
             return;
         }
         // What is in the scratch may be the text that a PREPARE prepares.
-        if front.len() < text.len() || statement.effects.prepare.is_some() {
+        if is_long || statement.effects.prepare.is_some() {
             shape.clear();
         }
-        let digest = shape.digest(front, mode);
+        let digest =
+            if is_long { shape.digest_front(front, mode) } else { shape.digest(text, mode) };
         self.digest = Some(digest);
         if let Some(key) = key {
             memo.put(key, digest);
@@ -96,46 +105,48 @@ impl Subject {
         if memo.is_told(digest) {
             return;
         }
-        let schema = self.schema.as_slice();
-        let read = shape.read(&ShapeText::new(front, mode, schema, statement), ShapeNeeds::ALL);
-        self.all_tables = read.knows_tables() && front.len() == text.len();
-        self.news = true;
-        replace(&mut self.text, shape.digest_text());
-        self.tables.clear();
-        shape.write_tables(&mut self.tables);
-        self.sample = match samples {
+        let told = shape.digest_text().to_vec();
+        let needs = ShapeNeeds { digest: false, tables: true };
+        let read = shape.read(&ShapeText::new(front, mode, &self.schema, statement), needs);
+        let all_tables = read.knows_tables() && !is_long;
+        let mut tables = Vec::new();
+        shape.write_tables(&mut tables);
+        let sample = match samples {
             Samples::Kept => Some(text.get(..SAMPLE_LEN).unwrap_or(text).to_vec()),
             Samples::NotKept => None,
         };
+        self.news = Some(Box::new(Untold { text: told, tables, all_tables, sample }));
     }
 
     /// It is an execution of what has this shape.
     pub(super) fn note_shape(&mut self, shape: &OwnedShape, memo: &DigestMemo) {
-        self.digest = shape.digest();
+        self.digest = shape.shape().digest();
         let told = self.digest.is_none_or(|digest| memo.is_told(digest));
         if told || shape.digest_text().is_empty() {
             return;
         }
-        self.news = true;
-        self.sample = None;
-        self.all_tables = shape.shape().knows_tables();
-        replace(&mut self.text, shape.digest_text());
-        self.tables.clear();
-        shape.write_tables(&mut self.tables);
+        let mut tables = Vec::new();
+        shape.write_tables(&mut tables);
+        self.news = Some(Box::new(Untold {
+            text: shape.digest_text().to_vec(),
+            tables,
+            all_tables: shape.shape().knows_tables(),
+            sample: None,
+        }));
     }
 
     pub(crate) fn about(&self) -> About<'_> {
-        let Self { digest, schema, news, text, tables, all_tables, sample } = self;
-        let sample = sample.as_deref();
-        let news = news.then_some(News { text, tables, all_tables: *all_tables, sample });
+        let Self { digest, schema, news } = self;
+        let news = news.as_ref().map(|untold| News {
+            text: &untold.text,
+            tables: &untold.tables,
+            all_tables: untold.all_tables,
+            sample: untold.sample.as_deref(),
+        });
         About { digest: *digest, schema, news }
     }
 
     pub(super) fn shrink(&mut self) {
-        for buffer in [&mut self.text, &mut self.tables] {
-            if buffer.capacity() > KEPT_LEN {
-                *buffer = Vec::new();
-            }
-        }
+        self.news = None;
     }
 }

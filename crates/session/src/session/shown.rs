@@ -1,5 +1,6 @@
 //! What the shell may know of a session.
 
+use admission::BudgetSet;
 use policy::identity::{SessionIdentity, Source, TraceId};
 use sql::Server;
 use wire::capability::Capabilities;
@@ -17,6 +18,11 @@ impl Session {
     /// Bytes the session made itself, for [`crate::Move::Replace`].
     pub fn outbox(&self) -> &[u8] {
         self.out.bytes()
+    }
+
+    /// The budgets that meet the statement which was asked for.
+    pub fn budgets(&self) -> &BudgetSet {
+        &self.judge.bench.budgets
     }
 
     /// Whether nothing is under way, so that the policy may change.

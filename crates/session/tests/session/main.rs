@@ -1,5 +1,6 @@
 //! The session between a scripted client and a scripted server.
 
+mod budgets;
 mod certain;
 mod compressed;
 mod confided;

@@ -68,6 +68,9 @@ export class ClusterPage {
       return { value, node: el("div", {}, el("dt", {}, label), value) };
     };
     this.facts = Object.fromEntries(["Waiting", "Held up", "Lag", "Pace", "Served", "Refused", "At the server", "Connections", "Mode"].map((label) => [label, fact(label)]));
+    const jump = (event) => { event.preventDefault(); this.held.panel.node.scrollIntoView(); this.held.panel.heading.focus(); };
+    this.jump = el("a", { href: "#held", onclick: jump });
+    this.facts["Held up"].value.append(this.jump);
     this.notes = el("ul", { class: "notes" });
     this.head = el(
       "header",
@@ -268,7 +271,8 @@ export class ClusterPage {
       Connections: cluster.client_connections,
       Mode: cluster.mode,
     };
-    for (const [key, value] of Object.entries(values)) text(this.facts[key].value, value);
+    for (const [key, value] of Object.entries(values)) text(key === "Held up" ? this.jump : this.facts[key].value, value);
+    attribute(this.jump, "aria-label", `${plural(cluster.throttled_total, "identity", "identities")} held up: show them`);
     attribute(this.facts.Lag.value, "data-tone", lag && !lag.open ? "bad" : null);
     attribute(this.facts.Waiting.value, "data-tone", cluster.waiting_total > 0 ? "warn" : null);
     attribute(this.facts.Refused.value, "data-tone", last("refused") > 0 ? "warn" : null);
@@ -287,7 +291,8 @@ export class ClusterPage {
   }
 
   async fetchApps() {
-    if (this.isFetching || Date.now() - (this.fetched ?? 0) < APPS_EVERY_MS || document.hidden) return;
+    const every = this.apps.table.rows.length > 500 ? 4 * APPS_EVERY_MS : APPS_EVERY_MS;
+    if (this.isFetching || Date.now() - (this.fetched ?? 0) < every || document.hidden) return;
     this.isFetching = true;
     try {
       const answer = await fetch("/api/v1/apps");

@@ -35,7 +35,7 @@ export function show(node, whether) {
 /** A panel with a heading: `{ node, body, note }`. */
 export function panel(title, id, ...body) {
   const note = el("span", { class: "note" });
-  const heading = el("h2", { id: `${id}-h` }, title);
+  const heading = el("h2", { id: `${id}-h`, tabIndex: -1 }, title);
   const tools = el("div", { class: "tools" });
   const node = el(
     "section",

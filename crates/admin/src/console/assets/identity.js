@@ -7,7 +7,7 @@ import { cluster as clusterOf, live } from "./live.js";
 import { Plot } from "./plots.js";
 import { Rules } from "./rules.js";
 import { Table } from "./table.js";
-import { heldSentence, span, why } from "./words.js";
+import { amount, clock, heldSentence, span, why } from "./words.js";
 
 const EVERY_MS = 2000;
 const HISTORY_EVERY_MS = 30000;
@@ -49,10 +49,31 @@ export class IdentityPage {
       { key: "left", label: "Refused in", class: "number", text: (row) => span(row.left_s), sort: (row) => row.left_s },
       { key: "why", label: "Why", class: "wide", text: why },
     ], { key: (row) => `${row.connection_id}\n${row.client}` });
-    this.history = panel("History", "history");
-    this.history.node.hidden = true;
+    this.buildHistory();
     this.insights = new Insights(clusterName, app);
     this.node = el("div", { class: "page" }, this.head, this.history.node, this.timeline.node, this.rules.panel.node, this.waiting.panel.node, this.counts.panel.node, this.insights.panel.node);
+  }
+
+  buildHistory() {
+    this.hour = { x: [], columns: [[], []], marks: [] };
+    this.tallies = { x: [], columns: [[], [], []], marks: [] };
+    const hour = [
+      new Plot("Waits of the last hour", [{ label: "p99", colour: "limit", format: "s" }, { label: "longest", colour: "mark", format: "s", dash: [3, 3] }], () => this.hour, { span: 3600, least: 0.01 }),
+      new Plot("Statements of the last hour", [{ label: "passed", colour: "pace", format: "count" }, { label: "delayed", colour: "limit", format: "count" }, { label: "refused", colour: "bad", format: "count" }], () => this.tallies, { span: 3600 }),
+    ];
+    this.plots.push(...hour);
+    this.list = el("ul", { class: "sentences" });
+    this.intervals = this.listing("When it was held", "own-held", [
+      { key: "began", label: "From", class: "number", text: (row) => clock(Date.parse(row.began) / 1000), sort: (row) => row.began },
+      { key: "lasted", label: "For", class: "number", text: (row) => `${span(row.lasted_s)}${row.ended ? "" : ", goes on"}`, sort: (row) => row.lasted_s },
+      { key: "rule", label: "Rule", class: "name", text: (row) => row.rule, sort: (row) => row.rule },
+      { key: "reason", label: "Why", class: "wide", text: (row) => (row.signal ? `${row.reason}: ${row.signal} up to ${amount(row.highest, row.unit)}${row.server ? ` at ${row.server}` : ""}` : row.reason) },
+      { key: "delayed", label: "Delayed", class: "number", text: (row) => row.delayed, sort: (row) => row.delayed },
+      { key: "wait", label: "At most", class: "number", text: (row) => span(row.wait_max_s), sort: (row) => row.wait_max_s },
+      { key: "refused", label: "Refused", class: "number", text: (row) => row.refused, sort: (row) => row.refused },
+    ], { key: (row) => `${row.began}\n${row.rule}` });
+    this.history = panel("The last hour", "history", this.list, el("div", { class: "plots" }, ...hour.map((plot) => plot.node)), this.intervals.table.node);
+    this.history.node.hidden = true;
   }
 
   listing(title, id, columns, options) {
@@ -121,20 +142,26 @@ export class IdentityPage {
     for (const plot of this.plots) plot.draw();
   }
 
-  /** Sentences first, as `sluice history` has them. */
+  /** Sentences first, as `sluice history` has them; then when it was held, and the parts of the hour. */
   async fetchHistory() {
     this.told = Date.now();
     try {
-      const asked = new URLSearchParams({ app: this.app, since: "1h" });
+      const asked = new URLSearchParams({ app: this.app, cluster: this.cluster, since: "1h ago" });
       const answer = await fetch(`/api/v1/history?${asked}`);
-      const known = answer.ok ? await answer.json() : null;
-      const sentences = known?.sentences ?? [];
-      show(this.history.node, sentences.length > 0);
-      this.list?.remove();
-      this.list = el("ul", { class: "sentences" }, ...sentences.map((one) => el("li", {}, typeof one === "string" ? one : one.text ?? JSON.stringify(one))));
-      this.history.node.append(this.list);
+      this.known = answer.ok ? await answer.json() : null;
+      // This version keeps none.
+      if (answer.status === 404) this.told = Infinity;
     } catch {
-      show(this.history.node, false);
+      this.known = null;
     }
+    const { sentences = [], held = [], parts = [] } = this.known ?? {};
+    show(this.history.node, sentences.length > 0 || parts.length > 0);
+    this.list.replaceChildren(...sentences.map((one) => el("li", {}, one)));
+    this.intervals.table.set(held);
+    show(this.intervals.table.node, held.length > 0);
+    const column = (key) => parts.map((part) => part[key]);
+    this.hour = { x: parts.map((part) => Date.parse(part.at) / 1000), columns: [column("wait_p99_s"), column("wait_max_s")], marks: [] };
+    this.tallies = { x: this.hour.x, columns: [column("admitted"), column("delayed"), column("refused")], marks: [] };
+    for (const plot of this.plots) plot.draw();
   }
 }

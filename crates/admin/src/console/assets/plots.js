@@ -82,6 +82,7 @@ export class Plot {
 
   rebuild() {
     this.plot?.destroy();
+    this.described = 0;
     this.data = this.source();
     this.plot = new window.uPlot(this.settings(), this.table(), this.canvas);
     this.draw();
@@ -105,7 +106,7 @@ export class Plot {
       legend: { show: false },
       cursor: { sync: { key: sync().key }, drag: { x: false, y: false }, points: { size: 6 }, y: false },
       scales: {
-        x: { time: true, range: () => { const end = this.end_s(); return [end - rangeS, end]; } },
+        x: { time: true, range: () => this.reach() },
         y: { range: (_, __, most) => [0, Math.max(most * 1.12, this.options.least ?? 1)] },
       },
       axes: [
@@ -123,7 +124,7 @@ export class Plot {
 
   timeLabel(at) {
     const label = clock(at);
-    return rangeS > 600 ? label.slice(0, 5) : label;
+    return (this.options.span ?? rangeS) > 600 ? label.slice(0, 5) : label;
   }
 
   line({ label, colour: name, dash, fill }) {
@@ -146,6 +147,13 @@ export class Plot {
   end_s() {
     const last = this.data.x.at(-1);
     return last === undefined ? now() : last;
+  }
+
+  /** The time that is shown: not more than there is, so that the first minutes can be read. */
+  reach() {
+    const [end, wanted] = [this.end_s(), this.options.span ?? rangeS];
+    const first = this.data.x[0] ?? end;
+    return [Math.max(end - wanted, Math.min(first, end - 60)), end];
   }
 
   draw() {
@@ -187,7 +195,7 @@ export class Plot {
   describe() {
     if (Date.now() - this.described < 5000) return;
     this.described = Date.now();
-    const from = this.end_s() - rangeS;
+    const [from] = this.reach();
     const first = this.data.x.findIndex((x) => x >= from);
     const parts = this.series.map((one, place) => {
       const values = this.data.columns[place].slice(Math.max(0, first)).filter((value) => value !== null && value !== undefined);
@@ -195,7 +203,7 @@ export class Plot {
       const format = FORMATS[one.format];
       return `${one.label}: now ${format(values.at(-1))}, highest ${format(Math.max(...values))}`;
     });
-    attribute(this.canvas, "aria-label", `${this.title}, the last ${Math.round(rangeS / 60)} minutes. ${parts.join(". ")}.`);
+    attribute(this.canvas, "aria-label", `${this.title}, the last ${Math.round((this.options.span ?? rangeS) / 60)} minutes. ${parts.join(". ")}.`);
   }
 
   /** Shades the time in which the gate was shut. */
@@ -203,7 +211,7 @@ export class Plot {
     const { shut } = this.data;
     if (!shut) return;
     const { ctx, bbox } = plot;
-    const [from] = [this.end_s() - rangeS];
+    const [from] = this.reach();
     ctx.save();
     ctx.fillStyle = colour("shut-band");
     let begun = null;

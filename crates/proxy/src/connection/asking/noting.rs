@@ -8,6 +8,8 @@ use session::{Answer, Ask};
 
 use super::super::{Connection, Shared};
 use crate::cluster::{Asker, ClientName, Verdict};
+use crate::statement_log::Held;
+use crate::telemetry::NO_RULE;
 
 impl Connection {
     /// Who waits, for people.
@@ -20,42 +22,44 @@ impl Connection {
     }
 
     /// The error of a refusal, and what the log has of it.
-    pub(super) fn answer(&self, asked: &Ask, rule: &Rule, refused: &Refusal) -> Answer {
+    pub(super) fn answer(&self, asked: &Ask, rule: Option<&Rule>, refused: &Refusal) -> Answer {
         let id = rand::random::<u32>();
         let mut message = Vec::new();
         refusal::write_message(&mut message, &self.policy, rule, id, self.session.app(), refused);
         let Shared { cluster, telemetry, .. } = &self.shared;
-        let held = self.held(&rule.name, refused.waited);
+        let budget = refused.budget.and_then(|key| self.policy.budgets.get(key));
+        let held = self.held(rule.map_or(NO_RULE, |rule| &rule.name), refused.waited);
+        let held = Held { budget: budget.map(|budget| &*budget.name), ..held };
         telemetry.statement_log.refused(cluster.now(), id, refused.reason, &held);
         self.note_refusal(asked, rule, id, refused);
-        Answer { errno: rule.error.errno, sqlstate: rule.error.sqlstate, message }
+        let profile = refusal::profile(rule, refused.reason);
+        Answer { errno: profile.errno, sqlstate: profile.sqlstate, message }
     }
 
     /// The statement is refused, under the number that its client is told.
-    fn note_refusal(&self, asked: &Ask, rule: &Rule, id: u32, refused: &Refusal) {
+    fn note_refusal(&self, asked: &Ask, rule: Option<&Rule>, id: u32, refused: &Refusal) {
         self.note_chain(asked, rule, Verdict::Refused(id, refused));
     }
 
     /// The statement is admitted; if it has waited long, that is kept.
     pub(super) fn keep_long_wait(&self, asked: &Ask, waited: Duration, reason: Option<Reason>) {
-        if self.shared.cluster.chains.is_worth(waited)
-            && let Some(rule) = self.policy.rule(asked.rule)
-        {
+        if self.shared.cluster.chains.is_worth(waited) {
+            let rule = asked.rule.and_then(|index| self.policy.rule(index));
             self.note_chain(asked, rule, Verdict::Admitted(reason, waited));
         }
     }
 
-    fn note_chain(&self, asked: &Ask, rule: &Rule, verdict: Verdict<'_>) {
-        let ratio = match rule.action {
-            Action::Throttle { terms, .. } => asked.priority.scale(terms.ratio).as_f64(),
-            Action::Exempt | Action::Deny => 0.0,
+    fn note_chain(&self, asked: &Ask, rule: Option<&Rule>, verdict: Verdict<'_>) {
+        let ratio = match rule.map(|rule| rule.action) {
+            Some(Action::Throttle { terms, .. }) => asked.priority.scale(terms.ratio).as_f64(),
+            Some(Action::Exempt | Action::Deny) | None => 0.0,
         };
         let asker = Asker {
             app: self.session.app(),
             source: self.session.app_source(),
             client: self.client_name(),
             class: asked.class,
-            arrived: self.admission.arrived(),
+            arrived: self.admission.arrived,
             ahead_at_first: self.admission.ahead,
             ratio,
             policy: &self.policy,

@@ -16,6 +16,7 @@ impl Connection {
         Held {
             cluster: &self.shared.cluster.name,
             rule,
+            budget: None,
             app: self.session.app(),
             user: self.session.user(),
             client: self.peer,
@@ -25,7 +26,11 @@ impl Connection {
     }
 
     /// A wait that somebody may look for. Who was refused after one has been told of.
-    pub(super) fn note_long_wait(&self, rule: Option<&Rule>, waited: Option<Duration>) {
+    pub(in crate::connection) fn note_long_wait(
+        &self,
+        rule: Option<&Rule>,
+        waited: Option<Duration>,
+    ) {
         let Some((rule, waited)) = rule.zip(waited.filter(|waited| *waited >= LONG_WAIT)) else {
             return;
         };
