@@ -32,8 +32,8 @@ pub(super) const SECTIONS: &[Section] = &[
             fixed(
                 "state_dir",
                 "A directory for what must outlive the process: the [journal of rules made at \
-                 runtime](RUNTIME-RULES.md). One process uses it. Without it they are in the table on each \
-                 primary only.",
+                 runtime](RUNTIME-RULES.md), and the [history](HISTORY.md). One process uses it. Without it \
+                 the rules are in the table on each primary only, and the history in memory.",
                 Shown::Words("none", "an absolute path"),
             ),
             fixed(
