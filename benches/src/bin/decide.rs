@@ -12,7 +12,8 @@ use benches::relay::{self, Relay};
 use benches::{Result, rules};
 use policy::identity::{IdentityScratch, SessionIdentity, resolve};
 use policy::{
-    ClusterPolicy, Facts, RuntimeEffect, RuntimeRule, RuntimeSpec, Shape, UnixTime, decide,
+    ClusterPolicy, Facts, RuntimeChange, RuntimeEffect, RuntimeRule, RuntimeSpec, Shape, UnixTime,
+    decide,
 };
 use sql::{LexMode, Scratch, Whole, describe};
 use wire::capability::Capabilities;
@@ -94,17 +95,31 @@ fn deciding(title: &str, policy: &ClusterPolicy, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// 10,000 rules made at runtime before the file's, and what one more costs.
+/// 10,000 rules made at runtime before the file's, and what a change costs beside so many.
 fn made_at_runtime() -> Result<()> {
-    let file = rules::policy(10_000)?;
-    let mut made: Vec<RuntimeRule> = (0..10_000).map(|n| runtime(&format!("night-{n}"))).collect();
-    drop(file.with_runtime_rules(&made));
-    let started = Instant::now();
-    made.push(runtime("one-more"));
-    let policy = file.with_runtime_rules(&made);
-    let title =
-        format!("10000 rules and as many made at runtime (one more: {:.0?})", started.elapsed());
-    deciding(&title, &policy, 10_000)
+    println!(
+        "| made at runtime | one more, µs | one fewer, µs | the file read again, µs |\n|---|---|---|---|"
+    );
+    let file = rules::policy(100)?;
+    let made = |count: u32| (0..count).map(|n| stands(&format!("night-{n}")));
+    for count in [0, 100, 10_000] {
+        let running = file.with_runtime_changes(made(count));
+        let micros = |change: &dyn Fn() -> ClusterPolicy| {
+            nanoseconds(|| drop(black_box(change()))) / 1_000.0
+        };
+        let more = stands("one-more");
+        let more = micros(&|| running.with_runtime_changes([more.clone()]));
+        let fewer = RuntimeChange::Gone("runtime:night-7".into());
+        let fewer = micros(&|| running.with_runtime_changes([fewer.clone()]));
+        let again = micros(&|| file.behind_runtime_rules_of(&running));
+        println!("| {count} | {more:.1} | {fewer:.1} | {again:.1} |");
+    }
+    let policy = rules::policy(10_000)?.with_runtime_changes(made(10_000));
+    deciding("10000 rules and as many made at runtime", &policy, 10_000)
+}
+
+fn stands(app: &str) -> RuntimeChange {
+    RuntimeChange::Stands(runtime(app))
 }
 
 #[expect(clippy::expect_used, reason = "the rule is right")]
@@ -116,6 +131,7 @@ fn runtime(app: &str) -> RuntimeRule {
         classes: Vec::new(),
         effect: RuntimeEffect::Hold,
         reason: "for tonight".to_owned(),
+        made_at_ms: 0,
     };
     let ends = UnixTime(rules::NOW.0.saturating_add(3_600));
     RuntimeRule::new(spec, "ann".into(), ends).expect("it is right")

@@ -4,12 +4,14 @@
 //! It runs beside the traffic, on a thread of its own, takes the admission controller's lock for
 //! the time of a reading or a check, and whatever goes wrong here ends with a status code.
 
+pub mod insights;
 pub mod rules;
 pub mod status;
 
 mod access;
 mod api;
 mod check;
+mod console;
 mod freno;
 mod host;
 mod page;
@@ -39,6 +41,7 @@ use tokio::sync::Semaphore;
 
 pub use self::access::Access;
 use self::check::book::Book;
+use self::console::{Apps, Feed};
 use self::refusal::{Error, Refusal};
 use self::rules::routes;
 pub use self::serving::{Door, serve};
@@ -66,6 +69,9 @@ struct Shown {
     slow: Arc<Semaphore>,
     /// What is remembered of checks.
     checks: Arc<Book>,
+    /// What the console shows.
+    feed: Arc<Feed>,
+    apps: Arc<Apps>,
 }
 
 impl Shown {
@@ -80,10 +86,11 @@ impl Shown {
 /// One for a scraper and some for people: making an answer takes a core.
 const SLOW_MAX: usize = 4;
 
-fn router(state: AdminState) -> Router {
+fn router(state: AdminState, feed: Arc<Feed>) -> Router {
     let named = from_fn_with_state(Arc::clone(&state.access), under_its_name);
     let checks = Arc::new(Book::new(state.clusters.len()));
-    let shown = Shown { state, slow: Arc::new(Semaphore::new(SLOW_MAX)), checks };
+    let slow = Arc::new(Semaphore::new(SLOW_MAX));
+    let shown = Shown { state, slow, checks, feed, apps: Arc::default() };
     looked_at()
         .merge(api().layer(named.clone()))
         .fallback(nothing_there)
@@ -108,9 +115,15 @@ fn looked_at() -> Router<Shown> {
 /// What people look at, and programs that act for them.
 fn api() -> Router<Shown> {
     Router::new()
-        .route("/", get(page))
+        .route("/", get(console::document))
+        .route("/console/{name}", get(console::asset))
+        .route("/plain", get(page))
+        .route("/api/v1/access", console::access())
+        .route("/api/v1/apps", console::apps())
+        .route("/api/v1/events", console::events())
         .route("/api/v1/status", get(api::status))
         .route("/api/v1/waiting", get(api::waiting))
+        .route("/api/v1/insights", get(insights::insights))
         .route("/api/v1/rules", get(routes::list).post(routes::make).delete(routes::lift_of))
         .route("/api/v1/rules/{*name}", delete(routes::lift_named))
 }
@@ -191,7 +204,10 @@ async fn page(State(Shown { state, slow, .. }): State<Shown>) -> Response {
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (CACHE_CONTROL, "no-store"),
         // Names in it come from clients. They are escaped; this is the second lock on that door.
-        (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
+        (
+            CONTENT_SECURITY_POLICY,
+            "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+        ),
     ];
     match aside(slow, move || page::render(&state)).await {
         Ok(html) => (headers, html).into_response(),

@@ -223,8 +223,8 @@ pub(crate) fn changed(
     receipt: &Receipt,
 ) -> Changed {
     let now = now(state);
-    let hits = state.telemetry.rule_hits();
-    let rules = receipt.rules.iter().map(|rule| of_receipt(rule, change, &hits)).collect();
+    let shown = |rule: &StandingRule| of_receipt(rule, change, state.telemetry.hits_of(&rule.name));
+    let rules = receipt.rules.iter().map(shown).collect();
     let kept = Kept {
         outlives_restart: receipt.outlives_restart(),
         journal: receipt.journal.is_ok(),
@@ -253,7 +253,7 @@ pub(crate) fn changed(
 }
 
 /// What a made rule is, wherever its cluster's list of rules is by now.
-fn of_receipt(made: &StandingRule, change: &str, hits: &HashMap<String, u64>) -> RuleShown {
+fn of_receipt(made: &StandingRule, change: &str, hits: u64) -> RuleShown {
     let ratio = match made.effect {
         RuntimeEffect::Throttle { ratio } => Some(ratio),
         RuntimeEffect::Hold | RuntimeEffect::Exempt | RuntimeEffect::Deny => None,
@@ -276,7 +276,7 @@ fn of_receipt(made: &StandingRule, change: &str, hits: &HashMap<String, u64>) ->
         expires_at: Some(made.ends_at.to_string()),
         expires_in_s: Some(seconds(made.left)),
         version: made.version,
-        hits: hits.get(&*made.name).copied().unwrap_or(0),
+        hits,
         reason: made.reason.clone(),
     }
 }

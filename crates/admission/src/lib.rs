@@ -28,6 +28,7 @@
 
 pub mod lag;
 
+mod budget;
 mod checks;
 mod claims;
 mod config;
@@ -54,6 +55,10 @@ mod starvation;
 mod time;
 mod turns;
 
+pub use budget::{
+    BudgetBook, BudgetHold, BudgetKey, BudgetSet, BudgetTerms, BudgetUse, BudgetUsed, BudgetView,
+    OnExceeded,
+};
 pub use checks::CheckCount;
 pub use config::{
     AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, InFlightPacing, OnNoData, Pacing,

@@ -102,21 +102,9 @@ impl RuleBody {
             classes: self.classes.clone(),
             effect: self.effect(),
             reason: self.reason.clone(),
+            made_at_ms: self.made_at_ms,
         };
         RuntimeRule::new(spec, author.into(), ends)
-    }
-
-    /// How closely it says whom it is about: closer comes first.
-    pub(crate) fn closeness(&self) -> u8 {
-        let of = |pattern: &Option<String>| -> u8 {
-            match pattern.as_deref() {
-                None => 0,
-                Some("*") => 1,
-                Some(prefix) if prefix.ends_with('*') => 2,
-                Some(_) => 3,
-            }
-        };
-        of(&self.app).saturating_add(of(&self.user))
     }
 }
 

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::RuntimeRule;
+use policy::RuntimeChange;
 use proxy::rule_table::{ReadRow, Reading, WriteRow, Written};
 
 use crate::body::RuleBody;
@@ -49,6 +49,8 @@ pub(crate) struct Ledger {
     offset_ms: Option<i64>,
     /// Names whose entries have changed since they were taken to be kept.
     unsaved: HashSet<Arc<str>>,
+    /// Names whose entries stand otherwise than when they were put in force.
+    unapplied: HashSet<Arc<str>>,
     /// Rows of the table that are no rule, which the log has already: the versions by their names.
     told: BTreeMap<String, u64>,
 }
@@ -121,6 +123,7 @@ impl Ledger {
             entry.author = author_name(author);
             (entry.version, entry.lost, entry.change) = (None, None, self.changes);
             self.unsaved.insert(name.clone());
+            self.unapplied.insert(name.clone());
             lifted.push((stood, self.changes));
         }
         lifted
@@ -153,6 +156,7 @@ impl Ledger {
         self.changes = self.changes.saturating_add(1);
         let name = entry.rule.name().clone();
         self.unsaved.insert(name.clone());
+        self.unapplied.insert(name.clone());
         self.entries.insert(name.clone(), Entry { change: self.changes, ..entry });
         self.bound();
         (name, self.changes)
@@ -172,11 +176,15 @@ impl Ledger {
     /// Takes out what has ended, and names the ends anew when the wall clock has jumped.
     pub(crate) fn pass_time(&mut self, now: Now) -> Changed {
         let before = self.entries.len();
-        self.entries.retain(|_, entry| entry.ends > now.mono);
-        if self.entries.len() != before {
-            let Self { entries, unsaved, .. } = self;
-            unsaved.retain(|name| entries.contains_key(name));
-        }
+        let Self { entries, unsaved, unapplied, .. } = self;
+        entries.retain(|name, entry| {
+            let stays = entry.ends > now.mono;
+            if !stays {
+                unsaved.remove(name);
+                unapplied.insert(name.clone());
+            }
+            stays
+        });
         let offset = now.offset_ms();
         let known = self.offset_ms.get_or_insert(offset);
         let jumped = known.abs_diff(offset) > JUMP_MS;
@@ -185,6 +193,7 @@ impl Ledger {
             for (name, entry) in &mut self.entries {
                 entry.rule = entry.rule.ending(now.after(entry.left(now)));
                 self.unsaved.insert(name.clone());
+                self.unapplied.insert(name.clone());
             }
         }
         if jumped || self.entries.len() != before { Changed::Yes } else { Changed::No }
@@ -215,7 +224,7 @@ impl Ledger {
             self.told.retain(|name, _| there.contains(&**name));
         }
         let mut changed: usize = 0;
-        let mut room = self.room();
+        let mut room = self.room(rows.len());
         let mut left_out: usize = 0;
         for row in &rows {
             let is_new = !self.entries.contains_key(&*row.name);
@@ -226,6 +235,7 @@ impl Ledger {
             if self.merge_row(row, now) == Changed::No {
                 continue;
             }
+            self.unapplied.insert(row.name.as_str().into());
             room = room.saturating_sub(usize::from(is_new));
             changed = changed.saturating_add(1);
             if changed <= LOGGED_MAX {
@@ -252,8 +262,12 @@ impl Ledger {
         if changed > 0 { Changed::Yes } else { Changed::No }
     }
 
-    /// How many further rows can be taken in. Lifted entries make room.
-    fn room(&self) -> usize {
+    /// How many further rows can be taken in, of so many. Lifted entries make room.
+    fn room(&self, rows: usize) -> usize {
+        let free = ENTRIES_MAX.saturating_sub(self.entries.len());
+        if free >= rows {
+            return free;
+        }
         let lifted = self.entries.values().filter(|entry| entry.lifted).count();
         ENTRIES_MAX.saturating_add(lifted).saturating_sub(self.entries.len())
     }
@@ -411,15 +425,15 @@ impl Ledger {
         self.entries.get(name).is_some_and(|entry| entry.change == change)
     }
 
-    /// The rules that stand, the closest first, of those the newest.
-    pub(crate) fn rules(&self) -> Vec<RuntimeRule> {
-        let mut standing: Vec<&Entry> =
-            self.entries.values().filter(|entry| !entry.lifted).collect();
-        standing.sort_by_key(|entry| {
-            let Entry { body, .. } = entry;
-            (std::cmp::Reverse((body.closeness(), body.made_at_ms)), entry.rule.name())
-        });
-        standing.into_iter().map(|entry| entry.rule.clone()).collect()
+    /// What stands otherwise than when this was asked last. Which of them goes first the policy
+    /// says.
+    pub(crate) fn take_changes(&mut self) -> Vec<RuntimeChange> {
+        let names = std::mem::take(&mut self.unapplied);
+        let change = |name: Arc<str>| match self.entries.get(&name) {
+            Some(entry) if !entry.lifted => RuntimeChange::Stands(entry.rule.clone()),
+            Some(_) | None => RuntimeChange::Gone(name),
+        };
+        names.into_iter().map(change).collect()
     }
 
     /// One rule that stands.

@@ -180,17 +180,16 @@ impl Member {
         self.dirty.load(Ordering::Acquire)
     }
 
-    /// Puts in force what stands, if that is not so already. Whether it was not. With thousands of
-    /// rules it takes milliseconds.
-    pub(crate) fn put_in_force(&self) -> bool {
+    /// Puts in force what stands otherwise than it is in force. It takes as long as that is much,
+    /// however many rules stand.
+    pub(crate) fn put_in_force(&self) {
         let applying = self.applying.lock();
-        if !self.dirty.swap(false, Ordering::AcqRel) {
-            return false;
+        if self.dirty.swap(false, Ordering::AcqRel) {
+            let changes = self.ledger().take_changes();
+            self.cluster.apply_runtime_changes(changes.clone());
+            self.telemetry.handle_runtime_changes(&self.cluster, &changes);
         }
-        let rules = self.ledger().rules();
-        self.cluster.apply_runtime_rules(rules.into());
         drop(applying);
-        true
     }
 
     /// From now on the process that has taken over writes.

@@ -37,7 +37,6 @@ pub struct RuntimeRules {
 #[derive(Debug)]
 struct Inner {
     members: Vec<Arc<Member>>,
-    clusters: Vec<Arc<Cluster>>,
     telemetry: Arc<Telemetry>,
     worker: Arc<Notify>,
     taken_over: AtomicBool,
@@ -69,7 +68,6 @@ impl RuntimeRules {
         };
         let mut inner = Inner {
             members: clusters.iter().map(member).collect(),
-            clusters: clusters.to_vec(),
             telemetry: telemetry.clone(),
             worker,
             taken_over: AtomicBool::new(false),
@@ -77,7 +75,9 @@ impl RuntimeRules {
             trouble: Mutex::default(),
         };
         inner.journal = state_dir.map(|directory| inner.load(directory));
-        inner.telemetry.handle_runtime_rules(&inner.clusters);
+        for member in &inner.members {
+            inner.telemetry.handle_runtime_changes(&member.cluster, &[]);
+        }
         Self { inner: Arc::new(inner) }
     }
 
@@ -228,12 +228,8 @@ impl RuntimeRules {
         }
         let inner = self.inner.clone();
         let applied = tokio::task::spawn_blocking(move || {
-            let mut any = false;
             for member in &inner.members {
-                any |= member.put_in_force();
-            }
-            if any {
-                inner.telemetry.handle_runtime_rules(&inner.clusters);
+                member.put_in_force();
             }
         });
         if let Err(error) = applied.await {

@@ -161,7 +161,7 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
 
 /// Rules before the one that decides which are about the statement but not in force.
 fn skipped(policy: &ClusterPolicy, facts: &Facts<'_>, decides: Option<&Rule>) -> Vec<Skipped> {
-    let before = |rule: &&Rule| decides.is_none_or(|decides| rule.index < decides.index);
+    let before = |rule: &&Rule| decides.is_none_or(|decides| rule.index != decides.index);
     let candidates = policy.rules.iter().take_while(before);
     let candidates = candidates.filter(|rule| rule.is_about(facts, facts.class()));
     let standings = candidates.map(|rule| (rule, rule.standing(facts.now)));

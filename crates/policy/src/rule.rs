@@ -19,7 +19,7 @@ pub struct Rule {
     pub name: Arc<str>,
     /// Made from the name: the same over reloads.
     pub key: RuleKey,
-    /// Its place in the cluster's list.
+    /// Names it in its policy: a rule of the file by its place there.
     pub index: u32,
     /// Whom and what it matches.
     pub condition: Arc<Condition>,

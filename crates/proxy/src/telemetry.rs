@@ -10,12 +10,14 @@
 
 mod apps;
 mod around;
+mod budgets;
 mod certificates;
 mod event;
 mod families;
 mod gauges;
 mod labels;
 mod limits;
+mod pulse;
 mod rules;
 mod scrape;
 mod servers;
@@ -31,8 +33,10 @@ use prometheus::{IntGauge, Registry};
 
 use self::families::Families;
 use self::labels::{LabelNames, Series};
+use self::pulse::Pulses;
 use self::rules::KnownRules;
 use self::scrape::Unresolved;
+use crate::statement_log::StatementLog;
 
 pub use self::apps::AppCount;
 pub use self::event::{
@@ -40,6 +44,7 @@ pub use self::event::{
     StatementEvent,
 };
 pub use self::labels::LabelCache;
+pub use self::pulse::{Pulse, quantile};
 pub use self::scrape::state_label;
 
 /// What bounds the labels.
@@ -61,9 +66,12 @@ pub struct Telemetry {
     /// gone.
     generation: AtomicU64,
     rules: Mutex<KnownRules>,
+    pulses: Pulses,
     unresolved: Unresolved,
     /// The keys that cannot change live, by the last file that was applied.
     fixed_keys: Mutex<Vec<FixedKey>>,
+    /// What the log tells of single statements.
+    pub(crate) statement_log: Arc<StatementLog>,
 }
 
 /// One client connection in `sluice_client_connections`, until it is dropped.
@@ -91,8 +99,10 @@ impl Telemetry {
             users: LabelNames::new(config.max_apps),
             generation: AtomicU64::new(0),
             rules: Mutex::default(),
+            pulses: Pulses::default(),
             unresolved: Unresolved::default(),
             fixed_keys: Mutex::default(),
+            statement_log: Arc::default(),
         })
     }
 
@@ -111,6 +121,10 @@ impl Telemetry {
                 self.families.queue_delay.with_label_values(&labels)
             });
             delay.observe(queued.as_secs_f64());
+            series.beats.waited(queued);
+        }
+        if event.decision == StatementDecision::Rejected {
+            series.beats.refused();
         }
         if let Some(backend) = event.backend {
             series.backend.observe(backend.as_secs_f64());
@@ -214,6 +228,7 @@ impl Telemetry {
             rule_hits: has_rule.then(|| rule_hits.with_label_values(&[event.rule])),
             backend: backend.with_label_values(&[&**event.cluster, class]),
             queue_delay: None,
+            beats: self.pulses.of(event.cluster),
             app,
         }
     }

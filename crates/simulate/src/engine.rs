@@ -291,6 +291,7 @@ fn controller_config(scenario: &Scenario, lag: SignalConfig) -> ControllerConfig
         check_interval: scenario.check_interval,
         pacing,
         queue_len_max: scenario.queue_len_max,
+        budgets: admission::BudgetBook::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Controller;
 use crate::claims::{SPARSE_FOR, weight_of};
 use crate::costs::{COST_MIN, cost_of};
-use crate::decision::{Account, Outcome, Permit};
+use crate::decision::{Account, Outcome};
 use crate::gate::Gate;
 use crate::pace::Pace;
 use crate::{InFlightView, Mode, MonoTime, Pacing, Request, SignalKey, Terms};
@@ -108,9 +108,9 @@ impl Controller {
 
     /// What a permit has cost in truth: learned, and the difference put on the accounts of whoever
     /// was charged.
-    pub(super) fn book(&mut self, now: MonoTime, permit: &Permit, outcome: &Outcome) {
+    pub(super) fn book(&mut self, now: MonoTime, account: &Account, outcome: &Outcome) {
         let Account { rule, gate, lane, weight, digest, expected, charged_more, charge, place } =
-            permit.account;
+            *account;
         let cost = cost_of(outcome);
         // Whoever has had a turn has had one, also if nothing came of it.
         let more = cost.max(COST_MIN) - expected;

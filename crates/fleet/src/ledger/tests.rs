@@ -112,7 +112,7 @@ fn a_rule_made_while_the_primary_was_away_is_written_when_it_is_back() {
     assert_eq!(stands(&b, at(601)), ["runtime:etl hold"]);
     assert_eq!(stands(&b, at(3_599)), ["runtime:etl hold"]);
     let _ = b.pass_time(at(3_600));
-    assert_eq!(b.rules().len(), 0, "an hour after it was made");
+    assert_eq!(b.len(), 0, "an hour after it was made");
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_wall_clock_that_jumps_moves_the_second_and_not_the_end() {
     make(&mut ledger, "etl", HOLD, 1, at(0));
     let jumped = Now { unix_ms: at(0).unix_ms + 86_400_000, ..at(10) };
     assert_eq!(ledger.pass_time(jumped), Changed::Yes);
-    let rule = ledger.rules().remove(0);
+    let rule = ledger.entries["runtime:etl"].rule.clone();
     assert_eq!(rule.expires_at(), jumped.after(Duration::from_secs(3_590)));
     assert_eq!(ledger.pass_time(jumped), Changed::No);
 }
@@ -212,9 +212,39 @@ fn the_closest_rule_comes_first_and_of_those_the_newest() {
     for (second, app) in [(0, "etl"), (1, "*"), (2, "et*"), (3, "web")] {
         make(&mut ledger, app, HOLD, second, at(second));
     }
-    let names: Vec<String> = ledger.rules().iter().map(|rule| rule.name().to_string()).collect();
+    let file = "version: 1\nclusters: { a: { listen: 127.0.0.1:1, primary: db:1 } }\n";
+    let file = policy::load(file).unwrap();
+    let policy = file.clusters[0].with_runtime_changes(ledger.take_changes());
+    let names: Vec<String> = policy.rules.iter().map(|rule| rule.name.to_string()).collect();
     assert_eq!(names[..2], ["runtime:web", "runtime:etl"]);
     assert!(names[2].starts_with("runtime:et_.") && names[3].starts_with("runtime:_."));
+}
+
+#[test]
+fn only_what_stands_otherwise_is_put_in_force_again() {
+    let mut ledger = Ledger::default();
+    let changes = |ledger: &mut Ledger| -> Vec<String> {
+        let name = |change: RuntimeChange| match change {
+            RuntimeChange::Stands(rule) => format!("+{}", rule.name()),
+            RuntimeChange::Gone(name) => format!("-{name}"),
+        };
+        let mut changes: Vec<String> = ledger.take_changes().into_iter().map(name).collect();
+        changes.sort();
+        changes
+    };
+    let _ = ledger.pass_time(at(0));
+    make(&mut ledger, "etl", HOLD, 1, at(0));
+    make(&mut ledger, "web", HOLD, 2, at(60));
+    assert_eq!(changes(&mut ledger), ["+runtime:etl", "+runtime:web"]);
+    assert_eq!(changes(&mut ledger), [""; 0]);
+    make(&mut ledger, "etl", RuntimeEffect::Deny, 3, at(61));
+    assert_eq!(changes(&mut ledger), ["+runtime:etl"]);
+    let cluster: Arc<str> = "a".into();
+    let about = About { cluster: &cluster, mode: admission::Mode::Enforce, now: at(62) };
+    assert_eq!(ledger.lift(&Lift::of_app("etl"), "bob", about).len(), 1);
+    assert_eq!(changes(&mut ledger), ["-runtime:etl"]);
+    assert_eq!(ledger.pass_time(at(60 + 3_600)), Changed::Yes);
+    assert_eq!(changes(&mut ledger), ["-runtime:web"]);
 }
 
 #[test]

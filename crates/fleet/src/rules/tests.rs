@@ -41,7 +41,7 @@ async fn a_rule_stands_before_the_files_and_is_lifted_by_its_app() {
     for cluster in &clusters {
         assert_eq!(names(cluster), ["runtime:etl", "file"]);
         let policy = cluster.policy();
-        let rule = policy.rule(0).unwrap();
+        let rule = policy.rules.iter().next().unwrap();
         assert_eq!((rule.author.as_deref(), &*rule.reason), (Some("ann"), "night"));
     }
     let text = telemetry.gather(&clusters);

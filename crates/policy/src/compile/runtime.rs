@@ -16,7 +16,7 @@ use crate::fault::{Fault, Faults, Place};
 use crate::identity::IdentityPolicy;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::Rule;
-use crate::rules::Rules;
+use crate::rules::Basis;
 use crate::time::UnixTime;
 
 /// What the names of runtime rules begin with. No rule of the file may.
@@ -67,6 +67,9 @@ pub struct RuntimeSpec {
     pub effect: RuntimeEffect,
     /// Why, for people.
     pub reason: String,
+    /// When it was made, Unix time in milliseconds: of rules that say as closely whom they are
+    /// about the newest comes first.
+    pub made_at_ms: i64,
 }
 
 /// A runtime rule that a file would not refuse.
@@ -75,6 +78,16 @@ pub struct RuntimeRule {
     draft: Arc<Draft>,
     author: Arc<str>,
     expires_at: UnixTime,
+    made_at_ms: i64,
+}
+
+/// A change of what stands.
+#[derive(Debug, Clone)]
+pub enum RuntimeChange {
+    /// This rule stands, in the place of the one of its name.
+    Stands(RuntimeRule),
+    /// The rule of this name does not stand any more.
+    Gone(Arc<str>),
 }
 
 impl RuntimeRule {
@@ -87,6 +100,7 @@ impl RuntimeRule {
         if spec.app.is_none() && spec.user.is_none() {
             faults.add(&Place::default(), "names neither an app nor a user: one of them is needed");
         }
+        let made_at_ms = spec.made_at_ms;
         let rule = Spanned { value: raw_rule(spec, at), place: Place::default() };
         let zones = TimeZoneDatabase::none();
         let context =
@@ -95,7 +109,7 @@ impl RuntimeRule {
         if !faults.is_empty() {
             return Err(faults.into_sorted());
         }
-        Ok(Self { draft: Arc::new(draft), author, expires_at: at })
+        Ok(Self { draft: Arc::new(draft), author, expires_at: at, made_at_ms })
     }
 
     /// Its name: the `rule` label.
@@ -115,23 +129,52 @@ impl RuntimeRule {
     pub fn ending(&self, at: UnixTime) -> Self {
         Self { expires_at: at, ..self.clone() }
     }
+
+    /// When it was made, Unix time in milliseconds.
+    pub(crate) fn made_at_ms(&self) -> i64 {
+        self.made_at_ms
+    }
+
+    /// The rule that it is in a cluster.
+    pub(crate) fn rule(&self, index: u32, basis: Basis) -> Rule {
+        let Basis { gate, gate_is_always_open, mode } = basis;
+        Rule {
+            expires_at: Some(self.expires_at),
+            author: Some(self.author.clone()),
+            ..self.draft.rule(index, gate, gate_is_always_open, mode)
+        }
+    }
 }
 
 impl ClusterPolicy {
-    /// What is in force with these rules, in their order, before those of the file.
+    /// What is in force with these changes of runtime rules, which stand before those of the file:
+    /// the one that says most closely whom it is about first, of those the newest. It takes as long
+    /// as there are changes, however many rules stand.
     #[must_use]
-    pub fn with_runtime_rules(&self, rules: &[RuntimeRule]) -> Self {
+    pub fn with_runtime_changes(&self, changes: impl IntoIterator<Item = RuntimeChange>) -> Self {
+        let rules = self.rules.with_changes(changes, self.basis());
+        Self { rules, ..self.clone() }
+    }
+
+    /// This file's policy behind the runtime rules that stand in the one that runs. They are not
+    /// looked at one by one, unless the file has given the cluster another mode or another default
+    /// gate: those are theirs too.
+    #[must_use]
+    pub fn behind_runtime_rules_of(&self, running: &Self) -> Self {
+        let basis = self.basis();
+        let rules = if basis == running.basis() {
+            self.rules.behind(&running.rules)
+        } else {
+            self.rules.behind_on(&running.rules, basis)
+        };
+        Self { rules, ..self.clone() }
+    }
+
+    fn basis(&self) -> Basis {
         let gate = self.default_gate;
         let gate_is_always_open =
             self.gates.iter().any(|known| known.key == gate && known.signals.is_empty());
-        let made = rules.iter().map(|rule| Rule {
-            expires_at: Some(rule.expires_at),
-            author: Some(rule.author.clone()),
-            ..rule.draft.rule(0, gate, gate_is_always_open, self.mode)
-        });
-        let all = made.chain(self.rules.iter().cloned());
-        let list = (0..=u32::MAX).zip(all).map(|(index, rule)| Rule { index, ..rule }).collect();
-        Self { rules: Rules::new(list), ..self.clone() }
+        Basis { gate, gate_is_always_open, mode: self.mode }
     }
 }
 
@@ -149,7 +192,7 @@ impl Draft {
 }
 
 fn raw_rule(spec: RuntimeSpec, at: UnixTime) -> raw::Rule {
-    let RuntimeSpec { name, app, user, classes, effect, reason } = spec;
+    let RuntimeSpec { name, app, user, classes, effect, reason, made_at_ms: _ } = spec;
     let is = |wanted: bool, key: &str| wanted.then(|| spanned(true, key));
     let classes: Maybe<OneOrMany<String>> = (!classes.is_empty()).then(|| {
         let words = classes.into_iter().map(|word| spanned(word, "classes"));

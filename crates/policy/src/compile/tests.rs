@@ -106,7 +106,7 @@ fn the_example_of_the_manual_loads() {
 fn rules_have_the_defaults_of_the_manual() {
     let config = load(MANUAL).unwrap();
     let cluster = config.cluster("main").unwrap();
-    let [etl, ddl, rest] = &cluster.rules[..] else { panic!("three rules") };
+    let [etl, ddl, rest] = &cluster.rules.of_file()[..] else { panic!("three rules") };
     let Action::Throttle { terms, gate, gated } = etl.action else { panic!("{etl:?}") };
     assert_eq!(terms.ratio, Ratio::new(0.9).unwrap());
     assert_eq!((terms.max_delay, terms.queue_len_max), (Duration::from_secs(5), 1_000));
@@ -157,7 +157,7 @@ fn keys_stay_the_same_over_reloads() {
     );
     let after = load(&other.replace("threshold: 1s", "threshold: 2s")).unwrap();
     let (before, after) = (before.cluster("main").unwrap(), after.cluster("main").unwrap());
-    assert_eq!(before.rules[0].key, after.rules[1].key);
+    assert_eq!(before.rules.of_file()[0].key, after.rules.of_file()[1].key);
     assert_eq!(before.signals[0].key, after.signals[0].key);
     assert_eq!(before.default_gate, after.default_gate);
     assert_ne!(before.signals[0].key, before.signals[1].key);
@@ -224,7 +224,7 @@ budgets: [{ name: b }]
         "line 23: rules[2]: `name` is missing",
         "line 23: rules[2]: an exempt rule may be permanent only if it also says `essential",
         "line 26: rules[2].unknown: unknown key",
-        "line 27: budgets: not supported by this version",
+        "line 27: budgets[0]: limits nothing: one of `max_concurrency`, ",
     ];
     let mut found = faults(text);
     for part in expected {
@@ -307,11 +307,11 @@ fn every_profile_has_the_code_and_state_of_the_manual() {
     for (profile, errno, sqlstate) in profiles {
         let text = with_rules(&format!("- {{name: r, permanent: true, error: {profile}}}"));
         let config = load(&text).unwrap();
-        let error = &config.clusters[0].rules[0].error;
+        let error = &config.clusters[0].rules.of_file()[0].error;
         assert_eq!((error.errno, error.sqlstate), (errno, sqlstate), "{profile}");
     }
     let deny = load(&with_rules("- {name: r, permanent: true, deny: true}")).unwrap();
-    assert_eq!(deny.clusters[0].rules[0].error.errno, 1226);
+    assert_eq!(deny.clusters[0].rules.of_file()[0].error.errno, 1226);
 }
 
 #[test]
@@ -414,7 +414,7 @@ fn the_rest_of_what_a_rule_can_say_is_read() {
 ",
     ))
     .unwrap();
-    let rule = &config.clusters[0].rules[0];
+    let rule = &config.clusters[0].rules.of_file()[0];
     let Action::Throttle { terms, .. } = rule.action else { panic!("{rule:?}") };
     assert_eq!((terms.ratio, terms.weight, terms.queue_len_max), (Ratio::ONE, 3, 7));
     assert_eq!(terms.on_refused_check, OnRefusedCheck::Reject);
@@ -428,13 +428,13 @@ fn the_rest_of_what_a_rule_can_say_is_read() {
 fn what_becomes_of_a_statement_whose_client_has_left_is_close_kill_or_finish() {
     let said = |word: &str| {
         let rule = format!("- {{name: r, permanent: true, on_client_gone: {word}}}\n");
-        load(&with_rules(&rule)).map(|config| config.clusters[0].rules[0].on_client_gone)
+        load(&with_rules(&rule)).map(|config| config.clusters[0].rules.of_file()[0].on_client_gone)
     };
     assert_eq!(said("close").unwrap(), OnClientGone::Close);
     assert_eq!(said("kill").unwrap(), OnClientGone::Kill);
     assert_eq!(said("finish").unwrap(), OnClientGone::Finish);
     let unsaid = load(&with_rules("- {name: r, permanent: true}\n")).unwrap();
-    assert_eq!(unsaid.clusters[0].rules[0].on_client_gone, OnClientGone::Close);
+    assert_eq!(unsaid.clusters[0].rules.of_file()[0].on_client_gone, OnClientGone::Close);
     assert!(said("wait").is_err());
 }
 

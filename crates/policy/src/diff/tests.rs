@@ -135,7 +135,7 @@ fn what_needs_a_restart_stays_as_it_was_and_all_else_is_in_force() {
     // The rest of the same file.
     assert_eq!(config.drain_timeout, std::time::Duration::from_secs(7));
     assert_eq!(a.check_interval, std::time::Duration::from_millis(200));
-    assert_ne!(a.rules[1], running.clusters[0].rules[1]);
+    assert_ne!(a.rules.of_file()[1], running.clusters[0].rules.of_file()[1]);
 }
 
 #[test]
@@ -166,5 +166,5 @@ fn a_cluster_that_the_file_does_not_name_any_more_goes_on_as_it_was() {
     );
     assert_eq!(waiting(&edit), ["clusters.b"]);
     assert_eq!(edit.config.clusters.len(), 2);
-    assert_eq!(edit.config.clusters[1].rules[1], running.clusters[1].rules[1]);
+    assert_eq!(edit.config.clusters[1].rules.of_file()[1], running.clusters[1].rules.of_file()[1]);
 }

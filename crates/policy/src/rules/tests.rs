@@ -11,6 +11,7 @@ use crate::load;
 use crate::rule::Standing;
 use crate::shape::{Shape, ShapeScratch, ShapeText};
 
+mod made;
 mod tables;
 
 fn file_of(rules: &str) -> String {
@@ -446,7 +447,7 @@ proptest! {
         let policy = policy(&rules);
         for case in cases {
             let (indexed, walked) = case.with(&policy, |facts| {
-                let indexed = policy.rules.index.first_match(&policy.rules, facts, facts.class());
+                let indexed = policy.rules.file.first_match(facts, facts.class());
                 let indexed = indexed.map(|rule| rule.index);
                 (indexed, naive(&policy, facts).map(|rule| rule.index))
             });

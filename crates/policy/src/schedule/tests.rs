@@ -8,7 +8,7 @@ fn in_force(schedule: &str, time: &str) -> bool {
          - {{ name: r, permanent: true, schedule: {schedule} }}\n"
     );
     let config = load(&text).unwrap_or_else(|faults| panic!("{faults:#?}"));
-    let rule = &config.clusters[0].rules[0];
+    let rule = &config.clusters[0].rules.of_file()[0];
     rule.schedule.as_ref().unwrap().is_in_force(UnixTime(seconds(time)))
 }
 

@@ -5,52 +5,30 @@
 
 use std::sync::Arc;
 
-use policy::{ClusterPolicy, RuntimeRule, UnixTime};
+use policy::{ClusterPolicy, RuntimeChange, UnixTime};
 
 use super::{Cluster, starvation};
-
-/// Where what is in force comes from.
-#[derive(Debug)]
-pub(super) struct Layers {
-    file: Arc<ClusterPolicy>,
-    /// In their order.
-    runtime: Arc<[RuntimeRule]>,
-}
-
-impl Layers {
-    /// The file alone.
-    pub(super) fn new(file: Arc<ClusterPolicy>) -> Self {
-        Self { file, runtime: Arc::default() }
-    }
-
-    fn policy(&self) -> Arc<ClusterPolicy> {
-        if self.runtime.is_empty() {
-            return self.file.clone();
-        }
-        Arc::new(self.file.with_runtime_rules(&self.runtime))
-    }
-}
 
 impl Cluster {
     /// Puts another file's policy in force, behind the runtime rules that stand. Statements under
     /// way keep theirs; waiters are judged again.
     pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
-        let mut layers = self.layers.lock();
-        layers.file = policy;
-        self.put_in_force(layers.policy());
+        let changing = self.changing.lock();
+        let running = self.policy();
+        if running.rules.made_at_runtime() == 0 {
+            self.put_in_force(policy);
+        } else {
+            self.put_in_force(Arc::new(policy.behind_runtime_rules_of(&running)));
+        }
+        drop(changing);
     }
 
-    /// Has these runtime rules stand before the file's, in this order, and no others. With
-    /// thousands of rules it takes milliseconds: not for a thread that relays.
-    pub fn apply_runtime_rules(self: &Arc<Self>, rules: Arc<[RuntimeRule]>) {
-        let mut layers = self.layers.lock();
-        layers.runtime = rules;
-        self.put_in_force(layers.policy());
-    }
-
-    /// The runtime rules in force, in their order.
-    pub fn runtime_rules(&self) -> Arc<[RuntimeRule]> {
-        self.layers.lock().runtime.clone()
+    /// Has these runtime rules stand before the file's, or not any more. It takes as long as there
+    /// are changes, however many rules stand.
+    pub fn apply_runtime_changes(self: &Arc<Self>, changes: Vec<RuntimeChange>) {
+        let changing = self.changing.lock();
+        self.put_in_force(Arc::new(self.policy().with_runtime_changes(changes)));
+        drop(changing);
     }
 
     fn put_in_force(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {

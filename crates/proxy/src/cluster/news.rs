@@ -248,7 +248,8 @@ impl Newsroom {
         {
             return gating.clone();
         }
-        let gates = policy.rules.iter().filter_map(|rule| match rule.action {
+        // Those made at runtime have the default gate.
+        let gates = policy.rules.of_file().iter().filter_map(|rule| match rule.action {
             Action::Throttle { gate, .. } => Some(gate),
             Action::Exempt | Action::Deny => None,
         });

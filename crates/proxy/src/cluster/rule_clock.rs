@@ -42,8 +42,7 @@ fn changed(
     before: UnixTime,
     now: UnixTime,
 ) -> impl Iterator<Item = (&Rule, Standing)> {
-    let other = move |rule: &&Rule| rule.standing(before) != rule.standing(now);
-    policy.rules.iter().filter(other).map(move |rule| (rule, rule.standing(now)))
+    policy.rules.changed_between(before, now).map(move |rule| (rule, rule.standing(now)))
 }
 
 /// A line for each rule that time has put in force or out of it.

@@ -52,7 +52,7 @@ impl Watched {
         let loaded = load(path).expect("the first file is good");
         let (sender, applied) = mpsc::unbounded_channel();
         let apply = move |config: &Arc<Config>| {
-            let rule = config.clusters[0].rules[0].name.to_string();
+            let rule = config.clusters[0].rules.of_file()[0].name.to_string();
             sender.send(rule).expect("the test is there");
             Ok(())
         };

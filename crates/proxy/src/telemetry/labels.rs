@@ -10,6 +10,7 @@ use prometheus::{Histogram, IntCounter};
 use sql::Class;
 
 use super::event::{StatementDecision, StatementEvent};
+use super::pulse::Beats;
 
 /// Label sets a connection remembers. A client of one app runs reads, writes and transaction
 /// statements under one or two rules; beyond that it costs a lookup, not correctness.
@@ -54,6 +55,8 @@ pub(super) struct Series {
     pub(super) backend: Histogram,
     /// Made for the first that was queued: most never are.
     pub(super) queue_delay: Option<Histogram>,
+    /// The cluster's, where only what waited or was refused is counted.
+    pub(super) beats: Arc<Beats>,
 }
 
 impl LabelCache {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use policy::Config;
+use policy::{Config, RuntimeChange};
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 
 use super::Telemetry;
@@ -18,13 +18,20 @@ const RETIRE_AFTER: Duration = Duration::from_secs(15 * 60);
 /// The rules that have series, or may get some.
 #[derive(Debug, Default)]
 pub(super) struct KnownRules {
-    present: HashSet<Box<str>>,
     /// Those of the file, with their ends.
     file: HashMap<Box<str>, Option<i64>>,
-    /// Those made at runtime, which end.
-    runtime: HashMap<Box<str>, Option<i64>>,
-    /// Since when a rule is not in the file any more.
+    /// Those made at runtime, with their ends by cluster.
+    runtime: HashMap<Box<str>, HashMap<Arc<str>, i64>>,
+    /// Since when a rule is nowhere any more.
     absent: HashMap<Box<str>, Instant>,
+}
+
+impl KnownRules {
+    /// The end of a rule, if it is there at all.
+    fn end_of(&self, name: &str) -> Option<Option<i64>> {
+        let made = self.runtime.get(name).and_then(|ends| ends.values().max().copied());
+        self.file.get(name).copied().or(made.map(Some))
+    }
 }
 
 /// The series of rules come and go with the file.
@@ -37,40 +44,54 @@ impl Telemetry {
         self.users.set_max(max_apps);
         let rules = config.clusters.iter().flat_map(|cluster| cluster.rules.iter());
         let named = rules.map(|rule| (rule.name.as_ref().into(), rule.expires_at.map(|at| at.0)));
-        let named = named.collect();
-        self.rules.lock().file = named;
-        self.set_rules(Instant::now());
+        let mut known = self.rules.lock();
+        let gone = std::mem::replace(&mut known.file, named.collect());
+        let names: HashSet<Box<str>> = gone.into_keys().chain(known.file.keys().cloned()).collect();
+        self.follow_rules(&mut known, names.iter(), Instant::now());
+        drop(known);
         self.begin_at_zero(config);
     }
 
-    /// These runtime rules stand, and no others: exports when they end, and lets go of those that
-    /// are gone.
-    pub fn handle_runtime_rules(&self, clusters: &[Arc<Cluster>]) {
-        let mut standing: HashMap<Box<str>, Option<i64>> = HashMap::new();
-        for cluster in clusters {
-            let rules = cluster.runtime_rules();
-            let count = i64::try_from(rules.len()).unwrap_or(i64::MAX);
-            self.families.runtime_rules.with_label_values(&[&*cluster.name]).set(count);
-            for rule in rules.iter() {
-                let end = standing.entry(rule.name().as_ref().into()).or_default();
-                *end = (*end).max(Some(rule.expires_at().0));
+    /// These runtime rules of a cluster stand now, or do not any more: exports when they end, and
+    /// lets go of those that are gone.
+    pub fn handle_runtime_changes(&self, cluster: &Cluster, changes: &[RuntimeChange]) {
+        let count = i64::try_from(cluster.policy().rules.made_at_runtime()).unwrap_or(i64::MAX);
+        self.families.runtime_rules.with_label_values(&[&*cluster.name]).set(count);
+        let mut known = self.rules.lock();
+        let mut names: Vec<Box<str>> = Vec::new();
+        for change in changes {
+            let name = match change {
+                RuntimeChange::Stands(rule) => {
+                    self.families.rule_hits.with_label_values(&[&**rule.name()]);
+                    let ends = known.runtime.entry(rule.name().as_ref().into()).or_default();
+                    ends.insert(cluster.name.clone(), rule.expires_at().0);
+                    rule.name()
+                }
+                RuntimeChange::Gone(name) => {
+                    if let Some(ends) = known.runtime.get_mut(&**name) {
+                        ends.remove(&cluster.name);
+                    }
+                    name
+                }
+            };
+            names.push(name.as_ref().into());
+        }
+        for name in &names {
+            if known.runtime.get(name).is_some_and(HashMap::is_empty) {
+                known.runtime.remove(name);
             }
         }
-        let mut known = self.rules.lock();
-        if known.runtime == standing {
-            return;
-        }
-        for name in standing.keys().filter(|name| !known.runtime.contains_key(*name)) {
-            self.families.rule_hits.with_label_values(&[name]);
-        }
-        known.runtime = standing;
-        drop(known);
-        self.set_rules(Instant::now());
+        self.follow_rules(&mut known, names.iter(), Instant::now());
     }
 
     /// The table of runtime rules on this cluster's primary was read, or could not be.
     pub fn rules_synced(&self, cluster: &str, synced: bool) {
         self.families.rules_synced.with_label_values(&[cluster]).set(i64::from(synced));
+    }
+
+    /// Statements that one rule has decided about so far.
+    pub fn hits_of(&self, rule: &str) -> u64 {
+        self.families.rule_hits.with_label_values(&[rule]).get()
     }
 
     /// Statements that each rule has decided about so far.
@@ -88,21 +109,26 @@ impl Telemetry {
         hits
     }
 
-    fn set_rules(&self, now: Instant) {
-        let mut known = self.rules.lock();
-        let known = &mut *known;
-        let gone = std::mem::take(&mut known.present);
-        self.families.rule_expires.reset();
-        for (name, expires) in known.file.iter().chain(&known.runtime) {
-            if let Some(expires) = expires {
-                self.families.rule_expires.with_label_values(&[name]).set(seconds(*expires));
+    /// The series of these rules are what is known of them.
+    fn follow_rules<'n>(
+        &self,
+        known: &mut KnownRules,
+        names: impl Iterator<Item = &'n Box<str>>,
+        now: Instant,
+    ) {
+        for name in names {
+            let end = known.end_of(name);
+            match end.flatten() {
+                Some(end) => {
+                    self.families.rule_expires.with_label_values(&[name]).set(seconds(end))
+                }
+                // It is not there if the rule never had an end.
+                None => drop(self.families.rule_expires.remove_label_values(&[name])),
             }
-            known.absent.remove(name);
-            known.present.insert(name.clone());
-        }
-        for name in gone {
-            if !known.present.contains(&name) {
-                known.absent.insert(name, now);
+            if end.is_some() {
+                known.absent.remove(name);
+            } else {
+                known.absent.entry(name.clone()).or_insert(now);
             }
         }
     }

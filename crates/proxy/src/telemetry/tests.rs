@@ -199,7 +199,7 @@ fn a_scrape_tells_signals_queue_pace_and_checks_of_a_cluster() {
     let config = config("  - { name: held, hold: true, permanent: true }\n");
     let policy = config.clusters[0].clone();
     let cluster = Cluster::new(policy.clone(), Clock::start(), 7);
-    let rule = &policy.rules[0];
+    let rule = &policy.rules.of_file()[0];
     let policy::Action::Throttle { terms, gate, .. } = rule.action else { panic!("it throttles") };
     let request = |terms| admission::Request {
         rule: rule.key,
@@ -265,7 +265,7 @@ fn a_check_waits_for_the_statement_that_tells_whose_it_was() {
     let config = config("  - { name: etl, ratio: 0.5, permanent: true }\n");
     let policy = config.clusters[0].clone();
     let cluster = Cluster::new(policy.clone(), Clock::start(), 7);
-    let rule = &policy.rules[0];
+    let rule = &policy.rules.of_file()[0];
     let policy::Action::Throttle { terms, gate, .. } = rule.action else { panic!("it throttles") };
     let lag = policy.signals[0].key;
     cluster.control(|controller, now| {

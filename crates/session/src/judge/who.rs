@@ -1,6 +1,6 @@
 //! Who asks.
 
-use policy::identity::SessionIdentity;
+use policy::identity::{SessionIdentity, TraceId};
 use sql::Tool;
 
 use super::replace;
@@ -22,6 +22,8 @@ pub(super) struct LastStatement {
     app: Vec<u8>,
     /// The tool that it names and may name.
     tool: Option<Tool>,
+    /// The trace that it says it belongs to, if it asks or is denied.
+    trace: Option<TraceId>,
     /// Claims that were ignored and have not been counted.
     claims_refused: u32,
     /// The last of those that were.
@@ -29,9 +31,10 @@ pub(super) struct LastStatement {
 }
 
 impl LastStatement {
-    pub(super) fn note(&mut self, app: &[u8], tool: Option<Tool>) {
+    pub(super) fn note(&mut self, app: &[u8], tool: Option<Tool>, trace: Option<TraceId>) {
         replace(&mut self.app, app);
         self.tool = tool;
+        self.trace = trace;
     }
 
     /// So many claims were ignored, and the first of them was this one.
@@ -51,6 +54,11 @@ impl Who {
     /// The tool that the statement under way names and may name.
     pub(super) fn tool(&self) -> Option<Tool> {
         self.said.tool
+    }
+
+    /// The trace that the statement under way says it belongs to.
+    pub(crate) fn trace(&self) -> Option<TraceId> {
+        self.said.trace
     }
 
     pub(crate) fn app(&self) -> &[u8] {

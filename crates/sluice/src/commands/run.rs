@@ -60,7 +60,9 @@ fn start_log(format: LogFormat) {
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     match format {
         LogFormat::Text => lines.with_ansi(false).fmt_fields(log::one_line()).init(),
-        LogFormat::Json => lines.json().flatten_event(true).init(),
+        LogFormat::Json => {
+            lines.json().flatten_event(true).with_writer(log::json_to_stderr()).init();
+        }
     }
 }
 

@@ -2,7 +2,7 @@ use sql::{Class, ClassSet};
 
 use super::*;
 use crate::rule::{Action, Gated};
-use crate::{RuntimeEffect, RuntimeRule, RuntimeSpec, UnixTime};
+use crate::{RuntimeChange, RuntimeEffect, RuntimeRule, RuntimeSpec, UnixTime};
 
 fn spec(app: &str, effect: RuntimeEffect) -> RuntimeSpec {
     RuntimeSpec {
@@ -12,6 +12,7 @@ fn spec(app: &str, effect: RuntimeEffect) -> RuntimeSpec {
         classes: Vec::new(),
         effect,
         reason: "why".to_owned(),
+        made_at_ms: 0,
     }
 }
 
@@ -34,11 +35,11 @@ fn runtime_rules_stand_before_the_files_with_the_clusters_gate_and_mode() {
     let file = policy("  - { name: f, match: { app: etl }, deny: true, permanent: true }\n");
     let rules =
         [made(spec("etl", RuntimeEffect::Throttle { ratio: 0.5 })), made(spec("web", HOLD))];
-    let layered = file.with_runtime_rules(&rules);
+    let layered = file.with_runtime_changes(rules.map(RuntimeChange::Stands));
     let names: Vec<&str> = layered.rules.iter().map(|rule| &*rule.name).collect();
     assert_eq!(names, ["runtime:etl", "runtime:web", "f"]);
-    assert!(layered.rules.iter().zip(0_u32..).all(|(rule, index)| rule.index == index));
-    let rule = layered.rule(0).unwrap();
+    assert!(layered.rules.iter().all(|rule| layered.rule(rule.index) == Some(rule)));
+    let rule = layered.rules.iter().next().unwrap();
     assert_eq!((rule.mode, rule.expires_at), (admission::Mode::Observe, Some(UnixTime(1_000))));
     let Action::Throttle { terms, gate, gated } = rule.action else { panic!("it throttles") };
     assert_eq!((terms.ratio.as_f64(), gate, gated), (0.5, file.default_gate, Gated::Yes));
@@ -51,7 +52,8 @@ fn what_a_runtime_rule_does_not_act_on_goes_on_to_the_files_rules() {
         let classes = classes.iter().map(|class| (*class).to_owned()).collect();
         let rule = made(RuntimeSpec { classes, ..spec("etl", effect) });
         let file = policy("  - { name: f, permanent: true }\n");
-        file.with_runtime_rules(&[rule]).rules[0].condition.statements
+        let layered = file.with_runtime_changes([RuntimeChange::Stands(rule)]);
+        layered.rules.iter().next().unwrap().condition.statements
     };
     let has = |set: Option<ClassSet>, class| set.is_some_and(|set| set.contains(class));
     assert!(has(statements(HOLD, &[]), Class::Write) && !has(statements(HOLD, &[]), Class::Ddl));

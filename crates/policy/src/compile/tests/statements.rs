@@ -6,8 +6,9 @@ use super::*;
 
 fn covered(rule: &str) -> ClassSet {
     let text = with_rules(&format!("- {{name: r, permanent: true, {rule}}}"));
-    load(&text).unwrap_or_else(|faults| panic!("{faults:#?}\n{text}")).clusters[0].rules[0]
-        .statements
+    load(&text).unwrap_or_else(|faults| panic!("{faults:#?}\n{text}")).clusters[0].rules.of_file()
+        [0]
+    .statements
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn a_speed_is_a_part_of_a_whole_and_makes_a_rule_ask() {
     assert_rule_fault("speed: 0.5, deny: true", "speed: has no effect together with `deny`");
     let rule = |rule: &str| {
         let text = with_rules(&format!("- {{name: r, permanent: true, gate: none, {rule}}}"));
-        load(&text).unwrap().clusters[0].rules[0].clone()
+        load(&text).unwrap().clusters[0].rules.of_file()[0].clone()
     };
     let slow = rule("speed: 0.1");
     assert!(matches!(slow.action, Action::Throttle { gated: Gated::Yes, .. }));
