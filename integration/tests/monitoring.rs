@@ -4,6 +4,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
     reason = "helpers of tests fail by panicking, as the tests do"
 )]
 
