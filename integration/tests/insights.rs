@@ -1,12 +1,15 @@
 //! What Sluice counts of every digest, beside what the server itself counts of the same statements.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking, as the tests do"
+)]
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use integration::raw::{Login, Param, RawConn};
-use integration::scenario::connect_as;
 use integration::server::{Flavour, PerformanceSchema, Server};
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::{Topology, TopologyOptions};

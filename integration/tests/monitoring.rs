@@ -3,7 +3,10 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
     reason = "helpers of tests fail by panicking, as the tests do"
 )]
 

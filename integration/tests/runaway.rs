@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use integration::raw::RawConn;
 use integration::scenario::{Refused, Shared, connect_as, wait_for_sum};
 use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
@@ -77,22 +78,7 @@ async fn a_kill_that_meets_the_end_of_its_statement_never_meets_the_next_one() {
         let mut racers = JoinSet::new();
         for racer in 0..8_u32 {
             let mut conn = connect_as(&sluice, "edge").await.unwrap();
-            racers.spawn(async move {
-                let mut crossed = 0;
-                for round in 0..60_u32 {
-                    // From a little less to a little more than the limit, and the way of the KILL.
-                    let ms = 18 + (round + racer) % 14;
-                    let sql = format!("SELECT SLEEP({}) FROM ran_away", f64::from(ms) / 1_000.0);
-                    let answer = conn.query(sql).await.unwrap();
-                    let was_killed = answer.err().is_some_and(|(errno, _)| errno == 1317);
-                    crossed += u32::from(!was_killed);
-                    for _ in 0..2 {
-                        let next = conn.query("INSERT INTO ran_to VALUES (1)").await.unwrap();
-                        assert_eq!(next.err(), None, "hit by the KILL of the one before");
-                    }
-                }
-                crossed
-            });
+            racers.spawn(async move { race(&mut conn, racer).await });
         }
         let crossed = racers.join_all().await;
         let crossed: u32 = crossed.into_iter().sum();
@@ -101,6 +87,24 @@ async fn a_kill_that_meets_the_end_of_its_statement_never_meets_the_next_one() {
             servers.primary.query_first("SELECT COUNT(*) FROM test.ran_to").await.unwrap();
         assert_eq!(rows, Some(960));
     }
+}
+
+/// Sixty statements about as long as their limit, two more behind each; how many ended by themselves.
+async fn race(conn: &mut RawConn, racer: u32) -> u32 {
+    let mut crossed = 0;
+    for round in 0..60_u32 {
+        // From a little less to a little more than the limit, and the way of the KILL.
+        let ms = 18 + (round + racer) % 14;
+        let sql = format!("SELECT SLEEP({}) FROM ran_away", f64::from(ms) / 1_000.0);
+        let answer = conn.query(sql).await.unwrap();
+        let was_killed = answer.err().is_some_and(|(errno, _)| errno == 1317);
+        crossed += u32::from(!was_killed);
+        for _ in 0..2 {
+            let next = conn.query("INSERT INTO ran_to VALUES (1)").await.unwrap();
+            assert_eq!(next.err(), None, "hit by the KILL of the one before");
+        }
+    }
+    crossed
 }
 
 #[tokio::test]

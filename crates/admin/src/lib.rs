@@ -13,6 +13,7 @@ mod api;
 mod check;
 mod console;
 mod freno;
+mod history;
 mod host;
 mod page;
 mod places;
@@ -24,10 +25,12 @@ mod serving;
 mod timed;
 mod tokens;
 mod vitess;
+mod why;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use ::history::History;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
@@ -58,6 +61,8 @@ pub struct AdminState {
     pub access: Arc<Access>,
     /// The rules that are made while it runs.
     pub rules: RuntimeRules,
+    /// What happened.
+    pub history: History,
     /// Set when a drain begins: then it is not ready.
     pub draining: Arc<AtomicBool>,
 }
@@ -124,6 +129,8 @@ fn api() -> Router<Shown> {
         .route("/api/v1/events", console::events())
         .route("/api/v1/status", get(api::status))
         .route("/api/v1/waiting", get(api::waiting))
+        .route("/api/v1/history", get(history::answer))
+        .route("/api/v1/why/{*id}", get(why::answer))
         .route("/api/v1/quarantine", get(quarantine::list))
         .route("/api/v1/quarantine/{*name}", delete(quarantine::free))
         .route("/api/v1/insights", get(insights::insights))
@@ -179,6 +186,7 @@ async fn metrics(State(Shown { state, slow, .. }): State<Shown>) -> Response {
     let gather = move || {
         let mut text = state.telemetry.gather(&state.clusters);
         text.push_str(&state.access.certificate_metrics());
+        text.push_str(&state.history.metrics());
         text
     };
     match aside(slow, gather).await {

@@ -26,6 +26,7 @@ mod inquire;
 mod memory;
 mod reload;
 mod room;
+mod shared;
 mod shown;
 mod watch;
 
@@ -45,7 +46,7 @@ use crate::decision::{Decision, Outcome, Permit, Resolution, Resolved, Ticket, W
 use crate::gate::{Gate, Obstacle, Signals};
 use crate::in_flight::InFlight;
 use crate::lag::LagReading;
-use crate::pace::Pace;
+use crate::pace::{Pace, Wishes};
 use crate::pacing::release_per_s;
 use crate::promises::Promises;
 use crate::queue::{Queue, Spot, Waiter};
@@ -81,6 +82,8 @@ pub struct Controller {
     in_flight: InFlight,
     /// Which signal's pace last had no room for somebody.
     governing: Option<(SignalKey, MonoTime)>,
+    /// What is wanted of the pace, by rule.
+    wishes: Wishes,
     /// What every app is sure of at the pace.
     claims: Claims,
     /// Allowed to those who write around Sluice.
@@ -129,6 +132,7 @@ impl Controller {
             pace: None,
             in_flight: InFlight::default(),
             governing: None,
+            wishes: Wishes::default(),
             claims: Claims::default(),
             promises: Promises::default(),
             claimed_at: None,
@@ -266,6 +270,7 @@ impl Controller {
                 self.advices.note_rate(now, rate);
             }
         }
+        self.look_at_wishes(now);
         self.record(now, reading.at, key, reading.value);
     }
 

@@ -207,7 +207,7 @@ mod tests {
             likeness: Likeness { by: WatchBy::Digest, hash },
             app: Box::default(),
             since: UnixTime(since),
-            until: UnixTime(since + 60),
+            until: UnixTime(since.saturating_add(60)),
         }
     }
 

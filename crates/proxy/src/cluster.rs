@@ -7,6 +7,7 @@
 //! place back: neither can be forgotten when a client vanishes.
 
 mod budgets;
+mod chains;
 mod check;
 mod held;
 mod layers;
@@ -46,6 +47,8 @@ use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
 pub(crate) use self::budgets::{BudgetGuard, ask_budgets, ask_with_budgets};
+pub(crate) use self::chains::{Asker, Verdict};
+pub use self::chains::{Chain, ChainEnd, Chains, GateSignal, Line};
 pub use self::check::{Check, CheckAnswer, CheckOutcome};
 pub use self::held::{ClientName, THROTTLED_MAX, Throttled, WaitingClient};
 pub use self::permits::PermitGuard;
@@ -61,6 +64,8 @@ pub struct Cluster {
     pub probes: ProbeBoard,
     /// The latencies that its signals are made of.
     pub(crate) latencies: LatencyBoard,
+    /// What led to refusals and long waits.
+    pub chains: Chains,
     /// What its statements have cost.
     pub insights: InsightsBoard,
     /// What its primary says of itself.
@@ -143,6 +148,7 @@ impl Cluster {
             registry: Arc::default(),
             probes,
             latencies: LatencyBoard::new(&policy),
+            chains: Chains::default(),
             insights: InsightsBoard::new(&policy, seed),
             facts: Arc::new(FactsBoard::new(&policy)),
             tls: TlsStore::new(&policy),
@@ -352,7 +358,7 @@ fn ask_for(
         Decision::Reject(refusal) => Judgement::Refused(refusal),
         Decision::Queue(ticket) => {
             let (sender, receiver) = oneshot::channel();
-            let name = Arc::new(QueuedName::of(app));
+            let name = Arc::new(QueuedName::of(app, gatekeeper.waiters.len()));
             let waiting = QueuedRequest { sender, name: Arc::clone(&name) };
             gatekeeper.waiters.insert(ticket, waiting);
             Judgement::Queued(Waiter { cluster: cluster.clone(), ticket, receiver, name })

@@ -301,38 +301,7 @@ impl Connection {
             Action::Read(reads) if self.session.is_logging_in() => {
                 Box::pin(self.read_for_change(reads, control)).await
             }
-            Action::Read(reads) => {
-                let waits_for_server = reads == Reads::Backend;
-                if waits_for_server && self.latency.is_awaited() {
-                    self.note_begun();
-                }
-                let since = waits_for_server.then(Instant::now);
-                let until = match self.waits_until() {
-                    None if waits_for_server => self.runaway_due(),
-                    until => until,
-                };
-                let told = match until {
-                    None => self.read(reads, control).await?,
-                    Some(until) => {
-                        let read = self.read(reads, control);
-                        match tokio::time::timeout_at(until, read).await {
-                            Ok(told) => told?,
-                            Err(_) if self.client_gone.is_some() => return Err(Ended::ByClient),
-                            Err(_) => {
-                                Box::pin(self.note_overdue()).await;
-                                None
-                            }
-                        }
-                    }
-                };
-                if let Some(since) = since {
-                    self.timing.backend = self.timing.backend.saturating_add(since.elapsed());
-                }
-                match told {
-                    Some(told) => self.handle_control(told).await,
-                    None => Ok(()),
-                }
-            }
+            Action::Read(reads) => self.read_for_statement(reads, control).await,
             Action::Ask(ask) => self.ask(ask, control).await,
             Action::Deny(ask) => self.deny(ask, control).await,
             Action::Guard(by_guards) => {
@@ -367,6 +336,39 @@ impl Connection {
             Action::StartTls { side, drop } => Box::pin(self.start_tls(side, drop)).await,
             Action::Crypt(crypt) => Box::pin(self.crypt(crypt)).await,
             Action::Close(reason) => Err(Ended::BySession(reason)),
+        }
+    }
+
+    async fn read_for_statement(&mut self, reads: Reads, control: &mut Inbox) -> Result<(), Ended> {
+        let waits_for_server = reads == Reads::Backend;
+        if waits_for_server && self.latency.is_awaited() {
+            self.note_begun();
+        }
+        let since = waits_for_server.then(Instant::now);
+        let until = match self.waits_until() {
+            None if waits_for_server => self.runaway_due(),
+            until => until,
+        };
+        let told = match until {
+            None => self.read(reads, control).await?,
+            Some(until) => {
+                let read = self.read(reads, control);
+                match tokio::time::timeout_at(until, read).await {
+                    Ok(told) => told?,
+                    Err(_) if self.client_gone.is_some() => return Err(Ended::ByClient),
+                    Err(_) => {
+                        Box::pin(self.note_overdue()).await;
+                        None
+                    }
+                }
+            }
+        };
+        if let Some(since) = since {
+            self.timing.backend = self.timing.backend.saturating_add(since.elapsed());
+        }
+        match told {
+            Some(told) => self.handle_control(told).await,
+            None => Ok(()),
         }
     }
 

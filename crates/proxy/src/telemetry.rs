@@ -12,6 +12,7 @@ mod apps;
 mod around;
 mod budgets;
 mod certificates;
+mod edits;
 mod event;
 mod families;
 mod gauges;
@@ -22,6 +23,7 @@ mod pulse;
 mod rules;
 mod scrape;
 mod servers;
+mod tally;
 mod zeros;
 
 use std::sync::Arc;
@@ -37,9 +39,11 @@ use self::labels::{LabelNames, Series};
 use self::pulse::Pulses;
 use self::rules::KnownRules;
 use self::scrape::Unresolved;
+use self::tally::Tally;
 use crate::statement_log::StatementLog;
 
 pub use self::apps::AppCount;
+pub use self::edits::{Edits, RuleEdit};
 pub use self::event::{
     BackendErrorKind, CheckEvent, ConnectionRefusal, KillOutcome, Reload, StatementDecision,
     StatementEvent,
@@ -47,6 +51,7 @@ pub use self::event::{
 pub use self::labels::LabelCache;
 pub use self::pulse::{Pulse, quantile};
 pub use self::scrape::state_label;
+pub use self::tally::{Tallied, TallyKey, Waits};
 
 /// What bounds the labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +74,9 @@ pub struct Telemetry {
     rules: Mutex<KnownRules>,
     pulses: Pulses,
     unresolved: Unresolved,
+    tally: Tally,
+    /// What changed the rules.
+    pub edits: Edits,
     /// The keys that cannot change live, by the last file that was applied.
     fixed_keys: Mutex<Vec<FixedKey>>,
     /// What the log tells of single statements.
@@ -102,6 +110,8 @@ impl Telemetry {
             rules: Mutex::default(),
             pulses: Pulses::default(),
             unresolved: Unresolved::default(),
+            tally: Tally::default(),
+            edits: Edits::default(),
             fixed_keys: Mutex::default(),
             statement_log: Arc::default(),
         })
@@ -112,6 +122,7 @@ impl Telemetry {
         let generation = self.generation.load(Ordering::Relaxed);
         let series = cache.series(generation, event, || self.resolve(event));
         series.statements.inc();
+        series.tally.count(event);
         if let Some(hits) = &series.rule_hits {
             hits.inc();
         }
@@ -131,6 +142,11 @@ impl Telemetry {
             series.backend.observe(backend.as_secs_f64());
         }
         self.families.overhead.observe(event.overhead.as_secs_f64());
+    }
+
+    /// What became of statements since the last call. One caller keeps the history.
+    pub fn take_tally(&self) -> Vec<(TallyKey, Tallied)> {
+        self.tally.take()
     }
 
     /// Counts a check over HTTP that was answered.
@@ -229,6 +245,7 @@ impl Telemetry {
             rule_hits: has_rule.then(|| rule_hits.with_label_values(&[event.rule])),
             backend: backend.with_label_values(&[&**event.cluster, class]),
             queue_delay: None,
+            tally: self.tally.cell(event, &app),
             beats: self.pulses.of(event.cluster),
             app,
         }

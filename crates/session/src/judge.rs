@@ -135,7 +135,7 @@ impl Bench {
                 read = Some(last.needs);
             }
             if last.is_about(scratch.shape()) {
-                who.said.note(last.remembered.app(), kept.tool, kept.trace);
+                who.said.note(last.remembered.app(), kept.source, kept.tool, kept.trace);
                 *budgets = last.remembered.budgets();
                 return kept.ruling;
             }
@@ -173,7 +173,7 @@ impl Bench {
     ) -> Ruling {
         let remembers = attributes.is_empty();
         if remembers && let Some(kept) = last.of(self.who.generation(), input.now) {
-            self.who.said.note(last.app(), kept.tool, kept.trace);
+            self.who.said.note(last.app(), kept.source, kept.tool, kept.trace);
             self.budgets = last.budgets();
             return kept.ruling;
         }
@@ -214,6 +214,7 @@ fn keep(ruling: Ruling, who: &Who, input: &Input<'_>) -> Option<Kept> {
         generation: who.generation(),
         valid_until: input.policy.rules.next_change_after(input.now),
         tool: who.tool(),
+        source: who.source(),
         trace: who.trace(),
         ruling,
     })
@@ -267,7 +268,7 @@ fn rule<'t>(
         Ruling::Pass(..) if budgets.is_empty() => None,
         Ruling::Pass(..) | Ruling::Ask(..) | Ruling::Deny(_) => identity.trace_id(),
     };
-    said.note(identity.app, identity.tool_seen, trace);
+    said.note(identity.app, Some(identity.source), identity.tool_seen, trace);
     said.note_refused(identity.refused_claims, identity.refused_claim);
     who.stick_to_tool();
     Judged { ruling, needs, budgets }

@@ -3,6 +3,8 @@
 mod answered;
 mod shown;
 
+use std::ops::ControlFlow;
+
 use policy::GuardReport;
 use sql::Charset;
 use wire::capability::Capabilities;
@@ -163,8 +165,8 @@ impl Session {
     /// A statement is sent on, or the shell is asked for it.
     fn plan(&mut self, plan: Plan, input: &Input<'_>) -> Option<Action> {
         match Asking::begin(plan) {
-            Ok((asking, action)) => self.enter(Phase::Asking(asking), action),
-            Err(sending) => self.send(sending, input),
+            ControlFlow::Break((asking, action)) => self.enter(Phase::Asking(asking), action),
+            ControlFlow::Continue(sending) => self.send(sending, input),
         }
     }
 

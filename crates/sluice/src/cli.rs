@@ -1,6 +1,7 @@
 //! The command line.
 
 mod app_load;
+mod history;
 mod insights;
 mod rules;
 mod simulate;
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use policy::UnixTime;
 
 pub(crate) use self::app_load::{AppLoad, Text};
+pub(crate) use self::history::{History, Why};
 pub(crate) use self::insights::{Insights, TableFormat};
 pub(crate) use self::rules::{Asked, Made, Rules, Throttle, Token, Unthrottle, Whom};
 pub(crate) use self::simulate::{Load, Simulate};
@@ -49,6 +51,12 @@ pub(crate) enum Command {
     /// Show what a running Sluice does: who waits, why, and for how long.
     #[command(long_about = STATUS, after_help = STATUS_EXAMPLES)]
     Status(Status),
+    /// Tell what happened: who was held, when and why, and what changed.
+    #[command(long_about = history::HISTORY, after_help = history::HISTORY_EXAMPLES)]
+    History(History),
+    /// Tell why a statement was refused, or what keeps an app.
+    #[command(long_about = history::WHY, after_help = history::WHY_EXAMPLES)]
+    Why(Why),
     /// Show what statements have cost, by digest, app, user or table.
     #[command(long_about = insights::ABOUT, after_help = insights::EXAMPLES)]
     Insights(Insights),

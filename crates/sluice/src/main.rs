@@ -18,6 +18,8 @@ fn main() -> ExitCode {
         Command::Explain(explain) => commands::explain::run(&explain),
         Command::Simulate(simulate) => commands::simulate::run(&simulate),
         Command::Status(status) => commands::status::run(&status),
+        Command::History(command) => commands::history::run(&command),
+        Command::Why(command) => commands::why::run(&command),
         Command::Insights(command) => commands::insights::run(&command),
         Command::Top(top) => commands::top::run(&top),
         Command::Throttle(Throttle { ratio, made }) => rules::make(&made, "throttle", Some(ratio)),

@@ -19,7 +19,7 @@ enum Others {
     Any,
 }
 
-const TABLE: [Row; 12] = [
+const TABLE: [Row; 13] = [
     Row("0", "wire", &[], Others::Only(&["flate2", "mysql_common", "zstd"])),
     Row("0", "sql", &[], Others::Only(&["memchr", "sqlparser"])),
     Row("0", "admission", &[], Others::Only(&["rand"])),
@@ -29,7 +29,13 @@ const TABLE: [Row; 12] = [
     Row("2", "session", &["wire", "sql", "policy", "admission"], Others::Only(&["zeroize"])),
     Row("3", "proxy", &["wire", "sql", "insights", "policy", "admission", "session"], Others::Any),
     Row("3", "fleet", &["policy", "admission", "proxy"], Others::Any),
-    Row("3", "admin", &["insights", "policy", "admission", "proxy", "fleet"], Others::Any),
+    Row("3", "history", &["policy", "admission", "proxy"], Others::Any),
+    Row(
+        "3",
+        "admin",
+        &["insights", "policy", "admission", "proxy", "fleet", "history"],
+        Others::Any,
+    ),
     Row(
         "4",
         "sluice",
@@ -42,6 +48,7 @@ const TABLE: [Row; 12] = [
             "session",
             "proxy",
             "fleet",
+            "history",
             "admin",
             "integration",
         ],

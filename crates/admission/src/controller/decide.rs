@@ -6,6 +6,7 @@ use rand::RngExt as _;
 
 use super::{Controller, Life};
 use crate::checks::Check;
+use crate::claims::weight_of;
 use crate::decision::{Decision, Permit, Refusal, Resolved};
 use crate::gate::Obstacle;
 use crate::queue::Spot;
@@ -163,6 +164,9 @@ impl Controller {
             Spot::InLine { .. } => {
                 let cost = self.expected(request);
                 let Some(gate) = self.gates.get_mut(&request.gate) else { return };
+                if gate.paced {
+                    self.wishes.note(self.clock, request.rule, weight_of(request));
+                }
                 let (lane, place) = (request.lane(), (request.arrived, ticket));
                 let Terms { weight, ratio, .. } = request.terms;
                 // Where checks are handed out at a rate, each is thrown when it is due.

@@ -18,6 +18,7 @@
 
 use super::{Controller, Life};
 use crate::checks::Check;
+use crate::claims::weight_of;
 use crate::costs::{COST_MIN, rows_cost};
 use crate::gate::Obstacle;
 use crate::inquiry::{Answer, Inquiry, Purpose};
@@ -138,6 +139,7 @@ impl Controller {
             return false;
         }
         self.claims.note_asker(now, request);
+        self.wishes.note(now, request.rule, weight_of(request));
         let per_s = self.pace.as_ref().and_then(Pace::per_s).unwrap_or(0.0);
         let covered_in = self.claims.covers_in(now, request.app, per_s, cost);
         covered_in.is_some_and(|wait| wait.is_zero())

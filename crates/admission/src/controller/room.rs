@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::Controller;
-use crate::claims::SPARSE_FOR;
+use crate::claims::{SPARSE_FOR, weight_of};
 use crate::costs::{COST_MIN, cost_of};
 use crate::decision::{Account, Outcome};
 use crate::gate::Gate;
@@ -51,6 +51,7 @@ impl Controller {
     fn has_room_at_the_pace(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
         let Some(pace) = &mut self.pace else { return true };
         self.claims.note(now, request);
+        self.wishes.note(now, request.rule, weight_of(request));
         let per_s = pace.per_s().unwrap_or(0.0);
         let covered_in = self.claims.covers_in(now, request.app, per_s, cost);
         if pace.has_room(now, cost) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use admission::Mode;
+use admission::{GateKey, Mode};
 
 use super::budget::{self, BudgetDraft};
 use super::bypass;
@@ -81,9 +81,7 @@ pub(super) fn compile(
     let mut rules: Vec<Rule> = Vec::new();
     for draft in drafts.iter().filter(|draft| draft.is_for(cluster_name)) {
         draft.check_kill(cluster_name, probe.as_ref(), faults);
-        let gate = draft.gate.as_ref().map_or(default_gate, |gate| {
-            signals.gate(&gate.value, cluster_name, &gate.place, faults)
-        });
+        let gate = gate_of(draft, default_gate, &mut signals, cluster_name, faults);
         let index = u32::try_from(rules.len()).ok()?;
         rules.push(draft.rule(index, gate, signals.is_always_open(gate), mode));
     }
@@ -119,6 +117,18 @@ pub(super) fn compile(
         guards: guards_of(&shared.guards, cluster_name, mode),
         budgets: Budgets::new(budget::of_cluster(&shared.budgets, cluster_name, mode)),
     })
+}
+
+/// The gate that a rule names, or the cluster's.
+fn gate_of(
+    draft: &Draft,
+    default_gate: GateKey,
+    signals: &mut Signals,
+    cluster: &str,
+    faults: &mut Faults,
+) -> GateKey {
+    let named = draft.gate.as_ref();
+    named.map_or(default_gate, |gate| signals.gate(&gate.value, cluster, &gate.place, faults))
 }
 
 /// The gate of rules that name none: the lag, unless the file says otherwise.

@@ -107,7 +107,7 @@ fn the_example_of_the_manual_loads() {
 fn rules_have_the_defaults_of_the_manual() {
     let config = load(MANUAL).unwrap();
     let cluster = config.cluster("main").unwrap();
-    let [etl, ddl, rest] = &cluster.rules.of_file()[..] else { panic!("three rules") };
+    let [etl, ddl, rest] = cluster.rules.of_file() else { panic!("three rules") };
     let Action::Throttle { terms, gate, gated } = etl.action else { panic!("{etl:?}") };
     assert_eq!(terms.ratio, Ratio::new(0.9).unwrap());
     assert_eq!((terms.max_delay, terms.queue_len_max), (Duration::from_secs(5), 1_000));

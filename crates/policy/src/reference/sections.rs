@@ -33,8 +33,8 @@ pub(super) const SECTIONS: &[Section] = &[
             fixed(
                 "state_dir",
                 "A directory for what must outlive the process: the [journal of rules made at \
-                 runtime](RUNTIME-RULES.md). One process uses it. Without it they are in the table on each \
-                 primary only.",
+                 runtime](RUNTIME-RULES.md), and the [history](HISTORY.md). One process uses it. Without it \
+                 the rules are in the table on each primary only, and the history in memory.",
                 Shown::Words("none", "an absolute path"),
             ),
             fixed(
@@ -94,27 +94,7 @@ pub(super) const SECTIONS: &[Section] = &[
             "More series.",
         )],
     },
-    Section {
-        title: "`starvation`",
-        about: "An identity that has waited or been refused for more than this share of the window is \
-                reported in a metric, a log line and on the page, with the apps that were admitted \
-                meanwhile. Waits of less than 5 s (less than share × window, where that is shorter) do \
-                not count.",
-        keys: &[
-            live(
-                "share",
-                "The share of the window; 0 switches the detection off.",
-                Shown::Words("0.014: ten minutes in twelve hours", "0 to 1"),
-                "Fewer reports.",
-            ),
-            live(
-                "window",
-                "How far it looks back.",
-                Shown::Time(limits::STARVATION_WINDOW),
-                "Single waits matter less, reports come later.",
-            ),
-        ],
-    },
+    insights_keys::STARVATION,
     insights_keys::INSIGHTS,
     Section {
         title: "`clusters.NAME`",

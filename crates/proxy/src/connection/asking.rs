@@ -1,12 +1,13 @@
 //! An admission point: the question to the controller, and the wait.
 
+mod noting;
 mod telling;
 
 use std::future::poll_fn;
 use std::time::Duration;
 
 use admission::{Mode, MonoTime, Reason, Refusal, Request, Terms};
-use policy::{Action as RuleAction, Rule, UnixTime, app_key, identity_key, refusal};
+use policy::{Action as RuleAction, UnixTime, app_key, identity_key};
 use session::{Answer, Ask, Question};
 use tokio::time::Instant;
 use wire::frame::split_frame;
@@ -14,11 +15,10 @@ use wire::packet::ErrPacket;
 
 use super::cutting_over::{CutOverWatch, next_cut_over};
 use super::pausing::Place;
-use super::{Connection, Ended, Shared, errors};
-use crate::cluster::{ClientName, Judgement, Settled};
+use super::{Connection, Ended, errors};
+use crate::cluster::{Judgement, Settled};
 use crate::registry::{Control, Inbox};
-use crate::statement_log::Held;
-use crate::telemetry::{NO_RULE, StatementDecision};
+use crate::telemetry::StatementDecision;
 
 /// How the statement under way was judged. Statements that nobody asks for are admitted for no
 /// reason.
@@ -32,6 +32,8 @@ pub(crate) struct AdmissionRecord {
     queued: Option<Duration>,
     /// How long it was paused for its rule's `speed`; in mode `observe` it only would have been.
     paused: Option<Duration>,
+    /// How many waited when it first came to the queue.
+    ahead: Option<usize>,
     /// What guards say of it has been counted.
     guarded: bool,
 }
@@ -97,6 +99,8 @@ pub(crate) struct Timing {
     pub(crate) started: Option<Instant>,
     /// Spent waiting for the server.
     pub(crate) backend: Duration,
+    /// Rows changed, as the server has said.
+    pub(crate) rows: u64,
 }
 
 /// How long after the server has closed a queued session a KILL may be heard of that was the
@@ -198,6 +202,7 @@ impl Connection {
             }
             Judgement::Refused(refused) => self.refuse(asked, &refused).await,
             Judgement::Queued(waiter) => {
+                self.admission.ahead.get_or_insert(waiter.ahead());
                 waiter.introduce(self.client_name());
                 self.wait_for_answer(asked, Place::InQueue(waiter), control).await
             }
@@ -249,6 +254,7 @@ impl Connection {
             match woken {
                 Woken::Settled(Settled::Admitted(permit)) => {
                     self.admission.reason = permit.reason();
+                    self.keep_long_wait(&asked, permit.waited(), permit.reason());
                     self.take_permit(permit);
                     self.session.handle_admitted(asked);
                     return Ok(());
@@ -337,15 +343,6 @@ impl Connection {
         }
     }
 
-    /// Who waits, for people.
-    fn client_name(&self) -> ClientName {
-        ClientName {
-            user: self.session.user().into(),
-            address: self.peer.to_string().into(),
-            connection_id: self.session.connection_id(),
-        }
-    }
-
     /// What the server said when it ended the session, or that it ended it. Of a KILL that came
     /// through Sluice as well, the server's closing may be seen before the killer's OK.
     async fn last_words(&self, control: &mut Inbox) -> Answer {
@@ -389,7 +386,7 @@ impl Connection {
                     waited: Duration::ZERO,
                     retry_after: Duration::ZERO,
                 };
-                let answer = self.answer(Some(rule), &denial);
+                let answer = self.answer(&asked, Some(rule), &denial);
                 self.session.handle_refused(asked, answer);
             }
         }
@@ -422,7 +419,7 @@ impl Connection {
         if rule.is_none() && asked.rule.is_some() {
             return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
         }
-        let answer = self.answer(rule, refused);
+        let answer = self.answer(&asked, rule, refused);
         self.session.handle_refused(asked, answer);
         Ok(())
     }
@@ -443,22 +440,8 @@ impl Connection {
             waited: self.admission.queued.or(self.admission.paused).unwrap_or_default(),
             retry_after: SHUTDOWN_RETRY_AFTER,
         };
-        let answer = self.answer(rule, &refusal);
+        let answer = self.answer(asked, rule, &refusal);
         self.count_asked(asked);
         self.leave(&answer).await
-    }
-
-    /// The error of a refusal, and what the log has of it.
-    pub(super) fn answer(&self, rule: Option<&Rule>, refused: &Refusal) -> Answer {
-        let id = rand::random::<u32>();
-        let mut message = Vec::new();
-        refusal::write_message(&mut message, &self.policy, rule, id, self.session.app(), refused);
-        let Shared { cluster, telemetry, .. } = &self.shared;
-        let budget = refused.budget.and_then(|key| self.policy.budgets.get(key));
-        let held = self.held(rule.map_or(NO_RULE, |rule| &rule.name), refused.waited);
-        let held = Held { budget: budget.map(|budget| &*budget.name), ..held };
-        telemetry.statement_log.refused(cluster.now(), id, refused.reason, &held);
-        let profile = refusal::profile(rule, refused.reason);
-        Answer { errno: profile.errno, sqlstate: profile.sqlstate, message }
     }
 }

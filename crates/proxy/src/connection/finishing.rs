@@ -26,6 +26,7 @@ impl Connection {
         if let Some(statement) = finished.statement {
             if let Some(end) = &finished.response {
                 self.insights.note_answer(end);
+                self.timing.rows = end.affected_rows;
             }
             self.count(&statement);
         }

@@ -137,6 +137,7 @@ impl Connection {
             waited: std::time::Duration::ZERO,
             retry_after: std::time::Duration::from_secs(u64::try_from(left).unwrap_or(0)),
         };
-        Some(self.answer(Some(rule), &refusal))
+        let (_, answer) = self.answer_unasked(Some(rule), &refusal);
+        Some(answer)
     }
 }

@@ -176,6 +176,6 @@ fn judge<'t>(
         return None;
     }
     // Of a text that is prepared no rule has asked yet who it comes from.
-    said.note(identity.app, identity.tool_seen, identity.trace_id());
+    said.note(identity.app, Some(identity.source), identity.tool_seen, identity.trace_id());
     Some(Box::new(report))
 }

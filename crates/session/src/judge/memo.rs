@@ -2,7 +2,7 @@
 //! program: then comparing their comments replaces reading them and looking the rule up.
 
 use admission::BudgetSet;
-use policy::identity::TraceId;
+use policy::identity::{Source, TraceId};
 use policy::{ClusterPolicy, Cover, PassReason, Priority, Shape, ShapeNeeds, UnixTime, Verdict};
 use sql::{Class, ClassSet, Exemption, Statement, Tool};
 
@@ -54,6 +54,7 @@ pub(super) struct Kept {
     /// A rule expires then, or a schedule may begin or end.
     pub(super) valid_until: Option<UnixTime>,
     pub(super) tool: Option<Tool>,
+    pub(super) source: Option<Source>,
     pub(super) trace: Option<TraceId>,
     pub(super) ruling: Ruling,
 }

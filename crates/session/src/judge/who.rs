@@ -1,6 +1,6 @@
 //! Who asks.
 
-use policy::identity::{SessionIdentity, TraceId};
+use policy::identity::{SessionIdentity, Source, TraceId};
 use sql::Tool;
 
 use super::replace;
@@ -20,6 +20,8 @@ pub(crate) struct Who {
 pub(super) struct LastStatement {
     /// The app of the statement under way, or of the last one.
     app: Vec<u8>,
+    /// Who named that app.
+    source: Option<Source>,
     /// The tool that it names and may name.
     tool: Option<Tool>,
     /// The trace that it says it belongs to, if it asks or is denied.
@@ -31,8 +33,15 @@ pub(super) struct LastStatement {
 }
 
 impl LastStatement {
-    pub(super) fn note(&mut self, app: &[u8], tool: Option<Tool>, trace: Option<TraceId>) {
+    pub(super) fn note(
+        &mut self,
+        app: &[u8],
+        source: Option<Source>,
+        tool: Option<Tool>,
+        trace: Option<TraceId>,
+    ) {
         replace(&mut self.app, app);
+        self.source = source;
         self.tool = tool;
         self.trace = trace;
     }
@@ -63,6 +72,11 @@ impl Who {
 
     pub(crate) fn app(&self) -> &[u8] {
         &self.said.app
+    }
+
+    /// Who named that app; none before the first statement.
+    pub(crate) fn source(&self) -> Option<Source> {
+        self.said.source
     }
 
     pub(super) fn generation(&self) -> u64 {

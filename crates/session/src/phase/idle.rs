@@ -116,7 +116,7 @@ fn plan_command(
             let then = Then::Prepare(Box::new(plan::preparation(text, whole, judge, server)));
             let text = GuardedText::preparation(text, arrived);
             if let Some(report) = judge.guard_text(text, server, input) {
-                return Next::Guard(report, sending(then, &command));
+                return Next::Guard(report, sending(then, command));
             }
             then
         }
@@ -143,12 +143,7 @@ fn plan_command(
         }
         // What follows turns the connection into something that cannot be followed.
         Command::Clone | Command::SubscribeGroupReplication => {
-            return Next::Refuse(Refusing::command(Answer {
-                errno: ER_UNKNOWN_COM_ERROR,
-                sqlstate: *b"08S01",
-                message: b"Unknown command [sluice: not relayed; connect to the server itself]"
-                    .to_vec(),
-            }));
+            return Next::Refuse(not_relayed());
         }
         Command::Fetch { .. }
         | Command::Ping
@@ -166,7 +161,15 @@ fn plan_command(
         | Command::Other(_)
         | Command::Empty => Then::Nothing,
     };
-    Next::Send(sending(then, &command))
+    Next::Send(sending(then, command))
+}
+
+fn not_relayed() -> Refusing {
+    Refusing::command(Answer {
+        errno: ER_UNKNOWN_COM_ERROR,
+        sqlstate: *b"08S01",
+        message: b"Unknown command [sluice: not relayed; connect to the server itself]".to_vec(),
+    })
 }
 
 fn sending(then: Then, command: &Command<'_>) -> Sending {

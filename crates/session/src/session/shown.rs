@@ -2,7 +2,7 @@
 
 use admission::BudgetSet;
 use policy::Likeness;
-use policy::identity::{SessionIdentity, TraceId};
+use policy::identity::{SessionIdentity, Source, TraceId};
 use sql::Server;
 use wire::capability::Capabilities;
 
@@ -169,6 +169,11 @@ impl Session {
     /// The app of the statement under way, or of the last one.
     pub fn app(&self) -> &[u8] {
         self.judge.bench.who.app()
+    }
+
+    /// Who named that app; none before the first statement.
+    pub fn app_source(&self) -> Option<Source> {
+        self.judge.bench.who.source()
     }
 
     /// The trace that the statement under way says it belongs to, where a rule may hold it back.

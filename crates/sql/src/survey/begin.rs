@@ -27,7 +27,7 @@ pub(super) enum Begin {
     /// `SET STATEMENT … FOR`.
     SetStatement,
     /// BEGIN, or a compound statement.
-    Begin,
+    Block,
     Create,
     Alter,
     Drop,
@@ -65,8 +65,8 @@ impl Walk<'_> {
             Begin::Set => Begin::Known,
             Begin::SetStatement if self.depth == 0 && is("FOR") => Begin::Start,
             Begin::SetStatement => Begin::SetStatement,
-            Begin::Begin if is("WORK") => Begin::Known,
-            Begin::Begin => return self.stop(),
+            Begin::Block if is("WORK") => Begin::Known,
+            Begin::Block => return self.stop(),
             Begin::Create if is("VIEW") => Begin::Skip,
             Begin::Create if is_one(&BODIES) => return self.stop(),
             Begin::Create if is_one(&["USER", "ROLE", "SERVER"]) => Begin::Skip,
@@ -129,7 +129,7 @@ impl Walk<'_> {
         } else if is_one(&["SET"]) {
             Begin::Set
         } else if is_one(&["BEGIN"]) {
-            Begin::Begin
+            Begin::Block
         } else if is_one(&["CREATE"]) {
             Begin::Create
         } else if is_one(&["ALTER"]) {
