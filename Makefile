@@ -32,11 +32,11 @@ demo: toolchain servers ## three applications behind Sluice on real servers, for
 	cargo build --profile $(PROFILE) -p sluice --bin sluice
 	$(TARGET)/$(PROFILE_DIR)/sluice demo $(DEMO_ARGS)
 
-test: build clients tools ## everything, with real MySQL and MariaDB servers
+test: build clients tools browser ## everything, with real MySQL and MariaDB servers
 	SLUICE_BIN=$(TARGET)/debug/sluice cargo test --workspace --no-fail-fast -- --test-threads=$(TEST_THREADS) </dev/null
 	cargo test -p sql --features parser --lib parse </dev/null
 
-integration: build clients tools ## only the tests on real servers
+integration: build clients tools browser ## only the tests on real servers
 	SLUICE_BIN=$(TARGET)/debug/sluice cargo test --workspace --no-fail-fast --test '*' -- --test-threads=$(TEST_THREADS) </dev/null
 
 # One invocation for programs and tests, so that dependencies are compiled with one set of features.
@@ -91,8 +91,13 @@ clients: servers ## the drivers that are tried through Sluice: docs/DRIVERS.md
 	scripts/install-clients
 
 .PHONY: tools
-tools: servers ## the tools that are run through Sluice: docs/TOOLS.md
+tools: servers ## the tools that are run through Sluice (docs/TOOLS.md), and Prometheus
 	scripts/install-tools
+	scripts/install-prometheus
+
+.PHONY: browser
+browser: ## the browser that looks at the console: docs/CONSOLE.md
+	scripts/install-browser
 
 clean-servers: ## what `make servers` downloaded (MariaDB stays: it is a package of the host)
 	rm -rf "$${SLUICE_CACHE:-$$HOME/.cache/sluice}"

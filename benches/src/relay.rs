@@ -2,9 +2,13 @@
 //! sockets, and without allocating anything itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use insights::{Insights, Learned, Record, Time};
 use policy::ClusterPolicy;
-use session::{Action, ClientInfo, Input, Leg, Move, ServerFacts, Session, Side};
+use session::{Action, ClientInfo, Finished, Input, Leg, Move, ServerFacts, Session, Side};
+
+use sql::DigestMemo;
 
 use crate::Result;
 use crate::rules::NOW;
@@ -24,6 +28,37 @@ pub struct Relay {
     session: Session,
     policy: Arc<ClusterPolicy>,
     facts: ServerFacts,
+    counted: Option<Counted>,
+}
+
+/// Who counts what statements cost: all of it but the queue between two threads.
+#[derive(Debug)]
+struct Counted {
+    memo: DigestMemo,
+    insights: Insights,
+}
+
+impl Counted {
+    /// The statement that the session has just finished.
+    fn count(&mut self, session: &Session, finished: &Finished) {
+        let about = session.about();
+        if let (Some(hash), Some(news)) = (about.digest, about.news) {
+            let (text, tables) = (news.text.into(), news.tables.into());
+            let all_tables = news.all_tables;
+            self.insights.learn(Learned::Digest { hash, text, tables, all_tables, sample: None });
+            self.memo.note_told(hash);
+        }
+        let response = finished.response.unwrap_or_default();
+        let record = Record {
+            digest: about.digest,
+            server_time: SERVER_TIME,
+            rows_sent: response.rows,
+            rows_affected: response.affected_rows,
+            ..Record::default()
+        };
+        let record = record.of(session.app(), about.schema, session.user());
+        self.insights.observe(&Record::from_words(&record.to_words()));
+    }
 }
 
 impl Relay {
@@ -35,11 +70,19 @@ impl Relay {
         let address = Some([127, 0, 0, 1].into());
         let client = ClientInfo { address, leg: Leg::Network };
         let facts = ServerFacts::unasked();
-        let mut relay = Self { session: Session::new(client, Leg::Network), policy, facts };
+        let mut relay =
+            Self { session: Session::new(client, Leg::Network), policy, facts, counted: None };
         let login = frame(2, OK);
         relay.exchange(&[], &greeting(), Until::Reads)?;
         relay.exchange(&response(), &login, Until::LoggedIn)?;
         Ok(relay)
+    }
+
+    /// The same, and what statements cost is counted.
+    #[must_use]
+    pub fn counted(self) -> Self {
+        let insights = Insights::new(1_000, 7, Time(1));
+        Self { counted: Some(Counted { memo: DigestMemo::default(), insights }), ..self }
     }
 
     /// One statement from its first byte to the end of its answer. Whatever is asked for is admitted.
@@ -55,9 +98,10 @@ impl Relay {
         loop {
             // A server answers what it has been sent.
             let answered = if client.is_empty() { backend } else { &[] };
-            let Self { policy, facts, .. } = self;
-            let input = Input { client, backend: answered, policy, facts, now: NOW };
-            match self.session.next(&input) {
+            let Self { session, policy, facts, counted } = self;
+            let digests = counted.as_ref().map(|counted| &counted.memo);
+            let input = Input { client, backend: answered, policy, facts, digests, now: NOW };
+            match session.next(&input) {
                 Action::Move(
                     Move::Forward { from, len }
                     | Move::Replace { from, drop: len }
@@ -69,11 +113,16 @@ impl Relay {
                     };
                     *side = side.get(len..).unwrap_or_default();
                 }
-                Action::Ask(ask) | Action::Deny(ask) => self.session.handle_admitted(ask),
+                Action::Ask(ask) | Action::Deny(ask) => session.handle_admitted(ask),
                 Action::ChangeRoutines => {}
                 Action::Read(_) if until == Until::Reads => return Ok(()),
                 Action::LoggedIn if until == Until::LoggedIn => return Ok(()),
-                Action::Finished(_) if until == Until::Finished => return Ok(()),
+                Action::Finished(finished) if until == Until::Finished => {
+                    if let Some(counted) = counted {
+                        counted.count(session, &finished);
+                    }
+                    return Ok(());
+                }
                 other => return Err(format!("the session says {other:?}").into()),
             }
         }
@@ -124,6 +173,9 @@ pub fn result(rows: &[Vec<u8>]) -> Vec<u8> {
     let rows: Vec<u8> = rows.iter().flat_map(|row| frame(next(), row)).collect();
     [head, rows, frame(next(), &[0xfe, 0, 0, 2, 0, 0, 0])].concat()
 }
+
+/// What the server takes for one.
+const SERVER_TIME: Duration = Duration::from_micros(150);
 
 fn frame(sequence: u8, payload: &[u8]) -> Vec<u8> {
     let [a, b, c, _] = u32::try_from(payload.len()).unwrap_or_default().to_le_bytes();

@@ -26,6 +26,7 @@ pub mod footprint;
 pub mod ghost;
 pub mod lag_meter;
 pub mod ports;
+pub mod prometheus;
 pub mod raw;
 pub mod replica;
 pub mod scenario;

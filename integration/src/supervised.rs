@@ -21,6 +21,8 @@ use crate::error::{HarnessError, Result};
 pub(crate) struct Supervised {
     dir: PathBuf,
     child: Option<Child>,
+    /// Whether what the child started ends with it.
+    is_family: bool,
     guard: Child,
     to_guard: Option<ChildStdin>,
 }
@@ -40,7 +42,7 @@ impl Supervised {
             .spawn()
             .map_err(HarnessError::io("cannot start sh"))?;
         let to_guard = guard.stdin.take();
-        Ok(Self { dir, child: None, guard, to_guard })
+        Ok(Self { dir, child: None, is_family: false, guard, to_guard })
     }
 
     /// The folder.
@@ -64,9 +66,17 @@ impl Supervised {
             .process_group(0)
             .spawn()
             .map_err(HarnessError::io(format!("cannot start {:?}", command.get_program())))?;
-        self.tell_guard(&child.id().to_string());
+        let group = if self.is_family { "-" } else { "" };
+        self.tell_guard(&format!("{group}{}", child.id()));
         self.child = Some(child);
         Ok(())
+    }
+
+    /// The same of one that starts others, which are in its process group and end with it.
+    pub(crate) fn spawn_family(&mut self, command: &mut Command) -> Result<()> {
+        self.kill();
+        self.is_family = true;
+        self.spawn(command)
     }
 
     /// Where the child's output goes.
@@ -126,6 +136,12 @@ impl Supervised {
 
     /// Kills the child with SIGKILL and waits for its end.
     pub(crate) fn kill(&mut self) {
+        if self.is_family
+            && let Some(pid) = self.pid()
+        {
+            let group = format!("-{pid}");
+            Command::new("sh").args(["-c", "kill -KILL \"$1\"", "sh", &group]).status().ok();
+        }
         if let Some(child) = self.child.as_mut() {
             // It may have ended by itself: then there is nothing to kill, and wait only reaps it.
             child.kill().ok();

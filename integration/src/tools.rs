@@ -43,6 +43,19 @@ impl ToolProcess {
         Ok(Self { process, name })
     }
 
+    /// The same of a program that starts others: all of them end with it.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn spawn_family(command: &mut Command) -> Result<Self> {
+        let path = Path::new(command.get_program());
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let mut process = Supervised::new(&name)?;
+        command.current_dir(process.dir());
+        process.spawn_family(command)?;
+        Ok(Self { process, name })
+    }
+
     /// Its folder; gone with it.
     #[must_use]
     pub fn dir(&self) -> &Path {

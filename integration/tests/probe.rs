@@ -113,7 +113,7 @@ async fn is_stopped(sluice: &SluiceProcess, server: &str, state: &str, in_line: 
     let metrics = sluice.metrics().await.unwrap();
     assert_eq!(metrics.value("sluice_replica_counted", &[("server", server)]), Some(1.0));
     wait_for_line(sluice, &[&["WARN", server][..], in_line].concat()).await;
-    let page = sluice.http_get("/").await.unwrap().body;
+    let page = sluice.http_get("/plain").await.unwrap().body;
     let shown = format!("<td>{server}<td>replica<td>{}, counts<td>", state.replace('_', " "));
     assert!(page.contains(&shown) && page.contains("take it out of"), "{shown}: {page}");
 }
@@ -279,7 +279,7 @@ async fn a_probe_that_may_not_log_in_and_a_broken_file_are_told_and_stop_no_traf
     wait_for_sum(&sluice, broken, &[], 0.0).await.unwrap();
     let ready = sluice.http_get("/readyz").await.unwrap();
     assert_eq!((ready.status, ready.body.lines().next()), (200, Some("ready")));
-    let page = sluice.http_get("/").await.unwrap().body;
+    let page = sluice.http_get("/plain").await.unwrap().body;
     for part in ["the primary refuses its probe", "1045", "the configuration file has faults"] {
         assert!(ready.body.contains(part) && page.contains(part), "{part}: {}", ready.body);
     }
@@ -297,7 +297,7 @@ async fn a_replica_that_may_not_be_asked_says_which_right_is_missing() {
     let sluice = SluiceProcess::start(&Config::new(&servers).unwrap()).await.unwrap();
     wait_for_line(&sluice, &["WARN", "replica status", "GRANT REPLICATION CLIENT"]).await;
     let page = || async {
-        let page = sluice.http_get("/").await?.body;
+        let page = sluice.http_get("/plain").await?.body;
         Ok(page.contains("it does not tell its replication") && page.contains("SLAVE MONITOR"))
     };
     wait_until("the page says it", SOON, page).await.unwrap();

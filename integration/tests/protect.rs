@@ -44,7 +44,7 @@ async fn latency(sluice: &SluiceProcess) {
     tokio::time::sleep(Duration::from_secs(5)).await;
     let (with, done) = (web.take().await, job.written().statements - before);
     let metrics = sluice.metrics().await.unwrap();
-    let status = sluice.http_get("/").await.unwrap().body;
+    let status = sluice.http_get("/plain").await.unwrap().body;
 
     let limit = of(&metrics, "sluice_in_flight_limit", "web_p99");
     let seen = format!(

@@ -130,7 +130,7 @@ async fn a_rule_is_in_force_within_its_schedule_only() {
         let answer = conn.query("INSERT INTO k_schedule VALUES (2)").await.unwrap();
         assert_eq!(rule_of(&answer), rule, "{user}");
     }
-    let page = sluice.http_get("/").await.unwrap().body;
+    let page = sluice.http_get("/plain").await.unwrap().body;
     assert_eq!(page.matches("not in force (schedule)").count(), 1, "{page}");
     let told = explain(&sluice, "INSERT INTO k_schedule VALUES (2)");
     assert!(told.contains("later: not in force (schedule)"), "{told}");

@@ -55,7 +55,7 @@ async fn whoever_is_starved_by_an_exempt_job_is_named_with_it_and_no_longer_when
     assert!(line.contains("the likely cause is ddl, which is exempt"), "{line}");
     assert!(line.contains("ddl (exempt by rule let-ddl): "), "{line}");
     assert!(line.contains("rule=impatient"), "{line}");
-    let page = sluice.http_get("/").await.unwrap().body;
+    let page = sluice.http_get("/plain").await.unwrap().body;
     let starved = page.split("Who is starved, and by whom").nth(1).expect("the page says it");
     for part in ["<td>etl<td>patient<td>", "<td>blocked<td>ddl (exempt by rule let-ddl): "] {
         assert!(starved.contains(part), "{part}: {starved}");
@@ -103,7 +103,7 @@ async fn a_share_of_zero_watches_for_nothing_and_a_stopped_replica_is_the_cause_
     let stopped = format!("replica {}: the applier", servers.replicas.first().unwrap().addr());
     assert!(line.contains(&format!("the likely cause is {stopped}")), "{line}");
     assert!(line.contains("ddl (exempt by rule let-ddl)"), "who passed is still named: {line}");
-    let page = sluice.http_get("/").await.unwrap().body;
+    let page = sluice.http_get("/plain").await.unwrap().body;
     assert!(page.contains(&format!("the likely cause is {stopped}")), "{page}");
     drop(exempt);
 }

@@ -11,10 +11,6 @@
 //!
 //! The writers send through Sluice as fast as they are answered. Client, servers and Sluice share the machine.
 #![expect(clippy::print_stdout, reason = "the report is what this program is for")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a client with a thread for each connection sleeps in it"
-)]
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -149,6 +149,20 @@ impl Access {
         self.decide(request, Way::Ours).inspect_err(|_| self.count())
     }
 
+    /// Whose a change would be that came like `request`, which changes nothing and so may be a GET.
+    ///
+    /// # Errors
+    /// When nobody's who may.
+    pub(crate) fn whose(&self, request: &Parts) -> Result<Author, Refusal> {
+        // Whoever shows no token has only asked.
+        let has_shown = request.headers.contains_key(AUTHORIZATION);
+        self.allowed(request, Way::Ours).inspect_err(|_| {
+            if has_shown {
+                self.count()
+            }
+        })
+    }
+
     /// The same for a change in the dialect of another throttler, whose clients may have but GET.
     ///
     /// # Errors
@@ -180,6 +194,11 @@ impl Access {
         if by_get && !may_by_get {
             return Err(by_get_refused(way));
         }
+        self.allowed(request, way)
+    }
+
+    fn allowed(&self, request: &Parts, way: Way) -> Result<Author, Refusal> {
+        let in_force = self.in_force.load();
         self.check_name(request)?;
         check_site(&request.headers)?;
         if let Some(shown) = request.headers.get(AUTHORIZATION) {

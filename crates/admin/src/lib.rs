@@ -4,13 +4,16 @@
 //! It runs beside the traffic, on a thread of its own, takes the admission controller's lock for
 //! the time of a reading or a check, and whatever goes wrong here ends with a status code.
 
+pub mod insights;
 pub mod rules;
 pub mod status;
 
 mod access;
 mod api;
 mod check;
+mod console;
 mod freno;
+mod history;
 mod host;
 mod page;
 mod places;
@@ -21,10 +24,12 @@ mod serving;
 mod timed;
 mod tokens;
 mod vitess;
+mod why;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use ::history::History;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
@@ -39,6 +44,7 @@ use tokio::sync::Semaphore;
 
 pub use self::access::Access;
 use self::check::book::Book;
+use self::console::{Apps, Feed};
 use self::refusal::{Error, Refusal};
 use self::rules::routes;
 pub use self::serving::{Door, serve};
@@ -54,6 +60,8 @@ pub struct AdminState {
     pub access: Arc<Access>,
     /// The rules that are made while it runs.
     pub rules: RuntimeRules,
+    /// What happened.
+    pub history: History,
     /// Set when a drain begins: then it is not ready.
     pub draining: Arc<AtomicBool>,
 }
@@ -66,6 +74,9 @@ struct Shown {
     slow: Arc<Semaphore>,
     /// What is remembered of checks.
     checks: Arc<Book>,
+    /// What the console shows.
+    feed: Arc<Feed>,
+    apps: Arc<Apps>,
 }
 
 impl Shown {
@@ -80,10 +91,11 @@ impl Shown {
 /// One for a scraper and some for people: making an answer takes a core.
 const SLOW_MAX: usize = 4;
 
-fn router(state: AdminState) -> Router {
+fn router(state: AdminState, feed: Arc<Feed>) -> Router {
     let named = from_fn_with_state(Arc::clone(&state.access), under_its_name);
     let checks = Arc::new(Book::new(state.clusters.len()));
-    let shown = Shown { state, slow: Arc::new(Semaphore::new(SLOW_MAX)), checks };
+    let slow = Arc::new(Semaphore::new(SLOW_MAX));
+    let shown = Shown { state, slow, checks, feed, apps: Arc::default() };
     looked_at()
         .merge(api().layer(named.clone()))
         .fallback(nothing_there)
@@ -108,9 +120,17 @@ fn looked_at() -> Router<Shown> {
 /// What people look at, and programs that act for them.
 fn api() -> Router<Shown> {
     Router::new()
-        .route("/", get(page))
+        .route("/", get(console::document))
+        .route("/console/{name}", get(console::asset))
+        .route("/plain", get(page))
+        .route("/api/v1/access", console::access())
+        .route("/api/v1/apps", console::apps())
+        .route("/api/v1/events", console::events())
         .route("/api/v1/status", get(api::status))
         .route("/api/v1/waiting", get(api::waiting))
+        .route("/api/v1/history", get(history::answer))
+        .route("/api/v1/why/{*id}", get(why::answer))
+        .route("/api/v1/insights", get(insights::insights))
         .route("/api/v1/rules", get(routes::list).post(routes::make).delete(routes::lift_of))
         .route("/api/v1/rules/{*name}", delete(routes::lift_named))
 }
@@ -163,6 +183,7 @@ async fn metrics(State(Shown { state, slow, .. }): State<Shown>) -> Response {
     let gather = move || {
         let mut text = state.telemetry.gather(&state.clusters);
         text.push_str(&state.access.certificate_metrics());
+        text.push_str(&state.history.metrics());
         text
     };
     match aside(slow, gather).await {
@@ -191,7 +212,10 @@ async fn page(State(Shown { state, slow, .. }): State<Shown>) -> Response {
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (CACHE_CONTROL, "no-store"),
         // Names in it come from clients. They are escaped; this is the second lock on that door.
-        (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
+        (
+            CONTENT_SECURITY_POLICY,
+            "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+        ),
     ];
     match aside(slow, move || page::render(&state)).await {
         Ok(html) => (headers, html).into_response(),

@@ -24,6 +24,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::console::Feed;
 use crate::places::{Place, Places, Room};
 use crate::refusal::{Error, Refusal};
 use crate::timed::{REQUEST_WITHIN, Timed};
@@ -93,9 +94,11 @@ pub async fn serve(listener: std::net::TcpListener, state: AdminState) -> io::Re
     let listener = TcpListener::from_std(listener)?;
     let access = Arc::clone(&state.access);
     let tls = Arc::clone(&access.tls);
-    let router = router(state);
+    let feed = Feed::new(state.clone());
+    let router = router(state, Arc::clone(&feed));
     tokio::select! {
         served = answer_all(&listener, &router, &tls) => served,
+        () = feed.run() => Err(io::Error::other("the console has ended")),
         () = access.watch() => Err(io::Error::other("its files cannot be watched")),
     }
 }

@@ -7,10 +7,13 @@
 
 pub mod words;
 
+mod budgets;
 mod gather;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::budgets::BudgetStatus;
+pub(crate) use self::gather::live;
 pub use self::gather::{WAITING_MAX, gather, waiting};
 
 /// The whole.
@@ -103,6 +106,8 @@ pub struct ClusterStatus {
     pub apps: Vec<AppStatus>,
     /// How many rows of that there are, in all.
     pub apps_total: u64,
+    /// The budgets, those first for which somebody waits.
+    pub budgets: Vec<BudgetStatus>,
     /// The rules, the first that matches decides.
     pub rules: Vec<RuleStatus>,
     /// How many there are, in all.

@@ -38,7 +38,8 @@ fn open() -> Door {
     let access = Arc::new(Access::new(&config.admin));
     let clusters: Arc<[Arc<Cluster>]> = [cluster].into();
     let rules = fleet::RuntimeRules::new(&clusters, &telemetry);
-    let state = AdminState { clusters, telemetry, access, rules, draining };
+    let history = history::History::default();
+    let state = AdminState { clusters, telemetry, access, rules, history, draining };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(admin::serve(listener, state.clone()));
@@ -90,7 +91,7 @@ async fn it_is_live_while_it_runs_and_ready_until_clients_cannot_be_served() {
     assert!(answer.contains("has faults"), "{answer}");
     let pending = "clusters.main.primary (127.0.0.1:3306 runs, the file says 127.0.0.1:3307)";
     assert!(answer.contains(&format!("waits for a restart: {pending}\n")), "{answer}");
-    let page = door.answer("GET", "/").await;
+    let page = door.answer("GET", "/plain").await;
     assert!(page.contains("Ready.") && page.contains("waits for a restart"), "{page}");
     let metrics = door.answer("GET", "/metrics").await;
     let series = "sluice_config_restart_pending{cluster=\"main\",key=\"primary\"} 1\n";
@@ -119,7 +120,7 @@ async fn what_changes_something_or_is_not_there_is_refused() {
 #[tokio::test]
 async fn pages_of_other_sites_do_not_read_who_is_here_by_a_name_of_theirs() {
     let door = open();
-    for path in ["/", "/api/v1/status", "/api/v1/waiting"] {
+    for path in ["/", "/plain", "/api/v1/events?frames=0", "/api/v1/status", "/api/v1/waiting"] {
         let answer = door.called("evil.example:9307", path).await;
         assert!(answer.starts_with("HTTP/1.1 421"), "{path}: {answer}");
         assert!(!answer.contains("etl") && answer.contains("admin.hosts"), "{path}: {answer}");
@@ -152,7 +153,7 @@ async fn the_page_shows_who_waits_and_names_of_clients_are_only_text_in_it() {
         arrived,
     };
     let Judgement::Queued(waiter) = ask(cluster, &request, app) else { panic!("it is held") };
-    let page = door.answer("GET", "/").await;
+    let page = door.answer("GET", "/plain").await;
     drop(waiter);
     assert!(page.starts_with("HTTP/1.1 200"), "{page}");
     assert!(page.contains("content-security-policy: default-src 'none'"), "{page}");

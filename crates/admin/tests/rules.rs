@@ -58,6 +58,7 @@ fn open(file: &str) -> Door {
     let state = AdminState {
         clusters: clusters.clone(),
         rules: RuntimeRules::new(&clusters, &telemetry),
+        history: history::History::default(),
         telemetry,
         access: Arc::new(Access::new(&config.admin)),
         draining: Arc::new(AtomicBool::new(false)),

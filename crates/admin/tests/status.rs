@@ -46,7 +46,8 @@ fn open() -> Door {
     let access = Arc::new(Access::new(&config.admin));
     let clusters: Arc<[Arc<Cluster>]> = [cluster].into();
     let rules = fleet::RuntimeRules::new(&clusters, &telemetry);
-    let state = AdminState { clusters, telemetry, access, rules, draining };
+    let history = history::History::default();
+    let state = AdminState { clusters, telemetry, access, rules, history, draining };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(admin::serve(listener, state.clone()));
@@ -168,7 +169,7 @@ async fn of_many_who_wait_the_oldest_are_listed_and_all_are_counted() {
         serde_json::from_str(&door.get("/api/v1/waiting?limit=2").await.1).unwrap();
     assert_eq!((waiting.waiting.len(), waiting.waiting_total), (2, 2_000));
     assert!(door.get("/api/v1/waiting?limit=-1").await.0.starts_with("HTTP/1.0 400"));
-    let (_, page) = door.get("/").await;
+    let (_, page) = door.get("/plain").await;
     assert!(page.contains("… and 1950 more."), "{page}");
 }
 
@@ -208,7 +209,7 @@ async fn the_rules_the_file_and_the_process_are_in_it() {
 async fn the_page_says_the_same() {
     let door = open();
     let _waits = door.waits("held", "etl", 42);
-    let (_, page) = door.get("/").await;
+    let (_, page) = door.get("/plain").await;
     assert!(page.contains("<td>42<td>batch_user<td>10.0.0.7:4711<td>etl<td>held<td>"), "{page}");
     assert!(page.contains("<td>hold, refused after 60 s<td>enforce<td>0<td>never<td>at night"));
 }

@@ -243,7 +243,7 @@ fn first_of<T, const N: usize>(items: impl Iterator<Item = T>) -> [Option<T>; N]
 }
 
 /// Shares are in proportion to weight × (1 − ratio).
-fn weight_of(request: &Request) -> f64 {
+pub(crate) fn weight_of(request: &Request) -> f64 {
     let weight = request.terms.weight.clamp(1, Terms::WEIGHT_MAX);
     f64::from(weight) * (1.0 - request.terms.ratio.as_f64())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::GateKey;
+use crate::{BudgetBook, GateKey};
 
 /// Admission of one cluster.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,9 @@ pub struct ControllerConfig {
     pub pacing: Pacing,
     /// Most waiters of the cluster; one more is refused at once. Default 10,000.
     pub queue_len_max: u32,
+    /// What statements may use together. Over a reload the same key is the same budget, and what is
+    /// at the server stays counted.
+    pub budgets: BudgetBook,
 }
 
 impl Default for ControllerConfig {
@@ -28,6 +31,7 @@ impl Default for ControllerConfig {
             check_interval: Duration::from_millis(100),
             pacing: Pacing::default(),
             queue_len_max: 10_000,
+            budgets: BudgetBook::default(),
         }
     }
 }

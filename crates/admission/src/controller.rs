@@ -20,11 +20,13 @@
 
 mod advance;
 mod advice;
+mod budgeted;
 mod decide;
 mod inquire;
 mod memory;
 mod reload;
 mod room;
+mod shared;
 mod shown;
 mod watch;
 
@@ -36,6 +38,7 @@ use rand::rngs::StdRng;
 
 use self::advice::Advices;
 pub use self::reload::Remains;
+use crate::budget::{BudgetLines, Budgets};
 use crate::checks::{Check, CheckCount, CheckCounts};
 use crate::claims::Claims;
 use crate::costs::{Costs, rows_cost};
@@ -43,7 +46,7 @@ use crate::decision::{Decision, Outcome, Permit, Resolution, Resolved, Ticket, W
 use crate::gate::{Gate, Obstacle, Signals};
 use crate::in_flight::InFlight;
 use crate::lag::LagReading;
-use crate::pace::Pace;
+use crate::pace::{Pace, Wishes};
 use crate::pacing::release_per_s;
 use crate::promises::Promises;
 use crate::queue::{Queue, Spot, Waiter};
@@ -79,6 +82,8 @@ pub struct Controller {
     in_flight: InFlight,
     /// Which signal's pace last had no room for somebody.
     governing: Option<(SignalKey, MonoTime)>,
+    /// What is wanted of the pace, by rule.
+    wishes: Wishes,
     /// What every app is sure of at the pace.
     claims: Claims,
     /// Allowed to those who write around Sluice.
@@ -89,6 +94,9 @@ pub struct Controller {
     advices: Advices,
     /// What rules limit by themselves.
     rates: Rates,
+    /// What statements may use together.
+    budgets: Budgets,
+    budget_lines: BudgetLines,
     /// Nobody is let through at the pace before this time.
     pause_until: Option<MonoTime>,
     /// Thrown for checks and for nothing else.
@@ -124,11 +132,14 @@ impl Controller {
             pace: None,
             in_flight: InFlight::default(),
             governing: None,
+            wishes: Wishes::default(),
             claims: Claims::default(),
             promises: Promises::default(),
             claimed_at: None,
             advices: Advices::default(),
             rates: Rates::default(),
+            budgets: Budgets::default(),
+            budget_lines: BudgetLines::default(),
             pause_until: None,
             dice: StdRng::seed_from_u64(seed),
             jitter: StdRng::seed_from_u64(!seed),
@@ -170,16 +181,18 @@ impl Controller {
             return;
         }
         match self.queue.take_back(ticket) {
-            Some(Resolved::Admit(permit)) => {
+            Some(Resolved::Admit(mut permit)) => {
+                self.give_back(self.clock, permit.take_hold());
+                let Some(account) = permit.account else { return };
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
-                self.rates.complete(permit.account.rule);
-                self.rates.settle(self.clock, permit.account.rule, -permit.account.expected);
-                if let Some(place) = permit.account.place {
+                self.rates.complete(account.rule);
+                self.rates.settle(self.clock, account.rule, -account.expected);
+                if let Some(place) = account.place {
                     self.in_flight.take_back(place);
                 }
-                if let (Some(pace), Some(charge)) = (&mut self.pace, permit.account.charge) {
+                if let (Some(pace), Some(charge)) = (&mut self.pace, account.charge) {
                     pace.take_back(charge);
-                    self.claims.spend(permit.account.lane.app, -permit.account.expected);
+                    self.claims.spend(account.lane.app, -account.expected);
                 }
             }
             Some(Resolved::Reject(_) | Resolved::DecideAgain) | None => {}
@@ -188,11 +201,12 @@ impl Controller {
 
     /// An admitted statement has ended: the server has really finished it, also when its client has
     /// gone.
-    pub fn complete(&mut self, now: MonoTime, permit: Permit, outcome: Outcome) {
+    pub fn complete(&mut self, now: MonoTime, mut permit: Permit, outcome: Outcome) {
         let now = self.tick(now);
-        self.book(now, &permit, &outcome);
-        let makes_room = permit.account.place.is_some() || self.rates.has_line(permit.account.rule);
-        drop(permit);
+        self.give_back(now, permit.take_hold());
+        let Some(account) = permit.account.take() else { return };
+        self.book(now, &account, &outcome);
+        let makes_room = account.place.is_some() || self.rates.has_line(account.rule);
         let work = &mut self.work;
         work.in_flight = work.in_flight.saturating_sub(1);
         work.completed = work.completed.saturating_add(1);
@@ -209,13 +223,14 @@ impl Controller {
     /// nothing.
     pub fn charge(&mut self, now: MonoTime, permit: &mut Permit, affected_rows: u64) {
         self.tick(now);
-        let more = rows_cost(affected_rows) - permit.account.expected;
-        if more > permit.account.charged_more {
+        let Some(account) = &mut permit.account else { return };
+        let more = rows_cost(affected_rows) - account.expected;
+        if more > account.charged_more {
             let now = self.clock;
-            self.rates.settle(now, permit.account.rule, more - permit.account.charged_more);
-            permit.account.charged_more = more;
+            self.rates.settle(now, account.rule, more - account.charged_more);
+            account.charged_more = more;
         }
-        if let (Some(pace), Some(charge)) = (&mut self.pace, &mut permit.account.charge) {
+        if let (Some(pace), Some(charge)) = (&mut self.pace, &mut account.charge) {
             pace.charge(charge, rows_cost(affected_rows));
         }
     }
@@ -255,6 +270,7 @@ impl Controller {
                 self.advices.note_rate(now, rate);
             }
         }
+        self.look_at_wishes(now);
         self.record(now, reading.at, key, reading.value);
     }
 
@@ -325,6 +341,7 @@ impl Controller {
             .chain(claimed)
             .chain(place)
             .chain(self.rates.next_room(self.clock))
+            .chain(self.budget_lines.next_wake())
             .chain(self.queue.next_event())
             .min()
     }
@@ -371,6 +388,13 @@ impl Controller {
         Some(f64::from(release_per_s(self.pacing, gate.open_since()?, now)))
     }
 
+    /// What the slowest replica that counts applies when it is busy, in rows a second; `None` where
+    /// nobody has measured it.
+    #[must_use]
+    pub fn applied_per_s(&self) -> Option<f64> {
+        self.pace.as_ref().filter(|pace| pace.is_measured()).and_then(Pace::rate)
+    }
+
     /// Permits given and not completed.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
@@ -406,6 +430,7 @@ impl Controller {
     fn take_out(&mut self, ticket: Ticket) -> Option<Waiter> {
         let waiter = self.queue.remove(ticket)?;
         self.leave_line(ticket, &waiter);
+        self.budget_lines.forget(ticket);
         self.watch_left(self.clock, &waiter.request);
         Some(waiter)
     }
@@ -422,6 +447,9 @@ impl Controller {
                 self.rates.leave_gate(request.rule, place);
             }
             Spot::Limited => self.rates.leave(self.clock, lane, place, &mut self.dice),
+            Spot::Budgeted { .. } => {
+                self.budget_lines.leave(self.clock, lane, place, &mut self.dice);
+            }
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
         }
     }
@@ -437,6 +465,9 @@ impl Controller {
                 None => Obstacle::plain(Reason::NoData),
             },
             Spot::Limited => Obstacle::plain(Reason::Paced),
+            Spot::Budgeted { at, reason } => {
+                Obstacle { budget: Some(at), ..Obstacle::plain(reason) }
+            }
             Spot::BackOff { .. } => Obstacle::plain(Reason::Ratio),
             Spot::Held if waiter.request.terms.hold => Obstacle::plain(Reason::Hold),
             Spot::Held => Obstacle::plain(Reason::Ratio),

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use crate::budget::BudgetHold;
 use crate::in_flight::Place;
 use crate::pace::Charge;
 use crate::request::Lane;
-use crate::{DigestKey, GateKey, MonoTime, Reason, RuleKey, SignalKey, SignalState, SignalView};
+use crate::{
+    BudgetKey, DigestKey, GateKey, MonoTime, Reason, RuleKey, SignalKey, SignalState, SignalView,
+};
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -28,7 +31,10 @@ pub enum Decision {
 pub struct Permit {
     waited: Duration,
     reason: Option<Reason>,
-    pub(crate) account: Account,
+    /// `None`: no rule was asked, only budgets were.
+    pub(crate) account: Option<Account>,
+    /// What it has taken from its budgets. Boxed: most have taken nothing.
+    pub(crate) hold: Option<Box<BudgetHold>>,
 }
 
 /// What a permit was charged, and where.
@@ -51,7 +57,24 @@ pub(crate) struct Account {
 
 impl Permit {
     pub(crate) const fn new(waited: Duration, reason: Option<Reason>, account: Account) -> Self {
-        Self { waited, reason, account }
+        Self { waited, reason, account: Some(account), hold: None }
+    }
+
+    pub(crate) const fn without_account(waited: Duration) -> Self {
+        Self { waited, reason: None, account: None, hold: None }
+    }
+
+    /// What the statement has taken from its budgets, to be given back when its answer is over,
+    /// which may be before the permit is spent: a transaction has several statements. Left here, it
+    /// goes back with the permit as if the statement had not been sent.
+    pub fn take_hold(&mut self) -> Option<BudgetHold> {
+        self.hold.take().map(|hold| *hold)
+    }
+
+    /// Whether a rule gave it: without, there is nothing to be completed.
+    #[must_use]
+    pub const fn is_of_rule(&self) -> bool {
+        self.account.is_some()
     }
 
     /// How long the statement waited, from its first arrival.
@@ -87,6 +110,8 @@ pub struct Refusal {
     pub reason: Reason,
     /// The signal behind [`Reason::GateClosed`] and [`Reason::NoData`].
     pub cause: Option<Cause>,
+    /// The budget behind [`Reason::BudgetConcurrency`] and its like.
+    pub budget: Option<BudgetKey>,
     /// How long the statement waited, from its first arrival.
     pub waited: Duration,
     /// When a retry has a fair chance: an estimate, spread so that clients do not return together.
@@ -103,7 +128,8 @@ impl Refusal {
             SignalState::NoData { .. } => Reason::NoData,
         };
         let cause = Some(Cause { signal: key, value, threshold });
-        Self { reason, cause, waited: Duration::ZERO, retry_after: Duration::from_secs(1) }
+        let retry_after = Duration::from_secs(1);
+        Self { reason, cause, budget: None, waited: Duration::ZERO, retry_after }
     }
 }
 

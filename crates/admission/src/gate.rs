@@ -8,7 +8,7 @@ use crate::pacing::{Pacer, Rounds};
 use crate::request::Lane;
 use crate::ring::{Place, Ring};
 use crate::signal::{Signal, SignalState};
-use crate::{AppKey, Cause, GateConfig, GateKey, MonoTime, Reason, SignalKey};
+use crate::{AppKey, BudgetUse, Cause, GateConfig, GateKey, MonoTime, Reason, SignalKey};
 
 /// A set of signals, and who waits for it.
 #[derive(Debug)]
@@ -52,11 +52,12 @@ pub(crate) enum Phase {
 pub(crate) struct Obstacle {
     pub(crate) reason: Reason,
     pub(crate) cause: Option<Cause>,
+    pub(crate) budget: Option<BudgetUse>,
 }
 
 impl Obstacle {
     pub(crate) const fn plain(reason: Reason) -> Self {
-        Self { reason, cause: None }
+        Self { reason, cause: None, budget: None }
     }
 }
 
@@ -245,7 +246,7 @@ fn obstacle(keys: &[SignalKey], signals: &Signals, now: MonoTime) -> Option<Obst
     keys.iter().find_map(|&key| {
         let Some(signal) = signals.get(&key) else {
             let cause = Cause { signal: key, value: None, threshold: 0.0 };
-            return Some(Obstacle { reason: Reason::NoData, cause: Some(cause) });
+            return Some(Obstacle { cause: Some(cause), ..Obstacle::plain(Reason::NoData) });
         };
         if signal.lets_through(now) {
             return None;
@@ -254,6 +255,6 @@ fn obstacle(keys: &[SignalKey], signals: &Signals, now: MonoTime) -> Option<Obst
             SignalState::Open | SignalState::Closed => Reason::GateClosed,
             SignalState::NoData { .. } => Reason::NoData,
         };
-        Some(Obstacle { reason, cause: Some(signal.cause()) })
+        Some(Obstacle { cause: Some(signal.cause()), ..Obstacle::plain(reason) })
     })
 }

@@ -28,6 +28,7 @@
 
 pub mod lag;
 
+mod budget;
 mod checks;
 mod claims;
 mod config;
@@ -54,6 +55,10 @@ mod starvation;
 mod time;
 mod turns;
 
+pub use budget::{
+    BudgetBook, BudgetHold, BudgetKey, BudgetSet, BudgetTerms, BudgetUse, BudgetUsed, BudgetView,
+    OnExceeded,
+};
 pub use checks::CheckCount;
 pub use config::{
     AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, InFlightPacing, OnNoData, Pacing,
@@ -69,6 +74,7 @@ pub use in_flight::InFlightView;
 pub use inquiry::{Answer, Inquiry, Purpose};
 pub use latency::{LATENCY_BUCKETS, LatencyCounts, LatencyWindow, latency_bucket};
 pub use learned::Learned;
+pub use pace::{Demand, Share};
 pub use reason::Reason;
 pub use request::{
     AppKey, DigestKey, GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey,

@@ -73,6 +73,13 @@
 //! statements make lag in steps of their own size: q* grows by most of the time that the usual
 //! large one takes, up to half the threshold.
 //!
+//! # Beside other controllers
+//!
+//! All in front of one primary see the same lag, and each only what it delivers itself. Their rates
+//! are moved to the parts that are due to each, in a way that leaves the sum as it is ([`share`]).
+//! A sample that is higher is then followed like a lower one, with 3.5 s: of many that follow luck
+//! at once, whoever has the smallest part would gain.
+//!
 //! # Without heartbeats of our own
 //!
 //! A replica that tells its lag itself acknowledges nothing. R is then steered by the lag alone: it
@@ -85,6 +92,8 @@
 mod base;
 mod flow;
 mod ledger;
+mod share;
+mod wishes;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -92,6 +101,8 @@ use std::time::Duration;
 use self::flow::{Flow, Look};
 pub(crate) use self::ledger::Charge;
 use self::ledger::Ledger;
+pub use self::share::{Demand, Share};
+pub(crate) use self::wishes::Wishes;
 use crate::claims::Speeds;
 use crate::lag::{LagReading, ReplicaKey};
 use crate::{AdaptivePacing, MonoTime};
@@ -133,6 +144,10 @@ pub(crate) struct Pace {
     service: f64,
     /// What another controller had found out, for the first replica that is seen.
     handed_over: Option<f64>,
+    /// What is due to this controller beside others, and since when.
+    share: Option<(MonoTime, Share)>,
+    /// Up to when it has moved there.
+    moved_at: MonoTime,
 }
 
 impl Pace {
@@ -150,6 +165,8 @@ impl Pace {
             squares: 0.0,
             service: 0.0,
             handed_over: None,
+            share: None,
+            moved_at: now,
         }
     }
 
@@ -183,6 +200,7 @@ impl Pace {
             };
             flow.handle(&look, &self.ledger, &aim);
         }
+        self.move_to_share(now);
         self.flows.retain(|_, flow| now.saturating_since(flow.seen_at()) < FORGET_AFTER);
         let shown = self.flows.values().map(Flow::shown).min().flatten();
         self.ledger.forget_before(shown);
@@ -300,6 +318,35 @@ impl Pace {
         }
     }
 
+    /// What is told to other controllers; `None` if nothing is known of any replica.
+    pub(crate) fn demand(&self, now: MonoTime, wishes: &Wishes) -> Option<Demand> {
+        let slowest = self.slowest()?;
+        let pressing = wishes.pressing();
+        let presses = pressing > 0.0;
+        let weight = if presses { pressing } else { wishes.asking(now) };
+        let delivered = slowest.delivered().min(slowest.rate());
+        let rows_per_s = if presses { slowest.rate() } else { delivered };
+        Some(Demand { weight, rows_per_s, presses })
+    }
+
+    /// What is due to this controller beside others.
+    pub(crate) fn take_share(&mut self, now: MonoTime, share: Option<Share>) {
+        self.share = share.map(|share| (now, share));
+    }
+
+    /// The exchange with other controllers: see [`share`].
+    fn move_to_share(&mut self, now: MonoTime) {
+        let since = now.saturating_since(self.moved_at).min(SHARE_LOOK_MAX).as_secs_f64();
+        self.moved_at = now;
+        // News that are old say nothing of now.
+        self.share = self.share.filter(|(at, _)| now.saturating_since(*at) <= share::HELD_FOR);
+        let (Some((_, share)), Some(rate)) = (self.share, self.rate()) else { return };
+        let factor = share.factor(rate, since);
+        for flow in self.flows.values_mut() {
+            flow.scale(factor);
+        }
+    }
+
     /// When there may be room by the passing of time alone; `None` if only an acknowledgement makes
     /// some.
     pub(crate) fn next_room(&self, now: MonoTime) -> Option<MonoTime> {
@@ -339,9 +386,13 @@ impl Pace {
             probe: self.config.probe_interval.as_secs_f64(),
             lump,
             service: self.service,
+            shared: self.share.is_some(),
         }
     }
 }
+
+/// One look moves no further towards the share than this time would.
+const SHARE_LOOK_MAX: Duration = Duration::from_secs(1);
 
 /// What a statement of which nothing is known is charged, as time at the rate: more than half of a
 /// window, so that two are not on their way before one is known.

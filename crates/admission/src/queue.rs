@@ -8,9 +8,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
+use std::time::Duration;
 
 use crate::decision::{Resolution, Resolved};
-use crate::{MonoTime, Request, RuleKey, Ticket};
+use crate::{BudgetUse, MonoTime, Reason, Request, RuleKey, Ticket};
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
@@ -48,6 +49,7 @@ pub(crate) struct Waiter {
 ///    │         └─────retry: contended────▶ InLine ──a check won──▶ admitted
 ///    ├───────────────contended───────────────▲
 ///    ├──▶ Limited     until its rule has room: then it is checked
+///    ├──▶ Budgeted    until its budgets have room: then it is checked
 ///    ├──▶ Held        until the deadline or the next policy
 ///    └──▶ Unplaced    until it is decided again
 /// ```
@@ -61,6 +63,8 @@ pub(crate) enum Spot {
     Held,
     /// In its rule's own line: the rule has no rows or no place left for it.
     Limited,
+    /// In the line of a budget that has no room for it.
+    Budgeted { at: BudgetUse, reason: Reason },
     /// The gate is not one of this policy's: decided again at this time.
     Unplaced { retry_at: MonoTime },
 }
@@ -69,7 +73,7 @@ impl Spot {
     fn retry_at(self) -> Option<MonoTime> {
         match self {
             Self::BackOff { retry_at } | Self::Unplaced { retry_at } => Some(retry_at),
-            Self::InLine { .. } | Self::Limited | Self::Held => None,
+            Self::InLine { .. } | Self::Limited | Self::Budgeted { .. } | Self::Held => None,
         }
     }
 }
@@ -117,6 +121,14 @@ impl Queue {
             self.retries.insert((at, ticket));
         }
         waiter.spot = spot;
+    }
+
+    /// The waiter's longest wait is another one now.
+    pub(crate) fn set_max_delay(&mut self, ticket: Ticket, max_delay: Duration) {
+        let Some(waiter) = self.waiters.get_mut(&ticket) else { return };
+        self.deadlines.remove(&(waiter.request.deadline(), ticket));
+        waiter.request.terms.max_delay = max_delay;
+        self.deadlines.insert((waiter.request.deadline(), ticket));
     }
 
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<Waiter> {

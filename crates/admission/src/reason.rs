@@ -17,6 +17,14 @@ pub enum Reason {
     Hold,
     /// The rule denies, as a policy.
     Deny,
+    /// A budget has no place left for another statement at the server.
+    BudgetConcurrency,
+    /// A budget's statements or rows a second are used up.
+    BudgetRate,
+    /// A budget's share of the server is used up.
+    BudgetShare,
+    /// The statement is expected to cost more than a budget allows one of them.
+    BudgetQuery,
     /// Too many statements wait already.
     QueueFull,
     /// The longest wait has passed.
@@ -27,13 +35,17 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the manual.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::Ratio,
         Self::GateClosed,
         Self::NoData,
         Self::Paced,
         Self::Hold,
         Self::Deny,
+        Self::BudgetConcurrency,
+        Self::BudgetRate,
+        Self::BudgetShare,
+        Self::BudgetQuery,
         Self::QueueFull,
         Self::Timeout,
         Self::Shutdown,
@@ -49,9 +61,34 @@ impl Reason {
             Self::Paced => "paced",
             Self::Hold => "hold",
             Self::Deny => "deny",
+            Self::BudgetConcurrency => "budget_concurrency",
+            Self::BudgetRate => "budget_rate",
+            Self::BudgetShare => "budget_share",
+            Self::BudgetQuery => "budget_query",
             Self::QueueFull => "queue_full",
             Self::Timeout => "timeout",
             Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+impl Reason {
+    /// Whether a budget is behind it.
+    #[must_use]
+    pub const fn is_budget(self) -> bool {
+        match self {
+            Self::BudgetConcurrency | Self::BudgetRate | Self::BudgetShare | Self::BudgetQuery => {
+                true
+            }
+            Self::Ratio
+            | Self::GateClosed
+            | Self::NoData
+            | Self::Paced
+            | Self::Hold
+            | Self::Deny
+            | Self::QueueFull
+            | Self::Timeout
+            | Self::Shutdown => false,
         }
     }
 }

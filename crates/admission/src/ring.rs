@@ -296,6 +296,12 @@ impl Ring {
         }
     }
 
+    /// The rules that wait.
+    pub(crate) fn waiting_rules(&self) -> impl Iterator<Item = RuleKey> + '_ {
+        let waiting = self.rules.iter().filter(|(_, branch)| !branch.apps.is_empty());
+        waiting.map(|(rule, _)| *rule)
+    }
+
     /// Since when this app has had somebody in line; `None` while it has nobody.
     pub(crate) fn line_since(&self, lane: Lane) -> Option<MonoTime> {
         self.rules.get(&lane.rule)?.apps.get(&lane.app).map(|app| app.line_since)

@@ -116,6 +116,7 @@ impl RuntimeRules {
             changes.push((member.clone(), vec![member.make(&draft, author, id)?]));
         }
         log("a runtime rule is made", author, &changes);
+        self.note("made", author, &changes);
         Ok(self.settle(changes).await)
     }
 
@@ -147,7 +148,17 @@ impl RuntimeRules {
             return Err(LiftError::NotThere);
         }
         log("a runtime rule is lifted", author, &changes);
+        self.note("lifted", author, &changes);
         Ok(self.settle(changes).await)
+    }
+
+    /// Tells whoever keeps the history.
+    fn note(&self, what: &'static str, author: &str, changes: &[(Arc<Member>, Vec<Change>)]) {
+        let author = author_name(author);
+        for change in changes.iter().flat_map(|(_, changes)| changes) {
+            let StandingRule { name, cluster, .. } = &change.rule;
+            self.inner.telemetry.edits.note_runtime(cluster, name, &author, what);
+        }
     }
 
     /// Lets rules end, puts in force what other Sluices have made, and keeps it. Runs until it is

@@ -9,9 +9,11 @@ use admission::{
 };
 use sql::{Class, ClassSet};
 
+use crate::budget::Budgets;
 use crate::bypass::Bypass;
 use crate::compression::{BackendCompression, ClientCompression, CompressionLevel};
 use crate::identity::IdentityPolicy;
+use crate::insights::Insights;
 use crate::network::{Listen, Network};
 use crate::patterns::Patterns;
 use crate::rule::{GateFrom, Rule};
@@ -68,10 +70,14 @@ pub struct ClusterPolicy {
     pub compression_level: CompressionLevel,
     /// The rules, in their order: the first that matches decides.
     pub rules: Rules,
+    /// What statements may use together: all that match count.
+    pub budgets: Budgets,
     /// Whose claims count.
     pub identity: Arc<IdentityPolicy>,
     /// When an identity counts as starved; `None`: nobody looks.
     pub starvation: Option<Starvation>,
+    /// What is counted of each digest.
+    pub insights: Insights,
     pub(crate) gates: Vec<GateConfig>,
 }
 
@@ -302,6 +308,7 @@ impl ClusterPolicy {
             check_interval: self.check_interval,
             pacing: self.controller_pacing(),
             queue_len_max: self.queue_len_max,
+            budgets: self.budgets.book(),
         }
     }
 }

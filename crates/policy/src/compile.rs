@@ -5,6 +5,7 @@
 //! after a fault is never used.
 
 mod admin;
+mod budget;
 mod bypass;
 mod checks;
 mod classes;
@@ -13,6 +14,7 @@ mod compression;
 mod context;
 mod error_profile;
 mod identity;
+mod insights;
 mod latency;
 pub(crate) mod limits;
 mod matching;
@@ -77,7 +79,11 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     secrets.extend(clusters.iter().filter_map(|(_, cluster)| secret(&cluster.value)));
     let drafts = compile_rules(file.rules, &names, &identity, faults);
     let starvation = compile_starvation(file.starvation, faults);
-    let shared = cluster::Shared { identity: Arc::new(identity), starvation };
+    let zones = TimeZoneDatabase::bundled();
+    let context = context::Context { clusters: &names, identity: &identity, zones: &zones };
+    let budgets = budget::compile(file.budgets, &context, faults);
+    let insights = insights::compile(file.insights, faults);
+    let shared = cluster::Shared { identity: Arc::new(identity), starvation, budgets, insights };
     let mut compiled = Vec::new();
     let mut listeners = vec![(Listen::Tcp(admin.listen), "admin.listen".to_owned())];
     for (name, cluster) in clusters {

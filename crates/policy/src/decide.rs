@@ -23,6 +23,11 @@ pub fn decide<'p>(policy: &'p ClusterPolicy, facts: &Facts<'_>) -> Verdict<'p> {
     }
 }
 
+/// Whether nothing can hold it back.
+pub(crate) fn is_never_held(facts: &Facts<'_>) -> bool {
+    never_held(facts).is_some()
+}
+
 /// Why no rule can hold it back.
 fn never_held(facts: &Facts<'_>) -> Option<PassReason> {
     let exemption = facts.exemption.filter(|exemption| match exemption {

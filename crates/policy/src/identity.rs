@@ -15,6 +15,7 @@
 mod app;
 mod claims;
 mod session_identity;
+mod trace;
 mod user_name;
 
 use sql::Tool;
@@ -24,6 +25,8 @@ pub use self::app::{APP_LEN_MAX, APP_LEVELS_MAX};
 pub use self::claims::IdentityPolicy;
 pub(crate) use self::claims::{Claim, Claims};
 pub use self::session_identity::SessionIdentity;
+use self::trace::TRACEPARENT;
+pub use self::trace::TraceId;
 pub use self::user_name::{NamedIn, UnreadableUser, user_as_read};
 
 /// Most tags of one statement, from query attributes and comments together.
@@ -94,6 +97,13 @@ impl<'a> Identity<'a> {
             if names_app { None } else { self.session.attribute(key) }
         };
         self.tags.find(key).or_else(attribute)
+    }
+
+    /// The trace that the statement says it belongs to. What the connection says was true when it
+    /// was opened, if ever.
+    #[must_use]
+    pub fn trace_id(&self) -> Option<TraceId> {
+        self.tags.find(TRACEPARENT).and_then(TraceId::of_traceparent)
     }
 
     /// All tags: those of the statement, then connection attributes with other keys.

@@ -17,6 +17,7 @@ pub mod identity;
 pub mod refusal;
 
 mod admin;
+mod budget;
 mod bypass;
 mod cidr;
 mod cluster;
@@ -30,6 +31,7 @@ mod explain;
 mod facts;
 mod fault;
 mod fnv;
+mod insights;
 mod label;
 mod network;
 mod patterns;
@@ -48,6 +50,7 @@ mod verdict;
 mod warnings;
 
 pub use admin::{ADMIN_TOKEN_LEN_MIN, Admin, AdminAccess, AdminToken};
+pub use budget::{Budget, Budgets, Per};
 pub use bypass::Bypass;
 pub use cidr::Cidr;
 pub use cluster::{
@@ -65,6 +68,7 @@ pub use diff::{Change, Edit, FixedKey, Pending, edit};
 pub use explain::{Explanation, Question, Skipped, explain};
 pub use facts::Facts;
 pub use fault::Fault;
+pub use insights::Insights;
 pub use label::app_label;
 pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};
 pub use patterns::Patterns;

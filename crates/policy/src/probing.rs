@@ -30,8 +30,10 @@ impl ClusterPolicy {
             backend_compression: _,
             compression_level: _,
             rules: _,
+            budgets: _,
             identity: _,
             starvation: _,
+            insights: _,
             gates: _,
         } = self;
         *primary == other.primary

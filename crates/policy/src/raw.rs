@@ -2,9 +2,11 @@
 //! Whether the values make sense is for [`crate::compile`].
 
 mod admin;
+mod budget;
 mod bypass;
 mod compression;
 pub(crate) mod fields;
+mod insights;
 mod network;
 mod node;
 mod rule;
@@ -13,11 +15,13 @@ mod tls;
 use std::time::Duration;
 
 pub(crate) use self::admin::{Admin, AdminTls};
+pub(crate) use self::budget::Budget;
 pub(crate) use self::bypass::Bypass;
 pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 pub use self::fields::parse_duration;
 use self::fields::{Fields, FromNode, expected};
-pub(crate) use self::fields::{Maybe, NOT_SUPPORTED, Named, OneOrMany, Spanned};
+pub(crate) use self::fields::{Maybe, Named, OneOrMany, Spanned};
+pub(crate) use self::insights::Insights;
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
@@ -36,7 +40,9 @@ pub(crate) struct File {
     pub(crate) clusters: Maybe<Named<Cluster>>,
     pub(crate) identity: Maybe<Identity>,
     pub(crate) rules: Maybe<Vec<Spanned<Rule>>>,
+    pub(crate) budgets: Maybe<Vec<Spanned<Budget>>>,
     pub(crate) starvation: Maybe<Starvation>,
+    pub(crate) insights: Maybe<Insights>,
 }
 
 /// `metrics`.
@@ -182,13 +188,10 @@ impl FromNode for File {
             clusters: fields.require("clusters"),
             identity: fields.take("identity"),
             rules: fields.take("rules"),
+            budgets: fields.take("budgets"),
             starvation: fields.take("starvation"),
+            insights: fields.take("insights"),
         };
-        if let Some(budgets) = fields.take::<Vec<Spanned<Ignored>>>("budgets")
-            && !budgets.value.is_empty()
-        {
-            fields.fault(&budgets.place, NOT_SUPPORTED);
-        }
         fields.finish();
         Some(file)
     }
@@ -381,16 +384,6 @@ impl FromNode for Claim {
         };
         fields.finish();
         Some(claim)
-    }
-}
-
-/// A value that nobody reads.
-#[derive(Debug, Clone, PartialEq)]
-struct Ignored;
-
-impl FromNode for Ignored {
-    fn from_node(_: Node, _: &Place, _: &mut Faults) -> Option<Self> {
-        Some(Self)
     }
 }
 

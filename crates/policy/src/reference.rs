@@ -1,9 +1,11 @@
 //! The reference of the configuration file, `docs/CONFIG.md`.
 
 mod admin_keys;
+mod budget_keys;
 mod bypass_keys;
 mod classes;
 mod compression_keys;
+mod insights_keys;
 mod keys;
 mod latency_keys;
 mod network_keys;

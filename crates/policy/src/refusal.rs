@@ -5,13 +5,20 @@
 //! identity=online-ddl reason=gate_closed signal=lag value=12.3s threshold=5s waited_ms=1500
 //! retry_after_ms=800 executed=no]`
 //!
+//! A budget names itself, `reason=budget_concurrency budget=reports`, where a gate names its signal.
+//!
 //! A rule that denies says why in front of that part, for people: `User has exceeded the 'sluice'
 //! resource: ask the data team [sluice … reason=deny …]`.
+
+use std::borrow::Cow;
 
 use admission::{Cause, Reason, Refusal};
 
 use crate::cluster::{ClusterPolicy, SignalKind};
-use crate::rule::Rule;
+use crate::rule::{RefusalProfile, Rule};
+
+/// The name of the rule that decided where there was none.
+const NO_RULE: &str = "none";
 
 /// Longest identity in the text. With it, the whole text stays below the 512 bytes that clients
 /// keep (`MYSQL_ERRMSG_SIZE`): 120 for what it begins with, twice 64 for names, 64 here, and the
@@ -29,7 +36,7 @@ const REASON_LEN_MAX: usize = 120;
 pub fn write_message(
     out: &mut Vec<u8>,
     policy: &ClusterPolicy,
-    rule: &Rule,
+    rule: Option<&Rule>,
     id: u32,
     app: &[u8],
     refusal: &Refusal,
@@ -37,12 +44,30 @@ pub fn write_message(
     out.extend_from_slice(message(policy, rule, id, app, refusal).as_bytes());
 }
 
-fn message(policy: &ClusterPolicy, rule: &Rule, id: u32, app: &[u8], refusal: &Refusal) -> String {
-    let mut text = rule.error.prefix.clone();
-    if refusal.reason == Reason::Deny {
+/// What a refused client is told: the rule's own profile. What costs too much for its budget is not
+/// worth a retry, and without a rule the default one counts.
+#[must_use]
+pub fn profile(rule: Option<&Rule>, reason: Reason) -> Cow<'_, RefusalProfile> {
+    match (reason, rule) {
+        (Reason::BudgetQuery, _) => Cow::Owned(RefusalProfile::quota()),
+        (_, Some(rule)) => Cow::Borrowed(&rule.error),
+        (_, None) => Cow::Owned(RefusalProfile::retryable()),
+    }
+}
+
+fn message(
+    policy: &ClusterPolicy,
+    rule: Option<&Rule>,
+    id: u32,
+    app: &[u8],
+    refusal: &Refusal,
+) -> String {
+    let mut text = profile(rule, refusal.reason).prefix.clone();
+    if let Some(rule) = rule.filter(|_| refusal.reason == Reason::Deny) {
         push_reason(&mut text, &rule.reason);
     }
-    text.push_str(&format!(" [sluice id={id:08x} rule={} identity=", rule.name));
+    let name = rule.map_or(NO_RULE, |rule| &rule.name);
+    text.push_str(&format!(" [sluice id={id:08x} rule={name} identity="));
     push_identity(&mut text, app);
     text.push_str(" reason=");
     text.push_str(refusal.reason.as_str());
@@ -53,6 +78,9 @@ fn message(policy: &ClusterPolicy, rule: &Rule, id: u32, app: &[u8], refusal: &R
         let value = value.map_or_else(|| "none".to_owned(), |value| quantity(value, kind));
         let threshold = quantity(threshold, kind);
         text.push_str(&format!(" signal={name} value={value} threshold={threshold}"));
+    }
+    if let Some(budget) = refusal.budget.and_then(|budget| policy.budgets.get(budget)) {
+        text.push_str(&format!(" budget={}", budget.name));
     }
     let waited_ms = refusal.waited.as_millis();
     let retry_after_ms = refusal.retry_after.as_millis();

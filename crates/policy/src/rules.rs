@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use sql::Class;
 
-use self::index::RuleIndex;
+pub(crate) use self::index::{Candidates, Indexed, RuleIndex};
 pub(crate) use self::made::Basis;
 use self::made::Made;
 use crate::compile::RuntimeChange;

@@ -10,7 +10,7 @@
 //! table could match by all its other conditions, once for each text, and once for a prepared
 //! statement; buffers are kept.
 
-use sql::{Completeness, DIGEST_TEXT_MAX, LexMode, Statement, digest, tables};
+use sql::{Completeness, DIGEST_TEXT_MAX, LexMode, Statement, digest, digest_front, tables};
 
 use crate::patterns::Patterns;
 
@@ -38,6 +38,8 @@ pub struct OwnedShape {
     certain: bool,
     names: Box<[u8]>,
     known: bool,
+    unqualified: u64,
+    text: Box<[u8]>,
 }
 
 /// A text to be read.
@@ -99,7 +101,12 @@ pub struct ShapeScratch {
     digest: Option<u64>,
     certain: bool,
     known: bool,
+    /// A bit for each of the first 64 names: it stands in the text without a schema.
+    unqualified: u64,
 }
+
+/// The longest digest text that is kept of a prepared statement: the servers' `max_digest_length`.
+const DIGEST_TEXT_KEPT: usize = 1024;
 
 /// Bytes of names and digest text that an idle connection keeps.
 const SCRATCH_KEPT_LEN: usize = 512;
@@ -113,6 +120,7 @@ impl ShapeScratch {
         self.digest = None;
         self.certain = false;
         self.known = false;
+        self.unqualified = 0;
         self.names.clear();
     }
 
@@ -142,11 +150,32 @@ impl ShapeScratch {
         *self.digest.get_or_insert_with(|| digest(text, mode, &mut self.digest_text))
     }
 
+    /// The hash of the digest text of the front of a text, without what its cut has left open: for
+    /// counting only, no rule means it.
+    pub fn digest_front(&mut self, front: &[u8], mode: LexMode) -> u64 {
+        let digest = digest_front(front, mode, &mut self.digest_text);
+        *self.digest.insert(digest)
+    }
+
     /// What has been read, to be kept.
     #[must_use]
     pub fn to_owned(&self) -> OwnedShape {
-        let Self { digest, certain, known, .. } = *self;
-        OwnedShape { digest, certain, names: self.names.as_slice().into(), known }
+        let Self { digest, certain, known, unqualified, .. } = *self;
+        let names = self.names.as_slice().into();
+        OwnedShape { digest, certain, names, known, unqualified, text: self.digest_text().into() }
+    }
+
+    /// The digest text of the text under way, if its digest was read; cut where it is long.
+    #[must_use]
+    pub fn digest_text(&self) -> &[u8] {
+        let text = self.digest.map(|_| self.digest_text.as_slice()).unwrap_or_default();
+        text.get(..DIGEST_TEXT_KEPT).unwrap_or(text)
+    }
+
+    /// Writes the names of the tables as they stand in the text into `out`: schema, NUL, table, NUL.
+    /// A schema that is not in the text is empty.
+    pub fn write_tables(&self, out: &mut Vec<u8>) {
+        write_as_in_text(self.shape().tables, self.unqualified, out);
     }
 
     /// Gives back what unusual texts have grown. For connections that are idle.
@@ -161,6 +190,8 @@ impl ShapeScratch {
     /// Whether every table is among the names.
     fn read_tables(&mut self, text: &ShapeText<'_>) -> bool {
         let names = &mut self.names;
+        let unqualified = &mut self.unqualified;
+        let mut bit = 1_u64;
         let mut fits = true;
         let completeness = tables(text.text, text.mode, |table| {
             let schema = table.schema.unwrap_or(text.schema);
@@ -170,6 +201,10 @@ impl ShapeScratch {
                 fits = false;
                 return;
             }
+            if table.schema.is_none() {
+                *unqualified |= bit;
+            }
+            bit = bit.wrapping_shl(1);
             for part in [schema, table.name] {
                 names.extend(part.iter().map(u8::to_ascii_lowercase));
                 names.push(0);
@@ -195,6 +230,36 @@ impl OwnedShape {
     #[must_use]
     pub fn digest(&self) -> Option<u64> {
         self.digest
+    }
+
+    /// As [`ShapeScratch::digest_text`]; empty if it was not kept.
+    #[must_use]
+    pub fn digest_text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Forgets the digest text.
+    pub fn drop_text(&mut self) {
+        self.text = Box::default();
+    }
+
+    /// As [`ShapeScratch::write_tables`].
+    pub fn write_tables(&self, out: &mut Vec<u8>) {
+        write_as_in_text(self.shape().tables, self.unqualified, out);
+    }
+}
+
+/// The names, of which those with their bit set stand in the text without a schema.
+fn write_as_in_text(tables: Tables<'_>, unqualified: u64, out: &mut Vec<u8>) {
+    let mut bit = 1_u64;
+    for table in tables.iter() {
+        if unqualified & bit == 0 {
+            out.extend_from_slice(table.schema);
+        }
+        out.push(0);
+        out.extend_from_slice(table.name);
+        out.push(0);
+        bit = bit.wrapping_shl(1);
     }
 }
 

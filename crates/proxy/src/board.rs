@@ -60,6 +60,8 @@ struct Observations {
     primary: Option<PrimaryContact>,
     /// When the process has begun to wait for the first answer of the primary's probe.
     awaited_since: Option<MonoTime>,
+    /// The primary has been asked for what holds for its sessions, whatever came of it.
+    settings_asked: bool,
     /// What else is known of the replicas of now.
     news: BTreeMap<Arc<str>, ReplicaNews>,
     /// Whose lock the heartbeat waits for, and since when.
@@ -170,9 +172,24 @@ impl ProbeBoard {
 
     /// Whether the primary was reached lately, by a client or a probe.
     pub fn reachability(&self, now: MonoTime) -> Reachability {
-        let awaited_until =
-            self.seen.lock().awaited_since.map(|since| since.saturating_add(LATELY));
-        self.contacts.look(now, awaited_until)
+        let seen = self.seen.lock();
+        let awaited_until = seen.awaited_since.map(|since| since.saturating_add(LATELY));
+        let settings_asked = seen.settings_asked;
+        drop(seen);
+        match self.contacts.look(now, awaited_until) {
+            // The first sessions are read by its settings, not in every way there is.
+            Reachability::Reached(_)
+                if !settings_asked && awaited_until.is_some_and(|until| now < until) =>
+            {
+                Reachability::Awaited
+            }
+            reachability => reachability,
+        }
+    }
+
+    /// The primary was asked for its settings, whatever came of it.
+    pub(crate) fn note_settings_asked(&self) {
+        self.seen.lock().settings_asked = true;
     }
 
     /// The servers that are probed, and whether they answer the probes' account; the primary, by

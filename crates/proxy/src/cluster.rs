@@ -6,11 +6,14 @@
 //! of its waiter. Dropping a [`Waiter`] leaves the queue; dropping a [`PermitGuard`] gives the
 //! place back: neither can be forgotten when a client vanishes.
 
+mod budgets;
+mod chains;
 mod check;
 mod held;
 mod layers;
 mod names;
 mod news;
+mod permits;
 mod rule_clock;
 mod starvation;
 mod telling;
@@ -20,9 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use admission::{
-    Controller, Decision, MonoTime, Outcome, Permit, Refusal, Request, Resolved, Ticket,
-};
+use admission::{Controller, Decision, MonoTime, Refusal, Request, Resolved, Ticket};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use policy::{ClusterPolicy, UnixTime};
@@ -37,6 +38,7 @@ use crate::board::ProbeBoard;
 use crate::clock::Clock;
 use crate::cut_overs::{CutOvers, PendingCutOver};
 use crate::facts::FactsBoard;
+use crate::insights::InsightsBoard;
 use crate::kill::Killer;
 use crate::latency::LatencyBoard;
 use crate::registry::Registry;
@@ -44,8 +46,12 @@ use crate::rule_table::RuleKeeper;
 use crate::stream::Codecs;
 use crate::tls::TlsStore;
 
+pub(crate) use self::budgets::{BudgetGuard, ask_budgets, ask_with_budgets};
+pub(crate) use self::chains::{Asker, Verdict};
+pub use self::chains::{Chain, ChainEnd, Chains, GateSignal, Line};
 pub use self::check::{Check, CheckAnswer, CheckOutcome};
 pub use self::held::{ClientName, THROTTLED_MAX, Throttled, WaitingClient};
+pub use self::permits::PermitGuard;
 pub use self::starvation::{PassedApp, StarvedIdentity};
 
 /// One cluster: policy, controller, sessions.
@@ -58,6 +64,10 @@ pub struct Cluster {
     pub probes: ProbeBoard,
     /// The latencies that its signals are made of.
     pub(crate) latencies: LatencyBoard,
+    /// What led to refusals and long waits.
+    pub chains: Chains,
+    /// What its statements have cost.
+    pub insights: InsightsBoard,
     /// What its primary says of itself.
     pub(crate) facts: Arc<FactsBoard>,
     /// What its legs show and trust, as read last.
@@ -138,6 +148,8 @@ impl Cluster {
             registry: Arc::default(),
             probes,
             latencies: LatencyBoard::new(&policy),
+            chains: Chains::default(),
+            insights: InsightsBoard::new(&policy, seed),
             facts: Arc::new(FactsBoard::new(&policy)),
             tls: TlsStore::new(&policy),
             cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
@@ -325,9 +337,18 @@ const CHANGE_POLL: Duration = Duration::from_millis(100);
 
 /// Asks the cluster's controller whether a statement of `app` may run.
 pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {
+    ask_for(cluster, request, app, |controller, now| controller.request(now, request))
+}
+
+fn ask_for(
+    cluster: &Arc<Cluster>,
+    request: &Request,
+    app: &[u8],
+    decide: impl FnOnce(&mut Controller, MonoTime) -> Decision,
+) -> Judgement {
     let mut gatekeeper = cluster.gatekeeper.lock();
     let now = cluster.clock.now();
-    let decision = gatekeeper.controller.request(now, request);
+    let decision = decide(&mut gatekeeper.controller, now);
     gatekeeper.keep_names(now, request, app, &decision);
     let judgement = match decision {
         Decision::Admit(permit) => Judgement::Admitted(PermitGuard::new(cluster, permit)),
@@ -337,7 +358,7 @@ pub fn ask(cluster: &Arc<Cluster>, request: &Request, app: &[u8]) -> Judgement {
         Decision::Reject(refusal) => Judgement::Refused(refusal),
         Decision::Queue(ticket) => {
             let (sender, receiver) = oneshot::channel();
-            let name = Arc::new(QueuedName::of(app));
+            let name = Arc::new(QueuedName::of(app, gatekeeper.waiters.len()));
             let waiting = QueuedRequest { sender, name: Arc::clone(&name) };
             gatekeeper.waiters.insert(ticket, waiting);
             Judgement::Queued(Waiter { cluster: cluster.clone(), ticket, receiver, name })
@@ -405,70 +426,12 @@ impl Drop for Waiter {
             let now = self.cluster.clock.now();
             gatekeeper.controller.cancel(now, self.ticket);
         }
-    }
-}
-
-/// A permit that goes back to the controller when it is dropped.
-#[must_use]
-pub struct PermitGuard {
-    cluster: Arc<Cluster>,
-    permit: Option<Permit>,
-    outcome: Outcome,
-    /// From so many rows on, the pace is told of them before the work is over: it doubles each
-    /// time, so that a transaction of any length takes the controller's lock a few times only.
-    charge_at: u64,
-}
-
-/// Work of fewer rows is charged when it is over.
-const CHARGE_ROWS_MIN: u64 = 16;
-
-impl PermitGuard {
-    fn new(cluster: &Arc<Cluster>, permit: Permit) -> Self {
-        Self {
-            cluster: cluster.clone(),
-            permit: Some(permit),
-            outcome: Outcome::default(),
-            charge_at: CHARGE_ROWS_MIN,
+        // Who was behind it in a line may have room now.
+        let wake_driver = gatekeeper.wakes_earlier();
+        drop(gatekeeper);
+        if wake_driver {
+            self.cluster.driver.notify_one();
         }
-    }
-
-    /// How long the statement waited for it.
-    pub fn waited(&self) -> Duration {
-        self.permit.as_ref().map_or(Duration::ZERO, Permit::waited)
-    }
-
-    /// Why it was given although the checks had not been won: `timeout`.
-    pub fn reason(&self) -> Option<admission::Reason> {
-        self.permit.as_ref().and_then(Permit::reason)
-    }
-
-    /// Adds what one statement under this permit did; a transaction has several.
-    pub fn add(&mut self, affected_rows: u64, server_time: Duration, failed: bool) {
-        self.outcome.affected_rows = self.outcome.affected_rows.saturating_add(affected_rows);
-        self.outcome.server_time = self.outcome.server_time.saturating_add(server_time);
-        self.outcome.error |= failed;
-        let rows = self.outcome.affected_rows;
-        if rows >= self.charge_at
-            && let Some(permit) = self.permit.as_mut()
-        {
-            self.cluster.control(|controller, now| controller.charge(now, permit, rows));
-            self.charge_at = rows.saturating_mul(2);
-        }
-    }
-}
-
-impl Drop for PermitGuard {
-    fn drop(&mut self) {
-        if let Some(permit) = self.permit.take() {
-            let outcome = self.outcome;
-            self.cluster.control(|controller, now| controller.complete(now, permit, outcome));
-        }
-    }
-}
-
-impl std::fmt::Debug for PermitGuard {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PermitGuard").field("permit", &self.permit).finish_non_exhaustive()
     }
 }
 

@@ -8,12 +8,16 @@
 
 mod arrival;
 mod asking;
+mod budgeting;
+mod counting;
 mod cutting_over;
 mod delivery;
 mod departure;
 mod errors;
+mod finishing;
 mod leaving;
 mod pausing;
+mod recording;
 mod securing;
 
 use std::future::poll_fn;
@@ -22,14 +26,13 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use policy::{ClusterPolicy, UnixTime};
-use session::{
-    Action, ClientInfo, CloseReason, Denial, Finished, Input, Reads, Session, StatementOutcome,
-};
+use session::{Action, ClientInfo, CloseReason, Denial, Input, Reads, Session};
 use tokio::time::Instant;
 
-use crate::cluster::{Cluster, PermitGuard};
+use crate::cluster::{BudgetGuard, Cluster, PermitGuard};
 use crate::cut_overs::CutOverGuard;
 use crate::facts::{Known, RoutineChange};
+use crate::insights::InsightsTap;
 use crate::latency::LatencyTap;
 use crate::registry::{Control, Inbox, Registration};
 use crate::socket::Peer;
@@ -99,8 +102,11 @@ struct Connection {
     session: Session,
     peer: Peer,
     permit: Option<PermitGuard>,
+    /// What the statement under way has taken from its budgets.
+    budget: Option<BudgetGuard>,
     labels: LabelCache,
     latency: LatencyTap,
+    insights: InsightsTap,
     timing: Timing,
     /// What happened at the admission point of the statement under way.
     admission: AdmissionRecord,
@@ -135,7 +141,9 @@ impl Connection {
             backend: Stream::new(backend),
             peer,
             permit: None,
+            budget: None,
             labels: LabelCache::default(),
+            insights: InsightsTap::default(),
             latency: LatencyTap::new(&shared.cluster.latencies, shared.worker),
             timing: Timing::default(),
             admission: AdmissionRecord::default(),
@@ -304,7 +312,7 @@ impl Connection {
                 }
             }
             Action::Ask(ask) => self.ask(ask, control).await,
-            Action::Deny(ask) => self.deny(ask).await,
+            Action::Deny(ask) => self.deny(ask, control).await,
             Action::Finished(finished) => {
                 self.finish(&finished);
                 Ok(())
@@ -333,12 +341,13 @@ impl Connection {
     }
 
     fn next_action(&mut self) -> Action {
-        let Self { session, client, backend, policy, known, .. } = self;
+        let Self { session, client, backend, policy, known, shared, .. } = self;
         session.next(&Input {
             client: client.bytes(),
             backend: backend.bytes(),
             policy,
             facts: &known.facts,
+            digests: policy.insights.enabled.then(|| shared.cluster.insights.memo()),
             now: self.now,
         })
     }
@@ -437,49 +446,6 @@ impl Connection {
             filled = poll_fn(|cx| backend.poll_fill(cx)) => more(filled, Ended::ByBackend),
             () = client.hung_up() => Err(Ended::ByClient),
         }
-    }
-
-    /// The server has what signals may be made of.
-    fn note_begun(&mut self) {
-        if let Some(StatementOutcome { rule, class, .. }) = self.session.under_way() {
-            let rule = rule.and_then(|index| self.policy.rule(index));
-            self.latency.begin(self.session.app(), rule.map(|rule| &*rule.name), class);
-        }
-    }
-
-    /// Counts a command that is over and gives its permit back when its transaction is over too.
-    fn finish(&mut self, finished: &Finished) {
-        if let Some(permit) = self.permit.as_mut() {
-            if let Some(response) = &finished.response {
-                permit.add(response.affected_rows, self.timing.backend, response.error.is_some());
-            }
-            if finished.admission_over {
-                self.permit = None;
-            }
-        }
-        self.latency.end(finished.statement.map(|_| self.timing.backend));
-        self.note_worked(finished);
-        self.note_cut_over();
-        if let Some(statement) = finished.statement {
-            self.count(&statement);
-        }
-        if finished.claims_refused > 0 {
-            self.note_refused_claims(finished.claims_refused);
-        }
-        if let Some(kill) = finished.kill {
-            let sent = self.timing.started.unwrap_or_else(Instant::now);
-            let control = if kill.query_only { Control::KillQuery { sent } } else { Control::Kill };
-            if let Ok(victim) = u32::try_from(kill.connection_id) {
-                self.shared.cluster.registry.tell(victim, control);
-            }
-        }
-        if let Some(change) = self.routine_change.take() {
-            change.end();
-        }
-        self.client.end_stream();
-        self.departure = Departure::default();
-        self.admission = AdmissionRecord::default();
-        self.timing = Timing::default();
     }
 }
 

@@ -245,6 +245,7 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
         let Loaded { config, content, warnings, outlived } = loaded;
         let edit = policy::edit(&self.in_force.config, Arc::unwrap_or_clone(config));
         let Edit { config, changes, fixed } = edit;
+        let before = self.in_force.content.text();
         let config = Arc::new(config);
         if let Err(NotApplied(why)) = (self.apply)(&config) {
             self.telemetry.reload(Reload::Failed, unix_seconds());
@@ -258,6 +259,8 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
         let waited = !self.telemetry.pending_keys().is_empty();
         self.telemetry.handle_fixed_keys(fixed);
         self.log(&changes, waited);
+        let after = self.in_force.content.text();
+        self.telemetry.edits.note(&self.path, before, after, &changes);
     }
 
     /// Says what has come of an edit.
@@ -321,6 +324,13 @@ enum FileContent {
 }
 
 impl FileContent {
+    fn text(&self) -> Arc<str> {
+        match self {
+            Self::Bytes(bytes) => String::from_utf8_lossy(bytes).into(),
+            Self::Unreadable(_) => "".into(),
+        }
+    }
+
     fn read(path: &Path) -> Self {
         match std::fs::read(path) {
             Ok(bytes) => Self::Bytes(bytes.into()),

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::connection::Shared;
 use crate::inherited::{Inherited, Origin};
+use crate::insights;
 use crate::listener::Listener;
 use crate::registry::Control;
 use crate::socket::{Peer, Unregistered};
@@ -111,6 +112,8 @@ impl Server {
             listeners: Vec::new(),
             drivers: Vec::new(),
         };
+        let log = Arc::clone(&telemetry.statement_log);
+        server.drivers.push(tokio::spawn(log.keep(clock)));
         for policy in &config.clusters {
             warn_of_socket_accounts(policy);
             let cluster = Cluster::new(policy.clone(), clock, rand::random());
@@ -130,6 +133,7 @@ impl Server {
             server.drivers.push(tokio::spawn(cluster.clone().drive()));
             server.clusters.push(cluster);
         }
+        insights::count(&server.clusters)?;
         Ok(server)
     }
 

@@ -10,15 +10,19 @@
 
 mod apps;
 mod around;
+mod budgets;
 mod certificates;
+mod edits;
 mod event;
 mod families;
 mod gauges;
 mod labels;
 mod limits;
+mod pulse;
 mod rules;
 mod scrape;
 mod servers;
+mod tally;
 mod zeros;
 
 use std::sync::Arc;
@@ -31,16 +35,22 @@ use prometheus::{IntGauge, Registry};
 
 use self::families::Families;
 use self::labels::{LabelNames, Series};
+use self::pulse::Pulses;
 use self::rules::KnownRules;
 use self::scrape::Unresolved;
+use self::tally::Tally;
+use crate::statement_log::StatementLog;
 
 pub use self::apps::AppCount;
+pub use self::edits::{Edits, RuleEdit};
 pub use self::event::{
     BackendErrorKind, CheckEvent, ConnectionRefusal, KillOutcome, Reload, StatementDecision,
     StatementEvent,
 };
 pub use self::labels::LabelCache;
+pub use self::pulse::{Pulse, quantile};
 pub use self::scrape::state_label;
+pub use self::tally::{Tallied, TallyKey, Waits};
 
 /// What bounds the labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +71,15 @@ pub struct Telemetry {
     /// gone.
     generation: AtomicU64,
     rules: Mutex<KnownRules>,
+    pulses: Pulses,
     unresolved: Unresolved,
+    tally: Tally,
+    /// What changed the rules.
+    pub edits: Edits,
     /// The keys that cannot change live, by the last file that was applied.
     fixed_keys: Mutex<Vec<FixedKey>>,
+    /// What the log tells of single statements.
+    pub(crate) statement_log: Arc<StatementLog>,
 }
 
 /// One client connection in `sluice_client_connections`, until it is dropped.
@@ -91,8 +107,12 @@ impl Telemetry {
             users: LabelNames::new(config.max_apps),
             generation: AtomicU64::new(0),
             rules: Mutex::default(),
+            pulses: Pulses::default(),
             unresolved: Unresolved::default(),
+            tally: Tally::default(),
+            edits: Edits::default(),
             fixed_keys: Mutex::default(),
+            statement_log: Arc::default(),
         })
     }
 
@@ -101,6 +121,7 @@ impl Telemetry {
         let generation = self.generation.load(Ordering::Relaxed);
         let series = cache.series(generation, event, || self.resolve(event));
         series.statements.inc();
+        series.tally.count(event);
         if let Some(hits) = &series.rule_hits {
             hits.inc();
         }
@@ -111,11 +132,20 @@ impl Telemetry {
                 self.families.queue_delay.with_label_values(&labels)
             });
             delay.observe(queued.as_secs_f64());
+            series.beats.waited(queued);
+        }
+        if event.decision == StatementDecision::Rejected {
+            series.beats.refused();
         }
         if let Some(backend) = event.backend {
             series.backend.observe(backend.as_secs_f64());
         }
         self.families.overhead.observe(event.overhead.as_secs_f64());
+    }
+
+    /// What became of statements since the last call. One caller keeps the history.
+    pub fn take_tally(&self) -> Vec<(TallyKey, Tallied)> {
+        self.tally.take()
     }
 
     /// Counts a check over HTTP that was answered.
@@ -214,6 +244,8 @@ impl Telemetry {
             rule_hits: has_rule.then(|| rule_hits.with_label_values(&[event.rule])),
             backend: backend.with_label_values(&[&**event.cluster, class]),
             queue_delay: None,
+            tally: self.tally.cell(event, &app),
+            beats: self.pulses.of(event.cluster),
             app,
         }
     }

@@ -2,7 +2,7 @@
 
 use admission::DigestKey;
 use policy::{ClusterPolicy, Priority, UnixTime};
-use sql::Class;
+use sql::{Class, DigestMemo};
 
 use crate::denial::Denial;
 use crate::facts::ServerFacts;
@@ -43,6 +43,8 @@ pub struct Input<'a> {
     /// What the server says of itself. The shell shows what is known when a command has come, and
     /// says by [`crate::Session::handle_new_facts`] that it is something else than before.
     pub facts: &'a ServerFacts,
+    /// The digests that came before. `None`: nobody counts statements by their digests.
+    pub digests: Option<&'a DigestMemo>,
     /// The wall clock, for rules that expire.
     pub now: UnixTime,
 }
@@ -136,8 +138,10 @@ pub struct Sealing {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the statement waits until it is admitted, refused or judged again"]
 pub struct Ask {
-    /// Index into the rules of the policy that was shown.
-    pub rule: u32,
+    /// Index into the rules of the policy that was shown. `None`: no rule matches, only budgets do.
+    pub rule: Option<u32>,
+    /// What is to be asked for it.
+    pub question: Question,
     /// Its class.
     pub class: Class,
     /// The shape of its text: of a prepared statement, the text it was prepared from. None for a
@@ -149,6 +153,17 @@ pub struct Ask {
     _right: Right,
 }
 
+/// What is to be asked for a statement. Its budgets are [`crate::Session::budgets`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Question {
+    /// Its rule holds it back; its budgets, if there are any, do as well.
+    Rule,
+    /// Only its budgets hold it back.
+    Budgets,
+    /// It may not be held back, and counts for its budgets.
+    Count,
+}
+
 /// What cannot be made outside of this file.
 #[derive(Debug, PartialEq, Eq)]
 struct Right;
@@ -156,15 +171,16 @@ struct Right;
 impl Ask {
     /// The statement stands before the shell now.
     pub(crate) fn of(held: Held) -> Self {
-        let Held { rule, class, digest, priority } = held;
-        Self { rule, class, digest, priority, _right: Right }
+        let Held { rule, question, class, digest, priority } = held;
+        Self { rule, question, class, digest, priority, _right: Right }
     }
 }
 
-/// What a rule holds back.
+/// What a rule or a budget holds back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
-    pub(crate) rule: u32,
+    pub(crate) rule: Option<u32>,
+    pub(crate) question: Question,
     pub(crate) class: Class,
     pub(crate) digest: Option<DigestKey>,
     pub(crate) priority: Priority,

@@ -1,14 +1,17 @@
 //! Who is asking, and what the rules say to it.
 
 pub(crate) mod memo;
+pub(crate) mod subject;
 pub(crate) mod who;
 
+use admission::BudgetSet;
 use policy::identity::{IdentityScratch, resolve};
 use policy::{Facts, Priority, Shape, ShapeNeeds, ShapeScratch, ShapeText, Verdict, decide};
 use sql::{ClassSet, Exemption, LexMode, Scratch, Statement, Tool};
 use wire::command::{Query, QueryAttributes};
 
 use self::memo::{Kept, MEMO_LEN_MAX, Memo, Remembered, Ruling};
+use self::subject::{Samples, Subject};
 use self::who::Who;
 use crate::action::Input;
 use crate::server::prepared::Description;
@@ -27,6 +30,10 @@ pub(crate) struct Bench {
     pub(crate) who: Who,
     /// What the text under way is about, as far as anybody has asked.
     pub(crate) shape: ShapeScratch,
+    /// The budgets that meet the statement under way.
+    pub(crate) budgets: BudgetSet,
+    /// What the statement under way is about, if somebody counts statements.
+    pub(crate) subject: Subject,
     memo: Memo,
     identities: IdentityScratch,
 }
@@ -37,6 +44,7 @@ impl Judge {
         self.texts.shrink();
         self.bench.shape.shrink();
         self.bench.identities.shrink();
+        self.bench.subject.shrink();
     }
 }
 
@@ -73,6 +81,34 @@ enum About<'t> {
 }
 
 impl Bench {
+    /// A statement comes of which nothing is known yet.
+    pub(crate) fn begin_statement(&mut self, input: &Input<'_>) {
+        if input.digests.is_some() {
+            self.subject.begin(self.who.identity().schema());
+        }
+    }
+
+    /// The statement is this text. To be called when its shape is no longer needed.
+    pub(crate) fn note_text(
+        &mut self,
+        text: (&[u8], LexMode),
+        statement: &Statement<'_>,
+        input: &Input<'_>,
+    ) {
+        if let Some(memo) = input.digests {
+            let samples =
+                if input.policy.insights.sample_text { Samples::Kept } else { Samples::NotKept };
+            self.subject.note_text(text, statement, &mut self.shape, (memo, samples));
+        }
+    }
+
+    /// The statement executes what was described when it was prepared.
+    pub(crate) fn note_description(&mut self, description: &Description, input: &Input<'_>) {
+        if let Some(memo) = input.digests {
+            self.subject.note_shape(&description.shape, memo);
+        }
+    }
+
     /// What the rules say to a statement in text. Its shape is read only for rules that look at
     /// it. Costs one comparison when the statement comes from where the last one came from.
     pub(crate) fn rule_on_text(
@@ -82,7 +118,7 @@ impl Bench {
         mode: LexMode,
         input: &Input<'_>,
     ) -> Ruling {
-        let Self { who, shape: scratch, memo, identities } = self;
+        let Self { who, shape: scratch, budgets, memo, identities, .. } = self;
         scratch.clear();
         let remembers =
             query.attributes.is_empty() && statement.comment_bytes().len() <= MEMO_LEN_MAX;
@@ -98,7 +134,8 @@ impl Bench {
                 read = Some(last.needs);
             }
             if last.is_about(scratch.shape()) {
-                who.said.note(last.remembered.app(), kept.tool);
+                who.said.note(last.remembered.app(), kept.source, kept.tool, kept.trace);
+                *budgets = last.remembered.budgets();
                 return kept.ruling;
             }
         }
@@ -110,7 +147,8 @@ impl Bench {
             tags: statement.tags().map(|tag| (tag.key, tag.value)),
         };
         let about = About::Text { text: query.text, mode, statement, scratch, read };
-        let (ruling, needs) = rule(asked, about, who, identities, input);
+        let Judged { ruling, needs, budgets: met } = rule(asked, about, who, identities, input);
+        *budgets = met;
         let kept = if remembers { keep(ruling, who, input) } else { None };
         let shape = scratch.shape();
         if let Some(kept) = kept
@@ -118,7 +156,7 @@ impl Bench {
             && let Some(last) = memo.of_class(statement.class)
         {
             last.note(statement, needs, shape);
-            last.remembered.note(kept, who.app());
+            last.remembered.note(kept, who.app(), budgets);
         }
         ruling
     }
@@ -134,13 +172,14 @@ impl Bench {
     ) -> Ruling {
         let remembers = attributes.is_empty();
         if remembers && let Some(kept) = last.of(self.who.generation(), input.now) {
-            self.who.said.note(last.app(), kept.tool);
+            self.who.said.note(last.app(), kept.source, kept.tool, kept.trace);
+            self.budgets = last.budgets();
             return kept.ruling;
         }
         let said = SaidByExecution { attributes, statement: None };
         let ruling = self.rule_on_description(description, said, input);
         if remembers && let Some(kept) = keep(ruling, &self.who, input) {
-            last.note(kept, self.who.app());
+            last.note(kept, self.who.app(), &self.budgets);
         }
         ruling
     }
@@ -161,7 +200,9 @@ impl Bench {
         let tags = description.tags.iter().map(|(key, value)| pair(key, value));
         let about = About::Known(description.shape.shape());
         let asked = Asked { classes, exemption, tool, attributes, tags: own.chain(tags) };
-        rule(asked, about, &mut self.who, &mut self.identities, input).0
+        let judged = rule(asked, about, &mut self.who, &mut self.identities, input);
+        self.budgets = judged.budgets;
+        judged.ruling
     }
 }
 
@@ -172,8 +213,17 @@ fn keep(ruling: Ruling, who: &Who, input: &Input<'_>) -> Option<Kept> {
         generation: who.generation(),
         valid_until: input.policy.rules.next_change_after(input.now),
         tool: who.tool(),
+        source: who.source(),
+        trace: who.trace(),
         ruling,
     })
+}
+
+/// What the rules say, by what was read, and the budgets beside them.
+struct Judged {
+    ruling: Ruling,
+    needs: ShapeNeeds,
+    budgets: BudgetSet,
 }
 
 fn rule<'t>(
@@ -182,7 +232,7 @@ fn rule<'t>(
     who: &mut Who,
     identities: &mut IdentityScratch,
     input: &Input<'_>,
-) -> (Ruling, ShapeNeeds) {
+) -> Judged {
     let Asked { classes, exemption, tool, attributes, tags } = asked;
     let attributes = attributes.iter().filter_map(|(name, value)| Some(pair(name, value?)));
     let tags = tags.map(|(key, value)| pair(key, value));
@@ -196,7 +246,8 @@ fn rule<'t>(
     match about {
         About::Known(shape) => facts.shape = shape,
         About::Text { text, mode, statement, scratch, read } => {
-            needs = input.policy.rules.shape_needs(&facts);
+            let of_budgets = input.policy.budgets.shape_needs();
+            needs = input.policy.rules.shape_needs(&facts).or(of_budgets);
             if read != Some(needs) {
                 scratch.read(&ShapeText::new(text, mode, session.schema(), statement), needs);
             }
@@ -211,10 +262,15 @@ fn rule<'t>(
         Verdict::Ask(rule) => Ruling::Ask(rule.index, Priority::LOWEST),
         Verdict::Deny(rule) => Ruling::Deny(rule.index),
     };
-    said.note(identity.app, identity.tool_seen);
+    let budgets = input.policy.budgets.meeting(&facts);
+    let trace = match ruling {
+        Ruling::Pass(..) if budgets.is_empty() => None,
+        Ruling::Pass(..) | Ruling::Ask(..) | Ruling::Deny(_) => identity.trace_id(),
+    };
+    said.note(identity.app, Some(identity.source), identity.tool_seen, trace);
     said.note_refused(identity.refused_claims, identity.refused_claim);
     who.stick_to_tool();
-    (ruling, needs)
+    Judged { ruling, needs, budgets }
 }
 
 fn replace(kept: &mut Vec<u8>, bytes: &[u8]) {

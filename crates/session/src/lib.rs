@@ -66,12 +66,13 @@ mod plan;
 mod server;
 mod session;
 
-pub use action::{Action, Ask, CloseReason, Crypt, Input, Move, Reads, Sealing, Side};
+pub use action::{Action, Ask, CloseReason, Crypt, Input, Move, Question, Reads, Sealing, Side};
 pub use answer::Answer;
 pub use compression::Compression;
 pub use cut_over::{CutOver, MigrationWork};
 pub use denial::Denial;
 pub use facts::ServerFacts;
+pub use judge::subject::{About, News};
 pub use leg::{Leg, Password};
 pub use negotiated::ClientInfo;
 pub use outcome::{Finished, StatementOutcome};

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use admission::DigestKey;
-use policy::{Priority, ShapeNeeds, ShapeText};
+use admission::{BudgetSet, DigestKey};
+use policy::{Cover, PassReason, Priority, ShapeNeeds, ShapeText};
 use sql::{Class, LexMode, Statement, Tool, Whole, describe};
 use wire::capability::Capabilities;
 use wire::command::{Execute, Query, QueryAttributes, execute_attributes, execute_layout};
 use wire::response_tracker::{Cursor, Expect};
 
-use crate::action::{Held, Input};
+use crate::action::{Held, Input, Question};
 use crate::command::{Running, Sending, Then};
 use crate::consequences::Consequences;
 use crate::cut_over::{CutOver, MigrationWork, Text};
@@ -43,6 +43,8 @@ struct Ruled {
     ruling: Ruling,
     /// Whether the ruling holds it back where its session stands.
     held: bool,
+    /// What its budgets want of it, if it meets any.
+    budgeted: Option<Question>,
     /// What its cost is predicted by, if it is to be asked for.
     digest: Option<DigestKey>,
     consequences: Consequences,
@@ -60,6 +62,7 @@ pub(crate) fn query(
     input: &Input<'_>,
 ) -> Plan {
     let Judge { texts, bench } = judge;
+    bench.begin_statement(input);
     let mut statement = describe(query.text, server.mode, whole, texts);
     if statement.classes.contains(Class::Call) {
         let schema = server.default_schema(&bench.who);
@@ -69,9 +72,14 @@ pub(crate) fn query(
         Some(description) => {
             let said =
                 SaidByExecution { attributes: query.attributes, statement: Some(&statement) };
+            bench.note_description(&description, input);
             on_description(&description, said, bench, server, input)
         }
-        None => on_statement(&statement, query, bench, server, input),
+        None => {
+            let ruled = on_statement(&statement, query, bench, server, input);
+            bench.note_text((query.text, server.mode), &statement, input);
+            ruled
+        }
     };
     ruled.plan(None, Expect::ResultSets, input)
 }
@@ -89,6 +97,7 @@ fn excuse_calls(statement: &mut Statement<'_>, schema: &[u8], input: &Input<'_>)
 /// A statement that cannot be read.
 pub(crate) fn unknown(judge: &mut Judge, server: &ServerSide, input: &Input<'_>) -> Plan {
     let description = Description::default();
+    judge.bench.begin_statement(input);
     let ruled =
         on_description(&description, SaidByExecution::default(), &mut judge.bench, server, input);
     ruled.plan(None, Expect::ResultSets, input)
@@ -130,9 +139,11 @@ pub(crate) fn execution(
         }
         None => (Arc::new(Description::default()), &mut forgotten, QueryAttributes::default()),
     };
+    judge.bench.begin_statement(input);
+    judge.bench.note_description(&description, input);
     let ruling = judge.bench.rule_on_execution(&description, last, attributes, input);
     let cursor = execute.map_or(Cursor::NotAsked, |execute| execute.cursor(num_columns));
-    let ruled = described(&description, ruling, server, input);
+    let ruled = described(&description, ruling, (&judge.bench, server), input);
     ruled.plan(Some(statement_id), Expect::Execution(cursor), input)
 }
 
@@ -169,11 +180,12 @@ fn on_statement(
 ) -> Ruled {
     let class = statement.class;
     let ruling = bench.rule_on_text(statement, query, server.mode, input);
-    let held = ruling.holds(server.transaction.cover(&statement.effects.plain), input.policy);
-    let digest = match ruling {
-        Ruling::Ask(..) if held => Some(bench.shape.digest(query.text, server.mode)),
-        Ruling::Ask(..) | Ruling::Pass(..) | Ruling::Deny(_) => None,
-    };
+    let cover = server.transaction.cover(&statement.effects.plain);
+    let held = ruling.holds(cover, input.policy);
+    let budgeted = budgeted(ruling, cover, &bench.budgets);
+    let is_asked = matches!(ruling, Ruling::Ask(..)) && held;
+    let digest =
+        (is_asked || budgeted.is_some()).then(|| bench.shape.digest(query.text, server.mode));
     let work = digest.and_then(|_| migration_work(statement, query.text, bench, server));
     let then = sql_prepare(statement, bench, server);
     let mut consequences = Consequences::of(&statement.effects);
@@ -184,6 +196,7 @@ fn on_statement(
         class,
         ruling,
         held,
+        budgeted,
         digest: digest.map(DigestKey),
         consequences,
         then,
@@ -232,13 +245,13 @@ fn on_description(
     input: &Input<'_>,
 ) -> Ruled {
     let ruling = bench.rule_on_description(description, said, input);
-    described(description, ruling, server, input)
+    described(description, ruling, (bench, server), input)
 }
 
 fn described(
     description: &Description,
     ruling: Ruling,
-    server: &ServerSide,
+    (bench, server): (&Bench, &ServerSide),
     input: &Input<'_>,
 ) -> Ruled {
     let (_, class) = description.classes_with(&input.facts.routines);
@@ -248,6 +261,7 @@ fn described(
         class,
         ruling,
         held,
+        budgeted: budgeted(ruling, cover, &bench.budgets),
         digest: description.shape.digest().map(DigestKey),
         consequences: description.consequences.clone(),
         then: Then::Nothing,
@@ -256,22 +270,40 @@ fn described(
     }
 }
 
+/// What budgets want of a statement. Whatever keeps a rule from holding it back keeps them from it
+/// as well, and so does a rule that exempts; it counts all the same.
+fn budgeted(ruling: Ruling, cover: Cover, budgets: &BudgetSet) -> Option<Question> {
+    if budgets.is_empty() {
+        return None;
+    }
+    let exempt = matches!(ruling, Ruling::Pass(_, PassReason::Exempt));
+    let waits = cover == Cover::Nothing && !exempt;
+    Some(if waits { Question::Budgets } else { Question::Count })
+}
+
 impl Ruled {
     fn plan(self, execution: Option<u32>, expect: Expect, input: &Input<'_>) -> Plan {
-        let Self { class, ruling, held, digest, consequences, then, changes_routines, work } = self;
+        let Self { class, ruling, held, budgeted, digest, .. } = self;
+        let Self { consequences, then, changes_routines, work, .. } = self;
         let rule = ruling.rule();
         let mode = rule
             .and_then(|index| input.policy.rule(index))
             .map_or(input.policy.mode, |rule| rule.mode);
         let statement = Some(StatementOutcome { rule, class, mode });
         let hold = match ruling {
-            Ruling::Ask(rule, priority) if held => {
-                Hold::Ask(Held { rule, class, digest, priority })
+            Ruling::Ask(_, priority) if held => {
+                Hold::Ask(Held { rule, question: Question::Rule, class, digest, priority })
             }
-            Ruling::Deny(rule) if held => {
-                Hold::Deny(Held { rule, class, digest, priority: Priority::LOWEST })
+            Ruling::Deny(_) if held => {
+                let question = budgeted.unwrap_or(Question::Rule);
+                Hold::Deny(Held { rule, question, class, digest, priority: Priority::LOWEST })
             }
-            Ruling::Pass(..) | Ruling::Ask(..) | Ruling::Deny(_) => Hold::Nothing,
+            Ruling::Pass(..) | Ruling::Ask(..) | Ruling::Deny(_) => match budgeted {
+                Some(question) => {
+                    Hold::Ask(Held { rule, question, class, digest, priority: Priority::LOWEST })
+                }
+                None => Hold::Nothing,
+            },
         };
         let admits = match ruling {
             Ruling::Pass(_, why) => Admitted::of_passed(class, why),

@@ -4,18 +4,18 @@ mod agenda;
 mod clients;
 mod measure;
 mod probes;
+mod proxies;
 mod restarts;
 mod rules;
 mod servers;
 mod signals;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use admission::lag::{LagConfig, LagTracker, ReplicaKey};
+use admission::lag::{LagConfig, ReplicaKey};
 use admission::{
-    AdaptivePacing, BinaryPacing, Controller, ControllerConfig, GateConfig, GateKey, MonoTime,
-    Pacing, SignalConfig, SignalKey, Ticket,
+    AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, GateKey, MonoTime, Pacing,
+    SignalConfig, SignalKey,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -23,9 +23,8 @@ use rand::{RngExt as _, SeedableRng as _};
 use self::agenda::{Agenda, Event};
 use self::clients::Session;
 use self::measure::Measure;
-use self::probes::Probes;
+use self::proxies::Proxy;
 use self::servers::{Primary, Replica};
-use self::signals::Meter;
 use crate::report::{RefusedStatement, Report};
 use crate::{LagLimits, Pace, Scenario, TICK};
 
@@ -67,17 +66,10 @@ struct World<'s> {
     now: MonoTime,
     end: MonoTime,
     agenda: Agenda,
-    controller: Controller,
-    tracker: LagTracker,
-    /// When the timer that the controller asked for wakes.
-    wake: Option<MonoTime>,
+    proxies: Vec<Proxy>,
     primary: Primary,
     replicas: Vec<Replica>,
     sessions: Vec<Session>,
-    waiting: BTreeMap<Ticket, usize>,
-    probes: Probes,
-    /// Of the signals other than the lag, in their order.
-    meters: Vec<Meter>,
     /// Statements at the primary.
     running: u32,
     /// Each its own, so that one more draw of one leaves the others as they were.
@@ -93,24 +85,19 @@ impl<'s> World<'s> {
     fn new(scenario: &'s Scenario) -> Self {
         let seed = scenario.seed;
         let stream = |n: u64| StdRng::seed_from_u64(seed.wrapping_mul(4).wrapping_add(n));
-        let lag = signal_config(scenario);
         let keys: Vec<ReplicaKey> = (1..).take(scenario.replicas.len()).map(ReplicaKey).collect();
-        let tracker = LagTracker::new(lag_config(scenario, &lag, keys.clone()), MonoTime::ZERO);
+        let proxies = Proxy::all_of(scenario, &keys);
         let replicas = scenario.replicas.iter().zip(keys);
+        let replica = |(plan, key)| Replica::new(plan, key, scenario.proxies);
         let mut world = Self {
             scenario,
             now: MonoTime::ZERO,
             end: MonoTime::ZERO.saturating_add(scenario.duration),
             agenda: Agenda::default(),
-            controller: Controller::new(controller_config(scenario, lag), seed, MonoTime::ZERO),
-            tracker,
-            wake: None,
+            proxies,
             primary: Primary::default(),
-            replicas: replicas.map(|(plan, key)| Replica::new(plan, key)).collect(),
+            replicas: replicas.map(replica).collect(),
             sessions: Session::all_of(scenario),
-            waiting: BTreeMap::new(),
-            probes: Probes::new(scenario, lag.stale_after),
-            meters: Meter::all_of(scenario),
             running: 0,
             jitter: stream(1),
             delays: stream(2),
@@ -128,8 +115,11 @@ impl<'s> World<'s> {
         self.begin_tick();
         self.agenda.add(MonoTime::ZERO.saturating_add(TICK), Event::Tick);
         self.agenda.add(MonoTime::ZERO, Event::Background { rows: 0.0 });
-        self.begin_probes();
+        for proxy in 0..self.proxies.len() {
+            self.begin_probes(proxy);
+        }
         self.begin_signals();
+        self.begin_telling();
         for &at in &self.scenario.restarts {
             self.agenda.add(at, Event::Restart);
         }
@@ -141,15 +131,11 @@ impl<'s> World<'s> {
     fn run(&mut self) {
         loop {
             let next = self.agenda.next_at();
-            match self.wake {
-                Some(wake) if next.is_none_or(|next| wake < next) => {
-                    if wake > self.end {
-                        return;
-                    }
+            match self.next_wake() {
+                Some((wake, _)) if wake > self.end && next.is_none_or(|next| wake < next) => return,
+                Some((wake, proxy)) if next.is_none_or(|next| wake < next) => {
                     self.now = wake;
-                    self.wake = None;
-                    self.controller.handle_time(wake);
-                    self.settle();
+                    self.wakes(proxy);
                 }
                 Some(_) | None => match self.agenda.take() {
                     Some((at, event)) if at <= self.end => {
@@ -162,6 +148,21 @@ impl<'s> World<'s> {
         }
     }
 
+    /// The Sluice whose timer wakes next.
+    fn next_wake(&self) -> Option<(MonoTime, usize)> {
+        let wakes = self.proxies.iter().enumerate();
+        wakes.filter_map(|(place, proxy)| Some((proxy.wake?, place))).min()
+    }
+
+    fn wakes(&mut self, place: usize) {
+        let now = self.now;
+        if let Some(proxy) = self.proxies.get_mut(place) {
+            proxy.wake = None;
+            proxy.controller.handle_time(now);
+        }
+        self.settle(place);
+    }
+
     fn happens(&mut self, event: Event) {
         match event {
             Event::Tick => self.tick(),
@@ -169,14 +170,18 @@ impl<'s> World<'s> {
             Event::Issue { session } => self.issue(session),
             Event::Ask { session } => self.ask(session),
             Event::Commit { session } => self.commit(session),
-            Event::HeartbeatDue { beat } => self.write_heartbeat(beat),
-            Event::HeartbeatCommitted { seq } => self.heartbeat_committed(seq),
-            Event::ProbeDue { replica, beat } => self.probe(replica, beat),
-            Event::ProbeAnswered { replica, answer } => self.probe_answered(replica, answer),
+            Event::HeartbeatDue { proxy, beat } => self.write_heartbeat(proxy, beat),
+            Event::HeartbeatCommitted { proxy, seq } => self.heartbeat_committed(proxy, seq),
+            Event::ProbeDue { proxy, replica, beat } => self.probe(proxy, replica, beat),
+            Event::ProbeAnswered { proxy, replica, answer } => {
+                self.probe_answered(proxy, replica, answer);
+            }
             Event::Restart => self.restart(),
-            Event::Publish => self.publish_lag(),
-            Event::LookAtTempo => self.look_at_tempo(),
+            Event::Publish { proxy } => self.publish_lag(proxy),
+            Event::LookAtTempo { proxy } => self.look_at_tempo(proxy),
             Event::LookAtSignals => self.look_at_signals(),
+            Event::Tell { proxy } => self.tell(proxy),
+            Event::Hear { from, demand } => self.hear(from, demand),
         }
     }
 
@@ -192,9 +197,9 @@ impl<'s> World<'s> {
     }
 
     fn begin_tick(&mut self) {
-        let newest = self.probes.committed();
         for (replica, plan) in self.replicas.iter_mut().zip(&self.scenario.replicas) {
             let jitter = self.jitter.random_range(-1.0..=1.0) * plan.jitter;
+            let newest = self.proxies.iter().map(|proxy| proxy.probes.committed());
             replica.begin_tick(plan, self.now, 1.0 + jitter, newest);
         }
         self.measure.demand(
@@ -225,25 +230,30 @@ impl<'s> World<'s> {
     }
 
     /// What any call to the controller is followed by.
-    fn settle(&mut self) {
-        while let Some(resolution) = self.controller.poll_resolution(self.now) {
-            if let Some(session) = self.waiting.remove(&resolution.ticket) {
+    fn settle(&mut self, place: usize) {
+        while let Some(proxy) = self.proxies.get_mut(place)
+            && let Some(resolution) = proxy.controller.poll_resolution(self.now)
+        {
+            if let Some(session) = proxy.waiting.remove(&resolution.ticket) {
                 self.resolved(session, resolution.outcome);
             }
         }
-        // As in the shell, a timer that is set is not put off: it only ever becomes earlier.
-        let wanted = self.controller.poll_timeout().map(|at| self.timer(at));
-        self.wake = [self.wake, wanted].into_iter().flatten().min();
-    }
-
-    /// When a shell's timer for `at` wakes.
-    fn timer(&self, at: MonoTime) -> MonoTime {
-        if at <= self.now {
-            return self.now.saturating_add(TASK_DELAY);
+        let now = self.now;
+        if let Some(proxy) = self.proxies.get_mut(place) {
+            // As in the shell, a timer that is set is not put off: it only ever becomes earlier.
+            let wanted = proxy.controller.poll_timeout().map(|at| timer(now, at));
+            proxy.wake = [proxy.wake, wanted].into_iter().flatten().min();
         }
-        let grains = at.as_nanos().div_ceil(TIMER_GRAIN_NANOS);
-        MonoTime::from_nanos(grains.saturating_mul(TIMER_GRAIN_NANOS))
     }
+}
+
+/// When a shell's timer for `at` wakes.
+fn timer(now: MonoTime, at: MonoTime) -> MonoTime {
+    if at <= now {
+        return now.saturating_add(TASK_DELAY);
+    }
+    let grains = at.as_nanos().div_ceil(TIMER_GRAIN_NANOS);
+    MonoTime::from_nanos(grains.saturating_mul(TIMER_GRAIN_NANOS))
 }
 
 fn signal_config(scenario: &Scenario) -> SignalConfig {
@@ -281,6 +291,7 @@ fn controller_config(scenario: &Scenario, lag: SignalConfig) -> ControllerConfig
         check_interval: scenario.check_interval,
         pacing,
         queue_len_max: scenario.queue_len_max,
+        budgets: admission::BudgetBook::default(),
     }
 }
 

@@ -15,6 +15,8 @@
 //! - A *replica* is that queue, served at `apply_per_s`, times a jitter drawn every [`TICK`]. A transaction is
 //!   applied when its last row is. Heartbeats cost nothing and keep their place in the order.
 //! - *Background* writes reach the replicas as well, and no rule gates them.
+//! - There may be several *Sluices*, each with a controller, heartbeats and probes of its own and a part of the
+//!   sessions. They tell each other how fast they go and what they want, once a second.
 //! - A *client* issues a statement, waits for the decision and for the commit, thinks, and issues the next. One
 //!   that was refused comes back after `retry_after`.
 //! - A *rule* is its terms, which the controller is given, and its `speed`, a pause of the session before it

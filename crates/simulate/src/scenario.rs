@@ -62,7 +62,9 @@ pub struct Scenario {
     pub replicas: Vec<Replica>,
     /// Rows a second that no rule gates.
     pub background: Amount,
-    /// When the proxy is started anew.
+    /// Sluices in front of the primary, each with its own controller.
+    pub proxies: usize,
+    /// When the proxies are started anew.
     pub restarts: Vec<MonoTime>,
     /// Whether the next begins with what the one before had learned.
     pub handover: bool,
@@ -145,6 +147,8 @@ pub struct App {
     pub name: String,
     /// Its sessions.
     pub sessions: u32,
+    /// The Sluices that its sessions are spread over, numbered from 0. None: all of them.
+    pub proxies: Vec<usize>,
     /// Identities that its sessions are spread over.
     pub identities: u32,
     /// What its statements meet.

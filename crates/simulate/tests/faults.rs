@@ -47,13 +47,14 @@ name: bad
 duration: 5s
 warmup: 5s
 pacing: fast
+proxies: 0
 heartbeat_interval: 0s
 primary: { writes_per_s: -1.0 }
 replicas:
   - { apply_per_s: [[1s, 5]], jitter: 2, away: [[3s, 1s]] }
   - { apply_per_s: { sine: { min: 9, max: 1, period: 1s } } }
 apps:
-  - { app: etl, sessions: 1, ratio: 1.5, weight: 0, identities: 0, transactions: 0 }
+  - { app: etl, sessions: 1, proxies: [3], ratio: 1.5, weight: 0, identities: 0, transactions: 0 }
   - { app: etl, sessions: 200000, active: [[5s, 1s]] }
 expect:
   capacity_used: [1, 0]
@@ -66,6 +67,7 @@ expect:
     let paths = [
         "warmup:",
         "pacing:",
+        "proxies:",
         "heartbeat_interval:",
         "primary.writes_per_s:",
         "replicas[0].apply_per_s:",
@@ -74,6 +76,7 @@ expect:
         "replicas[1].apply_per_s.sine:",
         "apps:",
         "apps[0].ratio:",
+        "apps[0].proxies:",
         "apps[0].weight:",
         "apps[0].identities:",
         "apps[0]: ",

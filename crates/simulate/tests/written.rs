@@ -35,6 +35,7 @@ name: "a: b # c"
 duration: 90s
 check_interval: 35ms
 release_per_s: 20
+proxies: 3
 max_queue_total: 7
 lag: { open_at: 500ms, close_at: 2s, stale_after: 9s, on_no_data: { hold_last: 30s }, ignore_slowest: 1, min_replicas: 2 }
 primary: { writes_per_s: [[0s, 500], [35s, 0.5]], latency: 1500us }
@@ -44,7 +45,7 @@ replicas:
   - { apply_per_s: 1000, transit: [[0s, 0s], [10s, 1500us]], appliers: 4, preserve_commit_order: false }
 apps:
   - { app: "7:etl", sessions: 1, rule: "yes", exempt: true, rows_per_statement: 0 }
-  - { app: denied, sessions: 2, deny: true, mode: observe, latency: 250ms }
+  - { app: denied, sessions: 2, proxies: [0, 2], deny: true, mode: observe, latency: 250ms }
   - { app: held, sessions: 3, hold: true, identities: 4, apply_cost: 0.5, phantom_rows: 3, active: [[0s, 1s]], transactions: 5 }
   - { app: slow, sessions: 4, speed: 0.1, gate: none, ratio: 0.9, weight: 3, max_delay: 1m }
   - app: other

@@ -1,8 +1,11 @@
 //! The command line.
 
 mod app_load;
+mod history;
+mod insights;
 mod rules;
 mod simulate;
+mod top;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -11,8 +14,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use policy::UnixTime;
 
 pub(crate) use self::app_load::{AppLoad, Text};
+pub(crate) use self::history::{History, Why};
+pub(crate) use self::insights::{Insights, TableFormat};
 pub(crate) use self::rules::{Asked, Made, Rules, Throttle, Token, Unthrottle, Whom};
 pub(crate) use self::simulate::{Load, Simulate};
+pub(crate) use self::top::{Column, Top};
 
 /// An enforcement throttler for MySQL.
 ///
@@ -45,6 +51,18 @@ pub(crate) enum Command {
     /// Show what a running Sluice does: who waits, why, and for how long.
     #[command(long_about = STATUS, after_help = STATUS_EXAMPLES)]
     Status(Status),
+    /// Tell what happened: who was held, when and why, and what changed.
+    #[command(long_about = history::HISTORY, after_help = history::HISTORY_EXAMPLES)]
+    History(History),
+    /// Tell why a statement was refused, or what keeps an app.
+    #[command(long_about = history::WHY, after_help = history::WHY_EXAMPLES)]
+    Why(Why),
+    /// Show what statements have cost, by digest, app, user or table.
+    #[command(long_about = insights::ABOUT, after_help = insights::EXAMPLES)]
+    Insights(Insights),
+    /// Watch a running Sluice: lag, pace, queue, identities; hold, throttle and lift.
+    #[command(long_about = top::ABOUT, after_help = top::EXAMPLES)]
+    Top(Top),
     /// Have a part of an app's checks refused for a while.
     #[command(long_about = rules::THROTTLE, after_help = rules::THROTTLE_EXAMPLES)]
     Throttle(Throttle),
@@ -219,6 +237,8 @@ Examples:
   sluice check --config proxy-config.yaml
   sluice run --config proxy-config.yaml
   sluice status
+  sluice insights --by app
+  sluice top
   sluice throttle etl --ratio 0.9 --for 1h
   sluice rules
   sluice explain --config proxy-config.yaml --user etl --sql 'UPDATE t SET a = 1'
@@ -229,7 +249,7 @@ Each command has its own --help.";
 const STATUS: &str = "\
 Show what a running Sluice does: its signals with their thresholds, the replicas, the pace, who is throttled \
 and since when, the connections that wait with user, address and reason, who is starved and by whom, what \
-became of each app's statements, and the rules with the time they have left. It is what the page at / of \
+became of each app's statements, and the rules with the time they have left. It is what the page at /plain of \
 admin.listen shows, from the same source. A line that wants attention begins with an exclamation mark; there \
 is colour only on a terminal, and none if NO_COLOR is set.
 

@@ -1,11 +1,13 @@
-//! The text format of the log: an event is one line, whatever is in its fields. Errors quote what
-//! servers and clients have sent, and the library's own format passes line breaks on.
+//! The formats of the log: an event is one line, whatever is in its fields, and shows on a terminal
+//! as what it is. Errors quote what servers and clients have sent; the library's own text passes line
+//! breaks on, and its JSON such control characters as JSON allows.
 
 use std::fmt::{self, Write};
+use std::io;
 
 use tracing_subscriber::field::MakeExt as _;
-use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::debug_fn;
+use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 
 /// The message and `name=value`, with nothing in them that ends a line or moves a terminal's
 /// cursor.
@@ -39,6 +41,48 @@ impl<W: Write> Write for OneLine<W> {
     }
 }
 
+/// Standard error, for lines of JSON.
+pub(crate) fn json_to_stderr() -> impl for<'writer> MakeWriter<'writer> + Send + Sync + 'static {
+    || Json(io::stderr())
+}
+
+/// Writes what does not belong into a line as JSON does. Such characters stand in strings only: JSON's
+/// own are none of them, but for the line's end.
+struct Json<W>(W);
+
+impl<W: io::Write> io::Write for Json<W> {
+    /// The library writes whole lines. What is no UTF-8 is not of its making, and passes.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Self(writer) = self;
+        let escaped = str::from_utf8(bytes).ok().and_then(escaped);
+        writer.write_all(escaped.as_ref().map_or(bytes, String::as_bytes))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let Self(writer) = self;
+        writer.flush()
+    }
+}
+
+/// None: there is nothing to escape.
+fn escaped(line: &str) -> Option<String> {
+    let is_foreign = |c: char| c != '\n' && is_foreign(c);
+    if !line.contains(is_foreign) {
+        return None;
+    }
+    let mut escaped = String::with_capacity(line.len());
+    for c in line.chars() {
+        if is_foreign(c) {
+            // All of them are below U+10000. Writing to a String cannot fail.
+            write!(escaped, "\\u{:04x}", u32::from(c)).ok();
+        } else {
+            escaped.push(c);
+        }
+    }
+    Some(escaped)
+}
+
 /// Control characters, and the two that Unicode has for ends of lines and paragraphs.
 fn is_foreign(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
@@ -46,7 +90,6 @@ fn is_foreign(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::mpsc::{Sender, channel};
 
     use super::*;
@@ -89,6 +132,27 @@ mod tests {
             line.strip_prefix(" WARN sluice::log::tests: "),
             Some(&*format!("{expected}\n"))
         );
+    }
+
+    #[test]
+    fn an_event_is_one_line_of_json_and_no_character_of_it_controls_a_terminal() {
+        let (sender, lines) = channel();
+        let subscriber = tracing_subscriber::fmt()
+            .json()
+            .flatten_event(true)
+            .with_writer(move || Json(Lines(sender.clone())))
+            .finish();
+        let hostile = "no\r\n\u{2028}\x1b[2J\u{9b}\u{7f}ä";
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn!(error = %hostile, count = 3_u64, none = None::<u64>, "text");
+        });
+        let lines: String = lines.iter().collect();
+        let (line, rest) = lines.split_once('\n').unwrap();
+        assert!(rest.is_empty() && !line.contains(is_foreign), "{lines:?}");
+        let read: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(read["error"], hostile);
+        assert_eq!((&read["count"], &read["message"]), (&3.into(), &"text".into()));
+        assert!(read.get("none").is_none());
     }
 
     #[test]

@@ -38,7 +38,8 @@ fn sluice_door() -> SocketAddr {
             let access = Arc::new(Access::new(&config.admin));
             let clusters: Arc<[Arc<Cluster>]> = [cluster].into();
             let rules = fleet::RuntimeRules::new(&clusters, &telemetry);
-            let state = AdminState { clusters, telemetry, access, rules, draining };
+            let history = history::History::default();
+            let state = AdminState { clusters, telemetry, access, rules, history, draining };
             admin::serve(listener, state).await.unwrap();
         });
     });

@@ -6,12 +6,15 @@
 //! The hash is not the server's: that one depends on the token numbers of its grammar.
 
 mod keywords;
+mod memo;
 
 use crate::{
     lexer::{Kind, Lexer, NoComments, Reading, Token},
     mode::LexMode,
 };
 use keywords::{is_keyword, key};
+
+pub use memo::{DigestMemo, TextKey};
 
 /// The bytes of a text that its digest is made of; what comes behind them does not count.
 pub const DIGEST_TEXT_MAX: usize = 256 * 1024;
@@ -21,19 +24,16 @@ const GROUPS_MAX: usize = 32;
 /// Writes the normalised text of `text` into `out`, which is cleared first, and gives its hash:
 /// FNV-1a of 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), stable over releases and machines.
 pub fn digest(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
-    out.clear();
-    let text = text.get(..text.len().min(DIGEST_TEXT_MAX)).unwrap_or_default();
-    let mut writer = Writer {
-        lexer: Lexer::new(text, mode, Reading::first(mode), NoComments),
-        out,
-        groups: [Group::default(); GROUPS_MAX],
-        depth: 0,
-        before: Before::Start,
-        before_token: Token { kind: Kind::Semicolon, start: 0, end: 0 },
-        before_at: 0,
-        sign_at: None,
-    };
+    Writer::new(text, mode, out).text();
+    fnv1a(out)
+}
+
+/// The same for the front of a longer text. A list of values, or of rows, that the cut has left open
+/// ends with what is whole of it, so that the front of a long INSERT has the digest of a short one.
+pub fn digest_front(front: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
+    let mut writer = Writer::new(front, mode, out);
     writer.text();
+    writer.cut();
     fnv1a(out)
 }
 
@@ -93,7 +93,22 @@ struct Writer<'t, 'o> {
     sign_at: Option<usize>,
 }
 
-impl Writer<'_, '_> {
+impl<'t, 'o> Writer<'t, 'o> {
+    fn new(text: &'t [u8], mode: LexMode, out: &'o mut Vec<u8>) -> Self {
+        out.clear();
+        let text = text.get(..text.len().min(DIGEST_TEXT_MAX)).unwrap_or_default();
+        Self {
+            lexer: Lexer::new(text, mode, Reading::first(mode), NoComments),
+            out,
+            groups: [Group::default(); GROUPS_MAX],
+            depth: 0,
+            before: Before::Start,
+            before_token: Token { kind: Kind::Semicolon, start: 0, end: 0 },
+            before_at: 0,
+            sign_at: None,
+        }
+    }
+
     fn text(&mut self) {
         let mut pending = false;
         loop {
@@ -121,6 +136,24 @@ impl Writer<'_, '_> {
             }
             self.token(token);
             self.before_token = token;
+        }
+    }
+
+    /// The text goes on behind its cut: what is left open is closed, or left out if it repeats what
+    /// stands before it.
+    fn cut(&mut self) {
+        if let Some(group) = self.groups.get(1).filter(|_| self.depth > 0) {
+            match group.follows {
+                Some((_, end)) => self.out.truncate(end),
+                None if group.pure => {
+                    self.out.truncate(group.start);
+                    self.out.extend_from_slice(b"(...)");
+                }
+                None => {}
+            }
+        }
+        if self.out.last() == Some(&b',') {
+            self.out.pop();
         }
     }
 

@@ -38,7 +38,7 @@ mod text;
 pub use class::{Class, ClassSet};
 pub use comments::{Scratch, Tags};
 pub use describe::{Statement, Whole, describe};
-pub use digest::{DIGEST_TEXT_MAX, digest};
+pub use digest::{DIGEST_TEXT_MAX, DigestMemo, TextKey, digest, digest_front};
 pub use effects::{
     AppSetting, Effects, Kill, Locks, NamedLockUse, PlainEffects, SqlPrepare, TransactionAfter,
 };

@@ -19,16 +19,23 @@ enum Others {
     Any,
 }
 
-const TABLE: [Row; 11] = [
+const TABLE: [Row; 13] = [
     Row("0", "wire", &[], Others::Only(&["flate2", "mysql_common", "zstd"])),
     Row("0", "sql", &[], Others::Only(&["memchr", "sqlparser"])),
     Row("0", "admission", &[], Others::Only(&["rand"])),
+    Row("0", "insights", &[], Others::Only(&[])),
     Row("1", "policy", &["sql", "admission"], Others::Only(&["jiff", "serde", "serde_yaml"])),
     Row("1", "simulate", &["admission"], Others::Only(&["rand", "serde", "serde_yaml"])),
     Row("2", "session", &["wire", "sql", "policy", "admission"], Others::Only(&["zeroize"])),
-    Row("3", "proxy", &["wire", "sql", "policy", "admission", "session"], Others::Any),
+    Row("3", "proxy", &["wire", "sql", "insights", "policy", "admission", "session"], Others::Any),
     Row("3", "fleet", &["policy", "admission", "proxy"], Others::Any),
-    Row("3", "admin", &["policy", "admission", "proxy", "fleet"], Others::Any),
+    Row("3", "history", &["policy", "admission", "proxy"], Others::Any),
+    Row(
+        "3",
+        "admin",
+        &["insights", "policy", "admission", "proxy", "fleet", "history"],
+        Others::Any,
+    ),
     Row(
         "4",
         "sluice",
@@ -41,6 +48,7 @@ const TABLE: [Row; 11] = [
             "session",
             "proxy",
             "fleet",
+            "history",
             "admin",
             "integration",
         ],
@@ -50,7 +58,7 @@ const TABLE: [Row; 11] = [
 ];
 
 /// The crates below the shell: no clock, environment, socket, global or chance of their own.
-const PURE: [&str; 6] = ["wire", "sql", "admission", "policy", "simulate", "session"];
+const PURE: [&str; 7] = ["wire", "sql", "admission", "insights", "policy", "simulate", "session"];
 
 const ABSENT_BELOW_PROXY: [&str; 14] = [
     "Instant::now",

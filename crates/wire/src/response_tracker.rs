@@ -185,6 +185,10 @@ pub struct ResponseEnd {
     pub error: Option<u16>,
     /// Summed over the OK packets of all results.
     pub affected_rows: u64,
+    /// Rows of all results, and of a COM_STMT_FETCH.
+    pub rows: u64,
+    /// Warnings that the server counted, summed over all results.
+    pub warnings: u32,
     /// The statement, after a COM_STMT_PREPARE that succeeded.
     pub prepared: Option<Prepared>,
     /// The statement has a cursor open with rows to fetch. Only after an EXECUTE that asked for

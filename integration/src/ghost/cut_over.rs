@@ -3,8 +3,11 @@
 //! A locks `t` and the sentry `_t_del`. With the table locked nothing more comes into the binary
 //! log of it, so once the writer has met a mark in the changelog, `_t_gho` has all rows: within
 //! three seconds, else A unlocks and all of it is tried again. B renames, which waits for A's lock;
-//! when B is seen to wait and A still has its own GET_LOCK, A drops the sentry and unlocks, and the
-//! server lets B go first.
+//! when B is seen to wait and A still has its own GET_LOCK, A drops the sentry. B waits for that
+//! first, by the order of the names: only when it stands before `t` as well, which
+//! `performance_schema` tells, A unlocks, and the server lets B go first. Unlocked sooner, a writer
+//! may come before B, and its row is lost: gh-ost before 1.1.8, and with
+//! `--skip-metadata-lock-check`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -70,6 +73,9 @@ async fn swap(migration: &Migration, states: &mut watch::Receiver<String>) -> Re
     let renaming = rename(migration, states, &mut pool, &id).await;
     // Whatever has happened, the table must be free again.
     a.run("DROP /* gh-ost */ TABLE IF EXISTS `test`.`_t_del`").await?;
+    if let Ok(renaming) = &renaming {
+        stands_before_the_table(&mut pool, renaming).await?;
+    }
     a.run("UNLOCK /* gh-ost */ TABLES").await?;
     let locked_ms = u64::try_from(locked.elapsed().as_millis()).unwrap_or(u64::MAX);
     migration.progress.locked_ms.fetch_add(locked_ms, Ordering::Relaxed);
@@ -81,6 +87,20 @@ async fn swap(migration: &Migration, states: &mut watch::Receiver<String>) -> Re
     };
     a.run("ROLLBACK").await?;
     renamed
+}
+
+/// Waits until RENAME has asked for the lock of `t`, if the server tells.
+///
+/// # Errors
+/// When it has not in as many tries as there are: then nothing is unlocked, A's session ends.
+async fn stands_before_the_table(pool: &mut Session, renaming: &Renaming) -> Result<()> {
+    for _ in 0..LOCK_LOOKS {
+        if renaming.is_finished() || pool.text(STANDS_BEFORE_T).await?.as_deref() != Some("0") {
+            return Ok(());
+        }
+        tokio::time::sleep(LOCK_LOOK_EACH).await;
+    }
+    Err(HarnessError::Protocol("RENAME does not ask for the lock of t".into()))
 }
 
 /// A RENAME that waits for the lock.
@@ -133,6 +153,13 @@ const SENTRY: &str = "CREATE /* gh-ost */ TABLE IF NOT EXISTS `test`.`_t_del` \
      (id INT AUTO_INCREMENT PRIMARY KEY) COMMENT='ghost-cut-over-sentry'";
 const RENAME: &str =
     "RENAME /* gh-ost */ TABLE `test`.`t` TO `test`.`_t_del`, `test`.`_t_gho` TO `test`.`t`";
+/// No row where the server does not tell: 0 or 1 where it does.
+const STANDS_BEFORE_T: &str = "SELECT /* gh-ost */ EXISTS (SELECT 1 \
+     FROM performance_schema.metadata_locks WHERE object_type = 'TABLE' \
+     AND object_schema = 'test' AND object_name = 't' AND lock_type = 'EXCLUSIVE' \
+     AND lock_status = 'PENDING') FROM DUAL WHERE @@performance_schema";
+const LOCK_LOOKS: u32 = 100;
+const LOCK_LOOK_EACH: Duration = Duration::from_millis(20);
 /// `--max-lag-millis`.
 const MAX_LAG_MS: u64 = 1500;
 /// `--cut-over-lock-timeout-seconds`.

@@ -19,6 +19,16 @@ pub struct HttpResponse {
     pub body: String,
 }
 
+impl HttpResponse {
+    /// The answer to a GET at any address.
+    ///
+    /// # Errors
+    /// When nobody answers, or not with HTTP.
+    pub async fn of(addr: SocketAddr, path: &str) -> Result<Self> {
+        request(addr, "GET", path).await
+    }
+}
+
 /// One request on a connection of its own. HTTP/1.0, so that the body ends with the connection.
 pub(super) async fn request(addr: SocketAddr, method: &str, path: &str) -> Result<HttpResponse> {
     let exchange = async {

@@ -66,7 +66,7 @@ async fn another_primary_moves_nothing_until_a_restart_and_the_rest_of_its_save_
     assert!(log.contains("these keys wait for a restart"), "{log}");
     let ready = sluice.http_get("/readyz").await.unwrap();
     assert_eq!(ready.status, 200, "{}", ready.body);
-    for shown in [ready.body, sluice.http_get("/").await.unwrap().body] {
+    for shown in [ready.body, sluice.http_get("/plain").await.unwrap().body] {
         assert!(shown.contains(&format!("waits for a restart: {values}")), "{shown}");
     }
 
@@ -80,7 +80,7 @@ async fn another_primary_moves_nothing_until_a_restart_and_the_rest_of_its_save_
     assert_eq!(allowed.err().map(|(errno, _)| errno), Some(NO_SUCH_TABLE), "{allowed:?}");
     let none_waits = || async { Ok(sluice.log()?.contains("no key waits for a restart any more")) };
     wait_until("the log says so", SOON, none_waits).await.unwrap();
-    let page = sluice.http_get("/").await.unwrap().body;
+    let page = sluice.http_get("/plain").await.unwrap().body;
     assert!(!page.contains("waits for a restart"), "{page}");
 }
 

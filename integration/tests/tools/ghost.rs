@@ -127,8 +127,6 @@ fn real(ghost: &std::path::Path, applier: SocketAddr, inspector: SocketAddr) -> 
         "--table=t",
         "--alter=ADD COLUMN extra INT NOT NULL DEFAULT 0",
         "--skip-port-validation",
-        // The harness's servers are without performance_schema.
-        "--skip-metadata-lock-check",
         "--assume-rbr",
         "--ok-to-drop-table",
         "--serve-socket-file=ghost.sock",

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use integration::raw::{Login, RawConn};
 use integration::replica::Lag;
 use integration::scenario::wait_for_signal;
-use integration::server::{Flavour, Server};
+use integration::server::{Flavour, PerformanceSchema, Server};
 use integration::sluice::{Config, SluiceProcess};
 use integration::tools::ToolProcess;
 use integration::topology::{Topology, TopologyOptions};
@@ -58,8 +58,14 @@ impl Lab {
         let mut options = TopologyOptions::new(flavour, 1);
         // For the triggers of pt-online-schema-change, as accounts without SUPER need it.
         options.extra_args = vec!["--log-bin-trust-function-creators=ON".into()];
+        // gh-ost looks there for who waits for which lock.
+        if flavour == Flavour::MySql {
+            options.performance_schema = PerformanceSchema::On;
+        }
         let servers = Topology::start(options).await.unwrap();
         servers.primary.run_sql(&TABLE).await.unwrap();
+        let locks = "GRANT SELECT ON performance_schema.* TO 'ddl'@'%'";
+        servers.primary.run_sql(&[locks]).await.unwrap();
         // What does not name itself is known by its account.
         for user in ["mydumper", "myloader"] {
             let create = format!("CREATE USER '{user}'@'%' IDENTIFIED BY '{user}'");

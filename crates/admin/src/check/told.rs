@@ -176,10 +176,14 @@ pub(crate) fn told(asked: &Asked<'_>, answer: &CheckAnswer, named: &[SignalKey])
 
 fn refuse(told: &mut Told, answer: &CheckAnswer, refusal: &Refusal) {
     let (status, message) = match refusal.reason {
-        Reason::Ratio | Reason::Hold | Reason::Deny => (DENIED, APP_DENIED),
-        Reason::GateClosed | Reason::Paced | Reason::QueueFull | Reason::Timeout => {
-            (TOO_MANY, THRESHOLD_EXCEEDED)
-        }
+        Reason::Ratio | Reason::Hold | Reason::Deny | Reason::BudgetQuery => (DENIED, APP_DENIED),
+        Reason::GateClosed
+        | Reason::Paced
+        | Reason::BudgetConcurrency
+        | Reason::BudgetRate
+        | Reason::BudgetShare
+        | Reason::QueueFull
+        | Reason::Timeout => (TOO_MANY, THRESHOLD_EXCEEDED),
         Reason::NoData => (ERROR, NOT_COLLECTED),
         Reason::Shutdown => (ERROR, "Sluice is shutting down"),
     };
@@ -198,14 +202,19 @@ fn refuse(told: &mut Told, answer: &CheckAnswer, refusal: &Refusal) {
     let Told { app_name: app, scope, metric_name: metric, value, threshold, .. } = &*told;
     let rule = told.rule.as_deref().unwrap_or("(none)");
     told.summary = match refusal.reason {
-        Reason::Ratio | Reason::Hold | Reason::Deny => {
+        Reason::Ratio | Reason::Hold | Reason::Deny | Reason::BudgetQuery => {
             format!("{app} is explicitly denied by rule {rule} ({})", refusal.reason)
         }
         Reason::GateClosed => format!(
             "{app} is denied due to {scope}/{metric} metric value {value} exceeding threshold \
              {threshold}"
         ),
-        Reason::Paced | Reason::QueueFull | Reason::Timeout => format!(
+        Reason::BudgetConcurrency
+        | Reason::BudgetRate
+        | Reason::BudgetShare
+        | Reason::Paced
+        | Reason::QueueFull
+        | Reason::Timeout => format!(
             "{app} has to come again: the pace is taken by others ({scope}/{metric} is {value} of \
              {threshold})"
         ),

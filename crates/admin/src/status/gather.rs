@@ -19,7 +19,7 @@ use proxy::telemetry::{AppCount, state_label};
 use super::{
     AppStatus, BypassStatus, ClusterStatus, ConfigStatus, CutOverStatus, Obstacle, PaceStatus,
     PassedStatus, PendingStatus, PrimaryStatus, ReplicaStatus, RuleStatus, SignalStatus,
-    StarvedStatus, Status, ThrottledStatus, Waiting, WaitingStatus, words,
+    StarvedStatus, Status, ThrottledStatus, Waiting, WaitingStatus, budgets, words,
 };
 use crate::AdminState;
 
@@ -35,9 +35,18 @@ const APPS_MAX: usize = 200;
 /// Everything, with so many of each cluster's waiting statements.
 #[must_use]
 pub fn gather(state: &AdminState, waiting_len: usize) -> Status {
-    let not_ready = crate::ready::obstacles(state);
     let counts = state.telemetry.app_counts();
     let hits = state.telemetry.rule_hits();
+    read(state, |seen| seen.status(&counts, &hits, waiting_len))
+}
+
+/// The same without the lists of apps and rules, which are long to make.
+pub(crate) fn live(state: &AdminState, waiting_len: usize) -> Status {
+    read(state, |seen| seen.cluster(waiting_len))
+}
+
+fn read(state: &AdminState, cluster: impl Fn(&Seen<'_>) -> ClusterStatus) -> Status {
+    let not_ready = crate::ready::obstacles(state);
     let seen: Vec<Seen<'_>> = state.clusters.iter().map(Seen::of).collect();
     let first = seen.first().map(|seen| (seen.unix, seen.now));
     let (now, up) = first.unwrap_or_default();
@@ -53,7 +62,7 @@ pub fn gather(state: &AdminState, waiting_len: usize) -> Status {
             last_reload_at: UnixTime(whole(state.telemetry.config_applied_at())).to_string(),
             restart_pending: state.telemetry.pending_keys().iter().filter_map(pending).collect(),
         },
-        clusters: seen.iter().map(|seen| seen.status(&counts, &hits, waiting_len)).collect(),
+        clusters: seen.iter().map(cluster).collect(),
     }
 }
 
@@ -95,6 +104,13 @@ impl<'s> Seen<'s> {
         hits: &HashMap<String, u64>,
         waiting_len: usize,
     ) -> ClusterStatus {
+        let (apps, apps_total) = self.apps(counts);
+        let rules = self.policy.rules.iter().take(RULES_MAX);
+        let rules = rules.map(|rule| self.rule(rule, hits)).collect();
+        ClusterStatus { apps, apps_total, rules, ..self.cluster(waiting_len) }
+    }
+
+    fn cluster(&self, waiting_len: usize) -> ClusterStatus {
         let Self { cluster, policy, .. } = self;
         let gate = policy.default_gate;
         let (views, limits, pace, in_flight) = cluster.control(|controller, now| {
@@ -105,7 +121,6 @@ impl<'s> Seen<'s> {
         });
         let waiters = cluster.waiters();
         let (throttled, throttled_total) = cluster.throttled(&waiters);
-        let (apps, apps_total) = self.apps(counts);
         let bypass = cluster.probes.bypass();
         ClusterStatus {
             cluster: cluster.name.to_string(),
@@ -125,9 +140,10 @@ impl<'s> Seen<'s> {
             bypass_unknown: bypass.as_ref().map(|seen| seen.unknown),
             cut_overs: cluster.cut_overs().iter().map(cut_over).collect(),
             starved: cluster.starved().into_iter().map(|starved| self.starved(starved)).collect(),
-            apps,
-            apps_total,
-            rules: policy.rules.iter().take(RULES_MAX).map(|rule| self.rule(rule, hits)).collect(),
+            apps: Vec::new(),
+            apps_total: 0,
+            budgets: budgets::gather(cluster, policy),
+            rules: Vec::new(),
             rules_total: length(policy.rules.len()),
         }
     }
@@ -325,6 +341,10 @@ impl<'s> Seen<'s> {
 
     /// Rules come and go while statements wait under them.
     fn rule_name(&self, key: RuleKey) -> String {
+        if key == RuleKey(0) {
+            // Only its budgets were asked.
+            return "none".to_owned();
+        }
         self.rules.get(&key).map_or_else(|| "one that is gone".to_owned(), |name| name.to_string())
     }
 }

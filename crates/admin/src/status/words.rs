@@ -6,8 +6,8 @@ use std::time::Duration;
 use policy::{Action, ClusterPolicy, Rule};
 
 use super::{
-    AppStatus, ClusterStatus, Obstacle, PaceStatus, PrimaryStatus, ReplicaStatus, RuleStatus,
-    SignalStatus, StarvedStatus, Status, ThrottledStatus, WaitingStatus,
+    AppStatus, BudgetStatus, ClusterStatus, Obstacle, PaceStatus, PrimaryStatus, ReplicaStatus,
+    RuleStatus, SignalStatus, StarvedStatus, Status, ThrottledStatus, WaitingStatus,
 };
 
 /// How something stands.
@@ -131,6 +131,7 @@ pub fn tables(cluster: &ClusterStatus) -> Vec<Table> {
         waiting(cluster),
         starved(cluster),
         apps(cluster),
+        budgets(cluster),
         rules(cluster),
     ];
     all.into_iter().filter(|table| !table.rows.is_empty()).collect()
@@ -340,6 +341,22 @@ fn apps(cluster: &ClusterStatus) -> Table {
     }
 }
 
+fn budgets(cluster: &ClusterStatus) -> Table {
+    let row = |budget: &BudgetStatus| {
+        let tone = if budget.waiting > 0 { Tone::Bad } else { Tone::Plain };
+        let counts =
+            [budget.in_use, budget.waiting, budget.exceeded].map(|count| count.to_string());
+        let mut cells = vec![budget.budget.clone(), budget.mode.clone(), budget.allows.clone()];
+        cells.extend(counts);
+        Row { tone, cells }
+    };
+    table(
+        "Budgets",
+        &["budget", "mode", "allows", "in use", "waiting", "had no room"],
+        cluster.budgets.iter().map(row).collect(),
+    )
+}
+
 fn rules(cluster: &ClusterStatus) -> Table {
     let row = |rule: &RuleStatus| {
         let expires = match rule.expires_in_s {
@@ -399,7 +416,8 @@ fn table(caption: &'static str, columns: &'static [&'static str], rows: Vec<Row>
 }
 
 /// The reason, and the signal behind it with its value against its threshold.
-fn why(obstacle: &Obstacle) -> String {
+#[must_use]
+pub fn why(obstacle: &Obstacle) -> String {
     let Obstacle { reason, signal, value, threshold, unit } = obstacle;
     let reason = reason.as_deref().unwrap_or("–");
     let unit = unit.as_deref().unwrap_or_default();
@@ -413,14 +431,17 @@ fn none() -> String {
 }
 
 /// A number to three places, with its unit.
-fn amount(value: f64, unit: &str) -> String {
+#[must_use]
+pub fn amount(value: f64, unit: &str) -> String {
     let number = format!("{value:.3}");
     let number = number.trim_end_matches('0').trim_end_matches('.');
     let space = if unit.is_empty() { "" } else { " " };
     format!("{number}{space}{unit}")
 }
 
-fn span(seconds: f64) -> String {
+/// A time span of so many seconds, to two significant units at most.
+#[must_use]
+pub fn span(seconds: f64) -> String {
     Span(Duration::try_from_secs_f64(seconds).unwrap_or_default()).to_string()
 }
 

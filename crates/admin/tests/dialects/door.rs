@@ -91,7 +91,8 @@ impl Door {
         let access = Arc::new(Access::new(&config.admin));
         let rules = fleet::RuntimeRules::new(&clusters, &telemetry);
         let draining = Arc::new(AtomicBool::new(false));
-        let state = AdminState { clusters, telemetry, access, rules, draining };
+        let history = history::History::default();
+        let state = AdminState { clusters, telemetry, access, rules, history, draining };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(admin::serve(listener, state.clone()));

@@ -172,8 +172,8 @@ mod tests {
 
     fn that_asks_every(ms: u64) -> Asker {
         let mut asker = Asker::new(at(0), 0.0);
-        for n in 1..=20 {
-            asker.note(at(n * ms));
+        for n in 1..=20_u64 {
+            asker.note(at(n.saturating_mul(ms)));
         }
         asker
     }

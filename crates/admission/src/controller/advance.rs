@@ -20,6 +20,7 @@ impl Controller {
         if self.expire_overdue(now) == Batch::Done
             && self.check_after_back_off(now) == Batch::Done
             && self.release_limited(now) == Batch::Done
+            && self.release_budgeted(now) == Batch::Done
             && self.release_floors(now) == Batch::Done
         {
             self.release(now);
@@ -38,9 +39,17 @@ impl Controller {
     fn expire_overdue(&mut self, now: MonoTime) -> Batch {
         for _ in 0..BATCH_LEN {
             let Some(ticket) = self.queue.overdue(now) else { return Batch::Done };
+            if self.shelve_overdue(now, ticket) {
+                continue;
+            }
+            let sought = self.budget_lines.get(ticket).copied();
             let Some(waiter) = self.take_out(ticket) else { return Batch::Done };
             let obstacle = self.obstacle_of(ticket, &waiter);
             let outcome = self.expire(now, &waiter.request, obstacle);
+            let outcome = outcome.map(|permit| match &sought {
+                Some(sought) => self.with_budgets(now, permit, (&waiter.request, sought)),
+                None => permit,
+            });
             if outcome.is_err() {
                 self.watch_refused(now, &waiter.request);
             }
@@ -58,7 +67,11 @@ impl Controller {
                     self.take_out(ticket);
                     self.queue.resolve(ticket, Resolved::DecideAgain);
                 }
-                Spot::BackOff { .. } | Spot::InLine { .. } | Spot::Limited | Spot::Held => {
+                Spot::BackOff { .. }
+                | Spot::InLine { .. }
+                | Spot::Limited
+                | Spot::Budgeted { .. }
+                | Spot::Held => {
                     self.check_again(now, ticket, From::Arrival);
                 }
             }
@@ -67,7 +80,7 @@ impl Controller {
     }
 
     /// Checks a waiter that stands in no line, and gives it its next spot.
-    fn check_again(&mut self, now: MonoTime, ticket: Ticket, from: From) {
+    pub(super) fn check_again(&mut self, now: MonoTime, ticket: Ticket, from: From) {
         let Some(waiter) = self.queue.get(ticket).copied() else { return };
         match self.check(now, &waiter.request, from) {
             Checked::Passed => self.let_through(now, ticket),
@@ -276,9 +289,13 @@ impl Controller {
         check
     }
 
-    fn let_through(&mut self, now: MonoTime, ticket: Ticket) {
+    pub(super) fn let_through(&mut self, now: MonoTime, ticket: Ticket) {
+        if self.shelve(now, ticket) {
+            return;
+        }
+        let sought = self.budget_lines.get(ticket).copied();
         if let Some(waiter) = self.take_out(ticket) {
-            let permit = self.admit(now, &waiter.request, None);
+            let permit = self.admit_waiter(now, &waiter.request, sought.as_ref());
             self.queue.resolve(ticket, Resolved::Admit(permit));
         }
     }
@@ -286,11 +303,11 @@ impl Controller {
 
 /// Statements that one call handles of each kind: some hundred microseconds. If more is due, the
 /// timer is as well, and whoever waits for the lock comes first.
-const BATCH_LEN: usize = 256;
+pub(super) const BATCH_LEN: usize = 256;
 
 /// Whether all is done that was due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Batch {
+pub(super) enum Batch {
     Done,
     MoreIsDue,
 }

@@ -21,7 +21,7 @@ use super::Controller;
 use crate::gate::Gate;
 use crate::pacing::release_per_s;
 use crate::request::Lane;
-use crate::{IdentityKey, MonoTime, Pacing, Reason, Request, RuleKey};
+use crate::{BudgetUse, IdentityKey, MonoTime, Pacing, Reason, Request, RuleKey};
 
 /// A retry is never advised to be later than this: an estimate beyond it is a guess.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
@@ -122,9 +122,28 @@ impl Controller {
                 opens.saturating_add(self.line(now, request).map_or(Duration::ZERO, |l| l.wait))
             }
             Reason::Paced | Reason::QueueFull | Reason::Timeout => self.line_time(now, request),
+            // Told by the budget, if it is known.
+            Reason::BudgetConcurrency | Reason::BudgetRate | Reason::BudgetShare => unknown,
+            Reason::BudgetQuery => RETRY_AFTER_MAX,
             Reason::Hold | Reason::Deny | Reason::Shutdown => unknown,
         };
         self.spread(wait.min(RETRY_AFTER_MAX))
+    }
+
+    /// The same for who found a budget without room: behind those who wait for it.
+    pub(super) fn retry_after_budget(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        (at, reason): (BudgetUse, Reason),
+    ) -> Duration {
+        if reason == Reason::BudgetQuery {
+            return RETRY_AFTER_MAX;
+        }
+        let waiting = self.budget_lines.len(at);
+        let asks = (request.digest, request.app);
+        let wait = self.budgets.room_in(now, at, (asks, waiting));
+        self.spread(wait.clamp(self.check_interval.min(RETRY_AFTER_MAX), RETRY_AFTER_MAX))
     }
 
     /// By how much the lag is over its threshold, if that shuts the gate.

@@ -6,6 +6,7 @@ use rand::RngExt as _;
 
 use super::{Controller, Life};
 use crate::checks::Check;
+use crate::claims::weight_of;
 use crate::decision::{Decision, Permit, Refusal, Resolved};
 use crate::gate::Obstacle;
 use crate::queue::Spot;
@@ -134,7 +135,7 @@ impl Controller {
         obstacle
     }
 
-    fn enqueue(
+    pub(super) fn enqueue(
         &mut self,
         now: MonoTime,
         request: &Request,
@@ -163,6 +164,9 @@ impl Controller {
             Spot::InLine { .. } => {
                 let cost = self.expected(request);
                 let Some(gate) = self.gates.get_mut(&request.gate) else { return };
+                if gate.paced {
+                    self.wishes.note(self.clock, request.rule, weight_of(request));
+                }
                 let (lane, place) = (request.lane(), (request.arrived, ticket));
                 let Terms { weight, ratio, .. } = request.terms;
                 // Where checks are handed out at a rate, each is thrown when it is due.
@@ -188,6 +192,8 @@ impl Controller {
                 let joining = Joining { lane, place, weight, cost, known, ratio };
                 self.rates.join(self.clock, &joining, &mut self.dice);
             }
+            // Who joins says for which bucket.
+            Spot::Budgeted { .. } => {}
             Spot::BackOff { .. } | Spot::Held | Spot::Unplaced { .. } => {}
         }
     }
@@ -200,7 +206,7 @@ impl Controller {
         obstacle: Obstacle,
     ) -> Result<Permit, Refusal> {
         match request.terms.on_timeout {
-            OnTimeout::Admit if !request.terms.hold => {
+            OnTimeout::Admit if !request.terms.hold && !obstacle.reason.is_budget() => {
                 Ok(self.admit(now, request, Some(Reason::Timeout)))
             }
             OnTimeout::Admit | OnTimeout::Reject => Err(self.refuse(now, request, obstacle)),
@@ -228,8 +234,12 @@ impl Controller {
         Refusal {
             reason: obstacle.reason,
             cause: obstacle.cause,
+            budget: obstacle.budget.map(|at| at.budget),
             waited: now.saturating_since(request.arrived),
-            retry_after: self.retry_after(now, request, obstacle.reason),
+            retry_after: match obstacle.budget {
+                Some(at) => self.retry_after_budget(now, request, (at, obstacle.reason)),
+                None => self.retry_after(now, request, obstacle.reason),
+            },
         }
     }
 

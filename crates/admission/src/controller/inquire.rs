@@ -18,7 +18,7 @@
 
 use super::{Controller, Life};
 use crate::checks::Check;
-use crate::claims::AskersTurn;
+use crate::claims::{AskersTurn, weight_of};
 use crate::costs::{COST_MIN, rows_cost};
 use crate::gate::Obstacle;
 use crate::inquiry::{Answer, Inquiry, Purpose};
@@ -143,6 +143,7 @@ impl Controller {
             return false;
         }
         self.claims.note_asker(now, request);
+        self.wishes.note(now, request.rule, weight_of(request));
         let Some(pace) = &mut self.pace else { return false };
         let speeds = pace.speeds();
         let has_turn = match self.claims.turn_of_asker(now, request.app, speeds, cost) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{CHECK_INTERVAL_MAX, CHECK_INTERVAL_MIN, Controller, Life};
+use crate::budget::BudgetLines;
 use crate::gate::Gate;
 use crate::pace::Pace;
 use crate::promises::Promises;
@@ -27,13 +28,14 @@ impl Controller {
         self.count_lost();
         let indexes = self.queue.evacuate();
         let lines = self.rates.reset_lines(now);
+        let budgets = self.budget_lines.reset();
         let gates = self.configure(&config, now);
         if is_anybody_there {
             for gate in self.gates.values_mut() {
                 gate.expect_crowd(now, self.check_interval);
             }
         }
-        Remains { _indexes: indexes, _lines: lines, _gates: gates }
+        Remains { _indexes: indexes, _lines: lines, _budgets: budgets, _gates: gates }
     }
 
     /// Gives the gates of before.
@@ -45,6 +47,7 @@ impl Controller {
         self.check_interval = config.check_interval.clamp(CHECK_INTERVAL_MIN, CHECK_INTERVAL_MAX);
         self.pacing = config.pacing;
         self.queue_len_max = config.queue_len_max;
+        self.budgets.configure(config.budgets.clone());
         let mut old_signals = std::mem::take(&mut self.signals);
         for &limits in &config.signals {
             let signal = match old_signals.remove(&limits.key) {
@@ -98,11 +101,12 @@ impl Controller {
         self.count_lost();
         let indexes = self.queue.evacuate();
         let lines = self.rates.reset_lines(now);
+        let budgets = self.budget_lines.reset();
         let signals = &self.signals;
         let empty = |(key, gate): (&GateKey, &Gate)| (*key, gate.without_line(signals, now));
         let gates = self.gates.iter().map(empty).collect();
         let gates = std::mem::replace(&mut self.gates, gates);
-        Remains { _indexes: indexes, _lines: lines, _gates: gates }
+        Remains { _indexes: indexes, _lines: lines, _budgets: budgets, _gates: gates }
     }
 }
 
@@ -112,5 +116,6 @@ impl Controller {
 pub struct Remains {
     _indexes: Indexes,
     _lines: OldLines,
+    _budgets: BudgetLines,
     _gates: BTreeMap<GateKey, Gate>,
 }

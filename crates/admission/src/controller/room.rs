@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::Controller;
-use crate::claims::SPARSE_FOR;
+use crate::claims::{SPARSE_FOR, weight_of};
 use crate::costs::{COST_MIN, cost_of};
-use crate::decision::{Account, Outcome, Permit};
+use crate::decision::{Account, Outcome};
 use crate::gate::Gate;
 use crate::pace::Pace;
 use crate::{InFlightView, Mode, MonoTime, Pacing, Request, SignalKey, Terms};
@@ -51,6 +51,7 @@ impl Controller {
     fn has_room_at_the_pace(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
         let Some(pace) = &mut self.pace else { return true };
         self.claims.note(now, request);
+        self.wishes.note(now, request.rule, weight_of(request));
         let speeds = pace.speeds();
         let covered_in = self.claims.covers_in(now, request.app, speeds.pace, cost);
         let kept = self.claims.kept_from(now, request.app, speeds.rate);
@@ -116,9 +117,9 @@ impl Controller {
 
     /// What a permit has cost in truth: learned, and the difference put on the accounts of whoever
     /// was charged.
-    pub(super) fn book(&mut self, now: MonoTime, permit: &Permit, outcome: &Outcome) {
+    pub(super) fn book(&mut self, now: MonoTime, account: &Account, outcome: &Outcome) {
         let Account { rule, gate, lane, weight, digest, expected, charged_more, charge, place } =
-            permit.account;
+            *account;
         let cost = cost_of(outcome);
         // Whoever has had a turn has had one, also if nothing came of it.
         let more = cost.max(COST_MIN) - expected;

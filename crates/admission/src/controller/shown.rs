@@ -16,7 +16,7 @@ impl Controller {
         after: Option<Ticket>,
     ) -> impl Iterator<Item = WaitingStatement> + '_ {
         self.queue.after(after).map(|(ticket, waiter)| {
-            let Obstacle { reason, cause } = self.obstacle_of(ticket, waiter);
+            let Obstacle { reason, cause, budget: _ } = self.obstacle_of(ticket, waiter);
             let request = &waiter.request;
             WaitingStatement {
                 ticket,

@@ -3,6 +3,7 @@
 
 mod arrival;
 mod asking;
+mod budgets;
 mod contention;
 mod deadlines;
 mod fairness;

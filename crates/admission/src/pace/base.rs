@@ -126,6 +126,11 @@ impl Base {
         self.delivered = self.delivered.max(per_s);
     }
 
+    /// The rate was another part of what all deliver.
+    pub(super) fn scale(&mut self, factor: f64) {
+        self.delivered *= factor;
+    }
+
     /// A heartbeat was seen.
     pub(super) fn handle(&mut self, age: &Age) {
         let told = TOLD * age.acknowledging;

@@ -84,6 +84,8 @@ pub(super) struct Aim {
     pub(super) lump: f64,
     /// How long work runs on the primary before it is committed: the mean over rows.
     pub(super) service: f64,
+    /// The replica is shared with other controllers.
+    pub(super) shared: bool,
 }
 
 /// One look at a replica.
@@ -121,6 +123,8 @@ pub(super) struct Flow {
     /// The work that is acknowledged, and by which heartbeat.
     acked: f64,
     shown: Option<u64>,
+    /// What was delivered in a second, at the newest acknowledgement.
+    delivered: f64,
     /// Acknowledgements of late: when, and how much had been acknowledged.
     acks: VecDeque<(MonoTime, f64)>,
     /// What replication takes without a queue.
@@ -150,6 +154,7 @@ impl Flow {
             found: false,
             acked: 0.0,
             shown: None,
+            delivered: 0.0,
             acks: VecDeque::new(),
             base: Base::new(now),
             commit: 0.0,
@@ -165,6 +170,22 @@ impl Flow {
 
     pub(super) fn rate(&self) -> f64 {
         self.rate
+    }
+
+    pub(super) fn delivered(&self) -> f64 {
+        self.delivered
+    }
+
+    /// It is to have another part of what all controllers deliver: what is known of the rate is as
+    /// if it had had that all along.
+    pub(super) fn scale(&mut self, factor: f64) {
+        let rate = (self.rate * factor).clamp(RATE_MIN, RATE_MAX);
+        let factor = rate / self.rate;
+        self.rate = rate;
+        for (_, acked) in &mut self.acks {
+            *acked = self.acked - (self.acked - *acked) * factor;
+        }
+        self.base.scale(factor);
     }
 
     /// Another process had found out that much.
@@ -335,13 +356,14 @@ impl Flow {
         let span = seconds(first_at, at);
         if span >= aim.heartbeat * SPAN_MIN {
             let sample = (self.acked - first) / span;
+            self.delivered = sample;
             if sample >= self.rate * PROVED {
                 self.proved_at = at;
             }
             self.base.delivered(sample);
             let bottleneck = queue_stands && limited_for >= MOSTLY * since;
             self.found |= bottleneck && sample >= self.rate * PROVED;
-            self.follow(sample, since, bottleneck);
+            self.follow(sample, since, bottleneck, aim);
         }
         if limited.is_some() && !queue_stands && !seen.unlike && !self.base.is_drained(at) {
             let covers = ((since - seen.queued_for).max(0.0) / self.way(aim)).min(2.0);
@@ -352,8 +374,13 @@ impl Flow {
 
     /// A sample of the delivery rate. While a queue stands and more would have come, the replica is
     /// the bottleneck and the sample is the truth; else it is a lower bound.
-    fn follow(&mut self, sample: f64, since: f64, bottleneck: bool) {
-        if sample > self.rate {
+    fn follow(&mut self, sample: f64, since: f64, bottleneck: bool, aim: &Aim) {
+        if sample > self.rate && bottleneck && aim.shared {
+            // Beside others it is as often luck as it is more that the replica can.
+            let newest = 1.0 - (-since / DOWN).exp();
+            self.rate += newest * (sample.min(self.rate * STEP_UP) - self.rate);
+            self.measured = true;
+        } else if sample > self.rate {
             self.rate = sample.min(self.rate * STEP_UP).min(RATE_MAX);
             self.measured = true;
         } else if bottleneck && sample > 0.0 {

@@ -316,3 +316,35 @@ fn a_replica_that_only_tells_its_lag_is_steered_by_it() {
     assert!(behind < calm / 2.0, "{behind} after {calm}");
     assert_eq!(told(&mut pace, 200, 1_000), 0.0, "at the threshold nothing passes");
 }
+
+#[test]
+fn a_rate_that_is_not_in_use_goes_to_what_would_be_due() {
+    let mut path = Path::new();
+    path.run(20, 1_000.0, Some(1.0));
+    let before = path.pace.rate().unwrap();
+    assert!(before > 900.0, "{before}");
+    let share = Share { part: 0.25, others_per_s: 900.0 };
+    for _ in 0..8 {
+        path.pace.take_share(at(path.now_ms), Some(share));
+        path.run(1, 1_000.0, None);
+    }
+    let rate = path.pace.rate().unwrap();
+    assert!((rate - 300.0).abs() < 10.0, "{rate}, from {before}");
+}
+
+#[test]
+fn a_share_that_nobody_renews_moves_nothing_after_a_while() {
+    let mut path = Path::new();
+    path.run(20, 1_000.0, Some(1.0));
+    let nothing = Share { part: 0.0, others_per_s: 900.0 };
+    path.pace.take_share(at(path.now_ms), Some(nothing));
+    path.run(6, 1_000.0, None);
+    let rate = path.pace.rate().unwrap();
+    assert!(rate > 1.0 && rate < 50.0, "{rate}");
+    path.run(20, 1_000.0, None);
+    assert!((path.pace.rate().unwrap() - rate).abs() < 1e-9);
+    path.pace.take_share(at(path.now_ms), None);
+    path.run(20, 1_000.0, Some(1.0));
+    let rate = path.pace.rate().unwrap();
+    assert!(rate > 900.0, "it goes on from there, alone: {rate}");
+}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use admission::Mode;
 
+use super::budget::{self, BudgetDraft};
 use super::bypass;
 use super::checks::{MODES, duration, keyword, name, query, secret, server, whole};
 use super::compression;
@@ -12,11 +13,13 @@ use super::network;
 use super::rule::Draft;
 use super::signals::Signals;
 use super::tls;
+use crate::budget::Budgets;
 use crate::cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, SignalKind, Starvation, TableName,
 };
 use crate::fault::{Faults, Place};
 use crate::identity::IdentityPolicy;
+use crate::insights::Insights;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::Rule;
 use crate::rules::Rules;
@@ -30,6 +33,8 @@ pub(crate) const HEARTBEAT_TABLE: (&str, &str) = ("sluice", "heartbeat");
 pub(super) struct Shared {
     pub(super) identity: Arc<IdentityPolicy>,
     pub(super) starvation: Option<Starvation>,
+    pub(super) budgets: Vec<BudgetDraft>,
+    pub(super) insights: Insights,
 }
 
 pub(super) fn compile(
@@ -103,9 +108,11 @@ pub(super) fn compile(
         compression_level,
         identity: shared.identity.clone(),
         starvation: shared.starvation,
+        insights: shared.insights,
         gates: signals.gates,
         signals: signals.signals,
         rules: Rules::new(rules),
+        budgets: Budgets::new(budget::of_cluster(&shared.budgets, cluster_name, mode)),
     })
 }
 

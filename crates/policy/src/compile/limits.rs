@@ -29,6 +29,7 @@ const DAY_MS: u64 = 86_400_000;
 
 pub(crate) const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9307);
 pub(crate) const MAX_APPS: Limits<u32> = count(200, 1, 10_000);
+pub(crate) const MAX_DIGESTS: Limits<u32> = count(1_000, 10, 20_000);
 pub(crate) const DRAIN_TIMEOUT: Limits<Duration> = ms(30_000, 0, HOUR_MS);
 
 pub(crate) const HEARTBEAT_INTERVAL: Limits<Duration> = ms(250, 10, MINUTE_MS);
@@ -80,6 +81,16 @@ pub(crate) const LATENCY_PERCENTILE: f64 = 0.99;
 pub(crate) const LATENCIES_MAX: usize = 16;
 pub(crate) const RATE: Limits<u32> = count(1, 1, 1_000_000_000);
 pub(crate) const WEIGHT: Limits<u32> = count(1, 1, admission::Terms::WEIGHT_MAX);
+
+/// As long as a report that is run many times at once has to wait for the others.
+pub(crate) const BUDGET_MAX_DELAY: Limits<Duration> = ms(60_000, 0, DAY_MS);
+/// Most budgets.
+pub(crate) const BUDGETS_MAX: usize = 100_000;
+pub(crate) const CONCURRENCY_MAX: u32 = 1_000_000;
+pub(crate) const SHARE_MAX: f64 = 100_000.0;
+/// Rates and costs of a budget.
+pub(crate) const AMOUNT_MIN: f64 = 0.001;
+pub(crate) const AMOUNT_MAX: f64 = 1_000_000_000.0;
 
 /// Most rules: ten times as many as reload without a visible pause.
 pub(crate) const RULES_MAX: usize = 100_000;

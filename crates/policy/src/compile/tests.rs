@@ -106,7 +106,7 @@ fn the_example_of_the_manual_loads() {
 fn rules_have_the_defaults_of_the_manual() {
     let config = load(MANUAL).unwrap();
     let cluster = config.cluster("main").unwrap();
-    let [etl, ddl, rest] = &cluster.rules.of_file()[..] else { panic!("three rules") };
+    let [etl, ddl, rest] = cluster.rules.of_file() else { panic!("three rules") };
     let Action::Throttle { terms, gate, gated } = etl.action else { panic!("{etl:?}") };
     assert_eq!(terms.ratio, Ratio::new(0.9).unwrap());
     assert_eq!((terms.max_delay, terms.queue_len_max), (Duration::from_secs(5), 1_000));
@@ -224,7 +224,7 @@ budgets: [{ name: b }]
         "line 23: rules[2]: `name` is missing",
         "line 23: rules[2]: an exempt rule may be permanent only if it also says `essential",
         "line 26: rules[2].unknown: unknown key",
-        "line 27: budgets: not supported by this version",
+        "line 27: budgets[0]: limits nothing: one of `max_concurrency`, ",
     ];
     let mut found = faults(text);
     for part in expected {

@@ -74,7 +74,8 @@ pub fn edit(running: &Config, file: Config) -> Edit {
     let mut keys = Keys::default();
     // These are the file's, and so the same in all of its clusters.
     let of_file = |config: &Config| {
-        config.clusters.first().map(|cluster| (cluster.starvation, cluster.identity.clone()))
+        let cluster = config.clusters.first();
+        cluster.map(|cluster| (cluster.starvation, cluster.identity.clone(), cluster.insights))
     };
     let (old, new) = (of_file(running), of_file(&file));
     let Config {
@@ -103,7 +104,12 @@ pub fn edit(running: &Config, file: Config) -> Edit {
         drain_timeout: keys.live("drain_timeout", &running.drain_timeout, drain_timeout),
         clusters: keys.clusters(&running.clusters, clusters),
     };
-    if let (Some((old_starvation, old_identity)), Some((starvation, identity))) = (old, new) {
+    if let (
+        Some((old_starvation, old_identity, old_insights)),
+        Some((starvation, identity, insights)),
+    ) = (old, new)
+    {
+        keys.note("insights", old_insights != insights);
         keys.note("starvation", old_starvation != starvation);
         keys.note("identity", !old_identity.says_the_same(&identity));
     }
@@ -261,11 +267,13 @@ impl Keys {
                 &running.compression_level,
                 file.compression_level,
             ),
+            budgets: self.live("budgets", &running.budgets, file.budgets),
             name: file.name,
             // Live, and compared for the whole file.
             rules: file.rules,
             identity: file.identity,
             starvation: file.starvation,
+            insights: file.insights,
             // They are made from signals and rules.
             gates: file.gates,
         }

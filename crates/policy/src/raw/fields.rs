@@ -101,11 +101,6 @@ impl<'f> Fields<'f> {
         }
     }
 
-    /// Notes that what stands at `place` is wrong.
-    pub(crate) fn fault(&mut self, place: &Place, message: &str) {
-        self.faults.add(place, message);
-    }
-
     /// Whatever has not been asked for is unknown.
     pub(crate) fn finish(self) {
         let mut known = self.known;
@@ -121,9 +116,6 @@ impl<'f> Fields<'f> {
         }
     }
 }
-
-/// The message of keys that a later version will read.
-pub(crate) const NOT_SUPPORTED: &str = "not supported by this version";
 
 /// The entries of a mapping, each key once.
 fn entries(node: Node, place: &Place, faults: &mut Faults) -> Option<Vec<MappingEntry>> {

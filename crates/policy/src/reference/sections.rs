@@ -5,7 +5,7 @@ use super::latency_keys::LATENCY;
 use super::network_keys;
 use super::rule_keys::{MATCH_KEYS, RULE_KEYS, SCHEDULE_KEYS};
 use super::tls_keys::{BACKEND_TLS_KEYS, CLIENT_TLS_KEYS};
-use super::{admin_keys, bypass_keys, compression_keys};
+use super::{admin_keys, budget_keys, bypass_keys, compression_keys, insights_keys};
 use crate::compile::limits;
 
 /// The file, from the top.
@@ -32,8 +32,8 @@ pub(super) const SECTIONS: &[Section] = &[
             fixed(
                 "state_dir",
                 "A directory for what must outlive the process: the [journal of rules made at \
-                 runtime](RUNTIME-RULES.md). One process uses it. Without it they are in the table on each \
-                 primary only.",
+                 runtime](RUNTIME-RULES.md), and the [history](HISTORY.md). One process uses it. Without it \
+                 the rules are in the table on each primary only, and the history in memory.",
                 Shown::Words("none", "an absolute path"),
             ),
             fixed(
@@ -61,9 +61,15 @@ pub(super) const SECTIONS: &[Section] = &[
                 "",
             ),
             live(
+                "insights",
+                "What is counted of each digest, app and schema.",
+                Shown::Words("see below", ""),
+                "",
+            ),
+            live(
                 "budgets",
-                "Shares of the server. Not supported by this version.",
-                Shown::Words("`[]`", "`[]`"),
+                "What statements may use of the server together.",
+                Shown::Words("none", "a list"),
                 "",
             ),
         ],
@@ -102,6 +108,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
         ],
     },
+    insights_keys::INSIGHTS,
     Section {
         title: "`clusters.NAME`",
         about: "",
@@ -443,6 +450,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
         ],
     },
+    budget_keys::BUDGETS,
     Section { title: "`rules[]`", about: "", keys: RULE_KEYS },
     Section {
         title: "`rules[].schedule`",

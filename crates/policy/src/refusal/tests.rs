@@ -35,13 +35,13 @@ fn cluster() -> Arc<ClusterPolicy> {
 
 fn refusal(reason: Reason, cause: Option<Cause>) -> Refusal {
     let waited = Duration::from_millis(1_500);
-    Refusal { reason, cause, waited, retry_after: Duration::from_millis(800) }
+    Refusal { reason, cause, budget: None, waited, retry_after: Duration::from_millis(800) }
 }
 
 fn written(rule: u32, app: &[u8], refusal: &Refusal) -> String {
     let cluster = cluster();
     let mut out = b"kept ".to_vec();
-    write_message(&mut out, &cluster, cluster.rule(rule).unwrap(), 0x7f_3a9c, app, refusal);
+    write_message(&mut out, &cluster, cluster.rule(rule), 0x7f_3a9c, app, refusal);
     String::from_utf8(out).unwrap().strip_prefix("kept ").unwrap().to_owned()
 }
 

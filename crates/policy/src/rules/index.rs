@@ -84,12 +84,41 @@ enum SharedValue<'r> {
     Hash(u64),
 }
 
+/// What can be found by its conditions.
+pub(crate) trait Indexed {
+    fn condition(&self) -> &Condition;
+    /// Its place in the list.
+    fn index(&self) -> u32;
+    /// What it does with a statement of which something is not known.
+    fn caution(&self) -> Caution;
+}
+
+/// Who looks at what is found.
+pub(crate) trait Candidates {
+    /// These may match, in ascending order.
+    fn consider(&mut self, candidates: &[u32]);
+}
+
+impl Indexed for Rule {
+    fn condition(&self) -> &Condition {
+        &self.condition
+    }
+
+    fn index(&self) -> u32 {
+        self.index
+    }
+
+    fn caution(&self) -> Caution {
+        self.caution()
+    }
+}
+
 impl RuleIndex {
     /// The index of a list of rules.
-    pub(crate) fn new(rules: &[Rule]) -> Self {
+    pub(crate) fn new(rules: &[impl Indexed]) -> Self {
         let mut sharers: HashMap<Shared<'_>, u32> = HashMap::new();
         for rule in rules {
-            for shared in anchors(&rule.condition).flat_map(Anchor::values) {
+            for shared in anchors(rule.condition()).flat_map(Anchor::values) {
                 let count = sharers.entry(shared).or_default();
                 *count = count.saturating_add(1);
             }
@@ -99,7 +128,7 @@ impl RuleIndex {
         };
         let mut index = Self::default();
         for rule in rules {
-            match anchors(&rule.condition).min_by_key(cost) {
+            match anchors(rule.condition()).min_by_key(cost) {
                 Some(anchor) => index.add(anchor, rule),
                 None => index.add_rest(rule),
             }
@@ -108,8 +137,8 @@ impl RuleIndex {
         index
     }
 
-    fn add(&mut self, anchor: Anchor<'_>, of: &Rule) {
-        let rule = of.index;
+    fn add(&mut self, anchor: Anchor<'_>, of: &impl Indexed) {
+        let rule = of.index();
         match anchor {
             Anchor::App(values) => self.apps.add(values, rule),
             Anchor::User(values) => self.users.add(values, rule),
@@ -141,10 +170,10 @@ impl RuleIndex {
         }
     }
 
-    fn add_rest(&mut self, rule: &Rule) {
+    fn add_rest(&mut self, rule: &impl Indexed) {
         for class in Class::ALL {
-            if rule.condition.allows_class(class) {
-                self.rest.entry(class).or_default().push(rule.index);
+            if rule.condition().allows_class(class) {
+                self.rest.entry(class).or_default().push(rule.index());
             }
         }
     }
@@ -167,42 +196,48 @@ impl RuleIndex {
         class: Class,
     ) -> Option<&'p Rule> {
         let mut search = Search { rules, facts, class, best: None };
+        self.look_up(facts, class, &mut search);
+        search.best
+    }
+
+    /// Shows those that may match a statement of this class; one more than once if several of its
+    /// values are the statement's.
+    pub(crate) fn look_up(&self, facts: &Facts<'_>, class: Class, search: &mut impl Candidates) {
         let Facts { identity, session, .. } = *facts;
         if !self.apps.is_empty() {
-            self.apps.look_up(identity.app, &mut search);
+            self.apps.look_up(identity.app, search);
             if identity.app.contains(&b':') {
                 for level in identity.app.split(|byte| *byte == b':') {
-                    self.apps.look_up(level, &mut search);
+                    self.apps.look_up(level, search);
                 }
             }
         }
-        self.users.look_up(session.user(), &mut search);
-        self.schemas.look_up(session.schema(), &mut search);
+        self.users.look_up(session.user(), search);
+        self.schemas.look_up(session.schema(), search);
         if !self.tags.is_empty() {
             for (key, value) in identity.tags() {
                 if let Some(values) = self.tags.get(key) {
-                    values.look_up(value, &mut search);
+                    values.look_up(value, search);
                 }
             }
         }
         if !self.attributes.is_empty() {
             for (key, value) in session.attributes() {
                 if let Some(values) = self.attributes.get(key) {
-                    values.look_up(value, &mut search);
+                    values.look_up(value, search);
                 }
             }
         }
         if let Some(address) = session.client_bits() {
-            self.clients.look_up(address, &mut search);
+            self.clients.look_up(address, search);
         }
         if let Some(rules) = facts.shape.digest.and_then(|digest| self.digests.get(&digest)) {
             search.consider(rules);
         }
-        self.tables.look_up(facts, &mut search);
+        self.tables.look_up(facts, search);
         if let Some(rest) = self.rest.get(&class) {
             search.consider(rest);
         }
-        search.best
     }
 }
 
@@ -227,7 +262,7 @@ impl ValueIndex {
         self.exact.is_empty() && self.prefixes.is_empty() && self.present.is_empty()
     }
 
-    fn look_up(&self, value: &[u8], search: &mut Search<'_, '_>) {
+    fn look_up(&self, value: &[u8], search: &mut impl Candidates) {
         if value.is_empty() || self.is_empty() {
             return;
         }
@@ -242,7 +277,7 @@ impl ValueIndex {
 }
 
 impl TableIndex {
-    fn look_up(&self, facts: &Facts<'_>, search: &mut Search<'_, '_>) {
+    fn look_up(&self, facts: &Facts<'_>, search: &mut impl Candidates) {
         if self.names.is_empty() && self.qualified.is_empty() {
             return;
         }
@@ -271,7 +306,7 @@ impl ClientIndex {
         }
     }
 
-    fn look_up(&self, address: u128, search: &mut Search<'_, '_>) {
+    fn look_up(&self, address: u128, search: &mut impl Candidates) {
         for (len, networks) in &self.by_len {
             if let Some(rules) = networks.get(&(address & mask(*len))) {
                 search.consider(rules);
@@ -288,8 +323,8 @@ struct Search<'p, 'f> {
     best: Option<&'p Rule>,
 }
 
-impl Search<'_, '_> {
-    /// Looks for a better match among candidates in ascending order.
+impl Candidates for Search<'_, '_> {
+    /// Looks for a better match.
     fn consider(&mut self, candidates: &[u32]) {
         for &index in candidates {
             if self.best.is_some_and(|best| best.index <= index) {

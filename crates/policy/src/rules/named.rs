@@ -183,7 +183,8 @@ mod tests {
     impl<V> ByNamed<V> {
         pub(in crate::rules) fn made_beside(&self, before: &Self) -> usize {
             let Self { prefixes, exactly, .. } = self;
-            prefixes.made_beside(&before.prefixes) + exactly.made_beside(&before.exactly)
+            let prefixes = prefixes.made_beside(&before.prefixes);
+            prefixes.saturating_add(exactly.made_beside(&before.exactly))
         }
     }
 

@@ -20,7 +20,7 @@ pub enum Reachability {
     Reached(Duration),
     /// Lately it was tried in vain.
     Unreached(String),
-    /// The process has just started, and the probe's first answer is not there yet.
+    /// The process has just started, and the probe's first answers are not there yet.
     Awaited,
     /// Nobody has tried lately: there is no probe, or it has no password to try with.
     Unknown,

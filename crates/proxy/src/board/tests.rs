@@ -65,6 +65,12 @@ fn only_a_start_waits_for_the_first_answer_of_a_probe() {
     board.configure(&[], &limits(), PrimaryProbing::Probed, at(0));
     assert_eq!(board.reachability(at(1)), Reachability::Awaited);
     assert_eq!(board.reachability(at(7)), Reachability::Unknown);
+    let asked = ProbeBoard::default();
+    asked.configure(&[], &limits(), PrimaryProbing::Probed, at(0));
+    asked.primary_contact(Contact::Reached, at(1));
+    assert_eq!(asked.reachability(at(1)), Reachability::Awaited, "its settings are to come");
+    asked.note_settings_asked();
+    assert_eq!(asked.reachability(at(1)), Reachability::Reached(Duration::ZERO));
     let added = ProbeBoard::default();
     added.configure(&[], &limits(), PrimaryProbing::NotProbed, at(0));
     added.configure(&[], &limits(), PrimaryProbing::Probed, at(100));

@@ -29,6 +29,8 @@ pub struct WaitingClient {
 #[derive(Debug, Default)]
 pub(super) struct QueuedName {
     pub(super) app: Box<[u8]>,
+    /// How many waited when it came.
+    pub(super) ahead: usize,
     /// Told by the connection once it waits.
     client: OnceLock<ClientName>,
 }
@@ -60,8 +62,8 @@ pub struct Throttled {
 }
 
 impl QueuedName {
-    pub(super) fn of(app: &[u8]) -> Self {
-        Self { app: app.into(), client: OnceLock::new() }
+    pub(super) fn of(app: &[u8], ahead: usize) -> Self {
+        Self { app: app.into(), ahead, client: OnceLock::new() }
     }
 }
 
@@ -72,6 +74,12 @@ impl WaitingClient {
         &self.queued.app
     }
 
+    /// How many waited when it came.
+    #[must_use]
+    pub fn ahead(&self) -> usize {
+        self.queued.ahead
+    }
+
     /// The client; `None` for a moment after it has begun to wait.
     #[must_use]
     pub fn client(&self) -> Option<&ClientName> {
@@ -80,6 +88,11 @@ impl WaitingClient {
 }
 
 impl Waiter {
+    /// How many waited when it came.
+    pub(crate) fn ahead(&self) -> usize {
+        self.name.ahead
+    }
+
     /// Tells who it is that waits.
     pub fn introduce(&self, client: ClientName) {
         // A second time says the same.

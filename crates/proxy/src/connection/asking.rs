@@ -1,12 +1,14 @@
-//! An admission point: the question to the controller, the wait, and what is counted of it.
+//! An admission point: the question to the controller, and the wait.
+
+mod noting;
+mod telling;
 
 use std::future::poll_fn;
 use std::time::Duration;
 
-use admission::{Mode, MonoTime, Passage, Reason, Refusal, Request, Terms};
-use policy::{Action as RuleAction, Gated, Rule, UnixTime, app_key, identity_key, refusal};
-use session::{Answer, Ask, StatementOutcome};
-use sql::Class;
+use admission::{Mode, MonoTime, Reason, Refusal, Request, Terms};
+use policy::{Action as RuleAction, UnixTime, app_key, identity_key};
+use session::{Answer, Ask, Question};
 use tokio::time::Instant;
 use wire::frame::split_frame;
 use wire::packet::ErrPacket;
@@ -14,16 +16,15 @@ use wire::packet::ErrPacket;
 use super::cutting_over::{CutOverWatch, next_cut_over};
 use super::pausing::Place;
 use super::{Connection, Ended, errors};
-use crate::cluster::{ClientName, Judgement, Settled, ask};
-use crate::printable::Printable;
+use crate::cluster::{Judgement, Settled};
 use crate::registry::{Control, Inbox};
-use crate::telemetry::{StatementDecision, StatementEvent};
+use crate::telemetry::StatementDecision;
 
 /// How the statement under way was judged. Statements that nobody asks for are admitted for no
 /// reason.
 #[derive(Debug, Default)]
 pub(crate) struct AdmissionRecord {
-    decision: StatementDecision,
+    pub(super) decision: StatementDecision,
     reason: Option<Reason>,
     /// When it first came to its admission point: its deadline counts from there.
     arrived: Option<MonoTime>,
@@ -31,6 +32,8 @@ pub(crate) struct AdmissionRecord {
     queued: Option<Duration>,
     /// How long it was paused for its rule's `speed`; in mode `observe` it only would have been.
     paused: Option<Duration>,
+    /// How many waited when it first came to the queue.
+    ahead: Option<usize>,
 }
 
 impl AdmissionRecord {
@@ -49,15 +52,25 @@ impl AdmissionRecord {
         self.paused.get_or_insert_default();
     }
 
+    /// What became of it.
+    pub(super) fn decision(&self) -> StatementDecision {
+        self.decision
+    }
+
     /// How long it was kept waiting. None: it never was.
-    fn waited(&self) -> Option<Duration> {
+    pub(super) fn waited(&self) -> Option<Duration> {
         let paused = self.paused.filter(|_| self.has_paused());
         let both = self.queued.unwrap_or_default().saturating_add(paused.unwrap_or_default());
         (self.queued.is_some() || paused.is_some()).then_some(both)
     }
 
+    /// The mode that the decision was made in: a budget's, where one refused it.
+    pub(super) fn mode(&self, of_rule: Mode) -> Mode {
+        if self.reason.is_some_and(Reason::is_budget) { Mode::Enforce } else { of_rule }
+    }
+
     /// Why it was kept waiting, or would have been; a pause only if there is no other reason.
-    fn why(&self) -> Option<Reason> {
+    pub(super) fn why(&self) -> Option<Reason> {
         let paced = match self.decision {
             StatementDecision::Admitted => self.paused.map(|_| Reason::Paced),
             StatementDecision::Rejected | StatementDecision::ClientGone => None,
@@ -73,6 +86,8 @@ pub(crate) struct Timing {
     pub(crate) started: Option<Instant>,
     /// Spent waiting for the server.
     pub(crate) backend: Duration,
+    /// Rows changed, as the server has said.
+    pub(crate) rows: u64,
 }
 
 /// How long after the server has closed a queued session a KILL may be heard of that was the
@@ -117,8 +132,18 @@ impl Connection {
     /// Asks the controller, and waits if it says so.
     pub(super) async fn ask(&mut self, asked: Ask, control: &mut Inbox) -> Result<(), Ended> {
         if self.is_of_cut_over() {
+            self.count_for_budgets(&asked);
             self.session.handle_passed(asked);
             return Ok(());
+        }
+        match asked.question {
+            Question::Rule => {}
+            Question::Budgets => return self.ask_budgets(asked, control).await,
+            Question::Count => {
+                self.count_for_budgets(&asked);
+                self.session.handle_admitted(asked);
+                return Ok(());
+            }
         }
         if let Some(pause) = self.pause(&asked) {
             return self.wait_for_answer(asked, Place::Pausing(pause), control).await;
@@ -127,9 +152,26 @@ impl Connection {
             Ok(request) => request,
             Err(fault) => return Err(self.contradicted(&asked, fault).await),
         };
-        match ask(&self.shared.cluster, &request, self.session.app()) {
+        let judgement = self.judge(asked.question, &request);
+        self.handle_judgement(asked, judgement, control).await
+    }
+
+    /// Asks for the budgets of a statement that nothing else holds back.
+    async fn ask_budgets(&mut self, asked: Ask, control: &mut Inbox) -> Result<(), Ended> {
+        let request = self.budget_request(&asked);
+        let judgement = self.judge(Question::Budgets, &request);
+        self.handle_judgement(asked, judgement, control).await
+    }
+
+    async fn handle_judgement(
+        &mut self,
+        asked: Ask,
+        judgement: Judgement,
+        control: &mut Inbox,
+    ) -> Result<(), Ended> {
+        match judgement {
             Judgement::Admitted(permit) => {
-                self.permit = Some(permit);
+                self.take_permit(permit);
                 self.session.handle_admitted(asked);
                 Ok(())
             }
@@ -139,11 +181,15 @@ impl Connection {
                     self.admission.decision = StatementDecision::Rejected;
                     self.admission.reason = Some(would_be.reason);
                 }
+                if !self.session.budgets().is_empty() {
+                    return Box::pin(self.ask_budgets(asked, control)).await;
+                }
                 self.session.handle_admitted(asked);
                 Ok(())
             }
             Judgement::Refused(refused) => self.refuse(asked, &refused).await,
             Judgement::Queued(waiter) => {
+                self.admission.ahead.get_or_insert(waiter.ahead());
                 waiter.introduce(self.client_name());
                 self.wait_for_answer(asked, Place::InQueue(waiter), control).await
             }
@@ -151,7 +197,8 @@ impl Connection {
     }
 
     fn request(&mut self, asked: &Ask) -> Result<Request, Fault> {
-        let rule = self.policy.rule(asked.rule).ok_or(Fault::NoSuchRule)?;
+        let rule = asked.rule.and_then(|index| self.policy.rule(index));
+        let rule = rule.ok_or(Fault::NoSuchRule)?;
         let RuleAction::Throttle { terms, gate, .. } = &rule.action else {
             return Err(Fault::RuleDoesNotAsk);
         };
@@ -168,6 +215,11 @@ impl Connection {
         })
     }
 
+    /// When the statement under way came to its admission point.
+    pub(super) fn arrived(&mut self) -> MonoTime {
+        *self.admission.arrived.get_or_insert_with(|| self.shared.cluster.now())
+    }
+
     async fn wait_for_answer(
         &mut self,
         asked: Ask,
@@ -180,6 +232,7 @@ impl Connection {
             if cut_overs.is_some() && self.is_of_cut_over() {
                 // Leaves the queue.
                 drop(place);
+                self.count_for_budgets(&asked);
                 self.session.handle_passed(asked);
                 return Ok(());
             }
@@ -188,7 +241,8 @@ impl Connection {
             match woken {
                 Woken::Settled(Settled::Admitted(permit)) => {
                     self.admission.reason = permit.reason();
-                    self.permit = Some(permit);
+                    self.keep_long_wait(&asked, permit.waited(), permit.reason());
+                    self.take_permit(permit);
                     self.session.handle_admitted(asked);
                     return Ok(());
                 }
@@ -276,15 +330,6 @@ impl Connection {
         }
     }
 
-    /// Who waits, for people.
-    fn client_name(&self) -> ClientName {
-        ClientName {
-            user: self.session.user().into(),
-            address: self.peer.to_string().into(),
-            connection_id: self.session.connection_id(),
-        }
-    }
-
     /// What the server said when it ended the session, or that it ended it. Of a KILL that came
     /// through Sluice as well, the server's closing may be seen before the killer's OK.
     async fn last_words(&self, control: &mut Inbox) -> Answer {
@@ -306,25 +351,29 @@ impl Connection {
     }
 
     /// A rule that denies: refused as a policy, whatever the load.
-    pub(super) async fn deny(&mut self, asked: Ask) -> Result<(), Ended> {
+    pub(super) async fn deny(&mut self, asked: Ask, control: &mut Inbox) -> Result<(), Ended> {
         self.admission.decision = StatementDecision::Rejected;
         self.admission.reason = Some(Reason::Deny);
-        let Some(rule) = self.policy.rule(asked.rule) else {
+        let Some(rule) = asked.rule.and_then(|index| self.policy.rule(index)) else {
             return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
         };
         if !matches!(rule.action, RuleAction::Deny) {
             return Err(self.contradicted(&asked, Fault::RuleDoesNotDeny).await);
         }
         match rule.mode {
-            Mode::Observe => self.session.handle_admitted(asked),
+            Mode::Observe => match asked.question {
+                Question::Rule => self.session.handle_admitted(asked),
+                Question::Budgets | Question::Count => return self.ask(asked, control).await,
+            },
             Mode::Enforce => {
                 let denial = Refusal {
                     reason: Reason::Deny,
                     cause: None,
+                    budget: None,
                     waited: Duration::ZERO,
                     retry_after: Duration::ZERO,
                 };
-                let answer = self.answer(rule, &denial);
+                let answer = self.answer(&asked, Some(rule), &denial);
                 self.session.handle_refused(asked, answer);
             }
         }
@@ -337,7 +386,7 @@ impl Connection {
         let cluster = &self.shared.cluster.name;
         self.shared.telemetry.internal_fault(cluster);
         tracing::error!(
-            %cluster, peer = %self.peer, rule = asked.rule, fault = fault.as_str(),
+            %cluster, peer = %self.peer, rule = ?asked.rule, fault = fault.as_str(),
             "a fault of Sluice's: the connection is ended, and its statement has not passed"
         );
         self.admission.decision = StatementDecision::Rejected;
@@ -353,10 +402,11 @@ impl Connection {
         if refused.reason == Reason::Shutdown {
             self.leaving.note_refused();
         }
-        let Some(rule) = self.policy.rule(asked.rule) else {
+        let rule = asked.rule.and_then(|index| self.policy.rule(index));
+        if rule.is_none() && asked.rule.is_some() {
             return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
-        };
-        let answer = self.answer(rule, refused);
+        }
+        let answer = self.answer(&asked, rule, refused);
         self.session.handle_refused(asked, answer);
         Ok(())
     }
@@ -366,106 +416,19 @@ impl Connection {
     async fn refuse_and_leave(&mut self, asked: &Ask) -> Result<(), Ended> {
         self.admission.decision = StatementDecision::Rejected;
         self.admission.reason = Some(Reason::Shutdown);
-        let Some(rule) = self.policy.rule(asked.rule) else {
+        let rule = asked.rule.and_then(|index| self.policy.rule(index));
+        if rule.is_none() && asked.rule.is_some() {
             return Err(self.contradicted(asked, Fault::NoSuchRule).await);
-        };
+        }
         let refusal = Refusal {
             reason: Reason::Shutdown,
             cause: None,
+            budget: None,
             waited: self.admission.queued.or(self.admission.paused).unwrap_or_default(),
             retry_after: SHUTDOWN_RETRY_AFTER,
         };
-        let answer = self.answer(rule, &refusal);
+        let answer = self.answer(asked, rule, &refusal);
         self.count_asked(asked);
         self.leave(&answer).await
-    }
-
-    /// The error of a refusal, and its one line in the log.
-    fn answer(&self, rule: &Rule, refused: &Refusal) -> Answer {
-        let id = rand::random::<u32>();
-        let mut message = Vec::new();
-        refusal::write_message(&mut message, &self.policy, rule, id, self.session.app(), refused);
-        tracing::info!(
-            cluster = %self.shared.cluster.name,
-            id = format_args!("{id:08x}"),
-            rule = %rule.name,
-            app = %Printable(self.session.app()),
-            user = %Printable(self.session.user()),
-            client = %self.peer,
-            reason = refused.reason.as_str(),
-            waited_ms = refused.waited.as_millis(),
-            "statement refused"
-        );
-        Answer { errno: rule.error.errno, sqlstate: rule.error.sqlstate, message }
-    }
-
-    /// Counts a statement whose connection ends at its admission point.
-    fn count_asked(&mut self, asked: &Ask) {
-        let mode = self.policy.rule(asked.rule).map_or(Mode::Enforce, |rule| rule.mode);
-        self.count(&StatementOutcome { rule: Some(asked.rule), class: asked.class, mode });
-    }
-
-    /// Counts a statement that is over.
-    pub(super) fn count(&mut self, statement: &StatementOutcome) {
-        let total = self.timing.started.map(|started| started.elapsed()).unwrap_or_default();
-        let queued = self.admission.waited();
-        let elsewhere = self.timing.backend.saturating_add(queued.unwrap_or_default());
-        let rule = statement.rule.and_then(|index| self.policy.rule(index));
-        let backend = (self.timing.backend > Duration::ZERO).then_some(self.timing.backend);
-        self.shared.telemetry.statement(
-            &mut self.labels,
-            &StatementEvent {
-                cluster: &self.shared.cluster.name,
-                rule: rule.map_or("none", |rule| &rule.name),
-                app: self.session.app(),
-                class: statement.class,
-                decision: self.admission.decision,
-                reason: self.admission.why(),
-                mode: statement.mode,
-                queued,
-                backend,
-                overhead: total.saturating_sub(elsewhere),
-            },
-        );
-        if self.shared.cluster.is_contended() {
-            self.note_passed(statement.class, rule);
-        }
-    }
-
-    /// A statement that did not have to ask may be why others wait.
-    fn note_passed(&self, class: Class, rule: Option<&Rule>) {
-        let passage = match rule.map(|rule| &rule.action) {
-            Some(RuleAction::Exempt) => Passage::Exempt,
-            None | Some(RuleAction::Throttle { gated: Gated::No, .. }) => Passage::Ungated,
-            Some(RuleAction::Throttle { gated: Gated::Yes, .. } | RuleAction::Deny) => return,
-        };
-        match class {
-            Class::Write | Class::Load | Class::Call | Class::Ddl | Class::Unknown => {
-                self.shared.cluster.note_passed(passage, rule, self.session.app());
-            }
-            Class::Read
-            | Class::LockingRead
-            | Class::Transaction
-            | Class::Session
-            | Class::Admin => {}
-        }
-    }
-
-    /// Counts claims that were ignored; the first of a connection is logged.
-    pub(super) fn note_refused_claims(&mut self, claims: u32) {
-        let user = self.session.user();
-        for _ in 0..claims {
-            self.shared.telemetry.claim_refused(user);
-        }
-        if !std::mem::replace(&mut self.claim_logged, true) {
-            tracing::warn!(
-                cluster = %self.shared.cluster.name,
-                claimed = %Printable(self.session.refused_claim()),
-                user = %Printable(user),
-                client = %self.peer,
-                "an identity claim that identity.claims does not allow was ignored; \
-                 further ones of this connection are only counted"
-            );
-        }
     }
 }

@@ -59,6 +59,7 @@ pub(super) const ABANDONED_ANSWER: Duration = Duration::from_secs(30);
 impl Connection {
     /// Moves bytes as the session said.
     pub(super) async fn move_bytes(&mut self, moved: Move) -> Result<(), Ended> {
+        self.note_moved(moved);
         let Self { session, client, client_gone, backend, .. } = self;
         match moved {
             Move::Forward { from: Side::Client, len } => {

@@ -12,6 +12,10 @@
 //! - It is asked for a password by a COM_CHANGE_USER, and what it sent ahead of its end is no
 //!   answer: the server's connection is closed, for nobody will go on with that login.
 //!
+//! Of a statement that counts for a budget the end is listened for all the same: its place is free
+//! when the server has finished, and in place of being closed the server's connection is closed for
+//! sending.
+//!
 //! A client that has died and one that only has nothing more to say look the same until something
 //! is written to them, and both servers answer the second one: so do we. The rule of the statement
 //! may want more (`on_client_gone`): the statement killed, or left to its end.
@@ -106,8 +110,11 @@ impl Connection {
         self.do_as_the_rule_wants().await;
         match (self.departure, farewell) {
             (Departure::Finishing, _) => Ok(()),
-            (Departure::Noted | Departure::Unnoticed, Farewell::Gone) => Err(Ended::ByClient),
-            (Departure::Noted | Departure::Unnoticed, Farewell::Nothing | Farewell::MoreToCome) => {
+            (Departure::Noted | Departure::Unnoticed, Farewell::Gone) if self.budget.is_none() => {
+                Err(Ended::ByClient)
+            }
+            // Of what counts for a budget the end is heard.
+            (Departure::Noted | Departure::Unnoticed, _) => {
                 self.backend.end_sending();
                 Ok(())
             }
@@ -123,9 +130,13 @@ impl Connection {
         if self.departure == Departure::Unnoticed {
             self.departure = Departure::Noted;
             self.do_as_the_rule_wants().await;
+            if self.departure == Departure::Noted && self.budget.is_some() {
+                self.backend.end_sending();
+            }
         }
         match self.departure {
             Departure::Finishing => Ok(()),
+            Departure::Unnoticed | Departure::Noted if self.budget.is_some() => Ok(()),
             Departure::Unnoticed | Departure::Noted => Err(Ended::ByClient),
         }
     }

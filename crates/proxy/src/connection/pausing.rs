@@ -156,7 +156,7 @@ pub(super) struct Pause {
 impl Connection {
     /// The pause that stands before this statement, if there is one.
     pub(super) fn pause(&mut self, asked: &Ask) -> Option<Pause> {
-        let rule = self.policy.rule(asked.rule)?;
+        let rule = self.policy.rule(asked.rule?)?;
         let slow = Slow::of(rule)?;
         // Its time in the queue has begun: a pause must not use that up.
         if self.leaving.refuses() || self.admission.has_been_asked_for() {

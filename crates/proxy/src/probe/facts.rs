@@ -46,6 +46,7 @@ pub(super) async fn watch(target: ProbeTarget) {
         if let Some((reading, facts)) = facts {
             board.publish(&target.server, reading, facts);
         }
+        target.site.cluster.probes.note_settings_asked();
     }
 }
 

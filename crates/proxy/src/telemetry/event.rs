@@ -15,6 +15,8 @@ pub struct StatementEvent<'a> {
     pub rule: &'a str,
     /// The app as the client named it.
     pub app: &'a [u8],
+    /// The MySQL user.
+    pub user: &'a [u8],
     /// What kind of statement.
     pub class: Class,
     /// What became of it.
@@ -27,6 +29,8 @@ pub struct StatementEvent<'a> {
     pub queued: Option<Duration>,
     /// How long the server took; `None` if it never got there.
     pub backend: Option<Duration>,
+    /// Rows changed, as the server's OK says.
+    pub rows: u64,
     /// Time in Sluice less time queued and time at the server.
     pub overhead: Duration,
 }

@@ -10,6 +10,8 @@ use prometheus::{Histogram, IntCounter};
 use sql::Class;
 
 use super::event::{StatementDecision, StatementEvent};
+use super::pulse::Beats;
+use super::tally::TallyCell;
 
 /// Label sets a connection remembers. A client of one app runs reads, writes and transaction
 /// statements under one or two rules; beyond that it costs a lookup, not correctness.
@@ -38,6 +40,7 @@ struct LabelSet {
     cluster: Arc<str>,
     rule: Box<str>,
     app: Box<[u8]>,
+    user: Box<[u8]>,
     class: Class,
     decision: StatementDecision,
     reason: Option<Reason>,
@@ -54,6 +57,10 @@ pub(super) struct Series {
     pub(super) backend: Histogram,
     /// Made for the first that was queued: most never are.
     pub(super) queue_delay: Option<Histogram>,
+    /// Where the history has it from.
+    pub(super) tally: Arc<TallyCell>,
+    /// The cluster's, where only what waited or was refused is counted.
+    pub(super) beats: Arc<Beats>,
 }
 
 impl LabelCache {
@@ -97,6 +104,7 @@ impl LabelSet {
             cluster: event.cluster.clone(),
             rule: event.rule.into(),
             app: event.app.into(),
+            user: event.user.into(),
             class: event.class,
             decision: event.decision,
             reason: event.reason,
@@ -112,6 +120,7 @@ impl LabelSet {
             && Arc::ptr_eq(&self.cluster, event.cluster)
             && *self.rule == *event.rule
             && *self.app == *event.app
+            && *self.user == *event.user
     }
 }
 

@@ -13,6 +13,7 @@ use prometheus::{GaugeVec, Registry, TextEncoder};
 
 use super::Telemetry;
 use super::around::Around;
+use super::budgets::BudgetFamilies;
 use super::certificates::Certificates;
 use super::gauges::gauges;
 use super::limits::Limits;
@@ -60,6 +61,7 @@ impl Telemetry {
         });
         now.signals(cluster, &policy, &signals, at);
         now.limits.read(&policy, &signals, &limits);
+        now.budgets.read(cluster, &policy);
         if policy.gate_signals(gate).next().is_some() {
             now.pace.with_label_values(&[&cluster.name]).set(release_per_s.unwrap_or(0.0));
         }
@@ -185,6 +187,7 @@ struct Now {
     gate_open: GaugeVec,
     servers: Servers,
     limits: Limits,
+    budgets: BudgetFamilies,
     restart_pending: GaugeVec,
     pace: GaugeVec,
     starved: GaugeVec,
@@ -232,6 +235,7 @@ impl Now {
             ),
             servers: Servers::new(&registry),
             limits: Limits::new(&registry),
+            budgets: BudgetFamilies::new(&registry),
             restart_pending: gauges(
                 "sluice_config_restart_pending",
                 "1 while the file says something else than what runs of a key that cannot change \

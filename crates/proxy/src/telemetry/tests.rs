@@ -24,12 +24,14 @@ fn admitted<'a>(cluster: &'a Arc<str>, app: &'a [u8]) -> StatementEvent<'a> {
         cluster,
         rule: "etl",
         app,
+        user: b"etl",
         class: Class::Write,
         decision: StatementDecision::Admitted,
         reason: None,
         mode: Mode::Enforce,
         queued: None,
         backend: Some(Duration::from_millis(3)),
+        rows: 1,
         overhead: Duration::from_micros(30),
     }
 }

@@ -1,6 +1,8 @@
 //! What the rules said last. The statements of one connection mostly come from one place in one
 //! program: then comparing their comments replaces reading them and looking the rule up.
 
+use admission::BudgetSet;
+use policy::identity::{Source, TraceId};
 use policy::{ClusterPolicy, Cover, PassReason, Priority, Shape, ShapeNeeds, UnixTime, Verdict};
 use sql::{Class, ClassSet, Exemption, Statement, Tool};
 
@@ -40,6 +42,8 @@ impl Ruling {
 pub(crate) struct Remembered {
     kept: Option<Kept>,
     app: Vec<u8>,
+    /// Boxed: most statements meet none.
+    budgets: Option<Box<BudgetSet>>,
 }
 
 /// A ruling, and as long as it holds.
@@ -50,6 +54,8 @@ pub(super) struct Kept {
     /// A rule expires then, or a schedule may begin or end.
     pub(super) valid_until: Option<UnixTime>,
     pub(super) tool: Option<Tool>,
+    pub(super) source: Option<Source>,
+    pub(super) trace: Option<TraceId>,
     pub(super) ruling: Ruling,
 }
 
@@ -60,9 +66,18 @@ impl Remembered {
         })
     }
 
-    pub(super) fn note(&mut self, kept: Kept, app: &[u8]) {
+    pub(super) fn note(&mut self, kept: Kept, app: &[u8], budgets: &BudgetSet) {
         self.kept = Some(kept);
         replace(&mut self.app, app);
+        match &mut self.budgets {
+            Some(known) => **known = *budgets,
+            None if budgets.is_empty() => {}
+            None => self.budgets = Some(Box::new(*budgets)),
+        }
+    }
+
+    pub(super) fn budgets(&self) -> BudgetSet {
+        self.budgets.as_deref().copied().unwrap_or_default()
     }
 
     pub(super) fn app(&self) -> &[u8] {

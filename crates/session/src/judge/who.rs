@@ -1,6 +1,6 @@
 //! Who asks.
 
-use policy::identity::SessionIdentity;
+use policy::identity::{SessionIdentity, Source, TraceId};
 use sql::Tool;
 
 use super::replace;
@@ -20,8 +20,12 @@ pub(crate) struct Who {
 pub(super) struct LastStatement {
     /// The app of the statement under way, or of the last one.
     app: Vec<u8>,
+    /// Who named that app.
+    source: Option<Source>,
     /// The tool that it names and may name.
     tool: Option<Tool>,
+    /// The trace that it says it belongs to, if it asks or is denied.
+    trace: Option<TraceId>,
     /// Claims that were ignored and have not been counted.
     claims_refused: u32,
     /// The last of those that were.
@@ -29,9 +33,17 @@ pub(super) struct LastStatement {
 }
 
 impl LastStatement {
-    pub(super) fn note(&mut self, app: &[u8], tool: Option<Tool>) {
+    pub(super) fn note(
+        &mut self,
+        app: &[u8],
+        source: Option<Source>,
+        tool: Option<Tool>,
+        trace: Option<TraceId>,
+    ) {
         replace(&mut self.app, app);
+        self.source = source;
         self.tool = tool;
+        self.trace = trace;
     }
 
     /// So many claims were ignored, and the first of them was this one.
@@ -53,8 +65,18 @@ impl Who {
         self.said.tool
     }
 
+    /// The trace that the statement under way says it belongs to.
+    pub(crate) fn trace(&self) -> Option<TraceId> {
+        self.said.trace
+    }
+
     pub(crate) fn app(&self) -> &[u8] {
         &self.said.app
+    }
+
+    /// Who named that app; none before the first statement.
+    pub(crate) fn source(&self) -> Option<Source> {
+        self.said.source
     }
 
     pub(super) fn generation(&self) -> u64 {

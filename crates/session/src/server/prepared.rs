@@ -126,6 +126,7 @@ impl Description {
             .saturating_add(calls)
             .saturating_add(self.elsewhere.as_ref().map_or(0, |other| other.description.len()))
             .saturating_add(self.shape.shape().table_bytes().len())
+            .saturating_add(self.shape.digest_text().len())
             .saturating_add(self.consequences.len())
     }
 }
@@ -227,6 +228,13 @@ impl PreparedStatements {
 
     /// The description, if there is room for it, or that of a text that nobody has read.
     fn room_for(&mut self, description: Arc<Description>) -> Arc<Description> {
+        let mut description = description;
+        if self.bytes > BYTES_MAX / 2
+            && let Some(description) = Arc::get_mut(&mut description)
+        {
+            // It is shown to people only; what is judged by comes first.
+            description.shape.drop_text();
+        }
         let with_it = self.bytes.saturating_add(description.len());
         let (description, bytes) = if with_it <= BYTES_MAX {
             (description, with_it)

@@ -1,6 +1,7 @@
 //! What the shell may know of a session.
 
-use policy::identity::SessionIdentity;
+use admission::BudgetSet;
+use policy::identity::{SessionIdentity, Source, TraceId};
 use sql::Server;
 use wire::capability::Capabilities;
 
@@ -8,6 +9,7 @@ use super::{Phase, Session};
 use crate::action::Side;
 use crate::compression::Compression;
 use crate::cut_over::{CutOver, MigrationWork};
+use crate::judge::subject::About;
 use crate::leg::OF_EACH_LEG;
 use crate::outcome::StatementOutcome;
 use crate::phase::forwarding::Forwarding;
@@ -16,6 +18,11 @@ impl Session {
     /// Bytes the session made itself, for [`crate::Move::Replace`].
     pub fn outbox(&self) -> &[u8] {
         self.out.bytes()
+    }
+
+    /// The budgets that meet the statement which was asked for.
+    pub fn budgets(&self) -> &BudgetSet {
+        &self.judge.bench.budgets
     }
 
     /// Whether nothing is under way, so that the policy may change.
@@ -147,9 +154,25 @@ impl Session {
         self.judge.bench.who.app()
     }
 
+    /// Who named that app; none before the first statement.
+    pub fn app_source(&self) -> Option<Source> {
+        self.judge.bench.who.source()
+    }
+
+    /// The trace that the statement under way says it belongs to, where a rule may hold it back.
+    pub fn trace_id(&self) -> Option<TraceId> {
+        self.judge.bench.who.trace()
+    }
+
     /// What the last identity claim that was ignored wanted to be; empty if none was.
     pub fn refused_claim(&self) -> &[u8] {
         self.judge.bench.who.refused_claim()
+    }
+
+    /// What the statement under way is about, or the last one; only while the shell shows
+    /// [`crate::Input::digests`].
+    pub fn about(&self) -> About<'_> {
+        self.judge.bench.subject.about()
     }
 
     /// The MySQL user.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use admission::DigestKey;
 use policy::{ClusterPolicy, Priority, UnixTime};
 use session::{
-    Action, Answer, Ask, ClientInfo, CloseReason, Crypt, Finished, Input, Leg, Move, Reads,
-    ServerFacts, Session, Side,
+    Action, Answer, Ask, ClientInfo, CloseReason, Crypt, Finished, Input, Leg, Move, Question,
+    Reads, ServerFacts, Session, Side,
 };
 use sql::Class;
 
@@ -29,6 +29,7 @@ pub(crate) enum Stop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) rule: u32,
+    pub(crate) question: Question,
     pub(crate) class: Class,
     pub(crate) digest: Option<DigestKey>,
     pub(crate) priority: Priority,
@@ -121,6 +122,7 @@ impl Driver {
     pub(crate) fn run(&mut self) -> Stop {
         for _ in 0..100_000 {
             let input = Input {
+                digests: None,
                 client: &self.client,
                 backend: &self.backend,
                 policy: &self.policy,
@@ -150,9 +152,10 @@ impl Driver {
                     drop(self.backend.drain(..len))
                 }
                 Action::Ask(ask) => {
-                    let Ask { rule, class, digest, priority, .. } = ask;
+                    let Ask { rule, question, class, digest, priority, .. } = ask;
+                    let rule = rule.expect("asked by a rule");
                     self.asked = Some(ask);
-                    return Stop::Ask(Asked { rule, class, digest, priority });
+                    return Stop::Ask(Asked { rule, question, class, digest, priority });
                 }
                 Action::Deny(ask) => {
                     self.asked = Some(ask);

@@ -1,5 +1,6 @@
 //! The session between a scripted client and a scripted server.
 
+mod budgets;
 mod certain;
 mod compressed;
 mod confided;
@@ -14,6 +15,7 @@ mod passwords;
 mod secure;
 mod shapes;
 mod streams;
+mod traced;
 
 use session::{CloseReason, Reads};
 use sql::Class;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use admission::MonoTime;
+use admission::{Demand, MonoTime};
 
 /// What happens.
 #[derive(Debug, Clone, Copy)]
@@ -19,21 +19,25 @@ pub(super) enum Event {
     /// A session's statement is committed.
     Commit { session: usize },
     /// A heartbeat is to be written, unless another beat has been planned since.
-    HeartbeatDue { beat: u64 },
+    HeartbeatDue { proxy: usize, beat: u64 },
     /// A heartbeat is committed.
-    HeartbeatCommitted { seq: u64 },
+    HeartbeatCommitted { proxy: usize, seq: u64 },
     /// A replica is to be probed, unless another beat has been planned since.
-    ProbeDue { replica: usize, beat: u64 },
+    ProbeDue { proxy: usize, replica: usize, beat: u64 },
     /// A probe's answer arrives.
-    ProbeAnswered { replica: usize, answer: Answer },
+    ProbeAnswered { proxy: usize, replica: usize, answer: Answer },
     /// The lag grows while an answer is awaited.
-    Publish,
-    /// The proxy is started anew.
+    Publish { proxy: usize },
+    /// The proxies are started anew.
     Restart,
     /// It is looked whether somebody needs fresh values.
-    LookAtTempo,
+    LookAtTempo { proxy: usize },
     /// The signals other than the lag are looked at.
     LookAtSignals,
+    /// A Sluice tells the others what it wants.
+    Tell { proxy: usize },
+    /// The others have read it.
+    Hear { from: usize, demand: Demand },
 }
 
 /// What a probe has seen.

@@ -16,6 +16,8 @@ use crate::{App, Effect, Scenario};
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) app: usize,
+    /// The Sluice that it is connected to.
+    proxy: usize,
     rule: RuleKey,
     identity: IdentityKey,
     rows: u32,
@@ -47,8 +49,13 @@ impl Session {
             next_key = next_key.saturating_add(u64::from(plan.identities));
             let of_app = (first_key..next_key).cycle().map(IdentityKey);
             let rule = rule_key(scenario, app);
-            (0..plan.sessions).zip(of_app).map(move |(_, identity)| Self {
+            let everywhere: Vec<usize> = (0..scenario.proxies).collect();
+            let places = if plan.proxies.is_empty() { everywhere } else { plan.proxies.clone() };
+            let places = places.into_iter().cycle();
+            let sessions = (0..plan.sessions).zip(of_app).zip(places);
+            sessions.map(move |((_, identity), proxy)| Self {
                 app,
+                proxy,
                 rule,
                 identity,
                 rows: 0,
@@ -121,7 +128,9 @@ impl<'s> World<'s> {
             arrived: session.arrived,
         };
         let would_pause = session.pauses_until > now;
-        match self.controller.request(now, &request) {
+        let place = session.proxy;
+        let Some(proxy) = self.proxies.get_mut(place) else { return };
+        match proxy.controller.request(now, &request) {
             Decision::Admit(permit) => self.admitted(index, permit),
             Decision::Observed(permit, would_be) => {
                 if would_be.is_some() || would_pause {
@@ -130,11 +139,11 @@ impl<'s> World<'s> {
                 self.admitted(index, permit);
             }
             Decision::Queue(ticket) => {
-                self.waiting.insert(ticket, index);
+                proxy.waiting.insert(ticket, index);
             }
             Decision::Reject(refusal) => self.refused(index, refusal),
         }
-        self.settle();
+        self.settle(place);
     }
 
     pub(super) fn resolved(&mut self, session: usize, outcome: Resolved) {
@@ -156,7 +165,7 @@ impl<'s> World<'s> {
         session.begun = now;
         session.running = running;
         let waited = now.saturating_since(session.issued);
-        let (number, rows) = (session.app, f64::from(session.rows));
+        let (number, place, rows) = (session.app, session.proxy, f64::from(session.rows));
         let latency = app.latency.unwrap_or(scenario.latency).saturating_mul(app.transactions);
         let latency = match &scenario.service {
             None => latency,
@@ -168,7 +177,7 @@ impl<'s> World<'s> {
             }
         };
         let commits_at = self.primary.commits_at(now, rows, &scenario.primary, latency);
-        self.note_begun(number);
+        self.note_begun(place, number);
         self.agenda.add(commits_at, Event::Commit { session: index });
         self.measure.admitted(now, number, rows, waited);
     }
@@ -191,19 +200,21 @@ impl<'s> World<'s> {
         let running = std::mem::replace(&mut session.running, Running::Nothing);
         let server_time = now.saturating_since(session.begun);
         session.pauses_until = now.saturating_add(app.rule.pause(server_time));
-        let number = session.app;
+        let (number, place) = (session.app, session.proxy);
         let phantom = u64::from(app.phantom_rows).saturating_mul(u64::from(app.transactions));
         let affected_rows = u64::from(session.rows).saturating_add(phantom);
         let outcome = Outcome { affected_rows, server_time, error: false };
         let rows = f64::from(session.rows) * app.apply_cost;
         self.append(rows);
-        self.note_ended(number, server_time);
+        self.note_ended(place, number, server_time);
         self.measure.ended(now, number, server_time);
         match running {
             Running::Nothing | Running::Passed => {}
             Running::Admitted(permit) => {
-                self.controller.complete(now, permit, outcome);
-                self.settle();
+                if let Some(proxy) = self.proxies.get_mut(place) {
+                    proxy.controller.complete(now, permit, outcome);
+                }
+                self.settle(place);
             }
         }
         let think = if app.think_time.is_zero() {

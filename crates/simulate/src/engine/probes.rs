@@ -6,7 +6,8 @@ use admission::MonoTime;
 use rand::RngExt as _;
 
 use super::agenda::{Answer, Event};
-use super::servers::Presence;
+use super::proxies::Proxy;
+use super::servers::{Beat, Presence};
 use super::{LAG, World};
 use crate::Scenario;
 
@@ -99,99 +100,110 @@ impl Rhythm {
 }
 
 impl World<'_> {
-    pub(super) fn begin_probes(&mut self) {
-        self.agenda.add(MonoTime::ZERO, Event::HeartbeatDue { beat: 0 });
+    pub(super) fn begin_probes(&mut self, proxy: usize) {
+        let at = self.begins_at(proxy);
+        self.agenda.add(at, Event::HeartbeatDue { proxy, beat: 0 });
         for replica in 0..self.replicas.len() {
-            self.agenda.add(MonoTime::ZERO, Event::ProbeDue { replica, beat: 0 });
+            self.agenda.add(at, Event::ProbeDue { proxy, replica, beat: 0 });
         }
-        self.agenda.add(MonoTime::ZERO, Event::LookAtTempo);
+        self.agenda.add(at, Event::LookAtTempo { proxy });
     }
 
-    pub(super) fn write_heartbeat(&mut self, beat: u64) {
+    pub(super) fn write_heartbeat(&mut self, proxy: usize, beat: u64) {
         let now = self.now;
-        if !self.probes.heartbeat.begins(now, beat) {
+        let Some(Proxy { controller, probes, .. }) = self.proxies.get_mut(proxy) else { return };
+        if !probes.heartbeat.begins(now, beat) {
             return;
         }
-        self.probes.last_seq = self.probes.last_seq.saturating_add(1);
-        let seq = self.probes.last_seq;
-        self.controller.handle_heartbeat_begun(now, seq);
-        self.settle();
+        probes.last_seq = probes.last_seq.saturating_add(1);
+        let seq = probes.last_seq;
+        controller.handle_heartbeat_begun(now, seq);
+        self.settle(proxy);
         let latency = self.scenario.latency.mul_f64(self.delays.random_range(0.5..1.5));
         // It does not queue for the rows of others: its session is one more.
-        self.agenda.add(now.saturating_add(latency), Event::HeartbeatCommitted { seq });
+        let committed_at = now.saturating_add(latency);
+        self.agenda.add(committed_at, Event::HeartbeatCommitted { proxy, seq });
     }
 
-    pub(super) fn heartbeat_committed(&mut self, seq: u64) {
+    pub(super) fn heartbeat_committed(&mut self, place: usize, seq: u64) {
         let now = self.now;
         for (replica, plan) in self.replicas.iter_mut().zip(&self.scenario.replicas) {
-            replica.append_heartbeat(now, plan.transit_at(now), seq);
+            replica.append_heartbeat(now, plan.transit_at(now), Beat { proxy: place, seq });
         }
-        self.probes.committed = Some(seq);
-        self.tracker.handle_heartbeat_committed(seq, now);
-        let (at, beat) = self.probes.heartbeat.plan(now, self.probes.tempo);
-        self.agenda.add(at, Event::HeartbeatDue { beat });
+        let Some(proxy) = self.proxies.get_mut(place) else { return };
+        proxy.probes.committed = Some(seq);
+        proxy.tracker.handle_heartbeat_committed(seq, now);
+        let (at, beat) = proxy.probes.heartbeat.plan(now, proxy.probes.tempo);
+        self.agenda.add(at, Event::HeartbeatDue { proxy: place, beat });
     }
 
-    pub(super) fn probe(&mut self, index: usize, beat: u64) {
+    pub(super) fn probe(&mut self, place: usize, index: usize, beat: u64) {
         let now = self.now;
-        let Some(rhythm) = self.probes.replicas.get_mut(index) else { return };
+        let Some(proxy) = self.proxies.get_mut(place) else { return };
+        let Some(rhythm) = proxy.probes.replicas.get_mut(index) else { return };
         if !rhythm.begins(now, beat) {
             return;
         }
         let Some(replica) = self.replicas.get_mut(index) else { return };
-        self.tracker.handle_replica_asked(now, replica.key);
+        proxy.tracker.handle_replica_asked(now, replica.key);
         let answer = match replica.presence {
-            Presence::Here => Answer::Shows(replica.shows(now)),
+            Presence::Here => Answer::Shows(replica.shows(now, place)),
             Presence::Away => Answer::Unreachable,
         };
         let share = self.delays.random_range(0.0..=1.0);
         let answered_at = now.saturating_add(self.scenario.probe_delay.mul_f64(share));
         let mut publish_at = now.saturating_add(self.scenario.probe_interval);
         while publish_at < answered_at {
-            self.agenda.add(publish_at, Event::Publish);
+            self.agenda.add(publish_at, Event::Publish { proxy: place });
             publish_at = publish_at.saturating_add(self.scenario.probe_interval);
         }
-        self.agenda.add(answered_at, Event::ProbeAnswered { replica: index, answer });
+        let answered = Event::ProbeAnswered { proxy: place, replica: index, answer };
+        self.agenda.add(answered_at, answered);
     }
 
-    pub(super) fn probe_answered(&mut self, index: usize, answer: Answer) {
+    pub(super) fn probe_answered(&mut self, place: usize, index: usize, answer: Answer) {
         let now = self.now;
         let Some(replica) = self.replicas.get(index) else { return };
+        let Some(proxy) = self.proxies.get_mut(place) else { return };
         match answer {
-            Answer::Shows(seq) => self.tracker.handle_replica_shows(now, replica.key, seq),
-            Answer::Unreachable => self.tracker.handle_replica_unreachable(now, replica.key),
+            Answer::Shows(seq) => proxy.tracker.handle_replica_shows(now, replica.key, seq),
+            Answer::Unreachable => proxy.tracker.handle_replica_unreachable(now, replica.key),
         }
-        self.publish_lag();
-        if let Some(rhythm) = self.probes.replicas.get_mut(index) {
-            let (at, beat) = rhythm.plan(now, self.probes.tempo);
-            self.agenda.add(at, Event::ProbeDue { replica: index, beat });
+        self.publish_lag(place);
+        let Some(Proxy { probes, .. }) = self.proxies.get_mut(place) else { return };
+        if let Some(rhythm) = probes.replicas.get_mut(index) {
+            let (at, beat) = rhythm.plan(now, probes.tempo);
+            self.agenda.add(at, Event::ProbeDue { proxy: place, replica: index, beat });
         }
     }
 
-    pub(super) fn publish_lag(&mut self) {
-        let reading = self.tracker.reading(self.now);
-        self.controller.handle_lag(self.now, LAG, &reading);
-        self.settle();
-    }
-
-    pub(super) fn look_at_tempo(&mut self) {
+    pub(super) fn publish_lag(&mut self, place: usize) {
         let now = self.now;
-        self.agenda.add(now.saturating_add(LOOK_INTERVAL), Event::LookAtTempo);
-        let last = self.controller.last_gated_request().unwrap_or(MonoTime::ZERO);
+        let Some(proxy) = self.proxies.get_mut(place) else { return };
+        let reading = proxy.tracker.reading(now);
+        proxy.controller.handle_lag(now, LAG, &reading);
+        self.settle(place);
+    }
+
+    pub(super) fn look_at_tempo(&mut self, place: usize) {
+        let now = self.now;
+        self.agenda.add(now.saturating_add(LOOK_INTERVAL), Event::LookAtTempo { proxy: place });
+        let Some(Proxy { controller, probes, .. }) = self.proxies.get_mut(place) else { return };
+        let last = controller.last_gated_request().unwrap_or(MonoTime::ZERO);
         let quiet = now.saturating_since(last);
         let tempo = if quiet < HIBERNATES_AFTER { Tempo::Awake } else { Tempo::Hibernating };
-        if tempo == self.probes.tempo {
+        if tempo == probes.tempo {
             return;
         }
-        self.probes.tempo = tempo;
-        if self.probes.heartbeat.phase == Phase::Waiting {
-            let (at, beat) = self.probes.heartbeat.plan(now, tempo);
-            self.agenda.add(at, Event::HeartbeatDue { beat });
+        probes.tempo = tempo;
+        if probes.heartbeat.phase == Phase::Waiting {
+            let (at, beat) = probes.heartbeat.plan(now, tempo);
+            self.agenda.add(at, Event::HeartbeatDue { proxy: place, beat });
         }
-        for (replica, rhythm) in self.probes.replicas.iter_mut().enumerate() {
+        for (replica, rhythm) in probes.replicas.iter_mut().enumerate() {
             if rhythm.phase == Phase::Waiting {
                 let (at, beat) = rhythm.plan(now, tempo);
-                self.agenda.add(at, Event::ProbeDue { replica, beat });
+                self.agenda.add(at, Event::ProbeDue { proxy: place, replica, beat });
             }
         }
     }

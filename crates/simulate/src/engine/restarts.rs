@@ -1,4 +1,4 @@
-//! The proxy is started anew: the next process knows what was handed over, or nothing.
+//! The proxies are started anew: the next process knows what was handed over, or nothing.
 
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use admission::Controller;
 
 use super::agenda::Event;
 use super::clients::Running;
+use super::proxies::seed;
 use super::{World, controller_config, signal_config};
 
 /// As in the proxy: what was learned is written down so often, so it is half as old in the mean.
@@ -17,26 +18,33 @@ const HANDED_OVER_MAX: usize = 200;
 impl World<'_> {
     /// Whoever waited asks the next process. What runs goes on, and nobody there knows of it.
     pub(super) fn restart(&mut self) {
-        let (now, scenario) = (self.now, self.scenario);
-        let config = controller_config(scenario, signal_config(scenario));
-        let nanos = now.as_nanos();
-        let next = Controller::new(config, scenario.seed.wrapping_add(nanos), now);
-        let before = std::mem::replace(&mut self.controller, next);
-        if scenario.handover
-            && let Some(learned) = before.learned(HANDED_OVER_MAX)
-        {
-            self.controller.begin_with(&learned, HANDED_OVER_AGE);
-        }
         for session in &mut self.sessions {
             if matches!(session.running, Running::Admitted(_)) {
                 session.running = Running::Passed;
             }
         }
-        for session in std::mem::take(&mut self.waiting).into_values() {
+        for proxy in 0..self.proxies.len() {
+            self.restart_one(proxy);
+        }
+    }
+
+    fn restart_one(&mut self, place: usize) {
+        let (now, scenario) = (self.now, self.scenario);
+        let Some(proxy) = self.proxies.get_mut(place) else { return };
+        let config = controller_config(scenario, signal_config(scenario));
+        let seed = seed(scenario, place).wrapping_add(now.as_nanos());
+        let next = Controller::new(config, seed, now);
+        let before = std::mem::replace(&mut proxy.controller, next);
+        if scenario.handover
+            && let Some(learned) = before.learned(HANDED_OVER_MAX)
+        {
+            proxy.controller.begin_with(&learned, HANDED_OVER_AGE);
+        }
+        for session in std::mem::take(&mut proxy.waiting).into_values() {
             self.agenda.add(now, Event::Ask { session });
         }
-        self.wake = None;
-        self.publish_lag();
-        self.settle();
+        proxy.wake = None;
+        self.publish_lag(place);
+        self.settle(place);
     }
 }

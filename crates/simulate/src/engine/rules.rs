@@ -34,6 +34,7 @@ impl World<'_> {
         match mode {
             Mode::Enforce => {
                 let denial = Refusal {
+                    budget: None,
                     reason: Reason::Deny,
                     cause: None,
                     waited: Duration::ZERO,

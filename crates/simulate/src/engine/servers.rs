@@ -70,8 +70,8 @@ pub(super) struct Replica {
     queue: VecDeque<Entry>,
     appliers: u32,
     in_order: bool,
-    /// The newest heartbeat it shows.
-    shown: Option<u64>,
+    /// The newest heartbeat that it shows of each Sluice.
+    shown: Vec<Option<u64>>,
 }
 
 /// Whether it is in the cluster.
@@ -87,14 +87,21 @@ struct Entry {
     committed: MonoTime,
     arrives: MonoTime,
     rows_left: f64,
-    heartbeat: Option<u64>,
+    heartbeat: Option<Beat>,
+}
+
+/// A heartbeat: whose, and its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Beat {
+    pub(super) proxy: usize,
+    pub(super) seq: u64,
 }
 
 /// Less of a row than this is none: what is left after sums of fractions.
 const ROWS_EPSILON: f64 = 1e-9;
 
 impl Replica {
-    pub(super) fn new(plan: &scenario::Replica, key: ReplicaKey) -> Self {
+    pub(super) fn new(plan: &scenario::Replica, key: ReplicaKey, proxies: usize) -> Self {
         Self {
             key,
             presence: Presence::Here,
@@ -105,17 +112,18 @@ impl Replica {
             queue: VecDeque::new(),
             appliers: plan.appliers,
             in_order: plan.preserve_commit_order,
-            shown: None,
+            shown: vec![None; proxies],
         }
     }
 
-    /// One tick is over and has been looked at. One that comes back shows what there is.
+    /// One tick is over and has been looked at. One that comes back shows what there is: the newest
+    /// that each Sluice has committed.
     pub(super) fn begin_tick(
         &mut self,
         plan: &scenario::Replica,
         now: MonoTime,
         jitter: f64,
-        newest: Option<u64>,
+        newest: impl Iterator<Item = Option<u64>>,
     ) {
         let away = plan.away.iter().any(|window| window.contains(now));
         match (self.presence, away) {
@@ -125,7 +133,7 @@ impl Replica {
             }
             (Presence::Away, false) => {
                 self.presence = Presence::Here;
-                self.shown = newest;
+                self.shown = newest.collect();
             }
             (Presence::Here, false) | (Presence::Away, true) => {}
         }
@@ -160,8 +168,9 @@ impl Replica {
             if stalled || first.rows_left > ROWS_EPSILON {
                 return;
             }
-            self.shown = first.heartbeat.or(self.shown);
+            let heartbeat = first.heartbeat;
             self.queue.pop_front();
+            self.show(heartbeat);
         }
     }
 
@@ -172,9 +181,9 @@ impl Replica {
     }
 
     /// A heartbeat is committed.
-    pub(super) fn append_heartbeat(&mut self, now: MonoTime, transit: Duration, seq: u64) {
+    pub(super) fn append_heartbeat(&mut self, now: MonoTime, transit: Duration, beat: Beat) {
         let arrives = self.arrives(now, transit);
-        self.push(now, Entry { committed: now, arrives, rows_left: 0.0, heartbeat: Some(seq) });
+        self.push(now, Entry { committed: now, arrives, rows_left: 0.0, heartbeat: Some(beat) });
     }
 
     /// When it is there. The stream keeps its order.
@@ -196,10 +205,18 @@ impl Replica {
         }
     }
 
-    /// The newest heartbeat it shows now.
-    pub(super) fn shows(&mut self, now: MonoTime) -> Option<u64> {
+    /// The newest heartbeat of a Sluice that it shows now.
+    pub(super) fn shows(&mut self, now: MonoTime, proxy: usize) -> Option<u64> {
         self.advance(now);
-        self.shown
+        self.shown.get(proxy).copied().flatten()
+    }
+
+    /// What it has applied it shows: of each Sluice the newest.
+    fn show(&mut self, heartbeat: Option<Beat>) {
+        let Some(Beat { proxy, seq }) = heartbeat else { return };
+        if let Some(shown) = self.shown.get_mut(proxy) {
+            *shown = (*shown).max(Some(seq));
+        }
     }
 
     /// The age of the oldest transaction that is not applied.
@@ -222,6 +239,10 @@ mod tests {
         MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
     }
 
+    fn beat(seq: u64) -> Beat {
+        Beat { proxy: 0, seq }
+    }
+
     fn replica(apply_per_s: f64, away: Vec<scenario::Away>) -> (Replica, scenario::Replica) {
         let plan = scenario::Replica {
             apply: Amount::constant(apply_per_s),
@@ -231,22 +252,22 @@ mod tests {
             appliers: 1,
             preserve_commit_order: true,
         };
-        let mut replica = Replica::new(&plan, ReplicaKey(1));
-        replica.begin_tick(&plan, at(0), 1.0, None);
+        let mut replica = Replica::new(&plan, ReplicaKey(1), 1);
+        replica.begin_tick(&plan, at(0), 1.0, std::iter::once(None));
         (replica, plan)
     }
 
     #[test]
     fn a_heartbeat_shows_when_all_before_it_is_applied() {
         let (mut replica, _) = replica(1_000.0, Vec::new());
-        replica.append_heartbeat(at(0), Duration::ZERO, 1);
-        assert_eq!(replica.shows(at(0)), Some(1));
+        replica.append_heartbeat(at(0), Duration::ZERO, beat(1));
+        assert_eq!(replica.shows(at(0), 0), Some(1));
         replica.append(at(1), Duration::ZERO, 3.0);
-        replica.append_heartbeat(at(2), Duration::ZERO, 2);
+        replica.append_heartbeat(at(2), Duration::ZERO, beat(2));
         replica.append(at(2), Duration::ZERO, 1.0);
-        assert_eq!(replica.shows(at(3)), Some(1));
+        assert_eq!(replica.shows(at(3), 0), Some(1));
         assert_eq!(replica.true_lag(at(3)), Duration::from_millis(2));
-        assert_eq!(replica.shows(at(4)), Some(2));
+        assert_eq!(replica.shows(at(4), 0), Some(2));
         assert_eq!(replica.true_lag(at(4)), Duration::from_millis(2));
         replica.advance(at(5));
         assert_eq!(replica.true_lag(at(5)), Duration::ZERO);
@@ -255,8 +276,8 @@ mod tests {
     #[test]
     fn a_stalled_replica_does_not_show_heartbeats_either() {
         let (mut replica, _) = replica(0.0, Vec::new());
-        replica.append_heartbeat(at(1), Duration::ZERO, 1);
-        assert_eq!(replica.shows(at(5)), None);
+        replica.append_heartbeat(at(1), Duration::ZERO, beat(1));
+        assert_eq!(replica.shows(at(5), 0), None);
         assert_eq!(replica.true_lag(at(5)), Duration::ZERO);
     }
 
@@ -276,12 +297,12 @@ mod tests {
         let away = scenario::Window { from: at(10), to: at(20) };
         let (mut replica, plan) = replica(1.0, vec![away]);
         replica.append(at(5), Duration::ZERO, 100.0);
-        replica.begin_tick(&plan, at(10), 1.0, Some(3));
+        replica.begin_tick(&plan, at(10), 1.0, std::iter::once(Some(3)));
         assert_eq!(replica.presence, Presence::Away);
         replica.append(at(15), Duration::ZERO, 100.0);
         assert_eq!(replica.true_lag(at(16)), Duration::ZERO);
-        replica.begin_tick(&plan, at(20), 1.0, Some(4));
-        assert_eq!((replica.presence, replica.shows(at(20))), (Presence::Here, Some(4)));
+        replica.begin_tick(&plan, at(20), 1.0, std::iter::once(Some(4)));
+        assert_eq!((replica.presence, replica.shows(at(20), 0)), (Presence::Here, Some(4)));
     }
 
     #[test]

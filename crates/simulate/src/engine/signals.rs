@@ -74,34 +74,47 @@ pub(super) fn gates(scenario: &Scenario) -> Vec<GateConfig> {
 
 impl World<'_> {
     pub(super) fn begin_signals(&mut self) {
-        if !self.meters.is_empty() {
+        if !self.scenario.signals.is_empty() {
             self.agenda.add(MonoTime::ZERO, Event::LookAtSignals);
         }
     }
 
     /// A statement of this app has come to the server.
-    pub(super) fn note_begun(&mut self, app: usize) {
+    pub(super) fn note_begun(&mut self, proxy: usize, app: usize) {
         self.running = self.running.saturating_add(1);
-        for meter in self.meters.iter_mut().filter(|meter| meter.app == Some(app)) {
+        for meter in self.meters_of(proxy, app) {
             meter.counts.begun = meter.counts.begun.saturating_add(1);
         }
     }
 
     /// It has ended there.
-    pub(super) fn note_ended(&mut self, app: usize, latency: Duration) {
+    pub(super) fn note_ended(&mut self, proxy: usize, app: usize, latency: Duration) {
         self.running = self.running.saturating_sub(1);
-        for meter in self.meters.iter_mut().filter(|meter| meter.app == Some(app)) {
+        for meter in self.meters_of(proxy, app) {
             meter.counts.ended = meter.counts.ended.saturating_add(1);
             meter.counts.count(latency);
         }
     }
 
+    /// What a Sluice measures of an app.
+    fn meters_of(&mut self, proxy: usize, app: usize) -> impl Iterator<Item = &mut Meter> {
+        let meters = self.proxies.get_mut(proxy).into_iter().flat_map(|proxy| &mut proxy.meters);
+        meters.filter(move |meter| meter.app == Some(app))
+    }
+
     pub(super) fn look_at_signals(&mut self) {
+        self.agenda.add(self.now.saturating_add(LOOK_INTERVAL), Event::LookAtSignals);
+        for proxy in 0..self.proxies.len() {
+            self.look_at_signals_of(proxy);
+        }
+    }
+
+    fn look_at_signals_of(&mut self, index: usize) {
         let now = self.now;
-        self.agenda.add(now.saturating_add(LOOK_INTERVAL), Event::LookAtSignals);
         let scenario = self.scenario;
         for (place, plan) in scenario.signals.iter().enumerate() {
-            let Some(meter) = self.meters.get_mut(place) else { continue };
+            let Some(proxy) = self.proxies.get_mut(index) else { return };
+            let Some(meter) = proxy.meters.get_mut(place) else { continue };
             let value = match plan.kind {
                 SignalKind::Latency { .. } => meter.window.look(now, &meter.counts),
                 SignalKind::ThreadsRunning => Some(f64::from(self.running) + 1.0),
@@ -112,8 +125,8 @@ impl World<'_> {
                 Some(value) => Sample::Value(value * noise),
                 None => Sample::Failed,
             };
-            self.controller.handle_sample(now, key(place), sample);
-            self.settle();
+            proxy.controller.handle_sample(now, key(place), sample);
+            self.settle(index);
         }
     }
 }

@@ -15,6 +15,8 @@ const SESSIONS_MAX: u32 = 100_000;
 const ROWS_MAX: f64 = 1e9;
 /// Most threads of a replica: as many as a server has.
 const APPLIERS_MAX: u32 = 1_024;
+/// Most Sluices in front of one primary: each writes and reads heartbeats of its own.
+const PROXIES_MAX: usize = 64;
 /// The dearest row: more is a statement of its own.
 const APPLY_COST_MAX: f64 = 1e6;
 
@@ -32,7 +34,8 @@ pub(super) type Faults = Vec<String>;
 pub(super) fn compile(raw: raw::Scenario) -> Result<Scenario, ScenarioError> {
     let mut faults = Faults::new();
     let gates: Vec<String> = raw.signals.keys().cloned().collect();
-    let apps = apps(raw.apps, &gates, &mut faults);
+    let proxies = proxies(raw.proxies, &mut faults);
+    let apps = apps(raw.apps, &gates, proxies, &mut faults);
     let names: Vec<String> = apps.iter().map(|app| app.name.clone()).collect();
     let threshold = span(raw.threshold, THRESHOLD_DEFAULT, "threshold", &mut faults);
     let scenario = Scenario {
@@ -72,6 +75,7 @@ pub(super) fn compile(raw: raw::Scenario) -> Result<Scenario, ScenarioError> {
             || Amount::constant(0.0),
             |background| amount(background.writes_per_s, "background.writes_per_s", &mut faults),
         ),
+        proxies,
         restarts: restarts(&raw.restarts, &mut faults),
         handover: raw.handover.unwrap_or(true),
         expect: expect::compile(raw.expect, &names, &mut faults),
@@ -112,6 +116,14 @@ fn pacing(word: Option<&str>, faults: &mut Faults) -> Pace {
             Pace::Adaptive
         }
     }
+}
+
+fn proxies(raw: Option<usize>, faults: &mut Faults) -> usize {
+    let proxies = raw.unwrap_or(1);
+    if !(1..=PROXIES_MAX).contains(&proxies) {
+        faults.push(format!("proxies: from 1 to {PROXIES_MAX}"));
+    }
+    proxies
 }
 
 fn restarts(raw: &[Span], faults: &mut Faults) -> Vec<MonoTime> {
@@ -162,7 +174,7 @@ fn appliers(raw: Option<u32>, path: &str, faults: &mut Faults) -> u32 {
     appliers
 }
 
-fn apps(raw: Vec<raw::App>, gates: &[String], faults: &mut Faults) -> Vec<App> {
+fn apps(raw: Vec<raw::App>, gates: &[String], proxies: usize, faults: &mut Faults) -> Vec<App> {
     let sessions = raw.iter().fold(0_u32, |sum, app| sum.saturating_add(app.sessions));
     if sessions > SESSIONS_MAX {
         faults.push(format!("apps: at most {SESSIONS_MAX} sessions in all"));
@@ -172,6 +184,10 @@ fn apps(raw: Vec<raw::App>, gates: &[String], faults: &mut Faults) -> Vec<App> {
         let path = format!("apps[{index}]");
         if apps.iter().any(|app| app.name == raw.app) {
             faults.push(format!("{path}.app: {:?} is there already", raw.app));
+        }
+        if raw.proxies.iter().any(|place| *place >= proxies) {
+            let last = proxies.saturating_sub(1);
+            faults.push(format!("{path}.proxies: numbers from 0 to {last}"));
         }
         apps.push(app(raw, gates, &path, faults));
     }
@@ -203,6 +219,7 @@ fn app(raw: raw::App, gates: &[String], path: &str, faults: &mut Faults) -> App 
     App {
         name: raw.app,
         sessions: raw.sessions,
+        proxies: raw.proxies,
         identities,
         rule,
         latency: raw

@@ -35,6 +35,7 @@ pub(super) struct Scenario {
     pub(super) signals: BTreeMap<String, RawSignal>,
     pub(super) replicas: Vec<Replica>,
     pub(super) background: Option<Background>,
+    pub(super) proxies: Option<usize>,
     #[serde(default)]
     pub(super) restarts: Vec<Span>,
     pub(super) handover: Option<bool>,
@@ -76,6 +77,8 @@ pub(super) struct Background {
 pub(super) struct App {
     pub(super) app: String,
     pub(super) sessions: u32,
+    #[serde(default)]
+    pub(super) proxies: Vec<usize>,
     pub(super) identities: Option<u32>,
     #[serde(default)]
     pub(super) ratio: f64,

@@ -33,6 +33,7 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
         signals,
         replicas,
         background,
+        proxies,
         restarts,
         handover,
         apps,
@@ -68,13 +69,12 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
     }
     lines.push(if replicas.is_empty() { "replicas: []" } else { "replicas:" }.to_owned());
     lines.extend(replicas.iter().map(|plan| format!("  - {}", replica(plan))));
+    lines.extend((*proxies != 1).then(|| format!("proxies: {proxies}")));
     if !restarts.is_empty() {
         let times: Vec<String> = restarts.iter().map(|at| time(*at)).collect();
         lines.push(format!("restarts: [{}]", times.join(", ")));
     }
-    if !handover {
-        lines.push("handover: false".to_owned());
-    }
+    lines.extend((!handover).then(|| "handover: false".to_owned()));
     lines.push(if apps.is_empty() { "apps: []".to_owned() } else { "apps:".to_owned() });
     lines.extend(apps.iter().map(|plan| format!("  - {}", app(plan, signals))));
     if !expect.is_empty() {
@@ -172,6 +172,7 @@ fn app(plan: &App, signals: &[SignalPlan]) -> String {
     let App {
         name,
         sessions,
+        proxies,
         identities,
         rule,
         latency,
@@ -186,7 +187,9 @@ fn app(plan: &App, signals: &[SignalPlan]) -> String {
     let mut keys = vec![("app", scalar(name)), ("sessions", sessions.to_string())];
     keys.extend(latency.map(|latency| ("latency", span(latency))));
     keys.push(("rows_per_statement", rows));
+    let places: Vec<String> = proxies.iter().map(ToString::to_string).collect();
     let optional = [
+        ("proxies", format!("[{}]", places.join(", ")), !places.is_empty()),
         ("identities", identities.to_string(), *identities != 1),
         ("apply_cost", number(*apply_cost), !matches!(apply_cost.total_cmp(&1.0), Ordering::Equal)),
         ("phantom_rows", phantom_rows.to_string(), *phantom_rows != 0),

@@ -16,7 +16,7 @@ use crate::cli::{Asked, Format, Made, Rules, Token, Unthrottle, Whom};
 /// Where the token is unless told.
 const TOKEN_ENV: &str = "SLUICE_ADMIN_TOKEN";
 
-const RULES_PATH: &str = "/api/v1/rules";
+pub(super) const RULES_PATH: &str = "/api/v1/rules";
 
 /// Makes a rule with this effect.
 pub(crate) fn make(made: &Made, effect: &str, ratio: Option<f64>) -> ExitCode {
@@ -101,6 +101,15 @@ fn change(
     }
 }
 
+/// What came of a change, in words.
+pub(super) fn made(
+    asked: &Asked,
+    token: &Token,
+    request: (&str, &str, &str),
+) -> Result<String, Failure> {
+    change(asked, token, request, Format::Text).map(|told| told.trim_end().to_owned())
+}
+
 /// None: nobody has set one, and it may do without.
 fn read_token(token: &Token) -> Result<Option<String>, Failure> {
     let secret = match token {
@@ -139,7 +148,7 @@ fn with_query(keys: &[(&str, &Option<String>)]) -> String {
 }
 
 /// As it stands in an address: RFC 3986's unreserved characters, and the others by their bytes.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -152,11 +161,11 @@ fn encoded(text: &str) -> String {
 }
 
 /// Names and reasons come from others: nothing of them may act on a terminal.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-fn whole_line(body: &str) -> String {
+pub(super) fn whole_line(body: &str) -> String {
     format!("{}\n", body.trim_end())
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use admin::{Access, AdminState, Door};
 use fleet::RuntimeRules;
+use history::{History, watch::Watch};
 use proxy::cluster::Cluster;
 use proxy::descriptors;
 use proxy::follower::Follower;
@@ -60,7 +61,9 @@ fn start_log(format: LogFormat) {
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     match format {
         LogFormat::Text => lines.with_ansi(false).fmt_fields(log::one_line()).init(),
-        LogFormat::Json => lines.json().flatten_event(true).init(),
+        LogFormat::Json => {
+            lines.json().flatten_event(true).with_writer(log::json_to_stderr()).init();
+        }
     }
 }
 
@@ -126,6 +129,8 @@ struct Running {
     admin: Door,
     rules: RulesTask,
     watcher: ConfigWatcher,
+    /// Until the last client has left.
+    _history: Watch,
     drain_timeout: watch::Receiver<Duration>,
     draining: Arc<AtomicBool>,
     signals: Signals,
@@ -187,6 +192,9 @@ impl Running {
         let probes = ClusterProbes::start(&clusters)
             .map_err(|error| format!("the probes cannot log in: {error}"))?;
         let rules = RulesTask::spawn(rules);
+        let state_dir = config.state_dir.as_deref();
+        let (history, watch) = History::start(state_dir, &clusters, &telemetry)
+            .map_err(|error| format!("history: {error}"))?;
         let draining = Arc::new(AtomicBool::new(false));
         let next =
             Successor::invite(config.takeover_socket.as_deref(), &server, &admin, inherited)?;
@@ -198,6 +206,7 @@ impl Running {
                 telemetry: telemetry.clone(),
                 access: access.clone(),
                 rules: rules.handle.clone(),
+                history,
                 draining: draining.clone(),
             },
         )?;
@@ -206,7 +215,8 @@ impl Running {
         }
         let (follower, drain_timeout) = Follower::new(config, clusters, probes);
         let watcher = watch_file(run.config.clone(), loaded, telemetry, follower, access);
-        Ok(Self { server, next, admin, rules, watcher, drain_timeout, draining, signals })
+        let _history = watch;
+        Ok(Self { server, next, admin, rules, watcher, _history, drain_timeout, draining, signals })
     }
 
     /// Serves until a signal wants the end, or another process has the listeners; then drains.

@@ -1,6 +1,6 @@
 //! `sluice status`: what does the running Sluice do?
 
-mod text;
+pub(super) mod text;
 
 use std::io::{self, IsTerminal as _, Write};
 use std::process::ExitCode;
@@ -26,21 +26,27 @@ pub(crate) fn run(command: &Status) -> ExitCode {
 
 fn answer(command: &Status) -> Result<String, String> {
     let door = door::door(&command.asked)?;
-    let path = format!("/api/v1/status?limit={}", command.waiting);
-    let body = match door.get(&path) {
-        Ok(body) => body,
-        Err(AskError::Status(404)) => return Err(who_is_there(&door)),
-        Err(error) => return Err(error.in_words(&door)),
-    };
-    let status: Option<admin::status::Status> = serde_json::from_str(&body).ok();
-    // Every field has a default: another program's object would be an empty status.
-    let Some(status) = status.filter(|status| !status.version.is_empty()) else {
-        return Err(format!("what answers at {door} is not Sluice"));
-    };
+    let (body, status) = look(&door, command.waiting)?;
     Ok(match command.format {
         Format::Json => format!("{}\n", body.trim_end()),
         Format::Text => text::render(&status, style()),
     })
+}
+
+/// The status as it came, and as it is read, with so many of the waiting statements of each cluster.
+pub(super) fn look(door: &Door, waiting: u16) -> Result<(String, admin::status::Status), String> {
+    let path = format!("/api/v1/status?limit={waiting}");
+    let body = match door.get(&path) {
+        Ok(body) => body,
+        Err(AskError::Status(404)) => return Err(who_is_there(door)),
+        Err(error) => return Err(error.in_words(door)),
+    };
+    let status: Option<admin::status::Status> = serde_json::from_str(&body).ok();
+    // Every field has a default: another program's object would be an empty status.
+    match status.filter(|status| !status.version.is_empty()) {
+        Some(status) => Ok((body, status)),
+        None => Err(format!("what answers at {door} is not Sluice")),
+    }
 }
 
 /// Somebody who speaks HTTP and has no such page.
@@ -57,7 +63,7 @@ fn who_is_there(door: &Door) -> String {
     }
 }
 
-fn style() -> Style {
+pub(super) fn style() -> Style {
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     if wanted && io::stdout().is_terminal() { Style::Coloured } else { Style::Plain }
 }

@@ -36,6 +36,26 @@ fn values_are_gone_and_the_shape_stays() {
 }
 
 #[test]
+fn the_front_of_a_long_insert_has_the_digest_of_a_short_one() {
+    let mode = LexMode { server: Server::MySql { version: 90_704 }, ..LexMode::default() };
+    let mut out = Vec::new();
+    let insert = digest(b"INSERT INTO t VALUES (1, 'a')", mode, &mut out);
+    let list = digest(b"SELECT a FROM t WHERE i IN (1, 2)", mode, &mut out);
+    let (mut rows, mut ids) = ("INSERT INTO t VALUES (1, 'a')".to_owned(), "1, 2".to_owned());
+    for n in 0..50 {
+        rows.push_str(&format!(", ({n}, 'b''c{n}')"));
+        ids.push_str(&format!(", {n}"));
+    }
+    let ids = format!("SELECT a FROM t WHERE i IN ({ids}");
+    for len in 30..rows.len() {
+        assert_eq!(digest_front(&rows.as_bytes()[..len], mode, &mut out), insert, "{len}");
+    }
+    for len in 30..ids.len() {
+        assert_eq!(digest_front(&ids.as_bytes()[..len], mode, &mut out), list, "{len}");
+    }
+}
+
+#[test]
 fn equal_shapes_have_equal_hashes_and_others_do_not() {
     let mode = LexMode::default();
     let mut out = Vec::new();

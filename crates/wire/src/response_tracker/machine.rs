@@ -46,6 +46,8 @@ pub(super) struct Machine {
     expect: Expect,
     state: State,
     affected_rows: u64,
+    rows: u64,
+    warnings: u32,
     /// The result set holds OUT parameters, so another result follows whatever its last EOF says.
     out_params: bool,
     notes: SessionNotes,
@@ -87,6 +89,8 @@ impl Machine {
             expect: Expect::Nothing,
             state: State::Idle,
             affected_rows: 0,
+            rows: 0,
+            warnings: 0,
             out_params: false,
             notes: SessionNotes::default(),
             value: ValueWatch::Off,
@@ -95,6 +99,8 @@ impl Machine {
 
     pub(super) fn begin(&mut self, expect: Expect) {
         self.affected_rows = 0;
+        self.rows = 0;
+        self.warnings = 0;
         self.out_params = false;
         self.notes.clear();
         self.value = ValueWatch::Off;
@@ -209,6 +215,7 @@ impl Machine {
         let first_byte = packet.first_byte();
         // Rows first: they are nearly all there is.
         if self.state == State::Rows && first_byte < EOF_HEADER {
+            self.rows = self.rows.saturating_add(1);
             return Ok(None);
         }
         if first_byte == ERR_HEADER && !matches!(self.state, State::Opaque) {
@@ -225,8 +232,12 @@ impl Machine {
             State::Rows | State::WatchedRows if self.ends_rows(packet) => {
                 self.on_terminator(packet)
             }
-            State::Rows => Ok(None),
+            State::Rows => {
+                self.rows = self.rows.saturating_add(1);
+                Ok(None)
+            }
             State::WatchedRows => {
+                self.rows = self.rows.saturating_add(1);
                 self.value.row(packet);
                 Ok(None)
             }
@@ -238,7 +249,11 @@ impl Machine {
             State::BinlogStream if first_byte == EOF_HEADER => self.on_last_packet(packet),
             State::Fetch if self.ends_rows(packet) => self.on_last_packet(packet),
             State::Auth if first_byte == OK_HEADER => self.on_last_packet(packet),
-            State::FieldList | State::BinlogStream | State::Fetch | State::Auth => Ok(None),
+            State::Fetch => {
+                self.rows = self.rows.saturating_add(1);
+                Ok(None)
+            }
+            State::FieldList | State::BinlogStream | State::Auth => Ok(None),
             State::OnePacket => self.on_last_packet(packet),
             State::Statistics => Ok(Some(Progress::End(ResponseEnd::default()))),
             State::OpaqueFirst | State::Opaque => {
@@ -366,6 +381,8 @@ impl Machine {
         Progress::End(ResponseEnd {
             status: Some(status),
             affected_rows: self.affected_rows,
+            rows: self.rows,
+            warnings: self.warnings,
             cursor_open: may_be_open && status.cursor_exists() && !status.last_row_sent(),
             only_value: self.value.only(),
             ..ResponseEnd::default()
@@ -379,9 +396,14 @@ impl Machine {
         let as_eof = !self.caps.deprecate_eof() || packet.frame_len < OK_LEN_MIN;
         match first_byte {
             _ if packet.start.is_empty() => Err(unexpected(packet)),
-            EOF_HEADER if as_eof => Ok(StatusFlags(EofPacket::parse(packet.start)?.status)),
+            EOF_HEADER if as_eof => {
+                let eof = EofPacket::parse(packet.start)?;
+                self.warnings = self.warnings.saturating_add(u32::from(eof.warnings));
+                Ok(StatusFlags(eof.status))
+            }
             OK_HEADER | EOF_HEADER => {
                 let ok = OkPacket::parse(packet.start, self.caps)?;
+                self.warnings = self.warnings.saturating_add(u32::from(ok.warnings));
                 self.notes.note(ok.session_changes);
                 if packet.frame_len > CAPTURE_LEN_MAX {
                     self.notes.note_cut();
@@ -403,6 +425,8 @@ impl Machine {
         Ok(Some(Progress::End(ResponseEnd {
             error: Some(code),
             affected_rows: self.affected_rows,
+            rows: self.rows,
+            warnings: self.warnings,
             ..ResponseEnd::default()
         })))
     }

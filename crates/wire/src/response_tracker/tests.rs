@@ -95,6 +95,20 @@ fn a_result_set_ends_behind_its_rows() {
 }
 
 #[test]
+fn warnings_of_all_results_are_counted() {
+    for (caps, metadata) in every_dialect() {
+        let mut script = Script::new(caps).columns(1, metadata).rows(&[b"\x011"]);
+        script = match caps.deprecate_eof() {
+            true => script.packet(&[0xfe, 0, 0, 0x0a, 0, 3, 0]),
+            false => script.packet(&[0xfe, 3, 0, 0x0a, 0]),
+        };
+        script = script.packet(&[0x00, 5, 0, 0x02, 0, 0, 1]);
+        let expected = ResponseEnd { affected_rows: 5, warnings: 259, ..end(AUTOCOMMIT) };
+        check(Expect::ResultSets, &script, expected);
+    }
+}
+
+#[test]
 fn many_columns_are_counted() {
     for (caps, metadata) in every_dialect() {
         let script = Script::new(caps).columns(300, metadata).rows(&[b"\x011"]).end_of_rows(0);
@@ -248,7 +262,7 @@ fn rows_of_16_mib_are_no_terminators() {
             let mut tracker = ResponseTracker::new(caps);
             tracker.begin(Expect::ResultSets);
             let progress = follow(&mut tracker, &bytes, chunk_len);
-            assert_eq!(progress, Progress::End(end(AUTOCOMMIT)));
+            assert_eq!(progress, Progress::End(ResponseEnd { rows: 1, ..end(AUTOCOMMIT) }));
         }
     }
 }
@@ -262,7 +276,8 @@ fn a_row_of_exactly_one_full_frame_is_one_row() {
     for chunk_len in [bytes.len(), 65_521] {
         let mut tracker = ResponseTracker::new(caps);
         tracker.begin(Expect::Fetch);
-        assert_eq!(follow(&mut tracker, &bytes, chunk_len), Progress::End(end(0)));
+        let expected = ResponseEnd { rows: 2, ..end(0) };
+        assert_eq!(follow(&mut tracker, &bytes, chunk_len), Progress::End(expected));
     }
 }
 
@@ -362,7 +377,8 @@ fn a_tracker_follows_one_response_after_the_other_in_one_read() {
     let mut tracker = ResponseTracker::new(caps);
     tracker.begin(Expect::ResultSets);
     let fed = tracker.feed(&both).unwrap();
-    assert_eq!(fed, Fed { consumed: first.len(), progress: Progress::End(end(AUTOCOMMIT)) });
+    let expected = ResponseEnd { rows: 1, ..end(AUTOCOMMIT) };
+    assert_eq!(fed, Fed { consumed: first.len(), progress: Progress::End(expected) });
     assert!(tracker.is_idle() && tracker.at_frame_boundary());
     assert_eq!(tracker.last_sequence(), 4);
     tracker.begin(Expect::ResultSets);

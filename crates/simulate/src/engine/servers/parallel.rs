@@ -49,8 +49,9 @@ impl Replica {
             if entry.rows_left > ROWS_EPSILON {
                 index = index.saturating_add(1);
             } else if index == 0 || !self.in_order {
-                self.shown = self.shown.max(entry.heartbeat);
+                let heartbeat = entry.heartbeat;
                 self.queue.remove(index);
+                self.show(heartbeat);
             } else {
                 index = index.saturating_add(1);
             }
@@ -98,6 +99,7 @@ impl Replica {
 mod tests {
     use admission::lag::ReplicaKey;
 
+    use super::super::Beat;
     use super::*;
     use crate::{Amount, scenario};
 
@@ -115,8 +117,8 @@ mod tests {
             appliers: 2,
             preserve_commit_order: in_order,
         };
-        let mut replica = Replica::new(&plan, ReplicaKey(1));
-        replica.begin_tick(&plan, at(0), 1.0, None);
+        let mut replica = Replica::new(&plan, ReplicaKey(1), 1);
+        replica.begin_tick(&plan, at(0), 1.0, std::iter::once(None));
         replica
     }
 
@@ -125,10 +127,10 @@ mod tests {
         for (in_order, early) in [(false, Some(1)), (true, None)] {
             let mut replica = replica(in_order);
             replica.append(at(0), Duration::ZERO, 10.0);
-            replica.append_heartbeat(at(1), Duration::ZERO, 1);
-            assert_eq!(replica.shows(at(5)), early, "order kept: {in_order}");
+            replica.append_heartbeat(at(1), Duration::ZERO, Beat { proxy: 0, seq: 1 });
+            assert_eq!(replica.shows(at(5), 0), early, "order kept: {in_order}");
             assert_eq!(replica.true_lag(at(5)), Duration::from_millis(5));
-            assert_eq!(replica.shows(at(21)), Some(1));
+            assert_eq!(replica.shows(at(21), 0), Some(1));
             assert_eq!(replica.true_lag(at(21)), Duration::ZERO);
         }
     }

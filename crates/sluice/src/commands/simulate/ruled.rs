@@ -155,6 +155,7 @@ fn scenario(cluster: &ClusterPolicy, command: &Simulate, met: &[Met]) -> Scenari
         signals: Vec::new(),
         replicas: replicas(cluster, &load.replica_rows_per_second),
         background: Amount::constant(load.background_rows_per_second),
+        proxies: 1,
         restarts: Vec::new(),
         handover: true,
         apps: load.app.iter().zip(met).map(|(load, met)| app(load, met)).collect(),
@@ -170,6 +171,7 @@ fn app(load: &AppLoad, met: &Met) -> App {
     App {
         name: load.name.clone(),
         sessions: load.sessions,
+        proxies: Vec::new(),
         identities: 1,
         rule: met.rule.clone(),
         latency: Some(load.server),

@@ -15,7 +15,7 @@ const LAST_CELL_LEN_MAX: usize = 400;
 
 /// Whether tones are shown in colour as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(in crate::commands) enum Style {
     Plain,
     Coloured,
 }
@@ -48,7 +48,12 @@ fn write_lines(text: &mut String, lines: &[Line], style: Style) -> fmt::Result {
 }
 
 /// The mark stands where colour is not seen.
-fn write_line(text: &mut String, tone: Tone, line: &str, style: Style) -> fmt::Result {
+pub(in crate::commands) fn write_line(
+    text: &mut String,
+    tone: Tone,
+    line: &str,
+    style: Style,
+) -> fmt::Result {
     let mark = match tone {
         Tone::Plain | Tone::Good => ' ',
         Tone::Bad => '!',
@@ -56,7 +61,11 @@ fn write_line(text: &mut String, tone: Tone, line: &str, style: Style) -> fmt::R
     writeln!(text, "{}", style.tone(tone, &format!("{mark} {}", line.trim_end())))
 }
 
-fn write_table(text: &mut String, table: &Table, style: Style) -> fmt::Result {
+pub(in crate::commands) fn write_table(
+    text: &mut String,
+    table: &Table,
+    style: Style,
+) -> fmt::Result {
     let Table { caption, columns, rows, total } = table;
     let head: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
     let cells = rows.iter().take(ROWS_MAX).map(|row| {
@@ -108,7 +117,7 @@ fn cut(cell: &str, len_max: usize) -> String {
 
 /// Names come from clients: nothing in them may move the cursor, colour the terminal, turn its
 /// lines round or begin a new one.
-fn shown(text: &str) -> String {
+pub(in crate::commands) fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

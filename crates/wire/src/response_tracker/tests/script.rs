@@ -38,11 +38,13 @@ pub(super) struct Script {
     caps: Capabilities,
     bytes: Vec<u8>,
     sequence: u8,
+    /// Rows that the response has told.
+    row_count: u64,
 }
 
 impl Script {
     pub(super) fn new(caps: Capabilities) -> Self {
-        Self { caps, bytes: Vec::new(), sequence: 0 }
+        Self { caps, bytes: Vec::new(), sequence: 0, row_count: 0 }
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
@@ -108,7 +110,8 @@ impl Script {
         self.definitions(count, metadata, status)
     }
 
-    pub(super) fn rows(self, rows: &[&[u8]]) -> Self {
+    pub(super) fn rows(mut self, rows: &[&[u8]]) -> Self {
+        self.row_count += u64::try_from(rows.len()).unwrap();
         rows.iter().fold(self, |script, row| script.packet(row))
     }
 
@@ -200,6 +203,7 @@ pub(super) fn check_watched(expect: Expect, script: &Script, expected: ResponseE
 
 fn check_begun(script: &Script, expected: ResponseEnd, begin: impl Fn(&mut ResponseTracker)) {
     let bytes = script.bytes();
+    let expected = ResponseEnd { rows: script.row_count, ..expected };
     let mut tracker = ResponseTracker::new(script.caps);
     begin(&mut tracker);
     let followed = [&bytes[..], b"\x01\0\0\x01\xff\xff\xff\xff\xff"].concat();

@@ -136,12 +136,13 @@ fn the_next_response_is_not_watched() {
     let caps = Capabilities::default();
     let script = Script::new(caps).columns(1, Metadata::Unflagged).rows(&[b"\x011"]);
     let bytes = script.end_of_rows(AUTOCOMMIT).bytes();
+    let one_row = |value| ResponseEnd { rows: 1, ..holding(value) };
     let mut tracker = ResponseTracker::new(caps);
     tracker.begin(Expect::ResultSets);
     tracker.watch_value();
-    assert_eq!(tracker.feed(&bytes).unwrap().progress, Progress::End(holding(Some(1))));
+    assert_eq!(tracker.feed(&bytes).unwrap().progress, Progress::End(one_row(Some(1))));
     tracker.begin(Expect::ResultSets);
-    assert_eq!(tracker.feed(&bytes).unwrap().progress, Progress::End(holding(None)));
+    assert_eq!(tracker.feed(&bytes).unwrap().progress, Progress::End(one_row(None)));
 }
 
 #[test]

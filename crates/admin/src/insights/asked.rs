@@ -1,0 +1,166 @@
+//! What is asked for.
+
+use std::time::Duration;
+
+use insights::{By, Filter, Look};
+use serde::Deserialize;
+
+use crate::refusal::{Error, Refusal};
+
+/// Rows that are shown unless the query says how many.
+const ROWS_LEN: usize = 100;
+
+/// Most rows of one answer.
+const ROWS_MAX: usize = 10_000;
+
+/// How far back unless the query says so.
+const WINDOW: Duration = Duration::from_secs(600);
+
+/// Windows are kept for so long.
+const WINDOW_MAX: Duration = Duration::from_secs(86_400);
+
+/// The query.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Query {
+    by: Option<String>,
+    sort: Option<String>,
+    window: Option<String>,
+    compare: Option<String>,
+    limit: Option<usize>,
+    cluster: Option<String>,
+    app: Option<String>,
+    schema: Option<String>,
+    user: Option<String>,
+    digest: Option<String>,
+}
+
+/// The same, understood.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) cluster: Option<String>,
+    pub(super) look: Look,
+    /// What it is compared with.
+    pub(super) before: Option<Look>,
+    pub(super) sort: Sort,
+    pub(super) limit: usize,
+}
+
+/// What rows are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sort {
+    Count,
+    Time,
+    Mean,
+    P95,
+    P99,
+    Max,
+    Errors,
+    Warnings,
+    Queued,
+    Refused,
+    RowsSent,
+    RowsAffected,
+    BytesIn,
+    BytesOut,
+    LastSeen,
+}
+
+/// The words for what makes a row.
+pub(super) const BYS: [(&str, By); 4] =
+    [("digest", By::Digest), ("app", By::App), ("user", By::User), ("table", By::Table)];
+
+/// The words for what rows are sorted by; those of the fields mean the same.
+pub(super) const SORTS: [(&str, Sort); 15] = [
+    ("count", Sort::Count),
+    ("time", Sort::Time),
+    ("mean", Sort::Mean),
+    ("p95", Sort::P95),
+    ("p99", Sort::P99),
+    ("max", Sort::Max),
+    ("errors", Sort::Errors),
+    ("warnings", Sort::Warnings),
+    ("queued", Sort::Queued),
+    ("refused", Sort::Refused),
+    ("rows_sent", Sort::RowsSent),
+    ("rows_affected", Sort::RowsAffected),
+    ("bytes_in", Sort::BytesIn),
+    ("bytes_out", Sort::BytesOut),
+    ("last_seen", Sort::LastSeen),
+];
+
+impl Asked {
+    pub(super) fn of(query: Query) -> Result<Self, Refusal> {
+        let by = match &query.by {
+            None => By::Digest,
+            Some(word) => one_of(word, "by", &BYS)?,
+        };
+        let sort = match &query.sort {
+            None => Sort::Time,
+            Some(word) => one_of(field(word), "sort", &SORTS)?,
+        };
+        let window = query.window.as_deref().map(|text| span("window", text)).transpose()?;
+        let window = window.unwrap_or(WINDOW);
+        let digest = query.digest.as_deref().map(digest).transpose()?;
+        let filter = Filter { app: query.app, schema: query.schema, user: query.user, digest };
+        let look = Look { by, window_s: window.as_secs(), ago_s: 0, filter };
+        let ago = match query.compare.as_deref() {
+            None => None,
+            Some("previous") => Some(window),
+            Some(text) => Some(span("compare", text)?),
+        };
+        let before = ago.map(|ago| Look { ago_s: ago.as_secs(), ..look.clone() });
+        let limit = query.limit.unwrap_or(ROWS_LEN).min(ROWS_MAX);
+        Ok(Self { cluster: query.cluster, look, before, sort, limit })
+    }
+
+    /// The word for what rows are sorted by.
+    pub(super) fn sort_word(&self) -> &'static str {
+        SORTS.iter().find(|(_, sort)| *sort == self.sort).map_or("", |(word, _)| word)
+    }
+
+    /// The word for what makes a row.
+    pub(super) fn by_word(&self) -> &'static str {
+        BYS.iter().find(|(_, by)| *by == self.look.by).map_or("", |(word, _)| word)
+    }
+}
+
+/// `time_p99_s` is `p99`, `queued_total_s` is `queued`.
+fn field(word: &str) -> &str {
+    match word {
+        "time_total_s" | "share" | "total" => "time",
+        "time_mean_s" => "mean",
+        "time_p95_s" => "p95",
+        "time_p99_s" => "p99",
+        "time_max_s" => "max",
+        "queued_total_s" => "queued",
+        other => other,
+    }
+}
+
+fn one_of<T: Copy>(word: &str, key: &str, known: &[(&str, T)]) -> Result<T, Refusal> {
+    match known.iter().find(|(name, _)| *name == word) {
+        Some((_, value)) => Ok(*value),
+        None => {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            let message = format!("`{key}` has no value {word:?}");
+            Err(Refusal::new(Error::BadRequest, message)
+                .remedy(format!("one of {}", names.join(", "))))
+        }
+    }
+}
+
+fn span(key: &str, text: &str) -> Result<Duration, Refusal> {
+    let span = policy::parse_duration(text);
+    span.filter(|span| *span <= WINDOW_MAX).ok_or_else(|| {
+        let message = format!("`{key}` is not a time of a day at most: {text:?}");
+        Refusal::new(Error::BadRequest, message).remedy("10m, 1h or 1d, for instance")
+    })
+}
+
+fn digest(text: &str) -> Result<u64, Refusal> {
+    u64::from_str_radix(text, 16).map_err(|_| {
+        let message = format!("`digest` is not 16 hexadecimal digits: {text:?}");
+        Refusal::new(Error::BadRequest, message)
+    })
+}

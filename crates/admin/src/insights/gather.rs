@@ -1,0 +1,172 @@
+//! What the boards of the clusters know, as an answer.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+use axum::http::header::CACHE_CONTROL;
+use axum::response::{IntoResponse, Response};
+use insights::{By, Compared, Counts, Group, Stats, Time, View, ViewRow, compare};
+use policy::UnixTime;
+use proxy::insights::refusal_name;
+
+use super::asked::{Asked, Query, Sort};
+use super::{Cost, Insights, Row};
+use crate::refusal::{Error, Refusal};
+use crate::request::query;
+use crate::{AdminState, Shown, aside};
+
+pub(crate) async fn insights(
+    State(Shown { state, slow, .. }): State<Shown>,
+    uri: Uri,
+) -> Result<Response, Refusal> {
+    let asked = Asked::of(query::<Query>(&uri)?)?;
+    let known = |name: &String| state.clusters.iter().any(|cluster| *cluster.name == **name);
+    if asked.cluster.as_ref().is_some_and(|name| !known(name)) {
+        return Err(Refusal::new(Error::NotFound, "there is no cluster of this name"));
+    }
+    // A day of many digests takes a while.
+    let answer = aside(slow, move || Json(gather(&state, &asked)).into_response()).await?;
+    Ok(([(CACHE_CONTROL, "no-store")], answer).into_response())
+}
+
+fn gather(state: &AdminState, asked: &Asked) -> Insights {
+    let mut answer = Insights {
+        by: asked.by_word().to_owned(),
+        sort: asked.sort_word().to_owned(),
+        ..Insights::default()
+    };
+    let mut total = Stats::default();
+    let mut rows: Vec<(String, Compared)> = Vec::new();
+    for cluster in state.clusters.iter() {
+        if asked.cluster.as_ref().is_some_and(|name| *cluster.name != **name) {
+            continue;
+        }
+        let before = asked.before.as_ref();
+        let (view, before) = cluster.insights.look_twice(&asked.look, before, &cluster.policy());
+        total.merge(&view.total);
+        (answer.from, answer.to) = (shown(view.from), shown(view.to));
+        if let Some(before) = &before {
+            (answer.compared_from, answer.compared_to) =
+                (Some(shown(before.from)), Some(shown(before.to)));
+        }
+        let compared = compare(&before.unwrap_or_else(|| nothing(&view)), view);
+        rows.extend(compared.into_iter().map(|row| (cluster.name.to_string(), row)));
+    }
+    answer.rows_total = rows.len();
+    rows.sort_by_cached_key(|(_, row)| {
+        (Reverse(sort_key(asked.sort, &row.row.stats)), row.row.group.clone())
+    });
+    let compared = asked.before.is_some();
+    let row = |(cluster, row): (String, Compared)| Row {
+        cluster,
+        change: compared.then(|| row.change.as_str().to_owned()),
+        before: compared.then(|| cost(&row.before, &total)),
+        ..shown_row(row.row, asked.look.by, &total)
+    };
+    answer.rows = rows.into_iter().take(asked.limit).map(row).collect();
+    answer.total = cost(&total, &total);
+    answer
+}
+
+/// A window of the same length in which nothing came.
+fn nothing(view: &View) -> View {
+    View { from: view.from, to: view.to, rows: Vec::new(), total: Stats::default() }
+}
+
+fn sort_key(sort: Sort, stats: &Stats) -> u64 {
+    let quantile = |share: f64| {
+        let time = stats.quantile_s(share).unwrap_or_default();
+        u64::try_from(std::time::Duration::from_secs_f64(time).as_nanos()).unwrap_or(u64::MAX)
+    };
+    match sort {
+        Sort::Count => stats.count,
+        Sort::Time => stats.time_ns,
+        Sort::Mean => stats.time_ns.checked_div(stats.count).unwrap_or_default(),
+        Sort::P95 => quantile(0.95),
+        Sort::P99 => quantile(0.99),
+        Sort::Max => stats.time_max_ns,
+        Sort::Errors => stats.errors.sum(),
+        Sort::Warnings => stats.warnings,
+        Sort::Queued => stats.queued_ns,
+        Sort::Refused => stats.refused.sum(),
+        Sort::RowsSent => stats.rows_sent,
+        Sort::RowsAffected => stats.rows_affected,
+        Sort::BytesIn => stats.bytes_in,
+        Sort::BytesOut => stats.bytes_out,
+        Sort::LastSeen => stats.last_seen.map_or(0, |seen| seen.0),
+    }
+}
+
+fn shown_row(row: ViewRow, by: By, total: &Stats) -> Row {
+    let ViewRow { group, stats, text, tables, all_tables, sample } = row;
+    let Group { other, digest, app, schema, user, table } = group;
+    let name = |name: Option<String>| Some(name.unwrap_or_else(|| missing(other).to_owned()));
+    let cost = cost(&stats, total);
+    match by {
+        By::Digest => Row {
+            app: name(app),
+            schema: Some(schema.unwrap_or_default()),
+            digest: name(digest.map(|digest| format!("{digest:016x}"))),
+            digest_text: Some(text.unwrap_or_default()),
+            tables: digest.map(|_| tables),
+            tables_complete: digest.map(|_| all_tables),
+            sample_text: sample,
+            cost,
+            ..Row::default()
+        },
+        By::App => Row { app: name(app), cost, ..Row::default() },
+        By::User => Row { user: name(user), cost, ..Row::default() },
+        By::Table => Row { table: name(table), cost, ..Row::default() },
+    }
+}
+
+/// The name of what has none.
+fn missing(other: bool) -> &'static str {
+    if other { "other" } else { "unknown" }
+}
+
+fn cost(stats: &Stats, total: &Stats) -> Cost {
+    let seconds = |nanos: u64| std::time::Duration::from_nanos(nanos).as_secs_f64();
+    let some = |time: f64| (stats.count > 0).then_some(time);
+    let share = seconds(stats.time_ns) / seconds(total.time_ns.max(1));
+    Cost {
+        count: stats.count,
+        errors: stats.errors.sum(),
+        errors_by_number: by_name(&stats.errors, |number| number.to_string()),
+        lost: stats.lost,
+        warnings: stats.warnings,
+        time_total_s: seconds(stats.time_ns),
+        share: share.min(1.0),
+        time_mean_s: stats.time_ns.checked_div(stats.count).map(seconds),
+        time_p50_s: stats.quantile_s(0.5),
+        time_p95_s: stats.quantile_s(0.95),
+        time_p99_s: stats.quantile_s(0.99),
+        time_max_s: some(seconds(stats.time_max_ns)),
+        queued_total_s: seconds(stats.queued_ns),
+        refused: stats.refused.sum(),
+        refused_by_reason: by_name(&stats.refused, |number| refusal_name(number).to_owned()),
+        client_gone: stats.client_gone,
+        rows_sent: stats.rows_sent,
+        rows_affected: stats.rows_affected,
+        bytes_in: stats.bytes_in,
+        bytes_out: stats.bytes_out,
+        first_seen: stats.first_seen.map(shown),
+        last_seen: stats.last_seen.map(shown),
+    }
+}
+
+fn by_name(counts: &Counts, name: impl Fn(u16) -> String) -> BTreeMap<String, u64> {
+    let mut named: BTreeMap<String, u64> =
+        counts.iter().map(|(number, count)| (name(number), count)).collect();
+    if counts.others() > 0 {
+        named.insert("other".to_owned(), counts.others());
+    }
+    named
+}
+
+fn shown(time: Time) -> String {
+    UnixTime(i64::try_from(time.0 / 1_000).unwrap_or(i64::MAX)).to_string()
+}

@@ -1,0 +1,76 @@
+//! The budgets of a cluster, for people.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use admission::{BudgetKey, BudgetTerms, BudgetView, Mode};
+use policy::{Budget, ClusterPolicy, Per};
+use proxy::cluster::Cluster;
+use serde::{Deserialize, Serialize};
+
+/// Most budgets that are shown.
+const BUDGETS_MAX: usize = 200;
+
+/// A budget.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BudgetStatus {
+    /// Its name.
+    pub budget: String,
+    /// `enforce` or `warn`.
+    pub mode: String,
+    /// What it allows, in words.
+    pub allows: String,
+    /// Statements at the server now.
+    pub in_use: u64,
+    /// Statements that wait for it now.
+    pub waiting: u64,
+    /// Statements for which it had no room since the process started.
+    pub exceeded: u64,
+}
+
+/// Those that are in the file, those first that had no room most often.
+pub(super) fn gather(cluster: &Arc<Cluster>, policy: &ClusterPolicy) -> Vec<BudgetStatus> {
+    let views: HashMap<BudgetKey, BudgetView> =
+        cluster.budgets().into_iter().map(|view| (view.budget, view)).collect();
+    let mut all: Vec<BudgetStatus> =
+        policy.budgets.iter().map(|budget| status(budget, views.get(&budget.key))).collect();
+    all.sort_by_key(|budget| std::cmp::Reverse((budget.waiting, budget.exceeded)));
+    all.truncate(BUDGETS_MAX);
+    all
+}
+
+fn status(budget: &Budget, view: Option<&BudgetView>) -> BudgetStatus {
+    let count = |of: fn(&BudgetView) -> u64| view.map_or(0, of);
+    let mode = match budget.terms.mode {
+        Mode::Enforce => "enforce",
+        Mode::Observe => "warn",
+    };
+    BudgetStatus {
+        budget: budget.name.to_string(),
+        mode: mode.to_owned(),
+        allows: allows(&budget.terms, budget.per.as_ref()),
+        in_use: count(|view| view.in_use),
+        waiting: count(|view| view.waiting),
+        exceeded: count(|view| view.exceeded.saturating_add(view.warned)),
+    }
+}
+
+fn allows(terms: &BudgetTerms, per: Option<&Per>) -> String {
+    let BudgetTerms { max_concurrency, rate, rows_per_s, share, burst, max_query_cost, .. } = terms;
+    let words = [
+        max_concurrency.map(|most| format!("{most} at once")),
+        rate.map(|rate| format!("{rate} statements/s")),
+        rows_per_s.map(|rows| format!("{rows} rows/s")),
+        share.map(|share| format!("{share} of the server, {burst} s at once")),
+        max_query_cost.map(|most| format!("none above {most} s")),
+        per.map(|per| match per {
+            Per::App => "per app".to_owned(),
+            Per::User => "per user".to_owned(),
+            Per::Tag(key) => format!("per tag {}", String::from_utf8_lossy(key)),
+            Per::Client => "per client".to_owned(),
+            Per::Digest => "per digest".to_owned(),
+        }),
+    ];
+    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}

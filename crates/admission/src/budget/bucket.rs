@@ -1,0 +1,158 @@
+//! One bucket: its places and its debts.
+
+use std::time::Duration;
+
+use super::prediction::Cost;
+use super::terms::BudgetTerms;
+use crate::{MonoTime, Reason};
+
+/// What may come at once at a rate, as time at the rate; one statement always may.
+const BURST: Duration = Duration::from_millis(50);
+
+/// Debt that is none: what sums of floats leave.
+const NOTHING: f64 = 1e-9;
+
+/// A time beyond which nobody plans.
+const FAR: Duration = Duration::from_secs(86_400);
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Bucket {
+    pub(super) in_use: u32,
+    /// Statements, rows and server-seconds that are owed.
+    statements: f64,
+    rows: f64,
+    seconds: f64,
+    /// Up to when they have drained.
+    at: MonoTime,
+}
+
+/// Why a bucket has no room.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Full {
+    pub(super) reason: Reason,
+    /// When it has, by draining alone; `None`: somebody has to end first.
+    pub(super) until: Option<MonoTime>,
+}
+
+/// A debt, what drains it in a second, and how much of it there may be.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    debt: f64,
+    per_s: f64,
+    size: f64,
+}
+
+impl Level {
+    /// How long until so much more has room; `None`: it has.
+    fn covers_in(self, cost: f64) -> Option<Duration> {
+        let Self { debt, per_s, size } = self;
+        let over = (debt + cost - size).min(debt);
+        if over <= NOTHING {
+            return None;
+        }
+        Some(Duration::try_from_secs_f64(over / per_s).unwrap_or(FAR).min(FAR))
+    }
+
+    /// How long until nothing is owed.
+    fn empties_in(self) -> Duration {
+        Duration::try_from_secs_f64(self.debt / self.per_s).unwrap_or(FAR).min(FAR)
+    }
+}
+
+impl Bucket {
+    pub(super) fn new(now: MonoTime) -> Self {
+        Self { at: now, ..Self::default() }
+    }
+
+    /// Has drained what drains until now.
+    pub(super) fn drain(&mut self, now: MonoTime, terms: &BudgetTerms) {
+        let passed = now.saturating_since(self.at).as_secs_f64();
+        self.at = self.at.max(now);
+        let left = |debt: f64, per_s: Option<f64>| {
+            per_s.map_or(0.0, |per_s| (debt - per_s * passed).max(0.0))
+        };
+        self.statements = left(self.statements, terms.rate);
+        self.rows = left(self.rows, terms.rows_per_s);
+        self.seconds = left(self.seconds, terms.share);
+    }
+
+    /// Why a statement of this cost has no room now; `None`: it has. The bucket has been drained.
+    pub(super) fn full(&self, terms: &BudgetTerms, cost: Cost) -> Option<Full> {
+        if terms.max_concurrency.is_some_and(|most| self.in_use >= most) {
+            return Some(Full { reason: Reason::BudgetConcurrency, until: None });
+        }
+        let wait = |level: Option<Level>, cost: f64, reason: Reason| {
+            let wait = level?.covers_in(cost)?;
+            Some(Full { reason, until: Some(self.at.saturating_add(wait)) })
+        };
+        let [statements, rows, seconds] = self.levels(terms);
+        let waits = [
+            wait(statements, 1.0, Reason::BudgetRate),
+            wait(rows, cost.rows, Reason::BudgetRate),
+            wait(seconds, cost.seconds, Reason::BudgetShare),
+        ];
+        waits.into_iter().flatten().max_by_key(|full| full.until)
+    }
+
+    /// How long until so many statements of this cost have had room, about.
+    pub(super) fn room_in(&self, terms: &BudgetTerms, cost: Cost, count: f64) -> Duration {
+        let places =
+            terms.max_concurrency.map(|most| cost.seconds * count / f64::from(most.max(1)));
+        let [statements, rows, seconds] = self.levels(terms);
+        let drained = |level: Option<Level>, cost: f64| {
+            level.map(|level| (level.debt + cost * count - level.size).max(0.0) / level.per_s)
+        };
+        let all = [
+            places,
+            drained(statements, 1.0),
+            drained(rows, cost.rows),
+            drained(seconds, cost.seconds),
+        ];
+        let longest = all.into_iter().flatten().fold(0.0, f64::max);
+        Duration::try_from_secs_f64(longest).unwrap_or(FAR)
+    }
+
+    fn levels(&self, terms: &BudgetTerms) -> [Option<Level>; 3] {
+        let burst = BURST.as_secs_f64();
+        let at_rate = |debt: f64, per_s: Option<f64>| {
+            per_s.map(|per_s| Level { debt, per_s, size: (per_s * burst).max(1.0) })
+        };
+        let size = terms.burst;
+        [
+            at_rate(self.statements, terms.rate),
+            at_rate(self.rows, terms.rows_per_s),
+            terms.share.map(|per_s| Level { debt: self.seconds, per_s, size }),
+        ]
+    }
+
+    /// A statement of this cost is at the server.
+    pub(super) fn take(&mut self, cost: Cost) {
+        self.in_use = self.in_use.saturating_add(1);
+        self.owe(1.0, cost);
+    }
+
+    /// It is not any more; it has cost so much more than was taken, or less.
+    pub(super) fn free(&mut self, more: Cost) {
+        self.in_use = self.in_use.saturating_sub(1);
+        self.owe(0.0, more);
+    }
+
+    /// It never was there.
+    pub(super) fn give_back(&mut self, cost: Cost) {
+        self.in_use = self.in_use.saturating_sub(1);
+        self.owe(-1.0, Cost { seconds: -cost.seconds, rows: -cost.rows });
+    }
+
+    fn owe(&mut self, statements: f64, Cost { seconds, rows }: Cost) {
+        self.statements = (self.statements + statements).max(0.0);
+        self.rows = (self.rows + rows).max(0.0);
+        self.seconds = (self.seconds + seconds).max(0.0);
+    }
+
+    /// When nothing is owed any more, if nobody comes; what nothing drains is not owed.
+    pub(super) fn empties_at(&self, terms: Option<&BudgetTerms>) -> MonoTime {
+        let levels = terms.map(|terms| self.levels(terms)).into_iter().flatten().flatten();
+        let last = levels.map(Level::empties_in).max().unwrap_or_default();
+        self.at.saturating_add(last)
+    }
+}

@@ -1,0 +1,115 @@
+//! What a statement is foreseen to cost the server: exponential averages of what its digest cost
+//! before; for a digest that nobody has seen, its app; for an app that nobody has seen, all.
+//!
+//! Bounds: [`SHAPES_MAX`] averages; beyond, whoever was learned first is forgotten.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use crate::{AppKey, DigestKey, MonoTime};
+
+/// Averages remembered, about 60 bytes each.
+const SHAPES_MAX: usize = 10_000;
+
+/// Weight of the newest outcome: the last eight or so count.
+const NEWEST: f64 = 0.25;
+
+/// The first statement of all is taken for this.
+const UNKNOWN: Cost = Cost { seconds: 0.01, rows: 1.0 };
+
+/// For how long a digest is refused for what it cost when it ran last. Then one is let through: what
+/// never runs can never be found to have become cheaper.
+const BELIEVED_FOR: Duration = Duration::from_secs(600);
+
+/// What a statement costs.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Cost {
+    /// Time at the server.
+    pub(crate) seconds: f64,
+    /// Rows changed, and rows sent.
+    pub(crate) rows: f64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Predictions {
+    averages: HashMap<Shape, Average>,
+    learned: VecDeque<Shape>,
+    all: Option<Cost>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Shape {
+    Digest(DigestKey),
+    App(AppKey),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Average {
+    cost: Cost,
+    at: MonoTime,
+}
+
+impl Predictions {
+    pub(super) fn expected(&self, digest: Option<DigestKey>, app: AppKey) -> Cost {
+        let of = |shape: Shape| self.averages.get(&shape).map(|average| average.cost);
+        let of_digest = digest.and_then(|digest| of(Shape::Digest(digest)));
+        of_digest.or_else(|| of(Shape::App(app))).or(self.all).unwrap_or(UNKNOWN)
+    }
+
+    /// What this digest itself is known to cost, in seconds. Nobody is refused for what others of
+    /// its app cost.
+    pub(super) fn believed(&self, now: MonoTime, digest: Option<DigestKey>) -> Option<f64> {
+        let average = self.averages.get(&Shape::Digest(digest?))?;
+        let is_fresh = now.saturating_since(average.at) < BELIEVED_FOR;
+        is_fresh.then_some(average.cost.seconds)
+    }
+
+    /// One that is believed to be too expensive is let through, to see whether it still is: the
+    /// others wait for what it finds.
+    pub(super) fn try_again(&mut self, now: MonoTime, digest: Option<DigestKey>) {
+        let known = digest.and_then(|digest| self.averages.get_mut(&Shape::Digest(digest)));
+        if let Some(average) = known {
+            average.at = now;
+        }
+    }
+
+    pub(super) fn learn(
+        &mut self,
+        now: MonoTime,
+        (digest, app): (Option<DigestKey>, AppKey),
+        cost: Cost,
+    ) {
+        for shape in digest.map(Shape::Digest).into_iter().chain([Shape::App(app)]) {
+            self.learn_one(now, shape, cost);
+        }
+        self.all = Some(self.all.map_or(cost, |all| all.nearer_to(cost)));
+    }
+
+    fn learn_one(&mut self, now: MonoTime, shape: Shape, cost: Cost) {
+        if let Some(average) = self.averages.get_mut(&shape) {
+            *average = Average { cost: average.cost.nearer_to(cost), at: now };
+            return;
+        }
+        if self.averages.len() >= SHAPES_MAX
+            && let Some(oldest) = self.learned.pop_front()
+        {
+            self.averages.remove(&oldest);
+        }
+        self.averages.insert(shape, Average { cost, at: now });
+        self.learned.push_back(shape);
+    }
+}
+
+impl Cost {
+    fn nearer_to(self, newest: Self) -> Self {
+        Self {
+            seconds: self.seconds + NEWEST * (newest.seconds - self.seconds),
+            rows: self.rows + NEWEST * (newest.rows - self.rows),
+        }
+    }
+
+    /// How much more this is.
+    pub(super) fn less(self, other: Self) -> Self {
+        Self { seconds: self.seconds - other.seconds, rows: self.rows - other.rows }
+    }
+}

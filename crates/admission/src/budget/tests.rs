@@ -1,0 +1,84 @@
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::*;
+use crate::{AppKey, Mode, MonoTime};
+
+const APP: AppKey = AppKey(1);
+
+fn used(seconds: f64) -> BudgetUsed {
+    BudgetUsed { server_time: Duration::from_secs_f64(seconds), rows: 0, failed: false }
+}
+
+fn budgets(share: f64) -> Budgets {
+    let terms = BudgetTerms {
+        max_concurrency: Some(2),
+        rate: None,
+        rows_per_s: None,
+        share: Some(share),
+        burst: 1.0,
+        max_query_cost: None,
+        on_exceeded: OnExceeded::Delay,
+        max_delay: Duration::from_secs(60),
+        mode: Mode::Enforce,
+    };
+    let mut budgets = Budgets::default();
+    budgets.configure(BudgetBook::new(HashMap::from([(BudgetKey(1), terms)])));
+    budgets
+}
+
+fn of(instance: u64) -> BudgetSet {
+    let mut set = BudgetSet::default();
+    assert!(set.add(BudgetUse { budget: BudgetKey(1), instance }));
+    set
+}
+
+#[test]
+fn buckets_that_clients_make_up_are_bounded_and_those_that_have_emptied_make_room() {
+    let mut budgets = budgets(0.001);
+    let mut now = MonoTime::from_nanos(1);
+    for n in 0..100_000 {
+        let hold = budgets.take(now, &of(n), (None, APP));
+        budgets.finish(now, &hold, &used(1.0));
+        assert!(budgets.buckets_len() <= 65_536);
+    }
+    now = now.saturating_add(Duration::from_secs(2_000));
+    for n in 0..40_000 {
+        let hold = budgets.take(now, &of(1_000_000 + n), (None, APP));
+        budgets.finish(now, &hold, &used(0.0));
+    }
+    assert!(budgets.buckets_len() < 20, "{}", budgets.buckets_len());
+}
+
+#[test]
+fn who_is_at_the_server_is_never_forgotten() {
+    let mut budgets = budgets(0.001);
+    let now = MonoTime::from_nanos(1);
+    let holds = [0, 0].map(|n| budgets.take(now, &of(n), (None, APP)));
+    for n in 1..100_000 {
+        let hold = budgets.take(now, &of(n), (None, APP));
+        budgets.finish(now, &hold, &used(1.0));
+    }
+    let blocked = budgets.in_the_way(now, &of(0), (None, APP), |_| false);
+    assert!(matches!(blocked, Some(InTheWay::Waits { .. })), "{blocked:?}");
+    for hold in holds {
+        budgets.finish(now, &hold, &used(0.0));
+    }
+    assert_eq!(budgets.views().map(|view| view.in_use).sum::<u64>(), 0);
+}
+
+#[test]
+fn what_was_foreseen_wrongly_is_put_right() {
+    let mut budgets = budgets(0.5);
+    let now = MonoTime::from_nanos(1);
+    let hold = budgets.take(now, &of(0), (None, APP));
+    budgets.finish(now, &hold, &used(3.0));
+    let until =
+        |budgets: &mut Budgets| match budgets.in_the_way(now, &of(0), (None, APP), |_| false) {
+            Some(InTheWay::Waits { until, .. }) => until,
+            other => panic!("{other:?}"),
+        };
+    // It is larger than the burst now, and waits until nothing is owed: 3 s at a half.
+    let waits = until(&mut budgets).unwrap().saturating_since(now);
+    assert!((waits.as_secs_f64() - 6.0).abs() < 0.001, "{waits:?}");
+}

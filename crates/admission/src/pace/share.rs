@@ -1,0 +1,180 @@
+//! Several controllers in front of one primary: each takes its part of what all together deliver.
+//!
+//! Theory. Every controller sees the same lag, and of what is delivered its own part alone. Its rate
+//! R follows that part, and all grow by the same factor: so the sum of the rates is steered well,
+//! and which part of it is whose is left to chance. Whoever comes late, to a replica that the others
+//! keep busy, never grows at all.
+//!
+//! So each is told from outside what the others' rates are and which part of the sum is its due, and
+//! moves there by an *exchange*: with s the part, ΣR the sum and τ = [`EXCHANGE`] seconds
+//!
+//! ```text
+//!   dR/dt = (s · ΣR − R) / τ
+//! ```
+//!
+//! What one gains the others lose, since the parts add up to one: the sum is what it was, so the
+//! steering of the lag feels nothing of it, and parts go to their due as exp(−t/τ). What the others
+//! have is known late, what one has oneself is not, so nobody goes past its due, however late the
+//! news. What late news do is to hold all back that moves the sum: growth takes longer, with τ as
+//! short as it is about twice as long. A longer τ leaves more to chance. After [`HELD_FOR`] news say
+//! nothing of now, and would hold the rate where it was then: each goes on from where it is, alone.
+//!
+//! # The parts
+//!
+//! A controller *presses* while somebody waits there most of the time. What those who press have
+//! together is divided by the weights of the rules that wait at each; a rule that waits at two of
+//! them counts at both. Whoever does not press uses what it uses: that is not divided. Its own rate
+//! goes to what would be its due if it pressed, so that it is there when it does, and no more: a
+//! rate of an hour ago would be a flood.
+
+use std::time::Duration;
+
+/// The time constant of the exchange, in seconds.
+const EXCHANGE: f64 = 1.0;
+
+/// News are followed for so long: a few of them may be lost.
+pub(super) const HELD_FOR: Duration = Duration::from_secs(5);
+
+/// What nobody asked for weighs as much as a rule that says nothing of its weight.
+const WEIGHT_UNKNOWN: f64 = 1.0;
+
+/// What one controller has and wants of what its cluster delivers: for the others in front of the
+/// same primary.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Demand {
+    /// Weights × (1 − ratio) of the rules whose statements wait for the pace most of the time; of
+    /// those that asked of late, if none waits. 0 if nobody asked.
+    pub weight: f64,
+    /// Rows a second: what may be admitted while it presses, else what is delivered.
+    pub rows_per_s: f64,
+    /// Whether somebody waits most of the time.
+    pub presses: bool,
+}
+
+/// A controller's due of what all of its cluster deliver.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share {
+    /// Its part of the sum, from 0 to 1.
+    pub part: f64,
+    /// What the others have of the sum, in rows a second.
+    pub others_per_s: f64,
+}
+
+impl Share {
+    /// The share of a controller beside others, from what each of them told last: within seconds,
+    /// for who is silent for longer has gone. `None`: none of the others presses, so there is nothing
+    /// to divide.
+    #[must_use]
+    pub fn of<'a>(own: &Demand, others: impl IntoIterator<Item = &'a Demand>) -> Option<Self> {
+        let (mut weight, mut rows, mut used) = (0.0, 0.0, 0.0);
+        let mut weight_of_all = own.weight();
+        for other in others {
+            weight_of_all += other.weight();
+            if other.presses {
+                weight += other.weight();
+                rows += other.rows_per_s.max(0.0);
+            } else {
+                used += other.rows_per_s.max(0.0);
+            }
+        }
+        if weight <= 0.0 {
+            return None;
+        }
+        if own.presses {
+            let part = own.weight() / (own.weight() + weight);
+            return Some(Self { part, others_per_s: rows });
+        }
+        let others_per_s = rows + used;
+        let due = own.weight() / weight_of_all * (others_per_s + own.rows_per_s.max(0.0));
+        let sum = due + others_per_s;
+        (sum > 0.0).then_some(Self { part: due / sum, others_per_s })
+    }
+
+    /// By which factor a rate is to change within so many seconds.
+    pub(super) fn factor(&self, rate: f64, since: f64) -> f64 {
+        let part = self.part.clamp(0.0, 1.0);
+        let due = part * (self.others_per_s.max(0.0) + rate);
+        let moved = 1.0 - (-since / EXCHANGE).exp();
+        let to_due = due / rate;
+        if to_due.is_finite() { 1.0 + moved * (to_due - 1.0) } else { 1.0 }
+    }
+}
+
+impl Demand {
+    fn weight(&self) -> f64 {
+        if self.weight > 0.0 { self.weight } else { WEIGHT_UNKNOWN }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn presses(weight: f64, rows_per_s: f64) -> Demand {
+        Demand { weight, rows_per_s, presses: true }
+    }
+
+    fn idles(rows_per_s: f64) -> Demand {
+        Demand { weight: 0.0, rows_per_s, presses: false }
+    }
+
+    #[test]
+    fn those_who_press_divide_what_they_have_by_their_weights() {
+        let (a, b) = (presses(9.0, 500.0), presses(1.0, 500.0));
+        let share = Share::of(&a, &[b, idles(200.0)]);
+        assert_eq!(share, Some(Share { part: 0.9, others_per_s: 500.0 }));
+        assert_eq!(Share::of(&b, &[a]), Some(Share { part: 0.1, others_per_s: 500.0 }));
+    }
+
+    #[test]
+    fn an_exchange_leaves_the_sum_and_comes_to_rest_at_the_parts() {
+        let mut rates = [100.0, 900.0, 2_000.0];
+        let weights = [2.0, 1.0, 1.0];
+        for _ in 0..200 {
+            let told = std::array::from_fn(|n| presses(weights[n], rates[n]));
+            let moved = |n: usize| {
+                let [a, b, c]: [Demand; 3] = told;
+                let others = match n {
+                    0 => [b, c],
+                    1 => [a, c],
+                    _ => [a, b],
+                };
+                let share = Share::of(&told[n], &others).unwrap();
+                rates[n] * share.factor(rates[n], 0.1)
+            };
+            rates = std::array::from_fn(moved);
+            assert!((rates.iter().sum::<f64>() - 3_000.0).abs() < 1e-6, "{rates:?}");
+        }
+        for (rate, due) in rates.iter().zip([1_500.0, 750.0, 750.0]) {
+            assert!((rate - due).abs() < 1.0, "{rates:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_does_not_press_keeps_ready_what_would_be_due_to_it_and_no_more() {
+        let share = Share::of(&idles(0.0), &[presses(1.0, 600.0), presses(2.0, 400.0)]).unwrap();
+        let mut rate = 5_000.0;
+        for _ in 0..2_000 {
+            rate *= share.factor(rate, 0.1);
+        }
+        assert!((rate - 250.0).abs() < 1.0, "a quarter of 1,000: {rate}");
+    }
+
+    #[test]
+    fn where_no_other_presses_there_is_nothing_to_divide() {
+        assert_eq!(Share::of(&presses(1.0, 900.0), &[idles(100.0), idles(0.0)]), None);
+        assert_eq!(Share::of(&idles(5.0), &[]), None);
+    }
+
+    #[test]
+    fn nonsense_moves_nothing() {
+        for (part, others_per_s) in
+            [(f64::NAN, 5.0), (0.5, f64::INFINITY), (2.0, f64::NAN), (f64::NAN, f64::NAN)]
+        {
+            let factor = Share { part, others_per_s }.factor(100.0, 1.0);
+            assert!((factor - 1.0).abs() < 1e-9, "{part} {others_per_s}: {factor}");
+        }
+        let share = Share { part: 0.5, others_per_s: -7.0 };
+        assert!(share.factor(100.0, 1.0) > 0.0 && share.factor(0.0, 1.0).is_finite());
+    }
+}

@@ -1,0 +1,177 @@
+//! The answer, as programs read it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{At, Counts, Event, Values};
+
+/// The history of a time.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Answer {
+    /// When it was asked.
+    pub now: At,
+    /// The begin of the time.
+    pub since: At,
+    /// Its end.
+    pub until: At,
+    /// The app, if one was asked for.
+    pub app: Option<String>,
+    /// What happened, in words, what matters most first.
+    pub sentences: Vec<String>,
+    /// What became of statements in all of the time, to whole minutes.
+    pub total: Counts,
+    /// How many were refused for which reason.
+    pub refused_by: BTreeMap<String, u64>,
+    /// When apps were held, in the order of their beginning.
+    pub held: Vec<Held>,
+    /// How long one part of the time is.
+    pub part_s: i64,
+    /// What became of statements in each part; those without any are left out.
+    pub parts: Vec<Part>,
+    /// What the signals were.
+    pub signals: Vec<SignalPart>,
+    /// The states of signals, servers and those who were starved.
+    pub states: Vec<State>,
+    /// Changes of rules, starts, clocks that were set.
+    pub events: Vec<Event>,
+    /// Where this comes from.
+    pub kept: Kept,
+}
+
+/// A part of the time.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Part {
+    /// When it begins.
+    pub at: At,
+    /// What became of statements.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// A signal in a part of the time.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SignalPart {
+    /// When that begins.
+    pub at: At,
+    /// The cluster.
+    pub cluster: String,
+    /// The signal.
+    pub signal: String,
+    /// What it was.
+    #[serde(flatten)]
+    pub values: Values,
+}
+
+/// An interval in which an app was held.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Held {
+    /// The cluster.
+    pub cluster: String,
+    /// The app as metrics show it.
+    pub app: String,
+    /// The rule.
+    pub rule: String,
+    /// When it began.
+    pub began: At,
+    /// When it ended. None: it goes on.
+    pub ended: Option<At>,
+    /// How long it has lasted, by the monotonic clock.
+    pub lasted_s: f64,
+    /// Why, most of the time.
+    pub reason: String,
+    /// The signal behind that, with its highest value in that time.
+    pub signal: Option<String>,
+    /// `s`, or nothing.
+    pub unit: String,
+    /// The highest value.
+    pub highest: Option<f64>,
+    /// What it is held against.
+    pub threshold: Option<f64>,
+    /// The server at which it was highest.
+    pub server: Option<String>,
+    /// For how long of that time the signal let nothing through.
+    pub shut_s: f64,
+    /// Statements that had to wait.
+    pub delayed: u64,
+    /// The longest of these waits.
+    pub wait_max_s: f64,
+    /// Statements that were refused.
+    pub refused: u64,
+    /// Who else wrote in these minutes, those with most rows first.
+    pub meanwhile: Vec<Share>,
+    /// Who made the rule, if it was made at runtime.
+    pub author: Option<String>,
+    /// Why the rule exists.
+    pub because: String,
+}
+
+/// Who wrote.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Share {
+    /// The app.
+    pub app: String,
+    /// The rows that it changed.
+    pub rows: u64,
+    /// Its part of all rows that came through Sluice, 0 to 1.
+    pub share: f64,
+}
+
+/// A state of a signal, a server, or of somebody who is starved.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct State {
+    /// `signal`, `replica`, `primary` or `starved`.
+    pub kind: String,
+    /// The cluster.
+    pub cluster: String,
+    /// The signal, server or app.
+    pub subject: String,
+    /// The state; of who is starved, the rule.
+    pub state: String,
+    /// When it began.
+    pub began: At,
+    /// When it ended. None: it goes on.
+    pub ended: Option<At>,
+    /// How long it has lasted.
+    pub lasted_s: f64,
+    /// The signal's highest value.
+    pub highest: Option<f64>,
+    /// What that is held against.
+    pub threshold: Option<f64>,
+    /// `s`, or nothing.
+    pub unit: String,
+    /// Where it was highest.
+    pub server: Option<String>,
+    /// What was wrong, or who passed meanwhile.
+    pub text: String,
+}
+
+/// Where the history is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Kept {
+    /// Whether it is kept on disk.
+    pub on_disk: bool,
+    /// Since when there is anything.
+    pub since: At,
+    /// What is wrong with that.
+    pub trouble: Option<String>,
+    /// Times in which no Sluice wrote here.
+    pub gaps: Vec<Gap>,
+}
+
+/// A time of which nobody knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Gap {
+    /// Its begin.
+    pub began: At,
+    /// Its end.
+    pub ended: At,
+}

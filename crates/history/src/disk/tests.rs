@@ -1,0 +1,172 @@
+//! What may happen to the file.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+
+use rusqlite::Connection;
+
+use super::scratch::Scratch;
+use super::*;
+use crate::record::{Counts, Event, MinuteRow, Run};
+
+const NOW: At = At(1_800_000_000_000);
+
+fn writes(run: i64, minutes: i64) -> Writes {
+    let minute = |n: i64| MinuteRow {
+        run,
+        at: NOW.0 / 1_000 - 60 * (minutes - n),
+        cluster: "main".to_owned(),
+        app: format!("app-{n}-{}", "x".repeat(60)),
+        user: "u".to_owned(),
+        rule: "r".to_owned(),
+        counts: Counts { asked: 1, rows: 2, ..Counts::default() },
+        refused_by: [("hold".to_owned(), 1)].into(),
+    };
+    Writes {
+        runs: vec![Run { run, began: NOW, seen: NOW, ended: None, version: "0".to_owned() }],
+        minutes: (0..minutes).map(minute).collect(),
+        events: vec![Event { run, n: 0, at: NOW, text: "x".to_owned(), ..Event::default() }],
+        ..Writes::default()
+    }
+}
+
+fn asked_total(directory: &Scratch) -> u64 {
+    let reading = Reading::open(directory.path(), [].into()).unwrap();
+    let asked = Asked { since: At(0), until: At(NOW.0 + 1), cluster: None, app: None };
+    reading.counts(&asked, 60).unwrap().values().map(|counts| counts.asked).sum()
+}
+
+#[test]
+fn what_is_written_twice_counts_once_and_runs_add_up() {
+    let directory = Scratch::new();
+    let mut disk = Disk::new(directory.path(), Limits::default());
+    disk.write(&[writes(1, 3), writes(1, 3)], NOW).unwrap();
+    disk.write(&[writes(1, 3), writes(2, 3)], NOW).unwrap();
+    assert_eq!(asked_total(&directory), 6);
+    let mode = fs::metadata(directory.path().join(FILE)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "others cannot read who asks");
+}
+
+#[test]
+fn a_file_that_is_removed_or_replaced_is_begun_anew() {
+    let directory = Scratch::new();
+    let mut disk = Disk::new(directory.path(), Limits::default());
+    disk.write(&[writes(1, 3)], NOW).unwrap();
+    fs::remove_file(directory.path().join(FILE)).unwrap();
+    let written = disk.write(&[writes(1, 1)], NOW).unwrap();
+    assert!(written.note.unwrap().contains("removed or replaced"));
+    assert_eq!(asked_total(&directory), 1, "nothing of the old log has come into the new file");
+    // With everything around it.
+    fs::remove_dir_all(directory.path()).unwrap();
+    disk.write(&[writes(1, 2)], NOW).unwrap();
+    assert_eq!(asked_total(&directory), 2);
+}
+
+#[test]
+fn a_damaged_file_is_put_aside_and_named() {
+    let directory = Scratch::new();
+    Disk::new(directory.path(), Limits::default()).write(&[writes(1, 300)], NOW).unwrap();
+    let path = directory.path().join(FILE);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[4_096..middle].fill(0x5a);
+    fs::write(&path, &bytes).unwrap();
+    let written = Disk::new(directory.path(), Limits::default()).write(&[writes(2, 1)], NOW);
+    let note = written.unwrap().note.unwrap();
+    assert!(note.contains("damaged") && note.contains("history.sqlite3.damaged"), "{note}");
+    assert_eq!(asked_total(&directory), 1);
+    assert!(directory.path().join("history.sqlite3.damaged").exists());
+    // Bytes that never were a database.
+    fs::write(&path, "not a database, by far, whatever its name may say of it".repeat(90)).unwrap();
+    let written = Disk::new(directory.path(), Limits::default()).write(&[writes(3, 1)], NOW);
+    assert!(written.unwrap().note.unwrap().contains("damaged"));
+}
+
+#[test]
+fn a_file_of_a_newer_sluice_or_of_somebody_else_is_left_alone() {
+    let directory = Scratch::new();
+    Disk::new(directory.path(), Limits::default()).write(&[writes(1, 3)], NOW).unwrap();
+    let path = directory.path().join(FILE);
+    let connection = Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 7).unwrap();
+    drop(connection);
+    let error = Disk::new(directory.path(), Limits::default()).write(&[writes(2, 3)], NOW);
+    let Trouble(why) = error.unwrap_err();
+    assert!(why.contains("newer Sluice (version 7; this one knows 1)"), "{why}");
+    assert!(Reading::open(directory.path(), [].into()).is_none(), "nobody guesses what it says");
+    let connection = Connection::open(&path).unwrap();
+    let rows: i64 =
+        connection.query_row("SELECT COUNT(*) FROM minutes", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 3, "untouched");
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    connection.pragma_update(None, "application_id", 42).unwrap();
+    drop(connection);
+    let error = Disk::new(directory.path(), Limits::default()).write(&[writes(2, 3)], NOW);
+    assert!(error.unwrap_err().0.contains("no history of Sluice's"));
+}
+
+#[test]
+fn the_size_is_bounded_and_the_oldest_goes_first() {
+    let directory = Scratch::new();
+    let limits = Limits { bytes_max: 512 << 10, ..Limits::default() };
+    let mut disk = Disk::new(directory.path(), limits);
+    for run in 0..40 {
+        let written = disk.write(&[writes(run, 100)], NOW).unwrap();
+        assert!(written.bytes <= limits.bytes_max, "{}", written.bytes);
+    }
+    let reading = Reading::open(directory.path(), [].into()).unwrap();
+    let asked = Asked { since: At(0), until: At(NOW.0 + 1), cluster: None, app: None };
+    let minutes = reading.counts(&asked, 60).unwrap();
+    let last = NOW.0 / 1_000 - 60;
+    let (oldest, newest) = (minutes.values().next().unwrap(), &minutes[&last]);
+    assert!(oldest.asked < newest.asked, "{oldest:?} {newest:?}");
+}
+
+#[test]
+fn what_is_too_large_for_the_bound_is_refused_in_words_and_harms_nothing() {
+    let directory = Scratch::new();
+    let limits = Limits { bytes_max: 256 << 10, ..Limits::default() };
+    let mut disk = Disk::new(directory.path(), limits);
+    disk.write(&[writes(1, 3)], NOW).unwrap();
+    let Trouble(why) = disk.write(&[writes(2, 3_000)], NOW).unwrap_err();
+    assert!(why.contains("full"), "{why}");
+    assert_eq!(asked_total(&directory), 3, "all of it or nothing");
+    disk.write(&[writes(3, 3)], NOW).unwrap();
+    assert_eq!(asked_total(&directory), 6);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_named() {
+    let directory = Scratch::new();
+    fs::create_dir_all(directory.path()).unwrap();
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o500)).unwrap();
+    let may_all_the_same = fs::write(directory.path().join("x"), "").is_ok();
+    let written = Disk::new(directory.path(), Limits::default()).write(&[writes(1, 1)], NOW);
+    // Root may write everywhere: a file in the directory's place stops root as well.
+    if !may_all_the_same {
+        assert!(written.unwrap_err().0.contains("history.sqlite3"));
+    }
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o700)).unwrap();
+    let blocked = directory.path().join("file");
+    fs::write(&blocked, "").unwrap();
+    let written = Disk::new(&blocked, Limits::default()).write(&[writes(1, 1)], NOW);
+    assert!(written.unwrap_err().0.contains("history.sqlite3"));
+}
+
+#[test]
+fn what_is_old_goes() {
+    let directory = Scratch::new();
+    let limits = Limits { keep: Duration::from_secs(3_600), ..Limits::default() };
+    let mut disk = Disk::new(directory.path(), limits);
+    disk.write(&[writes(1, 120)], NOW).unwrap();
+    disk.write(&[], At(NOW.0 + 60_000)).unwrap();
+    assert_eq!(asked_total(&directory), 59);
+    assert!(disk.write(&[], At(NOW.0 + 60_000)).unwrap().bytes > 0);
+}
+
+#[test]
+fn a_level_of_an_app_is_meant_and_a_part_of_one_is_not() {
+    let asked = Asked { since: At(0), until: At(1), cluster: None, app: Some("ddl") };
+    assert!(asked.is_of("ddl") && asked.is_of("a:ddl") && asked.is_of("ddl:b"));
+    assert!(!asked.is_of("online-ddl") && !asked.is_of("ddl2") && !asked.is_of("a:ddl-x"));
+}

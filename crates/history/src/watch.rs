@@ -1,0 +1,306 @@
+//! The shell: a thread that looks a few times a second, and one that writes.
+//!
+//! Neither is in anybody's way. Looking takes the controller's lock for moments, as the metrics do;
+//! what is to be written waits in memory for the disk, up to a bound, and beyond it the oldest is
+//! given up and counted. The runtime of the traffic has no part in either.
+
+mod ask;
+mod gather;
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use proxy::cluster::Cluster;
+use proxy::telemetry::Telemetry;
+
+pub use self::ask::Query;
+use self::gather::Gatherer;
+use crate::book::Book;
+use crate::disk::{Disk, Limits, Trouble, Written};
+use crate::look::Happened;
+use crate::record::{At, Writes};
+
+/// How often it is looked.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// How often it is written: what a process that is killed may lose.
+const WRITE_EVERY: Duration = Duration::from_secs(5);
+
+/// How soon a disk is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// Rows that wait for the disk: an hour of a hundred identities.
+const WAITING_ROWS_MAX: usize = 100_000;
+
+/// What the end of the process waits for the disk.
+const LAST_WRITE: Duration = Duration::from_secs(2);
+
+/// The history of this process: a handle.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    book: Mutex<Option<Book>>,
+    state_dir: Option<PathBuf>,
+    clusters: Arc<[Arc<Cluster>]>,
+    disk: Mutex<DiskState>,
+    /// There is something to write.
+    wanted: Condvar,
+    /// To the thread that looks.
+    prompts: Mutex<Option<SyncSender<Prompt>>>,
+}
+
+/// What the thread that looks is told.
+#[derive(Debug)]
+enum Prompt {
+    /// Somebody waits for a look.
+    Look(SyncSender<()>),
+    End,
+}
+
+/// Those who may wait for a look at once: as many as the door answers.
+const PROMPTS_MAX: usize = 16;
+
+/// What waits for the disk, and what is known of it.
+#[derive(Debug, Default)]
+struct DiskState {
+    waiting: VecDeque<Writes>,
+    rows: usize,
+    trouble: Option<String>,
+    bytes: u64,
+    written: u64,
+    lost: u64,
+    is_over: bool,
+    /// The writer has nothing left to do.
+    is_idle: bool,
+}
+
+/// Looks and writes for as long as it lives.
+#[derive(Debug)]
+pub struct Watch {
+    stop: SyncSender<Prompt>,
+    looker: Option<JoinHandle<()>>,
+    history: History,
+}
+
+impl History {
+    /// Begins to look and to write. The file is in `state_dir`; without that, the last hours are
+    /// kept in memory.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(
+        state_dir: Option<&Path>,
+        clusters: &Arc<[Arc<Cluster>]>,
+        telemetry: &Arc<Telemetry>,
+    ) -> io::Result<(Self, Watch)> {
+        let gatherer = Gatherer::new(clusters, telemetry);
+        let run = i64::from(rand::random::<u32>()) << 20;
+        let book = Book::new(run, env!("CARGO_PKG_VERSION"), gather::wall());
+        let (stop, prompts) = sync_channel(PROMPTS_MAX);
+        let history = Self {
+            inner: Arc::new(Inner {
+                book: Mutex::new(Some(book)),
+                state_dir: state_dir.map(Path::to_owned),
+                clusters: clusters.clone(),
+                disk: Mutex::default(),
+                wanted: Condvar::new(),
+                prompts: Mutex::new(Some(stop.clone())),
+            }),
+        };
+        if let Some(directory) = state_dir {
+            let (inner, disk) = (history.inner.clone(), Disk::new(directory, Limits::default()));
+            thread("history-disk", move || inner.keep_writing(disk))?;
+        }
+        let inner = history.inner.clone();
+        let looker = thread("history", move || inner.keep_looking(gatherer, &prompts))?;
+        let watch = Watch { stop, looker: Some(looker), history: history.clone() };
+        Ok((history, watch))
+    }
+
+    /// Why the history is not, or not all, on disk; for people.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.inner.disk.lock().trouble.clone()
+    }
+
+    /// Its metrics, as Prometheus reads them.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        let disk = self.inner.disk.lock();
+        let is_kept = self.inner.state_dir.is_some() && disk.trouble.is_none();
+        let mut text = String::new();
+        let mut family = |name: &str, kind: &str, help: &str, value: u64| {
+            text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n"));
+        };
+        let help = "Whether the history is kept on disk; 0 without state_dir too.";
+        family("sluice_history_on_disk", "gauge", help, u64::from(is_kept));
+        let help = "The size of the history's file, without its write-ahead log.";
+        family("sluice_history_bytes", "gauge", help, disk.bytes);
+        let help = "Writes to the history's file that have succeeded.";
+        family("sluice_history_writes_total", "counter", help, disk.written);
+        let help = "Rows of the history that were given up because the disk did not take them.";
+        family("sluice_history_rows_lost_total", "counter", help, disk.lost);
+        text
+    }
+}
+
+impl Drop for Watch {
+    /// What is known is written, if the disk takes it.
+    fn drop(&mut self) {
+        *self.history.inner.prompts.lock() = None;
+        drop(self.stop.send(Prompt::End));
+        if let Some(looker) = self.looker.take() {
+            drop(looker.join());
+        }
+        let inner = &self.history.inner;
+        let mut disk = inner.disk.lock();
+        disk.is_over = true;
+        inner.wanted.notify_all();
+        if inner.state_dir.is_some() && !disk.is_idle {
+            let is_busy = |disk: &mut DiskState| !disk.is_idle;
+            inner.wanted.wait_while_for(&mut disk, is_busy, LAST_WRITE);
+        }
+    }
+}
+
+impl Inner {
+    /// Takes a look now, so that what has just happened is in the answer.
+    fn look_now(&self) {
+        let prompts = self.prompts.lock().clone();
+        let Some(prompts) = prompts else { return };
+        let (taken, look) = sync_channel(1);
+        if prompts.try_send(Prompt::Look(taken)).is_ok() {
+            // Without it the answer is a quarter of a second old.
+            look.recv_timeout(LOOK_EVERY).ok();
+        }
+    }
+
+    fn keep_looking(&self, mut gatherer: Gatherer, prompts: &Receiver<Prompt>) {
+        let (mut unwritten, mut before) = (Duration::ZERO, Duration::ZERO);
+        loop {
+            let prompt = match prompts.recv_timeout(LOOK_EVERY) {
+                Err(RecvTimeoutError::Timeout) => None,
+                Ok(prompt) => Some(prompt),
+                Err(RecvTimeoutError::Disconnected) => Some(Prompt::End),
+            };
+            let is_over = matches!(prompt, Some(Prompt::End));
+            let mut look = gatherer.look();
+            if is_over {
+                look.happened.push(Happened::Stop);
+            }
+            unwritten = unwritten.saturating_add(look.mono.saturating_sub(before));
+            before = look.mono;
+            let writes = {
+                let mut book = self.book.lock();
+                let Some(book) = book.as_mut() else { return };
+                book.look(&look);
+                let is_due = unwritten >= WRITE_EVERY || is_over;
+                (is_due && self.state_dir.is_some()).then(|| book.writes())
+            };
+            if let Some(Prompt::Look(taken)) = prompt {
+                taken.try_send(()).ok();
+            }
+            if let Some(mut writes) = writes {
+                unwritten = Duration::ZERO;
+                writes.statements = gatherer.statements();
+                self.enqueue(writes);
+            }
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    fn enqueue(&self, writes: Writes) {
+        let mut disk = self.disk.lock();
+        disk.rows = disk.rows.saturating_add(writes.rows());
+        disk.waiting.push_back(writes);
+        disk.is_idle = false;
+        while disk.rows > WAITING_ROWS_MAX && disk.waiting.len() > 1 {
+            if let Some(old) = disk.waiting.pop_front() {
+                let lost = old.rows();
+                disk.rows = disk.rows.saturating_sub(lost);
+                disk.lost = disk.lost.saturating_add(u64::try_from(lost).unwrap_or(u64::MAX));
+            }
+        }
+        self.wanted.notify_all();
+    }
+
+    fn keep_writing(&self, mut disk: Disk) {
+        loop {
+            let mut state = self.disk.lock();
+            while state.waiting.is_empty() {
+                state.is_idle = true;
+                self.wanted.notify_all();
+                if state.is_over {
+                    return;
+                }
+                self.wanted.wait(&mut state);
+            }
+            let writes: Vec<Writes> = state.waiting.drain(..).collect();
+            state.rows = 0;
+            drop(state);
+            let written = disk.write(&writes, gather::wall());
+            let mut state = self.disk.lock();
+            let has_failed = written.is_err();
+            note(&mut state, written);
+            if has_failed {
+                state.rows =
+                    writes.iter().map(Writes::rows).sum::<usize>().saturating_add(state.rows);
+                writes.into_iter().rev().for_each(|writes| state.waiting.push_front(writes));
+                if state.is_over {
+                    state.is_idle = true;
+                    self.wanted.notify_all();
+                    return;
+                }
+                self.wanted.wait_while_for(&mut state, |state| !state.is_over, RETRY_AFTER);
+            }
+        }
+    }
+}
+
+/// What has come of a write. It is told once for as long as it stays so.
+fn note(state: &mut DiskState, written: Result<Written, Trouble>) {
+    match written {
+        Ok(Written { bytes, note }) => {
+            state.bytes = bytes;
+            state.written = state.written.saturating_add(1);
+            if let Some(note) = note {
+                tracing::warn!(%note, "the history's file");
+            }
+            if state.trouble.take().is_some() {
+                tracing::info!("the history is kept on disk again");
+            }
+        }
+        Err(Trouble(why)) => {
+            if state.trouble.as_ref() != Some(&why) {
+                tracing::warn!(
+                    %why,
+                    "the history is not kept on disk; traffic is not affected, and what happens is \
+                     kept in memory until it can be written"
+                );
+            }
+            state.trouble = Some(why);
+        }
+    }
+}
+
+fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run)
+}
+
+/// The time by the wall clock.
+#[must_use]
+pub fn wall() -> At {
+    gather::wall()
+}

@@ -1,0 +1,140 @@
+//! What hashes stand for: texts of digests, names of apps, schemas and users.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::hash::Seeded;
+
+/// The longest digest text, or sample, that is kept: the server's own `max_digest_length`.
+pub const TEXT_LEN_MAX: usize = 1024;
+
+/// The longest name that is kept.
+pub const NAME_LEN_MAX: usize = 255;
+
+/// What all texts and names take together, in bytes: some 50,000 everyday texts.
+const BYTES_MAX: usize = 12 << 20;
+
+/// From so much on it is looked what can be forgotten.
+const NEARLY_FULL: usize = BYTES_MAX / 4 * 3;
+
+/// What an entry takes beside its text, about.
+const ENTRY_LEN: usize = 96;
+
+/// What a hash stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Learned {
+    /// A name, by [`crate::name_hash`].
+    Name {
+        /// Its hash.
+        hash: u64,
+        /// The name.
+        name: Box<[u8]>,
+    },
+    /// A digest.
+    Digest {
+        /// Its hash.
+        hash: u64,
+        /// Its text, which may be cut at [`TEXT_LEN_MAX`].
+        text: Box<[u8]>,
+        /// Its tables: schema, NUL, table, NUL; again and again. An empty schema is the default
+        /// one of whoever asks, an empty table stands for every one of the schema.
+        tables: Box<[u8]>,
+        /// Whether these are all.
+        all_tables: bool,
+        /// A statement as it came, if that is wanted.
+        sample: Option<Box<[u8]>>,
+    },
+}
+
+/// The texts and names.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    names: HashMap<u64, Box<[u8]>, Seeded>,
+    digests: HashMap<u64, DigestText, Seeded>,
+    bytes: usize,
+}
+
+/// What is known of a digest.
+#[derive(Debug)]
+pub(crate) struct DigestText {
+    pub(crate) text: Box<[u8]>,
+    tables: Box<[u8]>,
+    pub(crate) all_tables: bool,
+    pub(crate) sample: Option<Box<[u8]>>,
+}
+
+impl DigestText {
+    /// Schema and name of its tables.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut parts = self.tables.split(|byte| *byte == 0);
+        std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
+    }
+
+    fn len(&self) -> usize {
+        let sample = self.sample.as_ref().map_or(0, |sample| sample.len());
+        let texts = self.text.len().saturating_add(self.tables.len()).saturating_add(sample);
+        texts.saturating_add(ENTRY_LEN)
+    }
+}
+
+impl Catalogue {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            names: HashMap::with_hasher(Seeded(seed)),
+            digests: HashMap::with_hasher(Seeded(seed)),
+            bytes: 0,
+        }
+    }
+
+    /// Keeps it, if there is room. What is known already stays as it is.
+    pub(crate) fn learn(&mut self, learned: Learned) {
+        match learned {
+            Learned::Name { hash, name } => {
+                let len = name.len().saturating_add(ENTRY_LEN);
+                if self.has_room(len) && !self.names.contains_key(&hash) {
+                    self.names.insert(hash, name);
+                    self.bytes = self.bytes.saturating_add(len);
+                }
+            }
+            Learned::Digest { hash, text, tables, all_tables, sample } => {
+                let learned = DigestText { text, tables, all_tables, sample };
+                let len = learned.len();
+                if self.has_room(len) && !self.digests.contains_key(&hash) {
+                    self.digests.insert(hash, learned);
+                    self.bytes = self.bytes.saturating_add(len);
+                }
+            }
+        }
+    }
+
+    fn has_room(&self, len: usize) -> bool {
+        self.bytes.saturating_add(len) <= BYTES_MAX
+    }
+
+    /// Whether it is time to forget what nothing refers to.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.bytes > NEARLY_FULL
+    }
+
+    /// Forgets all but these.
+    pub(crate) fn retain(&mut self, used: &HashSet<u64, Seeded>) {
+        self.names.retain(|hash, _| used.contains(hash));
+        self.digests.retain(|hash, _| used.contains(hash));
+        let names = self.names.values().map(|name| name.len().saturating_add(ENTRY_LEN));
+        let digests = self.digests.values().map(DigestText::len);
+        self.bytes = names.chain(digests).fold(0, usize::saturating_add);
+    }
+
+    /// What the hash stands for. `None`: it is not known any more, or never was.
+    pub(crate) fn name(&self, hash: u64) -> Option<&[u8]> {
+        if hash == 0 { Some(b"") } else { self.names.get(&hash).map(|name| &**name) }
+    }
+
+    pub(crate) fn digest(&self, hash: u64) -> Option<&DigestText> {
+        self.digests.get(&hash)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}

@@ -1,0 +1,106 @@
+//! What is counted, and what it is called.
+
+use std::collections::HashSet;
+
+use crate::catalogue::{Catalogue, Learned};
+use crate::hash::Seeded;
+use crate::record::Record;
+use crate::sketch::{Digest, NOBODY};
+use crate::stats::Stats;
+use crate::view::{Look, Pieces, Sums, View};
+use crate::windows::{Time, Windows};
+
+/// What the statements of one cluster have cost.
+#[derive(Debug)]
+pub struct Insights {
+    windows: Windows,
+    catalogue: Catalogue,
+    seed: u64,
+    now: Time,
+    /// When texts were last forgotten.
+    tidied: Time,
+}
+
+/// Texts are forgotten no more often: then all that are in use have to be told again.
+const TIDY_INTERVAL_S: u64 = 60;
+
+impl Insights {
+    /// Nothing has come. A minute has so many places (`max_digests`); `seed` keeps clients from
+    /// choosing digests that slow it down.
+    #[must_use]
+    pub fn new(places: usize, seed: u64, now: Time) -> Self {
+        Self {
+            windows: Windows::new(places, seed, now),
+            catalogue: Catalogue::new(seed),
+            seed,
+            now,
+            tidied: Time(0),
+        }
+    }
+
+    /// Windows that begin from now on have so many places.
+    pub fn set_places(&mut self, places: usize) {
+        self.windows.set_places(places);
+    }
+
+    /// It is this time now. A clock that is put back stands still meanwhile.
+    pub fn advance(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        self.windows.advance(self.now);
+    }
+
+    /// Adds a statement that was over at about the time of now.
+    pub fn observe(&mut self, record: &Record) {
+        self.windows.observe(record, self.now);
+    }
+
+    /// Adds statements of which nobody knows whose they were: totals stay exact.
+    pub fn observe_lost(&mut self, stats: &Stats) {
+        self.windows.observe_rest(NOBODY, stats);
+    }
+
+    /// Keeps what a hash stands for.
+    pub fn learn(&mut self, learned: Learned) {
+        self.catalogue.learn(learned);
+    }
+
+    /// Forgets texts and names that no window refers to, when there is little room left. True: some
+    /// are gone, and whoever sends their hashes has to say again what they stand for.
+    pub fn tidy(&mut self) -> bool {
+        let is_soon = self.now.before(TIDY_INTERVAL_S) < self.tidied;
+        if is_soon || !self.catalogue.is_nearly_full() {
+            return false;
+        }
+        self.tidied = self.now;
+        let mut used = HashSet::with_hasher(Seeded(self.seed));
+        for key in self.windows.keys() {
+            used.extend([key.app, key.schema, key.user]);
+            if let Digest::Of(digest) = key.digest {
+                used.insert(digest);
+            }
+        }
+        self.catalogue.retain(&used);
+        true
+    }
+
+    /// The windows that are asked for.
+    #[must_use]
+    pub fn pieces(&self, look: &Look) -> Pieces {
+        Pieces::of(&self.windows, look, self.now)
+    }
+
+    /// Names what was made of windows.
+    #[must_use]
+    pub fn name(&self, sums: &Sums, look: &Look) -> View {
+        View::of(sums, &self.catalogue, look)
+    }
+
+    /// What a window shows.
+    #[must_use]
+    pub fn look(&self, look: &Look) -> View {
+        self.name(&self.pieces(look).add_up(), look)
+    }
+}
+
+#[cfg(test)]
+mod tests;

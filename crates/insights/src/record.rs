@@ -1,0 +1,176 @@
+//! One statement that is over.
+
+use std::time::Duration;
+
+use crate::hash::name_hash;
+
+/// Words of a record: what a queue between threads carries.
+pub const RECORD_WORDS: usize = 12;
+
+/// A statement that is over. Names and texts are hashes: [`name_hash`], and the digest's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Record {
+    /// The digest of its text. `None`: the text is not known.
+    pub digest: Option<u64>,
+    /// Who asked.
+    pub app: u64,
+    /// The default schema when it came; 0 for none.
+    pub schema: u64,
+    /// The MySQL user.
+    pub user: u64,
+    /// How long the server took.
+    pub server_time: Duration,
+    /// How long it was kept waiting before.
+    pub queued: Duration,
+    /// Rows of its result sets.
+    pub rows_sent: u64,
+    /// Rows that it changed, as the server counts them.
+    pub rows_affected: u64,
+    /// Bytes of the command.
+    pub bytes_in: u64,
+    /// Bytes of the answer.
+    pub bytes_out: u64,
+    /// Warnings that the server has counted.
+    pub warnings: u16,
+    /// What became of it.
+    pub ending: Ending,
+}
+
+/// What became of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ending {
+    /// The server has executed it.
+    #[default]
+    Done,
+    /// The server has answered with this error.
+    Failed(u16),
+    /// The server had it, and the connection ended before its answer did.
+    Lost,
+    /// It was refused and has not reached the server, for a reason of this number.
+    Refused(u16),
+    /// Its client left while it waited.
+    ClientGone,
+}
+
+impl Ending {
+    /// Whether it has reached the server.
+    #[must_use]
+    pub fn is_executed(self) -> bool {
+        match self {
+            Self::Done | Self::Failed(_) | Self::Lost => true,
+            Self::Refused(_) | Self::ClientGone => false,
+        }
+    }
+
+    fn pack(self) -> (u16, u16) {
+        match self {
+            Self::Done => (0, 0),
+            Self::Failed(errno) => (1, errno),
+            Self::Lost => (2, 0),
+            Self::Refused(reason) => (3, reason),
+            Self::ClientGone => (4, 0),
+        }
+    }
+
+    fn unpack(kind: u16, number: u16) -> Self {
+        match kind {
+            1 => Self::Failed(number),
+            2 => Self::Lost,
+            3 => Self::Refused(number),
+            4 => Self::ClientGone,
+            _ => Self::Done,
+        }
+    }
+}
+
+impl Record {
+    /// The record in words.
+    #[must_use]
+    pub fn to_words(&self) -> [u64; RECORD_WORDS] {
+        let (kind, number) = self.ending.pack();
+        let [a, b] = self.warnings.to_le_bytes();
+        let [c, d] = kind.to_le_bytes();
+        let [e, f] = number.to_le_bytes();
+        let known = u8::from(self.digest.is_some());
+        [
+            self.digest.unwrap_or_default(),
+            self.app,
+            self.schema,
+            self.user,
+            nanos(self.server_time),
+            nanos(self.queued),
+            self.rows_sent,
+            self.rows_affected,
+            self.bytes_in,
+            self.bytes_out,
+            u64::from_le_bytes([a, b, c, d, e, f, known, 0]),
+            0,
+        ]
+    }
+
+    /// The record of these words.
+    #[must_use]
+    pub fn from_words(words: &[u64; RECORD_WORDS]) -> Self {
+        let [digest, app, schema, user, server_time, queued, rest @ ..] = *words;
+        let [rows_sent, rows_affected, bytes_in, bytes_out, packed, _] = rest;
+        let [a, b, c, d, e, f, known, _] = packed.to_le_bytes();
+        let [kind, number] = [[c, d], [e, f]].map(u16::from_le_bytes);
+        Self {
+            digest: (known != 0).then_some(digest),
+            app,
+            schema,
+            user,
+            server_time: Duration::from_nanos(server_time),
+            queued: Duration::from_nanos(queued),
+            rows_sent,
+            rows_affected,
+            bytes_in,
+            bytes_out,
+            warnings: u16::from_le_bytes([a, b]),
+            ending: Ending::unpack(kind, number),
+        }
+    }
+
+    /// Whose it is, by names.
+    #[must_use]
+    pub fn of(self, app: &[u8], schema: &[u8], user: &[u8]) -> Self {
+        Self { app: name_hash(app), schema: name_hash(schema), user: name_hash(user), ..self }
+    }
+}
+
+/// 584 years at most.
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_survives_its_words() {
+        let endings = [
+            Ending::Done,
+            Ending::Failed(1062),
+            Ending::Lost,
+            Ending::Refused(7),
+            Ending::ClientGone,
+        ];
+        for (digest, ending) in [None, Some(0), Some(7)].into_iter().cycle().zip(endings) {
+            let record = Record {
+                digest,
+                server_time: Duration::from_nanos(1),
+                queued: Duration::from_nanos(2),
+                rows_sent: 3,
+                rows_affected: 4,
+                bytes_in: 5,
+                bytes_out: 6,
+                warnings: 65_535,
+                ending,
+                ..Record::default()
+            };
+            let record = record.of(b"etl", b"shop", b"root");
+            assert_eq!(Record::from_words(&record.to_words()), record);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The windows: one that counts, and those that are over.
+//!
+//! A minute is counted in a sketch; when it is over its rows are sealed, and added to the sketch of
+//! its ten minutes. An hour of minutes and a day of ten minutes are kept. Windows without a
+//! statement are not kept. A clock that is put back goes on in the window that counts.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::record::Record;
+use crate::sketch::{Key, Sketch};
+use crate::stats::Stats;
+
+/// A time of the wall clock, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(pub u64);
+
+impl Time {
+    /// So many seconds earlier.
+    #[must_use]
+    pub fn before(self, seconds: u64) -> Self {
+        Self(self.0.saturating_sub(seconds.saturating_mul(1_000)))
+    }
+
+    fn window(self, len_ms: u64) -> u64 {
+        self.0.checked_div(len_ms).unwrap_or_default()
+    }
+}
+
+/// Milliseconds of the short windows.
+pub(crate) const MINUTE_MS: u64 = 60_000;
+
+/// Milliseconds of the long ones.
+pub(crate) const TEN_MINUTES_MS: u64 = 600_000;
+
+/// Short windows that are kept: an hour, and the minute that has begun before it.
+pub(crate) const MINUTES_MAX: usize = 61;
+
+/// Long windows that are kept: a day, and the one that has begun before it.
+const TENS_MAX: usize = 145;
+
+/// Of the places of a minute, the part that ten minutes have.
+const PLACES_OF_TEN: usize = 4;
+
+/// Places that ten minutes have at least.
+const PLACES_OF_TEN_MIN: usize = 100;
+
+/// A window that is over.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    pub(crate) begun: Time,
+    pub(crate) rows: Vec<(Key, Stats)>,
+}
+
+impl Sealed {
+    fn of(begun: Time, sketch: &Sketch) -> Self {
+        let mut rows = sketch.rows();
+        rows.iter_mut().for_each(|(_, stats)| stats.shrink());
+        rows.shrink_to_fit();
+        Self { begun, rows }
+    }
+}
+
+/// All windows.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    places: usize,
+    seed: u64,
+    minute: Current,
+    ten: Current,
+    minutes: VecDeque<Arc<Sealed>>,
+    tens: VecDeque<Arc<Sealed>>,
+}
+
+#[derive(Debug)]
+struct Current {
+    begun: Time,
+    sketch: Sketch,
+}
+
+impl Windows {
+    pub(crate) fn new(places: usize, seed: u64, now: Time) -> Self {
+        let current = |places: usize, len_ms: u64| Current {
+            begun: start_of(now, len_ms),
+            sketch: Sketch::new(places, seed),
+        };
+        Self {
+            places,
+            seed,
+            minute: current(places, MINUTE_MS),
+            ten: current(places_of_ten(places), TEN_MINUTES_MS),
+            minutes: VecDeque::new(),
+            tens: VecDeque::new(),
+        }
+    }
+
+    /// Other windows have so many places.
+    pub(crate) fn set_places(&mut self, places: usize) {
+        self.places = places;
+    }
+
+    pub(crate) fn observe(&mut self, record: &Record, at: Time) {
+        self.minute.sketch.observe(record, at);
+    }
+
+    /// Adds what nobody knows more of.
+    pub(crate) fn observe_rest(&mut self, key: Key, stats: &Stats) {
+        self.minute.sketch.merge_rest(key, stats);
+    }
+
+    /// Seals what is over by now.
+    pub(crate) fn advance(&mut self, now: Time) {
+        if now.window(MINUTE_MS) <= self.minute.begun.window(MINUTE_MS) {
+            return;
+        }
+        let Self { places, seed, .. } = *self;
+        let next = |places: usize, len_ms: u64| Current {
+            begun: start_of(now, len_ms),
+            sketch: Sketch::new(places, seed),
+        };
+        let minute = std::mem::replace(&mut self.minute, next(places, MINUTE_MS));
+        if !minute.sketch.is_empty() {
+            let sealed = Sealed::of(minute.begun, &minute.sketch);
+            for (key, stats) in &sealed.rows {
+                self.ten.sketch.merge(*key, stats);
+            }
+            self.minutes.push_back(Arc::new(sealed));
+        }
+        if now.window(TEN_MINUTES_MS) > self.ten.begun.window(TEN_MINUTES_MS) {
+            let following = next(places_of_ten(places), TEN_MINUTES_MS);
+            let ten = std::mem::replace(&mut self.ten, following);
+            if !ten.sketch.is_empty() {
+                self.tens.push_back(Arc::new(Sealed::of(ten.begun, &ten.sketch)));
+            }
+        }
+        let kept = |len_ms: u64, max: usize| {
+            let count = u64::try_from(max).unwrap_or(u64::MAX);
+            now.window(len_ms).saturating_sub(count)
+        };
+        let (minute, ten) = (kept(MINUTE_MS, MINUTES_MAX), kept(TEN_MINUTES_MS, TENS_MAX));
+        self.minutes.retain(|sealed| sealed.begun.window(MINUTE_MS) >= minute);
+        self.tens.retain(|sealed| sealed.begun.window(TEN_MINUTES_MS) >= ten);
+    }
+
+    /// The windows that have a part between the two times, the one that counts last. Those are
+    /// minutes where they go back that far, and ten minutes else.
+    pub(crate) fn between(&self, from: Time, to: Time) -> (Time, Vec<Arc<Sealed>>) {
+        let now = self.minute.begun;
+        let in_minutes = now.0.saturating_sub(from.0) <= MINUTE_MS.saturating_mul(60);
+        let mut pieces: Vec<Arc<Sealed>> = Vec::new();
+        let len_ms = if in_minutes { MINUTE_MS } else { TEN_MINUTES_MS };
+        let overlaps = |begun: Time| begun <= to && begun.0.saturating_add(len_ms) > from.0;
+        if in_minutes {
+            pieces.extend(self.minutes.iter().filter(|piece| overlaps(piece.begun)).cloned());
+        } else {
+            pieces.extend(self.tens.iter().filter(|piece| overlaps(piece.begun)).cloned());
+            if overlaps(self.ten.begun) && !self.ten.sketch.is_empty() {
+                pieces.push(Arc::new(Sealed::of(self.ten.begun, &self.ten.sketch)));
+            }
+        }
+        if now <= to && !self.minute.sketch.is_empty() {
+            pieces.push(Arc::new(Sealed::of(now, &self.minute.sketch)));
+        }
+        (start_of(from, len_ms), pieces)
+    }
+
+    /// Every key that some window has.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
+        let sealed = self.minutes.iter().chain(&self.tens).flat_map(|sealed| &sealed.rows);
+        let current = self.minute.sketch.keys().chain(self.ten.sketch.keys());
+        sealed.map(|(key, _)| *key).chain(current)
+    }
+}
+
+fn start_of(time: Time, len_ms: u64) -> Time {
+    Time(time.window(len_ms).saturating_mul(len_ms))
+}
+
+fn places_of_ten(places: usize) -> usize {
+    (places / PLACES_OF_TEN).max(PLACES_OF_TEN_MIN.min(places))
+}

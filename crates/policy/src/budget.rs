@@ -1,0 +1,194 @@
+//! The budgets of one cluster, and which of them meet a statement.
+//!
+//! Unlike rules all that match count, in the order of the file. They are found as rules are, by the
+//! values of one of their conditions, so that ten thousand of them cost what ten do.
+
+use std::sync::Arc;
+
+use admission::{BudgetBook, BudgetKey, BudgetSet, BudgetTerms, BudgetUse};
+use sql::Class;
+
+use crate::condition::Condition;
+use crate::decide::is_never_held;
+use crate::facts::Facts;
+use crate::fnv;
+use crate::rule::ruleless_app_key;
+use crate::rules::{Candidates, Indexed, RuleIndex};
+use crate::shape::{Caution, ShapeNeeds};
+
+/// One budget.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Budget {
+    /// Its name: the `budget` label.
+    pub name: Arc<str>,
+    /// Made from the name: the same over reloads.
+    pub key: BudgetKey,
+    /// Its place in the cluster's list.
+    pub(crate) index: u32,
+    /// Whom and what it meets.
+    pub(crate) condition: Arc<Condition>,
+    /// What it allows.
+    pub terms: BudgetTerms,
+    /// Who has a bucket of its own. `None`: all share one.
+    pub per: Option<Per>,
+}
+
+/// What a budget is divided by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Per {
+    /// Each app; levels that are numbers or UUIDs do not count.
+    App,
+    /// Each MySQL user.
+    User,
+    /// Each value of this tag; those without it share one.
+    Tag(Box<[u8]>),
+    /// Each client address.
+    Client,
+    /// Each digest; statements without one share one.
+    Digest,
+}
+
+/// The budgets of one cluster, in the order of the file.
+#[derive(Debug, Clone, Default)]
+pub struct Budgets {
+    list: Arc<[Budget]>,
+    index: Arc<RuleIndex>,
+    book: BudgetBook,
+    needs: ShapeNeeds,
+}
+
+impl Budgets {
+    /// Budgets whose `index` is their place in the list.
+    pub(crate) fn new(list: Vec<Budget>) -> Self {
+        let needs = |budget: &Budget| {
+            let digest = matches!(budget.per, Some(Per::Digest));
+            budget.condition.needs().or(ShapeNeeds { digest, tables: false })
+        };
+        Self {
+            index: Arc::new(RuleIndex::new(&list)),
+            book: BudgetBook::new(list.iter().map(|budget| (budget.key, budget.terms)).collect()),
+            needs: list.iter().map(needs).fold(ShapeNeeds::default(), ShapeNeeds::or),
+            list: list.into(),
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Budget> {
+        self.list.iter()
+    }
+
+    /// The budget with this key.
+    #[must_use]
+    pub fn get(&self, key: BudgetKey) -> Option<&Budget> {
+        self.list.iter().find(|budget| budget.key == key)
+    }
+
+    /// What admission is told of them.
+    pub(crate) fn book(&self) -> BudgetBook {
+        self.book.clone()
+    }
+
+    /// What has to be read of a text before [`Self::meeting`].
+    #[must_use]
+    pub fn shape_needs(&self) -> ShapeNeeds {
+        self.needs
+    }
+
+    /// The buckets of those that meet a statement, the first [`BudgetSet::LEN_MAX`] of them. What
+    /// nothing may hold back, none meets. It stays what it is for the same facts.
+    #[must_use]
+    pub fn meeting(&self, facts: &Facts<'_>) -> BudgetSet {
+        let mut set = BudgetSet::default();
+        if self.is_empty() || is_never_held(facts) {
+            return set;
+        }
+        let mut found = Found { budgets: &self.list, facts, class: facts.class(), met: Vec::new() };
+        self.index.look_up(facts, found.class, &mut found);
+        let strictest = found.class;
+        for class in Class::ALL {
+            if class != strictest && facts.classes.contains(class) {
+                found.class = class;
+                self.index.look_up(facts, class, &mut found);
+            }
+        }
+        found.met.sort_unstable_by_key(|budget| budget.index);
+        for budget in found.met {
+            let budget_use = BudgetUse { budget: budget.key, instance: budget.instance(facts) };
+            if !set.add(budget_use) {
+                break;
+            }
+        }
+        set
+    }
+}
+
+impl PartialEq for Budgets {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+}
+
+impl Budget {
+    /// Whose bucket a statement uses.
+    fn instance(&self, facts: &Facts<'_>) -> u64 {
+        match &self.per {
+            None => 0,
+            Some(Per::App) => ruleless_app_key(facts.identity.app).0,
+            Some(Per::User) => fnv::plain(facts.session.user()),
+            Some(Per::Tag(key)) => facts.identity.tag(key).map_or(0, fnv::plain),
+            Some(Per::Client) => {
+                facts.session.client_bits().map_or(0, |bits| fnv::plain(&bits.to_le_bytes()))
+            }
+            Some(Per::Digest) => facts.shape.digest().unwrap_or(0),
+        }
+    }
+}
+
+impl Indexed for Budget {
+    fn condition(&self) -> &Condition {
+        &self.condition
+    }
+
+    fn index(&self) -> u32 {
+        self.index
+    }
+
+    fn caution(&self) -> Caution {
+        Caution::Holds
+    }
+}
+
+/// The key that outlives reloads.
+pub(crate) fn budget_key(name: &str) -> BudgetKey {
+    BudgetKey(fnv::hash(&[name.as_bytes()]))
+}
+
+/// All that match so far, each once.
+struct Found<'p, 'f> {
+    budgets: &'p [Budget],
+    facts: &'f Facts<'f>,
+    class: Class,
+    met: Vec<&'p Budget>,
+}
+
+impl Candidates for Found<'_, '_> {
+    fn consider(&mut self, candidates: &[u32]) {
+        for &index in candidates {
+            let budget = usize::try_from(index).ok().and_then(|index| self.budgets.get(index));
+            let Some(budget) = budget else { return };
+            let is_known = self.met.iter().any(|met| met.index == index);
+            if !is_known && budget.condition.matches(self.facts, self.class, Caution::Holds) {
+                self.met.push(budget);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! What statements have taken from budgets, and how it goes back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::{
+    AppKey, BudgetHold, BudgetSet, BudgetUsed, BudgetView, DigestKey, MonoTime, Request,
+};
+
+use super::{Cluster, Judgement, PermitGuard, ask_for};
+
+/// What a statement at the server has taken from its budgets. It goes back when it is dropped, with
+/// what the statement has used.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct BudgetGuard {
+    cluster: Arc<Cluster>,
+    hold: Option<BudgetHold>,
+    since: MonoTime,
+    used: Option<BudgetUsed>,
+}
+
+impl BudgetGuard {
+    fn new(cluster: &Arc<Cluster>, hold: BudgetHold) -> Self {
+        let since = cluster.clock.now();
+        Self { cluster: cluster.clone(), hold: Some(hold), since, used: None }
+    }
+
+    /// Its answer is over: so much has it used.
+    pub(crate) fn note(&mut self, rows: u64, server_time: Duration, failed: bool) {
+        self.used = Some(BudgetUsed { rows, server_time, failed });
+    }
+}
+
+impl Drop for BudgetGuard {
+    fn drop(&mut self) {
+        let Some(hold) = self.hold.take() else { return };
+        let since = self.since;
+        let used = self.used;
+        self.cluster.control(|controller, now| {
+            // Without an answer nobody knows more than how long it was there.
+            let used = used.unwrap_or(BudgetUsed {
+                server_time: now.saturating_since(since),
+                rows: 0,
+                failed: true,
+            });
+            controller.finish_budgeted(now, hold, &used);
+        });
+    }
+}
+
+impl PermitGuard {
+    /// The permit of its rule, if one gave it, and what was taken from budgets, if any.
+    pub(crate) fn split(mut self) -> (Option<Self>, Option<BudgetGuard>) {
+        let Some(permit) = &mut self.permit else { return (None, None) };
+        let hold = permit.take_hold();
+        let is_of_rule = permit.is_of_rule();
+        let guard = hold.map(|hold| BudgetGuard::new(&self.cluster, hold));
+        if !is_of_rule {
+            // There is nothing to be completed.
+            self.permit = None;
+            return (None, guard);
+        }
+        (Some(self), guard)
+    }
+}
+
+/// Asks for a statement that its rule and these budgets may hold back.
+pub(crate) fn ask_with_budgets(
+    cluster: &Arc<Cluster>,
+    request: &Request,
+    budgets: &BudgetSet,
+    app: &[u8],
+) -> Judgement {
+    ask_for(cluster, request, app, |controller, now| {
+        controller.request_budgeted(now, request, budgets)
+    })
+}
+
+/// Asks for one that only these budgets may hold back.
+pub(crate) fn ask_budgets(
+    cluster: &Arc<Cluster>,
+    request: &Request,
+    budgets: &BudgetSet,
+    app: &[u8],
+) -> Judgement {
+    ask_for(cluster, request, app, |controller, now| {
+        controller.request_budgets(now, request, budgets)
+    })
+}
+
+impl Cluster {
+    /// Counts a statement for budgets that may not hold it back.
+    pub(crate) fn count_for_budgets(
+        self: &Arc<Self>,
+        budgets: &BudgetSet,
+        asks: (Option<DigestKey>, AppKey),
+    ) -> BudgetGuard {
+        let hold = self.control(|controller, now| controller.count_budgeted(now, budgets, asks));
+        BudgetGuard::new(self, hold)
+    }
+
+    /// The budgets that anybody has met since the process began, in no order.
+    pub fn budgets(self: &Arc<Self>) -> Vec<BudgetView> {
+        if self.policy().budgets.is_empty() {
+            return Vec::new();
+        }
+        self.control(|controller, _| controller.budget_views())
+    }
+}

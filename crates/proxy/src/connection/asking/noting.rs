@@ -1,0 +1,70 @@
+//! The answer of a refusal; what led to it, or to a long wait, told to whoever keeps that.
+
+use std::time::Duration;
+
+use admission::{Reason, Refusal};
+use policy::{Action, Rule, refusal};
+use session::{Answer, Ask};
+
+use super::super::{Connection, Shared};
+use crate::cluster::{Asker, ClientName, Verdict};
+use crate::statement_log::Held;
+use crate::telemetry::NO_RULE;
+
+impl Connection {
+    /// Who waits, for people.
+    pub(super) fn client_name(&self) -> ClientName {
+        ClientName {
+            user: self.session.user().into(),
+            address: self.peer.to_string().into(),
+            connection_id: self.session.connection_id(),
+        }
+    }
+
+    /// The error of a refusal, and what the log has of it.
+    pub(super) fn answer(&self, asked: &Ask, rule: Option<&Rule>, refused: &Refusal) -> Answer {
+        let id = rand::random::<u32>();
+        let mut message = Vec::new();
+        refusal::write_message(&mut message, &self.policy, rule, id, self.session.app(), refused);
+        let Shared { cluster, telemetry, .. } = &self.shared;
+        let budget = refused.budget.and_then(|key| self.policy.budgets.get(key));
+        let held = self.held(rule.map_or(NO_RULE, |rule| &rule.name), refused.waited);
+        let held = Held { budget: budget.map(|budget| &*budget.name), ..held };
+        telemetry.statement_log.refused(cluster.now(), id, refused.reason, &held);
+        self.note_refusal(asked, rule, id, refused);
+        let profile = refusal::profile(rule, refused.reason);
+        Answer { errno: profile.errno, sqlstate: profile.sqlstate, message }
+    }
+
+    /// The statement is refused, under the number that its client is told.
+    fn note_refusal(&self, asked: &Ask, rule: Option<&Rule>, id: u32, refused: &Refusal) {
+        self.note_chain(asked, rule, Verdict::Refused(id, refused));
+    }
+
+    /// The statement is admitted; if it has waited long, that is kept.
+    pub(super) fn keep_long_wait(&self, asked: &Ask, waited: Duration, reason: Option<Reason>) {
+        if self.shared.cluster.chains.is_worth(waited) {
+            let rule = asked.rule.and_then(|index| self.policy.rule(index));
+            self.note_chain(asked, rule, Verdict::Admitted(reason, waited));
+        }
+    }
+
+    fn note_chain(&self, asked: &Ask, rule: Option<&Rule>, verdict: Verdict<'_>) {
+        let ratio = match rule.map(|rule| rule.action) {
+            Some(Action::Throttle { terms, .. }) => asked.priority.scale(terms.ratio).as_f64(),
+            Some(Action::Exempt | Action::Deny) | None => 0.0,
+        };
+        let asker = Asker {
+            app: self.session.app(),
+            source: self.session.app_source(),
+            client: self.client_name(),
+            class: asked.class,
+            arrived: self.admission.arrived,
+            ahead_at_first: self.admission.ahead,
+            ratio,
+            policy: &self.policy,
+            rule,
+        };
+        self.shared.cluster.note_chain(asker, verdict);
+    }
+}

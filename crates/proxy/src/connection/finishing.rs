@@ -1,0 +1,52 @@
+//! What is done when a command is over.
+
+use session::Finished;
+use tokio::time::Instant;
+
+use super::Connection;
+use super::asking::{AdmissionRecord, Timing};
+use super::departure::Departure;
+use crate::registry::Control;
+
+impl Connection {
+    /// Counts a command that is over and gives its permit back when its transaction is over too.
+    pub(super) fn finish(&mut self, finished: &Finished) {
+        if let Some(permit) = self.permit.as_mut() {
+            if let Some(response) = &finished.response {
+                permit.add(response.affected_rows, self.timing.backend, response.error.is_some());
+            }
+            if finished.admission_over {
+                self.permit = None;
+            }
+        }
+        self.give_back_budgets(finished);
+        self.latency.end(finished.statement.map(|_| self.timing.backend));
+        self.note_worked(finished);
+        self.note_cut_over();
+        if let Some(statement) = finished.statement {
+            if let Some(end) = &finished.response {
+                self.insights.note_answer(end);
+                self.timing.rows = end.affected_rows;
+            }
+            self.count(&statement);
+        }
+        self.insights.end_command();
+        if finished.claims_refused > 0 {
+            self.note_refused_claims(finished.claims_refused);
+        }
+        if let Some(kill) = finished.kill {
+            let sent = self.timing.started.unwrap_or_else(Instant::now);
+            let control = if kill.query_only { Control::KillQuery { sent } } else { Control::Kill };
+            if let Ok(victim) = u32::try_from(kill.connection_id) {
+                self.shared.cluster.registry.tell(victim, control);
+            }
+        }
+        if let Some(change) = self.routine_change.take() {
+            change.end();
+        }
+        self.client.end_stream();
+        self.departure = Departure::default();
+        self.admission = AdmissionRecord::default();
+        self.timing = Timing::default();
+    }
+}

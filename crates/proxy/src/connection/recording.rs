@@ -1,0 +1,57 @@
+//! What is told of statements to those who count: signals made of latencies, and insights.
+
+use admission::Mode;
+use insights::{Ending, Record};
+use session::{Move, Side, StatementOutcome};
+
+use super::Connection;
+use crate::insights::{Whose, reason_number};
+use crate::telemetry::StatementDecision;
+
+impl Connection {
+    /// The server has what signals may be made of.
+    pub(super) fn note_begun(&mut self) {
+        if let Some(StatementOutcome { rule, class, .. }) = self.session.under_way() {
+            let rule = rule.and_then(|index| self.policy.rule(index));
+            self.latency.begin(self.session.app(), rule.map(|rule| &*rule.name), class);
+        }
+    }
+
+    /// A statement is over.
+    pub(super) fn record(&mut self, statement: &StatementOutcome) {
+        if !self.policy.insights.enabled {
+            return;
+        }
+        let Self { session, insights, shared, timing, admission, .. } = self;
+        let ending = match (insights.answer(), admission.decision()) {
+            (Some(answer), _) => answer.error.map_or(Ending::Done, Ending::Failed),
+            (None, StatementDecision::ClientGone) => Ending::ClientGone,
+            (None, StatementDecision::Rejected) if statement.mode == Mode::Enforce => {
+                Ending::Refused(reason_number(admission.why()))
+            }
+            (None, StatementDecision::Rejected | StatementDecision::Admitted) => Ending::Lost,
+        };
+        let record = Record {
+            server_time: timing.backend,
+            queued: admission.waited().unwrap_or_default(),
+            ending,
+            ..Record::default()
+        };
+        let whose = Whose { app: session.app(), user: session.user(), about: session.about() };
+        insights.record(record, whose, (&shared.cluster.insights, shared.worker));
+    }
+
+    /// Bytes are moved.
+    pub(super) fn note_moved(&mut self, moved: Move) {
+        match moved {
+            Move::Forward { from, len } => {
+                let sum = match from {
+                    Side::Client => &mut self.insights.bytes_in,
+                    Side::Backend => &mut self.insights.bytes_out,
+                };
+                *sum = sum.saturating_add(u64::try_from(len).unwrap_or(u64::MAX));
+            }
+            Move::Replace { .. } | Move::Drop { .. } => {}
+        }
+    }
+}

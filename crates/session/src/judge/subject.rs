@@ -1,0 +1,152 @@
+//! What a statement is about, for those who count statements.
+//!
+//! It costs one look at a text's shape while the text has come before with other values. The text of
+//! a digest, and its tables, are there until somebody has been told them.
+
+use policy::{OwnedShape, ShapeNeeds, ShapeScratch, ShapeText};
+use sql::{DigestMemo, LexMode, Statement, TextKey};
+
+use super::replace;
+
+/// What the last statement was about.
+#[derive(Debug, Default)]
+pub(crate) struct Subject {
+    digest: Option<u64>,
+    /// The default schema when it came.
+    schema: Vec<u8>,
+    /// Nobody has been told what the digest stands for. Boxed: that is rare.
+    news: Option<Box<Untold>>,
+}
+
+/// What a digest stands for.
+#[derive(Debug)]
+struct Untold {
+    text: Vec<u8>,
+    tables: Vec<u8>,
+    all_tables: bool,
+    sample: Option<Vec<u8>>,
+}
+
+/// What a statement is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About<'s> {
+    /// The hash of its digest text. `None`: the text is not known.
+    pub digest: Option<u64>,
+    /// The default schema when it came.
+    pub schema: &'s [u8],
+    /// What the digest stands for, if nobody has been told.
+    pub news: Option<News<'s>>,
+}
+
+/// What a digest stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News<'s> {
+    /// Its text, cut where it is long.
+    pub text: &'s [u8],
+    /// Its tables: schema, NUL, table, NUL. A schema that is not in the text is empty.
+    pub tables: &'s [u8],
+    /// Whether these are all.
+    pub all_tables: bool,
+    /// The text as it came, cut where it is long, if the file wants samples.
+    pub sample: Option<&'s [u8]>,
+}
+
+/// The front of a long text that its digest is made of here: such texts are long for their values,
+/// and reading all of it would cost more than counting is worth.
+const FRONT_LEN: usize = 4 * 1024;
+
+/// The longest sample.
+const SAMPLE_LEN: usize = 1024;
+
+/// Whether texts are kept as they came.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Samples {
+    Kept,
+    NotKept,
+}
+
+impl Subject {
+    /// A statement comes while this is the default schema.
+    pub(super) fn begin(&mut self, schema: &[u8]) {
+        self.digest = None;
+        self.news = None;
+        replace(&mut self.schema, schema);
+    }
+
+    /// It is this text. One that can be read in several ways has no digest: in the wrong one a value
+    /// may look like a name, and be shown.
+    pub(super) fn note_text(
+        &mut self,
+        (text, mode): (&[u8], LexMode),
+        statement: &Statement<'_>,
+        shape: &mut ShapeScratch,
+        (memo, samples): (&DigestMemo, Samples),
+    ) {
+        if !statement.is_certain() {
+            return;
+        }
+        let front = text.get(..FRONT_LEN).unwrap_or(text);
+        let is_long = front.len() < text.len();
+        let key = if is_long { None } else { TextKey::of(text, mode) };
+        if let Some(digest) = key.and_then(|key| memo.get(key)) {
+            self.digest = Some(digest);
+            return;
+        }
+        // What is in the scratch may be the text that a PREPARE prepares.
+        if is_long || statement.effects.prepare.is_some() {
+            shape.clear();
+        }
+        let digest =
+            if is_long { shape.digest_front(front, mode) } else { shape.digest(text, mode) };
+        self.digest = Some(digest);
+        if let Some(key) = key {
+            memo.put(key, digest);
+        }
+        if memo.is_told(digest) {
+            return;
+        }
+        let told = shape.digest_text().to_vec();
+        let needs = ShapeNeeds { digest: false, tables: true };
+        let read = shape.read(&ShapeText::new(front, mode, &self.schema, statement), needs);
+        let all_tables = read.knows_tables() && !is_long;
+        let mut tables = Vec::new();
+        shape.write_tables(&mut tables);
+        let sample = match samples {
+            Samples::Kept => Some(text.get(..SAMPLE_LEN).unwrap_or(text).to_vec()),
+            Samples::NotKept => None,
+        };
+        self.news = Some(Box::new(Untold { text: told, tables, all_tables, sample }));
+    }
+
+    /// It is an execution of what has this shape.
+    pub(super) fn note_shape(&mut self, shape: &OwnedShape, memo: &DigestMemo) {
+        self.digest = shape.shape().digest();
+        let told = self.digest.is_none_or(|digest| memo.is_told(digest));
+        if told || shape.digest_text().is_empty() {
+            return;
+        }
+        let mut tables = Vec::new();
+        shape.write_tables(&mut tables);
+        self.news = Some(Box::new(Untold {
+            text: shape.digest_text().to_vec(),
+            tables,
+            all_tables: shape.shape().knows_tables(),
+            sample: None,
+        }));
+    }
+
+    pub(crate) fn about(&self) -> About<'_> {
+        let Self { digest, schema, news } = self;
+        let news = news.as_ref().map(|untold| News {
+            text: &untold.text,
+            tables: &untold.tables,
+            all_tables: untold.all_tables,
+            sample: untold.sample.as_deref(),
+        });
+        About { digest: *digest, schema, news }
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.news = None;
+    }
+}

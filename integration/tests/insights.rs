@@ -1,0 +1,167 @@
+//! What Sluice counts of every digest, beside what the server itself counts of the same statements.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking, as the tests do"
+)]
+
+use std::collections::BTreeMap;
+
+use integration::raw::{Login, Param, RawConn};
+use integration::server::{Flavour, PerformanceSchema, Server};
+use integration::sluice::{Config, SluiceProcess};
+use integration::topology::{Topology, TopologyOptions};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+/// One server for all tests of this file, which counts too.
+async fn servers() -> &'static Topology {
+    static SERVERS: OnceCell<Topology> = OnceCell::const_new();
+    let start = || async {
+        let mut options = TopologyOptions::new(Flavour::MySql, 0);
+        options.performance_schema = PerformanceSchema::On;
+        Topology::start(options).await.unwrap()
+    };
+    SERVERS.get_or_init(start).await
+}
+
+/// Executions, errors, warnings, rows sent, rows affected.
+type Counted = (u64, u64, u64, u64, u64);
+
+/// The same with the time, by schema and text.
+type Counts = BTreeMap<(String, String), (Counted, f64)>;
+
+/// What the server has counted of the schemas' statements, by schema and text.
+async fn server_counts(server: &Server) -> Counts {
+    let sql = "SELECT schema_name, digest_text, count_star, sum_errors, sum_warnings, sum_rows_sent, \
+               sum_rows_affected, sum_timer_wait / 1e12 \
+               FROM performance_schema.events_statements_summary_by_digest \
+               WHERE schema_name IN ('i_shop', 'i_crm') AND digest_text IS NOT NULL";
+    type Row = (String, String, u64, u64, u64, u64, u64, f64);
+    let rows: Vec<Row> = server.query(sql).await.unwrap();
+    let mut counted: Counts = BTreeMap::new();
+    for (schema, text, count, errors, warnings, sent, affected, time) in rows {
+        // Preparing is no execution, and the digest of an execution is that of the text here.
+        let text = plain(&text);
+        let (text, is_preparing) = match text.strip_prefix("PREPARE") {
+            Some(text) => (text, true),
+            None => (text.strip_prefix("EXECUTE").unwrap_or(&text), false),
+        };
+        if !is_preparing {
+            let sum = counted.entry((schema, text.to_owned())).or_default();
+            let ((a, b, c, d, e), seconds) = *sum;
+            let counts = (a + count, b + errors, c + warnings, d + sent, e + affected);
+            *sum = (counts, seconds + time);
+        }
+    }
+    counted
+}
+
+/// The same of Sluice.
+async fn sluice_counts(sluice: &SluiceProcess) -> Counts {
+    let answer = ask(sluice, "by=digest&sort=count&window=10m&limit=1000").await;
+    let rows = answer["rows"].as_array().unwrap().iter();
+    let of = |row: &Value, key: &str| row[key].as_u64().unwrap_or_else(|| panic!("{key}: {row}"));
+    rows.map(|row| {
+        let text = plain(row["digest_text"].as_str().unwrap());
+        let counted = (
+            of(row, "count"),
+            of(row, "errors"),
+            of(row, "warnings"),
+            of(row, "rows_sent"),
+            of(row, "rows_affected"),
+        );
+        let schema = row["schema"].as_str().unwrap().to_owned();
+        ((schema, text), (counted, row["time_total_s"].as_f64().unwrap()))
+    })
+    .filter(|((schema, _), _)| schema.starts_with("i_"))
+    .collect()
+}
+
+async fn ask(sluice: &SluiceProcess, query: &str) -> Value {
+    let answer = sluice.http_get(&format!("/api/v1/insights?{query}")).await.unwrap();
+    assert_eq!(answer.status, 200, "{query}: {}", answer.body);
+    serde_json::from_str(&answer.body).unwrap()
+}
+
+/// A digest's text without what the two write differently: spaces, quotes around names, one literal
+/// in brackets, an operator of two names, and the server's note that there was more than one row.
+fn plain(text: &str) -> String {
+    let text = text.replace("/* , ... */", "").to_ascii_uppercase();
+    let text: String = text.chars().filter(|c| !c.is_whitespace() && *c != '`').collect();
+    text.replace("<>", "!=").replace("(?)", "(...)")
+}
+
+async fn made(server: &Server) {
+    let statements = [
+        "CREATE DATABASE i_shop",
+        "CREATE DATABASE i_crm",
+        "CREATE TABLE i_shop.t (id INT PRIMARY KEY, c VARCHAR(20))",
+        "CREATE TABLE i_crm.t (id INT PRIMARY KEY, c VARCHAR(20))",
+        "INSERT INTO i_shop.t VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd'), (5, 'e')",
+    ];
+    server.run_sql(&statements).await.unwrap();
+}
+
+/// What an application does in a second, with values of its own.
+async fn load(conn: &mut RawConn, from: i64) {
+    for n in from..from + 20 {
+        for sql in [
+            format!("SELECT c FROM t WHERE id = {n}"),
+            format!("select  c from `t` where id={n} /* trace='{n}' */"),
+            format!("SELECT * FROM t WHERE id IN ({n}, 2, 3) ORDER BY id"),
+            format!("SELECT COUNT(*) FROM t WHERE c = 'it''s {n}' OR c <> \"{n}\""),
+            "SELECT * FROM t WHERE id IN (1, 2, 3, 4, 5)".to_owned(),
+            format!(
+                "INSERT INTO t (id, c) VALUES ({}, 'x'), ({}, '{n}')",
+                n * 1_000,
+                n * 1_000 + 1
+            ),
+            format!("UPDATE t SET c = 'y' WHERE id >= {}", n * 1_000),
+            format!("INSERT INTO t (id, c) VALUES (1, '{n}')"),
+            format!("SELECT 'abc' + {n}"),
+            "BEGIN".to_owned(),
+            format!("DELETE FROM t WHERE id >= {}", n * 1_000),
+            "COMMIT".to_owned(),
+            "SELECT no_such_column FROM t".to_owned(),
+        ] {
+            conn.query(sql).await.unwrap();
+        }
+    }
+    let prepared = conn.prepare("SELECT id, c FROM t WHERE id > ? LIMIT 2").await.unwrap();
+    for n in 0..20 {
+        conn.execute(&prepared, &[Param::int(n)]).await.unwrap();
+    }
+    conn.query("SELECT SLEEP(0.2)").await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_counted_is_what_the_server_counts() {
+    let servers = servers().await;
+    let server = &servers.primary;
+    made(server).await;
+    let sluice = SluiceProcess::start(&Config::new(servers).unwrap()).await.unwrap();
+    let login = Login { schema: "i_shop".into(), ..Login::new("admin") };
+    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+    server
+        .run_sql(&["TRUNCATE TABLE performance_schema.events_statements_summary_by_digest"])
+        .await
+        .unwrap();
+    load(&mut conn, 10).await;
+    conn.query("USE i_crm").await.unwrap();
+    load(&mut conn, 10).await;
+
+    let (theirs, ours) = (server_counts(server).await, sluice_counts(&sluice).await);
+    let counts = |counted: &Counts| -> BTreeMap<_, Counted> {
+        counted.iter().map(|(key, (counted, _))| (key.clone(), *counted)).collect()
+    };
+    assert_eq!(counts(&ours), counts(&theirs));
+    assert!(ours.len() > 25, "{} digests", ours.len());
+    for (key, (counted, time)) in &theirs {
+        let network = 0.01 * f64::from(u32::try_from(counted.0).unwrap());
+        let told = ours[key].1;
+        assert!((told - time).abs() <= network, "{key:?}: {told} s, {time} s there");
+    }
+}
