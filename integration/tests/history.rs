@@ -102,7 +102,7 @@ const WRITTEN_EVERY: Duration = Duration::from_secs(5);
 async fn history_of_etl(config: &Config, server: &str, refused: &str) -> String {
     let told = tell(config, &["history", "etl", "--since", "10m ago"]).await;
     let sentence = told.lines().find(|line| line.starts_with("etl "));
-    let sentence = sentence.unwrap_or_else(|| panic!("{told}"));
+    let sentence = sentence.unwrap_or_default();
     for part in ["held ", ": lag ", &format!("at replica {server} (over 1 s for "), refused] {
         assert!(sentence.contains(part), "{part}: {told}");
     }

@@ -17,6 +17,7 @@ mod history;
 mod host;
 mod page;
 mod places;
+mod quarantine;
 mod ready;
 mod refusal;
 mod request;
@@ -130,6 +131,8 @@ fn api() -> Router<Shown> {
         .route("/api/v1/waiting", get(api::waiting))
         .route("/api/v1/history", get(history::answer))
         .route("/api/v1/why/{*id}", get(why::answer))
+        .route("/api/v1/quarantine", get(quarantine::list))
+        .route("/api/v1/quarantine/{*name}", delete(quarantine::free))
         .route("/api/v1/insights", get(insights::insights))
         .route("/api/v1/rules", get(routes::list).post(routes::make).delete(routes::lift_of))
         .route("/api/v1/rules/{*name}", delete(routes::lift_named))

@@ -4,8 +4,8 @@
 //! it is taken from all, so a statement that waits or is refused has used nothing. What a budget
 //! limits is kept in *buckets*, one for each budget, or one for each instance of what it is `per`:
 //!
-//! - *places*, the statements at the server, taken when one is forwarded and free when its answer is
-//!   over;
+//! - *places*, the statements at the server, taken when one is forwarded and free when its answer
+//!   is over;
 //! - *debts*, by a reverse leaky bucket: a statement adds its cost, the debt drains at the rate of
 //!   the budget, and a statement that would take it over the bucket's size waits until it does not.
 //!   One that is larger than the bucket passes when there is no debt at all, and is paid for behind

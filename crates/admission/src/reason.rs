@@ -17,6 +17,10 @@ pub enum Reason {
     Hold,
     /// The rule denies, as a policy.
     Deny,
+    /// A guard rail: the text may not do what it does.
+    Guard,
+    /// A statement like it ran away lately.
+    Quarantined,
     /// A budget has no place left for another statement at the server.
     BudgetConcurrency,
     /// A budget's statements or rows a second are used up.
@@ -35,13 +39,15 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the manual.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Ratio,
         Self::GateClosed,
         Self::NoData,
         Self::Paced,
         Self::Hold,
         Self::Deny,
+        Self::Guard,
+        Self::Quarantined,
         Self::BudgetConcurrency,
         Self::BudgetRate,
         Self::BudgetShare,
@@ -61,6 +67,8 @@ impl Reason {
             Self::Paced => "paced",
             Self::Hold => "hold",
             Self::Deny => "deny",
+            Self::Guard => "guard",
+            Self::Quarantined => "quarantined",
             Self::BudgetConcurrency => "budget_concurrency",
             Self::BudgetRate => "budget_rate",
             Self::BudgetShare => "budget_share",
@@ -86,6 +94,8 @@ impl Reason {
             | Self::Paced
             | Self::Hold
             | Self::Deny
+            | Self::Guard
+            | Self::Quarantined
             | Self::QueueFull
             | Self::Timeout
             | Self::Shutdown => false,

@@ -12,12 +12,14 @@ use sql::{Class, ClassSet};
 use crate::budget::Budgets;
 use crate::bypass::Bypass;
 use crate::compression::{BackendCompression, ClientCompression, CompressionLevel};
+use crate::guard::Guards;
 use crate::identity::IdentityPolicy;
 use crate::insights::Insights;
 use crate::network::{Listen, Network};
 use crate::patterns::Patterns;
 use crate::rule::{GateFrom, Rule};
 use crate::rules::Rules;
+use crate::runaway::Quarantine;
 use crate::secret::Secret;
 use crate::tls::{BackendTls, ClientTls, Redirect};
 
@@ -70,6 +72,10 @@ pub struct ClusterPolicy {
     pub compression_level: CompressionLevel,
     /// The rules, in their order: the first that matches decides.
     pub rules: Rules,
+    /// What a text may not do.
+    pub guards: Guards,
+    /// What ran away lately, and is refused for it.
+    pub quarantine: Quarantine,
     /// What statements may use together: all that match count.
     pub budgets: Budgets,
     /// Whose claims count.

@@ -13,6 +13,7 @@ mod cluster;
 mod compression;
 mod context;
 mod error_profile;
+mod guard;
 mod identity;
 mod insights;
 mod latency;
@@ -20,6 +21,7 @@ pub(crate) mod limits;
 mod matching;
 mod network;
 mod rule;
+mod runaway;
 mod runtime;
 mod schedule;
 mod signals;
@@ -77,13 +79,15 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     }
     let names: Vec<String> = clusters.iter().map(|(name, _)| name.clone()).collect();
     secrets.extend(clusters.iter().filter_map(|(_, cluster)| secret(&cluster.value)));
-    let drafts = compile_rules(file.rules, &names, &identity, faults);
-    let starvation = compile_starvation(file.starvation, faults);
     let zones = TimeZoneDatabase::bundled();
     let context = context::Context { clusters: &names, identity: &identity, zones: &zones };
+    let drafts = compile_rules(file.rules, &context, faults);
+    let guards = guard::compile_all(file.guards, &context, faults);
+    let starvation = compile_starvation(file.starvation, faults);
     let budgets = budget::compile(file.budgets, &context, faults);
     let insights = insights::compile(file.insights, faults);
-    let shared = cluster::Shared { identity: Arc::new(identity), starvation, budgets, insights };
+    let identity = Arc::new(identity);
+    let shared = cluster::Shared { identity, starvation, budgets, guards, insights };
     let mut compiled = Vec::new();
     let mut listeners = vec![(Listen::Tcp(admin.listen), "admin.listen".to_owned())];
     for (name, cluster) in clusters {
@@ -143,14 +147,12 @@ fn compile_starvation(
 
 fn compile_rules(
     rules: raw::Maybe<Vec<raw::Spanned<raw::Rule>>>,
-    clusters: &[String],
-    identity: &crate::identity::IdentityPolicy,
+    context: &context::Context<'_>,
     faults: &mut Faults,
 ) -> Vec<Draft> {
     let mut lines: HashMap<String, u32> = HashMap::new();
     let mut keys: HashMap<u64, String> = HashMap::new();
     let mut drafts = Vec::new();
-    let zones = TimeZoneDatabase::bundled();
     let rules = rules.map(|rules| rules.value).unwrap_or_default();
     if rules.len() > limits::RULES_MAX {
         let place = rules.last().map(|rule| rule.place.clone()).unwrap_or_default();
@@ -158,8 +160,7 @@ fn compile_rules(
         return drafts;
     }
     for rule in rules {
-        let context = context::Context { clusters, identity, zones: &zones };
-        let draft = rule::compile(rule, &context, faults);
+        let draft = rule::compile(rule, context, faults);
         if draft.name.starts_with(RUNTIME_PREFIX) {
             let message = format!("`{RUNTIME_PREFIX}` is how rules that are made at runtime begin");
             faults.add(&draft.place.key("name", draft.place.line), message);

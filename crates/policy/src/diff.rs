@@ -125,6 +125,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         honour_priority,
         schedule,
         on_client_gone,
+        runaway,
         expires_at,
         essential,
         author,
@@ -142,6 +143,7 @@ fn same_rule(a: &Rule, b: &Rule) -> bool {
         && *honour_priority == b.honour_priority
         && *schedule == b.schedule
         && *on_client_gone == b.on_client_gone
+        && *runaway == b.runaway
         && *expires_at == b.expires_at
         && *essential == b.essential
         && *author == b.author

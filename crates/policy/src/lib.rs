@@ -31,6 +31,7 @@ mod explain;
 mod facts;
 mod fault;
 mod fnv;
+mod guard;
 mod insights;
 mod label;
 mod network;
@@ -41,6 +42,7 @@ mod raw;
 mod reference;
 mod rule;
 mod rules;
+mod runaway;
 mod schedule;
 mod secret;
 mod shape;
@@ -68,6 +70,9 @@ pub use diff::{Change, Edit, FixedKey, Pending, edit};
 pub use explain::{Explanation, Question, Skipped, explain};
 pub use facts::Facts;
 pub use fault::Fault;
+pub use guard::{
+    Guard, GuardHit, GuardMode, GuardReport, Guarded, Guards, write_message as write_guard_message,
+};
 pub use insights::Insights;
 pub use label::app_label;
 pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};
@@ -80,6 +85,7 @@ pub use rule::{
     ruleless_app_key,
 };
 pub use rules::Rules;
+pub use runaway::{Likeness, Quarantine, Quarantined, Runaway, RunawayAction, Watch, WatchBy};
 pub use schedule::Schedule;
 pub use secret::Secret;
 pub use shape::{OwnedShape, Shape, ShapeNeeds, ShapeScratch, ShapeText};

@@ -33,6 +33,8 @@ impl ClusterPolicy {
             budgets: _,
             identity: _,
             starvation: _,
+            guards: _,
+            quarantine: _,
             insights: _,
             gates: _,
         } = self;

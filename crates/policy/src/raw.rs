@@ -6,10 +6,12 @@ mod budget;
 mod bypass;
 mod compression;
 pub(crate) mod fields;
+mod guard;
 mod insights;
 mod network;
 mod node;
 mod rule;
+mod runaway;
 mod tls;
 
 use std::time::Duration;
@@ -21,10 +23,12 @@ pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 pub use self::fields::parse_duration;
 use self::fields::{Fields, FromNode, expected};
 pub(crate) use self::fields::{Maybe, Named, OneOrMany, Spanned};
+pub(crate) use self::guard::Guard;
 pub(crate) use self::insights::Insights;
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
+pub(crate) use self::runaway::{NOT_SUPPORTED, Runaway};
 pub(crate) use self::tls::{BackendTls, ClientTls};
 use crate::fault::{Fault, Faults, Place};
 
@@ -40,6 +44,7 @@ pub(crate) struct File {
     pub(crate) clusters: Maybe<Named<Cluster>>,
     pub(crate) identity: Maybe<Identity>,
     pub(crate) rules: Maybe<Vec<Spanned<Rule>>>,
+    pub(crate) guards: Maybe<Vec<Spanned<Guard>>>,
     pub(crate) budgets: Maybe<Vec<Spanned<Budget>>>,
     pub(crate) starvation: Maybe<Starvation>,
     pub(crate) insights: Maybe<Insights>,
@@ -188,6 +193,7 @@ impl FromNode for File {
             clusters: fields.require("clusters"),
             identity: fields.take("identity"),
             rules: fields.take("rules"),
+            guards: fields.take("guards"),
             budgets: fields.take("budgets"),
             starvation: fields.take("starvation"),
             insights: fields.take("insights"),

@@ -5,6 +5,7 @@ mod budget_keys;
 mod bypass_keys;
 mod classes;
 mod compression_keys;
+mod guard_keys;
 mod insights_keys;
 mod keys;
 mod latency_keys;

@@ -44,12 +44,12 @@ pub fn write_message(
     out.extend_from_slice(message(policy, rule, id, app, refusal).as_bytes());
 }
 
-/// What a refused client is told: the rule's own profile. What costs too much for its budget is not
-/// worth a retry, and without a rule the default one counts.
+/// What a refused client is told: the rule's own profile. What costs too much for its budget, and what
+/// is in quarantine, is not worth a retry, and without a rule the default one counts.
 #[must_use]
 pub fn profile(rule: Option<&Rule>, reason: Reason) -> Cow<'_, RefusalProfile> {
     match (reason, rule) {
-        (Reason::BudgetQuery, _) => Cow::Owned(RefusalProfile::quota()),
+        (Reason::BudgetQuery | Reason::Quarantined, _) => Cow::Owned(RefusalProfile::quota()),
         (_, Some(rule)) => Cow::Borrowed(&rule.error),
         (_, None) => Cow::Owned(RefusalProfile::retryable()),
     }
@@ -125,7 +125,7 @@ fn is_unprintable(c: char) -> bool {
 }
 
 /// The app in printable ASCII without what would end the value, and not longer than it may be.
-fn push_identity(text: &mut String, app: &[u8]) {
+pub(crate) fn push_identity(text: &mut String, app: &[u8]) {
     if app.is_empty() {
         text.push('-');
     }

@@ -7,6 +7,7 @@ use sql::{Class, ClassSet};
 
 use crate::condition::Condition;
 use crate::facts::Facts;
+use crate::runaway::Runaway;
 use crate::schedule::Schedule;
 use crate::shape::Caution;
 use crate::time::UnixTime;
@@ -41,6 +42,8 @@ pub struct Rule {
     pub schedule: Option<Arc<Schedule>>,
     /// What becomes of a running statement whose client has left.
     pub on_client_gone: OnClientGone,
+    /// What its statements may take at the server.
+    pub runaway: Option<Runaway>,
     /// From this second on the rule is gone. `None`: it is permanent.
     pub expires_at: Option<UnixTime>,
     /// Whether an exempt rule may be permanent.

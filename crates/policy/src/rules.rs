@@ -49,6 +49,7 @@ struct FileRules {
     /// Rules that look at the text itself, by their index.
     shaped: Vec<u32>,
     has_schedules: bool,
+    watches_runaways: bool,
     /// When rules expire, each time once, ascending.
     expiries: Vec<UnixTime>,
 }
@@ -63,6 +64,7 @@ impl Rules {
         let file = FileRules {
             index: RuleIndex::new(&list),
             shaped: shaped(&list),
+            watches_runaways: list.iter().any(|rule| rule.runaway.is_some()),
             has_schedules: list.iter().any(|rule| rule.schedule.is_some()),
             expiries: expiries(&list),
             list,
@@ -136,6 +138,12 @@ impl Rules {
     /// The same where runtime rules take something else from their cluster: each is made anew.
     pub(crate) fn behind_on(&self, running: &Self, basis: Basis) -> Self {
         Self { made: running.made.on(basis), file: self.file.clone() }
+    }
+
+    /// Whether one of them limits what its statements may take at the server.
+    #[must_use]
+    pub fn watches_runaways(&self) -> bool {
+        self.file.watches_runaways
     }
 
     /// Until this second a verdict of `now` stays what it is: a rule expires then, or a schedule

@@ -15,9 +15,11 @@ mod delivery;
 mod departure;
 mod errors;
 mod finishing;
+mod guarding;
 mod leaving;
 mod pausing;
 mod recording;
+mod running_away;
 mod securing;
 
 use std::future::poll_fn;
@@ -35,6 +37,7 @@ use crate::facts::{Known, RoutineChange};
 use crate::insights::InsightsTap;
 use crate::latency::LatencyTap;
 use crate::registry::{Control, Inbox, Registration};
+use crate::runaway::{Allowance, Excess};
 use crate::socket::Peer;
 use crate::stream::Stream;
 use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
@@ -123,6 +126,11 @@ struct Connection {
     /// During a COM_CHANGE_USER: the limits on silence in it.
     changing: Option<Box<LoginDeadlines>>,
     claim_logged: bool,
+    guard_logged: bool,
+    /// What the statement under way may still take.
+    allowance: Allowance,
+    /// A KILL that nobody knows of may still come: the session ends here.
+    kill_may_come: bool,
 }
 
 impl Connection {
@@ -155,6 +163,9 @@ impl Connection {
             leaving: DrainState::default(),
             changing: None,
             claim_logged: false,
+            guard_logged: false,
+            allowance: Allowance::default(),
+            kill_may_come: false,
             shared,
         };
         (connection, deadlines)
@@ -265,7 +276,11 @@ impl Connection {
                 Action::StartTls { side, drop } => Box::pin(self.start_tls(side, drop)).await?,
                 Action::Crypt(crypt) => Box::pin(self.crypt(crypt)).await?,
                 Action::Close(reason) => return Err(Ended::BySession(reason)),
-                Action::Ask(_) | Action::Deny(_) | Action::Finished(_) | Action::ChangeRoutines => {
+                Action::Ask(_)
+                | Action::Deny(_)
+                | Action::Guard(_)
+                | Action::Finished(_)
+                | Action::ChangeRoutines => {
                     return Err(Ended::BySession(CloseReason::OutOfTurn));
                 }
             }
@@ -286,33 +301,13 @@ impl Connection {
             Action::Read(reads) if self.session.is_logging_in() => {
                 Box::pin(self.read_for_change(reads, control)).await
             }
-            Action::Read(reads) => {
-                let waits_for_server = reads == Reads::Backend;
-                if waits_for_server && self.latency.is_awaited() {
-                    self.note_begun();
-                }
-                let since = waits_for_server.then(Instant::now);
-                let told = match self.waits_until() {
-                    None => self.read(reads, control).await?,
-                    Some(until) => {
-                        let read = self.read(reads, control);
-                        match tokio::time::timeout_at(until, read).await {
-                            Ok(told) => told?,
-                            Err(_) if self.client_gone.is_some() => return Err(Ended::ByClient),
-                            Err(_) => None,
-                        }
-                    }
-                };
-                if let Some(since) = since {
-                    self.timing.backend = self.timing.backend.saturating_add(since.elapsed());
-                }
-                match told {
-                    Some(told) => self.handle_control(told).await,
-                    None => Ok(()),
-                }
-            }
+            Action::Read(reads) => self.read_for_statement(reads, control).await,
             Action::Ask(ask) => self.ask(ask, control).await,
             Action::Deny(ask) => self.deny(ask, control).await,
+            Action::Guard(by_guards) => {
+                self.guard(by_guards);
+                Ok(())
+            }
             Action::Finished(finished) => {
                 self.finish(&finished);
                 Ok(())
@@ -328,7 +323,11 @@ impl Connection {
                 if let Some(deadlines) = &mut self.changing {
                     deadlines.note(moved);
                 }
-                self.move_bytes(moved).await
+                self.move_bytes(moved).await?;
+                if self.answers_too_much(moved) {
+                    Box::pin(self.run_away(Excess::BytesSent)).await;
+                }
+                Ok(())
             }
             Action::ChangeRoutines => {
                 self.routine_change = Some(self.shared.cluster.facts.begin_change());
@@ -337,6 +336,39 @@ impl Connection {
             Action::StartTls { side, drop } => Box::pin(self.start_tls(side, drop)).await,
             Action::Crypt(crypt) => Box::pin(self.crypt(crypt)).await,
             Action::Close(reason) => Err(Ended::BySession(reason)),
+        }
+    }
+
+    async fn read_for_statement(&mut self, reads: Reads, control: &mut Inbox) -> Result<(), Ended> {
+        let waits_for_server = reads == Reads::Backend;
+        if waits_for_server && self.latency.is_awaited() {
+            self.note_begun();
+        }
+        let since = waits_for_server.then(Instant::now);
+        let until = match self.waits_until() {
+            None if waits_for_server => self.runaway_due(),
+            until => until,
+        };
+        let told = match until {
+            None => self.read(reads, control).await?,
+            Some(until) => {
+                let read = self.read(reads, control);
+                match tokio::time::timeout_at(until, read).await {
+                    Ok(told) => told?,
+                    Err(_) if self.client_gone.is_some() => return Err(Ended::ByClient),
+                    Err(_) => {
+                        Box::pin(self.note_overdue()).await;
+                        None
+                    }
+                }
+            }
+        };
+        if let Some(since) = since {
+            self.timing.backend = self.timing.backend.saturating_add(since.elapsed());
+        }
+        match told {
+            Some(told) => self.handle_control(told).await,
+            None => Ok(()),
         }
     }
 
@@ -356,6 +388,9 @@ impl Connection {
     fn between_statements(&mut self) -> Result<Between, Ended> {
         if self.client_gone.is_some() {
             return Err(Ended::ByClient);
+        }
+        if self.kill_may_come {
+            return Err(Ended::Told);
         }
         if self.client.bytes().is_empty() {
             match self.stay() {

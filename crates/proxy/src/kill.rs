@@ -62,6 +62,23 @@ impl Killer {
         remote: Option<Remote>,
         connection_id: u32,
     ) -> Result<(), KillError> {
+        let kill = format!("KILL QUERY {connection_id}");
+        let killing =
+            async |link: &mut Link| link.run(&kill).await.map(drop).map_err(KillError::Failed);
+        self.killing(policy, remote, killing).await
+    }
+
+    /// Does something about a session over a connection of its own to the server at `remote`, when
+    /// there is a place.
+    ///
+    /// # Cancellation
+    /// Nobody knows how far it has come.
+    pub(crate) async fn killing<T>(
+        &self,
+        policy: &ClusterPolicy,
+        remote: Option<Remote>,
+        kill: impl AsyncFnOnce(&mut Link) -> Result<T, KillError>,
+    ) -> Result<T, KillError> {
         let (Some(probe), Some(remote)) = (&policy.probe, remote) else {
             return Err(KillError::NoAccount);
         };
@@ -81,8 +98,7 @@ impl Killer {
         let killing = async {
             // The semaphore is never closed.
             let _place = self.places.acquire().await;
-            let kill = format!("KILL QUERY {connection_id}");
-            link.run(&kill).await.map(drop).map_err(KillError::Failed)
+            kill(&mut link).await
         };
         let killed = tokio::time::timeout(KILL_TIMEOUT, killing).await;
         killed.unwrap_or(Err(KillError::TimedOut))

@@ -21,6 +21,7 @@ pub mod probe;
 pub mod registry;
 pub mod reload;
 pub mod rule_table;
+mod runaway;
 pub mod secret;
 pub mod server;
 mod socket;

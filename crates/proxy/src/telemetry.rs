@@ -16,6 +16,7 @@ mod edits;
 mod event;
 mod families;
 mod gauges;
+mod guards;
 mod labels;
 mod limits;
 mod pulse;

@@ -1,7 +1,7 @@
 //! What the session asks of the shell.
 
 use admission::DigestKey;
-use policy::{ClusterPolicy, Priority, UnixTime};
+use policy::{ClusterPolicy, GuardReport, Priority, UnixTime};
 use sql::{Class, DigestMemo};
 
 use crate::denial::Denial;
@@ -90,6 +90,9 @@ pub enum Action {
     /// [`crate::Session::handle_refused`], or with [`crate::Session::handle_admitted`] in mode
     /// `observe`.
     Deny(Ask),
+    /// Guards object to this command, or could not judge it. Answer with
+    /// [`crate::Session::handle_guarded`].
+    Guard(ByGuards),
     /// Drop the first `drop` bytes of this side's buffer; what is behind them, and all that comes,
     /// is TLS. With the client Sluice is the server, with the backend it is the client, and
     /// nothing may be behind. Answer with [`crate::Session::handle_encrypted`], or for the
@@ -173,6 +176,23 @@ impl Ask {
     pub(crate) fn of(held: Held) -> Self {
         let Held { rule, question, class, digest, priority } = held;
         Self { rule, question, class, digest, priority, _right: Right }
+    }
+}
+
+/// What guards say of a command, and the right to answer for it.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "the command waits until it is let pass or refused"]
+pub struct ByGuards {
+    /// What they say.
+    pub report: Box<GuardReport>,
+    /// Only a session makes one.
+    _right: Right,
+}
+
+impl ByGuards {
+    /// The command stands before the shell now.
+    pub(crate) fn of(report: Box<GuardReport>) -> Self {
+        Self { report, _right: Right }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use policy::Likeness;
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::response_tracker::Expect;
 
@@ -39,6 +40,8 @@ pub(crate) struct Running {
     pub(crate) then: Then,
     /// It may change routines, and the shell has not been told so yet.
     pub(crate) changes_routines: bool,
+    /// What it is like, if its rule puts what it kills in quarantine.
+    pub(crate) likeness: Option<Likeness>,
 }
 
 impl Running {

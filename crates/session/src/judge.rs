@@ -1,5 +1,6 @@
 //! Who is asking, and what the rules say to it.
 
+pub(crate) mod guarded;
 pub(crate) mod memo;
 pub(crate) mod subject;
 pub(crate) mod who;

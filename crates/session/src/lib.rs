@@ -66,7 +66,9 @@ mod plan;
 mod server;
 mod session;
 
-pub use action::{Action, Ask, CloseReason, Crypt, Input, Move, Question, Reads, Sealing, Side};
+pub use action::{
+    Action, Ask, ByGuards, CloseReason, Crypt, Input, Move, Question, Reads, Sealing, Side,
+};
 pub use answer::Answer;
 pub use compression::Compression;
 pub use cut_over::{CutOver, MigrationWork};

@@ -3,10 +3,12 @@
 //! all of them.
 
 pub(crate) mod asking;
+pub(crate) mod clearing;
 pub(crate) mod ending;
 pub(crate) mod execution;
 pub(crate) mod forwarding;
 pub(crate) mod greeting;
+pub(crate) mod guarding;
 pub(crate) mod idle;
 pub(crate) mod login;
 pub(crate) mod refusing;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use admission::{BudgetSet, DigestKey};
-use policy::{Cover, PassReason, Priority, ShapeNeeds, ShapeText};
+use policy::{Cover, GuardReport, Likeness, PassReason, Priority, ShapeNeeds, ShapeText, WatchBy};
 use sql::{Class, LexMode, Statement, Tool, Whole, describe};
 use wire::capability::Capabilities;
 use wire::command::{Execute, Query, QueryAttributes, execute_attributes, execute_layout};
@@ -17,7 +17,7 @@ use crate::judge::memo::{Remembered, Ruling};
 use crate::judge::{Bench, Judge, SaidByExecution};
 use crate::outcome::StatementOutcome;
 use crate::server::ServerSide;
-use crate::server::prepared::{CallsFrom, Description, Elsewhere, owned_tag};
+use crate::server::prepared::{CallsFrom, Description, Elsewhere, Likenesses, owned_tag};
 use crate::server::transaction::Admitted;
 
 /// What becomes of a statement.
@@ -27,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) hold: Hold,
     /// What it is about, of a held statement that may belong to a migration of gh-ost.
     pub(crate) work: Option<Box<MigrationWork>>,
+    /// What guards have to say first.
+    pub(crate) guarded: Option<Box<GuardReport>>,
 }
 
 /// What has to be heard before it is sent.
@@ -51,6 +53,8 @@ struct Ruled {
     then: Then,
     changes_routines: bool,
     work: Option<Box<MigrationWork>>,
+    /// What was prepared is like.
+    likenesses: Option<Likenesses>,
 }
 
 /// A statement in text: COM_QUERY.
@@ -81,7 +85,33 @@ pub(crate) fn query(
             ruled
         }
     };
-    ruled.plan(None, Expect::ResultSets, input)
+    let likeness = executed_or_text(&ruled, &mut bench.shape, query.text, server, input);
+    ruled.plan(None, Expect::ResultSets, input).like(likeness, input)
+}
+
+/// What a text is like, for its rule; of an EXECUTE, what it executes.
+fn executed_or_text(
+    ruled: &Ruled,
+    shape: &mut policy::ShapeScratch,
+    text: &[u8],
+    server: &ServerSide,
+    input: &Input<'_>,
+) -> Option<Likeness> {
+    let by = watches_by(ruled.ruling, input)?;
+    ruled.likenesses.map_or_else(
+        || {
+            Some(match by {
+                WatchBy::Digest => Likeness { by, hash: shape.digest(text, server.mode) },
+                WatchBy::Text => Likeness { by, hash: Likeness::hash_of_text(text) },
+            })
+        },
+        |known| known.of(by),
+    )
+}
+
+/// What makes statements of the rule that decided alike, if it puts what it kills in quarantine.
+fn watches_by(ruling: Ruling, input: &Input<'_>) -> Option<WatchBy> {
+    input.policy.rule(ruling.rule()?)?.watches_by()
 }
 
 /// Takes from the classes of a text that calls functions what the server's list excuses. A text of
@@ -144,7 +174,11 @@ pub(crate) fn execution(
     let ruling = judge.bench.rule_on_execution(&description, last, attributes, input);
     let cursor = execute.map_or(Cursor::NotAsked, |execute| execute.cursor(num_columns));
     let ruled = described(&description, ruling, (&judge.bench, server), input);
-    ruled.plan(Some(statement_id), Expect::Execution(cursor), input)
+    let by = watches_by(ruling, input);
+    let likeness = by.and_then(|by| ruled.likenesses?.of(by));
+    let plan = ruled.plan(Some(statement_id), Expect::Execution(cursor), input);
+    let guarded = judge.bench.guard_execution(&description, attributes, input);
+    Plan { guarded, ..plan }.like(likeness, input)
 }
 
 /// Describes the text of a COM_STMT_PREPARE once, for all its executions.
@@ -202,6 +236,7 @@ fn on_statement(
         then,
         changes_routines: statement.may_change_routines(server.mode.server),
         work,
+        likenesses: None,
     }
 }
 
@@ -267,6 +302,27 @@ fn described(
         then: Then::Nothing,
         changes_routines: description.changes_routines,
         work: None,
+        likenesses: Some(description.likenesses()),
+    }
+}
+
+impl Plan {
+    /// The same for a statement that is like this: it is refused if its like is in quarantine. What guards
+    /// have to say of it is said first.
+    fn like(mut self, likeness: Option<Likeness>, input: &Input<'_>) -> Self {
+        let Some(likeness) = likeness else { return self };
+        self.sending.running.likeness = Some(likeness);
+        if !input.policy.quarantine.may_hold(input.now) {
+            return self;
+        }
+        let rule = self.sending.running.statement.and_then(|statement| statement.rule);
+        let key = rule.and_then(|rule| input.policy.rule(rule)).map(|rule| rule.key);
+        let held = key.and_then(|key| input.policy.quarantine.holds(key, likeness, input.now));
+        if let Some(held) = held {
+            let report = self.guarded.get_or_insert_default();
+            report.quarantined = Some(Arc::clone(held));
+        }
+        self
     }
 }
 
@@ -310,8 +366,9 @@ impl Ruled {
             Ruling::Ask(..) | Ruling::Deny(_) if held => Admitted::of_asked(class),
             Ruling::Ask(..) | Ruling::Deny(_) => Admitted::No,
         };
-        let running = Running { statement, admits, consequences, then, changes_routines };
-        Plan { sending: Sending { running, expect, execution }, hold, work }
+        let likeness = None;
+        let running = Running { statement, admits, consequences, then, changes_routines, likeness };
+        Plan { sending: Sending { running, expect, execution }, hold, work, guarded: None }
     }
 }
 
@@ -387,6 +444,7 @@ fn prepared_in(
             .filter(|_| statement.statement_count == 1)
             .map(|functions| Box::new(CallsFrom { functions, schema: calling_schema.into() })),
         changes_routines: statement.may_change_routines(server.mode.server),
+        text_hash: Some(Likeness::hash_of_text(text)),
         elsewhere: None,
     }
 }

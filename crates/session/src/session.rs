@@ -3,6 +3,9 @@
 mod answered;
 mod shown;
 
+use std::ops::ControlFlow;
+
+use policy::GuardReport;
 use sql::Charset;
 use wire::capability::Capabilities;
 use wire::handshake::parse_change_user;
@@ -16,10 +19,13 @@ use crate::negotiated::{ClientInfo, Negotiated};
 use crate::outbox::Outbox;
 use crate::outcome::{Finished, StatementOutcome};
 use crate::phase::asking::Asking;
+use crate::phase::clearing::{self, Clearing};
 use crate::phase::forwarding::Forwarding;
+use crate::phase::guarding::{Behind, Guarding};
 use crate::phase::login::{Accepted, Applicant, Desk, Login};
 use crate::phase::refusing::{self, Refusing};
 use crate::phase::{ending, greeting, idle, login};
+use crate::plan::Plan;
 use crate::server::ServerSide;
 
 /// One client connection. The crate's documentation draws its phases.
@@ -42,6 +48,12 @@ enum Phase {
     /// The server's OK has been forwarded, or an ERR after which the session goes on as who it was.
     LoggedIn,
     Idle,
+    /// What is left of a KILL must not meet the next statement.
+    Clearing(Clearing),
+    /// Guards have something to say.
+    Guarding(Guarding),
+    /// They let it pass.
+    Planned(Box<Plan>),
     Asking(Asking),
     /// To be sent on.
     Sending(Sending),
@@ -108,7 +120,9 @@ impl Session {
             }
             Phase::LoggedIn => self.enter(Phase::Idle, Action::LoggedIn),
             // The shell has an answer to give, and asks for one.
-            Phase::Asking(_) => self.close(CloseReason::OutOfTurn),
+            Phase::Asking(_) | Phase::Guarding(_) => self.close(CloseReason::OutOfTurn),
+            Phase::Planned(plan) => self.plan(*plan, input),
+            Phase::Clearing(clearing) => self.step_clearing(clearing, input),
             Phase::Closing(reason) => self.close(reason),
             Phase::Closed => self.close(CloseReason::Told),
         }
@@ -132,11 +146,11 @@ impl Session {
         let Self { negotiated, server, judge, .. } = self;
         match idle::next(negotiated.capabilities, server, judge, input) {
             idle::Next::Stay(action) => Some(action),
-            // A statement is sent on, or the shell is asked for it.
-            idle::Next::Statement(plan) => match Asking::begin(plan) {
-                Ok((asking, action)) => self.enter(Phase::Asking(asking), action),
-                Err(sending) => self.send(sending, input),
+            idle::Next::Statement(mut plan) => match plan.guarded.take() {
+                None => self.plan(plan, input),
+                Some(report) => self.guard(report, Behind::Statement(Box::new(plan))),
             },
+            idle::Next::Guard(report, sending) => self.guard(report, Behind::Command(sending)),
             idle::Next::Send(sending) => self.send(sending, input),
             idle::Next::Refuse(refusing) => self.refuse(refusing),
             idle::Next::ChangeUser => self.change_user(input),
@@ -146,6 +160,20 @@ impl Session {
             ),
             idle::Next::Close(reason) => self.close(reason),
         }
+    }
+
+    /// A statement is sent on, or the shell is asked for it.
+    fn plan(&mut self, plan: Plan, input: &Input<'_>) -> Option<Action> {
+        match Asking::begin(plan) {
+            ControlFlow::Break((asking, action)) => self.enter(Phase::Asking(asking), action),
+            ControlFlow::Continue(sending) => self.send(sending, input),
+        }
+    }
+
+    #[cold]
+    fn guard(&mut self, report: Box<GuardReport>, behind: Behind) -> Option<Action> {
+        let (guarding, action) = Guarding::begin(report, behind);
+        self.enter(Phase::Guarding(guarding), action)
     }
 
     fn send(&mut self, mut sending: Sending, input: &Input<'_>) -> Option<Action> {
@@ -174,6 +202,14 @@ impl Session {
         });
         let response = *response;
         self.finish(Finished { response, kill, ..finished(statement) })
+    }
+
+    fn step_clearing(&mut self, clearing: Clearing, input: &Input<'_>) -> Option<Action> {
+        match clearing.next(&mut self.tracker, &mut self.out, input) {
+            clearing::Next::Stay(clearing, action) => self.enter(Phase::Clearing(clearing), action),
+            clearing::Next::Done(action) => self.enter(Phase::Idle, action),
+            clearing::Next::Close(reason) => self.close(reason),
+        }
     }
 
     fn step_refusing(&mut self, refusing: Refusing, input: &Input<'_>) -> Option<Action> {

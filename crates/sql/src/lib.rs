@@ -31,6 +31,7 @@ mod named_locks;
 pub mod parse;
 mod routines;
 mod seen;
+mod survey;
 mod tables;
 mod tags;
 mod text;
@@ -45,6 +46,7 @@ pub use effects::{
 pub use exemption::Exemption;
 pub use mode::{Charset, LexMode, Server, Setting};
 pub use routines::{Called, Routine, RoutineKind, Routines};
+pub use survey::{Accepts, InList, Survey, Unfiltered, Unjudged, survey};
 pub use tables::{Completeness, TableRef, tables};
 pub use tags::{Tag, Tool};
 pub use text::SqlText;

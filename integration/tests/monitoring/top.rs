@@ -166,7 +166,7 @@ fn words(written: &str) -> String {
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
         text.push_str(before);
         let end = after.find(|c: char| c.is_ascii_alphabetic()).map_or(after.len(), |end| end + 1);
-        rest = &after[end..];
+        rest = after.get(end..).unwrap_or_default();
     }
     text.push_str(rest);
     text.retain(|c| !c.is_whitespace());

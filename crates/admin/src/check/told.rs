@@ -176,7 +176,12 @@ pub(crate) fn told(asked: &Asked<'_>, answer: &CheckAnswer, named: &[SignalKey])
 
 fn refuse(told: &mut Told, answer: &CheckAnswer, refusal: &Refusal) {
     let (status, message) = match refusal.reason {
-        Reason::Ratio | Reason::Hold | Reason::Deny | Reason::BudgetQuery => (DENIED, APP_DENIED),
+        Reason::Ratio
+        | Reason::Hold
+        | Reason::Deny
+        | Reason::Guard
+        | Reason::Quarantined
+        | Reason::BudgetQuery => (DENIED, APP_DENIED),
         Reason::GateClosed
         | Reason::Paced
         | Reason::BudgetConcurrency
@@ -202,7 +207,12 @@ fn refuse(told: &mut Told, answer: &CheckAnswer, refusal: &Refusal) {
     let Told { app_name: app, scope, metric_name: metric, value, threshold, .. } = &*told;
     let rule = told.rule.as_deref().unwrap_or("(none)");
     told.summary = match refusal.reason {
-        Reason::Ratio | Reason::Hold | Reason::Deny | Reason::BudgetQuery => {
+        Reason::Ratio
+        | Reason::Hold
+        | Reason::Deny
+        | Reason::Guard
+        | Reason::Quarantined
+        | Reason::BudgetQuery => {
             format!("{app} is explicitly denied by rule {rule} ({})", refusal.reason)
         }
         Reason::GateClosed => format!(

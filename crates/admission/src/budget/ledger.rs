@@ -1,7 +1,7 @@
 //! The buckets of a cluster, and what is taken from them.
 //!
-//! Bounds: [`BUCKETS_MAX`] buckets, and as many as statements are at the server. Where more would be
-//! remembered, the one that would be empty first is forgotten.
+//! Bounds: [`BUCKETS_MAX`] buckets, and as many as statements are at the server. Where more would
+//! be remembered, the one that would be empty first is forgotten.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

@@ -17,8 +17,8 @@ const NEWEST: f64 = 0.25;
 /// The first statement of all is taken for this.
 const UNKNOWN: Cost = Cost { seconds: 0.01, rows: 1.0 };
 
-/// For how long a digest is refused for what it cost when it ran last. Then one is let through: what
-/// never runs can never be found to have become cheaper.
+/// For how long a digest is refused for what it cost when it ran last. Then one is let through:
+/// what never runs can never be found to have become cheaper.
 const BELIEVED_FOR: Duration = Duration::from_secs(600);
 
 /// What a statement costs.

@@ -125,7 +125,11 @@ impl Controller {
             // Told by the budget, if it is known.
             Reason::BudgetConcurrency | Reason::BudgetRate | Reason::BudgetShare => unknown,
             Reason::BudgetQuery => RETRY_AFTER_MAX,
-            Reason::Hold | Reason::Deny | Reason::Shutdown => unknown,
+            Reason::Hold
+            | Reason::Deny
+            | Reason::Guard
+            | Reason::Quarantined
+            | Reason::Shutdown => unknown,
         };
         self.spread(wait.min(RETRY_AFTER_MAX))
     }

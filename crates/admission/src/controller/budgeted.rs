@@ -1,8 +1,8 @@
 //! Budgets beside the gate: a statement needs room in all of its budgets and the admission of its
 //! rule, and takes from none before it has all.
 //!
-//! It waits in one line at a time, that of what is missing. Who waits for a budget takes no place at
-//! a gate meanwhile, and who waits at a gate takes nothing from a budget: a gate that is shut holds
+//! It waits in one line at a time, that of what is missing. Who waits for a budget takes no place
+//! at a gate meanwhile, and who waits at a gate takes nothing from a budget: a gate that is shut holds
 //! up nobody whom only the budget concerns. Who has had its turn at the gate and finds a budget
 //! without room keeps that turn: when the budget has room it passes, if the gate is still open.
 //!

@@ -1,5 +1,3 @@
-#![expect(clippy::arithmetic_side_effects, reason = "numbers of test data")]
-
 use std::time::Duration;
 
 use super::*;

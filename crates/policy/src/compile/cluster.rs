@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use admission::Mode;
+use admission::{GateKey, Mode};
 
 use super::budget::{self, BudgetDraft};
 use super::bypass;
 use super::checks::{MODES, duration, keyword, name, query, secret, server, whole};
 use super::compression;
+use super::guard::{GuardDraft, guards_of};
 use super::limits;
 use super::network;
 use super::rule::Draft;
@@ -23,6 +24,7 @@ use crate::insights::Insights;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::Rule;
 use crate::rules::Rules;
+use crate::runaway::Quarantine;
 use crate::tls::Redirect;
 
 /// The table of the heartbeat unless the file says otherwise.
@@ -33,6 +35,7 @@ pub(crate) const HEARTBEAT_TABLE: (&str, &str) = ("sluice", "heartbeat");
 pub(super) struct Shared {
     pub(super) identity: Arc<IdentityPolicy>,
     pub(super) starvation: Option<Starvation>,
+    pub(super) guards: Vec<GuardDraft>,
     pub(super) budgets: Vec<BudgetDraft>,
     pub(super) insights: Insights,
 }
@@ -78,9 +81,7 @@ pub(super) fn compile(
     let mut rules: Vec<Rule> = Vec::new();
     for draft in drafts.iter().filter(|draft| draft.is_for(cluster_name)) {
         draft.check_kill(cluster_name, probe.as_ref(), faults);
-        let gate = draft.gate.as_ref().map_or(default_gate, |gate| {
-            signals.gate(&gate.value, cluster_name, &gate.place, faults)
-        });
+        let gate = gate_of(draft, default_gate, &mut signals, cluster_name, faults);
         let index = u32::try_from(rules.len()).ok()?;
         rules.push(draft.rule(index, gate, signals.is_always_open(gate), mode));
     }
@@ -112,8 +113,22 @@ pub(super) fn compile(
         gates: signals.gates,
         signals: signals.signals,
         rules: Rules::new(rules),
+        quarantine: Quarantine::default(),
+        guards: guards_of(&shared.guards, cluster_name, mode),
         budgets: Budgets::new(budget::of_cluster(&shared.budgets, cluster_name, mode)),
     })
+}
+
+/// The gate that a rule names, or the cluster's.
+fn gate_of(
+    draft: &Draft,
+    default_gate: GateKey,
+    signals: &mut Signals,
+    cluster: &str,
+    faults: &mut Faults,
+) -> GateKey {
+    let named = draft.gate.as_ref();
+    named.map_or(default_gate, |gate| signals.gate(&gate.value, cluster, &gate.place, faults))
 }
 
 /// The gate of rules that name none: the lag, unless the file says otherwise.

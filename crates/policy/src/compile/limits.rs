@@ -29,6 +29,15 @@ const DAY_MS: u64 = 86_400_000;
 
 pub(crate) const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9307);
 pub(crate) const MAX_APPS: Limits<u32> = count(200, 1, 10_000);
+pub(crate) const MAX_IN_LIST: Limits<u32> = count(1_000, 1, 1_000_000);
+/// `max_allowed_packet` is at most a gibibyte.
+pub(crate) const MAX_STATEMENT_BYTES: Limits<u32> = count(1_048_576, 1, 1_073_741_824);
+pub(crate) const RUNAWAY_ELAPSED: Limits<Duration> = ms(60_000, 10, 7 * DAY_MS);
+pub(crate) const QUARANTINE: Limits<Duration> = ms(10 * MINUTE_MS, 1_000, 7 * DAY_MS);
+/// Each is asked about each text.
+pub(crate) const GUARDS_MAX: usize = 1_000;
+/// Tags that one guard may require.
+pub(crate) const GUARD_TAGS_MAX: usize = 16;
 pub(crate) const MAX_DIGESTS: Limits<u32> = count(1_000, 10, 20_000);
 pub(crate) const DRAIN_TIMEOUT: Limits<Duration> = ms(30_000, 0, HOUR_MS);
 

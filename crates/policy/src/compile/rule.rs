@@ -12,12 +12,13 @@ use super::classes::{
 };
 use super::context::Context;
 use super::matching::compile_match;
-use super::{error_profile, limits, schedule};
+use super::{error_profile, limits, runaway, schedule};
 use crate::cluster::Probe;
 use crate::condition::Condition;
 use crate::fault::{Faults, Place};
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::{Action, GateFrom, Gated, OnClientGone, RefusalProfile, Rule, rule_key};
+use crate::runaway::{Runaway, RunawayAction};
 use crate::schedule::Schedule;
 use crate::time::UnixTime;
 
@@ -42,6 +43,8 @@ pub(super) struct Draft {
     schedule: Option<Arc<Schedule>>,
     on_client_gone: OnClientGone,
     client_gone_place: Option<Place>,
+    runaway: Option<Runaway>,
+    runaway_place: Option<Place>,
     expires_at: Option<UnixTime>,
     essential: bool,
     reason: String,
@@ -74,11 +77,15 @@ impl Draft {
             OnClientGone::Kill => true,
             OnClientGone::Close | OnClientGone::Finish => false,
         };
+        let message =
+            format!("the query is killed over the probe's account: `{cluster}` has no `probe`");
+        let kills = self.runaway.is_some_and(|runaway| runaway.action == RunawayAction::Kill);
+        if let Some(place) = self.runaway_place.as_ref().filter(|_| kills && probe.is_none()) {
+            faults.add(place, message.clone());
+        }
         if let Some(place) =
             self.client_gone_place.as_ref().filter(|_| is_killed && probe.is_none())
         {
-            let message =
-                format!("the query is killed over the probe's account: `{cluster}` has no `probe`");
             faults.add(place, message);
         }
     }
@@ -119,6 +126,7 @@ impl Draft {
             honour_priority: self.honour_priority,
             schedule: self.schedule.clone(),
             on_client_gone: self.on_client_gone,
+            runaway: self.runaway,
             expires_at: self.expires_at,
             essential: self.essential,
             author: None,
@@ -161,6 +169,8 @@ pub(super) fn compile(
             .schedule
             .take()
             .map(|schedule| Arc::new(schedule::compile(schedule, context.zones, faults))),
+        runaway_place: raw.runaway.as_ref().map(|runaway| runaway.place.clone()),
+        runaway: raw.runaway.take().map(|runaway| runaway::compile(runaway, faults)),
         client_gone_place: raw.on_client_gone.as_ref().map(|word| word.place.clone()),
         on_client_gone: keyword(
             raw.on_client_gone.take(),
@@ -326,7 +336,7 @@ fn compile_speed(raw: &raw::Rule, faults: &mut Faults) -> Speed {
     speed.unwrap_or(Speed::FULL)
 }
 
-fn compile_reason(reason: Maybe<String>, faults: &mut Faults) -> String {
+pub(super) fn compile_reason(reason: Maybe<String>, faults: &mut Faults) -> String {
     let Some(Spanned { value, place }) = reason else { return String::new() };
     if value.len() > limits::REASON_LEN_MAX {
         faults.add(&place, format!("longer than {} bytes", limits::REASON_LEN_MAX));

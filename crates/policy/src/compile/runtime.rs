@@ -246,6 +246,7 @@ fn raw_rule(spec: RuntimeSpec, at: UnixTime) -> raw::Rule {
         honour_priority: None,
         schedule: None,
         on_client_gone: None,
+        runaway: None,
         permanent: None,
         essential: None,
     }

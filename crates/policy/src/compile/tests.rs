@@ -12,6 +12,7 @@ use crate::time::UnixTime;
 
 mod admin;
 mod clusters;
+mod guards;
 mod network;
 mod runtime;
 mod statements;

@@ -72,6 +72,10 @@ const CLUSTERS: &str = "clusters";
 pub fn edit(running: &Config, file: Config) -> Edit {
     let rules = rule_changes(running, &file);
     let mut keys = Keys::default();
+    let differs = |cluster: &Arc<ClusterPolicy>| {
+        running.cluster(&cluster.name).is_some_and(|known| known.guards != cluster.guards)
+    };
+    let guards_differ = file.clusters.iter().any(differs);
     // These are the file's, and so the same in all of its clusters.
     let of_file = |config: &Config| {
         let cluster = config.clusters.first();
@@ -104,6 +108,7 @@ pub fn edit(running: &Config, file: Config) -> Edit {
         drain_timeout: keys.live("drain_timeout", &running.drain_timeout, drain_timeout),
         clusters: keys.clusters(&running.clusters, clusters),
     };
+    keys.note("guards", guards_differ);
     if let (
         Some((old_starvation, old_identity, old_insights)),
         Some((starvation, identity, insights)),
@@ -271,6 +276,8 @@ impl Keys {
             name: file.name,
             // Live, and compared for the whole file.
             rules: file.rules,
+            guards: file.guards,
+            quarantine: file.quarantine,
             identity: file.identity,
             starvation: file.starvation,
             insights: file.insights,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::fields::{Fields, FromNode, Maybe, Named, OneOrMany, expected};
 use super::node::{Node, Value};
+use super::runaway::Runaway;
 use crate::fault::{Faults, Place};
 
 /// One of `rules`.
@@ -31,6 +32,7 @@ pub(crate) struct Rule {
     pub(crate) honour_priority: Maybe<bool>,
     pub(crate) schedule: Maybe<OneOrMany<Schedule>>,
     pub(crate) on_client_gone: Maybe<String>,
+    pub(crate) runaway: Maybe<Runaway>,
     pub(crate) expires_at: Maybe<String>,
     pub(crate) permanent: Maybe<bool>,
     pub(crate) essential: Maybe<bool>,
@@ -93,6 +95,7 @@ impl FromNode for Rule {
             honour_priority: fields.take("honour_priority"),
             schedule: fields.take("schedule"),
             on_client_gone: fields.take("on_client_gone"),
+            runaway: fields.take("runaway"),
             expires_at: fields.take("expires_at"),
             permanent: fields.take("permanent"),
             essential: fields.take("essential"),

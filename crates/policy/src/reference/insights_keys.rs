@@ -1,4 +1,4 @@
-//! The keys of `insights`.
+//! The keys of `insights` and `starvation`: what is told of identities.
 
 use super::keys::{Section, Shown, live};
 use crate::compile::limits;
@@ -26,6 +26,28 @@ pub(super) const INSIGHTS: Section = Section {
              whoever may look at the admin port.",
             Shown::Words("`false`", "`true`, `false`"),
             "",
+        ),
+    ],
+};
+
+pub(super) const STARVATION: Section = Section {
+    title: "`starvation`",
+    about: "An identity that has waited or been refused for more than this share of the window is \
+            reported in a metric, a log line and on the page, with the apps that were admitted \
+            meanwhile. Waits of less than 5 s (less than share × window, where that is shorter) do \
+            not count.",
+    keys: &[
+        live(
+            "share",
+            "The share of the window; 0 switches the detection off.",
+            Shown::Words("0.014: ten minutes in twelve hours", "0 to 1"),
+            "Fewer reports.",
+        ),
+        live(
+            "window",
+            "How far it looks back.",
+            Shown::Time(limits::STARVATION_WINDOW),
+            "Single waits matter less, reports come later.",
         ),
     ],
 };

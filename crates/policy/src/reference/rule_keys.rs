@@ -159,6 +159,13 @@ pub(super) const RULE_KEYS: &[Key] = &[
         "",
     ),
     live(
+        "runaway",
+        "What its statements may take at the server, and what is done with one that takes more: see below, and \
+         [RUNAWAY](RUNAWAY.md).",
+        Shown::Words("none", "see there"),
+        "",
+    ),
+    live(
         "reason",
         "Why the rule exists, shown wherever it is shown; the first 120 bytes to whom it denies.",
         Shown::Words("empty", "up to 1000 bytes"),

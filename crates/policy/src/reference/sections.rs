@@ -1,5 +1,6 @@
 //! Every key of the file.
 
+use super::guard_keys::{GUARD_KEYS, RUNAWAY_KEYS, WATCH_KEYS};
 use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
 use super::latency_keys::LATENCY;
 use super::network_keys;
@@ -61,6 +62,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "",
             ),
             live(
+                "guards",
+                "What a text may not do: [GUARDS](GUARDS.md).",
+                Shown::Words("`[]`", "a list, see below"),
+                "",
+            ),
+            live(
                 "insights",
                 "What is counted of each digest, app and schema.",
                 Shown::Words("see below", ""),
@@ -87,27 +94,7 @@ pub(super) const SECTIONS: &[Section] = &[
             "More series.",
         )],
     },
-    Section {
-        title: "`starvation`",
-        about: "An identity that has waited or been refused for more than this share of the window is \
-                reported in a metric, a log line and on the page, with the apps that were admitted \
-                meanwhile. Waits of less than 5 s (less than share × window, where that is shorter) do \
-                not count.",
-        keys: &[
-            live(
-                "share",
-                "The share of the window; 0 switches the detection off.",
-                Shown::Words("0.014: ten minutes in twelve hours", "0 to 1"),
-                "Fewer reports.",
-            ),
-            live(
-                "window",
-                "How far it looks back.",
-                Shown::Time(limits::STARVATION_WINDOW),
-                "Single waits matter less, reports come later.",
-            ),
-        ],
-    },
+    insights_keys::STARVATION,
     insights_keys::INSIGHTS,
     Section {
         title: "`clusters.NAME`",
@@ -459,10 +446,19 @@ pub(super) const SECTIONS: &[Section] = &[
                 the rules behind it decide. Waiters are judged again when it begins and when it ends.",
         keys: SCHEDULE_KEYS,
     },
+    Section { title: "`rules[].runaway`", about: "At least one limit.", keys: RUNAWAY_KEYS },
+    Section { title: "`rules[].runaway.watch`", about: "", keys: WATCH_KEYS },
     Section {
         title: "`rules[].match`",
         about: "Conditions are ANDed, the values of one are ORed. Without `match` a rule matches everything.",
         keys: MATCH_KEYS,
+    },
+    Section {
+        title: "`guards[]`",
+        about: "Each guard that matches is asked about every text that comes, prepared ones when they are \
+                prepared; it needs no end. A guard checks at least one thing. Where `mode: observe` holds for the \
+                cluster, guards only warn.",
+        keys: GUARD_KEYS,
     },
     Section {
         title: "`rules[].error`",

@@ -183,8 +183,8 @@ mod tests {
     impl<V> ByNamed<V> {
         pub(in crate::rules) fn made_beside(&self, before: &Self) -> usize {
             let Self { prefixes, exactly, .. } = self;
-            let prefixes = prefixes.made_beside(&before.prefixes);
-            prefixes.saturating_add(exactly.made_beside(&before.exactly))
+            let made = prefixes.made_beside(&before.prefixes);
+            made.saturating_add(exactly.made_beside(&before.exactly))
         }
     }
 

@@ -4,8 +4,9 @@
 //! waits is judged again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use policy::{ClusterPolicy, RuntimeChange, UnixTime};
+use policy::{ClusterPolicy, Likeness, Quarantine, Quarantined, Rule, RuntimeChange, UnixTime};
 
 use super::{Cluster, starvation};
 
@@ -15,6 +16,11 @@ impl Cluster {
     pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
         let changing = self.changing.lock();
         let running = self.policy();
+        let policy = if running.quarantine == Quarantine::default() {
+            policy
+        } else {
+            Arc::new(policy.with_quarantine(running.quarantine.clone()))
+        };
         if running.rules.made_at_runtime() == 0 {
             self.put_in_force(policy);
         } else {
@@ -29,6 +35,48 @@ impl Cluster {
         let changing = self.changing.lock();
         self.put_in_force(Arc::new(self.policy().with_runtime_changes(changes)));
         drop(changing);
+    }
+
+    /// Refuses what is like a statement of this rule for so long, from now on.
+    pub(crate) fn quarantine(
+        self: &Arc<Self>,
+        rule: &Rule,
+        likeness: Likeness,
+        app: &[u8],
+        lasts: Duration,
+    ) -> Quarantined {
+        let since = UnixTime(self.clock.unix_seconds());
+        let seconds = i64::try_from(lasts.as_secs()).unwrap_or(i64::MAX);
+        let until = UnixTime(since.0.saturating_add(seconds));
+        let changing = self.changing.lock();
+        let running = self.policy();
+        let id = running.quarantine.next_id();
+        let rule_name = rule.name.clone();
+        let app = app.into();
+        let entry = Quarantined { id, rule: rule_name, key: rule.key, likeness, app, since, until };
+        let quarantine = running.quarantine.with(entry.clone());
+        self.put_in_force(Arc::new(running.with_quarantine(quarantine)));
+        drop(changing);
+        entry
+    }
+
+    /// What is in quarantine.
+    pub fn quarantined(&self) -> Vec<Arc<Quarantined>> {
+        let now = UnixTime(self.clock.unix_seconds());
+        self.policy.load().quarantine.standing(now).cloned().collect()
+    }
+
+    /// Frees one entry of the quarantine. False: it is not there.
+    pub fn free(self: &Arc<Self>, id: u64) -> bool {
+        let changing = self.changing.lock();
+        let running = self.policy();
+        let freed = running.quarantine.without(id);
+        let is_freed = freed.is_some();
+        if let Some(quarantine) = freed {
+            self.put_in_force(Arc::new(running.with_quarantine(quarantine)));
+        }
+        drop(changing);
+        is_freed
     }
 
     fn put_in_force(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {

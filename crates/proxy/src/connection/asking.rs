@@ -34,6 +34,8 @@ pub(crate) struct AdmissionRecord {
     paused: Option<Duration>,
     /// How many waited when it first came to the queue.
     ahead: Option<usize>,
+    /// What guards say of it has been counted.
+    guarded: bool,
 }
 
 impl AdmissionRecord {
@@ -45,6 +47,17 @@ impl AdmissionRecord {
     /// Whether it has been paused already.
     pub(super) fn has_paused(&self) -> bool {
         self.paused.is_some_and(|paused| !paused.is_zero())
+    }
+
+    /// Guards have something to say of it. Whether that has been counted.
+    pub(super) fn note_guarded(&mut self) -> bool {
+        std::mem::replace(&mut self.guarded, true)
+    }
+
+    /// It is refused.
+    pub(super) fn note_refused(&mut self, reason: Reason) {
+        self.decision = StatementDecision::Rejected;
+        self.reason = Some(reason);
     }
 
     /// Its rule's `speed` wants a pause before it.

@@ -48,5 +48,6 @@ impl Connection {
         self.departure = Departure::default();
         self.admission = AdmissionRecord::default();
         self.timing = Timing::default();
+        self.end_runaway(finished);
     }
 }

@@ -134,6 +134,12 @@ mod tests {
         assert_eq!(ring.take(), None);
     }
 
+    fn put_at_last(ring: &Ring, n: u64) {
+        while ring.put(&record(n)) == Put::Full {
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn several_threads_put_and_one_takes_and_no_record_is_lost_or_torn() {
         const EACH: u64 = 50_000;
@@ -141,13 +147,7 @@ mod tests {
         let mut sum = 0;
         std::thread::scope(|scope| {
             for _ in 0..3 {
-                scope.spawn(|| {
-                    for n in 1..=EACH {
-                        while ring.put(&record(n)) == Put::Full {
-                            std::thread::yield_now();
-                        }
-                    }
-                });
+                scope.spawn(|| (1..=EACH).for_each(|n| put_at_last(&ring, n)));
             }
             let mut taken = 0;
             while taken < 3 * EACH {

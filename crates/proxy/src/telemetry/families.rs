@@ -34,6 +34,9 @@ pub(super) struct Families {
     pub(super) overhead: Histogram,
     pub(super) rule_expires: GaugeVec,
     pub(super) rule_hits: IntCounterVec,
+    pub(super) guard_hits: IntCounterVec,
+    pub(super) runaway: IntCounterVec,
+    pub(super) guard_unjudged: IntCounterVec,
     pub(super) runtime_rules: IntGaugeVec,
     pub(super) rules_synced: IntGaugeVec,
     pub(super) claims_refused: IntCounterVec,
@@ -110,6 +113,22 @@ impl Families {
                 "sluice_rule_hits_total",
                 "Statements, and checks over HTTP, that a rule decided about.",
                 &["rule"],
+            )?,
+            guard_hits: registered.counters(
+                "sluice_guard_hits_total",
+                "Statements that a guard objects to: in mode `deny` they were refused.",
+                &["guard", "check", "mode"],
+            )?,
+            runaway: registered.counters(
+                "sluice_runaway_total",
+                "Statements that took more than `runaway` of their rule lets them: `log`, `kill`, `left` \
+                 where they commit, `failed` where the server was not reached or refused.",
+                &["rule", "action"],
+            )?,
+            guard_unjudged: registered.counters(
+                "sluice_guard_unjudged_total",
+                "Statements that a guard could not judge; they were not refused.",
+                &["guard", "check"],
             )?,
             runtime_rules: registered.gauges(
                 "sluice_runtime_rules",

@@ -152,6 +152,7 @@ impl Telemetry {
         remove_rules(&self.families.cooperative_checks, &retired);
         remove_rules(&self.families.queue_delay, &retired);
         remove_rules(&self.families.rule_hits, &retired);
+        remove_rules(&self.families.runaway, &retired);
         self.generation.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -26,6 +26,7 @@ impl Telemetry {
     /// Makes the series of a configuration that are known ahead.
     pub(super) fn begin_at_zero(&self, config: &Config) {
         let families = &self.families;
+        self.begin_guards_at_zero(config);
         for cluster in &config.clusters {
             let name = &*cluster.name;
             families.client_connections.with_label_values(&[name]);

@@ -1,5 +1,6 @@
 //! A command on its way to the backend, and the answer on its way back.
 
+use policy::Likeness;
 use sql::NamedLockUse;
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::response_tracker::{Expect, Progress, ResponseEnd, ResponseTracker};
@@ -97,6 +98,11 @@ impl Forwarding {
     /// What is counted of the command, if it is a statement.
     pub(crate) fn statement(&self) -> Option<StatementOutcome> {
         self.running.statement
+    }
+
+    /// What it is like, if its rule puts what it kills in quarantine.
+    pub(crate) fn likeness(&self) -> Option<Likeness> {
+        self.running.likeness
     }
 
     /// Whether the client would take an error now for part of an answer that has begun.

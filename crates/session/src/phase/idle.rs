@@ -1,5 +1,6 @@
 //! Between commands: a new one is looked at, and it is found out what becomes of it.
 
+use policy::GuardReport;
 use sql::Whole;
 use wire::ProtocolError;
 use wire::capability::Capabilities;
@@ -10,11 +11,13 @@ use wire::command::{
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::packet::ERR_HEADER;
 
+use super::guarding::of_refused;
 use super::refusing::Refusing;
 use crate::action::{Action, CloseReason, Input, Move, Reads, Side};
 use crate::answer::Answer;
 use crate::command::{Arrived, Running, Sending, Then, frame_len};
 use crate::judge::Judge;
+use crate::judge::guarded::GuardedText;
 use crate::plan::{self, Execution, Plan};
 use crate::server::ServerSide;
 
@@ -41,6 +44,8 @@ pub(crate) enum Next {
     Statement(Plan),
     /// Another command is sent on.
     Send(Sending),
+    /// Guards have something to say of a command that is not a statement.
+    Guard(Box<GuardReport>, Sending),
     /// A command that is not relayed.
     Refuse(Refusing),
     /// COM_CHANGE_USER: a new login on the same connection.
@@ -87,9 +92,15 @@ fn plan_command(
     input: &Input<'_>,
 ) -> Next {
     let whole = if arrived.whole { Whole::Yes } else { Whole::Truncated };
+    if let Some(refusing) = of_refused(command, &server.prepared) {
+        return Next::Refuse(refusing);
+    }
     let then = match *command {
         Command::Query(ref query) => {
-            return Next::Statement(plan::query(query, whole, judge, server, input));
+            let plan = plan::query(query, whole, judge, server, input);
+            let guarded = judge.guard_text(GuardedText::query(query, arrived), server, input);
+            let guarded = guarded.or(plan.guarded);
+            return Next::Statement(Plan { guarded, ..plan });
         }
         Command::Execute(execute) => {
             let statement_id = execute.statement_id;
@@ -102,7 +113,12 @@ fn plan_command(
             return Next::Statement(plan::execution(execution, capabilities, judge, server, input));
         }
         Command::Prepare(text) => {
-            Then::Prepare(Box::new(plan::preparation(text, whole, judge, server)))
+            let then = Then::Prepare(Box::new(plan::preparation(text, whole, judge, server)));
+            let text = GuardedText::preparation(text, arrived);
+            if let Some(report) = judge.guard_text(text, server, input) {
+                return Next::Guard(report, sending(then, command));
+            }
+            then
         }
         Command::SendLongData { statement_id } => {
             if let Some(statement) = server.prepared.get_mut(statement_id) {
@@ -127,12 +143,7 @@ fn plan_command(
         }
         // What follows turns the connection into something that cannot be followed.
         Command::Clone | Command::SubscribeGroupReplication => {
-            return Next::Refuse(Refusing::command(Answer {
-                errno: ER_UNKNOWN_COM_ERROR,
-                sqlstate: *b"08S01",
-                message: b"Unknown command [sluice: not relayed; connect to the server itself]"
-                    .to_vec(),
-            }));
+            return Next::Refuse(not_relayed());
         }
         Command::Fetch { .. }
         | Command::Ping
@@ -150,8 +161,20 @@ fn plan_command(
         | Command::Other(_)
         | Command::Empty => Then::Nothing,
     };
+    Next::Send(sending(then, command))
+}
+
+fn not_relayed() -> Refusing {
+    Refusing::command(Answer {
+        errno: ER_UNKNOWN_COM_ERROR,
+        sqlstate: *b"08S01",
+        message: b"Unknown command [sluice: not relayed; connect to the server itself]".to_vec(),
+    })
+}
+
+fn sending(then: Then, command: &Command<'_>) -> Sending {
     let running = Running { then, ..Running::default() };
-    Next::Send(Sending { running, expect: command.expect(), execution: None })
+    Sending { running, expect: command.expect(), execution: None }
 }
 
 /// The server says something of itself: the session has timed out, or it shuts down. That is an

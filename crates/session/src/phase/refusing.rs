@@ -17,7 +17,8 @@ use crate::server::prepared::PreparedStatements;
 #[derive(Debug)]
 pub(crate) struct Refusing {
     stage: Stage,
-    answer: Answer,
+    /// None: the command has no answer.
+    answer: Option<Answer>,
     statement: Option<StatementOutcome>,
     /// The prepared statement whose execution is refused.
     execution: Option<u32>,
@@ -56,12 +57,18 @@ impl Refusing {
     pub(crate) fn statement(sending: Sending, answer: Answer) -> Self {
         let Sending { running, execution, .. } = sending;
         let statement = running.statement;
+        let answer = Some(answer);
         Self { stage: Stage::Start, answer, statement, execution, sequence: 0 }
     }
 
     /// The answer to a command that Sluice does not relay.
     pub(crate) fn command(answer: Answer) -> Self {
-        Self { stage: Stage::Start, answer, statement: None, execution: None, sequence: 0 }
+        Self { answer: Some(answer), ..Self::silent() }
+    }
+
+    /// The end of a command that has no answer, and that Sluice does not relay.
+    pub(crate) fn silent() -> Self {
+        Self { stage: Stage::Start, answer: None, statement: None, execution: None, sequence: 0 }
     }
 
     /// What to do next.
@@ -112,8 +119,9 @@ impl Refusing {
                     Err(_) => return Next::Close(CloseReason::BackendProtocol),
                 },
                 Stage::Answer => {
-                    out.put_err(self.sequence.wrapping_add(1), &self.answer);
                     self.stage = Stage::Done;
+                    let Some(answer) = &self.answer else { continue };
+                    out.put_err(self.sequence.wrapping_add(1), answer);
                     Move::outbox_to(Side::Client).into()
                 }
                 Stage::Done => return Next::Done(self.statement),

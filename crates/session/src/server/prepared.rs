@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use policy::OwnedShape;
+use policy::{Likeness, OwnedShape, WatchBy};
 use sql::{Called, Class, ClassSet, Exemption, LexMode, PlainEffects, Routines, Tool};
 use wire::command::LAST_PREPARED;
 use wire::response_tracker::Prepared as PrepareOk;
@@ -56,6 +56,8 @@ pub(crate) struct Description {
     /// The functions for which it is a `call`, if they may write nothing.
     pub(crate) calls: Option<Box<CallsFrom>>,
     pub(crate) changes_routines: bool,
+    /// The hash of the text as it stands, if it is known.
+    pub(crate) text_hash: Option<u64>,
     /// If it may say something else in another mode.
     pub(crate) elsewhere: Option<Elsewhere>,
 }
@@ -90,12 +92,36 @@ impl Default for Description {
             consequences: Consequences { plain: PlainEffects::unread(), rare: None },
             calls: None,
             changes_routines: true,
+            text_hash: None,
             elsewhere: None,
         }
     }
 }
 
+/// What a prepared statement is like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Likenesses {
+    digest: Option<u64>,
+    text: Option<u64>,
+}
+
+impl Likenesses {
+    /// None: nobody has read it.
+    pub(crate) fn of(self, by: WatchBy) -> Option<Likeness> {
+        let hash = match by {
+            WatchBy::Digest => self.digest,
+            WatchBy::Text => self.text,
+        };
+        hash.map(|hash| Likeness { by, hash })
+    }
+}
+
 impl Description {
+    /// What it is like.
+    pub(crate) fn likenesses(&self) -> Likenesses {
+        Likenesses { digest: self.shape.digest(), text: self.text_hash }
+    }
+
     /// The classes of an execution now, and the strictest of them: those that the text has, without
     /// `call` if all it calls is known to write nothing.
     pub(crate) fn classes_with(&self, routines: &Routines) -> (ClassSet, Class) {
@@ -198,6 +224,8 @@ pub(crate) struct PreparedStatements {
     statements: BTreeMap<u32, PreparedStatement>,
     names: HashMap<Vec<u8>, Arc<Description>>,
     last: Option<u32>,
+    /// "The last one" was refused, and the server knows another.
+    last_refused: bool,
     /// What is kept, in bytes: at most [`BYTES_MAX`], and what [`STATEMENTS_MAX`] unknown ones
     /// take.
     bytes: usize,
@@ -211,6 +239,7 @@ impl PreparedStatements {
         let id = ok.statement_id;
         self.remove(id);
         self.last = Some(id);
+        self.last_refused = false;
         if self.statements.len() >= STATEMENTS_MAX {
             return;
         }
@@ -271,6 +300,18 @@ impl PreparedStatements {
     /// The server refused to prepare a statement: "the last one" is none now.
     pub(crate) fn handle_prepare_failed(&mut self) {
         self.last = None;
+        self.last_refused = false;
+    }
+
+    /// A statement was refused before the server saw it: to the client "the last one" is none now.
+    pub(crate) fn handle_prepare_refused(&mut self) {
+        self.last = None;
+        self.last_refused = true;
+    }
+
+    /// Whether "the last one" is another to the server than to the client.
+    pub(crate) fn is_last_refused(&self) -> bool {
+        self.last_refused
     }
 
     /// The statement with this id, or the last one.

@@ -3,10 +3,12 @@
 use wire::frame::FrameHeader;
 
 use super::{Phase, Session};
-use crate::action::{Ask, CloseReason, Side};
+use crate::action::{Ask, ByGuards, CloseReason, Side};
 use crate::answer::Answer;
 use crate::leg::Password;
 use crate::phase::asking::Asking;
+use crate::phase::clearing::Clearing;
+use crate::phase::guarding::Behind;
 use crate::phase::login::{FIRST_SEQUENCE, Login, OutOfTurn};
 use crate::phase::refusing::Refusing;
 use crate::server::transaction::Admitted;
@@ -37,11 +39,60 @@ impl Session {
         }
     }
 
+    /// What guards say of the command has been counted: it passes them, or `answer` is what the
+    /// client is told.
+    pub fn handle_guarded(&mut self, by_guards: ByGuards, answer: Option<Answer>) {
+        // Used up.
+        drop(by_guards);
+        let guarding = match std::mem::replace(&mut self.phase, OUT_OF_TURN) {
+            Phase::Guarding(guarding) => guarding,
+            Phase::Greeting
+            | Phase::Login(_)
+            | Phase::LoggedIn
+            | Phase::Idle
+            | Phase::Clearing(_)
+            | Phase::Planned(_)
+            | Phase::Asking(_)
+            | Phase::Sending(_)
+            | Phase::Forwarding(_)
+            | Phase::Refusing(_)
+            | Phase::Closing(_)
+            | Phase::Closed => return,
+        };
+        self.phase = match answer {
+            Some(answer) => Phase::Refusing(guarding.refuse(answer, &mut self.server.prepared)),
+            None => match guarding.into_behind() {
+                Behind::Statement(plan) => Phase::Planned(plan),
+                Behind::Command(sending) => Phase::Sending(sending),
+            },
+        };
+    }
+
     /// The rules have changed while the statement waited: it is looked at again under the new ones.
     pub fn handle_judge_again(&mut self, ask: Ask) {
         if self.take_asking(ask).is_some() {
             self.phase = Phase::Idle;
         }
+    }
+
+    /// A KILL QUERY for the statement that has just ended may still stand at the server. Only while
+    /// [`Session::is_idle`]: it is cleared away ahead of the next command.
+    pub fn handle_stale_kill(&mut self) {
+        self.phase = match self.phase {
+            Phase::Idle => Phase::Clearing(Clearing::Asks),
+            Phase::Greeting
+            | Phase::Login(_)
+            | Phase::LoggedIn
+            | Phase::Clearing(_)
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
+            | Phase::Asking(_)
+            | Phase::Sending(_)
+            | Phase::Forwarding(_)
+            | Phase::Refusing(_)
+            | Phase::Closing(_)
+            | Phase::Closed => OUT_OF_TURN,
+        };
     }
 
     fn take_asking(&mut self, ask: Ask) -> Option<Asking> {
@@ -53,6 +104,9 @@ impl Session {
             | Phase::Login(_)
             | Phase::LoggedIn
             | Phase::Idle
+            | Phase::Clearing(_)
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
             | Phase::Sending(_)
             | Phase::Forwarding(_)
             | Phase::Refusing(_)
@@ -68,6 +122,9 @@ impl Session {
             Phase::Greeting
             | Phase::Login(_)
             | Phase::LoggedIn
+            | Phase::Clearing(_)
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
             | Phase::Sending(_)
             | Phase::Forwarding(_)
             | Phase::Refusing(_)
@@ -83,6 +140,9 @@ impl Session {
             Phase::Greeting | Phase::Login(_) | Phase::LoggedIn => {}
             Phase::Idle
             | Phase::Asking(_)
+            | Phase::Clearing(_)
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
             | Phase::Sending(_)
             | Phase::Forwarding(_)
             | Phase::Refusing(_)
@@ -133,6 +193,9 @@ impl Session {
             | Phase::LoggedIn
             | Phase::Idle
             | Phase::Asking(_)
+            | Phase::Clearing(_)
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
             | Phase::Sending(_)
             | Phase::Forwarding(_)
             | Phase::Refusing(_)
@@ -155,7 +218,7 @@ impl Session {
         let sequence = match &self.phase {
             // Nothing is under way: an answer to a command that may already have been sent.
             Phase::Idle | Phase::LoggedIn => Some(FIRST_SEQUENCE),
-            Phase::Asking(_) | Phase::Sending(_) => {
+            Phase::Guarding(_) | Phase::Planned(_) | Phase::Asking(_) | Phase::Sending(_) => {
                 Some(FrameHeader::parse(client).map_or(1, |header| header.sequence.wrapping_add(1)))
             }
             Phase::Forwarding(forwarding) if !forwarding.answer_begun() => {
@@ -167,7 +230,7 @@ impl Session {
                 return true;
             }
             Phase::Login(login) => login.next_for_client(self.negotiated.legs, client),
-            Phase::Forwarding(_) | Phase::Refusing(_) => None,
+            Phase::Clearing(_) | Phase::Forwarding(_) | Phase::Refusing(_) => None,
             Phase::Closing(_) | Phase::Closed => return false,
         };
         match sequence {

@@ -1,6 +1,7 @@
 //! What the shell may know of a session.
 
 use admission::BudgetSet;
+use policy::Likeness;
 use policy::identity::{SessionIdentity, Source, TraceId};
 use sql::Server;
 use wire::capability::Capabilities;
@@ -36,6 +37,11 @@ impl Session {
         self.forwarding().and_then(Forwarding::statement)
     }
 
+    /// What the statement that was sent on is like, if its rule puts what it kills in quarantine.
+    pub fn likeness(&self) -> Option<Likeness> {
+        self.forwarding().and_then(Forwarding::likeness)
+    }
+
     /// Whether the client's next packets are a file that the server has asked for.
     pub fn awaits_file(&self) -> bool {
         self.forwarding().is_some_and(Forwarding::awaits_file)
@@ -60,6 +66,9 @@ impl Session {
             | Phase::LoggedIn
             | Phase::Idle
             | Phase::Asking(_)
+            | Phase::Clearing(_)
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
             | Phase::Sending(_)
             | Phase::Refusing(_)
             | Phase::Closing(_)
@@ -101,7 +110,12 @@ impl Session {
         let cut_over = self.server.cut_over.as_ref()?;
         let holds = self.server.transaction.holds_tables()
             && match &self.phase {
-                Phase::Idle | Phase::Asking(_) | Phase::Refusing(_) => true,
+                Phase::Idle
+                | Phase::Clearing(_)
+                | Phase::Guarding(_)
+                | Phase::Planned(_)
+                | Phase::Asking(_)
+                | Phase::Refusing(_) => true,
                 Phase::Sending(sending) => !sending.running.may_unlock_tables(),
                 Phase::Forwarding(forwarding) => !forwarding.may_unlock_tables(),
                 Phase::Greeting
@@ -121,6 +135,9 @@ impl Session {
             | Phase::Login(_)
             | Phase::LoggedIn
             | Phase::Idle
+            | Phase::Clearing(_)
+            | Phase::Guarding(_)
+            | Phase::Planned(_)
             | Phase::Sending(_)
             | Phase::Forwarding(_)
             | Phase::Refusing(_)

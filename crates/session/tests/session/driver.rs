@@ -151,6 +151,8 @@ impl Driver {
                 Action::Move(Move::Drop { from: Side::Backend, len }) => {
                     drop(self.backend.drain(..len))
                 }
+                // The scripts have no guards.
+                Action::Guard(by_guards) => self.session.handle_guarded(by_guards, None),
                 Action::Ask(ask) => {
                     let Ask { rule, question, class, digest, priority, .. } = ask;
                     let rule = rule.expect("asked by a rule");

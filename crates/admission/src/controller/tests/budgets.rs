@@ -427,7 +427,11 @@ fn an_edit_keeps_what_is_at_the_server() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever meets two budgets, never exceeds either; nobody is lost, and nothing stays taken.
     #[test]
@@ -451,7 +455,8 @@ proptest! {
         let mut leaves = leaves.into_iter();
         for (time, shut) in shuts {
             world.run(ms(time));
-            world.lab.controller.handle_sample(world.lab.now, LAG, Sample::Value(if shut { 9.0 } else { 0.0 }));
+            let lag = Sample::Value(if shut { 9.0 } else { 0.0 });
+            world.lab.controller.handle_sample(world.lab.now, LAG, lag);
             world.collect();
             if let Some(leaves) = leaves.next()
                 && !world.waiting.is_empty()

@@ -1,3 +1,5 @@
+#![expect(clippy::arithmetic_side_effects, reason = "numbers of test data")]
+
 use std::collections::HashSet;
 
 use super::*;

@@ -21,8 +21,19 @@ impl Connection {
         }
     }
 
-    /// The error of a refusal, and what the log has of it.
+    /// The error of a refusal, and what the log has of it and what led to it.
     pub(super) fn answer(&self, asked: &Ask, rule: Option<&Rule>, refused: &Refusal) -> Answer {
+        let (id, answer) = self.answer_unasked(rule, refused);
+        self.note_refusal(asked, rule, id, refused);
+        answer
+    }
+
+    /// The same for a statement that was not asked for, with the number that its client is told.
+    pub(in super::super) fn answer_unasked(
+        &self,
+        rule: Option<&Rule>,
+        refused: &Refusal,
+    ) -> (u32, Answer) {
         let id = rand::random::<u32>();
         let mut message = Vec::new();
         refusal::write_message(&mut message, &self.policy, rule, id, self.session.app(), refused);
@@ -31,9 +42,8 @@ impl Connection {
         let held = self.held(rule.map_or(NO_RULE, |rule| &rule.name), refused.waited);
         let held = Held { budget: budget.map(|budget| &*budget.name), ..held };
         telemetry.statement_log.refused(cluster.now(), id, refused.reason, &held);
-        self.note_refusal(asked, rule, id, refused);
         let profile = refusal::profile(rule, refused.reason);
-        Answer { errno: profile.errno, sqlstate: profile.sqlstate, message }
+        (id, Answer { errno: profile.errno, sqlstate: profile.sqlstate, message })
     }
 
     /// The statement is refused, under the number that its client is told.

@@ -1,7 +1,7 @@
 //! What the probe's account may do, by trying.
 
 use mysql_async::Row;
-use policy::{OnClientGone, TableName};
+use policy::{OnClientGone, RunawayAction, TableName};
 use sql::Server;
 
 use super::account::Account;
@@ -149,13 +149,18 @@ impl Visit<'_> {
 
     /// Ending statements of others, if a rule wants that. It cannot be tried.
     pub(super) async fn try_kill(&mut self, account: &Account) -> Result<(), ProbeError> {
-        let kills = |rule: &policy::Rule| rule.on_client_gone == OnClientGone::Kill;
+        let runaway = |rule: &policy::Rule| {
+            rule.runaway.is_some_and(|runaway| runaway.action == RunawayAction::Kill)
+        };
+        let kills =
+            |rule: &policy::Rule| rule.on_client_gone == OnClientGone::Kill || runaway(rule);
         let Some(rule) = self.policy.rules.iter().find(|rule| kills(rule)) else { return Ok(()) };
+        let key = if runaway(rule) { "runaway: { action: kill }" } else { "on_client_gone: kill" };
         let right = kill_right(account.server);
         let rights = self.global_rights(account).await?;
         if !rights.has_any(&[right, "SUPER", "ALL PRIVILEGES", "ALL"]) {
             let message = format!(
-                "the rule `{}` says `on_client_gone: kill`, but others' statements cannot be killed",
+                "the rule `{}` says `{key}`, but others' statements cannot be killed",
                 rule.name
             );
             let statement = grant(right, "*.*", &account.name);

@@ -1,0 +1,102 @@
+//! `/api/v1/quarantine`: what is refused because a statement like it ran away, and how it is freed.
+
+use axum::Json;
+use axum::extract::{FromRequestParts as _, Path, Request, State};
+use axum::http::header::CACHE_CONTROL;
+use axum::response::{IntoResponse, Response};
+use policy::{Quarantined, UnixTime};
+use serde::Serialize;
+
+use crate::refusal::{Error, Refusal};
+use crate::{AdminState, Shown};
+
+/// What is in quarantine, in all clusters.
+#[derive(Debug, Clone, Serialize)]
+struct Quarantine {
+    /// When this was read.
+    now: String,
+    /// By cluster in the order of the file; within one the oldest first.
+    quarantine: Vec<QuarantineEntry>,
+}
+
+/// Statements that are refused.
+#[derive(Debug, Clone, Serialize)]
+struct QuarantineEntry {
+    /// Its name in a DELETE.
+    id: String,
+    /// The cluster.
+    cluster: String,
+    /// The rule that one of them ran away from.
+    rule: String,
+    /// `digest` or `text`.
+    by: &'static str,
+    /// The hash of that; of a digest, as `match.digest` takes it.
+    hash: String,
+    /// Whose statement it was.
+    app: String,
+    /// When it was killed.
+    since: String,
+    /// When the others are free.
+    until: String,
+    /// How long that is.
+    left_s: i64,
+}
+
+impl QuarantineEntry {
+    fn of(cluster: &str, entry: &Quarantined, now: UnixTime) -> Self {
+        Self {
+            id: format!("{cluster}:{}", entry.id),
+            cluster: cluster.to_owned(),
+            rule: entry.rule.to_string(),
+            by: entry.likeness.by.as_str(),
+            hash: format!("{:016x}", entry.likeness.hash),
+            app: String::from_utf8_lossy(&entry.app).into_owned(),
+            since: entry.since.to_string(),
+            until: entry.until.to_string(),
+            left_s: entry.until.0.saturating_sub(now.0),
+        }
+    }
+}
+
+pub(crate) async fn list(State(Shown { state, .. }): State<Shown>) -> Response {
+    let now = state.clusters.first().map(|cluster| cluster.clock().unix_seconds());
+    let now = UnixTime(now.unwrap_or_default());
+    let entries = state.clusters.iter().flat_map(|cluster| {
+        let entries = cluster.quarantined().into_iter();
+        entries.map(|entry| QuarantineEntry::of(&cluster.name, &entry, now))
+    });
+    let answer = Quarantine { now: now.to_string(), quarantine: entries.collect() };
+    ([(CACHE_CONTROL, "no-store")], Json(answer)).into_response()
+}
+
+pub(crate) async fn free(
+    State(Shown { state, .. }): State<Shown>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (mut parts, _) = request.into_parts();
+    let author = state.access.author(&parts)?;
+    let id = Path::<String>::from_request_parts(&mut parts, &state).await;
+    let Path(id) =
+        id.map_err(|_| Refusal::new(Error::BadRequest, "the id in the path is not UTF-8"))?;
+    if !is_freed(&state, &id) {
+        return Err(Refusal::new(Error::NotFound, "there is nothing of this id in quarantine")
+            .remedy("GET /api/v1/quarantine lists what there is"));
+    }
+    tracing::info!(author = %author.0, id = %id.escape_debug(), "freed from quarantine");
+    let answer = Freed { done: "freed", id };
+    Ok(([(CACHE_CONTROL, "no-store")], Json(answer)).into_response())
+}
+
+/// What has been freed.
+#[derive(Debug, Clone, Serialize)]
+struct Freed {
+    done: &'static str,
+    id: String,
+}
+
+fn is_freed(state: &AdminState, id: &str) -> bool {
+    let Some((name, number)) = id.rsplit_once(':') else { return false };
+    let Ok(number) = number.parse::<u64>() else { return false };
+    let mut clusters = state.clusters.iter();
+    clusters.find(|cluster| *cluster.name == *name).is_some_and(|cluster| cluster.free(number))
+}

@@ -1,0 +1,64 @@
+//! `guards`.
+
+use crate::{GuardMode, load};
+
+fn file_of(guards: &str) -> String {
+    format!(
+        "version: 1\nclusters:\n  main: {{listen: 127.0.0.1:1, primary: db:3306}}\n  \
+         other: {{listen: 127.0.0.1:2, primary: db:3307, mode: observe}}\nguards:\n{guards}"
+    )
+}
+
+fn faults_of(guards: &str) -> Vec<String> {
+    let text = file_of(guards);
+    let faults = load(&text).expect_err(&text);
+    faults.into_iter().map(|fault| format!("{}: {}", fault.path, fault.message)).collect()
+}
+
+#[test]
+fn a_guard_goes_no_further_than_its_mode_and_its_cluster() {
+    let config = load(&file_of(
+        "- { name: a, where_required: deny, no_cross_join: warn, max_in_list: 10 }\n\
+         - { name: b, mode: warn, where_required: deny, max_statement_bytes: 10 }\n\
+         - { name: c, mode: off, where_required: deny }\n\
+         - { name: d, where_required: off, match: { cluster: main } }\n",
+    ))
+    .expect("no fault");
+    let of = |cluster: usize| -> Vec<(String, &'static str, GuardMode)> {
+        let guards = config.clusters[cluster].guards.iter();
+        guards
+            .flat_map(|guard| {
+                guard.checks().map(|(check, mode)| (guard.name.to_string(), check, mode))
+            })
+            .collect()
+    };
+    let expected = [
+        ("a", "where_required", GuardMode::Deny),
+        ("a", "no_cross_join", GuardMode::Warn),
+        ("a", "max_in_list", GuardMode::Deny),
+        ("b", "where_required", GuardMode::Warn),
+        ("b", "max_statement_bytes", GuardMode::Warn),
+    ];
+    let expected = expected.map(|(name, check, mode)| (name.to_owned(), check, mode));
+    assert_eq!(of(0), expected);
+    assert_eq!(of(1), expected.map(|(name, check, _)| (name, check, GuardMode::Warn)));
+}
+
+#[test]
+fn a_guard_that_guards_nothing_is_a_fault() {
+    for (guards, fault) in [
+        ("- { name: a }\n", "guards nothing"),
+        ("- { where_required: deny }\n", "`name` is missing"),
+        ("- { name: a, where_required: yes please }\n", "is not one of"),
+        ("- { name: a, max_in_list: 0 }\n", "must be from 1 to"),
+        ("- { name: a, no_cross_join: deny, limit_counts: true }\n", "has no effect without"),
+        ("- { name: a, require_tag: [app] }\n", "names the app"),
+        ("- { name: a, require_tag: [] }\n", "must be from 1 to"),
+        ("- { name: a, no_ddl_hours: { hours: \"9-17\" } }\n", "must be a span"),
+        ("- { name: a, where_required: deny }\n- { name: a, where_required: warn }\n", "same name"),
+        ("- { name: a, where_required: deny, match: { nobody: x } }\n", "unknown key"),
+    ] {
+        let faults = faults_of(guards);
+        assert!(faults.iter().any(|found| found.contains(fault)), "{guards}: {faults:?}");
+    }
+}

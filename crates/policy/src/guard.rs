@@ -1,0 +1,357 @@
+//! Guard rails: what a text may not do, whoever is asked for how much load there is.
+//!
+//! Theory. A guard looks at the text alone, as far as the lexer can judge it for certain
+//! ([`sql::survey`]): what cannot be judged is not denied, and counted. All guards that match are
+//! asked, and the first that denies says what the client is told. What no guard has anything to say
+//! of costs one walk over the text: who asks is found out only for the others.
+
+mod message;
+
+use std::sync::Arc;
+
+use sql::{Accepts, Class, Exemption, Survey};
+
+use crate::condition::Condition;
+use crate::facts::Facts;
+use crate::rule::RefusalProfile;
+use crate::runaway::Quarantined;
+use crate::schedule::Schedule;
+use crate::shape::{Caution, ShapeNeeds};
+use crate::time::UnixTime;
+
+pub use self::message::write_message;
+
+/// One guard.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Guard {
+    /// Its name in metrics, logs and messages.
+    pub name: Arc<str>,
+    /// What is refused by it is answered like this.
+    pub error: RefusalProfile,
+    /// Why it exists, for people.
+    pub reason: String,
+    pub(crate) condition: Arc<Condition>,
+    /// What it checks, and how far each check goes.
+    pub(crate) checks: Vec<(Check, GuardMode)>,
+}
+
+/// How far a check goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GuardMode {
+    /// A hit is counted.
+    Warn,
+    /// A hit is refused.
+    Deny,
+}
+
+impl GuardMode {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Warn, Self::Deny];
+
+    /// The word of the file, and the label.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Warn => "warn",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// What a guard checks.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Check {
+    WhereRequired(Accepts),
+    NoCrossJoin,
+    /// Most elements of a list of IN.
+    MaxInList(u32),
+    MaxStatementBytes(u64),
+    /// Keys of tags, all of which must be there.
+    RequireTag(Arc<[Box<[u8]>]>),
+    /// No DDL while it is in force.
+    NoDdlHours(Arc<Schedule>),
+}
+
+impl Check {
+    fn as_str(&self) -> &'static str {
+        match self {
+            Self::WhereRequired(_) => "where_required",
+            Self::NoCrossJoin => "no_cross_join",
+            Self::MaxInList(_) => "max_in_list",
+            Self::MaxStatementBytes(_) => "max_statement_bytes",
+            Self::RequireTag(_) => "require_tag",
+            Self::NoDdlHours(_) => "no_ddl_hours",
+        }
+    }
+}
+
+/// What guards look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Guarded<'s> {
+    /// What the text says. `None`: it has been looked at when it was prepared.
+    pub survey: Option<&'s Survey>,
+    /// Its bytes, as far as they are known.
+    pub len: u64,
+    /// Whether it has more.
+    pub goes_on: bool,
+    /// The wall clock.
+    pub now: UnixTime,
+    /// Whether tags are looked at: those of a prepared statement come with each execution.
+    pub tags: bool,
+}
+
+/// The guards of one cluster, in the order of the file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Guards {
+    list: Arc<[Guard]>,
+    looks_at_tags: bool,
+}
+
+/// What guards have to say of a statement.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GuardReport {
+    /// What they object to, in the order of the file.
+    pub hits: Vec<GuardHit>,
+    /// The guards, and the checks, that could not judge it.
+    pub unjudged: Vec<(Arc<str>, &'static str)>,
+    /// What is in quarantine like it.
+    pub quarantined: Option<Arc<Quarantined>>,
+}
+
+/// What a guard objects to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardHit {
+    /// The guard's name.
+    pub guard: Arc<str>,
+    /// What it checks, as in the file.
+    pub check: &'static str,
+    /// Whether it refuses the statement.
+    pub mode: GuardMode,
+    /// Where in the text, in bytes from its beginning.
+    pub offset: u64,
+    /// Its place among the guards.
+    index: usize,
+    fault: TextFault,
+}
+
+/// What is wrong with a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum TextFault {
+    NoWhere { deletes: bool },
+    ConstantWhere { deletes: bool },
+    CrossJoin,
+    InList { len: u32, most: u32 },
+    Long { most: u64 },
+    NoTag(Box<[u8]>),
+    Ddl,
+}
+
+/// What a check says.
+enum Finding {
+    Fine,
+    Unjudged,
+    Fault(u64, TextFault),
+}
+
+impl GuardReport {
+    /// Whether there is nothing to say.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hits.is_empty() && self.unjudged.is_empty() && self.quarantined.is_none()
+    }
+
+    /// The hit that the client is told of, if the statement is refused.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&GuardHit> {
+        self.hits.iter().find(|hit| hit.mode == GuardMode::Deny)
+    }
+}
+
+impl Guard {
+    /// The checks that are in force, as in the file, with how far they go.
+    pub fn checks(&self) -> impl Iterator<Item = (&'static str, GuardMode)> {
+        self.checks.iter().map(|(check, mode)| (check.as_str(), *mode))
+    }
+
+    /// The same, refusing nothing.
+    pub(crate) fn warning(mut self) -> Self {
+        for (_, mode) in &mut self.checks {
+            *mode = GuardMode::Warn;
+        }
+        self
+    }
+
+    /// Whether it is about this statement. `None`: that cannot be told.
+    fn is_about(&self, facts: &Facts<'_>) -> Option<bool> {
+        let of = |class: Class| self.condition.matches(facts, class, Caution::Holds);
+        let is_about = of(facts.class())
+            || Class::ALL.into_iter().any(|class| facts.classes.contains(class) && of(class));
+        let is_certain = self.condition.tables.is_none() || facts.knows_tables();
+        (is_certain || !is_about).then_some(is_about)
+    }
+}
+
+impl Guards {
+    pub(crate) fn new(list: Vec<Guard>) -> Self {
+        let list: Vec<Guard> = list.into_iter().filter(|guard| !guard.checks.is_empty()).collect();
+        let looks_at_tags = list
+            .iter()
+            .flat_map(|guard| &guard.checks)
+            .any(|(check, _)| matches!(check, Check::RequireTag(_)));
+        Self { list: list.into(), looks_at_tags }
+    }
+
+    /// Whether there is none: then nobody looks at any text.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether one of them wants tags.
+    #[must_use]
+    pub fn looks_at_tags(&self) -> bool {
+        self.looks_at_tags
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Guard> {
+        self.list.iter()
+    }
+
+    /// Whether one of them may have something to say, whoever asks.
+    #[must_use]
+    pub fn may_object(&self, guarded: &Guarded<'_>) -> bool {
+        let may = |check: &Check| !matches!(check.finding(guarded, None), Finding::Fine);
+        self.list.iter().flat_map(|guard| &guard.checks).any(|(check, _)| may(check))
+    }
+
+    /// What has to be read of a text before [`Guards::judge`].
+    #[must_use]
+    pub fn shape_needs(&self) -> ShapeNeeds {
+        self.list
+            .iter()
+            .fold(ShapeNeeds::default(), |needs, guard| needs.or(guard.condition.needs()))
+    }
+
+    /// What they have to say of a statement.
+    #[must_use]
+    pub fn judge(&self, guarded: &Guarded<'_>, facts: &Facts<'_>) -> GuardReport {
+        let mut report = GuardReport::default();
+        for (index, guard) in self.list.iter().enumerate() {
+            let mut is_about = None;
+            for (check, mode) in &guard.checks {
+                let finding = check.finding(guarded, Some(facts));
+                if matches!(finding, Finding::Fine) {
+                    continue;
+                }
+                let is_about = *is_about.get_or_insert_with(|| guard.is_about(facts));
+                match (is_about, finding) {
+                    (Some(false), _) | (_, Finding::Fine) => {}
+                    (None, _) | (Some(true), Finding::Unjudged) => {
+                        report.unjudged.push((guard.name.clone(), check.as_str()));
+                    }
+                    (Some(true), Finding::Fault(offset, fault)) => report.hits.push(GuardHit {
+                        guard: guard.name.clone(),
+                        check: check.as_str(),
+                        mode: *mode,
+                        offset,
+                        index,
+                        fault,
+                    }),
+                }
+            }
+        }
+        report
+    }
+
+    /// What a client is told that is refused for this hit.
+    #[must_use]
+    pub fn error(&self, hit: &GuardHit) -> RefusalProfile {
+        self.of(hit).map_or_else(RefusalProfile::quota, |guard| guard.error.clone())
+    }
+
+    fn of(&self, hit: &GuardHit) -> Option<&Guard> {
+        self.list.get(hit.index)
+    }
+}
+
+impl Check {
+    /// What is to be said of a statement. Without facts: of any that has this text.
+    fn finding(&self, guarded: &Guarded<'_>, facts: Option<&Facts<'_>>) -> Finding {
+        match (self, guarded.survey) {
+            (Self::RequireTag(keys), _) if guarded.tags => missing_tag(keys, guarded, facts),
+            (Self::RequireTag(_), _) | (_, None) => Finding::Fine,
+            (Self::MaxStatementBytes(most), Some(_)) => {
+                if guarded.len > *most {
+                    Finding::Fault(*most, TextFault::Long { most: *most })
+                } else if guarded.goes_on {
+                    Finding::Unjudged
+                } else {
+                    Finding::Fine
+                }
+            }
+            (Self::WhereRequired(accepts), Some(survey)) => {
+                let found = survey.unfiltered(*accepts).map(|found| {
+                    let deletes = found.deletes;
+                    let fault = if found.constant {
+                        TextFault::ConstantWhere { deletes }
+                    } else {
+                        TextFault::NoWhere { deletes }
+                    };
+                    (found.at, fault)
+                });
+                found_or(found, survey.unjudged.filters)
+            }
+            (Self::NoCrossJoin, Some(survey)) => {
+                let found = survey.cross_join.map(|at| (at, TextFault::CrossJoin));
+                found_or(found, survey.unjudged.joins)
+            }
+            (Self::MaxInList(most), Some(survey)) => {
+                let found = survey
+                    .in_list
+                    .filter(|list| list.len > *most)
+                    .map(|list| (list.at, TextFault::InList { len: list.len, most: *most }));
+                found_or(found, survey.unjudged.lists)
+            }
+            (Self::NoDdlHours(hours), Some(survey)) => match survey.ddl {
+                Some(at) if hours.is_in_force(guarded.now) => {
+                    Finding::Fault(u64::from(at), TextFault::Ddl)
+                }
+                Some(_) | None => Finding::Fine,
+            },
+        }
+    }
+}
+
+fn found_or(found: Option<(u32, TextFault)>, unjudged: bool) -> Finding {
+    match found {
+        Some((at, fault)) => Finding::Fault(u64::from(at), fault),
+        None if unjudged => Finding::Unjudged,
+        None => Finding::Fine,
+    }
+}
+
+/// The first tag that is not there, of a statement that works on tables: drivers ask for variables,
+/// and describe the schema, in texts that no application writes.
+fn missing_tag(keys: &[Box<[u8]>], guarded: &Guarded<'_>, facts: Option<&Facts<'_>>) -> Finding {
+    let missing = |key: &[u8]| Finding::Fault(0, TextFault::NoTag(key.into()));
+    let Some(facts) = facts else { return missing(b"") };
+    let reads_tables = || {
+        guarded.survey.map_or_else(
+            || facts.shape.tables().next().is_some() || !facts.knows_tables(),
+            |survey| survey.has_from,
+        )
+    };
+    let is_work = match facts.class() {
+        Class::Transaction | Class::Session | Class::Admin => false,
+        Class::Read => facts.exemption != Some(Exemption::SystemSchema) && reads_tables(),
+        Class::LockingRead
+        | Class::Write
+        | Class::Load
+        | Class::Call
+        | Class::Ddl
+        | Class::Unknown => true,
+    };
+    let absent = keys.iter().find(|key| facts.identity.tag(key).is_none());
+    absent.filter(|_| is_work).map_or(Finding::Fine, |key| missing(key))
+}

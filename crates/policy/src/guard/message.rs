@@ -1,0 +1,60 @@
+//! The text of a guard's refusal: what is wrong, how to write it, and the stable part of every
+//! refusal.
+//!
+//! `User has exceeded the 'sluice' resource: this DELETE has no WHERE, write one that names a column
+//! [sluice id=007f3a9c rule=none identity=shop reason=guard guard=where check=where_required
+//! offset=0 waited_ms=0 retry_after_ms=0 executed=no]`
+
+use admission::Reason;
+
+use super::{GuardHit, Guards, TextFault};
+use crate::refusal::push_identity;
+
+/// Longest key of a tag in the text.
+const KEY_LEN_MAX: usize = 40;
+
+/// Writes the message of a statement that a guard refuses. `id` is the number under which the log
+/// has it. With the longest of everything it stays below the 512 bytes that clients keep.
+pub fn write_message(out: &mut Vec<u8>, guards: &Guards, hit: &GuardHit, id: u32, app: &[u8]) {
+    let mut text = guards.of(hit).map(|guard| guard.error.prefix.clone()).unwrap_or_default();
+    text.push_str(": ");
+    push_advice(&mut text, &hit.fault);
+    text.push_str(&format!(" [sluice id={id:08x} rule=none identity="));
+    push_identity(&mut text, app);
+    let GuardHit { guard, check, offset, .. } = hit;
+    let reason = Reason::Guard;
+    text.push_str(&format!(
+        " reason={reason} guard={guard} check={check} offset={offset} waited_ms=0 retry_after_ms=0 \
+         executed=no]"
+    ));
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// What is wrong, and how to write it.
+fn push_advice(text: &mut String, fault: &TextFault) {
+    let verb = |deletes: bool| if deletes { "DELETE" } else { "UPDATE" };
+    let advice = match fault {
+        TextFault::NoWhere { deletes } => {
+            format!("this {} has no WHERE, write one that names a column", verb(*deletes))
+        }
+        TextFault::ConstantWhere { deletes } => {
+            format!("the WHERE of this {} names no column, write one that does", verb(*deletes))
+        }
+        TextFault::CrossJoin => "this join has no condition, write ON, USING or a WHERE".to_owned(),
+        TextFault::InList { len, most } => {
+            format!("this IN lists {len} values and may list {most}, split it or join a table")
+        }
+        TextFault::Long { most } => {
+            format!("this text is longer than {most} bytes, split it or send values as parameters")
+        }
+        TextFault::NoTag(key) => {
+            let key = String::from_utf8_lossy(key);
+            let key: String = key.chars().take(KEY_LEN_MAX).collect();
+            format!("this statement has no tag {key}, write /*{key}='...'*/ at its end")
+        }
+        TextFault::Ddl => {
+            "the schema may not be changed at this time of day, see no_ddl_hours".to_owned()
+        }
+    };
+    text.push_str(&advice);
+}

@@ -1,0 +1,50 @@
+//! `runaway` of a rule, as it is written.
+
+use std::time::Duration;
+
+use super::fields::{Fields, FromNode, Maybe};
+use super::node::Node;
+use crate::fault::{Faults, Place};
+
+/// The message of what a later version will read.
+pub(crate) const NOT_SUPPORTED: &str = "not supported by this version";
+
+/// `runaway` of a rule.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Runaway {
+    pub(crate) elapsed: Maybe<Duration>,
+    pub(crate) bytes_sent: Maybe<i128>,
+    pub(crate) action: Maybe<String>,
+    pub(crate) watch: Maybe<Watch>,
+}
+
+/// `runaway.watch`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Watch {
+    pub(crate) by: Maybe<String>,
+    pub(crate) lasts: Maybe<Duration>,
+}
+
+impl FromNode for Runaway {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut fields = Fields::open(node, place, faults)?;
+        let runaway = Self {
+            elapsed: fields.take("elapsed"),
+            bytes_sent: fields.take("bytes_sent"),
+            action: fields.take("action"),
+            watch: fields.take("watch"),
+        };
+        fields.refuse("rows_sent", NOT_SUPPORTED);
+        fields.finish();
+        Some(runaway)
+    }
+}
+
+impl FromNode for Watch {
+    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        let mut fields = Fields::open(node, place, faults)?;
+        let watch = Self { by: fields.take("by"), lasts: fields.require("for") };
+        fields.finish();
+        Some(watch)
+    }
+}

@@ -1,0 +1,131 @@
+//! The keys of a guard.
+
+use super::keys::{Key, REQUIRED, Shown, live};
+use crate::compile::limits;
+
+const MODES: &str = "`off`, `warn`, `deny`";
+
+/// The keys of one of `guards`.
+pub(super) const GUARD_KEYS: &[Key] = &[
+    live(
+        "name",
+        "Its name in metrics, logs and messages.",
+        Shown::Words(REQUIRED, "up to 64 letters, digits and `-_.:/@+`, once in the file"),
+        "",
+    ),
+    live("match", "Whom it is about, as in rules.", Shown::Words("everybody", ""), ""),
+    live(
+        "mode",
+        "How far any of its checks goes at most: `warn` counts, `deny` refuses.",
+        Shown::Words("`deny`", MODES),
+        "",
+    ),
+    live(
+        "where_required",
+        "An UPDATE or DELETE has a WHERE of its own that names a column.",
+        Shown::Words("`off`", MODES),
+        "",
+    ),
+    live(
+        "limit_counts",
+        "Of `where_required`: a LIMIT is enough.",
+        Shown::Words("`false`", "`true`, `false`"),
+        "",
+    ),
+    live(
+        "constant_counts",
+        "Of `where_required`: a WHERE of constants only (`WHERE 1 = 1`) is enough.",
+        Shown::Words("`false`", "`true`, `false`"),
+        "",
+    ),
+    live(
+        "no_cross_join",
+        "A join has ON or USING, or its query block has a WHERE.",
+        Shown::Words("`off`", MODES),
+        "",
+    ),
+    live(
+        "max_in_list",
+        "Most elements of a list of IN.",
+        Shown::Words("none", "1 to 1000000"),
+        "Longer lists pass.",
+    ),
+    live(
+        "max_statement_bytes",
+        "Longest text, in bytes, parameters not counted.",
+        Shown::Words("none", "1 to 1073741824"),
+        "Longer texts pass.",
+    ),
+    live(
+        "require_tag",
+        "Keys of tags that a statement on tables must have. A prepared statement may bring them with each \
+         execution.",
+        Shown::Words("none", "one key or a list, up to 16; none that names the app"),
+        "",
+    ),
+    live(
+        "no_ddl_hours",
+        "No DDL while this is in force: as `schedule` of a rule.",
+        Shown::Words("never", "as `rules[].schedule`, one or a list"),
+        "",
+    ),
+    live(
+        "error",
+        "What a refused client is told, as in rules.",
+        Shown::Words("`quota`", "as `rules[].error`"),
+        "",
+    ),
+    live("reason", "Why it exists, for people.", Shown::Words("empty", "up to 1000 bytes"), ""),
+];
+
+const _: () = assert!(limits::MAX_IN_LIST.max == 1_000_000);
+const _: () = assert!(limits::MAX_STATEMENT_BYTES.max == 1_073_741_824);
+
+/// The keys of `runaway` of a rule.
+pub(super) const RUNAWAY_KEYS: &[Key] = &[
+    live(
+        "elapsed",
+        "Longest time from the last byte of the statement sent to the server to the last one of its answer. \
+         Time in the queue does not count.",
+        Shown::Words("none", "10ms to 7d"),
+        "Longer statements pass.",
+    ),
+    live(
+        "bytes_sent",
+        "Most bytes of an answer, as they come from the server.",
+        Shown::Words("none", "1 and more"),
+        "Larger answers pass.",
+    ),
+    live(
+        "action",
+        "`log`: it is counted and logged; `kill`: KILL QUERY over the probe's account, which needs \
+         CONNECTION_ADMIN (MariaDB: CONNECTION ADMIN) and PROCESS.",
+        Shown::Words("`log`", "`log`, `kill`"),
+        "",
+    ),
+    live(
+        "watch",
+        "With `kill`: statements like a killed one are refused for a while.",
+        Shown::Words("none", "see below"),
+        "",
+    ),
+];
+
+/// The keys of `watch` of it.
+pub(super) const WATCH_KEYS: &[Key] = &[
+    live(
+        "by",
+        "What makes statements alike: their `digest`, or their `text` byte by byte.",
+        Shown::Words("`digest`", "`digest`, `text`"),
+        "",
+    ),
+    live(
+        "for",
+        "How long they are refused.",
+        Shown::Words(REQUIRED, "1s to 7d"),
+        "Refused for longer.",
+    ),
+];
+
+const _: () = assert!(limits::QUARANTINE.min.as_secs() == 1);
+const _: () = assert!(limits::RUNAWAY_ELAPSED.min.as_millis() == 10);

@@ -1,0 +1,143 @@
+//! A statement of this connection takes more than its rule lets it.
+
+use std::sync::Arc;
+
+use admission::{Reason, Refusal};
+use policy::{Quarantined, Rule};
+use session::{Answer, Finished, Move, Side};
+use tokio::time::Instant;
+
+use super::Connection;
+use crate::printable::Printable;
+use crate::runaway::{Excess, Killed, Leftover, is_killable, kills};
+
+impl Connection {
+    /// When the statement at the server has run for too long. Called while its answer is waited for.
+    pub(super) fn runaway_due(&mut self) -> Option<Instant> {
+        if !self.policy.rules.watches_runaways() {
+            return None;
+        }
+        let statement = self.session.under_way()?;
+        let rule = statement.rule.and_then(|index| self.policy.rule(index));
+        let runaway = rule.and_then(|rule| rule.runaway);
+        self.allowance.begin(runaway, Instant::now());
+        self.allowance.due()
+    }
+
+    /// Counts what the server answers. Whether it is too much.
+    pub(super) fn answers_too_much(&mut self, moved: Move) -> bool {
+        match moved {
+            Move::Forward { from: Side::Backend, len } => self.allowance.take(len),
+            Move::Forward { from: Side::Client, .. } | Move::Replace { .. } | Move::Drop { .. } => {
+                false
+            }
+        }
+    }
+
+    /// The statement at the server has run for too long, if this is why the wait has ended.
+    pub(super) async fn note_overdue(&mut self) {
+        if self.allowance.due().is_some_and(|due| due <= Instant::now()) {
+            self.run_away(Excess::Elapsed).await;
+        }
+    }
+
+    /// Does with a statement that is over its limits what its rule says.
+    pub(super) async fn run_away(&mut self, excess: Excess) {
+        self.allowance.exceed();
+        let Some(statement) = self.session.under_way() else { return };
+        let policy = Arc::clone(&self.policy);
+        let Some(rule) = statement.rule.and_then(|index| policy.rule(index)) else { return };
+        let Some(runaway) = rule.runaway else { return };
+        if !kills(rule, runaway) {
+            return self.note_runaway(rule, excess, "log");
+        }
+        if !is_killable(&statement) {
+            return self.note_runaway(rule, excess, "left");
+        }
+        let cluster = Arc::clone(&self.shared.cluster);
+        let (remote, id) = (self.backend.remote(), self.session.connection_id());
+        let killed = cluster.killer.kill_runaway(&policy, remote, id, statement.class);
+        match killed.await {
+            Ok(Killed::Ended) => {}
+            Ok(Killed::Commits) => {
+                if !self.allowance.leave_alone(Instant::now()) {
+                    self.note_runaway(rule, excess, "left");
+                }
+            }
+            Ok(Killed::Yes) => {
+                self.allowance.note_killed();
+                self.note_runaway(rule, excess, "kill");
+                self.quarantine(rule);
+            }
+            Err(error) => {
+                if error.may_come {
+                    self.allowance.note_doubtful();
+                }
+                tracing::warn!(
+                    cluster = %cluster.name, peer = %self.peer, connection = id, rule = %rule.name, %error,
+                    "a statement that runs away was not killed"
+                );
+                self.note_runaway(rule, excess, "failed");
+            }
+        }
+    }
+
+    fn note_runaway(&self, rule: &Rule, excess: Excess, action: &'static str) {
+        self.shared.telemetry.runaway(&rule.name, action);
+        tracing::warn!(
+            cluster = %self.shared.cluster.name,
+            rule = %rule.name,
+            app = %Printable(self.session.app()),
+            user = %Printable(self.session.user()),
+            client = %self.peer,
+            connection = self.session.connection_id(),
+            limit = excess.as_str(),
+            elapsed_ms = self.allowance.elapsed().as_millis(),
+            action,
+            "a statement runs away"
+        );
+    }
+
+    /// Refuses what is like the statement under way from now on.
+    fn quarantine(&self, rule: &Rule) {
+        let Some(watch) = rule.runaway.and_then(|runaway| runaway.watch) else { return };
+        let Some(likeness) = self.session.likeness() else { return };
+        let app = self.session.app();
+        let entry = self.shared.cluster.quarantine(rule, likeness, app, watch.lasts);
+        tracing::warn!(
+            cluster = %self.shared.cluster.name,
+            id = entry.id,
+            rule = %rule.name,
+            by = likeness.by.as_str(),
+            hash = format_args!("{:016x}", likeness.hash),
+            until = %entry.until,
+            "statements like it are in quarantine"
+        );
+    }
+
+    /// A command is over: what a KILL has left must meet nothing else.
+    pub(super) fn end_runaway(&mut self, finished: &Finished) {
+        let error = finished.response.as_ref().and_then(|response| response.error.as_ref());
+        match self.allowance.end(error.copied()) {
+            Leftover::Nothing => {}
+            Leftover::Stale => self.session.handle_stale_kill(),
+            Leftover::Doubtful => self.kill_may_come = true,
+        }
+    }
+
+    /// The error of a statement whose like is in quarantine, and its one line in the log.
+    pub(super) fn quarantined_answer(&self, entry: &Quarantined) -> Option<Answer> {
+        let mut rules = self.policy.rules.iter();
+        let rule = rules.find(|rule| rule.key == entry.key)?;
+        let left = entry.until.0.saturating_sub(self.now.0);
+        let refusal = Refusal {
+            reason: Reason::Quarantined,
+            cause: None,
+            budget: None,
+            waited: std::time::Duration::ZERO,
+            retry_after: std::time::Duration::from_secs(u64::try_from(left).unwrap_or(0)),
+        };
+        let (_, answer) = self.answer_unasked(Some(rule), &refusal);
+        Some(answer)
+    }
+}

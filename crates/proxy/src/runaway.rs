@@ -1,0 +1,282 @@
+//! Statements that take more than their rule lets them (`runaway`): when that is, and the KILL.
+//!
+//! The clock begins when the last byte of the statement has gone to the server and the first of the
+//! answer is waited for; so time in the queue does not count. It is the session's own task that notices,
+//! kills and waits for the server's word on it. Nothing of the session goes on meanwhile: no further
+//! statement can have begun when the KILL arrives, and the connection is open, so that its id is nobody
+//! else's.
+//!
+//! What is left is a KILL that crosses the statement's own end. A server that has just ended it would
+//! end the next one instead, so what may still stand there is cleared away first
+//! ([`session::Session::handle_stale_kill`]). If nobody knows whether the KILL has been sent, nothing
+//! can be cleared away: then the session is closed when the statement has ended.
+//!
+//! Before the KILL the server is asked what the session does. What commits is left alone, for as long
+//! as it does, and so is DDL that the server does not show.
+
+use std::fmt;
+use std::time::Duration;
+
+use mysql_async::Row;
+use policy::{ClusterPolicy, Rule, Runaway, RunawayAction};
+use session::StatementOutcome;
+use sql::Class;
+use tokio::time::Instant;
+
+use crate::board::ProbeError;
+use crate::kill::{KillError, Killer};
+use crate::socket::Remote;
+
+/// What commits is looked at again after this.
+pub(crate) const COMMIT_POLL: Duration = Duration::from_millis(200);
+
+/// What the statement under way may still take.
+#[derive(Debug, Default)]
+pub(crate) struct Allowance {
+    /// When the server had the statement. None: it has not, or no rule limits it.
+    began: Option<Instant>,
+    /// When it has run for too long.
+    due: Option<Instant>,
+    /// What is left of its answer.
+    bytes_left: Option<u64>,
+    /// It has been killed, and the server has said so.
+    killed: bool,
+    /// It may have been killed.
+    doubtful: bool,
+    /// That it commits has been counted.
+    left_alone: bool,
+}
+
+/// What a statement took too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Excess {
+    Elapsed,
+    BytesSent,
+}
+
+impl Excess {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Elapsed => "elapsed",
+            Self::BytesSent => "bytes_sent",
+        }
+    }
+}
+
+/// What is left of a KILL when the statement is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leftover {
+    Nothing,
+    /// It may stand at the server.
+    Stale,
+    /// It may still come.
+    Doubtful,
+}
+
+/// `ER_QUERY_INTERRUPTED`: the KILL has met what it was for.
+const ER_QUERY_INTERRUPTED: u16 = 1317;
+
+impl Allowance {
+    /// The server has the statement now, unless it had it before.
+    pub(crate) fn begin(&mut self, runaway: Option<Runaway>, now: Instant) {
+        if self.began.is_some() {
+            return;
+        }
+        self.began = Some(now);
+        let Some(Runaway { elapsed, bytes_sent, .. }) = runaway else { return };
+        self.due = elapsed.and_then(|elapsed| now.checked_add(elapsed));
+        self.bytes_left = bytes_sent;
+    }
+
+    /// When it has run for too long.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Bytes of the answer have come. Whether they are too many.
+    pub(crate) fn take(&mut self, len: usize) -> bool {
+        let Some(left) = self.bytes_left else { return false };
+        let len = u64::try_from(len).unwrap_or(u64::MAX);
+        self.bytes_left = left.checked_sub(len);
+        self.bytes_left.is_none()
+    }
+
+    /// It is over its limits: told once.
+    pub(crate) fn exceed(&mut self) {
+        self.due = None;
+        self.bytes_left = None;
+    }
+
+    /// It commits. Whether this has been said before.
+    pub(crate) fn leave_alone(&mut self, now: Instant) -> bool {
+        self.due = now.checked_add(COMMIT_POLL);
+        std::mem::replace(&mut self.left_alone, true)
+    }
+
+    pub(crate) fn note_killed(&mut self) {
+        self.killed = true;
+    }
+
+    pub(crate) fn note_doubtful(&mut self) {
+        self.doubtful = true;
+    }
+
+    /// How long it has been at the server.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.map(|began| began.elapsed()).unwrap_or_default()
+    }
+
+    /// The statement is over, with this error of the server's.
+    pub(crate) fn end(&mut self, errno: Option<u16>) -> Leftover {
+        let Self { killed, doubtful, .. } = std::mem::take(self);
+        if doubtful {
+            Leftover::Doubtful
+        } else if killed && errno != Some(ER_QUERY_INTERRUPTED) {
+            Leftover::Stale
+        } else {
+            Leftover::Nothing
+        }
+    }
+}
+
+/// What is to be done with a statement that is over its rule's limits.
+pub(crate) fn kills(rule: &Rule, runaway: Runaway) -> bool {
+    match (runaway.action, rule.mode) {
+        (RunawayAction::Kill, admission::Mode::Enforce) => true,
+        (RunawayAction::Kill, admission::Mode::Observe) | (RunawayAction::Log, _) => false,
+    }
+}
+
+/// Whether a statement may be killed at all: never what ends a transaction.
+pub(crate) fn is_killable(statement: &StatementOutcome) -> bool {
+    match statement.class {
+        Class::Transaction | Class::Session => false,
+        Class::Read
+        | Class::LockingRead
+        | Class::Write
+        | Class::Load
+        | Class::Call
+        | Class::Ddl
+        | Class::Admin
+        | Class::Unknown => true,
+    }
+}
+
+/// What the server did about a KILL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Killed {
+    Yes,
+    /// It commits.
+    Commits,
+    /// It has ended.
+    Ended,
+}
+
+/// Why a statement was not killed.
+#[derive(Debug)]
+pub(crate) struct NotKilled {
+    error: KillError,
+    /// The KILL may have been sent.
+    pub(crate) may_come: bool,
+}
+
+impl fmt::Display for NotKilled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl Killer {
+    /// Ends the statement of this class that the connection `connection_id` of the server at `remote`
+    /// runs, unless it commits. The caller lets nothing follow it meanwhile.
+    ///
+    /// # Errors
+    /// When the server has not said that it did.
+    ///
+    /// # Cancellation
+    /// The KILL may or may not have been sent.
+    pub(crate) async fn kill_runaway(
+        &self,
+        policy: &ClusterPolicy,
+        remote: Option<Remote>,
+        connection_id: u32,
+        class: Class,
+    ) -> Result<Killed, NotKilled> {
+        let mut sent = false;
+        let killed = self.killing(policy, remote, async |link| {
+            let look = format!(
+                "SELECT COMMAND, STATE, LEFT(LTRIM(INFO), 8) FROM information_schema.PROCESSLIST \
+                 WHERE ID = {connection_id}"
+            );
+            let row = link.first(&look).await.map_err(KillError::Failed)?;
+            match look_at(row.as_ref(), class) {
+                Killed::Yes => {}
+                other => return Ok(other),
+            }
+            sent = true;
+            let kill = format!("KILL QUERY {connection_id}");
+            link.run(&kill).await.map_err(KillError::Failed)?;
+            Ok(Killed::Yes)
+        });
+        let killed = killed.await;
+        killed.map_err(|error| {
+            let refused = matches!(error, KillError::Failed(ProbeError::Refused { .. }));
+            NotKilled { may_come: sent && !refused, error }
+        })
+    }
+}
+
+/// What the server shows of a session, and what that means for a KILL.
+fn look_at(row: Option<&Row>, class: Class) -> Killed {
+    let shown = |at: usize| row.and_then(|row| row.get::<Option<String>, _>(at)).flatten();
+    let (command, state, info) = (shown(0), shown(1), shown(2));
+    if command.as_deref() == Some("Sleep") {
+        return Killed::Ended;
+    }
+    let commits = state.is_some_and(|state| state.to_ascii_lowercase().contains("commit"))
+        || info.is_some_and(|info| info.to_ascii_uppercase().starts_with("COMMIT"));
+    // An account without PROCESS is shown nothing.
+    let is_hidden_ddl = command.is_none() && class == Class::Ddl;
+    if commits || is_hidden_ddl { Killed::Commits } else { Killed::Yes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runaway() -> Runaway {
+        Runaway {
+            elapsed: Some(Duration::from_secs(2)),
+            bytes_sent: Some(100),
+            action: RunawayAction::Kill,
+            watch: None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_begins_once_when_the_server_has_the_statement() {
+        let mut allowance = Allowance::default();
+        assert_eq!(allowance.due(), None);
+        let began = Instant::now();
+        allowance.begin(Some(runaway()), began);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        allowance.begin(Some(runaway()), Instant::now());
+        assert_eq!(allowance.due(), Some(began + Duration::from_secs(2)));
+        assert!(!allowance.take(100) && allowance.take(1) && !allowance.take(1));
+        allowance.exceed();
+        assert_eq!(allowance.due(), None);
+        assert!(!allowance.leave_alone(Instant::now()) && allowance.leave_alone(Instant::now()));
+        assert_eq!(allowance.end(None), Leftover::Nothing);
+        assert_eq!(allowance.due(), None);
+    }
+
+    #[test]
+    fn a_kill_that_did_not_end_the_statement_is_left_over() {
+        let killed = || Allowance { killed: true, ..Allowance::default() };
+        assert_eq!(killed().end(Some(1317)), Leftover::Nothing);
+        assert_eq!(killed().end(None), Leftover::Stale);
+        assert_eq!(killed().end(Some(1062)), Leftover::Stale);
+        let mut doubtful = Allowance { doubtful: true, ..killed() };
+        assert_eq!(doubtful.end(Some(1317)), Leftover::Doubtful);
+    }
+}

@@ -1,0 +1,188 @@
+//! What guard rails look at in a text: an UPDATE or DELETE without a WHERE, a join without a
+//! condition, a list of IN.
+//!
+//! Theory. The walk knows clauses, not expressions: at each depth of brackets it keeps which query
+//! block it is in, in which clause of that, and which joins still wait for their ON. A word counts
+//! only at the depth of its own block, so that the WHERE of a subquery filters nothing but the
+//! subquery. A text is judged where all of its readings agree; where they do not, where a compound
+//! statement or a stored program begins, and where text comes from a variable, nothing is said but
+//! that it was not judged ([`Unjudged`]).
+//!
+//! It is one pass without allocation, but for the text in a literal that PREPARE or EXECUTE IMMEDIATE
+//! names.
+
+mod begin;
+mod block;
+mod clauses;
+mod keyword;
+mod walk;
+
+use crate::{describe::Whole, lexer::Reading, mode::LexMode};
+use walk::walk;
+
+/// What guard rails look at in a text. Offsets are bytes from its beginning; of what stands in the
+/// literal of a PREPARE or EXECUTE IMMEDIATE, that of the literal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    unfiltered: [[Option<Unfiltered>; 2]; 2],
+    /// The first join without a condition in a query block without a WHERE: the word or the comma.
+    pub cross_join: Option<u32>,
+    /// The longest list of IN.
+    pub in_list: Option<InList>,
+    /// The first statement that defines or changes a schema.
+    pub ddl: Option<u32>,
+    /// Whether a query block has a FROM.
+    pub has_from: bool,
+    /// What could not be judged.
+    pub unjudged: Unjudged,
+}
+
+/// An UPDATE or DELETE whose WHERE is not there, or says nothing of any column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfiltered {
+    /// Where it begins.
+    pub at: u32,
+    /// Whether it is a DELETE; an UPDATE otherwise.
+    pub deletes: bool,
+    /// Whether it has a WHERE, of constants only.
+    pub constant: bool,
+}
+
+/// A list of IN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InList {
+    /// The IN.
+    pub at: u32,
+    /// Its elements.
+    pub len: u32,
+}
+
+/// What could not be judged of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unjudged {
+    /// Whether every UPDATE and DELETE has a WHERE.
+    pub filters: bool,
+    /// Whether every join has a condition.
+    pub joins: bool,
+    /// How long the lists of IN are.
+    pub lists: bool,
+}
+
+/// What stands in for a WHERE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accepts {
+    /// A LIMIT does.
+    pub limit: bool,
+    /// A WHERE of constants only is one.
+    pub constant: bool,
+}
+
+impl Survey {
+    /// The first UPDATE or DELETE that a guard which accepts this objects to.
+    #[must_use]
+    pub fn unfiltered(&self, accepts: Accepts) -> Option<Unfiltered> {
+        let [[bare, limited], [constant, constant_limited]] = self.unfiltered;
+        let of = |found: Option<Unfiltered>, accepted: bool| found.filter(|_| !accepted);
+        let found = [
+            of(bare, false),
+            of(limited, accepts.limit),
+            of(constant, accepts.constant),
+            of(constant_limited, accepts.limit || accepts.constant),
+        ];
+        found.into_iter().flatten().min_by_key(|found| found.at)
+    }
+
+    /// Nothing of the text could be judged.
+    fn unread() -> Self {
+        let unjudged = Unjudged { filters: true, joins: true, lists: true };
+        Self { has_from: true, unjudged, ..Self::default() }
+    }
+
+    fn note_unfiltered(&mut self, found: Unfiltered, limited: bool) {
+        let [bare, constant] = &mut self.unfiltered;
+        let [without, with] = if found.constant { constant } else { bare };
+        let slot = if limited { with } else { without };
+        slot.get_or_insert(found);
+    }
+
+    fn note_list(&mut self, list: InList) {
+        if self.in_list.is_none_or(|longest| longest.len < list.len) {
+            self.in_list = Some(list);
+        }
+    }
+
+    /// Takes over what was found in the literal at `at`.
+    fn note_inner(&mut self, inner: &Self, at: u32) {
+        for (slot, limited) in
+            inner.unfiltered.iter().flat_map(|both| both.iter().zip([false, true]))
+        {
+            if let Some(found) = slot {
+                self.note_unfiltered(Unfiltered { at, ..*found }, limited);
+            }
+        }
+        if inner.cross_join.is_some() {
+            self.cross_join.get_or_insert(at);
+        }
+        if let Some(InList { len, .. }) = inner.in_list {
+            self.note_list(InList { at, len });
+        }
+        if inner.ddl.is_some() {
+            self.ddl.get_or_insert(at);
+        }
+        self.note_unjudged(inner.unjudged);
+        self.has_from |= inner.has_from;
+    }
+
+    fn note_unjudged(&mut self, other: Unjudged) {
+        let Unjudged { filters, joins, lists } = &mut self.unjudged;
+        *filters |= other.filters;
+        *joins |= other.joins;
+        *lists |= other.lists;
+    }
+}
+
+/// Looks at a text as the server of `mode` reads it.
+#[must_use]
+pub fn survey(text: &[u8], mode: LexMode, whole: Whole) -> Survey {
+    let mut readings = Readings::default();
+    for mode in mode.candidates(text) {
+        if readings.add(walk(text, mode, Reading::first(mode), whole)) {
+            for reading in Reading::others(mode).into_iter().flatten() {
+                readings.add(walk(text, mode, reading, whole));
+            }
+        }
+    }
+    readings.agreed.filter(|_| !readings.differ).unwrap_or_else(Survey::unread)
+}
+
+/// What the readings of a text have found so far.
+#[derive(Default)]
+struct Readings {
+    agreed: Option<Survey>,
+    differ: bool,
+}
+
+/// What one reading found.
+struct Walked {
+    survey: Survey,
+    /// No server takes the text.
+    broken: bool,
+    /// Servers differ on how it is read.
+    unsure: bool,
+}
+
+impl Readings {
+    /// Whether servers differ on this text.
+    fn add(&mut self, walked: Walked) -> bool {
+        let Walked { survey, broken, unsure } = walked;
+        // A text that the server does not take does nothing.
+        if !broken {
+            self.differ |= self.agreed.is_some_and(|agreed| agreed != survey);
+            self.agreed = Some(survey);
+        }
+        unsure
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+use super::*;
+use crate::mode::{Server, Setting};
+
+const MYSQL: LexMode = mode(Server::MySql { version: 90_704 });
+const MARIADB: LexMode = mode(Server::MariaDb { version: 101_119 });
+
+const fn mode(server: Server) -> LexMode {
+    LexMode {
+        no_backslash_escapes: Setting::Off,
+        ansi_quotes: Setting::Off,
+        charset: crate::mode::Charset::Plain,
+        server,
+    }
+}
+
+fn of(text: &str) -> Survey {
+    survey(text.as_bytes(), MYSQL, Whole::Yes)
+}
+
+#[test]
+fn a_where_counts_only_at_the_depth_of_its_own_statement() {
+    for (text, at) in [
+        ("UPDATE t SET a = 1", Some(0)),
+        ("UPDATE t SET a = 1 WHERE id = 1", None),
+        ("UPDATE t SET a = (SELECT b FROM u WHERE id = 1)", Some(0)),
+        ("UPDATE t SET t.where = 1", Some(0)),
+        ("UPDATE t SET a = 1 /* WHERE id = 1 */", Some(0)),
+        ("UPDATE t SET a = 1 /*! WHERE id = 1 */", None),
+        ("SELECT 1; DELETE FROM t", Some(10)),
+        ("DELETE FROM t WHERE 1", Some(0)),
+        ("DELETE FROM t WHERE (1 = 1) AND NOT 'a' IS NULL", Some(0)),
+        ("DELETE FROM t WHERE unknown = 1", None),
+        ("DELETE FROM t LIMIT 5", Some(0)),
+        ("EXPLAIN DELETE FROM t", None),
+        ("EXPLAIN ANALYZE DELETE t FROM t JOIN u ON t.a = u.a", Some(16)),
+        ("WITH c AS (SELECT 1 WHERE 1) DELETE FROM t", Some(29)),
+        ("SELECT * FROM t FOR UPDATE", None),
+        ("INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1", None),
+        ("PREPARE s FROM 'DELETE FROM t'", Some(15)),
+    ] {
+        let found = of(text).unfiltered(Accepts::default()).map(|found| found.at);
+        assert_eq!(found, at, "{text}");
+    }
+}
+
+#[test]
+fn a_join_is_loose_where_no_on_and_no_where_can_speak_for_it() {
+    for (text, at) in [
+        ("SELECT * FROM a, b", Some(15)),
+        ("SELECT * FROM a JOIN b", Some(16)),
+        ("SELECT * FROM a JOIN b ON a.x = b.x", None),
+        ("SELECT * FROM a JOIN b USING (x) JOIN c", Some(33)),
+        ("SELECT * FROM a JOIN b JOIN c ON b.x = c.x ON a.x = b.x", None),
+        ("SELECT * FROM a, b WHERE a.x = b.x", None),
+        ("SELECT * FROM a, b WHERE 1", Some(15)),
+        ("SELECT * FROM a NATURAL JOIN b", None),
+        ("DELETE FROM a USING a JOIN b ON a.x = b.x", None),
+        ("UPDATE a, b SET a.x = b.x", Some(8)),
+        ("SELECT * FROM t USE INDEX FOR JOIN (i)", None),
+        ("SELECT 1 FROM a WHERE x IN (SELECT y FROM b, c)", Some(43)),
+    ] {
+        let found = of(text);
+        assert_eq!(found.cross_join, at, "{text}");
+        assert!(!found.unjudged.joins, "{text}");
+    }
+    for text in [
+        "SELECT * FROM a JOIN b JOIN c ON b.x = c.x",
+        "SELECT * FROM a, (SELECT @r := 0) r",
+        "SELECT * FROM a, JSON_TABLE(a.d, '$' COLUMNS (x INT PATH '$')) j",
+        "SELECT * FROM (SELECT a.x FROM a, b) d WHERE d.x = 1",
+    ] {
+        let found = of(text);
+        assert_eq!(found.cross_join, None, "{text}");
+        assert_eq!(
+            found.unjudged.joins,
+            !text.contains("WHERE") || text.contains("d WHERE"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn the_longest_list_of_in_is_found() {
+    let longest = |text: &str| of(text).in_list.map(|list| (list.at, list.len));
+    assert_eq!(
+        longest("SELECT 1 FROM t WHERE a IN (1, 2) OR b NOT IN (1, (2), f(3, 4))"),
+        Some((43, 3))
+    );
+    assert_eq!(longest("SELECT 1 FROM t WHERE a IN (SELECT b, c FROM u)"), None);
+    assert_eq!(longest("SELECT 1 FROM t WHERE MATCH (a) AGAINST ('x' IN BOOLEAN MODE)"), None);
+    assert_eq!(
+        longest("CREATE TABLE t (a INT) PARTITION BY LIST (a) (PARTITION p VALUES IN (1, 2))"),
+        None
+    );
+}
+
+#[test]
+fn what_readings_differ_on_is_not_judged() {
+    let unknown = LexMode::unknown(Server::Unknown);
+    let text = b"DELETE FROM t /*!80000 WHERE a = 1 */";
+    assert!(survey(text, unknown, Whole::Yes).unjudged.filters);
+    assert!(survey(b"DELETE FROM t WHERE \"a\" = 'b'", unknown, Whole::Yes).unjudged.filters);
+    assert!(!survey(b"DELETE FROM t WHERE a = \"b\"", unknown, Whole::Yes).unjudged.filters);
+    assert!(survey(b"DELETE FROM t SET", MYSQL, Whole::Truncated).unjudged.filters);
+    let history = survey(b"DELETE HISTORY FROM t", MARIADB, Whole::Yes);
+    assert!(history.unjudged.filters && history.unfiltered(Accepts::default()).is_none());
+    let block = survey(b"BEGIN NOT ATOMIC DELETE FROM t; END", MARIADB, Whole::Yes);
+    assert!(block.unjudged.filters && block.unfiltered(Accepts::default()).is_none());
+    let body = of("CREATE PROCEDURE p() BEGIN DELETE FROM t; END");
+    assert!(body.unfiltered(Accepts::default()).is_none());
+}

@@ -1,0 +1,181 @@
+//! Guard rails in front of real servers: what a text may not do never reaches the server, the client
+//! is told where and how, and its session lives.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking, as the tests do"
+)]
+
+mod guards {
+    mod corpus;
+}
+
+use integration::raw::response::SERVER_STATUS_IN_TRANS;
+use integration::raw::{RawConn, framed};
+use integration::scenario::{Refused, Shared, connect, connect_as, wait_for_sum};
+use integration::server::Flavour;
+use integration::sluice::{Config, SluiceProcess};
+use integration::topology::Topology;
+
+pub(crate) static MYSQL: Shared = Shared::new(Flavour::MySql);
+pub(crate) static MARIADB: Shared = Shared::new(Flavour::MariaDb);
+
+const GUARDS: &str = "\
+guards:
+  - { name: where, where_required: deny }
+  - { name: joins, no_cross_join: deny, match: { app: [shop, root] } }
+  - { name: lists, max_in_list: 3 }
+  - { name: long, max_statement_bytes: 4000 }
+  - { name: tags, require_tag: [controller], match: { app: tagged } }
+  - { name: night, no_ddl_hours: { hours: \"00:00-24:00\" }, match: { user: app } }
+  - { name: later, where_required: warn, limit_counts: true, match: { app: warned } }";
+
+#[tokio::test]
+async fn what_a_guard_denies_is_told_with_its_place_and_never_runs() {
+    for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
+        let sluice = started(servers, "g_told", GUARDS).await;
+        let mut conn = connect_as(&sluice, "shop").await.unwrap();
+        let long = format!("INSERT INTO g_told VALUES (1) /* {} */", "x".repeat(4_000));
+        let cases = [
+            ("DELETE FROM g_told", "where", "where_required", "0"),
+            ("SELECT 1; UPDATE g_told SET n = 2", "where", "where_required", "10"),
+            ("/* c */ DELETE FROM g_told WHERE 1 = 1", "where", "where_required", "8"),
+            ("SELECT 1 FROM g_told a JOIN g_told b", "joins", "no_cross_join", "23"),
+            ("DELETE FROM g_told WHERE n IN (1, 2, 3, 4)", "lists", "max_in_list", "27"),
+            (&long, "long", "max_statement_bytes", "4000"),
+            ("PREPARE s FROM 'DELETE FROM g_told'", "where", "where_required", "15"),
+        ];
+        for (sql, guard, check, offset) in cases {
+            let refused = refusal(&mut conn, sql).await;
+            assert_eq!((refused.errno, refused.sqlstate.as_str()), (1226, "42000"), "{refused:?}");
+            assert_eq!(refused.reason(), Some("guard"), "{refused:?}");
+            for (key, value) in [("guard", guard), ("check", check), ("offset", offset)] {
+                assert_eq!(refused.part(key), Some(value), "{sql}: {refused:?}");
+            }
+            assert!(refused.message.ends_with(" executed=no]") && refused.message.len() <= 512);
+            assert!(sluice.log().unwrap().contains(refused.part("id").unwrap()));
+        }
+        passes(&mut conn, "SELECT 1 FROM g_told a JOIN g_told b ON a.n = b.n").await;
+        passes(&mut conn, "DELETE FROM g_told WHERE n IN (7, 8, 9)").await;
+        assert_eq!(count(servers, "g_told").await, 2);
+        let hits = [("guard", "where"), ("check", "where_required"), ("mode", "deny")];
+        wait_for_sum(&sluice, "sluice_guard_hits_total", &hits, 4.0).await.unwrap();
+        let counted = [("reason", "guard"), ("decision", "rejected"), ("mode", "enforce")];
+        wait_for_sum(&sluice, "sluice_statements_total", &counted, 7.0).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_guard_refuses_inside_a_transaction_which_lives_on() {
+    let servers = MYSQL.get().await.unwrap();
+    let sluice = started(servers, "g_open", GUARDS).await;
+    let mut conn = connect_as(&sluice, "shop").await.unwrap();
+    passes(&mut conn, "BEGIN").await;
+    passes(&mut conn, "INSERT INTO g_open VALUES (3)").await;
+    refusal(&mut conn, "DELETE FROM g_open").await;
+    let seen = conn.query("SELECT COUNT(*) FROM g_open").await.unwrap();
+    assert_eq!(seen.status().unwrap() & SERVER_STATUS_IN_TRANS, SERVER_STATUS_IN_TRANS);
+    passes(&mut conn, "COMMIT").await;
+    assert_eq!(count(servers, "g_open").await, 3);
+}
+
+#[tokio::test]
+async fn a_text_is_judged_when_it_is_prepared_and_the_statement_before_it_stays_what_it_is() {
+    for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
+        let sluice = started(servers, "g_prepared", GUARDS).await;
+        let mut conn = connect_as(&sluice, "shop").await.unwrap();
+        let good = conn.prepare("INSERT INTO g_prepared VALUES (9)").await.unwrap();
+        let refused = conn.prepare("DELETE FROM g_prepared").await.unwrap_err().to_string();
+        assert!(refused.contains("guard=where"), "{refused}");
+        passes_response(&conn.execute(&good, &[]).await.unwrap());
+        assert_eq!(count(servers, "g_prepared").await, 3);
+    }
+    // MariaDB's clients send the execution of "the last one" along with the text.
+    let servers = MARIADB.get().await.unwrap();
+    let sluice = started(servers, "g_last", GUARDS).await;
+    let mut conn = connect_as(&sluice, "shop").await.unwrap();
+    conn.prepare("INSERT INTO g_last VALUES (9)").await.unwrap();
+    let mut both = framed(0, b"\x16DELETE FROM g_last");
+    both.extend(framed(0, b"\x17\xFF\xFF\xFF\xFF\0\x01\0\0\0"));
+    conn.send_bytes(&both).await.unwrap();
+    let (first, _) = conn.read_packet().await.unwrap().err().unwrap();
+    let (second, _) = conn.read_packet().await.unwrap().err().unwrap();
+    assert_eq!((first, second), (1226, 1243));
+    assert_eq!(count(servers, "g_last").await, 2, "the one before is not run in its place");
+}
+
+#[tokio::test]
+async fn a_warning_only_counts_and_a_match_says_for_whom() {
+    let servers = MYSQL.get().await.unwrap();
+    let warning = GUARDS
+        .replace("{ name: where, where_required: deny }", "{ name: where, where_required: off }");
+    let sluice = started(servers, "g_warned", &warning).await;
+    let mut conn = connect_as(&sluice, "warned").await.unwrap();
+    passes(&mut conn, "DELETE FROM g_warned LIMIT 1").await;
+    passes(&mut conn, "SELECT 1 FROM g_warned a, g_warned b").await;
+    passes(&mut conn, "UPDATE g_warned SET n = 5").await;
+    let hits = [("guard", "later"), ("mode", "warn")];
+    wait_for_sum(&sluice, "sluice_guard_hits_total", &hits, 1.0).await.unwrap();
+
+    let mut tagged = connect_as(&sluice, "tagged").await.unwrap();
+    assert_eq!(
+        refusal(&mut tagged, "SELECT n FROM g_warned").await.part("check"),
+        Some("require_tag")
+    );
+    passes(&mut tagged, "SELECT n FROM g_warned /*controller='orders'*/").await;
+    passes(&mut tagged, "SELECT @@version").await;
+    let prepared = tagged.prepare("SELECT n FROM g_warned").await.unwrap();
+    let refused = Refused::of(&tagged.execute(&prepared, &[]).await.unwrap()).unwrap();
+    assert_eq!(refused.part("check"), Some("require_tag"));
+    let prepared = tagged.prepare("SELECT n FROM g_warned /*controller='orders'*/").await.unwrap();
+    passes_response(&tagged.execute(&prepared, &[]).await.unwrap());
+
+    let mut app = connect(&sluice, "app").await.unwrap();
+    let refused = refusal(&mut app, "CREATE TABLE g_more (n INT)").await;
+    assert_eq!(refused.part("check"), Some("no_ddl_hours"));
+    passes(&mut app, "INSERT INTO g_warned VALUES (6)").await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_judged_passes_and_is_counted() {
+    let servers = MARIADB.get().await.unwrap();
+    let sluice = started(servers, "g_unjudged", GUARDS).await;
+    let mut conn = connect_as(&sluice, "shop").await.unwrap();
+    passes(&mut conn, "BEGIN NOT ATOMIC UPDATE g_unjudged SET n = 4; END").await;
+    passes(&mut conn, "SET @s = 'UPDATE g_unjudged SET n = 5'").await;
+    passes(&mut conn, "EXECUTE IMMEDIATE @s").await;
+    refusal(&mut conn, "EXECUTE IMMEDIATE 'UPDATE g_unjudged SET n = 6'").await;
+    let labels = [("guard", "where"), ("check", "where_required")];
+    wait_for_sum(&sluice, "sluice_guard_unjudged_total", &labels, 2.0).await.unwrap();
+}
+
+/// Sluice with these guards, in front of a table of two rows.
+async fn started(servers: &Topology, table: &str, guards: &str) -> SluiceProcess {
+    let create = format!("CREATE TABLE {table} (n INT)");
+    let insert = format!("INSERT INTO {table} VALUES (1), (2)");
+    let drop = format!("DROP TABLE IF EXISTS {table}");
+    servers.primary.run_sql(&["USE test", &drop, &create, &insert]).await.unwrap();
+    let mut config = Config::new(servers).unwrap();
+    guards.clone_into(&mut config.top);
+    SluiceProcess::start(&config).await.unwrap()
+}
+
+async fn refusal(conn: &mut RawConn, sql: &str) -> Refused {
+    let response = conn.query(sql).await.unwrap();
+    Refused::of(&response).unwrap_or_else(|| panic!("{sql}: {response:?}"))
+}
+
+async fn passes(conn: &mut RawConn, sql: &str) {
+    let response = conn.query(sql).await.unwrap();
+    assert_eq!(response.err(), None, "{sql}");
+}
+
+fn passes_response(response: &integration::raw::Response) {
+    assert_eq!(response.err(), None);
+}
+
+async fn count(servers: &Topology, table: &str) -> i64 {
+    let sql = format!("SELECT COUNT(*) FROM test.{table}");
+    servers.primary.query_first(&sql).await.unwrap().unwrap()
+}

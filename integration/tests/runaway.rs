@@ -1,0 +1,164 @@
+//! Statements that run away: killed within their limit, the session alive, their like in quarantine,
+//! and never another statement in place of the one that was meant.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
+
+use std::time::{Duration, Instant};
+
+use integration::raw::RawConn;
+use integration::scenario::{Refused, Shared, connect_as, wait_for_sum};
+use integration::server::Flavour;
+use integration::sluice::{Config, SluiceProcess};
+use integration::topology::Topology;
+use mysql_async::prelude::Queryable as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+static MYSQL: Shared = Shared::new(Flavour::MySql);
+static MARIADB: Shared = Shared::new(Flavour::MariaDb);
+
+/// Some seconds of work that a KILL QUERY ends with its error.
+const SLOW: &str = "SELECT SLEEP(3) FROM ran_away";
+
+#[tokio::test]
+async fn a_statement_over_its_limit_is_killed_and_its_like_is_in_quarantine() {
+    for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
+        let rules = "\
+- { name: slow, match: { app: slow }, gate: none, permanent: true, runaway: { elapsed: 500ms, action: kill, watch: { by: digest, for: 1m } } }
+- { name: told, match: { app: told }, gate: none, permanent: true, runaway: { elapsed: 200ms } }";
+        let sluice = started(servers, rules).await;
+        let mut conn = connect_as(&sluice, "slow").await.unwrap();
+        conn.query("SET @kept = 'yes'").await.unwrap().accepted().unwrap();
+        let began = Instant::now();
+        let answer = conn.query(SLOW).await.unwrap();
+        assert_eq!(
+            answer.err().map(|(errno, _)| errno),
+            Some(1317),
+            "the server's own: {answer:?}"
+        );
+        assert!(began.elapsed() >= Duration::from_millis(500));
+        assert!(began.elapsed() < Duration::from_millis(1_500), "{:?}", began.elapsed());
+        let kept = conn.query("SELECT @kept").await.unwrap();
+        assert_eq!(kept.first_text().as_deref(), Some("yes"));
+
+        let mut other = connect_as(&sluice, "slow").await.unwrap();
+        for conn in [&mut conn, &mut other] {
+            let refused = Refused::of(&conn.query(SLOW.replace('3', "2")).await.unwrap()).unwrap();
+            assert_eq!((refused.errno, refused.reason()), (1226, Some("quarantined")));
+            assert_eq!(refused.part("rule"), Some("slow"));
+            conn.query("SELECT 1").await.unwrap().accepted().unwrap();
+        }
+        let mut elsewhere = connect_as(&sluice, "told").await.unwrap();
+        elsewhere.query("SELECT SLEEP(0.4) FROM ran_away").await.unwrap().accepted().unwrap();
+        let counted =
+            |rule: &'static str, action: &'static str| [("rule", rule), ("action", action)];
+        wait_for_sum(&sluice, "sluice_runaway_total", &counted("slow", "kill"), 1.0).await.unwrap();
+        wait_for_sum(&sluice, "sluice_runaway_total", &counted("told", "log"), 1.0).await.unwrap();
+
+        let listed = sluice.http_get("/api/v1/quarantine").await.unwrap().body;
+        assert!(
+            listed.contains("\"id\":\"main:1\"") && listed.contains("\"rule\":\"slow\""),
+            "{listed}"
+        );
+        let freed = delete(&sluice, "/api/v1/quarantine/main:1").await;
+        assert!(freed.starts_with("HTTP/1.1 200"), "{freed}");
+        assert!(delete(&sluice, "/api/v1/quarantine/main:1").await.starts_with("HTTP/1.1 404"));
+        let again = conn.query(SLOW).await.unwrap();
+        assert_eq!(again.err().map(|(errno, _)| errno), Some(1317), "it may try again: {again:?}");
+    }
+}
+
+/// The KILL is sent at the instant at which the statement ends: what follows it must never be hit.
+#[tokio::test]
+async fn a_kill_that_meets_the_end_of_its_statement_never_meets_the_next_one() {
+    for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
+        let rules = "- { name: edge, match: { app: edge }, gate: none, permanent: true, runaway: { elapsed: 20ms, action: kill } }";
+        let sluice = started(servers, rules).await;
+        let mut racers = JoinSet::new();
+        for racer in 0..8_u32 {
+            let mut conn = connect_as(&sluice, "edge").await.unwrap();
+            racers.spawn(async move { race(&mut conn, racer).await });
+        }
+        let crossed = racers.join_all().await;
+        let crossed: u32 = crossed.into_iter().sum();
+        assert!((1..480).contains(&crossed), "some ended, some were killed: {crossed}");
+        let rows: Option<i64> =
+            servers.primary.query_first("SELECT COUNT(*) FROM test.ran_to").await.unwrap();
+        assert_eq!(rows, Some(960));
+    }
+}
+
+/// Sixty statements about as long as their limit, two more behind each; how many ended by themselves.
+async fn race(conn: &mut RawConn, racer: u32) -> u32 {
+    let mut crossed = 0;
+    for round in 0..60_u32 {
+        // From a little less to a little more than the limit, and the way of the KILL.
+        let ms = 18 + (round + racer) % 14;
+        let sql = format!("SELECT SLEEP({}) FROM ran_away", f64::from(ms) / 1_000.0);
+        let answer = conn.query(sql).await.unwrap();
+        let was_killed = answer.err().is_some_and(|(errno, _)| errno == 1317);
+        crossed += u32::from(!was_killed);
+        for _ in 0..2 {
+            let next = conn.query("INSERT INTO ran_to VALUES (1)").await.unwrap();
+            assert_eq!(next.err(), None, "hit by the KILL of the one before");
+        }
+    }
+    crossed
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_ended_and_what_ends_a_transaction_never() {
+    let servers = MYSQL.get().await.unwrap();
+    let rules = "\
+- { name: wide, match: { app: wide }, gate: none, permanent: true, runaway: { bytes_sent: 200000, action: kill } }
+- { name: commit, match: { app: commit }, gate: none, permanent: true, runaway: { elapsed: 10ms, action: kill } }";
+    let sluice = started(servers, rules).await;
+    let mut conn = connect_as(&sluice, "wide").await.unwrap();
+    let long = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) \
+                SELECT REPEAT('x', 2000), SLEEP(0.005) FROM n";
+    let answer = conn.query(long).await.unwrap();
+    assert_eq!(answer.err().map(|(errno, _)| errno), Some(1317));
+    conn.query("SELECT REPEAT('x', 1000)").await.unwrap().accepted().unwrap();
+
+    // A COMMIT waits for whoever has everything locked.
+    let mut commits = connect_as(&sluice, "commit").await.unwrap();
+    commits.query("BEGIN").await.unwrap().accepted().unwrap();
+    commits.query("INSERT INTO ran_on VALUES (2)").await.unwrap().accepted().unwrap();
+    let mut locker = servers.primary.admin().await.unwrap();
+    locker.query_drop("FLUSH TABLES WITH READ LOCK").await.unwrap();
+    let committing = tokio::spawn(async move { commits.query("COMMIT").await.unwrap().err() });
+    let left = [("rule", "commit"), ("action", "left")];
+    wait_for_sum(&sluice, "sluice_runaway_total", &left, 1.0).await.unwrap();
+    locker.query_drop("UNLOCK TABLES").await.unwrap();
+    assert_eq!(committing.await.unwrap(), None, "a COMMIT is never killed");
+}
+
+/// What the door answers to a DELETE.
+async fn delete(sluice: &SluiceProcess, path: &str) -> String {
+    let mut door = TcpStream::connect(sluice.admin_addr()).await.unwrap();
+    let host = sluice.admin_addr();
+    let request = format!("DELETE {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    door.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    door.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// Sluice with these rules and a probe that may kill, in front of a table of one row.
+async fn started(servers: &Topology, rules: &str) -> SluiceProcess {
+    let right = match servers.primary.flavour() {
+        Flavour::MySql => "GRANT CONNECTION_ADMIN ON *.* TO 'sluice'@'%'",
+        Flavour::MariaDb => "GRANT CONNECTION ADMIN ON *.* TO 'sluice'@'%'",
+    };
+    let statements = [
+        right,
+        "CREATE TABLE IF NOT EXISTS test.ran_away (n INT PRIMARY KEY)",
+        "REPLACE INTO test.ran_away VALUES (1)",
+        "CREATE TABLE IF NOT EXISTS test.ran_to (n INT)",
+        "CREATE TABLE IF NOT EXISTS test.ran_on (n INT)",
+    ];
+    servers.primary.run_sql(&statements).await.unwrap();
+    let config = Config::new(servers).unwrap().rules(rules).admin_keys("loopback_changes: true");
+    SluiceProcess::start(&config).await.unwrap()
+}
