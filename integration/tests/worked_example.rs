@@ -45,10 +45,9 @@ async fn at_a_saturated_replica_ratios_of_090_and_010_are_admitted_1_to_9() {
 }
 
 /// The same with two doors: the ETL writes through Sluice and waits there; the schema change asks over
-/// HTTP before each of its writes, and writes around Sluice. How exactly the pace is shared then is held on
-/// the virtual clock: here the machine decides how often a hundred clients come to ask.
+/// HTTP before each of its writes, and writes around Sluice.
 #[tokio::test]
-async fn one_who_waits_and_one_who_asks_over_http_share_one_gate_and_neither_starves() {
+async fn one_who_waits_and_one_who_asks_over_http_share_one_gate_1_to_9() {
     let mut servers = Topology::mysql(1).await.unwrap();
     servers.primary.run_sql(&[TABLE]).await.unwrap();
     let config = Config::new(&servers).unwrap().signals("lag: { threshold: 400ms }").rules(DELAYED);
@@ -70,12 +69,14 @@ async fn one_who_waits_and_one_who_asks_over_http_share_one_gate_and_neither_sta
     wait_for_depth(&sluice, "heavy", SESSIONS).await.unwrap();
     let replica = servers.replicas.first_mut().unwrap();
     replica.lag_start(Lag::SlowCommits(Duration::from_millis(1))).await.unwrap();
-    let until = |seen: &Seen| seen.heavy.passed >= ENOUGH_OF_ASKERS;
-    let seen = run_until(&sluice, &["heavy"], until).await;
+    let seen = run_for(&sluice).await;
     let written = crowd.stop().await;
 
+    assert!(seen.contended > 20, "hardly ever was more wanted than there was: {seen:?}");
     assert!(seen.heavy.passed >= ENOUGH_OF_ASKERS, "who waits is starved: {seen:?}");
-    assert!(seen.light.passed > seen.heavy.passed, "the ratios do not show: {seen:?}");
+    let share = seen.light.passed / seen.heavy.passed;
+    println!("{share:.2} : 1, {seen:?}");
+    assert_within(share, 9.0, SHARE_OF_ASKERS, &format!("{seen:?}"));
     let there = rows(&servers.primary).await;
     assert_eq!(there, [i64::try_from(written).unwrap()], "each admission wrote one row");
 }
@@ -213,6 +214,30 @@ async fn run_until(
     seen
 }
 
+/// A while from when both want more than there is. What is counted goes on without a break: an asker that
+/// came late has its part later.
+async fn run_for(sluice: &SluiceProcess) -> Seen {
+    let mut seen = Seen::default();
+    let mut before = sluice.metrics().await.unwrap();
+    let mut began = None;
+    let limit = Instant::now() + RUN_LIMIT;
+    while Instant::now() < limit && began.is_none_or(|at: Instant| at.elapsed() < RUN_OF_ASKERS) {
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        let after = sluice.metrics().await.unwrap();
+        let wanted_more = in_vain(&after) - in_vain(&before) >= IN_VAIN;
+        let contended = wanted_more && has_work(&after, &["heavy"]);
+        if contended && began.is_none() {
+            began = Some(Instant::now());
+        } else if began.is_some() {
+            seen.heavy.add("heavy", &before, &after);
+            seen.light.add("light", &before, &after);
+            seen.contended += u32::from(contended);
+        }
+        before = after;
+    }
+    seen
+}
+
 /// Checks that found the pace taken: who asks so wants more than it gets.
 fn in_vain(metrics: &Metrics) -> f64 {
     metrics.sum("sluice_cooperative_checks_total", &[("app", "light"), ("reason", "paced")])
@@ -307,9 +332,15 @@ const ENOUGH: f64 = 1_200.0;
 /// Who ask over HTTP, and how often: in all more than the pace allows.
 const ASKERS: u32 = 100;
 const ASK_AGAIN: Duration = Duration::from_millis(80);
-/// Of them are refused within a tenth of a second, at least, while they want more than their share.
+/// Of them are refused within a quarter of a second, at least, while they want more than their share.
 const IN_VAIN: f64 = 20.0;
+const RUN_OF_ASKERS: Duration = Duration::from_secs(16);
 const ENOUGH_OF_ASKERS: f64 = 100.0;
+/// A part of 9 : 1. The law holds it within 3 % on the virtual clock, also where those who ask get no time for
+/// 0.4 s of three, and within 10 % where they sleep for a whole second in ten: that is as long as a turn is
+/// kept. On a machine that compiles beside this they sleep at times of their own, and some 300 admissions are
+/// not thousands.
+const SHARE_OF_ASKERS: f64 = 0.20;
 const RUN_LIMIT: Duration = Duration::from_secs(60);
 const STATEMENTS: u32 = 2_000;
 const DELAYED_STATEMENTS: u32 = 250;

@@ -12,14 +12,23 @@
 //! [`SPARSE_FOR`] asks for more, and takes turns like everybody: else a stall would find
 //! every app's claim beside a full window.
 //!
+//! Turns are between rules first, and so are claims: an app has its part of its rule's share, an
+//! equal one beside the rule's other apps.
+//!
+//! Who asks beside the line and does not wait in it has a claim of another kind: see [`askers`].
+//!
 //! Sources: Floyd and Jacobson, Link-sharing and Resource Management Models for Packet Networks
 //! (1995), for classes that borrow; RFC 8290 (2018) for flows that are sparse while their queue
 //! empties.
 
+mod askers;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::{AppKey, MonoTime, Request, Terms};
+use self::askers::{Asker, Part};
+pub(crate) use self::askers::{AskersTurn, Kept};
+use crate::{AppKey, MonoTime, Request, RuleKey, Terms};
 
 /// Who has had a line for so long asks for more than its share.
 pub(crate) const SPARSE_FOR: Duration = Duration::from_secs(1);
@@ -40,38 +49,66 @@ const DEBT: Duration = Duration::from_secs(1);
 /// Apps with claims; clients choose apps. Beyond, apps take turns.
 const CLAIMS_MAX: usize = 4_096;
 
+/// Apps whose turns are kept: all of them are looked at for each release.
+const KEPT_MAX: usize = 16;
+
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     apps: BTreeMap<AppKey, Claim>,
+    rules: BTreeMap<RuleKey, RuleClaim>,
     /// When each was seen first, or when it was last looked whether it still asks; oldest first.
     seen: VecDeque<(MonoTime, AppKey)>,
-    /// The sum of the weights.
+    /// The sum of the weights of rules.
     weight: f64,
+    /// All that was admitted, in rows.
+    total: f64,
+    /// Those that ask and do not wait, the last that came first: [`KEPT_MAX`] at most.
+    askers: VecDeque<AppKey>,
 }
 
 #[derive(Debug)]
 struct Claim {
-    weight: f64,
+    rule: RuleKey,
     /// In rows; below zero: debt.
     credit: f64,
     filled_at: MonoTime,
     seen_at: MonoTime,
-    saved: Duration,
+    asker: Option<Asker>,
+}
+
+/// In rows a second.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Speeds {
+    /// At which work is admitted now.
+    pub(crate) pace: f64,
+    /// That of the replicas.
+    pub(crate) rate: f64,
+}
+
+/// What the apps of a rule share.
+#[derive(Debug)]
+struct RuleClaim {
+    weight: f64,
+    apps: u32,
 }
 
 impl Claims {
     /// An app asks, or waits at the head.
     pub(crate) fn note(&mut self, now: MonoTime, request: &Request) {
         let weight = weight_of(request);
-        if let Some(claim) = self.apps.get_mut(&request.app) {
-            claim.seen_at = now;
-            self.weight += weight - claim.weight;
-            claim.weight = weight;
-        } else if self.apps.len() < CLAIMS_MAX {
-            let claim = Claim { weight, credit: 0.0, filled_at: now, seen_at: now, saved: SAVED };
+        let known = self.apps.get_mut(&request.app).map(|claim| claim.seen_at = now).is_some();
+        let is_new = !known && self.apps.len() < CLAIMS_MAX;
+        if is_new {
+            let (rule, credit, asker) = (request.rule, 0.0, None);
+            let claim = Claim { rule, credit, filled_at: now, seen_at: now, asker };
             self.apps.insert(request.app, claim);
             self.seen.push_back((now, request.app));
-            self.weight += weight;
+        }
+        if known || is_new {
+            let rule = self.rules.entry(request.rule).or_insert(RuleClaim { weight: 0.0, apps: 0 });
+            self.weight += weight - rule.weight;
+            rule.weight = weight;
+            rule.apps = rule.apps.saturating_add(u32::from(is_new));
         }
         self.forget(now);
     }
@@ -79,8 +116,14 @@ impl Claims {
     /// The same of an app that asks and does not wait.
     pub(crate) fn note_asker(&mut self, now: MonoTime, request: &Request) {
         self.note(now, request);
-        if let Some(claim) = self.apps.get_mut(&request.app) {
-            claim.saved = SAVED_FOR_ASKERS;
+        let Some(claim) = self.apps.get_mut(&request.app) else { return };
+        match &mut claim.asker {
+            Some(asker) => asker.note(now),
+            None => claim.asker = Some(Asker::new(now, self.total)),
+        }
+        if !self.askers.contains(&request.app) {
+            self.askers.push_front(request.app);
+            self.askers.truncate(KEPT_MAX);
         }
     }
 
@@ -94,10 +137,11 @@ impl Claims {
         cost: f64,
     ) -> Option<Duration> {
         let alone = self.apps.len() < 2;
+        let share = per_s * self.share(app)?;
         let claim = self.apps.get_mut(&app)?;
-        let share = per_s * claim.weight / self.weight.max(claim.weight).max(f64::MIN_POSITIVE);
         let passed = now.saturating_since(claim.filled_at).as_secs_f64();
-        let most = share.mul_add(claim.saved.as_secs_f64(), 1.0).max(cost);
+        let saved = if claim.asker.is_some() { SAVED_FOR_ASKERS } else { SAVED };
+        let most = share.mul_add(saved.as_secs_f64(), 1.0).max(cost);
         let least = -share * DEBT.as_secs_f64() - 1.0;
         claim.credit = share.mul_add(passed, claim.credit.max(least)).min(most);
         claim.filled_at = now;
@@ -107,11 +151,60 @@ impl Claims {
         Duration::try_from_secs_f64(((cost - claim.credit) / share).max(0.0)).ok()
     }
 
+    /// Whether it is the turn of an app that asks beside a line for so many rows.
+    pub(crate) fn turn_of_asker(
+        &mut self,
+        now: MonoTime,
+        app: AppKey,
+        speed: Speeds,
+        cost: f64,
+    ) -> AskersTurn {
+        let covered_in = self.covers_in(now, app, speed.pace, cost);
+        let part = self.part(app, speed.rate);
+        let asker = self.apps.get_mut(&app).and_then(|claim| claim.asker.as_mut());
+        let (Some(part), Some(asker), Some(covered_in)) = (part, asker, covered_in) else {
+            return AskersTurn::NotYet;
+        };
+        asker.turn(part, cost, covered_in.is_zero())
+    }
+
+    /// It was refused for its turn: that is kept once it has come.
+    pub(crate) fn refuse_asker(&mut self, now: MonoTime, app: AppKey, cost: f64) {
+        if let Some(asker) = self.apps.get_mut(&app).and_then(|claim| claim.asker.as_mut()) {
+            asker.refuse(now, cost);
+        }
+    }
+
+    /// The turn that is kept now for an app that asks, other than this one.
+    pub(crate) fn kept_from(&mut self, now: MonoTime, app: AppKey, rate: f64) -> Option<Kept> {
+        let others = self.askers.iter().copied().filter(|asker| *asker != app);
+        let others: [Option<AppKey>; KEPT_MAX] = first_of(others);
+        others.into_iter().flatten().find_map(|app| {
+            let part = self.part(app, rate)?;
+            self.apps.get_mut(&app)?.asker.as_mut()?.kept(now, part)
+        })
+    }
+
     /// Work of this app was admitted, or turns out to cost more, or less than nothing: a refund.
     pub(crate) fn spend(&mut self, app: AppKey, cost: f64) {
+        self.total += cost;
         if let Some(claim) = self.apps.get_mut(&app) {
             claim.credit -= cost;
+            if let Some(asker) = &mut claim.asker {
+                asker.spend(cost);
+            }
         }
+    }
+
+    fn part(&self, app: AppKey, rate: f64) -> Option<Part> {
+        Some(Part { share: self.share(app)?, rate, total: self.total })
+    }
+
+    /// The part of all that is let through that is this app's.
+    fn share(&self, app: AppKey) -> Option<f64> {
+        let rule = self.rules.get(&self.apps.get(&app)?.rule)?;
+        let of_rule = rule.weight / self.weight.max(rule.weight).max(f64::MIN_POSITIVE);
+        Some(of_rule / f64::from(rule.apps.max(1)))
     }
 
     fn forget(&mut self, now: MonoTime) {
@@ -125,14 +218,28 @@ impl Claims {
                 self.seen.push_back((claim.seen_at, app));
                 continue;
             }
-            self.weight -= claim.weight;
-            self.apps.remove(&app);
+            self.remove(app);
         }
-        if self.apps.is_empty() {
-            // Sums of floats drift; nothing is left to be summed.
-            self.weight = 0.0;
+        // Sums of floats drift; nothing is left to be summed.
+        (self.weight, self.total) = (0.0, 0.0);
+    }
+
+    fn remove(&mut self, app: AppKey) {
+        let Some(Claim { rule, .. }) = self.apps.remove(&app) else { return };
+        self.askers.retain(|asker| *asker != app);
+        if let Some(claim) = self.rules.get_mut(&rule) {
+            claim.apps = claim.apps.saturating_sub(1);
+            if claim.apps == 0 {
+                self.weight -= claim.weight;
+                self.rules.remove(&rule);
+            }
         }
     }
+}
+
+fn first_of<T, const N: usize>(items: impl Iterator<Item = T>) -> [Option<T>; N] {
+    let mut items = items;
+    std::array::from_fn(|_| items.next())
 }
 
 /// Shares are in proportion to weight × (1 − ratio).
@@ -156,7 +263,7 @@ mod tests {
     fn of(app: AppKey, weight: u32, ratio: f64) -> Request {
         let terms = Terms { weight, ratio: Ratio::new(ratio).unwrap(), ..Terms::default() };
         Request {
-            rule: RuleKey(1),
+            rule: RuleKey(app.0),
             identity: IdentityKey(1),
             app,
             digest: None,
@@ -187,6 +294,17 @@ mod tests {
         diced.note(at(0), &of(A, 1, 0.9));
         diced.note(at(0), &of(B, 1, 0.1));
         assert_eq!(ms(diced.covers_in(at(0), A, 1_000.0, 1.0)), Some(10));
+    }
+
+    #[test]
+    fn the_apps_of_a_rule_share_its_part() {
+        let mut claims = both();
+        let of_b = Request { app: AppKey(3), ..of(B, 3, 0.0) };
+        claims.note(at(0), &of_b);
+        assert_eq!(ms(claims.covers_in(at(0), A, 1_000.0, 1.0)), Some(4), "a quarter, as before");
+        for app in [B, AppKey(3)] {
+            assert_eq!(ms(claims.covers_in(at(0), app, 1_000.0, 3.0)), Some(8), "3/8 each");
+        }
     }
 
     #[test]

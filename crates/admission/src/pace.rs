@@ -103,6 +103,7 @@ pub(crate) use self::ledger::Charge;
 use self::ledger::Ledger;
 pub use self::share::{Demand, Share};
 pub(crate) use self::wishes::Wishes;
+use crate::claims::Speeds;
 use crate::lag::{LagReading, ReplicaKey};
 use crate::{AdaptivePacing, MonoTime};
 
@@ -132,6 +133,8 @@ pub(crate) struct Pace {
     governing: Vec<ReplicaKey>,
     /// Cost that may be admitted; below zero: debt.
     tokens: f64,
+    /// Tokens are collected for a turn of this cost that is kept for somebody.
+    kept: f64,
     at: MonoTime,
     /// Expected costs of admissions, decaying: their sum and the sum of their squares. Their
     /// quotient is the size of the usual large statement.
@@ -156,6 +159,7 @@ impl Pace {
             flows: BTreeMap::new(),
             governing: Vec::new(),
             tokens: 1.0,
+            kept: 0.0,
             at: now,
             costs: 0.0,
             squares: 0.0,
@@ -224,6 +228,12 @@ impl Pace {
         room
     }
 
+    /// Until it is told otherwise, tokens are collected for a turn of this cost: nobody else takes
+    /// them before.
+    pub(crate) fn keep(&mut self, cost: f64) {
+        self.kept = cost;
+    }
+
     /// Work of this cost is admitted, whether or not there was room.
     pub(crate) fn admit(&mut self, now: MonoTime, cost: f64) -> Charge {
         self.collect_tokens(now);
@@ -263,6 +273,11 @@ impl Pace {
     pub(crate) fn per_s(&self) -> Option<f64> {
         let aim = self.aim();
         self.flows_that_count().map(|flow| flow.pace(&aim)).min_by(f64::total_cmp)
+    }
+
+    /// How fast it goes, and could.
+    pub(crate) fn speeds(&self) -> Speeds {
+        Speeds { pace: self.per_s().unwrap_or(0.0), rate: self.rate().unwrap_or(0.0) }
     }
 
     /// What a statement may cost of which nothing is known, in rows: one is no harm, and the next
@@ -350,7 +365,7 @@ impl Pace {
             self.tokens = 1.0;
             return;
         };
-        let most = burst(per_s);
+        let most = burst(per_s).max(self.kept);
         let least = -per_s * DEBT.as_secs_f64() - 1.0;
         self.tokens = (self.tokens.max(least) + per_s * passed.as_secs_f64()).min(most);
     }

@@ -18,7 +18,7 @@
 
 use super::{Controller, Life};
 use crate::checks::Check;
-use crate::claims::weight_of;
+use crate::claims::{AskersTurn, weight_of};
 use crate::costs::{COST_MIN, rows_cost};
 use crate::gate::Obstacle;
 use crate::inquiry::{Answer, Inquiry, Purpose};
@@ -114,6 +114,10 @@ impl Controller {
         }
         self.last_gated = Some(now);
         let Some(open_since) = gate.open_since() else {
+            // Who comes meanwhile is not forgotten.
+            if gate.paced && !gate.ring.is_empty() {
+                self.claims.note_asker(now, request);
+            }
             return Err(gate.contention_now().unwrap_or(Obstacle::plain(Reason::NoData)));
         };
         gate.note_asker(now, request.app);
@@ -140,9 +144,20 @@ impl Controller {
         }
         self.claims.note_asker(now, request);
         self.wishes.note(now, request.rule, weight_of(request));
-        let per_s = self.pace.as_ref().and_then(Pace::per_s).unwrap_or(0.0);
-        let covered_in = self.claims.covers_in(now, request.app, per_s, cost);
-        covered_in.is_some_and(|wait| wait.is_zero())
+        let Some(pace) = &mut self.pace else { return false };
+        let speeds = pace.speeds();
+        let has_turn = match self.claims.turn_of_asker(now, request.app, speeds, cost) {
+            AskersTurn::NotYet => false,
+            AskersTurn::WithRoom => pace.has_room(now, cost),
+            AskersTurn::AnyHow => true,
+        };
+        if !has_turn {
+            self.claims.refuse_asker(now, request.app, cost);
+        } else if self.claimed_at.is_some() {
+            // The line may have waited for this.
+            self.claimed_at = Some(now);
+        }
+        has_turn
     }
 
     /// What the client means to write, in rows.

@@ -52,10 +52,16 @@ impl Controller {
         let Some(pace) = &mut self.pace else { return true };
         self.claims.note(now, request);
         self.wishes.note(now, request.rule, weight_of(request));
-        let per_s = pace.per_s().unwrap_or(0.0);
-        let covered_in = self.claims.covers_in(now, request.app, per_s, cost);
-        if pace.has_room(now, cost) {
+        let speeds = pace.speeds();
+        let covered_in = self.claims.covers_in(now, request.app, speeds.pace, cost);
+        let kept = self.claims.kept_from(now, request.app, speeds.rate);
+        pace.keep(kept.map_or(0.0, |kept| kept.cost));
+        if pace.has_room(now, cost) && kept.is_none() {
             return true;
+        }
+        if let Some(kept) = kept {
+            // Who is about to ask comes first, for a while.
+            self.look_again_at(kept.until);
         }
         let gate = self.gates.get(&request.gate);
         let line_since = gate.and_then(|gate| gate.ring.line_since(request.lane()));
@@ -65,12 +71,15 @@ impl Controller {
         match covered_in {
             Some(Duration::ZERO) => true,
             Some(wait) => {
-                let at = now.saturating_add(wait.max(TICK));
-                self.claimed_at = Some(self.claimed_at.map_or(at, |earlier| earlier.min(at)));
+                self.look_again_at(now.saturating_add(wait.max(TICK)));
                 false
             }
             None => false,
         }
+    }
+
+    fn look_again_at(&mut self, at: MonoTime) {
+        self.claimed_at = Some(self.claimed_at.map_or(at, |earlier| earlier.min(at)));
     }
 
     /// The account of a statement that is admitted now.

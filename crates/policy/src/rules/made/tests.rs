@@ -26,7 +26,10 @@ fn rule(app: &str, user: Option<&str>, ends: i64) -> RuntimeRule {
 fn many(count: u32) -> Made {
     let mut made = Made::default();
     for n in 0..count {
-        made.put(rule(&format!("etl-{n}"), None, 1_000 + i64::from(n / 100)), BASIS);
+        made.put(
+            rule(&format!("etl-{n}"), None, 1_000_i64.saturating_add(i64::from(n / 100))),
+            BASIS,
+        );
     }
     made
 }
@@ -38,11 +41,14 @@ fn made_beside(made: &Made, before: &Made) -> (usize, usize) {
     };
     let compiled = rules(made).difference(&rules(before)).count();
     let apps = |made: &Made| made.targets.of_anybody().cloned().unwrap_or_default();
-    let nodes = made.names.made_beside(&before.names)
-        + made.targets.made_beside(&before.targets)
-        + apps(made).made_beside(&apps(before))
-        + made.numbers.made_beside(&before.numbers)
-        + made.ends.made_beside(&before.ends);
+    let nodes = [
+        made.names.made_beside(&before.names),
+        made.targets.made_beside(&before.targets),
+        apps(made).made_beside(&apps(before)),
+        made.numbers.made_beside(&before.numbers),
+        made.ends.made_beside(&before.ends),
+    ];
+    let nodes = nodes.into_iter().sum();
     (compiled, nodes)
 }
 
