@@ -24,9 +24,9 @@ static MARIADB: Shared = Shared::new(Flavour::MariaDb);
 
 const SOON: Duration = Duration::from_secs(15);
 
-/// What a process may grow by while megabytes stand still in front of it: two buffers at their largest, and
-/// what an allocator keeps.
-const GROWTH_KIB_MAX: u64 = 2 * 1024;
+/// What a process may grow by while megabytes stand still in front of it: two buffers at their largest,
+/// what an allocator keeps, and what is noted of statements beside them (insights, history).
+const GROWTH_KIB_MAX: u64 = 4 * 1024;
 
 /// What an idle client may cost.
 const CLIENT_KIB: u64 = 12;

@@ -83,6 +83,8 @@ async fn who_was_held_by_which_replica_is_told_also_after_kill_9_and_without_the
     assert!(answer.contains("\"on_disk\":true") && answer.contains("\"refused\":1"), "{answer}");
 
     // Without its file traffic goes on, and there is another one.
+    // It is opened with the first write: one that is gone before is no news.
+    wait_until_it_has_written(&sluice).await;
     let file = state.0.join("history.sqlite3");
     std::fs::remove_file(&file).unwrap();
     let mut etl = connect_as(&sluice, "etl").await.unwrap();
@@ -94,6 +96,14 @@ async fn who_was_held_by_which_replica_is_told_also_after_kill_9_and_without_the
     .await
     .unwrap();
     sluice.stop(SOON).await.unwrap();
+}
+
+async fn wait_until_it_has_written(sluice: &SluiceProcess) {
+    wait_until("it has written", SOON, || async {
+        Ok(sluice.metrics().await?.sum("sluice_history_writes_total", &[]) >= 1.0)
+    })
+    .await
+    .unwrap();
 }
 
 /// As often as Sluice writes.

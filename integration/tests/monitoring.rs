@@ -5,8 +5,6 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice,
     reason = "helpers of tests fail by panicking, as the tests do"
 )]
 

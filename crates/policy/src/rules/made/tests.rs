@@ -1,5 +1,3 @@
-#![expect(clippy::arithmetic_side_effects, reason = "numbers of test data")]
-
 use std::collections::HashSet;
 
 use super::*;
