@@ -93,14 +93,15 @@ async fn a_kill_that_meets_the_end_of_its_statement_never_meets_the_next_one() {
 async fn race(conn: &mut RawConn, racer: u32) -> u32 {
     let mut crossed = 0;
     for round in 0..60_u32 {
-        // From a little less to a little more than the limit, and the way of the KILL.
-        let ms = 18 + (round + racer) % 14;
+        // From a little less than the limit to what leaves a busy machine time for the KILL.
+        let ms = 18 + 6 * ((round + racer) % 14);
         let sql = format!("SELECT SLEEP({}) FROM ran_away", f64::from(ms) / 1_000.0);
         let answer = conn.query(sql).await.unwrap();
         let was_killed = answer.err().is_some_and(|(errno, _)| errno == 1317);
         crossed += u32::from(!was_killed);
         for _ in 0..2 {
-            let next = conn.query("INSERT INTO ran_to VALUES (1)").await.unwrap();
+            // Under no rule: on a busy machine it may take as long as the limit itself.
+            let next = conn.query("INSERT /* app=next */ INTO ran_to VALUES (1)").await.unwrap();
             assert_eq!(next.err(), None, "hit by the KILL of the one before");
         }
     }
