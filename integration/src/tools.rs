@@ -51,7 +51,8 @@ impl ToolProcess {
         let path = Path::new(command.get_program());
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let mut process = Supervised::new(&name)?;
-        command.current_dir(process.dir());
+        // What they leave in the folder for temporary files goes with it.
+        command.current_dir(process.dir()).env("TMPDIR", process.dir());
         process.spawn_family(command)?;
         Ok(Self { process, name })
     }
