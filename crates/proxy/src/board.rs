@@ -174,7 +174,15 @@ impl ProbeBoard {
     pub fn slowest(&self, now: MonoTime) -> Option<Arc<str>> {
         let seen = self.seen.lock();
         let slowest = seen.lag.as_ref()?.reading(now).slowest?;
-        seen.replicas.iter().find(|(_, key)| **key == slowest).map(|(server, _)| server.clone())
+        drop(seen);
+        self.server_of(slowest)
+    }
+
+    /// The address of a replica of now.
+    pub fn server_of(&self, replica: ReplicaKey) -> Option<Arc<str>> {
+        let seen = self.seen.lock();
+        let mut servers = seen.replicas.iter();
+        servers.find(|(_, key)| **key == replica).map(|(server, _)| server.clone())
     }
 
     /// Whether the primary was reached lately, by a client or a probe.
