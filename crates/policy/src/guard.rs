@@ -73,7 +73,7 @@ pub(crate) enum Check {
 }
 
 impl Check {
-    fn as_str(&self) -> &'static str {
+    pub(crate) fn as_str(&self) -> &'static str {
         match self {
             Self::WhereRequired(_) => "where_required",
             Self::NoCrossJoin => "no_cross_join",
@@ -182,7 +182,7 @@ impl Guard {
     }
 
     /// Whether it is about this statement. `None`: that cannot be told.
-    fn is_about(&self, facts: &Facts<'_>) -> Option<bool> {
+    pub(crate) fn is_about(&self, facts: &Facts<'_>) -> Option<bool> {
         let of = |class: Class| self.condition.matches(facts, class, Caution::Holds);
         let is_about = of(facts.class())
             || Class::ALL.into_iter().any(|class| facts.classes.contains(class) && of(class));
@@ -270,7 +270,7 @@ impl Guards {
         self.of(hit).map_or_else(RefusalProfile::quota, |guard| guard.error.clone())
     }
 
-    fn of(&self, hit: &GuardHit) -> Option<&Guard> {
+    pub(crate) fn of(&self, hit: &GuardHit) -> Option<&Guard> {
         self.list.get(hit.index)
     }
 }
