@@ -172,6 +172,14 @@ pub(crate) struct Explain {
     /// made, and the strictest counts.
     #[arg(long, value_enum)]
     pub(crate) server: Option<ServerKind>,
+    /// The HTTP side of a running Sluice, whose runtime rules are to count: they stand before the
+    /// file's. Without it the file alone does.
+    #[arg(long, value_name = "http://HOST:PORT")]
+    pub(crate) admin: Option<String>,
+    /// For https://: the certificates that may have signed that of the HTTP side, or that one
+    /// itself, in PEM. The default is the system's.
+    #[arg(long, value_name = "FILE", requires = "admin")]
+    pub(crate) ca: Option<PathBuf>,
     /// How the answer is written.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,

@@ -234,6 +234,9 @@ impl Visit<'_> {
             self.try_heartbeat_writes(account).await?;
         }
         self.try_rule_table(account).await?;
+        if self.wants_heartbeats() {
+            self.try_learned_table(account).await?;
+        }
         self.try_signals(Scope::Primary).await?;
         self.try_kill(account).await?;
         if self.policy.bypass.interval.is_some() {
