@@ -270,7 +270,9 @@ impl Guards {
         self.of(hit).map_or_else(RefusalProfile::quota, |guard| guard.error.clone())
     }
 
-    pub(crate) fn of(&self, hit: &GuardHit) -> Option<&Guard> {
+    /// The guard that this is a hit of.
+    #[must_use]
+    pub fn of(&self, hit: &GuardHit) -> Option<&Guard> {
         self.list.get(hit.index)
     }
 }

@@ -22,7 +22,7 @@ impl Controller {
         after: Option<Ticket>,
     ) -> impl Iterator<Item = WaitingStatement> + '_ {
         self.queue.after(after).map(|(ticket, waiter)| {
-            let Obstacle { reason, cause, budget: _ } = self.obstacle_of(ticket, waiter);
+            let Obstacle { reason, cause, budget } = self.obstacle_of(ticket, waiter);
             let request = &waiter.request;
             WaitingStatement {
                 ticket,
@@ -32,6 +32,7 @@ impl Controller {
                 deadline: request.deadline(),
                 reason,
                 cause,
+                budget: budget.map(|at| at.budget),
             }
         })
     }
