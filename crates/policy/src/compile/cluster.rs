@@ -19,6 +19,7 @@ use crate::cluster::{
     ClusterPolicy, LagSource, PacingKind, Probe, SignalKind, Starvation, TableName,
 };
 use crate::fault::{Faults, Place};
+use crate::history::HistoryLimits;
 use crate::identity::IdentityPolicy;
 use crate::insights::Insights;
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
@@ -38,6 +39,7 @@ pub(super) struct Shared {
     pub(super) guards: Vec<GuardDraft>,
     pub(super) budgets: Vec<BudgetDraft>,
     pub(super) insights: Insights,
+    pub(super) history: HistoryLimits,
 }
 
 pub(super) fn compile(
@@ -110,6 +112,7 @@ pub(super) fn compile(
         identity: shared.identity.clone(),
         starvation: shared.starvation,
         insights: shared.insights,
+        history: shared.history,
         gates: signals.gates,
         signals: signals.signals,
         rules: Rules::new(rules),
