@@ -85,6 +85,8 @@ pub(super) fn compile(
         let index = u32::try_from(rules.len()).ok()?;
         rules.push(draft.rule(index, gate, signals.is_always_open(gate), mode));
     }
+    let budgets = Budgets::new(budget::of_cluster(&shared.budgets, cluster_name, mode));
+    let budgets = budgets.with_lane_for(&rules);
     Some(ClusterPolicy {
         name: cluster_name.into(),
         listen: listen?,
@@ -115,7 +117,7 @@ pub(super) fn compile(
         rules: Rules::new(rules),
         quarantine: Quarantine::default(),
         guards: guards_of(&shared.guards, cluster_name, mode),
-        budgets: Budgets::new(budget::of_cluster(&shared.budgets, cluster_name, mode)),
+        budgets,
     })
 }
 
