@@ -150,6 +150,33 @@ async fn what_cannot_be_judged_passes_and_is_counted() {
     wait_for_sum(&sluice, "sluice_guard_unjudged_total", &labels, 2.0).await.unwrap();
 }
 
+#[tokio::test]
+async fn a_tag_may_stand_behind_what_was_read_of_a_long_text_and_no_ddl_is_about_what_stays() {
+    let guards = "\
+guards:
+  - { name: tags, require_tag: [controller], match: { app: tagged } }
+  - { name: night, no_ddl_hours: { hours: \"00:00-24:00\" }, match: { app: app } }";
+    for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
+        let sluice = started(servers, "g_long", guards).await;
+        let mut tagged = connect_as(&sluice, "tagged").await.unwrap();
+        let value = "x".repeat(2_000_000);
+        let long = format!("INSERT INTO g_long SELECT LENGTH('{value}')");
+        passes(&mut tagged, &format!("{long} /*controller='orders'*/")).await;
+        let labels = [("guard", "tags"), ("check", "require_tag")];
+        wait_for_sum(&sluice, "sluice_guard_unjudged_total", &labels, 1.0).await.unwrap();
+        assert_eq!(count(servers, "g_long").await, 3);
+
+        let mut app = connect(&sluice, "app").await.unwrap();
+        passes(&mut app, "CREATE TEMPORARY TABLE g_own (n INT)").await;
+        passes(&mut app, "DROP TEMPORARY TABLE g_own").await;
+        refusal(&mut app, "CREATE VIEW g_view AS SELECT 1").await;
+        passes(&mut app, "SET @s = 'DROP TABLE IF EXISTS g_none'").await;
+        passes(&mut app, "PREPARE s FROM @s").await;
+        let labels = [("guard", "night"), ("check", "no_ddl_hours")];
+        wait_for_sum(&sluice, "sluice_guard_unjudged_total", &labels, 1.0).await.unwrap();
+    }
+}
+
 /// Sluice with these guards, in front of a table of two rows.
 async fn started(servers: &Topology, table: &str, guards: &str) -> SluiceProcess {
     let create = format!("CREATE TABLE {table} (n INT)");

@@ -168,6 +168,35 @@ async fn what_is_counted_is_what_the_server_counts() {
     }
 }
 
+#[tokio::test]
+async fn what_the_server_could_not_read_is_counted_and_not_shown() {
+    let servers = servers().await;
+    let sluice = SluiceProcess::start(&Config::new(servers).unwrap()).await.unwrap();
+    let login = Login::new("admin").attribute("sluice_app", "broken");
+    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+    let broken = [
+        "SELECT 1 FROM t WHERE n = 'O'Brien' AND p = 'hunter2'",
+        "SELECT 1 FROM t WHERE n = 'D'Artagnan' AND p = 'l'as'",
+        "CREATE USER leaky IDENTIFIED BY Brien",
+    ];
+    for text in broken.into_iter().chain(broken) {
+        let errno = conn.query(text).await.unwrap().err().map(|(errno, _)| errno);
+        assert_eq!(errno, Some(1064), "{text}");
+    }
+    conn.query("SELECT 1 + 1").await.unwrap().accepted().unwrap();
+    let answer = ask(&sluice, "by=digest&sort=count&window=10m&app=broken").await;
+    let shown = answer.to_string();
+    for value in ["Brien", "hunter2", "Artagnan"] {
+        assert!(!shown.contains(value), "{value}: {shown}");
+    }
+    let rows = answer["rows"].as_array().unwrap();
+    assert_eq!(
+        (rows[0]["digest"].as_str(), rows[0]["errors"].as_u64()),
+        (Some("unknown"), Some(6))
+    );
+    assert_eq!(rows[1]["digest_text"].as_str(), Some("SELECT ? + ?"));
+}
+
 /// What a file is said to do before it ships is what it does.
 #[tokio::test]
 async fn a_file_does_what_insights_said_it_would() {

@@ -98,6 +98,9 @@ pub struct Guarded<'s> {
     pub now: UnixTime,
     /// Whether tags are looked at: those of a prepared statement come with each execution.
     pub tags: bool,
+    /// Whether the tags are known to be all: of a text that was not read to its end, or that can be
+    /// read in several ways, there may be others.
+    pub all_tags: bool,
 }
 
 /// The guards of one cluster, in the order of the file.
@@ -315,12 +318,14 @@ impl Check {
                     .map(|list| (list.at, TextFault::InList { len: list.len, most: *most }));
                 found_or(found, survey.unjudged.lists)
             }
-            (Self::NoDdlHours(hours), Some(survey)) => match survey.ddl {
-                Some(at) if hours.is_in_force(guarded.now) => {
-                    Finding::Fault(u64::from(at), TextFault::Ddl)
+            (Self::NoDdlHours(hours), Some(survey)) => {
+                let found = survey.ddl.map(|at| (at, TextFault::Ddl));
+                if hours.is_in_force(guarded.now) {
+                    found_or(found, survey.unjudged.ddl)
+                } else {
+                    Finding::Fine
                 }
-                Some(_) | None => Finding::Fine,
-            },
+            }
         }
     }
 }
@@ -350,5 +355,10 @@ fn missing_tag(keys: &[Box<[u8]>], guarded: &Guarded<'_>, facts: Option<&Facts<'
             && facts.exemption != Some(Exemption::SystemSchema)
             && reads_tables());
     let absent = keys.iter().find(|key| facts.identity.tag(key).is_none());
-    absent.filter(|_| is_work).map_or(Finding::Fine, |key| missing(key))
+    match absent.filter(|_| is_work) {
+        None => Finding::Fine,
+        // It may stand where the text was not read: sqlcommenter puts it at the end.
+        Some(_) if !guarded.all_tags => Finding::Unjudged,
+        Some(key) => missing(key),
+    }
 }

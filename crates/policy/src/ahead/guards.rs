@@ -60,6 +60,7 @@ impl Ahead<'_> {
         if past.long {
             survey.unjudged.filters = true;
             survey.unjudged.joins = true;
+            survey.unjudged.ddl = true;
         }
         survey.unjudged.lists |= past.long || has_list(past.text);
         let guarded = Guarded {
@@ -68,6 +69,7 @@ impl Ahead<'_> {
             goes_on: false,
             now: past.seen.1,
             tags: true,
+            all_tags: !past.long,
         };
         let mut report = guards.judge(&guarded, facts);
         let hits = std::mem::take(&mut report.hits);
