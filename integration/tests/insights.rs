@@ -197,10 +197,15 @@ async fn a_file_does_what_insights_said_it_would() {
     let busy = budget["limits"][0]["mean"].as_f64().unwrap();
     assert!(busy > 0.01 && busy <= 1.0, "one connection is never busier: {budget}");
 
+    let reloaded =
+        |metrics: &Metrics| metrics.sum("sluice_config_last_reload_timestamp_seconds", &[]);
+    let before = reloaded(&sluice.metrics().await.unwrap());
     sluice.write_config(&new.render()).unwrap();
-    let reloaded = ("sluice_config_reloads_total", &[("result", "applied")]);
-    let in_force = |metrics: &Metrics| metrics.sum(reloaded.0, reloaded.1) > 0.0;
-    sluice.wait_for_metrics("the file is applied", Duration::from_secs(10), in_force).await.unwrap();
+    let in_force = |metrics: &Metrics| reloaded(metrics) > before;
+    sluice
+        .wait_for_metrics("the file is applied", Duration::from_secs(10), in_force)
+        .await
+        .unwrap();
     worked(&sluice).await;
     let after = ask(&sluice, "by=user&user=admin&window=10m").await;
     let refused = &after["rows"][0]["refused_by_reason"];
