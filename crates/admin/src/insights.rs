@@ -36,6 +36,9 @@ pub struct Insights {
     pub compared_to: Option<String>,
     /// Everything of the clusters and the filter, whether it has a row or not.
     pub total: Cost,
+    /// How many statements of each app were at the server at once, whatever the filter; for the last
+    /// hour of the window, and the first 256 apps.
+    pub apps: Vec<AppAtOnce>,
     /// Rows that there are.
     pub rows_total: usize,
     /// Those that are shown.
@@ -97,6 +100,20 @@ pub struct Row {
     /// What it has cost in the window before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Cost>,
+}
+
+/// How many statements of an app were at the server at once.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AppAtOnce {
+    /// The cluster.
+    pub cluster: String,
+    /// The app.
+    pub app: String,
+    /// In 99 of 100 of the seconds in which there was one: no more than so many on average.
+    pub concurrency_p99: f64,
+    /// In the fullest second.
+    pub concurrency_max: f64,
 }
 
 /// Whose statements a row is made of.

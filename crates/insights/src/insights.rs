@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::catalogue::{Catalogue, Learned};
+use crate::concurrency::Concurrency;
 use crate::hash::Seeded;
 use crate::record::Record;
 use crate::sketch::{Digest, NOBODY};
@@ -15,6 +16,7 @@ use crate::windows::{Time, Windows};
 pub struct Insights {
     windows: Windows,
     catalogue: Catalogue,
+    concurrency: Concurrency,
     seed: u64,
     now: Time,
     /// When texts were last forgotten.
@@ -32,6 +34,7 @@ impl Insights {
         Self {
             windows: Windows::new(places, seed, now),
             catalogue: Catalogue::new(seed),
+            concurrency: Concurrency::new(seed),
             seed,
             now,
             tidied: Time(0),
@@ -52,6 +55,7 @@ impl Insights {
     /// Adds a statement that was over at about the time of now.
     pub fn observe(&mut self, record: &Record) {
         self.windows.observe(record, self.now);
+        self.concurrency.observe(record, self.now);
     }
 
     /// Adds statements of which nobody knows whose they were: totals stay exact.
@@ -79,6 +83,7 @@ impl Insights {
                 used.insert(digest);
             }
         }
+        used.extend(self.concurrency.apps());
         self.catalogue.retain(&used);
         true
     }
@@ -92,7 +97,15 @@ impl Insights {
     /// Names what was made of windows.
     #[must_use]
     pub fn name(&self, sums: &Sums, look: &Look) -> View {
-        View::of(sums, &self.catalogue, look)
+        let mut view = View::of(sums, &self.catalogue, look);
+        let apps = self.concurrency.between(view.from, view.to).into_iter();
+        let named = apps.filter_map(|(app, at_once)| {
+            let name = self.catalogue.name(app)?;
+            Some((String::from_utf8_lossy(name).into_owned(), at_once))
+        });
+        view.at_once = named.collect();
+        view.at_once.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        view
     }
 
     /// What a window shows.

@@ -13,6 +13,7 @@
 
 mod catalogue;
 mod compare;
+mod concurrency;
 mod counts;
 mod hash;
 mod histogram;
@@ -25,6 +26,7 @@ mod windows;
 
 pub use catalogue::{Kind, Learned, NAME_LEN_MAX, TEXT_LEN_MAX};
 pub use compare::{Change, Compared, SAMPLE_MIN, compare};
+pub use concurrency::AtOnce;
 pub use counts::Counts;
 pub use hash::name_hash;
 pub use histogram::Histogram;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::catalogue::{Catalogue, DigestText, Kind};
+use crate::concurrency::AtOnce;
 use crate::sketch::{Digest, Key};
 use crate::stats::Stats;
 use crate::windows::{Sealed, Time, Windows};
@@ -103,7 +104,7 @@ pub struct Sender {
 }
 
 /// What a window shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct View {
     /// When it begins: at a whole minute, or ten.
     pub from: Time,
@@ -113,6 +114,8 @@ pub struct View {
     pub rows: Vec<ViewRow>,
     /// Everything that the filter lets through, whether it has a row or not.
     pub total: Stats,
+    /// How many statements of each app were at the server at once, in the last hour of it.
+    pub at_once: Vec<(String, AtOnce)>,
 }
 
 /// The windows that a view is made of. Adding them up takes longer than getting them.
@@ -168,7 +171,8 @@ impl View {
             }
         }
         let row = |(group, (stats, senders))| row(group, (stats, senders), catalogue);
-        Self { from: sums.from, to: sums.to, rows: groups.into_iter().map(row).collect(), total }
+        let rows = groups.into_iter().map(row).collect();
+        Self { from: sums.from, to: sums.to, rows, total, at_once: Vec::new() }
     }
 }
 

@@ -13,7 +13,7 @@ use policy::UnixTime;
 use proxy::insights::refusal_name;
 
 use super::asked::{Asked, Query, Sort};
-use super::{Cost, Insights, Row, Sender};
+use super::{AppAtOnce, Cost, Insights, Row, Sender};
 use crate::refusal::{Error, Refusal};
 use crate::request::query;
 use crate::{AdminState, Shown, aside};
@@ -47,6 +47,12 @@ fn gather(state: &AdminState, asked: &Asked) -> Insights {
         let before = asked.before.as_ref();
         let (view, before) = cluster.insights.look_twice(&asked.look, before, &cluster.policy());
         total.merge(&view.total);
+        answer.apps.extend(view.at_once.iter().map(|(app, at_once)| AppAtOnce {
+            cluster: cluster.name.to_string(),
+            app: app.clone(),
+            concurrency_p99: at_once.p99,
+            concurrency_max: at_once.max,
+        }));
         (answer.from, answer.to) = (shown(view.from), shown(view.to));
         answer.window_s = seen_s(&view, answer.window_s);
         if let Some(before) = &before {
@@ -74,7 +80,13 @@ fn gather(state: &AdminState, asked: &Asked) -> Insights {
 
 /// A window of the same length in which nothing came.
 fn nothing(view: &View) -> View {
-    View { from: view.from, to: view.to, rows: Vec::new(), total: Stats::default() }
+    View {
+        from: view.from,
+        to: view.to,
+        rows: Vec::new(),
+        total: Stats::default(),
+        at_once: Vec::new(),
+    }
 }
 
 /// Seconds from the first statement in the window on, or as many as there were before.
