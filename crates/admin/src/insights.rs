@@ -63,6 +63,9 @@ pub struct Row {
     /// The table, with its schema; `unknown` where a statement's tables cannot be told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
+    /// The tag's value; empty for none, `other` where values are too many to be told apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
     /// The digest, 16 hexadecimal digits; `other`, or `unknown` for texts that are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,

@@ -8,6 +8,7 @@ use crate::hash::Seeded;
 use crate::record::Record;
 use crate::sketch::{Digest, NOBODY};
 use crate::stats::Stats;
+use crate::tag_sets::TagSets;
 use crate::view::{Look, Pieces, Sums, View};
 use crate::windows::{Time, Windows};
 
@@ -17,6 +18,7 @@ pub struct Insights {
     windows: Windows,
     catalogue: Catalogue,
     concurrency: Concurrency,
+    tags: TagSets,
     seed: u64,
     now: Time,
     /// When texts were last forgotten.
@@ -35,6 +37,7 @@ impl Insights {
             windows: Windows::new(places, seed, now),
             catalogue: Catalogue::new(seed),
             concurrency: Concurrency::new(seed),
+            tags: TagSets::new(seed),
             seed,
             now,
             tidied: Time(0),
@@ -54,6 +57,7 @@ impl Insights {
 
     /// Adds a statement that was over at about the time of now.
     pub fn observe(&mut self, record: &Record) {
+        let record = &Record { tags: self.tags.admit(record.tags, self.now), ..*record };
         self.windows.observe(record, self.now);
         self.concurrency.observe(record, self.now);
     }
@@ -65,6 +69,12 @@ impl Insights {
 
     /// Keeps what a hash stands for.
     pub fn learn(&mut self, learned: Learned) {
+        // What is not told apart needs no name: a flood of values would take the room of texts.
+        if let Learned::Tags { hash, .. } = &learned
+            && self.tags.admit(*hash, self.now) != *hash
+        {
+            return;
+        }
         self.catalogue.learn(learned);
     }
 
@@ -78,7 +88,7 @@ impl Insights {
         self.tidied = self.now;
         let mut used = HashSet::with_hasher(Seeded(self.seed));
         for key in self.windows.keys() {
-            used.extend([key.app, key.schema, key.user]);
+            used.extend([key.app, key.schema, key.user, key.tags]);
             if let Digest::Of(digest) = key.digest {
                 used.insert(digest);
             }

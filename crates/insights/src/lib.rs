@@ -21,6 +21,7 @@ mod insights;
 mod record;
 mod sketch;
 mod stats;
+mod tag_sets;
 mod view;
 mod windows;
 

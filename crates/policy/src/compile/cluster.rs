@@ -109,7 +109,7 @@ pub(super) fn compile(
         compression_level,
         identity: shared.identity.clone(),
         starvation: shared.starvation,
-        insights: shared.insights,
+        insights: shared.insights.clone(),
         gates: signals.gates,
         signals: signals.signals,
         rules: Rules::new(rules),

@@ -79,7 +79,8 @@ pub fn edit(running: &Config, file: Config) -> Edit {
     // These are the file's, and so the same in all of its clusters.
     let of_file = |config: &Config| {
         let cluster = config.clusters.first();
-        cluster.map(|cluster| (cluster.starvation, cluster.identity.clone(), cluster.insights))
+        cluster
+            .map(|cluster| (cluster.starvation, cluster.identity.clone(), cluster.insights.clone()))
     };
     let (old, new) = (of_file(running), of_file(&file));
     let Config {

@@ -60,6 +60,7 @@ fn path(command: &Insights) -> String {
         ("schema", &command.schema),
         ("user", &command.user),
         ("digest", &command.digest),
+        ("tag", &command.tag),
         ("cluster", &command.cluster),
     ];
     for (key, value) in given.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))) {
