@@ -270,7 +270,9 @@ impl Guards {
         self.of(hit).map_or_else(RefusalProfile::quota, |guard| guard.error.clone())
     }
 
-    pub(crate) fn of(&self, hit: &GuardHit) -> Option<&Guard> {
+    /// The guard that this is a hit of.
+    #[must_use]
+    pub fn of(&self, hit: &GuardHit) -> Option<&Guard> {
         self.list.get(hit.index)
     }
 }
@@ -342,16 +344,11 @@ fn missing_tag(keys: &[Box<[u8]>], guarded: &Guarded<'_>, facts: Option<&Facts<'
             |survey| survey.has_from,
         )
     };
-    let is_work = match facts.class() {
-        Class::Transaction | Class::Session | Class::Admin => false,
-        Class::Read => facts.exemption != Some(Exemption::SystemSchema) && reads_tables(),
-        Class::LockingRead
-        | Class::Write
-        | Class::Load
-        | Class::Call
-        | Class::Ddl
-        | Class::Unknown => true,
-    };
+    let class = facts.class();
+    let is_work = class.works()
+        || (class == Class::Read
+            && facts.exemption != Some(Exemption::SystemSchema)
+            && reads_tables());
     let absent = keys.iter().find(|key| facts.identity.tag(key).is_none());
     absent.filter(|_| is_work).map_or(Finding::Fine, |key| missing(key))
 }

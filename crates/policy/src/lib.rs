@@ -33,6 +33,7 @@ mod facts;
 mod fault;
 mod fnv;
 mod guard;
+mod history;
 mod insights;
 mod label;
 mod network;
@@ -75,6 +76,7 @@ pub use fault::Fault;
 pub use guard::{
     Guard, GuardHit, GuardMode, GuardReport, Guarded, Guards, write_message as write_guard_message,
 };
+pub use history::HistoryLimits;
 pub use insights::{InsightTags, Insights};
 pub use label::app_label;
 pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};

@@ -102,8 +102,7 @@ pub(crate) struct Demo {
     #[arg(long, default_value_t = 60, value_name = "N",
         value_parser = clap::value_parser!(u64).range(10..=3600))]
     pub(crate) seconds: u64,
-    /// Lines every other second instead of a refreshed screen; the default when the output is no
-    /// terminal.
+    /// Lines every other second instead of `sluice top`; the default when the output is no terminal.
     #[arg(long)]
     pub(crate) plain: bool,
     /// Exit with status 1 unless the identities were told apart, the gated ones were delayed, and
@@ -177,6 +176,14 @@ pub(crate) struct Explain {
     /// made, and the strictest counts.
     #[arg(long, value_enum)]
     pub(crate) server: Option<ServerKind>,
+    /// The HTTP side of a running Sluice, whose runtime rules are to count: they stand before the
+    /// file's. Without it the file alone does.
+    #[arg(long, value_name = "http://HOST:PORT")]
+    pub(crate) admin: Option<String>,
+    /// For https://: the certificates that may have signed that of the HTTP side, or that one
+    /// itself, in PEM. The default is the system's.
+    #[arg(long, value_name = "FILE", requires = "admin")]
+    pub(crate) ca: Option<PathBuf>,
     /// How the answer is written.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -301,8 +308,8 @@ Exit status: 0 with an answer, 2 if the file has faults or has no such cluster, 
 const DEMO: &str = "\
 Starts a MySQL primary with two replicas and Sluice in front of them, all on 127.0.0.1, and three kinds of \
 clients: a nightly ETL (ratio 0.9), an online schema change (ratio 0.1) and a web application that is never \
-gated. The terminal shows who is admitted, delayed and refused; half-way one replica stops applying for a \
-while. The configuration file can be edited meanwhile. The servers come from scripts/install-servers \
+gated; half-way one replica stops applying for a while. On a terminal `sluice top` shows it, with its keys, and \
+the console is at the address that is printed first; elsewhere lines say who is admitted, delayed and refused. The configuration file can be edited meanwhile. The servers come from scripts/install-servers \
 (`make demo` runs it), or from SLUICE_MYSQLD.";
 
 const EXPLAIN_EXAMPLES: &str = "\

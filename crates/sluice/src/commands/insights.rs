@@ -3,29 +3,16 @@
 mod table;
 
 use std::fs;
-use std::io::{self, Read as _, Write};
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::door::{Failure, Told, ask};
+use super::door::{Failure, ask, tell};
 use super::rules::{encoded, whole_line};
 use crate::cli::{Insights, TableFormat};
 
 pub(crate) fn run(command: &Insights) -> ExitCode {
-    match answer(command) {
-        Ok(text) => {
-            // A reader that left early has seen what it wanted.
-            drop(io::stdout().write_all(text.as_bytes()));
-            ExitCode::SUCCESS
-        }
-        Err(Failure { told, message }) => {
-            drop(writeln!(io::stderr(), "{message}"));
-            match told {
-                Told::Refused => ExitCode::FAILURE,
-                Told::Usage => ExitCode::from(2),
-            }
-        }
-    }
+    tell(answer(command))
 }
 
 fn answer(command: &Insights) -> Result<String, Failure> {

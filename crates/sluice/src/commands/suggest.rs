@@ -3,7 +3,6 @@
 mod apps;
 mod write;
 
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,26 +10,13 @@ use admin::insights::Insights;
 use policy::UnixTime;
 
 use self::apps::apps;
-use super::door::{Failure, Told, ask};
+use super::door::{Failure, ask, tell};
 use super::insights::{parsed, read};
 use super::rules::encoded;
 use crate::cli::Suggest;
 
 pub(crate) fn run(command: &Suggest) -> ExitCode {
-    match answer(command) {
-        Ok(text) => {
-            // A reader that left early has seen what it wanted.
-            drop(io::stdout().write_all(text.as_bytes()));
-            ExitCode::SUCCESS
-        }
-        Err(Failure { told, message }) => {
-            drop(writeln!(io::stderr(), "{message}"));
-            match told {
-                Told::Refused => ExitCode::FAILURE,
-                Told::Usage => ExitCode::from(2),
-            }
-        }
-    }
+    tell(answer(command))
 }
 
 fn answer(command: &Suggest) -> Result<String, Failure> {
