@@ -108,7 +108,7 @@ pub(super) fn compile(
         compression_level,
         identity: shared.identity.clone(),
         starvation: shared.starvation,
-        insights: shared.insights,
+        insights: shared.insights.clone(),
         history: shared.history,
         gates: signals.gates,
         signals: signals.signals,

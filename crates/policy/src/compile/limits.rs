@@ -38,6 +38,8 @@ pub(crate) const QUARANTINE: Limits<Duration> = ms(10 * MINUTE_MS, 1_000, 7 * DA
 pub(crate) const GUARDS_MAX: usize = 1_000;
 /// Tags that one guard may require.
 pub(crate) const GUARD_TAGS_MAX: usize = 16;
+/// Tags that insights keep the values of: each combination of values is a row of its own.
+pub(crate) const INSIGHT_TAGS_MAX: usize = 4;
 pub(crate) const MAX_DIGESTS: Limits<u32> = count(1_000, 10, 20_000);
 pub(crate) const HISTORY_AGE: Limits<Duration> = ms(31 * DAY_MS, HOUR_MS, 3_660 * DAY_MS);
 /// In MiB.

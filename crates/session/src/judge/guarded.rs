@@ -185,6 +185,8 @@ fn judge<'t>(
     if report.is_empty() {
         return None;
     }
+    // Nobody is told here what they are: who has sent such before is known.
+    said.tags = input.policy.insights.tags.write(&identity, &mut Vec::new());
     // Of a text that is prepared no rule has asked yet who it comes from.
     said.note(identity.app, Some(identity.source), identity.tool_seen, identity.trace_id());
     Some(Box::new(report))
