@@ -294,7 +294,8 @@ mod tests {
         assert!(!quarantine.is_worth(&late(2, 11, 0)) && !quarantine.is_worth(&late(2, 11, 29)));
         assert!(quarantine.is_worth(&late(2, 11, 30)) && quarantine.is_worth(&late(2, 22, 0)));
         assert!(quarantine.is_worth(&entry(2, 11, 0)), "a KILL has happened");
-        let busy = (2..=20).fold(quarantine, |quarantine, id| quarantine.with(late(id, id + 100, 0)));
+        let busy =
+            (2..=20).fold(quarantine, |quarantine, id| quarantine.with(late(id, id + 100, 0)));
         assert!(!busy.is_worth(&late(21, 21, 0)) && busy.is_worth(&late(21, 21, 1)));
     }
 

@@ -8,7 +8,7 @@ use super::budget::{self, BudgetDraft};
 use super::bypass;
 use super::checks::{MODES, duration, keyword, name, query, secret, server, whole};
 use super::compression;
-use super::guard::{GuardDraft, guards_of};
+use super::guard::{GuardDraft, check_probe, guards_of};
 use super::limits;
 use super::network;
 use super::rule::Draft;
@@ -85,6 +85,7 @@ pub(super) fn compile(
         let index = u32::try_from(rules.len()).ok()?;
         rules.push(draft.rule(index, gate, signals.is_always_open(gate), mode));
     }
+    check_probe(&shared.guards, cluster_name, probe.as_ref(), faults);
     let budgets = Budgets::new(budget::of_cluster(&shared.budgets, cluster_name, mode));
     let budgets = budgets.with_lane_for(&rules);
     Some(ClusterPolicy {
