@@ -1,14 +1,16 @@
 //! A statement of this connection takes more than its rule lets it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use admission::{Reason, Refusal};
 use policy::{Quarantined, Rule, RunawayAction};
 use session::{Answer, Finished, Move, Side, StatementOutcome};
+use sql::Class;
 use tokio::time::Instant;
 
 use super::Connection;
-use crate::cluster::Caught;
+use crate::cluster::{Caught, Stop};
 use crate::printable::Printable;
 use crate::runaway::{Excess, Killed, Leftover, action, is_killable};
 
@@ -144,8 +146,13 @@ impl Connection {
         }
     }
 
-    /// The error of a statement whose like is in quarantine, and its one line in the log.
-    pub(super) fn quarantined_answer(&self, entry: &Quarantined) -> Option<Answer> {
+    /// The error of a statement whose like is in quarantine, its line in the log, and what is kept
+    /// for whoever asks why.
+    pub(super) fn quarantined_answer(
+        &self,
+        entry: &Arc<Quarantined>,
+        class: Option<Class>,
+    ) -> Option<Answer> {
         let mut rules = self.policy.rules.iter();
         let rule = rules.find(|rule| rule.key == entry.key)?;
         let left = entry.until.0.saturating_sub(self.now.0);
@@ -153,10 +160,12 @@ impl Connection {
             reason: Reason::Quarantined,
             cause: None,
             budget: None,
-            waited: std::time::Duration::ZERO,
-            retry_after: std::time::Duration::from_secs(u64::try_from(left).unwrap_or(0)),
+            // It may have come to the quarantine while its statement waited.
+            waited: self.admission.waited().unwrap_or_default(),
+            retry_after: Duration::from_secs(u64::try_from(left).unwrap_or(0)),
         };
-        let (_, answer) = self.answer_unasked(Some(rule), &refusal);
+        let (id, answer) = self.answer_unasked(Some(rule), &refusal, Some(entry.id));
+        self.note_stopped((Stop::Quarantine(Arc::clone(entry)), class), Some(rule), id, &refusal);
         Some(answer)
     }
 }
