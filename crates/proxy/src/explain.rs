@@ -172,7 +172,7 @@ impl Explainer {
         if let Some(known) = known {
             if known.is_stale {
                 // Nobody waits for it.
-                let _ = self.begin(policy, subject);
+                self.begin(policy, subject).ok();
             }
             return known.foreseen;
         }
