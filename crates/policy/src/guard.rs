@@ -5,6 +5,7 @@
 //! asked, and the first that denies says what the client is told. What no guard has anything to say
 //! of costs one walk over the text: who asks is found out only for the others.
 
+mod expected;
 mod message;
 
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use crate::schedule::Schedule;
 use crate::shape::{Caution, ShapeNeeds};
 use crate::time::UnixTime;
 
+pub use self::expected::Estimate;
+pub(crate) use self::expected::RowsExpected;
 pub use self::message::write_message;
 
 /// One guard.
@@ -70,6 +73,8 @@ pub(crate) enum Check {
     RequireTag(Arc<[Box<[u8]>]>),
     /// No DDL while it is in force.
     NoDdlHours(Arc<Schedule>),
+    /// Most rows that the server expects to read.
+    MaxRowsExpected(RowsExpected),
 }
 
 impl Check {
@@ -81,6 +86,7 @@ impl Check {
             Self::MaxStatementBytes(_) => "max_statement_bytes",
             Self::RequireTag(_) => "require_tag",
             Self::NoDdlHours(_) => "no_ddl_hours",
+            Self::MaxRowsExpected(_) => expected::CHECK,
         }
     }
 }
@@ -117,6 +123,8 @@ pub struct GuardReport {
     pub hits: Vec<GuardHit>,
     /// The guards, and the checks, that could not judge it.
     pub unjudged: Vec<(Arc<str>, &'static str)>,
+    /// What is to be asked of the server before anything is said.
+    pub estimates: Vec<Estimate>,
     /// What is in quarantine like it.
     pub quarantined: Option<Arc<Quarantined>>,
 }
@@ -147,6 +155,7 @@ enum TextFault {
     Long { most: u64 },
     NoTag(Box<[u8]>),
     Ddl,
+    RowsExpected { rows: u64, most: u64 },
 }
 
 /// What a check says.
@@ -154,13 +163,18 @@ enum Finding {
     Fine,
     Unjudged,
     Fault(u64, TextFault),
+    /// The server has to be asked.
+    Estimate(RowsExpected),
 }
 
 impl GuardReport {
     /// Whether there is nothing to say.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.hits.is_empty() && self.unjudged.is_empty() && self.quarantined.is_none()
+        self.hits.is_empty()
+            && self.unjudged.is_empty()
+            && self.estimates.is_empty()
+            && self.quarantined.is_none()
     }
 
     /// The hit that the client is told of, if the statement is refused.
@@ -253,6 +267,9 @@ impl Guards {
                     (None, _) | (Some(true), Finding::Unjudged) => {
                         report.unjudged.push((guard.name.clone(), check.as_str()));
                     }
+                    (Some(true), Finding::Estimate(expected)) => {
+                        report.estimates.push(Estimate::of(guard, *mode, index, expected));
+                    }
                     (Some(true), Finding::Fault(offset, fault)) => report.hits.push(GuardHit {
                         guard: guard.name.clone(),
                         check: check.as_str(),
@@ -326,6 +343,7 @@ impl Check {
                     Finding::Fine
                 }
             }
+            (Self::MaxRowsExpected(expected), Some(survey)) => expected.finding(survey, facts),
         }
     }
 }

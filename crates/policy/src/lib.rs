@@ -74,7 +74,8 @@ pub use explain::{Explanation, Question, Skipped, explain};
 pub use facts::Facts;
 pub use fault::Fault;
 pub use guard::{
-    Guard, GuardHit, GuardMode, GuardReport, Guarded, Guards, write_message as write_guard_message,
+    Estimate, Guard, GuardHit, GuardMode, GuardReport, Guarded, Guards,
+    write_message as write_guard_message,
 };
 pub use history::HistoryLimits;
 pub use insights::{InsightTags, Insights};

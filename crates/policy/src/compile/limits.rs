@@ -29,6 +29,8 @@ const DAY_MS: u64 = 86_400_000;
 
 pub(crate) const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9307);
 pub(crate) const MAX_APPS: Limits<u32> = count(200, 1, 10_000);
+/// Of `max_rows_expected` of a guard: a statement waits at most so long for its EXPLAIN.
+pub(crate) const EXPLAIN_TIMEOUT: Limits<Duration> = ms(100, 1, 2_000);
 pub(crate) const MAX_IN_LIST: Limits<u32> = count(1_000, 1, 1_000_000);
 /// `max_allowed_packet` is at most a gibibyte.
 pub(crate) const MAX_STATEMENT_BYTES: Limits<u32> = count(1_048_576, 1, 1_073_741_824);

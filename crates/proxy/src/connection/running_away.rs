@@ -78,7 +78,7 @@ impl Connection {
             Ok(Killed::Yes) => {
                 self.allowance.note_killed();
                 self.note_runaway(rule, excess, "kill");
-                let _ = self.quarantine(rule, RunawayAction::Kill);
+                self.quarantine(rule, RunawayAction::Kill);
             }
             Err(error) => {
                 if error.may_come {
