@@ -204,6 +204,13 @@ async fn only_the_same_users_gh_ost_passes_and_only_while_the_lock_is_held() {
     let own = "delete /* gh-ost */ from test._c_liar_gho where id = 1";
     let mut same = ghost(&sluice, "etl").await;
     ok(&mut same, own).await;
+    let prepared = same.prepare(own).await.unwrap();
+    let executed = same.execute(&prepared, &[]).await.unwrap();
+    assert_eq!(Refused::of(&executed), None, "prepared");
+    let outside = same.prepare("delete /* gh-ost */ from test.c_other").await.unwrap();
+    let executed = same.execute(&outside, &[]).await.unwrap();
+    let refused = Refused::of(&executed).unwrap();
+    assert_eq!(refused.reason(), Some("gate_closed"), "prepared, of another table");
     let mut other = ghost(&sluice, "ddl").await;
     assert_eq!(reason(&mut other, own).await.as_deref(), Some("gate_closed"), "another user");
     for text in [
@@ -225,6 +232,14 @@ async fn only_the_same_users_gh_ost_passes_and_only_while_the_lock_is_held() {
         ok(&mut holder, lose).await;
         assert_eq!(reason(&mut same, own).await.as_deref(), Some("gate_closed"), "{lose}");
     }
+    let executed = same.execute(&prepared, &[]).await.unwrap();
+    assert_eq!(Refused::of(&executed).unwrap().reason(), Some("gate_closed"), "nor prepared");
+    // Names that `--force-table-names` has made of another than the table's.
+    let force = "lock /* gh-ost */ tables test.c_other write, test._c_liar_del write";
+    ok(&mut holder, force).await;
+    ok(&mut same, own).await;
+    let unforced = "delete /* gh-ost */ from test._c_other_gho where id = 1";
+    assert_eq!(reason(&mut same, unforced).await.as_deref(), Some("gate_closed"));
     ok(&mut holder, &migration.lock()).await;
     ok(&mut same, own).await;
     drop(holder);
