@@ -115,7 +115,18 @@ async fn a_name_is_text(browser: &Browser) {
                 .find((link) => link.innerText.includes('onerror'))";
     browser.run(&format!("{link}.click()")).await;
     browser.until("its page", "document.querySelector('h1').innerText.includes('onerror')").await;
-    assert_eq!(browser.run("return document.images.length").await, 0);
+    // What keeps it, and since when: as the commands tell it, and as text.
+    let why = "document.querySelector('#why').innerText";
+    let lifts = "what lets it through: the end of the hold, by an edit of rule strange in the file";
+    browser.until("why it waits", &format!("{why}.includes('{lifts}')")).await;
+    let told = browser.run(&format!("return {why}")).await;
+    for part in ["has waited for", "<b>why</b>", "user ddl at 127.0.0.1:", "class write", MARKUP] {
+        assert!(told.as_str().unwrap().contains(part), "{part}: {told}");
+    }
+    let past = "document.querySelector('#history').innerText";
+    browser.until("its history", &format!("{past}.includes('has been held since')")).await;
+    browser.keep("identity").await;
+    assert_eq!(browser.run("return document.querySelectorAll('img, b b, li b').length").await, 0);
     let title = browser.run("return document.title").await;
     assert!(title.as_str().unwrap().ends_with("– Sluice"), "{title}");
     browser.click(".crumb a").await;

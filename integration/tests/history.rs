@@ -3,12 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
 
+#[path = "history/why.rs"]
+mod why;
+
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use integration::replica::Lag;
-use integration::scenario::{Refused, connect_as, wait_for_signal, wait_until};
+use integration::scenario::{Refused, Shared, connect_as, wait_for_signal, wait_until};
+use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess, binary};
 use integration::topology::Topology;
 
@@ -19,12 +23,26 @@ const RULES: &str = "\
 /// What has to come by itself, on a loaded machine.
 const SOON: Duration = Duration::from_secs(20);
 
+static MYSQL: Shared = Shared::new(Flavour::MySql);
+
+#[tokio::test]
+async fn why_knows_guards_quarantine_budgets_and_who_waits() {
+    let servers = MYSQL.get().await.unwrap();
+    let statements = [
+        "GRANT CONNECTION_ADMIN ON *.* TO 'sluice'@'%'",
+        "CREATE TABLE IF NOT EXISTS test.t (n INT)",
+        "INSERT INTO test.t VALUES (1)",
+    ];
+    servers.primary.run_sql(&statements).await.unwrap();
+    why::of_guards_quarantine_and_budgets(servers).await;
+}
+
 #[tokio::test]
 async fn who_was_held_by_which_replica_is_told_also_after_kill_9_and_without_the_file() {
     let mut servers = Topology::mysql(1).await.unwrap();
     servers.primary.run_sql(&["CREATE TABLE test.t (n INT)"]).await.unwrap();
     let config = Config::new(&servers).unwrap().rules(RULES);
-    let state = StateDir::new();
+    let state = StateDir::new("lag");
     let yaml = format!("state_dir: {}\n{}", state.0.display(), config.render());
     let start = || SluiceProcess::spawn(&yaml, config.listen, config.admin, &[]).unwrap();
     let mut sluice = start();
@@ -107,7 +125,7 @@ async fn wait_until_it_has_written(sluice: &SluiceProcess) {
 }
 
 /// As often as Sluice writes.
-const WRITTEN_EVERY: Duration = Duration::from_secs(5);
+const WRITTEN_EVERY: Duration = Duration::from_secs(2);
 
 async fn history_of_etl(config: &Config, server: &str, refused: &str) -> String {
     let told = tell(config, &["history", "etl", "--since", "10m ago"]).await;
@@ -135,9 +153,9 @@ async fn tell(config: &Config, arguments: &[&str]) -> String {
 struct StateDir(PathBuf);
 
 impl StateDir {
-    fn new() -> Self {
+    fn new(name: &str) -> Self {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-        let name = format!("sluice-it-history-{}-{}", std::process::id(), since.as_nanos());
+        let name = format!("sluice-it-history-{name}-{}-{}", std::process::id(), since.as_nanos());
         Self(std::env::temp_dir().join(name))
     }
 }

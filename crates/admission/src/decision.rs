@@ -225,4 +225,6 @@ pub struct WaitingStatement {
     pub reason: Reason,
     /// The signal behind that.
     pub cause: Option<Cause>,
+    /// The budget that has no room for it, if it waits for one.
+    pub budget: Option<crate::BudgetKey>,
 }

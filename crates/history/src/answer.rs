@@ -8,7 +8,7 @@ use crate::book::Recent;
 use crate::disk::{Asked, Reading};
 use crate::record::{At, Counts, Event, MinuteRow, Span, SpanFacts, SpanKind};
 
-pub use self::shown::{Answer, Gap, Held, Kept, Part, Share, SignalPart, State};
+pub use self::shown::{Answer, Checks, Gap, Held, Kept, LeftOut, Part, Share, SignalPart, State};
 
 /// Intervals of each kind that one answer has: those that lasted longest.
 const SPANS_MAX: usize = 200;
@@ -43,10 +43,12 @@ pub(crate) fn answer(asked: &Asked<'_>, sources: &Sources<'_>, now: At) -> Answe
     let mut total = Counts::default();
     counts.values().for_each(|counts| total.add(counts));
     let spans = made.spans();
-    let held = made.held(&spans);
+    let (held, held_left) = made.held(&spans);
     let signals = made.signals(part_s);
     let refused_by = made.reasons();
-    let (events, gaps) = (made.events(), made.gaps());
+    let checks = made.checks();
+    let ((events, events_left), gaps) = (made.events(), made.gaps());
+    let (states, states_left) = states(&spans);
     let since = made.read(|disk| disk.since()).flatten();
     Answer {
         now,
@@ -56,12 +58,14 @@ pub(crate) fn answer(asked: &Asked<'_>, sources: &Sources<'_>, now: At) -> Answe
         sentences: Vec::new(),
         total,
         refused_by,
+        checks,
         held,
         part_s,
         parts: counts.into_iter().map(|(at, counts)| Part { at: seconds(at), counts }).collect(),
         signals,
-        states: states(&spans),
+        states,
         events,
+        left_out: LeftOut { held: held_left, states: states_left, events: events_left },
         kept: Kept {
             on_disk: sources.disk.is_some(),
             since: since.map_or(sources.recent.since, |since| since.min(sources.recent.since)),
@@ -117,6 +121,19 @@ impl Making<'_, '_> {
         reasons
     }
 
+    fn checks(&mut self) -> Checks {
+        let asked = *self.asked;
+        let mut told = self.read(|disk| disk.checks(&asked)).unwrap_or_default();
+        let rows = self.sources.recent.checks.iter();
+        for row in rows.filter(|row| asked.is_in(&row.cluster) && asked.is_of(&row.app)) {
+            let count = told.entry(row.refused.clone()).or_default();
+            *count = count.saturating_add(row.count);
+        }
+        let passed = told.remove("").unwrap_or_default();
+        let refused = told.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        Checks { asked: passed.saturating_add(refused), passed, refused, refused_by: told }
+    }
+
     fn signals(&mut self, part_s: i64) -> Vec<SignalPart> {
         let asked = *self.asked;
         let mut parts = self.read(|disk| disk.signals(&asked, part_s)).unwrap_or_default();
@@ -149,7 +166,8 @@ impl Making<'_, '_> {
         spans
     }
 
-    fn events(&mut self) -> Vec<Event> {
+    /// The last ones, and how many there are besides.
+    fn events(&mut self) -> (Vec<Event>, u64) {
         let asked = *self.asked;
         let recent = &self.sources.recent.events;
         let known: BTreeSet<(i64, i64)> = recent.iter().map(|event| (event.run, event.n)).collect();
@@ -158,8 +176,8 @@ impl Making<'_, '_> {
         events.extend(recent.iter().cloned());
         events.retain(|event| event.cluster.is_empty() || asked.is_in(&event.cluster));
         events.sort_by_key(|event| (event.at, event.n));
-        let most = events.len().saturating_sub(EVENTS_MAX);
-        events.split_off(most)
+        let left = events.len().saturating_sub(EVENTS_MAX);
+        (events.split_off(left), crate::words::count(left))
     }
 
     /// Between the runs of the file nobody wrote.
@@ -180,11 +198,13 @@ impl Making<'_, '_> {
         gaps
     }
 
-    fn held(&mut self, spans: &[Span]) -> Vec<Held> {
+    /// The longest ones, and how many there are besides.
+    fn held(&mut self, spans: &[Span]) -> (Vec<Held>, u64) {
         let is_meant =
             |span: &&Span| span.kind == SpanKind::Held && self.asked.is_of(&span.subject);
         let mut meant: Vec<&Span> = spans.iter().filter(is_meant).collect();
         meant.sort_by_key(|span| std::cmp::Reverse(span.lasted_ms));
+        let left = crate::words::count(meant.len().saturating_sub(SPANS_MAX));
         meant.truncate(SPANS_MAX);
         let mut held: Vec<Held> = Vec::new();
         for (place, span) in meant.into_iter().enumerate() {
@@ -193,7 +213,7 @@ impl Making<'_, '_> {
             held.push(Held { meanwhile, ..of_span(&self.as_seen(span), spans) });
         }
         held.sort_by_key(|held| held.began);
-        held
+        (held, left)
     }
 
     /// Nobody knows at first whether a client that was refused comes back; one of which nothing was
@@ -302,9 +322,11 @@ fn overlap_ms(a: &Span, b: &Span) -> i64 {
     end(a).min(end(b)).saturating_sub(a.began.0.max(b.began.0))
 }
 
-fn states(spans: &[Span]) -> Vec<State> {
+/// The last ones, and how many there are besides.
+fn states(spans: &[Span]) -> (Vec<State>, u64) {
     let mut states: Vec<&Span> = spans.iter().filter(|span| span.kind != SpanKind::Held).collect();
     states.sort_by_key(|span| std::cmp::Reverse(span.began));
+    let left = crate::words::count(states.len().saturating_sub(SPANS_MAX));
     states.truncate(SPANS_MAX);
     states.reverse();
     let state = |span: &Span| State {
@@ -321,7 +343,7 @@ fn states(spans: &[Span]) -> Vec<State> {
         server: span.facts.server.clone(),
         text: span.facts.text.clone(),
     };
-    states.into_iter().map(state).collect()
+    (states.into_iter().map(state).collect(), left)
 }
 
 fn seconds(at: i64) -> At {

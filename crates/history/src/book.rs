@@ -17,10 +17,10 @@ use std::time::Duration;
 
 pub use self::intervals::SPANS_MAX;
 use self::intervals::{Intervals, Moment, SpanKey};
-use self::minutes::Minutes;
+use self::minutes::{Minutes, Rows};
 use self::rules::KnownRules;
 use crate::look::{ClusterLook, Happened, Look};
-use crate::record::{At, Event, MinuteRow, Run, SignalRow, Span, SpanKind, Writes};
+use crate::record::{At, CheckRow, Event, MinuteRow, Run, SignalRow, Span, SpanKind, Writes};
 
 /// A step of the wall clock against the monotonic one that is no drift.
 const STEP_MS: i64 = 2_000;
@@ -54,6 +54,8 @@ pub struct Recent {
     pub minutes: Vec<MinuteRow>,
     /// The rows of signals.
     pub signals: Vec<SignalRow>,
+    /// The rows of checks.
+    pub checks: Vec<CheckRow>,
     /// The intervals.
     pub spans: Vec<Span>,
     /// The events.
@@ -69,6 +71,16 @@ impl Book {
     /// The history of a process that begins now, under a number that no other has.
     #[must_use]
     pub fn new(run: i64, version: &str, at: At) -> Self {
+        Self::begun(run, version, at, format!("Sluice {version} was started"))
+    }
+
+    /// That of a process of which nothing was kept for a while, from now on.
+    #[must_use]
+    pub fn again(run: i64, version: &str, at: At) -> Self {
+        Self::begun(run, version, at, "history.enabled was switched on".to_owned())
+    }
+
+    fn begun(run: i64, version: &str, at: At, text: String) -> Self {
         let mut book = Self {
             version: version.to_owned(),
             runs: VecDeque::new(),
@@ -82,14 +94,7 @@ impl Book {
             step: Duration::ZERO,
         };
         book.begin_run(run, at);
-        book.happens(
-            at,
-            Event {
-                kind: "start".to_owned(),
-                text: format!("Sluice {version} was started"),
-                ..Event::default()
-            },
-        );
+        book.happens(at, Event { kind: "start".to_owned(), text, ..Event::default() });
         book
     }
 
@@ -100,6 +105,9 @@ impl Book {
         self.minutes.enter(now.run, look.at);
         for (key, counts) in &look.counted {
             self.minutes.count(key, counts);
+        }
+        for (key, count) in &look.checks {
+            self.minutes.count_checks(key, *count);
         }
         for happened in &look.happened {
             self.take(look.at, happened);
@@ -160,19 +168,18 @@ impl Book {
                 known.note_author(rule, author, what, at);
                 return;
             }
-            Happened::Stop => {
-                self.intervals.end_all();
-                if let Some(run) = self.runs.back_mut() {
-                    run.ended = Some(at);
-                }
-                Event {
-                    kind: "stop".to_owned(),
-                    text: "Sluice ended".to_owned(),
-                    ..Event::default()
-                }
-            }
+            Happened::Stop => self.end(at, "Sluice ended"),
+            Happened::Off => self.end(at, "history.enabled was switched off"),
         };
         self.happens(at, event);
+    }
+
+    fn end(&mut self, at: At, text: &str) -> Event {
+        self.intervals.end_all();
+        if let Some(run) = self.runs.back_mut() {
+            run.ended = Some(at);
+        }
+        Event { kind: "stop".to_owned(), text: text.to_owned(), ..Event::default() }
     }
 
     /// A clock that is set begins another run.
@@ -227,11 +234,12 @@ impl Book {
 
     /// What is new since the last call, and what there is of the minute under way.
     pub fn writes(&mut self) -> Writes {
-        let (minutes, signals) = self.minutes.writes();
+        let Rows { minutes, signals, checks } = self.minutes.writes();
         Writes {
             runs: self.runs.iter().cloned().collect(),
             minutes,
             signals,
+            checks,
             spans: self.intervals.writes(),
             events: std::mem::take(&mut self.unwritten_events),
             statements: Vec::new(),
@@ -241,7 +249,7 @@ impl Book {
     /// What the memory holds of the time from `since` to `until`.
     #[must_use]
     pub fn recent(&self, since: At, until: At) -> Recent {
-        let (minutes, signals) = self.minutes.between(since, until);
+        let Rows { minutes, signals, checks } = self.minutes.between(since, until);
         let overlaps =
             |span: &&Span| span.began < until && span.ended.is_none_or(|ended| ended >= since);
         let mut from = self.minutes.first_of_each();
@@ -251,6 +259,7 @@ impl Book {
         Recent {
             minutes,
             signals,
+            checks,
             spans: self.intervals.all().filter(overlaps).cloned().collect(),
             events: self
                 .events

@@ -15,6 +15,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use policy::HistoryLimits;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 pub use self::read::{Asked, Reading};
@@ -42,6 +43,13 @@ impl Default for Limits {
     /// A quarter of a gigabyte, and a month.
     fn default() -> Self {
         Self { bytes_max: 256 << 20, keep: Duration::from_secs(31 * 86_400) }
+    }
+}
+
+impl From<HistoryLimits> for Limits {
+    fn from(limits: HistoryLimits) -> Self {
+        let HistoryLimits { enabled: _, max_age, max_size } = limits;
+        Self { bytes_max: max_size, keep: max_age }
     }
 }
 
@@ -78,6 +86,20 @@ impl Disk {
     #[must_use]
     pub fn new(directory: &Path, limits: Limits) -> Self {
         Self { directory: directory.to_owned(), limits, open: None }
+    }
+
+    /// Keeps to other limits from the next write on.
+    pub fn limit(&mut self, limits: Limits) {
+        if limits == self.limits {
+            return;
+        }
+        self.limits = limits;
+        // It is opened with them; a failure shows with the next write as well.
+        if let Some(open) = &self.open
+            && schema::bound(&open.connection, limits.bytes_max).is_err()
+        {
+            self.open = None;
+        }
     }
 
     /// Writes all of it, or nothing.

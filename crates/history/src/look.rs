@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proxy::telemetry::{Tallied, TallyKey};
+use proxy::telemetry::{CheckKey, Tallied, TallyKey};
 
 use crate::record::At;
 
@@ -16,6 +16,8 @@ pub struct Look {
     pub at: At,
     /// What became of statements since the last look.
     pub counted: Vec<(TallyKey, Tallied)>,
+    /// What became of checks over HTTP since then.
+    pub checks: Vec<(CheckKey, u64)>,
     /// The clusters.
     pub clusters: Vec<ClusterLook>,
     /// What happened since the last look.
@@ -143,4 +145,6 @@ pub enum Happened {
     },
     /// Sluice ends.
     Stop,
+    /// The file says that no history is to be kept.
+    Off,
 }

@@ -57,6 +57,25 @@ pub struct MinuteRow {
     pub refused_by: BTreeMap<String, u64>,
 }
 
+/// What became of checks over HTTP of one app under one rule, in one minute of one run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckRow {
+    /// Of which run.
+    pub run: i64,
+    /// When the minute begins, in seconds since 1970.
+    pub at: i64,
+    /// The cluster.
+    pub cluster: String,
+    /// The app as metrics show it.
+    pub app: String,
+    /// The rule; `none` where none decided.
+    pub rule: String,
+    /// Why they were told not to go on; empty: they were told to.
+    pub refused: String,
+    /// How many.
+    pub count: u64,
+}
+
 /// What became of statements.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -270,7 +289,8 @@ pub struct Event {
     pub at: At,
     /// The cluster; empty: all of them.
     pub cluster: String,
-    /// `file`, `rule`, `start`, `stop` or `clock`.
+    /// `file`, `rule`, `start`, `stop` or `clock`. What switches the history off or on is a stop or a
+    /// start.
     pub kind: String,
     /// The file, or the rule.
     pub subject: String,
@@ -306,6 +326,8 @@ pub struct Writes {
     pub minutes: Vec<MinuteRow>,
     /// The signals of minutes, likewise.
     pub signals: Vec<SignalRow>,
+    /// The checks of minutes, likewise.
+    pub checks: Vec<CheckRow>,
     /// Intervals, likewise.
     pub spans: Vec<Span>,
     /// Events.
@@ -318,9 +340,9 @@ impl Writes {
     /// How many rows there are.
     #[must_use]
     pub fn rows(&self) -> usize {
-        let Self { runs, minutes, signals, spans, events, statements } = self;
+        let Self { runs, minutes, signals, checks, spans, events, statements } = self;
         let others = [runs.len(), signals.len(), spans.len(), events.len(), statements.len()];
-        minutes.len().saturating_add(others.iter().sum())
+        minutes.len().saturating_add(checks.len()).saturating_add(others.iter().sum())
     }
 }
 

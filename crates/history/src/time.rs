@@ -84,5 +84,26 @@ mod tests {
         let berlin = TimeZone::get("Europe/Berlin").unwrap();
         let now = at("2026-10-25T08:00:00Z");
         assert_eq!(parse("02:30", now, &berlin).unwrap(), at("2026-10-25T00:30:00Z"));
+        // Between the two of them the last one is meant, whichever that was.
+        let between = at("2026-10-25T00:45:00Z");
+        assert_eq!(parse("02:30", between, &berlin).unwrap(), at("2026-10-25T00:30:00Z"));
+        let now = at("2026-10-25T00:15:00Z");
+        assert_eq!(parse("02:30", now, &berlin).unwrap(), at("2026-10-24T00:30:00Z"));
+        let dated = parse("2026-10-25 02:30", now, &berlin).unwrap();
+        assert_eq!(dated, at("2026-10-25T00:30:00Z"));
+        let offset = parse("2026-10-25T02:30:00+01:00", now, &berlin).unwrap();
+        assert_eq!(offset, at("2026-10-25T01:30:00Z"), "the second one, by its offset");
+    }
+
+    #[test]
+    fn an_hour_that_is_left_out_is_the_next_one() {
+        // At 01:00 UTC the clocks of Berlin go from 02:00 to 03:00.
+        let berlin = TimeZone::get("Europe/Berlin").unwrap();
+        let now = at("2026-03-29T08:00:00Z");
+        assert_eq!(parse("02:30", now, &berlin).unwrap(), at("2026-03-29T01:30:00Z"), "03:30");
+        assert_eq!(parse("2026-03-29 02:30", now, &berlin).unwrap(), at("2026-03-29T01:30:00Z"));
+        // Before that moment it is yesterday's.
+        let now = at("2026-03-29T01:10:00Z");
+        assert_eq!(parse("02:30", now, &berlin).unwrap(), at("2026-03-28T01:30:00Z"));
     }
 }

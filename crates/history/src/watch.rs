@@ -16,6 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use policy::HistoryLimits;
 use proxy::cluster::Cluster;
 use proxy::telemetry::Telemetry;
 
@@ -23,19 +24,19 @@ pub use self::ask::Query;
 use self::gather::Gatherer;
 use crate::book::Book;
 use crate::disk::{Disk, Limits, Trouble, Written};
-use crate::look::Happened;
+use crate::look::{Happened, Look};
 use crate::record::{At, Writes};
 
 /// How often it is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// How often it is written: what a process that is killed may lose.
-const WRITE_EVERY: Duration = Duration::from_secs(5);
+const WRITE_EVERY: Duration = Duration::from_secs(2);
 
 /// How soon a disk is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// Rows that wait for the disk: an hour of a hundred identities.
+/// Rows that wait for the disk: half an hour of a hundred identities.
 const WAITING_ROWS_MAX: usize = 100_000;
 
 /// What the end of the process waits for the disk.
@@ -49,6 +50,7 @@ pub struct History {
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// None: nothing is to be kept.
     book: Mutex<Option<Book>>,
     state_dir: Option<PathBuf>,
     clusters: Arc<[Arc<Cluster>]>,
@@ -104,12 +106,12 @@ impl History {
         telemetry: &Arc<Telemetry>,
     ) -> io::Result<(Self, Watch)> {
         let gatherer = Gatherer::new(clusters, telemetry);
-        let run = i64::from(rand::random::<u32>()) << 20;
-        let book = Book::new(run, env!("CARGO_PKG_VERSION"), gather::wall());
+        let is_kept = limits_of(clusters).is_none_or(|limits| limits.enabled);
+        let book = is_kept.then(|| Book::new(new_run(), VERSION, gather::wall()));
         let (stop, prompts) = sync_channel(PROMPTS_MAX);
         let history = Self {
             inner: Arc::new(Inner {
-                book: Mutex::new(Some(book)),
+                book: Mutex::new(book),
                 state_dir: state_dir.map(Path::to_owned),
                 clusters: clusters.clone(),
                 disk: Mutex::default(),
@@ -133,11 +135,17 @@ impl History {
         self.inner.disk.lock().trouble.clone()
     }
 
+    /// Whether anything is kept, in memory or on disk: what `history.enabled` says.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.inner.limits().is_none_or(|limits| limits.enabled)
+    }
+
     /// Its metrics, as Prometheus reads them.
     #[must_use]
     pub fn metrics(&self) -> String {
         let disk = self.inner.disk.lock();
-        let is_kept = self.inner.state_dir.is_some() && disk.trouble.is_none();
+        let is_kept = self.inner.state_dir.is_some() && disk.trouble.is_none() && self.is_kept();
         let mut text = String::new();
         let mut family = |name: &str, kind: &str, help: &str, value: u64| {
             text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n"));
@@ -200,25 +208,53 @@ impl Inner {
             }
             unwritten = unwritten.saturating_add(look.mono.saturating_sub(before));
             before = look.mono;
-            let writes = {
-                let mut book = self.book.lock();
-                let Some(book) = book.as_mut() else { return };
-                book.look(&look);
-                let is_due = unwritten >= WRITE_EVERY || is_over;
-                (is_due && self.state_dir.is_some()).then(|| book.writes())
-            };
+            let noted = self.note_look(look, unwritten, &mut gatherer);
             if let Some(Prompt::Look(taken)) = prompt {
                 taken.try_send(()).ok();
             }
-            if let Some(mut writes) = writes {
+            if let Some(writes) = noted {
                 unwritten = Duration::ZERO;
-                writes.statements = gatherer.statements();
                 self.enqueue(writes);
             }
             if is_over {
                 return;
             }
         }
+    }
+
+    /// Takes a look in, if anything is to be kept; what is to be written, if it is time.
+    fn note_look(
+        &self,
+        mut look: Look,
+        unwritten: Duration,
+        gatherer: &mut Gatherer,
+    ) -> Option<Writes> {
+        let is_kept = self.limits().is_none_or(|limits| limits.enabled);
+        let mut kept = self.book.lock();
+        if !is_kept {
+            look.happened.push(Happened::Off);
+        } else if kept.is_none() {
+            gatherer.forget();
+            let book = kept.insert(Book::again(new_run(), VERSION, look.at));
+            book.look(&look);
+            return None;
+        }
+        let ends = look.happened.iter().any(|it| matches!(it, Happened::Stop | Happened::Off));
+        let is_due = (ends || unwritten >= WRITE_EVERY) && self.state_dir.is_some();
+        let writes = kept.as_mut().and_then(|book| {
+            book.look(&look);
+            is_due.then(|| book.writes())
+        });
+        if !is_kept {
+            *kept = None;
+        }
+        drop(kept);
+        let statements = if is_due { gatherer.statements() } else { Vec::new() };
+        writes.map(|writes| Writes { statements, ..writes })
+    }
+
+    fn limits(&self) -> Option<HistoryLimits> {
+        limits_of(&self.clusters)
     }
 
     fn enqueue(&self, writes: Writes) {
@@ -250,6 +286,9 @@ impl Inner {
             let writes: Vec<Writes> = state.waiting.drain(..).collect();
             state.rows = 0;
             drop(state);
+            if let Some(limits) = self.limits() {
+                disk.limit(limits.into());
+            }
             let written = disk.write(&writes, gather::wall());
             let mut state = self.disk.lock();
             let has_failed = written.is_err();
@@ -294,6 +333,18 @@ fn note(state: &mut DiskState, written: Result<Written, Trouble>) {
         }
     }
 }
+
+/// They are the file's, and so those of each cluster.
+fn limits_of(clusters: &[Arc<Cluster>]) -> Option<HistoryLimits> {
+    clusters.first().map(|cluster| cluster.policy().history)
+}
+
+/// A number that no other run has; the next ones are those of clocks that are set.
+fn new_run() -> i64 {
+    i64::from(rand::random::<u32>()) << 20
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(run)

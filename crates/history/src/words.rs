@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 
 pub use self::times::{Times, span};
-use crate::answer::{Answer, Held, State};
+use crate::answer::{Answer, Checks, Held, State};
 use crate::record::{At, Event};
 
 /// Sentences about intervals: more is for the table.
@@ -27,18 +27,20 @@ pub fn sentences(answer: &Answer, zone: &TimeZone) -> Vec<String> {
     longest.truncate(HELD_MAX);
     longest.sort_by_key(|held| held.began);
     said.extend(longest.iter().map(|one| held(one, &times)));
+    let further = count(further).saturating_add(answer.left_out.held);
     if further > 0 {
-        said.push(format!("{} more were shorter", counted(count(further), "time")));
+        said.push(format!("{} more were shorter", counted(further, "time")));
     }
     if answer.held.is_empty() {
         said.push(nothing_held(answer, &times));
     }
+    said.extend(checks(answer));
     let states = answer.states.iter().filter(|state| is_news(state));
     let mut states: Vec<String> = states.map(|one| state(one, &times)).collect();
-    cut(&mut states, "state");
+    cut(&mut states, answer.left_out.states, "state");
     said.extend(states);
     let mut events: Vec<String> = answer.events.iter().map(|one| event(one, &times)).collect();
-    cut(&mut events, "change");
+    cut(&mut events, answer.left_out.events, "change");
     said.extend(events);
     for gap in &answer.kept.gaps {
         let (began, ended) = (times.show(gap.began), times.show(gap.ended));
@@ -53,13 +55,37 @@ pub fn sentences(answer: &Answer, zone: &TimeZone) -> Vec<String> {
     said
 }
 
-/// The last ones stay.
-fn cut(sentences: &mut Vec<String>, what: &str) {
+/// The last ones stay; so many have not come this far.
+fn cut(sentences: &mut Vec<String>, left_out: u64, what: &str) {
     let further = sentences.len().saturating_sub(OTHERS_MAX);
+    sentences.drain(..further);
+    let further = count(further).saturating_add(left_out);
     if further > 0 {
-        sentences.drain(..further);
-        sentences.insert(0, format!("{} before these", counted(count(further), what)));
+        sentences.insert(0, format!("{} before these", counted(further, what)));
     }
+}
+
+/// Those who ask over HTTP.
+fn checks(answer: &Answer) -> Option<String> {
+    let Checks { asked, passed, refused, refused_by } = &answer.checks;
+    if *asked == 0 {
+        return None;
+    }
+    let who = answer.app.as_deref().unwrap_or("who asks");
+    let came = counted(*asked, "time");
+    if *refused == 0 {
+        return Some(format!("{who} asked {came} over HTTP, and was told to go on"));
+    }
+    let mut reasons: Vec<(&String, &u64)> = refused_by.iter().collect();
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let reasons: Vec<String> =
+        reasons.iter().map(|(reason, count)| format!("{reason} {}", figures(**count))).collect();
+    Some(format!(
+        "{who} asked {came} over HTTP: {} told to go on, {} not to ({})",
+        figures(*passed),
+        figures(*refused),
+        reasons.join(", ")
+    ))
 }
 
 fn nothing_held(answer: &Answer, times: &Times) -> String {
@@ -246,7 +272,7 @@ pub fn quantity(value: f64, unit: &str) -> String {
     if unit.is_empty() { shown } else { format!("{shown} {unit}") }
 }
 
-fn count(len: usize) -> u64 {
+pub(crate) fn count(len: usize) -> u64 {
     u64::try_from(len).unwrap_or(u64::MAX)
 }
 

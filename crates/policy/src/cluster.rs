@@ -13,6 +13,7 @@ use crate::budget::Budgets;
 use crate::bypass::Bypass;
 use crate::compression::{BackendCompression, ClientCompression, CompressionLevel};
 use crate::guard::Guards;
+use crate::history::HistoryLimits;
 use crate::identity::IdentityPolicy;
 use crate::insights::Insights;
 use crate::network::{Listen, Network};
@@ -84,6 +85,8 @@ pub struct ClusterPolicy {
     pub starvation: Option<Starvation>,
     /// What is counted of each digest.
     pub insights: Insights,
+    /// How much of what happened is kept.
+    pub history: HistoryLimits,
     pub(crate) gates: Vec<GateConfig>,
 }
 

@@ -14,6 +14,7 @@ mod compression;
 mod context;
 mod error_profile;
 mod guard;
+mod history;
 mod identity;
 mod insights;
 mod latency;
@@ -86,8 +87,9 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     let starvation = compile_starvation(file.starvation, faults);
     let budgets = budget::compile(file.budgets, &context, faults);
     let insights = insights::compile(file.insights, faults);
+    let history = history::compile(file.history, faults);
     let identity = Arc::new(identity);
-    let shared = cluster::Shared { identity, starvation, budgets, guards, insights };
+    let shared = cluster::Shared { identity, starvation, budgets, guards, insights, history };
     let mut compiled = Vec::new();
     let mut listeners = vec![(Listen::Tcp(admin.listen), "admin.listen".to_owned())];
     for (name, cluster) in clusters {

@@ -17,6 +17,7 @@ pub mod identity;
 pub mod refusal;
 
 mod admin;
+mod ahead;
 mod budget;
 mod bypass;
 mod cidr;
@@ -32,6 +33,7 @@ mod facts;
 mod fault;
 mod fnv;
 mod guard;
+mod history;
 mod insights;
 mod label;
 mod network;
@@ -52,6 +54,7 @@ mod verdict;
 mod warnings;
 
 pub use admin::{ADMIN_TOKEN_LEN_MIN, Admin, AdminAccess, AdminToken};
+pub use ahead::{Ahead, Foreseen, MetBudget, Recorded, Unseen};
 pub use budget::{Budget, Budgets, Per};
 pub use bypass::Bypass;
 pub use cidr::Cidr;
@@ -73,6 +76,7 @@ pub use fault::Fault;
 pub use guard::{
     Guard, GuardHit, GuardMode, GuardReport, Guarded, Guards, write_message as write_guard_message,
 };
+pub use history::HistoryLimits;
 pub use insights::Insights;
 pub use label::app_label;
 pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};

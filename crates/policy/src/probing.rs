@@ -36,6 +36,7 @@ impl ClusterPolicy {
             guards: _,
             quarantine: _,
             insights: _,
+            history: _,
             gates: _,
         } = self;
         *primary == other.primary

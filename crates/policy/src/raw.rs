@@ -7,6 +7,7 @@ mod bypass;
 mod compression;
 pub(crate) mod fields;
 mod guard;
+mod history;
 mod insights;
 mod network;
 mod node;
@@ -24,11 +25,12 @@ pub use self::fields::parse_duration;
 use self::fields::{Fields, FromNode, expected};
 pub(crate) use self::fields::{Maybe, Named, OneOrMany, Spanned};
 pub(crate) use self::guard::Guard;
+pub(crate) use self::history::{History, Size};
 pub(crate) use self::insights::Insights;
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
-pub(crate) use self::runaway::{NOT_SUPPORTED, Runaway};
+pub(crate) use self::runaway::Runaway;
 pub(crate) use self::tls::{BackendTls, ClientTls};
 use crate::fault::{Fault, Faults, Place};
 
@@ -48,6 +50,7 @@ pub(crate) struct File {
     pub(crate) budgets: Maybe<Vec<Spanned<Budget>>>,
     pub(crate) starvation: Maybe<Starvation>,
     pub(crate) insights: Maybe<Insights>,
+    pub(crate) history: Maybe<History>,
 }
 
 /// `metrics`.
@@ -197,6 +200,7 @@ impl FromNode for File {
             budgets: fields.take("budgets"),
             starvation: fields.take("starvation"),
             insights: fields.take("insights"),
+            history: fields.take("history"),
         };
         fields.finish();
         Some(file)

@@ -6,6 +6,7 @@ mod bypass_keys;
 mod classes;
 mod compression_keys;
 mod guard_keys;
+mod identity_keys;
 mod insights_keys;
 mod keys;
 mod latency_keys;

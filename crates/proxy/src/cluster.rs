@@ -48,9 +48,10 @@ use crate::tls::TlsStore;
 
 pub(crate) use self::budgets::{BudgetGuard, ask_budgets, ask_with_budgets};
 pub(crate) use self::chains::{Asker, Verdict};
-pub use self::chains::{Chain, ChainEnd, Chains, GateSignal, Line};
+pub use self::chains::{Chain, ChainEnd, Chains, GateSignal, GuardStop, Line, Stop};
 pub use self::check::{Check, CheckAnswer, CheckOutcome};
-pub use self::held::{ClientName, THROTTLED_MAX, Throttled, WaitingClient};
+pub use self::held::{ClientName, Introduction, THROTTLED_MAX, Throttled, WaitingClient};
+pub(crate) use self::layers::Caught;
 pub use self::permits::PermitGuard;
 pub use self::starvation::{PassedApp, StarvedIdentity};
 

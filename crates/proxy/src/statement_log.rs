@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 
 use self::flood::{Flood, Kind, Noted, Sum, Whose, Worth};
 use crate::clock::Clock;
+use crate::cluster::GuardStop;
 use crate::printable::Printable;
 use crate::socket::Peer;
 use crate::telemetry::StatementDecision;
@@ -35,6 +36,10 @@ pub(crate) struct Held<'a> {
     pub(crate) rule: &'a str,
     /// The budget that had no room for it.
     pub(crate) budget: Option<&'a str>,
+    /// The guard that refused it.
+    pub(crate) guard: Option<&'a GuardStop>,
+    /// The number of what is in quarantine like it.
+    pub(crate) quarantine: Option<u64>,
     pub(crate) app: &'a [u8],
     pub(crate) user: &'a [u8],
     pub(crate) client: Peer,
@@ -57,12 +62,17 @@ impl StatementLog {
         if self.note(now, Kind::Refused, Some(reason), held) == Noted::Counted {
             return;
         }
-        let Held { cluster, rule, budget, app, user, client, trace, waited } = held;
+        let Held { cluster, rule, budget, guard, quarantine, app, user, client, .. } = held;
+        let Held { trace, waited, .. } = held;
         tracing::info!(
             %cluster,
             id = format_args!("{id:08x}"),
             rule,
             budget,
+            guard = guard.map(|stop| &*stop.guard),
+            check = guard.map(|stop| stop.check),
+            offset = guard.map(|stop| stop.offset),
+            quarantine,
             app = %Printable(app),
             user = %Printable(user),
             %client,
@@ -100,9 +110,11 @@ impl StatementLog {
     }
 
     fn note(&self, now: MonoTime, kind: Kind, reason: Option<Reason>, held: &Held<'_>) -> Noted {
-        let Held { cluster, rule, app, waited, trace, .. } = *held;
+        let Held { cluster, rule, guard, app, waited, trace, .. } = *held;
         let worth = Worth { reason, waited, trace };
-        let noted = self.flood.lock().note(now, Whose { kind, cluster, rule, app }, worth);
+        let guard = guard.map(|stop| &*stop.guard);
+        let whose = Whose { kind, cluster, rule, guard, app };
+        let noted = self.flood.lock().note(now, whose, worth);
         self.noted.notify_one();
         noted
     }
@@ -143,13 +155,14 @@ fn tell(sum: &Sum) {
     let whose = of.as_ref();
     let cluster = whose.map(|whose| &*whose.cluster);
     let rule = whose.map(|whose| &*whose.rule);
+    let guard = whose.and_then(|whose| whose.guard.as_deref());
     let app = whose.map(|whose| tracing::field::display(Printable(&whose.app)));
     let longest_ms = millis(*longest);
     let trace_id = trace.map(tracing::field::display);
     let reasons = Counts(by_reason);
     match kind {
         Kind::Refused => tracing::info!(
-            cluster, rule, app, untold, %reasons, longest_ms, trace_id,
+            cluster, rule, guard, app, untold, %reasons, longest_ms, trace_id,
             "more statements refused"
         ),
         Kind::Waited => tracing::info!(

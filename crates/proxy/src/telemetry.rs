@@ -12,6 +12,7 @@ mod apps;
 mod around;
 mod budgets;
 mod certificates;
+mod checks;
 mod edits;
 mod event;
 mod families;
@@ -34,6 +35,7 @@ use parking_lot::Mutex;
 use policy::FixedKey;
 use prometheus::{IntGauge, Registry};
 
+use self::checks::CheckTally;
 use self::families::Families;
 use self::labels::{LabelNames, Series};
 use self::pulse::Pulses;
@@ -43,6 +45,7 @@ use self::tally::Tally;
 use crate::statement_log::StatementLog;
 
 pub use self::apps::AppCount;
+pub use self::checks::CheckKey;
 pub use self::edits::{Edits, RuleEdit};
 pub use self::event::{
     BackendErrorKind, CheckEvent, ConnectionRefusal, KillOutcome, Reload, StatementDecision,
@@ -75,6 +78,7 @@ pub struct Telemetry {
     pulses: Pulses,
     unresolved: Unresolved,
     tally: Tally,
+    checks: CheckTally,
     /// What changed the rules.
     pub edits: Edits,
     /// The keys that cannot change live, by the last file that was applied.
@@ -111,6 +115,7 @@ impl Telemetry {
             pulses: Pulses::default(),
             unresolved: Unresolved::default(),
             tally: Tally::default(),
+            checks: CheckTally::default(),
             edits: Edits::default(),
             fixed_keys: Mutex::default(),
             statement_log: Arc::default(),
@@ -149,12 +154,18 @@ impl Telemetry {
         self.tally.take()
     }
 
+    /// What became of checks over HTTP since the last call, likewise.
+    pub fn take_checks(&self) -> Vec<(CheckKey, u64)> {
+        self.checks.take()
+    }
+
     /// Counts a check over HTTP that was answered.
     pub fn check(&self, event: &CheckEvent<'_>) {
         let app = self.app_label(event.app);
         let CheckEvent { cluster, rule, dialect, decision, reason, app: _ } = *event;
         let labels = [cluster, rule, &*app, dialect, decision.as_str(), reason.unwrap_or_default()];
         self.families.cooperative_checks.with_label_values(&labels).inc();
+        self.checks.count(event, &app);
         if rule != NO_RULE {
             self.families.rule_hits.with_label_values(&[rule]).inc();
         }

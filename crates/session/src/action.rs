@@ -185,14 +185,16 @@ impl Ask {
 pub struct ByGuards {
     /// What they say.
     pub report: Box<GuardReport>,
+    /// The class of the statement, or of what is prepared.
+    pub class: Option<Class>,
     /// Only a session makes one.
     _right: Right,
 }
 
 impl ByGuards {
     /// The command stands before the shell now.
-    pub(crate) fn of(report: Box<GuardReport>) -> Self {
-        Self { report, _right: Right }
+    pub(crate) fn of(report: Box<GuardReport>, class: Option<Class>) -> Self {
+        Self { report, class, _right: Right }
     }
 }
 

@@ -108,7 +108,23 @@ async fn on_a_terminal_keys_hold_an_app_when_that_was_said_and_confirmed() {
     assert!(ended.success() && left.contains("\u{1b}[?1049l"), "the terminal is given back");
 }
 
-/// `sluice top` on a pseudo terminal of its own.
+#[tokio::test]
+async fn the_demo_on_a_terminal_is_top_and_q_ends_it_with_its_servers() {
+    let folder = std::env::temp_dir().join(format!("sluice-it-demo-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let shown = folder.join("screen");
+    let mut screen = Screen::run("demo --seconds 60", &shown);
+    screen.shows("console http://127.0.0.1:").await;
+    screen.shows("Identities: ").await;
+    screen.shows("nightly-etl").await;
+    screen.press("q");
+    // It says what has happened and where to go on when the terminal is given back.
+    screen.shows("Next: README.md").await;
+    assert!(screen.child.wait().unwrap().success());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A command on a pseudo terminal of its own.
 struct Screen {
     child: Child,
     shown: std::path::PathBuf,
@@ -116,11 +132,15 @@ struct Screen {
 
 impl Screen {
     fn start(sluice: &SluiceProcess, shown: &std::path::Path) -> Self {
-        let (top, admin) = (binary().unwrap(), sluice.admin_addr());
-        let top = format!("{} top --seconds 60 --admin http://{admin}", top.display());
+        let admin = sluice.admin_addr();
+        Self::run(&format!("top --seconds 60 --admin http://{admin}"), shown)
+    }
+
+    fn run(arguments: &str, shown: &std::path::Path) -> Self {
+        let command = format!("{} {arguments}", binary().unwrap().display());
         let child = Command::new("script")
             .args(["--quiet", "--flush", "--return", "--command"])
-            .arg(format!("stty rows 50 cols 160; exec {top}"))
+            .arg(format!("stty rows 50 cols 160; exec {command}"))
             .arg(shown)
             .env("SLUICE_ADMIN_TOKEN", TOKEN)
             .env("TERM", "xterm")

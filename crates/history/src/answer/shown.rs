@@ -24,6 +24,8 @@ pub struct Answer {
     pub total: Counts,
     /// How many were refused for which reason.
     pub refused_by: BTreeMap<String, u64>,
+    /// What became of checks over HTTP.
+    pub checks: Checks,
     /// When apps were held, in the order of their beginning.
     pub held: Vec<Held>,
     /// How long one part of the time is.
@@ -36,8 +38,36 @@ pub struct Answer {
     pub states: Vec<State>,
     /// Changes of rules, starts, clocks that were set.
     pub events: Vec<Event>,
+    /// How many of these there are that the answer has no room for.
+    pub left_out: LeftOut,
     /// Where this comes from.
     pub kept: Kept,
+}
+
+/// What became of checks over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Checks {
+    /// How many came.
+    pub asked: u64,
+    /// How many were told to go on.
+    pub passed: u64,
+    /// How many were told not to.
+    pub refused: u64,
+    /// Of these, how many for which reason.
+    pub refused_by: BTreeMap<String, u64>,
+}
+
+/// What an answer has no room for: a shorter time has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LeftOut {
+    /// Intervals in which apps were held, shorter than those that are told.
+    pub held: u64,
+    /// States, earlier than those that are told.
+    pub states: u64,
+    /// Events, likewise.
+    pub events: u64,
 }
 
 /// A part of the time.

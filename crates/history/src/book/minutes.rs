@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::Reason;
-use proxy::telemetry::{Tallied, TallyKey};
+use proxy::telemetry::{CheckKey, Tallied, TallyKey};
 
 use crate::look::SignalLook;
-use crate::record::{At, Counts, MinuteRow, SignalRow, Values};
+use crate::record::{At, CheckRow, Counts, MinuteRow, SignalRow, Values};
 
 /// Rows that are kept in memory, some 300 bytes each: three hours of a hundred identities.
 const ROWS_MAX: usize = 20_000;
@@ -33,6 +33,15 @@ struct Minute {
     at: i64,
     counts: BTreeMap<TallyKey, Tallied>,
     signals: BTreeMap<(Arc<str>, Arc<str>), Values>,
+    checks: BTreeMap<CheckKey, u64>,
+}
+
+/// The rows of some minutes.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) minutes: Vec<MinuteRow>,
+    pub(super) signals: Vec<SignalRow>,
+    pub(super) checks: Vec<CheckRow>,
 }
 
 impl Minutes {
@@ -43,19 +52,19 @@ impl Minutes {
             return;
         }
         self.close();
-        let (counts, signals) = (BTreeMap::new(), BTreeMap::new());
-        self.current = Some(Minute { run, at: begins, counts, signals });
+        let (counts, signals, checks) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        self.current = Some(Minute { run, at: begins, counts, signals, checks });
     }
 
     /// The minute under way is over.
     pub(super) fn close(&mut self) {
         let Some(minute) = self.current.take() else { return };
-        self.rows = self.rows.saturating_add(minute.counts.len());
+        self.rows = self.rows.saturating_add(minute.len());
         self.past.push_back(minute);
         self.unwritten = self.unwritten.saturating_add(1);
         while self.past.len() > MINUTES_MAX || (self.rows > ROWS_MAX && self.past.len() > 1) {
             if let Some(old) = self.past.pop_front() {
-                self.rows = self.rows.saturating_sub(old.counts.len());
+                self.rows = self.rows.saturating_sub(old.len());
             }
         }
         self.unwritten = self.unwritten.min(self.past.len());
@@ -67,19 +76,26 @@ impl Minutes {
         }
     }
 
+    pub(super) fn count_checks(&mut self, key: &CheckKey, count: u64) {
+        if let Some(minute) = &mut self.current {
+            let known = minute.checks.entry(key.clone()).or_default();
+            *known = known.saturating_add(count);
+        }
+    }
+
     pub(super) fn measure(&mut self, cluster: &Arc<str>, signal: &SignalLook, shut: Duration) {
         let Some(minute) = &mut self.current else { return };
         let values = minute.signals.entry((cluster.clone(), signal.signal.clone())).or_default();
         values.note(signal.value, signal.threshold, shut.as_secs_f64());
     }
 
-    pub(super) fn writes(&mut self) -> (Vec<MinuteRow>, Vec<SignalRow>) {
+    pub(super) fn writes(&mut self) -> Rows {
         let begin = self.past.len().saturating_sub(self.unwritten);
         self.unwritten = 0;
         rows(self.past.range(begin..).chain(&self.current))
     }
 
-    pub(super) fn between(&self, since: At, until: At) -> (Vec<MinuteRow>, Vec<SignalRow>) {
+    pub(super) fn between(&self, since: At, until: At) -> Rows {
         let is_meant = |minute: &&Minute| {
             let begins = minute.at.saturating_mul(1_000);
             begins < until.0 && begins.saturating_add(MINUTE_MS) > since.0
@@ -98,20 +114,35 @@ impl Minutes {
     }
 }
 
-fn rows<'m>(minutes: impl Iterator<Item = &'m Minute>) -> (Vec<MinuteRow>, Vec<SignalRow>) {
-    let (mut counts, mut signals) = (Vec::new(), Vec::new());
+impl Minute {
+    fn len(&self) -> usize {
+        self.counts.len().saturating_add(self.checks.len())
+    }
+}
+
+fn rows<'m>(minutes: impl Iterator<Item = &'m Minute>) -> Rows {
+    let mut rows = Rows::default();
     for minute in minutes {
         let Minute { run, at, .. } = *minute;
-        counts.extend(minute.counts.iter().map(|(key, counted)| row(run, at, key, counted)));
-        signals.extend(minute.signals.iter().map(|((cluster, signal), values)| SignalRow {
+        rows.minutes.extend(minute.counts.iter().map(|(key, counted)| row(run, at, key, counted)));
+        rows.signals.extend(minute.signals.iter().map(|((cluster, signal), values)| SignalRow {
             run,
             at,
             cluster: cluster.to_string(),
             signal: signal.to_string(),
             values: *values,
         }));
+        rows.checks.extend(minute.checks.iter().map(|(key, count)| CheckRow {
+            run,
+            at,
+            cluster: key.cluster.clone(),
+            app: key.app.clone(),
+            rule: key.rule.clone(),
+            refused: key.refused.unwrap_or_default().to_owned(),
+            count: *count,
+        }));
     }
-    (counts, signals)
+    rows
 }
 
 fn row(run: i64, at: i64, key: &TallyKey, counted: &Tallied) -> MinuteRow {

@@ -115,6 +115,20 @@ impl Reading {
         self.sums(asked, "reason", "refused", "refusals")
     }
 
+    /// How many checks over HTTP were told to go on (under an empty name), and how many not to, for
+    /// which reason.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn checks(&self, asked: &Asked<'_>) -> rusqlite::Result<BTreeMap<String, u64>> {
+        let has_table = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'checks')";
+        // A file that only an older Sluice has written has none.
+        if !self.connection.query_row(has_table, [], |row| row.get::<_, bool>(0))? {
+            return Ok(BTreeMap::new());
+        }
+        self.sums(asked, "refused", "count", "checks")
+    }
+
     /// The rows that each app has changed.
     ///
     /// # Errors

@@ -52,6 +52,14 @@ CREATE VIEW spans_utc AS SELECT datetime(began_ms / 1000, 'unixepoch') AS began_
 CREATE VIEW events_utc AS SELECT datetime(at_ms / 1000, 'unixepoch') AS utc, * FROM events;
 ";
 
+/// Tables that files of the first Sluices lack: those do not miss them.
+const LATER_TABLES: &str = "
+CREATE TABLE IF NOT EXISTS checks (run INTEGER NOT NULL, at INTEGER NOT NULL, cluster TEXT NOT NULL,
+  app TEXT NOT NULL, rule TEXT NOT NULL, refused TEXT NOT NULL, count INTEGER NOT NULL,
+  PRIMARY KEY (at, cluster, app, rule, refused, run)) WITHOUT ROWID;
+CREATE VIEW IF NOT EXISTS checks_utc AS SELECT datetime(at, 'unixepoch') AS utc, * FROM checks;
+";
+
 /// Makes a new file one of Sluice's, or sees that it is.
 pub(super) fn prepare(connection: &Connection, bytes_max: u64) -> Result<(), OpenError> {
     let (application, version) = (pragma(connection, "application_id")?, version(connection)?);
@@ -72,14 +80,20 @@ pub(super) fn prepare(connection: &Connection, bytes_max: u64) -> Result<(), Ope
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
-    connection.pragma_update(None, "max_page_count", (bytes_max / PAGE_BYTES).max(64))?;
+    bound(connection, bytes_max)?;
     if version == 0 {
         connection.execute_batch(&format!(
             "BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; {TABLES}
              PRAGMA user_version = {VERSION}; COMMIT;"
         ))?;
     }
+    connection.execute_batch(LATER_TABLES)?;
     Ok(())
+}
+
+/// From now on the file becomes no larger than that, or than it is.
+pub(super) fn bound(connection: &Connection, bytes_max: u64) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "max_page_count", (bytes_max / PAGE_BYTES).max(64))
 }
 
 /// The version of the tables of a file.

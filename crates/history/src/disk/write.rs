@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::{Connection, Transaction, params};
 
 use super::{FULL_AT_PERCENT, Limits};
-use crate::record::{At, Event, MinuteRow, Run, SignalRow, Span, StatementRow, Writes};
+use crate::record::{At, CheckRow, Event, MinuteRow, Run, SignalRow, Span, StatementRow, Writes};
 
 /// What a row takes with its part of indexes: a generous guess.
 const ROW_BYTES: u64 = 1_024;
@@ -25,10 +25,11 @@ pub(super) fn write(
     make_room(connection, needed, now, limits)?;
     let all = connection.transaction()?;
     for writes in writes {
-        let Writes { runs, minutes, signals, spans, events, statements } = writes;
+        let Writes { runs, minutes, signals, checks, spans, events, statements } = writes;
         runs.iter().try_for_each(|row| run(&all, row))?;
         minutes.iter().try_for_each(|row| minute(&all, row))?;
         signals.iter().try_for_each(|row| signal(&all, row))?;
+        checks.iter().try_for_each(|row| check(&all, row))?;
         spans.iter().try_for_each(|row| span(&all, row))?;
         events.iter().try_for_each(|row| event(&all, row))?;
         statements.iter().try_for_each(|row| statement(&all, row))?;
@@ -94,6 +95,13 @@ fn signal(all: &Transaction<'_>, row: &SignalRow) -> rusqlite::Result<()> {
     all.prepare_cached(sql)?.execute(row).map(drop)
 }
 
+fn check(all: &Transaction<'_>, row: &CheckRow) -> rusqlite::Result<()> {
+    let CheckRow { run, at, cluster, app, rule, refused, count } = row;
+    let sql = "INSERT OR REPLACE INTO checks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let row = params![run, at, cluster, app, rule, refused, whole(*count)];
+    all.prepare_cached(sql)?.execute(row).map(drop)
+}
+
 fn span(all: &Transaction<'_>, row: &Span) -> rusqlite::Result<()> {
     let Span { run, n, kind, cluster, subject, state, began, ended, lasted_ms, facts } = row;
     let facts = serde_json::to_string(facts).unwrap_or_default();
@@ -151,7 +159,7 @@ fn delete_before(connection: &mut Connection, oldest: At) -> rusqlite::Result<()
     let oldest = oldest.0;
     let all = connection.transaction()?;
     let before_s = oldest.div_euclid(1_000);
-    for table in ["minutes", "refusals", "signals"] {
+    for table in ["minutes", "refusals", "signals", "checks"] {
         all.prepare_cached(&format!("DELETE FROM {table} WHERE at < ?1"))?.execute([before_s])?;
     }
     all.prepare_cached("DELETE FROM spans WHERE began_ms < ?1 AND ended_ms < ?1")?

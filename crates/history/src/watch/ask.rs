@@ -10,6 +10,7 @@ use proxy::cluster::{Chain, Cluster, WaitingClient};
 
 use super::{History, gather};
 use crate::answer::{Answer, Sources, answer};
+use crate::book::Recent;
 use crate::disk::{Asked, Reading};
 use crate::record::At;
 use crate::why::{AheadShown, LineShown, RuleShown, SignalShown, Why, WhyAnswer, label, text};
@@ -52,21 +53,24 @@ impl History {
         let asked = Asked { since, until, cluster, app };
         self.inner.look_now();
         let recent = self.inner.book.lock().as_ref().map(|book| book.recent(since, until));
-        let recent = recent.unwrap_or_default();
+        let recent = recent.unwrap_or_else(|| Recent { since: now, ..Recent::default() });
         let reading = self.reading(&recent);
         let mut made = answer(&asked, &Sources { recent, disk: reading.as_ref() }, now);
         let own = match (&self.inner.state_dir, self.trouble()) {
+            _ if !self.is_kept() => {
+                Some("nothing is kept, for the file says history.enabled: false".to_owned())
+            }
             (None, _) => Some("it is in memory only: the file names no state_dir".to_owned()),
             (Some(_), trouble) => trouble,
         };
         // Without a state_dir nothing is missing unless it is older than the process.
-        let is_whole = self.inner.state_dir.is_none() && made.kept.since <= since;
+        let is_whole = self.is_kept() && self.inner.state_dir.is_none() && made.kept.since <= since;
         made.kept.trouble = own.filter(|_| !is_whole).or(made.kept.trouble);
         made.sentences = words::sentences(&made, &zone);
         Ok(made)
     }
 
-    fn reading(&self, recent: &crate::book::Recent) -> Option<Reading> {
+    fn reading(&self, recent: &Recent) -> Option<Reading> {
         Reading::open(self.inner.state_dir.as_deref()?, recent.from.clone())
     }
 
@@ -83,10 +87,11 @@ impl History {
         if statements.is_empty() {
             statements = self.of_app(asked);
         }
-        let mut sentences = Vec::new();
-        for why in &statements {
-            sentences.extend(why.sentences(now, &zone));
+        for why in &mut statements {
+            why.sentences = why.sentences(now, &zone);
         }
+        let said = statements.iter().flat_map(|why| &why.sentences);
+        let mut sentences: Vec<String> = said.cloned().collect();
         if sentences.is_empty() {
             sentences.push(nothing_known(asked));
         }
@@ -109,7 +114,7 @@ impl History {
         for cluster in self.inner.clusters.iter() {
             let waiters = cluster.waiters().into_iter().filter(|waiter| is_meant(waiter.app()));
             let longest = waiters.min_by_key(|waiter| waiter.waiting.arrived);
-            found.extend(longest.and_then(|waiter| waiting(cluster, &waiter)));
+            found.extend(longest.map(|waiter| waiting(cluster, &waiter)));
             let kept = cluster.chains.of(|chain: &Chain| is_meant(&chain.app));
             found.extend(kept.iter().flatten().map(|chain| Why::of(chain)));
         }
@@ -126,35 +131,42 @@ fn nothing_known(asked: &str) -> String {
 }
 
 /// A statement that waits now.
-fn waiting(cluster: &Arc<Cluster>, waiter: &WaitingClient) -> Option<Why> {
+fn waiting(cluster: &Arc<Cluster>, waiter: &WaitingClient) -> Why {
     let policy = cluster.policy();
     let now = cluster.now();
-    let rule = rule_of(&policy.rules, waiter.waiting.rule)?;
+    // None matches what waits for a budget alone; a rule that is gone has it judged again.
+    let rule = rule_of(&policy.rules, waiter.waiting.rule);
     let line = cluster.line(waiter.waiting.arrived, now);
-    let client = waiter.client();
-    let ratio = match rule.action {
-        policy::Action::Throttle { terms, .. } => terms.ratio.as_f64(),
-        policy::Action::Exempt | policy::Action::Deny => 0.0,
+    let told = waiter.introduction();
+    let client = told.map(|told| &told.client);
+    let ratio = match rule.map(|rule| rule.action) {
+        Some(policy::Action::Throttle { terms, .. }) => terms.ratio.as_f64(),
+        Some(policy::Action::Exempt | policy::Action::Deny) | None => 0.0,
     };
-    let signals = cluster.gate_signals(&policy, rule, now);
+    let signals = rule.map(|rule| cluster.gate_signals(&policy, rule, now)).unwrap_or_default();
     let cause = waiter.waiting.cause.and_then(|cause| policy.signal(cause.signal));
+    let budget = waiter.waiting.budget.and_then(|key| policy.budgets.get(key));
     let length = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
-    Some(Why {
+    Why {
         id: None,
         at: gather::wall(),
         cluster: cluster.name.to_string(),
         app: text(waiter.app()),
-        source: None,
+        source: told.and_then(|told| told.source).map(|source| source.as_str().to_owned()),
         user: client.map(|client| text(&client.user)).unwrap_or_default(),
         client: client.map(|client| client.address.to_string()).unwrap_or_default(),
         connection_id: client.map_or(0, |client| client.connection_id),
-        class: None,
+        class: told.and_then(|told| told.class).map(|class| class.as_str().to_owned()),
         end: "waiting".to_owned(),
         reason: Some(waiter.waiting.reason.as_str().to_owned()),
         waited_s: waited(now, waiter).as_secs_f64(),
         retry_after_s: None,
-        rule: RuleShown::of(rule, ratio, policy.check_interval),
-        budget: None,
+        rule: rule
+            .map(|rule| RuleShown::of(rule, ratio, policy.check_interval))
+            .unwrap_or_default(),
+        budget: budget.map(|budget| budget.name.to_string()),
+        guard: None,
+        quarantine: None,
         signals: signals.iter().map(SignalShown::of).collect(),
         signal: cause.map(|signal| signal.name.to_string()),
         line: Some(LineShown {
@@ -168,7 +180,8 @@ fn waiting(cluster: &Arc<Cluster>, waiter: &WaitingClient) -> Option<Why> {
                 .map(|(app, count)| AheadShown { app: text(app), count: length(*count) })
                 .collect(),
         }),
-    })
+        sentences: Vec::new(),
+    }
 }
 
 fn waiter_ahead(waiter: &WaitingClient) -> u64 {

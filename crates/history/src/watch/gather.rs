@@ -71,9 +71,15 @@ impl Gatherer {
             mono: self.begin.elapsed(),
             at: wall(),
             counted: self.telemetry.take_tally(),
+            checks: self.telemetry.take_checks(),
             clusters,
             happened: self.telemetry.edits.take().into_iter().map(happened).collect(),
         }
+    }
+
+    /// What was told of rules is forgotten: all of it is news to another book.
+    pub(super) fn forget(&mut self) {
+        self.clusters.iter_mut().for_each(|cluster| cluster.policy = None);
     }
 
     /// What led to the refusals and long waits since the last call.

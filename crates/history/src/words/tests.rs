@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use admission::Reason;
-use proxy::telemetry::{Tallied, TallyKey, Waits};
+use proxy::telemetry::{CheckKey, Tallied, TallyKey, Waits};
 
 use super::*;
 use crate::answer::{Sources, answer};
@@ -43,6 +43,7 @@ struct Scene {
     lag: Option<f64>,
     rows: &'static [(&'static str, u64)],
     happened: Vec<Happened>,
+    checks: Vec<(CheckKey, u64)>,
     starved: Vec<StarvedLook>,
     stopped: bool,
 }
@@ -100,6 +101,7 @@ impl World {
             mono: self.mono,
             at: self.wall,
             counted,
+            checks: scene.checks.clone(),
             clusters: vec![ClusterLook {
                 cluster,
                 waiting: waiting.into_iter().collect(),
@@ -410,6 +412,64 @@ fn over_a_restart_memory_and_file_tell_one_story_and_the_gap() {
     assert!(begins("etl was held 07:05:00–07:10:20: lag 3.2 s at replica db3 "), "{said:#?}");
     assert!(begins("etl was held 07:10:40–07:15:00: lag 3.2 s at replica db3 "), "{said:#?}");
     assert!(begins("nothing was recorded 07:10:20–07:10:40: no Sluice ran here"), "{said:#?}");
+}
+
+#[test]
+fn who_asks_over_http_is_counted_by_identity_and_reason_also_over_a_restart() {
+    let asks = |app: &str, refused: Option<&'static str>, count| {
+        let (cluster, rule) = ("main".to_owned(), "schema-changes".to_owned());
+        (CheckKey { cluster, app: app.to_owned(), rule, refused }, count)
+    };
+    let scene = || Scene {
+        checks: vec![
+            asks("gh-ost", None, 3),
+            asks("gh-ost", Some("gate_closed"), 2),
+            asks("loader", Some("ratio"), 1),
+        ],
+        ..Scene::default()
+    };
+    let directory = crate::disk::scratch::Scratch::new();
+    let mut disk = Disk::new(directory.path(), Limits::default());
+    let mut first = World::new("2026-11-22T07:00:00Z");
+    first.step(&scene());
+    first.step(&scene());
+    disk.write(&[first.book.writes()], first.wall).unwrap();
+    let mut second = World::new("2026-11-22T07:00:30Z");
+    second.book = Book::new(7_000, "0.1.0", second.wall);
+    second.step(&scene());
+    disk.write(&[second.book.writes()], second.wall).unwrap();
+    let (since, until) = ("2026-11-22T07:00:00Z", "2026-11-22T07:05:00Z");
+    let recent = second.book.recent(utc(since), utc(until));
+    let reading = Reading::open(directory.path(), recent.from).unwrap();
+    let answer = second.ask_with(Some("gh-ost"), since, until, Some(&reading));
+    let expected = BTreeMap::from([("gate_closed".to_owned(), 6)]);
+    assert_eq!((answer.checks.asked, answer.checks.passed), (15, 9));
+    assert_eq!(answer.checks.refused_by, expected);
+    let said = sentences(&answer, &TimeZone::UTC);
+    let sentence = "gh-ost asked 15 times over HTTP: 9 told to go on, 6 not to (gate_closed 6)";
+    assert!(said.iter().any(|said| said == sentence), "{said:#?}");
+    let all = second.ask_with(None, since, until, Some(&reading));
+    assert_eq!((all.checks.asked, all.checks.refused), (18, 9));
+}
+
+#[test]
+fn what_an_answer_has_no_room_for_is_counted() {
+    let mut world = World::new("2026-11-22T07:00:00Z");
+    for minute in 0..250 {
+        world.step(&Scene {
+            happened: vec![Happened::File {
+                path: format!("file-{minute}"),
+                changes: vec!["x".to_owned()],
+                diff: String::new(),
+            }],
+            ..Scene::default()
+        });
+    }
+    let answer = world.ask(None, "2026-11-22T07:00:00Z", "2026-11-22T08:00:00Z");
+    // With the start.
+    assert_eq!((answer.events.len(), answer.left_out.events), (200, 51));
+    let said = sentences(&answer, &TimeZone::UTC);
+    assert!(said.contains(&"243 changes before these".to_owned()), "{said:#?}");
 }
 
 #[test]

@@ -39,6 +39,9 @@ pub(crate) const GUARDS_MAX: usize = 1_000;
 /// Tags that one guard may require.
 pub(crate) const GUARD_TAGS_MAX: usize = 16;
 pub(crate) const MAX_DIGESTS: Limits<u32> = count(1_000, 10, 20_000);
+pub(crate) const HISTORY_AGE: Limits<Duration> = ms(31 * DAY_MS, HOUR_MS, 3_660 * DAY_MS);
+/// In MiB.
+pub(crate) const HISTORY_MIB: Limits<u32> = count(256, 1, 65_536);
 pub(crate) const DRAIN_TIMEOUT: Limits<Duration> = ms(30_000, 0, HOUR_MS);
 
 pub(crate) const HEARTBEAT_INTERVAL: Limits<Duration> = ms(250, 10, MINUTE_MS);

@@ -13,6 +13,7 @@ use crate::time::UnixTime;
 mod admin;
 mod clusters;
 mod guards;
+mod history;
 mod network;
 mod runtime;
 mod statements;

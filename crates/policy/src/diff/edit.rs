@@ -79,7 +79,10 @@ pub fn edit(running: &Config, file: Config) -> Edit {
     // These are the file's, and so the same in all of its clusters.
     let of_file = |config: &Config| {
         let cluster = config.clusters.first();
-        cluster.map(|cluster| (cluster.starvation, cluster.identity.clone(), cluster.insights))
+        cluster.map(|cluster| {
+            let counted = (cluster.insights, cluster.history);
+            (cluster.starvation, cluster.identity.clone(), counted)
+        })
     };
     let (old, new) = (of_file(running), of_file(&file));
     let Config {
@@ -110,11 +113,12 @@ pub fn edit(running: &Config, file: Config) -> Edit {
     };
     keys.note("guards", guards_differ);
     if let (
-        Some((old_starvation, old_identity, old_insights)),
-        Some((starvation, identity, insights)),
+        Some((old_starvation, old_identity, old_counted)),
+        Some((starvation, identity, counted)),
     ) = (old, new)
     {
-        keys.note("insights", old_insights != insights);
+        keys.note("insights", old_counted.0 != counted.0);
+        keys.note("history", old_counted.1 != counted.1);
         keys.note("starvation", old_starvation != starvation);
         keys.note("identity", !old_identity.says_the_same(&identity));
     }
@@ -281,6 +285,7 @@ impl Keys {
             identity: file.identity,
             starvation: file.starvation,
             insights: file.insights,
+            history: file.history,
             // They are made from signals and rules.
             gates: file.gates,
         }

@@ -18,7 +18,7 @@ const KEY_LEN_MAX: usize = 40;
 pub fn write_message(out: &mut Vec<u8>, guards: &Guards, hit: &GuardHit, id: u32, app: &[u8]) {
     let mut text = guards.of(hit).map(|guard| guard.error.prefix.clone()).unwrap_or_default();
     text.push_str(": ");
-    push_advice(&mut text, &hit.fault);
+    text.push_str(&hit.advice());
     text.push_str(&format!(" [sluice id={id:08x} rule=none identity="));
     push_identity(&mut text, app);
     let GuardHit { guard, check, offset, .. } = hit;
@@ -30,10 +30,17 @@ pub fn write_message(out: &mut Vec<u8>, guards: &Guards, hit: &GuardHit, id: u32
     out.extend_from_slice(text.as_bytes());
 }
 
-/// What is wrong, and how to write it.
-fn push_advice(text: &mut String, fault: &TextFault) {
+impl GuardHit {
+    /// What is wrong, and how to write it.
+    #[must_use]
+    pub fn advice(&self) -> String {
+        advice(&self.fault)
+    }
+}
+
+fn advice(fault: &TextFault) -> String {
     let verb = |deletes: bool| if deletes { "DELETE" } else { "UPDATE" };
-    let advice = match fault {
+    match fault {
         TextFault::NoWhere { deletes } => {
             format!("this {} has no WHERE, write one that names a column", verb(*deletes))
         }
@@ -55,6 +62,5 @@ fn push_advice(text: &mut String, fault: &TextFault) {
         TextFault::Ddl => {
             "the schema may not be changed at this time of day, see no_ddl_hours".to_owned()
         }
-    };
-    text.push_str(&advice);
+    }
 }

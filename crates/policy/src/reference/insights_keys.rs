@@ -1,4 +1,4 @@
-//! The keys of `insights` and `starvation`: what is told of identities.
+//! The keys of `metrics`, `starvation`, `insights` and `history`: what is told of identities.
 
 use super::keys::{Section, Shown, live};
 use crate::compile::limits;
@@ -28,6 +28,44 @@ pub(super) const INSIGHTS: Section = Section {
             "",
         ),
     ],
+};
+
+pub(super) const HISTORY: Section = Section {
+    title: "`history`",
+    about: "What happened, as `sluice history` tells it, in `history.sqlite3` of `state_dir`: see \
+            [history](HISTORY.md).",
+    keys: &[
+        live(
+            "enabled",
+            "Whether what happens is kept, in memory or on disk. What is on disk already stays there.",
+            Shown::Words("`true`", "`true`, `false`"),
+            "",
+        ),
+        live(
+            "max_age",
+            "What is older goes.",
+            Shown::Time(limits::HISTORY_AGE),
+            "A longer history; a larger file.",
+        ),
+        live(
+            "max_size",
+            "The largest size of the file; the oldest goes first. A file does not become smaller by a \
+             smaller value, it stays as it is and is used again.",
+            Shown::Words("256MiB", "1MiB to 64GiB, or bytes"),
+            "A longer history; a larger file.",
+        ),
+    ],
+};
+
+pub(super) const METRICS: Section = Section {
+    title: "`metrics`",
+    about: "",
+    keys: &[live(
+        "max_apps",
+        "Most values of the label `app`; the rest are `other`.",
+        Shown::Count(limits::MAX_APPS),
+        "More series.",
+    )],
 };
 
 pub(super) const STARVATION: Section = Section {

@@ -1,12 +1,12 @@
 //! Every key of the file.
 
 use super::guard_keys::{GUARD_KEYS, RUNAWAY_KEYS, WATCH_KEYS};
-use super::keys::{NAMES, REQUIRED, Section, Shown, fixed, live};
+use super::keys::{REQUIRED, Section, Shown, fixed, live};
 use super::latency_keys::LATENCY;
 use super::network_keys;
 use super::rule_keys::{MATCH_KEYS, RULE_KEYS, SCHEDULE_KEYS};
 use super::tls_keys::{BACKEND_TLS_KEYS, CLIENT_TLS_KEYS};
-use super::{admin_keys, budget_keys, bypass_keys, compression_keys, insights_keys};
+use super::{admin_keys, budget_keys, bypass_keys, compression_keys, identity_keys, insights_keys};
 use crate::compile::limits;
 
 /// The file, from the top.
@@ -74,6 +74,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "",
             ),
             live(
+                "history",
+                "How much of what happened is kept.",
+                Shown::Words("see below", ""),
+                "",
+            ),
+            live(
                 "budgets",
                 "What statements may use of the server together.",
                 Shown::Words("none", "a list"),
@@ -84,18 +90,10 @@ pub(super) const SECTIONS: &[Section] = &[
     admin_keys::ADMIN,
     admin_keys::ADMIN_TLS,
     admin_keys::ADMIN_TOKENS,
-    Section {
-        title: "`metrics`",
-        about: "",
-        keys: &[live(
-            "max_apps",
-            "Most values of the label `app`; the rest are `other`.",
-            Shown::Count(limits::MAX_APPS),
-            "More series.",
-        )],
-    },
+    insights_keys::METRICS,
     insights_keys::STARVATION,
     insights_keys::INSIGHTS,
+    insights_keys::HISTORY,
     Section {
         title: "`clusters.NAME`",
         about: "",
@@ -393,50 +391,8 @@ pub(super) const SECTIONS: &[Section] = &[
                 rule whose own `gate` names it does.",
         keys: LATENCY,
     },
-    Section {
-        title: "`identity`",
-        about: "",
-        keys: &[
-            live(
-                "keys",
-                "Keys of query attributes and of comment tags that name the app, the strongest first. They \
-                 are no tags.",
-                Shown::Words(
-                    "`[sluice_app, app, throttler_app, application, workload_name]`",
-                    "up to 16 names",
-                ),
-                "",
-            ),
-            live(
-                "claims",
-                "Who may call itself what. The first entry whose user and address fit decides; if none \
-                 fits, nothing may be claimed.",
-                Shown::Words("everything may be claimed", "a list"),
-                "",
-            ),
-        ],
-    },
-    Section {
-        title: "`identity.claims[]`",
-        about: "An app is allowed if the whole of it is one of `apps`, or if each of its levels is that is \
-                neither UUID-like nor a number, and there is at least one such level. The MySQL user is no \
-                claim and needs no entry.",
-        keys: &[
-            live("user", "MySQL users.", Shown::Words(REQUIRED, NAMES), ""),
-            live(
-                "from",
-                "Client addresses.",
-                Shown::Words("anywhere", "addresses or networks, one or a list"),
-                "",
-            ),
-            live(
-                "apps",
-                "What they may call themselves; `[]` is nothing.",
-                Shown::Words(REQUIRED, NAMES),
-                "",
-            ),
-        ],
-    },
+    identity_keys::IDENTITY,
+    identity_keys::CLAIMS,
     budget_keys::BUDGETS,
     Section { title: "`rules[]`", about: "", keys: RULE_KEYS },
     Section {

@@ -26,6 +26,7 @@ fn every_key_that_the_reader_knows_is_documented_and_no_other() {
         ("`metrics`", "metrics: {zzz: 1}"),
         ("`starvation`", "starvation: {zzz: 1}"),
         ("`insights`", "insights: {zzz: 1}"),
+        ("`history`", "history: {zzz: 1}"),
         ("`clusters.NAME`", "clusters: {a: {zzz: 1}}"),
         ("`clusters.NAME.client_tls`", "clusters: {a: {client_tls: {zzz: 1}}}"),
         ("`clusters.NAME.backend_tls`", "clusters: {a: {backend_tls: {zzz: 1}}}"),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use admission::{MonoTime, Reason, SignalView};
 use parking_lot::Mutex;
 use policy::identity::Source;
-use policy::{Action, ClusterPolicy, Rule, Signal, SignalKind, UnixTime};
+use policy::{Action, ClusterPolicy, Quarantined, Rule, Signal, SignalKind, UnixTime};
 use sql::Class;
 
 use super::{ClientName, Cluster};
@@ -56,12 +56,14 @@ pub struct Chain {
     pub source: Option<Source>,
     /// User, address and connection.
     pub client: ClientName,
-    /// Its class.
-    pub class: Class,
-    /// The rule as it stood; none where no rule matched, and a budget decided.
+    /// Its class, where it was known when it ended.
+    pub class: Option<Class>,
+    /// The rule as it stood; none where no rule matched, or a guard decided before them.
     pub rule: Option<Rule>,
     /// The budget that decided, if one did.
     pub budget: Option<Arc<str>>,
+    /// What refused it whatever its rule's dice and gate said.
+    pub stop: Option<Stop>,
     /// How soon a lost check is repeated.
     pub check_interval: Duration,
     /// What the rule's dice were, scaled by the priority that the statement named.
@@ -74,6 +76,30 @@ pub struct Chain {
     pub signals: Vec<GateSignal>,
     /// Its place in line. None: it did not wait.
     pub line: Option<Line>,
+}
+
+/// What refuses a statement whatever the dice and the gate of its rule say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// A guard.
+    Guard(GuardStop),
+    /// What is in quarantine like it.
+    Quarantine(Arc<Quarantined>),
+}
+
+/// What a guard has objected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardStop {
+    /// The guard's name.
+    pub guard: Arc<str>,
+    /// What it checks, as in the file.
+    pub check: &'static str,
+    /// Where in the text, in bytes from its beginning.
+    pub offset: u64,
+    /// What is wrong, and how to write it: what the client was told.
+    pub advice: String,
+    /// Why the guard exists, from the file.
+    pub reason: String,
 }
 
 /// How a wait ended.
@@ -214,7 +240,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) app: &'a [u8],
     pub(crate) source: Option<Source>,
     pub(crate) client: ClientName,
-    pub(crate) class: Class,
+    pub(crate) class: Option<Class>,
+    pub(crate) stop: Option<Stop>,
     pub(crate) arrived: Option<MonoTime>,
     pub(crate) ahead_at_first: Option<usize>,
     pub(crate) ratio: f64,
@@ -242,8 +269,8 @@ impl Cluster {
     /// Keeps what led to this.
     pub(crate) fn note_chain(&self, asker: Asker<'_>, verdict: Verdict<'_>) {
         let now = self.now();
-        let Asker { app, source, client, class, arrived, ahead_at_first, ratio, policy, rule } =
-            asker;
+        let Asker { app, source, client, class, stop, arrived, ahead_at_first, .. } = asker;
+        let Asker { ratio, policy, rule, .. } = asker;
         let signals = rule.map(|rule| self.gate_signals(policy, rule, now)).unwrap_or_default();
         let budget = verdict.budget().and_then(|key| policy.budgets.get(key));
         let (id, end, waited) = match verdict {
@@ -275,6 +302,7 @@ impl Cluster {
             class,
             rule: rule.cloned(),
             budget: budget.map(|budget| (&*budget.name).into()),
+            stop,
             check_interval: policy.check_interval,
             ratio,
             end,

@@ -8,6 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use admission::{Blocked, IdentityKey, MonoTime, RuleKey, Waiting, WaitingStatement};
 use parking_lot::MutexGuard;
+use policy::identity::Source;
+use sql::Class;
 
 use super::{Cluster, Gatekeeper, Waiter};
 
@@ -32,7 +34,24 @@ pub(super) struct QueuedName {
     /// How many waited when it came.
     pub(super) ahead: usize,
     /// Told by the connection once it waits.
-    client: OnceLock<ClientName>,
+    introduction: OnceLock<Introduction>,
+}
+
+/// What a connection tells of its statement that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Introduction {
+    /// Whose it is.
+    pub client: ClientName,
+    /// Where its app comes from.
+    pub source: Option<Source>,
+    /// Its class.
+    pub class: Option<Class>,
+}
+
+impl From<ClientName> for Introduction {
+    fn from(client: ClientName) -> Self {
+        Self { client, source: None, class: None }
+    }
 }
 
 /// A client, as people know it.
@@ -63,7 +82,7 @@ pub struct Throttled {
 
 impl QueuedName {
     pub(super) fn of(app: &[u8], ahead: usize) -> Self {
-        Self { app: app.into(), ahead, client: OnceLock::new() }
+        Self { app: app.into(), ahead, introduction: OnceLock::new() }
     }
 }
 
@@ -83,7 +102,13 @@ impl WaitingClient {
     /// The client; `None` for a moment after it has begun to wait.
     #[must_use]
     pub fn client(&self) -> Option<&ClientName> {
-        self.queued.client.get()
+        self.introduction().map(|told| &told.client)
+    }
+
+    /// What its connection has told of it; `None` for a moment after it has begun to wait.
+    #[must_use]
+    pub fn introduction(&self) -> Option<&Introduction> {
+        self.queued.introduction.get()
     }
 }
 
@@ -94,9 +119,9 @@ impl Waiter {
     }
 
     /// Tells who it is that waits.
-    pub fn introduce(&self, client: ClientName) {
+    pub fn introduce(&self, told: impl Into<Introduction>) {
         // A second time says the same.
-        drop(self.name.client.set(client));
+        drop(self.name.introduction.set(told.into()));
     }
 }
 

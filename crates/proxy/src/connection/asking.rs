@@ -184,6 +184,7 @@ impl Connection {
     ) -> Result<(), Ended> {
         match judgement {
             Judgement::Admitted(permit) => {
+                self.keep_long_pause(&asked);
                 self.take_permit(permit);
                 self.session.handle_admitted(asked);
                 Ok(())
@@ -203,7 +204,7 @@ impl Connection {
             Judgement::Refused(refused) => self.refuse(asked, &refused).await,
             Judgement::Queued(waiter) => {
                 self.admission.ahead.get_or_insert(waiter.ahead());
-                waiter.introduce(self.client_name());
+                waiter.introduce(self.introduction(&asked));
                 self.wait_for_answer(asked, Place::InQueue(waiter), control).await
             }
         }

@@ -1,11 +1,17 @@
 //! What guards say of a command: counted, logged, and carried out.
 
-use admission::Reason;
+use std::time::Duration;
+
+use admission::{Reason, Refusal};
 use policy::{GuardHit, GuardMode, write_guard_message};
 use session::{Answer, ByGuards};
+use sql::Class;
 
-use super::Connection;
+use super::{Connection, Shared};
+use crate::cluster::{GuardStop, Stop};
 use crate::printable::Printable;
+use crate::statement_log::Held;
+use crate::telemetry::NO_RULE;
 
 impl Connection {
     /// Refuses the command if a guard denies it, and lets it pass otherwise.
@@ -20,10 +26,11 @@ impl Connection {
                 telemetry.guard_unjudged(guard, check);
             }
         }
+        let class = by_guards.class;
         let quarantined = report.quarantined.as_ref();
-        let guarded = report.refusal().map(|hit| (Reason::Guard, self.guard_answer(hit)));
+        let guarded = report.refusal().map(|hit| (Reason::Guard, self.guard_answer(hit, class)));
         let refused = guarded.or_else(|| {
-            let answer = self.quarantined_answer(quarantined?)?;
+            let answer = self.quarantined_answer(quarantined?, class)?;
             Some((Reason::Quarantined, answer))
         });
         match &refused {
@@ -39,25 +46,31 @@ impl Connection {
         self.session.handle_guarded(by_guards, answer);
     }
 
-    /// The error of a refusal, and its one line in the log.
-    fn guard_answer(&self, hit: &GuardHit) -> Answer {
+    /// The error of a refusal, its line in the log, and what is kept for whoever asks why.
+    fn guard_answer(&self, hit: &GuardHit, class: Option<Class>) -> Answer {
         let id = rand::random::<u32>();
         let guards = &self.policy.guards;
         let mut message = Vec::new();
         write_guard_message(&mut message, guards, hit, id, self.session.app());
+        let refusal = Refusal {
+            reason: Reason::Guard,
+            cause: None,
+            budget: None,
+            waited: Duration::ZERO,
+            retry_after: Duration::ZERO,
+        };
+        let stop = GuardStop {
+            guard: hit.guard.clone(),
+            check: hit.check,
+            offset: hit.offset,
+            advice: hit.advice(),
+            reason: guards.of(hit).map(|guard| guard.reason.clone()).unwrap_or_default(),
+        };
+        let Shared { cluster, telemetry, .. } = &self.shared;
+        let held = Held { guard: Some(&stop), ..self.held(NO_RULE, refusal.waited) };
+        telemetry.statement_log.refused(cluster.now(), id, refusal.reason, &held);
+        self.note_stopped((Stop::Guard(stop), class), None, id, &refusal);
         let error = guards.error(hit);
-        tracing::info!(
-            cluster = %self.shared.cluster.name,
-            id = format_args!("{id:08x}"),
-            guard = %hit.guard,
-            check = hit.check,
-            offset = hit.offset,
-            app = %Printable(self.session.app()),
-            user = %Printable(self.session.user()),
-            client = %self.peer,
-            reason = Reason::Guard.as_str(),
-            "statement refused"
-        );
         Answer { errno: error.errno, sqlstate: error.sqlstate, message }
     }
 

@@ -248,7 +248,10 @@ impl Visit<'_> {
     async fn ask_replica(&mut self, account: &Account) -> Result<(), ProbeError> {
         self.try_replication(account).await?;
         match &self.probe.source {
-            LagSource::Heartbeat => self.try_heartbeat_reads(account).await?,
+            LagSource::Heartbeat => {
+                self.try_heartbeat_reads(account).await?;
+                self.try_commit_order().await?;
+            }
             LagSource::ReplicaStatus => {}
             LagSource::Query(query) => {
                 let row = self.link.first(query).await;

@@ -42,6 +42,8 @@ pub(super) struct Whose<'a> {
     pub(super) kind: Kind,
     pub(super) cluster: &'a Arc<str>,
     pub(super) rule: &'a str,
+    /// The guard, of those that no rule was asked about.
+    pub(super) guard: Option<&'a str>,
     pub(super) app: &'a [u8],
 }
 
@@ -81,6 +83,7 @@ pub(super) struct Sum {
 pub(super) struct OwnedWhose {
     pub(super) cluster: Arc<str>,
     pub(super) rule: Box<str>,
+    pub(super) guard: Option<Box<str>>,
     pub(super) app: Box<[u8]>,
 }
 
@@ -133,6 +136,7 @@ impl Flood {
                 Some(OwnedWhose {
                     cluster: Arc::clone(whose.cluster),
                     rule: whose.rule.into(),
+                    guard: whose.guard.map(Into::into),
                     app: whose.app.into(),
                 })
             } else {
@@ -232,13 +236,14 @@ const KIND_LEN: usize = 1;
 
 /// Each part behind its length, so that no two pairs have the same key.
 fn write_key(key: &mut Vec<u8>, whose: Whose<'_>) {
-    let Whose { kind, cluster, rule, app } = whose;
+    let Whose { kind, cluster, rule, guard, app } = whose;
     key.clear();
     key.push(match kind {
         Kind::Refused => 0,
         Kind::Waited => 1,
     });
-    for part in [cluster.as_bytes(), rule.as_bytes(), app] {
+    let guard = guard.unwrap_or_default();
+    for part in [cluster.as_bytes(), rule.as_bytes(), guard.as_bytes(), app] {
         key.extend_from_slice(&part.len().to_le_bytes());
         key.extend_from_slice(part);
     }

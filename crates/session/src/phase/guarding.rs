@@ -28,7 +28,21 @@ pub(crate) enum Behind {
 impl Guarding {
     /// The shell is shown what they say.
     pub(crate) fn begin(report: Box<GuardReport>, behind: Behind) -> (Self, Action) {
-        (Self { behind }, Action::Guard(ByGuards::of(report)))
+        let running = match &behind {
+            Behind::Statement(plan) => &plan.sending.running,
+            Behind::Command(sending) => &sending.running,
+        };
+        let class = match &running.then {
+            Then::Prepare(description) => Some(description.class),
+            Then::Nothing
+            | Then::PrepareName(..)
+            | Then::ResetStatement(_)
+            | Then::ResetConnection
+            | Then::Schema(_)
+            | Then::Kill(_) => running.statement.map(|statement| statement.class),
+        };
+        let by_guards = ByGuards::of(report, class);
+        (Self { behind }, Action::Guard(by_guards))
     }
 
     /// No guard refuses it.

@@ -34,6 +34,23 @@ pub(crate) struct Top {
     pub(crate) reverse: bool,
 }
 
+#[cfg(feature = "demo")]
+impl Top {
+    /// That of the Sluice there, for so many seconds.
+    pub(crate) fn of(admin: String, seconds: u64) -> Self {
+        Self {
+            asked: Asked { admin: Some(admin), config: None, ca: None },
+            token: Token { token_env: None, token_file: None },
+            cluster: None,
+            plain: false,
+            seconds: Some(seconds),
+            every: 1,
+            sort: Column::Waiting,
+            reverse: false,
+        }
+    }
+}
+
 /// A column of the identities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Column {

@@ -3,28 +3,35 @@
 //! A primary with two replicas is started on free local ports, Sluice (this same program) in front
 //! of it, and three kinds of clients go to work: a nightly ETL, an online schema change and a web
 //! application. Half-way one replica stops applying, so that the gate can be seen to shut and to
-//! open. The configuration file is there to be edited meanwhile.
+//! open. The configuration file is there to be edited meanwhile. On a terminal `sluice top` shows it,
+//! with its keys; elsewhere lines of text do.
 
+mod lines;
 mod report;
-mod screen;
 mod workload;
 
 use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use integration::replica::Lag;
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::Topology;
 
-use crate::cli::Demo;
+use tokio::sync::oneshot;
 
+use self::lines::Lines;
 use self::report::Report;
-use self::screen::Screen;
 use self::workload::Workload;
+use super::top;
+use crate::cli::{Demo, Top};
 
 /// How often the figures are read and shown.
 const REFRESH: Duration = Duration::from_millis(500);
+
+/// What people get to read where everything is, before the screen covers it.
+const READING: Duration = Duration::from_secs(4);
 
 /// The replica that is made to lag stops from this part of the run …
 const LAG_FROM: f64 = 0.45;
@@ -66,13 +73,20 @@ async fn show(
 ) -> Result<ExitCode, String> {
     let total = Duration::from_secs(args.seconds);
     let workload = Workload::start(sluice.listen_addr());
-    let mut screen = Screen::new(args.plain || !std::io::stdout().is_terminal(), sluice);
+    let mut lines = Lines::new(sluice);
+    lines.hints();
+    let is_screen = !args.plain && std::io::stdout().is_terminal();
+    let mut top = if is_screen { Some(screen(sluice, total).await) } else { None };
     let started = Instant::now();
     let mut report = Report::default();
     let mut lagging = false;
     while started.elapsed() < total {
         tokio::select! {
             () = tokio::time::sleep(REFRESH) => {}
+            () = ended(&mut top) => {
+                top = None;
+                break;
+            }
             _ = tokio::signal::ctrl_c() => break,
         }
         let elapsed = started.elapsed();
@@ -84,10 +98,16 @@ async fn show(
         }
         let metrics = sluice.metrics().await.map_err(|error| error.to_string())?;
         report = Report::read(&metrics);
-        screen.show(&report, elapsed, total, lagging);
+        if top.is_none() {
+            lines.show(&report, elapsed, total, lagging);
+        }
+    }
+    if let Some(end) = top.take() {
+        // It ends with the time, if nobody has ended it.
+        drop(end.await);
     }
     workload.stop().await;
-    screen.farewell(&report);
+    lines.farewell(&report);
     Ok(match report.faults() {
         faults if !args.assert || faults.is_empty() => ExitCode::SUCCESS,
         faults => {
@@ -97,6 +117,33 @@ async fn show(
             ExitCode::FAILURE
         }
     })
+}
+
+/// `sluice top` of this Sluice, in a thread of its own until the time is over or somebody presses q.
+/// Resolves with its end.
+async fn screen(sluice: &SluiceProcess, total: Duration) -> oneshot::Receiver<()> {
+    println_line("");
+    println_line(
+        "`sluice top` comes in a moment: ? shows its keys, h holds an app, q ends the demo.",
+    );
+    tokio::time::sleep(READING).await;
+    let watching = Top::of(format!("http://{}", sluice.admin_addr()), total.as_secs());
+    let (ending, end) = oneshot::channel();
+    thread::spawn(move || {
+        top::run(&watching);
+        // Whoever waited for it has gone.
+        ending.send(()).ok();
+    });
+    end
+}
+
+/// Waits until the screen has gone; without one, for ever.
+async fn ended(top: &mut Option<oneshot::Receiver<()>>) {
+    match top {
+        // A thread that has died has ended as well.
+        Some(end) => drop(end.await),
+        None => std::future::pending().await,
+    }
 }
 
 async fn set_lag(topology: &mut Topology, lagging: bool) -> Result<(), String> {
@@ -111,7 +158,8 @@ async fn set_lag(topology: &mut Topology, lagging: bool) -> Result<(), String> {
 
 /// The file that the demo runs with; it is written to be read and edited.
 fn config(topology: &Topology) -> integration::error::Result<Config> {
-    let config = Config::new(topology)?;
+    // Its keys and buttons work without a token: all of it is on this machine, and gone after.
+    let config = Config::new(topology)?.admin_keys("loopback_changes: true");
     Ok(config
         .signals("lag: { threshold: 1s }")
         .identity(

@@ -11,6 +11,7 @@ import { amount, clock, heldSentence, span, why } from "./words.js";
 
 const EVERY_MS = 2000;
 const HISTORY_EVERY_MS = 30000;
+const WHY_EVERY_MS = 5000;
 
 export class IdentityPage {
   constructor(clusterName, app) {
@@ -51,7 +52,10 @@ export class IdentityPage {
     ], { key: (row) => `${row.connection_id}\n${row.client}` });
     this.buildHistory();
     this.insights = new Insights(clusterName, app);
-    this.node = el("div", { class: "page" }, this.head, this.history.node, this.timeline.node, this.rules.panel.node, this.waiting.panel.node, this.counts.panel.node, this.insights.panel.node);
+    this.chains = el("div", { class: "chains" });
+    this.why = panel("Why", "why", this.chains);
+    this.why.node.hidden = true;
+    this.node = el("div", { class: "page" }, this.head, this.why.node, this.history.node, this.timeline.node, this.rules.panel.node, this.waiting.panel.node, this.counts.panel.node, this.insights.panel.node);
   }
 
   buildHistory() {
@@ -85,6 +89,7 @@ export class IdentityPage {
     for (const plot of this.plots) plot.begin();
     this.insights.begin();
     this.fetchHistory();
+    this.fetchWhy();
     this.update();
   }
 
@@ -110,6 +115,7 @@ export class IdentityPage {
     this.rules.update();
     this.fetchCounts(waiting);
     if (Date.now() - this.told > HISTORY_EVERY_MS) this.fetchHistory();
+    if (Date.now() - this.whyTold > WHY_EVERY_MS) this.fetchWhy();
   }
 
   async fetchCounts(waiting) {
@@ -140,6 +146,29 @@ export class IdentityPage {
     this.trail.passed.push(last ? rate(passed, last.passed) : null);
     this.trail.refused.push(last ? rate(refused, last.refused) : null);
     for (const plot of this.plots) plot.draw();
+  }
+
+  /** The chain of what waits longest, of the last refusal, of the longest wait: as `sluice why` has them. */
+  async fetchWhy() {
+    if (this.app === "" || document.hidden) return;
+    this.whyTold = Date.now();
+    let statements = [];
+    try {
+      const answer = await fetch(`/api/v1/why/${encodeURIComponent(this.app)}`);
+      if (answer.ok) ({ statements } = await answer.json());
+    } catch {
+      // The stream tells that Sluice is lost.
+      return;
+    }
+    const told = statements.filter((one) => one.cluster === this.cluster && one.app === this.app);
+    show(this.why.node, told.length > 0);
+    const lines = told.map(({ sentences }) => sentences);
+    const known = JSON.stringify(lines);
+    // What has not changed stays as it is, for who reads or marks it.
+    if (known === this.whyKnown) return;
+    this.whyKnown = known;
+    const chain = (sentences) => el("ul", { class: "sentences" }, ...sentences.map((one) => el("li", {}, one)));
+    this.chains.replaceChildren(...lines.map(chain));
   }
 
   /** Sentences first, as `sluice history` has them; then when it was held, and the parts of the hour. */

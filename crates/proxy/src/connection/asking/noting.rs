@@ -5,9 +5,10 @@ use std::time::Duration;
 use admission::{Reason, Refusal};
 use policy::{Action, Rule, refusal};
 use session::{Answer, Ask};
+use sql::Class;
 
 use super::super::{Connection, Shared};
-use crate::cluster::{Asker, ClientName, Verdict};
+use crate::cluster::{Asker, ClientName, Introduction, Stop, Verdict};
 use crate::statement_log::Held;
 use crate::telemetry::NO_RULE;
 
@@ -21,18 +22,26 @@ impl Connection {
         }
     }
 
+    /// The same with what waits.
+    pub(super) fn introduction(&self, asked: &Ask) -> Introduction {
+        let (client, source) = (self.client_name(), self.session.app_source());
+        Introduction { client, source, class: Some(asked.class) }
+    }
+
     /// The error of a refusal, and what the log has of it and what led to it.
     pub(super) fn answer(&self, asked: &Ask, rule: Option<&Rule>, refused: &Refusal) -> Answer {
-        let (id, answer) = self.answer_unasked(rule, refused);
+        let (id, answer) = self.answer_unasked(rule, refused, None);
         self.note_refusal(asked, rule, id, refused);
         answer
     }
 
-    /// The same for a statement that was not asked for, with the number that its client is told.
+    /// The same for a statement that was not asked for, or is like what is in quarantine under this
+    /// number; with the number that its client is told.
     pub(in super::super) fn answer_unasked(
         &self,
         rule: Option<&Rule>,
         refused: &Refusal,
+        quarantine: Option<u64>,
     ) -> (u32, Answer) {
         let id = rand::random::<u32>();
         let mut message = Vec::new();
@@ -40,7 +49,7 @@ impl Connection {
         let Shared { cluster, telemetry, .. } = &self.shared;
         let budget = refused.budget.and_then(|key| self.policy.budgets.get(key));
         let held = self.held(rule.map_or(NO_RULE, |rule| &rule.name), refused.waited);
-        let held = Held { budget: budget.map(|budget| &*budget.name), ..held };
+        let held = Held { budget: budget.map(|budget| &*budget.name), quarantine, ..held };
         telemetry.statement_log.refused(cluster.now(), id, refused.reason, &held);
         let profile = refusal::profile(rule, refused.reason);
         (id, Answer { errno: profile.errno, sqlstate: profile.sqlstate, message })
@@ -59,6 +68,14 @@ impl Connection {
         }
     }
 
+    /// The statement has only paused for its rule's `speed`; if that was long, it is kept.
+    pub(super) fn keep_long_pause(&self, asked: &Ask) {
+        if self.admission.has_paused() && self.admission.queued.is_none() {
+            let waited = self.admission.waited().unwrap_or_default();
+            self.keep_long_wait(asked, waited, Some(Reason::Paced));
+        }
+    }
+
     fn note_chain(&self, asked: &Ask, rule: Option<&Rule>, verdict: Verdict<'_>) {
         let ratio = match rule.map(|rule| rule.action) {
             Some(Action::Throttle { terms, .. }) => asked.priority.scale(terms.ratio).as_f64(),
@@ -68,7 +85,8 @@ impl Connection {
             app: self.session.app(),
             source: self.session.app_source(),
             client: self.client_name(),
-            class: asked.class,
+            class: Some(asked.class),
+            stop: None,
             arrived: self.admission.arrived,
             ahead_at_first: self.admission.ahead,
             ratio,
@@ -76,5 +94,28 @@ impl Connection {
             rule,
         };
         self.shared.cluster.note_chain(asker, verdict);
+    }
+
+    /// A guard, or the quarantine, has refused it before its rule was asked.
+    pub(in super::super) fn note_stopped(
+        &self,
+        (stop, class): (Stop, Option<Class>),
+        rule: Option<&Rule>,
+        id: u32,
+        refused: &Refusal,
+    ) {
+        let asker = Asker {
+            app: self.session.app(),
+            source: self.session.app_source(),
+            client: self.client_name(),
+            class,
+            stop: Some(stop),
+            arrived: self.admission.arrived,
+            ahead_at_first: self.admission.ahead,
+            ratio: 0.0,
+            policy: &self.policy,
+            rule,
+        };
+        self.shared.cluster.note_chain(asker, Verdict::Refused(id, refused));
     }
 }

@@ -12,11 +12,13 @@ use crate::telemetry::StatementDecision;
 
 impl Connection {
     /// The statement under way, as the log names it.
-    pub(super) fn held<'a>(&'a self, rule: &'a str, waited: Duration) -> Held<'a> {
+    pub(in crate::connection) fn held<'a>(&'a self, rule: &'a str, waited: Duration) -> Held<'a> {
         Held {
             cluster: &self.shared.cluster.name,
             rule,
             budget: None,
+            guard: None,
+            quarantine: None,
             app: self.session.app(),
             user: self.session.user(),
             client: self.peer,

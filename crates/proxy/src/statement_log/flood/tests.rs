@@ -7,7 +7,11 @@ fn at(millis: u64) -> MonoTime {
 fn note(flood: &mut Flood, now: u64, app: &str, worth: Worth) -> Noted {
     let cluster: Arc<str> = "main".into();
     let app = app.as_bytes();
-    flood.note(at(now), Whose { kind: Kind::Refused, cluster: &cluster, rule: "r", app }, worth)
+    flood.note(
+        at(now),
+        Whose { kind: Kind::Refused, cluster: &cluster, rule: "r", guard: None, app },
+        worth,
+    )
 }
 
 fn refused(reason: Reason) -> Worth {

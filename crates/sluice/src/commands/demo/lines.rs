@@ -1,4 +1,4 @@
-//! The demo on a terminal, or as plain lines.
+//! The demo as plain lines.
 
 use std::time::Duration;
 
@@ -7,38 +7,34 @@ use integration::sluice::SluiceProcess;
 use super::println_line;
 use super::report::Report;
 
-/// Plain output says something this often.
-const PLAIN_EVERY: Duration = Duration::from_secs(2);
+/// They say something this often.
+const EVERY: Duration = Duration::from_secs(2);
 
 /// Cells of the bar that shows the lag; the threshold stands in the middle.
 const BAR_CELLS: usize = 40;
 
 /// Where the demo shows itself.
-pub(super) struct Screen {
-    plain: bool,
-    last_plain: Option<Duration>,
+pub(super) struct Lines {
+    last: Option<Duration>,
     config: String,
+    console: String,
     metrics: String,
     client: String,
 }
 
-impl Screen {
-    pub(super) fn new(plain: bool, sluice: &SluiceProcess) -> Self {
+impl Lines {
+    pub(super) fn new(sluice: &SluiceProcess) -> Self {
         let listen = sluice.listen_addr();
-        let screen = Self {
-            plain,
-            last_plain: None,
+        Self {
+            last: None,
             config: sluice.config_path().display().to_string(),
+            console: format!("http://{}/", sluice.admin_addr()),
             metrics: format!("http://{}/metrics", sluice.admin_addr()),
             client: format!("mysql -h {} -P {} -u app -papp test", listen.ip(), listen.port()),
-        };
-        if plain {
-            screen.hints();
         }
-        screen
     }
 
-    /// Shows one reading.
+    /// Shows one reading, now and then.
     pub(super) fn show(
         &mut self,
         report: &Report,
@@ -46,18 +42,10 @@ impl Screen {
         total: Duration,
         lagging: bool,
     ) {
-        if self.plain {
-            let due = self.last_plain.is_none_or(|last| elapsed >= last + PLAIN_EVERY);
-            if due {
-                self.last_plain = Some(elapsed);
-                self.lines(report, elapsed, total, lagging);
-            }
-            return;
+        if self.last.is_none_or(|last| elapsed >= last + EVERY) {
+            self.last = Some(elapsed);
+            self.lines(report, elapsed, total, lagging);
         }
-        // Clear the screen and go home.
-        println_line("\u{1b}[2J\u{1b}[H");
-        self.lines(report, elapsed, total, lagging);
-        self.hints();
     }
 
     fn lines(&self, report: &Report, elapsed: Duration, total: Duration, lagging: bool) {
@@ -93,8 +81,10 @@ impl Screen {
         }
     }
 
-    fn hints(&self) {
+    /// Where everything is.
+    pub(super) fn hints(&self) {
         println_line("");
+        println_line(&format!("console   {}   (who is held, and why, in a browser)", self.console));
         println_line(&format!("metrics   {}", self.metrics));
         println_line(&format!(
             "rules     {}   (edit and save: it applies within a second)",

@@ -1,0 +1,277 @@
+//! The chain of one statement in words.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+
+use super::{GuardShown, LineShown, QuarantineShown, RuleShown, SignalShown, Why};
+use crate::record::At;
+use crate::words::{counted, quantity, span};
+
+impl Why {
+    /// The chain in words.
+    #[must_use]
+    pub fn sentences(&self, now: At, zone: &TimeZone) -> Vec<String> {
+        let mut said = vec![self.what(now, zone), self.who()];
+        said.extend(self.by_guard());
+        said.push(self.by_rule());
+        said.extend(self.in_quarantine(now, zone));
+        said.extend(self.speed());
+        said.extend(self.dice());
+        said.extend(self.gate());
+        said.extend(self.in_line());
+        said.push(self.remedy(now, zone));
+        said
+    }
+
+    fn what(&self, now: At, zone: &TimeZone) -> String {
+        let waited = span(seconds(self.waited_s));
+        let reason = self.reason.as_deref().unwrap_or("paced");
+        let at = crate::words::at(self.at, now, zone);
+        let app = &self.app;
+        match (&*self.end, &self.id) {
+            ("waiting", _) => format!("a statement of {app} has waited for {waited}: {reason}"),
+            ("admitted", Some(id)) => {
+                format!("statement {id} of {app} was admitted at {at} after it had waited {waited}")
+            }
+            (_, Some(id)) if self.waited_s >= AT_ONCE_S => {
+                format!("statement {id} of {app} was refused at {at} after {waited}: {reason}")
+            }
+            (_, Some(id)) => {
+                format!("statement {id} of {app} was refused at once at {at}: {reason}")
+            }
+            (end, None) => format!("a statement of {app} was {end} at {at}"),
+        }
+    }
+
+    fn who(&self) -> String {
+        let Self { app, user, client, connection_id, .. } = self;
+        let source = match self.source.as_deref() {
+            Some("query_attribute") => ", named by a query attribute",
+            Some("comment") => ", named by a comment in the statement",
+            Some("tool") => ", a tool known by its comment in the statement",
+            Some("session_variable") => ", named by SET @sluice_app",
+            Some("sticky_tool") => ", the tool last seen on the connection",
+            Some("connection_attribute") => ", named by a connection attribute",
+            Some("user") => ", which is its MySQL user",
+            Some(_) | None => "",
+        };
+        let class = self.class.as_deref().map(|class| format!(", class {class}"));
+        let class = class.unwrap_or_default();
+        format!(
+            "identity: {app}{source}; user {user} at {client}, connection {connection_id}{class}"
+        )
+    }
+
+    fn by_guard(&self) -> Option<String> {
+        let GuardShown { guard, check, offset, advice, reason } = self.guard.as_ref()?;
+        let because = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+        Some(format!("guard: {guard}{because}, {check} at byte {offset} of the text: {advice}"))
+    }
+
+    fn in_quarantine(&self, now: At, zone: &TimeZone) -> Option<String> {
+        let QuarantineShown { id, by, app, since, until } = self.quarantine.as_ref()?;
+        let (since, until) =
+            (crate::words::at(*since, now, zone), crate::words::at(*until, now, zone));
+        let rule = &self.rule.rule;
+        Some(format!(
+            "quarantine: {id} holds statements of rule {rule} with the same {by} until {until}, for \
+             one of {app} ran away at {since} and was killed"
+        ))
+    }
+
+    fn by_rule(&self) -> String {
+        let RuleShown { rule, effect, author, reason, expires_at, .. } = &self.rule;
+        let author = author.as_deref().map(|author| format!(", made by {author} at runtime"));
+        let ends = expires_at.as_deref().map(|at| format!(", ends {at}"));
+        let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        let (author, ends) = (author.unwrap_or_default(), ends.unwrap_or_default());
+        if self.guard.is_some() {
+            return "rule: none was asked, for guards come before rules".to_owned();
+        }
+        let budget = self.budget.as_deref().map(|budget| format!("; budget {budget} decided"));
+        let budget = budget.unwrap_or_default();
+        if rule.is_empty() {
+            return format!("rule: none matched{budget}");
+        }
+        format!("rule: {rule} ({effect}{author}{ends}){because}{budget}")
+    }
+
+    /// Whether the dice and the gate of its rule had no say.
+    fn is_stopped(&self) -> bool {
+        self.guard.is_some() || self.quarantine.is_some()
+    }
+
+    fn speed(&self) -> Option<String> {
+        let speed = quantity(self.rule.speed.filter(|_| !self.is_stopped())? * 100.0, "%");
+        Some(format!(
+            "speed: a session of it goes at {speed} of its own, by pauses behind what has taken the \
+             server"
+        ))
+    }
+
+    fn dice(&self) -> Option<String> {
+        let RuleShown { ratio, check_interval_s, effect, .. } = &self.rule;
+        if effect != "throttle" || self.is_stopped() {
+            return None;
+        }
+        if *ratio <= 0.0 {
+            return Some("dice: none (ratio 0)".to_owned());
+        }
+        let again = quantity(*check_interval_s, "s");
+        Some(format!(
+            "dice: a check is lost with a probability of {ratio} and repeated after {again}"
+        ))
+    }
+
+    fn gate(&self) -> Option<String> {
+        if self.rule.effect == "deny" || self.is_stopped() || self.signals.is_empty() {
+            return None;
+        }
+        let signals: Vec<String> = self.signals.iter().map(SignalShown::in_words).collect();
+        Some(format!("gate: {}", signals.join("; ")))
+    }
+
+    fn in_line(&self) -> Option<String> {
+        let LineShown { ahead_at_first, waiting, ahead, ahead_by_app } = self.line.as_ref()?;
+        let first = counted(*ahead_at_first, "statement");
+        let then = if self.end == "waiting" { "now" } else { "when it left" };
+        let others = match ahead {
+            None => String::new(),
+            Some(0) => ", none of which had come before it".to_owned(),
+            Some(ahead) => {
+                let apps: Vec<String> =
+                    ahead_by_app.iter().map(|it| format!("{} {}", it.app, it.count)).collect();
+                format!(", {ahead} of which had come before it ({})", apps.join(", "))
+            }
+        };
+        Some(format!("line: {first} waited when it came; {then} {waiting} wait{others}"))
+    }
+
+    /// What would have let it through.
+    fn remedy(&self, now: At, zone: &TimeZone) -> String {
+        let would = match self.reason.as_deref() {
+            Some("guard") => self.remedy_of_guard(),
+            Some("quarantined") => self.remedy_of_quarantine(now, zone),
+            Some(reason) if reason.starts_with("budget_") => self.remedy_of_budget(reason),
+            Some(reason) => self.remedy_of_rule(reason),
+            None => self.remedy_of_rule("paced"),
+        };
+        match &*self.end {
+            "waiting" => format!("what lets it through: {would}"),
+            "admitted" => format!("what would have let it through sooner: {would}"),
+            _ => format!("what would have let it through: {would}"),
+        }
+    }
+
+    fn remedy_of_guard(&self) -> String {
+        let guard = self.guard.as_ref().map_or("(one that is gone)", |guard| &*guard.guard);
+        format!(
+            "a text that says what guard {guard} asks for; or an edit of the guard in the file: mode: \
+             warn, or a match that leaves {} out",
+            self.app
+        )
+    }
+
+    fn remedy_of_quarantine(&self, now: At, zone: &TimeZone) -> String {
+        let Some(QuarantineShown { id, by, until, .. }) = &self.quarantine else {
+            return "the end of the quarantine".to_owned();
+        };
+        let until = crate::words::at(*until, now, zone);
+        format!(
+            "the end of the quarantine at {until}, or sooner by DELETE /api/v1/quarantine/{id}; or \
+             another {by}"
+        )
+    }
+
+    fn remedy_of_budget(&self, reason: &str) -> String {
+        let budget = self.budget.as_deref().unwrap_or("(one that is gone)");
+        let more = match reason {
+            "budget_concurrency" => "a larger max_concurrency",
+            "budget_rate" => "a larger rate or rows_per_s",
+            "budget_share" => "a larger share or burst",
+            "budget_query" => "a larger max_query_cost",
+            _ => "more",
+        };
+        let less = match reason {
+            "budget_concurrency" => "fewer statements of it at the server at once",
+            "budget_query" => "a cheaper statement (`sluice insights` has what its digest costs)",
+            _ => "less that uses it",
+        };
+        let exempt = self.exempt();
+        format!("{more} of budget {budget}; {less}; or {exempt}")
+    }
+
+    fn exempt(&self) -> String {
+        format!("`sluice exempt {} --for 10m`", self.app)
+    }
+
+    fn lift(&self) -> String {
+        let RuleShown { rule, author, .. } = &self.rule;
+        match author {
+            Some(_) => format!("`sluice unthrottle {}`", self.app),
+            None => format!("an edit of rule {rule} in the file"),
+        }
+    }
+
+    fn remedy_of_rule(&self, reason: &str) -> String {
+        let RuleShown { rule, max_delay_s, ratio, speed, .. } = &self.rule;
+        let delay = max_delay_s.map(|delay| quantity(delay, "s")).unwrap_or_default();
+        let (lift, exempt) = (self.lift(), self.exempt());
+        match reason {
+            "gate_closed" => {
+                let below = self.open_gate();
+                format!("{below} within its max_delay of {delay}; a longer max_delay; or {exempt}")
+            }
+            "no_data" => format!(
+                "a value for the gate's signals (`sluice status` says what keeps the probe); \
+                 on_no_data: open; or {exempt}"
+            ),
+            "hold" => format!("the end of the hold, by {lift}"),
+            "deny" => format!("nothing but {lift}"),
+            "ratio" => format!(
+                "luckier dice: one check in {} wins; a lower ratio, by {lift}; or {exempt}",
+                quantity(1.0 / (1.0 - ratio).max(0.001), "")
+            ),
+            "queue_full" => {
+                format!("fewer who wait already, or a larger max_queue of rule {rule}")
+            }
+            "shutdown" => "nothing: Sluice was ending; the next one answers".to_owned(),
+            _ if speed.is_some() && self.line.is_none() => {
+                format!("a greater speed, by {lift}; or {exempt}")
+            }
+            _ => format!(
+                "fewer ahead of it, or a longer max_delay than {delay}; a larger weight of rule {rule}; \
+                 or {exempt}"
+            ),
+        }
+    }
+
+    fn open_gate(&self) -> String {
+        let shut = self.signals.iter().filter(|signal| !signal.open);
+        let shut: Vec<String> = shut
+            .map(|signal| {
+                let limit = quantity(signal.threshold, &signal.unit);
+                format!("{} below {limit}", signal.signal)
+            })
+            .collect();
+        if shut.is_empty() { "the gate open".to_owned() } else { shut.join(" and ") }
+    }
+}
+
+impl SignalShown {
+    fn in_words(&self) -> String {
+        let Self { signal, value, threshold, unit, open, server } = self;
+        let value = value.map_or_else(|| "no value".to_owned(), |value| quantity(value, unit));
+        let server = server.as_deref().map(|server| format!(" at {server}")).unwrap_or_default();
+        let state = if *open { "open" } else { "shut" };
+        format!("{signal} {value}{server}, threshold {}: {state}", quantity(*threshold, unit))
+    }
+}
+
+/// Nobody calls less than this a wait.
+const AT_ONCE_S: f64 = 0.001;
+
+fn seconds(length: f64) -> Duration {
+    Duration::try_from_secs_f64(length).unwrap_or_default()
+}

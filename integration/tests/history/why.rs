@@ -1,0 +1,195 @@
+//! `sluice why` of what no rule's dice and gate have decided: guards, budgets, the quarantine; and of
+//! what waits.
+
+use std::time::Duration;
+
+use integration::scenario::{
+    Pending, Refused, connect_as, wait_for_depth, wait_for_sum, wait_until,
+};
+use integration::sluice::{Config, SluiceProcess};
+use integration::topology::Topology;
+
+use super::{SOON, tell};
+
+const TOP: &str = "\
+guards:
+  - { name: where, match: { app: shop }, where_required: deny, reason: it took the shop down }
+budgets:
+  - { name: reports, match: { app: report }, max_concurrency: 1, on_exceeded: refuse }
+  - { name: line, match: { app: patient }, max_concurrency: 1 }";
+
+const RULES: &str = "\
+- { name: slow, match: { app: slow }, gate: none, permanent: true, runaway: { elapsed: 300ms, action: kill, watch: { by: digest, for: 10m } } }
+- { name: tenth, match: { app: tenth }, gate: none, speed: 0.1, permanent: true }
+- { name: late, match: { app: late }, hold: true, max_delay: 30s, permanent: true, reason: until noon }
+- { name: everything-else, gate: none, permanent: true }";
+
+const TRACE: &str = "5bd66ef5095369c7b0d1f8f4bd33716a";
+
+pub(super) async fn of_guards_quarantine_and_budgets(servers: &Topology) {
+    let mut config = Config::new(servers).unwrap().rules(RULES);
+    config.top = TOP.to_owned();
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    of_a_guard(&sluice, &config).await;
+    of_the_quarantine(&sluice, &config).await;
+    of_budgets(&sluice, &config).await;
+    of_what_waits(&sluice, &config).await;
+    of_a_pause(&sluice, &config).await;
+}
+
+async fn of_a_guard(sluice: &SluiceProcess, config: &Config) {
+    let mut shop = connect_as(sluice, "shop").await.unwrap();
+    let text = format!("DELETE FROM t /*traceparent='00-{TRACE}-c532cb4098ac3dd2-01'*/");
+    let refused = Refused::of(&shop.query(&text).await.unwrap()).unwrap();
+    let id = refused.part("id").unwrap().to_owned();
+    says(
+        config,
+        &id,
+        &[
+            &format!("statement {id} of shop was refused at once at "),
+            "identity: shop, named by a connection attribute; user app at 127.0.0.1:",
+            ", class write",
+            "guard: where (it took the shop down), where_required at byte 0 of the text: this \
+             DELETE has no WHERE",
+            "rule: none was asked",
+            "what would have let it through: a text that says what guard where asks for",
+        ],
+    )
+    .await;
+    // However often it tries, the log stays readable, and has the trace.
+    for _ in 0..40 {
+        assert!(Refused::of(&shop.query(&text).await.unwrap()).is_some());
+    }
+    wait_until("the rest is told in one line", SOON, || async {
+        Ok(sluice.log()?.contains("more statements refused"))
+    })
+    .await
+    .unwrap();
+    let log = sluice.log().unwrap();
+    let of_shop = || log.lines().filter(|line| line.contains("guard=\"where\""));
+    let single = of_shop().filter(|line| line.contains("statement refused")).count();
+    assert!((5..=15).contains(&single), "{single}: {log}");
+    let first = of_shop().find(|line| line.contains(&id)).unwrap();
+    for part in ["reason=\"guard\"", "check=\"where_required\"", "offset=0", TRACE] {
+        assert!(first.contains(part), "{part}: {first}");
+    }
+    let rest = of_shop().find(|line| line.contains("more statements refused")).unwrap();
+    assert!(rest.contains("reasons=guard=") && rest.contains(TRACE), "{rest}");
+}
+
+async fn of_the_quarantine(sluice: &SluiceProcess, config: &Config) {
+    let mut slow = connect_as(sluice, "slow").await.unwrap();
+    let killed = slow.query("SELECT SLEEP(3) FROM t").await.unwrap();
+    assert_eq!(killed.err().map(|(errno, _)| errno), Some(1317), "{killed:?}");
+    let refused = Refused::of(&slow.query("SELECT SLEEP(2) FROM t").await.unwrap()).unwrap();
+    let id = refused.part("id").unwrap();
+    says(
+        config,
+        id,
+        &[
+            "was refused at once at ",
+            ": quarantined",
+            ", class read",
+            "quarantine: main:1 holds statements of rule slow with the same digest until ",
+            "for one of slow ran away at ",
+            "or sooner by DELETE /api/v1/quarantine/main:1; or another digest",
+        ],
+    )
+    .await;
+    let log = sluice.log().unwrap();
+    let line = log.lines().find(|line| line.contains(id)).unwrap();
+    assert!(line.contains("rule=\"slow\"") && line.contains("quarantine=1"), "{line}");
+}
+
+async fn of_budgets(sluice: &SluiceProcess, config: &Config) {
+    let running = Pending::query(connect_as(sluice, "report").await.unwrap(), "SELECT SLEEP(1)");
+    in_use(sluice, "reports").await;
+    let mut report = connect_as(sluice, "report").await.unwrap();
+    let refused = Refused::of(&report.query("SELECT 1").await.unwrap()).unwrap();
+    says(
+        config,
+        refused.part("id").unwrap(),
+        &[
+            "of report was refused at once at ",
+            ": budget_concurrency",
+            "budget reports decided",
+            "a larger max_concurrency of budget reports; fewer statements of it at the server at once",
+        ],
+    )
+    .await;
+    running.answered(SOON).await.unwrap();
+}
+
+async fn of_what_waits(sluice: &SluiceProcess, config: &Config) {
+    let running = Pending::query(connect_as(sluice, "patient").await.unwrap(), "SELECT SLEEP(2)");
+    in_use(sluice, "line").await;
+    let waiting = Pending::query(connect_as(sluice, "patient").await.unwrap(), "SELECT 1");
+    let budget = [("budget", "line")];
+    wait_for_sum(sluice, "sluice_budget_waiting", &budget, 1.0).await.unwrap();
+    says(
+        config,
+        "patient",
+        &[
+            "a statement of patient has waited for ",
+            ": budget_concurrency",
+            "identity: patient, named by a connection attribute; user app at 127.0.0.1:",
+            ", class read",
+            "budget line decided",
+            "what lets it through: a larger max_concurrency of budget line",
+        ],
+    )
+    .await;
+    running.answered(SOON).await.unwrap();
+    waiting.answered(SOON).await.unwrap();
+
+    let mut other = connect_as(sluice, "other").await.unwrap();
+    other.query("SELECT 1").await.unwrap().accepted().unwrap();
+    let held = Pending::query(other, "INSERT INTO t VALUES (1) /* app=late */");
+    wait_for_depth(sluice, "late", 1).await.unwrap();
+    says(
+        config,
+        "late",
+        &[
+            "a statement of late has waited for ",
+            "identity: late, named by a comment in the statement; user app at 127.0.0.1:",
+            ", class write",
+            "rule: late (hold): until noon",
+            "what lets it through: the end of the hold, by an edit of rule late in the file",
+        ],
+    )
+    .await;
+    drop(held);
+}
+
+/// Nobody stands in a queue for `speed`, and who waited for it finds that all the same.
+async fn of_a_pause(sluice: &SluiceProcess, config: &Config) {
+    let mut tenth = connect_as(sluice, "tenth").await.unwrap();
+    for sql in ["INSERT INTO t SELECT SLEEP(0.1)", "INSERT INTO t VALUES (2)"] {
+        tenth.query(sql).await.unwrap().accepted().unwrap();
+    }
+    says(
+        config,
+        "tenth",
+        &[
+            "of tenth was admitted at ",
+            "speed: a session of it goes at 10 % of its own",
+            "what would have let it through sooner: a greater speed, by an edit of rule tenth",
+        ],
+    )
+    .await;
+}
+
+async fn in_use(sluice: &SluiceProcess, budget: &str) {
+    let metrics =
+        sluice.wait_for_metrics("the budget is in use", Duration::from_secs(20), |metrics| {
+            metrics.sum("sluice_budget_in_use", &[("budget", budget)]) >= 1.0
+        });
+    metrics.await.unwrap();
+}
+
+async fn says(config: &Config, asked: &str, parts: &[&str]) {
+    let told = tell(config, &["why", asked]).await;
+    for part in parts {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
