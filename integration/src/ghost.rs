@@ -49,6 +49,9 @@ pub struct Migration {
     pub server_id: u32,
     /// `--throttle-http`: an address and a path that are asked before and during the copy.
     pub check: Option<(SocketAddr, String)>,
+    /// Asked once the cut-over has locked the table, and only 200 lets it go on: by it somebody shuts
+    /// the gate just then. Not of gh-ost's own.
+    pub when_locked: Option<(SocketAddr, String)>,
     /// `--postpone-cut-over-flag-file`: no cut-over while it is set.
     pub postponed: Arc<AtomicBool>,
     /// What is read of it while it runs.
@@ -80,6 +83,7 @@ impl Migration {
             user: user.into(),
             server_id,
             check: None,
+            when_locked: None,
             postponed: Arc::default(),
             progress: Arc::default(),
         }

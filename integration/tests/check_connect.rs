@@ -72,6 +72,8 @@ async fn all_rights_are_found_missing_and_given(servers: &Topology, config: &Con
         let statement = format!("    GRANT {rights} TO 'bare'@'%';\n");
         assert!(bare.text.contains(&statement), "{statement}{}", bare.text);
     }
+    let learned = "begins with a guess: CREATE, SELECT, INSERT, DELETE on sluice.learned";
+    assert!(bare.text.contains(learned), "{}", bare.text);
     // What it says is enough, statement for statement, though the table is not there yet.
     for statement in bare.statements("fault") {
         servers.primary.run_sql(&[&statement]).await.unwrap();

@@ -81,6 +81,10 @@ async fn ghost(sluice: &SluiceProcess, user: &str) -> RawConn {
     conn
 }
 
+async fn ghosts(sluice: &SluiceProcess) -> [RawConn; 3] {
+    [ghost(sluice, "ddl").await, ghost(sluice, "ddl").await, ghost(sluice, "ddl").await]
+}
+
 async fn ok(conn: &mut RawConn, sql: &str) -> Response {
     let response = conn.query(sql).await.unwrap();
     assert_eq!(Refused::of(&response), None, "{sql}");
@@ -93,15 +97,28 @@ async fn answered(pending: Pending) -> RawConn {
     answered.conn
 }
 
-/// Everything from the lock to the end of the swap, and how long the table was locked.
+/// What happens once the table is locked.
+#[derive(Clone, Copy, Default)]
+struct Meanwhile<'a> {
+    /// The gate shuts.
+    shuts: Option<(&'a Switch<'a>, &'a SluiceProcess)>,
+    /// A user of this name writes to the table.
+    user: Option<(&'a SluiceProcess, &'a str)>,
+}
+
+/// Everything from the lock to the end of the swap, and how long the table was locked, from when the
+/// gate had shut.
 async fn swap(
     migration: &Migration,
     conns: [RawConn; 3],
-    user: Option<(&SluiceProcess, &str)>,
+    Meanwhile { shuts, user }: Meanwhile<'_>,
 ) -> Duration {
     let [mut a, mut b, c] = conns;
     ok(&mut a, &migration.create_sentry()).await;
     ok(&mut a, &migration.lock()).await;
+    if let Some((switch, sluice)) = shuts {
+        switch.shut(sluice).await.unwrap();
+    }
     let locked = Instant::now();
     ok(&mut b, SETTINGS).await;
     ok(&mut b, "BEGIN").await;
@@ -153,9 +170,18 @@ async fn a_gate_that_shuts_during_a_cut_over_does_not_prolong_its_lock() {
         let login = integration::raw::Login::new("ddl");
         RawConn::open(servers.primary.addr(), &login).await.unwrap()
     };
-    let directly = swap(&direct, [login().await, login().await, login().await], None).await;
-    let conns =
-        [ghost(&sluice, "ddl").await, ghost(&sluice, "ddl").await, ghost(&sluice, "ddl").await];
+    let conns = [login().await, login().await, login().await];
+    let directly = swap(&direct, conns, Meanwhile::default()).await;
+    let margin = Duration::from_secs(2);
+    // It shuts inside the lock.
+    let inside = Migration::made(servers, "c_inside").await;
+    let meanwhile = Meanwhile { shuts: Some((&switch, &sluice)), user: Some((&sluice, "web")) };
+    let took = swap(&inside, ghosts(&sluice).await, meanwhile).await;
+    assert!(is_shut(&sluice.metrics().await.unwrap(), "cut_shut"));
+    assert!(took < directly + margin, "locked for {took:?}, and {directly:?} without Sluice");
+    switch.open(&sluice).await.unwrap();
+    // It has shut before, and what follows is held already.
+    let conns = ghosts(&sluice).await;
     // A chunk and events of the migration wait already when the lock is taken.
     let (chunk, early) = (ghost(&sluice, "ddl").await, ghost(&sluice, "ddl").await);
     switch.shut(&sluice).await.unwrap();
@@ -164,13 +190,13 @@ async fn a_gate_that_shuts_during_a_cut_over_does_not_prolong_its_lock() {
         "insert /* gh-ost */ ignore into `test`.`_c_through_ghk` select * from test.c_through";
     let chunk = Pending::query(chunk, copy);
     wait_for_depth(&sluice, "ghost", 2).await.unwrap();
-    let took = swap(&through, conns, Some((&sluice, "web"))).await;
+    let meanwhile = Meanwhile { user: Some((&sluice, "web")), ..Meanwhile::default() };
+    let took = swap(&through, conns, meanwhile).await;
     answered(early).await;
     // All of it with the gate shut.
     let metrics = sluice.metrics().await.unwrap();
     assert!(is_shut(&metrics, "cut_shut"));
     assert!(!chunk.is_answered(), "it reads the user's table, so it is no part of the cut-over");
-    let margin = Duration::from_secs(2);
     assert!(took < directly + margin, "locked for {took:?}, and {directly:?} without Sluice");
     let rows = "SELECT id FROM test.c_through ORDER BY id";
     assert_eq!(numbers(&servers.primary, rows).await.unwrap(), [5, 6, 50, 51, 100]);
@@ -182,9 +208,11 @@ async fn a_gate_that_shuts_during_a_cut_over_does_not_prolong_its_lock() {
     answered(late).await;
     answered(chunk).await;
     let log = sluice.log().unwrap();
-    let line =
-        log.lines().find(|line| line.contains("lock of a cut-over of gh-ost was given back"));
-    assert!(line.is_some_and(|line| line.contains("passed=2")), "{line:?}");
+    let given_back = "lock of a cut-over of gh-ost was given back";
+    let lines: Vec<_> = log.lines().filter(|line| line.contains(given_back)).collect();
+    let [inside, before] = lines[..] else { panic!("{lines:?}") };
+    assert!(inside.contains("passed=1"), "{inside}");
+    assert!(before.contains("passed=2"), "{before}");
 }
 
 #[tokio::test]
@@ -204,6 +232,13 @@ async fn only_the_same_users_gh_ost_passes_and_only_while_the_lock_is_held() {
     let own = "delete /* gh-ost */ from test._c_liar_gho where id = 1";
     let mut same = ghost(&sluice, "etl").await;
     ok(&mut same, own).await;
+    let prepared = same.prepare(own).await.unwrap();
+    let executed = same.execute(&prepared, &[]).await.unwrap();
+    assert_eq!(Refused::of(&executed), None, "prepared");
+    let outside = same.prepare("delete /* gh-ost */ from test.c_other").await.unwrap();
+    let executed = same.execute(&outside, &[]).await.unwrap();
+    let refused = Refused::of(&executed).unwrap();
+    assert_eq!(refused.reason(), Some("gate_closed"), "prepared, of another table");
     let mut other = ghost(&sluice, "ddl").await;
     assert_eq!(reason(&mut other, own).await.as_deref(), Some("gate_closed"), "another user");
     for text in [
@@ -225,6 +260,14 @@ async fn only_the_same_users_gh_ost_passes_and_only_while_the_lock_is_held() {
         ok(&mut holder, lose).await;
         assert_eq!(reason(&mut same, own).await.as_deref(), Some("gate_closed"), "{lose}");
     }
+    let executed = same.execute(&prepared, &[]).await.unwrap();
+    assert_eq!(Refused::of(&executed).unwrap().reason(), Some("gate_closed"), "nor prepared");
+    // Names that `--force-table-names` has made of another than the table's.
+    let force = "lock /* gh-ost */ tables test.c_other write, test._c_liar_del write";
+    ok(&mut holder, force).await;
+    ok(&mut same, own).await;
+    let unforced = "delete /* gh-ost */ from test._c_other_gho where id = 1";
+    assert_eq!(reason(&mut same, unforced).await.as_deref(), Some("gate_closed"));
     ok(&mut holder, &migration.lock()).await;
     ok(&mut same, own).await;
     drop(holder);

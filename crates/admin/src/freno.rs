@@ -102,7 +102,7 @@ async fn check_read(State(shown): State<Shown>, request: Parts) -> Response {
         return rules::general(told::ERROR, INCOMPLETE);
     };
     let threshold = std::str::from_utf8(threshold).ok();
-    let threshold = threshold.and_then(|text| text.parse::<f64>().ok()).filter(|t| !t.is_nan());
+    let threshold = threshold.and_then(|text| text.parse::<f64>().ok()).filter(|t| t.is_finite());
     let Some(threshold) = threshold else {
         return rules::general(told::ERROR, "the threshold is not a number");
     };

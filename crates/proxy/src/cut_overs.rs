@@ -143,7 +143,7 @@ impl CutOvers {
             if held.stopped_by(before, then).is_some_and(|(_, before)| before == *stop) {
                 continue;
             }
-            let Held { cut_over: CutOver { user, schema, table }, connection_id, .. } = &*held;
+            let Held { cut_over: CutOver { user, schema, table, .. }, connection_id, .. } = &*held;
             let (schema, table) = (Printable(schema), Printable(table));
             let effect = match stop {
                 Stop::Hold => {
@@ -184,9 +184,9 @@ impl Held {
 
     /// The rule that holds or denies what the migration does to its own table, if one does.
     fn stopped_by<'p>(&self, policy: &'p ClusterPolicy, now: UnixTime) -> Option<(&'p Rule, Stop)> {
-        let CutOver { schema, table, .. } = &self.cut_over;
+        let (schema, copy) = (&self.cut_over.schema, self.cut_over.copy_name());
         // The names have no backtick: see `session::CutOver`.
-        let text = [b"DELETE FROM `".as_slice(), schema, b"`.`_", table, b"_gho`"].concat();
+        let text = [b"DELETE FROM `".as_slice(), schema, b"`.`", &copy, b"`"].concat();
         let mut texts = Scratch::default();
         let mode = LexMode::default();
         let statement = describe(&text, mode, Whole::Yes, &mut texts);
@@ -212,7 +212,7 @@ impl Held {
 impl fmt::Display for PendingCutOver {
     /// `a cut-over of gh-ost is pending: connection 17 (user ghost) has locked shop.orders`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CutOver { user, schema, table } = &self.cut_over;
+        let CutOver { user, schema, table, .. } = &self.cut_over;
         let [user, schema, table] = [user, schema, table].map(|name| Printable(name));
         let id = self.connection_id;
         write!(f, "a cut-over of gh-ost is pending: connection {id} (user {user}) ")?;
@@ -232,7 +232,7 @@ impl Drop for CutOverGuard {
     fn drop(&mut self) {
         self.board.end(&self.held);
         let Held { cut_over, connection_id, since, passed, .. } = &*self.held;
-        let CutOver { user, schema, table } = cut_over;
+        let CutOver { user, schema, table, .. } = cut_over;
         let (schema, table) = (Printable(schema), Printable(table));
         tracing::info!(
             cluster = %self.board.cluster, table = %format_args!("{schema}.{table}"),

@@ -10,8 +10,10 @@
 //! by name ([`sql::Tool::GhOst`], as far as `identity.claims` lets it be). The lock counts when the
 //! server has answered it with OK, and no longer when anything is sent that may give it back.
 //!
-//! Names are those that gh-ost makes of `t` (`go/base/context.go`, `getSafeTableName`), compared byte
-//! by byte. Those of `--force-table-names` are not: nothing says that they belong to `t`.
+//! Names are those that gh-ost makes of `t`, or of the name that `--force-table-names` says
+//! (`go/base/context.go`, `getSafeTableName`), compared byte by byte. Which of both the LOCK TABLES
+//! tells, for it names `_X_del` beside `t`: that the others are made of the same X is all that is
+//! taken from it.
 
 use sql::{Class, ClassSet, Completeness, LexMode, Statement, TableRef, tables};
 
@@ -33,6 +35,9 @@ pub struct CutOver {
     pub schema: Box<[u8]>,
     /// The table that is changed.
     pub table: Box<[u8]>,
+    /// What the names of the migration's own tables are made of: the table's, unless gh-ost was told
+    /// another.
+    pub named_after: Box<[u8]>,
 }
 
 /// The tables of a statement that may be part of a migration, and whose it is.
@@ -50,17 +55,25 @@ impl CutOver {
     pub(crate) fn of(text: &Text<'_>, user: &[u8]) -> Option<Self> {
         let Named { schema, tables } = text.named(Completeness::Definition)?;
         let [table, sentry] = tables.as_slice() else { return None };
-        is_sentry_of(sentry, table).then(|| Self {
+        let named_after = if is_sentry_of(sentry, table) { table } else { forced_by(sentry)? };
+        Some(Self {
             user: user.into(),
             schema: schema.into(),
             table: (*table).into(),
+            named_after: named_after.into(),
         })
+    }
+
+    /// The name of the copy that takes the table's place.
+    #[must_use]
+    pub fn copy_name(&self) -> Vec<u8> {
+        name_of(&self.named_after, b"gho")
     }
 
     /// Whether all that the statement names is this migration's own.
     #[must_use]
     pub fn covers(&self, work: &MigrationWork) -> bool {
-        let own = |name: &[u8]| OWN.iter().any(|suffix| name == name_of(&self.table, suffix));
+        let own = |name: &[u8]| OWN.iter().any(|suffix| name == name_of(&self.named_after, suffix));
         self.user == work.user
             && self.schema == work.schema
             && work.tables.iter().all(|table| own(table))
@@ -147,18 +160,33 @@ fn name_of(table: &[u8], suffix: &[u8]) -> Vec<u8> {
 /// Whether `name` is that of the table which gh-ost puts in the old one's place: `_t_del`, or with
 /// `--timestamp-old-table` `_t_20260131120000_del`.
 fn is_sentry_of(name: &[u8], table: &[u8]) -> bool {
-    const DEL: &[u8] = b"del";
-    const STAMP_LEN: usize = 14;
     if name == name_of(table, DEL) {
         return true;
     }
     let stamp = name.strip_suffix(b"_del").and_then(|rest| rest.rsplit(|b| *b == b'_').next());
     stamp.is_some_and(|stamp| {
-        stamp.len() == STAMP_LEN
-            && stamp.iter().all(u8::is_ascii_digit)
-            && name == name_of(table, &[stamp, b"_", DEL].concat())
+        is_stamp(stamp) && name == name_of(table, &[stamp, b"_", DEL].concat())
     })
 }
+
+/// The X of `_X_del` or `_X_20260131120000_del`: what `--force-table-names` says.
+fn forced_by(sentry: &[u8]) -> Option<&[u8]> {
+    let name = sentry.strip_prefix(b"_")?.strip_suffix(b"_del")?;
+    let stamp = name.len().checked_sub(STAMP_LEN).and_then(|at| name.split_at_checked(at));
+    let name = match stamp {
+        Some((name, stamp)) if is_stamp(stamp) => name.strip_suffix(b"_").unwrap_or(name),
+        Some(_) | None => name,
+    };
+    (!name.is_empty()).then_some(name)
+}
+
+/// What `--timestamp-old-table` puts into a name.
+fn is_stamp(stamp: &[u8]) -> bool {
+    stamp.len() == STAMP_LEN && stamp.iter().all(u8::is_ascii_digit)
+}
+
+const DEL: &[u8] = b"del";
+const STAMP_LEN: usize = 14;
 
 fn ends_with(name: &[u8], suffix: &[u8]) -> bool {
     name.strip_suffix(suffix).is_some_and(|rest| rest.ends_with(b"_"))

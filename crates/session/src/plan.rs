@@ -153,7 +153,8 @@ pub(crate) fn execution(
     judge.bench.note_description(&description, input);
     let ruling = judge.bench.rule_on_execution(&description, last, attributes, input);
     let cursor = execute.map_or(Cursor::NotAsked, |execute| execute.cursor(num_columns));
-    let ruled = described(&description, ruling, (&judge.bench, server), input);
+    let mut ruled = described(&description, ruling, (&judge.bench, server), input);
+    ruled.work = description.work.as_ref().filter(|_| ruled.held).cloned();
     let alike = Alike::of_prepared(&ruled, input);
     let plan = ruled.plan(Some(statement_id), Expect::Execution(cursor), input);
     let guarded = judge.bench.guard_execution(&description, attributes, input);
@@ -199,7 +200,9 @@ fn on_statement(
     let is_asked = matches!(ruling, Ruling::Ask(..)) && held;
     let digest =
         (is_asked || budgeted.is_some()).then(|| bench.shape.digest(query.text, server.mode));
-    let work = digest.and_then(|_| migration_work(statement, query.text, bench, server));
+    let work = digest
+        .and_then(|_| migration_work(statement, (query.text, server.mode), bench, server))
+        .map(Box::new);
     let then = sql_prepare(statement, bench, server);
     let mut consequences = Consequences::of(&statement.effects);
     if statement.effects.plain.takes.tables {
@@ -223,17 +226,16 @@ fn on_statement(
 /// What a statement that is held is about, if it comes from gh-ost and may be part of a migration.
 fn migration_work(
     statement: &Statement<'_>,
-    text: &[u8],
+    (text, mode): (&[u8], LexMode),
     bench: &Bench,
     server: &ServerSide,
-) -> Option<Box<MigrationWork>> {
+) -> Option<MigrationWork> {
     let identity = bench.who.identity();
     if !identity.is_sticky(Tool::GhOst) {
         return None;
     }
     let schema = server.default_schema(&bench.who);
-    let text = Text { text, statement, mode: server.mode, schema };
-    MigrationWork::of(&text, identity.user()).map(Box::new)
+    MigrationWork::of(&Text { text, statement, mode, schema }, identity.user())
 }
 
 /// What gh-ost locks for its cut-over.
@@ -400,6 +402,7 @@ fn prepared_in(
             .filter(|_| statement.statement_count == 1)
             .map(|functions| Box::new(CallsFrom { functions, schema: calling_schema.into() })),
         changes_routines: statement.may_change_routines(server.mode.server),
+        work: migration_work(&statement, (text, mode), bench, server).map(Box::new),
         text_hash: Some(Likeness::hash_of_text(text)),
         elsewhere: None,
     }

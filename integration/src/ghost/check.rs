@@ -22,9 +22,14 @@ pub(super) async fn ask((addr, path): (SocketAddr, String), shared: Arc<Shared>)
 }
 
 async fn head(addr: SocketAddr, path: &str) -> Option<u16> {
+    status(addr, ("HEAD", path)).await
+}
+
+/// What is answered to a request.
+pub(super) async fn status(addr: SocketAddr, (method, path): (&str, &str)) -> Option<u16> {
     let mut stream = TcpStream::connect(addr).await.ok()?;
     let request = format!(
-        "HEAD {path} HTTP/1.1\r\nHost: {addr}\r\nUser-Agent: gh-ost/1.1.10\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: {addr}\r\nUser-Agent: gh-ost/1.1.10\r\n\
          Connection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await.ok()?;

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use super::check::status;
 use super::session::Session;
 use super::stream::now_ms;
 use super::writer::changelog;
@@ -69,6 +70,12 @@ async fn swap(migration: &Migration, states: &mut watch::Receiver<String>) -> Re
     pool.run(SENTRY).await?;
     a.run("SET /* gh-ost */ SESSION wait_timeout := 9").await?;
     a.run("LOCK /* gh-ost */ TABLES `test`.`t` WRITE, `test`.`_t_del` WRITE").await?;
+    if let Some((addr, path)) = &migration.when_locked {
+        let told = status(*addr, ("GET", path)).await;
+        if told != Some(200) {
+            return Err(HarnessError::Malformed(format!("{path} is answered by {told:?}")));
+        }
+    }
     let locked = Instant::now();
     let renaming = rename(migration, states, &mut pool, &id).await;
     // Whatever has happened, the table must be free again.

@@ -65,6 +65,8 @@ async fn what_asks_first_waits_for_a_yes_and_goes_on() {
     .await;
     assert_eq!(rows(&lab, "SELECT COUNT(*) FROM t WHERE id <= 8000").await, 0);
 
+    task_is_throttled(&lab, &door).await;
+
     door.lets_pass(8);
     let mut ghost =
         Played::asking(lab.sluice.listen_addr(), door.addr, "/throttler/check?app=gh-ost");
@@ -74,6 +76,34 @@ async fn what_asks_first_waits_for_a_yes_and_goes_on() {
     assert!(transactions > 50, "{transactions} transactions, of at most {slowest:?}");
     lab.same_rows("t", "shadow", "id > 8000").await;
     lab.replica_agrees(&["t", "shadow"]).await;
+}
+
+/// What maintenance_tasks asks ahead of each element: the block that the task of docs/examples gives to
+/// `throttle_on`, with a stand-in for the gem. True holds it back.
+async fn task_is_throttled(lab: &Lab, door: &Door) {
+    const STAND_IN: &str = "class Integer; def seconds = self; end
+        module MaintenanceTasks
+          class Task
+            def self.throttle_on(backoff:, &condition)
+              abort 'an odd backoff' unless backoff == 5
+              define_singleton_method(:held_back?, &condition)
+            end
+          end
+        end
+        require ARGV.fetch(0)
+        print Maintenance::BackfillTask.held_back?";
+    let file = examples().join("throttle_on.rb");
+    let ask = async || {
+        let mut command = Command::new(program("ruby").unwrap());
+        command.arg("-e").arg(STAND_IN).arg(&file);
+        let mut task = ToolProcess::spawn(door.named(&mut command, "backfill")).unwrap();
+        task.succeeded(LIMIT).await.unwrap()
+    };
+    door.lets_pass(1);
+    assert_eq!(ask().await.trim(), "false");
+    assert_eq!(ask().await.trim(), "true", "it is throttled");
+    tell(lab.sluice.admin_addr(), "unthrottle-app?app=backfill").await;
+    assert_eq!(ask().await.trim(), "false");
 }
 
 /// pt-online-schema-change, which writes around Sluice. Version 3.2 asks only where it finds a

@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use integration::error::Result;
 use integration::ghost::{Migration, Progress};
 use integration::server::Flavour;
+use integration::sluice::SluiceProcess;
 use integration::tools::{ToolProcess, real_ghost};
 use tokio::task::JoinHandle;
 
@@ -45,8 +47,9 @@ async fn migrate(lab: &mut Lab, from: From, shut: Shut) {
             lab.run(&mut tool, "gh-ost", 10_000.0, shut).await;
         }
         None => {
-            let mut played = Played::start(lab.sluice.listen_addr(), inspector);
+            let mut played = Played::start(&lab.sluice, inspector);
             lab.run(&mut played, "gh-ost", 10_000.0, shut).await;
+            played.was_not_kept_from_swapping();
         }
     }
     let (transactions, slowest) = traffic.stop().await;
@@ -65,9 +68,20 @@ pub(crate) struct Played {
 }
 
 impl Played {
-    fn start(applier: SocketAddr, inspector: SocketAddr) -> Self {
-        let migration = Migration::on_master(applier, "ddl", 7001).reading(inspector);
-        Self::run(migration)
+    /// From when its cut-over has locked the table, gh-ost is throttled for good.
+    fn start(sluice: &SluiceProcess, inspector: SocketAddr) -> Self {
+        let shut = "/throttler/throttle-app?app=gh-ost&duration=1h".to_owned();
+        let migration = Migration::on_master(sluice.listen_addr(), "ddl", 7001).reading(inspector);
+        Self::run(Migration { when_locked: Some((sluice.admin_addr(), shut)), ..migration })
+    }
+
+    /// With the gate shut inside the lock, nothing that the swap waits for has waited for the gate:
+    /// that it has come to an end is said already, and that the lock was held no longer than gh-ost
+    /// allows, whatever it had to wait for on this machine.
+    fn was_not_kept_from_swapping(&self) {
+        let of = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+        let (locked_ms, tries) = (of(&self.progress.locked_ms), of(&self.progress.cut_overs));
+        assert!(locked_ms < 6_000 * tries, "{:?}", self.progress);
     }
 
     /// Everything at one server, and asks there whether it may.

@@ -46,6 +46,8 @@ async fn odd_paths_and_parameters_are_no_permission() {
         "/check/gated/mysql/..%2fmain".to_owned(),
         "/check-read/gated/mysql/main/NaN".to_owned(),
         "/check-read/gated/mysql/main/-inf".to_owned(),
+        // No number of JSON's, and no threshold.
+        "/check-read/gated/mysql/main/1e400".to_owned(),
         "/CHECK/spared/mysql/main".to_owned(),
         "/throttle-app/%ff/ttl/5".to_owned(),
         format!("/throttle-app/{long}/ttl/5"),

@@ -16,6 +16,7 @@ fn held() -> Held {
             user: (*user).into(),
             schema: (*b"shop").into(),
             table: (*b"orders").into(),
+            named_after: (*b"orders").into(),
         },
         identity: SessionIdentity::new(user, None, b"shop", std::iter::empty()),
         connection_id: 17,

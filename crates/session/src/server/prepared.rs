@@ -10,6 +10,7 @@ use wire::command::LAST_PREPARED;
 use wire::response_tracker::Prepared as PrepareOk;
 
 use crate::consequences::Consequences;
+use crate::cut_over::MigrationWork;
 use crate::judge::memo::Remembered;
 
 /// Statements remembered per connection. The server allows 16,382 for all connections together by
@@ -58,6 +59,8 @@ pub(crate) struct Description {
     /// The functions for which it is a `call`, if they may write nothing.
     pub(crate) calls: Option<Box<CallsFrom>>,
     pub(crate) changes_routines: bool,
+    /// What it is about, if it comes from gh-ost and may be part of a migration.
+    pub(crate) work: Option<Box<MigrationWork>>,
     /// The hash of the text as it stands, if it is known.
     pub(crate) text_hash: Option<u64>,
     /// If it may say something else in another mode.
@@ -95,6 +98,7 @@ impl Default for Description {
             consequences: Consequences { plain: PlainEffects::unread(), rare: None },
             calls: None,
             changes_routines: true,
+            work: None,
             text_hash: None,
             elsewhere: None,
         }

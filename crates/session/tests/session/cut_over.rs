@@ -32,8 +32,12 @@ fn the_lock_of_a_cut_over_is_known_once_the_server_has_given_it() {
     driver.query(LOCK);
     assert_eq!(driver.session.cut_over(), None);
     driver.answer(&ok(1, STATUS_AUTOCOMMIT));
-    let expected =
-        CutOver { user: (*b"app").into(), schema: (*b"shop").into(), table: (*b"t").into() };
+    let expected = CutOver {
+        user: (*b"app").into(),
+        schema: (*b"shop").into(),
+        table: (*b"t").into(),
+        named_after: (*b"t").into(),
+    };
     assert_eq!(driver.session.cut_over(), Some(&expected));
     let mut refused = Driver::logged_in(GATED, 0);
     refused.query(LOCK);
@@ -46,10 +50,11 @@ fn no_other_lock_is_one() {
     for text in [
         "LOCK TABLES `shop`.`t` WRITE, `shop`.`_t_del` WRITE",
         "lock /* gh-ost */ tables `shop`.`t` write",
-        "lock /* gh-ost */ tables `shop`.`t` write, `shop`.`_u_del` write",
+        "lock /* gh-ost */ tables `shop`.`t` write, `shop`.`u_del` write",
+        "lock /* gh-ost */ tables `shop`.`t` write, `shop`.`__del` write",
+        "lock /* gh-ost */ tables `shop`.`t` write, `shop`.`_u_gho` write",
         "lock /* gh-ost */ tables `shop`.`t` write, `mall`.`_t_del` write",
         "lock /* gh-ost */ tables `shop`.`t` write, `shop`.`_t_del` write, `shop`.`u` write",
-        "lock /* gh-ost */ tables `shop`.`t` write, `shop`.`_t_2026_del` write",
         "lock /* gh-ost */ tables `shop`.`_t_del` write, `shop`.`t` write",
         // No schema is known that they would be in.
         "lock /* gh-ost */ tables t write, _t_del write",
@@ -62,6 +67,32 @@ fn no_other_lock_is_one() {
     let (long, cut) = ("a".repeat(64), "a".repeat(59));
     let text = format!("lock /* gh-ost */ tables shop.{long} write, shop._{cut}_del write");
     assert!(locked(&text).1.is_some());
+}
+
+#[test]
+fn a_migration_whose_names_are_forced_is_told_by_what_is_locked_beside_the_table() {
+    for (sentry, copy) in [
+        ("_u_del", "_u_gho"),
+        ("_u_20260131120000_del", "_u_gho"),
+        ("_t_2026_del", "_t_2026_gho"),
+        ("_t_del", "_t_gho"),
+    ] {
+        let text = format!("lock /* gh-ost */ tables shop.t write, shop.{sentry} write");
+        let cut_over = locked(&text).1.unwrap();
+        assert_eq!(cut_over.table[..], *b"t");
+        assert_eq!(cut_over.copy_name(), copy.as_bytes());
+        let mut driver = Driver::logged_in(HOLD, 0);
+        driver.passes("SELECT /* gh-ost */ 1", STATUS_AUTOCOMMIT);
+        for (table, own) in [(copy, true), ("_v_gho", false), ("t", false)] {
+            let text = format!("delete /* gh-ost */ from shop.{table}");
+            assert!(matches!(driver.query(&text), Stop::Ask(_)), "{text}");
+            let work = driver.session.migration_work();
+            assert_eq!(work.is_some_and(|work| cut_over.covers(work)), own, "{text}");
+            drop(driver);
+            driver = Driver::logged_in(HOLD, 0);
+            driver.passes("SELECT /* gh-ost */ 1", STATUS_AUTOCOMMIT);
+        }
+    }
 }
 
 #[test]
