@@ -155,6 +155,8 @@ impl Why {
             Some("quarantined") => self.remedy_of_quarantine(now, zone),
             Some(reason) if reason.starts_with("budget_") => self.remedy_of_budget(reason),
             Some(reason) => self.remedy_of_rule(reason),
+            // It came through at last, by a check that was won.
+            None if self.rule.ratio > 0.0 => self.remedy_of_rule("ratio"),
             None => self.remedy_of_rule("paced"),
         };
         match &*self.end {
