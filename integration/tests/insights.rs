@@ -8,10 +8,12 @@
 )]
 
 use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::Duration;
 
 use integration::raw::{Login, Param, RawConn};
 use integration::server::{Flavour, PerformanceSchema, Server};
-use integration::sluice::{Config, SluiceProcess};
+use integration::sluice::{Config, Metrics, SluiceProcess, binary};
 use integration::topology::{Topology, TopologyOptions};
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -164,4 +166,74 @@ async fn what_is_counted_is_what_the_server_counts() {
         let told = ours[key].1;
         assert!((told - time).abs() <= network, "{key:?}: {told} s, {time} s there");
     }
+}
+
+/// What a file is said to do before it ships is what it does.
+#[tokio::test]
+async fn a_file_does_what_insights_said_it_would() {
+    let servers = servers().await;
+    let made = [
+        "CREATE DATABASE i_ahead",
+        "CREATE TABLE i_ahead.t (id INT PRIMARY KEY, c VARCHAR(20))",
+        "INSERT INTO i_ahead.t VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+    ];
+    servers.primary.run_sql(&made).await.unwrap();
+    let config = Config::new(servers).unwrap();
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    worked(&sluice).await;
+    let insights = ask(&sluice, "by=digest&window=10m&limit=1000").await;
+
+    let mut new = config.clone().rules(
+        "- { name: frozen, match: { schema: i_ahead, user: admin }, deny: true, permanent: true }\n\
+         - { name: everything, gate: none, permanent: true }",
+    );
+    new.top = "guards: [{ name: where, where_required: deny }]\n\
+               budgets: [{ name: one, match: { user: admin }, max_concurrency: 1, mode: warn }]"
+        .to_owned();
+    let told = against(&new.render(), &insights);
+    let main = &told["clusters"][0];
+    assert_eq!(main["unknown"], 0, "{told}");
+    let budget = &main["budgets"][0];
+    let busy = budget["limits"][0]["mean"].as_f64().unwrap();
+    assert!(busy > 0.01 && busy <= 1.0, "one connection is never busier: {budget}");
+
+    sluice.write_config(&new.render()).unwrap();
+    let reloaded = ("sluice_config_reloads_total", &[("result", "applied")]);
+    let in_force = |metrics: &Metrics| metrics.sum(reloaded.0, reloaded.1) > 0.0;
+    sluice.wait_for_metrics("the file is applied", Duration::from_secs(10), in_force).await.unwrap();
+    worked(&sluice).await;
+    let after = ask(&sluice, "by=user&user=admin&window=10m").await;
+    let refused = &after["rows"][0]["refused_by_reason"];
+    let by_guard = refused["guard"].as_u64().unwrap();
+    assert_eq!(main["guards"][0]["statements"], by_guard, "{refused}");
+    // What the guard refuses no rule is asked for.
+    let by_rule = refused["deny"].as_u64().unwrap() + by_guard;
+    assert_eq!(main["rules"][0]["denied"], by_rule, "{refused}");
+}
+
+/// A load, and statements that a guard objects to.
+async fn worked(sluice: &SluiceProcess) {
+    let login = Login { schema: "i_ahead".into(), ..Login::new("admin") };
+    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+    load(&mut conn, 10).await;
+    for sql in ["UPDATE t SET c = 'z'", "UPDATE t SET c = 'z' WHERE 1 = 1", "DELETE FROM t LIMIT 0"]
+    {
+        conn.query(sql).await.unwrap();
+    }
+}
+
+/// What `sluice check --against` says.
+fn against(yaml: &str, insights: &Value) -> Value {
+    let path = |name: &str| {
+        std::env::temp_dir().join(format!("sluice-it-ahead-{}-{name}", std::process::id()))
+    };
+    let (file, past) = (path("new.yaml"), path("insights.json"));
+    std::fs::write(&file, yaml).unwrap();
+    std::fs::write(&past, insights.to_string()).unwrap();
+    let mut sluice = Command::new(binary().unwrap());
+    sluice.args(["check", "--format", "json", "--config"]).arg(&file).arg("--against").arg(&past);
+    let output = sluice.env("SLUICE_PROBE_PASSWORD", "x").output().unwrap();
+    [file, past].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
 }

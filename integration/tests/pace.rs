@@ -38,6 +38,12 @@ async fn writers_keep_the_replica_busy_and_its_lag_under_the_threshold() {
     // A replica that had nothing to apply would show every commit.
     assert!(lag.share_from(Duration::from_millis(1)) >= 0.8, "{seen}");
     assert!(rows >= 1_000, "{seen}");
+    let server = replica(&servers).addr().to_string();
+    let of = |name: &str| metrics.sum(name, &[("server", server.as_str())]);
+    let (rate, fill) = (of("sluice_pace_rate_rows_per_second"), of("sluice_pace_window_fill"));
+    let delivered = f64::from(u32::try_from(rows).unwrap()) / MEASURED.as_secs_f64();
+    assert!((0.5..=2.0).contains(&(rate / delivered)), "{rate} of {delivered} rows/s; {seen}");
+    assert!((0.01..=2.0).contains(&fill), "the window is in use: {fill}; {seen}");
 
     // It is killed without a word, and the next begins with what it had found out.
     drop(writers);

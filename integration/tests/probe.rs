@@ -179,6 +179,54 @@ async fn a_delayed_replica_is_left_out(mut servers: Topology) {
     wait_for_state(&sluice, &delayed, "counted").await;
 }
 
+/// A transaction waits on the replica for a table while heartbeats pass it by.
+#[tokio::test]
+async fn heartbeats_that_overtake_what_waits_on_a_replica_do_not_hide_its_lag() {
+    let mysql = [
+        "STOP REPLICA SQL_THREAD",
+        "SET GLOBAL replica_parallel_workers = 4",
+        "SET GLOBAL replica_preserve_commit_order = OFF",
+        "START REPLICA SQL_THREAD",
+    ];
+    let mariadb = [
+        "STOP SLAVE SQL_THREAD",
+        "SET GLOBAL slave_parallel_threads = 4",
+        "START SLAVE SQL_THREAD",
+    ];
+    for (mut servers, settings, write) in [
+        (Topology::mysql(1).await.unwrap(), &mysql[..], "INSERT INTO test.t VALUES (1)"),
+        (
+            Topology::mariadb(1).await.unwrap(),
+            &mariadb[..],
+            "SET STATEMENT gtid_domain_id = 7 FOR INSERT INTO test.t VALUES (1)",
+        ),
+    ] {
+        servers.primary.run_sql(&["CREATE TABLE test.t (id INT PRIMARY KEY)"]).await.unwrap();
+        servers.wait_in_sync(SOON).await.unwrap();
+        let replica = servers.replicas.first_mut().unwrap();
+        replica.server().run_sql(settings).await.unwrap();
+        let slow = replica.addr().to_string();
+        let sluice = SluiceProcess::start(&Config::new(&servers).unwrap()).await.unwrap();
+        wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
+        let kept = sluice
+            .metrics()
+            .await
+            .unwrap()
+            .value("sluice_replica_keeps_commit_order", &[("cluster", "main"), ("server", &slow)]);
+        assert!(kept.is_some_and(|kept| is(kept, 0.0)), "{kept:?}");
+
+        let replica = servers.replicas.first_mut().unwrap();
+        replica.lag_start(Lag::LockedTable("test.t".into())).await.unwrap();
+        servers.primary.run_sql(&[write]).await.unwrap();
+        let beats = "SELECT seq FROM sluice.heartbeat";
+        let before = numbers(replica.server(), beats).await.unwrap();
+        wait_for_signal(&sluice, "lag", 0.0).await.unwrap();
+        assert!(numbers(replica.server(), beats).await.unwrap() > before, "none has overtaken");
+        replica.lag_stop().await.unwrap();
+        wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_frozen_primary_is_not_lag() {
     let servers = Topology::mysql(1).await.unwrap();

@@ -91,6 +91,19 @@ async fn a_rule_made_at_one_holds_at_the_other(flavour: Flavour) {
     .await
     .unwrap();
     assert!(stands(&other, "runtime:night", true).await.unwrap());
+
+    // Somebody has written the last version that there is: what is made next is said to have no order.
+    let last = "UPDATE sluice.rules SET version = 9223372036854775807 WHERE name = 'runtime:night'";
+    servers.primary.run_sql(&[last]).await.unwrap();
+    wait_until("it is read", SOON, || async {
+        Ok(here.standing("runtime:night") == Some(Some(9_223_372_036_854_775_807)))
+    })
+    .await
+    .unwrap();
+    let kept = here.make(deny("last")).await;
+    let why = kept.table.first().unwrap().written.clone().unwrap_err();
+    assert!(why.contains("have come to their end") && why.contains("drop the table"), "{why}");
+    assert_eq!(here.standing("runtime:last"), Some(None), "in force here all the same");
 }
 
 #[tokio::test]

@@ -18,8 +18,14 @@ pub struct Insights {
     pub from: String,
     /// When it ends.
     pub to: String,
+    /// The part of the window, in seconds, from the first statement in it on: before, Sluice may not
+    /// have been there.
+    pub window_s: f64,
     /// What makes a row.
     pub by: String,
+    /// The tags of which senders have their values: `insights.tags` of the file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// What the rows are sorted by, the largest first.
     pub sort: String,
     /// When the window begins that rows are compared with.
@@ -66,6 +72,19 @@ pub struct Row {
     /// Whether these are all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tables_complete: Option<bool>,
+    /// The class that the digest counts as.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// All classes of its text, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<String>,
+    /// Why no rule may hold it back: `system_schema`, `ghost_changelog`, `advisory_lock`,
+    /// `rename_table`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exemption: Option<String>,
+    /// Who sent the statements, of rows by digest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub senders: Vec<Sender>,
     /// A statement of the digest as it came, if the file wants samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample_text: Option<String>,
@@ -78,6 +97,28 @@ pub struct Row {
     /// What it has cost in the window before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Cost>,
+}
+
+/// Whose statements a row is made of.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sender {
+    /// The MySQL user; absent if the name is not known any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The values of the tags that the file names, where they had one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    /// Statements that reached the server.
+    pub count: u64,
+    /// Statements that were refused and never reached it.
+    pub refused: u64,
+    /// Time at the server.
+    pub time_total_s: f64,
+    /// Rows of result sets.
+    pub rows_sent: u64,
+    /// Rows changed.
+    pub rows_affected: u64,
 }
 
 /// What statements have cost.

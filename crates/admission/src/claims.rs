@@ -26,15 +26,18 @@ mod askers;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use self::askers::{Asker, Part};
+use self::askers::{Asker, Part, STAYS};
 pub(crate) use self::askers::{AskersTurn, Kept};
 use crate::{AppKey, MonoTime, Request, RuleKey, Terms};
 
 /// Who has had a line for so long asks for more than its share.
 pub(crate) const SPARSE_FOR: Duration = Duration::from_secs(1);
 
-/// Who has not asked for so long has no share: the time in which an absence is none for turns.
-const ASKS_FOR: Duration = Duration::from_secs(1);
+/// Who has not asked for so long has no share. Longer than a turn is kept for whoever asks and does
+/// not wait ([`askers::STAYS`]): who comes for it at the last moment is still known, and is owed
+/// what it was owed. Forgotten then, an app that sleeps for a second in ten lost a tenth of its
+/// share.
+const ASKS_FOR: Duration = STAYS.saturating_add(Duration::from_millis(500));
 
 /// A claim that nobody uses is filled for so long: several sessions of an app ask at once. Time at
 /// its share of the pace.
@@ -336,7 +339,7 @@ mod tests {
             claims.note(at(0), &of(AppKey(app), 1, 0.0));
         }
         assert_eq!((claims.apps.len(), claims.seen.len()), (CLAIMS_MAX, CLAIMS_MAX));
-        claims.note(at(1_001), &of(A, 1, 0.0));
+        claims.note(at(1_501), &of(A, 1, 0.0));
         assert_eq!((claims.apps.len(), claims.seen.len()), (1, 1));
         assert!((claims.weight - 1.0).abs() < 1e-6);
     }

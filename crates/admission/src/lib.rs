@@ -74,7 +74,7 @@ pub use in_flight::InFlightView;
 pub use inquiry::{Answer, Inquiry, Purpose};
 pub use latency::{LATENCY_BUCKETS, LatencyCounts, LatencyWindow, latency_bucket};
 pub use learned::Learned;
-pub use pace::{Demand, Share};
+pub use pace::{Demand, FlowView, PaceView, Share};
 pub use reason::Reason;
 pub use request::{
     AppKey, DigestKey, GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey,

@@ -93,6 +93,7 @@ mod base;
 mod flow;
 mod ledger;
 mod share;
+mod view;
 mod wishes;
 
 use std::collections::BTreeMap;
@@ -102,6 +103,7 @@ use self::flow::{Flow, Look};
 pub(crate) use self::ledger::Charge;
 use self::ledger::Ledger;
 pub use self::share::{Demand, Share};
+pub use self::view::{FlowView, PaceView};
 pub(crate) use self::wishes::Wishes;
 use crate::claims::Speeds;
 use crate::lag::{LagReading, ReplicaKey};
@@ -148,6 +150,8 @@ pub(crate) struct Pace {
     share: Option<(MonoTime, Share)>,
     /// Up to when it has moved there.
     moved_at: MonoTime,
+    /// Completed work that was larger than a window.
+    oversize: u64,
 }
 
 impl Pace {
@@ -167,6 +171,7 @@ impl Pace {
             handed_over: None,
             share: None,
             moved_at: now,
+            oversize: 0,
         }
     }
 
@@ -256,6 +261,7 @@ impl Pace {
     /// Admitted work has completed, at this cost.
     pub(crate) fn complete(&mut self, now: MonoTime, charge: Charge, cost: f64) {
         self.tokens -= cost - charge.cost();
+        self.count_oversize(cost);
         let took = now.saturating_since(charge.admitted_at()).min(SERVICE_MAX).as_secs_f64();
         let memory = self.slowest().map_or(0.0, Flow::rate) * SERVICE_MEMORY.as_secs_f64();
         let part = cost / memory.max(SERVICE_COSTS * cost).max(1.0);

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy::RuntimeChange;
-use proxy::rule_table::{ReadRow, Reading, WriteRow, Written};
+use proxy::rule_table::{ReadRow, Reading, VERSION_MAX, WriteRow, Written};
 
 use crate::body::RuleBody;
 use crate::draft::{LASTS_MAX, Lift, MakeError, RULES_MAX, author_name};
@@ -64,6 +64,10 @@ const TOLD_MAX: usize = 100;
 /// A row whose end is further away has not been written by a Sluice. A clock of the primary that was
 /// set back leaves rules a day more.
 const ROW_LASTS_MAX: Duration = LASTS_MAX.saturating_add(Duration::from_secs(24 * 3_600));
+
+/// A version that is so near to the last one was written by hand, and is not taken over from a former
+/// process: it would leave no room for others, and the table may have been made anew.
+const VERSION_KEPT_MAX: u64 = VERSION_MAX - (1 << 32);
 
 /// What a call has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +137,7 @@ impl Ledger {
     pub(crate) fn restore(&mut self, kept: Kept, now: Now) -> Changed {
         let Kept { body, author, lifted, left, version } = kept;
         let left = left.min(LASTS_MAX);
+        let version = version.filter(|version| *version <= VERSION_KEPT_MAX);
         let name = body.name();
         self.highest = self.highest.max(version.unwrap_or(0));
         let is_newer = match self.entries.get(&*name) {

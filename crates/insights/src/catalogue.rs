@@ -40,9 +40,20 @@ pub enum Learned {
         tables: Box<[u8]>,
         /// Whether these are all.
         all_tables: bool,
+        /// What kind of statement it is.
+        kind: Kind,
         /// A statement as it came, if that is wanted.
         sample: Option<Box<[u8]>>,
     },
+}
+
+/// What kind of statement a digest is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Kind {
+    /// The classes that its text has, the one that it counts as first.
+    pub classes: Vec<&'static str>,
+    /// Why nothing may hold it back.
+    pub exemption: Option<&'static str>,
 }
 
 /// The texts and names.
@@ -59,6 +70,7 @@ pub(crate) struct DigestText {
     pub(crate) text: Box<[u8]>,
     tables: Box<[u8]>,
     pub(crate) all_tables: bool,
+    pub(crate) kind: Kind,
     pub(crate) sample: Option<Box<[u8]>>,
 }
 
@@ -95,8 +107,8 @@ impl Catalogue {
                     self.bytes = self.bytes.saturating_add(len);
                 }
             }
-            Learned::Digest { hash, text, tables, all_tables, sample } => {
-                let learned = DigestText { text, tables, all_tables, sample };
+            Learned::Digest { hash, text, tables, all_tables, kind, sample } => {
+                let learned = DigestText { text, tables, all_tables, kind, sample };
                 let len = learned.len();
                 if self.has_room(len) && !self.digests.contains_key(&hash) {
                     self.digests.insert(hash, learned);

@@ -23,7 +23,7 @@ mod stats;
 mod view;
 mod windows;
 
-pub use catalogue::{Learned, NAME_LEN_MAX, TEXT_LEN_MAX};
+pub use catalogue::{Kind, Learned, NAME_LEN_MAX, TEXT_LEN_MAX};
 pub use compare::{Change, Compared, SAMPLE_MIN, compare};
 pub use counts::Counts;
 pub use hash::name_hash;
@@ -31,5 +31,5 @@ pub use histogram::Histogram;
 pub use insights::Insights;
 pub use record::{Ending, RECORD_WORDS, Record};
 pub use stats::Stats;
-pub use view::{By, Filter, Group, Look, Pieces, Sums, View, ViewRow};
+pub use view::{By, Filter, Group, Look, Pieces, Sender, Sums, View, ViewRow};
 pub use windows::Time;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::catalogue::{Catalogue, DigestText};
+use crate::catalogue::{Catalogue, DigestText, Kind};
 use crate::sketch::{Digest, Key};
 use crate::stats::Stats;
 use crate::windows::{Sealed, Time, Windows};
@@ -77,8 +77,29 @@ pub struct ViewRow {
     pub tables: Vec<String>,
     /// Whether these are all.
     pub all_tables: bool,
+    /// What kind of statement the digest is.
+    pub kind: Kind,
+    /// Who sent them, of rows that are made by digest.
+    pub senders: Vec<Sender>,
     /// A statement of the digest, if samples are kept.
     pub sample: Option<String>,
+}
+
+/// Whose statements a row is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sender {
+    /// The MySQL user. `None`: the name is not known any more.
+    pub user: Option<String>,
+    /// Statements that reached the server.
+    pub count: u64,
+    /// Statements that were refused and never reached it.
+    pub refused: u64,
+    /// Time at the server, in nanoseconds.
+    pub time_ns: u64,
+    /// Rows of result sets.
+    pub rows_sent: u64,
+    /// Rows changed.
+    pub rows_affected: u64,
 }
 
 /// What a window shows.
@@ -131,7 +152,7 @@ impl Pieces {
 impl View {
     pub(crate) fn of(sums: &Sums, catalogue: &Catalogue, look: &Look) -> Self {
         let mut total = Stats::default();
-        let mut groups: HashMap<Group, Stats> = HashMap::new();
+        let mut groups: HashMap<Group, (Stats, Vec<Sender>)> = HashMap::new();
         for (key, stats) in &sums.rows {
             let names = Names::of(*key, catalogue);
             if !names.pass(&look.filter, *key) {
@@ -139,10 +160,14 @@ impl View {
             }
             total.merge(stats);
             for group in names.groups(look.by, *key) {
-                groups.entry(group).or_default().merge(stats);
+                let (sum, senders) = groups.entry(group).or_default();
+                sum.merge(stats);
+                if look.by == By::Digest && key.digest != Digest::Other {
+                    add_sender(senders, &names, stats);
+                }
             }
         }
-        let row = |(group, stats)| row(group, stats, catalogue);
+        let row = |(group, (stats, senders))| row(group, (stats, senders), catalogue);
         Self { from: sums.from, to: sums.to, rows: groups.into_iter().map(row).collect(), total }
     }
 }
@@ -228,13 +253,42 @@ impl<'c> Names<'c> {
     }
 }
 
-fn row(group: Group, stats: Stats, catalogue: &Catalogue) -> ViewRow {
+/// Adds what the statements of one key have cost to their sender.
+fn add_sender(senders: &mut Vec<Sender>, names: &Names<'_>, stats: &Stats) {
+    let sender = Sender {
+        user: names.user.clone(),
+        count: stats.count,
+        refused: stats.refused.sum(),
+        time_ns: stats.time_ns,
+        rows_sent: stats.rows_sent,
+        rows_affected: stats.rows_affected,
+    };
+    match senders.iter_mut().find(|known| known.user == sender.user) {
+        None => senders.push(sender),
+        Some(known) => {
+            for (sum, value) in [
+                (&mut known.count, sender.count),
+                (&mut known.refused, sender.refused),
+                (&mut known.time_ns, sender.time_ns),
+                (&mut known.rows_sent, sender.rows_sent),
+                (&mut known.rows_affected, sender.rows_affected),
+            ] {
+                *sum = sum.saturating_add(value);
+            }
+        }
+    }
+}
+
+fn row(group: Group, (stats, mut senders): (Stats, Vec<Sender>), catalogue: &Catalogue) -> ViewRow {
+    senders.sort_unstable_by(|a, b| b.count.cmp(&a.count).then_with(|| a.user.cmp(&b.user)));
     let digest = group.digest.and_then(|digest| catalogue.digest(digest));
     let names = Names { app: None, schema: group.schema.clone(), user: None, digest };
     ViewRow {
         text: digest.map(|digest| lossy(&digest.text)),
         tables: names.tables(),
         all_tables: digest.is_some_and(|digest| digest.all_tables),
+        kind: digest.map(|digest| digest.kind.clone()).unwrap_or_default(),
+        senders,
         sample: digest.and_then(|digest| digest.sample.as_deref().map(lossy)),
         group,
         stats,

@@ -73,7 +73,7 @@ pub(crate) enum Check {
 }
 
 impl Check {
-    fn as_str(&self) -> &'static str {
+    pub(crate) fn as_str(&self) -> &'static str {
         match self {
             Self::WhereRequired(_) => "where_required",
             Self::NoCrossJoin => "no_cross_join",
@@ -182,7 +182,7 @@ impl Guard {
     }
 
     /// Whether it is about this statement. `None`: that cannot be told.
-    fn is_about(&self, facts: &Facts<'_>) -> Option<bool> {
+    pub(crate) fn is_about(&self, facts: &Facts<'_>) -> Option<bool> {
         let of = |class: Class| self.condition.matches(facts, class, Caution::Holds);
         let is_about = of(facts.class())
             || Class::ALL.into_iter().any(|class| facts.classes.contains(class) && of(class));
@@ -344,16 +344,11 @@ fn missing_tag(keys: &[Box<[u8]>], guarded: &Guarded<'_>, facts: Option<&Facts<'
             |survey| survey.has_from,
         )
     };
-    let is_work = match facts.class() {
-        Class::Transaction | Class::Session | Class::Admin => false,
-        Class::Read => facts.exemption != Some(Exemption::SystemSchema) && reads_tables(),
-        Class::LockingRead
-        | Class::Write
-        | Class::Load
-        | Class::Call
-        | Class::Ddl
-        | Class::Unknown => true,
-    };
+    let class = facts.class();
+    let is_work = class.works()
+        || (class == Class::Read
+            && facts.exemption != Some(Exemption::SystemSchema)
+            && reads_tables());
     let absent = keys.iter().find(|key| facts.identity.tag(key).is_none());
     absent.filter(|_| is_work).map_or(Finding::Fine, |key| missing(key))
 }

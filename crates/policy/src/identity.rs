@@ -192,6 +192,31 @@ pub fn named<'a>(
     })
 }
 
+/// Who asked, as it was written down: the app that was found then, with the tags that were kept. No
+/// claim is checked.
+pub(crate) fn recorded<'a>(
+    policy: &'a IdentityPolicy,
+    session: &'a SessionIdentity,
+    (app, tool_seen): (&'a [u8], Option<Tool>),
+    tags: &[(&[u8], &[u8])],
+    scratch: &'a mut IdentityScratch,
+) -> Identity<'a> {
+    scratch.clear();
+    for (key, value) in tags {
+        scratch.push(key, value);
+    }
+    Identity {
+        app,
+        source: Source::User,
+        refused_claims: 0,
+        refused_claim: &[],
+        tool_seen,
+        tags: scratch.tags(),
+        session,
+        policy,
+    }
+}
+
 /// What the session says of itself.
 fn session_app<'a>(session: &'a SessionIdentity, claims: &mut Claims<'_>) -> (&'a [u8], Source) {
     let sticky = session.sticky().map(|tool| tool.as_str().as_bytes());

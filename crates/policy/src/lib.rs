@@ -17,6 +17,7 @@ pub mod identity;
 pub mod refusal;
 
 mod admin;
+mod ahead;
 mod budget;
 mod bypass;
 mod cidr;
@@ -53,6 +54,7 @@ mod verdict;
 mod warnings;
 
 pub use admin::{ADMIN_TOKEN_LEN_MIN, Admin, AdminAccess, AdminToken};
+pub use ahead::{Ahead, Foreseen, MetBudget, Recorded, Unseen};
 pub use budget::{Budget, Budgets, Per};
 pub use bypass::Bypass;
 pub use cidr::Cidr;

@@ -51,6 +51,23 @@ impl Schedule {
         self.windows.iter().any(|window| window.holds(now))
     }
 
+    /// Whether it is in force at all of a time, or at none of it. Of more than a week it is not
+    /// found out: then it is not.
+    pub(crate) fn is_steady(&self, from: UnixTime, until: UnixTime) -> bool {
+        let first = self.is_in_force(from);
+        let mut at = from;
+        for _ in 0..7 * u32::from(DAY_MINUTES) {
+            at = Self::next_change_after(at);
+            if at > until {
+                return true;
+            }
+            if self.is_in_force(at) != first {
+                return false;
+            }
+        }
+        false
+    }
+
     /// Whether it is in force whenever another one is; `None` is always. Hours of different zones
     /// are not compared: it may be, and the answer is no.
     pub(crate) fn covers(&self, other: Option<&Self>) -> bool {

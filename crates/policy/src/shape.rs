@@ -289,6 +289,20 @@ impl<'s> Shape<'s> {
     }
 }
 
+/// A shape that was written down: the digest, and tables by schema and name.
+pub(crate) fn recorded_shape<'n>(
+    digest: Option<u64>,
+    tables: &[(String, String)],
+    known: bool,
+    names: &'n mut Vec<u8>,
+) -> Shape<'n> {
+    for part in tables.iter().flat_map(|(schema, name)| [schema, name]) {
+        names.extend(part.bytes().filter(|byte| *byte != 0).map(|byte| byte.to_ascii_lowercase()));
+        names.push(0);
+    }
+    Shape { digest, tables: Tables { names, known } }
+}
+
 /// One table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Table<'s> {

@@ -7,6 +7,7 @@
 mod blocked;
 mod bypass;
 mod error;
+mod order;
 mod reach;
 mod replication;
 
@@ -20,13 +21,15 @@ use admission::{MonoTime, SignalKey};
 use parking_lot::Mutex;
 use policy::Signal;
 
+use self::order::OrderMemory;
 use self::reach::Contacts;
 use crate::link::OwnLinks;
-use crate::probe::BypassMemory;
+use crate::probe::{BypassMemory, GtidSet};
 
 pub use self::blocked::{BlockingLock, HeartbeatBlocked, LockHolder};
 pub use self::bypass::{BypassReading, BypassUser};
 pub use self::error::{Contact, ProbeError};
+pub use self::order::CommitOrder;
 pub use self::reach::{LATELY, Reachability};
 pub use self::replication::{ReplicaReading, ReplicationStatus, StoppedReplication};
 
@@ -68,6 +71,8 @@ struct Observations {
     heartbeat_blocked: Option<(HeartbeatBlocked, MonoTime)>,
     /// Who writes past Sluice.
     bypass: Option<BypassReading>,
+    /// What the primary had executed at its heartbeats, where a replica is asked for it.
+    order: OrderMemory,
 }
 
 /// What is known of a replica besides its lag.
@@ -75,6 +80,7 @@ struct Observations {
 struct ReplicaNews {
     error: Option<ProbeError>,
     replication: ReplicationStatus,
+    order: CommitOrder,
     /// How its replication is stopped, or was last.
     stopped: Option<StoppedOnce>,
 }
@@ -152,12 +158,13 @@ impl ProbeBoard {
             .iter()
             .filter_map(|(server, key)| {
                 let news = seen.news.get(server).cloned().unwrap_or_default();
-                let ReplicaNews { error, replication, stopped: _ } = news;
+                let ReplicaNews { error, replication, order, stopped: _ } = news;
                 Some(ReplicaReading {
                     server: server.clone(),
                     view: view(key)?,
                     error,
                     replication,
+                    order,
                 })
             })
             .collect()
@@ -167,7 +174,15 @@ impl ProbeBoard {
     pub fn slowest(&self, now: MonoTime) -> Option<Arc<str>> {
         let seen = self.seen.lock();
         let slowest = seen.lag.as_ref()?.reading(now).slowest?;
-        seen.replicas.iter().find(|(_, key)| **key == slowest).map(|(server, _)| server.clone())
+        drop(seen);
+        self.server_of(slowest)
+    }
+
+    /// The address of a replica of now.
+    pub fn server_of(&self, replica: ReplicaKey) -> Option<Arc<str>> {
+        let seen = self.seen.lock();
+        let mut servers = seen.replicas.iter();
+        servers.find(|(_, key)| **key == replica).map(|(server, _)| server.clone())
     }
 
     /// Whether the primary was reached lately, by a client or a probe.
@@ -307,8 +322,9 @@ impl ProbeBoard {
                 seen.awaited_since = (primary == PrimaryProbing::Probed).then_some(now);
             }
         }
-        let Observations { news, replicas, .. } = &mut *seen;
+        let Observations { news, replicas, order, .. } = &mut *seen;
         news.retain(|server, _| replicas.contains_key(server));
+        order.retain(|server| replicas.contains_key(server));
         seen.values.clear();
         seen.heartbeat_blocked = None;
         seen.bypass = None;
@@ -341,6 +357,32 @@ impl ProbeBoard {
         if seen.replicas.contains_key(server) {
             seen.news.entry(server.clone()).or_default().error = error.cloned();
         }
+    }
+
+    /// In which order a replica commits; what it was said to do before.
+    pub(crate) fn order_said(&self, server: &Arc<str>, order: CommitOrder) -> CommitOrder {
+        let mut seen = self.seen.lock();
+        if !seen.replicas.contains_key(server) {
+            return order;
+        }
+        seen.order.want(server, order == CommitOrder::ByGtid);
+        let news = seen.news.entry(server.clone()).or_default();
+        std::mem::replace(&mut news.order, order)
+    }
+
+    /// Whether a replica is asked for what the primary had executed at its heartbeats.
+    pub(crate) fn wants_executed(&self) -> bool {
+        self.seen.lock().order.is_wanted()
+    }
+
+    /// What the primary has executed, read when it had committed this heartbeat.
+    pub(crate) fn heartbeat_executed(&self, seq: u64, executed: &GtidSet) {
+        self.seen.lock().order.note(seq, executed);
+    }
+
+    /// The newest heartbeat up to `shown` with all before it among what a replica has executed.
+    pub(crate) fn acknowledged(&self, shown: u64, executed: &GtidSet) -> Option<u64> {
+        self.seen.lock().order.acknowledged(shown, executed)
     }
 
     /// What a replica's server says of its replication.

@@ -8,6 +8,8 @@
 //! - The *heartbeat* raises a number in our own row on the primary. Each *replica probe* reads that
 //!   row; from both [`admission::lag`] makes the lag. With another `probe.source`, replicas tell
 //!   their lag themselves, and the primary is only asked whether it answers.
+//!   Of a replica whose appliers may overtake one another the executed GTIDs are read beside it
+//!   (`order`).
 //!   Where the heartbeat's write waits for somebody's lock, `blocker` finds out whose.
 //! - What the pace has found out is kept beside the heartbeats, by a connection of its own
 //!   (`learned`): the next process begins with it.
@@ -36,9 +38,11 @@ mod blocker;
 mod bypass;
 mod clusters;
 mod facts;
+mod gtids;
 mod health;
 mod heartbeat;
 mod learned;
+mod order;
 mod primary;
 mod replica;
 mod replication;
@@ -64,6 +68,7 @@ use crate::secret::SecretError;
 
 pub(crate) use self::bypass::BypassMemory;
 pub use self::clusters::ClusterProbes;
+pub(crate) use self::gtids::GtidSet;
 
 /// The longest an answer may take, and a login. A server that is stopped answers nothing.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);

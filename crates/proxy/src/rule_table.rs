@@ -8,6 +8,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+/// The highest version that is one: rules made without a pause do not come to it in a million years.
+/// Whoever wrote a higher one is no Sluice, and those that follow it would not fit the column.
+pub const VERSION_MAX: u64 = u64::MAX >> 1;
+
 /// A row as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadRow {

@@ -106,7 +106,10 @@ impl Bench {
     /// The statement executes what was described when it was prepared.
     pub(crate) fn note_description(&mut self, description: &Description, input: &Input<'_>) {
         if let Some(memo) = input.digests {
-            self.subject.note_shape(&description.shape, memo);
+            self.subject.note_shape(&description.shape, memo, || {
+                let (classes, _) = description.classes_with(&input.facts.routines);
+                (classes, description.exemption)
+            });
         }
     }
 

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod app_load;
+mod check;
 mod history;
 mod insights;
 mod rules;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use policy::UnixTime;
 
 pub(crate) use self::app_load::{AppLoad, Text};
+pub(crate) use self::check::Check;
 pub(crate) use self::history::{History, Why};
 pub(crate) use self::insights::{Insights, TableFormat};
 pub(crate) use self::rules::{Asked, Made, Rules, Throttle, Token, Unthrottle, Whom};
@@ -40,7 +42,7 @@ pub(crate) enum Command {
     #[command(long_about = RUN, after_help = RUN_EXAMPLES)]
     Run(Run),
     /// Check a configuration file: all of its faults, and what in it cannot work.
-    #[command(long_about = CHECK, after_help = CHECK_EXAMPLES)]
+    #[command(long_about = check::ABOUT, after_help = check::EXAMPLES)]
     Check(Check),
     /// Tell what would happen to one statement, and why.
     #[command(long_about = EXPLAIN, after_help = EXPLAIN_EXAMPLES)]
@@ -123,20 +125,6 @@ pub(crate) struct Run {
     pub(crate) takeover: bool,
 }
 
-/// `sluice check`
-#[derive(Debug, Args)]
-pub(crate) struct Check {
-    /// The configuration file.
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) config: PathBuf,
-    /// Fail on warnings too: what is valid and cannot work.
-    #[arg(long)]
-    pub(crate) strict: bool,
-    /// Log in to every server as the probe does, and name each missing grant. Changes nothing.
-    #[arg(long)]
-    pub(crate) connect: bool,
-}
-
 /// `sluice status`
 #[derive(Debug, Args)]
 pub(crate) struct Status {
@@ -183,6 +171,14 @@ pub(crate) struct Explain {
     /// made, and the strictest counts.
     #[arg(long, value_enum)]
     pub(crate) server: Option<ServerKind>,
+    /// The HTTP side of a running Sluice, whose runtime rules are to count: they stand before the
+    /// file's. Without it the file alone does.
+    #[arg(long, value_name = "http://HOST:PORT")]
+    pub(crate) admin: Option<String>,
+    /// For https://: the certificates that may have signed that of the HTTP side, or that one
+    /// itself, in PEM. The default is the system's.
+    #[arg(long, value_name = "FILE", requires = "admin")]
+    pub(crate) ca: Option<PathBuf>,
     /// How the answer is written.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -291,32 +287,6 @@ Examples:
   sluice run --config /etc/sluice/proxy-config.yaml --takeover
   RUST_LOG=debug sluice run --config proxy-config.yaml --log-format json
   curl -s http://127.0.0.1:9307/metrics      (admin.listen of the file)";
-
-const CHECK: &str = "\
-Check a configuration file: all of its faults, and what in it cannot work.
-
-Each fault is a line FILE:LINE: path: message on standard error. A password that is not where the file says \
-is one of them, so check with the environment that `sluice run` will have. A good file gives a summary of its \
-clusters, signals and rules, with the classes that each rule can hold back, in the order in which rules are \
-tried; they are numbered as in the faults' paths.
-
-A good file may still say what cannot work: a rule behind one that takes all of its statements, an end that is \
-over, a value that looks like a regular expression. Each is a line FILE:LINE: warning: path: message on \
-standard error, and a line in the log of a running Sluice. With --strict they make the check fail.
-
-With --connect every server of the file is logged in to as the probe does, and asked what the file needs: \
-whether the probe's account may do it (each missing grant is named as the statement that gives it), and \
-whether replicas are of use: replicas of this primary, applying, not delayed, read only. Nothing is changed \
-on any server. A server that does not answer is waited for four times connect_timeout at most.
-
-Exit status: 0 if the file is good and, with --connect, everything that it needs works; 1 if not, or with \
---strict if there are warnings.";
-
-const CHECK_EXAMPLES: &str = "\
-Examples:
-  sluice check --config proxy-config.yaml
-  SLUICE_PROBE_PASSWORD=… sluice check --config proxy-config.yaml --connect
-  sluice check --strict --config new.yaml && mv new.yaml proxy-config.yaml";
 
 const EXPLAIN: &str = "\
 Tell what would happen to one statement, and why: its class, whom it is taken for, the rule that decides, \

@@ -49,6 +49,20 @@ impl Class {
         Self::Unknown,
     ];
 
+    /// Whether a statement of this class may take locks or write.
+    #[must_use]
+    pub fn works(self) -> bool {
+        match self {
+            Self::LockingRead
+            | Self::Write
+            | Self::Load
+            | Self::Call
+            | Self::Ddl
+            | Self::Unknown => true,
+            Self::Read | Self::Transaction | Self::Session | Self::Admin => false,
+        }
+    }
+
     /// How many classes are less strict: below the number of [`Class::ALL`].
     #[must_use]
     #[inline]

@@ -26,6 +26,29 @@ pub enum Exemption {
     RenameTable,
 }
 
+impl Exemption {
+    /// Every exemption.
+    pub const ALL: [Self; 4] =
+        [Self::SystemSchema, Self::GhostChangelog, Self::AdvisoryLock, Self::RenameTable];
+
+    /// Its name in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SystemSchema => "system_schema",
+            Self::GhostChangelog => "ghost_changelog",
+            Self::AdvisoryLock => "advisory_lock",
+            Self::RenameTable => "rename_table",
+        }
+    }
+
+    /// The exemption of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|exemption| exemption.as_str() == name)
+    }
+}
+
 /// The exemption of `text`, which was read as `seen`.
 pub(crate) fn of(
     text: &[u8],

@@ -319,7 +319,7 @@ fn seen(asked: &Asked<'_>, answer: &CheckAnswer, named: &[SignalKey]) -> Told {
     let CheckAnswer { policy, .. } = answer;
     let mut told = empty(asked);
     let gate = answer.rule().and_then(|rule| match rule.action {
-        policy::Action::Throttle { gate, .. } => Some(gate),
+        policy::Action::Throttle { gate, .. } => Some(policy.gate_of(rule, gate, asked.app)),
         policy::Action::Exempt | policy::Action::Deny => None,
     });
     let of_gate: Vec<SignalKey> =

@@ -13,7 +13,7 @@ use policy::UnixTime;
 use proxy::insights::refusal_name;
 
 use super::asked::{Asked, Query, Sort};
-use super::{Cost, Insights, Row};
+use super::{Cost, Insights, Row, Sender};
 use crate::refusal::{Error, Refusal};
 use crate::request::query;
 use crate::{AdminState, Shown, aside};
@@ -48,6 +48,7 @@ fn gather(state: &AdminState, asked: &Asked) -> Insights {
         let (view, before) = cluster.insights.look_twice(&asked.look, before, &cluster.policy());
         total.merge(&view.total);
         (answer.from, answer.to) = (shown(view.from), shown(view.to));
+        answer.window_s = seen_s(&view, answer.window_s);
         if let Some(before) = &before {
             (answer.compared_from, answer.compared_to) =
                 (Some(shown(before.from)), Some(shown(before.to)));
@@ -76,6 +77,13 @@ fn nothing(view: &View) -> View {
     View { from: view.from, to: view.to, rows: Vec::new(), total: Stats::default() }
 }
 
+/// Seconds from the first statement in the window on, or as many as there were before.
+fn seen_s(view: &View, before: f64) -> f64 {
+    let from = view.total.first_seen.map_or(view.to, |first| first.max(view.from));
+    let span = std::time::Duration::from_millis(view.to.0.saturating_sub(from.0));
+    span.as_secs_f64().max(before)
+}
+
 fn sort_key(sort: Sort, stats: &Stats) -> u64 {
     let quantile = |share: f64| {
         let time = stats.quantile_s(share).unwrap_or_default();
@@ -101,7 +109,7 @@ fn sort_key(sort: Sort, stats: &Stats) -> u64 {
 }
 
 fn shown_row(row: ViewRow, by: By, total: &Stats) -> Row {
-    let ViewRow { group, stats, text, tables, all_tables, sample } = row;
+    let ViewRow { group, stats, text, tables, all_tables, kind, senders, sample } = row;
     let Group { other, digest, app, schema, user, table } = group;
     let name = |name: Option<String>| Some(name.unwrap_or_else(|| missing(other).to_owned()));
     let cost = cost(&stats, total);
@@ -113,6 +121,13 @@ fn shown_row(row: ViewRow, by: By, total: &Stats) -> Row {
             digest_text: Some(text.unwrap_or_default()),
             tables: digest.map(|_| tables),
             tables_complete: digest.map(|_| all_tables),
+            class: kind.classes.first().map(|class| (*class).to_owned()),
+            classes: match kind.classes.as_slice() {
+                [] | [_] => Vec::new(),
+                several => several.iter().map(|class| (*class).to_owned()).collect(),
+            },
+            exemption: kind.exemption.map(str::to_owned),
+            senders: senders.into_iter().map(sender).collect(),
             sample_text: sample,
             cost,
             ..Row::default()
@@ -120,6 +135,18 @@ fn shown_row(row: ViewRow, by: By, total: &Stats) -> Row {
         By::App => Row { app: name(app), cost, ..Row::default() },
         By::User => Row { user: name(user), cost, ..Row::default() },
         By::Table => Row { table: name(table), cost, ..Row::default() },
+    }
+}
+
+fn sender(sender: insights::Sender) -> Sender {
+    Sender {
+        user: sender.user,
+        tags: BTreeMap::new(),
+        count: sender.count,
+        refused: sender.refused,
+        time_total_s: std::time::Duration::from_nanos(sender.time_ns).as_secs_f64(),
+        rows_sent: sender.rows_sent,
+        rows_affected: sender.rows_affected,
     }
 }
 

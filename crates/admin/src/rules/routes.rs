@@ -124,7 +124,9 @@ fn answer(
 ) -> Response {
     let changed: Changed = changed(state, change, &author.0, receipt);
     let reason = changed.rules.first().map(|rule| rule.reason.clone()).unwrap_or_default();
-    tracing::info!(author = %author.0, done = %changed.done, %reason, "a runtime rule was {change}");
+    let (author, done) = (author.0.escape_debug(), changed.done.escape_debug());
+    // Quoted: names and reasons are whatever somebody wrote.
+    tracing::info!(%author, %done, ?reason, "a runtime rule was {change}");
     ([(CACHE_CONTROL, "no-store")], Json(changed)).into_response()
 }
 

@@ -23,7 +23,7 @@ use std::time::Duration;
 use crate::MonoTime;
 
 /// A turn is kept for whoever was refused within this time.
-const STAYS: Duration = Duration::from_secs(1);
+pub(super) const STAYS: Duration = Duration::from_secs(1);
 
 /// The longest mean time between two questions of an app whose turns are kept.
 const OFTEN: Duration = Duration::from_millis(250);

@@ -1,4 +1,4 @@
-//! Who waits, for people. The queue may be long: a shell that holds a lock meanwhile takes it in
+//! Who waits and what the pace goes by, for people. The queue may be long: a shell that holds a lock meanwhile takes it in
 //! pieces, and puts them together without the lock.
 
 use std::collections::BTreeMap;
@@ -6,9 +6,15 @@ use std::collections::BTreeMap;
 use super::Controller;
 use crate::decision::{Ticket, Waiting, WaitingStatement};
 use crate::gate::Obstacle;
-use crate::{IdentityKey, RuleKey};
+use crate::{IdentityKey, MonoTime, PaceView, RuleKey};
 
 impl Controller {
+    /// What the adaptive pace goes by; `None` where nothing is paced by the lag.
+    #[must_use]
+    pub fn pace_view(&self, now: MonoTime) -> Option<PaceView> {
+        self.pace.as_ref().map(|pace| pace.view(self.clock.max(now)))
+    }
+
     /// The waiters with later tickets than `after`, in the order of their tickets, and why each
     /// waits. Take as many as there is time for, and go on behind the last.
     pub fn waiters_after(

@@ -1,6 +1,8 @@
 //! The flow to one replica: what it has acknowledged, its delivery rate, and the pace and window
 //! that follow. The law is in the documentation of [`super`].
 
+mod view;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 

@@ -354,3 +354,24 @@ fn a_table_with_more_rows_than_rules_may_be_fills_no_memory_and_no_log() {
     let _ = ledger.merge(Reading::Everything { rows: Vec::new(), counter }, at(0));
     assert!(ledger.told.is_empty());
 }
+
+#[test]
+fn the_last_version_there_is_does_not_outlive_a_restart() {
+    for version in [u64::MAX >> 1, (u64::MAX >> 1) - 7] {
+        let mut ledger = Ledger::default();
+        let body = RuleBody::new(&RuleDraft::of_app("etl", DENY), 1, 0);
+        let left = Duration::from_secs(60);
+        let kept =
+            Kept { body, author: "x".to_owned(), lifted: false, left, version: Some(version) };
+        let _ = ledger.restore(kept, at(0));
+        assert_eq!((stands(&ledger, at(0)), ledger.position()), (vec![denied()], (0, 0)));
+        // It is written anew, at the beginning of a table that is new.
+        let mut table = Table::default();
+        table.visit(&mut ledger, at(0));
+        assert_eq!(table.rows["runtime:etl"].0.version, 1);
+    }
+}
+
+fn denied() -> String {
+    "runtime:etl deny".to_owned()
+}

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::catalogue::Kind;
 use crate::{By, Ending, Filter, Group, ViewRow, name_hash};
 
 const START: u64 = 1_700_000_000_000 / 600_000 * 600_000;
@@ -21,7 +22,14 @@ fn insights() -> Insights {
         insights.learn(Learned::Name { hash: name_hash(name), name: name.into() });
     }
     let (text, tables) = (b"SELECT ? FROM t".as_slice().into(), b"\0t\0crm\0u\0".as_slice().into());
-    insights.learn(Learned::Digest { hash: 1, text, tables, all_tables: true, sample: None });
+    insights.learn(Learned::Digest {
+        hash: 1,
+        text,
+        tables,
+        all_tables: true,
+        kind: Kind::default(),
+        sample: None,
+    });
     insights
 }
 
@@ -128,7 +136,14 @@ fn a_million_digests_take_no_more_memory_than_some_thousands_and_totals_are_exac
         let text = format!("SELECT c{n} FROM t WHERE a = ? AND b = ? AND c IN ( ... )");
         let text = text.into_bytes().into();
         let tables = b"\0t\0".as_slice().into();
-        insights.learn(Learned::Digest { hash, text, tables, all_tables: true, sample: None });
+        insights.learn(Learned::Digest {
+            hash,
+            text,
+            tables,
+            all_tables: true,
+            kind: Kind::default(),
+            sample: None,
+        });
         told_again += u32::from(insights.tidy());
         insights.observe(&record(hash, b"etl"));
         insights.observe(&record(1, b"web"));

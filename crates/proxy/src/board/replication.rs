@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use admission::lag::{ReplicaState, ReplicaView, StoppedThread};
 
-use super::ProbeError;
+use super::{CommitOrder, ProbeError};
 
 /// A replica as metrics and people see it.
 #[derive(Debug, Clone)]
@@ -19,6 +19,8 @@ pub struct ReplicaReading {
     pub error: Option<ProbeError>,
     /// What its server says of its replication.
     pub replication: ReplicationStatus,
+    /// Whether it commits in the primary's order.
+    pub order: CommitOrder,
 }
 
 /// What a server says of its replication.
@@ -116,8 +118,11 @@ impl ReplicaReading {
             (_, ReplicationStatus::Untold(error), _) => {
                 Some(format!("it does not tell its replication: {error}"))
             }
-            (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, error) => {
-                error.as_ref().map(ToString::to_string)
+            (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, Some(error)) => {
+                Some(error.to_string())
+            }
+            (_, ReplicationStatus::Unasked | ReplicationStatus::Runs, None) => {
+                (self.order == CommitOrder::Unseen).then(|| OVERTAKES.to_owned())
             }
         }
     }
@@ -145,7 +150,10 @@ impl ReplicaReading {
                 ReplicationStatus::Unasked
                 | ReplicationStatus::Runs
                 | ReplicationStatus::Stopped(_)
-                | ReplicationStatus::Untold(_) => "",
+                | ReplicationStatus::Untold(_) => match self.order {
+                    CommitOrder::Unseen => KEEP_THE_ORDER,
+                    CommitOrder::Unasked | CommitOrder::Kept | CommitOrder::ByGtid => "",
+                },
             },
         }
     }
@@ -174,6 +182,15 @@ const STOPPED_BY_ERROR: &str = "mend what the error says on that server, then ST
 const CANNOT_CONNECT: &str = "it goes on trying; mend what the error says: its source, the \
     network, or the account it replicates as. To go on without it, take it out of the cluster's \
     replicas in the file";
+
+/// What is wrong with a replica whose heartbeats say nothing.
+const OVERTAKES: &str = "its appliers may overtake one another \
+    (replica_preserve_commit_order=OFF) and there are no GTIDs to see it by: its lag is \
+    Seconds_Behind_Source, in whole seconds and by its clock";
+
+const KEEP_THE_ORDER: &str = "on that server: STOP REPLICA SQL_THREAD; SET PERSIST \
+    replica_preserve_commit_order=ON; START REPLICA SQL_THREAD (before MySQL 8.0.26: \
+    slave_preserve_commit_order). Or give the servers GTIDs (gtid_mode=ON)";
 
 const MAY_NOT_ASK: &str = "GRANT REPLICATION CLIENT ON *.* (MariaDB: SLAVE MONITOR): without it \
     nobody sees that its replication is stopped, or delayed on purpose";

@@ -113,7 +113,10 @@ impl Cluster {
         signals.extend(readings.filter_map(|read| gatekeeper.controller.signal(read.key, now)));
         let outcome = match verdict {
             None => CheckOutcome::Nameless,
-            Some(verdict) => gatekeeper.judge_check(now, check, verdict, &signals),
+            Some(verdict) => {
+                let asked = Asked { policy: &policy, check, signals: &signals };
+                gatekeeper.judge_check(now, asked, verdict)
+            }
         };
         if let (CheckOutcome::Passed(why), true) = (outcome, gatekeeper.contended) {
             let passage =
@@ -130,15 +133,22 @@ impl Cluster {
     }
 }
 
+/// A check, and what it is judged by.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    policy: &'a ClusterPolicy,
+    check: &'a Check<'a>,
+    signals: &'a [SignalView],
+}
+
 impl Gatekeeper {
     fn judge_check(
         &mut self,
         now: MonoTime,
-        check: &Check<'_>,
+        asked: Asked<'_>,
         verdict: Verdict<'_>,
-        signals: &[SignalView],
     ) -> CheckOutcome {
-        let unhealthy = unhealthy(check.signals, signals);
+        let unhealthy = unhealthy(asked.check.signals, asked.signals);
         match (verdict, unhealthy) {
             (Verdict::Pass { why, .. }, None) => CheckOutcome::Passed(why),
             (Verdict::Pass { why: why @ PassReason::Exempt, .. }, Some(_)) => {
@@ -149,14 +159,14 @@ impl Gatekeeper {
                 Mode::Observe => CheckOutcome::Observed(Some(Reason::Deny)),
             },
             (Verdict::Pass { .. }, Some(refusal)) => CheckOutcome::Refused(refusal),
-            (Verdict::Ask(rule), _) => self.ask_for_check(now, check, rule, unhealthy),
+            (Verdict::Ask(rule), _) => self.ask_for_check(now, asked, rule, unhealthy),
         }
     }
 
     fn ask_for_check(
         &mut self,
         now: MonoTime,
-        check: &Check<'_>,
+        Asked { policy, check, .. }: Asked<'_>,
         rule: &Rule,
         unhealthy: Option<Refusal>,
     ) -> CheckOutcome {
@@ -168,7 +178,8 @@ impl Gatekeeper {
             identity: identity_key(rule, check.app),
             app: app_key(rule, check.app),
             digest: None,
-            gate,
+            // As a statement of it: what protects an app does not hold it back.
+            gate: policy.gate_of(rule, gate, check.app),
             terms,
             arrived: now,
         };

@@ -156,3 +156,30 @@ async fn a_shutdown_ends_every_wait_and_lets_nobody_begin_one() {
     let late = ask(&cluster, &request(&cluster, b"web"), b"web");
     assert!(matches!(late, Judgement::Refused(_)), "{late:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_check_of_an_app_that_a_latency_protects_is_not_held_by_it_nor_is_its_statement() {
+    let text = "
+version: 1
+clusters:
+  a:
+    listen: 127.0.0.1:1
+    primary: db:1
+    signals: { web_p99: { latency: { app: web }, threshold: 20ms, on_no_data: closed } }
+    default_gate: [web_p99]
+rules: [{ name: r, permanent: true }]
+";
+    let policy = policy::load(text).unwrap().clusters[0].clone();
+    let cluster = Cluster::new(policy, Clock::start(), 7);
+    let latency = cluster.policy().signals[0].key;
+    cluster.control(|controller, now| {
+        controller.handle_sample(now, latency, Sample::Value(60.0));
+    });
+    let check = |app| {
+        let purpose = admission::Purpose::Write { rows: Some(1) };
+        cluster.check(&check::Check { app, purpose, signals: &[] }).outcome
+    };
+    let CheckOutcome::Refused(refusal) = check(b"etl") else { panic!("it slows web down") };
+    assert_eq!(refusal.reason, admission::Reason::GateClosed);
+    assert_eq!(check(b"web"), CheckOutcome::Allowed);
+}

@@ -1,8 +1,9 @@
 //! What one connection counts.
 
 use admission::Reason;
-use insights::{Learned, NAME_LEN_MAX, Record, name_hash};
+use insights::{Kind, Learned, NAME_LEN_MAX, Record, name_hash};
 use session::{About, News};
+use sql::Class;
 use wire::response_tracker::ResponseEnd;
 
 use super::InsightsBoard;
@@ -117,7 +118,19 @@ fn learned(hash: u64, news: News<'_>) -> Learned {
         text: news.text.into(),
         tables: news.tables.into(),
         all_tables: news.all_tables,
+        kind: kind(news),
         sample: news.sample.map(Into::into),
+    }
+}
+
+/// What kind of statement it is, in words: the class that it counts as first.
+fn kind(News { classes, exemption, .. }: News<'_>) -> Kind {
+    let strictest = classes.strictest();
+    let others = Class::ALL.into_iter();
+    let others = others.filter(|class| classes.contains(*class) && Some(*class) != strictest);
+    Kind {
+        classes: strictest.into_iter().chain(others).map(Class::as_str).collect(),
+        exemption: exemption.map(sql::Exemption::as_str),
     }
 }
 

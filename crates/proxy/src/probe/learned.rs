@@ -26,6 +26,15 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 /// The longest a question may take. Nobody waits for it.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 
+/// Its name, in the schema of the heartbeat's.
+pub(super) const TABLE: &str = "learned";
+
+/// The longest text that is read, in bytes: what Sluice writes is a hundredth of it.
+const TEXT_LEN_MAX: usize = 1 << 20;
+
+/// How old a row is whose age cannot be told.
+const OLD: Duration = Duration::from_secs(3_600);
+
 /// Digests and apps that are written: some 5 kB.
 const KNOWN_MAX: usize = 200;
 
@@ -84,7 +93,7 @@ impl LearnedRow {
         let system = rustix::system::uname();
         Self {
             // The names need no quoting, unless they are words of SQL.
-            table: format!("`{}`.`learned`", heartbeats.schema),
+            table: format!("`{}`.`{TABLE}`", heartbeats.schema),
             cluster: hex(cluster.as_bytes()),
             host: hex(system.nodename().to_bytes()),
             written_for: None,
@@ -95,7 +104,8 @@ impl LearnedRow {
     async fn read(&self, primary: &mut Link) -> Result<Option<(Learned, Duration)>, ProbeError> {
         let Self { table, cluster, host, .. } = self;
         let select = format!(
-            "SELECT learned, TIMESTAMPDIFF(MICROSECOND, written_at, CURRENT_TIMESTAMP(6)) \
+            "SELECT IF(LENGTH(learned) <= {TEXT_LEN_MAX}, learned, ''), \
+             TIMESTAMPDIFF(MICROSECOND, written_at, CURRENT_TIMESTAMP(6)) \
              FROM {table} WHERE cluster = X'{cluster}' \
              ORDER BY host = X'{host}' DESC, written_at DESC LIMIT 1"
         );
@@ -104,11 +114,25 @@ impl LearnedRow {
             row => row?,
         };
         let Some(row) = row else { return Ok(None) };
-        let learned = row.as_ref(0).and_then(text_of).and_then(|text| text::read(&text));
+        let Some(read) = row.as_ref(0).and_then(text_of).and_then(|text| text::read(&text)) else {
+            tracing::warn!(
+                %table,
+                "the row of what was found out about the pace is not what a Sluice writes; it \
+                 begins with a guess and writes the row anew"
+            );
+            return Ok(None);
+        };
+        if read.lowered > 0 {
+            tracing::warn!(
+                %table, costs = read.lowered, most = text::COST_MAX,
+                "costs of statements in the row of what was found out about the pace are beyond \
+                 what is believed of another process, and lowered"
+            );
+        }
         // A clock of the primary that went back makes it new, and it is found out soon.
-        let age = row.as_ref(1).and_then(number::<i64>).map(u64::try_from);
-        let age = Duration::from_micros(age.and_then(Result::ok).unwrap_or(0));
-        Ok(learned.map(|learned| (learned, age)))
+        let micros = row.as_ref(1).and_then(number::<i64>);
+        let age = micros.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0)));
+        Ok(Some((read.learned, age.unwrap_or(OLD))))
     }
 
     /// Writes what is known, if somebody was gated since it was written.

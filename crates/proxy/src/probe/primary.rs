@@ -6,8 +6,10 @@ use policy::LagSource;
 
 use super::ProbeTarget;
 use super::blocker::Lookout;
+use super::gtids::GtidSet;
 use super::health::{Health, Purpose};
 use super::heartbeat::Heartbeat;
+use super::order::Settings;
 use crate::board::ProbeError;
 use crate::link::Link;
 
@@ -39,6 +41,7 @@ async fn write_heartbeats(target: ProbeTarget) {
         target.site.rhythm(target.probe.heartbeat_interval, target.site.lag.limits.stale_after / 3);
     let mut lookout = Lookout::new(&target, link.connection_id());
     let mut cleaned = false;
+    let mut order = Order::default();
     loop {
         rhythm.beat().await;
         let seq = board.next_seq();
@@ -48,12 +51,54 @@ async fn write_heartbeats(target: ProbeTarget) {
             board.heartbeat_committed(seq, target.site.cluster.now());
         }
         note(&target, &mut health, &written);
+        if written.is_ok() && board.wants_executed() {
+            order.note_executed(&target, &mut link, seq).await;
+        }
         if written.is_err() {
             lookout.until_free(&target).await;
         }
         if written.is_ok() && !std::mem::replace(&mut cleaned, true) {
             clean_up(&target, &heartbeat, &mut link).await;
         }
+    }
+}
+
+/// Reads what the primary has executed, for replicas that do not keep its order.
+#[derive(Default)]
+struct Order {
+    settings: Option<Settings>,
+    /// It has been said that it cannot be read.
+    told: bool,
+}
+
+impl Order {
+    /// Without an answer those replicas acknowledge nothing by this heartbeat.
+    async fn note_executed(&mut self, target: &ProbeTarget, link: &mut Link, seq: u64) {
+        match self.executed(link).await {
+            Ok(executed) => {
+                self.told = false;
+                target.site.cluster.probes.heartbeat_executed(seq, &executed);
+            }
+            Err(error) => {
+                // It may be another server when it answers again.
+                self.settings = None;
+                if !std::mem::replace(&mut self.told, true) {
+                    tracing::warn!(
+                        cluster = %target.site.cluster.name, server = %target.server, %error,
+                        "the GTIDs that the primary has executed cannot be read: the lag of \
+                         replicas that do not keep its order grows until they can"
+                    );
+                }
+            }
+        }
+    }
+
+    async fn executed(&mut self, link: &mut Link) -> Result<GtidSet, ProbeError> {
+        let settings = match self.settings.take() {
+            Some(settings) => settings,
+            None => Settings::ask(link).await?,
+        };
+        self.settings.insert(settings).written(link).await
     }
 }
 

@@ -9,6 +9,7 @@ use policy::LagSource;
 use super::answer::number;
 use super::health::Purpose;
 use super::heartbeat::Heartbeat;
+use super::order::Acknowledgements;
 use super::replication::{Dialect, Replication};
 use super::{PROBE_TIMEOUT, ProbeTarget};
 use crate::board::{ProbeError, ReplicationStatus};
@@ -62,13 +63,13 @@ pub(super) async fn watch_status(target: ProbeTarget) {
 
 /// How this replica's lag is asked for.
 enum LagQuestion {
-    Heartbeat(Heartbeat),
+    Heartbeat(Acknowledgements),
     Status(Dialect),
     Query(String),
 }
 
 /// What a replica answered.
-enum LagAnswer {
+pub(super) enum LagAnswer {
     /// Its newest heartbeat of ours.
     Shows(Option<u64>),
     /// Its own idea of its lag, or what the operator's query gave.
@@ -80,7 +81,8 @@ impl LagQuestion {
         match &target.probe.source {
             LagSource::Heartbeat => {
                 let instance = target.site.cluster.probes.instance();
-                Self::Heartbeat(Heartbeat::new(&target.probe.heartbeat_table, instance))
+                let heartbeat = Heartbeat::new(&target.probe.heartbeat_table, instance);
+                Self::Heartbeat(Acknowledgements::of(heartbeat))
             }
             LagSource::ReplicaStatus => Self::Status(Dialect::default()),
             LagSource::Query(query) => Self::Query(query.clone()),
@@ -93,7 +95,7 @@ impl LagQuestion {
         replica: &mut Link,
     ) -> Result<LagAnswer, ProbeError> {
         match self {
-            Self::Heartbeat(heartbeat) => heartbeat.read(replica).await.map(LagAnswer::Shows),
+            Self::Heartbeat(heartbeats) => heartbeats.ask(target, replica).await,
             Self::Status(dialect) => {
                 let told = dialect.ask(replica).await;
                 note_replication(target, &told);

@@ -23,7 +23,7 @@ use super::health::Purpose;
 use super::heartbeat::is_missing;
 use crate::board::ProbeError;
 use crate::link::Link;
-use crate::rule_table::{ReadRow, Reading, RuleKeeper, WriteRow, Written};
+use crate::rule_table::{ReadRow, Reading, RuleKeeper, VERSION_MAX, WriteRow, Written};
 
 /// The longest a reading or a statement of a write may take.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -47,10 +47,6 @@ const WRITE_ROWS_MAX: usize = 100;
 
 /// Transactions between two readings.
 const WRITES_MAX: usize = 10;
-
-/// The highest version that is one: rules made without a pause do not come to it in a million years.
-/// Whoever wrote a higher one is no Sluice, and those that follow it would not fit the column.
-const VERSION_MAX: u64 = u64::MAX >> 1;
 
 /// The longest body that is read, in bytes: no rule comes near it.
 const BODY_LEN_MAX: usize = 16 << 10;
@@ -273,8 +269,14 @@ impl RuleTable {
         let row = link.first(&given).await?;
         let given: u64 = row
             .and_then(|row| row.as_ref(0).and_then(number))
-            .filter(|given| *given <= VERSION_MAX)
             .ok_or_else(|| ProbeError::Unusable(format!("{table} gives no versions")))?;
+        if given > VERSION_MAX {
+            return Err(ProbeError::Unusable(format!(
+                "the versions of {table} have come to their end, {VERSION_MAX}: somebody has \
+                 written such a row by hand. Stop every Sluice of this cluster, drop the table, \
+                 and start them: they write their rules anew"
+            )));
+        }
         let mut written = Vec::with_capacity(rows.len());
         let versions = given.saturating_sub(count).saturating_add(1)..=given;
         for (row, version) in rows.iter().zip(versions) {

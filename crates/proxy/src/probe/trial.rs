@@ -234,6 +234,9 @@ impl Visit<'_> {
             self.try_heartbeat_writes(account).await?;
         }
         self.try_rule_table(account).await?;
+        if self.wants_heartbeats() {
+            self.try_learned_table(account).await?;
+        }
         self.try_signals(Scope::Primary).await?;
         self.try_kill(account).await?;
         if self.policy.bypass.interval.is_some() {
@@ -245,7 +248,10 @@ impl Visit<'_> {
     async fn ask_replica(&mut self, account: &Account) -> Result<(), ProbeError> {
         self.try_replication(account).await?;
         match &self.probe.source {
-            LagSource::Heartbeat => self.try_heartbeat_reads(account).await?,
+            LagSource::Heartbeat => {
+                self.try_heartbeat_reads(account).await?;
+                self.try_commit_order().await?;
+            }
             LagSource::ReplicaStatus => {}
             LagSource::Query(query) => {
                 let row = self.link.first(query).await;

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use admission::{BudgetKey, BudgetView};
 use policy::ClusterPolicy;
-use prometheus::core::Collector;
-use prometheus::{GaugeVec, IntCounterVec, Opts, Registry};
+use prometheus::{GaugeVec, IntCounterVec, Registry};
 
-use super::gauges::gauges;
+use super::gauges::{counters, gauges};
 use crate::cluster::Cluster;
 
 /// Budgets that have series before anybody has met them; of more, only those that somebody has.
@@ -68,13 +67,4 @@ impl BudgetFamilies {
             }
         }
     }
-}
-
-#[expect(clippy::expect_used, reason = "names and labels are literals, and a test scrapes them")]
-fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-    let family =
-        IntCounterVec::new(Opts::new(name, help), labels).expect("the family is well-formed");
-    let collector: Box<dyn Collector> = Box::new(family.clone());
-    registry.register(collector).expect("the families have different names");
-    family
 }

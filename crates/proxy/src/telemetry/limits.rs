@@ -1,10 +1,11 @@
-//! The limits on statements in flight, and what governs.
+//! The limits on statements in flight, what the pace goes by, and what governs.
 
-use admission::{InFlightView, SignalKey, SignalView};
+use admission::{InFlightView, PaceView, SignalKey, SignalView};
 use policy::ClusterPolicy;
-use prometheus::{GaugeVec, Registry};
+use prometheus::{GaugeVec, IntCounterVec, Registry};
 
-use super::gauges::gauges;
+use super::gauges::{counters, gauges};
+use crate::cluster::Cluster;
 
 /// The families of one scrape.
 pub(super) struct Limits {
@@ -12,12 +13,18 @@ pub(super) struct Limits {
     in_flight: GaugeVec,
     service: GaugeVec,
     governs: GaugeVec,
+    rate: GaugeVec,
+    window_fill: GaugeVec,
+    base: GaugeVec,
+    running: GaugeVec,
+    oversize: IntCounterVec,
 }
 
 impl Limits {
     pub(super) fn new(registry: &Registry) -> Self {
         let gauges = |name, help, labels: &[&str]| gauges(registry, name, help, labels);
         let labels = ["cluster", "signal"];
+        let servers = ["cluster", "server"];
         Self {
             limit: gauges(
                 "sluice_in_flight_limit",
@@ -39,6 +46,33 @@ impl Limits {
                 "sluice_pace_governs",
                 "1 for the signal whose pace had no room for somebody within the last 2 seconds.",
                 &labels,
+            ),
+            rate: gauges(
+                "sluice_pace_rate_rows_per_second",
+                "What a replica that counts applies when it is busy, as far as Sluice has found out.",
+                &servers,
+            ),
+            window_fill: gauges(
+                "sluice_pace_window_fill",
+                "Work on its way to a replica that counts, as part of the window; from 1 on nothing \
+                 more is let in.",
+                &servers,
+            ),
+            base: gauges(
+                "sluice_pace_base_transit_seconds",
+                "What replication to a replica takes without a queue, as far as Sluice has found out.",
+                &servers,
+            ),
+            running: gauges(
+                "sluice_pace_service_seconds",
+                "How long gated work runs on the primary before it is committed: the mean over rows.",
+                &["cluster"],
+            ),
+            oversize: counters(
+                registry,
+                "sluice_pace_oversize_total",
+                "Gated statements and transactions that were larger than the window by themselves.",
+                &["cluster"],
             ),
         }
     }
@@ -64,6 +98,20 @@ impl Limits {
             let Some(signal) = name(view.key) else { continue };
             let governs = f64::from(u8::from(*governing == Some(view.key)));
             self.governs.with_label_values(&[&*policy.name, signal]).set(governs);
+        }
+    }
+    pub(super) fn read_pace(&self, cluster: &Cluster, view: &PaceView) {
+        let name = &*cluster.name;
+        self.oversize.with_label_values(&[name]).inc_by(view.oversize);
+        self.running.with_label_values(&[name]).set(view.service.as_secs_f64());
+        for flow in &view.flows {
+            let Some(server) = cluster.probes.server_of(flow.replica) else { continue };
+            let labels = [name, &*server];
+            self.rate.with_label_values(&labels).set(flow.rate);
+            self.base.with_label_values(&labels).set(flow.base);
+            if let Some(fill) = flow.window_fill {
+                self.window_fill.with_label_values(&labels).set(fill);
+            }
         }
     }
 }

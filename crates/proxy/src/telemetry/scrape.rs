@@ -52,15 +52,19 @@ impl Telemetry {
         let policy = cluster.policy();
         let gate = policy.default_gate;
         let mut checks = Vec::new();
-        let (signals, limits, release_per_s, at) = cluster.control(|controller, at| {
+        let (signals, limits, (release_per_s, pace), at) = cluster.control(|controller, at| {
             controller.drain_checks(|count| checks.push(count));
             let signals: Vec<SignalView> = controller.signals(at).collect();
             let limits: Vec<InFlightView> = controller.in_flight_limits(at).collect();
             let limits = (limits, controller.governing(at));
-            (signals, limits, controller.release_per_s(gate, at), at)
+            let pace = (controller.release_per_s(gate, at), controller.pace_view(at));
+            (signals, limits, pace, at)
         });
         now.signals(cluster, &policy, &signals, at);
         now.limits.read(&policy, &signals, &limits);
+        if let Some(pace) = &pace {
+            now.limits.read_pace(cluster, pace);
+        }
         now.budgets.read(cluster, &policy);
         if policy.gate_signals(gate).next().is_some() {
             now.pace.with_label_values(&[&cluster.name]).set(release_per_s.unwrap_or(0.0));

@@ -14,6 +14,7 @@ pub(super) struct Servers {
     probe_up: GaugeVec,
     replica_state: GaugeVec,
     replica_counted: GaugeVec,
+    replica_keeps_order: GaugeVec,
 }
 
 impl Servers {
@@ -41,6 +42,12 @@ impl Servers {
                 "1 if the lag of a replica counts for the gate, 0 if it is left out.",
                 &["cluster", "server"],
             ),
+            replica_keeps_order: gauges(
+                "sluice_replica_keeps_commit_order",
+                "1 if a replica commits in the primary's order, 0 if its appliers may overtake \
+                 one another. No series while it has not said.",
+                &["cluster", "server"],
+            ),
         }
     }
 
@@ -60,6 +67,10 @@ impl Servers {
             let counted = f64::from(u8::from(replica.view.counts));
             let labels = [&*cluster.name, &*replica.server];
             self.replica_counted.with_label_values(&labels).set(counted);
+            if let Some(keeps) = replica.order.is_kept() {
+                let keeps = f64::from(u8::from(keeps));
+                self.replica_keeps_order.with_label_values(&labels).set(keeps);
+            }
         }
         let primary = cluster.policy().primary.clone();
         for (server, up) in cluster.probes.probes_up(&primary, now) {

@@ -4,7 +4,7 @@
 //! a digest, and its tables, are there until somebody has been told them.
 
 use policy::{OwnedShape, ShapeNeeds, ShapeScratch, ShapeText};
-use sql::{DigestMemo, LexMode, Statement, TextKey};
+use sql::{ClassSet, DigestMemo, Exemption, LexMode, Statement, TextKey};
 
 use super::replace;
 
@@ -24,6 +24,8 @@ struct Untold {
     text: Vec<u8>,
     tables: Vec<u8>,
     all_tables: bool,
+    classes: ClassSet,
+    exemption: Option<Exemption>,
     sample: Option<Vec<u8>>,
 }
 
@@ -47,6 +49,10 @@ pub struct News<'s> {
     pub tables: &'s [u8],
     /// Whether these are all.
     pub all_tables: bool,
+    /// Its classes.
+    pub classes: ClassSet,
+    /// Why nothing may hold it.
+    pub exemption: Option<Exemption>,
     /// The text as it came, cut where it is long, if the file wants samples.
     pub sample: Option<&'s [u8]>,
 }
@@ -115,11 +121,18 @@ impl Subject {
             Samples::Kept => Some(text.get(..SAMPLE_LEN).unwrap_or(text).to_vec()),
             Samples::NotKept => None,
         };
-        self.news = Some(Box::new(Untold { text: told, tables, all_tables, sample }));
+        let Statement { classes, exemption, .. } = *statement;
+        let untold = Untold { text: told, tables, all_tables, classes, exemption, sample };
+        self.news = Some(Box::new(untold));
     }
 
-    /// It is an execution of what has this shape.
-    pub(super) fn note_shape(&mut self, shape: &OwnedShape, memo: &DigestMemo) {
+    /// It is an execution of what has this shape, and these classes now.
+    pub(super) fn note_shape(
+        &mut self,
+        shape: &OwnedShape,
+        memo: &DigestMemo,
+        classes: impl FnOnce() -> (ClassSet, Option<Exemption>),
+    ) {
         self.digest = shape.shape().digest();
         let told = self.digest.is_none_or(|digest| memo.is_told(digest));
         if told || shape.digest_text().is_empty() {
@@ -127,9 +140,12 @@ impl Subject {
         }
         let mut tables = Vec::new();
         shape.write_tables(&mut tables);
+        let (classes, exemption) = classes();
         self.news = Some(Box::new(Untold {
             text: shape.digest_text().to_vec(),
             tables,
+            classes,
+            exemption,
             all_tables: shape.shape().knows_tables(),
             sample: None,
         }));
@@ -141,6 +157,8 @@ impl Subject {
             text: &untold.text,
             tables: &untold.tables,
             all_tables: untold.all_tables,
+            classes: untold.classes,
+            exemption: untold.exemption,
             sample: untold.sample.as_deref(),
         });
         About { digest: *digest, schema, news }

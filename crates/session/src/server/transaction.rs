@@ -51,13 +51,13 @@ pub(crate) enum Admitted {
 impl Admitted {
     /// What a statement of this class makes of its transaction, that runs because it was admitted.
     pub(crate) fn of_asked(class: Class) -> Self {
-        if works(class) { Self::Asked } else { Self::No }
+        if class.works() { Self::Asked } else { Self::No }
     }
 
     /// The same, when the rules let it pass for this reason.
     pub(crate) fn of_passed(class: Class, why: PassReason) -> Self {
         match why {
-            PassReason::NoRule | PassReason::Exempt | PassReason::Ungated if works(class) => {
+            PassReason::NoRule | PassReason::Exempt | PassReason::Ungated if class.works() => {
                 Self::Passed
             }
             PassReason::NoRule
@@ -71,19 +71,6 @@ impl Admitted {
             | PassReason::HoldsRowLocks
             | PassReason::HoldsNamedLock => Self::No,
         }
-    }
-}
-
-/// Whether a statement of this class may take locks or write.
-fn works(class: Class) -> bool {
-    match class {
-        Class::LockingRead
-        | Class::Write
-        | Class::Load
-        | Class::Call
-        | Class::Ddl
-        | Class::Unknown => true,
-        Class::Read | Class::Transaction | Class::Session | Class::Admin => false,
     }
 }
 

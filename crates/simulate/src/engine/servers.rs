@@ -88,6 +88,8 @@ struct Entry {
     arrives: MonoTime,
     rows_left: f64,
     heartbeat: Option<Beat>,
+    /// Heartbeats from behind it that have overtaken it, and count once it is applied.
+    overtaken_by: Vec<Beat>,
 }
 
 /// A heartbeat: whose, and its number.
@@ -177,13 +179,31 @@ impl Replica {
     /// A transaction is committed, so much work for the replica.
     pub(super) fn append(&mut self, now: MonoTime, transit: Duration, rows: f64) {
         let arrives = self.arrives(now, transit);
-        self.push(now, Entry { committed: now, arrives, rows_left: rows, heartbeat: None });
+        self.push(
+            now,
+            Entry {
+                committed: now,
+                arrives,
+                rows_left: rows,
+                heartbeat: None,
+                overtaken_by: Vec::new(),
+            },
+        );
     }
 
     /// A heartbeat is committed.
     pub(super) fn append_heartbeat(&mut self, now: MonoTime, transit: Duration, beat: Beat) {
         let arrives = self.arrives(now, transit);
-        self.push(now, Entry { committed: now, arrives, rows_left: 0.0, heartbeat: Some(beat) });
+        self.push(
+            now,
+            Entry {
+                committed: now,
+                arrives,
+                rows_left: 0.0,
+                heartbeat: Some(beat),
+                overtaken_by: Vec::new(),
+            },
+        );
     }
 
     /// When it is there. The stream keeps its order.

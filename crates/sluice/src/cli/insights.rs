@@ -21,10 +21,10 @@ pub(crate) struct Insights {
     /// just before.
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "previous")]
     pub(crate) compare: Option<String>,
-    /// How many rows.
-    #[arg(long, value_name = "N", default_value_t = 20,
-        value_parser = clap::value_parser!(u16).range(1..=10_000))]
-    pub(crate) limit: u16,
+    /// How many rows; the default is 20, and 10000 (all that there are, as good as always) with
+    /// --format json, which other commands read.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) limit: Option<u16>,
     /// Only statements of this app.
     #[arg(long, value_name = "APP")]
     pub(crate) app: Option<String>,
@@ -81,4 +81,5 @@ Examples:
   sluice insights --compare                 what is different from the ten minutes before
   sluice insights --window 10m --compare 1h from the ten minutes of an hour ago
   sluice insights --by table --sort rows_affected --format csv
+  sluice insights --window 1d --format json > insights.json      for sluice check --against
   sluice insights --format json | jq '.rows[] | {app, digest_text, count, time_p99_s}'";

@@ -1,5 +1,6 @@
 //! `sluice check`: is the file good, what does it say, and can it work?
 
+mod against;
 mod servers;
 mod summary;
 
@@ -11,7 +12,7 @@ use policy::Fault;
 use proxy::probe::trial::{Trial, Weight};
 use proxy::reload;
 
-use crate::cli::Check;
+use crate::cli::{Check, Format};
 
 pub(crate) fn run(check: &Check) -> ExitCode {
     let loaded = match reload::load_to_run(&check.config) {
@@ -23,10 +24,23 @@ pub(crate) fn run(check: &Check) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let summary = summary::of(&loaded.config, loaded.warnings.len());
-    // A reader that left early (`| head`) has seen what it wanted.
-    drop(io::stdout().write_all(summary.as_bytes()));
+    // Whoever reads JSON reads nothing else.
+    let tells = check.format == Format::Text;
+    if tells {
+        let summary = summary::of(&loaded.config, loaded.warnings.len());
+        // A reader that left early (`| head`) has seen what it wanted.
+        drop(io::stdout().write_all(summary.as_bytes()));
+    }
     complain(&warnings(&loaded.warnings, &check.config));
+    if let Some(insights) = &check.against {
+        match against::answer(&loaded.config, insights, check.format) {
+            Ok(text) => drop(io::stdout().write_all(text.as_bytes())),
+            Err(why) => {
+                complain(&[why]);
+                return ExitCode::FAILURE;
+            }
+        }
+    }
     let mut faults = 0_usize;
     let mut warnings = loaded.warnings.len();
     if check.connect {
@@ -37,7 +51,9 @@ pub(crate) fn run(check: &Check) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         };
-        drop(io::stdout().write_all(servers::told(&trials).as_bytes()));
+        if tells {
+            drop(io::stdout().write_all(servers::told(&trials).as_bytes()));
+        }
         faults = found(&trials, Weight::Fault);
         warnings = warnings.saturating_add(found(&trials, Weight::Warning));
     }

@@ -1,7 +1,9 @@
 //! Asking the admin port of a running Sluice.
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use serde::Deserialize;
 
@@ -40,6 +42,27 @@ struct Refusal {
     error: String,
     message: String,
     remedy: Option<String>,
+}
+
+/// Prints what came of it: the text, or why there is none.
+pub(crate) fn tell(answer: Result<String, Failure>) -> ExitCode {
+    match answer {
+        Ok(text) => {
+            // A reader that left early has seen what it wanted.
+            drop(io::stdout().write_all(text.as_bytes()));
+            ExitCode::SUCCESS
+        }
+        Err(failure) => complain(&failure),
+    }
+}
+
+/// Says why there is no answer.
+pub(crate) fn complain(failure: &Failure) -> ExitCode {
+    drop(writeln!(io::stderr(), "{}", failure.message));
+    match failure.told {
+        Told::Refused => ExitCode::FAILURE,
+        Told::Usage => ExitCode::from(2),
+    }
 }
 
 /// The body of the answer to a method, a path and a body.

@@ -1,5 +1,7 @@
 //! `sluice explain`: what would happen to one statement, and why?
 
+mod running;
+
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -10,7 +12,7 @@ use policy::{ClusterPolicy, Config, Explanation, Question, UnixTime};
 use proxy::reload;
 use sql::{LexMode, Server};
 
-use crate::cli::{Explain, Format, ServerKind};
+use crate::cli::{Asked, Explain, Format, ServerKind};
 
 /// What `--server mysql` means where the version matters.
 const MYSQL_VERSION: u32 = 90_700;
@@ -45,9 +47,21 @@ fn answer(explain: &Explain) -> Result<String, Vec<String>> {
     let cluster =
         cluster_of(&loaded.config, explain.cluster.as_deref()).map_err(|error| vec![error])?;
     let text = statement(&explain.sql, io::stdin().lock()).map_err(|error| vec![error])?;
-    let explanation = explanation(cluster, explain, &text);
+    let running = match &explain.admin {
+        Some(admin) => {
+            let (admin, ca) = (Some(admin.clone()), explain.ca.clone());
+            let asked = Asked { admin, config: None, ca };
+            Some(running::behind(cluster, &asked).map_err(|error| vec![error])?)
+        }
+        None => None,
+    };
+    let policy = running.as_ref().map_or(&**cluster, |(policy, _)| policy);
+    let explanation = explanation(policy, explain, &text);
     match explain.format {
-        Format::Text => Ok(lines(cluster, &explanation)),
+        Format::Text => {
+            let made = runtime_line(running.as_ref().map(|(_, count)| *count));
+            Ok(format!("{}\n{made}", lines(policy, &explanation)))
+        }
         Format::Json => {
             serde_json::to_string(&explanation).map_err(|error| vec![error.to_string()])
         }
@@ -118,6 +132,17 @@ fn class_line(class: &str, calls_functions: bool) -> String {
         ""
     };
     format!("class            {class}{unless}")
+}
+
+/// Whether rules that were made at a running Sluice are in the answer, and how many.
+fn runtime_line(count: Option<usize>) -> String {
+    match count {
+        Some(1) => "runtime rules    1 stands, before the file's".to_owned(),
+        Some(count) => format!("runtime rules    {count} stand, before the file's"),
+        None => "runtime rules    not asked for; with --admin http://HOST:PORT those that stand \
+                 there count"
+            .to_owned(),
+    }
 }
 
 /// A name that a client chose, in one line.

@@ -3,34 +3,18 @@
 mod plot;
 mod table;
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use history::{Answer, At};
 use jiff::tz::TimeZone;
 
-use super::door::{Failure, Told, ask};
+use super::door::{Failure, ask, tell};
 use super::zone;
 use crate::cli::{Format, History};
 
 pub(crate) fn run(command: &History) -> ExitCode {
-    match answer(command) {
-        Ok(text) => {
-            // A reader that left early has seen what it wanted.
-            drop(io::stdout().write_all(text.as_bytes()));
-            ExitCode::SUCCESS
-        }
-        Err(failure) => complain(&failure),
-    }
-}
-
-/// Says why there is no answer.
-pub(super) fn complain(failure: &Failure) -> ExitCode {
-    drop(writeln!(io::stderr(), "{}", failure.message));
-    match failure.told {
-        Told::Usage => ExitCode::from(2),
-        Told::Refused => ExitCode::FAILURE,
-    }
+    tell(answer(command))
 }
 
 fn answer(command: &History) -> Result<String, Failure> {
@@ -51,8 +35,7 @@ fn answer(command: &History) -> Result<String, Failure> {
         }
     }
     let body = ask(asked, None, ("GET", &path, ""))?;
-    let not_sluice =
-        || Failure { told: Told::Refused, message: "what answers there is not Sluice".to_owned() };
+    let not_sluice = || Failure::refused("what answers there is not Sluice".to_owned());
     let answer: Answer = serde_json::from_str(&body).map_err(|_| not_sluice())?;
     Ok(match format {
         Format::Json => format!("{}\n", body.trim_end()),

@@ -2,28 +2,14 @@
 
 mod table;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
-use super::door::{Failure, Told, ask};
+use super::door::{Failure, ask, tell};
 use super::rules::{encoded, whole_line};
 use crate::cli::{Insights, TableFormat};
 
 pub(crate) fn run(command: &Insights) -> ExitCode {
-    match answer(command) {
-        Ok(text) => {
-            // A reader that left early has seen what it wanted.
-            drop(io::stdout().write_all(text.as_bytes()));
-            ExitCode::SUCCESS
-        }
-        Err(Failure { told, message }) => {
-            drop(writeln!(io::stderr(), "{message}"));
-            match told {
-                Told::Refused => ExitCode::FAILURE,
-                Told::Usage => ExitCode::from(2),
-            }
-        }
-    }
+    tell(answer(command))
 }
 
 fn answer(command: &Insights) -> Result<String, Failure> {
@@ -41,7 +27,11 @@ fn answer(command: &Insights) -> Result<String, Failure> {
 }
 
 fn path(command: &Insights) -> String {
-    let Insights { by, sort, window, compare, limit, .. } = command;
+    let Insights { by, sort, window, compare, .. } = command;
+    let limit = command.limit.unwrap_or(match command.format {
+        TableFormat::Text | TableFormat::Csv => 20,
+        TableFormat::Json => 10_000,
+    });
     let mut path = format!(
         "/api/v1/insights?by={}&sort={}&window={}&limit={limit}",
         encoded(by),

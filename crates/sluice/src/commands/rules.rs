@@ -3,14 +3,13 @@
 
 mod listing;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use admin::rules::Changed;
 use policy::Secret;
 use serde_json::{Map, Value, json};
 
-use super::door::{Failure, Told, ask};
+use super::door::{Failure, ask, tell};
 use crate::cli::{Asked, Format, Made, Rules, Token, Unthrottle, Whom};
 
 /// Where the token is unless told.
@@ -71,20 +70,7 @@ pub(crate) fn rules(command: &Rules) -> ExitCode {
 
 /// Prints what came of it.
 fn answer(made: impl FnOnce() -> Result<String, Failure>) -> ExitCode {
-    match made() {
-        Ok(text) => {
-            // A reader that left early has seen what it wanted.
-            drop(io::stdout().write_all(text.as_bytes()));
-            ExitCode::SUCCESS
-        }
-        Err(Failure { told, message }) => {
-            drop(writeln!(io::stderr(), "{message}"));
-            match told {
-                Told::Refused => ExitCode::FAILURE,
-                Told::Usage => ExitCode::from(2),
-            }
-        }
-    }
+    tell(made())
 }
 
 fn change(

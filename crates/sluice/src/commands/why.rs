@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use history::WhyAnswer;
 
-use super::door::{Failure, Told, ask};
+use super::door::{Failure, ask, complain};
 use super::{history as asking, zone};
 use crate::cli::{Format, Why};
 
@@ -15,7 +15,7 @@ pub(crate) fn run(command: &Why) -> ExitCode {
             drop(io::stdout().write_all(text.as_bytes()));
             if is_known { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
-        Err(failure) => asking::complain(&failure),
+        Err(failure) => complain(&failure),
     }
 }
 
@@ -23,10 +23,8 @@ fn answer(command: &Why) -> Result<(String, bool), Failure> {
     let Why { what, asked, format } = command;
     let path = format!("/api/v1/why/{}", asking::escaped(what));
     let body = ask(asked, None, ("GET", &path, ""))?;
-    let answer: WhyAnswer = serde_json::from_str(&body).map_err(|_| Failure {
-        told: Told::Refused,
-        message: "what answers there is not Sluice".to_owned(),
-    })?;
+    let answer: WhyAnswer = serde_json::from_str(&body)
+        .map_err(|_| Failure::refused("what answers there is not Sluice".to_owned()))?;
     let is_known = !answer.statements.is_empty();
     let text = match format {
         Format::Json => format!("{}\n", body.trim_end()),

@@ -374,8 +374,7 @@ fn who_waits_and_who_asks_share_the_pace_by_their_ratios() {
         Weather { name: "sleeps", asleep: |ms| ms % 3_000 < 400, lag_max: 1.0, used: 0.9, ..calm },
         Weather {
             name: "long sleeps",
-            asleep: |ms| ms % 10_000 < 1_000,
-            share: 0.14,
+            asleep: |ms| ms % 10_000 < 1_300,
             used: 0.85,
             lag_max: 1.0,
             ..calm

@@ -16,6 +16,19 @@ const READ_MAX: usize = 10_000;
 /// rate that is many powers of ten off, the pace would be minutes on its way back.
 const RATES: RangeInclusive<f64> = 0.1..=1e8;
 
+/// The most that a statement is believed to cost before one of its kind was seen, in rows: of what
+/// costs more the first is charged too little, and then it is known. From a number that somebody
+/// made up, it would take dozens of statements, each with the pace to itself, to come down.
+pub(super) const COST_MAX: f64 = 1e6;
+
+/// What was read.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Read {
+    pub(super) learned: Learned,
+    /// Costs that were above [`COST_MAX`].
+    pub(super) lowered: usize,
+}
+
 pub(super) fn write(learned: &Learned) -> String {
     let Learned { rows_per_s, service, digests, apps } = learned;
     let rate = rows_per_s.map(|rate| format!("rate {rate:.3}"));
@@ -31,12 +44,17 @@ pub(super) fn write(learned: &Learned) -> String {
 }
 
 /// `None` if it is of another version or makes no sense: half of it is not believed either.
-pub(super) fn read(text: &str) -> Option<Learned> {
+pub(super) fn read(text: &str) -> Option<Read> {
     let mut lines = text.split(';');
     if lines.next() != Some(VERSION) {
         return None;
     }
-    let mut learned = Learned::default();
+    let (mut learned, mut lowered) = (Learned::default(), 0_usize);
+    let mut cost = |word: &str| {
+        let cost = amount(word)?;
+        lowered = lowered.saturating_add(usize::from(cost > COST_MAX));
+        Some(cost.min(COST_MAX))
+    };
     for line in lines {
         let mut words = line.split(' ');
         match words.next()? {
@@ -48,11 +66,11 @@ pub(super) fn read(text: &str) -> Option<Learned> {
                 learned.service = Duration::try_from_secs_f64(amount(words.next()?)?).ok()?;
             }
             "digest" if learned.digests.len() < READ_MAX => {
-                learned.digests.push((DigestKey(key(words.next()?)?), amount(words.next()?)?));
+                learned.digests.push((DigestKey(key(words.next()?)?), cost(words.next()?)?));
             }
             "app" if learned.apps.len() < READ_MAX => {
                 let app = AppKey(key(words.next()?)?);
-                learned.apps.push((app, amount(words.next()?)?, amount(words.next()?)?));
+                learned.apps.push((app, cost(words.next()?)?, amount(words.next()?)?));
             }
             _ => return None,
         }
@@ -60,7 +78,7 @@ pub(super) fn read(text: &str) -> Option<Learned> {
             return None;
         }
     }
-    Some(learned)
+    Some(Read { learned, lowered })
 }
 
 fn key(word: &str) -> Option<u64> {
@@ -85,8 +103,17 @@ mod tests {
         };
         let text = write(&learned);
         assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" ;.".contains(&byte)));
-        assert_eq!(read(&text), Some(learned));
-        assert_eq!(read(&write(&Learned::default())), Some(Learned::default()));
+        assert_eq!(read(&text), Some(Read { learned, lowered: 0 }));
+        assert_eq!(read(&write(&Learned::default())), Some(Read::default()));
+    }
+
+    #[test]
+    fn costs_that_nobody_has_seen_here_are_believed_up_to_a_bound() {
+        let text = "sluice 1;rate 10;digest 1 1e300;digest 2 7;app 3 1000000.5 0.5";
+        let Read { learned, lowered } = read(text).unwrap();
+        assert_eq!(lowered, 2);
+        assert_eq!(learned.digests, [(DigestKey(1), COST_MAX), (DigestKey(2), 7.0)]);
+        assert_eq!(learned.apps, [(AppKey(3), COST_MAX, 0.5)]);
     }
 
     #[test]
@@ -103,6 +130,12 @@ mod tests {
             "sluice 1;rate 0",
             "sluice 1;rate 1 2",
             "sluice 1;digest xyz 1",
+            "sluice 1;digest 1 -7",
+            "sluice 1;digest 1 NaN",
+            "sluice 1;digest 1 1e999",
+            "sluice 1;app 1 inf 0.5",
+            "sluice 1;app 1 1 -inf",
+            "sluice 1;app 1 NULL 0",
             "sluice 1;speed 1",
             "sluice 1;",
         ] {

@@ -8,9 +8,10 @@ use sql::Server;
 
 use super::account::Account;
 use super::{Role, Visit, Visited};
-use crate::board::ProbeError;
+use crate::board::{CommitOrder, ProbeError};
 use crate::link::Link;
 use crate::probe::answer::{column, text};
+use crate::probe::order::Settings;
 
 /// `ER_PARSE_ERROR`
 const ER_PARSE_ERROR: u16 = 1064;
@@ -149,6 +150,22 @@ impl Visit<'_> {
         // Members of a group replicate without a channel of their own.
         if rows.len() == channels.len() || !channels.is_empty() {
             self.visited.channels = Some(channels);
+        }
+        Ok(())
+    }
+}
+
+impl Visit<'_> {
+    /// Whether its heartbeats say what is there.
+    pub(super) async fn try_commit_order(&mut self) -> Result<(), ProbeError> {
+        let settings = Settings::ask(&mut self.link).await;
+        let settings = self.unless_refused("seeing in which order it commits", settings)?;
+        match settings.map_or(CommitOrder::Unasked, |settings| settings.order()) {
+            CommitOrder::Unasked | CommitOrder::Kept | CommitOrder::ByGtid => {}
+            CommitOrder::Unseen => self.visited.warning(
+                "its appliers may overtake one another (replica_preserve_commit_order=OFF) and it has \
+                 no GTIDs to see it by: its lag will be Seconds_Behind_Source, in whole seconds",
+            ),
         }
         Ok(())
     }

@@ -1,0 +1,98 @@
+//! The pace, for people.
+
+use std::time::Duration;
+
+use super::Pace;
+use crate::MonoTime;
+use crate::lag::ReplicaKey;
+
+/// What the adaptive pace goes by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PaceView {
+    /// How long work runs on the primary before it is committed: the mean over rows.
+    pub service: Duration,
+    /// How much of what was completed was larger than a window, each by itself.
+    pub oversize: u64,
+    /// The flows to the replicas that count.
+    pub flows: Vec<FlowView>,
+}
+
+/// The flow to one replica.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FlowView {
+    /// Which.
+    pub replica: ReplicaKey,
+    /// What it applies when it is busy, as far as that is known: rows a second.
+    pub rate: f64,
+    /// What is on its way, as part of the window; above 1 nothing more is let in. `None`: the
+    /// replica tells only its lag, and there is no window.
+    pub window_fill: Option<f64>,
+    /// Seconds that replication takes without a queue.
+    pub base: f64,
+}
+
+impl Pace {
+    pub(crate) fn view(&self, now: MonoTime) -> PaceView {
+        let aim = self.aim();
+        let flows = self.governing.iter().filter_map(|replica| {
+            let flow = self.flows.get(replica)?;
+            Some(flow.view(*replica, (&self.ledger, &aim, now)))
+        });
+        PaceView { service: self.service(), oversize: self.oversize, flows: flows.collect() }
+    }
+
+    /// Counts work that no window holds.
+    pub(super) fn count_oversize(&mut self, cost: f64) {
+        let aim = self.aim();
+        if self.flows_that_count().any(|flow| flow.is_oversize(cost, &aim)) {
+            self.oversize = self.oversize.saturating_add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lag::{LagReading, Progress};
+    use crate::{AdaptivePacing, BinaryPacing, SignalKey};
+
+    #[test]
+    fn what_is_on_its_way_fills_the_window_until_it_is_acknowledged() {
+        let at = |ms| MonoTime::ZERO.saturating_add(Duration::from_millis(ms));
+        let config = AdaptivePacing {
+            lag: SignalKey(1),
+            heartbeat_interval: Duration::from_millis(250),
+            probe_interval: Duration::from_millis(100),
+            otherwise: BinaryPacing::default(),
+        };
+        let mut pace = Pace::new(config, Duration::from_secs(1), at(0));
+        let shows = |now, shown| LagReading {
+            value: Some(0.0),
+            at: now,
+            slowest: Some(ReplicaKey(1)),
+            governing: vec![Progress {
+                replica: ReplicaKey(1),
+                lag: Duration::ZERO,
+                shown: Some(shown),
+                committed_at: Some(now),
+                answered_at: now,
+                asked_at: now,
+            }],
+        };
+        pace.heartbeat_begun(at(0), 1);
+        pace.handle_progress(at(10), &shows(at(10), 1));
+        let fill = |pace: &Pace, now| pace.view(now).flows.first().and_then(|it| it.window_fill);
+        assert_eq!(fill(&pace, at(10)), Some(0.0));
+        let small = pace.admit(at(20), 1.0);
+        let large = pace.admit(at(20), 1e6);
+        assert!(fill(&pace, at(20)) > Some(1.0), "{:?}", pace.view(at(20)));
+        pace.complete(at(120), small, 1.0);
+        assert_eq!(pace.view(at(120)).oversize, 0);
+        pace.complete(at(120), large, 1e6);
+        assert_eq!(pace.view(at(120)).oversize, 1);
+        assert!(pace.view(at(120)).service > Duration::ZERO);
+        pace.heartbeat_begun(at(130), 2);
+        pace.handle_progress(at(140), &shows(at(140), 2));
+        assert_eq!(fill(&pace, at(140)), Some(0.0));
+    }
+}

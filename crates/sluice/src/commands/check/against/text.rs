@@ -1,0 +1,162 @@
+//! The same for people.
+
+use std::collections::BTreeMap;
+
+use super::super::super::rules::printable;
+use super::super::count;
+use super::report::{OfBudget, OfCluster, OfGuard, OfLimit, OfRule, Report};
+
+/// Apps of one line.
+const APPS_MAX: usize = 5;
+
+/// Characters of a digest's text in a line.
+const TEXT_LEN: usize = 100;
+
+pub(super) fn of(report: &Report) -> String {
+    let Report { from, to, statements, without_row, clusters, .. } = report;
+    let mut text = format!("\nAgainst {statements} statements from {from} to {to}:\n");
+    if *without_row > 0 {
+        text += &format!(
+            "  {without_row} of them have no row there, and are not judged: take the insights with a \
+             larger --limit\n"
+        );
+    }
+    for cluster in clusters {
+        of_cluster(cluster, &mut text);
+    }
+    text += "\nMeans are over the whole window: peaks are higher. A statement within a transaction \
+             that was let in passes its gate.\n";
+    text
+}
+
+fn of_cluster(told: &OfCluster, text: &mut String) {
+    let OfCluster { cluster, statements, unknown, unknown_by_why, .. } = told;
+    *text += &format!("\ncluster {}: {statements} statements\n", printable(cluster));
+    if *unknown > 0 {
+        *text += &format!("  unknown: {unknown}, of which nobody can tell what becomes of them\n");
+        for (why, statements) in unknown_by_why {
+            *text += &format!("    {statements}: {}\n", printable(why));
+        }
+    }
+    for rule in &told.rules {
+        *text += &format!("  rule {}\n", of_rule(rule));
+    }
+    *text += &format!("  no rule: {}\n", told.no_rule);
+    for budget in &told.budgets {
+        of_budget(budget, text);
+    }
+    for guard in &told.guards {
+        of_guard(guard, text);
+    }
+}
+
+fn of_rule(told: &OfRule) -> String {
+    let OfRule { rule, statements, denied, held, asked, passed, .. } = told;
+    let mut parts = Vec::new();
+    if *denied > 0 {
+        parts.push(format!("denies {denied}"));
+    }
+    if *held > 0 {
+        parts.push(format!("holds {held} until it is lifted"));
+    }
+    if *asked > 0 {
+        parts.push(asks(told));
+    }
+    if *passed > 0 {
+        parts.push(format!("lets {passed} pass"));
+    }
+    if told.unknown > 0 {
+        let why = told.why_unknown.unwrap_or_default();
+        parts.push(format!("unknown for {}: {why}", told.unknown));
+    }
+    let observes = if told.mode == "observe" { " (observes only)" } else { "" };
+    let does = if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") };
+    let share = told.share * 100.0;
+    let apps = of_apps(&told.apps);
+    format!("{}{observes}: {statements} statements ({share:.1} %): {does}{apps}", printable(rule))
+}
+
+/// What it does to those that it asks.
+fn asks(told: &OfRule) -> String {
+    let mut does = Vec::new();
+    if let (Some(ratio), Some(lost)) = (told.ratio, told.lost_to_dice) {
+        let then = if told.dice_refuse { "refuse" } else { "delay" };
+        does.push(format!("the dice {then} about {lost} of them (ratio {ratio})"));
+    }
+    if !told.gate.is_empty() {
+        let gate: Vec<String> = told.gate.iter().map(|signal| printable(signal)).collect();
+        does.push(format!("they wait while {} is over its threshold", gate.join(" or ")));
+    }
+    if let Some(speed) = told.speed {
+        does.push(format!("their sessions run at {speed} of their own speed"));
+    }
+    let does = if does.is_empty() { String::new() } else { format!(": {}", does.join(", ")) };
+    format!("asks {}{does}", told.asked)
+}
+
+fn of_budget(told: &OfBudget, text: &mut String) {
+    let OfBudget { budget, statements, limits, apps, .. } = told;
+    let warns = if told.mode == "warn" { " (warns only)" } else { "" };
+    let per = told.per.as_ref().map(|per| format!(" per {}", printable(per))).unwrap_or_default();
+    let apps = of_apps(apps);
+    *text += &format!("  budget {}{warns}{per}: meets {statements}{apps}\n", printable(budget));
+    for limit in limits {
+        *text += &format!("    {}\n", of_limit(limit));
+    }
+    if told.unknown > 0 {
+        let why = told.why_unknown.unwrap_or_default();
+        *text += &format!("    unknown for {}: {why}\n", told.unknown);
+    }
+}
+
+fn of_limit(told: &OfLimit) -> String {
+    let OfLimit { limit, allowed, mean, bucket, over } = told;
+    let whose = bucket.as_ref().map(|name| format!(" ({})", printable(name))).unwrap_or_default();
+    if *limit == "max_query_cost" {
+        let refused = match over {
+            0 => "refuses none".to_owned(),
+            over => format!("refuses {over} statements, whose digest costs more"),
+        };
+        return format!("{limit} {allowed}: the costliest digest takes {mean:.3}; {refused}");
+    }
+    let part = if *allowed > 0.0 { mean / allowed * 100.0 } else { 0.0 };
+    let holds = match over {
+        0 => "holds back in peaks only",
+        _ => "holds back all the time",
+    };
+    let more = if *over > 1 { format!("; {over} buckets are over") } else { String::new() };
+    format!("{limit} {allowed}: {mean:.3} on average{whose}, {part:.0} %: {holds}{more}")
+}
+
+fn of_guard(told: &OfGuard, text: &mut String) {
+    let OfGuard { guard, check, mode, statements, unknown, apps, digests, digests_total } = told;
+    let does = if *mode == "deny" { "refuses" } else { "warns of" };
+    let apps = of_apps(apps);
+    *text += &format!("  guard {} {check}: {does} {statements}{apps}\n", printable(guard));
+    for digest in digests {
+        let shown: String = printable(&digest.digest_text).chars().take(TEXT_LEN).collect();
+        let app = printable(&digest.app);
+        *text += &format!("    {} of {app}: {} {shown}\n", digest.statements, digest.digest);
+    }
+    let more = digests_total.saturating_sub(digests.len());
+    if more > 0 {
+        *text += &format!("    and {} more\n", count(more, "digest"));
+    }
+    if *unknown > 0 {
+        *text += &format!("    unknown for {unknown}: a digest does not tell\n");
+    }
+}
+
+/// The apps with most statements.
+fn of_apps(apps: &BTreeMap<String, u64>) -> String {
+    let mut sorted: Vec<(&String, &u64)> = apps.iter().collect();
+    sorted.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
+    let shown = sorted.iter().take(APPS_MAX);
+    let mut named: Vec<String> =
+        shown.map(|(name, count)| format!("{} {count}", printable(name))).collect();
+    let more = apps.len().saturating_sub(named.len());
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    if named.is_empty() { String::new() } else { format!(" [{}]", named.join(", ")) }
+}

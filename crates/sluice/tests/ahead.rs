@@ -1,0 +1,173 @@
+//! `sluice check --against` and `sluice suggest`, as whoever types them meets them.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+const FILE: &str = "\
+version: 1
+clusters: { main: { listen: 127.0.0.1:0, primary: 127.0.0.1:3306 } }
+budgets:
+  - { name: etl, match: { app: etl }, max_concurrency: 2, rate: 100 }
+  - { name: users, per: user, share: 0.5, mode: warn }
+guards:
+  - { name: where, where_required: deny }
+rules:
+  - { name: no-ddl, match: { statements: [ddl] }, deny: true, permanent: true }
+  - { name: acme, match: { app: web, tag: { tenant: acme } }, deny: true, permanent: true }
+  - { name: etl, match: { app: etl }, ratio: 0.9, permanent: true }
+  - { name: everything-else, gate: none, permanent: true }
+";
+
+/// A row of insights.
+fn row(app: &str, class: &str, text: &str, count: u64, seconds: f64) -> Value {
+    json!({
+        "cluster": "main", "app": app, "schema": "shop", "digest": "00000000000000a1",
+        "digest_text": text, "tables": ["shop.t"], "tables_complete": true, "class": class,
+        "senders": [{ "user": format!("{app}-user"), "count": count, "refused": 0,
+            "time_total_s": seconds, "rows_sent": 0, "rows_affected": count }],
+        "count": count, "refused": 0, "time_total_s": seconds, "bytes_in": count * 60,
+        "time_mean_s": seconds / 1e3, "rows_sent": 0, "rows_affected": count,
+        "first_seen": "2026-12-01T10:00:00Z", "last_seen": "2026-12-01T10:59:59Z",
+    })
+}
+
+fn insights(rows: &[Value]) -> Value {
+    let count: u64 = rows.iter().map(|row| row["count"].as_u64().unwrap()).sum();
+    json!({
+        "from": "2026-12-01T10:00:00Z", "to": "2026-12-01T11:00:00Z", "window_s": 3600.0,
+        "by": "digest", "sort": "time", "rows_total": rows.len(), "rows": rows,
+        "total": { "count": count + 5, "refused": 0, "time_total_s": 1.0 },
+    })
+}
+
+fn sluice(arguments: &[&str], input: &str) -> Output {
+    let mut sluice = Command::new(env!("CARGO_BIN_EXE_sluice"));
+    sluice.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut sluice = sluice.spawn().unwrap();
+    // It may have ended before it has read everything.
+    drop(sluice.stdin.take().unwrap().write_all(input.as_bytes()));
+    sluice.wait_with_output().unwrap()
+}
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("sluice-ahead-{}-{name}", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn against(name: &str, insights: &Value, format: &str) -> Output {
+    let path = file(name, FILE);
+    let config = path.to_str().unwrap();
+    let arguments = ["check", "--config", config, "--against", "-", "--format", format];
+    let output = sluice(&arguments, &insights.to_string());
+    std::fs::remove_file(&path).unwrap();
+    output
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn day() -> Value {
+    insights(&[
+        row("etl", "write", "UPDATE t SET a = ? WHERE id = ?", 1_000, 14_400.0),
+        row("web", "read", "SELECT a FROM t WHERE id = ?", 400, 4.0),
+        row("shop", "read", "SELECT a FROM t WHERE id = ?", 50, 1.0),
+        row("shop", "write", "DELETE FROM t", 3, 1.0),
+        row("shop", "ddl", "ALTER TABLE t ADD c INT", 2, 1.0),
+        json!({ "cluster": "main", "app": "other", "digest": "other", "count": 40 }),
+        json!({ "cluster": "old", "app": "x", "digest": "other", "count": 9 }),
+    ])
+}
+
+#[test]
+fn a_file_is_held_against_what_statements_have_cost() {
+    let output = against("json.yaml", &day(), "json");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(told["statements"], 1_509);
+    assert_eq!(told["without_row"], 5, "not in the file that was given");
+    let main = &told["clusters"][0];
+    let unknown = json!({
+        "their digest has no row of its own": 40,
+        "perhaps decided by `acme`": 400,
+    });
+    assert_eq!(main["unknown_by_why"], unknown);
+    assert_eq!(told["clusters"][1]["unknown"], 9, "a cluster that the file does not have");
+    let rules = main["rules"].as_array().unwrap();
+    let of = |name: &str| rules.iter().find(|rule| rule["rule"] == name).unwrap();
+    assert_eq!(of("no-ddl")["denied"], 2);
+    assert_eq!(of("no-ddl")["apps"], json!({ "shop": 2 }));
+    assert_eq!((&of("acme")["statements"], &of("acme")["unknown"]), (&json!(0), &json!(400)));
+    let etl = of("etl");
+    assert_eq!((&etl["asked"], &etl["lost_to_dice"]), (&json!(1_000), &json!(900)));
+    assert_eq!(of("everything-else")["passed"], 53);
+    let parts: u64 = rules.iter().map(|rule| rule["statements"].as_u64().unwrap()).sum();
+    let unknown = main["unknown"].as_u64().unwrap();
+    assert_eq!(parts + unknown, main["statements"].as_u64().unwrap(), "nobody is lost");
+}
+
+#[test]
+fn budgets_are_as_full_as_the_mean_and_guards_name_the_digests() {
+    let told: Value = serde_json::from_str(&stdout(&against("full.yaml", &day(), "json"))).unwrap();
+    let main = &told["clusters"][0];
+    let budget = &main["budgets"][0];
+    assert_eq!(budget["statements"], 1_000);
+    let concurrency = &budget["limits"][0];
+    assert_eq!(concurrency["limit"], "max_concurrency");
+    assert_eq!((&concurrency["mean"], &concurrency["over"]), (&json!(4.0), &json!(1)));
+    let users = &main["budgets"][1];
+    assert_eq!((&users["mode"], &users["per"]), (&json!("warn"), &json!("user")));
+    assert_eq!(users["limits"][0]["bucket"], "etl-user");
+    assert_eq!(users["statements"], 1_453, "DDL that is denied does not come to it");
+    let guard = &main["guards"][0];
+    assert_eq!((&guard["statements"], &guard["check"]), (&json!(3), &json!("where_required")));
+    assert_eq!(guard["digests"][0]["digest_text"], "DELETE FROM t");
+    let text = stdout(&against("text.yaml", &day(), "text"));
+    for line in [
+        "Against 1509 statements from 2026-12-01T10:00:00Z to 2026-12-01T11:00:00Z:",
+        "  rule etl: 1000 statements (66.9 %): asks 1000: the dice delay about 900 of them (ratio \
+         0.9), they wait while lag is over its threshold [etl 1000]",
+        "    max_concurrency 2: 4.000 on average, 200 %: holds back all the time",
+        "    max_query_cost",
+        "  guard where where_required: refuses 3 [shop 3]",
+        "    3 of shop: 00000000000000a1 DELETE FROM t",
+    ] {
+        assert!(text.contains(line) != line.contains("max_query_cost"), "{line}\nin\n{text}");
+    }
+}
+
+#[test]
+fn what_is_no_insights_by_digest_is_refused_with_the_command_that_writes_it() {
+    let by_app = json!({ "by": "app", "from": "2026-12-01T10:00:00Z", "to": "", "rows": [] });
+    for (given, says) in [
+        (by_app.to_string(), "take it with --by digest"),
+        ("[]".to_owned(), "sluice insights --window 1d --format json"),
+        (String::new(), "these are no insights"),
+    ] {
+        let path = file("refused.yaml", FILE);
+        let config = path.to_str().unwrap();
+        let output = sluice(&["check", "--config", config, "--against", "-"], &given);
+        assert_eq!(output.status.code(), Some(1), "{given}");
+        assert!(stderr(&output).contains(says), "{given}: {}", stderr(&output));
+    }
+    let output = sluice(&["check", "--config", "x.yaml", "--format", "json"], "");
+    assert_eq!(output.status.code(), Some(2), "a format of nothing");
+}
+
+#[test]
+fn hostile_names_stay_in_their_line() {
+    let hostile = "a\nrule x: 9 statements\u{1b}[31m";
+    let told = insights(&[row(hostile, "write", "UPDATE t SET a = ? WHERE id = ?", 1, 1.0)]);
+    let text = stdout(&against("hostile.yaml", &told, "text"));
+    assert!(!text.contains('\u{1b}') && !text.contains("\nrule x"), "{text}");
+}
