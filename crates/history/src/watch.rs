@@ -40,7 +40,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// small one does now and then, and nobody is to be told that every time.
 const WELL_AFTER: u32 = 3;
 
-/// Rows that wait for the disk: half an hour of a hundred identities.
+/// Rows that wait for the disk: a day of fifty identities.
 const WAITING_ROWS_MAX: usize = 100_000;
 
 /// What the end of the process waits for the disk.
@@ -267,6 +267,12 @@ impl Inner {
 
     fn enqueue(&self, writes: Writes) {
         let mut disk = self.disk.lock();
+        if let Some(last) = disk.waiting.back_mut() {
+            let before = last.rows();
+            last.give_way_to(&writes);
+            let given_up = before.saturating_sub(last.rows());
+            disk.rows = disk.rows.saturating_sub(given_up);
+        }
         disk.rows = disk.rows.saturating_add(writes.rows());
         disk.waiting.push_back(writes);
         disk.is_idle = false;

@@ -238,6 +238,9 @@ impl Why {
             "queue_full" => {
                 format!("fewer who wait already, or a larger max_queue of rule {rule}")
             }
+            "no_primary" | "failover" => {
+                "a primary that answers (`sluice status` says what is known of it)".to_owned()
+            }
             "shutdown" => "nothing: Sluice was ending; the next one answers".to_owned(),
             _ if speed.is_some() && self.line.is_none() => {
                 format!("a greater speed, by {lift}; or {exempt}")

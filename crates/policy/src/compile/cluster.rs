@@ -54,8 +54,7 @@ pub(super) fn compile(
     let listen = raw.listen.as_ref().and_then(|listen| network::listen(listen, faults));
     let primary = raw.primary.as_ref().map(|primary| server(primary, faults));
     let replicas = compile_replicas(raw.replicas, faults);
-    let mode = keyword(raw.mode, Mode::Enforce, &MODES, faults);
-    let pacing = keyword(raw.pacing, PacingKind::Adaptive, &PACINGS, faults);
+    let (mode, pacing) = compile_modes(raw.mode, raw.pacing, faults);
     let probe = raw.probe.map(|probe| compile_probe(probe, faults));
     let bypass = bypass::compile(raw.bypass, probe.is_some(), faults);
     let mut signals = Signals::compile(raw.signals, faults);
@@ -120,6 +119,15 @@ pub(super) fn compile(
         guards: guards_of(&shared.guards, cluster_name, mode),
         budgets: Budgets::new(budget::of_cluster(&shared.budgets, cluster_name, mode)),
     })
+}
+
+fn compile_modes(
+    mode: Maybe<String>,
+    pacing: Maybe<String>,
+    faults: &mut Faults,
+) -> (Mode, PacingKind) {
+    let mode = keyword(mode, Mode::Enforce, &MODES, faults);
+    (mode, keyword(pacing, PacingKind::Adaptive, &PACINGS, faults))
 }
 
 /// The gate that a rule names, or the cluster's.
