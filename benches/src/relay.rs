@@ -45,7 +45,9 @@ impl Counted {
         if let (Some(hash), Some(news)) = (about.digest, about.news) {
             let (text, tables) = (news.text.into(), news.tables.into());
             let all_tables = news.all_tables;
-            self.insights.learn(Learned::Digest { hash, text, tables, all_tables, sample: None });
+            let kind = Default::default();
+            let sample = None;
+            self.insights.learn(Learned::Digest { hash, text, tables, all_tables, kind, sample });
             self.memo.note_told(hash);
         }
         let response = finished.response.unwrap_or_default();

@@ -200,7 +200,10 @@ async fn a_file_does_what_insights_said_it_would() {
     sluice.write_config(&new.render()).unwrap();
     let reloaded = ("sluice_config_reloads_total", &[("result", "applied")]);
     let in_force = |metrics: &Metrics| metrics.sum(reloaded.0, reloaded.1) > 0.0;
-    sluice.wait_for_metrics("the file is applied", Duration::from_secs(10), in_force).await.unwrap();
+    sluice
+        .wait_for_metrics("the file is applied", Duration::from_secs(10), in_force)
+        .await
+        .unwrap();
     worked(&sluice).await;
     let after = ask(&sluice, "by=user&user=admin&window=10m").await;
     let refused = &after["rows"][0]["refused_by_reason"];

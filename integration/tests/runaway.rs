@@ -113,6 +113,7 @@ async fn an_answer_that_is_too_long_is_ended_and_what_ends_a_transaction_never()
     let servers = MYSQL.get().await.unwrap();
     let rules = "\
 - { name: wide, match: { app: wide }, gate: none, permanent: true, runaway: { bytes_sent: 200000, action: kill } }
+- { name: many, match: { app: many }, gate: none, permanent: true, runaway: { rows_sent: 40, action: kill, watch: { for: 1m } } }
 - { name: commit, match: { app: commit }, gate: none, permanent: true, runaway: { elapsed: 10ms, action: kill } }";
     let sluice = started(servers, rules).await;
     let mut conn = connect_as(&sluice, "wide").await.unwrap();
@@ -121,6 +122,15 @@ async fn an_answer_that_is_too_long_is_ended_and_what_ends_a_transaction_never()
     let answer = conn.query(long).await.unwrap();
     assert_eq!(answer.err().map(|(errno, _)| errno), Some(1317));
     conn.query("SELECT REPEAT('x', 1000)").await.unwrap().accepted().unwrap();
+
+    let mut conn = connect_as(&sluice, "many").await.unwrap();
+    let rows = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30) SELECT i FROM n";
+    conn.query(rows).await.unwrap().accepted().unwrap();
+    let answer = conn.query(long).await.unwrap();
+    assert_eq!(answer.err().map(|(errno, _)| errno), Some(1317), "more than 40 rows");
+    let refused = Refused::of(&conn.query(long).await.unwrap()).unwrap();
+    assert_eq!(refused.reason(), Some("quarantined"));
+    conn.query(rows).await.unwrap().accepted().unwrap();
 
     // A COMMIT waits for whoever has everything locked.
     let mut commits = connect_as(&sluice, "commit").await.unwrap();
@@ -133,6 +143,64 @@ async fn an_answer_that_is_too_long_is_ended_and_what_ends_a_transaction_never()
     wait_for_sum(&sluice, "sluice_runaway_total", &left, 1.0).await.unwrap();
     locker.query_drop("UNLOCK TABLES").await.unwrap();
     assert_eq!(committing.await.unwrap(), None, "a COMMIT is never killed");
+}
+
+/// It goes on, and of its like one at a time is at the server; who holds locks does not wait for that.
+#[tokio::test]
+async fn what_is_like_a_statement_that_ran_away_comes_last_one_at_a_time() {
+    let servers = MYSQL.get().await.unwrap();
+    let rules = "- { name: late, match: { app: late }, gate: none, permanent: true, runaway: { rows_sent: 2, elapsed: 200ms, action: deprioritise, watch: { for: 1m } } }";
+    let sluice = started(servers, rules).await;
+    let mut conn = connect_as(&sluice, "late").await.unwrap();
+    conn.query("SELECT SLEEP(0.4) FROM ran_away").await.unwrap().accepted().unwrap();
+    let counted = [("rule", "late"), ("action", "deprioritise")];
+    wait_for_sum(&sluice, "sluice_runaway_total", &counted, 1.0).await.unwrap();
+
+    let began = Instant::now();
+    let mut alike = JoinSet::new();
+    for at in 0..4 {
+        let conn = connect_as(&sluice, "late").await.unwrap();
+        alike.spawn(sleeps(conn, at == 0));
+    }
+    let lane = [("budget", "(deprioritised)")];
+    wait_for_sum(&sluice, "sluice_budget_waiting", &lane, 3.0).await.unwrap();
+    assert_eq!(sluice.metrics().await.unwrap().sum("sluice_budget_in_use", &lane), 1.0);
+    conn.query("SELECT 1 FROM ran_away").await.unwrap().accepted().unwrap();
+    conn.query("BEGIN").await.unwrap().accepted().unwrap();
+    conn.query("UPDATE ran_away SET n = 1").await.unwrap().accepted().unwrap();
+    conn.query("SELECT SLEEP(0.01) FROM ran_away").await.unwrap().accepted().unwrap();
+    conn.query("COMMIT").await.unwrap().accepted().unwrap();
+    let metrics = sluice.metrics().await.unwrap();
+    assert!(metrics.sum("sluice_budget_waiting", &lane) > 0.0, "the others did not wait for them");
+    assert!(metrics.sum("sluice_budget_exceeded_total", &lane) == 3.0);
+    alike.join_all().await;
+    assert!(began.elapsed() >= Duration::from_millis(1_600), "{:?}", began.elapsed());
+
+    let many = "SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3";
+    conn.query(many).await.unwrap().accepted().unwrap();
+    let listed = sluice.http_get("/api/v1/quarantine").await.unwrap().body;
+    assert_eq!(listed.matches("\"action\":\"deprioritise\"").count(), 2, "{listed}");
+    let both =
+        [connect_as(&sluice, "late").await.unwrap(), connect_as(&sluice, "late").await.unwrap()];
+    assert!(delete(&sluice, "/api/v1/quarantine/main:1").await.starts_with("HTTP/1.1 200"));
+    let mut freed = JoinSet::new();
+    for conn in both {
+        freed.spawn(sleeps(conn, false));
+    }
+    freed.join_all().await;
+    let exceeded = sluice.metrics().await.unwrap().sum("sluice_budget_exceeded_total", &lane);
+    assert_eq!(exceeded, 3.0, "nobody waits for what is free");
+}
+
+async fn sleeps(mut conn: RawConn, prepared: bool) {
+    let text = "SELECT SLEEP(0.4) FROM ran_away";
+    let answer = if prepared {
+        let prepared = conn.prepare(text).await.unwrap();
+        conn.execute(&prepared, &[]).await.unwrap()
+    } else {
+        conn.query(text).await.unwrap()
+    };
+    assert_eq!(answer.err(), None);
 }
 
 /// What the door answers to a DELETE.

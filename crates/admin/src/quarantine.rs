@@ -1,4 +1,5 @@
-//! `/api/v1/quarantine`: what is refused because a statement like it ran away, and how it is freed.
+//! `/api/v1/quarantine`: what is refused, or comes last, because a statement like it ran away, and how it
+//! is freed.
 
 use axum::Json;
 use axum::extract::{FromRequestParts as _, Path, Request, State};
@@ -19,7 +20,7 @@ struct Quarantine {
     quarantine: Vec<QuarantineEntry>,
 }
 
-/// Statements that are refused.
+/// Statements that are refused, or come last.
 #[derive(Debug, Clone, Serialize)]
 struct QuarantineEntry {
     /// Its name in a DELETE.
@@ -32,9 +33,11 @@ struct QuarantineEntry {
     by: &'static str,
     /// The hash of that; of a digest, as `match.digest` takes it.
     hash: String,
+    /// `kill`: its like is refused; `deprioritise`: one of its like at a time is at the server.
+    action: &'static str,
     /// Whose statement it was.
     app: String,
-    /// When it was killed.
+    /// When it ran away.
     since: String,
     /// When the others are free.
     until: String,
@@ -50,6 +53,7 @@ impl QuarantineEntry {
             rule: entry.rule.to_string(),
             by: entry.likeness.by.as_str(),
             hash: format!("{:016x}", entry.likeness.hash),
+            action: entry.action.as_str(),
             app: String::from_utf8_lossy(&entry.app).into_owned(),
             since: entry.since.to_string(),
             until: entry.until.to_string(),

@@ -262,7 +262,7 @@ fn blind<'p, T>(
     let (rest, unseen) = told(condition, kept_tags);
     let always = unseen.map(|unseen| Blind { of, rest: rest.clone(), unseen, of_long: false });
     let looks_at_text = condition.needs().any();
-    let of_long = looks_at_text.then(|| Blind {
+    let of_long = looks_at_text.then_some(Blind {
         of,
         rest: Condition { digests: None, tables: None, ..rest },
         unseen: Unseen::Text,

@@ -3,6 +3,8 @@
 //! Unlike rules all that match count, in the order of the file. They are found as rules are, by the
 //! values of one of their conditions, so that ten thousand of them cost what ten do.
 
+mod lane;
+
 use std::sync::Arc;
 
 use admission::{BudgetBook, BudgetKey, BudgetSet, BudgetTerms, BudgetUse};
@@ -15,6 +17,8 @@ use crate::fnv;
 use crate::rule::ruleless_app_key;
 use crate::rules::{Candidates, Indexed, RuleIndex};
 use crate::shape::{Caution, ShapeNeeds};
+
+pub(crate) use self::lane::lane_key;
 
 /// One budget.
 #[derive(Debug, Clone, PartialEq)]

@@ -30,7 +30,7 @@ pub(crate) use self::insights::Insights;
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
-pub(crate) use self::runaway::{NOT_SUPPORTED, Runaway};
+pub(crate) use self::runaway::Runaway;
 pub(crate) use self::tls::{BackendTls, ClientTls};
 use crate::fault::{Fault, Faults, Place};
 

@@ -1,15 +1,18 @@
 //! Statements that take more than their rule lets them, and what is like them.
 //!
 //! Theory. A rule says how long its statements may be at the server, or how much they may answer. One
-//! that goes over it is logged or killed; one that was killed may put its like in quarantine: what
-//! has its digest, or its text, and is decided by the same rule, is refused until some time has
-//! passed or somebody frees it. What is in quarantine belongs to what is in force, as rules do.
+//! that goes over it is logged, killed, or goes on. One that was killed may put its like in quarantine:
+//! what has its digest, or its text, and is decided by the same rule, is refused until some time has
+//! passed or somebody frees it. The like of one that goes on but is to come last (`deprioritise`) is in
+//! quarantine too, and one of it at a time may be at the server: it has a budget of its own
+//! ([`Quarantined::lane`]). What is in quarantine belongs to what is in force, as rules do.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::RuleKey;
+use admission::{BudgetUse, RuleKey};
 
+use crate::budget::lane_key;
 use crate::cluster::ClusterPolicy;
 use crate::fnv;
 use crate::rule::Rule;
@@ -22,6 +25,8 @@ pub struct Runaway {
     pub elapsed: Option<Duration>,
     /// Most bytes of an answer.
     pub bytes_sent: Option<u64>,
+    /// Most rows of an answer, of all its result sets together.
+    pub rows_sent: Option<u64>,
     /// What is done with a statement that goes over it.
     pub action: RunawayAction,
     /// What becomes of statements like it.
@@ -35,9 +40,23 @@ pub enum RunawayAction {
     Log,
     /// KILL QUERY over the probe's account.
     Kill,
+    /// It goes on; of what is like it, one at a time is at the server.
+    Deprioritise,
 }
 
-/// For how long statements like a killed one are refused.
+impl RunawayAction {
+    /// The word of the file.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Kill => "kill",
+            Self::Deprioritise => "deprioritise",
+        }
+    }
+}
+
+/// For how long statements like one that ran away are refused, or come last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watch {
     /// What makes them alike.
@@ -92,14 +111,27 @@ pub struct Quarantined {
     pub rule: Arc<str>,
     /// The same, over reloads.
     pub key: RuleKey,
-    /// What is refused.
+    /// What is refused, or comes last.
     pub likeness: Likeness,
-    /// Whose statement was killed.
+    /// Which of the two: what was done with the one that ran away.
+    pub action: RunawayAction,
+    /// Whose statement ran away.
     pub app: Box<[u8]>,
     /// When.
     pub since: UnixTime,
     /// From this second on it is free.
     pub until: UnixTime,
+}
+
+impl Quarantined {
+    /// The budget that lets one statement like it be at the server at a time.
+    #[must_use]
+    pub fn lane(&self) -> BudgetUse {
+        let Likeness { by, hash } = self.likeness;
+        let parts = [self.key.0.to_le_bytes(), hash.to_le_bytes()];
+        let instance = fnv::hash(&[by.as_str().as_bytes(), parts.as_flattened()]);
+        BudgetUse { budget: lane_key(), instance }
+    }
 }
 
 /// Everything in quarantine in one cluster, the newest last.
@@ -114,6 +146,9 @@ pub struct Quarantine {
 
 /// Most entries of a cluster: the oldest leave first. Each was a statement that was killed.
 const QUARANTINE_MAX: usize = 1_000;
+
+/// Most of a second that are to come last: each has whoever waits be judged again.
+const DEPRIORITISED_PER_S_MAX: usize = 20;
 
 impl Quarantine {
     fn of(list: Vec<Arc<Quarantined>>, last_id: u64) -> Self {
@@ -133,7 +168,7 @@ impl Quarantine {
         now < self.until
     }
 
-    /// The entry that refuses a statement of this rule.
+    /// The entry that a statement of this rule is like.
     #[must_use]
     pub fn holds(
         &self,
@@ -150,6 +185,23 @@ impl Quarantine {
     /// Everything in it now.
     pub fn standing(&self, now: UnixTime) -> impl Iterator<Item = &Arc<Quarantined>> {
         self.list.iter().filter(move |entry| now < entry.until)
+    }
+
+    /// Whether an entry changes enough to be put in force. Killing is slow, and always worth it. What
+    /// goes on is caught as often as it is sent: what stands for half its time yet is let stand, and
+    /// some entries a second are enough.
+    #[must_use]
+    pub fn is_worth(&self, new: &Quarantined) -> bool {
+        match new.action {
+            RunawayAction::Log | RunawayAction::Kill => return true,
+            RunawayAction::Deprioritise => {}
+        }
+        let half = new.until.0.saturating_sub(new.since.0) / 2;
+        let stands = self.holds(new.key, new.likeness, new.since).is_some_and(|entry| {
+            entry.action == new.action && entry.until.0.saturating_sub(new.since.0) > half
+        });
+        let of_late = self.list.iter().rev().take_while(|entry| entry.since == new.since).count();
+        !stands && of_late < DEPRIORITISED_PER_S_MAX
     }
 
     /// The same and one more, in place of one like it; without those that are free.
@@ -205,6 +257,7 @@ mod tests {
             rule: "slow".into(),
             key: RuleKey(7),
             likeness: Likeness { by: WatchBy::Digest, hash },
+            action: RunawayAction::Kill,
             app: Box::default(),
             since: UnixTime(since),
             until: UnixTime(since.saturating_add(60)),
@@ -229,6 +282,36 @@ mod tests {
         assert_eq!(holds(&freed, 11, 66), None);
         assert!(freed.may_hold(UnixTime(69)) && !freed.may_hold(UnixTime(70)));
         assert_eq!(freed.without(3), None);
+    }
+
+    #[test]
+    fn what_goes_on_is_not_put_in_force_again_and_again() {
+        let late = |id, hash, since| Quarantined {
+            action: RunawayAction::Deprioritise,
+            ..entry(id, hash, since)
+        };
+        let quarantine = Quarantine::default().with(late(1, 11, 0));
+        assert!(!quarantine.is_worth(&late(2, 11, 0)) && !quarantine.is_worth(&late(2, 11, 29)));
+        assert!(quarantine.is_worth(&late(2, 11, 30)) && quarantine.is_worth(&late(2, 22, 0)));
+        assert!(quarantine.is_worth(&entry(2, 11, 0)), "a KILL has happened");
+        let busy =
+            (2..=20).fold(quarantine, |quarantine, id| quarantine.with(late(id, id + 100, 0)));
+        assert!(!busy.is_worth(&late(21, 21, 0)) && busy.is_worth(&late(21, 21, 1)));
+    }
+
+    #[test]
+    fn what_comes_last_has_a_lane_for_each_rule_and_likeness() {
+        let lane = |key: u64, by, hash| {
+            let likeness = Likeness { by, hash };
+            Quarantined { key: RuleKey(key), likeness, ..entry(1, 0, 0) }.lane()
+        };
+        let first = lane(7, WatchBy::Digest, 11);
+        assert_eq!(first, lane(7, WatchBy::Digest, 11));
+        for other in [(8, WatchBy::Digest, 11), (7, WatchBy::Text, 11), (7, WatchBy::Digest, 12)] {
+            let other = lane(other.0, other.1, other.2);
+            assert_eq!(first.budget, other.budget);
+            assert_ne!(first.instance, other.instance);
+        }
     }
 
     #[test]

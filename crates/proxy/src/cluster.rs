@@ -51,6 +51,7 @@ pub(crate) use self::chains::{Asker, Verdict};
 pub use self::chains::{Chain, ChainEnd, Chains, GateSignal, GuardStop, Line, Stop};
 pub use self::check::{Check, CheckAnswer, CheckOutcome};
 pub use self::held::{ClientName, Introduction, THROTTLED_MAX, Throttled, WaitingClient};
+pub(crate) use self::layers::Caught;
 pub use self::permits::PermitGuard;
 pub use self::starvation::{PassedApp, StarvedIdentity};
 

@@ -37,7 +37,7 @@ use crate::facts::{Known, RoutineChange};
 use crate::insights::InsightsTap;
 use crate::latency::LatencyTap;
 use crate::registry::{Control, Inbox, Registration};
-use crate::runaway::{Allowance, Excess};
+use crate::runaway::Allowance;
 use crate::socket::Peer;
 use crate::stream::Stream;
 use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
@@ -324,8 +324,8 @@ impl Connection {
                     deadlines.note(moved);
                 }
                 self.move_bytes(moved).await?;
-                if self.answers_too_much(moved) {
-                    Box::pin(self.run_away(Excess::BytesSent)).await;
+                if let Some(excess) = self.answers_too_much(moved) {
+                    Box::pin(self.run_away(excess)).await;
                 }
                 Ok(())
             }

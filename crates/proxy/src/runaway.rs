@@ -17,6 +17,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use admission::Mode;
 use mysql_async::Row;
 use policy::{ClusterPolicy, Rule, Runaway, RunawayAction};
 use session::StatementOutcome;
@@ -39,6 +40,8 @@ pub(crate) struct Allowance {
     due: Option<Instant>,
     /// What is left of its answer.
     bytes_left: Option<u64>,
+    /// Rows that its answer may have.
+    rows_most: Option<u64>,
     /// It has been killed, and the server has said so.
     killed: bool,
     /// It may have been killed.
@@ -52,6 +55,7 @@ pub(crate) struct Allowance {
 pub(crate) enum Excess {
     Elapsed,
     BytesSent,
+    RowsSent,
 }
 
 impl Excess {
@@ -59,6 +63,7 @@ impl Excess {
         match self {
             Self::Elapsed => "elapsed",
             Self::BytesSent => "bytes_sent",
+            Self::RowsSent => "rows_sent",
         }
     }
 }
@@ -83,9 +88,10 @@ impl Allowance {
             return;
         }
         self.began = Some(now);
-        let Some(Runaway { elapsed, bytes_sent, .. }) = runaway else { return };
+        let Some(Runaway { elapsed, bytes_sent, rows_sent, .. }) = runaway else { return };
         self.due = elapsed.and_then(|elapsed| now.checked_add(elapsed));
         self.bytes_left = bytes_sent;
+        self.rows_most = rows_sent;
     }
 
     /// When it has run for too long.
@@ -93,18 +99,22 @@ impl Allowance {
         self.due
     }
 
-    /// Bytes of the answer have come. Whether they are too many.
-    pub(crate) fn take(&mut self, len: usize) -> bool {
-        let Some(left) = self.bytes_left else { return false };
+    /// Bytes of the answer have come, which has so many rows now. What there is too much of.
+    pub(crate) fn take(&mut self, len: usize, rows: u64) -> Option<Excess> {
+        if self.rows_most.is_some_and(|most| rows > most) {
+            return Some(Excess::RowsSent);
+        }
+        let left = self.bytes_left?;
         let len = u64::try_from(len).unwrap_or(u64::MAX);
         self.bytes_left = left.checked_sub(len);
-        self.bytes_left.is_none()
+        self.bytes_left.is_none().then_some(Excess::BytesSent)
     }
 
     /// It is over its limits: told once.
     pub(crate) fn exceed(&mut self) {
         self.due = None;
         self.bytes_left = None;
+        self.rows_most = None;
     }
 
     /// It commits. Whether this has been said before.
@@ -140,10 +150,10 @@ impl Allowance {
 }
 
 /// What is to be done with a statement that is over its rule's limits.
-pub(crate) fn kills(rule: &Rule, runaway: Runaway) -> bool {
-    match (runaway.action, rule.mode) {
-        (RunawayAction::Kill, admission::Mode::Enforce) => true,
-        (RunawayAction::Kill, admission::Mode::Observe) | (RunawayAction::Log, _) => false,
+pub(crate) fn action(rule: &Rule, runaway: Runaway) -> RunawayAction {
+    match rule.mode {
+        Mode::Enforce => runaway.action,
+        Mode::Observe => RunawayAction::Log,
     }
 }
 
@@ -248,6 +258,7 @@ mod tests {
         Runaway {
             elapsed: Some(Duration::from_secs(2)),
             bytes_sent: Some(100),
+            rows_sent: Some(10),
             action: RunawayAction::Kill,
             watch: None,
         }
@@ -262,8 +273,12 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         allowance.begin(Some(runaway()), Instant::now());
         assert_eq!(allowance.due(), Some(began + Duration::from_secs(2)));
-        assert!(!allowance.take(100) && allowance.take(1) && !allowance.take(1));
+        assert_eq!(allowance.take(100, 10), None);
+        assert_eq!(allowance.take(1, 10), Some(Excess::BytesSent));
+        assert_eq!(allowance.take(1, 10), None);
+        assert_eq!(allowance.take(1, 11), Some(Excess::RowsSent));
         allowance.exceed();
+        assert_eq!(allowance.take(1, 12), None);
         assert_eq!(allowance.due(), None);
         assert!(!allowance.leave_alone(Instant::now()) && allowance.leave_alone(Instant::now()));
         assert_eq!(allowance.end(None), Leftover::Nothing);

@@ -1,14 +1,17 @@
 //! What becomes of a statement: sent on, or held until the shell has an answer.
 
+mod alike;
+
 use std::sync::Arc;
 
 use admission::{BudgetSet, DigestKey};
-use policy::{Cover, GuardReport, Likeness, PassReason, Priority, ShapeNeeds, ShapeText, WatchBy};
+use policy::{Cover, GuardReport, Likeness, Priority, ShapeNeeds, ShapeText};
 use sql::{Class, LexMode, Statement, Tool, Whole, describe};
 use wire::capability::Capabilities;
 use wire::command::{Execute, Query, QueryAttributes, execute_attributes, execute_layout};
 use wire::response_tracker::{Cursor, Expect};
 
+use self::alike::{Alike, budget_question};
 use crate::action::{Held, Input, Question};
 use crate::command::{Running, Sending, Then};
 use crate::consequences::Consequences;
@@ -45,6 +48,8 @@ struct Ruled {
     ruling: Ruling,
     /// Whether the ruling holds it back where its session stands.
     held: bool,
+    /// What keeps it from being held there.
+    cover: Cover,
     /// What its budgets want of it, if it meets any.
     budgeted: Option<Question>,
     /// What its cost is predicted by, if it is to be asked for.
@@ -85,33 +90,8 @@ pub(crate) fn query(
             ruled
         }
     };
-    let likeness = executed_or_text(&ruled, &mut bench.shape, query.text, server, input);
-    ruled.plan(None, Expect::ResultSets, input).like(likeness, input)
-}
-
-/// What a text is like, for its rule; of an EXECUTE, what it executes.
-fn executed_or_text(
-    ruled: &Ruled,
-    shape: &mut policy::ShapeScratch,
-    text: &[u8],
-    server: &ServerSide,
-    input: &Input<'_>,
-) -> Option<Likeness> {
-    let by = watches_by(ruled.ruling, input)?;
-    ruled.likenesses.map_or_else(
-        || {
-            Some(match by {
-                WatchBy::Digest => Likeness { by, hash: shape.digest(text, server.mode) },
-                WatchBy::Text => Likeness { by, hash: Likeness::hash_of_text(text) },
-            })
-        },
-        |known| known.of(by),
-    )
-}
-
-/// What makes statements of the rule that decided alike, if it puts what it kills in quarantine.
-fn watches_by(ruling: Ruling, input: &Input<'_>) -> Option<WatchBy> {
-    input.policy.rule(ruling.rule()?)?.watches_by()
+    let alike = Alike::of_text(&ruled, &mut bench.shape, query.text, server, input);
+    ruled.plan(None, Expect::ResultSets, input).like(alike, &mut bench.budgets, input)
 }
 
 /// Takes from the classes of a text that calls functions what the server's list excuses. A text of
@@ -174,11 +154,10 @@ pub(crate) fn execution(
     let ruling = judge.bench.rule_on_execution(&description, last, attributes, input);
     let cursor = execute.map_or(Cursor::NotAsked, |execute| execute.cursor(num_columns));
     let ruled = described(&description, ruling, (&judge.bench, server), input);
-    let by = watches_by(ruling, input);
-    let likeness = by.and_then(|by| ruled.likenesses?.of(by));
+    let alike = Alike::of_prepared(&ruled, input);
     let plan = ruled.plan(Some(statement_id), Expect::Execution(cursor), input);
     let guarded = judge.bench.guard_execution(&description, attributes, input);
-    Plan { guarded, ..plan }.like(likeness, input)
+    Plan { guarded, ..plan }.like(alike, &mut judge.bench.budgets, input)
 }
 
 /// Describes the text of a COM_STMT_PREPARE once, for all its executions.
@@ -230,6 +209,7 @@ fn on_statement(
         class,
         ruling,
         held,
+        cover,
         budgeted,
         digest: digest.map(DigestKey),
         consequences,
@@ -296,6 +276,7 @@ fn described(
         class,
         ruling,
         held,
+        cover,
         budgeted: budgeted(ruling, cover, &bench.budgets),
         digest: description.shape.digest().map(DigestKey),
         consequences: description.consequences.clone(),
@@ -306,35 +287,9 @@ fn described(
     }
 }
 
-impl Plan {
-    /// The same for a statement that is like this: it is refused if its like is in quarantine. What guards
-    /// have to say of it is said first.
-    fn like(mut self, likeness: Option<Likeness>, input: &Input<'_>) -> Self {
-        let Some(likeness) = likeness else { return self };
-        self.sending.running.likeness = Some(likeness);
-        if !input.policy.quarantine.may_hold(input.now) {
-            return self;
-        }
-        let rule = self.sending.running.statement.and_then(|statement| statement.rule);
-        let key = rule.and_then(|rule| input.policy.rule(rule)).map(|rule| rule.key);
-        let held = key.and_then(|key| input.policy.quarantine.holds(key, likeness, input.now));
-        if let Some(held) = held {
-            let report = self.guarded.get_or_insert_default();
-            report.quarantined = Some(Arc::clone(held));
-        }
-        self
-    }
-}
-
-/// What budgets want of a statement. Whatever keeps a rule from holding it back keeps them from it
-/// as well, and so does a rule that exempts; it counts all the same.
+/// What the budgets that meet a statement want of it.
 fn budgeted(ruling: Ruling, cover: Cover, budgets: &BudgetSet) -> Option<Question> {
-    if budgets.is_empty() {
-        return None;
-    }
-    let exempt = matches!(ruling, Ruling::Pass(_, PassReason::Exempt));
-    let waits = cover == Cover::Nothing && !exempt;
-    Some(if waits { Question::Budgets } else { Question::Count })
+    (!budgets.is_empty()).then(|| budget_question(ruling, cover))
 }
 
 impl Ruled {

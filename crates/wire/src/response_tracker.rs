@@ -90,6 +90,12 @@ impl ResponseTracker {
         self.walker.sequence()
     }
 
+    /// Rows so far, of all results of the response that was begun last.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.machine.rows_so_far()
+    }
+
     /// Whether no response is under way.
     #[must_use]
     pub fn is_idle(&self) -> bool {

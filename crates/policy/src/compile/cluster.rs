@@ -54,13 +54,14 @@ pub(super) fn compile(
     let listen = raw.listen.as_ref().and_then(|listen| network::listen(listen, faults));
     let primary = raw.primary.as_ref().map(|primary| server(primary, faults));
     let replicas = compile_replicas(raw.replicas, faults);
-    let (mode, pacing) = compile_modes(raw.mode, raw.pacing, faults);
+    let mode = keyword(raw.mode, Mode::Enforce, &MODES, faults);
+    let pacing = keyword(raw.pacing, PacingKind::Adaptive, &PACINGS, faults);
     let probe = raw.probe.map(|probe| compile_probe(probe, faults));
     let bypass = bypass::compile(raw.bypass, probe.is_some(), faults);
     let mut signals = Signals::compile(raw.signals, faults);
     check_probing(&signals, probe.as_ref(), &replicas, &place, faults);
-    let default_gate = default_gate(raw.default_gate, &place);
-    let default_gate = signals.gate(&default_gate.value, cluster_name, &default_gate.place, faults);
+    let gate = default_gate(raw.default_gate, &place);
+    let default_gate = signals.gate(&gate.value, cluster_name, &gate.place, faults);
     let protected_gate = signals.without_latencies(default_gate, &place, faults);
     let check_interval = duration(raw.check_interval, limits::CHECK_INTERVAL, faults);
     let release_per_s = whole(raw.release_per_s, limits::RELEASE_PER_S, faults);
@@ -79,13 +80,10 @@ pub(super) fn compile(
         proxy_protocol: raw.proxy_protocol,
     };
     let network = network::compile(keys, listen.as_ref(), faults);
-    let mut rules: Vec<Rule> = Vec::new();
-    for draft in drafts.iter().filter(|draft| draft.is_for(cluster_name)) {
-        draft.check_kill(cluster_name, probe.as_ref(), faults);
-        let gate = gate_of(draft, default_gate, &mut signals, cluster_name, faults);
-        let index = u32::try_from(rules.len()).ok()?;
-        rules.push(draft.rule(index, gate, signals.is_always_open(gate), mode));
-    }
+    let of = (cluster_name, default_gate, mode);
+    let rules = rules_of(drafts, of, probe.as_ref(), &mut signals, faults)?;
+    let budgets = budget::of_cluster(&shared.budgets, cluster_name, mode);
+    let budgets = Budgets::new(budgets).with_lane_for(&rules);
     Some(ClusterPolicy {
         name: cluster_name.into(),
         listen: listen?,
@@ -117,17 +115,26 @@ pub(super) fn compile(
         rules: Rules::new(rules),
         quarantine: Quarantine::default(),
         guards: guards_of(&shared.guards, cluster_name, mode),
-        budgets: Budgets::new(budget::of_cluster(&shared.budgets, cluster_name, mode)),
+        budgets,
     })
 }
 
-fn compile_modes(
-    mode: Maybe<String>,
-    pacing: Maybe<String>,
+/// The rules that are for this cluster.
+fn rules_of(
+    drafts: &[Draft],
+    (cluster, default_gate, mode): (&str, GateKey, Mode),
+    probe: Option<&Probe>,
+    signals: &mut Signals,
     faults: &mut Faults,
-) -> (Mode, PacingKind) {
-    let mode = keyword(mode, Mode::Enforce, &MODES, faults);
-    (mode, keyword(pacing, PacingKind::Adaptive, &PACINGS, faults))
+) -> Option<Vec<Rule>> {
+    let mut rules: Vec<Rule> = Vec::new();
+    for draft in drafts.iter().filter(|draft| draft.is_for(cluster)) {
+        draft.check_kill(cluster, probe, faults);
+        let gate = gate_of(draft, default_gate, signals, cluster, faults);
+        let index = u32::try_from(rules.len()).ok()?;
+        rules.push(draft.rule(index, gate, signals.is_always_open(gate), mode));
+    }
+    Some(rules)
 }
 
 /// The gate that a rule names, or the cluster's.

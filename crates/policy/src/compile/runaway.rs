@@ -3,43 +3,57 @@
 use super::checks::{duration, keyword};
 use super::limits;
 use crate::fault::Faults;
-use crate::raw::{self, NOT_SUPPORTED, Spanned};
+use crate::raw::{self, Maybe, Spanned};
 use crate::runaway::{Runaway, RunawayAction, Watch, WatchBy};
 
-const ACTIONS: [(&str, RunawayAction); 2] =
-    [("log", RunawayAction::Log), ("kill", RunawayAction::Kill)];
+const ACTIONS: [(&str, RunawayAction); 3] = [
+    ("log", RunawayAction::Log),
+    ("kill", RunawayAction::Kill),
+    ("deprioritise", RunawayAction::Deprioritise),
+];
 
 const KEYS: [(&str, WatchBy); 2] = [("digest", WatchBy::Digest), ("text", WatchBy::Text)];
 
 pub(super) fn compile(runaway: Spanned<raw::Runaway>, faults: &mut Faults) -> Runaway {
     let Spanned { value: raw, place } = runaway;
-    if raw.elapsed.is_none() && raw.bytes_sent.is_none() {
-        faults.add(&place, "names no limit: one of `elapsed`, `bytes_sent` is needed");
+    if raw.elapsed.is_none() && raw.bytes_sent.is_none() && raw.rows_sent.is_none() {
+        let message = "names no limit: one of `elapsed`, `bytes_sent`, `rows_sent` is needed";
+        faults.add(&place, message);
     }
-    let deprioritises = |word: &&Spanned<String>| word.value == "deprioritise";
-    let action = if let Some(word) = raw.action.as_ref().filter(deprioritises) {
-        faults.add(&word.place, NOT_SUPPORTED);
-        RunawayAction::Log
-    } else {
-        keyword(raw.action, RunawayAction::Log, &ACTIONS, faults)
-    };
-    if let (Some(watch), RunawayAction::Log) = (&raw.watch, action) {
-        let message = "has no effect with `action: log`: what is only logged is not quarantined";
-        faults.add(&watch.place, message);
+    let action_place = raw.action.as_ref().map(|word| word.place.clone());
+    let action = keyword(raw.action, RunawayAction::Log, &ACTIONS, faults);
+    match (&raw.watch, action) {
+        (Some(watch), RunawayAction::Log) => {
+            let message =
+                "has no effect with `action: log`: what is only logged is not quarantined";
+            faults.add(&watch.place, message);
+        }
+        (None, RunawayAction::Deprioritise) => {
+            let message = "`deprioritise` is about the statements that come after it: say by \
+                           `watch: { by: digest, for: 10m }` which, and for how long";
+            faults.add(action_place.as_ref().unwrap_or(&place), message);
+        }
+        (Some(_), RunawayAction::Kill | RunawayAction::Deprioritise)
+        | (None, RunawayAction::Log | RunawayAction::Kill) => {}
     }
-    let bytes_sent = raw.bytes_sent.map(|bytes| {
-        u64::try_from(bytes.value).ok().filter(|bytes| *bytes > 0).unwrap_or_else(|| {
-            faults.add(&bytes.place, "must be a number of bytes, from 1");
-            u64::MAX
-        })
-    });
     Runaway {
         elapsed: raw.elapsed.map(|limit| duration(Some(limit), limits::RUNAWAY_ELAPSED, faults)),
-        bytes_sent,
+        bytes_sent: amount(raw.bytes_sent, "bytes", faults),
+        rows_sent: amount(raw.rows_sent, "rows", faults),
         action,
         watch: raw.watch.map(|watch| Watch {
             by: keyword(watch.value.by, WatchBy::Digest, &KEYS, faults),
             lasts: duration(watch.value.lasts, limits::QUARANTINE, faults),
         }),
     }
+}
+
+/// So many of these an answer may have.
+fn amount(most: Maybe<i128>, what: &str, faults: &mut Faults) -> Option<u64> {
+    let Spanned { value, place } = most?;
+    let most = u64::try_from(value).ok().filter(|most| *most > 0);
+    if most.is_none() {
+        faults.add(&place, format!("must be a number of {what}, from 1"));
+    }
+    Some(most.unwrap_or(u64::MAX))
 }

@@ -6,14 +6,12 @@ use super::fields::{Fields, FromNode, Maybe};
 use super::node::Node;
 use crate::fault::{Faults, Place};
 
-/// The message of what a later version will read.
-pub(crate) const NOT_SUPPORTED: &str = "not supported by this version";
-
 /// `runaway` of a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Runaway {
     pub(crate) elapsed: Maybe<Duration>,
     pub(crate) bytes_sent: Maybe<i128>,
+    pub(crate) rows_sent: Maybe<i128>,
     pub(crate) action: Maybe<String>,
     pub(crate) watch: Maybe<Watch>,
 }
@@ -31,10 +29,10 @@ impl FromNode for Runaway {
         let runaway = Self {
             elapsed: fields.take("elapsed"),
             bytes_sent: fields.take("bytes_sent"),
+            rows_sent: fields.take("rows_sent"),
             action: fields.take("action"),
             watch: fields.take("watch"),
         };
-        fields.refuse("rows_sent", NOT_SUPPORTED);
         fields.finish();
         Some(runaway)
     }

@@ -97,15 +97,23 @@ pub(super) const RUNAWAY_KEYS: &[Key] = &[
         "Larger answers pass.",
     ),
     live(
+        "rows_sent",
+        "Most rows of an answer, of all its result sets together.",
+        Shown::Words("none", "1 and more"),
+        "Longer answers pass.",
+    ),
+    live(
         "action",
         "`log`: it is counted and logged; `kill`: KILL QUERY over the probe's account, which needs \
-         CONNECTION_ADMIN (MariaDB: CONNECTION ADMIN) and PROCESS.",
-        Shown::Words("`log`", "`log`, `kill`"),
+         CONNECTION_ADMIN (MariaDB: CONNECTION ADMIN) and PROCESS; `deprioritise`: it goes on, and of \
+         statements like it one at a time is at the server, for as long as `watch` says.",
+        Shown::Words("`log`", "`log`, `kill`, `deprioritise`"),
         "",
     ),
     live(
         "watch",
-        "With `kill`: statements like a killed one are refused for a while.",
+        "With `kill`: statements like a killed one are refused for a while. With `deprioritise`: which are \
+         like it, and for how long.",
         Shown::Words("none", "see below"),
         "",
     ),
@@ -121,9 +129,9 @@ pub(super) const WATCH_KEYS: &[Key] = &[
     ),
     live(
         "for",
-        "How long they are refused.",
+        "How long they are refused, or come last.",
         Shown::Words(REQUIRED, "1s to 7d"),
-        "Refused for longer.",
+        "For longer.",
     ),
 ];
 

@@ -6,9 +6,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::{ClusterPolicy, Likeness, Quarantine, Quarantined, Rule, RuntimeChange, UnixTime};
+use policy::{
+    ClusterPolicy, Likeness, Quarantine, Quarantined, Rule, RunawayAction, RuntimeChange, UnixTime,
+};
 
 use super::{Cluster, starvation};
+
+/// A statement that has run away from its rule.
+#[derive(Debug)]
+pub(crate) struct Caught<'c> {
+    pub(crate) likeness: Likeness,
+    pub(crate) action: RunawayAction,
+    pub(crate) app: &'c [u8],
+    /// For how long its like is in quarantine.
+    pub(crate) lasts: Duration,
+}
 
 impl Cluster {
     /// Puts another file's policy in force, behind the runtime rules that stand. Statements under
@@ -37,27 +49,37 @@ impl Cluster {
         drop(changing);
     }
 
-    /// Refuses what is like a statement of this rule for so long, from now on.
+    /// Refuses what is like a statement of this rule for so long, from now on, or has it come last.
+    /// `None`: that stands already, or must wait for the next that is caught.
     pub(crate) fn quarantine(
         self: &Arc<Self>,
         rule: &Rule,
-        likeness: Likeness,
-        app: &[u8],
-        lasts: Duration,
-    ) -> Quarantined {
+        caught: &Caught<'_>,
+    ) -> Option<Quarantined> {
+        let &Caught { likeness, action, app, lasts } = caught;
         let since = UnixTime(self.clock.unix_seconds());
         let seconds = i64::try_from(lasts.as_secs()).unwrap_or(i64::MAX);
         let until = UnixTime(since.0.saturating_add(seconds));
         let changing = self.changing.lock();
         let running = self.policy();
-        let id = running.quarantine.next_id();
-        let rule_name = rule.name.clone();
-        let app = app.into();
-        let entry = Quarantined { id, rule: rule_name, key: rule.key, likeness, app, since, until };
-        let quarantine = running.quarantine.with(entry.clone());
+        let quarantine = &running.quarantine;
+        let entry = Quarantined {
+            id: quarantine.next_id(),
+            rule: rule.name.clone(),
+            key: rule.key,
+            likeness,
+            action,
+            app: app.into(),
+            since,
+            until,
+        };
+        if !quarantine.is_worth(&entry) {
+            return None;
+        }
+        let quarantine = quarantine.with(entry.clone());
         self.put_in_force(Arc::new(running.with_quarantine(quarantine)));
         drop(changing);
-        entry
+        Some(entry)
     }
 
     /// What is in quarantine.

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{Reason, Refusal};
-use policy::{Quarantined, Rule};
-use session::{Answer, Finished, Move, Side};
+use policy::{Quarantined, Rule, RunawayAction};
+use session::{Answer, Finished, Move, Side, StatementOutcome};
 use sql::Class;
 use tokio::time::Instant;
 
 use super::Connection;
-use crate::cluster::Stop;
+use crate::cluster::{Caught, Stop};
 use crate::printable::Printable;
-use crate::runaway::{Excess, Killed, Leftover, is_killable, kills};
+use crate::runaway::{Excess, Killed, Leftover, action, is_killable};
 
 impl Connection {
     /// When the statement at the server has run for too long. Called while its answer is waited for.
@@ -27,12 +27,14 @@ impl Connection {
         self.allowance.due()
     }
 
-    /// Counts what the server answers. Whether it is too much.
-    pub(super) fn answers_too_much(&mut self, moved: Move) -> bool {
+    /// Counts what the server answers. What there is too much of.
+    pub(super) fn answers_too_much(&mut self, moved: Move) -> Option<Excess> {
         match moved {
-            Move::Forward { from: Side::Backend, len } => self.allowance.take(len),
+            Move::Forward { from: Side::Backend, len } => {
+                self.allowance.take(len, self.session.answered_rows())
+            }
             Move::Forward { from: Side::Client, .. } | Move::Replace { .. } | Move::Drop { .. } => {
-                false
+                None
             }
         }
     }
@@ -51,12 +53,18 @@ impl Connection {
         let policy = Arc::clone(&self.policy);
         let Some(rule) = statement.rule.and_then(|index| policy.rule(index)) else { return };
         let Some(runaway) = rule.runaway else { return };
-        if !kills(rule, runaway) {
-            return self.note_runaway(rule, excess, "log");
+        match action(rule, runaway) {
+            RunawayAction::Log => self.note_runaway(rule, excess, "log"),
+            RunawayAction::Deprioritise => self.deprioritise(rule, &statement, excess),
+            RunawayAction::Kill if !is_killable(&statement) => {
+                self.note_runaway(rule, excess, "left");
+            }
+            RunawayAction::Kill => self.kill_runaway(rule, &statement, excess).await,
         }
-        if !is_killable(&statement) {
-            return self.note_runaway(rule, excess, "left");
-        }
+    }
+
+    async fn kill_runaway(&mut self, rule: &Rule, statement: &StatementOutcome, excess: Excess) {
+        let policy = Arc::clone(&self.policy);
         let cluster = Arc::clone(&self.shared.cluster);
         let (remote, id) = (self.backend.remote(), self.session.connection_id());
         let killed = cluster.killer.kill_runaway(&policy, remote, id, statement.class);
@@ -70,7 +78,7 @@ impl Connection {
             Ok(Killed::Yes) => {
                 self.allowance.note_killed();
                 self.note_runaway(rule, excess, "kill");
-                self.quarantine(rule);
+                let _ = self.quarantine(rule, RunawayAction::Kill);
             }
             Err(error) => {
                 if error.may_come {
@@ -101,21 +109,31 @@ impl Connection {
         );
     }
 
-    /// Refuses what is like the statement under way from now on.
-    fn quarantine(&self, rule: &Rule) {
-        let Some(watch) = rule.runaway.and_then(|runaway| runaway.watch) else { return };
-        let Some(likeness) = self.session.likeness() else { return };
-        let app = self.session.app();
-        let entry = self.shared.cluster.quarantine(rule, likeness, app, watch.lasts);
+    /// It goes on: nothing makes a server slower for one session. What is like it comes last.
+    fn deprioritise(&self, rule: &Rule, statement: &StatementOutcome, excess: Excess) {
+        let is_done = statement.class.is_gateable()
+            && self.quarantine(rule, RunawayAction::Deprioritise).is_some();
+        self.note_runaway(rule, excess, if is_done { "deprioritise" } else { "left" });
+    }
+
+    /// Refuses what is like the statement under way from now on, or has it come last. `None`: nobody
+    /// watches for it, or nobody can say what is like it.
+    fn quarantine(&self, rule: &Rule, action: RunawayAction) -> Option<()> {
+        let watch = rule.runaway?.watch?;
+        let likeness = self.session.likeness()?;
+        let caught = Caught { likeness, action, app: self.session.app(), lasts: watch.lasts };
+        let Some(entry) = self.shared.cluster.quarantine(rule, &caught) else { return Some(()) };
         tracing::warn!(
             cluster = %self.shared.cluster.name,
             id = entry.id,
             rule = %rule.name,
+            action = action.as_str(),
             by = likeness.by.as_str(),
             hash = format_args!("{:016x}", likeness.hash),
             until = %entry.until,
             "statements like it are in quarantine"
         );
+        Some(())
     }
 
     /// A command is over: what a KILL has left must meet nothing else.

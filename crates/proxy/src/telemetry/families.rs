@@ -121,8 +121,9 @@ impl Families {
             )?,
             runaway: registered.counters(
                 "sluice_runaway_total",
-                "Statements that took more than `runaway` of their rule lets them: `log`, `kill`, `left` \
-                 where they commit, `failed` where the server was not reached or refused.",
+                "Statements that took more than `runaway` of their rule lets them: `log`, `kill`, \
+                 `deprioritise`, `left` where they commit, `failed` where the server was not reached or \
+                 refused.",
                 &["rule", "action"],
             )?,
             guard_unjudged: registered.counters(

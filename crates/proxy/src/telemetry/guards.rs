@@ -15,7 +15,8 @@ impl Telemetry {
         self.families.guard_unjudged.with_label_values(&[guard, check]).inc();
     }
 
-    /// A statement has run away from this rule: `log`, `kill`, `left` where it commits, `failed`.
+    /// A statement has run away from this rule: `log`, `kill`, `deprioritise`, `left` where it commits,
+    /// `failed`.
     pub fn runaway(&self, rule: &str, action: &str) {
         self.families.runaway.with_label_values(&[rule, action]).inc();
     }
@@ -33,8 +34,7 @@ impl Telemetry {
         }
         for rule in config.clusters.iter().flat_map(|cluster| cluster.rules.iter()) {
             let action = match rule.runaway.map(|runaway| runaway.action) {
-                Some(RunawayAction::Kill) => "kill",
-                Some(RunawayAction::Log) => "log",
+                Some(action) => RunawayAction::as_str(action),
                 None => continue,
             };
             self.families.runaway.with_label_values(&[&*rule.name, action]);

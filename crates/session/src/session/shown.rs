@@ -42,6 +42,11 @@ impl Session {
         self.forwarding().and_then(Forwarding::likeness)
     }
 
+    /// Rows that the server has answered so far, of the command that was sent last.
+    pub fn answered_rows(&self) -> u64 {
+        self.tracker.rows()
+    }
+
     /// Whether the client's next packets are a file that the server has asked for.
     pub fn awaits_file(&self) -> bool {
         self.forwarding().is_some_and(Forwarding::awaits_file)

@@ -144,6 +144,11 @@ impl Machine {
         }
     }
 
+    /// Rows so far, of the response that was begun last.
+    pub(super) fn rows_so_far(&self) -> u64 {
+        self.rows
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.state == State::Idle
     }
