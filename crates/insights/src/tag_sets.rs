@@ -69,7 +69,6 @@ impl TagSets {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::arithmetic_side_effects, reason = "numbers of test data")]
 
     use super::*;
 
