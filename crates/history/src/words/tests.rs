@@ -18,6 +18,8 @@ use crate::time;
 /// A step of the script: as often as it is looked.
 const STEP: Duration = Duration::from_millis(250);
 
+mod told;
+
 /// A world without clocks: both are what the script says.
 struct World {
     book: Book,
@@ -428,88 +430,4 @@ fn over_a_restart_memory_and_file_tell_one_story_and_the_gap() {
     assert!(begins("etl was held 07:05:00–07:10:20: lag 3.2 s at replica db3 "), "{said:#?}");
     assert!(begins("etl was held 07:10:40–07:15:00: lag 3.2 s at replica db3 "), "{said:#?}");
     assert!(begins("nothing was recorded 07:10:20–07:10:40: no Sluice ran here"), "{said:#?}");
-}
-
-#[test]
-fn who_asks_over_http_is_counted_by_identity_and_reason_also_over_a_restart() {
-    let asks = |app: &str, refused: Option<&'static str>, count| {
-        let (cluster, rule) = ("main".to_owned(), "schema-changes".to_owned());
-        (CheckKey { cluster, app: app.to_owned(), rule, refused }, count)
-    };
-    let scene = || Scene {
-        checks: vec![
-            asks("gh-ost", None, 3),
-            asks("gh-ost", Some("gate_closed"), 2),
-            asks("loader", Some("ratio"), 1),
-        ],
-        ..Scene::default()
-    };
-    let directory = crate::disk::scratch::Scratch::new();
-    let mut disk = Disk::new(directory.path(), Limits::default());
-    let mut first = World::new("2026-11-22T07:00:00Z");
-    first.step(&scene());
-    first.step(&scene());
-    disk.write(&[first.book.writes()], first.wall).unwrap();
-    let mut second = World::new("2026-11-22T07:00:30Z");
-    second.book = Book::new(7_000, "0.1.0", second.wall);
-    second.step(&scene());
-    disk.write(&[second.book.writes()], second.wall).unwrap();
-    let (since, until) = ("2026-11-22T07:00:00Z", "2026-11-22T07:05:00Z");
-    let recent = second.book.recent(utc(since), utc(until));
-    let reading = Reading::open(directory.path(), recent.from).unwrap();
-    let answer = second.ask_with(Some("gh-ost"), since, until, Some(&reading));
-    let expected = BTreeMap::from([("gate_closed".to_owned(), 6)]);
-    assert_eq!((answer.checks.asked, answer.checks.passed), (15, 9));
-    assert_eq!(answer.checks.refused_by, expected);
-    let said = sentences(&answer, &TimeZone::UTC);
-    let sentence = "gh-ost asked 15 times over HTTP: 9 told to go on, 6 not to (gate_closed 6)";
-    assert!(said.iter().any(|said| said == sentence), "{said:#?}");
-    let all = second.ask_with(None, since, until, Some(&reading));
-    assert_eq!((all.checks.asked, all.checks.refused), (18, 9));
-}
-
-#[test]
-fn what_an_answer_has_no_room_for_is_counted() {
-    let mut world = World::new("2026-11-22T07:00:00Z");
-    for minute in 0..250 {
-        world.step(&Scene {
-            happened: vec![Happened::File {
-                path: format!("file-{minute}"),
-                changes: vec!["x".to_owned()],
-                diff: String::new(),
-            }],
-            ..Scene::default()
-        });
-    }
-    let answer = world.ask(None, "2026-11-22T07:00:00Z", "2026-11-22T08:00:00Z");
-    // With the start.
-    assert_eq!((answer.events.len(), answer.left_out.events), (200, 51));
-    let said = sentences(&answer, &TimeZone::UTC);
-    assert!(said.contains(&"243 changes before these".to_owned()), "{said:#?}");
-}
-
-#[test]
-fn nothing_and_nobody_are_told_apart() {
-    let mut world = World::new("2026-11-22T07:00:00Z");
-    world.until("2026-11-22T07:01:00Z", |_| Scene { rows: &[("web", 1)], ..Scene::default() });
-    let (since, until) = ("2026-11-22T07:00:00Z", "2026-11-22T07:02:00Z");
-    let said = world.says(Some("web"), since, until, "UTC");
-    assert_eq!(said[0], "nothing of web was held 07:00:00–07:02:00: 240 statements passed");
-    let said = world.says(Some("wbe"), since, until, "UTC");
-    assert!(said[0].starts_with("no statement of wbe came 07:00:00–07:02:00; "), "{said:?}");
-    let said = world.says(Some("web"), "2026-11-22T06:00:00Z", until, "UTC");
-    assert!(said.contains(&"the history begins at 07:00:00".to_owned()), "{said:?}");
-}
-
-#[test]
-fn numbers_are_written_for_people() {
-    assert_eq!(figures(8_112), "8,112");
-    assert_eq!(figures(1_234_567), "1,234,567");
-    assert_eq!(figures(12), "12");
-    assert_eq!(quantity(3.2, "s"), "3.2 s");
-    assert_eq!(quantity(100.0, ""), "100");
-    assert_eq!(quantity(0.25, "s"), "0.25 s");
-    assert_eq!(span(Duration::from_secs(22 * 60)), "22 min");
-    assert_eq!(span(Duration::from_secs(3_725)), "1 h 2 min");
-    assert_eq!(span(Duration::from_millis(1_200)), "1.2 s");
 }
