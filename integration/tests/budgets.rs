@@ -25,6 +25,7 @@ async fn what_budgets_allow_is_what_the_server_sees() {
     forty_reports(&server, &sluice).await;
     two_budgets(&server, &sluice).await;
     a_rate(&sluice).await;
+    a_share(&server, &sluice).await;
     whoever_holds_locks_passes_and_counts(&sluice).await;
     whoever_leaves_gives_back(&sluice).await;
     refused_and_warned(&sluice).await;
@@ -98,6 +99,38 @@ async fn a_rate(sluice: &SluiceProcess) {
     }
     let took = began.elapsed().as_secs_f64();
     assert!((0.9..2.0).contains(&took), "40 at 40 a second: {took}");
+}
+
+/// A quarter of a session that works all the time, by the server's own timers, beside somebody else's
+/// load and another budget, of two statements at once.
+async fn a_share(server: &Server, sluice: &SluiceProcess) {
+    const TIME: Duration = Duration::from_secs(8);
+    let began = Instant::now();
+    let mut all = JoinSet::new();
+    for (n, app) in (0..8).zip(["share", "share", "share", "others"].into_iter().cycle()) {
+        let addr = sluice.listen_addr();
+        all.spawn(async move {
+            let mut conn = session(addr, app).await;
+            for ms in (0..u32::MAX).map(|at| 10 + 17 * ((at + n) % 4)) {
+                if began.elapsed() > TIME {
+                    break;
+                }
+                let text = format!("SELECT SLEEP({}), '{app} {n}'", f64::from(ms) / 1e3);
+                conn.query(text).await.unwrap().accepted().unwrap();
+            }
+        });
+    }
+    while let Some(one) = all.join_next().await {
+        one.unwrap();
+    }
+    let elapsed = began.elapsed().as_secs_f64();
+    let text = "SELECT SUM(TIMER_WAIT) / 1e12 FROM performance_schema.events_statements_history_long \
+                WHERE SQL_TEXT LIKE 'SELECT SLEEP(%), ''share%'";
+    let seconds: f64 = server.query_first(text).await.unwrap().unwrap();
+    // What may be owed at first is a burst besides.
+    let share = (seconds - 0.25) / elapsed;
+    assert!((0.22..=0.28).contains(&share), "{share} of a second, of {seconds} in {elapsed}");
+    assert!(at_once(server, "share%").await.most <= 2);
 }
 
 /// In a transaction that has locked rows nothing waits for a budget; it counts.
@@ -240,6 +273,8 @@ budgets:
   - { name: both, match: { app: both }, max_concurrency: 3 }
   - { name: left, match: { app: left }, max_concurrency: 2 }
   - { name: paced, match: { app: paced }, rate: 40 }
+  - { name: share, match: { app: share }, share: 0.25, burst: 0.25 }
+  - { name: beside, match: { app: share }, max_concurrency: 2 }
   - { name: alone, match: { app: alone }, max_concurrency: 1 }
   - { name: impatient, match: { app: impatient }, max_concurrency: 1, on_exceeded: refuse }
   - { name: warned, match: { app: warned }, max_concurrency: 1, mode: warn }";

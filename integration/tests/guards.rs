@@ -17,6 +17,7 @@ use integration::scenario::{Refused, Shared, connect, connect_as, wait_for_sum};
 use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::Topology;
+use mysql_async::prelude::Queryable as _;
 
 pub(crate) static MYSQL: Shared = Shared::new(Flavour::MySql);
 pub(crate) static MARIADB: Shared = Shared::new(Flavour::MariaDb);
@@ -149,6 +150,121 @@ async fn what_cannot_be_judged_passes_and_is_counted() {
     let labels = [("guard", "where"), ("check", "where_required")];
     wait_for_sum(&sluice, "sluice_guard_unjudged_total", &labels, 2.0).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_tag_may_stand_behind_what_was_read_of_a_long_text_and_no_ddl_is_about_what_stays() {
+    let guards = "\
+guards:
+  - { name: tags, require_tag: [controller], match: { app: tagged } }
+  - { name: night, no_ddl_hours: { hours: \"00:00-24:00\" }, match: { app: app } }";
+    for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
+        let sluice = started(servers, "g_long", guards).await;
+        let mut tagged = connect_as(&sluice, "tagged").await.unwrap();
+        let value = "x".repeat(2_000_000);
+        let long = format!("INSERT INTO g_long SELECT LENGTH('{value}')");
+        passes(&mut tagged, &format!("{long} /*controller='orders'*/")).await;
+        let labels = [("guard", "tags"), ("check", "require_tag")];
+        wait_for_sum(&sluice, "sluice_guard_unjudged_total", &labels, 1.0).await.unwrap();
+        assert_eq!(count(servers, "g_long").await, 3);
+
+        let mut app = connect(&sluice, "app").await.unwrap();
+        passes(&mut app, "CREATE TEMPORARY TABLE g_own (n INT)").await;
+        passes(&mut app, "DROP TEMPORARY TABLE g_own").await;
+        refusal(&mut app, "CREATE VIEW g_view AS SELECT 1").await;
+        passes(&mut app, "SET @s = 'DROP TABLE IF EXISTS g_none'").await;
+        passes(&mut app, "PREPARE s FROM @s").await;
+        let labels = [("guard", "night"), ("check", "no_ddl_hours")];
+        wait_for_sum(&sluice, "sluice_guard_unjudged_total", &labels, 1.0).await.unwrap();
+    }
+}
+
+/// By the server's own word, asked over the probe's account; what cannot be asked passes.
+#[tokio::test]
+async fn what_the_server_expects_to_read_is_limited_and_nothing_of_it_is_run_for_that() {
+    for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
+        servers.primary.run_sql(EXPECTED).await.unwrap();
+        let sluice = started(servers, "g_expected", EXPECTING).await;
+        let mut conn = connect_as(&sluice, "expected").await.unwrap();
+        // Nothing may be looked at by the probe's account yet: it passes, and that is told.
+        passes(&mut conn, "SELECT COUNT(*) FROM g_many").await;
+        let result = |result: &'static str| [("result", result)];
+        let explains = "sluice_guard_explains_total";
+        wait_for_sum(&sluice, explains, &result("denied"), 1.0).await.unwrap();
+        assert!(sluice.log().unwrap().contains("to be run there: GRANT"));
+        let grant = "GRANT SELECT, UPDATE, DELETE, INSERT ON test.* TO 'sluice'@'%'";
+        servers.primary.run_sql(&[grant]).await.unwrap();
+
+        let refused = refusal(&mut conn, "SELECT n FROM g_many WHERE v > 1").await;
+        assert_eq!((refused.errno, refused.reason()), (1226, Some("guard")));
+        assert_eq!(refused.part("check"), Some("max_rows_expected"));
+        assert!(refused.message.contains("rows for it and 100 are allowed"), "{refused:?}");
+        passes(&mut conn, "SELECT n FROM g_many WHERE n = 1").await;
+        passes(&mut conn, "SELECT n FROM g_many WHERE n = 2").await;
+        wait_for_sum(&sluice, explains, &result("cached"), 1.0).await.unwrap();
+        for sql in [
+            "UPDATE g_many SET v = 2",
+            "DELETE FROM g_many WHERE v < 1000",
+            "INSERT INTO g_told_of SELECT n FROM g_many WHERE v < 1000",
+            "SELECT a.n FROM g_many a JOIN g_many b ON a.v = b.v FOR UPDATE",
+        ] {
+            assert_eq!(refusal(&mut conn, sql).await.part("check"), Some("max_rows_expected"));
+        }
+        let refused = conn.prepare("SELECT n FROM g_many WHERE v > 2").await.unwrap_err();
+        assert!(refused.to_string().contains("check=max_rows_expected"), "{refused}");
+        passes(&mut conn, "UPDATE g_many SET v = 2 WHERE n = 3").await;
+        passes(&mut conn, "INSERT INTO g_told_of VALUES (1)").await;
+
+        // What its EXPLAIN might run, or what another session cannot know, is not explained.
+        let unjudged = sluice.metrics().await.unwrap().sum(explains, &result("not_explained"));
+        for sql in [
+            "SELECT x FROM g_view",
+            "SELECT n FROM g_many WHERE n = (SELECT x FROM g_view)",
+            "SELECT n FROM g_many WHERE v > (SELECT g_counts())",
+            "SELECT n FROM g_many WHERE v > @v",
+            "SELECT n FROM g_many WHERE v > 1 AND n = 'a;b'",
+        ] {
+            let prepared = conn.prepare(sql).await;
+            assert!(prepared.is_ok(), "{sql}: {prepared:?}");
+        }
+        wait_for_sum(&sluice, explains, &result("not_explained"), unjudged + 5.0).await.unwrap();
+        let labels = [("guard", "expected"), ("check", "max_rows_expected")];
+        wait_for_sum(&sluice, "sluice_guard_unjudged_total", &labels, 6.0).await.unwrap();
+        assert_eq!(count(servers, "g_ran").await, 0, "nothing but an EXPLAIN would have run it");
+
+        // A table that somebody alters is not waited for.
+        let mut locker = servers.primary.admin().await.unwrap();
+        locker.query_drop("LOCK TABLES test.g_late WRITE").await.unwrap();
+        let waits = conn.query_payload(b"SELECT n FROM g_late WHERE v > 1", &[]);
+        conn.send_command(&waits).await.unwrap();
+        wait_for_sum(&sluice, explains, &result("timed_out"), 1.0).await.unwrap();
+        locker.query_drop("UNLOCK TABLES").await.unwrap();
+        conn.read_response(integration::raw::Shape::Query).await.unwrap().accepted().unwrap();
+        servers
+            .primary
+            .run_sql(&["REVOKE SELECT, UPDATE, DELETE, INSERT ON test.* FROM 'sluice'@'%'"])
+            .await
+            .unwrap();
+    }
+}
+
+const EXPECTING: &str = "\
+guards:
+  - { name: expected, match: { app: expected }, max_rows_expected: 100, explain_timeout: 1s }";
+
+const EXPECTED: &[&str] = &[
+    "USE test",
+    "DROP TABLE IF EXISTS g_many, g_told_of, g_ran, g_late",
+    "DROP VIEW IF EXISTS g_view",
+    "DROP FUNCTION IF EXISTS g_counts",
+    "CREATE TABLE g_many (n INT PRIMARY KEY, v INT)",
+    "INSERT INTO g_many WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 900) SELECT n, n FROM s",
+    "ANALYZE TABLE g_many",
+    "CREATE TABLE g_told_of (n INT)",
+    "CREATE TABLE g_ran (n INT)",
+    "CREATE TABLE g_late (n INT, v INT)",
+    "CREATE FUNCTION g_counts() RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN INSERT INTO g_ran VALUES (1); RETURN 1; END",
+    "CREATE VIEW g_view AS SELECT g_counts() AS x",
+];
 
 /// Sluice with these guards, in front of a table of two rows.
 async fn started(servers: &Topology, table: &str, guards: &str) -> SluiceProcess {

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
 
+#[path = "history/trouble.rs"]
+mod trouble;
 #[path = "history/why.rs"]
 mod why;
 
@@ -35,6 +37,18 @@ async fn why_knows_guards_quarantine_budgets_and_who_waits() {
     ];
     servers.primary.run_sql(&statements).await.unwrap();
     why::of_guards_quarantine_and_budgets(servers).await;
+}
+
+#[tokio::test]
+async fn whatever_happens_to_the_file_traffic_goes_on_and_nothing_is_corrupt() {
+    let servers = MYSQL.get().await.unwrap();
+    let scene = |name| trouble::Scene::new(servers, name);
+    // Beside each other: they mostly wait for the disk to be tried again.
+    tokio::join!(
+        trouble::a_full_disk(scene("full")),
+        trouble::kill_9_while_it_is_written(scene("killed")),
+        trouble::a_file_of_a_newer_sluice(scene("newer")),
+    );
 }
 
 #[tokio::test]

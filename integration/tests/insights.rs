@@ -168,6 +168,35 @@ async fn what_is_counted_is_what_the_server_counts() {
     }
 }
 
+#[tokio::test]
+async fn what_the_server_could_not_read_is_counted_and_not_shown() {
+    let servers = servers().await;
+    let sluice = SluiceProcess::start(&Config::new(servers).unwrap()).await.unwrap();
+    let login = Login::new("admin").attribute("sluice_app", "broken");
+    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+    let broken = [
+        "SELECT 1 FROM t WHERE n = 'O'Brien' AND p = 'hunter2'",
+        "SELECT 1 FROM t WHERE n = 'D'Artagnan' AND p = 'l'as'",
+        "CREATE USER leaky IDENTIFIED BY Brien",
+    ];
+    for text in broken.into_iter().chain(broken) {
+        let errno = conn.query(text).await.unwrap().err().map(|(errno, _)| errno);
+        assert_eq!(errno, Some(1064), "{text}");
+    }
+    conn.query("SELECT 1 + 1").await.unwrap().accepted().unwrap();
+    let answer = ask(&sluice, "by=digest&sort=count&window=10m&app=broken").await;
+    let shown = answer.to_string();
+    for value in ["Brien", "hunter2", "Artagnan"] {
+        assert!(!shown.contains(value), "{value}: {shown}");
+    }
+    let rows = answer["rows"].as_array().unwrap();
+    assert_eq!(
+        (rows[0]["digest"].as_str(), rows[0]["errors"].as_u64()),
+        (Some("unknown"), Some(6))
+    );
+    assert_eq!(rows[1]["digest_text"].as_str(), Some("SELECT ? + ?"));
+}
+
 /// What a file is said to do before it ships is what it does.
 #[tokio::test]
 async fn a_file_does_what_insights_said_it_would() {
@@ -197,9 +226,11 @@ async fn a_file_does_what_insights_said_it_would() {
     let busy = budget["limits"][0]["mean"].as_f64().unwrap();
     assert!(busy > 0.01 && busy <= 1.0, "one connection is never busier: {budget}");
 
+    let reloaded =
+        |metrics: &Metrics| metrics.sum("sluice_config_last_reload_timestamp_seconds", &[]);
+    let before = reloaded(&sluice.metrics().await.unwrap());
     sluice.write_config(&new.render()).unwrap();
-    let reloaded = ("sluice_config_reloads_total", &[("result", "applied")]);
-    let in_force = |metrics: &Metrics| metrics.sum(reloaded.0, reloaded.1) > 0.0;
+    let in_force = |metrics: &Metrics| reloaded(metrics) > before;
     sluice
         .wait_for_metrics("the file is applied", Duration::from_secs(10), in_force)
         .await
@@ -239,4 +270,57 @@ fn against(yaml: &str, insights: &Value) -> Value {
     [file, past].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Tags as rules read them, of texts and of what was prepared.
+#[tokio::test]
+async fn statements_are_counted_by_the_tags_that_the_file_names() {
+    let servers = servers().await;
+    let mut config = Config::new(servers).unwrap();
+    config.top = "insights: { tags: [tenant, route] }".to_owned();
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let mut login = Login::new("admin");
+    login.attributes.push(("route".into(), "batch".into()));
+    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+    let texts = [
+        "SELECT 1 /*tenant='acme',app_id='7'*/",
+        "SELECT 2 /*tenant='acme'*/",
+        "/* tenant='it%27s <img>\u{1F4A5}' */ SELECT 3",
+        "SELECT 4",
+        "SELECT 5 /*tenant='acme',route='web'*/",
+    ];
+    for sql in texts {
+        conn.query(sql.to_owned()).await.unwrap();
+    }
+    let prepared = conn.prepare("SELECT ? /*tenant='acme'*/").await.unwrap();
+    for n in 0..3 {
+        conn.execute(&prepared, &[Param::int(n)]).await.unwrap();
+    }
+    let counts = |answer: &Value| -> BTreeMap<String, u64> {
+        let rows = answer["rows"].as_array().unwrap().iter();
+        let of = |row: &Value| row["tag"].as_str().unwrap().to_owned();
+        rows.map(|row| (of(row), row["count"].as_u64().unwrap())).collect()
+    };
+    let by_tenant = ask(&sluice, "by=tag:tenant&user=admin").await;
+    let tenants = counts(&by_tenant);
+    assert_eq!((tenants["acme"], tenants[""]), (6, 1), "{tenants:?}");
+    assert_eq!(tenants.len(), 3, "{tenants:?}");
+    assert_eq!(
+        (by_tenant["by"].as_str(), &by_tenant["tags"][1]),
+        (Some("tag:tenant"), &"route".into())
+    );
+    // The connection's own is behind what a statement says.
+    let routes = counts(&ask(&sluice, "by=tag:route&user=admin").await);
+    assert_eq!(routes, BTreeMap::from([("batch".to_owned(), 7), ("web".to_owned(), 1)]));
+    let acme = ask(&sluice, "by=digest&tag=tenant:acme&user=admin").await;
+    assert_eq!(acme["total"]["count"], 6);
+    assert_eq!(acme["rows"][0]["senders"][0]["tags"]["tenant"], "acme");
+    let answer = sluice.http_get("/api/v1/insights?by=tag:unnamed").await.unwrap();
+    assert_eq!(answer.status, 400);
+    assert!(answer.body.contains("insights: { tags: [..] }"), "{}", answer.body);
+    let mut shown = Command::new(binary().unwrap());
+    shown.args(["insights", "--by", "tag:tenant", "--admin"]);
+    let shown = shown.arg(format!("http://{}", sluice.admin_addr())).output().unwrap();
+    let table = String::from_utf8(shown.stdout).unwrap();
+    assert!(table.contains("by tag:tenant") && table.contains("  acme\n"), "{table}");
 }

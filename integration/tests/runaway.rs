@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use integration::raw::RawConn;
+use integration::raw::{Login, RawConn};
 use integration::scenario::{Refused, Shared, connect_as, wait_for_sum};
 use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
@@ -143,6 +143,49 @@ async fn an_answer_that_is_too_long_is_ended_and_what_ends_a_transaction_never()
     wait_for_sum(&sluice, "sluice_runaway_total", &left, 1.0).await.unwrap();
     locker.query_drop("UNLOCK TABLES").await.unwrap();
     assert_eq!(committing.await.unwrap(), None, "a COMMIT is never killed");
+}
+
+/// Of a text of several statements the server shows the one that runs. MariaDB does not say of a COMMIT
+/// that waits that it commits.
+#[tokio::test]
+async fn a_commit_within_a_text_is_left_alone_however_it_is_written() {
+    for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
+        let rules = "- { name: text, match: { app: text }, gate: none, permanent: true, runaway: { elapsed: 10ms, action: kill } }";
+        let sluice = started(servers, rules).await;
+        for ends in ["/* trace='x' */ COMMIT", "-- it is time\n COMMIT", "/*!50000 COMMIT */"] {
+            let mut conn = connect_as(&sluice, "text").await.unwrap();
+            conn.query("BEGIN").await.unwrap().accepted().unwrap();
+            conn.query("INSERT INTO ran_on VALUES (3)").await.unwrap().accepted().unwrap();
+            let mut locker = servers.primary.admin().await.unwrap();
+            locker.query_drop("FLUSH TABLES WITH READ LOCK").await.unwrap();
+            let left = [("rule", "text"), ("action", "left")];
+            let before = sluice.metrics().await.unwrap().sum("sluice_runaway_total", &left);
+            let text = format!("SELECT 1; {ends}");
+            let committing = tokio::spawn(async move { conn.query(text).await.unwrap().err() });
+            wait_for_sum(&sluice, "sluice_runaway_total", &left, before + 1.0).await.unwrap();
+            locker.query_drop("UNLOCK TABLES").await.unwrap();
+            assert_eq!(committing.await.unwrap(), None, "{ends}: a COMMIT is never killed");
+        }
+    }
+}
+
+/// A server in trouble may have no connection left for the KILL, or its account too few rights.
+#[tokio::test]
+async fn a_statement_that_could_not_be_killed_is_killed_later() {
+    let servers = MYSQL.get().await.unwrap();
+    let rules = "- { name: own, match: { app: own }, gate: none, permanent: true, runaway: { elapsed: 100ms, action: kill } }";
+    let sluice = started(servers, rules).await;
+    // The statements of who has SYSTEM_USER are killed by who has it too.
+    let login = Login::new("admin").attribute("sluice_app", "own");
+    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+    let long = "SELECT SLEEP(20) FROM test.ran_away";
+    let killed = tokio::spawn(async move { conn.query(long).await.unwrap().err() });
+    let failed = [("rule", "own"), ("action", "failed")];
+    wait_for_sum(&sluice, "sluice_runaway_total", &failed, 1.0).await.unwrap();
+    servers.primary.run_sql(&["GRANT SYSTEM_USER ON *.* TO 'sluice'@'%'"]).await.unwrap();
+    assert_eq!(killed.await.unwrap().map(|(errno, _)| errno), Some(1317));
+    let metrics = sluice.metrics().await.unwrap();
+    assert_eq!(metrics.sum("sluice_runaway_total", &failed), 1.0, "told once");
 }
 
 /// It goes on, and of its like one at a time is at the server; who holds locks does not wait for that.

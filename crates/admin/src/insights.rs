@@ -36,6 +36,9 @@ pub struct Insights {
     pub compared_to: Option<String>,
     /// Everything of the clusters and the filter, whether it has a row or not.
     pub total: Cost,
+    /// How many statements of each app were at the server at once, whatever the filter; for the last
+    /// hour of the window, and the first 256 apps.
+    pub apps: Vec<AppAtOnce>,
     /// Rows that there are.
     pub rows_total: usize,
     /// Those that are shown.
@@ -60,6 +63,9 @@ pub struct Row {
     /// The table, with its schema; `unknown` where a statement's tables cannot be told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
+    /// The tag's value; empty for none, `other` where values are too many to be told apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
     /// The digest, 16 hexadecimal digits; `other`, or `unknown` for texts that are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
@@ -97,6 +103,20 @@ pub struct Row {
     /// What it has cost in the window before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Cost>,
+}
+
+/// How many statements of an app were at the server at once.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AppAtOnce {
+    /// The cluster.
+    pub cluster: String,
+    /// The app.
+    pub app: String,
+    /// In 99 of 100 of the seconds in which there was one: no more than so many on average.
+    pub concurrency_p99: f64,
+    /// In the fullest second.
+    pub concurrency_max: f64,
 }
 
 /// Whose statements a row is made of.

@@ -266,7 +266,10 @@ fn of_span(span: &Span, spans: &[Span]) -> Held {
     let SpanFacts { reasons, signal, delayed, wait_max_s, refused, author, text, .. } =
         span.facts.clone();
     let reason = reasons.iter().max_by_key(|(reason, count)| (rank(reason), **count));
+    let others = reasons.iter().filter(|other| Some(*other) != reason);
+    let besides = others.max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone());
     let mut held = Held {
+        besides,
         cluster: span.cluster.clone(),
         app: span.subject.clone(),
         rule: span.state.clone(),

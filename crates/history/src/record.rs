@@ -3,7 +3,7 @@
 //! All times are UTC. Spans are measured by the monotonic clock, so that a clock that is set does
 //! not make them longer or shorter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
@@ -346,6 +346,26 @@ impl Writes {
     }
 }
 
+impl Writes {
+    /// Gives up the rows that newer writes have in their place, so that a disk that is away costs
+    /// memory for what happened and not for how often it was to be written.
+    pub fn give_way_to(&mut self, newer: &Self) {
+        let minutes: BTreeSet<(i64, i64)> =
+            newer.minutes.iter().map(|row| (row.run, row.at)).collect();
+        self.minutes.retain(|row| !minutes.contains(&(row.run, row.at)));
+        let signals: BTreeSet<(i64, i64)> =
+            newer.signals.iter().map(|row| (row.run, row.at)).collect();
+        self.signals.retain(|row| !signals.contains(&(row.run, row.at)));
+        let checks: BTreeSet<(i64, i64)> =
+            newer.checks.iter().map(|row| (row.run, row.at)).collect();
+        self.checks.retain(|row| !checks.contains(&(row.run, row.at)));
+        let spans: BTreeSet<(i64, i64)> = newer.spans.iter().map(|row| (row.run, row.n)).collect();
+        self.spans.retain(|row| !spans.contains(&(row.run, row.n)));
+        let runs: BTreeSet<i64> = newer.runs.iter().map(|row| row.run).collect();
+        self.runs.retain(|row| !runs.contains(&row.run));
+    }
+}
+
 /// What is known of one statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatementRow {
@@ -359,4 +379,30 @@ pub struct StatementRow {
     pub app: String,
     /// What led to it, as JSON.
     pub why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_newer_writes_have_is_not_kept_twice_and_nothing_else_goes() {
+        let minute = |at, asked| MinuteRow {
+            run: 1,
+            at,
+            counts: Counts { asked, ..Counts::default() },
+            ..MinuteRow::default()
+        };
+        let event = |n| Event { n, ..Event::default() };
+        let mut old = Writes {
+            minutes: vec![minute(0, 5), minute(60, 1)],
+            events: vec![event(0)],
+            ..Writes::default()
+        };
+        let newer =
+            Writes { minutes: vec![minute(60, 2)], events: vec![event(1)], ..Writes::default() };
+        old.give_way_to(&newer);
+        assert_eq!(old.minutes, [minute(0, 5)]);
+        assert_eq!(old.events, [event(0)], "what happened once is in one of them");
+    }
 }

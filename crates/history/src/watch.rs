@@ -36,7 +36,11 @@ const WRITE_EVERY: Duration = Duration::from_secs(2);
 /// How soon a disk is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// Rows that wait for the disk: half an hour of a hundred identities.
+/// So many writes one after the other have to succeed until a disk is well again: on a full one a
+/// small one does now and then, and nobody is to be told that every time.
+const WELL_AFTER: u32 = 3;
+
+/// Rows that wait for the disk: a day of fifty identities.
 const WAITING_ROWS_MAX: usize = 100_000;
 
 /// What the end of the process waits for the disk.
@@ -78,6 +82,8 @@ struct DiskState {
     waiting: VecDeque<Writes>,
     rows: usize,
     trouble: Option<String>,
+    /// Writes that have succeeded since the last that did not.
+    well: u32,
     bytes: u64,
     written: u64,
     lost: u64,
@@ -173,8 +179,10 @@ impl Drop for Watch {
         let inner = &self.history.inner;
         let mut disk = inner.disk.lock();
         disk.is_over = true;
+        // It has its file to close.
+        disk.is_idle = false;
         inner.wanted.notify_all();
-        if inner.state_dir.is_some() && !disk.is_idle {
+        if inner.state_dir.is_some() {
             let is_busy = |disk: &mut DiskState| !disk.is_idle;
             inner.wanted.wait_while_for(&mut disk, is_busy, LAST_WRITE);
         }
@@ -259,6 +267,12 @@ impl Inner {
 
     fn enqueue(&self, writes: Writes) {
         let mut disk = self.disk.lock();
+        if let Some(last) = disk.waiting.back_mut() {
+            let before = last.rows();
+            last.give_way_to(&writes);
+            let given_up = before.saturating_sub(last.rows());
+            disk.rows = disk.rows.saturating_sub(given_up);
+        }
         disk.rows = disk.rows.saturating_add(writes.rows());
         disk.waiting.push_back(writes);
         disk.is_idle = false;
@@ -276,11 +290,15 @@ impl Inner {
         loop {
             let mut state = self.disk.lock();
             while state.waiting.is_empty() {
-                state.is_idle = true;
-                self.wanted.notify_all();
                 if state.is_over {
+                    drop(state);
+                    // What is in the log goes into the file, so that whoever copies that has it all.
+                    drop(disk);
+                    self.note_idle();
                     return;
                 }
+                state.is_idle = true;
+                self.wanted.notify_all();
                 self.wanted.wait(&mut state);
             }
             let writes: Vec<Writes> = state.waiting.drain(..).collect();
@@ -298,13 +316,21 @@ impl Inner {
                     writes.iter().map(Writes::rows).sum::<usize>().saturating_add(state.rows);
                 writes.into_iter().rev().for_each(|writes| state.waiting.push_front(writes));
                 if state.is_over {
-                    state.is_idle = true;
-                    self.wanted.notify_all();
+                    drop(state);
+                    self.note_idle();
                     return;
                 }
                 self.wanted.wait_while_for(&mut state, |state| !state.is_over, RETRY_AFTER);
             }
         }
+    }
+}
+
+impl Inner {
+    /// The writer has nothing left to do.
+    fn note_idle(&self) {
+        self.disk.lock().is_idle = true;
+        self.wanted.notify_all();
     }
 }
 
@@ -317,11 +343,13 @@ fn note(state: &mut DiskState, written: Result<Written, Trouble>) {
             if let Some(note) = note {
                 tracing::warn!(%note, "the history's file");
             }
-            if state.trouble.take().is_some() {
+            state.well = state.well.saturating_add(1);
+            if state.well >= WELL_AFTER && state.trouble.take().is_some() {
                 tracing::info!("the history is kept on disk again");
             }
         }
         Err(Trouble(why)) => {
+            state.well = 0;
             if state.trouble.as_ref() != Some(&why) {
                 tracing::warn!(
                     %why,

@@ -119,6 +119,9 @@ fn held(held: &Held, times: &Times) -> String {
         }
     };
     let mut text = format!("{app} {when}: {}", cause(held));
+    if let Some(besides) = besides(held) {
+        text.push_str(&format!(", and {besides}"));
+    }
     let waited = match (held.delayed, held.refused) {
         (0, 0) => None,
         (0, refused) => Some(format!("{} refused", were(refused, "statement"))),
@@ -156,6 +159,20 @@ const fn verb(reason: &str) -> &'static str {
         _ => "held",
     }
 }
+
+/// Of that which shut only for a part of the time, what held it in the rest.
+fn besides(held: &Held) -> Option<String> {
+    let is_part = held.signal.is_some() && held.shut_s < held.lasted_s * MOST;
+    let rule = &held.rule;
+    match held.besides.as_deref().filter(|_| is_part)? {
+        "ratio" => Some(format!("the dice of rule {rule}")),
+        "paced" => Some(format!("the pace (rule {rule})")),
+        _ => None,
+    }
+}
+
+/// A cause that lasted for this part of an interval is told as that of all of it.
+const MOST: f64 = 0.8;
 
 /// Why, in words.
 fn cause(held: &Held) -> String {
@@ -216,17 +233,18 @@ fn state(state: &State, times: &Times) -> String {
     let State { kind, subject, state: is, began, ended, unit, .. } = state;
     let when = times.between(*began, *ended);
     let text = if state.text.is_empty() { String::new() } else { format!(": {}", state.text) };
+    let (was, had) = if ended.is_some() { ("was", "had") } else { ("has been", "has had") };
     match &**kind {
-        "signal" if is == "no_data" => format!("{subject} had no data {when}"),
+        "signal" if is == "no_data" => format!("{subject} {had} no data {when}"),
         "signal" => {
             let threshold = state.threshold.map(|value| quantity(value, unit)).unwrap_or_default();
             let highest = state.highest.map(|value| quantity(value, unit)).unwrap_or_default();
             let at = state.server.as_deref().map(|server| format!(" at {server}"));
             let at = at.unwrap_or_default();
-            format!("{subject} was over {threshold} {when}, {highest}{at} at most")
+            format!("{subject} {was} over {threshold} {when}, {highest}{at} at most")
         }
-        "starved" => format!("{subject} was starved under rule {is} {when}{text}"),
-        kind => format!("{kind} {subject} was {} {when}{text}", is.replace('_', " ")),
+        "starved" => format!("{subject} {was} starved under rule {is} {when}{text}"),
+        kind => format!("{kind} {subject} {was} {} {when}{text}", is.replace('_', " ")),
     }
 }
 

@@ -29,6 +29,13 @@ pub enum Learned {
         /// The name.
         name: Box<[u8]>,
     },
+    /// Tags.
+    Tags {
+        /// What stands for them.
+        hash: u64,
+        /// Key, NUL, value, NUL; again and again.
+        pairs: Box<[u8]>,
+    },
     /// A digest.
     Digest {
         /// Its hash.
@@ -100,7 +107,7 @@ impl Catalogue {
     /// Keeps it, if there is room. What is known already stays as it is.
     pub(crate) fn learn(&mut self, learned: Learned) {
         match learned {
-            Learned::Name { hash, name } => {
+            Learned::Name { hash, name } | Learned::Tags { hash, pairs: name } => {
                 let len = name.len().saturating_add(ENTRY_LEN);
                 if self.has_room(len) && !self.names.contains_key(&hash) {
                     self.names.insert(hash, name);
@@ -139,6 +146,15 @@ impl Catalogue {
     /// What the hash stands for. `None`: it is not known any more, or never was.
     pub(crate) fn name(&self, hash: u64) -> Option<&[u8]> {
         if hash == 0 { Some(b"") } else { self.names.get(&hash).map(|name| &**name) }
+    }
+
+    /// Keys and values of tags. `None`: they are not known.
+    pub(crate) fn tags(&self, hash: u64) -> Option<Vec<(String, String)>> {
+        let pairs = self.name(hash)?;
+        let mut parts = pairs.split(|byte| *byte == 0);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let pair = || Some((text(parts.next()?), text(parts.next()?)));
+        Some(std::iter::from_fn(pair).collect())
     }
 
     pub(crate) fn digest(&self, hash: u64) -> Option<&DigestText> {

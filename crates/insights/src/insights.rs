@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 
 use crate::catalogue::{Catalogue, Learned};
+use crate::concurrency::Concurrency;
 use crate::hash::Seeded;
 use crate::record::Record;
 use crate::sketch::{Digest, NOBODY};
 use crate::stats::Stats;
+use crate::tag_sets::TagSets;
 use crate::view::{Look, Pieces, Sums, View};
 use crate::windows::{Time, Windows};
 
@@ -15,6 +17,8 @@ use crate::windows::{Time, Windows};
 pub struct Insights {
     windows: Windows,
     catalogue: Catalogue,
+    concurrency: Concurrency,
+    tags: TagSets,
     seed: u64,
     now: Time,
     /// When texts were last forgotten.
@@ -32,6 +36,8 @@ impl Insights {
         Self {
             windows: Windows::new(places, seed, now),
             catalogue: Catalogue::new(seed),
+            concurrency: Concurrency::new(seed),
+            tags: TagSets::new(seed),
             seed,
             now,
             tidied: Time(0),
@@ -51,7 +57,9 @@ impl Insights {
 
     /// Adds a statement that was over at about the time of now.
     pub fn observe(&mut self, record: &Record) {
+        let record = &Record { tags: self.tags.admit(record.tags, self.now), ..*record };
         self.windows.observe(record, self.now);
+        self.concurrency.observe(record, self.now);
     }
 
     /// Adds statements of which nobody knows whose they were: totals stay exact.
@@ -61,6 +69,12 @@ impl Insights {
 
     /// Keeps what a hash stands for.
     pub fn learn(&mut self, learned: Learned) {
+        // What is not told apart needs no name: a flood of values would take the room of texts.
+        if let Learned::Tags { hash, .. } = &learned
+            && self.tags.admit(*hash, self.now) != *hash
+        {
+            return;
+        }
         self.catalogue.learn(learned);
     }
 
@@ -74,11 +88,12 @@ impl Insights {
         self.tidied = self.now;
         let mut used = HashSet::with_hasher(Seeded(self.seed));
         for key in self.windows.keys() {
-            used.extend([key.app, key.schema, key.user]);
+            used.extend([key.app, key.schema, key.user, key.tags]);
             if let Digest::Of(digest) = key.digest {
                 used.insert(digest);
             }
         }
+        used.extend(self.concurrency.apps());
         self.catalogue.retain(&used);
         true
     }
@@ -92,7 +107,15 @@ impl Insights {
     /// Names what was made of windows.
     #[must_use]
     pub fn name(&self, sums: &Sums, look: &Look) -> View {
-        View::of(sums, &self.catalogue, look)
+        let mut view = View::of(sums, &self.catalogue, look);
+        let apps = self.concurrency.between(view.from, view.to).into_iter();
+        let named = apps.filter_map(|(app, at_once)| {
+            let name = self.catalogue.name(app)?;
+            Some((String::from_utf8_lossy(name).into_owned(), at_once))
+        });
+        view.at_once = named.collect();
+        view.at_once.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        view
     }
 
     /// What a window shows.

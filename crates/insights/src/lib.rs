@@ -13,6 +13,7 @@
 
 mod catalogue;
 mod compare;
+mod concurrency;
 mod counts;
 mod hash;
 mod histogram;
@@ -20,11 +21,13 @@ mod insights;
 mod record;
 mod sketch;
 mod stats;
+mod tag_sets;
 mod view;
 mod windows;
 
 pub use catalogue::{Kind, Learned, NAME_LEN_MAX, TEXT_LEN_MAX};
 pub use compare::{Change, Compared, SAMPLE_MIN, compare};
+pub use concurrency::AtOnce;
 pub use counts::Counts;
 pub use hash::name_hash;
 pub use histogram::Histogram;

@@ -18,6 +18,8 @@ pub struct Record {
     pub schema: u64,
     /// The MySQL user.
     pub user: u64,
+    /// What stands for the tags that are kept; 0 for none.
+    pub tags: u64,
     /// How long the server took.
     pub server_time: Duration,
     /// How long it was kept waiting before.
@@ -104,7 +106,7 @@ impl Record {
             self.bytes_in,
             self.bytes_out,
             u64::from_le_bytes([a, b, c, d, e, f, known, 0]),
-            0,
+            self.tags,
         ]
     }
 
@@ -112,7 +114,7 @@ impl Record {
     #[must_use]
     pub fn from_words(words: &[u64; RECORD_WORDS]) -> Self {
         let [digest, app, schema, user, server_time, queued, rest @ ..] = *words;
-        let [rows_sent, rows_affected, bytes_in, bytes_out, packed, _] = rest;
+        let [rows_sent, rows_affected, bytes_in, bytes_out, packed, tags] = rest;
         let [a, b, c, d, e, f, known, _] = packed.to_le_bytes();
         let [kind, number] = [[c, d], [e, f]].map(u16::from_le_bytes);
         Self {
@@ -120,6 +122,7 @@ impl Record {
             app,
             schema,
             user,
+            tags,
             server_time: Duration::from_nanos(server_time),
             queued: Duration::from_nanos(queued),
             rows_sent,
@@ -159,6 +162,7 @@ mod tests {
         for (digest, ending) in [None, Some(0), Some(7)].into_iter().cycle().zip(endings) {
             let record = Record {
                 digest,
+                tags: 9,
                 server_time: Duration::from_nanos(1),
                 queued: Duration::from_nanos(2),
                 rows_sent: 3,

@@ -35,6 +35,7 @@ pub(crate) struct Key {
     pub(crate) app: u64,
     pub(crate) schema: u64,
     pub(crate) user: u64,
+    pub(crate) tags: u64,
 }
 
 /// Which texts a row is about.
@@ -60,18 +61,18 @@ impl std::hash::Hash for Digest {
 
 impl Key {
     fn of(record: &Record) -> Self {
-        let Record { digest, app, schema, user, .. } = *record;
-        Self { digest: digest.map_or(Digest::Unknown, Digest::Of), app, schema, user }
+        let Record { digest, app, schema, user, tags, .. } = *record;
+        Self { digest: digest.map_or(Digest::Unknown, Digest::Of), app, schema, user, tags }
     }
 
     /// Where its statements are added when it has no place.
     fn rest(self) -> Self {
-        Self { digest: Digest::Other, schema: 0, ..self }
+        Self { digest: Digest::Other, schema: 0, tags: 0, ..self }
     }
 }
 
 /// Nobody knows whose these are.
-pub(crate) const NOBODY: Key = Key { digest: Digest::Other, app: 0, schema: 0, user: 0 };
+pub(crate) const NOBODY: Key = Key { digest: Digest::Other, app: 0, schema: 0, user: 0, tags: 0 };
 
 /// The heavy hitters, and the rest.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::catalogue::{Catalogue, DigestText, Kind};
+use crate::concurrency::AtOnce;
 use crate::sketch::{Digest, Key};
 use crate::stats::Stats;
 use crate::windows::{Sealed, Time, Windows};
@@ -13,6 +14,8 @@ use crate::windows::{Sealed, Time, Windows};
 pub struct Look {
     /// What makes a row.
     pub by: By,
+    /// The tag whose values make rows, for [`By::Tag`].
+    pub tag: String,
     /// How far back, in seconds.
     pub window_s: u64,
     /// How long ago that window ends, in seconds; 0 for now.
@@ -32,6 +35,8 @@ pub enum By {
     User,
     /// Table. A statement counts for each of its tables.
     Table,
+    /// The value of the tag that [`Look::tag`] names.
+    Tag,
 }
 
 /// Whose statements are shown; `None` for everybody's.
@@ -45,6 +50,8 @@ pub struct Filter {
     pub user: Option<String>,
     /// Of this digest.
     pub digest: Option<u64>,
+    /// With this value of this tag.
+    pub tag: Option<(String, String)>,
 }
 
 /// What a row is about. `None` for what does not make a row, and for what is not known.
@@ -62,6 +69,8 @@ pub struct Group {
     pub user: Option<String>,
     /// The table, as `schema.table`. `None` where a statement's tables cannot be told.
     pub table: Option<String>,
+    /// The tag's value; empty for none.
+    pub tag: Option<String>,
 }
 
 /// One row.
@@ -90,6 +99,8 @@ pub struct ViewRow {
 pub struct Sender {
     /// The MySQL user. `None`: the name is not known any more.
     pub user: Option<String>,
+    /// The tags that are kept.
+    pub tags: Vec<(String, String)>,
     /// Statements that reached the server.
     pub count: u64,
     /// Statements that were refused and never reached it.
@@ -103,7 +114,7 @@ pub struct Sender {
 }
 
 /// What a window shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct View {
     /// When it begins: at a whole minute, or ten.
     pub from: Time,
@@ -113,6 +124,8 @@ pub struct View {
     pub rows: Vec<ViewRow>,
     /// Everything that the filter lets through, whether it has a row or not.
     pub total: Stats,
+    /// How many statements of each app were at the server at once, in the last hour of it.
+    pub at_once: Vec<(String, AtOnce)>,
 }
 
 /// The windows that a view is made of. Adding them up takes longer than getting them.
@@ -159,7 +172,7 @@ impl View {
                 continue;
             }
             total.merge(stats);
-            for group in names.groups(look.by, *key) {
+            for group in names.groups(look, *key) {
                 let (sum, senders) = groups.entry(group).or_default();
                 sum.merge(stats);
                 if look.by == By::Digest && key.digest != Digest::Other {
@@ -168,7 +181,8 @@ impl View {
             }
         }
         let row = |(group, (stats, senders))| row(group, (stats, senders), catalogue);
-        Self { from: sums.from, to: sums.to, rows: groups.into_iter().map(row).collect(), total }
+        let rows = groups.into_iter().map(row).collect();
+        Self { from: sums.from, to: sums.to, rows, total, at_once: Vec::new() }
     }
 }
 
@@ -177,6 +191,8 @@ struct Names<'c> {
     app: Option<String>,
     schema: Option<String>,
     user: Option<String>,
+    /// `None`: they are not known, or not told apart.
+    tags: Option<Vec<(String, String)>>,
     digest: Option<&'c DigestText>,
 }
 
@@ -190,7 +206,13 @@ impl<'c> Names<'c> {
         };
         // What is added up under nobody's name has none, also not an empty one.
         let of_rest = |hash: u64| if is_other && hash == 0 { None } else { name(hash) };
-        Self { app: of_rest(key.app), schema: of_rest(key.schema), user: of_rest(key.user), digest }
+        Self {
+            app: of_rest(key.app),
+            schema: of_rest(key.schema),
+            user: of_rest(key.user),
+            tags: if is_other { None } else { catalogue.tags(key.tags) },
+            digest,
+        }
     }
 
     fn pass(&self, filter: &Filter, key: Key) -> bool {
@@ -199,13 +221,24 @@ impl<'c> Names<'c> {
         is(&filter.app, &self.app)
             && is(&filter.schema, &self.schema)
             && is(&filter.user, &self.user)
+            && filter.tag.as_ref().is_none_or(|(tag, value)| self.tag(tag) == Some(&**value))
             && filter.digest.is_none_or(|digest| key.digest == Digest::Of(digest))
     }
 
-    fn groups(&self, by: By, key: Key) -> Vec<Group> {
+    /// The value of a tag, empty for none. `None`: it is not known.
+    fn tag(&self, name: &str) -> Option<&str> {
+        let mut tags = self.tags.as_ref()?.iter();
+        Some(tags.find(|(key, _)| key == name).map_or("", |(_, value)| value))
+    }
+
+    fn groups(&self, look: &Look, key: Key) -> Vec<Group> {
         let other = key.digest == Digest::Other;
         let none = Group { other, ..Group::default() };
-        match by {
+        match look.by {
+            By::Tag => {
+                let tag = self.tag(&look.tag).map(str::to_owned);
+                vec![Group { other: tag.is_none(), tag, ..Group::default() }]
+            }
             By::Digest => {
                 let digest = match key.digest {
                     Digest::Of(digest) => Some(digest),
@@ -257,13 +290,14 @@ impl<'c> Names<'c> {
 fn add_sender(senders: &mut Vec<Sender>, names: &Names<'_>, stats: &Stats) {
     let sender = Sender {
         user: names.user.clone(),
+        tags: names.tags.clone().unwrap_or_default(),
         count: stats.count,
         refused: stats.refused.sum(),
         time_ns: stats.time_ns,
         rows_sent: stats.rows_sent,
         rows_affected: stats.rows_affected,
     };
-    match senders.iter_mut().find(|known| known.user == sender.user) {
+    match senders.iter_mut().find(|known| known.user == sender.user && known.tags == sender.tags) {
         None => senders.push(sender),
         Some(known) => {
             for (sum, value) in [
@@ -282,7 +316,7 @@ fn add_sender(senders: &mut Vec<Sender>, names: &Names<'_>, stats: &Stats) {
 fn row(group: Group, (stats, mut senders): (Stats, Vec<Sender>), catalogue: &Catalogue) -> ViewRow {
     senders.sort_unstable_by(|a, b| b.count.cmp(&a.count).then_with(|| a.user.cmp(&b.user)));
     let digest = group.digest.and_then(|digest| catalogue.digest(digest));
-    let names = Names { app: None, schema: group.schema.clone(), user: None, digest };
+    let names = Names { app: None, schema: group.schema.clone(), user: None, tags: None, digest };
     ViewRow {
         text: digest.map(|digest| lossy(&digest.text)),
         tables: names.tables(),

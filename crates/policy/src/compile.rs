@@ -86,7 +86,7 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     let guards = guard::compile_all(file.guards, &context, faults);
     let starvation = compile_starvation(file.starvation, faults);
     let budgets = budget::compile(file.budgets, &context, faults);
-    let insights = insights::compile(file.insights, faults);
+    let insights = insights::compile(file.insights, &identity, faults);
     let history = history::compile(file.history, faults);
     let identity = Arc::new(identity);
     let shared = cluster::Shared { identity, starvation, budgets, guards, insights, history };

@@ -5,6 +5,7 @@
 //! asked, and the first that denies says what the client is told. What no guard has anything to say
 //! of costs one walk over the text: who asks is found out only for the others.
 
+mod expected;
 mod message;
 
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use crate::schedule::Schedule;
 use crate::shape::{Caution, ShapeNeeds};
 use crate::time::UnixTime;
 
+pub use self::expected::Estimate;
+pub(crate) use self::expected::RowsExpected;
 pub use self::message::write_message;
 
 /// One guard.
@@ -70,6 +73,8 @@ pub(crate) enum Check {
     RequireTag(Arc<[Box<[u8]>]>),
     /// No DDL while it is in force.
     NoDdlHours(Arc<Schedule>),
+    /// Most rows that the server expects to read.
+    MaxRowsExpected(RowsExpected),
 }
 
 impl Check {
@@ -81,6 +86,7 @@ impl Check {
             Self::MaxStatementBytes(_) => "max_statement_bytes",
             Self::RequireTag(_) => "require_tag",
             Self::NoDdlHours(_) => "no_ddl_hours",
+            Self::MaxRowsExpected(_) => expected::CHECK,
         }
     }
 }
@@ -98,6 +104,9 @@ pub struct Guarded<'s> {
     pub now: UnixTime,
     /// Whether tags are looked at: those of a prepared statement come with each execution.
     pub tags: bool,
+    /// Whether the tags are known to be all: of a text that was not read to its end, or that can be
+    /// read in several ways, there may be others.
+    pub all_tags: bool,
 }
 
 /// The guards of one cluster, in the order of the file.
@@ -114,6 +123,8 @@ pub struct GuardReport {
     pub hits: Vec<GuardHit>,
     /// The guards, and the checks, that could not judge it.
     pub unjudged: Vec<(Arc<str>, &'static str)>,
+    /// What is to be asked of the server before anything is said.
+    pub estimates: Vec<Estimate>,
     /// What is in quarantine like it.
     pub quarantined: Option<Arc<Quarantined>>,
 }
@@ -144,6 +155,7 @@ enum TextFault {
     Long { most: u64 },
     NoTag(Box<[u8]>),
     Ddl,
+    RowsExpected { rows: u64, most: u64 },
 }
 
 /// What a check says.
@@ -151,13 +163,18 @@ enum Finding {
     Fine,
     Unjudged,
     Fault(u64, TextFault),
+    /// The server has to be asked.
+    Estimate(RowsExpected),
 }
 
 impl GuardReport {
     /// Whether there is nothing to say.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.hits.is_empty() && self.unjudged.is_empty() && self.quarantined.is_none()
+        self.hits.is_empty()
+            && self.unjudged.is_empty()
+            && self.estimates.is_empty()
+            && self.quarantined.is_none()
     }
 
     /// The hit that the client is told of, if the statement is refused.
@@ -250,6 +267,9 @@ impl Guards {
                     (None, _) | (Some(true), Finding::Unjudged) => {
                         report.unjudged.push((guard.name.clone(), check.as_str()));
                     }
+                    (Some(true), Finding::Estimate(expected)) => {
+                        report.estimates.push(Estimate::of(guard, *mode, index, expected));
+                    }
                     (Some(true), Finding::Fault(offset, fault)) => report.hits.push(GuardHit {
                         guard: guard.name.clone(),
                         check: check.as_str(),
@@ -315,12 +335,15 @@ impl Check {
                     .map(|list| (list.at, TextFault::InList { len: list.len, most: *most }));
                 found_or(found, survey.unjudged.lists)
             }
-            (Self::NoDdlHours(hours), Some(survey)) => match survey.ddl {
-                Some(at) if hours.is_in_force(guarded.now) => {
-                    Finding::Fault(u64::from(at), TextFault::Ddl)
+            (Self::NoDdlHours(hours), Some(survey)) => {
+                let found = survey.ddl.map(|at| (at, TextFault::Ddl));
+                if hours.is_in_force(guarded.now) {
+                    found_or(found, survey.unjudged.ddl)
+                } else {
+                    Finding::Fine
                 }
-                Some(_) | None => Finding::Fine,
-            },
+            }
+            (Self::MaxRowsExpected(expected), Some(survey)) => expected.finding(survey, facts),
         }
     }
 }
@@ -350,5 +373,10 @@ fn missing_tag(keys: &[Box<[u8]>], guarded: &Guarded<'_>, facts: Option<&Facts<'
             && facts.exemption != Some(Exemption::SystemSchema)
             && reads_tables());
     let absent = keys.iter().find(|key| facts.identity.tag(key).is_none());
-    absent.filter(|_| is_work).map_or(Finding::Fine, |key| missing(key))
+    match absent.filter(|_| is_work) {
+        None => Finding::Fine,
+        // It may stand where the text was not read: sqlcommenter puts it at the end.
+        Some(_) if !guarded.all_tags => Finding::Unjudged,
+        Some(key) => missing(key),
+    }
 }

@@ -74,10 +74,11 @@ pub use explain::{Explanation, Question, Skipped, explain};
 pub use facts::Facts;
 pub use fault::Fault;
 pub use guard::{
-    Guard, GuardHit, GuardMode, GuardReport, Guarded, Guards, write_message as write_guard_message,
+    Estimate, Guard, GuardHit, GuardMode, GuardReport, Guarded, Guards,
+    write_message as write_guard_message,
 };
 pub use history::HistoryLimits;
-pub use insights::Insights;
+pub use insights::{InsightTags, Insights};
 pub use label::app_label;
 pub use network::{Keepalive, Listen, Network, ProxyProtocol, SendProxy, ServerAddress};
 pub use patterns::Patterns;

@@ -37,6 +37,7 @@ use crate::auth::OwnKey;
 use crate::board::ProbeBoard;
 use crate::clock::Clock;
 use crate::cut_overs::{CutOvers, PendingCutOver};
+use crate::explain::Explainer;
 use crate::facts::FactsBoard;
 use crate::insights::InsightsBoard;
 use crate::kill::Killer;
@@ -77,6 +78,8 @@ pub struct Cluster {
     pub(crate) cut_overs: Arc<CutOvers>,
     /// Ends statements whose clients have left.
     pub(crate) killer: Killer,
+    /// What the primary expects of statements.
+    pub(crate) explainer: Arc<Explainer>,
     /// What its connections compress with.
     pub(crate) codecs: Arc<Codecs>,
     own_key: OnceLock<Option<Arc<OwnKey>>>,
@@ -142,6 +145,7 @@ impl Cluster {
     pub fn new(policy: Arc<ClusterPolicy>, clock: Clock, seed: u64) -> Arc<Self> {
         let probes = ProbeBoard::default();
         let killer = Killer::new(Arc::clone(&probes.own_links));
+        let explainer = Explainer::new(policy.name.clone(), &probes.own_links);
         let mut controller = Controller::new(policy.controller_config(), seed, clock.now());
         controller.watch_starvation(clock.now(), starvation::config(&policy));
         Arc::new(Self {
@@ -155,6 +159,7 @@ impl Cluster {
             tls: TlsStore::new(&policy),
             cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
             killer,
+            explainer,
             codecs: Arc::default(),
             own_key: OnceLock::new(),
             clock,

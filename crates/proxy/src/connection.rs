@@ -15,6 +15,7 @@ mod delivery;
 mod departure;
 mod errors;
 mod finishing;
+mod foreseeing;
 mod guarding;
 mod leaving;
 mod pausing;
@@ -304,7 +305,10 @@ impl Connection {
             Action::Read(reads) => self.read_for_statement(reads, control).await,
             Action::Ask(ask) => self.ask(ask, control).await,
             Action::Deny(ask) => self.deny(ask, control).await,
-            Action::Guard(by_guards) => {
+            Action::Guard(mut by_guards) => {
+                if !by_guards.report.estimates.is_empty() {
+                    Box::pin(self.foresee(&mut by_guards.report)).await;
+                }
                 self.guard(by_guards);
                 Ok(())
             }

@@ -8,6 +8,7 @@ pub mod cluster;
 mod connection;
 pub mod cut_overs;
 pub mod descriptors;
+mod explain;
 mod facts;
 pub mod follower;
 pub mod inherited;

@@ -33,7 +33,7 @@
 //! their intervals. A value that did become stale (the servers did not answer) is `no_data`,
 //! hibernating or not.
 
-mod answer;
+pub(crate) mod answer;
 mod blocker;
 mod bypass;
 mod clusters;

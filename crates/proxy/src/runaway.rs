@@ -12,7 +12,9 @@
 //! can be cleared away: then the session is closed when the statement has ended.
 //!
 //! Before the KILL the server is asked what the session does. What commits is left alone, for as long
-//! as it does, and so is DDL that the server does not show.
+//! as it does, and so is DDL that the server does not show. Of a text of several statements, and of a
+//! procedure, the server shows the one that runs. A session that does nothing has ended its statement,
+//! whose answer is on its way, or not begun it: it is looked at again.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,8 +22,7 @@ use std::time::Duration;
 use admission::Mode;
 use mysql_async::Row;
 use policy::{ClusterPolicy, Rule, Runaway, RunawayAction};
-use session::StatementOutcome;
-use sql::Class;
+use sql::{Class, LexMode, Scratch, Server, Whole, describe};
 use tokio::time::Instant;
 
 use crate::board::ProbeError;
@@ -30,6 +31,13 @@ use crate::socket::Remote;
 
 /// What commits is looked at again after this.
 pub(crate) const COMMIT_POLL: Duration = Duration::from_millis(200);
+
+/// What had ended, and has not been answered, is looked at again after this.
+const ENDED_POLL: Duration = Duration::from_secs(1);
+
+/// From a KILL that the server has not taken to the next one. It may have had no connection left for it:
+/// a busy server is what runaway statements make.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// What the statement under way may still take.
 #[derive(Debug, Default)]
@@ -48,6 +56,10 @@ pub(crate) struct Allowance {
     doubtful: bool,
     /// That it commits has been counted.
     left_alone: bool,
+    /// That it was not killed has been counted.
+    failed: bool,
+    /// What it took too much of.
+    excess: Option<Excess>,
 }
 
 /// What a statement took too much of.
@@ -110,11 +122,23 @@ impl Allowance {
         self.bytes_left.is_none().then_some(Excess::BytesSent)
     }
 
-    /// It is over its limits: told once.
-    pub(crate) fn exceed(&mut self) {
+    /// It is over its limits: told once. What it took too much of at first.
+    pub(crate) fn exceed(&mut self, excess: Excess) -> Excess {
         self.due = None;
         self.bytes_left = None;
         self.rows_most = None;
+        *self.excess.get_or_insert(excess)
+    }
+
+    /// It had ended, or not begun, when it was to be killed.
+    pub(crate) fn look_again(&mut self, now: Instant) {
+        self.due = now.checked_add(ENDED_POLL);
+    }
+
+    /// It was not killed. Whether this has been said before.
+    pub(crate) fn retry(&mut self, now: Instant) -> bool {
+        self.due = now.checked_add(RETRY);
+        std::mem::replace(&mut self.failed, true)
     }
 
     /// It commits. Whether this has been said before.
@@ -157,9 +181,9 @@ pub(crate) fn action(rule: &Rule, runaway: Runaway) -> RunawayAction {
     }
 }
 
-/// Whether a statement may be killed at all: never what ends a transaction.
-pub(crate) fn is_killable(statement: &StatementOutcome) -> bool {
-    match statement.class {
+/// Whether a statement of this class may be killed at all: never what ends a transaction.
+pub(crate) fn is_killable(class: Class) -> bool {
+    match class {
         Class::Transaction | Class::Session => false,
         Class::Read
         | Class::LockingRead
@@ -215,8 +239,8 @@ impl Killer {
         let mut sent = false;
         let killed = self.killing(policy, remote, async |link| {
             let look = format!(
-                "SELECT COMMAND, STATE, LEFT(LTRIM(INFO), 8) FROM information_schema.PROCESSLIST \
-                 WHERE ID = {connection_id}"
+                "SELECT COMMAND, STATE, LEFT(INFO, {INFO_LEN}) FROM \
+                 information_schema.PROCESSLIST WHERE ID = {connection_id}"
             );
             let row = link.first(&look).await.map_err(KillError::Failed)?;
             match look_at(row.as_ref(), class) {
@@ -238,17 +262,34 @@ impl Killer {
 
 /// What the server shows of a session, and what that means for a KILL.
 fn look_at(row: Option<&Row>, class: Class) -> Killed {
-    let shown = |at: usize| row.and_then(|row| row.get::<Option<String>, _>(at)).flatten();
+    let shown = |at: usize| row.and_then(|row| row.get::<Option<Vec<u8>>, _>(at)).flatten();
     let (command, state, info) = (shown(0), shown(1), shown(2));
-    if command.as_deref() == Some("Sleep") {
+    if command.as_deref() == Some(b"Sleep") {
         return Killed::Ended;
     }
-    let commits = state.is_some_and(|state| state.to_ascii_lowercase().contains("commit"))
-        || info.is_some_and(|info| info.to_ascii_uppercase().starts_with("COMMIT"));
+    let commits = state.is_some_and(|state| {
+        state.to_ascii_lowercase().windows(COMMIT.len()).any(|part| part == COMMIT)
+    }) || info.is_some_and(|info| ends_transaction(&info));
     // An account without PROCESS is shown nothing.
     let is_hidden_ddl = command.is_none() && class == Class::Ddl;
     if commits || is_hidden_ddl { Killed::Commits } else { Killed::Yes }
 }
+
+/// Whether what a session runs may be what ends a transaction: COMMIT, XA COMMIT, and what commits
+/// ahead of itself, in whatever comments.
+fn ends_transaction(info: &[u8]) -> bool {
+    let mode = LexMode::unknown(Server::Unknown);
+    let whole = if info.len() < INFO_LEN { Whole::Yes } else { Whole::Truncated };
+    let mut scratch = Scratch::default();
+    let statement = describe(info, mode, whole, &mut scratch);
+    !is_killable(statement.class) || statement.classes.contains(Class::Transaction)
+}
+
+/// In the `State` of what commits, in lower case.
+const COMMIT: &[u8] = b"commit";
+
+/// Of what a session runs: what it is stands at the beginning, behind comments.
+const INFO_LEN: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
@@ -277,12 +318,40 @@ mod tests {
         assert_eq!(allowance.take(1, 10), Some(Excess::BytesSent));
         assert_eq!(allowance.take(1, 10), None);
         assert_eq!(allowance.take(1, 11), Some(Excess::RowsSent));
-        allowance.exceed();
+        assert_eq!(allowance.exceed(Excess::BytesSent), Excess::BytesSent);
         assert_eq!(allowance.take(1, 12), None);
         assert_eq!(allowance.due(), None);
         assert!(!allowance.leave_alone(Instant::now()) && allowance.leave_alone(Instant::now()));
+        assert_eq!(allowance.exceed(Excess::Elapsed), Excess::BytesSent, "what it was at first");
+        assert!(!allowance.retry(Instant::now()) && allowance.retry(Instant::now()));
+        assert_eq!(allowance.due(), Some(Instant::now() + RETRY));
+        allowance.look_again(Instant::now());
+        assert_eq!(allowance.due(), Some(Instant::now() + ENDED_POLL));
         assert_eq!(allowance.end(None), Leftover::Nothing);
         assert_eq!(allowance.due(), None);
+    }
+
+    #[test]
+    fn what_ends_a_transaction_is_known_behind_comments_and_as_xa() {
+        for ends in [
+            "COMMIT",
+            "commit and chain",
+            "/* trace='x' */ COMMIT",
+            "-- c\n COMMIT",
+            "/*!50000 COMMIT */",
+            "XA COMMIT 'x'",
+            "ROLLBACK",
+            "BEGIN",
+            "SET autocommit = 1",
+        ] {
+            assert!(ends_transaction(ends.as_bytes()), "{ends}");
+        }
+        let long = format!("SELECT '{}", "COMMIT".repeat(1_000));
+        let long = long.get(..INFO_LEN).unwrap();
+        for works in ["SELECT 1", "UPDATE t SET a = 'COMMIT'", "ALTER TABLE t ADD b INT", "", long]
+        {
+            assert!(!ends_transaction(works.as_bytes()), "{works}");
+        }
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl Bench {
         mode: LexMode,
         input: &Input<'_>,
     ) -> Ruling {
-        let Self { who, shape: scratch, budgets, memo, identities, .. } = self;
+        let Self { who, shape: scratch, budgets, memo, identities, subject } = self;
         scratch.clear();
         let remembers =
             query.attributes.is_empty() && statement.comment_bytes().len() <= MEMO_LEN_MAX;
@@ -130,6 +130,7 @@ impl Bench {
         if remembers
             && let Some(last) = memo.of_class(statement.class)
             && let Some(kept) = last.remembered.of(who.generation(), input.now)
+            && is_told(kept, input)
             && last.is_from(statement)
         {
             if last.needs.any() {
@@ -139,6 +140,7 @@ impl Bench {
             }
             if last.is_about(scratch.shape()) {
                 who.said.note(last.remembered.app(), kept.source, kept.tool, kept.trace);
+                who.said.tags = kept.tags;
                 *budgets = last.remembered.budgets();
                 return kept.ruling;
             }
@@ -151,7 +153,8 @@ impl Bench {
             tags: statement.tags().map(|tag| (tag.key, tag.value)),
         };
         let about = About::Text { text: query.text, mode, statement, scratch, read };
-        let Judged { ruling, needs, budgets: met } = rule(asked, about, who, identities, input);
+        let bench = (&mut *who, identities, subject);
+        let Judged { ruling, needs, budgets: met } = rule(asked, about, bench, input);
         *budgets = met;
         let kept = if remembers { keep(ruling, who, input) } else { None };
         let shape = scratch.shape();
@@ -175,8 +178,12 @@ impl Bench {
         input: &Input<'_>,
     ) -> Ruling {
         let remembers = attributes.is_empty();
-        if remembers && let Some(kept) = last.of(self.who.generation(), input.now) {
+        if remembers
+            && let Some(kept) = last.of(self.who.generation(), input.now)
+            && is_told(kept, input)
+        {
             self.who.said.note(last.app(), kept.source, kept.tool, kept.trace);
+            self.who.said.tags = kept.tags;
             self.budgets = last.budgets();
             return kept.ruling;
         }
@@ -204,7 +211,8 @@ impl Bench {
         let tags = description.tags.iter().map(|(key, value)| pair(key, value));
         let about = About::Known(description.shape.shape());
         let asked = Asked { classes, exemption, tool, attributes, tags: own.chain(tags) };
-        let judged = rule(asked, about, &mut self.who, &mut self.identities, input);
+        let Self { who, identities, subject, .. } = self;
+        let judged = rule(asked, about, (who, identities, subject), input);
         self.budgets = judged.budgets;
         judged.ruling
     }
@@ -219,6 +227,7 @@ fn keep(ruling: Ruling, who: &Who, input: &Input<'_>) -> Option<Kept> {
         tool: who.tool(),
         source: who.source(),
         trace: who.trace(),
+        tags: who.tags(),
         ruling,
     })
 }
@@ -230,11 +239,15 @@ struct Judged {
     budgets: BudgetSet,
 }
 
+/// Whether somebody knows what the statement's tags are: if not, they are read again.
+fn is_told(kept: Kept, input: &Input<'_>) -> bool {
+    kept.tags == 0 || input.digests.is_none_or(|memo| memo.is_told(kept.tags))
+}
+
 fn rule<'t>(
     asked: Asked<'t, impl Iterator<Item = (&'t [u8], &'t [u8])>>,
     about: About<'_>,
-    who: &mut Who,
-    identities: &mut IdentityScratch,
+    (who, identities, subject): (&mut Who, &mut IdentityScratch, &mut Subject),
     input: &Input<'_>,
 ) -> Judged {
     let Asked { classes, exemption, tool, attributes, tags } = asked;
@@ -272,6 +285,10 @@ fn rule<'t>(
         Ruling::Pass(..) | Ruling::Ask(..) | Ruling::Deny(_) => identity.trace_id(),
     };
     said.note(identity.app, Some(identity.source), identity.tool_seen, trace);
+    said.tags = match input.digests {
+        Some(memo) => subject.note_tags(&input.policy.insights.tags, &identity, memo),
+        None => 0,
+    };
     said.note_refused(identity.refused_claims, identity.refused_claim);
     who.stick_to_tool();
     Judged { ruling, needs, budgets }

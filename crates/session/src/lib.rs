@@ -79,3 +79,4 @@ pub use leg::{Leg, Password};
 pub use negotiated::ClientInfo;
 pub use outcome::{Finished, StatementOutcome};
 pub use session::Session;
+pub use session::guarded::GuardedText;

@@ -394,6 +394,7 @@ fn prepared_in(
         exemption: statement.exemption,
         tool: statement.tool(),
         tags: statement.tags().map(|tag| owned_tag((tag.key, tag.value))).collect(),
+        has_all_tags: statement.is_certain(),
         shape: bench.shape.to_owned(),
         consequences: Consequences::of(&statement.effects),
         calls: statement

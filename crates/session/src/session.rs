@@ -1,6 +1,7 @@
 //! The session itself: its owners, and the dispatch to the phase it is in.
 
 mod answered;
+pub(crate) mod guarded;
 mod shown;
 
 use std::ops::ControlFlow;

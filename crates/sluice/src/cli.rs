@@ -6,6 +6,7 @@ mod history;
 mod insights;
 mod rules;
 mod simulate;
+mod suggest;
 mod top;
 
 use std::net::IpAddr;
@@ -20,6 +21,7 @@ pub(crate) use self::history::{History, Why};
 pub(crate) use self::insights::{Insights, TableFormat};
 pub(crate) use self::rules::{Asked, Made, Rules, Throttle, Token, Unthrottle, Whom};
 pub(crate) use self::simulate::{Load, Simulate};
+pub(crate) use self::suggest::Suggest;
 pub(crate) use self::top::{Column, Top};
 
 /// An enforcement throttler for MySQL.
@@ -62,6 +64,9 @@ pub(crate) enum Command {
     /// Show what statements have cost, by digest, app, user or table.
     #[command(long_about = insights::ABOUT, after_help = insights::EXAMPLES)]
     Insights(Insights),
+    /// Write a first rule file, that only observes, from what statements have cost.
+    #[command(long_about = suggest::ABOUT, after_help = suggest::EXAMPLES)]
+    Suggest(Suggest),
     /// Watch a running Sluice: lag, pace, queue, identities; hold, throttle and lift.
     #[command(long_about = top::ABOUT, after_help = top::EXAMPLES)]
     Top(Top),

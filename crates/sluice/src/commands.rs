@@ -12,6 +12,7 @@ pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod simulate;
 pub(crate) mod status;
+pub(crate) mod suggest;
 pub(crate) mod top;
 pub(crate) mod why;
 mod zone;

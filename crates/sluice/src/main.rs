@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::History(command) => commands::history::run(&command),
         Command::Why(command) => commands::why::run(&command),
         Command::Insights(command) => commands::insights::run(&command),
+        Command::Suggest(command) => commands::suggest::run(&command),
         Command::Top(top) => commands::top::run(&top),
         Command::Throttle(Throttle { ratio, made }) => rules::make(&made, "throttle", Some(ratio)),
         Command::Hold(made) => rules::make(&made, "hold", None),

@@ -171,3 +171,34 @@ fn hostile_names_stay_in_their_line() {
     let text = stdout(&against("hostile.yaml", &told, "text"));
     assert!(!text.contains('\u{1b}') && !text.contains("\nrule x"), "{text}");
 }
+
+#[test]
+fn a_first_file_is_made_of_insights_and_is_good() {
+    let hostile = "<img src=x> \"quoted\": \u{1F4A5}\nrules: []";
+    let mut told = insights(&[
+        row("etl", "write", "UPDATE t SET a = ? WHERE id = ?", 1_000, 14_400.0),
+        row("web", "read", "SELECT a FROM t WHERE id = ?", 400, 4.0),
+        row(hostile, "write", "DELETE FROM t", 3, 1.0),
+    ]);
+    let etl =
+        json!({ "cluster": "main", "app": "etl", "concurrency_p99": 7.0, "concurrency_max": 9.0 });
+    told["apps"] = json!([etl]);
+    let output = sluice(&["suggest", "--from", "-"], &told.to_string());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    for line in [
+        "  # 1000 statements, 14400.0 s at the server; 7 at once in 99 of 100 seconds, 9 at most.\n",
+        "  - { name: etl, match: { app: \"etl\" }, max_concurrency: 14, mode: warn }\n",
+        "  # 1000 statements that write or may, 1000 rows changed. MySQL users: \"etl-user\".\n",
+        "; about 1 at once, from the mean as if they came independently of each other.\n",
+    ] {
+        assert!(text.contains(line), "{line}\nin\n{text}");
+    }
+    assert!(!text.contains("name: web, match: { app: \"web\" }, mode: observe"), "it only reads");
+    let path = file("suggested.yaml", &text);
+    let checked = sluice(&["check", "--strict", "--config", path.to_str().unwrap()], "");
+    assert_eq!(checked.status.code(), Some(0), "{}\n{text}", stderr(&checked));
+    std::fs::remove_file(&path).unwrap();
+    let empty = sluice(&["suggest", "--from", "-"], &insights(&[]).to_string());
+    assert_eq!(empty.status.code(), Some(1));
+}

@@ -24,6 +24,7 @@ mod describe;
 mod digest;
 mod effects;
 mod exemption;
+mod explaining;
 mod lexer;
 mod mode;
 mod named_locks;
@@ -44,6 +45,7 @@ pub use effects::{
     AppSetting, Effects, Kill, Locks, NamedLockUse, PlainEffects, SqlPrepare, TransactionAfter,
 };
 pub use exemption::Exemption;
+pub use explaining::{Explainable, explainable};
 pub use mode::{Charset, LexMode, Server, Setting};
 pub use routines::{Called, Routine, RoutineKind, Routines};
 pub use survey::{Accepts, InList, Survey, Unfiltered, Unjudged, survey};

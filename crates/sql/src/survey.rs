@@ -29,7 +29,7 @@ pub struct Survey {
     pub cross_join: Option<u32>,
     /// The longest list of IN.
     pub in_list: Option<InList>,
-    /// The first statement that defines or changes a schema.
+    /// The first statement that defines or changes a schema. A temporary table is in none.
     pub ddl: Option<u32>,
     /// Whether a query block has a FROM.
     pub has_from: bool,
@@ -66,6 +66,13 @@ pub struct Unjudged {
     pub joins: bool,
     /// How long the lists of IN are.
     pub lists: bool,
+    /// Whether it changes a schema.
+    pub ddl: bool,
+}
+
+impl Unjudged {
+    /// Nothing could.
+    pub(crate) const ALL: Self = Self { filters: true, joins: true, lists: true, ddl: true };
 }
 
 /// What stands in for a WHERE.
@@ -94,8 +101,7 @@ impl Survey {
 
     /// Nothing of the text could be judged.
     fn unread() -> Self {
-        let unjudged = Unjudged { filters: true, joins: true, lists: true };
-        Self { has_from: true, unjudged, ..Self::default() }
+        Self { has_from: true, unjudged: Unjudged::ALL, ..Self::default() }
     }
 
     fn note_unfiltered(&mut self, found: Unfiltered, limited: bool) {
@@ -134,7 +140,8 @@ impl Survey {
     }
 
     fn note_unjudged(&mut self, other: Unjudged) {
-        let Unjudged { filters, joins, lists } = &mut self.unjudged;
+        let Unjudged { filters, joins, lists, ddl } = &mut self.unjudged;
+        *ddl |= other.ddl;
         *filters |= other.filters;
         *joins |= other.joins;
         *lists |= other.lists;

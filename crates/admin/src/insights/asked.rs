@@ -33,6 +33,7 @@ pub(super) struct Query {
     schema: Option<String>,
     user: Option<String>,
     digest: Option<String>,
+    tag: Option<String>,
 }
 
 /// The same, understood.
@@ -91,9 +92,12 @@ pub(super) const SORTS: [(&str, Sort); 15] = [
 
 impl Asked {
     pub(super) fn of(query: Query) -> Result<Self, Refusal> {
-        let by = match &query.by {
-            None => By::Digest,
-            Some(word) => one_of(word, "by", &BYS)?,
+        let (by, tag) = match &query.by {
+            None => (By::Digest, ""),
+            Some(word) => match word.strip_prefix("tag:") {
+                Some(tag) => (By::Tag, tag),
+                None => (one_of(word, "by", &BYS)?, ""),
+            },
         };
         let sort = match &query.sort {
             None => Sort::Time,
@@ -102,8 +106,10 @@ impl Asked {
         let window = query.window.as_deref().map(|text| span("window", text)).transpose()?;
         let window = window.unwrap_or(WINDOW);
         let digest = query.digest.as_deref().map(digest).transpose()?;
-        let filter = Filter { app: query.app, schema: query.schema, user: query.user, digest };
-        let look = Look { by, window_s: window.as_secs(), ago_s: 0, filter };
+        let of_tag = query.tag.as_deref().map(pair).transpose()?;
+        let filter =
+            Filter { app: query.app, schema: query.schema, user: query.user, digest, tag: of_tag };
+        let look = Look { by, tag: tag.to_owned(), window_s: window.as_secs(), ago_s: 0, filter };
         let ago = match query.compare.as_deref() {
             None => None,
             Some("previous") => Some(window),
@@ -119,9 +125,20 @@ impl Asked {
         SORTS.iter().find(|(_, sort)| *sort == self.sort).map_or("", |(word, _)| word)
     }
 
+    /// The tags that the file has to name for this.
+    pub(super) fn tags(&self) -> impl Iterator<Item = &str> {
+        let by = Some(&*self.look.tag).filter(|_| self.look.by == By::Tag);
+        let of = self.look.filter.tag.as_ref().map(|(key, _)| &**key);
+        by.into_iter().chain(of)
+    }
+
     /// The word for what makes a row.
-    pub(super) fn by_word(&self) -> &'static str {
-        BYS.iter().find(|(_, by)| *by == self.look.by).map_or("", |(word, _)| word)
+    pub(super) fn by_word(&self) -> String {
+        if self.look.by == By::Tag {
+            return format!("tag:{}", self.look.tag);
+        }
+        let word = BYS.iter().find(|(_, by)| *by == self.look.by);
+        word.map_or("", |(word, _)| word).to_owned()
     }
 }
 
@@ -156,6 +173,15 @@ fn span(key: &str, text: &str) -> Result<Duration, Refusal> {
         let message = format!("`{key}` is not a time of a day at most: {text:?}");
         Refusal::new(Error::BadRequest, message).remedy("10m, 1h or 1d, for instance")
     })
+}
+
+/// `NAME:VALUE`.
+fn pair(text: &str) -> Result<(String, String), Refusal> {
+    let (key, value) = text.split_once(':').ok_or_else(|| {
+        let message = format!("`tag` is not NAME:VALUE: {text:?}");
+        Refusal::new(Error::BadRequest, message).remedy("tag=tenant:acme, for instance")
+    })?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 fn digest(text: &str) -> Result<u64, Refusal> {

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -10,10 +11,11 @@ use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
 use insights::{By, Compared, Counts, Group, Stats, Time, View, ViewRow, compare};
 use policy::UnixTime;
+use proxy::cluster::Cluster;
 use proxy::insights::refusal_name;
 
 use super::asked::{Asked, Query, Sort};
-use super::{Cost, Insights, Row, Sender};
+use super::{AppAtOnce, Cost, Insights, Row, Sender};
 use crate::refusal::{Error, Refusal};
 use crate::request::query;
 use crate::{AdminState, Shown, aside};
@@ -27,17 +29,22 @@ pub(crate) async fn insights(
     if asked.cluster.as_ref().is_some_and(|name| !known(name)) {
         return Err(Refusal::new(Error::NotFound, "there is no cluster of this name"));
     }
+    for tag in asked.tags() {
+        let is_kept = |cluster: &_| kept_tags(cluster).any(|kept| kept == tag);
+        if !state.clusters.iter().any(is_kept) {
+            let message = format!("values of the tag {tag:?} are not kept");
+            let remedy = "name it in the file: insights: { tags: [..] }";
+            return Err(Refusal::new(Error::BadRequest, message).remedy(remedy));
+        }
+    }
     // A day of many digests takes a while.
     let answer = aside(slow, move || Json(gather(&state, &asked)).into_response()).await?;
     Ok(([(CACHE_CONTROL, "no-store")], answer).into_response())
 }
 
 fn gather(state: &AdminState, asked: &Asked) -> Insights {
-    let mut answer = Insights {
-        by: asked.by_word().to_owned(),
-        sort: asked.sort_word().to_owned(),
-        ..Insights::default()
-    };
+    let mut answer =
+        Insights { by: asked.by_word(), sort: asked.sort_word().to_owned(), ..Insights::default() };
     let mut total = Stats::default();
     let mut rows: Vec<(String, Compared)> = Vec::new();
     for cluster in state.clusters.iter() {
@@ -46,7 +53,18 @@ fn gather(state: &AdminState, asked: &Asked) -> Insights {
         }
         let before = asked.before.as_ref();
         let (view, before) = cluster.insights.look_twice(&asked.look, before, &cluster.policy());
+        for tag in kept_tags(cluster) {
+            if !answer.tags.contains(&tag) {
+                answer.tags.push(tag);
+            }
+        }
         total.merge(&view.total);
+        answer.apps.extend(view.at_once.iter().map(|(app, at_once)| AppAtOnce {
+            cluster: cluster.name.to_string(),
+            app: app.clone(),
+            concurrency_p99: at_once.p99,
+            concurrency_max: at_once.max,
+        }));
         (answer.from, answer.to) = (shown(view.from), shown(view.to));
         answer.window_s = seen_s(&view, answer.window_s);
         if let Some(before) = &before {
@@ -72,9 +90,22 @@ fn gather(state: &AdminState, asked: &Asked) -> Insights {
     answer
 }
 
+/// The tags of which values are kept.
+fn kept_tags(cluster: &Arc<Cluster>) -> impl Iterator<Item = String> {
+    let policy = cluster.policy();
+    let keys: Vec<String> = policy.insights.tags.keys().map(str::to_owned).collect();
+    keys.into_iter()
+}
+
 /// A window of the same length in which nothing came.
 fn nothing(view: &View) -> View {
-    View { from: view.from, to: view.to, rows: Vec::new(), total: Stats::default() }
+    View {
+        from: view.from,
+        to: view.to,
+        rows: Vec::new(),
+        total: Stats::default(),
+        at_once: Vec::new(),
+    }
 }
 
 /// Seconds from the first statement in the window on, or as many as there were before.
@@ -110,7 +141,7 @@ fn sort_key(sort: Sort, stats: &Stats) -> u64 {
 
 fn shown_row(row: ViewRow, by: By, total: &Stats) -> Row {
     let ViewRow { group, stats, text, tables, all_tables, kind, senders, sample } = row;
-    let Group { other, digest, app, schema, user, table } = group;
+    let Group { other, digest, app, schema, user, table, tag } = group;
     let name = |name: Option<String>| Some(name.unwrap_or_else(|| missing(other).to_owned()));
     let cost = cost(&stats, total);
     match by {
@@ -134,6 +165,7 @@ fn shown_row(row: ViewRow, by: By, total: &Stats) -> Row {
         },
         By::App => Row { app: name(app), cost, ..Row::default() },
         By::User => Row { user: name(user), cost, ..Row::default() },
+        By::Tag => Row { tag: name(tag), cost, ..Row::default() },
         By::Table => Row { table: name(table), cost, ..Row::default() },
     }
 }
@@ -141,7 +173,7 @@ fn shown_row(row: ViewRow, by: By, total: &Stats) -> Row {
 fn sender(sender: insights::Sender) -> Sender {
     Sender {
         user: sender.user,
-        tags: BTreeMap::new(),
+        tags: sender.tags.into_iter().collect(),
         count: sender.count,
         refused: sender.refused,
         time_total_s: std::time::Duration::from_nanos(sender.time_ns).as_secs_f64(),

@@ -112,8 +112,10 @@ pub struct Held {
     pub ended: Option<At>,
     /// How long it has lasted, by the monotonic clock.
     pub lasted_s: f64,
-    /// Why, most of the time.
+    /// Why: the reason that explains most.
     pub reason: String,
+    /// What held it most often besides.
+    pub besides: Option<String>,
     /// The signal behind that, with its highest value in that time.
     pub signal: Option<String>,
     /// `s`, or nothing.

@@ -155,6 +155,8 @@ impl Why {
             Some("quarantined") => self.remedy_of_quarantine(now, zone),
             Some(reason) if reason.starts_with("budget_") => self.remedy_of_budget(reason),
             Some(reason) => self.remedy_of_rule(reason),
+            // It came through at last, by a check that was won.
+            None if self.rule.ratio > 0.0 => self.remedy_of_rule("ratio"),
             None => self.remedy_of_rule("paced"),
         };
         match &*self.end {
@@ -235,6 +237,9 @@ impl Why {
             ),
             "queue_full" => {
                 format!("fewer who wait already, or a larger max_queue of rule {rule}")
+            }
+            "no_primary" | "failover" => {
+                "a primary that answers (`sluice status` says what is known of it)".to_owned()
             }
             "shutdown" => "nothing: Sluice was ending; the next one answers".to_owned(),
             _ if speed.is_some() && self.line.is_none() => {

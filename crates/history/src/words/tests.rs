@@ -248,11 +248,27 @@ fn what_goes_on_and_the_minute_under_way_are_told_at_once() {
                  for 9.8 s); 9 statements waited 1 s at most, 9 were refused; meanwhile online-ddl \
                  wrote 61 % of the rows";
     assert_eq!(said[0], first);
-    assert_eq!(said[1], "lag was over 1 s since 07:00:10, 1.5 s at db3 at most");
+    assert_eq!(said[1], "lag has been over 1 s since 07:00:10, 1.5 s at db3 at most");
     // Of a client that does not come back it is not said that it waits.
     world.quiet_until("2026-11-22T07:00:26Z");
     let said = world.says(Some("etl"), "2026-11-22T06:50:00Z", "2026-11-22T07:00:30Z", "UTC");
     assert!(said[0].starts_with("etl was held 07:00:10–07:00:20: "), "{said:?}");
+}
+
+#[test]
+fn what_held_it_in_the_rest_of_the_time_is_told_too() {
+    let mut world = World::new("2026-11-22T07:00:00Z");
+    let diced = |mono: Duration| Scene {
+        waits_since: Some(mono.saturating_sub(Duration::from_millis(500))),
+        reason: "ratio",
+        ..Scene::default()
+    };
+    world.until("2026-11-22T07:01:00Z", diced);
+    world.held_until("2026-11-22T07:01:30Z");
+    world.until("2026-11-22T07:02:00Z", diced);
+    let said = world.says(Some("etl"), "2026-11-22T06:50:00Z", "2026-11-22T07:02:00Z", "UTC");
+    let told = "lag 1.5 s at replica db3 (over 1 s for 30 s), and the dice of rule nightly-etl;";
+    assert!(said[0].contains(told), "{said:?}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn insights() -> Insights {
 }
 
 fn look(by: By, window_s: u64) -> Look {
-    Look { by, window_s, ago_s: 0, filter: Filter::default() }
+    Look { tag: String::new(), by, window_s, ago_s: 0, filter: Filter::default() }
 }
 
 fn sorted(view: View) -> Vec<ViewRow> {
@@ -163,4 +163,34 @@ fn a_million_digests_take_no_more_memory_than_some_thousands_and_totals_are_exac
     let apps = sorted(insights.look(&look(By::App, 3_000)));
     let counts: Vec<_> = apps.iter().map(|row| (row.group.other, row.stats.count)).collect();
     assert_eq!(counts, [(false, 51 * 10_000), (false, 51 * 10_000)], "apps are whole");
+}
+
+#[test]
+fn rows_by_tag_are_of_its_values_and_a_filter_takes_one_of_them() {
+    let mut insights = insights();
+    for (hash, value) in [(11, "acme"), (12, "other")] {
+        let pairs = format!("tenant\0{value}\0route\0/\0").into_bytes().into();
+        insights.learn(Learned::Tags { hash, pairs });
+    }
+    for tags in [11, 11, 12, 0, 99] {
+        insights.observe(&Record { tags, ..record(1, b"web") });
+    }
+    let of = |tag: &str| Look { tag: tag.to_owned(), ..look(By::Tag, 600) };
+    let counts = |look: &Look| -> Vec<(bool, Option<String>, u64)> {
+        let rows = sorted(insights.look(look)).into_iter();
+        rows.map(|row| (row.group.other, row.group.tag, row.stats.count)).collect()
+    };
+    let value = |value: &str| Some(value.to_owned());
+    // What has a value that is not known is not what has none.
+    let expected = [
+        (false, value(""), 1),
+        (false, value("acme"), 2),
+        (false, value("other"), 1),
+        (true, None, 1),
+    ];
+    assert_eq!(counts(&of("tenant")), expected);
+    let filter = Filter { tag: Some(("tenant".into(), "acme".into())), ..Filter::default() };
+    let rows = sorted(insights.look(&Look { filter, ..look(By::Digest, 600) }));
+    assert_eq!((rows.len(), rows[0].stats.count), (1, 2));
+    assert_eq!(rows[0].senders[0].tags[0], ("tenant".to_owned(), "acme".to_owned()));
 }

@@ -12,7 +12,7 @@ use sql::{Survey, survey};
 use super::{Ahead, MODE, Recorded, whole};
 use crate::condition::Condition;
 use crate::facts::Facts;
-use crate::guard::{Check, Guard, GuardHit, GuardReport, Guarded, Guards};
+use crate::guard::{Check, Estimate, Guard, GuardHit, GuardReport, Guarded, Guards};
 
 /// The guards that look at something that is not known, without that.
 #[derive(Debug)]
@@ -60,6 +60,7 @@ impl Ahead<'_> {
         if past.long {
             survey.unjudged.filters = true;
             survey.unjudged.joins = true;
+            survey.unjudged.ddl = true;
         }
         survey.unjudged.lists |= past.long || has_list(past.text);
         let guarded = Guarded {
@@ -68,6 +69,7 @@ impl Ahead<'_> {
             goes_on: false,
             now: past.seen.1,
             tags: true,
+            all_tags: !past.long,
         };
         let mut report = guards.judge(&guarded, facts);
         let hits = std::mem::take(&mut report.hits);
@@ -85,6 +87,10 @@ impl Ahead<'_> {
         for unknown in may_hit.chain(unjudged) {
             note(&mut report, unknown);
         }
+        // Only a server can tell.
+        for estimate in std::mem::take(&mut report.estimates) {
+            note(&mut report, (&estimate.guard, Estimate::CHECK));
+        }
         report
     }
 
@@ -100,6 +106,7 @@ impl Ahead<'_> {
                 is_kept && past.tags.iter().all(|(known, _)| *known != &**key)
             }),
             Check::NoDdlHours(hours) => hours.is_steady(past.seen.0, past.seen.1),
+            Check::MaxRowsExpected(_) => false,
         }
     }
 
@@ -127,6 +134,7 @@ impl Ahead<'_> {
                 | Check::NoCrossJoin
                 | Check::MaxInList(_)
                 | Check::MaxStatementBytes(_)
+                | Check::MaxRowsExpected(_)
                 | Check::RequireTag(_) => None,
             });
             for (check, hours) in hours {

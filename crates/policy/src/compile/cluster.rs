@@ -8,7 +8,7 @@ use super::budget::{self, BudgetDraft};
 use super::bypass;
 use super::checks::{MODES, duration, keyword, name, query, secret, server, whole};
 use super::compression;
-use super::guard::{GuardDraft, guards_of};
+use super::guard::{GuardDraft, check_probe, guards_of};
 use super::limits;
 use super::network;
 use super::rule::Draft;
@@ -82,6 +82,7 @@ pub(super) fn compile(
     let network = network::compile(keys, listen.as_ref(), faults);
     let of = (cluster_name, default_gate, mode);
     let rules = rules_of(drafts, of, probe.as_ref(), &mut signals, faults)?;
+    check_probe(&shared.guards, cluster_name, probe.as_ref(), faults);
     let budgets = budget::of_cluster(&shared.budgets, cluster_name, mode);
     let budgets = Budgets::new(budgets).with_lane_for(&rules);
     Some(ClusterPolicy {
@@ -108,7 +109,7 @@ pub(super) fn compile(
         compression_level,
         identity: shared.identity.clone(),
         starvation: shared.starvation,
-        insights: shared.insights,
+        insights: shared.insights.clone(),
         history: shared.history,
         gates: signals.gates,
         signals: signals.signals,

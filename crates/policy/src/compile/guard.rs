@@ -2,18 +2,20 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use admission::Mode;
 use sql::Accepts;
 
-use super::checks::{keyword, name, whole};
+use super::checks::{duration, keyword, name, whole};
 use super::context::Context;
 use super::limits;
 use super::matching::compile_match;
 use super::{error_profile, schedule};
+use crate::cluster::Probe;
 use crate::condition::Condition;
 use crate::fault::{Faults, Place};
-use crate::guard::{Check, Guard, GuardMode, Guards};
+use crate::guard::{Check, Guard, GuardMode, Guards, RowsExpected};
 use crate::raw::{self, Maybe, OneOrMany, Spanned};
 use crate::rule::RefusalProfile;
 
@@ -21,6 +23,8 @@ use crate::rule::RefusalProfile;
 #[derive(Debug)]
 pub(super) struct GuardDraft {
     guard: Guard,
+    /// Where it asks for what only a server can tell.
+    asks: Option<Place>,
     /// `None`: every cluster.
     clusters: Option<Vec<String>>,
 }
@@ -33,14 +37,32 @@ const MODES: [(&str, How); 3] =
 
 /// The guards of one cluster, which only warn where its rules only observe.
 pub(super) fn guards_of(drafts: &[GuardDraft], cluster: &str, mode: Mode) -> Guards {
-    let of_cluster = |draft: &&GuardDraft| {
-        draft.clusters.as_ref().is_none_or(|names| names.iter().any(|name| name == cluster))
-    };
-    let guards = drafts.iter().filter(of_cluster).map(|draft| match mode {
+    let guards = drafts.iter().filter(|draft| draft.is_for(cluster)).map(|draft| match mode {
         Mode::Enforce => draft.guard.clone(),
         Mode::Observe => draft.guard.clone().warning(),
     });
     Guards::new(guards.collect())
+}
+
+/// Who asks the server does so over the probe's account.
+pub(super) fn check_probe(
+    drafts: &[GuardDraft],
+    cluster: &str,
+    probe: Option<&Probe>,
+    faults: &mut Faults,
+) {
+    let asking = drafts.iter().filter(|draft| probe.is_none() && draft.is_for(cluster));
+    for place in asking.filter_map(|draft| draft.asks.as_ref()) {
+        let message =
+            format!("the server is asked over the probe's account: `{cluster}` has no `probe`");
+        faults.add(place, message);
+    }
+}
+
+impl GuardDraft {
+    fn is_for(&self, cluster: &str) -> bool {
+        self.clusters.as_ref().is_none_or(|names| names.iter().any(|name| name == cluster))
+    }
 }
 
 pub(super) fn compile_all(
@@ -78,10 +100,11 @@ fn compile(guard: Spanned<raw::Guard>, context: &Context<'_>, faults: &mut Fault
     let (condition, clusters) = compile_match(raw.conditions.take(), context, faults);
     let error = error_profile::compile(raw.error.take(), RefusalProfile::quota(), faults);
     let reason = super::rule::compile_reason(raw.reason.take(), faults);
+    let asks = raw.max_rows_expected.as_ref().map(|most| most.place.clone());
     let checks = compile_checks(raw, &place, context, faults);
     let condition: Arc<Condition> = Arc::new(condition);
     let guard = Guard { name: guard_name, condition, checks, error, reason };
-    GuardDraft { guard, clusters }
+    GuardDraft { guard, asks, clusters }
 }
 
 fn compile_checks(
@@ -116,13 +139,33 @@ fn compile_checks(
         let schedule = schedule::compile(hours, context.zones, faults);
         add(Check::NoDdlHours(Arc::new(schedule)), deny);
     }
+    if let Some(expected) = compile_expected((raw.max_rows_expected, raw.explain_timeout), faults) {
+        add(Check::MaxRowsExpected(expected), deny);
+    }
     if checks.is_empty() {
         let message = "guards nothing: name at least one of `where_required`, `no_cross_join`, \
-                       `max_in_list`, `max_statement_bytes`, `require_tag`, `no_ddl_hours`";
+                       `max_in_list`, `max_statement_bytes`, `max_rows_expected`, `require_tag`, \
+                       `no_ddl_hours`";
         faults.add(place, message);
     }
     let in_force = checks.into_iter().filter_map(|(check, how)| Some((check, how?.min(most?))));
     in_force.collect()
+}
+
+fn compile_expected(
+    (most, timeout): (Maybe<i128>, Maybe<Duration>),
+    faults: &mut Faults,
+) -> Option<RowsExpected> {
+    if let (None, Some(timeout)) = (&most, &timeout) {
+        faults.add(&timeout.place, "has no effect without `max_rows_expected`");
+    }
+    let Spanned { value, place } = most?;
+    let most = u64::try_from(value).ok().filter(|most| *most > 0);
+    if most.is_none() {
+        faults.add(&place, "must be a number of rows, from 1");
+    }
+    let timeout = duration(timeout, limits::EXPLAIN_TIMEOUT, faults);
+    Some(RowsExpected { most: most.unwrap_or(u64::MAX), timeout })
 }
 
 fn compile_accepts(

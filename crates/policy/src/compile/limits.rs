@@ -29,6 +29,8 @@ const DAY_MS: u64 = 86_400_000;
 
 pub(crate) const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9307);
 pub(crate) const MAX_APPS: Limits<u32> = count(200, 1, 10_000);
+/// Of `max_rows_expected` of a guard: a statement waits at most so long for its EXPLAIN.
+pub(crate) const EXPLAIN_TIMEOUT: Limits<Duration> = ms(100, 1, 2_000);
 pub(crate) const MAX_IN_LIST: Limits<u32> = count(1_000, 1, 1_000_000);
 /// `max_allowed_packet` is at most a gibibyte.
 pub(crate) const MAX_STATEMENT_BYTES: Limits<u32> = count(1_048_576, 1, 1_073_741_824);
@@ -38,6 +40,8 @@ pub(crate) const QUARANTINE: Limits<Duration> = ms(10 * MINUTE_MS, 1_000, 7 * DA
 pub(crate) const GUARDS_MAX: usize = 1_000;
 /// Tags that one guard may require.
 pub(crate) const GUARD_TAGS_MAX: usize = 16;
+/// Tags that insights keep the values of: each combination of values is a row of its own.
+pub(crate) const INSIGHT_TAGS_MAX: usize = 4;
 pub(crate) const MAX_DIGESTS: Limits<u32> = count(1_000, 10, 20_000);
 pub(crate) const HISTORY_AGE: Limits<Duration> = ms(31 * DAY_MS, HOUR_MS, 3_660 * DAY_MS);
 /// In MiB.

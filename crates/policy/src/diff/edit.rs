@@ -80,7 +80,7 @@ pub fn edit(running: &Config, file: Config) -> Edit {
     let of_file = |config: &Config| {
         let cluster = config.clusters.first();
         cluster.map(|cluster| {
-            let counted = (cluster.insights, cluster.history);
+            let counted = (cluster.insights.clone(), cluster.history);
             (cluster.starvation, cluster.identity.clone(), counted)
         })
     };

@@ -59,6 +59,10 @@ fn advice(fault: &TextFault) -> String {
             let key: String = key.chars().take(KEY_LEN_MAX).collect();
             format!("this statement has no tag {key}, write /*{key}='...'*/ at its end")
         }
+        TextFault::RowsExpected { rows, most } => format!(
+            "the server expects to read {rows} rows for it and {most} are allowed, add a condition \
+             that an index serves"
+        ),
         TextFault::Ddl => {
             "the schema may not be changed at this time of day, see no_ddl_hours".to_owned()
         }

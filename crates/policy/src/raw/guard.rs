@@ -1,5 +1,7 @@
 //! One of `guards`, as it is written.
 
+use std::time::Duration;
+
 use super::fields::{Fields, FromNode, Maybe, OneOrMany};
 use super::node::Node;
 use super::rule::{ErrorProfile, Match, Schedule};
@@ -19,6 +21,8 @@ pub(crate) struct Guard {
     pub(crate) max_statement_bytes: Maybe<i128>,
     pub(crate) require_tag: Maybe<OneOrMany<String>>,
     pub(crate) no_ddl_hours: Maybe<OneOrMany<Schedule>>,
+    pub(crate) max_rows_expected: Maybe<i128>,
+    pub(crate) explain_timeout: Maybe<Duration>,
     pub(crate) error: Maybe<ErrorProfile>,
     pub(crate) reason: Maybe<String>,
 }
@@ -38,6 +42,8 @@ impl FromNode for Guard {
             max_statement_bytes: fields.take("max_statement_bytes"),
             require_tag: fields.take("require_tag"),
             no_ddl_hours: fields.take("no_ddl_hours"),
+            max_rows_expected: fields.take("max_rows_expected"),
+            explain_timeout: fields.take("explain_timeout"),
             error: fields.take("error"),
             reason: fields.take("reason"),
         };

@@ -1,6 +1,6 @@
 //! `insights`.
 
-use super::fields::{Fields, FromNode, Maybe};
+use super::fields::{Fields, FromNode, Maybe, OneOrMany};
 use super::node::Node;
 use crate::fault::{Faults, Place};
 
@@ -10,6 +10,7 @@ pub(crate) struct Insights {
     pub(crate) enabled: Maybe<bool>,
     pub(crate) max_digests: Maybe<i128>,
     pub(crate) sample_text: Maybe<bool>,
+    pub(crate) tags: Maybe<OneOrMany<String>>,
 }
 
 impl FromNode for Insights {
@@ -19,6 +20,7 @@ impl FromNode for Insights {
             enabled: fields.take("enabled"),
             max_digests: fields.take("max_digests"),
             sample_text: fields.take("sample_text"),
+            tags: fields.take("tags"),
         };
         fields.finish();
         Some(insights)

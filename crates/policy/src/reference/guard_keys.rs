@@ -70,6 +70,19 @@ pub(super) const GUARD_KEYS: &[Key] = &[
         "",
     ),
     live(
+        "max_rows_expected",
+        "Most rows that the primary expects to read for a SELECT, UPDATE, DELETE, INSERT … SELECT or REPLACE … \
+         SELECT, by its EXPLAIN, asked over the probe's account: [how](GUARDS.md#rows-expected).",
+        Shown::Words("none", "1 and more"),
+        "Larger ones pass.",
+    ),
+    live(
+        "explain_timeout",
+        "Of `max_rows_expected`: how long a statement waits for its EXPLAIN, before it passes.",
+        Shown::Time(limits::EXPLAIN_TIMEOUT),
+        "Fewer statements pass unjudged, those that are new wait longer.",
+    ),
+    live(
         "error",
         "What a refused client is told, as in rules.",
         Shown::Words("`quota`", "as `rules[].error`"),

@@ -27,6 +27,14 @@ pub(super) const INSIGHTS: Section = Section {
             Shown::Words("`false`", "`true`, `false`"),
             "",
         ),
+        live(
+            "tags",
+            "The tags by whose values statements are counted too (`by=tag:NAME`), as rules read them: \
+             query attributes, comments, connection attributes. Values that are many (an id, a trace) \
+             are mostly counted as `other`.",
+            Shown::Words("none", "up to 4 keys; none that names the app"),
+            "",
+        ),
     ],
 };
 

@@ -49,6 +49,11 @@ impl AdmissionRecord {
         self.paused.is_some_and(|paused| !paused.is_zero())
     }
 
+    /// Whether what guards say of it has been counted.
+    pub(super) fn is_guarded(&self) -> bool {
+        self.guarded
+    }
+
     /// Guards have something to say of it. Whether that has been counted.
     pub(super) fn note_guarded(&mut self) -> bool {
         std::mem::replace(&mut self.guarded, true)

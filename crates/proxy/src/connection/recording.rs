@@ -2,7 +2,7 @@
 
 use admission::Mode;
 use insights::{Ending, Record};
-use session::{Move, Side, StatementOutcome};
+use session::{About, Move, Side, StatementOutcome};
 
 use super::Connection;
 use crate::insights::{Whose, reason_number};
@@ -37,7 +37,17 @@ impl Connection {
             ending,
             ..Record::default()
         };
-        let whose = Whose { app: session.app(), user: session.user(), about: session.about() };
+        let about = match ending {
+            Ending::Failed(errno) if PARSE_ERRORS.contains(&errno) => {
+                About { digest: None, news: None, ..session.about() }
+            }
+            Ending::Failed(_)
+            | Ending::Done
+            | Ending::Lost
+            | Ending::Refused(_)
+            | Ending::ClientGone => session.about(),
+        };
+        let whose = Whose { app: session.app(), user: session.user(), about };
         insights.record(record, whose, (&shared.cluster.insights, shared.worker));
     }
 
@@ -55,3 +65,8 @@ impl Connection {
         }
     }
 }
+
+/// `ER_PARSE_ERROR` and `ER_SYNTAX_ERROR`. Of a text that the server could not read nobody knows what in
+/// it is a name: behind a quote too many, values look like names, and would be shown. The server's own
+/// `performance_schema` counts such texts without a digest as well.
+const PARSE_ERRORS: [u16; 2] = [1064, 1149];

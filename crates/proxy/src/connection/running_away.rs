@@ -48,7 +48,7 @@ impl Connection {
 
     /// Does with a statement that is over its limits what its rule says.
     pub(super) async fn run_away(&mut self, excess: Excess) {
-        self.allowance.exceed();
+        let excess = self.allowance.exceed(excess);
         let Some(statement) = self.session.under_way() else { return };
         let policy = Arc::clone(&self.policy);
         let Some(rule) = statement.rule.and_then(|index| policy.rule(index)) else { return };
@@ -56,7 +56,7 @@ impl Connection {
         match action(rule, runaway) {
             RunawayAction::Log => self.note_runaway(rule, excess, "log"),
             RunawayAction::Deprioritise => self.deprioritise(rule, &statement, excess),
-            RunawayAction::Kill if !is_killable(&statement) => {
+            RunawayAction::Kill if !is_killable(statement.class) => {
                 self.note_runaway(rule, excess, "left");
             }
             RunawayAction::Kill => self.kill_runaway(rule, &statement, excess).await,
@@ -69,7 +69,7 @@ impl Connection {
         let (remote, id) = (self.backend.remote(), self.session.connection_id());
         let killed = cluster.killer.kill_runaway(&policy, remote, id, statement.class);
         match killed.await {
-            Ok(Killed::Ended) => {}
+            Ok(Killed::Ended) => self.allowance.look_again(Instant::now()),
             Ok(Killed::Commits) => {
                 if !self.allowance.leave_alone(Instant::now()) {
                     self.note_runaway(rule, excess, "left");
@@ -78,11 +78,13 @@ impl Connection {
             Ok(Killed::Yes) => {
                 self.allowance.note_killed();
                 self.note_runaway(rule, excess, "kill");
-                let _ = self.quarantine(rule, RunawayAction::Kill);
+                self.quarantine(rule, RunawayAction::Kill);
             }
             Err(error) => {
                 if error.may_come {
                     self.allowance.note_doubtful();
+                } else if self.allowance.retry(Instant::now()) {
+                    return;
                 }
                 tracing::warn!(
                     cluster = %cluster.name, peer = %self.peer, connection = id, rule = %rule.name, %error,

@@ -88,12 +88,17 @@ impl InsightsTap {
         if let (Some(digest), Some(news)) = (about.digest, about.news) {
             board.tell(digest, || learned(digest, news));
         }
+        if !about.tag_news.is_empty() {
+            let pairs = about.tag_news.into();
+            board.tell(about.tags, || Learned::Tags { hash: about.tags, pairs });
+        }
         let answer = self.answer.unwrap_or_default();
         let record = Record {
             digest: about.digest,
             app: self.app.hash(app, board),
             schema: self.schema.hash(about.schema, board),
             user: self.user.hash(user, board),
+            tags: about.tags,
             rows_sent: answer.rows,
             rows_affected: answer.affected_rows,
             warnings: answer.warnings,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use mysql_async::{Row, Value};
 
 /// A value as a number; `None` for NULL and for what is not one. The text protocol sends digits.
-pub(super) fn number<T: FromStr>(value: &Value) -> Option<T> {
+pub(crate) fn number<T: FromStr>(value: &Value) -> Option<T> {
     match value {
         Value::Bytes(digits) => std::str::from_utf8(digits).ok()?.trim().parse().ok(),
         Value::Int(number) => number.to_string().parse().ok(),
@@ -17,7 +17,7 @@ pub(super) fn number<T: FromStr>(value: &Value) -> Option<T> {
 }
 
 /// A value as text; `None` for NULL.
-pub(super) fn text(value: &Value) -> Option<String> {
+pub(crate) fn text(value: &Value) -> Option<String> {
     match value {
         Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
         Value::Int(number) => Some(number.to_string()),
@@ -29,7 +29,7 @@ pub(super) fn text(value: &Value) -> Option<String> {
 }
 
 /// The value of the first of these columns that the row has.
-pub(super) fn column<'r>(row: &'r Row, names: &[&str]) -> Option<&'r Value> {
+pub(crate) fn column<'r>(row: &'r Row, names: &[&str]) -> Option<&'r Value> {
     names.iter().find_map(|name| {
         let index = row.columns_ref().iter().position(|column| column.name_str() == *name)?;
         row.as_ref(index)

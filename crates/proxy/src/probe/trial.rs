@@ -12,6 +12,7 @@
 //! not answer one question is asked no other.
 
 mod account;
+mod explains;
 mod replication;
 mod rights;
 mod rule_table;
@@ -239,6 +240,7 @@ impl Visit<'_> {
         }
         self.try_signals(Scope::Primary).await?;
         self.try_kill(account).await?;
+        self.try_explains(account).await?;
         if self.policy.bypass.interval.is_some() {
             self.try_other_sessions(account).await?;
         }

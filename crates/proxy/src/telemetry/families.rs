@@ -37,6 +37,7 @@ pub(super) struct Families {
     pub(super) guard_hits: IntCounterVec,
     pub(super) runaway: IntCounterVec,
     pub(super) guard_unjudged: IntCounterVec,
+    pub(super) guard_explains: IntCounterVec,
     pub(super) runtime_rules: IntGaugeVec,
     pub(super) rules_synced: IntGaugeVec,
     pub(super) claims_refused: IntCounterVec,
@@ -130,6 +131,13 @@ impl Families {
                 "sluice_guard_unjudged_total",
                 "Statements that a guard could not judge; they were not refused.",
                 &["guard", "check"],
+            )?,
+            guard_explains: registered.counters(
+                "sluice_guard_explains_total",
+                "Statements that `max_rows_expected` of a guard wanted the primary's estimate of: \
+                 `cached`, `asked`, `nothing_read`, or why there is none: `not_explained`, `timed_out`, \
+                 `busy`, `denied`, `failed`.",
+                &["cluster", "result"],
             )?,
             runtime_rules: registered.gauges(
                 "sluice_runtime_rules",

@@ -15,6 +15,11 @@ impl Telemetry {
         self.families.guard_unjudged.with_label_values(&[guard, check]).inc();
     }
 
+    /// What became of the question how many rows the server expects to read.
+    pub(crate) fn guard_explain(&self, cluster: &str, result: &str) {
+        self.families.guard_explains.with_label_values(&[cluster, result]).inc();
+    }
+
     /// A statement has run away from this rule: `log`, `kill`, `deprioritise`, `left` where it commits,
     /// `failed`.
     pub fn runaway(&self, rule: &str, action: &str) {

@@ -83,6 +83,7 @@ impl Judge {
             goes_on: text.goes_on,
             now: input.now,
             tags: text.tags,
+            all_tags: true,
         };
         if guards.may_object(&guarded) { self.ask(text, &guarded, server, input) } else { None }
     }
@@ -97,6 +98,7 @@ impl Judge {
     ) -> Option<Box<GuardReport>> {
         let Self { texts, bench } = self;
         let statement = describe(text.text, server.mode, text.whole, texts);
+        let guarded = &Guarded { all_tags: statement.is_certain(), ..*guarded };
         let executed = statement.effects.execute.filter(|_| statement.statement_count == 1);
         if let Some(description) = executed.and_then(|name| server.prepared.name(name)) {
             let said = SaidByExecution { attributes: text.attributes, statement: Some(&statement) };
@@ -131,7 +133,14 @@ impl Bench {
             return None;
         }
         let said = SaidByExecution { attributes, statement: None };
-        let guarded = Guarded { survey: None, len: 0, goes_on: false, now: input.now, tags: true };
+        let guarded = Guarded {
+            survey: None,
+            len: 0,
+            goes_on: false,
+            now: input.now,
+            tags: true,
+            all_tags: true,
+        };
         self.guard_description(description, said, &guarded, input)
     }
 
@@ -154,7 +163,8 @@ impl Bench {
             tags: own.chain(tags),
             shape: description.shape.shape(),
         };
-        let guarded = Guarded { survey: None, ..*guarded };
+        let all_tags = guarded.all_tags && description.has_all_tags;
+        let guarded = Guarded { survey: None, all_tags, ..*guarded };
         judge(subject, &guarded, (&mut self.who, &mut self.identities), input)
     }
 }
@@ -175,6 +185,8 @@ fn judge<'t>(
     if report.is_empty() {
         return None;
     }
+    // Nobody is told here what they are: who has sent such before is known.
+    said.tags = input.policy.insights.tags.write(&identity, &mut Vec::new());
     // Of a text that is prepared no rule has asked yet who it comes from.
     said.note(identity.app, Some(identity.source), identity.tool_seen, identity.trace_id());
     Some(Box::new(report))

@@ -56,6 +56,8 @@ pub(super) struct Kept {
     pub(super) tool: Option<Tool>,
     pub(super) source: Option<Source>,
     pub(super) trace: Option<TraceId>,
+    /// What stands for the tags that insights keep.
+    pub(super) tags: u64,
     pub(super) ruling: Ruling,
 }
 

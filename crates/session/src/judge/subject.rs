@@ -3,7 +3,8 @@
 //! It costs one look at a text's shape while the text has come before with other values. The text of
 //! a digest, and its tables, are there until somebody has been told them.
 
-use policy::{OwnedShape, ShapeNeeds, ShapeScratch, ShapeText};
+use policy::identity::Identity;
+use policy::{InsightTags, OwnedShape, ShapeNeeds, ShapeScratch, ShapeText};
 use sql::{ClassSet, DigestMemo, Exemption, LexMode, Statement, TextKey};
 
 use super::replace;
@@ -16,6 +17,8 @@ pub(crate) struct Subject {
     schema: Vec<u8>,
     /// Nobody has been told what the digest stands for. Boxed: that is rare.
     news: Option<Box<Untold>>,
+    /// The tags that are kept: key, NUL, value, NUL. Only what nobody has been told.
+    tags: Vec<u8>,
 }
 
 /// What a digest stands for.
@@ -38,6 +41,10 @@ pub struct About<'s> {
     pub schema: &'s [u8],
     /// What the digest stands for, if nobody has been told.
     pub news: Option<News<'s>>,
+    /// What stands for the tags that are kept; 0 for none.
+    pub tags: u64,
+    /// Those tags, key, NUL, value, NUL, if nobody has been told; empty otherwise.
+    pub tag_news: &'s [u8],
 }
 
 /// What a digest stands for.
@@ -76,7 +83,25 @@ impl Subject {
     pub(super) fn begin(&mut self, schema: &[u8]) {
         self.digest = None;
         self.news = None;
+        self.tags.clear();
         replace(&mut self.schema, schema);
+    }
+
+    /// The tags that are kept, and what stands for them.
+    pub(super) fn note_tags(
+        &mut self,
+        kept: &InsightTags,
+        identity: &Identity<'_>,
+        memo: &DigestMemo,
+    ) -> u64 {
+        if kept.is_empty() {
+            return 0;
+        }
+        let tags = kept.write(identity, &mut self.tags);
+        if memo.is_told(tags) {
+            self.tags.clear();
+        }
+        tags
     }
 
     /// It is this text. One that can be read in several ways has no digest: in the wrong one a value
@@ -151,8 +176,9 @@ impl Subject {
         }));
     }
 
-    pub(crate) fn about(&self) -> About<'_> {
-        let Self { digest, schema, news } = self;
+    /// What it is about, of a sender whose tags these stand for.
+    pub(crate) fn about(&self, tags: u64) -> About<'_> {
+        let Self { digest, schema, news, tags: tag_news } = self;
         let news = news.as_ref().map(|untold| News {
             text: &untold.text,
             tables: &untold.tables,
@@ -161,10 +187,11 @@ impl Subject {
             exemption: untold.exemption,
             sample: untold.sample.as_deref(),
         });
-        About { digest: *digest, schema, news }
+        About { digest: *digest, schema, news, tags, tag_news }
     }
 
     pub(super) fn shrink(&mut self) {
         self.news = None;
+        self.tags = Vec::new();
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct LastStatement {
     tool: Option<Tool>,
     /// The trace that it says it belongs to, if it asks or is denied.
     trace: Option<TraceId>,
+    /// What stands for its tags that insights keep.
+    pub(super) tags: u64,
     /// Claims that were ignored and have not been counted.
     claims_refused: u32,
     /// The last of those that were.
@@ -68,6 +70,11 @@ impl Who {
     /// The trace that the statement under way says it belongs to.
     pub(crate) fn trace(&self) -> Option<TraceId> {
         self.said.trace
+    }
+
+    /// What stands for the tags of the statement under way that insights keep.
+    pub(crate) fn tags(&self) -> u64 {
+        self.said.tags
     }
 
     pub(crate) fn app(&self) -> &[u8] {

@@ -52,6 +52,8 @@ pub(crate) struct Description {
     pub(crate) exemption: Option<Exemption>,
     pub(crate) tool: Option<Tool>,
     pub(crate) tags: Vec<OwnedTag>,
+    /// Whether these are all.
+    pub(crate) has_all_tags: bool,
     pub(crate) shape: OwnedShape,
     pub(crate) consequences: Consequences,
     /// The functions for which it is a `call`, if they may write nothing.
@@ -91,6 +93,7 @@ impl Default for Description {
             exemption: None,
             tool: None,
             tags: Vec::new(),
+            has_all_tags: false,
             shape: OwnedShape::default(),
             consequences: Consequences { plain: PlainEffects::unread(), rare: None },
             calls: None,

@@ -194,7 +194,7 @@ impl Session {
     /// What the statement under way is about, or the last one; only while the shell shows
     /// [`crate::Input::digests`].
     pub fn about(&self) -> About<'_> {
-        self.judge.bench.subject.about()
+        self.judge.bench.subject.about(self.judge.bench.who.tags())
     }
 
     /// The MySQL user.

@@ -2,6 +2,7 @@
 
 mod budgets;
 mod certain;
+mod clearing;
 mod compressed;
 mod confided;
 mod cut_over;

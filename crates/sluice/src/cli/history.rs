@@ -46,8 +46,8 @@ Tell what happened: in sentences first (who was held from when to when, by what,
 signals and servers did; which rules changed, and who did it), then in a table, and on a terminal in a plot.
 
 Times of day are this machine's, and so are those in the answer; what is kept is in UTC. The history is in \
-history.sqlite3 of state_dir, for a month or a quarter of a gigabyte; without state_dir it is in memory, since \
-Sluice has started (docs/HISTORY.md).
+history.sqlite3 of state_dir, for a month or a quarter of a gigabyte (history.max_age and max_size of the file); \
+without state_dir it is in memory, since Sluice has started (docs/HISTORY.md).
 
 Exit status: 0 with an answer, 1 if there is none, 2 if the command line is wrong.";
 
@@ -61,7 +61,7 @@ Examples:
 pub(super) const WHY: &str = "\
 Tell why one statement was refused, by the id in its client's error: who it was taken for and where that came \
 from, the rule, its dice, the signals of its gate with values and servers, its place in line and who was before \
-it, and what would have let it through. Of an app, the same for that of its statements which waits longest, for \
+it; or the guard, the budget or the quarantine that decided; and what would have let it through. Of an app, the same for that of its statements which waits longest, for \
 the last that was refused, and for the longest wait of the last hour.
 
 The last 1,000 refusals and the 100 longest waits of an hour are kept in memory, more in the history on disk. \

@@ -7,7 +7,7 @@ use super::Asked;
 /// `sluice insights`
 #[derive(Debug, Args)]
 pub(crate) struct Insights {
-    /// What makes a row: digest, app, user or table.
+    /// What makes a row: digest, app, user, table, or tag:NAME for a tag that insights.tags names.
     #[arg(long, value_name = "WHAT", default_value = "digest")]
     pub(crate) by: String,
     /// What rows are sorted by, the largest first: time, count, mean, p95, p99, max, errors, warnings,
@@ -37,6 +37,9 @@ pub(crate) struct Insights {
     /// Only statements of this digest.
     #[arg(long, value_name = "DIGEST")]
     pub(crate) digest: Option<String>,
+    /// Only statements with this value of a tag.
+    #[arg(long, value_name = "NAME:VALUE")]
+    pub(crate) tag: Option<String>,
     /// Only this cluster.
     #[arg(long, value_name = "NAME")]
     pub(crate) cluster: Option<String>,
@@ -80,6 +83,8 @@ Examples:
   sluice insights --sort p99 --limit 50 --app reports
   sluice insights --compare                 what is different from the ten minutes before
   sluice insights --window 10m --compare 1h from the ten minutes of an hour ago
+  sluice insights --by tag:tenant           with insights: { tags: [tenant] } in the file
+  sluice insights --tag tenant:acme --sort count
   sluice insights --by table --sort rows_affected --format csv
   sluice insights --window 1d --format json > insights.json      for sluice check --against
   sluice insights --format json | jq '.rows[] | {app, digest_text, count, time_p99_s}'";

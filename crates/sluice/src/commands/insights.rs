@@ -2,6 +2,9 @@
 
 mod table;
 
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::door::{Failure, ask, tell};
@@ -44,10 +47,51 @@ fn path(command: &Insights) -> String {
         ("schema", &command.schema),
         ("user", &command.user),
         ("digest", &command.digest),
+        ("tag", &command.tag),
         ("cluster", &command.cluster),
     ];
     for (key, value) in given.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))) {
         path.push_str(&format!("&{key}={}", encoded(value)));
     }
     path
+}
+
+/// The longest file that is read: ten thousand rows have some 15 MiB.
+const LEN_MAX: u64 = 256 << 20;
+
+/// Rows by digest that `sluice insights --format json` has written; `-` is standard input. Why not,
+/// with the file's name.
+pub(super) fn read(path: &Path) -> Result<admin::insights::Insights, String> {
+    read_text(path)
+        .and_then(|text| parsed(&text))
+        .map_err(|why| format!("{}: {why}", path.display()))
+}
+
+/// The same of an answer.
+pub(super) fn parsed(text: &str) -> Result<admin::insights::Insights, String> {
+    let shown: admin::insights::Insights = serde_json::from_str(text)
+        .map_err(|error| format!("these are no insights: {error}; {HOW}"))?;
+    match shown.by.as_str() {
+        "digest" => Ok(shown),
+        "" => Err(format!("these are no insights; {HOW}")),
+        by => Err(format!(
+            "its rows are by {by:?}, and only rows by digest say what the statements were; take it \
+             with --by digest"
+        )),
+    }
+}
+
+const HOW: &str = "it is what `sluice insights --window 1d --format json` writes";
+
+fn read_text(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let read = if path == Path::new("-") {
+        io::stdin().lock().take(LEN_MAX).read_to_string(&mut text)
+    } else {
+        fs::File::open(path).and_then(|file| file.take(LEN_MAX).read_to_string(&mut text))
+    };
+    match read {
+        Ok(_) => Ok(text),
+        Err(error) => Err(format!("cannot read it: {error}; {HOW}")),
+    }
 }

@@ -31,6 +31,7 @@ pub(super) enum Begin {
     Create,
     Alter,
     Drop,
+    Rename,
     Prepare,
     /// EXECUTE, which names a statement or is IMMEDIATE.
     Execute,
@@ -67,18 +68,23 @@ impl Walk<'_> {
             Begin::SetStatement => Begin::SetStatement,
             Begin::Block if is("WORK") => Begin::Known,
             Begin::Block => return self.stop(),
-            Begin::Create if is("VIEW") => Begin::Skip,
+            // It ends with the session, and is in nobody's way.
+            Begin::Create | Begin::Drop if is("TEMPORARY") => Begin::Known,
+            Begin::Create | Begin::Alter if is("VIEW") => {
+                self.define();
+                Begin::Skip
+            }
             Begin::Create if is_one(&BODIES) => return self.stop(),
             Begin::Create if is_one(&["USER", "ROLE", "SERVER"]) => Begin::Skip,
             Begin::Create if is_one(&OBJECTS) => return self.define(),
             Begin::Create => Begin::Create,
-            Begin::Alter if is("VIEW") => Begin::Skip,
             Begin::Alter if is_one(&BODIES) => return self.stop(),
             Begin::Alter if is_one(&["USER", "ROLE", "SERVER", "INSTANCE"]) => Begin::Skip,
             Begin::Alter if is_one(&OBJECTS) => return self.define(),
             Begin::Alter => Begin::Alter,
             Begin::Drop if is_one(&["PREPARE", "USER", "ROLE", "SERVER"]) => Begin::Skip,
-            Begin::Drop => return self.define(),
+            Begin::Rename if is("USER") => Begin::Skip,
+            Begin::Drop | Begin::Rename => return self.define(),
             Begin::Prepare if is("FROM") => Begin::Text,
             Begin::Prepare => Begin::Prepare,
             Begin::Execute if is("IMMEDIATE") => Begin::Text,
@@ -136,7 +142,9 @@ impl Walk<'_> {
             Begin::Alter
         } else if is_one(&["DROP"]) {
             Begin::Drop
-        } else if is_one(&["TRUNCATE", "RENAME", "OPTIMIZE", "REPAIR", "IMPORT"]) {
+        } else if is_one(&["RENAME"]) {
+            Begin::Rename
+        } else if is_one(&["TRUNCATE", "OPTIMIZE", "REPAIR", "IMPORT"]) {
             return self.define();
         } else if is_one(&["PREPARE"]) {
             Begin::Prepare

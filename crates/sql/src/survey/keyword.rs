@@ -67,9 +67,12 @@ const WORD_LEN_MAX: usize = 13;
 
 /// The keyword that a word is.
 pub(super) fn keyword(word: &[u8]) -> Option<Keyword> {
-    if let [b'0', b'x', digits @ ..] = word
-        && digits.iter().all(u8::is_ascii_hexdigit)
-    {
+    let is_number = match word {
+        [b'0', b'x', digits @ ..] => digits.iter().all(u8::is_ascii_hexdigit),
+        [b'0', b'b', digits @ ..] => digits.iter().all(|digit| matches!(digit, b'0' | b'1')),
+        _ => false,
+    };
+    if is_number {
         return Some(Keyword::Constant);
     }
     let mut upper = [0; WORD_LEN_MAX];

@@ -30,6 +30,9 @@ fn a_where_counts_only_at_the_depth_of_its_own_statement() {
         ("DELETE FROM t WHERE 1", Some(0)),
         ("DELETE FROM t WHERE (1 = 1) AND NOT 'a' IS NULL", Some(0)),
         ("DELETE FROM t WHERE unknown = 1", None),
+        ("DELETE FROM t WHERE x = 'x'", None),
+        ("DELETE FROM t WHERE _a = 'x'", None),
+        ("DELETE FROM t WHERE date > DATE '2020-01-01'", None),
         ("DELETE FROM t LIMIT 5", Some(0)),
         ("EXPLAIN DELETE FROM t", None),
         ("EXPLAIN ANALYZE DELETE t FROM t JOIN u ON t.a = u.a", Some(16)),
@@ -108,4 +111,32 @@ fn what_readings_differ_on_is_not_judged() {
     assert!(block.unjudged.filters && block.unfiltered(Accepts::default()).is_none());
     let body = of("CREATE PROCEDURE p() BEGIN DELETE FROM t; END");
     assert!(body.unfiltered(Accepts::default()).is_none());
+}
+
+#[test]
+fn what_changes_a_schema_is_found_and_what_only_looks_like_it_is_not() {
+    for (text, at) in [
+        ("CREATE TABLE t (a INT)", Some(0)),
+        ("SELECT 1; ALTER TABLE t ADD b INT", Some(10)),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", Some(0)),
+        ("ALTER VIEW v AS SELECT 1", Some(0)),
+        ("DROP VIEW v", Some(0)),
+        ("RENAME TABLE a TO b", Some(0)),
+        ("TRUNCATE t", Some(0)),
+        ("CREATE TEMPORARY TABLE t (a INT)", None),
+        ("CREATE TEMPORARY TABLE t SELECT 1", None),
+        ("CREATE OR REPLACE TEMPORARY TABLE t (a INT)", None),
+        ("DROP TEMPORARY TABLE IF EXISTS t", None),
+        ("RENAME USER a TO b", None),
+        ("SELECT TRUNCATE(1.5, 0)", None),
+    ] {
+        let found = of(text);
+        assert_eq!(found.ddl, at, "{text}");
+        assert!(!found.unjudged.ddl, "{text}");
+    }
+    assert!(of("CREATE TEMPORARY TABLE t SELECT 1 FROM a, b").cross_join.is_some());
+    for unjudged in ["PREPARE s FROM @v", "BEGIN NOT ATOMIC DROP TABLE t; END"] {
+        assert!(survey(unjudged.as_bytes(), MARIADB, Whole::Yes).unjudged.ddl, "{unjudged}");
+    }
+    assert!(!survey(b"DELETE HISTORY FROM t", MARIADB, Whole::Yes).unjudged.ddl);
 }

@@ -120,7 +120,7 @@ impl<'t> Walk<'t> {
 
     /// What else the text holds is not judged.
     pub(super) fn give_up(&mut self) {
-        self.survey.note_unjudged(Unjudged { filters: true, joins: true, lists: true });
+        self.survey.note_unjudged(Unjudged::ALL);
         self.survey.has_from = true;
     }
 
@@ -230,6 +230,7 @@ impl<'t> Walk<'t> {
             TokenKind::Punct(b'(') => self.open(),
             TokenKind::Punct(b')') => self.close(),
             TokenKind::Punct(b',') => self.comma(at),
+            TokenKind::Word if self.introduces_literal(token) => self.in_at = None,
             TokenKind::Word if self.is_plain_word(token) => {
                 let keyword = keyword(self.lexer.bytes(token));
                 self.note_in_filter(keyword);
@@ -272,6 +273,23 @@ impl<'t> Walk<'t> {
             | TokenKind::Semicolon
             | TokenKind::End => true,
         })
+    }
+
+    /// Whether a word is part of the literal behind it: `x'41'`, `N'a'`, `_utf8mb4'a'`, `DATE 'a'`.
+    fn introduces_literal(&mut self, token: Token) -> bool {
+        let is_close = match self.lexer.bytes(token) {
+            [b'b' | b'B' | b'n' | b'N' | b'x' | b'X'] => true,
+            [b'_', ..] => false,
+            word if ["DATE", "TIME", "TIMESTAMP"]
+                .into_iter()
+                .any(|kind| word.eq_ignore_ascii_case(kind.as_bytes())) =>
+            {
+                false
+            }
+            _ => return false,
+        };
+        let next = self.lexer.peeked();
+        next.kind == TokenKind::Text && (!is_close || next.start == token.end)
     }
 
     pub(super) fn is_before(&self, word: &str) -> bool {

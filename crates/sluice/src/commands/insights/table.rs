@@ -38,6 +38,7 @@ fn names(by: &str) -> &'static [&'static str] {
         "app" => &["app"],
         "user" => &["user"],
         "table" => &["table"],
+        _ if by.starts_with("tag:") => &["tag"],
         _ => &["app", "schema", "digest", "text"],
     }
 }
@@ -65,6 +66,7 @@ fn line(row: &Row, by: &str, compared: bool) -> Vec<String> {
     match by {
         "app" => line.push(name(&row.app)),
         "user" => line.push(name(&row.user)),
+        _ if by.starts_with("tag:") => line.push(name(&row.tag)),
         "table" => line.push(name(&row.table)),
         _ => {
             line.extend([name(&row.app), name(&row.schema), name(&row.digest)]);

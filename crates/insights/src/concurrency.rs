@@ -1,0 +1,281 @@
+//! How many statements of an app were at the server at once.
+//!
+//! A record says how long its statement was there and, within half a second, when that was over. So
+//! each second of the last two minutes has a bin in which the busy time of its statements is added
+//! up: what is in it, by the second, is how many there were on average. When a bin is two minutes old
+//! nothing is added to it any more, and it is counted into a histogram of its minute. What ran for
+//! longer than two minutes counts for its last two.
+//!
+//! All of it happens where records are counted, beside the path of any statement.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::hash::Seeded;
+use crate::record::{Record, nanos};
+use crate::windows::Time;
+
+/// Seconds that have a bin.
+const BINS: usize = 128;
+
+/// Apps of which this is known; the first that come in an hour.
+const APPS_MAX: usize = 256;
+
+/// Minutes that are kept.
+const MINUTES_MAX: usize = 61;
+
+/// Levels up to this one are whole statements, each above is a quarter of a power of two.
+const EXACT: f64 = 32.0;
+
+/// Levels of a histogram: up to some seven thousand statements.
+const LEVELS: usize = 64;
+
+/// How many statements of an app were at the server at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AtOnce {
+    /// In 99 of 100 of the seconds in which there was one, no more than so many on average.
+    pub p99: f64,
+    /// In the fullest second.
+    pub max: f64,
+}
+
+/// The same of all apps.
+#[derive(Debug)]
+pub(crate) struct Concurrency {
+    apps: HashMap<u64, App, Seeded>,
+}
+
+#[derive(Debug, Clone)]
+struct App {
+    /// Busy microseconds of each second, at the second modulo their number.
+    bins: [u64; BINS],
+    /// The newest second that has a bin.
+    newest: u64,
+    /// Seconds by level, of each minute.
+    minutes: VecDeque<(u64, [u8; LEVELS])>,
+}
+
+impl Concurrency {
+    /// Nothing has come.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { apps: HashMap::with_hasher(Seeded(seed)) }
+    }
+
+    /// Adds a statement that was over at about this time.
+    pub(crate) fn observe(&mut self, record: &Record, at: Time) {
+        let second = at.0 / 1_000;
+        if !record.ending.is_executed() {
+            return;
+        }
+        if !self.apps.contains_key(&record.app) && self.apps.len() >= APPS_MAX {
+            let oldest = second.saturating_sub(3_600);
+            self.apps.retain(|_, app| app.newest >= oldest);
+            if self.apps.len() >= APPS_MAX {
+                return;
+            }
+        }
+        let app = self.apps.entry(record.app).or_insert_with(|| App::new(second));
+        app.go_to(second);
+        app.add(nanos(record.server_time) / 1_000, at.0.saturating_mul(1_000));
+    }
+
+    /// What there was between two times, as far as it is kept: for an hour.
+    pub(crate) fn between(&self, from: Time, to: Time) -> Vec<(u64, AtOnce)> {
+        let apps = self.apps.iter();
+        apps.filter_map(|(app, known)| Some((*app, known.at_once(from, to)?))).collect()
+    }
+
+    /// The apps of which something is known.
+    pub(crate) fn apps(&self) -> impl Iterator<Item = u64> {
+        self.apps.keys().copied()
+    }
+}
+
+impl App {
+    fn new(second: u64) -> Self {
+        Self { bins: [0; BINS], newest: second, minutes: VecDeque::new() }
+    }
+
+    /// Makes bins up to this second, and counts those that are over.
+    fn go_to(&mut self, second: u64) {
+        let bins = count(BINS);
+        if second.saturating_sub(self.newest) > bins {
+            // Everything is over; the bins between were never there.
+            for old in self.newest.saturating_add(1).saturating_sub(bins)..=self.newest {
+                self.count(old);
+            }
+            self.newest = second;
+            return;
+        }
+        while self.newest < second {
+            self.newest = self.newest.saturating_add(1);
+            self.count(self.newest.saturating_sub(bins));
+        }
+    }
+
+    /// Counts the second whose bin is needed again.
+    fn count(&mut self, second: u64) {
+        let Some(bin) = self.bins.get_mut(place(second)) else { return };
+        let busy = std::mem::take(bin);
+        if busy > 0 {
+            put(&mut self.minutes, second / 60, level(busy));
+        }
+    }
+
+    /// Adds so many microseconds up to this one.
+    fn add(&mut self, busy_us: u64, end_us: u64) {
+        let oldest = self.newest.saturating_add(1).saturating_sub(count(BINS));
+        let mut left = busy_us;
+        let mut end = end_us;
+        while left > 0 {
+            // A whole second ends where the next begins.
+            let second = end.saturating_sub(1) / SECOND_US;
+            if second < oldest {
+                return;
+            }
+            let part = left.min(end.saturating_sub(second.saturating_mul(SECOND_US)));
+            if let Some(bin) = self.bins.get_mut(place(second)) {
+                *bin = bin.saturating_add(part);
+            }
+            left = left.saturating_sub(part);
+            end = end.saturating_sub(part);
+            if part == 0 {
+                return;
+            }
+        }
+    }
+
+    fn at_once(&self, from: Time, to: Time) -> Option<AtOnce> {
+        let mut counted = self.clone();
+        counted.go_to(self.newest.saturating_add(count(BINS)));
+        let (first, last) = (from.0 / 60_000, to.0 / 60_000);
+        let mut levels = [0_u64; LEVELS];
+        for (_, seconds) in counted.minutes.iter().filter(|(at, _)| (first..=last).contains(at)) {
+            for (sum, seconds) in levels.iter_mut().zip(seconds) {
+                *sum = sum.saturating_add(u64::from(*seconds));
+            }
+        }
+        let all: u64 = levels.iter().sum();
+        let beyond = all / 100;
+        let highest = levels.iter().rposition(|seconds| *seconds > 0)?;
+        let mut above = 0_u64;
+        let p99 = levels.iter().enumerate().rev().find_map(|(level, seconds)| {
+            above = above.saturating_add(*seconds);
+            (above > beyond).then_some(level)
+        })?;
+        Some(AtOnce { p99: value(p99), max: value(highest) })
+    }
+}
+
+const SECOND_US: u64 = 1_000_000;
+
+fn put(minutes: &mut VecDeque<(u64, [u8; LEVELS])>, minute: u64, level: usize) {
+    if minutes.back().is_none_or(|(last, _)| *last < minute) {
+        minutes.push_back((minute, [0; LEVELS]));
+        if minutes.len() > MINUTES_MAX {
+            minutes.pop_front();
+        }
+    }
+    let seconds = minutes.back_mut().and_then(|(_, levels)| levels.get_mut(level));
+    if let Some(seconds) = seconds {
+        *seconds = seconds.saturating_add(1);
+    }
+}
+
+fn place(second: u64) -> usize {
+    usize::try_from(second.checked_rem(count(BINS)).unwrap_or_default()).unwrap_or_default()
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+/// The level of so much busy time in a second.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    clippy::as_conversions,
+    reason = "levels are below 64, and nothing is busy for 2^53 microseconds of a second"
+)]
+fn level(busy_us: u64) -> usize {
+    let at_once = busy_us as f64 / 1e6;
+    let level = if at_once <= EXACT {
+        at_once.ceil()
+    } else {
+        EXACT + ((at_once / EXACT).log2() * 4.0).ceil()
+    };
+    (level as usize).min(LEVELS - 1)
+}
+
+/// The most that a level stands for.
+#[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "levels are below 64")]
+fn value(level: usize) -> f64 {
+    let level = level as f64;
+    if level <= EXACT { level } else { (EXACT * ((level - EXACT) / 4.0).exp2()).ceil() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::arithmetic_side_effects, reason = "numbers of test data")]
+
+    use std::time::Duration;
+
+    use super::*;
+
+    fn record(app: u64, millis: u64) -> Record {
+        Record { app, server_time: Duration::from_millis(millis), ..Record::default() }
+    }
+
+    fn at_once(concurrency: &Concurrency, to: u64) -> Vec<(u64, f64, f64)> {
+        let apps = concurrency.between(Time(0), Time(to * 1_000));
+        let mut apps: Vec<(u64, f64, f64)> =
+            apps.into_iter().map(|(app, told)| (app, told.p99, told.max)).collect();
+        apps.sort_by_key(|(app, ..)| *app);
+        apps
+    }
+
+    #[test]
+    fn forty_reports_at_once_are_forty_and_one_after_the_other_is_one() {
+        let mut concurrency = Concurrency::new(7);
+        for _ in 0..40 {
+            concurrency.observe(&record(1, 10_000), Time(1_000_000));
+        }
+        for n in 0..40 {
+            concurrency.observe(&record(2, 10_000), Time(600_000 + n * 10_000));
+        }
+        let told = at_once(&concurrency, 1_100);
+        assert_eq!(told.len(), 2);
+        let (app, p99, max) = told[0];
+        assert!(app == 1 && (39.0..=48.0).contains(&p99) && p99 == max, "{told:?}");
+        assert_eq!(told[1], (2, 1.0, 1.0));
+    }
+
+    #[test]
+    fn a_rare_peak_is_the_most_and_not_the_99th_percentile() {
+        let mut concurrency = Concurrency::new(7);
+        for second in 0..1_000_u64 {
+            let each = if second == 500 { 20 } else { 3 };
+            for _ in 0..each {
+                concurrency.observe(&record(1, 900), Time((10_000 + second) * 1_000));
+            }
+        }
+        let (_, p99, max) = at_once(&concurrency, 11_100)[0];
+        assert!((2.0..=3.0).contains(&p99), "{p99}");
+        assert!((18.0..=20.0).contains(&max), "{max}");
+    }
+
+    #[test]
+    fn what_was_an_hour_ago_and_the_257th_app_are_not_kept() {
+        let mut concurrency = Concurrency::new(7);
+        for app in 0..300 {
+            concurrency.observe(&record(app, 100), Time(1_000_000));
+        }
+        assert_eq!(concurrency.apps().count(), APPS_MAX);
+        concurrency.observe(&record(7_000, 100), Time(9_000_000));
+        assert_eq!(concurrency.apps().collect::<Vec<_>>(), [7_000]);
+        assert!(concurrency.between(Time(0), Time(2_000_000)).is_empty());
+        // A clock that is put back, and a statement of a year.
+        concurrency.observe(&record(7_000, 31_000_000_000), Time(8_999_000));
+        assert_eq!(at_once(&concurrency, 9_000), [(7_000, 1.0, 1.0)]);
+    }
+}

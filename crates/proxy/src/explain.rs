@@ -1,0 +1,264 @@
+//! How many rows the primary expects to read for a statement (`max_rows_expected` of a guard).
+//!
+//! Theory. The text goes behind EXPLAIN over the probe's account, on a connection of Sluice's own.
+//! Servers run parts of what they explain, so a text is explained only if the lexer knows it
+//! ([`sql::explainable`]), and only if all of its tables are base tables: a view could call anything.
+//! Besides, a plain read is explained in a transaction that may not write, and everything else in one
+//! that is rolled back.
+//!
+//! Nobody waits for longer than the guard says. The answer of an EXPLAIN that comes too late is kept
+//! for the next one: by schema and digest for [`FRESH`], and beyond that, while another is asked for,
+//! as long as there is room. Values differ between statements of one digest, so what is above the
+//! limit is asked about by its own text: a statement passes by what is known of its like, and is
+//! refused by what the server said of itself.
+//!
+//! The number is the server's own guess, block by block: of each table in the order of the plan, its
+//! `rows` for each row that the ones before it leave (`filtered`), summed.
+
+mod asking;
+mod cache;
+mod plan;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use policy::ClusterPolicy;
+use sql::{Explainable, LexMode, Server, explainable};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+
+use self::asking::{Asked, Pool, ask};
+use self::cache::{Cache, Key};
+use crate::link::OwnLinks;
+
+/// How long what is known of a digest stands before it is asked about again.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// EXPLAINs of one cluster under way at once, each over a connection of its own.
+const EXPLAINS_MAX: usize = 4;
+
+/// Texts that are asked about or wait for that.
+const PENDING_MAX: usize = 64;
+
+/// Longest text that is explained: what is longer is mostly values.
+const TEXT_LEN_MAX: usize = 64 * 1024;
+
+/// What is known of a statement before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foreseen {
+    /// So many rows, by what was asked before.
+    Cached(u64),
+    /// So many rows.
+    Asked(u64),
+    /// It reads no table.
+    NothingRead,
+    /// It is not known for certain what its EXPLAIN would do or mean.
+    NotExplained,
+    /// The server has not answered in time.
+    TimedOut,
+    /// As many are being asked for as may.
+    Busy,
+    /// The probe's account may not.
+    Denied,
+    /// The server has said something else.
+    Failed,
+}
+
+impl Foreseen {
+    /// The `result` label.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Cached(_) => "cached",
+            Self::Asked(_) => "asked",
+            Self::NothingRead => "nothing_read",
+            Self::NotExplained => "not_explained",
+            Self::TimedOut => "timed_out",
+            Self::Busy => "busy",
+            Self::Denied => "denied",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A text that may be explained.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    text: String,
+    writes: bool,
+    schema: String,
+    server: Server,
+    of_like: Key,
+    of_text: Key,
+    /// The least that some guard allows.
+    most: u64,
+}
+
+impl Subject {
+    /// The text of a session in this schema, if it may be explained.
+    ///
+    /// # Errors
+    /// What is said of it instead.
+    pub(crate) fn of(
+        text: &[u8],
+        schema: Option<&[u8]>,
+        server: Server,
+        most: u64,
+    ) -> Result<Self, Foreseen> {
+        let schema = schema.and_then(|schema| std::str::from_utf8(schema).ok());
+        let schema = schema.filter(|schema| !schema.contains(['`', '\0']));
+        let schema = schema.ok_or(Foreseen::NotExplained)?;
+        if text.len() > TEXT_LEN_MAX {
+            return Err(Foreseen::NotExplained);
+        }
+        let (text, writes) = match explainable(text, server, &mut sql::Scratch::default()) {
+            Explainable::Yes { text, writes } => (text, writes),
+            Explainable::ReadsNothing => return Err(Foreseen::NothingRead),
+            Explainable::Unknown => return Err(Foreseen::NotExplained),
+        };
+        let digest = sql::digest(text.as_bytes(), LexMode::unknown(server), &mut Vec::new());
+        Ok(Self {
+            of_like: Key::of(schema, &digest.to_le_bytes()),
+            of_text: Key::of(schema, text.as_bytes()),
+            text: text.to_owned(),
+            writes,
+            schema: schema.to_owned(),
+            server,
+            most,
+        })
+    }
+}
+
+/// What the primary of one cluster has said.
+#[derive(Debug)]
+pub(crate) struct Explainer {
+    cluster: Arc<str>,
+    cache: Mutex<Cache>,
+    /// Texts that are being asked about.
+    pending: Mutex<HashSet<Key>>,
+    answered: Notify,
+    places: Semaphore,
+    pool: Pool,
+    denial_logged: AtomicBool,
+}
+
+impl Explainer {
+    pub(crate) fn new(cluster: Arc<str>, links: &Arc<OwnLinks>) -> Arc<Self> {
+        Arc::new(Self {
+            cluster,
+            cache: Mutex::default(),
+            pending: Mutex::default(),
+            answered: Notify::new(),
+            places: Semaphore::new(EXPLAINS_MAX),
+            pool: Pool::new(links),
+            denial_logged: AtomicBool::new(false),
+        })
+    }
+
+    /// What the primary expects of a statement; asked within this time, if it is not known.
+    ///
+    /// # Cancellation
+    /// What is asked goes on being asked.
+    pub(crate) async fn foresee(
+        self: &Arc<Self>,
+        policy: &Arc<ClusterPolicy>,
+        subject: Subject,
+        timeout: Duration,
+    ) -> Foreseen {
+        let now = Instant::now();
+        let known = self.cache.lock().find(&policy.primary, &subject, now);
+        if let Some(known) = known {
+            if known.is_stale {
+                // Nobody waits for it.
+                self.begin(policy, subject).ok();
+            }
+            return known.foreseen;
+        }
+        let answered = self.answered.notified();
+        tokio::pin!(answered);
+        // Heard from now on, also if it is answered before it is waited for.
+        answered.as_mut().enable();
+        let of_text = subject.of_text;
+        if let Err(Full) = self.begin(policy, subject) {
+            return Foreseen::Busy;
+        }
+        let until = now.checked_add(timeout).unwrap_or(now);
+        loop {
+            if tokio::time::timeout_at(until, answered.as_mut()).await.is_err() {
+                return Foreseen::TimedOut;
+            }
+            answered.set(self.answered.notified());
+            answered.as_mut().enable();
+            let said = self.cache.lock().said(of_text, now);
+            if let Some(said) = said {
+                return said;
+            }
+        }
+    }
+
+    /// Has it asked about, unless it is already.
+    fn begin(self: &Arc<Self>, policy: &Arc<ClusterPolicy>, subject: Subject) -> Result<(), Full> {
+        let mut pending = self.pending.lock();
+        if pending.contains(&subject.of_text) {
+            return Ok(());
+        }
+        if pending.len() >= PENDING_MAX {
+            return Err(Full);
+        }
+        pending.insert(subject.of_text);
+        drop(pending);
+        let asking = Pending { explainer: Arc::clone(self), of_text: subject.of_text };
+        let policy = Arc::clone(policy);
+        tokio::spawn(async move { asking.explainer.ask(&policy, &subject).await });
+        Ok(())
+    }
+
+    async fn ask(&self, policy: &ClusterPolicy, subject: &Subject) {
+        // The semaphore is never closed.
+        let place = self.places.acquire().await;
+        let asked = ask(&self.pool, policy, subject).await;
+        drop(place);
+        let said = match asked {
+            Asked::Rows(rows) => Ok(rows),
+            Asked::NotExplained => Err(Foreseen::NotExplained),
+            Asked::Denied(error) => {
+                self.log_denial(&error);
+                Err(Foreseen::Denied)
+            }
+            Asked::Failed(code) => {
+                tracing::debug!(cluster = %self.cluster, ?code, "a statement was not explained");
+                Err(Foreseen::Failed)
+            }
+        };
+        self.cache.lock().note(&policy.primary, subject, said, Instant::now());
+    }
+
+    /// One line is enough: the metric counts the others.
+    fn log_denial(&self, error: &str) {
+        if !self.denial_logged.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                cluster = %self.cluster, %error,
+                "a guard's `max_rows_expected` judges nothing: the probe's account may not explain \
+                 statements; EXPLAIN needs the rights of what it explains"
+            );
+        }
+    }
+}
+
+/// As many are asked about as may be.
+struct Full;
+
+/// A text that is being asked about, until there is an answer, or whoever asks has failed.
+struct Pending {
+    explainer: Arc<Explainer>,
+    of_text: Key,
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.explainer.pending.lock().remove(&self.of_text);
+        self.explainer.answered.notify_waiters();
+    }
+}

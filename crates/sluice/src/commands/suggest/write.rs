@@ -1,0 +1,268 @@
+//! The file. Names come from clients: each stands in double quotes, with whatever is not plain
+//! escaped, in values and in comments alike.
+
+use std::collections::BTreeSet;
+
+use admin::insights::Insights;
+use policy::{UnixTime, load_with_warnings};
+
+use super::apps::{App, Source};
+
+/// Apps with rules and budgets of their own; the others are in the rule for everything else.
+const APPS_MAX: usize = 50;
+
+/// Users that are named in a comment.
+const USERS_MAX: usize = 5;
+
+/// The file as it stands on standard output.
+pub(super) fn file(shown: &Insights, apps: Vec<App>, now: UnixTime) -> String {
+    let total = apps.len();
+    let mut kept: Vec<Named> = Vec::new();
+    let mut left_out: Vec<App> = Vec::new();
+    let mut names = BTreeSet::new();
+    for app in apps.into_iter().take(APPS_MAX) {
+        let named = Named { rule: rule_name(&app.name, &mut names), app };
+        // That would be a prefix.
+        let is_plain = !named.app.name.ends_with('*');
+        if is_plain && is_good(&write(shown, std::slice::from_ref(&named), (&[], 0)), now) {
+            kept.push(named);
+        } else {
+            left_out.push(named.app);
+        }
+    }
+    // An app of several levels is among those that a rule for one of them is about.
+    kept.sort_by_key(|named| std::cmp::Reverse(named.app.name.split(':').count()));
+    let more = total.saturating_sub(APPS_MAX);
+    // What is good alone may still be in another one's way.
+    while !is_good(&write(shown, &kept, (&left_out, more)), now) {
+        match kept.pop() {
+            Some(named) => left_out.push(named.app),
+            None => break,
+        }
+    }
+    write(shown, &kept, (&left_out, more))
+}
+
+/// An app with the name of its rule.
+struct Named {
+    rule: String,
+    app: App,
+}
+
+fn is_good(text: &str, now: UnixTime) -> bool {
+    load_with_warnings(text, now).is_ok_and(|(_, warnings)| warnings.is_empty())
+}
+
+fn write(shown: &Insights, apps: &[Named], (left_out, more): (&[App], usize)) -> String {
+    let mut text = head(shown);
+    text += "\nbudgets:\n";
+    text +=
+        "  # At most so many statements at the server at once: twice what there was in 99 of 100\n";
+    text +=
+        "  # seconds. They only warn: sluice_budget_exceeded_total says what would have waited.\n";
+    for Named { rule, app } in apps {
+        text += &budget(rule, app);
+    }
+    if apps.is_empty() {
+        text += "  []\n";
+    }
+    text += GUARDS;
+    text += "\nrules:\n";
+    text += "  # The first that matches decides. An app that changes rows asks its gate; one that only\n";
+    text += "  # reads needs no rule.\n";
+    for Named { rule, app } in apps.iter().filter(|named| named.app.writes > 0) {
+        text += &self::rule(rule, app);
+    }
+    text += "  # Whoever is not named above passes.\n";
+    text += "  - { name: everything-else, gate: none, permanent: true }\n";
+    for app in left_out {
+        let name = quoted(&app.name);
+        text +=
+            &format!("# A rule cannot name the app {name}: by `user`, perhaps.{}\n", users(app));
+    }
+    if more > 0 {
+        text += &format!("# {more} more apps took less time at the server.\n");
+    }
+    text
+}
+
+fn head(shown: &Insights) -> String {
+    let Insights { from, to, window_s, total, .. } = shown;
+    let statements = total.count.saturating_add(total.refused);
+    let (from, to) = (quoted(from), quoted(to));
+    format!(
+        "# Suggested by `sluice suggest` from {statements} statements between {from} and {to}\n\
+         # ({window_s:.0} seconds with statements). Nothing in it holds anything back: the cluster\n\
+         # observes, budgets and guards warn. What it would do:\n\
+         #   sluice check --config THIS --against insights.json\n\
+         # Then let one rule or budget after the other act: `mode: enforce`.\n\
+         version: 1\n\
+         admin: {{ listen: 127.0.0.1:9307 }}\n\
+         clusters:\n\
+         \x20 main:\n\
+         \x20   mode: observe\n\
+         \x20   listen: 127.0.0.1:3307      # where applications connect: yours\n\
+         \x20   primary: 127.0.0.1:3306     # yours\n\
+         \x20   replicas: [127.0.0.1:3316]  # yours: their lag shuts the gate. Without any, name a signal\n\
+         \x20                               # of the primary as default_gate, such as threads_running\n\
+         \x20   probe: {{ user: sluice }}     # who measures, with password_env or password_file: yours\n"
+    )
+}
+
+const GUARDS: &str = "
+guards:
+  # What a text may not do. They warn: sluice_guard_hits_total.
+  - { name: where, where_required: warn, no_cross_join: warn }
+  - { name: lists, max_in_list: 5000, mode: warn }
+";
+
+fn budget(name: &str, app: &App) -> String {
+    let (p99, most) = app.at_once;
+    let how = match app.source {
+        Source::Counted => format!("{p99:.0} at once in 99 of 100 seconds, {most:.0} at most"),
+        Source::FromMean => format!(
+            "about {p99:.0} at once, from the mean as if they came independently of each other"
+        ),
+    };
+    let limit = (p99 * 2.0).ceil().clamp(1.0, LIMIT_MAX);
+    format!(
+        "  # {statements} statements, {time:.1} s at the server; {how}.\n  \
+         - {{ name: {name}, match: {{ app: {app} }}, max_concurrency: {limit:.0}, mode: warn }}\n",
+        statements = app.statements,
+        time = app.time_s,
+        app = quoted(&app.name),
+    )
+}
+
+/// More than any server runs at once.
+const LIMIT_MAX: f64 = 10_000.0;
+
+fn rule(name: &str, app: &App) -> String {
+    format!(
+        "  # {writes} statements that write or may, {rows} rows changed.{users}\n  \
+         - {{ name: {name}, match: {{ app: {app} }}, mode: observe, permanent: true }}\n",
+        writes = app.writes,
+        rows = app.rows_changed,
+        users = users(app),
+        app = quoted(&app.name),
+    )
+}
+
+fn users(app: &App) -> String {
+    let mut named: Vec<String> =
+        app.users.iter().take(USERS_MAX).map(|user| quoted(user)).collect();
+    let more = app.users.len().saturating_sub(named.len());
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    match named.as_slice() {
+        [] => String::new(),
+        named => format!(" MySQL users: {}.", named.join(", ")),
+    }
+}
+
+/// The app's name as far as a rule's may have its characters, and a number where that is taken.
+fn rule_name(app: &str, taken: &mut BTreeSet<String>) -> String {
+    let plain = app.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    let plain: String = plain.take(NAME_LEN).collect::<String>().to_ascii_lowercase();
+    let plain = match plain.trim_matches('-') {
+        "" => "app",
+        // That one is there already.
+        "everything-else" => "everything-else-app",
+        plain => plain,
+    };
+    let mut name = plain.to_owned();
+    let mut number = 1_u32;
+    while !taken.insert(name.clone()) {
+        number = number.saturating_add(1);
+        name = format!("{plain}-{number}");
+    }
+    name
+}
+
+/// Characters of an app in the name of its rule.
+const NAME_LEN: usize = 40;
+
+/// A double-quoted scalar of YAML, in one line whatever is in it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            ' '..='~' => quoted.push(c),
+            _ if c.is_alphanumeric() => quoted.push(c),
+            _ => quoted.push_str(&format!("\\U{:08X}", u32::from(c))),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use policy::load;
+
+    use super::*;
+
+    const HOSTILE: [&str; 14] = [
+        "it's \"quoted\"",
+        "a: b",
+        "<img src=x onerror=alert(1)>",
+        "# no comment",
+        "line\nrules: []",
+        "\u{1F4A5}\u{202E}x",
+        "\u{85}\u{2028}",
+        "- { name: x, exempt: true }",
+        "etl",
+        "nightly:etl",
+        "star*",
+        "^regex.*$",
+        "null",
+        "\\U0000",
+    ];
+
+    fn app(name: &str) -> App {
+        let users = [name.to_owned()].into();
+        App {
+            name: name.to_owned(),
+            statements: 7,
+            writes: 3,
+            users,
+            at_once: (3.0, 9.0),
+            ..App::default()
+        }
+    }
+
+    #[test]
+    fn whatever_apps_are_called_the_file_is_good_and_names_them() {
+        let apps: Vec<App> = HOSTILE.into_iter().map(app).collect();
+        let text = file(&Insights::default(), apps, UnixTime(0));
+        let (config, warnings) = load_with_warnings(&text, UnixTime(0)).unwrap();
+        assert_eq!(warnings, [], "{text}");
+        let cluster = &config.clusters[0];
+        let named: BTreeSet<String> = cluster
+            .rules
+            .iter()
+            .flat_map(|rule| rule.condition.apps())
+            .map(|app| String::from_utf8(app.to_vec()).unwrap())
+            .collect();
+        for name in HOSTILE {
+            let left_out = format!("# A rule cannot name the app {}", quoted(name));
+            assert!(named.contains(name) != text.contains(&left_out), "{name:?} in\n{text}");
+        }
+        assert!(named.len() >= 8, "{named:?}");
+        assert!(cluster.rules.iter().all(|rule| rule.mode == admission::Mode::Observe), "{text}");
+        assert!(text.is_ascii() || text.chars().all(|c| c == '\n' || !c.is_control()), "{text}");
+    }
+
+    #[test]
+    fn a_budget_is_twice_of_what_there_was_and_warns() {
+        let text = file(&Insights::default(), vec![app("etl")], UnixTime(0));
+        let config = load(&text).unwrap();
+        let budgets: Vec<_> = config.clusters[0].budgets.iter().collect();
+        assert_eq!(budgets[0].terms.max_concurrency, Some(6));
+        assert_eq!(budgets[0].terms.mode, admission::Mode::Observe);
+        assert!(config.clusters[0].guards.iter().flat_map(policy::Guard::checks).count() == 3);
+    }
+}
