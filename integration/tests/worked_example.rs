@@ -337,7 +337,9 @@ const IN_VAIN: f64 = 20.0;
 const RUN_OF_ASKERS: Duration = Duration::from_secs(16);
 const ENOUGH_OF_ASKERS: f64 = 100.0;
 /// A part of 9 : 1. The law holds it within 3 % on the virtual clock, also where those who ask get no time for
-/// more than a second in ten; beside compilers it came within 3 % here as well.
+/// more than a second in ten. Here it came within 7 % in 13 of 15 runs beside compilers, six of which met half
+/// the load of the others and were within 3 %; once the machine kept those who ask away for longer, and the
+/// others took 16 % more than their part.
 const SHARE_OF_ASKERS: f64 = 0.10;
 const RUN_LIMIT: Duration = Duration::from_secs(60);
 const STATEMENTS: u32 = 2_000;
