@@ -1,5 +1,6 @@
-//! Who a statement is taken for, and what the rules say to it: what `sluice explain` prints.
+//! Who a statement is taken for, and what guards, rules and budgets say to it: what `sluice explain` prints.
 
+mod limits;
 mod words;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 use sql::{Class, Exemption, LexMode, Scratch, Whole, describe, digest};
 
+pub use self::limits::{BudgetMet, GuardSaid};
 use crate::cluster::ClusterPolicy;
 use crate::decide::decide;
 use crate::facts::Facts;
@@ -82,7 +84,11 @@ pub struct Explanation {
     pub tables_known: bool,
     /// Whether the statement may be delayed or refused at all, outside of a transaction.
     pub admission_point: bool,
-    /// `pass`, `ask` (dice, gate and queue decide) or `deny`.
+    /// What guards say: they are asked before the rules.
+    pub guards: Vec<GuardSaid>,
+    /// The budgets that must have room for it, beside what its rule says.
+    pub budgets: Vec<BudgetMet>,
+    /// `pass`, `ask` (dice, gate and queue decide) or `deny`, by a guard or by the rules.
     pub outcome: &'static str,
     /// Why.
     pub why: String,
@@ -127,6 +133,8 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
     };
     let verdict = decide(policy, &facts);
     let rule = verdict.rule();
+    let guards = limits::guards(policy, question, &facts, statement.is_certain());
+    let (outcome, why) = end(policy, verdict, &facts, &guards);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Explanation {
         app: text(identity.app),
@@ -154,8 +162,25 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
         tables: shape.tables().map(table_name).collect(),
         tables_known: facts.knows_tables(),
         admission_point: is_admission_point(verdict, statement.class),
-        outcome: outcome(verdict),
-        why: why(policy, verdict, &facts),
+        budgets: limits::budgets(policy, &facts),
+        guards,
+        outcome,
+        why,
+    }
+}
+
+/// The outcome, and why.
+fn end(
+    policy: &ClusterPolicy,
+    verdict: Verdict<'_>,
+    facts: &Facts<'_>,
+    guards: &[GuardSaid],
+) -> (&'static str, String) {
+    match limits::refuses(guards) {
+        Some(GuardSaid { guard, check, advice, .. }) => {
+            ("deny", format!("guard {guard} ({check}): {advice}"))
+        }
+        None => (outcome(verdict), why(policy, verdict, facts)),
     }
 }
 

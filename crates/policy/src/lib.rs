@@ -70,7 +70,7 @@ pub use condition::Condition;
 pub use config::{Config, Metrics, NamedSecret};
 pub use decide::decide;
 pub use diff::{Change, Edit, FixedKey, Pending, edit};
-pub use explain::{Explanation, Question, Skipped, explain};
+pub use explain::{BudgetMet, Explanation, GuardSaid, Question, Skipped, explain};
 pub use facts::Facts;
 pub use fault::Fault;
 pub use guard::{

@@ -62,6 +62,8 @@ fn an_explanation_names_app_class_tags_rule_and_outcome() {
             "tables": ["shop.t"],
             "tables_known": true,
             "admission_point": true,
+            "guards": [],
+            "budgets": [],
             "outcome": "ask",
             "why": "dice, gate and queue decide",
         })
@@ -86,6 +88,54 @@ fn the_outcome_is_that_of_the_rule_that_decides() {
     let system = etl("update performance_schema.setup_actors set enabled = 'YES'");
     assert_eq!(outcome(&system, ""), ("etl".into(), "pass", false));
     assert_eq!(explained("delete from t", "archive").mode, "observe");
+}
+
+#[test]
+fn guards_come_before_the_rules_and_budgets_beside_them() {
+    let limits = "
+guards:
+  - { name: where, where_required: deny, match: { app: etl } }
+  - { name: lists, max_in_list: 2, mode: warn }
+  - { name: plans, max_rows_expected: 100 }
+budgets:
+  - { name: reports, match: { app: etl }, max_concurrency: 4, rate: 10, max_delay: 3s }
+  - { name: each, per: user, share: 0.25, on_exceeded: refuse }
+";
+    let probed = FILE.replace("db:3306 }", "db:3306, probe: { user: sluice } }");
+    let cluster = load(&format!("{probed}{limits}")).unwrap().clusters[0].clone();
+    let asked = |sql: &str| {
+        let sql = sql.as_bytes();
+        let question = Question {
+            user: b"bob",
+            client: None,
+            schema: b"shop",
+            attributes: &[],
+            sql,
+            mode: LexMode::default(),
+            now: UnixTime(0),
+        };
+        explain(&cluster, &question)
+    };
+    let found = asked("delete from t /* app=etl */");
+    assert_eq!((found.outcome, found.rule.as_deref()), ("deny", Some("etl")));
+    assert!(found.why.starts_with("guard where (where_required): this DELETE has no"), "{found:?}");
+    assert_eq!(found.guards[0].offset, Some(0));
+
+    let found = asked("delete from t where id in (1, 2, 3) /* app=etl */");
+    assert_eq!(found.outcome, "ask");
+    let said: Vec<(&str, &str)> =
+        found.guards.iter().map(|said| (&*said.guard, said.says)).collect();
+    assert_eq!(said, [("lists", "warn"), ("plans", "unknown")]);
+    let budgets: Vec<(&str, &str, &str)> =
+        found.budgets.iter().map(|met| (&*met.budget, &*met.allows, &*met.else_it)).collect();
+    assert_eq!(
+        budgets,
+        [
+            ("reports", "4 at once, 10 statements/s", "waits for 3s at most, and is refused then"),
+            ("each", "0.25 server-seconds a second, for each user", "is refused at once"),
+        ]
+    );
+    assert!(asked("commit").budgets.is_empty(), "what nothing holds no budget holds");
 }
 
 #[test]

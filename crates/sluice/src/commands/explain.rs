@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use policy::{ClusterPolicy, Config, Explanation, Question, UnixTime};
+use policy::{BudgetMet, ClusterPolicy, Config, Explanation, GuardSaid, Question, UnixTime};
 use proxy::reload;
 use sql::{LexMode, Server};
 
@@ -179,6 +179,12 @@ fn lines(cluster: &ClusterPolicy, explanation: &Explanation) -> String {
     let admission_point = if explanation.admission_point { "yes" } else { "no" };
     lines.push(format!("admission point  {admission_point}"));
     lines.push(format!("mode             {}", explanation.mode));
+    for GuardSaid { guard, check, says, advice, .. } in &explanation.guards {
+        lines.push(format!("guard            {guard} ({check}) {says}: {}", printable(advice)));
+    }
+    for BudgetMet { budget, allows, else_it } in &explanation.budgets {
+        lines.push(format!("budget           {budget}: {allows}; without room it {else_it}"));
+    }
     lines.push(format!("outcome          {outcome}: {why}"));
     lines.push(format!("digest           {} {}", explanation.digest, explanation.digest_text));
     for table in &explanation.tables {
