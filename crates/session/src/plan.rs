@@ -1,6 +1,7 @@
 //! What becomes of a statement: sent on, or held until the shell has an answer.
 
 mod alike;
+mod sized;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use wire::command::{Execute, Query, QueryAttributes, execute_attributes, execute
 use wire::response_tracker::{Cursor, Expect};
 
 use self::alike::{Alike, budget_question};
+use self::sized::sized;
 use crate::action::{Held, Input, Question};
 use crate::command::{Running, Sending, Then};
 use crate::consequences::Consequences;
@@ -154,6 +156,7 @@ pub(crate) fn execution(
     let ruling = judge.bench.rule_on_execution(&description, last, attributes, input);
     let cursor = execute.map_or(Cursor::NotAsked, |execute| execute.cursor(num_columns));
     let mut ruled = described(&description, ruling, (&judge.bench, server), input);
+    ruled.digest = ruled.digest.map(|DigestKey(digest)| sized(digest, payload.len()));
     ruled.work = description.work.as_ref().filter(|_| ruled.held).cloned();
     let alike = Alike::of_prepared(&ruled, input);
     let plan = ruled.plan(Some(statement_id), Expect::Execution(cursor), input);
@@ -214,7 +217,7 @@ fn on_statement(
         held,
         cover,
         budgeted,
-        digest: digest.map(DigestKey),
+        digest: digest.map(|digest| sized(digest, query.text.len())),
         consequences,
         then,
         changes_routines: statement.may_change_routines(server.mode.server),

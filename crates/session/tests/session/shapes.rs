@@ -35,6 +35,16 @@ fn a_question_carries_the_digest_of_its_text_or_of_what_was_prepared() {
     assert_eq!(asked(&mut driver, stop).1, None, "nobody knows what it was prepared from");
 }
 
+#[test]
+fn a_bulk_of_values_is_told_from_few_by_what_its_cost_is_predicted_by() {
+    let mut driver = Driver::logged_in(GATED, 0);
+    let insert = |rows: usize| format!("INSERT INTO t VALUES (1){}", ", (12345678)".repeat(rows));
+    let mut key = |rows| query(&mut driver, &insert(rows)).1;
+    let (few, bulk, like, more) = (key(1), key(500), key(600), key(5_000));
+    assert!(few.is_some() && bulk.is_some() && few == key(9), "{few:?}");
+    assert!(bulk != few && bulk == like && more != bulk, "{few:?} {bulk:?} {like:?} {more:?}");
+}
+
 const RULES: &str =
     "  - { name: digest, match: { digest: DELETE FROM t WHERE i = ? }, permanent: true }
   - { name: orders, match: { table: shop.orders }, permanent: true }
