@@ -56,6 +56,9 @@ async fn a_statement_over_its_limit_is_killed_and_its_like_is_in_quarantine() {
         wait_for_sum(&sluice, "sluice_runaway_total", &counted("slow", "kill"), 1.0).await.unwrap();
         wait_for_sum(&sluice, "sluice_runaway_total", &counted("told", "log"), 1.0).await.unwrap();
 
+        let status = sluice.http_get("/api/v1/status").await.unwrap().body;
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        assert_eq!(status["clusters"][0]["quarantine"][0]["id"], "main:1", "{status}");
         let listed = sluice.http_get("/api/v1/quarantine").await.unwrap().body;
         assert!(
             listed.contains("\"id\":\"main:1\"") && listed.contains("\"rule\":\"slow\""),

@@ -6,7 +6,8 @@ use axum::extract::{FromRequestParts as _, Path, Request, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
 use policy::{Quarantined, UnixTime};
-use serde::Serialize;
+use proxy::cluster::Cluster;
+use serde::{Deserialize, Serialize};
 
 use crate::refusal::{Error, Refusal};
 use crate::{AdminState, Shown};
@@ -21,28 +22,29 @@ struct Quarantine {
 }
 
 /// Statements that are refused, or come last.
-#[derive(Debug, Clone, Serialize)]
-struct QuarantineEntry {
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QuarantineEntry {
     /// Its name in a DELETE.
-    id: String,
+    pub id: String,
     /// The cluster.
-    cluster: String,
+    pub cluster: String,
     /// The rule that one of them ran away from.
-    rule: String,
+    pub rule: String,
     /// `digest` or `text`.
-    by: &'static str,
+    pub by: String,
     /// The hash of that; of a digest, as `match.digest` takes it.
-    hash: String,
+    pub hash: String,
     /// `kill`: its like is refused; `deprioritise`: one of its like at a time is at the server.
-    action: &'static str,
+    pub action: String,
     /// Whose statement it was.
-    app: String,
+    pub app: String,
     /// When it ran away.
-    since: String,
+    pub since: String,
     /// When the others are free.
-    until: String,
+    pub until: String,
     /// How long that is.
-    left_s: i64,
+    pub left_s: i64,
 }
 
 impl QuarantineEntry {
@@ -51,9 +53,9 @@ impl QuarantineEntry {
             id: format!("{cluster}:{}", entry.id),
             cluster: cluster.to_owned(),
             rule: entry.rule.to_string(),
-            by: entry.likeness.by.as_str(),
+            by: entry.likeness.by.as_str().to_owned(),
             hash: format!("{:016x}", entry.likeness.hash),
-            action: entry.action.as_str(),
+            action: entry.action.as_str().to_owned(),
             app: String::from_utf8_lossy(&entry.app).into_owned(),
             since: entry.since.to_string(),
             until: entry.until.to_string(),
@@ -62,13 +64,16 @@ impl QuarantineEntry {
     }
 }
 
+/// What is in quarantine in one cluster, the oldest first.
+pub(crate) fn of_cluster(cluster: &Cluster, now: UnixTime) -> Vec<QuarantineEntry> {
+    let entries = cluster.quarantined().into_iter();
+    entries.map(|entry| QuarantineEntry::of(&cluster.name, &entry, now)).collect()
+}
+
 pub(crate) async fn list(State(Shown { state, .. }): State<Shown>) -> Response {
     let now = state.clusters.first().map(|cluster| cluster.clock().unix_seconds());
     let now = UnixTime(now.unwrap_or_default());
-    let entries = state.clusters.iter().flat_map(|cluster| {
-        let entries = cluster.quarantined().into_iter();
-        entries.map(|entry| QuarantineEntry::of(&cluster.name, &entry, now))
-    });
+    let entries = state.clusters.iter().flat_map(|cluster| of_cluster(cluster, now));
     let answer = Quarantine { now: now.to_string(), quarantine: entries.collect() };
     ([(CACHE_CONTROL, "no-store")], Json(answer)).into_response()
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use self::budgets::BudgetStatus;
 pub(crate) use self::gather::live;
 pub use self::gather::{WAITING_MAX, gather, waiting};
+pub use crate::quarantine::QuarantineEntry;
 
 /// The whole.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -108,6 +109,8 @@ pub struct ClusterStatus {
     pub apps_total: u64,
     /// The budgets, those first for which somebody waits.
     pub budgets: Vec<BudgetStatus>,
+    /// What is refused, or comes last, because a statement like it ran away; the oldest first.
+    pub quarantine: Vec<QuarantineEntry>,
     /// The rules, the first that matches decides.
     pub rules: Vec<RuleStatus>,
     /// How many there are, in all.

@@ -139,6 +139,28 @@ impl PartialEq for Budgets {
 }
 
 impl Budget {
+    /// What it allows, in words.
+    #[must_use]
+    pub fn allows(&self) -> String {
+        let BudgetTerms { max_concurrency, rate, rows_per_s, share, burst, max_query_cost, .. } =
+            &self.terms;
+        let words = [
+            max_concurrency.map(|most| format!("{most} at once")),
+            rate.map(|rate| format!("{rate} statements/s")),
+            rows_per_s.map(|rows| format!("{rows} rows/s")),
+            share.map(|share| format!("{share} of the server, {burst} s at once")),
+            max_query_cost.map(|most| format!("none above {most} s")),
+            self.per.as_ref().map(|per| match per {
+                Per::App => "per app".to_owned(),
+                Per::User => "per user".to_owned(),
+                Per::Tag(key) => format!("per tag {}", String::from_utf8_lossy(key)),
+                Per::Client => "per client".to_owned(),
+                Per::Digest => "per digest".to_owned(),
+            }),
+        ];
+        words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
     /// Whose bucket a statement uses.
     fn instance(&self, facts: &Facts<'_>) -> u64 {
         match &self.per {

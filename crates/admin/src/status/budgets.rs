@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use admission::{BudgetKey, BudgetTerms, BudgetView, Mode};
-use policy::{Budget, ClusterPolicy, Per};
+use admission::{BudgetKey, BudgetView, Mode};
+use policy::{Budget, ClusterPolicy};
 use proxy::cluster::Cluster;
 use serde::{Deserialize, Serialize};
 
@@ -49,28 +49,9 @@ fn status(budget: &Budget, view: Option<&BudgetView>) -> BudgetStatus {
     BudgetStatus {
         budget: budget.name.to_string(),
         mode: mode.to_owned(),
-        allows: allows(&budget.terms, budget.per.as_ref()),
+        allows: budget.allows(),
         in_use: count(|view| view.in_use),
         waiting: count(|view| view.waiting),
         exceeded: count(|view| view.exceeded.saturating_add(view.warned)),
     }
-}
-
-fn allows(terms: &BudgetTerms, per: Option<&Per>) -> String {
-    let BudgetTerms { max_concurrency, rate, rows_per_s, share, burst, max_query_cost, .. } = terms;
-    let words = [
-        max_concurrency.map(|most| format!("{most} at once")),
-        rate.map(|rate| format!("{rate} statements/s")),
-        rows_per_s.map(|rows| format!("{rows} rows/s")),
-        share.map(|share| format!("{share} of the server, {burst} s at once")),
-        max_query_cost.map(|most| format!("none above {most} s")),
-        per.map(|per| match per {
-            Per::App => "per app".to_owned(),
-            Per::User => "per user".to_owned(),
-            Per::Tag(key) => format!("per tag {}", String::from_utf8_lossy(key)),
-            Per::Client => "per client".to_owned(),
-            Per::Digest => "per digest".to_owned(),
-        }),
-    ];
-    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

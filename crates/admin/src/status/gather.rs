@@ -21,7 +21,7 @@ use super::{
     PassedStatus, PendingStatus, PrimaryStatus, ReplicaStatus, RuleStatus, SignalStatus,
     StarvedStatus, Status, ThrottledStatus, Waiting, WaitingStatus, budgets, words,
 };
-use crate::AdminState;
+use crate::{AdminState, quarantine};
 
 /// Waiting statements that one answer lists for each cluster, at most.
 pub const WAITING_MAX: usize = 1_000;
@@ -143,6 +143,7 @@ impl<'s> Seen<'s> {
             apps: Vec::new(),
             apps_total: 0,
             budgets: budgets::gather(cluster, policy),
+            quarantine: quarantine::of_cluster(cluster, self.unix),
             rules: Vec::new(),
             rules_total: length(policy.rules.len()),
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use policy::{Action, ClusterPolicy, Rule};
 
 use super::{
-    AppStatus, BudgetStatus, ClusterStatus, Obstacle, PaceStatus, PrimaryStatus, ReplicaStatus,
-    RuleStatus, SignalStatus, StarvedStatus, Status, ThrottledStatus, WaitingStatus,
+    AppStatus, BudgetStatus, ClusterStatus, Obstacle, PaceStatus, PrimaryStatus, QuarantineEntry,
+    ReplicaStatus, RuleStatus, SignalStatus, StarvedStatus, Status, ThrottledStatus, WaitingStatus,
 };
 
 /// How something stands.
@@ -132,6 +132,7 @@ pub fn tables(cluster: &ClusterStatus) -> Vec<Table> {
         starved(cluster),
         apps(cluster),
         budgets(cluster),
+        quarantine(cluster),
         rules(cluster),
     ];
     all.into_iter().filter(|table| !table.rows.is_empty()).collect()
@@ -354,6 +355,22 @@ fn budgets(cluster: &ClusterStatus) -> Table {
         "Budgets",
         &["budget", "mode", "allows", "in use", "waiting", "had no room"],
         cluster.budgets.iter().map(row).collect(),
+    )
+}
+
+fn quarantine(cluster: &ClusterStatus) -> Table {
+    let row = |entry: &QuarantineEntry| {
+        let becomes = if entry.action == "kill" { "refused" } else { "one at a time" };
+        let like = format!("{} {}", entry.by, entry.hash);
+        let QuarantineEntry { id, app, rule, since, .. } = entry.clone();
+        let left = whole(entry.left_s).to_string();
+        let cells = vec![id, app, rule, like, becomes.to_owned(), since, left];
+        Row { tone: Tone::Bad, cells }
+    };
+    table(
+        "Quarantine: a statement like it ran away",
+        &["id", "app", "rule", "like", "becomes", "since", "left"],
+        cluster.quarantine.iter().map(row).collect(),
     )
 }
 

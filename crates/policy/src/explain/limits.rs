@@ -5,7 +5,6 @@ use serde::Serialize;
 use sql::survey;
 
 use super::Question;
-use crate::budget::{Budget, Per};
 use crate::cluster::ClusterPolicy;
 use crate::compile::limits::show;
 use crate::facts::Facts;
@@ -93,31 +92,10 @@ pub(super) fn budgets(policy: &ClusterPolicy, facts: &Facts<'_>) -> Vec<BudgetMe
     let met = met.iter().filter_map(|used| policy.budgets.get(used.budget));
     let met = met.map(|budget| BudgetMet {
         budget: budget.name.to_string(),
-        allows: allows(budget),
+        allows: budget.allows(),
         else_it: else_it(&budget.terms),
     });
     met.collect()
-}
-
-fn allows(budget: &Budget) -> String {
-    let BudgetTerms { max_concurrency, rate, rows_per_s, share, max_query_cost, .. } = budget.terms;
-    let mut parts: Vec<String> = Vec::new();
-    parts.extend(max_concurrency.map(|most| format!("{most} at once")));
-    parts.extend(rate.map(|most| format!("{most} statements/s")));
-    parts.extend(rows_per_s.map(|most| format!("{most} rows/s")));
-    parts.extend(share.map(|most| format!("{most} server-seconds a second")));
-    parts.extend(max_query_cost.map(|most| format!("{most} s a statement")));
-    let per = match &budget.per {
-        None => String::new(),
-        Some(Per::App) => ", for each app".to_owned(),
-        Some(Per::User) => ", for each user".to_owned(),
-        Some(Per::Client) => ", for each client address".to_owned(),
-        Some(Per::Digest) => ", for each digest".to_owned(),
-        Some(Per::Tag(key)) => {
-            format!(", for each value of the tag {}", String::from_utf8_lossy(key))
-        }
-    };
-    format!("{}{per}", parts.join(", "))
 }
 
 fn else_it(terms: &BudgetTerms) -> String {

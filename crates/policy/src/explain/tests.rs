@@ -132,7 +132,7 @@ budgets:
         budgets,
         [
             ("reports", "4 at once, 10 statements/s", "waits for 3s at most, and is refused then"),
-            ("each", "0.25 server-seconds a second, for each user", "is refused at once"),
+            ("each", "0.25 of the server, 0.25 s at once, per user", "is refused at once"),
         ]
     );
     assert!(asked("commit").budgets.is_empty(), "what nothing holds no budget holds");
