@@ -36,8 +36,9 @@ async fn at_a_saturated_replica_ratios_of_090_and_010_are_admitted_1_to_9() {
 
     assert!(seen.contended > 20, "the lines were hardly ever full: {seen:?}");
     assert!(seen.heavy.passed >= 600.0, "too few admissions to tell: {seen:?}");
-    // Every identity gets the same number of checks, whatever its ratio …
-    assert_within(seen.heavy.checks / seen.light.checks, 1.0, 0.05, &format!("{seen:?}"));
+    // Every identity gets the same number of checks, whatever its ratio: of one that wins a tenth of
+    // them their number has a standard deviation of 2.8 % at 1,200 wins …
+    assert_within(seen.heavy.checks / seen.light.checks, 1.0, 0.125, &format!("{seen:?}"));
     // … and so admissions are shared in proportion to 1 − ratio.
     assert_within(seen.light.passed / seen.heavy.passed, 9.0, 0.10, &format!("{seen:?}"));
     let there = rows(&servers.primary).await;
