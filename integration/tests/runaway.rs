@@ -18,11 +18,16 @@ use tokio::task::JoinSet;
 static MYSQL: Shared = Shared::new(Flavour::MySql);
 static MARIADB: Shared = Shared::new(Flavour::MariaDb);
 
+/// Held by tests that lock a whole server or change its accounts, and by those that would wait behind
+/// that: a login waits for a GRANT, and a GRANT for a global read lock.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// Some seconds of work that a KILL QUERY ends with its error.
 const SLOW: &str = "SELECT SLEEP(3) FROM ran_away";
 
 #[tokio::test]
 async fn a_statement_over_its_limit_is_killed_and_its_like_is_in_quarantine() {
+    let _alone = ALONE.lock().await;
     for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
         let rules = "\
 - { name: slow, match: { app: slow }, gate: none, permanent: true, runaway: { elapsed: 500ms, action: kill, watch: { by: digest, for: 1m } } }
@@ -75,6 +80,7 @@ async fn a_statement_over_its_limit_is_killed_and_its_like_is_in_quarantine() {
 /// The KILL is sent at the instant at which the statement ends: what follows it must never be hit.
 #[tokio::test]
 async fn a_kill_that_meets_the_end_of_its_statement_never_meets_the_next_one() {
+    let _alone = ALONE.lock().await;
     for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
         let rules = "- { name: edge, match: { app: edge }, gate: none, permanent: true, runaway: { elapsed: 20ms, action: kill } }";
         let sluice = started(servers, rules).await;
@@ -113,6 +119,7 @@ async fn race(conn: &mut RawConn, racer: u32) -> u32 {
 
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_ended_and_what_ends_a_transaction_never() {
+    let _alone = ALONE.lock().await;
     let servers = MYSQL.get().await.unwrap();
     let rules = "\
 - { name: wide, match: { app: wide }, gate: none, permanent: true, runaway: { bytes_sent: 200000, action: kill } }
@@ -152,6 +159,7 @@ async fn an_answer_that_is_too_long_is_ended_and_what_ends_a_transaction_never()
 /// that waits that it commits.
 #[tokio::test]
 async fn a_commit_within_a_text_is_left_alone_however_it_is_written() {
+    let _alone = ALONE.lock().await;
     for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
         let rules = "- { name: text, match: { app: text }, gate: none, permanent: true, runaway: { elapsed: 10ms, action: kill } }";
         let sluice = started(servers, rules).await;
@@ -175,6 +183,7 @@ async fn a_commit_within_a_text_is_left_alone_however_it_is_written() {
 /// A server in trouble may have no connection left for the KILL, or its account too few rights.
 #[tokio::test]
 async fn a_statement_that_could_not_be_killed_is_killed_later() {
+    let _alone = ALONE.lock().await;
     let servers = MYSQL.get().await.unwrap();
     let rules = "- { name: own, match: { app: own }, gate: none, permanent: true, runaway: { elapsed: 100ms, action: kill } }";
     let sluice = started(servers, rules).await;
@@ -194,6 +203,7 @@ async fn a_statement_that_could_not_be_killed_is_killed_later() {
 /// It goes on, and of its like one at a time is at the server; who holds locks does not wait for that.
 #[tokio::test]
 async fn what_is_like_a_statement_that_ran_away_comes_last_one_at_a_time() {
+    let _alone = ALONE.lock().await;
     let servers = MYSQL.get().await.unwrap();
     let rules = "- { name: late, match: { app: late }, gate: none, permanent: true, runaway: { rows_sent: 2, elapsed: 200ms, action: deprioritise, watch: { for: 1m } } }";
     let sluice = started(servers, rules).await;
