@@ -47,7 +47,7 @@ pub struct Request {
     pub identity: IdentityKey,
     /// The identity's app.
     pub app: AppKey,
-    /// The statement's shape; `None` if it has none that can be told.
+    /// The statement's shape, a bulk's with its size; `None` if it has none that can be told.
     pub digest: Option<DigestKey>,
     /// The signals that must be healthy.
     pub gate: GateKey,

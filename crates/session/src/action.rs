@@ -147,8 +147,9 @@ pub struct Ask {
     pub question: Question,
     /// Its class.
     pub class: Class,
-    /// The shape of its text: of a prepared statement, the text it was prepared from. None for a
-    /// denial, and where the text is not known.
+    /// By what its cost is predicted: the shape of its text (of a prepared statement, of the text it
+    /// was prepared from), and the size of a bulk of values. None for a denial, and where the text is
+    /// not known.
     pub digest: Option<DigestKey>,
     /// Scales the rule's dice; the lowest unless the rule honours priorities.
     pub priority: Priority,

@@ -61,13 +61,18 @@ impl OrderMemory {
     pub(super) fn want(&mut self, server: &Arc<str>, wants: bool) {
         if wants {
             self.wanted_by.insert(server.clone());
-        } else if self.wanted_by.remove(server) && self.wanted_by.is_empty() {
-            *self = Self::default();
+        } else {
+            self.retain(|other| other != server);
         }
     }
 
+    /// Only these replicas want it yet. For nobody nothing is kept: whoever comes later is asked for
+    /// what is added from then on.
     pub(super) fn retain(&mut self, is_replica: impl Fn(&Arc<str>) -> bool) {
         self.wanted_by.retain(is_replica);
+        if self.wanted_by.is_empty() && self.before.is_some() {
+            *self = Self::default();
+        }
     }
 
     /// What the primary has executed, read when it had committed the heartbeat.
@@ -142,5 +147,16 @@ mod tests {
         assert_eq!(memory.beats.len(), BEATS_MAX);
         memory.want(&server, false);
         assert!(memory.beats.is_empty() && !memory.is_wanted());
+
+        // One that leaves the file, too.
+        memory.want(&server, true);
+        memory.note(10_001, &set("0-1-100"));
+        memory.retain(|_| false);
+        memory.want(&server, true);
+        memory.note(10_002, &set("0-1-500"));
+        assert!(
+            memory.acknowledged(10_002, &set("0-1-1")).is_some(),
+            "it is asked for what is new"
+        );
     }
 }
