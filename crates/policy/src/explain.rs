@@ -94,6 +94,14 @@ pub struct Explanation {
     pub why: String,
 }
 
+impl Explanation {
+    /// Whether a guard refuses the statement, before any rule is asked.
+    #[must_use]
+    pub fn is_refused_by_guard(&self) -> bool {
+        limits::refuses(&self.guards).is_some()
+    }
+}
+
 /// A rule that would have decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Skipped {

@@ -78,7 +78,7 @@ fn every_app_meets_the_rule_that_the_shipped_file_has_for_it() {
         ("reports:class=read,schema=shop,tag.controller=reports", "heavy-reports", "ask"),
         ("carts:sql=DELETE FROM carts WHERE updated < 5 LIMIT 9", "cart-cleanup", "ask"),
         ("import:priority=20", "imports-in-rush-hours", "ask"),
-        ("orders:sql=UPDATE shop.orders SET a = 1, b = 2", "busy-tables", "ask"),
+        ("orders:sql=UPDATE shop.orders SET a = 1 WHERE b = 2", "busy-tables", "ask"),
         ("haproxy:client=10.0.0.7", "health-checks", "pass"),
         ("web:sessions=20,think=100ms", "everything-else", "pass"),
         ("mallory:user=web", "everything-else", "pass"),
@@ -138,6 +138,14 @@ fn a_rule_can_be_tried_that_the_file_does_not_have() {
     assert_eq!(output.status.code(), Some(2));
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.starts_with("--rule: ratio: "), "{errors}");
+}
+
+#[test]
+fn what_a_guard_refuses_is_refused_in_the_simulation() {
+    let text = answered(&["--app", "web:sql=DELETE FROM shop.orders"]);
+    for part in ["deny: guard whole-tables (where_required): ", "web: refused for deny 1.0"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 #[test]

@@ -91,7 +91,11 @@ impl Met {
         let verdict = decide(cluster, &facts);
         let rule = verdict.rule();
         let explanation = explain(cluster, question);
-        let effect = effect(cluster, verdict, Priority::of(&identity));
+        let effect = if explanation.is_refused_by_guard() {
+            Effect::Denies(Mode::Enforce)
+        } else {
+            effect(cluster, verdict, Priority::of(&identity))
+        };
         let is_first = rule.is_some_and(|rule| rule.index == 0);
         let needs_text = match load.text {
             Text::Sql(_) => false,
@@ -118,7 +122,7 @@ fn sample(class: Class, table: &str) -> String {
     match class {
         Class::Read => format!("SELECT a FROM {table}"),
         Class::LockingRead => format!("SELECT a FROM {table} FOR UPDATE"),
-        Class::Write => format!("UPDATE {table} SET a = 1"),
+        Class::Write => format!("UPDATE {table} SET a = 1 WHERE id = 2"),
         Class::Load => format!("LOAD DATA INFILE 'f' INTO TABLE {table}"),
         Class::Call => "CALL p()".to_owned(),
         Class::Ddl => format!("ALTER TABLE {table} ADD COLUMN b INT"),
