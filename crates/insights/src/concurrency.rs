@@ -144,9 +144,8 @@ impl App {
 
     /// Adds so many microseconds up to this one.
     fn add(&mut self, busy_us: u64, end_us: u64) {
-        let begun_us = self.newest.saturating_mul(SECOND_US);
-        if begun_us.saturating_add(busy_us) <= end_us && end_us < begun_us.saturating_add(SECOND_US)
-        {
+        let passed_us = end_us.wrapping_sub(self.newest.wrapping_mul(SECOND_US));
+        if busy_us <= passed_us && passed_us < SECOND_US {
             // Nearly always: all of it was in the newest second.
             if let Some(bin) = self.bins.get_mut(place(self.newest)) {
                 *bin = bin.saturating_add(busy_us);

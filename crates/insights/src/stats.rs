@@ -116,7 +116,7 @@ impl Stats {
     }
 
     fn see(&mut self, at: Option<Time>) {
-        let Some(at) = at else { return };
+        let Some(at) = at.filter(|_| self.last_seen != at) else { return };
         self.first_seen = Some(self.first_seen.map_or(at, |first| first.min(at)));
         self.last_seen = Some(self.last_seen.map_or(at, |last| last.max(at)));
     }

@@ -109,6 +109,7 @@ impl InsightsBoard {
         }
     }
 
+    #[inline]
     fn put(&self, record: &Record, worker: usize) {
         let ring = self.rings.get(worker).or_else(|| {
             let shared = worker.checked_rem(self.rings.len())?;
@@ -188,3 +189,6 @@ fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests;

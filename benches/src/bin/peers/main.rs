@@ -3,6 +3,7 @@
 //!
 //!   peers [SECONDS of one run = 8] [ROUNDS = 3] [PART…]      parts: memory clear tls bulk; all unless some are named
 //!
+//! The part `insights`, if it is named, compares Sluice with itself where it counts nothing.
 //! The part `before` compares with another build of Sluice: SLUICE_BEFORE_BIN is its program, SLUICE_BEFORE_CONFIG
 //! the `proxy-config.yaml` that it ships with.
 //!
@@ -65,6 +66,10 @@ fn main() -> Result<()> {
         }
         if let Some(targets) = setup.before_targets()?.filter(|_| plan.has("before")) {
             selects(&plan, "", &targets, None)?;
+        }
+        if plan.parts.iter().any(|part| part == "insights") {
+            let without = setup.start_without_insights().await?;
+            selects(&plan, "", &setup.insights_targets(&without)?, None)?;
         }
         if plan.has("tls") {
             selects(

@@ -60,8 +60,8 @@ impl Setup {
             haproxy: Peer::haproxy(primary, None)?,
             router: Peer::router(primary, None)?,
             router_tls: Peer::router(primary, Some(ServerCertificate { cert, key }))?,
-            sluice: start_sluice(&topology, None).await?,
-            sluice_tls: start_sluice(&topology, Some(&legs)).await?,
+            sluice: start_sluice(&topology, Ok).await?,
+            sluice_tls: start_sluice(&topology, |yaml| Ok(with_legs(&yaml, &legs))).await?,
             sluice_before: start_before(&topology).await?,
             client: ClientFolder::new(&certificates)?,
             topology,
@@ -96,6 +96,24 @@ impl Setup {
         let Some(before) = &self.sluice_before else { return Ok(None) };
         let before = Target { name: "Sluice before", ..of_sluice(before)? };
         Ok(Some(vec![self.direct(), before, of_sluice(&self.sluice)?]))
+    }
+
+    /// Another Sluice, in the clear, that does not count what statements cost.
+    pub(crate) async fn start_without_insights(&self) -> Result<SluiceProcess> {
+        start_sluice(&self.topology, |yaml| {
+            let without = yaml.replace(INSIGHTS_ON, INSIGHTS_OFF);
+            if without == yaml {
+                return Err(format!("the shipped file does not say {INSIGHTS_ON:?}").into());
+            }
+            Ok(without)
+        })
+        .await
+    }
+
+    /// In the clear: direct, without insights, with them.
+    pub(crate) fn insights_targets(&self, without: &SluiceProcess) -> Result<Vec<Target>> {
+        let without = Target { name: "Sluice, no insights", ..of_sluice(without)? };
+        Ok(vec![self.direct(), without, of_sluice(&self.sluice)?])
     }
 
     /// sysbench's certificates.
@@ -141,15 +159,14 @@ impl Drop for ClientFolder {
     }
 }
 
-/// The file of the repository, with this machine's addresses in place of its own, and other keys for the legs
-/// if they are given.
-async fn start_sluice(topology: &Topology, legs: Option<&str>) -> Result<SluiceProcess> {
+/// The file of the repository, with this machine's addresses in place of its own, and changed like this.
+async fn start_sluice(
+    topology: &Topology,
+    change: impl FnOnce(String) -> Result<String>,
+) -> Result<SluiceProcess> {
     let listen = loopback(free_port()?);
     let admin = loopback(free_port()?);
-    let mut yaml = shipped(&our_file(), topology, listen, admin)?;
-    if let Some(legs) = legs {
-        yaml = with_legs(&yaml, legs);
-    }
+    let yaml = change(shipped(&our_file(), topology, listen, admin)?)?;
     let mut sluice = SluiceProcess::spawn(&yaml, listen, admin, &QUIET)?;
     sluice.wait_until_ready().await?;
     Ok(sluice)
@@ -221,6 +238,9 @@ fn with_legs(yaml: &str, legs: &str) -> String {
 
 /// How far the keys of a cluster are indented.
 const KEY_DEPTH: usize = 4;
+
+const INSIGHTS_ON: &str = "insights: { enabled: true,";
+const INSIGHTS_OFF: &str = "insights: { enabled: false,";
 
 const SHIPPED_LISTEN: &str = "127.0.0.1:3307";
 const SHIPPED_ADMIN: &str = "127.0.0.1:9307";

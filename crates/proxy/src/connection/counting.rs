@@ -47,7 +47,7 @@ impl Connection {
         if self.shared.cluster.is_contended() {
             self.note_passed(statement.class, rule);
         }
-        self.record(statement);
+        self.record(statement, queued);
     }
 
     /// A statement that did not have to ask may be why others wait.

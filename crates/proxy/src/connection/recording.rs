@@ -1,5 +1,7 @@
 //! What is told of statements to those who count: signals made of latencies, and insights.
 
+use std::time::Duration;
+
 use admission::Mode;
 use insights::{Ending, Record};
 use session::{About, Move, Side, StatementOutcome};
@@ -17,8 +19,8 @@ impl Connection {
         }
     }
 
-    /// A statement is over.
-    pub(super) fn record(&mut self, statement: &StatementOutcome) {
+    /// A statement is over that was kept waiting for so long.
+    pub(super) fn record(&mut self, statement: &StatementOutcome, queued: Option<Duration>) {
         if !self.policy.insights.enabled {
             return;
         }
@@ -33,7 +35,7 @@ impl Connection {
         };
         let record = Record {
             server_ns: Record::nanos(timing.backend),
-            queued_ns: admission.waited().map_or(0, Record::nanos),
+            queued_ns: queued.map_or(0, Record::nanos),
             ending,
             ..Record::default()
         };

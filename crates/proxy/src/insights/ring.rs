@@ -54,6 +54,7 @@ impl Default for Ring {
 }
 
 impl Ring {
+    #[inline]
     pub(super) fn put(&self, record: &[u64; RECORD_WORDS]) -> Put {
         let mut turn = self.put.load(Ordering::Relaxed);
         loop {
@@ -84,16 +85,14 @@ impl Ring {
     }
 
     /// Takes the oldest record. Whoever takes does it alone.
+    #[inline]
     pub(super) fn take(&self) -> Option<[u64; RECORD_WORDS]> {
         let turn = self.taken.load(Ordering::Relaxed);
         let place = self.place(turn)?;
         if place.turn.load(Ordering::Acquire) != turn.wrapping_add(1) {
             return None;
         }
-        let mut record = [0; RECORD_WORDS];
-        for (to, word) in record.iter_mut().zip(&place.words) {
-            *to = word.load(Ordering::Relaxed);
-        }
+        let record = place.words.each_ref().map(|word| word.load(Ordering::Relaxed));
         place.turn.store(turn.wrapping_add(PLACES), Ordering::Release);
         self.taken.store(turn.wrapping_add(1), Ordering::Relaxed);
         Some(record)
@@ -105,6 +104,7 @@ impl Ring {
         put.saturating_sub(self.taken.load(Ordering::Relaxed))
     }
 
+    #[inline]
     fn place(&self, turn: u64) -> Option<&Place> {
         self.places.get(usize::try_from(turn.checked_rem(PLACES)?).ok()?)
     }

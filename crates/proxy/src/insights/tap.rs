@@ -89,12 +89,8 @@ impl InsightsTap {
         Whose { app, user, about }: Whose<'_>,
         (board, worker): (&InsightsBoard, usize),
     ) {
-        if let (Some(digest), Some(news)) = (about.digest, about.news) {
-            board.tell(digest, || learned(digest, news));
-        }
-        if !about.tag_news.is_empty() {
-            let pairs = about.tag_news.into();
-            board.tell(about.tags, || Learned::Tags { hash: about.tags, pairs });
+        if about.news.is_some() || !about.tag_news.is_empty() {
+            tell_news(about, board);
         }
         let names = (board.memo.generation(), about.whose);
         if self.told != Some(names) || self.app.name != app {
@@ -119,6 +115,7 @@ impl InsightsTap {
     }
 
     /// One of the names may be another than before; whether whoever counts has been told all.
+    #[cold]
     fn tell_names(&mut self, whose: Whose<'_>, board: &InsightsBoard) -> bool {
         let Whose { app, user, about } = whose;
         let app = self.app.tell(app, board);
@@ -132,6 +129,18 @@ impl InsightsTap {
         self.answer = None;
         self.bytes_in = 0;
         self.bytes_out = 0;
+    }
+}
+
+/// Says what is new in a statement.
+#[cold]
+fn tell_news(about: About<'_>, board: &InsightsBoard) {
+    if let (Some(digest), Some(news)) = (about.digest, about.news) {
+        board.tell(digest, || learned(digest, news));
+    }
+    if !about.tag_news.is_empty() {
+        let pairs = about.tag_news.into();
+        board.tell(about.tags, || Learned::Tags { hash: about.tags, pairs });
     }
 }
 

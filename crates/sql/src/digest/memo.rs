@@ -17,6 +17,7 @@
 mod key;
 mod mould;
 mod pieces;
+mod values;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

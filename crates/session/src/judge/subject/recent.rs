@@ -41,10 +41,14 @@ impl RecentTexts {
     pub(super) fn find(&mut self, text: (&[u8], LexMode), generation: u64) -> Option<u64> {
         let fits =
             |recent: &Recent| recent.generation == generation && recent.mould.fits(text.0, text.1);
+        if let Some(last) = self.texts.get(self.last).filter(|last| fits(last)) {
+            return Some(last.digest);
+        }
         let (earlier, from_last) = self.texts.split_at_checked(self.last)?;
-        let found = from_last.iter().position(fits).map(|at| at.saturating_add(self.last));
-        self.last = found.or_else(|| earlier.iter().position(fits))?;
-        self.texts.get(self.last).map(|recent| recent.digest)
+        let mut others = (self.last..).zip(from_last).skip(1).chain((0..).zip(earlier));
+        let (at, found) = others.find(|(_, recent)| fits(recent))?;
+        self.last = at;
+        Some(found.digest)
     }
 
     /// A text was not here, and has this digest, of which somebody has been told in this generation.

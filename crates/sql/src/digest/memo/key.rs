@@ -7,6 +7,7 @@
 
 use super::mix;
 use super::pieces::{Piece, Pieces, Quoting, Value};
+use super::values::Values;
 use crate::mode::LexMode;
 
 /// Texts that are longer have no key.
@@ -59,8 +60,6 @@ struct Group {
     /// Nothing but values and what separates them so far.
     pure: bool,
     values: bool,
-    /// Some of its values were passed without counting them: it has no key unless it stays pure.
-    listed: bool,
     /// The row before it.
     follows: Option<Row>,
     /// The bracket just closed inside it.
@@ -100,7 +99,7 @@ impl<'t> Glance<'t> {
     }
 
     fn plain(&mut self, plain: &[u8]) {
-        let is_comma = matches!(plain, b"," | b", ");
+        let is_comma = matches!(plain, b"," | b", " | b",\n");
         if let Some(group) = self.groups.get_mut(self.depth) {
             group.pure &= is_comma || (group.pure && separates(plain));
             let latest = group.latest.filter(|row| is_comma && !row.comma);
@@ -119,26 +118,7 @@ impl<'t> Glance<'t> {
         };
         group.values |= value != Value::Comment;
         self.hash = mix(self.hash ^ mark);
-        if group.pure && value == Value::Number {
-            self.skip_numbers();
-        }
         Some(())
-    }
-
-    /// In a bracket of numbers: what stands up to the last of its commas. All of it is left out.
-    fn skip_numbers(&mut self) {
-        let is_list = |byte: u8| byte.is_ascii_digit() | (byte == b',') | (byte == b' ');
-        let rest = self.pieces.rest();
-        let (chunks, _) = rest.as_chunks::<16>();
-        let all = |chunk: &&[u8; 16]| chunk.iter().fold(true, |all, byte| all & is_list(*byte));
-        let len = chunks.iter().take_while(all).count().saturating_mul(16);
-        let list = rest.get(..len).unwrap_or_default();
-        if let Some(comma) = memchr::memrchr(b',', list) {
-            self.pieces.skip(comma.saturating_add(1));
-            if let Some(group) = self.groups.get_mut(self.depth) {
-                group.listed = true;
-            }
-        }
     }
 
     /// `None`: it stands in a bracket, and no server reads on.
@@ -167,20 +147,35 @@ impl<'t> Glance<'t> {
         *self.groups.get_mut(self.depth)? =
             Group { before, pure: true, follows, ..Group::default() };
         self.hash = INSIDE;
+        // Values are passed at once, with the rows behind them that have nothing but values too.
+        let skipped = match follows {
+            Some(row) if row.inside != VALUES => None,
+            Some(_) | None => self.pieces.skip_values(),
+        };
+        if let Some(values) = skipped {
+            self.groups.get_mut(self.depth)?.values = true;
+            match values {
+                Values::Closed => {
+                    self.close()?;
+                    self.pieces.skip_rows();
+                }
+                Values::Cut if self.depth == 1 => {}
+                // What was passed would count.
+                Values::Cut => return None,
+            }
+        }
         Some(())
     }
 
-    /// What stands for what is in a bracket that ends here. `None`: not all of it was counted.
-    fn inside(&self, group: &Group) -> Option<u64> {
-        let is_folded = group.pure && group.values;
-        let counted = (!group.listed).then_some(self.hash);
-        if is_folded { Some(VALUES) } else { counted }
+    /// What stands for what is in a bracket that ends here.
+    fn inside(&self, group: &Group) -> u64 {
+        if group.pure && group.values { VALUES } else { self.hash }
     }
 
-    /// `None`: this bracket was never opened, or its values were not all counted.
+    /// `None`: this bracket was never opened.
     fn close(&mut self) -> Option<()> {
         let group = *self.groups.get(self.depth).filter(|_| self.depth > 0)?;
-        let inside = self.inside(&group)?;
+        let inside = self.inside(&group);
         self.hash = match group.follows {
             Some(row) if row.inside == inside => row.after,
             Some(_) | None => mix(mix(group.before ^ CLOSE) ^ inside),
@@ -205,7 +200,7 @@ impl<'t> Glance<'t> {
                 while let Some(group) = self.groups.get(self.depth).filter(|_| self.depth > 0) {
                     // Deeper ones are cut as they stand.
                     let group = Group { pure: group.pure && outermost, ..*group };
-                    self.hash = mix(mix(group.before ^ OPEN) ^ self.inside(&group)?);
+                    self.hash = mix(mix(group.before ^ OPEN) ^ self.inside(&group));
                     self.depth = self.depth.saturating_sub(1);
                 }
                 Some(TextKey(self.hash))

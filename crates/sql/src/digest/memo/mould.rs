@@ -54,7 +54,7 @@ impl Mould {
             let Some(behind_value) = value.strip(at_value, quoting) else { return false };
             (rest, plain) = (behind_value, behind);
         }
-        rest == plain && self.mode == mode
+        rest.len() == plain.len() && (rest.is_empty() || rest == plain) && self.mode == mode
     }
 
     fn fill(&mut self, text: &[u8], quoting: Quoting) -> Option<()> {

@@ -6,6 +6,7 @@
 //! be quotes) there are no pieces.
 
 use super::key::Extent;
+use super::values::{Values, skip_values};
 use crate::mode::{Charset, LexMode, Setting};
 
 /// A part of a text.
@@ -41,7 +42,7 @@ pub(super) struct Quoting {
     /// A backslash in a literal is an ordinary byte.
     plain_backslash: bool,
     /// `"x"` is a name.
-    names_in_quotes: bool,
+    pub(super) names_in_quotes: bool,
     /// No byte from 0x80 up is white space.
     high_bytes_are_names: bool,
 }
@@ -94,8 +95,25 @@ impl<'t> Pieces<'t> {
         self.rest
     }
 
+    /// Behind an opened bracket: passes what is in it and its end, if that is values and nothing else.
+    pub(super) fn skip_values(&mut self) -> Option<Values> {
+        let (values, behind) = skip_values(self.rest, self.quoting, self.extent)?;
+        self.rest = behind;
+        self.before = b' ';
+        Some(values)
+    }
+
+    /// Behind a row of values: passes those that follow and are whole.
+    pub(super) fn skip_rows(&mut self) {
+        while let [b',', b'(', row @ ..] | [b',', b' ' | b'\n', b'(', row @ ..] = self.rest
+            && let Some((Values::Closed, behind)) = skip_values(row, self.quoting, self.extent)
+        {
+            self.rest = behind;
+        }
+    }
+
     /// Passes so many bytes, of which the last is no part of any word.
-    pub(super) fn skip(&mut self, len: usize) {
+    fn skip(&mut self, len: usize) {
         self.rest = self.rest.get(len..).unwrap_or_default();
         self.before = b' ';
     }
@@ -111,13 +129,14 @@ impl<'t> Pieces<'t> {
         match byte {
             b'(' => Some(self.single(Piece::Open)),
             b')' => Some(self.single(Piece::Close)),
-            b'0'..=b'9' => {
-                let len = number_len(self.rest).filter(|_| !is_in_word(self.before));
-                match len {
-                    Some(len) => Some(self.value(Value::Number, len)),
-                    None => Some(self.plain(digits_len(self.rest))),
+            b'0'..=b'9' => match behind_number(self.rest).filter(|_| !is_in_word(self.before)) {
+                Some(behind) => {
+                    self.rest = behind;
+                    self.before = b' ';
+                    Some(Piece::Value(Value::Number))
                 }
-            }
+                None => Some(self.plain(digits_len(self.rest))),
+            },
             // A host behind @ is part of a name.
             b'\'' | b'"' if self.before == b'@' => None,
             b'"' if self.quoting.names_in_quotes => self.name(byte),
@@ -191,7 +210,7 @@ impl Value {
     #[inline(always)]
     pub(super) fn strip(self, text: &[u8], quoting: Quoting) -> Option<&[u8]> {
         let len = match self {
-            Self::Number => number_len(text)?,
+            Self::Number => return behind_number(text),
             Self::Text(quote) if text.first() == Some(&quote) => literal_len(text, quote, quoting)?,
             Self::Text(_) => return None,
             Self::Comment if text.starts_with(b"/*") => comment_len(text)?,
@@ -201,32 +220,49 @@ impl Value {
     }
 }
 
-/// The length of a number for certain: what stands behind it is no part of it.
+/// What stands behind a number, if that is no part of it for certain.
 #[inline(always)]
-fn number_len(text: &[u8]) -> Option<usize> {
-    let mut len = digits_len(text);
-    if len == 0 {
-        return None;
+pub(super) fn behind_number(text: &[u8]) -> Option<&[u8]> {
+    let behind = behind_digits(text);
+    let is_number = behind.len() < text.len();
+    match behind {
+        [b'.', fraction @ ..] => {
+            let behind = behind_digits(fraction);
+            let ends = behind.first().is_none_or(|byte| !is_in_word(*byte));
+            (is_number && ends).then_some(behind)
+        }
+        [byte, ..] if is_in_word(*byte) => None,
+        _ => is_number.then_some(behind),
     }
-    if text.get(len) == Some(&b'.') {
-        len = len.saturating_add(1);
-        len = len.saturating_add(digits_len(text.get(len..).unwrap_or_default()));
+}
+
+#[inline(always)]
+fn behind_digits(text: &[u8]) -> &[u8] {
+    let mut rest = text;
+    while let [b'0'..=b'9', behind @ ..] = rest {
+        rest = behind;
     }
-    text.get(len).is_none_or(|byte| !is_in_word(*byte)).then_some(len)
+    rest
 }
 
 #[inline(always)]
 fn digits_len(text: &[u8]) -> usize {
-    text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len())
+    text.len().saturating_sub(behind_digits(text).len())
 }
 
 /// The length of a literal with its quotes. `None`: it has no end.
-fn literal_len(text: &[u8], quote: u8, quoting: Quoting) -> Option<usize> {
+pub(super) fn literal_len(text: &[u8], quote: u8, quoting: Quoting) -> Option<usize> {
     let escape = if quoting.plain_backslash { quote } else { b'\\' };
+    let is_either = |byte: &u8| *byte == quote || *byte == escape;
     let mut at = 1_usize;
     loop {
         let inside = text.get(at..)?;
-        let found = memchr::memchr2(quote, escape, inside)?;
+        // Most literals are short.
+        let short = inside.iter().take(SHORT).position(is_either);
+        let found = match short {
+            Some(found) => found,
+            None => memchr::memchr2(quote, escape, inside)?,
+        };
         let behind = inside.get(found.checked_add(1)?..)?;
         let is_end = inside.get(found) == Some(&quote) && behind.first() != Some(&quote);
         at = at.checked_add(found)?.checked_add(1)?;
@@ -240,6 +276,9 @@ fn literal_len(text: &[u8], quote: u8, quoting: Quoting) -> Option<usize> {
         }
     }
 }
+
+/// Bytes of a literal that are looked at one by one: calling for more takes as long.
+const SHORT: usize = 16;
 
 /// The length of a comment that says nothing to the server.
 fn comment_len(text: &[u8]) -> Option<usize> {
