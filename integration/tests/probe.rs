@@ -102,8 +102,7 @@ async fn one_may_lag_for_longer(servers: &mut Topology, config: &Config, sluice:
     sluice.wait_for_metrics("too much for it", SOON, is_shut).await.unwrap();
     wait_for_line(sluice, &["a gate shuts", "threshold=1.5", &server]).await;
     let page = sluice.http_get("/plain").await.unwrap().body;
-    let parts =
-        [format!(" at {server}<td>1.5 s"), format!("<td>{server}<td>replica, reports<td>")];
+    let parts = [format!(" at {server}<td>1.5 s"), format!("<td>{server}<td>replica, reports<td>")];
     assert!(parts.iter().all(|part| page.contains(part)), "{parts:?}: {page}");
     replica.lag_stop().await.unwrap();
     sluice.wait_for_metrics("it has caught up", SOON, is_open).await.unwrap();
