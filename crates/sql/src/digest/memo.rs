@@ -6,11 +6,11 @@
 //! (module `key`). A session remembers some of its texts as they are, and compares (module `mould`).
 //!
 //! Hash and digest are kept in a table that all threads look at without a lock. An entry is two
-//! words, written one after the other; the first is the hash xor the digest, so that a pair whose
-//! halves come from two writers is taken for no entry (Hyatt and Mann, "A lockless transposition
-//! table implementation for parallel search", ICGA Journal 25(1), 2002). A hash of 64 bits can be
-//! made to collide by who wants to: what is counted by these digests may then be counted wrong,
-//! nothing is admitted by them.
+//! words, written one after the other; the first is the hash xor the digest xor the generation in
+//! which somebody was told, so that a pair whose halves come from two writers is taken for no entry
+//! (Hyatt and Mann, "A lockless transposition table implementation for parallel search", ICGA Journal
+//! 25(1), 2002). A hash of 64 bits can be made to collide by who wants to: what is counted by these
+//! digests may then be counted wrong, nothing is admitted by them.
 //!
 //! Beside it stands which digests somebody has been told the text of, so that a text is made once.
 
