@@ -214,6 +214,21 @@ pub(crate) struct NotKilled {
     pub(crate) may_come: bool,
 }
 
+impl NotKilled {
+    /// What helps, where the server's error does not say it.
+    pub(crate) fn advice(&self) -> &'static str {
+        match &self.error {
+            KillError::NoAccount => "give the cluster a `probe`",
+            // ER_KILL_DENIED_ERROR
+            KillError::Failed(ProbeError::Refused { code: 1095, .. }) => {
+                "GRANT CONNECTION_ADMIN ON *.* (MariaDB: CONNECTION ADMIN) to the probe's account, and \
+                 in MySQL SYSTEM_USER too where the statement's account has it"
+            }
+            KillError::TimedOut | KillError::Failed(_) => "it is tried again every 5 s",
+        }
+    }
+}
+
 impl fmt::Display for NotKilled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)

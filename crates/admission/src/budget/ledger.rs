@@ -47,6 +47,8 @@ struct Counts {
 #[must_use = "what is not given back is taken for ever"]
 pub struct BudgetHold {
     set: BudgetSet,
+    /// Those of them to which it is charged.
+    charged: BudgetSet,
     asks: (Option<DigestKey>, AppKey),
     taken: Cost,
 }
@@ -160,6 +162,12 @@ impl Budgets {
         bucket.room_in(terms, cost, behind)
     }
 
+    /// How long a busy bucket takes to have room for one more such statement, about, in seconds.
+    pub(crate) fn turnover(&self, at: BudgetUse, asks: (Option<DigestKey>, AppKey)) -> f64 {
+        let cost = self.predictions.expected(asks.0, asks.1);
+        self.book.get(at.budget).map_or(0.0, |terms| Bucket::turnover(terms, cost))
+    }
+
     /// A statement came that has to wait, or is refused.
     pub(crate) fn note_exceeded(&mut self, budget: BudgetKey) {
         let counts = self.counts.entry(budget).or_default();
@@ -176,6 +184,8 @@ impl Budgets {
     ) -> BudgetHold {
         let cost = self.predictions.expected(asks.0, asks.1);
         let believed = self.predictions.believed(now, asks.0);
+        let [set_taken, charged] = [BudgetSet::default(); 2];
+        let mut hold = BudgetHold { set: set_taken, charged, asks, taken: cost };
         for at in set.iter() {
             let Some(terms) = self.book.get(at.budget).copied() else { continue };
             if is_too_expensive(&terms, Some(cost.seconds)) && believed.is_none() {
@@ -184,7 +194,14 @@ impl Budgets {
             let bucket = self.touch(now, at);
             bucket.drain(now, &terms);
             let is_over = bucket.full(&terms, cost).is_some() || is_too_expensive(&terms, believed);
-            bucket.take(cost);
+            hold.set.add(at);
+            bucket.enter();
+            // What would have waited, or been refused, is not owed: a budget that warns says what
+            // one would that holds, and begins like that when an edit has it hold.
+            if !is_over || terms.mode == Mode::Enforce {
+                hold.charged.add(at);
+                bucket.charge(cost);
+            }
             let counts = self.counts.entry(at.budget).or_default();
             counts.in_use = counts.in_use.saturating_add(1);
             if is_over && terms.mode == Mode::Observe {
@@ -192,11 +209,7 @@ impl Budgets {
             }
         }
         // A budget that is not in force any more has nothing to be given back to.
-        let mut taken = BudgetSet::default();
-        for at in set.iter().filter(|at| self.book.get(at.budget).is_some()) {
-            taken.add(at);
-        }
-        BudgetHold { set: taken, asks, taken: cost }
+        hold
     }
 
     /// A statement is over, and has used so much.
@@ -204,7 +217,7 @@ impl Budgets {
         let rows = u32::try_from(used.rows).map_or(f64::from(u32::MAX), f64::from);
         let cost = Cost { seconds: used.server_time.as_secs_f64(), rows };
         let more = cost.less(hold.taken);
-        self.leave(now, &hold.set, |bucket| bucket.free(more));
+        self.leave(now, hold, |bucket| bucket.correct(more));
         if !used.failed {
             self.predictions.learn(now, hold.asks, cost);
         }
@@ -212,11 +225,11 @@ impl Budgets {
 
     /// A statement that was admitted never went to the server.
     pub(crate) fn give_back(&mut self, now: MonoTime, hold: &BudgetHold) {
-        self.leave(now, &hold.set, |bucket| bucket.give_back(hold.taken));
+        self.leave(now, hold, |bucket| bucket.give_back(hold.taken));
     }
 
-    fn leave(&mut self, now: MonoTime, set: &BudgetSet, change: impl Fn(&mut Bucket)) {
-        for at in set.iter() {
+    fn leave(&mut self, now: MonoTime, hold: &BudgetHold, settle: impl Fn(&mut Bucket)) {
+        for at in hold.set.iter() {
             let terms = self.book.get(at.budget);
             if let Some(counts) = self.counts.get_mut(&at.budget) {
                 counts.in_use = counts.in_use.saturating_sub(1);
@@ -225,7 +238,10 @@ impl Budgets {
             if let Some(terms) = terms {
                 entry.bucket.drain(now, terms);
             }
-            change(&mut entry.bucket);
+            entry.bucket.leave();
+            if hold.charged.contains(at) {
+                settle(&mut entry.bucket);
+            }
             if entry.bucket.in_use > 0 {
                 continue;
             }

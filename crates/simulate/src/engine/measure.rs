@@ -78,7 +78,10 @@ impl Measure {
         }
         self.lags.push(lag.as_secs_f64());
         self.samples += 1.0;
-        if lag >= self.threshold {
+        let is_over = |replica: &Replica| {
+            replica.true_lag(now) >= replica.threshold.unwrap_or(self.threshold)
+        };
+        if present().any(is_over) {
             self.over += 1.0;
         }
         let slowest = present().min_by(|a, b| a.nominal_per_s.total_cmp(&b.nominal_per_s));
