@@ -104,8 +104,7 @@ fn plan_command(
         }
         Command::Execute(execute) => {
             let statement_id = execute.statement_id;
-            let payload = arrived.payload;
-            let len = arrived.header.payload_len;
+            let (payload, len) = (arrived.payload, arrived.header.payload_len);
             let execution = Execution { statement_id, payload, len, execute: Some(execute) };
             return Next::Statement(plan::execution(execution, capabilities, judge, server, input));
         }
