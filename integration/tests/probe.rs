@@ -93,6 +93,12 @@ async fn one_may_lag_for_longer(servers: &mut Topology, config: &Config, sluice:
     let lags = |metrics: &Metrics| lag(metrics, &server) > Some(1.5);
     let metrics = sluice.wait_for_metrics("it lags", SOON, lags).await.unwrap();
     assert!(is_open(&metrics) && is_own(&metrics, 30.0), "{:?}", lag(&metrics, ""));
+    // Who reads from replicas and names a threshold means all of them.
+    let read = sluice.http_get("/check-read/reader/mysql/main/1.0").await.unwrap();
+    let told = format!("\"Server\":\"{server}\"");
+    assert!(read.status == 429 && read.body.contains(&told), "{read:?}");
+    let read = sluice.http_get("/check-read/reader/mysql/main/20").await.unwrap();
+    assert_eq!(read.status, 200, "{read:?}");
 
     sluice.write_config(&with_own("1500ms")).unwrap();
     let is_shut = |metrics: &Metrics| {

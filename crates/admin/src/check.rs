@@ -137,39 +137,43 @@ fn decide(
             let check = Check { app: asked.app, purpose: Purpose::Read, signals: &[] };
             let answer = cluster.check(&check);
             let named: Vec<SignalKey> = told::lag_of(&answer.policy).into_iter().collect();
-            match read_refused(cluster, &answer, threshold) {
-                Some(reason) => told::too_much_lag(asked, &answer, &named, (reason, threshold)),
-                None => told::told(asked, &answer, &named).compared_with(threshold),
+            let own = threshold.map(|threshold| told::OwnThreshold {
+                threshold,
+                highest: highest_lag(cluster, now),
+            });
+            match read_refused(&answer, own.as_ref()) {
+                Some(reason) => told::too_much_lag(asked, &answer, &named, (reason, own)),
+                None => told::told(asked, &answer, &named).compared_with(own),
             }
         }
     }
 }
 
 /// Why somebody who reads from replicas has to wait, beside the rules.
-fn read_refused(cluster: &Cluster, answer: &CheckAnswer, threshold: Option<f64>) -> Option<Reason> {
+fn read_refused(answer: &CheckAnswer, own: Option<&told::OwnThreshold>) -> Option<Reason> {
     match answer.outcome {
         CheckOutcome::Passed(_) | CheckOutcome::Allowed | CheckOutcome::Observed(_) => {}
         CheckOutcome::Refused(_) | CheckOutcome::Denied | CheckOutcome::Nameless => return None,
     }
     let lag = answer.signal(told::lag_of(&answer.policy)?)?;
     let usable = !matches!(lag.state, admission::SignalState::NoData { .. });
-    match (lag.value.filter(|_| usable), threshold) {
+    match (lag.value.filter(|_| usable), own) {
         (None, _) => (!lag.lets_through).then_some(Reason::NoData),
         // The replica that is nearest to its own threshold need not be the one with the most lag.
-        (Some(value), Some(threshold)) => {
-            let highest = value.max(highest_lag(cluster));
-            (highest > threshold).then_some(Reason::GateClosed)
+        (Some(value), Some(told::OwnThreshold { threshold, highest })) => {
+            let highest = highest.as_ref().map_or(value, |(_, lag)| value.max(*lag));
+            (highest > *threshold).then_some(Reason::GateClosed)
         }
         (Some(_), None) => (!lag.lets_through).then_some(Reason::GateClosed),
     }
 }
 
-/// The highest lag of the replicas that count, in seconds.
-fn highest_lag(cluster: &Cluster) -> f64 {
-    let replicas = cluster.probes.replicas(cluster.now()).into_iter();
+/// The replica with the most lag of those that count, and that in seconds.
+fn highest_lag(cluster: &Cluster, now: admission::MonoTime) -> Option<(Arc<str>, f64)> {
+    let replicas = cluster.probes.replicas(now).into_iter();
     let counted = replicas.filter(|replica| replica.view.counts);
-    let lags = counted.filter_map(|replica| replica.view.lag);
-    lags.max().unwrap_or_default().as_secs_f64()
+    let lags = counted.filter_map(|replica| Some((replica.view.lag?, replica.server)));
+    lags.max().map(|(lag, server)| (server, lag.as_secs_f64()))
 }
 
 /// The signals that a check names: `lag`, `shard/lag`, or all of a scope (`self`, `shard`), or those

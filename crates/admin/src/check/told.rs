@@ -2,6 +2,7 @@
 //! Vitess' and freno's throttlers read, whatever the status.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{Reason, Refusal, SignalKey, SignalState, SignalView};
@@ -74,6 +75,14 @@ pub(crate) struct Metric {
     app_name: String,
 }
 
+/// A threshold that a client names, in seconds.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnThreshold {
+    pub(crate) threshold: f64,
+    /// The replica with the most lag of all that count.
+    pub(crate) highest: Option<(Arc<str>, f64)>,
+}
+
 /// Why an app is denied without its rules being asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Denied {
@@ -96,9 +105,13 @@ impl Told {
         self
     }
 
-    /// It was held against a threshold of the client's own.
-    pub(crate) fn compared_with(mut self, threshold: Option<f64>) -> Self {
-        self.threshold = threshold.unwrap_or(self.threshold);
+    /// It was held against a threshold of the client's own: so was the replica with the most lag.
+    pub(crate) fn compared_with(mut self, own: Option<OwnThreshold>) -> Self {
+        let Some(OwnThreshold { threshold, highest }) = own else { return self };
+        self.threshold = threshold;
+        if let Some((server, lag)) = highest.filter(|(_, lag)| *lag > self.value) {
+            (self.value, self.server) = (lag, Some(server.to_string()));
+        }
         self
     }
 
@@ -107,6 +120,9 @@ impl Told {
         let is_lag = |signal: &Signal| {
             *signal.name == *self.signal && matches!(signal.kind, SignalKind::Lag { .. })
         };
+        if self.server.is_some() {
+            return;
+        }
         if let Some(server) = server.filter(|_| policy.signals.iter().any(is_lag)) {
             self.server = Some(server.to_owned());
         }
@@ -253,9 +269,9 @@ pub(crate) fn too_much_lag(
     asked: &Asked<'_>,
     answer: &CheckAnswer,
     named: &[SignalKey],
-    (reason, threshold): (Reason, Option<f64>),
+    (reason, own): (Reason, Option<OwnThreshold>),
 ) -> Told {
-    let mut told = seen(asked, answer, named).compared_with(threshold);
+    let mut told = seen(asked, answer, named).compared_with(own);
     let (status, message) = if reason == Reason::NoData {
         (ERROR, NOT_COLLECTED)
     } else {
