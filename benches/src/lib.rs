@@ -1,6 +1,7 @@
-//! What the benchmarks share: other proxies, sysbench, a process's cost, a web application, medians, plots.
+//! What the benchmarks share: other proxies, sysbench, a process's cost, a web application, a report, medians, plots.
 
 pub mod beside;
+pub mod export;
 pub mod line;
 pub mod peer;
 pub mod plot;

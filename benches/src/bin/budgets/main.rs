@@ -15,7 +15,6 @@
 //! their own; servers, loads and Sluice share the machine.
 #![expect(clippy::print_stdout, reason = "the report is what this program is for")]
 
-mod export;
 mod plot;
 mod reports;
 mod share;

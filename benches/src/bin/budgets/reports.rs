@@ -5,12 +5,16 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use benches::Result;
+use benches::beside::{Failure, beside, ended};
+use benches::export::{self, Tool};
+use benches::process::cpu_time;
 use benches::stats::{median, quantile};
 use benches::web::{self, Seen, Web, WebApp};
+use integration::raw::Login;
 use integration::server::{Flavour, PerformanceSchema, Server, ServerOptions};
 use integration::sluice::{Config, SluiceProcess};
+use tokio::task::JoinSet;
 
-use crate::export::{self, Done};
 use crate::plot;
 use crate::watch::{self, Look, Watch};
 
@@ -102,6 +106,8 @@ pub(crate) struct Measured {
     server_p99_s: (f64, f64),
     most_at_once: usize,
     done: Vec<Done>,
+    /// Of the server, in cores.
+    cpu: f64,
 }
 
 impl Measured {
@@ -130,15 +136,15 @@ async fn measure(server: &Server, addr: SocketAddr, part: Part, times: Times) ->
     let watch = Watch::start(server)?;
     watch::forget(server).await?;
     drop(web.take()?);
+    let pid = server.pid().ok_or("the server has gone")?;
+    let cpu_before = cpu_time(pid)?.total_s();
     let began = Instant::now();
     let done = match part {
         Part::AloneDirect | Part::AloneThroughSluice => {
             tokio::time::sleep(times.alone).await;
             Vec::new()
         }
-        Part::FortyDirect | Part::FortyThroughSluice => {
-            export::at_once(addr, REPORTS, times.works).await?
-        }
+        Part::FortyDirect | Part::FortyThroughSluice => at_once(addr, REPORTS, times.works).await?,
     };
     let time = began.elapsed();
     Ok(Measured {
@@ -150,15 +156,50 @@ async fn measure(server: &Server, addr: SocketAddr, part: Part, times: Times) ->
         server_p99_s: watch::web_p99_s(server).await?,
         most_at_once: watch::most_at_once(server).await?,
         done,
+        cpu: (cpu_time(pid)?.total_s() - cpu_before) / time.as_secs_f64(),
     })
+}
+
+/// One report that has come to its end.
+#[derive(Debug, Clone, Copy)]
+struct Done {
+    /// Since all were asked for.
+    after: Duration,
+    rows: u64,
+}
+
+/// Asks for so many at once, each on a session of its own, and takes them to their ends.
+async fn at_once(addr: SocketAddr, count: usize, works: Duration) -> Result<Vec<Done>> {
+    let thread = beside("reports", move || async move {
+        let login = Login::new("app").attribute("sluice_app", "report");
+        let mut tools = Vec::new();
+        for _ in 0..count {
+            let tool = Tool::open(addr, &login, works).await;
+            tools.push(tool.map_err(|failure| failure.to_string())?);
+        }
+        let began = Instant::now();
+        let mut all = JoinSet::new();
+        for mut tool in tools {
+            all.spawn(async move {
+                let rows = tool.export(export::ORDERS).await?;
+                Ok::<_, Failure>(Done { after: began.elapsed(), rows })
+            });
+        }
+        let mut done = Vec::new();
+        while let Some(one) = all.join_next().await {
+            done.push(one??);
+        }
+        Ok(done)
+    })?;
+    ended(thread).await
 }
 
 fn report(round: u64, parts: &[Measured]) {
     println!(
         "\nRound {round}\n\n\
          | part | seconds | web statements/s | p50 | p99 | max | reads' p99 at the server | writes' | \
-         reports there at once: looks, most seen | by their beginnings and ends | reports done | first after | last after |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|---|---|"
+         reports there at once: looks, most seen | by their beginnings and ends | reports done | first after | last after | server's cores |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     );
     for it in parts {
         let after = |of: fn(&[Duration]) -> Option<&Duration>| {
@@ -168,7 +209,7 @@ fn report(round: u64, parts: &[Measured]) {
         };
         let whole = it.done.iter().filter(|done| done.rows == u64::from(export::ORDERS)).count();
         println!(
-            "| {} | {:.1} | {:.0} | {} | {} | {} | {} | {} | {}, {} | {} | {whole} | {} | {} |",
+            "| {} | {:.1} | {:.0} | {} | {} | {} | {} | {} | {}, {} | {} | {whole} | {} | {} | {:.2} |",
             it.part.name(),
             it.time.as_secs_f64(),
             it.web_per_s(),
@@ -182,6 +223,7 @@ fn report(round: u64, parts: &[Measured]) {
             it.most_at_once,
             after(<[Duration]>::first),
             after(<[Duration]>::last),
+            it.cpu,
         );
     }
 }

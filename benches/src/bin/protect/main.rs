@@ -15,9 +15,10 @@ mod plot;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use benches::{Result, web};
+use benches::{Result, export, web};
+use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
-use integration::topology::Topology;
+use integration::topology::{Topology, TopologyOptions};
 
 use crate::load::{Load, Measured};
 
@@ -37,8 +38,12 @@ fn main() -> Result<()> {
     let folder = args.next().map(PathBuf::from);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let servers = Topology::mysql(0).await?;
+        let mut options = TopologyOptions::new(Flavour::MySql, 0);
+        // All rows fit: what is measured is not the disk.
+        options.extra_args.push("--innodb-buffer-pool-size=128M".into());
+        let servers = Topology::start(options).await?;
         web::fill(&servers.primary).await?;
+        export::fill(&servers.primary).await?;
         let undisturbed = block(&servers, Way::Undisturbed, 0.0, (warm_up, seconds)).await?;
         let threshold = undisturbed.quantile(0.99) * WITHIN;
         let mut all: Vec<(Way, Measured)> = ways().map(|way| (way, Measured::default())).collect();
