@@ -127,6 +127,7 @@ impl Line {
             gate: GATE,
             terms: Terms { max_delay: MAX_DELAY, queue_len_max: u32::MAX, ..Terms::default() },
             arrived: self.now,
+            since: self.now,
         };
         loop {
             match self.controller.request(self.now, &request) {

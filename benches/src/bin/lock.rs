@@ -116,6 +116,7 @@ impl Bench {
             gate: GATE,
             terms,
             arrived: self.now,
+            since: self.now,
         }
     }
 

@@ -273,6 +273,7 @@ mod tests {
             gate: GateKey(1),
             terms,
             arrived: at(0),
+            since: at(0),
         }
     }
 

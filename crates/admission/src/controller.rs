@@ -445,7 +445,7 @@ impl Controller {
 
     fn leave_line(&mut self, ticket: Ticket, waiter: &Waiter) {
         let request = &waiter.request;
-        let (lane, place) = (request.lane(), (request.arrived, ticket));
+        let (lane, place) = (request.lane(), (request.since, ticket));
         match waiter.spot {
             Spot::InLine { .. } => {
                 if let Some(gate) = self.gates.get_mut(&request.gate) {
@@ -468,7 +468,7 @@ impl Controller {
         match waiter.spot {
             Spot::InLine { last_loss } => match self.gates.get(&request.gate) {
                 Some(gate) => {
-                    gate.keeps_waiting(last_loss, request.lane(), (request.arrived, ticket))
+                    gate.keeps_waiting(last_loss, request.lane(), (request.since, ticket))
                 }
                 None => Obstacle::plain(Reason::NoData),
             },

@@ -28,6 +28,7 @@
 
 pub mod lag;
 
+mod appointment;
 mod budget;
 mod checks;
 mod claims;
@@ -55,6 +56,7 @@ mod starvation;
 mod time;
 mod turns;
 
+pub use appointment::{Appointment, Return};
 pub use budget::{
     BudgetBook, BudgetHold, BudgetKey, BudgetSet, BudgetTerms, BudgetUse, BudgetUsed, BudgetView,
     OnExceeded,

@@ -229,7 +229,7 @@ impl Rates {
     ) -> Option<(Duration, Duration)> {
         let rule = self.rules.get(&lane.rule)?;
         let cap = rule.cap?;
-        let ahead = rule.line.ahead(lane, weight, cost);
+        let ahead = rule.line.ahead(lane, (weight, Ratio::ZERO), cost);
         let wait = cap.covers_in(now, rule.floor.cost() + ahead.about).unwrap_or_default();
         let turn = Duration::try_from_secs_f64(ahead.turn / cap.per_s).unwrap_or(DEBT);
         Some((wait, turn))

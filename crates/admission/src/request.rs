@@ -54,8 +54,11 @@ pub struct Request {
     /// What the rule says.
     pub terms: Terms,
     /// When the statement first arrived. A statement that is decided again after a reload keeps it:
-    /// its deadline is `arrived + terms.max_delay`, and its place in line goes by it.
+    /// its deadline is `arrived + terms.max_delay`.
     pub arrived: MonoTime,
+    /// Its place in line goes by this. Earlier than it arrived where it was refused before and came
+    /// back as it was told ([`crate::Appointment`]).
+    pub since: MonoTime,
 }
 
 impl Request {

@@ -22,6 +22,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::time::Duration;
 
 use rand::rngs::StdRng;
 
@@ -44,6 +45,8 @@ pub(crate) struct Ring {
     cost: f64,
     /// Weights of the rules that wait.
     weight: u64,
+    /// What they get of what is admitted: their parts, by millionths.
+    parts: u64,
     /// Up to which rule lost checks have been counted that nobody has won behind.
     counted_to: Option<RuleKey>,
 }
@@ -52,6 +55,8 @@ pub(crate) struct Ring {
 #[derive(Debug, Default)]
 struct Branch {
     weight: u32,
+    /// Its weight × (1 − ratio), by millionths, with the ratio of whoever waited first.
+    part: u64,
     turns: Turns<AppKey>,
     /// None is empty.
     apps: BTreeMap<AppKey, App>,
@@ -126,6 +131,8 @@ impl Ring {
         let branch = self.rules.entry(rule).or_default();
         if branch.apps.is_empty() {
             branch.weight = weight;
+            branch.part = part_of(weight, ratio);
+            self.parts = self.parts.saturating_add(branch.part);
             self.turns.join(now, rule, &Bid { cost, weight, ratio }, dice);
             self.weight = self.weight.saturating_add(u64::from(weight));
         }
@@ -194,6 +201,7 @@ impl Ring {
         }
         let lost = self.turns.leave(now, rule);
         self.weight = self.weight.saturating_sub(u64::from(branch.weight));
+        self.parts = self.parts.saturating_sub(branch.part);
         self.forget();
         lost
     }
@@ -352,7 +360,7 @@ impl Ring {
 
     /// What must be admitted until a statement of this cost that joins this lane now has had its
     /// turn.
-    pub(crate) fn ahead(&self, lane: Lane, weight: u32, cost: f64) -> Ahead {
+    pub(crate) fn ahead(&self, lane: Lane, (weight, ratio): (u32, Ratio), cost: f64) -> Ahead {
         let branch = self.rules.get(&lane.rule).filter(|branch| !branch.apps.is_empty());
         let app = branch.and_then(|branch| branch.apps.get(&lane.app));
         let line = app.and_then(|app| app.lanes.get(&lane.identity));
@@ -360,11 +368,12 @@ impl Ring {
         let since = line.and_then(|line| line.places.keys().next()).map(|(arrived, _)| *arrived);
         let identities = app.map_or(1, |app| app.lanes.len().max(1));
         let apps = branch.map_or(1, |branch| branch.apps.len().max(1));
-        let mine = branch.map_or(weight.clamp(1, Terms::WEIGHT_MAX), |branch| branch.weight);
-        let joined = if branch.is_some() { 0 } else { u64::from(mine) };
-        let all = count(self.weight.saturating_add(joined));
+        let weight = weight.clamp(1, Terms::WEIGHT_MAX);
+        let mine = branch.map_or_else(|| part_of(weight, ratio), |branch| branch.part);
+        let joined = if branch.is_some() { 0 } else { mine };
+        let all = count(self.parts.saturating_add(joined));
         let siblings = count(u64::try_from(identities.saturating_mul(apps)).unwrap_or(u64::MAX));
-        let share = siblings * all / f64::from(mine.max(1));
+        let share = siblings * all / count(mine.max(1));
         let about = ((own + cost) * share).min(self.cost + cost).max(own + cost);
         Ahead { about, turn: (cost * share).min(about), since }
     }
@@ -407,6 +416,12 @@ pub(crate) struct Ahead {
     pub(crate) turn: f64,
     /// When the first in its lane arrived.
     pub(crate) since: Option<MonoTime>,
+}
+
+/// What a rule gets of what is admitted, beside others: weight × (1 − ratio), by millionths.
+fn part_of(weight: u32, ratio: Ratio) -> u64 {
+    let part = Duration::try_from_secs_f64(f64::from(weight) * (1.0 - ratio.as_f64()));
+    part.map_or(1, |part| u64::try_from(part.as_micros()).unwrap_or(u64::MAX)).max(1)
 }
 
 /// Beyond four thousand million it does not matter how many.

@@ -22,7 +22,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use self::agenda::{Agenda, Event};
 use self::clients::Session;
-use self::measure::Measure;
+use self::measure::{Measure, Told};
 use self::proxies::Proxy;
 use self::servers::{Primary, Replica};
 use crate::report::{RefusedStatement, Report};
@@ -33,7 +33,8 @@ use crate::{LagLimits, Pace, Scenario, TICK};
 pub fn simulate(scenario: &Scenario) -> Report {
     let mut world = World::new(scenario);
     world.run();
-    world.measure.report(scenario)
+    let told = world.told();
+    world.measure.report(scenario, &told)
 }
 
 /// The signal `lag`, the gate that has it alone, and the one that has nothing.
@@ -146,6 +147,20 @@ impl<'s> World<'s> {
                 },
             }
         }
+    }
+
+    /// What came of what the sessions were told who were refused, by app.
+    fn told(&self) -> Vec<Told> {
+        let mut told = vec![Told::default(); self.scenario.apps.len()];
+        let from = MonoTime::ZERO.saturating_add(self.scenario.warmup);
+        for refused in self.refused.iter().filter(|refused| refused.at >= from) {
+            let app = self.sessions.get(refused.session).map(|session| session.app);
+            let of_app = app.and_then(|app| told.get_mut(app));
+            if let (Some(of_app), Some(admitted_at)) = (of_app, refused.admitted_at) {
+                of_app.note(refused.retry_after, admitted_at.saturating_since(refused.at));
+            }
+        }
+        told
     }
 
     /// The Sluice whose timer wakes next.

@@ -58,6 +58,10 @@ pub struct AppFigures {
     /// How many of the admitted a second would have been delayed or refused by a rule that only
     /// observes.
     pub observed_per_s: f64,
+    /// Of the refusals after which the session was admitted by the end, the part after which that
+    /// was between half of the time it was told and twice as much; `None` where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub told_right: Option<f64>,
     /// How long the admitted waited, in seconds.
     pub delay_s: Distribution,
     /// How long they took at the server, in seconds; `None` where statements do not take turns there.
@@ -80,6 +84,8 @@ pub struct RefusedStatement {
     pub waited: Duration,
     /// When it was told to come back.
     pub retry_after: Duration,
+    /// When its session was admitted next; `None`: not by the end.
+    pub admitted_at: Option<MonoTime>,
 }
 
 /// How values are distributed.
@@ -123,6 +129,7 @@ impl AppFigures {
             "waited_per_s" => Some(self.waited_per_s),
             "rejected_per_s" => Some(self.rejected_per_s),
             "observed_per_s" => Some(self.observed_per_s),
+            "told_right" => self.told_right,
             _ => match name.strip_prefix("latency_s.") {
                 Some(quantile) => self.latency_s?.figure(quantile),
                 None => self.delay_s.figure(name.strip_prefix("delay_s.")?),
@@ -152,6 +159,7 @@ pub(crate) fn figure_names(apps: &[String]) -> Vec<String> {
         let rates =
             ["admitted_per_s", "rows_per_s", "waited_per_s", "rejected_per_s", "observed_per_s"];
         names.extend(rates.map(|rate| format!("apps.{app}.{rate}")));
+        names.push(format!("apps.{app}.told_right"));
         names.extend(QUANTILES.map(|quantile| format!("apps.{app}.delay_s.{quantile}")));
         names.extend(QUANTILES.map(|quantile| format!("apps.{app}.latency_s.{quantile}")));
     }

@@ -167,6 +167,8 @@ pub struct App {
     pub transactions: u32,
     /// Mean time between a result and the next statement.
     pub think_time: Duration,
+    /// How long after a refusal its sessions ask again. `None`: when they are told to.
+    pub comes_back_after: Option<Duration>,
     /// When its sessions issue statements; in order, and never empty.
     pub active: Vec<Window>,
 }

@@ -60,3 +60,40 @@ fn who_comes_back_when_it_is_told_is_refused_twice_at_most_for_each_admission() 
         assert!(report.capacity_used > 0.95, "nobody stays away for too long: {report:?}");
     }
 }
+
+#[test]
+fn who_comes_back_when_it_is_told_is_admitted_about_then() {
+    for scenario in crowds() {
+        let report = simulate(&scenario);
+        let right = report.figure("apps.crowd.told_right").unwrap();
+        // Whoever is told by a queue that is full may find it full again.
+        let least = if max_delay(&scenario) > Duration::from_secs(5) { 0.8 } else { 0.9 };
+        assert!(right >= least, "{right} of those who came back as told: {report:?}");
+    }
+}
+
+#[test]
+fn who_comes_back_too_soon_has_lost_its_place_and_waits_longer() {
+    let text = "
+name: rough
+duration: 60s
+warmup: 15s
+seed: 7
+primary: { writes_per_s: 5000 }
+replicas: [{ apply_per_s: 200, jitter: 0.3 }]
+apps:
+  - { app: heeds, sessions: 500, max_delay: 3s }
+  - { app: rough, sessions: 500, max_delay: 3s, comes_back_after: 10ms }
+";
+    let scenario = Scenario::parse(text).unwrap();
+    let took = |of: std::ops::Range<usize>| {
+        let refused = refusals(&scenario);
+        let of_app = refused.iter().filter(|refused| of.contains(&refused.session));
+        let took = of_app.filter_map(|it| Some(it.admitted_at?.saturating_since(it.at)));
+        let mut took: Vec<Duration> = took.collect();
+        took.sort_unstable();
+        took[took.len() * 9 / 10]
+    };
+    let (heeds, rough) = (took(0..500), took(500..1_000));
+    assert!(rough > heeds * 2, "one in ten waits for {rough:?}, and of those who heed {heeds:?}");
+}

@@ -1,17 +1,18 @@
 //! The buckets of a cluster, and what is taken from them.
 //!
 //! Bounds: [`BUCKETS_MAX`] buckets, and as many as statements are at the server. Where more would
-//! be remembered, the one that would be empty first is forgotten.
+//! be remembered, of the budget that has most the one that would be empty first is forgotten.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::bucket::Bucket;
+use super::idle::Idle;
 use super::prediction::{Cost, Predictions};
 use super::terms::{BudgetBook, BudgetKey, BudgetSet, BudgetTerms, BudgetUse, OnExceeded};
 use crate::{AppKey, DigestKey, Mode, MonoTime, Reason};
 
-/// Buckets remembered, about 150 bytes each.
+/// Buckets remembered, about 250 bytes each.
 const BUCKETS_MAX: usize = 65_536;
 
 /// Buckets that have emptied and make room for a new one: two, so that their number shrinks.
@@ -21,8 +22,8 @@ const FORGOTTEN_MAX: usize = 2;
 pub(crate) struct Budgets {
     book: BudgetBook,
     buckets: HashMap<BudgetUse, Entry>,
-    /// Those of which nobody is at the server, by when they have emptied.
-    idle: BTreeSet<(MonoTime, BudgetUse)>,
+    /// Those of which nobody is at the server.
+    idle: Idle,
     predictions: Predictions,
     counts: HashMap<BudgetKey, Counts>,
 }
@@ -47,8 +48,8 @@ struct Counts {
 #[must_use = "what is not given back is taken for ever"]
 pub struct BudgetHold {
     set: BudgetSet,
-    /// Those of them to which it is charged.
-    charged: BudgetSet,
+    /// To which of them it is charged.
+    charged: [bool; BudgetSet::LEN_MAX],
     asks: (Option<DigestKey>, AppKey),
     taken: Cost,
 }
@@ -184,8 +185,8 @@ impl Budgets {
     ) -> BudgetHold {
         let cost = self.predictions.expected(asks.0, asks.1);
         let believed = self.predictions.believed(now, asks.0);
-        let [set_taken, charged] = [BudgetSet::default(); 2];
-        let mut hold = BudgetHold { set: set_taken, charged, asks, taken: cost };
+        let (mut taken, mut charged) = (BudgetSet::default(), [false; BudgetSet::LEN_MAX]);
+        let mut is_charged = charged.iter_mut();
         for at in set.iter() {
             let Some(terms) = self.book.get(at.budget).copied() else { continue };
             if is_too_expensive(&terms, Some(cost.seconds)) && believed.is_none() {
@@ -194,13 +195,16 @@ impl Budgets {
             let bucket = self.touch(now, at);
             bucket.drain(now, &terms);
             let is_over = bucket.full(&terms, cost).is_some() || is_too_expensive(&terms, believed);
-            hold.set.add(at);
+            taken.add(at);
             bucket.enter();
             // What would have waited, or been refused, is not owed: a budget that warns says what
             // one would that holds, and begins like that when an edit has it hold.
-            if !is_over || terms.mode == Mode::Enforce {
-                hold.charged.add(at);
+            let pays = !is_over || terms.mode == Mode::Enforce;
+            if pays {
                 bucket.charge(cost);
+            }
+            if let Some(is_charged) = is_charged.next() {
+                *is_charged = pays;
             }
             let counts = self.counts.entry(at.budget).or_default();
             counts.in_use = counts.in_use.saturating_add(1);
@@ -209,7 +213,7 @@ impl Budgets {
             }
         }
         // A budget that is not in force any more has nothing to be given back to.
-        hold
+        BudgetHold { set: taken, charged, asks, taken: cost }
     }
 
     /// A statement is over, and has used so much.
@@ -229,7 +233,7 @@ impl Budgets {
     }
 
     fn leave(&mut self, now: MonoTime, hold: &BudgetHold, settle: impl Fn(&mut Bucket)) {
-        for at in hold.set.iter() {
+        for (at, is_charged) in hold.set.iter().zip(hold.charged) {
             let terms = self.book.get(at.budget);
             if let Some(counts) = self.counts.get_mut(&at.budget) {
                 counts.in_use = counts.in_use.saturating_sub(1);
@@ -239,7 +243,7 @@ impl Budgets {
                 entry.bucket.drain(now, terms);
             }
             entry.bucket.leave();
-            if hold.charged.contains(at) {
+            if is_charged {
                 settle(&mut entry.bucket);
             }
             if entry.bucket.in_use > 0 {
@@ -250,7 +254,7 @@ impl Budgets {
                 self.buckets.remove(&at);
             } else {
                 entry.idle_at = Some(empties_at);
-                self.idle.insert((empties_at, at));
+                self.idle.insert(empties_at, at);
             }
         }
     }
@@ -263,18 +267,18 @@ impl Budgets {
         let fresh = || Entry { bucket: Bucket::new(now), idle_at: None };
         let entry = self.buckets.entry(at).or_insert_with(fresh);
         if let Some(idle_at) = entry.idle_at.take() {
-            self.idle.remove(&(idle_at, at));
+            self.idle.remove(idle_at, at);
         }
         &mut entry.bucket
     }
 
-    /// For a new bucket those are forgotten that have emptied, or that would first.
+    /// For a new bucket those are forgotten that have emptied, or one that has not.
     fn make_room(&mut self, now: MonoTime) {
         for _ in 0..FORGOTTEN_MAX {
             let is_full = self.buckets.len() >= BUCKETS_MAX;
-            let next = self.idle.first().filter(|(empties_at, _)| *empties_at <= now || is_full);
-            let Some(&(empties_at, at)) = next else { return };
-            self.idle.remove(&(empties_at, at));
+            let least = || self.idle.least().filter(|_| is_full);
+            let Some((empties_at, at)) = self.idle.emptied(now).or_else(least) else { return };
+            self.idle.remove(empties_at, at);
             self.buckets.remove(&at);
         }
     }

@@ -5,8 +5,10 @@
 //! the rate while the lag is braked, but at the best rate of late. What a statement is charged for
 //! fear that it is a large one counts for nothing here.
 //!
-//! All who are refused are told when their turn may come, one behind the other: those who were told
-//! to come back are in no line, and all of them must not come back to the same place in it.
+//! All who are refused are told when their turn comes, one behind the other: those who were told to
+//! come back are in no line, and all of them must not come back to the same place in it. Who comes
+//! as told stands before those who were not refused ([`crate::Appointment`]), so that the turn it
+//! was told is there.
 //!
 //! Nobody who can wait is refused for the length of the line. Whoever is ahead in a lane has the
 //! earlier deadline, and leaves it one way or the other: who comes last into a line that is twice
@@ -21,7 +23,7 @@ use super::Controller;
 use crate::gate::Gate;
 use crate::pacing::release_per_s;
 use crate::request::Lane;
-use crate::{BudgetUse, IdentityKey, MonoTime, Pacing, Reason, Request, RuleKey};
+use crate::{BudgetUse, IdentityKey, MonoTime, Pacing, Ratio, Reason, Request, RuleKey};
 
 /// A retry is never advised to be later than this: an estimate beyond it is a guess.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
@@ -34,8 +36,12 @@ const RETRY_AFTER_UNKNOWN: Duration = Duration::from_secs(1);
 const SEEN_TIMES: u32 = 4;
 const SEEN_MIN: Duration = Duration::from_secs(1);
 
-/// The best rate of the last ten to twenty seconds counts.
-const RATE_KEPT_FOR: Duration = Duration::from_secs(10);
+/// The best rate of the last five to ten seconds counts.
+const RATE_KEPT_FOR: Duration = Duration::from_secs(5);
+
+/// Those who were refused come back so many turns apart: half of the turns are theirs, and half are
+/// for those who have not been refused.
+const TURNS_APART: u32 = 2;
 
 /// Lanes whose refused statements have a time to come back; clients choose identities. Beyond, the
 /// line alone is told.
@@ -89,7 +95,7 @@ impl Advices {
         }
         let latest = now.saturating_add(RETRY_AFTER_MAX);
         let until = self.lanes.entry(key).or_insert(now);
-        let behind = until.saturating_add(turn);
+        let behind = until.saturating_add(turn.saturating_mul(TURNS_APART));
         *until = now.saturating_add(line).max(behind).min(latest);
         until.saturating_since(now)
     }
@@ -118,8 +124,8 @@ impl Controller {
             Reason::Ratio => self.check_interval,
             Reason::GateClosed | Reason::NoData => {
                 let opens = self.jitter.random_range(self.check_interval..=unknown);
-                let opens = opens.max(self.excess_of_lag(request).min(RETRY_AFTER_MAX));
-                opens.saturating_add(self.line(now, request).map_or(Duration::ZERO, |l| l.wait))
+                let opens = opens.max(self.opens_in(request).min(RETRY_AFTER_MAX));
+                self.behind_opening(now, request, opens)
             }
             Reason::Paced | Reason::QueueFull | Reason::Timeout => self.line_time(now, request),
             // Told by the budget, if it is known.
@@ -132,6 +138,16 @@ impl Controller {
             | Reason::Shutdown => unknown,
         };
         self.spread(wait.min(RETRY_AFTER_MAX))
+    }
+
+    /// When a statement may come back to a gate that opens so much later.
+    fn behind_opening(&mut self, now: MonoTime, request: &Request, opens: Duration) -> Duration {
+        match self.line(now, request) {
+            Some(Line { wait, turn }) => {
+                self.advices.appoint(now, request.lane(), opens.saturating_add(wait), turn)
+            }
+            None => opens,
+        }
     }
 
     /// The same for who found a budget without room: behind those who wait for it.
@@ -150,8 +166,9 @@ impl Controller {
         self.spread(wait.clamp(self.check_interval.min(RETRY_AFTER_MAX), RETRY_AFTER_MAX))
     }
 
-    /// By how much the lag is over its threshold, if that shuts the gate.
-    fn excess_of_lag(&self, request: &Request) -> Duration {
+    /// How long the lag stays over its threshold, if that shuts the gate: what it takes to fall as
+    /// it falls now; else about its excess, or what our own work takes that is not applied.
+    fn opens_in(&self, request: &Request) -> Duration {
         let gate = self.gates.get(&request.gate);
         let Some(cause) = gate.filter(|gate| gate.paced).and_then(Gate::cause) else {
             return Duration::ZERO;
@@ -161,7 +178,8 @@ impl Controller {
             return Duration::ZERO;
         }
         let excess = cause.value.unwrap_or(0.0) - cause.threshold;
-        Duration::try_from_secs_f64(excess).unwrap_or_default()
+        let excess = excess.max(0.0);
+        self.pace.as_ref().map_or(Duration::ZERO, |pace| pace.falls_in(excess))
     }
 
     /// How long a statement that joins the line now waits, about, behind those who were told to
@@ -175,7 +193,7 @@ impl Controller {
         let Some(gate) = self.gates.get(&request.gate) else { return unknown };
         let Some(since) = gate.open_since() else { return unknown };
         let per_s = f64::from(release_per_s(self.pacing, since, now));
-        let ahead = gate.ring.ahead(request.lane(), request.terms.weight, 1.0);
+        let ahead = gate.ring.ahead(request.lane(), (request.terms.weight, Ratio::ZERO), 1.0);
         seconds(ahead.about / per_s).max(self.check_interval)
     }
 
@@ -207,7 +225,8 @@ impl Controller {
         pace.per_s()?;
         let rate = self.advices.rate();
         let cost = self.costs.expected(request.digest, request.app, 0.0);
-        let ahead = gate.ring.ahead(request.lane(), request.terms.weight, cost);
+        let ahead =
+            gate.ring.ahead(request.lane(), (request.terms.weight, request.terms.ratio), cost);
         let seen = ahead.since.map_or(Duration::ZERO, |since| now.saturating_since(since));
         let about = seconds(ahead.about / rate);
         let wait =

@@ -188,7 +188,7 @@ impl Controller {
         request: &Request,
         at: (BudgetUse, Option<MonoTime>),
     ) {
-        let who = (request.lane(), (request.arrived, ticket));
+        let who = (request.lane(), (request.since, ticket));
         self.budget_lines.join(now, at, who, (request.terms.weight, &mut self.dice));
     }
 

@@ -167,7 +167,7 @@ impl Controller {
                 if gate.paced {
                     self.wishes.note(self.clock, request.rule, weight_of(request));
                 }
-                let (lane, place) = (request.lane(), (request.arrived, ticket));
+                let (lane, place) = (request.lane(), (request.since, ticket));
                 let Terms { weight, ratio, .. } = request.terms;
                 // Where checks are handed out at a rate, each is thrown when it is due.
                 let ratio = if gate.by_room { ratio } else { Ratio::ZERO };
@@ -184,7 +184,7 @@ impl Controller {
                 }
             }
             Spot::Limited => {
-                let (lane, place) = (request.lane(), (request.arrived, ticket));
+                let (lane, place) = (request.lane(), (request.since, ticket));
                 let (cost, weight) = (self.expected(request), request.terms.weight);
                 let known = self.costs.expected(request.digest, request.app, 0.0);
                 // It is checked when it comes to the gate.

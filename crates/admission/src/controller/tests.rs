@@ -131,6 +131,7 @@ impl Lab {
             gate,
             terms,
             arrived: self.now,
+            since: self.now,
         }
     }
 

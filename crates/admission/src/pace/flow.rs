@@ -1,6 +1,7 @@
 //! The flow to one replica: what it has acknowledged, its delivery rate, and the pace and window
 //! that follow. The law is in the documentation of [`super`].
 
+mod falling;
 mod own;
 mod view;
 
@@ -144,6 +145,8 @@ pub(super) struct Flow {
     lag: f64,
     /// What of it is certain at the newest acknowledgement, without what looking itself took.
     lag_at_least: f64,
+    /// By how much the lag changes in a second, at the newest acknowledgements.
+    slope: f64,
     /// For how long a queue had stood for certain at the last look.
     queued_for: f64,
     answered_at: MonoTime,
@@ -170,6 +173,7 @@ impl Flow {
             commit: 0.0,
             lag: 0.0,
             lag_at_least: 0.0,
+            slope: 0.0,
             queued_for: 0.0,
             answered_at: now,
             looked_at: now,
@@ -289,8 +293,10 @@ impl Flow {
                 self.commit += COMMIT_NEWEST * (commit - self.commit);
                 // It was applied at some time since the look before this one, which did not see it.
                 let age = seconds(committed_at, look.answered_at);
+                let before = self.lag;
                 self.lag = (age - since.min(2.0 * aim.probe) / 2.0).max(at_least);
                 self.lag_at_least = seconds(committed_at, self.looked_at).max(at_least);
+                self.note_slope(before, look.answered_at);
                 self.shown = Some(shown);
                 let unlike = self.is_unlike(look.now, ledger, aim);
                 self.acked = mark.completed;

@@ -126,10 +126,21 @@ fn what_is_ahead_is_the_own_lane_and_the_others_share_of_it() {
     }
     let since = |n| Some(place(n).0);
     let of_a = Ahead { about: 41.0, turn: 4.0, since: since(0) };
-    assert_eq!(ring.ahead(A, 1, 1.0), of_a);
-    let of_b = ring.ahead(B, 3, 1.0);
+    assert_eq!(ring.ahead(A, (1, Ratio::ZERO), 1.0), of_a);
+    let of_b = ring.ahead(B, (3, Ratio::ZERO), 1.0);
     assert_eq!((of_b.about, of_b.since), (41.0, since(10)));
-    assert_eq!(ring.ahead(C, 1, 1.0), Ahead { about: 5.0, turn: 5.0, since: None });
+    assert_eq!(ring.ahead(C, (1, Ratio::ZERO), 1.0), Ahead { about: 5.0, turn: 5.0, since: None });
+}
+
+#[test]
+fn whoever_mostly_loses_its_checks_has_more_ahead() {
+    let mut ring = Ring::default();
+    for n in 0..10 {
+        join(&mut ring, A, n, 1);
+    }
+    let even = ring.ahead(B, (1, Ratio::ZERO), 1.0);
+    let diced = ring.ahead(B, (1, Ratio::new(0.9).unwrap()), 1.0);
+    assert_eq!((even.turn, diced.turn), (2.0, 11.0), "a half of it, and a tenth beside all of it");
 }
 
 #[test]

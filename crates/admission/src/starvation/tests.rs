@@ -24,6 +24,7 @@ fn of(n: u64) -> Request {
         gate: GateKey(0),
         terms: Terms::default(),
         arrived: at(0),
+        since: at(0),
     }
 }
 

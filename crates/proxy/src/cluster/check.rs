@@ -182,6 +182,7 @@ impl Gatekeeper {
             gate: policy.gate_of(rule, gate, check.app),
             terms,
             arrived: now,
+            since: now,
         };
         let stops = unhealthy.filter(|_| !terms.hold && !terms.ratio.is_certain());
         if let (Some(refusal), Mode::Enforce) = (stops, terms.mode) {

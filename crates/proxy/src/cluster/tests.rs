@@ -27,6 +27,7 @@ fn request(cluster: &Arc<Cluster>, app: &[u8]) -> Request {
         gate,
         terms,
         arrived: cluster.now(),
+        since: cluster.now(),
     }
 }
 

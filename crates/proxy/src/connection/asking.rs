@@ -28,6 +28,8 @@ pub(crate) struct AdmissionRecord {
     reason: Option<Reason>,
     /// When it first came to its admission point: its deadline counts from there.
     arrived: Option<MonoTime>,
+    /// By what its place in line goes, if not by that: it was refused before, and came back as told.
+    since: Option<MonoTime>,
     /// How long it was in the queue. None: it never was.
     queued: Option<Duration>,
     /// How long it was paused for its rule's `speed`; in mode `observe` it only would have been.
@@ -39,6 +41,16 @@ pub(crate) struct AdmissionRecord {
 }
 
 impl AdmissionRecord {
+    /// It stands in line as if it had done so since then.
+    pub(super) fn note_place(&mut self, since: MonoTime) {
+        self.since = Some(since);
+    }
+
+    /// By what its place in line goes, as far as it has come to one.
+    pub(super) fn since(&self) -> Option<MonoTime> {
+        self.since.or(self.arrived)
+    }
+
     /// Whether it has come to the queue already.
     pub(super) fn has_been_asked_for(&self) -> bool {
         self.arrived.is_some()
@@ -163,7 +175,7 @@ impl Connection {
                 return Ok(());
             }
         }
-        if let Some(pause) = self.pause(&asked) {
+        if let Some(pause) = self.pause(&asked).or_else(|| self.pause_of_early(&asked)) {
             return self.wait_for_answer(asked, Place::Pausing(pause), control).await;
         }
         let request = match self.request(&asked) {
@@ -231,6 +243,7 @@ impl Connection {
             gate: self.policy.gate_of(rule, *gate, self.session.app()),
             terms: Terms { ratio: asked.priority.scale(terms.ratio), ..*terms },
             arrived,
+            since: self.admission.since.unwrap_or(arrived),
         })
     }
 
@@ -426,6 +439,7 @@ impl Connection {
             return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
         }
         let answer = self.answer(&asked, rule, refused);
+        self.appoint(&asked, refused);
         self.session.handle_refused(asked, answer);
         Ok(())
     }

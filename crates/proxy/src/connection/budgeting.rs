@@ -39,6 +39,7 @@ impl Connection {
             gate: self.policy.default_gate,
             terms,
             arrived,
+            since: arrived,
         }
     }
 

@@ -174,7 +174,7 @@ impl Connection {
         }
     }
 
-    fn pause_until(&self, until: Instant, since: Instant) -> Pause {
+    pub(super) fn pause_until(&self, until: Instant, since: Instant) -> Pause {
         let mut changes = self.shared.cluster.rule_changes();
         // One that came before is not told of any more.
         let changed = self.shared.cluster.newer_policy(&self.policy).is_some();

@@ -76,9 +76,10 @@ impl Connection {
                 }
             }
             Ok(Killed::Yes) => {
-                self.allowance.note_killed();
-                self.note_runaway(rule, excess, "kill");
-                self.quarantine(rule, RunawayAction::Kill);
+                if !self.allowance.note_killed(Instant::now()) {
+                    self.note_runaway(rule, excess, "kill");
+                    self.quarantine(rule, RunawayAction::Kill);
+                }
             }
             Err(error) => {
                 if error.may_come {

@@ -211,6 +211,7 @@ fn a_scrape_tells_signals_queue_pace_and_checks_of_a_cluster() {
         gate,
         terms,
         arrived: cluster.now(),
+        since: cluster.now(),
     };
     let judgement = ask(&cluster, &request(terms), b"etl:42");
     let Judgement::Queued(waiter) = judgement else { panic!("it is held") };
@@ -283,6 +284,7 @@ fn a_check_waits_for_the_statement_that_tells_whose_it_was() {
         gate,
         terms,
         arrived: cluster.now(),
+        since: cluster.now(),
     };
     drop(ask(&cluster, &request, b"loader"));
     let clusters = [cluster.clone()];

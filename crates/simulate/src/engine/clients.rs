@@ -1,8 +1,8 @@
 //! The sessions: they ask, wait, write, think.
 
 use admission::{
-    AppKey, Decision, DigestKey, IdentityKey, Mode, MonoTime, Outcome, Permit, Refusal, Request,
-    Resolved, RuleKey,
+    AppKey, Appointment, Decision, DigestKey, IdentityKey, Mode, MonoTime, Outcome, Permit,
+    Refusal, Request, Resolved, Return, RuleKey,
 };
 use rand::RngExt as _;
 
@@ -28,6 +28,12 @@ pub(super) struct Session {
     begun: MonoTime,
     /// No statement of it is admitted before.
     pauses_until: MonoTime,
+    /// By what its place in line goes.
+    since: MonoTime,
+    /// When it was told to come back.
+    told: Option<Appointment>,
+    /// Its refusals since it was admitted, by their places in the list of all.
+    refused: Vec<usize>,
     pub(super) running: Running,
 }
 
@@ -63,6 +69,9 @@ impl Session {
                 arrived: MonoTime::ZERO,
                 begun: MonoTime::ZERO,
                 pauses_until: MonoTime::ZERO,
+                since: MonoTime::ZERO,
+                told: None,
+                refused: Vec::new(),
                 running: Running::Nothing,
             })
         });
@@ -102,11 +111,31 @@ impl<'s> World<'s> {
             Mode::Enforce => session.pauses_until.max(now),
             Mode::Observe => now,
         };
+        session.since = session.arrived;
+        self.keep_appointment(index);
+        let Some((session, ..)) = self.session(index) else { return };
         let arrived = session.arrived;
         if arrived > now {
             self.agenda.add(arrived, Event::Ask { session: index });
         } else {
             self.ask(index);
+        }
+    }
+
+    /// It comes back as it was told, or too soon.
+    fn keep_appointment(&mut self, index: usize) {
+        let Some((session, ..)) = self.session(index) else { return };
+        let (place, arrived, rule) = (session.proxy, session.arrived, session.rule);
+        let told = session.told.take();
+        let contended = self.proxies.get(place).is_some_and(|it| it.controller.is_contended());
+        let Some((session, ..)) = self.session(index) else { return };
+        match told.filter(|_| contended).map(|told| told.comes(arrived, rule)) {
+            None | Some(Return::New) => {}
+            Some(Return::Kept { since }) => session.since = since,
+            Some(Return::Early { until }) => {
+                session.arrived = until;
+                session.since = until;
+            }
         }
     }
 
@@ -126,6 +155,7 @@ impl<'s> World<'s> {
             gate,
             terms,
             arrived: session.arrived,
+            since: session.since,
         };
         let would_pause = session.pauses_until > now;
         let place = session.proxy;
@@ -164,6 +194,7 @@ impl<'s> World<'s> {
         let Some((session, app, _)) = self.session(index) else { return };
         session.begun = now;
         session.running = running;
+        let refusals = std::mem::take(&mut session.refused);
         let waited = now.saturating_since(session.issued);
         let (number, place, rows) = (session.app, session.proxy, f64::from(session.rows));
         let latency = app.latency.unwrap_or(scenario.latency).saturating_mul(app.transactions);
@@ -177,6 +208,11 @@ impl<'s> World<'s> {
             }
         };
         let commits_at = self.primary.commits_at(now, rows, &scenario.primary, latency);
+        for refusal in refusals {
+            if let Some(refused) = self.refused.get_mut(refusal) {
+                refused.admitted_at = Some(now);
+            }
+        }
         self.note_begun(place, number);
         self.agenda.add(commits_at, Event::Commit { session: index });
         self.measure.admitted(now, number, rows, waited);
@@ -184,14 +220,29 @@ impl<'s> World<'s> {
 
     pub(super) fn refused(&mut self, index: usize, refusal: Refusal) {
         let now = self.now;
-        let Some((session, ..)) = self.session(index) else { return };
-        let (app, arrived) = (session.app, session.arrived);
+        let place = self.refused.len();
+        let Some((session, app, _)) = self.session(index) else { return };
+        let (number, arrived) = (session.app, session.arrived);
+        session.refused.push(place);
+        session.told = match app.rule.effect {
+            Effect::Asks { terms, .. } => {
+                Appointment::of(now, (session.rule, &terms), session.since, &refusal)
+            }
+            Effect::Passes | Effect::Denies(_) => None,
+        };
         let Refusal { reason, waited, retry_after, .. } = refusal;
-        let refused =
-            RefusedStatement { session: index, arrived, at: now, reason, waited, retry_after };
-        self.refused.push(refused);
-        self.measure.rejected(now, app, refusal.reason);
-        self.plan_issue(index, now.saturating_add(refusal.retry_after));
+        self.refused.push(RefusedStatement {
+            session: index,
+            arrived,
+            at: now,
+            reason,
+            waited,
+            retry_after,
+            admitted_at: None,
+        });
+        self.measure.rejected(now, number, refusal.reason);
+        let wait = app.comes_back_after.unwrap_or(retry_after);
+        self.plan_issue(index, now.saturating_add(wait));
     }
 
     pub(super) fn commit(&mut self, index: usize) {

@@ -44,6 +44,27 @@ struct AppCounts {
     latencies: Vec<f64>,
 }
 
+/// What came of what the sessions of an app were told who were refused.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Told {
+    admitted: f64,
+    right: f64,
+}
+
+impl Told {
+    /// Somebody was told `retry_after` and admitted so much later.
+    pub(super) fn note(&mut self, retry_after: Duration, admitted_in: Duration) {
+        let at_most = retry_after.saturating_mul(2);
+        let right = retry_after <= admitted_in.saturating_mul(2) && admitted_in <= at_most;
+        self.admitted += 1.0;
+        self.right += if right { 1.0 } else { 0.0 };
+    }
+
+    fn part(self) -> Option<f64> {
+        (self.admitted > 0.0).then(|| rounded(self.right / self.admitted))
+    }
+}
+
 impl Measure {
     pub(super) fn new(scenario: &Scenario) -> Self {
         let ticks = scenario.duration.as_nanos().checked_div(TICK.as_nanos()).unwrap_or(0);
@@ -121,9 +142,10 @@ impl Measure {
         }
     }
 
-    pub(super) fn report(self, scenario: &Scenario) -> Report {
+    pub(super) fn report(self, scenario: &Scenario, told: &[Told]) -> Report {
         let seconds = self.duration.saturating_sub(scenario.warmup).as_secs_f64();
-        let apps = scenario.apps.iter().zip(self.apps).map(|(plan, counts)| {
+        let apps = scenario.apps.iter().zip(self.apps).enumerate();
+        let apps = apps.map(|(app, (plan, counts))| {
             let per_s = |count: f64| rounded(count / seconds);
             let rejected = counts.rejected.iter();
             let figures = AppFigures {
@@ -134,6 +156,7 @@ impl Measure {
                 rejected_per_s: per_s(counts.rejected.values().fold(0.0, |sum, n| sum + n)),
                 rejected_for: rejected.map(|(why, n)| (why.as_str(), per_s(*n))).collect(),
                 observed_per_s: per_s(counts.observed),
+                told_right: told.get(app).copied().and_then(Told::part),
                 delay_s: distribution(counts.delays),
                 latency_s: self.latencies.then(|| distribution(counts.latencies)),
             };

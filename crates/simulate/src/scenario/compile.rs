@@ -231,6 +231,9 @@ fn app(raw: raw::App, gates: &[String], path: &str, faults: &mut Faults) -> App 
         phantom_rows: raw.phantom_rows,
         transactions,
         think_time: raw.think_time.0,
+        comes_back_after: raw
+            .comes_back_after
+            .map(|wait| span(Some(wait), wait.0, &format!("{path}.comes_back_after"), faults)),
         active: raw.active.map_or_else(always, |list| windows(&list, &active_path, faults)),
     }
 }

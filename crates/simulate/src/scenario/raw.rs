@@ -110,6 +110,7 @@ pub(super) struct App {
     pub(super) min_rate: Option<u32>,
     pub(super) max_rate: Option<u32>,
     pub(super) max_in_flight: Option<u32>,
+    pub(super) comes_back_after: Option<Span>,
 }
 
 /// One signal or several.

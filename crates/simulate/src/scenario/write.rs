@@ -184,6 +184,7 @@ fn app(plan: &App, signals: &[SignalPlan]) -> String {
         phantom_rows,
         transactions,
         think_time,
+        comes_back_after,
         active,
     } = plan;
     let rows = if min == max { min.to_string() } else { format!("{{ min: {min}, max: {max} }}") };
@@ -203,6 +204,7 @@ fn app(plan: &App, signals: &[SignalPlan]) -> String {
     keys.extend(
         optional.into_iter().filter(|(.., said)| *said).map(|(key, value, _)| (key, value)),
     );
+    keys.extend(comes_back_after.map(|wait| ("comes_back_after", span(wait))));
     keys.extend(rule.name.as_deref().map(|name| ("rule", scalar(name))));
     keys.extend(effect(&rule.effect, signals));
     flow(&keys)

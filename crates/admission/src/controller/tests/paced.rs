@@ -107,6 +107,7 @@ impl Model {
                 gate: GATED,
                 terms,
                 arrived: self.now,
+                since: self.now,
             }),
             Step::Beat => {
                 self.beats += 1;

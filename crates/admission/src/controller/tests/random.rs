@@ -101,6 +101,7 @@ impl Model {
                     gate,
                     terms,
                     arrived: self.now,
+                    since: self.now,
                 });
             }
             Step::Lag(value) => {

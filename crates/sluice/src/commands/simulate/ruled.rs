@@ -180,6 +180,7 @@ fn app(load: &AppLoad, met: &Met) -> App {
         phantom_rows: 0,
         transactions: load.statements,
         think_time: load.think,
+        comes_back_after: None,
         active: vec![Window { from: MonoTime::ZERO, to: MonoTime::MAX }],
     }
 }
