@@ -80,7 +80,7 @@ bench-protect: toolchain servers ## a web app beside report jobs, ungated, limit
 
 bench-reports: toolchain servers ## a report run 40 times at once beside a web app, direct and with a budget of 4: p99; writes docs/plots/reports.svg
 	cargo build --release -p sluice -p benches
-	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/budgets reports 3 15 500 docs/plots
+	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/budgets reports 3 12 1000 docs/plots
 
 bench-share: toolchain servers ## batch work held to shares of the server, by the server's timers; writes docs/plots/share.svg
 	cargo build --release -p sluice -p benches

@@ -1,6 +1,6 @@
 //! Budgets on a real server beside a web application.
 //!
-//!   budgets reports [ROUNDS = 1] [SECONDS alone = 15] [MICROSECONDS = 500] [FOLDER for the plot]
+//!   budgets reports [ROUNDS = 1] [SECONDS alone = 12] [MICROSECONDS = 1000] [FOLDER for the plot]
 //!
 //!   budgets share [ROUNDS = 3] [SECONDS = 60] [FOLDER for the plot]
 //!
@@ -35,8 +35,8 @@ fn main() -> Result<()> {
     match what.as_str() {
         "reports" => {
             let rounds = number(1)?;
-            let alone = Duration::from_secs(number(15)?);
-            let works = Duration::from_micros(number(500)?);
+            let alone = Duration::from_secs(number(12)?);
+            let works = Duration::from_micros(number(1_000)?);
             let folder = args.next().map(PathBuf::from);
             runtime.block_on(reports::run(rounds, Times { alone, works }, folder))
         }

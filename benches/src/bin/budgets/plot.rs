@@ -19,7 +19,8 @@ pub(crate) fn reports(parts: &[Measured]) -> String {
         plot.level((LEFT, RIGHT), scale.reports(reports), colour, reports);
     }
     let mut from_s = 0.0;
-    for part in parts {
+    // Short parts have names that are longer: every other one stands lower.
+    for (part, lower) in parts.iter().zip([0.0, 28.0].into_iter().cycle()) {
         let x = |at_s: f64| LEFT + (from_s + at_s) * scale.per_s;
         let p99 = by_second(part);
         plot.line(BLUE, p99.iter().map(|(at_s, p99)| (x(*at_s), scale.latency(*p99))));
@@ -29,10 +30,10 @@ pub(crate) fn reports(parts: &[Measured]) -> String {
         });
         plot.line(BLACK, looks);
         plot.mark(x(0.0), (TOP, LOWER_BOTTOM), GRID);
-        let name = (x(0.0) + 4.0, TOP + 10.0);
+        let name = (x(0.0) + 4.0, TOP + 10.0 + lower);
         plot.note(name, Stands::Behind, BLACK, part.part.name());
         let p99 = format!("p99 {:.2} ms", part.p99_s() * 1e3);
-        plot.note((x(0.0) + 4.0, TOP + 24.0), Stands::Behind, BLUE, p99);
+        plot.note((x(0.0) + 4.0, TOP + 24.0 + lower), Stands::Behind, BLUE, p99);
         from_s += part.time.as_secs_f64();
     }
     let below = format!(
@@ -75,6 +76,8 @@ fn by_second(part: &Measured) -> Vec<(f64, f64)> {
         .iter()
         .map(|seen| (seen.at.saturating_duration_since(part.began).as_secs(), seen.took_s))
         .collect();
+    // What is left of a second at the end has too few statements for a percentile.
+    seconds.retain(|(second, _)| *second < part.time.as_secs());
     seconds.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let of_each = seconds.chunk_by(|a, b| a.0 == b.0);
     of_each
