@@ -23,7 +23,7 @@ FUZZ_TARGETS ?=
 
 PROFILE_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
-.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-protect bench-peers servers clients clean-servers toolchain build fuzz siege
+.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-protect bench-reports bench-share bench-peers servers clients clean-servers toolchain build fuzz siege
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -77,6 +77,14 @@ bench-pace: toolchain servers ## adaptive and binary pace and none, in front of 
 bench-protect: toolchain servers ## a web app beside report jobs, ungated, limited and protected: p99 and reports a second; writes docs/plots/protect.svg
 	cargo build --release -p sluice -p benches
 	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/protect 3 20 15 docs/plots
+
+bench-reports: toolchain servers ## a report run 40 times at once beside a web app, direct and with a budget of 4: p99; writes docs/plots/reports.svg
+	cargo build --release -p sluice -p benches
+	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/budgets reports 3 15 500 docs/plots
+
+bench-share: toolchain servers ## batch work held to shares of the server, by the server's timers; writes docs/plots/share.svg
+	cargo build --release -p sluice -p benches
+	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/budgets share 3 60 docs/plots
 
 bench-peers: toolchain servers ## direct, HAProxy, MySQL Router, Sluice: CPU per statement, TLS, 1 GiB, memory; PEERS_ARGS='6 5 clear'
 # apt-get brings sysbench and HAProxy.

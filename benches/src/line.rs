@@ -164,6 +164,7 @@ impl Line {
         let progress = Progress {
             replica: REPLICA,
             lag,
+            threshold: None,
             shown,
             answered_at: self.now,
             asked_at: self.now,
@@ -173,6 +174,7 @@ impl Line {
             value: Some(lag.as_secs_f64()),
             at: self.now,
             slowest: Some(REPLICA),
+            threshold: None,
             governing: vec![progress],
         };
         self.controller.handle_lag(self.now, LAG, &reading);

@@ -36,6 +36,8 @@ pub struct Relay {
 struct Counted {
     memo: DigestMemo,
     insights: Insights,
+    /// The names of the session, and the generation of it that they belong to.
+    named: (Option<u64>, Record),
 }
 
 impl Counted {
@@ -43,7 +45,7 @@ impl Counted {
     fn count(&mut self, session: &Session, finished: &Finished) {
         let about = session.about();
         if let (Some(hash), Some(news)) = (about.digest, about.news) {
-            let (text, tables) = (news.text.into(), news.tables.into());
+            let (text, tables) = (news.text.as_slice().into(), news.tables.as_slice().into());
             let all_tables = news.all_tables;
             let kind = Default::default();
             let sample = None;
@@ -51,14 +53,17 @@ impl Counted {
             self.memo.note_told(hash);
         }
         let response = finished.response.unwrap_or_default();
+        if self.named.0 != Some(about.whose) {
+            let named = Record::default().of(session.app(), about.schema, session.user());
+            self.named = (Some(about.whose), named);
+        }
         let record = Record {
             digest: about.digest,
-            server_time: SERVER_TIME,
+            server_ns: Record::nanos(SERVER_TIME),
             rows_sent: response.rows,
             rows_affected: response.affected_rows,
-            ..Record::default()
+            ..self.named.1
         };
-        let record = record.of(session.app(), about.schema, session.user());
         self.insights.observe(&Record::from_words(&record.to_words()));
     }
 }
@@ -84,7 +89,8 @@ impl Relay {
     #[must_use]
     pub fn counted(self) -> Self {
         let insights = Insights::new(1_000, 7, Time(1));
-        Self { counted: Some(Counted { memo: DigestMemo::default(), insights }), ..self }
+        let named = (None, Record::default());
+        Self { counted: Some(Counted { memo: DigestMemo::default(), insights, named }), ..self }
     }
 
     /// One statement from its first byte to the end of its answer. Whatever is asked for is admitted.
@@ -141,8 +147,28 @@ enum Until {
 /// A text statement that is answered with one row of one column, as sysbench's point select is.
 #[must_use]
 pub fn point_select(text: &str) -> Exchange {
+    select(text, 1)
+}
+
+/// A text statement that is answered with so many rows of one column.
+#[must_use]
+pub fn select(text: &str, rows: usize) -> Exchange {
     let row = [&[119][..], &[b'x'; 119]].concat();
-    Exchange { request: frame(0, &[b"\x03", text.as_bytes()].concat()), response: result(&[row]) }
+    Exchange { request: query(text), response: result(&vec![row; rows]) }
+}
+
+/// An INSERT of so many rows of four columns, some 40 bytes each.
+#[must_use]
+pub fn insert(rows: usize) -> Exchange {
+    let rows: Vec<String> =
+        (0..rows).map(|n| format!("({n}, 'somebody-{n}', NULL, '2026-11-22', -{n}.25)")).collect();
+    let text = format!("INSERT INTO people (id, name, note, day, due) VALUES {}", rows.join(", "));
+    let affected = u8::try_from(rows.len()).unwrap_or(u8::MAX).min(250);
+    Exchange { request: query(&text), response: frame(1, &[0, affected, 0, 2, 0, 0, 0]) }
+}
+
+fn query(text: &str) -> Vec<u8> {
+    frame(0, &[b"\x03", text.as_bytes()].concat())
 }
 
 /// Prepares a statement with one parameter under the id 1.

@@ -22,7 +22,8 @@ async fn a_mariadb_replica_that_stops_applying_lags_and_one_that_has_caught_up_d
 }
 
 async fn lag_rises_and_falls(mut servers: Topology) {
-    let sluice = SluiceProcess::start(&Config::new(&servers).unwrap()).await.unwrap();
+    let config = Config::new(&servers).unwrap();
+    let sluice = SluiceProcess::start(&config).await.unwrap();
     wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
     let beats = "SELECT seq FROM sluice.heartbeat";
     let before = numbers(&servers.primary, beats).await.unwrap();
@@ -63,8 +64,48 @@ async fn lag_rises_and_falls(mut servers: Topology) {
 
     an_applier_stops_at_an_error(&servers, &sluice).await;
     a_receiver_cannot_log_in(&servers, &sluice).await;
+    if servers.replicas.len() > 1 {
+        one_may_lag_for_longer(&mut servers, &config, &sluice).await;
+    }
     let after = numbers(&servers.primary, beats).await.unwrap();
     assert!(after.len() == 1 && after > before, "{before:?} {after:?}");
+}
+
+/// A threshold of its own, in force by a reload: what would shut the gate anywhere else does not
+/// for this one, until its own is reached.
+async fn one_may_lag_for_longer(servers: &mut Topology, config: &Config, sluice: &SluiceProcess) {
+    let replica = servers.replicas.first_mut().unwrap();
+    let server = replica.addr().to_string();
+    let with_own = |threshold: &str| {
+        let own = format!("{{ host: {server}, group: reports, threshold: {threshold} }}");
+        let list = format!("replicas: [{server}");
+        assert!(config.render().contains(&list));
+        config.render().replace(&list, &format!("replicas: [{own}"))
+    };
+    let is_own = |metrics: &Metrics, threshold: f64| {
+        let labels = [("server", &*server), ("group", "reports")];
+        let own = metrics.value("sluice_replica_lag_threshold_seconds", &labels);
+        own.is_some_and(|own| is(own, threshold))
+    };
+    sluice.write_config(&with_own("30s")).unwrap();
+    sluice.wait_for_metrics("30 s for it", SOON, |metrics| is_own(metrics, 30.0)).await.unwrap();
+    replica.lag_start(Lag::StoppedApplier).await.unwrap();
+    let lags = |metrics: &Metrics| lag(metrics, &server) > Some(1.5);
+    let metrics = sluice.wait_for_metrics("it lags", SOON, lags).await.unwrap();
+    assert!(is_open(&metrics) && is_own(&metrics, 30.0), "{:?}", lag(&metrics, ""));
+
+    sluice.write_config(&with_own("1500ms")).unwrap();
+    let is_shut = |metrics: &Metrics| {
+        let threshold = metrics.value("sluice_signal_threshold", &[("signal", "lag")]);
+        !is_open(metrics) && threshold.is_some_and(|threshold| is(threshold, 1.5))
+    };
+    sluice.wait_for_metrics("too much for it", SOON, is_shut).await.unwrap();
+    wait_for_line(sluice, &["a gate shuts", "threshold=1.5", &server]).await;
+    let page = sluice.http_get("/plain").await.unwrap().body;
+    let parts = [format!(" at {server}<td>1.5 s"), format!("<td>{server}<td>replica, reports<td>")];
+    assert!(parts.iter().all(|part| page.contains(part)), "{parts:?}: {page}");
+    replica.lag_stop().await.unwrap();
+    sluice.wait_for_metrics("it has caught up", SOON, is_open).await.unwrap();
 }
 
 /// A row is there already: the commonest way in which an applier stops.

@@ -126,13 +126,19 @@ impl Bench {
         let progress = Progress {
             replica: ReplicaKey(1),
             lag: Duration::from_secs_f64(lag),
+            threshold: None,
             shown: Some(self.beats),
             committed_at: Some(self.now),
             answered_at: self.now,
             asked_at: self.now,
         };
-        let reading =
-            LagReading { value: Some(lag), at: self.now, slowest: None, governing: vec![progress] };
+        let reading = LagReading {
+            value: Some(lag),
+            at: self.now,
+            slowest: None,
+            threshold: None,
+            governing: vec![progress],
+        };
         self.controller.handle_lag(self.now, LAG, &reading);
     }
 

@@ -1,10 +1,13 @@
 //! Passes statements through a session, for tools that count what a process does: see `counts`.
 //!
-//!   statements text|comment|prepared|asked|asked-prepared[+insights] COUNT
+//!   statements KIND[+insights] COUNT
 //!
-//! With `+insights` what it costs is counted, by its digest.
+//! KIND is `text` (one text again and again), `literals` (other values each time), `mixed` (eight
+//! texts in turn), `comment`, `prepared`, `rows` (a text that is answered with a thousand), `bulk`
+//! (INSERTs of 50 to 57 rows), `asked` or `asked-prepared`. With `+insights` what it costs is
+//! counted, by its digest.
 
-use benches::relay::{self, Relay};
+use benches::relay::{self, Exchange, Relay};
 use benches::{Result, rules};
 
 fn main() -> Result<()> {
@@ -14,14 +17,8 @@ fn main() -> Result<()> {
         Some(kind) => (kind, true),
         None => (kind.as_str(), false),
     };
-    let count: u32 = args.next().ok_or("how many statements?")?.parse()?;
-    let exchange = match kind {
-        "text" => relay::point_select("SELECT c FROM sbtest1 WHERE id=5042"),
-        "comment" => relay::point_select("SELECT c FROM sbtest1 WHERE id=5042 /*app='job-1:etl'*/"),
-        "prepared" | "asked-prepared" => relay::execute(),
-        "asked" => relay::point_select("SELECT c FROM sbtest1 WHERE id=5042 FOR UPDATE /*a='b'*/"),
-        other => return Err(format!("{other:?} is not one of those").into()),
-    };
+    let count: usize = args.next().ok_or("how many statements?")?.parse()?;
+    let exchanges = exchanges(kind)?;
     let asked = kind.starts_with("asked");
     let mut relay = Relay::logged_in(if asked { rules::shaped()? } else { rules::policy(100)? })?;
     if counted {
@@ -29,8 +26,28 @@ fn main() -> Result<()> {
     }
     let lock = if asked { " FOR UPDATE" } else { "" };
     relay.statement(&relay::prepare(&format!("SELECT c FROM sbtest1 WHERE id=?{lock}")))?;
-    for _ in 0..count {
-        relay.statement(&exchange)?;
+    for exchange in exchanges.iter().cycle().take(count) {
+        relay.statement(exchange)?;
     }
     Ok(())
+}
+
+/// What is sent in turn.
+fn exchanges(kind: &str) -> Result<Vec<Exchange>> {
+    let select = relay::point_select;
+    Ok(match kind {
+        "text" => vec![select("SELECT c FROM sbtest1 WHERE id=5042")],
+        "literals" => [7, 5042, 81, 999, 10_000, 3, 426, 1_234]
+            .map(|id| select(&format!("SELECT c FROM sbtest1 WHERE id={id}")))
+            .to_vec(),
+        "mixed" => (1..=8)
+            .map(|table| select(&format!("SELECT c FROM sbtest{table} WHERE id=5042")))
+            .collect(),
+        "comment" => vec![select("SELECT c FROM sbtest1 WHERE id=5042 /*app='job-1:etl'*/")],
+        "prepared" | "asked-prepared" => vec![relay::execute()],
+        "rows" => vec![relay::select("SELECT c FROM sbtest1 WHERE k BETWEEN 10 AND 20", 1_000)],
+        "bulk" => (50..58).map(relay::insert).collect(),
+        "asked" => vec![select("SELECT c FROM sbtest1 WHERE id=5042 FOR UPDATE /*a='b'*/")],
+        other => return Err(format!("{other:?} is not one of those").into()),
+    })
 }

@@ -87,6 +87,9 @@ pub(crate) fn ask(shown: &Shown, asked: &Asked<'_>, request: &Parts) -> Told {
     let recently = book.note_checked(now);
     let mut answer = decide(cluster, book, asked, now);
     answer.recently_checked = recently;
+    if !answer.is_ok() {
+        answer.name_replica(&cluster.policy(), cluster.probes.slowest(now).as_deref());
+    }
     let normal_write =
         asked.urgency == Urgency::Normal && matches!(asked.question, Question::Write { .. });
     if normal_write && answer.status == told::TOO_MANY {
@@ -134,7 +137,7 @@ fn decide(
             let check = Check { app: asked.app, purpose: Purpose::Read, signals: &[] };
             let answer = cluster.check(&check);
             let named: Vec<SignalKey> = told::lag_of(&answer.policy).into_iter().collect();
-            match read_refused(&answer, threshold) {
+            match read_refused(cluster, &answer, threshold) {
                 Some(reason) => told::too_much_lag(asked, &answer, &named, (reason, threshold)),
                 None => told::told(asked, &answer, &named).compared_with(threshold),
             }
@@ -143,7 +146,7 @@ fn decide(
 }
 
 /// Why somebody who reads from replicas has to wait, beside the rules.
-fn read_refused(answer: &CheckAnswer, threshold: Option<f64>) -> Option<Reason> {
+fn read_refused(cluster: &Cluster, answer: &CheckAnswer, threshold: Option<f64>) -> Option<Reason> {
     match answer.outcome {
         CheckOutcome::Passed(_) | CheckOutcome::Allowed | CheckOutcome::Observed(_) => {}
         CheckOutcome::Refused(_) | CheckOutcome::Denied | CheckOutcome::Nameless => return None,
@@ -152,9 +155,21 @@ fn read_refused(answer: &CheckAnswer, threshold: Option<f64>) -> Option<Reason> 
     let usable = !matches!(lag.state, admission::SignalState::NoData { .. });
     match (lag.value.filter(|_| usable), threshold) {
         (None, _) => (!lag.lets_through).then_some(Reason::NoData),
-        (Some(value), Some(threshold)) => (value > threshold).then_some(Reason::GateClosed),
+        // The replica that is nearest to its own threshold need not be the one with the most lag.
+        (Some(value), Some(threshold)) => {
+            let highest = value.max(highest_lag(cluster));
+            (highest > threshold).then_some(Reason::GateClosed)
+        }
         (Some(_), None) => (!lag.lets_through).then_some(Reason::GateClosed),
     }
+}
+
+/// The highest lag of the replicas that count, in seconds.
+fn highest_lag(cluster: &Cluster) -> f64 {
+    let replicas = cluster.probes.replicas(cluster.now()).into_iter();
+    let counted = replicas.filter(|replica| replica.view.counts);
+    let lags = counted.filter_map(|replica| replica.view.lag);
+    lags.max().unwrap_or_default().as_secs_f64()
 }
 
 /// The signals that a check names: `lag`, `shard/lag`, or all of a scope (`self`, `shard`), or those

@@ -199,7 +199,11 @@ pub struct ReplicaStatus {
     pub for_s: f64,
     /// How far behind it is, also where that does not count.
     pub lag_s: Option<f64>,
-    /// Whether that counts for the lag of the cluster.
+    /// Its group in the file.
+    pub group: Option<String>,
+    /// The threshold of its own; none: that of the signal.
+    pub threshold_s: Option<f64>,
+    /// Whether its lag counts for that of the cluster.
     pub counts: bool,
     /// What is wrong with it.
     pub error: Option<String>,
@@ -215,8 +219,10 @@ pub struct SignalStatus {
     pub signal: String,
     /// Its last value, however old.
     pub value: Option<f64>,
-    /// What it is held against.
+    /// What it is held against: for `lag` that of the replica that is nearest to its own.
     pub threshold: f64,
+    /// The server that the value is of; none: not of a single one.
+    pub server: Option<String>,
     /// Of both: `s`, or nothing.
     pub unit: String,
     /// `open`, `closed` or `no_data`.

@@ -151,6 +151,7 @@ async fn the_page_shows_who_waits_and_names_of_clients_are_only_text_in_it() {
         gate,
         terms,
         arrived,
+        since: arrived,
     };
     let Judgement::Queued(waiter) = ask(cluster, &request, app) else { panic!("it is held") };
     let page = door.answer("GET", "/plain").await;

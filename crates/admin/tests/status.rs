@@ -83,6 +83,7 @@ impl Door {
             gate,
             terms,
             arrived: cluster.now(),
+            since: cluster.now(),
         };
         ask(cluster, &request, app.as_bytes())
     }

@@ -21,6 +21,7 @@
 //! ([`crate::ring`]), and is looked at again when a place is free, or when enough has drained.
 
 mod bucket;
+mod idle;
 mod ledger;
 mod line;
 mod prediction;

@@ -242,7 +242,7 @@ impl Controller {
     /// out of order are dropped, the newest stays.
     pub fn handle_sample(&mut self, now: MonoTime, key: SignalKey, sample: Sample) {
         match sample {
-            Sample::Value(value) => self.record(now, now, key, Some(value)),
+            Sample::Value(value) => self.record(now, now, key, Some((value, None))),
             Sample::Failed => self.record(now, now, key, None),
         }
     }
@@ -271,16 +271,24 @@ impl Controller {
             }
         }
         self.look_at_wishes(now);
-        self.record(now, reading.at, key, reading.value);
+        let threshold = reading.threshold.map(|own| own.as_secs_f64());
+        self.record(now, reading.at, key, reading.value.map(|value| (value, threshold)));
     }
 
-    fn record(&mut self, now: MonoTime, at: MonoTime, key: SignalKey, value: Option<f64>) {
+    /// Takes in a value, and what it is held against if that is not the signal's threshold.
+    fn record(
+        &mut self,
+        now: MonoTime,
+        at: MonoTime,
+        key: SignalKey,
+        value: Option<(f64, Option<f64>)>,
+    ) {
         let now = self.tick(now);
         // A gap in the data must be seen before the new value covers it: the ramp starts over after
         // one.
         self.look_at_gates(now);
-        if let (Some(value), Some(signal)) = (value, self.signals.get_mut(&key)) {
-            signal.record(at.min(now), value);
+        if let (Some((value, threshold)), Some(signal)) = (value, self.signals.get_mut(&key)) {
+            signal.record(at.min(now), value, threshold);
             self.in_flight.handle_value(now, key, value);
         }
         self.advance(now);

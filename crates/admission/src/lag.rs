@@ -22,6 +22,9 @@
 //! comes back with its lag. `ignore_slowest` leaves out the worst of those that count, never the
 //! last one.
 //!
+//! A replica may have a threshold of its own: one for reports may lag for longer. The slowest is
+//! the one that is nearest to its own threshold, and the lag of the cluster is that one's.
+//!
 //! A replica whose applier or receiver is stopped has a state of its own, and that is all: whether
 //! it counts is what its lag says, as before. Leaving it out would open the gate over it.
 //!
@@ -31,6 +34,7 @@ mod config;
 mod heartbeats;
 mod replica;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -47,8 +51,10 @@ pub struct LagReading {
     pub value: Option<f64>,
     /// When it was measured.
     pub at: MonoTime,
-    /// The replica it is the lag of.
+    /// The replica it is the lag of: the one that is nearest to its threshold.
     pub slowest: Option<ReplicaKey>,
+    /// That replica's threshold; `None`: the signal's.
+    pub threshold: Option<Duration>,
     /// How far those are whose lag counts: they govern the pace, the slowest of them most.
     pub governing: Vec<Progress>,
 }
@@ -60,6 +66,8 @@ pub struct Progress {
     pub replica: ReplicaKey,
     /// Its lag.
     pub lag: Duration,
+    /// What that must stay below; `None`: the threshold of the signal.
+    pub threshold: Option<Duration>,
     /// Its newest own heartbeat; `None` if it shows none, or tells its lag itself.
     pub shown: Option<u64>,
     /// When the primary had committed that; `None` if it is not remembered.
@@ -103,7 +111,8 @@ impl LagTracker {
     fn meet_replicas(&mut self, now: MonoTime) {
         let mut known = std::mem::take(&mut self.replicas);
         for &key in &self.config.replicas {
-            let replica = known.remove(&key).unwrap_or_else(|| Replica::appears(now));
+            let mut replica = known.remove(&key).unwrap_or_else(|| Replica::appears(now));
+            replica.must_stay_below(self.config.threshold_of(key));
             self.replicas.insert(key, replica);
         }
     }
@@ -183,31 +192,41 @@ impl LagTracker {
     #[must_use]
     pub fn reading(&self, now: MonoTime) -> LagReading {
         if self.replicas.is_empty() {
-            return LagReading { value: Some(0.0), at: now, slowest: None, governing: Vec::new() };
+            return LagReading { value: Some(0.0), ..nothing(now) };
         }
-        let mut counted: Vec<(Duration, ReplicaKey)> = self.counted(now).collect();
+        let mut counted: Vec<Counted> = self.counted(now).collect();
         let too_few = counted.len() < length(self.config.min_replicas);
         if too_few {
-            return LagReading { value: None, at: now, slowest: None, governing: Vec::new() };
+            return nothing(now);
         }
         counted.sort_unstable_by(|a, b| b.cmp(a));
         let ignored = self.ignored_of(counted.len());
         let slowest = counted.get(ignored);
-        let probed =
-            counted.iter().filter_map(|(_, key)| self.replicas.get(key)?.probed_at()).max();
-        let governing = counted.iter().skip(ignored).filter_map(|&(lag, replica)| {
-            let known = self.replicas.get(&replica)?;
-            let answered_at = known.probed_at()?;
-            let asked_at = known.asked_at().unwrap_or(answered_at);
-            let shown = known.shown();
-            let committed_at = shown.and_then(|seq| self.heartbeats.committed_at(seq));
-            Some(Progress { replica, lag, shown, committed_at, answered_at, asked_at })
-        });
+        let probed = counted.iter().filter_map(|it| self.replicas.get(&it.key)?.probed_at()).max();
+        let governing =
+            counted.iter().skip(ignored).filter_map(|&Counted { lag, key: replica, .. }| {
+                let known = self.replicas.get(&replica)?;
+                let answered_at = known.probed_at()?;
+                let asked_at = known.asked_at().unwrap_or(answered_at);
+                let shown = known.shown();
+                let committed_at = shown.and_then(|seq| self.heartbeats.committed_at(seq));
+                let threshold = self.config.thresholds.get(&replica).copied();
+                Some(Progress {
+                    replica,
+                    lag,
+                    threshold,
+                    shown,
+                    committed_at,
+                    answered_at,
+                    asked_at,
+                })
+            });
         LagReading {
             governing: governing.collect(),
-            value: slowest.map(|(lag, _)| lag.as_secs_f64()),
+            value: slowest.map(|it| it.lag.as_secs_f64()),
             at: probed.unwrap_or(now),
-            slowest: slowest.map(|(_, key)| *key),
+            slowest: slowest.map(|it| it.key),
+            threshold: slowest.and_then(|it| self.config.thresholds.get(&it.key).copied()),
         }
     }
 
@@ -217,7 +236,8 @@ impl LagTracker {
         let replica = self.replicas.get(&key)?;
         let mut view = replica.view(now, &self.heartbeats, &self.config);
         if let (true, Some(lag)) = (view.counts, view.lag) {
-            let slower = self.counted(now).filter(|&other| other > (lag, key)).count();
+            let this = self.with_nearness(key, lag);
+            let slower = self.counted(now).filter(|other| *other > this).count();
             if slower < self.ignored_of(self.counted(now).count()) {
                 view.counts = false;
                 if view.state == ReplicaState::Counted {
@@ -234,16 +254,53 @@ impl LagTracker {
     }
 
     /// Those whose lag counts, before the slowest are ignored.
-    fn counted(&self, now: MonoTime) -> impl Iterator<Item = (Duration, ReplicaKey)> + '_ {
+    fn counted(&self, now: MonoTime) -> impl Iterator<Item = Counted> + '_ {
         self.replicas.iter().filter_map(move |(&key, replica)| {
             let view = replica.view(now, &self.heartbeats, &self.config);
-            if view.counts { Some((view.lag?, key)) } else { None }
+            if view.counts { Some(self.with_nearness(key, view.lag?)) } else { None }
         })
+    }
+
+    fn with_nearness(&self, key: ReplicaKey, lag: Duration) -> Counted {
+        Counted { nearness: self.config.nearness(key, lag), lag, key }
     }
 
     fn ignored_of(&self, counted: usize) -> usize {
         length(self.config.ignore_slowest).min(counted.saturating_sub(1))
     }
+}
+
+/// A replica whose lag counts. The greatest is the slowest.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    nearness: f64,
+    lag: Duration,
+    key: ReplicaKey,
+}
+
+impl Ord for Counted {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let nearer = self.nearness.total_cmp(&other.nearness);
+        nearer.then(self.lag.cmp(&other.lag)).then(self.key.cmp(&other.key))
+    }
+}
+
+impl PartialOrd for Counted {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Counted {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Counted {}
+
+fn nothing(now: MonoTime) -> LagReading {
+    LagReading { value: None, at: now, slowest: None, threshold: None, governing: Vec::new() }
 }
 
 fn length(count: u32) -> usize {

@@ -42,6 +42,8 @@
 //! rate and the cluster's. Beside both, each app has its part of the pace for certain
 //! ([`crate::claims`]).
 //!
+//! A replica may have a threshold T of its own; then the law holds for it with that (`flow::own`).
+//!
 //! R is the delivery rate while a queue stands at the replica (q ≥ 0.15 q* for certain) and either
 //! somebody waits most of the time or the gate is shut: then the replica is the bottleneck and the
 //! sample is the truth. R follows a higher sample at once and a lower one with a time constant of
@@ -201,6 +203,7 @@ impl Pace {
                 answered_at: progress.answered_at,
                 asked_at: progress.asked_at,
                 lag: progress.lag,
+                threshold: progress.threshold,
                 shown: progress.shown,
                 committed_at: progress.committed_at,
             };
@@ -396,6 +399,7 @@ impl Pace {
         let lump = if self.costs > 0.0 { self.squares / self.costs } else { 1.0 };
         flow::Aim {
             threshold: self.threshold.as_secs_f64(),
+            lenient: None,
             heartbeat: self.config.heartbeat_interval.as_secs_f64(),
             probe: self.config.probe_interval.as_secs_f64(),
             lump,

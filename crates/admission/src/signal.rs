@@ -27,7 +27,7 @@ pub struct SignalView {
     pub value: Option<f64>,
     /// How old it is.
     pub age: Option<Duration>,
-    /// The limit that is shown for it.
+    /// What the value is held against: the signal's threshold, or that of the replica it is of.
     pub threshold: f64,
     /// What the signal says.
     pub state: SignalState,
@@ -71,6 +71,8 @@ pub(crate) struct Signal {
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     value: f64,
+    /// What the value is held against; `None`: the signal's threshold.
+    threshold: Option<f64>,
     at: MonoTime,
 }
 
@@ -90,28 +92,34 @@ impl Signal {
         self.config = config;
         if let Some(last) = self.last {
             let before = self.level;
-            self.level = self.level_of(last.value);
+            self.level = self.level_of(last.value, last.threshold);
             if self.level != before {
                 self.since = now;
             }
         }
     }
 
-    /// A value measured at `at`. One older than the last is ignored.
-    pub(crate) fn record(&mut self, at: MonoTime, value: f64) {
+    /// A value measured at `at`, and what it is held against if that is not the signal's
+    /// threshold. One older than the last is ignored.
+    pub(crate) fn record(&mut self, at: MonoTime, value: f64, threshold: Option<f64>) {
         if !value.is_finite() || self.last.is_some_and(|last| at < last.at) {
             return;
         }
         let gap = self.stale_since(at).is_some();
         let before = self.level;
-        self.level = self.level_of(value);
-        self.last = Some(Reading { value, at });
+        self.level = self.level_of(value, threshold);
+        self.last = Some(Reading { value, threshold, at });
         if gap || self.level != before {
             self.since = at;
         }
     }
 
-    fn level_of(&self, value: f64) -> Level {
+    /// The band of a threshold of its own is as wide, in proportion.
+    fn level_of(&self, value: f64, threshold: Option<f64>) -> Level {
+        let value = match threshold {
+            Some(own) if own > 0.0 => value * (self.config.threshold / own),
+            Some(_) | None => value,
+        };
         if value >= self.config.close_at {
             Level::Closed
         } else if value < self.config.open_at {
@@ -177,8 +185,13 @@ impl Signal {
         Cause {
             signal: self.config.key,
             value: self.last.map(|last| last.value),
-            threshold: self.config.threshold,
+            threshold: self.threshold(),
         }
+    }
+
+    /// What the last value is held against.
+    fn threshold(&self) -> f64 {
+        self.last.and_then(|last| last.threshold).unwrap_or(self.config.threshold)
     }
 
     pub(crate) fn view(&self, now: MonoTime) -> SignalView {
@@ -186,7 +199,7 @@ impl Signal {
             key: self.config.key,
             value: self.last.map(|last| last.value),
             age: self.last.map(|last| now.saturating_since(last.at)),
-            threshold: self.config.threshold,
+            threshold: self.threshold(),
             state: self.state(now),
             since: self.stale_since(now).unwrap_or(self.since),
             lets_through: self.lets_through(now),

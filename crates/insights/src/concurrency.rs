@@ -11,7 +11,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::hash::Seeded;
-use crate::record::{Record, nanos};
+use crate::record::Record;
 use crate::windows::Time;
 
 /// Seconds that have a bin.
@@ -41,11 +41,16 @@ pub struct AtOnce {
 /// The same of all apps.
 #[derive(Debug)]
 pub(crate) struct Concurrency {
-    apps: HashMap<u64, App, Seeded>,
+    apps: Vec<App>,
+    /// Where each app is.
+    index: HashMap<u64, usize, Seeded>,
+    /// Where the app of the last statement is: that of the next is mostly the same.
+    last: usize,
 }
 
 #[derive(Debug, Clone)]
 struct App {
+    app: u64,
     /// Busy microseconds of each second, at the second modulo their number.
     bins: [u64; BINS],
     /// The newest second that has a bin.
@@ -57,7 +62,7 @@ struct App {
 impl Concurrency {
     /// Nothing has come.
     pub(crate) fn new(seed: u64) -> Self {
-        Self { apps: HashMap::with_hasher(Seeded(seed)) }
+        Self { apps: Vec::new(), index: HashMap::with_hasher(Seeded(seed)), last: 0 }
     }
 
     /// Adds a statement that was over at about this time.
@@ -66,33 +71,49 @@ impl Concurrency {
         if !record.ending.is_executed() {
             return;
         }
-        if !self.apps.contains_key(&record.app) && self.apps.len() >= APPS_MAX {
-            let oldest = second.saturating_sub(3_600);
-            self.apps.retain(|_, app| app.newest >= oldest);
-            if self.apps.len() >= APPS_MAX {
-                return;
-            }
+        let is_last = self.apps.get(self.last).is_some_and(|last| last.app == record.app);
+        if !is_last {
+            let known = self.index.get(&record.app).copied();
+            let Some(at) = known.or_else(|| self.begin(record.app, second)) else { return };
+            self.last = at;
         }
-        let app = self.apps.entry(record.app).or_insert_with(|| App::new(second));
+        let Some(app) = self.apps.get_mut(self.last) else { return };
         app.go_to(second);
-        app.add(nanos(record.server_time) / 1_000, at.0.saturating_mul(1_000));
+        app.add(record.server_ns / 1_000, at.0.saturating_mul(1_000));
+    }
+
+    /// Makes room for an app, if there is any.
+    #[cold]
+    fn begin(&mut self, app: u64, second: u64) -> Option<usize> {
+        if self.apps.len() >= APPS_MAX {
+            let oldest = second.saturating_sub(3_600);
+            self.apps.retain(|app| app.newest >= oldest);
+            self.index.clear();
+            self.index.extend(self.apps.iter().enumerate().map(|(at, app)| (app.app, at)));
+        }
+        let at = self.apps.len();
+        (at < APPS_MAX).then(|| {
+            self.apps.push(App::new(app, second));
+            self.index.insert(app, at);
+            at
+        })
     }
 
     /// What there was between two times, as far as it is kept: for an hour.
     pub(crate) fn between(&self, from: Time, to: Time) -> Vec<(u64, AtOnce)> {
         let apps = self.apps.iter();
-        apps.filter_map(|(app, known)| Some((*app, known.at_once(from, to)?))).collect()
+        apps.filter_map(|app| Some((app.app, app.at_once(from, to)?))).collect()
     }
 
     /// The apps of which something is known.
     pub(crate) fn apps(&self) -> impl Iterator<Item = u64> {
-        self.apps.keys().copied()
+        self.apps.iter().map(|app| app.app)
     }
 }
 
 impl App {
-    fn new(second: u64) -> Self {
-        Self { bins: [0; BINS], newest: second, minutes: VecDeque::new() }
+    fn new(app: u64, second: u64) -> Self {
+        Self { app, bins: [0; BINS], newest: second, minutes: VecDeque::new() }
     }
 
     /// Makes bins up to this second, and counts those that are over.
@@ -123,6 +144,19 @@ impl App {
 
     /// Adds so many microseconds up to this one.
     fn add(&mut self, busy_us: u64, end_us: u64) {
+        let begun_us = self.newest.saturating_mul(SECOND_US);
+        if begun_us.saturating_add(busy_us) <= end_us && end_us < begun_us.saturating_add(SECOND_US)
+        {
+            // Nearly always: all of it was in the newest second.
+            if let Some(bin) = self.bins.get_mut(place(self.newest)) {
+                *bin = bin.saturating_add(busy_us);
+            }
+            return;
+        }
+        self.add_over_seconds(busy_us, end_us);
+    }
+
+    fn add_over_seconds(&mut self, busy_us: u64, end_us: u64) {
         let oldest = self.newest.saturating_add(1).saturating_sub(count(BINS));
         let mut left = busy_us;
         let mut end = end_us;
@@ -218,12 +252,10 @@ fn value(level: usize) -> f64 {
 mod tests {
     #![expect(clippy::arithmetic_side_effects, reason = "numbers of test data")]
 
-    use std::time::Duration;
-
     use super::*;
 
     fn record(app: u64, millis: u64) -> Record {
-        Record { app, server_time: Duration::from_millis(millis), ..Record::default() }
+        Record { app, server_ns: millis * 1_000_000, ..Record::default() }
     }
 
     fn at_once(concurrency: &Concurrency, to: u64) -> Vec<(u64, f64, f64)> {

@@ -57,9 +57,11 @@ impl Insights {
 
     /// Adds a statement that was over at about the time of now.
     pub fn observe(&mut self, record: &Record) {
-        let record = &Record { tags: self.tags.admit(record.tags, self.now), ..*record };
-        self.windows.observe(record, self.now);
         self.concurrency.observe(record, self.now);
+        match self.tags.admit(record.tags, self.now) {
+            same if same == record.tags => self.windows.observe(record, self.now),
+            tags => self.windows.observe(&Record { tags, ..*record }, self.now),
+        }
     }
 
     /// Adds statements of which nobody knows whose they were: totals stay exact.

@@ -20,10 +20,10 @@ pub struct Record {
     pub user: u64,
     /// What stands for the tags that are kept; 0 for none.
     pub tags: u64,
-    /// How long the server took.
-    pub server_time: Duration,
-    /// How long it was kept waiting before.
-    pub queued: Duration,
+    /// How long the server took, in nanoseconds ([`Record::nanos`]).
+    pub server_ns: u64,
+    /// How long it was kept waiting before, in nanoseconds.
+    pub queued_ns: u64,
     /// Rows of its result sets.
     pub rows_sent: u64,
     /// Rows that it changed, as the server counts them.
@@ -56,6 +56,7 @@ pub enum Ending {
 
 impl Ending {
     /// Whether it has reached the server.
+    #[inline]
     #[must_use]
     pub fn is_executed(self) -> bool {
         match self {
@@ -64,6 +65,7 @@ impl Ending {
         }
     }
 
+    #[inline]
     fn pack(self) -> (u16, u16) {
         match self {
             Self::Done => (0, 0),
@@ -74,6 +76,7 @@ impl Ending {
         }
     }
 
+    #[inline]
     fn unpack(kind: u16, number: u16) -> Self {
         match kind {
             1 => Self::Failed(number),
@@ -86,7 +89,16 @@ impl Ending {
 }
 
 impl Record {
+    /// A time as it stands in a record: 584 years at most.
+    #[inline]
+    #[must_use]
+    pub fn nanos(time: Duration) -> u64 {
+        let seconds = time.as_secs().saturating_mul(1_000_000_000);
+        seconds.saturating_add(u64::from(time.subsec_nanos()))
+    }
+
     /// The record in words.
+    #[inline]
     #[must_use]
     pub fn to_words(&self) -> [u64; RECORD_WORDS] {
         let (kind, number) = self.ending.pack();
@@ -99,8 +111,8 @@ impl Record {
             self.app,
             self.schema,
             self.user,
-            nanos(self.server_time),
-            nanos(self.queued),
+            self.server_ns,
+            self.queued_ns,
             self.rows_sent,
             self.rows_affected,
             self.bytes_in,
@@ -111,9 +123,10 @@ impl Record {
     }
 
     /// The record of these words.
+    #[inline]
     #[must_use]
     pub fn from_words(words: &[u64; RECORD_WORDS]) -> Self {
-        let [digest, app, schema, user, server_time, queued, rest @ ..] = *words;
+        let [digest, app, schema, user, server_ns, queued_ns, rest @ ..] = *words;
         let [rows_sent, rows_affected, bytes_in, bytes_out, packed, tags] = rest;
         let [a, b, c, d, e, f, known, _] = packed.to_le_bytes();
         let [kind, number] = [[c, d], [e, f]].map(u16::from_le_bytes);
@@ -123,8 +136,8 @@ impl Record {
             schema,
             user,
             tags,
-            server_time: Duration::from_nanos(server_time),
-            queued: Duration::from_nanos(queued),
+            server_ns,
+            queued_ns,
             rows_sent,
             rows_affected,
             bytes_in,
@@ -139,11 +152,6 @@ impl Record {
     pub fn of(self, app: &[u8], schema: &[u8], user: &[u8]) -> Self {
         Self { app: name_hash(app), schema: name_hash(schema), user: name_hash(user), ..self }
     }
-}
-
-/// 584 years at most.
-pub(crate) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -163,8 +171,8 @@ mod tests {
             let record = Record {
                 digest,
                 tags: 9,
-                server_time: Duration::from_nanos(1),
-                queued: Duration::from_nanos(2),
+                server_ns: 1,
+                queued_ns: 2,
                 rows_sent: 3,
                 rows_affected: 4,
                 bytes_in: 5,

@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use crate::hash::Seeded;
-use crate::record::{Record, nanos};
+use crate::record::Record;
 use crate::stats::Stats;
 use crate::windows::Time;
 
@@ -84,6 +84,8 @@ pub(crate) struct Sketch {
     lightest: BinaryHeap<Reverse<(u64, usize)>>,
     rest: HashMap<Key, Stats, Seeded>,
     weight: u64,
+    /// The row of the last statement: the next is often its like.
+    last: usize,
 }
 
 #[derive(Debug)]
@@ -104,12 +106,13 @@ impl Sketch {
             lightest: BinaryHeap::new(),
             rest: HashMap::with_hasher(Seeded(seed)),
             weight: 0,
+            last: 0,
         }
     }
 
     /// Adds a statement.
     pub(crate) fn observe(&mut self, record: &Record, at: Time) {
-        let weight = nanos(record.server_time) / 1_000;
+        let weight = record.server_ns / 1_000;
         let weight = weight.saturating_add(WEIGHT_MIN_US);
         if let Some(stats) = self.row(Key::of(record), weight) {
             stats.add(record, at);
@@ -164,20 +167,25 @@ impl Sketch {
     /// The row of this key, which weighs so much more now.
     fn row(&mut self, key: Key, weight: u64) -> Option<&mut Stats> {
         self.weight = self.weight.saturating_add(weight);
-        let at = match self.index.get(&key) {
-            Some(at) => *at,
-            None if self.rows.len() < self.places => {
-                let at = self.rows.len();
-                self.rows.push(Row { key, weight: 0, inherited: 0, stats: Stats::default() });
-                self.index.insert(key, at);
-                self.lightest.push(Reverse((0, at)));
-                at
-            }
-            None => self.replace_lightest(key)?,
-        };
-        let row = self.rows.get_mut(at)?;
+        if self.rows.get(self.last).is_none_or(|last| last.key != key) {
+            self.last = match self.index.get(&key) {
+                Some(at) => *at,
+                None if self.rows.len() < self.places => self.begin(key),
+                None => self.replace_lightest(key)?,
+            };
+        }
+        let row = self.rows.get_mut(self.last)?;
         row.weight = row.weight.saturating_add(weight);
         Some(&mut row.stats)
+    }
+
+    /// Gives this key a place that nobody has.
+    fn begin(&mut self, key: Key) -> usize {
+        let at = self.rows.len();
+        self.rows.push(Row { key, weight: 0, inherited: 0, stats: Stats::default() });
+        self.index.insert(key, at);
+        self.lightest.push(Reverse((0, at)));
+        at
     }
 
     /// Gives the lightest row's place to this key.

@@ -2,7 +2,7 @@
 
 use crate::counts::Counts;
 use crate::histogram::Histogram;
-use crate::record::{Ending, Record, nanos};
+use crate::record::{Ending, Record};
 use crate::windows::Time;
 
 /// What statements of one kind have cost together.
@@ -49,7 +49,7 @@ impl Stats {
     /// Adds a statement that was over at about this time.
     pub(crate) fn add(&mut self, record: &Record, at: Time) {
         let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
-        add(&mut self.queued_ns, nanos(record.queued));
+        add(&mut self.queued_ns, record.queued_ns);
         match record.ending {
             Ending::Done => {}
             Ending::Failed(errno) => self.errors.add(errno, 1),
@@ -58,7 +58,7 @@ impl Stats {
             Ending::ClientGone => add(&mut self.client_gone, 1),
         }
         if record.ending.is_executed() {
-            let time = nanos(record.server_time);
+            let time = record.server_ns;
             self.time_min_ns = if self.count == 0 { time } else { self.time_min_ns.min(time) };
             self.time_max_ns = self.time_max_ns.max(time);
             add(&mut self.count, 1);

@@ -35,10 +35,12 @@ impl TagSets {
     }
 
     /// What stands for a set of tags from now on.
+    #[inline]
     pub(crate) fn admit(&mut self, tags: u64, now: Time) -> u64 {
-        if tags == 0 {
-            return 0;
-        }
+        if tags == 0 { 0 } else { self.admit_some(tags, now) }
+    }
+
+    fn admit_some(&mut self, tags: u64, now: Time) -> u64 {
         let minute = now.0 / MINUTE_MS;
         if self.minute < minute {
             self.minute = minute;

@@ -18,6 +18,7 @@ use crate::identity::IdentityPolicy;
 use crate::insights::Insights;
 use crate::network::{Listen, Network};
 use crate::patterns::Patterns;
+use crate::replica::ReplicaBook;
 use crate::rule::{GateFrom, Rule};
 use crate::rules::Rules;
 use crate::runaway::Quarantine;
@@ -35,6 +36,8 @@ pub struct ClusterPolicy {
     pub primary: Arc<str>,
     /// The servers whose lag is measured, named in the same way.
     pub replicas: Vec<Arc<str>>,
+    /// What single ones of them have of their own.
+    pub replica_terms: ReplicaBook,
     /// How signals are measured. `None`: the cluster has nothing to measure.
     pub probe: Option<Probe>,
     /// Whether sessions that go around Sluice are looked for.

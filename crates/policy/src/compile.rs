@@ -21,6 +21,7 @@ mod latency;
 pub(crate) mod limits;
 mod matching;
 mod network;
+mod replicas;
 mod rule;
 mod runaway;
 mod runtime;

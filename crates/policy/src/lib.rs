@@ -42,6 +42,7 @@ mod priority;
 mod probing;
 mod raw;
 mod reference;
+mod replica;
 mod rule;
 mod rules;
 mod runaway;
@@ -85,6 +86,7 @@ pub use patterns::Patterns;
 pub use priority::Priority;
 pub use raw::parse_duration;
 pub use reference::config_reference;
+pub use replica::{ReplicaBook, ReplicaTerms};
 pub use rule::{
     Action, GateFrom, Gated, OnClientGone, RefusalProfile, Rule, Standing, app_key, identity_key,
     ruleless_app_key,

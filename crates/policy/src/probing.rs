@@ -9,6 +9,7 @@ impl ClusterPolicy {
         let Self {
             primary,
             replicas,
+            replica_terms,
             probe,
             bypass,
             signals,
@@ -41,6 +42,7 @@ impl ClusterPolicy {
         } = self;
         *primary == other.primary
             && *replicas == other.replicas
+            && *replica_terms == other.replica_terms
             && *probe == other.probe
             && *bypass == other.bypass
             && *signals == other.signals

@@ -11,6 +11,7 @@ mod history;
 mod insights;
 mod network;
 mod node;
+mod replica;
 mod rule;
 mod runaway;
 mod tls;
@@ -29,6 +30,7 @@ pub(crate) use self::history::{History, Size};
 pub(crate) use self::insights::Insights;
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
+pub(crate) use self::replica::{OwnReplica, Replica};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
 pub(crate) use self::runaway::Runaway;
 pub(crate) use self::tls::{BackendTls, ClientTls};
@@ -65,7 +67,7 @@ pub(crate) struct Cluster {
     pub(crate) listen: Maybe<String>,
     pub(crate) listen_mode: Maybe<String>,
     pub(crate) primary: Maybe<String>,
-    pub(crate) replicas: Maybe<Vec<Spanned<String>>>,
+    pub(crate) replicas: Maybe<Vec<Spanned<Replica>>>,
     pub(crate) probe: Maybe<Probe>,
     pub(crate) bypass: Maybe<Bypass>,
     pub(crate) signals: Maybe<Named<Signal>>,

@@ -11,6 +11,7 @@ mod insights_keys;
 mod keys;
 mod latency_keys;
 mod network_keys;
+mod replica_keys;
 mod rule_keys;
 mod sections;
 mod tls_keys;

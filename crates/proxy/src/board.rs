@@ -19,7 +19,7 @@ use std::time::Duration;
 use admission::lag::{LagConfig, LagReading, LagTracker, ReplicaKey, ReplicaState};
 use admission::{MonoTime, SignalKey};
 use parking_lot::Mutex;
-use policy::Signal;
+use policy::{ReplicaBook, Signal};
 
 use self::order::OrderMemory;
 use self::reach::Contacts;
@@ -298,7 +298,7 @@ impl ProbeBoard {
     /// The replicas and limits from now on, and whether the primary is asked.
     pub(crate) fn configure(
         &self,
-        replicas: &[Arc<str>],
+        (replicas, terms): (&[Arc<str>], &ReplicaBook),
         limits: &LagConfig,
         primary: PrimaryProbing,
         now: MonoTime,
@@ -313,7 +313,9 @@ impl ProbeBoard {
             seen.replicas.insert(server.clone(), key);
         }
         let replicas = seen.replicas.values().copied().collect();
-        let config = LagConfig { replicas, ..limits.clone() };
+        let key_of = |(server, own)| Some((*seen.replicas.get(server)?, own));
+        let thresholds = terms.thresholds().filter_map(key_of).collect();
+        let config = LagConfig { replicas, thresholds, ..limits.clone() };
         match seen.lag.as_mut() {
             Some(tracker) => tracker.reconfigure(config, now),
             None => {

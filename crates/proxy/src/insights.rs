@@ -110,7 +110,10 @@ impl InsightsBoard {
     }
 
     fn put(&self, record: &Record, worker: usize) {
-        let ring = worker.checked_rem(self.rings.len()).and_then(|at| self.rings.get(at));
+        let ring = self.rings.get(worker).or_else(|| {
+            let shared = worker.checked_rem(self.rings.len())?;
+            self.rings.get(shared)
+        });
         let Some(ring) = ring else { return self.spill.add(record) };
         match ring.get_or_init(Box::default).put(&record.to_words()) {
             Put::Done => {}

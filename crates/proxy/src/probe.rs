@@ -51,6 +51,7 @@ mod rules;
 mod signals;
 pub mod trial;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -108,7 +109,8 @@ impl Probes {
         let (tempo, listener) = watch::channel(Tempo::Awake);
         let primary =
             if account.is_some() { PrimaryProbing::Probed } else { PrimaryProbing::NotProbed };
-        cluster.probes.configure(&policy.replicas, &lag.limits, primary, cluster.now());
+        let replicas = (&*policy.replicas, &policy.replica_terms);
+        cluster.probes.configure(replicas, &lag.limits, primary, cluster.now());
         let site = Arc::new(Site {
             cluster: cluster.clone(),
             policy: policy.clone(),
@@ -216,7 +218,7 @@ struct Site {
 /// The signal `lag` of a cluster.
 struct Lag {
     key: SignalKey,
-    /// Its replicas are filled in by the board, which has their keys.
+    /// Its replicas and their thresholds are filled in by the board, which has their keys.
     limits: LagConfig,
 }
 
@@ -237,6 +239,7 @@ impl Lag {
                 key: signal.key,
                 limits: LagConfig {
                     replicas: Vec::new(),
+                    thresholds: BTreeMap::new(),
                     ignore_slowest,
                     min_replicas,
                     stale_after: signal.stale_after,

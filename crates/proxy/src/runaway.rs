@@ -32,7 +32,7 @@ use crate::socket::Remote;
 /// What commits is looked at again after this.
 pub(crate) const COMMIT_POLL: Duration = Duration::from_millis(200);
 
-/// What had ended, and has not been answered, is looked at again after this.
+/// What had ended, and has not been answered, is looked at again after this, and so is what was killed.
 const ENDED_POLL: Duration = Duration::from_secs(1);
 
 /// From a KILL that the server has not taken to the next one. It may have had no connection left for it:
@@ -147,8 +147,11 @@ impl Allowance {
         std::mem::replace(&mut self.left_alone, true)
     }
 
-    pub(crate) fn note_killed(&mut self) {
-        self.killed = true;
+    /// It has been killed. It is looked at again, for a procedure may go on behind a SLEEP that was
+    /// ended. Whether it had been before.
+    pub(crate) fn note_killed(&mut self, now: Instant) -> bool {
+        self.due = now.checked_add(if self.killed { RETRY } else { ENDED_POLL });
+        std::mem::replace(&mut self.killed, true)
     }
 
     pub(crate) fn note_doubtful(&mut self) {
@@ -214,6 +217,21 @@ pub(crate) struct NotKilled {
     pub(crate) may_come: bool,
 }
 
+impl NotKilled {
+    /// What helps, where the server's error does not say it.
+    pub(crate) fn advice(&self) -> &'static str {
+        match &self.error {
+            KillError::NoAccount => "give the cluster a `probe`",
+            // ER_KILL_DENIED_ERROR
+            KillError::Failed(ProbeError::Refused { code: 1095, .. }) => {
+                "GRANT CONNECTION_ADMIN ON *.* (MariaDB: CONNECTION ADMIN) to the probe's account, and \
+                 in MySQL SYSTEM_USER too where the statement's account has it"
+            }
+            KillError::TimedOut | KillError::Failed(_) => "it is tried again every 5 s",
+        }
+    }
+}
+
 impl fmt::Display for NotKilled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
@@ -271,8 +289,22 @@ fn look_at(row: Option<&Row>, class: Class) -> Killed {
         state.to_ascii_lowercase().windows(COMMIT.len()).any(|part| part == COMMIT)
     }) || info.is_some_and(|info| ends_transaction(&info));
     // An account without PROCESS is shown nothing.
-    let is_hidden_ddl = command.is_none() && class == Class::Ddl;
-    if commits || is_hidden_ddl { Killed::Commits } else { Killed::Yes }
+    let may_commit = command.is_none() && may_commit_unseen(class);
+    if commits || may_commit { Killed::Commits } else { Killed::Yes }
+}
+
+/// Whether a statement of which the server shows nothing may have got to a commit of its own.
+fn may_commit_unseen(class: Class) -> bool {
+    match class {
+        Class::Ddl | Class::Call | Class::Unknown => true,
+        Class::Read
+        | Class::LockingRead
+        | Class::Write
+        | Class::Load
+        | Class::Transaction
+        | Class::Session
+        | Class::Admin => false,
+    }
 }
 
 /// Whether what a session runs may be what ends a transaction: COMMIT, XA COMMIT, and what commits
@@ -327,7 +359,11 @@ mod tests {
         assert_eq!(allowance.due(), Some(Instant::now() + RETRY));
         allowance.look_again(Instant::now());
         assert_eq!(allowance.due(), Some(Instant::now() + ENDED_POLL));
-        assert_eq!(allowance.end(None), Leftover::Nothing);
+        assert!(!allowance.note_killed(Instant::now()));
+        assert_eq!(allowance.due(), Some(Instant::now() + ENDED_POLL));
+        assert!(allowance.note_killed(Instant::now()), "and again, if it goes on");
+        assert_eq!(allowance.due(), Some(Instant::now() + RETRY));
+        assert_eq!(allowance.end(Some(1317)), Leftover::Nothing);
         assert_eq!(allowance.due(), None);
     }
 
@@ -352,6 +388,14 @@ mod tests {
         {
             assert!(!ends_transaction(works.as_bytes()), "{works}");
         }
+    }
+
+    #[test]
+    fn what_is_not_shown_and_may_commit_is_left_alone() {
+        for class in [Class::Ddl, Class::Call, Class::Unknown] {
+            assert_eq!(look_at(None, class), Killed::Commits);
+        }
+        assert_eq!(look_at(None, Class::Read), Killed::Yes);
     }
 
     #[test]

@@ -29,6 +29,11 @@ impl<'a> Arrived<'a> {
         let whole = payload.len() == header.payload_len && !header.continues();
         Some(Self { header, payload, whole })
     }
+
+    /// Bytes of its first frame that are not there yet.
+    pub(crate) fn unseen(&self) -> usize {
+        self.header.payload_len.saturating_sub(self.payload.len())
+    }
 }
 
 /// A command under way, until its response ends.

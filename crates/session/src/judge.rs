@@ -85,7 +85,7 @@ impl Bench {
     /// A statement comes of which nothing is known yet.
     pub(crate) fn begin_statement(&mut self, input: &Input<'_>) {
         if input.digests.is_some() {
-            self.subject.begin(self.who.identity().schema());
+            self.subject.begin(&self.who);
         }
     }
 

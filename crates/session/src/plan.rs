@@ -15,7 +15,7 @@ use wire::response_tracker::{Cursor, Expect};
 use self::alike::{Alike, budget_question};
 use self::sized::sized;
 use crate::action::{Held, Input, Question};
-use crate::command::{Running, Sending, Then};
+use crate::command::{Arrived, Running, Sending, Then};
 use crate::consequences::Consequences;
 use crate::cut_over::{CutOver, MigrationWork, Text};
 use crate::judge::memo::{Remembered, Ruling};
@@ -67,11 +67,12 @@ struct Ruled {
 /// A statement in text: COM_QUERY.
 pub(crate) fn query(
     query: &Query<'_>,
-    whole: Whole,
+    arrived: Arrived<'_>,
     judge: &mut Judge,
     server: &ServerSide,
     input: &Input<'_>,
 ) -> Plan {
+    let whole = if arrived.whole { Whole::Yes } else { Whole::Truncated };
     let Judge { texts, bench } = judge;
     bench.begin_statement(input);
     let mut statement = describe(query.text, server.mode, whole, texts);
@@ -79,7 +80,7 @@ pub(crate) fn query(
         let schema = server.default_schema(&bench.who);
         excuse_calls(&mut statement, schema, input);
     }
-    let ruled = match executed(&statement, server) {
+    let mut ruled = match executed(&statement, server) {
         Some(description) => {
             let said =
                 SaidByExecution { attributes: query.attributes, statement: Some(&statement) };
@@ -92,7 +93,10 @@ pub(crate) fn query(
             ruled
         }
     };
-    let alike = Alike::of_text(&ruled, &mut bench.shape, query.text, server, input);
+    let len = query.text.len().saturating_add(arrived.unseen());
+    ruled.digest = ruled.digest.map(|DigestKey(digest)| sized(digest, len));
+    let text = (query.text, whole);
+    let alike = Alike::of_text(&ruled, &mut bench.shape, text, server, input);
     ruled.plan(None, Expect::ResultSets, input).like(alike, &mut bench.budgets, input)
 }
 
@@ -120,6 +124,8 @@ pub(crate) fn unknown(judge: &mut Judge, server: &ServerSide, input: &Input<'_>)
 pub(crate) struct Execution<'a> {
     pub(crate) statement_id: u32,
     pub(crate) payload: &'a [u8],
+    /// Bytes of its first frame, there or not.
+    pub(crate) len: usize,
     /// Its own flags, which a COM_STMT_BULK_EXECUTE has none of.
     pub(crate) execute: Option<Execute<'a>>,
 }
@@ -132,7 +138,7 @@ pub(crate) fn execution(
     server: &mut ServerSide,
     input: &Input<'_>,
 ) -> Plan {
-    let Execution { statement_id, payload, execute } = execution;
+    let Execution { statement_id, payload, len, execute } = execution;
     let mut num_columns = 0;
     let mut forgotten = Remembered::default();
     let mode = server.mode;
@@ -156,7 +162,7 @@ pub(crate) fn execution(
     let ruling = judge.bench.rule_on_execution(&description, last, attributes, input);
     let cursor = execute.map_or(Cursor::NotAsked, |execute| execute.cursor(num_columns));
     let mut ruled = described(&description, ruling, (&judge.bench, server), input);
-    ruled.digest = ruled.digest.map(|DigestKey(digest)| sized(digest, payload.len()));
+    ruled.digest = ruled.digest.map(|DigestKey(digest)| sized(digest, len));
     ruled.work = description.work.as_ref().filter(|_| ruled.held).cloned();
     let alike = Alike::of_prepared(&ruled, input);
     let plan = ruled.plan(Some(statement_id), Expect::Execution(cursor), input);
@@ -217,7 +223,7 @@ fn on_statement(
         held,
         cover,
         budgeted,
-        digest: digest.map(|digest| sized(digest, query.text.len())),
+        digest: digest.map(DigestKey),
         consequences,
         then,
         changes_routines: statement.may_change_routines(server.mode.server),
@@ -406,7 +412,7 @@ fn prepared_in(
             .map(|functions| Box::new(CallsFrom { functions, schema: calling_schema.into() })),
         changes_routines: statement.may_change_routines(server.mode.server),
         work: migration_work(&statement, (text, mode), bench, server).map(Box::new),
-        text_hash: Some(Likeness::hash_of_text(text)),
+        text_hash: (whole == Whole::Yes).then(|| Likeness::hash_of_text(text)),
         elsewhere: None,
     }
 }

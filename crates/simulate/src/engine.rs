@@ -311,8 +311,11 @@ fn controller_config(scenario: &Scenario, lag: SignalConfig) -> ControllerConfig
 }
 
 fn lag_config(scenario: &Scenario, lag: &SignalConfig, replicas: Vec<ReplicaKey>) -> LagConfig {
+    let own = replicas.iter().zip(&scenario.replicas);
+    let thresholds = own.filter_map(|(key, plan)| Some((*key, plan.threshold?))).collect();
     LagConfig {
         replicas,
+        thresholds,
         ignore_slowest: scenario.lag.ignore_slowest,
         min_replicas: scenario.lag.min_replicas,
         stale_after: lag.stale_after,

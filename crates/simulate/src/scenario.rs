@@ -101,6 +101,8 @@ pub struct Replica {
     pub apply: Amount,
     /// Every tick its rate is multiplied by a number between 1 − jitter and 1 + jitter.
     pub jitter: f64,
+    /// What its lag must stay below; `None`: the threshold of the scenario.
+    pub threshold: Option<Duration>,
     /// When it is out of the cluster.
     pub away: Vec<Away>,
     /// How long the stream takes to it: from each time on, so long. The first is at the origin.

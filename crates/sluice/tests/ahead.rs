@@ -149,10 +149,14 @@ fn budgets_are_as_full_as_the_mean_and_guards_name_the_digests() {
 #[test]
 fn what_is_no_insights_by_digest_is_refused_with_the_command_that_writes_it() {
     let by_app = json!({ "by": "app", "from": "2026-12-01T10:00:00Z", "to": "", "rows": [] });
+    let swapped = json!({
+        "by": "digest", "from": "2026-12-01T11:00:00Z", "to": "2026-12-01T10:00:00Z", "rows": [],
+    });
     for (given, says) in [
         (by_app.to_string(), "take it with --by digest"),
         ("[]".to_owned(), "sluice insights --window 1d --format json"),
         (String::new(), "these are no insights"),
+        (swapped.to_string(), "before it begins"),
     ] {
         let path = file("refused.yaml", FILE);
         let config = path.to_str().unwrap();
@@ -162,6 +166,15 @@ fn what_is_no_insights_by_digest_is_refused_with_the_command_that_writes_it() {
     }
     let output = sluice(&["check", "--config", "x.yaml", "--format", "json"], "");
     assert_eq!(output.status.code(), Some(2), "a format of nothing");
+}
+
+#[test]
+fn what_a_newer_sluice_has_counted_is_unknown_and_never_passes() {
+    let newer = insights(&[row("etl", "merge", "MERGE INTO t USING u", 7, 1.0)]);
+    let told: Value =
+        serde_json::from_str(&stdout(&against("newer.yaml", &newer, "json"))).unwrap();
+    let why = "their class is not known here: the insights are of a newer Sluice";
+    assert_eq!(told["clusters"][0]["unknown_by_why"], json!({ why: 7 }));
 }
 
 #[test]

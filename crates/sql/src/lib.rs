@@ -40,7 +40,7 @@ mod text;
 pub use class::{Class, ClassSet};
 pub use comments::{Scratch, Tags};
 pub use describe::{Statement, Whole, describe};
-pub use digest::{DIGEST_TEXT_MAX, DigestMemo, TextKey, digest, digest_front};
+pub use digest::{DIGEST_TEXT_MAX, DigestMemo, Extent, Mould, TextKey, digest, digest_front};
 pub use effects::{
     AppSetting, Effects, Kill, Locks, NamedLockUse, PlainEffects, SqlPrepare, TransactionAfter,
 };

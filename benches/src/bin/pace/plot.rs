@@ -1,6 +1,6 @@
 //! Lag over time of all ways, as a small SVG.
 
-use std::fmt::Write as _;
+use benches::plot::{Plot, Stands};
 
 use crate::setup::{THRESHOLD, Way};
 use crate::watch::Measured;
@@ -11,49 +11,20 @@ pub(crate) fn svg(all: &[Measured]) -> String {
     let time = all.iter().map(|measured| measured.time).max().unwrap_or_default();
     let scale =
         Scale { time_s: time.as_secs_f64().max(1.0), lag_s: longest.as_secs_f64().max(2.0) };
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    writeln!(
-        text,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-         font-family=\"sans-serif\" font-size=\"11\">\n\
-         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>"
-    )
-    .ok();
+    let mut plot = Plot::new(WIDTH, HEIGHT);
     for lag_s in GRID.into_iter().filter(|lag_s| *lag_s <= scale.lag_s) {
-        let y = scale.y(lag_s);
         let colour = if (lag_s - THRESHOLD.as_secs_f64()).abs() < 1e-9 { "red" } else { "#ddd" };
-        writeln!(
-            text,
-            "<path d=\"M{LEFT} {y:.1}H{RIGHT}\" stroke=\"{colour}\"/>\
-             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{lag_s} s</text>",
-            LEFT - 4.0,
-            y + 4.0
-        )
-        .ok();
+        plot.level((LEFT, RIGHT), scale.y(lag_s), colour, format_args!("{lag_s} s"));
     }
     for (measured, row) in all.iter().zip(0_u32..) {
         let colour = colour(measured.way);
-        let points: Vec<String> = thinned(measured).map(|(at, lag)| scale.point(at, lag)).collect();
-        writeln!(
-            text,
-            "<polyline fill=\"none\" stroke=\"{colour}\" points=\"{}\"/>\
-             <text x=\"{}\" y=\"{}\" fill=\"{colour}\">{}</text>",
-            points.join(" "),
-            LEFT + 8.0,
-            TOP + 12.0 + 14.0 * f64::from(row),
-            measured.way.as_str()
-        )
-        .ok();
+        plot.line(colour, thinned(measured).map(|(at, lag)| scale.point(at, lag)));
+        let place = (LEFT + 8.0, TOP + 12.0 + 14.0 * f64::from(row));
+        plot.note(place, Stands::Behind, colour, measured.way.as_str());
     }
-    writeln!(
-        text,
-        "<text x=\"{RIGHT}\" y=\"{}\" text-anchor=\"end\">true lag over {:.0} s; red: the threshold</text>\n</svg>",
-        HEIGHT - 6.0,
-        scale.time_s
-    )
-    .ok();
-    text
+    let below = format!("true lag over {:.0} s; red: the threshold", scale.time_s);
+    plot.note((RIGHT, HEIGHT - 6.0), Stands::Before, "black", below);
+    plot.finish()
 }
 
 /// The longest lag of each tenth of a second.
@@ -83,9 +54,8 @@ impl Scale {
         BOTTOM - (lag_s / self.lag_s).sqrt() * (BOTTOM - TOP)
     }
 
-    fn point(&self, at_s: f64, lag_s: f64) -> String {
-        let x = LEFT + (at_s / self.time_s).min(1.0) * (RIGHT - LEFT);
-        format!("{x:.1},{:.1}", self.y(lag_s))
+    fn point(&self, at_s: f64, lag_s: f64) -> (f64, f64) {
+        (LEFT + (at_s / self.time_s).min(1.0) * (RIGHT - LEFT), self.y(lag_s))
     }
 }
 

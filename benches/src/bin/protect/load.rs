@@ -1,41 +1,28 @@
 //! The web app and the report jobs.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use benches::Result;
-use integration::raw::{Login, RawConn};
-use integration::topology::Topology;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use benches::export::Tool;
+use benches::stats::quantile;
+use benches::web::{Web, WebApp};
+use integration::raw::Login;
 use tokio::task::JoinHandle;
 
-/// Sessions of the web app, and how long each thinks.
-const WEB_SESSIONS: u32 = 16;
-const THINKS: Duration = Duration::from_millis(20);
-/// Rows that the web app reads one of.
-const ROWS: u32 = 10_000;
-/// A report: about a tenth of a second of CPU.
-const REPORT: &str = "SELECT COUNT(DISTINCT SHA2(CONCAT(id, pad), 512)) FROM t";
-/// A place in line may last as long as a block.
-const ANSWER_LIMIT: Duration = Duration::from_secs(3_600);
-
-pub(crate) async fn fill(servers: &Topology) -> Result<()> {
-    let rows = format!(
-        "INSERT INTO t WITH RECURSIVE n (i) AS \
-         (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS}) SELECT i, REPEAT(MD5(i), 4) FROM n"
-    );
-    let table = "CREATE TABLE t (id INT PRIMARY KEY, pad CHAR(128))";
-    servers
-        .primary
-        .run_sql(&["SET SESSION cte_max_recursion_depth = 1000000", table, &rows])
-        .await?;
-    Ok(())
-}
+/// Some 750 statements a second.
+const WEB_APP: WebApp =
+    WebApp { sessions: 16, thinks: Duration::from_millis(20), writes_one_in: None };
+/// A report: so many orders, and what the tool works on a row of them. Half a second when nobody is in the way.
+const ORDERS: u32 = 1_000;
+const WORKS: Duration = Duration::from_micros(500);
 
 /// What was measured in one block, or in several.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
-    /// Of the web app, in seconds.
+    /// Of the web app, in seconds, sorted.
     latencies: Vec<f64>,
     reports: u64,
     time: Duration,
@@ -50,13 +37,8 @@ impl Measured {
     }
 
     /// In seconds.
-    pub(crate) fn quantile(&self, quantile: f64) -> f64 {
-        let mut sorted = self.latencies.clone();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let last = u32::try_from(sorted.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        let index = Duration::try_from_secs_f64(f64::from(last) * quantile).unwrap_or_default();
-        let index = usize::try_from(index.as_secs()).unwrap_or(usize::MAX);
-        sorted.get(index).copied().unwrap_or_default()
+    pub(crate) fn quantile(&self, part: f64) -> f64 {
+        quantile(&self.latencies, part)
     }
 
     pub(crate) fn web_per_s(&self) -> f64 {
@@ -74,72 +56,49 @@ impl Measured {
 
 /// Everybody at work, until it is dropped.
 pub(crate) struct Load {
-    tasks: Vec<JoinHandle<()>>,
-    seen: UnboundedReceiver<Seen>,
+    web: Web,
+    jobs: Vec<JoinHandle<()>>,
+    reports: Arc<AtomicU64>,
     since: Instant,
-}
-
-/// A statement has ended.
-enum Seen {
-    /// The web app's, after so many seconds.
-    Web(f64),
-    Report,
 }
 
 impl Load {
     pub(crate) async fn start(addr: SocketAddr, jobs: usize) -> Result<Self> {
-        let (ended, seen) = unbounded_channel();
-        let mut tasks = Vec::new();
-        for session in 0..WEB_SESSIONS {
-            let conn = RawConn::open(addr, &Login::new("web")).await?;
-            tasks.push(tokio::spawn(browse(conn, session, ended.clone())));
-        }
+        let web = Web::start(addr, WEB_APP).await?;
+        let reports = Arc::new(AtomicU64::new(0));
+        let mut load = Self { web, jobs: Vec::new(), reports, since: Instant::now() };
         for _ in 0..jobs {
-            let mut conn = RawConn::open(addr, &Login::new("etl")).await?;
-            conn.set_read_limit(ANSWER_LIMIT);
-            let ended = ended.clone();
-            tasks.push(tokio::spawn(async move {
-                while conn.query(REPORT).await.is_ok() && ended.send(Seen::Report).is_ok() {}
+            let mut tool = Tool::open(addr, &Login::new("etl"), WORKS).await?;
+            let reports = load.reports.clone();
+            load.jobs.push(tokio::spawn(async move {
+                while tool.export(ORDERS).await.is_ok() {
+                    reports.fetch_add(1, Ordering::Relaxed);
+                }
             }));
         }
-        Ok(Self { tasks, seen, since: Instant::now() })
+        Ok(load)
     }
 
     /// What was measured since the last call.
-    pub(crate) fn take(&mut self) -> Measured {
-        let mut measured = Measured { time: self.since.elapsed(), ..Measured::default() };
-        self.since = Instant::now();
-        while let Ok(seen) = self.seen.try_recv() {
-            match seen {
-                Seen::Web(latency) => measured.latencies.push(latency),
-                Seen::Report => measured.reports += 1,
-            }
+    ///
+    /// # Errors
+    /// When a job or the web app has ended.
+    pub(crate) fn take(&mut self) -> Result<Measured> {
+        if self.jobs.iter().any(JoinHandle::is_finished) {
+            return Err("a report has failed".into());
         }
-        measured
+        let time = self.since.elapsed();
+        self.since = Instant::now();
+        let mut latencies: Vec<f64> = self.web.take()?.iter().map(|seen| seen.took_s).collect();
+        latencies.sort_unstable_by(f64::total_cmp);
+        Ok(Measured { latencies, reports: self.reports.swap(0, Ordering::Relaxed), time })
     }
 }
 
 impl Drop for Load {
     fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
+        for job in &self.jobs {
+            job.abort();
         }
-    }
-}
-
-async fn browse(mut conn: RawConn, session: u32, ended: UnboundedSender<Seen>) {
-    let mut row = session;
-    loop {
-        row = row.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let id = row.checked_rem(ROWS).unwrap_or(0).saturating_add(1);
-        let began = Instant::now();
-        if conn.query(format!("SELECT pad FROM t WHERE id = {id}")).await.is_err() {
-            return;
-        }
-        let latency = began.elapsed().as_secs_f64();
-        if ended.send(Seen::Web(latency)).is_err() {
-            return;
-        }
-        tokio::time::sleep(THINKS).await;
     }
 }

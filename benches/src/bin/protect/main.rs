@@ -15,9 +15,10 @@ mod plot;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use benches::Result;
+use benches::{Result, export, web};
+use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
-use integration::topology::Topology;
+use integration::topology::{Topology, TopologyOptions};
 
 use crate::load::{Load, Measured};
 
@@ -37,8 +38,12 @@ fn main() -> Result<()> {
     let folder = args.next().map(PathBuf::from);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let servers = Topology::mysql(0).await?;
-        load::fill(&servers).await?;
+        let mut options = TopologyOptions::new(Flavour::MySql, 0);
+        // All rows fit: what is measured is not the disk.
+        options.extra_args.push("--innodb-buffer-pool-size=128M".into());
+        let servers = Topology::start(options).await?;
+        web::fill(&servers.primary).await?;
+        export::fill(&servers.primary).await?;
         let undisturbed = block(&servers, Way::Undisturbed, 0.0, (warm_up, seconds)).await?;
         let threshold = undisturbed.quantile(0.99) * WITHIN;
         let mut all: Vec<(Way, Measured)> = ways().map(|way| (way, Measured::default())).collect();
@@ -126,9 +131,9 @@ async fn block(
     let jobs = if way == Way::Undisturbed { 0 } else { JOB_SESSIONS };
     let mut load = Load::start(sluice.listen_addr(), jobs).await?;
     tokio::time::sleep(warm_up).await;
-    load.take();
+    drop(load.take()?);
     tokio::time::sleep(time).await;
-    Ok(load.take())
+    load.take()
 }
 
 fn report(all: &[(Way, Measured)]) {

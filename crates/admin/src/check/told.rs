@@ -51,6 +51,9 @@ pub(crate) struct Told {
     pub(crate) rule: Option<String>,
     /// The signal that decided; empty if none did.
     signal: String,
+    /// The replica whose lag was too high for it, if that is why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
     /// When asking again has a fair chance, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
@@ -97,6 +100,16 @@ impl Told {
     pub(crate) fn compared_with(mut self, threshold: Option<f64>) -> Self {
         self.threshold = threshold.unwrap_or(self.threshold);
         self
+    }
+
+    /// Whose lag it is that was too high.
+    pub(crate) fn name_replica(&mut self, policy: &ClusterPolicy, server: Option<&str>) {
+        let is_lag = |signal: &Signal| {
+            *signal.name == *self.signal && matches!(signal.kind, SignalKind::Lag { .. })
+        };
+        if let Some(server) = server.filter(|_| policy.signals.iter().any(is_lag)) {
+            self.server = Some(server.to_owned());
+        }
     }
 
     fn set_status(&mut self, status: u16) {
@@ -366,6 +379,7 @@ fn empty(asked: &Asked<'_>) -> Told {
         reason: "",
         rule: None,
         signal: String::new(),
+        server: None,
         retry_after_ms: None,
         would_be_refused: false,
     }

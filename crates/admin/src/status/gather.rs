@@ -191,7 +191,11 @@ impl<'s> Seen<'s> {
     }
 
     fn replicas(&self) -> Vec<ReplicaStatus> {
+        let terms = &self.policy.replica_terms;
+        let group = |server: &str| Some(terms.of(server)?.group.as_ref()?.to_string());
         let status = |reading: ReplicaReading| ReplicaStatus {
+            group: group(&reading.server),
+            threshold_s: terms.of(&reading.server).and_then(|it| it.threshold).map(seconds),
             server: reading.server.to_string(),
             state: state_label(reading.view.state).to_owned(),
             for_s: seconds(self.now.saturating_since(reading.view.since)),
@@ -215,6 +219,7 @@ impl<'s> Seen<'s> {
             signal: signal.name.to_string(),
             value: view.value,
             threshold: view.threshold,
+            server: self.cluster.highest_at(signal, self.now).map(|server| server.to_string()),
             unit: unit(&signal.kind).to_owned(),
             state: state.to_owned(),
             for_s: seconds(self.now.saturating_since(view.since)),

@@ -1,10 +1,13 @@
 //! The status in words: lines and tables, which the page writes as HTML and `sluice status` as
 //! text.
 
+mod signals;
+
 use std::time::Duration;
 
 use policy::{Action, ClusterPolicy, Rule};
 
+use self::signals::signals;
 use super::{
     AppStatus, BudgetStatus, ClusterStatus, Obstacle, PaceStatus, PrimaryStatus, QuarantineEntry,
     ReplicaStatus, RuleStatus, SignalStatus, StarvedStatus, Status, ThrottledStatus, WaitingStatus,
@@ -138,40 +141,6 @@ pub fn tables(cluster: &ClusterStatus) -> Vec<Table> {
     all.into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
-fn signals(cluster: &ClusterStatus) -> Table {
-    let row = |signal: &SignalStatus| {
-        let tone = if signal.open { Tone::Good } else { Tone::Bad };
-        let says = match (&*signal.state, signal.open) {
-            ("no_data", true) => "no data, lets through".to_owned(),
-            (state, _) => state.replace('_', " "),
-        };
-        let cells = vec![
-            signal.signal.clone(),
-            signal.value.map_or_else(none, |value| amount(value, &signal.unit)),
-            amount(signal.threshold, &signal.unit),
-            says,
-            span(signal.for_s),
-            signal.age_s.map_or_else(none, span),
-            in_flight(signal),
-        ];
-        Row { tone, cells }
-    };
-    table(
-        "Signals",
-        &["signal", "value", "threshold", "says", "for", "age of the value", "in flight"],
-        cluster.signals.iter().map(row).collect(),
-    )
-}
-
-/// What a signal limits, and to how many.
-fn in_flight(signal: &SignalStatus) -> String {
-    match (signal.in_flight, signal.in_flight_limit) {
-        (Some(count), Some(limit)) => format!("{count} of {limit:.0}"),
-        (Some(count), None) => count.to_string(),
-        (None, _) => none(),
-    }
-}
-
 fn servers(cluster: &ClusterStatus) -> Table {
     let mut rows = vec![primary(&cluster.primary)];
     rows.extend(cluster.replicas.iter().map(replica));
@@ -219,13 +188,15 @@ fn replica(replica: &ReplicaStatus) -> Row {
         (true, false) => ", left out",
         (false, _) => "",
     };
+    let group = replica.group.as_ref().map(|group| format!(", {group}")).unwrap_or_default();
+    let own = replica.threshold_s.map(|own| format!(" of {}", span(own))).unwrap_or_default();
     let trouble: Vec<&str> =
         [&replica.error, &replica.advice].into_iter().flatten().map(String::as_str).collect();
     let cells = vec![
         replica.server.clone(),
-        "replica".to_owned(),
+        format!("replica{group}"),
         format!("{}{counts}", replica.state.replace('_', " ")),
-        replica.lag_s.map_or_else(none, span),
+        replica.lag_s.map_or_else(none, span) + &own,
         span(replica.for_s),
         trouble.join("; "),
     ];

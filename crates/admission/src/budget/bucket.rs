@@ -125,21 +125,41 @@ impl Bucket {
         ]
     }
 
-    /// A statement of this cost is at the server.
-    pub(super) fn take(&mut self, cost: Cost) {
+    /// How long one that is busy takes to have room for another statement of this cost, about, in
+    /// seconds.
+    pub(super) fn turnover(terms: &BudgetTerms, cost: Cost) -> f64 {
+        let per = |amount: f64, per_s: Option<f64>| per_s.map(|per_s| amount / per_s);
+        let all = [
+            per(cost.seconds, terms.max_concurrency.map(f64::from)),
+            per(1.0, terms.rate),
+            per(cost.rows, terms.rows_per_s),
+            per(cost.seconds, terms.share),
+        ];
+        all.into_iter().flatten().fold(0.0, f64::max)
+    }
+
+    /// A statement is at the server.
+    pub(super) fn enter(&mut self) {
         self.in_use = self.in_use.saturating_add(1);
+    }
+
+    /// It is not any more.
+    pub(super) fn leave(&mut self) {
+        self.in_use = self.in_use.saturating_sub(1);
+    }
+
+    /// A statement of this cost is to be paid for.
+    pub(super) fn charge(&mut self, cost: Cost) {
         self.owe(1.0, cost);
     }
 
-    /// It is not any more; it has cost so much more than was taken, or less.
-    pub(super) fn free(&mut self, more: Cost) {
-        self.in_use = self.in_use.saturating_sub(1);
+    /// It has cost so much more than was charged, or less.
+    pub(super) fn correct(&mut self, more: Cost) {
         self.owe(0.0, more);
     }
 
-    /// It never was there.
+    /// It never was at the server.
     pub(super) fn give_back(&mut self, cost: Cost) {
-        self.in_use = self.in_use.saturating_sub(1);
         self.owe(-1.0, Cost { seconds: -cost.seconds, rows: -cost.rows });
     }
 

@@ -1,17 +1,18 @@
 //! The buckets of a cluster, and what is taken from them.
 //!
 //! Bounds: [`BUCKETS_MAX`] buckets, and as many as statements are at the server. Where more would
-//! be remembered, the one that would be empty first is forgotten.
+//! be remembered, of the budget that has most the one that would be empty first is forgotten.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::bucket::Bucket;
+use super::idle::Idle;
 use super::prediction::{Cost, Predictions};
 use super::terms::{BudgetBook, BudgetKey, BudgetSet, BudgetTerms, BudgetUse, OnExceeded};
 use crate::{AppKey, DigestKey, Mode, MonoTime, Reason};
 
-/// Buckets remembered, about 150 bytes each.
+/// Buckets remembered, about 250 bytes each.
 const BUCKETS_MAX: usize = 65_536;
 
 /// Buckets that have emptied and make room for a new one: two, so that their number shrinks.
@@ -21,8 +22,8 @@ const FORGOTTEN_MAX: usize = 2;
 pub(crate) struct Budgets {
     book: BudgetBook,
     buckets: HashMap<BudgetUse, Entry>,
-    /// Those of which nobody is at the server, by when they have emptied.
-    idle: BTreeSet<(MonoTime, BudgetUse)>,
+    /// Those of which nobody is at the server.
+    idle: Idle,
     predictions: Predictions,
     counts: HashMap<BudgetKey, Counts>,
 }
@@ -47,6 +48,8 @@ struct Counts {
 #[must_use = "what is not given back is taken for ever"]
 pub struct BudgetHold {
     set: BudgetSet,
+    /// To which of them it is charged.
+    charged: [bool; BudgetSet::LEN_MAX],
     asks: (Option<DigestKey>, AppKey),
     taken: Cost,
 }
@@ -160,6 +163,12 @@ impl Budgets {
         bucket.room_in(terms, cost, behind)
     }
 
+    /// How long a busy bucket takes to have room for one more such statement, about, in seconds.
+    pub(crate) fn turnover(&self, at: BudgetUse, asks: (Option<DigestKey>, AppKey)) -> f64 {
+        let cost = self.predictions.expected(asks.0, asks.1);
+        self.book.get(at.budget).map_or(0.0, |terms| Bucket::turnover(terms, cost))
+    }
+
     /// A statement came that has to wait, or is refused.
     pub(crate) fn note_exceeded(&mut self, budget: BudgetKey) {
         let counts = self.counts.entry(budget).or_default();
@@ -176,6 +185,8 @@ impl Budgets {
     ) -> BudgetHold {
         let cost = self.predictions.expected(asks.0, asks.1);
         let believed = self.predictions.believed(now, asks.0);
+        let (mut taken, mut charged) = (BudgetSet::default(), [false; BudgetSet::LEN_MAX]);
+        let mut is_charged = charged.iter_mut();
         for at in set.iter() {
             let Some(terms) = self.book.get(at.budget).copied() else { continue };
             if is_too_expensive(&terms, Some(cost.seconds)) && believed.is_none() {
@@ -184,7 +195,17 @@ impl Budgets {
             let bucket = self.touch(now, at);
             bucket.drain(now, &terms);
             let is_over = bucket.full(&terms, cost).is_some() || is_too_expensive(&terms, believed);
-            bucket.take(cost);
+            taken.add(at);
+            bucket.enter();
+            // What would have waited, or been refused, is not owed: a budget that warns says what
+            // one would that holds, and begins like that when an edit has it hold.
+            let pays = !is_over || terms.mode == Mode::Enforce;
+            if pays {
+                bucket.charge(cost);
+            }
+            if let Some(is_charged) = is_charged.next() {
+                *is_charged = pays;
+            }
             let counts = self.counts.entry(at.budget).or_default();
             counts.in_use = counts.in_use.saturating_add(1);
             if is_over && terms.mode == Mode::Observe {
@@ -192,11 +213,7 @@ impl Budgets {
             }
         }
         // A budget that is not in force any more has nothing to be given back to.
-        let mut taken = BudgetSet::default();
-        for at in set.iter().filter(|at| self.book.get(at.budget).is_some()) {
-            taken.add(at);
-        }
-        BudgetHold { set: taken, asks, taken: cost }
+        BudgetHold { set: taken, charged, asks, taken: cost }
     }
 
     /// A statement is over, and has used so much.
@@ -204,7 +221,7 @@ impl Budgets {
         let rows = u32::try_from(used.rows).map_or(f64::from(u32::MAX), f64::from);
         let cost = Cost { seconds: used.server_time.as_secs_f64(), rows };
         let more = cost.less(hold.taken);
-        self.leave(now, &hold.set, |bucket| bucket.free(more));
+        self.leave(now, hold, |bucket| bucket.correct(more));
         if !used.failed {
             self.predictions.learn(now, hold.asks, cost);
         }
@@ -212,11 +229,11 @@ impl Budgets {
 
     /// A statement that was admitted never went to the server.
     pub(crate) fn give_back(&mut self, now: MonoTime, hold: &BudgetHold) {
-        self.leave(now, &hold.set, |bucket| bucket.give_back(hold.taken));
+        self.leave(now, hold, |bucket| bucket.give_back(hold.taken));
     }
 
-    fn leave(&mut self, now: MonoTime, set: &BudgetSet, change: impl Fn(&mut Bucket)) {
-        for at in set.iter() {
+    fn leave(&mut self, now: MonoTime, hold: &BudgetHold, settle: impl Fn(&mut Bucket)) {
+        for (at, is_charged) in hold.set.iter().zip(hold.charged) {
             let terms = self.book.get(at.budget);
             if let Some(counts) = self.counts.get_mut(&at.budget) {
                 counts.in_use = counts.in_use.saturating_sub(1);
@@ -225,7 +242,10 @@ impl Budgets {
             if let Some(terms) = terms {
                 entry.bucket.drain(now, terms);
             }
-            change(&mut entry.bucket);
+            entry.bucket.leave();
+            if is_charged {
+                settle(&mut entry.bucket);
+            }
             if entry.bucket.in_use > 0 {
                 continue;
             }
@@ -234,7 +254,7 @@ impl Budgets {
                 self.buckets.remove(&at);
             } else {
                 entry.idle_at = Some(empties_at);
-                self.idle.insert((empties_at, at));
+                self.idle.insert(empties_at, at);
             }
         }
     }
@@ -247,18 +267,18 @@ impl Budgets {
         let fresh = || Entry { bucket: Bucket::new(now), idle_at: None };
         let entry = self.buckets.entry(at).or_insert_with(fresh);
         if let Some(idle_at) = entry.idle_at.take() {
-            self.idle.remove(&(idle_at, at));
+            self.idle.remove(idle_at, at);
         }
         &mut entry.bucket
     }
 
-    /// For a new bucket those are forgotten that have emptied, or that would first.
+    /// For a new bucket those are forgotten that have emptied, or one that has not.
     fn make_room(&mut self, now: MonoTime) {
         for _ in 0..FORGOTTEN_MAX {
             let is_full = self.buckets.len() >= BUCKETS_MAX;
-            let next = self.idle.first().filter(|(empties_at, _)| *empties_at <= now || is_full);
-            let Some(&(empties_at, at)) = next else { return };
-            self.idle.remove(&(empties_at, at));
+            let least = || self.idle.least().filter(|_| is_full);
+            let Some((empties_at, at)) = self.idle.emptied(now).or_else(least) else { return };
+            self.idle.remove(empties_at, at);
             self.buckets.remove(&at);
         }
     }

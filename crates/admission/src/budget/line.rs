@@ -1,4 +1,11 @@
 //! Who waits for a bucket, in whose turn, and when it is looked at again.
+//!
+//! Theory. Who needs several buckets stands in one line at a time. Where others are busy too, none
+//! of them has room when another has, for each has a line of those who need nothing else: whoever
+//! needs two would go from one to the other for ever. So who has had its turn in each of them has a
+//! *claim*: nobody else passes at any of its buckets until all have room for it. It is made at the
+//! bucket that gives room least often, so what is kept free there is so for as long as the quicker
+//! one takes to have room. One claim at a time stands at a bucket, so no two wait for each other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -18,6 +25,8 @@ pub(crate) struct BudgetLines {
     lines: BTreeMap<BudgetUse, Line>,
     /// What waiters want of budgets, wherever they wait.
     sought: HashMap<Ticket, Sought>,
+    /// Who comes first at a bucket, wherever it stands in line.
+    claims: HashMap<BudgetUse, Ticket>,
     /// Buckets in whose line somebody may have room, and from when on.
     wakes: BTreeSet<(MonoTime, BudgetUse)>,
 }
@@ -40,6 +49,8 @@ pub(crate) struct Sought {
     pub(crate) waits_at: Option<BudgetUse>,
     /// It has had its turn at its gate, and only its budgets were in the way.
     pub(crate) has_turn: bool,
+    /// Where it has had its turn, and only its other buckets were in the way.
+    pub(crate) had_turn: BudgetSet,
 }
 
 /// What a statement asks for.
@@ -70,8 +81,39 @@ impl BudgetLines {
         self.sought.remove(&ticket)
     }
 
+    /// Whether whoever comes now has to go behind somebody.
     pub(crate) fn has_line(&self, at: BudgetUse) -> bool {
-        self.lines.contains_key(&at)
+        self.lines.contains_key(&at) || self.claims.contains_key(&at)
+    }
+
+    /// Whether somebody else comes first there, wherever it stands.
+    pub(crate) fn is_behind_claim(&self, at: BudgetUse, ticket: Ticket) -> bool {
+        self.claims.get(&at).is_some_and(|first| *first != ticket)
+    }
+
+    /// Whether a waiter has to go behind somebody there: not where it comes first, and not where it
+    /// has had its turn.
+    pub(crate) fn is_behind(&self, at: BudgetUse, ticket: Ticket) -> bool {
+        if self.claims.contains_key(&at) {
+            return self.is_behind_claim(at, ticket);
+        }
+        let had_turn = || self.sought.get(&ticket).is_some_and(|one| one.had_turn.contains(at));
+        self.lines.contains_key(&at) && !had_turn()
+    }
+
+    /// Whether this waiter comes first there.
+    pub(crate) fn comes_first(&self, at: BudgetUse, ticket: Ticket) -> bool {
+        self.claims.get(&at) == Some(&ticket)
+    }
+
+    /// From now on it comes first at all its buckets. False: another one does at one of them.
+    pub(crate) fn claim(&mut self, ticket: Ticket) -> bool {
+        let Some(set) = self.sought.get(&ticket).map(|sought| sought.set) else { return false };
+        if set.iter().any(|at| self.claims.contains_key(&at)) {
+            return false;
+        }
+        self.claims.extend(set.iter().map(|at| (at, ticket)));
+        true
     }
 
     /// How many wait there.
@@ -104,6 +146,8 @@ impl BudgetLines {
     pub(crate) fn leave(&mut self, now: MonoTime, lane: Lane, place: Place, dice: &mut StdRng) {
         let Some(sought) = self.sought.get_mut(&place.1) else { return };
         let Some(at) = sought.waits_at.take() else { return };
+        let set = sought.set;
+        self.give_up_claims(now, place.1, &set);
         let Some(line) = self.lines.get_mut(&at) else { return };
         line.ring.leave(now, lane, place, dice);
         if line.ring.is_empty() {
@@ -116,9 +160,21 @@ impl BudgetLines {
         }
     }
 
-    /// Whose turn it is in this line.
+    fn give_up_claims(&mut self, now: MonoTime, ticket: Ticket, set: &BudgetSet) {
+        for at in set.iter() {
+            if self.comes_first(at, ticket) {
+                self.claims.remove(&at);
+                self.look_at(at, now);
+            }
+        }
+    }
+
+    /// Whose turn it is in this line; nobody's while one comes first who stands in another.
     pub(crate) fn head(&self, at: BudgetUse) -> Option<Ticket> {
-        Some(self.lines.get(&at)?.ring.head()?.ticket)
+        match self.claims.get(&at) {
+            Some(first) => (self.sought.get(first)?.waits_at == Some(at)).then_some(*first),
+            None => Some(self.lines.get(&at)?.ring.head()?.ticket),
+        }
     }
 
     /// The turn of whoever is at the head is used up.
@@ -133,7 +189,8 @@ impl BudgetLines {
     /// Something of these buckets has become free.
     pub(crate) fn wake(&mut self, now: MonoTime, set: &BudgetSet) {
         for at in set.iter() {
-            self.look_at(at, now);
+            let first = self.claims.get(&at).and_then(|first| self.sought.get(first)?.waits_at);
+            self.look_at(first.unwrap_or(at), now);
         }
     }
 

@@ -69,7 +69,7 @@ impl BudgetSet {
 
     /// Adds a bucket, unless it is there. False: there is no room for another one.
     pub fn add(&mut self, budget_use: BudgetUse) -> bool {
-        if self.iter().any(|known| known == budget_use) {
+        if self.contains(budget_use) {
             return true;
         }
         match self.uses.get_mut(self.len) {
@@ -85,6 +85,12 @@ impl BudgetSet {
     /// The buckets.
     pub fn iter(&self) -> impl Iterator<Item = BudgetUse> + '_ {
         self.uses.iter().take(self.len).copied()
+    }
+
+    /// Whether this bucket is one of them.
+    #[must_use]
+    pub fn contains(&self, budget_use: BudgetUse) -> bool {
+        self.iter().any(|known| known == budget_use)
     }
 
     /// Whether no budget meets the statement.

@@ -10,8 +10,8 @@ fn used(seconds: f64) -> BudgetUsed {
     BudgetUsed { server_time: Duration::from_secs_f64(seconds), rows: 0, failed: false }
 }
 
-fn budgets(share: f64) -> Budgets {
-    let terms = BudgetTerms {
+fn terms(share: f64) -> BudgetTerms {
+    BudgetTerms {
         max_concurrency: Some(2),
         rate: None,
         rows_per_s: None,
@@ -21,9 +21,12 @@ fn budgets(share: f64) -> Budgets {
         on_exceeded: OnExceeded::Delay,
         max_delay: Duration::from_secs(60),
         mode: Mode::Enforce,
-    };
+    }
+}
+
+fn budgets(share: f64) -> Budgets {
     let mut budgets = Budgets::default();
-    budgets.configure(BudgetBook::new(HashMap::from([(BudgetKey(1), terms)])));
+    budgets.configure(BudgetBook::new(HashMap::from([(BudgetKey(1), terms(share))])));
     budgets
 }
 
@@ -65,6 +68,27 @@ fn who_is_at_the_server_is_never_forgotten() {
         budgets.finish(now, &hold, &used(0.0));
     }
     assert_eq!(budgets.views().map(|view| view.in_use).sum::<u64>(), 0);
+}
+
+#[test]
+fn whoever_makes_up_instances_of_one_budget_has_none_of_another_forgotten() {
+    let long = terms(0.001);
+    let book = HashMap::from([(BudgetKey(1), long), (BudgetKey(2), terms(1.0))]);
+    let mut budgets = Budgets::default();
+    budgets.configure(BudgetBook::new(book));
+    let now = MonoTime::from_nanos(1);
+    let mut users = BudgetSet::default();
+    assert!(users.add(BudgetUse { budget: BudgetKey(2), instance: 7 }));
+    let hold = budgets.take(now, &users, (None, APP));
+    budgets.finish(now, &hold, &used(20.0));
+    // Each of these owes for longer.
+    for n in 0..100_000 {
+        let hold = budgets.take(now, &of(n), (None, APP));
+        budgets.finish(now, &hold, &used(1.0));
+    }
+    assert!(budgets.buckets_len() <= 65_536);
+    let blocked = budgets.in_the_way(now, &users, (None, APP), |_| false);
+    assert!(matches!(blocked, Some(InTheWay::Waits { .. })), "{blocked:?}");
 }
 
 #[test]

@@ -119,6 +119,7 @@ impl Controller {
             rule_delay: request.terms.max_delay,
             waits_at: None,
             has_turn: false,
+            had_turn: BudgetSet::default(),
         };
         let blocked = {
             let Self { budgets, budget_lines, .. } = self;
@@ -218,14 +219,29 @@ impl Controller {
         let Some(sought) = self.budget_lines.get(ticket).copied() else {
             return Step::Stays(None);
         };
+        let asks = asks(&waiter.request);
+        let mut own = BudgetSet::default();
+        own.add(at);
+        if let Some(InTheWay::Waits { until, .. }) =
+            self.budgets.in_the_way(now, &own, asks, |_| false)
+        {
+            return Step::Stays(until);
+        }
+        if let Some(sought) = self.budget_lines.get_mut(ticket) {
+            sought.had_turn.add(at);
+        }
         let blocked = {
             let Self { budgets, budget_lines, .. } = self;
             // Who is at the head here goes behind those who wait elsewhere.
-            let has_line = |there| there != at && budget_lines.has_line(there);
-            budgets.in_the_way(now, &sought.set, asks(&waiter.request), has_line)
+            let is_behind = |there| there != at && budget_lines.is_behind(there, ticket);
+            budgets.in_the_way(now, &sought.set, asks, is_behind)
         };
         match blocked {
-            Some(InTheWay::Waits { at: there, until, .. }) if there == at => Step::Stays(until),
+            Some(InTheWay::Waits { at: there, until, .. })
+                if self.comes_first(ticket, (at, there), asks) =>
+            {
+                Step::Stays(until)
+            }
             Some(blocked) => {
                 self.stop_at(now, (ticket, &waiter), blocked);
                 Step::Moved
@@ -236,6 +252,23 @@ impl Controller {
                 Step::Moved
             }
         }
+    }
+
+    /// Whether the head of a line waits there for what else it needs, and nobody passes it: it has
+    /// had its turn at that too, and here is where there is room less often.
+    fn comes_first(
+        &mut self,
+        ticket: Ticket,
+        (at, there): (BudgetUse, BudgetUse),
+        asks: (Option<DigestKey>, AppKey),
+    ) -> bool {
+        if self.budget_lines.comes_first(at, ticket) {
+            return true;
+        }
+        let had_turn =
+            self.budget_lines.get(ticket).is_some_and(|sought| sought.had_turn.contains(there));
+        let is_slower = self.budgets.turnover(at, asks) >= self.budgets.turnover(there, asks);
+        had_turn && is_slower && self.budget_lines.claim(ticket)
     }
 
     /// Its budgets have room: it passes, or goes to its gate.
@@ -278,7 +311,11 @@ impl Controller {
         let Some(sought) = self.budget_lines.get(ticket).copied() else { return false };
         let Some(waiter) = self.queue.get(ticket).copied() else { return false };
         let request = &waiter.request;
-        let blocked = self.budgets.in_the_way(now, &sought.set, asks(request), |_| false);
+        let blocked = {
+            let Self { budgets, budget_lines, .. } = self;
+            let is_behind = |there| budget_lines.is_behind_claim(there, ticket);
+            budgets.in_the_way(now, &sought.set, asks(request), is_behind)
+        };
         let Some(blocked) = blocked else { return false };
         if let Some(sought) = self.budget_lines.get_mut(ticket) {
             sought.has_turn = true;

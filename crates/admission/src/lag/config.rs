@@ -1,5 +1,6 @@
 //! Which replicas are measured, and which of them count.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A replica that was counted and comes back within this time is counted at once: restarts and
@@ -16,6 +17,8 @@ pub struct ReplicaKey(pub u32);
 pub struct LagConfig {
     /// The replicas of the cluster. None: the lag is always 0.
     pub replicas: Vec<ReplicaKey>,
+    /// What the lag of single ones must stay below, where that is not the threshold of the signal.
+    pub thresholds: BTreeMap<ReplicaKey, Duration>,
     /// How many of the slowest counted replicas are left out; never the last one.
     pub ignore_slowest: u32,
     /// With fewer counted replicas there is no value. With none there never is: nothing was
@@ -23,8 +26,22 @@ pub struct LagConfig {
     pub min_replicas: u32,
     /// A replica without a good probe for this long is unreachable.
     pub stale_after: Duration,
-    /// A replica has caught up when its lag is below this: the threshold of the signal.
+    /// A replica without a threshold of its own has caught up when its lag is below this: the
+    /// threshold of the signal.
     pub caught_up_below: Duration,
     /// Without a committed heartbeat for this long, a replica that shows all of them says nothing.
     pub writer_stale_after: Duration,
+}
+
+impl LagConfig {
+    /// What the lag of a replica must stay below.
+    #[must_use]
+    pub fn threshold_of(&self, replica: ReplicaKey) -> Duration {
+        self.thresholds.get(&replica).copied().unwrap_or(self.caught_up_below)
+    }
+
+    /// How near a replica with this lag is to its threshold: 1 is there.
+    pub(super) fn nearness(&self, replica: ReplicaKey, lag: Duration) -> f64 {
+        lag.as_secs_f64() / self.threshold_of(replica).as_secs_f64().max(f64::MIN_POSITIVE)
+    }
 }

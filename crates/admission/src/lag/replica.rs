@@ -11,6 +11,8 @@ use crate::MonoTime;
 pub struct ReplicaView {
     /// Its lag, also while it is not counted; `None` if it is not known.
     pub lag: Option<Duration>,
+    /// What its lag must stay below: its own threshold, or the signal's.
+    pub threshold: Duration,
     /// Since the last good probe, or since it appeared.
     pub age: Duration,
     /// What there is to say of it: whether it counts, and if not, why; that its replication is
@@ -32,7 +34,7 @@ pub struct ReplicaView {
 ///   ApplierStopped, ReceiverStopped
 ///                      its server says so; whether it counts is what the rest says
 ///   NoData             it answers, but there is no lag to be told
-///   NeverCaughtUp ──lag < caught_up_below──▶ Counted ◀──▶ IgnoredSlowest
+///   NeverCaughtUp ──lag < its threshold──▶ Counted ◀──▶ IgnoredSlowest
 ///         ▲                                     │
 ///         └── gone too long, further behind than its absence, or the delay was lifted
 /// ```
@@ -42,7 +44,7 @@ pub enum ReplicaState {
     Counted,
     /// No good probe within `stale_after`.
     Unreachable,
-    /// Has not been below `caught_up_below` since it appeared.
+    /// Has not been below its threshold since it appeared.
     NeverCaughtUp,
     /// A delay is configured on it.
     DelayedOnPurpose,
@@ -67,6 +69,8 @@ pub enum StoppedThread {
 
 #[derive(Debug)]
 pub(super) struct Replica {
+    /// What its lag must stay below.
+    threshold: Duration,
     appeared_at: MonoTime,
     probed_at: Option<MonoTime>,
     /// When it was asked for its last good answer, and when it was asked that has not answered yet.
@@ -116,6 +120,7 @@ enum Applier {
 impl Replica {
     pub(super) fn appears(now: MonoTime) -> Self {
         Self {
+            threshold: Duration::ZERO,
             appeared_at: now,
             probed_at: None,
             asked_at: None,
@@ -126,6 +131,10 @@ impl Replica {
             failed_since: None,
             stopped: None,
         }
+    }
+
+    pub(super) fn must_stay_below(&mut self, threshold: Duration) {
+        self.threshold = threshold;
     }
 
     pub(super) fn probed_at(&self) -> Option<MonoTime> {
@@ -184,7 +193,7 @@ impl Replica {
         self.returns(now, gap, rebuilt, config);
         let own = seq.zip(heartbeats.first).is_some_and(|(seq, first)| seq >= first);
         if own {
-            self.catches_up(now, behind, config);
+            self.catches_up(now, behind);
         }
     }
 
@@ -204,7 +213,7 @@ impl Replica {
             told.map_or(Measure::None, |(lag, at, applier)| Measure::Reported { lag, at, applier });
         let gap = self.answers(now);
         self.returns(now, gap, false, config);
-        self.catches_up(now, self.lag(now, heartbeats, config), config);
+        self.catches_up(now, self.lag(now, heartbeats, config));
     }
 
     pub(super) fn probe_failed(&mut self, now: MonoTime) {
@@ -251,9 +260,9 @@ impl Replica {
         }
     }
 
-    fn catches_up(&mut self, now: MonoTime, lag: Option<Duration>, config: &LagConfig) {
+    fn catches_up(&mut self, now: MonoTime, lag: Option<Duration>) {
         match self.belief {
-            Belief::CatchingUp { .. } if lag.is_some_and(|lag| lag < config.caught_up_below) => {
+            Belief::CatchingUp { .. } if lag.is_some_and(|lag| lag < self.threshold) => {
                 self.belief = Belief::Counted { since: now };
             }
             Belief::CatchingUp { .. } | Belief::Counted { .. } => {}
@@ -298,7 +307,9 @@ impl Replica {
         let lag = self.lag(now, heartbeats, config);
         let heard_at = self.probed_at.unwrap_or(self.appeared_at);
         let age = now.saturating_since(heard_at);
-        let left_out = |state, since| ReplicaView { lag, age, state, counts: false, since };
+        let threshold = self.threshold;
+        let left_out =
+            |state, since| ReplicaView { lag, threshold, age, state, counts: false, since };
         if let Some(since) = self.delayed_since {
             return left_out(ReplicaState::DelayedOnPurpose, since);
         }
@@ -321,6 +332,6 @@ impl Replica {
             Some((StoppedThread::Receiver, since)) => (ReplicaState::ReceiverStopped, since),
             None => (state, since),
         };
-        ReplicaView { lag, age, state, counts, since }
+        ReplicaView { lag, threshold, age, state, counts, since }
     }
 }

@@ -18,6 +18,7 @@ fn at(millis: u64) -> MonoTime {
 fn config(replicas: &[ReplicaKey]) -> LagConfig {
     LagConfig {
         replicas: replicas.to_vec(),
+        thresholds: BTreeMap::new(),
         ignore_slowest: 0,
         min_replicas: 1,
         stale_after: ms(3_000),
@@ -129,9 +130,40 @@ fn the_highest_counts_and_is_named() {
 #[test]
 fn a_cluster_without_replicas_has_no_lag_at_any_time() {
     let tracker = LagTracker::new(config(&[]), at(0));
-    let reading =
-        LagReading { value: Some(0.0), at: at(9_000_000), slowest: None, governing: Vec::new() };
+    let reading = LagReading { value: Some(0.0), ..nothing(at(9_000_000)) };
     assert_eq!(tracker.reading(at(9_000_000)), reading);
+}
+
+#[test]
+fn the_slowest_replica_is_the_one_nearest_to_its_own_threshold() {
+    let own = BTreeMap::from([(B, ms(30_000)), (C, ms(500))]);
+    let mut cluster = Cluster::settled(LagConfig { thresholds: own, ..config(&[A, B, C]) });
+    cluster.is_behind(B, 10_000);
+    cluster.run(50);
+    let reading = cluster.tracker.reading(cluster.now());
+    let thresholds: Vec<_> =
+        reading.governing.iter().map(|progress| (progress.replica, progress.threshold)).collect();
+    assert_eq!(thresholds, [(B, Some(ms(30_000))), (C, Some(ms(500))), (A, None)]);
+    assert_eq!((reading.slowest, reading.threshold), (Some(B), Some(ms(30_000))), "a third of it");
+    assert_eq!(cluster.tracker.replica(cluster.now(), B).unwrap().threshold, ms(30_000));
+    cluster.is_behind(A, 700);
+    cluster.run(50);
+    let reading = cluster.tracker.reading(cluster.now());
+    assert_eq!((reading.slowest, reading.threshold), (Some(A), None), "the shorter lag");
+    assert!(reading.value.unwrap() < 1.0);
+    // The worst is left out by the same measure, and so it is known who has caught up.
+    let config = LagConfig { ignore_slowest: 1, ..cluster.tracker.config().clone() };
+    cluster.tracker.reconfigure(config, cluster.now());
+    assert_eq!(cluster.tracker.reading(cluster.now()).slowest, Some(B));
+    let fresh = LagConfig { thresholds: BTreeMap::from([(B, ms(30_000))]), ..config_of_one(B) };
+    let mut cluster = Cluster::new(fresh);
+    cluster.is_behind(B, 12_000);
+    cluster.run(13_000);
+    assert_eq!(cluster.state(B), ReplicaState::Counted, "twelve seconds are few enough for it");
+}
+
+fn config_of_one(key: ReplicaKey) -> LagConfig {
+    config(&[key])
 }
 
 #[test]

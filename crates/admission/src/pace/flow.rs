@@ -3,6 +3,7 @@
 
 mod blind;
 mod falling;
+mod own;
 mod view;
 
 use std::collections::VecDeque;
@@ -79,6 +80,8 @@ const ACKS_MAX: usize = 128;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Aim {
     pub(super) threshold: f64,
+    /// The queue that is let stand at a replica that may lag for longer than the others.
+    pub(super) lenient: Option<f64>,
     pub(super) heartbeat: f64,
     pub(super) probe: f64,
     /// The size of the usual large statement, in rows.
@@ -97,6 +100,8 @@ pub(super) struct Look {
     pub(super) asked_at: MonoTime,
     /// As the tracker has it.
     pub(super) lag: Duration,
+    /// `None`: that of the signal.
+    pub(super) threshold: Option<Duration>,
     /// `None`: the replica tells its lag itself.
     pub(super) shown: Option<u64>,
     pub(super) committed_at: Option<MonoTime>,
@@ -116,6 +121,8 @@ struct Seen {
 
 #[derive(Debug)]
 pub(super) struct Flow {
+    /// Seconds; `None`: that of the signal.
+    threshold: Option<f64>,
     /// Rows a second.
     rate: f64,
     measured: bool,
@@ -152,6 +159,7 @@ pub(super) struct Flow {
 impl Flow {
     pub(super) fn new(now: MonoTime, rate: Option<f64>) -> Self {
         Self {
+            threshold: None,
             rate: rate.unwrap_or(RATE_FIRST).clamp(RATE_MIN, RATE_MAX),
             measured: false,
             found: false,
@@ -228,10 +236,11 @@ impl Flow {
 
     /// Cost a second that may be admitted.
     pub(super) fn pace(&self, aim: &Aim) -> f64 {
+        let aim = &self.own(aim);
         if self.lag >= aim.threshold {
             return 0.0;
         }
-        let error = 1.0 - self.queue(aim) / self.target(aim);
+        let error = 1.0 - self.queue(aim) / self.allowed(aim);
         let gain = if error < 0.0 { GAIN * BRAKE } else { GAIN };
         // What is admitted now is seen so much later: see Stability.
         let gain = gain * acknowledging(aim) / self.way(aim);
@@ -241,6 +250,7 @@ impl Flow {
 
     /// Whether work of this cost fits into the window.
     pub(super) fn has_room(&self, ledger: &Ledger, aim: &Aim, cost: f64, now: MonoTime) -> bool {
+        let aim = &self.own(aim);
         if self.shown.is_none() {
             return true;
         }
@@ -252,6 +262,8 @@ impl Flow {
 
     /// Takes in what is seen of the replica.
     pub(super) fn handle(&mut self, look: &Look, ledger: &Ledger, aim: &Aim) {
+        self.threshold = look.threshold.map(|own| own.as_secs_f64());
+        let aim = &self.own(aim);
         let since = look.answered_at.saturating_since(self.answered_at).as_secs_f64();
         if since > GAP.max(aim.threshold) {
             self.acks.clear();
@@ -325,7 +337,7 @@ impl Flow {
 
     /// Work on its way from which on nothing is admitted.
     fn window(&self, aim: &Aim) -> f64 {
-        (self.rate * (self.target(aim) + self.way(aim))).max(WINDOW_MIN)
+        (self.rate * (self.allowed(aim) + self.way(aim))).max(WINDOW_MIN)
     }
 
     /// Takes in an acknowledgement.
@@ -350,7 +362,7 @@ impl Flow {
             committed_at: seen.committed_at,
             most: seconds(seen.committed_at, at),
             about: self.lag,
-            aim: self.target(aim),
+            aim: self.allowed(aim),
             threshold: aim.threshold,
             acknowledging: acknowledging(aim),
             rate: self.rate,

@@ -24,11 +24,19 @@ fn pace() -> Pace {
 
 fn progress(replica: ReplicaKey, now: MonoTime, lag_ms: u64, shown: Option<u64>) -> Progress {
     let lag = Duration::from_millis(lag_ms);
-    Progress { replica, lag, shown, committed_at: None, answered_at: now, asked_at: now }
+    Progress {
+        replica,
+        lag,
+        threshold: None,
+        shown,
+        committed_at: None,
+        answered_at: now,
+        asked_at: now,
+    }
 }
 
 fn reading(now: MonoTime, governing: Vec<Progress>) -> LagReading {
-    LagReading { value: Some(0.0), at: now, slowest: None, governing }
+    LagReading { value: Some(0.0), at: now, slowest: None, threshold: None, governing }
 }
 
 /// A primary that executes at once, and a replica that applies `per_s` rows in a second.
@@ -347,4 +355,30 @@ fn a_share_that_nobody_renews_moves_nothing_after_a_while() {
     path.run(20, 1_000.0, Some(1.0));
     let rate = path.pace.rate().unwrap();
     assert!(rate > 900.0, "it goes on from there, alone: {rate}");
+}
+
+#[test]
+fn a_replica_that_may_lag_for_longer_holds_nobody_for_a_lag_that_stops_another() {
+    let look = |threshold_s: Option<u64>, lag_ms: u64| {
+        let mut pace = pace();
+        pace.heartbeat_begun(at(0), 1);
+        let threshold = threshold_s.map(Duration::from_secs);
+        for n in 1..20 {
+            let now = at(n * 250);
+            pace.heartbeat_begun(now, n + 1);
+            let seen = Progress { threshold, ..progress(REPLICA, now, lag_ms, Some(1)) };
+            pace.handle_progress(now, &reading(now, vec![seen]));
+        }
+        let usual = pace.rate().unwrap();
+        pace.per_s().unwrap() / usual
+    };
+    assert_eq!(look(None, 5_000), 0.0, "over a second");
+    assert!(
+        look(Some(30), 5_000) >= 1.0,
+        "less than a fifth of its thirty: {}",
+        look(Some(30), 5_000)
+    );
+    assert!(look(Some(30), 20_000) < 0.5, "far over a fifth");
+    assert_eq!(look(Some(30), 31_000), 0.0, "over its own");
+    assert_eq!(look(Some(2), 3_000), 0.0);
 }

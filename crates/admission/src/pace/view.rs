@@ -70,9 +70,11 @@ mod tests {
             value: Some(0.0),
             at: now,
             slowest: Some(ReplicaKey(1)),
+            threshold: None,
             governing: vec![Progress {
                 replica: ReplicaKey(1),
                 lag: Duration::ZERO,
+                threshold: None,
                 shown: Some(shown),
                 committed_at: Some(now),
                 answered_at: now,

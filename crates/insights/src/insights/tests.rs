@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use super::*;
 use crate::catalogue::Kind;
 use crate::{By, Ending, Filter, Group, ViewRow, name_hash};
@@ -7,12 +5,8 @@ use crate::{By, Ending, Filter, Group, ViewRow, name_hash};
 const START: u64 = 1_700_000_000_000 / 600_000 * 600_000;
 
 fn record(digest: u64, app: &[u8]) -> Record {
-    let record = Record {
-        digest: Some(digest),
-        server_time: Duration::from_millis(2),
-        rows_sent: 3,
-        ..Record::default()
-    };
+    let record =
+        Record { digest: Some(digest), server_ns: 2_000_000, rows_sent: 3, ..Record::default() };
     record.of(app, b"shop", b"root")
 }
 

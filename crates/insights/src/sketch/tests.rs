@@ -1,7 +1,5 @@
 #![expect(clippy::arithmetic_side_effects, reason = "numbers of test data")]
 
-use std::time::Duration;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -9,12 +7,7 @@ use super::*;
 const NOW: Time = Time(0);
 
 fn statement(digest: u64, micros: u64) -> Record {
-    Record {
-        digest: Some(digest),
-        server_time: Duration::from_micros(micros),
-        rows_sent: 1,
-        ..Record::default()
-    }
+    Record { digest: Some(digest), server_ns: micros * 1_000, rows_sent: 1, ..Record::default() }
 }
 
 fn sum(rows: &[(Key, Stats)]) -> Stats {

@@ -11,6 +11,7 @@ use super::compression;
 use super::guard::{GuardDraft, check_probe, guards_of};
 use super::limits;
 use super::network;
+use super::replicas;
 use super::rule::Draft;
 use super::signals::Signals;
 use super::tls;
@@ -53,7 +54,7 @@ pub(super) fn compile(
     name(cluster_name, &place, faults);
     let listen = raw.listen.as_ref().and_then(|listen| network::listen(listen, faults));
     let primary = raw.primary.as_ref().map(|primary| server(primary, faults));
-    let replicas = compile_replicas(raw.replicas, faults);
+    let (replicas, replica_terms) = replicas::compile(raw.replicas, faults);
     let mode = keyword(raw.mode, Mode::Enforce, &MODES, faults);
     let pacing = keyword(raw.pacing, PacingKind::Adaptive, &PACINGS, faults);
     let probe = raw.probe.map(|probe| compile_probe(probe, faults));
@@ -90,6 +91,7 @@ pub(super) fn compile(
         listen: listen?,
         primary: primary?,
         replicas,
+        replica_terms,
         probe,
         bypass,
         default_gate,
@@ -160,22 +162,6 @@ fn default_gate(raw: Maybe<OneOrMany<String>>, place: &Place) -> Spanned<OneOrMa
 
 const PACINGS: [(&str, PacingKind); 2] =
     [("adaptive", PacingKind::Adaptive), ("binary", PacingKind::Binary)];
-
-fn compile_replicas(replicas: Maybe<Vec<Spanned<String>>>, faults: &mut Faults) -> Vec<Arc<str>> {
-    let Some(Spanned { value: list, place }) = replicas else { return Vec::new() };
-    if list.len() > limits::REPLICAS_MAX {
-        faults.add(&place, format!("more than {} replicas", limits::REPLICAS_MAX));
-    }
-    let mut replicas: Vec<Arc<str>> = Vec::new();
-    for replica in &list {
-        let address = server(replica, faults);
-        if replicas.contains(&address) {
-            faults.add(&replica.place, "the replica is there twice");
-        }
-        replicas.push(address);
-    }
-    replicas
-}
 
 fn compile_probe(probe: Spanned<raw::Probe>, faults: &mut Faults) -> Probe {
     let Spanned { value: raw, place } = probe;

@@ -15,6 +15,7 @@ mod clusters;
 mod guards;
 mod history;
 mod network;
+mod replicas;
 mod runtime;
 mod statements;
 

@@ -9,6 +9,7 @@ use crate::admin::{Admin, AdminAccess};
 use crate::cluster::ClusterPolicy;
 use crate::config::{Config, Metrics};
 use crate::network::Network;
+use crate::replica::ReplicaBook;
 
 /// What a running process makes of another file.
 #[derive(Debug, Clone)]
@@ -237,6 +238,7 @@ impl Keys {
         ClusterPolicy {
             listen: self.fixed("listen", &running.listen, &file.listen, ToString::to_string),
             replicas: self.replicas(running, &file),
+            replica_terms: self.replica_terms(running, &file),
             primary,
             probe: self.live("probe", &running.probe, file.probe),
             bypass: self.live("bypass", &running.bypass, file.bypass),
@@ -301,6 +303,17 @@ impl Keys {
             return self.live("replicas", old, new.clone());
         }
         self.fixed("replicas", old, new, show)
+    }
+
+    /// What is said of servers goes with the list of them.
+    fn replica_terms(&mut self, running: &ClusterPolicy, file: &ClusterPolicy) -> ReplicaBook {
+        if running.primary != file.primary {
+            return running.replica_terms.clone();
+        }
+        // Another list is told already.
+        let differs = running.replica_terms != file.replica_terms;
+        self.note("replicas", differs && running.replicas == file.replicas);
+        file.replica_terms.clone()
     }
 
     fn network(&mut self, running: &Network, file: Network) -> Network {

@@ -4,6 +4,7 @@ use super::guard_keys::{GUARD_KEYS, RUNAWAY_KEYS, WATCH_KEYS};
 use super::keys::{REQUIRED, Section, Shown, fixed, live};
 use super::latency_keys::LATENCY;
 use super::network_keys;
+use super::replica_keys::REPLICA;
 use super::rule_keys::{MATCH_KEYS, RULE_KEYS, SCHEDULE_KEYS};
 use super::tls_keys::{BACKEND_TLS_KEYS, CLIENT_TLS_KEYS};
 use super::{admin_keys, budget_keys, bypass_keys, compression_keys, identity_keys, insights_keys};
@@ -116,8 +117,9 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             live(
                 "replicas",
-                "The servers whose lag is measured. Without any there is no lag: its signal is open.",
-                Shown::Words("`[]`", "a list of host:port or unix:/path"),
+                "The servers whose lag is measured. Without any there is no lag: its signal is open. One \
+                 with a threshold or a group of its own is a mapping: see below.",
+                Shown::Words("`[]`", "a list of host:port, unix:/path or mappings"),
                 "",
             ),
             live(
@@ -243,6 +245,15 @@ pub(super) const SECTIONS: &[Section] = &[
                 "",
             ),
         ],
+    },
+    Section {
+        title: "`clusters.NAME.replicas[]`",
+        about: "A replica that may lag for longer, or less, than the others, in place of its address alone: \
+                `- { host: 10.0.0.7, group: analytics, threshold: 30s }`. Each replica's lag is held against its \
+                own threshold: the gate over `lag` is shut while any that counts is at or over it, the pace goes \
+                by whichever has least room, and the lag of the cluster is that of the replica that is nearest to \
+                its threshold. A band (`open_at`, `close_at`) is as wide for it, in proportion.",
+        keys: REPLICA,
     },
     Section {
         title: "`clusters.NAME.client_tls`",

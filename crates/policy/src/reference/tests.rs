@@ -28,6 +28,7 @@ fn every_key_that_the_reader_knows_is_documented_and_no_other() {
         ("`insights`", "insights: {zzz: 1}"),
         ("`history`", "history: {zzz: 1}"),
         ("`clusters.NAME`", "clusters: {a: {zzz: 1}}"),
+        ("`clusters.NAME.replicas[]`", "clusters: {a: {replicas: [{zzz: 1}]}}"),
         ("`clusters.NAME.client_tls`", "clusters: {a: {client_tls: {zzz: 1}}}"),
         ("`clusters.NAME.backend_tls`", "clusters: {a: {backend_tls: {zzz: 1}}}"),
         ("`clusters.NAME.client_compression`", "clusters: {a: {client_compression: {zzz: 1}}}"),

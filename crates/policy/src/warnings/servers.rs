@@ -16,8 +16,9 @@ pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
             );
             warnings.add(&primary.place, message);
         }
-        for replica in raw.value.replicas.iter().flat_map(|replicas| &replicas.value) {
-            let Some(of_replica) = Spot::of(&replica.value) else { continue };
+        let replicas = raw.value.replicas.iter().flat_map(|replicas| &replicas.value);
+        for (address, replica) in cluster.replicas.iter().zip(replicas) {
+            let Some(of_replica) = Spot::of(address) else { continue };
             if of_replica.is(&spot) {
                 warnings.add(&replica.place, "is the primary: that it never lags says nothing");
             } else if of_replica.is_listener(listen) {

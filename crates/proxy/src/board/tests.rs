@@ -9,6 +9,7 @@ fn at(seconds: u64) -> MonoTime {
 fn limits() -> LagConfig {
     LagConfig {
         replicas: Vec::new(),
+        thresholds: BTreeMap::new(),
         ignore_slowest: 0,
         min_replicas: 1,
         stale_after: Duration::from_secs(600),
@@ -26,7 +27,7 @@ fn stopped() -> ReplicationStatus {
 fn a_stop_is_a_cause_if_it_lasted_and_the_replica_counted() {
     let board = ProbeBoard::default();
     let servers: [Arc<str>; 2] = ["counted".into(), "restored".into()];
-    board.configure(&servers, &limits(), PrimaryProbing::Probed, at(0));
+    board.configure((&servers, &ReplicaBook::default()), &limits(), PrimaryProbing::Probed, at(0));
     board.heartbeat_committed(1, at(0));
     board.on_replica("counted", |lag, key| lag.handle_replica_shows(at(0), key, Some(1)));
     board.on_replica("restored", |lag, key| lag.handle_replica_shows(at(0), key, None));
@@ -62,17 +63,17 @@ fn whoever_has_had_a_word_from_the_server_has_reached_it() {
 #[test]
 fn only_a_start_waits_for_the_first_answer_of_a_probe() {
     let board = ProbeBoard::default();
-    board.configure(&[], &limits(), PrimaryProbing::Probed, at(0));
+    board.configure((&[], &ReplicaBook::default()), &limits(), PrimaryProbing::Probed, at(0));
     assert_eq!(board.reachability(at(1)), Reachability::Awaited);
     assert_eq!(board.reachability(at(7)), Reachability::Unknown);
     let asked = ProbeBoard::default();
-    asked.configure(&[], &limits(), PrimaryProbing::Probed, at(0));
+    asked.configure((&[], &ReplicaBook::default()), &limits(), PrimaryProbing::Probed, at(0));
     asked.primary_contact(Contact::Reached, at(1));
     assert_eq!(asked.reachability(at(1)), Reachability::Awaited, "its settings are to come");
     asked.note_settings_asked();
     assert_eq!(asked.reachability(at(1)), Reachability::Reached(Duration::ZERO));
     let added = ProbeBoard::default();
-    added.configure(&[], &limits(), PrimaryProbing::NotProbed, at(0));
-    added.configure(&[], &limits(), PrimaryProbing::Probed, at(100));
+    added.configure((&[], &ReplicaBook::default()), &limits(), PrimaryProbing::NotProbed, at(0));
+    added.configure((&[], &ReplicaBook::default()), &limits(), PrimaryProbing::Probed, at(100));
     assert_eq!(added.reachability(at(101)), Reachability::Unknown);
 }

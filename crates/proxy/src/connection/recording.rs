@@ -32,8 +32,8 @@ impl Connection {
             (None, StatementDecision::Rejected | StatementDecision::Admitted) => Ending::Lost,
         };
         let record = Record {
-            server_time: timing.backend,
-            queued: admission.waited().unwrap_or_default(),
+            server_ns: Record::nanos(timing.backend),
+            queued_ns: admission.waited().map_or(0, Record::nanos),
             ending,
             ..Record::default()
         };

@@ -76,9 +76,10 @@ impl Connection {
                 }
             }
             Ok(Killed::Yes) => {
-                self.allowance.note_killed();
-                self.note_runaway(rule, excess, "kill");
-                self.quarantine(rule, RunawayAction::Kill);
+                if !self.allowance.note_killed(Instant::now()) {
+                    self.note_runaway(rule, excess, "kill");
+                    self.quarantine(rule, RunawayAction::Kill);
+                }
             }
             Err(error) => {
                 if error.may_come {
@@ -88,9 +89,12 @@ impl Connection {
                 }
                 tracing::warn!(
                     cluster = %cluster.name, peer = %self.peer, connection = id, rule = %rule.name, %error,
+                    advice = error.advice(),
                     "a statement that runs away was not killed"
                 );
                 self.note_runaway(rule, excess, "failed");
+                // It has run away all the same, and one more like it is what the server has no room for.
+                self.quarantine(rule, RunawayAction::Kill);
             }
         }
     }

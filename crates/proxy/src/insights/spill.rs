@@ -1,7 +1,6 @@
 //! Statements whose records found no place: nobody knows whose they were, but they are counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use insights::{Ending, Record, Stats};
 
@@ -27,7 +26,7 @@ impl Spill {
         let add = |sum: &AtomicU64, value: u64| {
             sum.fetch_add(value, Ordering::Relaxed);
         };
-        add(&self.queued_ns, nanos(record.queued));
+        add(&self.queued_ns, record.queued_ns);
         match record.ending {
             Ending::Done => {}
             Ending::Failed(_) => add(&self.failed, 1),
@@ -37,7 +36,7 @@ impl Spill {
         }
         if record.ending.is_executed() {
             add(&self.warnings, u64::from(record.warnings));
-            add(&self.time_ns, nanos(record.server_time));
+            add(&self.time_ns, record.server_ns);
             add(&self.rows_sent, record.rows_sent);
             add(&self.rows_affected, record.rows_affected);
             add(&self.bytes_in, record.bytes_in);
@@ -70,8 +69,4 @@ impl Spill {
         stats.refused.add_others(take(&self.refused));
         (stats != Stats::default()).then_some(stats)
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

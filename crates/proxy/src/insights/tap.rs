@@ -14,6 +14,9 @@ pub(crate) struct InsightsTap {
     app: Named,
     user: Named,
     schema: Named,
+    /// The generations of the memo and of who the session is in which whoever counts was told these
+    /// names.
+    told: Option<(u64, u64)>,
     answer: Option<Answered>,
     /// Bytes of the command, and of its answer.
     pub(crate) bytes_in: u64,
@@ -45,19 +48,20 @@ struct Named {
 }
 
 impl Named {
-    /// The hash of this name, which mostly is the one before. Whoever counts is told the name.
-    fn hash(&mut self, name: &[u8], board: &InsightsBoard) -> u64 {
+    /// Makes it this name, and whether whoever counts has been told it.
+    fn tell(&mut self, name: &[u8], board: &InsightsBoard) -> bool {
+        let name = name.get(..NAME_LEN_MAX).unwrap_or(name);
         if self.name != name {
-            let name = name.get(..NAME_LEN_MAX).unwrap_or(name);
             self.name.clear();
             self.name.extend_from_slice(name);
             self.hash = name_hash(name);
         }
-        if self.hash != 0 && !board.memo.is_told(self.hash) {
-            let Self { name, hash } = self;
+        let Self { name, hash } = self;
+        let is_told = || *hash == 0 || board.memo.is_told(*hash);
+        is_told() || {
             board.tell(*hash, || Learned::Name { hash: *hash, name: name.as_slice().into() });
+            is_told()
         }
-        self.hash
     }
 }
 
@@ -92,12 +96,17 @@ impl InsightsTap {
             let pairs = about.tag_news.into();
             board.tell(about.tags, || Learned::Tags { hash: about.tags, pairs });
         }
+        let names = (board.memo.generation(), about.whose);
+        if self.told != Some(names) || self.app.name != app {
+            let told = self.tell_names(Whose { app, user, about }, board);
+            self.told = told.then_some(names);
+        }
         let answer = self.answer.unwrap_or_default();
         let record = Record {
             digest: about.digest,
-            app: self.app.hash(app, board),
-            schema: self.schema.hash(about.schema, board),
-            user: self.user.hash(user, board),
+            app: self.app.hash,
+            schema: self.schema.hash,
+            user: self.user.hash,
             tags: about.tags,
             rows_sent: answer.rows,
             rows_affected: answer.affected_rows,
@@ -109,6 +118,15 @@ impl InsightsTap {
         board.put(&record, worker);
     }
 
+    /// One of the names may be another than before; whether whoever counts has been told all.
+    fn tell_names(&mut self, whose: Whose<'_>, board: &InsightsBoard) -> bool {
+        let Whose { app, user, about } = whose;
+        let app = self.app.tell(app, board);
+        let user = self.user.tell(user, board);
+        let schema = self.schema.tell(about.schema, board);
+        app && user && schema
+    }
+
     /// A command is over.
     pub(crate) fn end_command(&mut self) {
         self.answer = None;
@@ -117,19 +135,19 @@ impl InsightsTap {
     }
 }
 
-fn learned(hash: u64, news: News<'_>) -> Learned {
+fn learned(hash: u64, news: &News) -> Learned {
     Learned::Digest {
         hash,
-        text: news.text.into(),
-        tables: news.tables.into(),
+        text: news.text.as_slice().into(),
+        tables: news.tables.as_slice().into(),
         all_tables: news.all_tables,
         kind: kind(news),
-        sample: news.sample.map(Into::into),
+        sample: news.sample.as_deref().map(Into::into),
     }
 }
 
 /// What kind of statement it is, in words: the class that it counts as first.
-fn kind(News { classes, exemption, .. }: News<'_>) -> Kind {
+fn kind(News { classes, exemption, .. }: &News) -> Kind {
     let strictest = classes.strictest();
     let others = Class::ALL.into_iter();
     let others = others.filter(|class| classes.contains(*class) && Some(*class) != strictest);

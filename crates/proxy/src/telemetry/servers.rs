@@ -14,6 +14,7 @@ pub(super) struct Servers {
     probe_up: GaugeVec,
     replica_state: GaugeVec,
     replica_counted: GaugeVec,
+    replica_threshold: GaugeVec,
     replica_keeps_order: GaugeVec,
 }
 
@@ -42,6 +43,11 @@ impl Servers {
                 "1 if the lag of a replica counts for the gate, 0 if it is left out.",
                 &["cluster", "server"],
             ),
+            replica_threshold: gauges(
+                "sluice_replica_lag_threshold_seconds",
+                "What the lag of a replica must stay below: its own threshold, or the signal's.",
+                &["cluster", "server", "group"],
+            ),
             replica_keeps_order: gauges(
                 "sluice_replica_keeps_commit_order",
                 "1 if a replica commits in the primary's order, 0 if its appliers may overtake \
@@ -60,11 +66,17 @@ impl Servers {
         if let Some(reachable) = reachable {
             self.primary_reachable.with_label_values(&[&*cluster.name]).set(reachable);
         }
+        let policy = cluster.policy();
         for replica in cluster.probes.replicas(now) {
             let state = state_label(replica.view.state);
             let labels = [&*cluster.name, &*replica.server, state];
             self.replica_state.with_label_values(&labels).set(1.0);
             let counted = f64::from(u8::from(replica.view.counts));
+            let terms = policy.replica_terms.of(&replica.server);
+            let group = terms.and_then(|terms| terms.group.as_deref()).unwrap_or_default();
+            let labels = [&*cluster.name, &*replica.server, group];
+            let threshold = replica.view.threshold.as_secs_f64();
+            self.replica_threshold.with_label_values(&labels).set(threshold);
             let labels = [&*cluster.name, &*replica.server];
             self.replica_counted.with_label_values(&labels).set(counted);
             if let Some(keeps) = replica.order.is_kept() {
@@ -72,8 +84,7 @@ impl Servers {
                 self.replica_keeps_order.with_label_values(&labels).set(keeps);
             }
         }
-        let primary = cluster.policy().primary.clone();
-        for (server, up) in cluster.probes.probes_up(&primary, now) {
+        for (server, up) in cluster.probes.probes_up(&policy.primary, now) {
             let up = f64::from(u8::from(up));
             self.probe_up.with_label_values(&[&*cluster.name, &*server]).set(up);
         }

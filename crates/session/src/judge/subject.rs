@@ -1,13 +1,17 @@
 //! What a statement is about, for those who count statements.
 //!
-//! It costs one look at a text's shape while the text has come before with other values. The text of
-//! a digest, and its tables, are there until somebody has been told them.
+//! It costs one look at a text while it has come before with other values. The text of a digest, and
+//! its tables, are there until somebody has been told them.
+
+mod recent;
 
 use policy::identity::Identity;
 use policy::{InsightTags, OwnedShape, ShapeNeeds, ShapeScratch, ShapeText};
-use sql::{ClassSet, DigestMemo, Exemption, LexMode, Statement, TextKey};
+use sql::{ClassSet, DigestMemo, Exemption, Extent, LexMode, Statement, TextKey};
 
+use self::recent::RecentTexts;
 use super::replace;
+use super::who::Who;
 
 /// What the last statement was about.
 #[derive(Debug, Default)]
@@ -15,21 +19,15 @@ pub(crate) struct Subject {
     digest: Option<u64>,
     /// The default schema when it came.
     schema: Vec<u8>,
+    /// The generation of who the session is, of which that schema is.
+    whose: u64,
+    recent: RecentTexts,
+    /// A digest of which somebody was told, and in which generation of the memo.
+    told: (Option<u64>, u64),
     /// Nobody has been told what the digest stands for. Boxed: that is rare.
-    news: Option<Box<Untold>>,
+    news: Option<Box<News>>,
     /// The tags that are kept: key, NUL, value, NUL. Only what nobody has been told.
     tags: Vec<u8>,
-}
-
-/// What a digest stands for.
-#[derive(Debug)]
-struct Untold {
-    text: Vec<u8>,
-    tables: Vec<u8>,
-    all_tables: bool,
-    classes: ClassSet,
-    exemption: Option<Exemption>,
-    sample: Option<Vec<u8>>,
 }
 
 /// What a statement is about.
@@ -39,8 +37,10 @@ pub struct About<'s> {
     pub digest: Option<u64>,
     /// The default schema when it came.
     pub schema: &'s [u8],
+    /// Changes whenever the schema or the user do.
+    pub whose: u64,
     /// What the digest stands for, if nobody has been told.
-    pub news: Option<News<'s>>,
+    pub news: Option<&'s News>,
     /// What stands for the tags that are kept; 0 for none.
     pub tags: u64,
     /// Those tags, key, NUL, value, NUL, if nobody has been told; empty otherwise.
@@ -48,12 +48,12 @@ pub struct About<'s> {
 }
 
 /// What a digest stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct News<'s> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
     /// Its text, cut where it is long.
-    pub text: &'s [u8],
+    pub text: Vec<u8>,
     /// Its tables: schema, NUL, table, NUL. A schema that is not in the text is empty.
-    pub tables: &'s [u8],
+    pub tables: Vec<u8>,
     /// Whether these are all.
     pub all_tables: bool,
     /// Its classes.
@@ -61,7 +61,7 @@ pub struct News<'s> {
     /// Why nothing may hold it.
     pub exemption: Option<Exemption>,
     /// The text as it came, cut where it is long, if the file wants samples.
-    pub sample: Option<&'s [u8]>,
+    pub sample: Option<Vec<u8>>,
 }
 
 /// The front of a long text that its digest is made of here: such texts are long for their values,
@@ -79,12 +79,15 @@ pub(super) enum Samples {
 }
 
 impl Subject {
-    /// A statement comes while this is the default schema.
-    pub(super) fn begin(&mut self, schema: &[u8]) {
+    /// A statement comes from this session.
+    pub(super) fn begin(&mut self, who: &Who) {
         self.digest = None;
         self.news = None;
         self.tags.clear();
-        replace(&mut self.schema, schema);
+        if self.whose != who.generation() {
+            self.whose = who.generation();
+            replace(&mut self.schema, who.identity().schema());
+        }
     }
 
     /// The tags that are kept, and what stands for them.
@@ -116,11 +119,17 @@ impl Subject {
         if !statement.is_certain() {
             return;
         }
+        let generation = memo.generation();
+        self.digest = self.recent.find((text, mode), generation);
+        if self.digest.is_some() {
+            return;
+        }
         let front = text.get(..FRONT_LEN).unwrap_or(text);
         let is_long = front.len() < text.len();
-        let key = if is_long { None } else { TextKey::of(text, mode) };
+        let key = TextKey::of(front, mode, if is_long { Extent::Front } else { Extent::Whole });
         if let Some(digest) = key.and_then(|key| memo.get(key)) {
             self.digest = Some(digest);
+            self.recent.note((text, mode), digest, generation);
             return;
         }
         // What is in the scratch may be the text that a PREPARE prepares.
@@ -147,8 +156,8 @@ impl Subject {
             Samples::NotKept => None,
         };
         let Statement { classes, exemption, .. } = *statement;
-        let untold = Untold { text: told, tables, all_tables, classes, exemption, sample };
-        self.news = Some(Box::new(untold));
+        let news = News { text: told, tables, all_tables, classes, exemption, sample };
+        self.news = Some(Box::new(news));
     }
 
     /// It is an execution of what has this shape, and these classes now.
@@ -159,14 +168,21 @@ impl Subject {
         classes: impl FnOnce() -> (ClassSet, Option<Exemption>),
     ) {
         self.digest = shape.shape().digest();
+        let now = (self.digest, memo.generation());
+        if self.told == now {
+            return;
+        }
         let told = self.digest.is_none_or(|digest| memo.is_told(digest));
+        if told {
+            self.told = now;
+        }
         if told || shape.digest_text().is_empty() {
             return;
         }
         let mut tables = Vec::new();
         shape.write_tables(&mut tables);
         let (classes, exemption) = classes();
-        self.news = Some(Box::new(Untold {
+        self.news = Some(Box::new(News {
             text: shape.digest_text().to_vec(),
             tables,
             classes,
@@ -178,16 +194,9 @@ impl Subject {
 
     /// What it is about, of a sender whose tags these stand for.
     pub(crate) fn about(&self, tags: u64) -> About<'_> {
-        let Self { digest, schema, news, tags: tag_news } = self;
-        let news = news.as_ref().map(|untold| News {
-            text: &untold.text,
-            tables: &untold.tables,
-            all_tables: untold.all_tables,
-            classes: untold.classes,
-            exemption: untold.exemption,
-            sample: untold.sample.as_deref(),
-        });
-        About { digest: *digest, schema, news, tags, tag_news }
+        let Self { digest, schema, whose, news, tags: tag_news, .. } = self;
+        let news = news.as_deref();
+        About { digest: *digest, schema, whose: *whose, news, tags, tag_news }
     }
 
     pub(super) fn shrink(&mut self) {

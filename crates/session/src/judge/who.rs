@@ -86,6 +86,7 @@ impl Who {
         self.said.source
     }
 
+    /// Changes whenever the user, the schema or what the session has said of itself do.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }

@@ -97,19 +97,21 @@ fn plan_command(
     }
     let then = match *command {
         Command::Query(ref query) => {
-            let plan = plan::query(query, whole, judge, server, input);
+            let plan = plan::query(query, arrived, judge, server, input);
             let guarded = judge.guard_text(GuardedText::query(query, arrived), server, input);
             let guarded = guarded.or(plan.guarded);
             return Next::Statement(Plan { guarded, ..plan });
         }
         Command::Execute(execute) => {
             let statement_id = execute.statement_id;
-            let payload = arrived.payload;
-            let execution = Execution { statement_id, payload, execute: Some(execute) };
+            let (payload, len) = (arrived.payload, arrived.header.payload_len);
+            let execution = Execution { statement_id, payload, len, execute: Some(execute) };
             return Next::Statement(plan::execution(execution, capabilities, judge, server, input));
         }
         Command::BulkExecute { statement_id } => {
-            let execution = Execution { statement_id, payload: arrived.payload, execute: None };
+            let Arrived { header, payload, .. } = arrived;
+            let execution =
+                Execution { statement_id, payload, len: header.payload_len, execute: None };
             return Next::Statement(plan::execution(execution, capabilities, judge, server, input));
         }
         Command::Prepare(text) => {

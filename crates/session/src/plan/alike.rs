@@ -7,6 +7,8 @@ use policy::{
     Cover, Likeness, PassReason, Priority, Quarantined, RunawayAction, ShapeScratch, WatchBy,
 };
 
+use sql::Whole;
+
 use super::{Hold, Plan, Ruled};
 use crate::action::{Held, Input, Question};
 use crate::judge::memo::Ruling;
@@ -25,7 +27,7 @@ impl Alike {
     pub(super) fn of_text(
         ruled: &Ruled,
         shape: &mut ShapeScratch,
-        text: &[u8],
+        (text, whole): (&[u8], Whole),
         server: &ServerSide,
         input: &Input<'_>,
     ) -> Option<Self> {
@@ -34,6 +36,8 @@ impl Alike {
             Some(known) => known.of(by)?,
             None => match by {
                 WatchBy::Digest => Likeness { by, hash: shape.digest(text, server.mode) },
+                // What comes behind the part that is known makes it another text.
+                WatchBy::Text if whole == Whole::Truncated => return None,
                 WatchBy::Text => Likeness { by, hash: Likeness::hash_of_text(text) },
             },
         };

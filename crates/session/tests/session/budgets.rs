@@ -89,3 +89,50 @@ fn a_prepared_statement_meets_what_its_text_does_each_time() {
     asked(&mut driver, "SELECT a FROM u /* app=per */", STATUS_AUTOCOMMIT);
     assert_ne!(*driver.session.budgets(), buckets[0], "another digest, another bucket");
 }
+
+/// What a text costs is foreseen by all of its length, however little of it has come.
+#[test]
+fn a_text_that_has_come_in_part_counts_by_all_its_length() {
+    let mut keys = Vec::new();
+    for (mib, there) in [(3, 3 << 20), (3, 1_100_000), (3, 2_000_000), (6, 1_100_000)] {
+        let mut driver = Driver::logged_in(FILE, 0);
+        let stop = driver.front_of_query(&long_text(mib, 'a'), there);
+        let Stop::Ask(Asked { digest, .. }) = stop else { panic!("{stop:?}") };
+        keys.push(digest.unwrap());
+    }
+    assert!(keys[0] == keys[1] && keys[0] == keys[2]);
+    assert_ne!(keys[0], keys[3], "four times the size");
+}
+
+/// By text the very same bytes are alike: of a long text nobody knows them all in time, and where it
+/// was cut says nothing.
+#[test]
+fn of_a_text_that_has_come_in_part_nobody_says_what_is_like_it() {
+    let rule = "  - { name: slow, gate: none, permanent: true, runaway: { elapsed: 1s, action: kill, \
+                watch: { by: text, for: 1m } } }\n";
+    let likeness = |text: &str, there: usize, prepared: bool| {
+        let mut driver = Driver::logged_in(rule, 0);
+        if prepared {
+            driver.prepare(text, 7, 0);
+            driver.command(b"\x17\x07\0\0\0\0\x01\0\0\0");
+        } else {
+            driver.front_of_query(text, there);
+            driver.rest_of_query(text, there);
+        }
+        driver.session.likeness().map(|likeness| likeness.hash)
+    };
+    let short = "SELECT 1";
+    assert_eq!(likeness(short, 9, false), likeness(short, 9, true));
+    assert!(likeness(short, 9, false).is_some());
+    for there in [1_100_000, 2_000_000] {
+        assert_eq!(likeness(&long_text(3, 'a'), there, false), None);
+    }
+    let whole = |last: char| likeness(&long_text(3, last), 3 << 20, false);
+    assert!(whole('a').is_some() && whole('a') != whole('b'), "those that are all there differ");
+}
+
+/// A SELECT of so many MiB that ends in this letter.
+fn long_text(mib: usize, last: char) -> String {
+    let head = "SELECT '";
+    format!("{head}{}{last}'", "x".repeat((mib << 20) - 64))
+}

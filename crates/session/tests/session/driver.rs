@@ -210,6 +210,20 @@ impl Driver {
         self.command(&[b"\x03", text.as_bytes()].concat())
     }
 
+    /// Sends the first bytes of a text statement and runs.
+    pub(crate) fn front_of_query(&mut self, text: &str, len: usize) -> Stop {
+        let bytes = frame(0, &[b"\x03", text.as_bytes()].concat());
+        self.client.extend(bytes.iter().take(len));
+        self.run()
+    }
+
+    /// Sends the rest of it.
+    pub(crate) fn rest_of_query(&mut self, text: &str, len: usize) -> Stop {
+        let bytes = frame(0, &[b"\x03", text.as_bytes()].concat());
+        self.client.extend(bytes.iter().skip(len));
+        self.run()
+    }
+
     /// The server answers; runs until the command is finished.
     pub(crate) fn answer(&mut self, bytes: &[u8]) -> Finished {
         self.backend.extend_from_slice(bytes);

@@ -54,7 +54,8 @@ pub(super) struct Told {
 impl Told {
     /// Somebody was told `retry_after` and admitted so much later.
     pub(super) fn note(&mut self, retry_after: Duration, admitted_in: Duration) {
-        let right = retry_after / 2 <= admitted_in && admitted_in <= retry_after.saturating_mul(2);
+        let at_most = retry_after.saturating_mul(2);
+        let right = retry_after <= admitted_in.saturating_mul(2) && admitted_in <= at_most;
         self.admitted += 1.0;
         self.right += if right { 1.0 } else { 0.0 };
     }
@@ -98,7 +99,10 @@ impl Measure {
         }
         self.lags.push(lag.as_secs_f64());
         self.samples += 1.0;
-        if lag >= self.threshold {
+        let is_over = |replica: &Replica| {
+            replica.true_lag(now) >= replica.threshold.unwrap_or(self.threshold)
+        };
+        if present().any(is_over) {
             self.over += 1.0;
         }
         let slowest = present().min_by(|a, b| a.nominal_per_s.total_cmp(&b.nominal_per_s));

@@ -68,6 +68,8 @@ pub(super) struct Replica {
     /// Up to when it has applied.
     advanced_to: MonoTime,
     queue: VecDeque<Entry>,
+    /// What its lag must stay below, if that is its own.
+    pub(super) threshold: Option<Duration>,
     appliers: u32,
     in_order: bool,
     /// The newest heartbeat that it shows of each Sluice.
@@ -112,6 +114,7 @@ impl Replica {
             applied: 0.0,
             advanced_to: MonoTime::ZERO,
             queue: VecDeque::new(),
+            threshold: plan.threshold,
             appliers: plan.appliers,
             in_order: plan.preserve_commit_order,
             shown: vec![None; proxies],
@@ -268,6 +271,7 @@ mod tests {
             apply: Amount::constant(apply_per_s),
             jitter: 0.0,
             away,
+            threshold: None,
             transit: Vec::new(),
             appliers: 1,
             preserve_commit_order: true,

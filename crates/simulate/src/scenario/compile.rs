@@ -146,6 +146,7 @@ fn replicas(raw: Vec<raw::Replica>, only_lag: bool, faults: &mut Faults) -> Vec<
         Replica {
             apply: amount(raw.apply_per_s, &format!("{path}.apply_per_s"), faults),
             jitter: raw.jitter,
+            threshold: raw.threshold.map(|threshold| threshold.0),
             away: windows(&raw.away, &format!("{path}.away"), faults),
             transit: transit(&raw.transit, &format!("{path}.transit"), faults),
             appliers: appliers(raw.appliers, &path, faults),

@@ -150,8 +150,11 @@ fn gate_names(gate: Gate, signals: &[SignalPlan]) -> String {
 }
 
 fn replica(plan: &Replica) -> String {
-    let Replica { apply, jitter, away, transit, appliers, preserve_commit_order } = plan;
+    let Replica { apply, jitter, threshold, away, transit, appliers, preserve_commit_order } = plan;
     let mut keys = vec![("apply_per_s", amount(apply)), ("jitter", number(*jitter))];
+    if let Some(threshold) = threshold {
+        keys.push(("threshold", span(*threshold)));
+    }
     if !away.is_empty() {
         keys.push(("away", windows(away)));
     }

@@ -78,3 +78,45 @@ fn hostile_text_is_refused_or_survived() {
     assert_eq!(on_a_large_stack("x".repeat(TEXT_MAX + 1)), Err(ParseRefused::TooLong));
     assert_eq!(on_a_large_stack("a ".repeat(TOKENS_MAX + 1)), Err(ParseRefused::TooManyTokens));
 }
+
+/// Why guards have no second reader: decision 0055 has these numbers.
+#[test]
+fn of_what_guards_leave_unjudged_the_parser_reads_little_that_could_be_judged() {
+    let corpus = include_str!("../../../../integration/corpus/guards.txt");
+    let (mut statements, mut unknown, mut joins) = (0, 0, 0);
+    let mut others = Vec::new();
+    for line in corpus.lines() {
+        let parts: Vec<&str> = line.splitn(3, '\t').collect();
+        let [_, verdict, text] = parts[..] else { continue };
+        statements += 1;
+        match (read(text.replace("\\n", "\n")), verdict) {
+            (None, _) => unknown += i32::from(!verdict.contains('?')),
+            (Some(_), "?join") => joins += 1,
+            (Some(_), verdict) if verdict.contains('?') => others.push(text),
+            (Some(_), _) => {}
+        }
+    }
+    assert!(statements >= 600 && unknown >= 50, "{unknown} of {statements}");
+    assert!((10..=20).contains(&joins), "{joins}");
+    let expected = [
+        "DELETE HISTORY FROM v_t",
+        "IF 1 THEN DELETE FROM t; END IF",
+        "CASE 1 WHEN 1 THEN DELETE FROM t; END CASE",
+        "EXECUTE IMMEDIATE @v",
+        "EXECUTE IMMEDIATE CONCAT('DELETE', ' FROM t')",
+        "EXECUTE IMMEDIATE 'DELETE ' 'FROM t'",
+    ];
+    assert_eq!(others, expected);
+    // What it reads it does not read as a server of a known version and mode does.
+    let wrong = read("UPDATE t SET a = 1 /*!99999 WHERE id = 1 */".to_owned());
+    assert_eq!(wrong.as_deref(), Some("UPDATE t SET a = 1 WHERE id = 1"));
+}
+
+/// How the parser reads a text.
+fn read(text: String) -> Option<String> {
+    let parse = move || Parser::parse_sql(&MySqlDialect {}, &text).ok();
+    let thread =
+        std::thread::Builder::new().stack_size(STACK_BYTES).spawn(parse).expect("a thread");
+    let statements = thread.join().expect("the parser neither panics nor overflows the stack")?;
+    Some(statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+}

@@ -200,14 +200,20 @@ impl Path {
             let progress = Progress {
                 replica: ReplicaKey(1),
                 lag: Duration::from_secs_f64(lag),
+                threshold: None,
                 shown: self.shown,
                 committed_at: None,
                 answered_at,
                 asked_at: answered_at,
             };
             let governing = vec![progress];
-            let reading =
-                LagReading { value: Some(lag), at: answered_at, slowest: None, governing };
+            let reading = LagReading {
+                value: Some(lag),
+                at: answered_at,
+                slowest: None,
+                threshold: None,
+                governing,
+            };
             self.lab.controller.handle_lag(answered_at, LAG, &reading);
             self.lab.collect();
         }

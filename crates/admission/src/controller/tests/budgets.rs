@@ -1,5 +1,7 @@
 //! Budgets: sessions that ask again as soon as they are answered, and a server that takes its time.
 
+mod crossing;
+
 use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;

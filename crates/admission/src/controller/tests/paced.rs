@@ -179,6 +179,7 @@ impl Model {
                 governing.push(Progress {
                     replica: ReplicaKey(key),
                     lag: Duration::from_secs_f64(lag),
+                    threshold: None,
                     shown,
                     committed_at: None,
                     answered_at: self.now,
@@ -186,7 +187,13 @@ impl Model {
                 });
             }
         }
-        let reading = LagReading { value: Some(lag), at: self.now, slowest: None, governing };
+        let reading = LagReading {
+            value: Some(lag),
+            at: self.now,
+            slowest: None,
+            threshold: None,
+            governing,
+        };
         self.controller.handle_lag(self.now, LAG, &reading);
     }
 

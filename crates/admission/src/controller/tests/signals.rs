@@ -106,6 +106,7 @@ fn a_lag_tracker_feeds_the_gate_and_its_silence_closes_it() {
     let mut tracker = LagTracker::new(
         LagConfig {
             replicas: vec![],
+            thresholds: std::collections::BTreeMap::new(),
             ignore_slowest: 0,
             min_replicas: 1,
             stale_after: SECOND * 3,

@@ -12,6 +12,7 @@ impl Flow {
         replica: ReplicaKey,
         (ledger, aim, now): (&Ledger, &Aim, MonoTime),
     ) -> FlowView {
+        let aim = &self.own(aim);
         let on_its_way = ledger.outstanding(self.acked, now, counts_for(aim));
         FlowView {
             replica,
@@ -23,6 +24,6 @@ impl Flow {
 
     /// Whether one statement of this cost fills more than the window.
     pub(in crate::pace) fn is_oversize(&self, cost: f64, aim: &Aim) -> bool {
-        self.shown.is_some() && cost > self.window(aim)
+        self.shown.is_some() && cost > self.window(&self.own(aim))
     }
 }

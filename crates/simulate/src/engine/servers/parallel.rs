@@ -116,6 +116,7 @@ mod tests {
             apply: Amount::constant(1_000.0),
             jitter: 0.0,
             away: Vec::new(),
+            threshold: None,
             transit: Vec::new(),
             appliers: 2,
             preserve_commit_order: in_order,

@@ -34,6 +34,9 @@ fn replayed(config: &Config, shown: &Insights) -> Result<Report, String> {
     let (Some(from), Some(to)) = (time(&shown.from), time(&shown.to)) else {
         return Err("it does not say when its window begins and ends".to_owned());
     };
+    if to < from {
+        return Err(format!("its window ends at {to}, before it begins at {from}"));
+    }
     let mut tally = Tally::new(config, shown, (from, to));
     for row in &shown.rows {
         tally.add(row);

@@ -189,7 +189,9 @@ fn app(load: &AppLoad, met: &Met) -> App {
 fn replicas(cluster: &ClusterPolicy, per_s: &[f64]) -> Vec<Replica> {
     let last = per_s.last().copied().unwrap_or_default();
     let rates = per_s.iter().copied().chain(std::iter::repeat(last));
-    let replica = |per_s| Replica {
+    let of = |index: usize| cluster.replica_terms.of(cluster.replicas.get(index)?)?.threshold;
+    let replica = |(index, per_s)| Replica {
+        threshold: of(index),
         apply: Amount::constant(per_s),
         jitter: JITTER,
         away: Vec::new(),
@@ -197,7 +199,7 @@ fn replicas(cluster: &ClusterPolicy, per_s: &[f64]) -> Vec<Replica> {
         appliers: 1,
         preserve_commit_order: true,
     };
-    rates.take(cluster.replicas.len().max(1)).map(replica).collect()
+    rates.take(cluster.replicas.len().max(1)).enumerate().map(replica).collect()
 }
 
 /// The threshold, and what else is said of the lag.

@@ -36,6 +36,11 @@ impl<'r> Past<'r> {
         if row.app.is_none() || row.senders.iter().all(|sender| sender.user.is_none()) {
             return Err("who sent them is not known");
         }
+        let is_newer = names_of_classes(row).any(|name| Class::parse(name).is_none())
+            || row.exemption.as_deref().is_some_and(|name| Exemption::parse(name).is_none());
+        if is_newer {
+            return Err("their class is not known here: the insights are of a newer Sluice");
+        }
         let time = |text: &Option<String>| text.as_deref().and_then(|text| text.parse().ok());
         let (first, last) = (time(&row.cost.first_seen), time(&row.cost.last_seen));
         let tables = row.tables.iter().flatten();
@@ -81,11 +86,14 @@ impl<'r> Past<'r> {
     }
 }
 
-/// The classes that the row names. One that is not known here may be anything.
+/// The classes that the row names.
 fn classes(row: &Row) -> Option<ClassSet> {
-    let class = row.class.as_deref()?;
-    let named = row.classes.iter().map(String::as_str).chain([class]);
-    Some(named.map(|name| Class::parse(name).unwrap_or(Class::Unknown)).collect())
+    row.class.as_deref()?;
+    Some(names_of_classes(row).filter_map(Class::parse).collect())
+}
+
+fn names_of_classes(row: &Row) -> impl Iterator<Item = &str> {
+    row.classes.iter().chain(&row.class).map(String::as_str)
 }
 
 /// Schema and name. Every table of a schema is `schema.*`.
