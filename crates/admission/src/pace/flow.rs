@@ -1,6 +1,7 @@
 //! The flow to one replica: what it has acknowledged, its delivery rate, and the pace and window
 //! that follow. The law is in the documentation of [`super`].
 
+mod blind;
 mod falling;
 mod own;
 mod view;
@@ -46,6 +47,9 @@ const QUEUE: f64 = 0.15;
 /// Growth of the rate within the time of the way while there is no queue and somebody waits.
 const GROWTH: f64 = 0.5;
 
+/// What is added to it where all of that time is work at the primary.
+const GROWTH_AT_WORK: f64 = 0.25;
+
 /// How fast the rate follows a lower sample, in seconds.
 pub(super) const DOWN: f64 = 3.5;
 
@@ -65,12 +69,6 @@ const RATE_MAX: f64 = 1e8;
 
 /// The smallest window, in rows.
 const WINDOW_MIN: f64 = 4.0;
-
-/// Growth a second of a rate that is steered by the lag alone.
-const BLIND_GROWTH: f64 = 0.1;
-
-/// Fall a second of such a rate, for lag over the target by the target.
-const BLIND_FALL: f64 = 0.3;
 
 /// After so many seconds without a word, former samples say nothing.
 const GAP: f64 = 5.0;
@@ -387,7 +385,8 @@ impl Flow {
         }
         if limited.is_some() && !queue_stands && !seen.unlike && !self.base.is_drained(at) {
             let covers = ((since - seen.queued_for).max(0.0) / self.way(aim)).min(2.0);
-            let growth = 1.0 + GROWTH * (1.0 - self.queue(aim) / target).max(0.0) * covers;
+            let growth =
+                1.0 + self.growth(aim) * (1.0 - self.queue(aim) / target).max(0.0) * covers;
             self.rate = (self.rate * growth).min(RATE_MAX);
         }
     }
@@ -409,19 +408,6 @@ impl Flow {
         }
     }
 
-    /// The replica only tells its lag: there are no samples.
-    fn steer_blind(&mut self, since: f64, aim: &Aim) {
-        let target = self.target(aim).max(BLIND_TARGET_MIN.min(aim.threshold / 2.0));
-        let since = since.min(1.0);
-        if self.lag > target {
-            let excess = (self.lag / target - 1.0).min(2.0);
-            self.rate = (self.rate * (-BLIND_FALL * excess * since).exp()).max(RATE_MIN);
-            self.measured = true;
-        } else if self.limited.take().is_some() {
-            self.rate = (self.rate * (1.0 + BLIND_GROWTH * since)).min(RATE_MAX);
-        }
-    }
-
     /// The queue aimed for, in seconds.
     fn target(&self, aim: &Aim) -> f64 {
         let lump = LUMP_PART * aim.lump / self.rate.max(1.0);
@@ -438,6 +424,12 @@ impl Flow {
     /// What passes between an admission and its acknowledgement beside the lag.
     fn cover(&self, aim: &Aim) -> f64 {
         acknowledging(aim) + aim.service + self.commit
+    }
+
+    /// By which part the rate grows in the time of the way. From the commit on what is too much is
+    /// seen as soon as near by, however long it was at work before.
+    fn growth(&self, aim: &Aim) -> f64 {
+        GROWTH + GROWTH_AT_WORK * aim.service / self.way(aim)
     }
 
     /// And with the lag that is there without any queue.
@@ -467,9 +459,6 @@ const SPAN_MIN: f64 = 0.8;
 
 /// A single sample raises the rate at most so many times.
 const STEP_UP: f64 = 1.5;
-
-/// Replicas that tell their lag themselves tell it in whole seconds: less is not look.
-const BLIND_TARGET_MIN: f64 = 1.0;
 
 /// What acknowledging takes at most.
 fn acknowledging(aim: &Aim) -> f64 {
