@@ -8,6 +8,7 @@
 
 mod arrival;
 mod asking;
+mod between;
 mod budgeting;
 mod counting;
 mod cutting_over;
@@ -48,7 +49,7 @@ pub(crate) use self::arrival::Arrival;
 use self::arrival::{Joined, LoginDeadlines, join};
 use self::asking::{AdmissionRecord, Fault, Timing};
 use self::departure::Departure;
-use self::leaving::{Between, DrainState, Parting, Stay};
+use self::leaving::{Between, DrainState};
 use self::pausing::Debt;
 
 /// Everything a connection needs from outside.
@@ -390,51 +391,6 @@ impl Connection {
             digests: policy.insights.enabled.then(|| shared.cluster.insights.memo()),
             now: self.now,
         })
-    }
-
-    /// Nothing is under way: leave if told to, give memory back, take the newest rules.
-    fn between_statements(&mut self) -> Result<Between, Ended> {
-        if self.client_gone.is_some() {
-            return Err(Ended::ByClient);
-        }
-        if self.kill_may_come {
-            return Err(Ended::Told);
-        }
-        if self.client.bytes().is_empty() {
-            match self.stay() {
-                Stay::AsLongAsItLikes | Stay::Until(_) => {}
-                Stay::Over(Parting::Silent) => return Err(Ended::Told),
-                Stay::Over(Parting::Told) => return Ok(Between::IsTold),
-            }
-            self.client.rest();
-            self.backend.rest();
-            self.session.shrink();
-            return Ok(Between::Stays);
-        }
-        // A command may come in pieces, and long after its first byte.
-        self.take_newer_facts();
-        if self.timing.started.is_none() {
-            self.timing.started = Some(Instant::now());
-            self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
-            self.leaving.note_command();
-            self.take_newer_policy();
-        }
-        Ok(Between::Stays)
-    }
-
-    fn take_newer_policy(&mut self) {
-        if let Some(policy) = self.shared.cluster.newer_policy(&self.policy) {
-            self.policy = policy;
-            self.latency.follow(&self.shared.cluster.latencies);
-            self.session.handle_new_policy();
-        }
-    }
-
-    fn take_newer_facts(&mut self) {
-        if let Some(known) = self.shared.cluster.facts.newer(&self.known, &self.server) {
-            self.known = known;
-            self.session.handle_new_facts();
-        }
     }
 
     /// Reads from where the session wants bytes, or hears from outside.

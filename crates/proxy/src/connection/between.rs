@@ -1,0 +1,54 @@
+//! Between two statements: what a session leaves, gives back and takes up when nothing is under way.
+
+use policy::UnixTime;
+use tokio::time::Instant;
+
+use super::leaving::{Between, Parting, Stay};
+use super::{Connection, Ended};
+
+impl Connection {
+    /// Nothing is under way: leave if told to, give memory back, take the newest rules.
+    pub(super) fn between_statements(&mut self) -> Result<Between, Ended> {
+        if self.client_gone.is_some() {
+            return Err(Ended::ByClient);
+        }
+        if self.kill_may_come {
+            return Err(Ended::Told);
+        }
+        if self.client.bytes().is_empty() {
+            match self.stay() {
+                Stay::AsLongAsItLikes | Stay::Until(_) => {}
+                Stay::Over(Parting::Silent) => return Err(Ended::Told),
+                Stay::Over(Parting::Told) => return Ok(Between::IsTold),
+            }
+            self.client.rest();
+            self.backend.rest();
+            self.session.shrink();
+            return Ok(Between::Stays);
+        }
+        // A command may come in pieces, and long after its first byte.
+        self.take_newer_facts();
+        if self.timing.started.is_none() {
+            self.timing.started = Some(Instant::now());
+            self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
+            self.leaving.note_command();
+            self.take_newer_policy();
+        }
+        Ok(Between::Stays)
+    }
+
+    pub(super) fn take_newer_policy(&mut self) {
+        if let Some(policy) = self.shared.cluster.newer_policy(&self.policy) {
+            self.policy = policy;
+            self.latency.follow(&self.shared.cluster.latencies);
+            self.session.handle_new_policy();
+        }
+    }
+
+    pub(super) fn take_newer_facts(&mut self) {
+        if let Some(known) = self.shared.cluster.facts.newer(&self.known, &self.server) {
+            self.known = known;
+            self.session.handle_new_facts();
+        }
+    }
+}
