@@ -118,8 +118,6 @@ struct Connection {
     admission: AdmissionRecord,
     /// What is owed to rules with `speed`.
     debt: Debt,
-    /// When it was told to come back.
-    told: Option<admission::Appointment>,
     /// While it holds the lock of a cut-over. Boxed: hardly any connection does.
     cut_over: Option<Box<CutOverGuard>>,
     /// Since when the client cannot be written to any more; what the server still says is dropped.
@@ -161,7 +159,6 @@ impl Connection {
             timing: Timing::default(),
             admission: AdmissionRecord::default(),
             debt: Debt::default(),
-            told: None,
             cut_over: None,
             now: UnixTime(0),
             client_gone: None,

@@ -16,7 +16,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use admission::{Mode, RuleKey, Speed};
+use admission::{Appointment, Mode, RuleKey, Speed};
 use policy::{Action as RuleAction, Rule};
 use session::{Ask, Finished};
 use tokio::time::Instant;
@@ -34,6 +34,8 @@ pub(super) struct Debt {
     owed: Option<Owed>,
     /// By how much pauses were too long: timers are as coarse as a millisecond, and machines busy.
     credit: Duration,
+    /// When it was told to come back, if it was refused.
+    pub(super) told: Option<Appointment>,
 }
 
 /// Whoever was kept longer than that is not let off for all of it: it would come as a burst.

@@ -18,7 +18,7 @@ impl Connection {
         });
         let now = self.shared.cluster.now();
         let since = self.admission.since().unwrap_or(now);
-        self.told = terms.and_then(|terms| Appointment::of(now, terms, since, refused));
+        self.debt.told = terms.and_then(|terms| Appointment::of(now, terms, since, refused));
     }
 
     /// The pause before a statement that comes sooner than told after a refusal, while others are
@@ -28,7 +28,7 @@ impl Connection {
         if self.leaving.refuses() || self.admission.has_been_asked_for() {
             return None;
         }
-        let told = self.told.take()?;
+        let told = self.debt.told.take()?;
         if rule.mode == Mode::Observe || !self.shared.cluster.is_contended() {
             return None;
         }
