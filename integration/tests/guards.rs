@@ -12,7 +12,7 @@ mod guards {
 }
 
 use integration::raw::response::SERVER_STATUS_IN_TRANS;
-use integration::raw::{RawConn, framed};
+use integration::raw::{Execute, Login, RawConn, Shape, capability, framed};
 use integration::scenario::{Refused, Shared, connect, connect_as, wait_for_sum};
 use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
@@ -132,10 +132,38 @@ async fn a_warning_only_counts_and_a_match_says_for_whom() {
     let prepared = tagged.prepare("SELECT n FROM g_warned /*controller='orders'*/").await.unwrap();
     passes_response(&tagged.execute(&prepared, &[]).await.unwrap());
 
+    tags_in_attributes(&sluice).await;
+
     let mut app = connect(&sluice, "app").await.unwrap();
     let refused = refusal(&mut app, "CREATE TABLE g_more (n INT)").await;
     assert_eq!(refused.part("check"), Some("no_ddl_hours"));
     passes(&mut app, "INSERT INTO g_warned VALUES (6)").await;
+}
+
+/// A tag may come as a query attribute, of a text and of an execution; one that is no string is there
+/// as well, only its value is not read.
+async fn tags_in_attributes(sluice: &SluiceProcess) {
+    let login = Login::new("app").with(capability::QUERY_ATTRIBUTES);
+    let login = login.attribute("sluice_app", "tagged");
+    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+    let text = "SELECT n FROM g_warned";
+    let tag = [("controller", "orders")];
+    let other = [("action", "index")];
+    passes_response(&conn.query_with_attributes(text, &tag).await.unwrap());
+    let refused = Refused::of(&conn.query_with_attributes(text, &other).await.unwrap()).unwrap();
+    assert_eq!(refused.part("check"), Some("require_tag"));
+    let prepared = conn.prepare(text).await.unwrap();
+    let execute = Execute { id: prepared.id, attributes: &tag, ..Execute::default() };
+    passes_response(&conn.execute_as(&execute).await.unwrap());
+    let without = Execute { attributes: &other, ..execute };
+    let refused = Refused::of(&conn.execute_as(&without).await.unwrap()).unwrap();
+    assert_eq!(refused.part("check"), Some("require_tag"));
+    // COM_QUERY with one attribute, of MYSQL_TYPE_LONGLONG.
+    let head = b"\x03\x01\x01\0\x01\x08\0\x0acontroller";
+    let number = [&head[..], &42_i64.to_le_bytes(), text.as_bytes()].concat();
+    passes_response(&conn.command(&number, Shape::Query).await.unwrap());
+    let unjudged = [("guard", "tags"), ("check", "require_tag")];
+    wait_for_sum(sluice, "sluice_guard_unjudged_total", &unjudged, 1.0).await.unwrap();
 }
 
 #[tokio::test]
@@ -238,7 +266,7 @@ async fn what_the_server_expects_to_read_is_limited_and_nothing_of_it_is_run_for
         conn.send_command(&waits).await.unwrap();
         wait_for_sum(&sluice, explains, &result("timed_out"), 1.0).await.unwrap();
         locker.query_drop("UNLOCK TABLES").await.unwrap();
-        conn.read_response(integration::raw::Shape::Query).await.unwrap().accepted().unwrap();
+        conn.read_response(Shape::Query).await.unwrap().accepted().unwrap();
         servers
             .primary
             .run_sql(&["REVOKE SELECT, UPDATE, DELETE, INSERT ON test.* FROM 'sluice'@'%'"])

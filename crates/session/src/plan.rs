@@ -8,7 +8,7 @@ use std::sync::Arc;
 use admission::{BudgetSet, DigestKey};
 use policy::{Cover, GuardReport, Likeness, Priority, ShapeNeeds, ShapeText};
 use sql::{Class, LexMode, Statement, Tool, Whole, describe};
-use wire::capability::Capabilities;
+use wire::capability::{CLIENT_QUERY_ATTRIBUTES, Capabilities};
 use wire::command::{Execute, Query, QueryAttributes, execute_attributes, execute_layout};
 use wire::response_tracker::{Cursor, Expect};
 
@@ -142,11 +142,13 @@ pub(crate) fn execution(
     let mut num_columns = 0;
     let mut forgotten = Remembered::default();
     let mode = server.mode;
+    let mut is_read = true;
     let (description, last, attributes) = match server.prepared.executed(statement_id, mode) {
         Some(statement) => {
             // Values sent ahead as long data are not in the packet: then it cannot be read to its
             // end.
             num_columns = statement.num_columns;
+            is_read = !(statement.long_data && capabilities.has(CLIENT_QUERY_ATTRIBUTES));
             let layout = (!statement.long_data)
                 .then(|| execute_layout(payload, statement.num_params, capabilities))
                 .flatten();
@@ -166,6 +168,7 @@ pub(crate) fn execution(
     ruled.work = description.work.as_ref().filter(|_| ruled.held).cloned();
     let alike = Alike::of_prepared(&ruled, input);
     let plan = ruled.plan(Some(statement_id), Expect::Execution(cursor), input);
+    let attributes = is_read.then_some(attributes);
     let guarded = judge.bench.guard_execution(&description, attributes, input);
     Plan { guarded, ..plan }.like(alike, &mut judge.bench.budgets, input)
 }

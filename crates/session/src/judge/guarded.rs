@@ -122,25 +122,21 @@ impl Judge {
 }
 
 impl Bench {
-    /// What guards have to say of an execution: of its tags.
+    /// What guards have to say of an execution: of its tags. `None`: its attributes cannot be read.
     pub(crate) fn guard_execution(
         &mut self,
         description: &Description,
-        attributes: QueryAttributes<'_>,
+        attributes: Option<QueryAttributes<'_>>,
         input: &Input<'_>,
     ) -> Option<Box<GuardReport>> {
         if !input.policy.guards.looks_at_tags() {
             return None;
         }
+        let all_tags = attributes.is_some();
+        let attributes = attributes.unwrap_or_default();
         let said = SaidByExecution { attributes, statement: None };
-        let guarded = Guarded {
-            survey: None,
-            len: 0,
-            goes_on: false,
-            now: input.now,
-            tags: true,
-            all_tags: true,
-        };
+        let guarded =
+            Guarded { survey: None, len: 0, goes_on: false, now: input.now, tags: true, all_tags };
         self.guard_description(description, said, &guarded, input)
     }
 
@@ -176,6 +172,9 @@ fn judge<'t>(
     input: &Input<'_>,
 ) -> Option<Box<GuardReport>> {
     let Subject { classes, exemption, tool, attributes, tags, shape } = subject;
+    // A number is a value too, only none that is read here.
+    let are_texts = attributes.iter().all(|(_, value)| value.is_some());
+    let guarded = &Guarded { all_tags: guarded.all_tags && are_texts, ..*guarded };
     let attributes = attributes.iter().filter_map(|(name, value)| Some(pair(name, value?)));
     let Who { identity: session, said, .. } = who;
     let session = &*session;
