@@ -8,7 +8,7 @@
     reason = "helpers of tests fail by panicking, as the tests do"
 )]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use integration::raw::response::SERVER_STATUS_IN_TRANS;
 use integration::raw::{MAX_PAYLOAD, Param, Response, Shape, framed};
@@ -377,6 +377,48 @@ async fn a_full_queue_refuses_at_once() {
     // The others are where they were, and a wait of another rule has room.
     assert!(!waiting[0].is_answered() && !waiting[1].is_answered());
     assert!(rows(servers, table).await.is_empty());
+}
+
+#[tokio::test]
+async fn who_comes_back_when_it_was_told_has_its_place_and_who_comes_sooner_waits() {
+    let servers = MYSQL.get().await.unwrap();
+    let create = "CREATE TABLE r_back (id INT AUTO_INCREMENT PRIMARY KEY, n INT)";
+    servers.primary.run_sql(&[create]).await.unwrap();
+    let insert = |n: u32| format!("INSERT INTO r_back (n) VALUES ({n})");
+    let switch = Switch::new(&servers.primary, "r_back").await.unwrap();
+    let rules = "\
+- { name: back, match: { app: etl }, gate: [r_back], max_delay: 3s, permanent: true }
+- { name: soon, match: { app: soon }, gate: [r_back], max_delay: 300ms, permanent: true }";
+    let config = Config::new(servers).unwrap().signals(&switch.signal());
+    let config = config.cluster("release_per_s: 1").rules(rules);
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    switch.shut(&sluice).await.unwrap();
+
+    let began = Instant::now();
+    let mut soon = connect_as(&sluice, "soon").await.unwrap();
+    let told = retry_after(&soon.query(insert(3)).await.unwrap());
+    refusal(&soon.query(insert(3)).await.unwrap());
+    let paused = told.min(Duration::from_secs(1));
+    assert!(began.elapsed() >= Duration::from_millis(600) + paused, "{told:?}");
+
+    let mut first = connect(&sluice, "etl").await.unwrap();
+    let told = retry_after(&first.query(insert(1)).await.unwrap());
+    let comes = Instant::now() + told;
+    let second = Pending::query(connect(&sluice, "etl").await.unwrap(), insert(2));
+    wait_for_depth(&sluice, "back", 1).await.unwrap();
+    tokio::time::sleep_until(comes.into()).await;
+    let first = Pending::query(first, insert(1));
+    wait_for_depth(&sluice, "back", 2).await.unwrap();
+    switch.open(&sluice).await.unwrap();
+    accepted(&first.answered(SOON).await.unwrap().response);
+    accepted(&second.answered(SOON).await.unwrap().response);
+    let order = numbers(&servers.primary, "SELECT n FROM r_back ORDER BY id").await.unwrap();
+    assert_eq!(order, [1, 2]);
+}
+
+fn retry_after(refused: &Response) -> Duration {
+    let refused = refusal(refused);
+    Duration::from_millis(refused.part("retry_after_ms").unwrap().parse().unwrap())
 }
 
 /// Sluice with these rules in front of one server.
