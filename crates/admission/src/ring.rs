@@ -127,16 +127,17 @@ impl Ring {
     pub(crate) fn join(&mut self, now: MonoTime, joining: &Joining, dice: &mut StdRng) -> u64 {
         let Lane { rule, app: app_key, identity } = joining.lane;
         let Joining { cost, known, ratio, .. } = *joining;
+        let stake = Stake { cost, known, ratio };
         let weight = joining.weight.clamp(1, Terms::WEIGHT_MAX);
         let branch = self.rules.entry(rule).or_default();
         if branch.apps.is_empty() {
             branch.weight = weight;
             branch.part = part_of(weight, ratio);
             self.parts = self.parts.saturating_add(branch.part);
-            self.turns.join(now, rule, &Bid { cost, weight, ratio }, dice);
+            self.turns.join(now, rule, &stake.bid(weight), dice);
             self.weight = self.weight.saturating_add(u64::from(weight));
         }
-        let bid = Bid { cost, weight: 1, ratio };
+        let bid = stake.bid(1);
         if !branch.apps.contains_key(&app_key) {
             branch.turns.join(now, app_key, &bid, dice);
         }
@@ -147,7 +148,7 @@ impl Ring {
             self.lanes = self.lanes.saturating_add(1);
         }
         let line = app.lanes.entry(identity).or_default();
-        if line.places.insert(joining.place, Stake { cost, known, ratio }).is_none() {
+        if line.places.insert(joining.place, stake).is_none() {
             line.cost += known;
             self.cost += known;
             self.len = self.len.saturating_add(1);
@@ -399,8 +400,11 @@ impl App {
 }
 
 impl Stake {
+    /// What a check that is lost costs. Prudence is for what is let through: that is charged when it
+    /// is, and given back when it has run. Nothing gives back what checks were charged that were
+    /// lost before anybody knew what such a statement writes.
     fn bid(self, weight: u32) -> Bid {
-        Bid { cost: self.cost, weight, ratio: self.ratio }
+        Bid { cost: self.known, weight, ratio: self.ratio }
     }
 }
 

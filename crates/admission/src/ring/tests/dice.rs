@@ -219,3 +219,30 @@ fn a_statement_of_another_ratio_at_the_head_only_draws_again() {
     ring.leave(MonoTime::ZERO, A, place(1), &mut dice);
     assert_eq!(ring.head().unwrap().lane, B);
 }
+
+#[test]
+fn what_was_not_known_when_a_line_formed_makes_no_lost_check_dearer() {
+    let mut ring = Ring::default();
+    let mut dice = StdRng::seed_from_u64(11);
+    let ratio_of = |lane: Lane| Ratio::new(if lane == A { 0.9 } else { 0.1 }).unwrap();
+    let joining = |lane: Lane, n: u64, cost: f64| {
+        let ratio = ratio_of(lane);
+        Joining { lane, place: place(n), weight: 1, cost, known: 1.0, ratio }
+    };
+    for n in 0..200 {
+        // A statement that nobody knows may be one of sixty rows.
+        ring.join(MonoTime::ZERO, &joining(A, 2 * n, 60.0), &mut dice);
+        ring.join(MonoTime::ZERO, &joining(B, 2 * n + 1, 60.0), &mut dice);
+    }
+    let mut wins = 0;
+    for n in 1_000..3_000 {
+        let head = ring.head().unwrap();
+        wins += u32::from(head.lane == A);
+        // The first that has run has told that it is one row.
+        ring.take(&head, 1.0, &mut dice);
+        let of_head = |n: u64| (MonoTime::from_nanos(n), head.ticket);
+        ring.leave(MonoTime::ZERO, head.lane, of_head(head.ticket.as_u64()), &mut dice);
+        ring.join(MonoTime::ZERO, &joining(head.lane, n, 1.0), &mut dice);
+    }
+    assert!((150..=250).contains(&wins), "{wins} of 2,000, a tenth is its share");
+}
