@@ -12,6 +12,8 @@ PROFILE ?= dev
 DEMO_ARGS ?=
 SIM_ARGS ?=
 PEERS_ARGS ?=
+WEATHER_ARGS ?=
+PROTECT ?= scans pages exports
 
 # Seconds of a siege, and more of its arguments: --seed 1 --workers 2 --traps quotes,prepare
 SIEGE_SECONDS ?= 3600
@@ -23,7 +25,7 @@ FUZZ_TARGETS ?=
 
 PROFILE_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
-.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-protect bench-reports bench-share bench-peers servers clients clean-servers toolchain build fuzz siege
+.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-weather bench-protect bench-reports bench-share bench-peers servers clients clean-servers toolchain build fuzz siege
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -69,14 +71,19 @@ siege: toolchain servers ## attacks of chance and the servers' own test statemen
 bench: toolchain ## time per decision, with 10 and with 10,000 rules
 	cargo run --release -p benches --bin decide
 	cargo run --release -p benches --bin lock
+	cargo run --release -p benches --bin many
 
 bench-pace: toolchain servers ## adaptive and binary pace and none, in front of a slow replica: lag and rows; writes docs/plots/pace.svg
 	cargo build --release -p sluice -p benches
 	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/pace 3 20 10 docs/plots
 
-bench-protect: toolchain servers ## a web app beside report jobs, ungated, limited and protected: p99 and reports a second; writes docs/plots/protect.svg
+bench-weather: toolchain servers ## everyday weather over a slow replica, in three ways; WEATHER_ARGS='drop restart' for these; writes docs/plots/weather.svg
 	cargo build --release -p sluice -p benches
-	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/protect 3 20 15 docs/plots
+	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/weather $(TARGET)/weather docs/plots $(WEATHER_ARGS)
+
+bench-protect: toolchain servers ## a web app beside report jobs, limited, protected, binary and direct: p99 and reports a second; PROTECT='scans pages'
+	cargo build --release -p sluice -p benches
+	for kind in $(PROTECT); do SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/protect $$kind 5 $(TARGET) || exit; done
 
 bench-reports: toolchain servers ## a report run 40 times at once beside a web app, direct and with a budget of 4: p99; writes docs/plots/reports.svg
 	cargo build --release -p sluice -p benches

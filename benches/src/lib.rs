@@ -2,6 +2,7 @@
 
 pub mod beside;
 pub mod export;
+pub mod lag_panel;
 pub mod line;
 pub mod peer;
 pub mod plot;
@@ -10,6 +11,8 @@ pub mod relay;
 pub mod rules;
 pub mod stats;
 pub mod sysbench;
+pub mod watch;
+pub mod way;
 pub mod web;
 
 /// What a benchmark may fail of; it ends the program with its text.

@@ -124,6 +124,7 @@ impl Line {
             identity: IdentityKey(identity),
             app: AppKey(identity / IDENTITIES_PER_APP),
             digest: Some(DigestKey(identity)),
+            written: None,
             gate: GATE,
             terms: Terms { max_delay: MAX_DELAY, queue_len_max: u32::MAX, ..Terms::default() },
             arrived: self.now,
@@ -200,6 +201,7 @@ fn config() -> ControllerConfig {
         lag: LAG,
         heartbeat_interval: HEARTBEAT,
         probe_interval: PROBE,
+        learns_row_costs: false,
         otherwise: BinaryPacing::default(),
     };
     ControllerConfig {

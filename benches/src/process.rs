@@ -1,6 +1,7 @@
 //! What a process has cost so far, from `/proc`.
 
 use std::fs;
+use std::process::Command;
 
 use crate::Result;
 
@@ -61,6 +62,30 @@ pub fn peak_kib(pid: u32) -> Result<f64> {
 /// When the process is another user's, or is none.
 pub fn forget_peak(pid: u32) -> Result<()> {
     Ok(fs::write(format!("/proc/{pid}/clear_refs"), "5")?)
+}
+
+/// Lets every other thread of the machine go before those of this process with this name, by so many
+/// steps (renice(1)).
+///
+/// # Errors
+/// When there is none, or `renice` does not do it.
+pub fn be_nice(thread: &str, steps: u32) -> Result<()> {
+    let mut found = false;
+    for task in fs::read_dir("/proc/self/task")? {
+        let task = task?;
+        // A thread that has ended meanwhile has no name.
+        let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        if name.trim_end() != thread {
+            continue;
+        }
+        let mut renice = Command::new("renice");
+        renice.args(["-n", &steps.to_string(), "-p"]).arg(task.file_name());
+        if !renice.output()?.status.success() {
+            return Err(format!("renice has failed for the thread {thread}").into());
+        }
+        found = true;
+    }
+    if found { Ok(()) } else { Err(format!("there is no thread {thread}").into()) }
 }
 
 fn status_kib(pid: u32, field: &str) -> Result<f64> {

@@ -54,6 +54,19 @@ pub fn shaped() -> Result<Arc<ClusterPolicy>> {
     )
 }
 
+/// A policy with the guards of the shipped file: two for everybody, the others for one user.
+///
+/// # Errors
+/// The faults of the file, if it has any.
+pub fn guarded() -> Result<Arc<ClusterPolicy>> {
+    load(
+        "version: 1\nclusters:\n  main: { listen: 127.0.0.1:3307, primary: 127.0.0.1:3306 }\n\
+         guards:\n  - { name: whole-tables, where_required: deny, no_cross_join: warn }\n  \
+         - { name: huge-texts, match: { user: shop }, mode: warn, max_in_list: 5000, \
+         max_statement_bytes: 1048576, require_tag: [controller] }\n",
+    )
+}
+
 fn load(text: &str) -> Result<Arc<ClusterPolicy>> {
     let config = policy::load(text).map_err(|faults| {
         faults.iter().take(3).map(|fault| format!("{fault:?}\n")).collect::<String>()

@@ -11,6 +11,9 @@ use integration::server::{Flavour, PerformanceSchema, Server, ServerOptions};
 use integration::sluice::{Config, SluiceProcess};
 use tokio::task::JoinSet;
 
+#[path = "budgets/places.rs"]
+mod places;
+
 #[tokio::test]
 async fn what_budgets_allow_is_what_the_server_sees() {
     let mut options = ServerOptions::new(Flavour::MySql);
@@ -29,6 +32,7 @@ async fn what_budgets_allow_is_what_the_server_sees() {
     whoever_holds_locks_passes_and_counts(&sluice).await;
     whoever_leaves_gives_back(&sluice).await;
     refused_and_warned(&sluice).await;
+    one_after_the_other(&sluice).await;
     edited(&sluice, &config).await;
 }
 
@@ -207,6 +211,23 @@ async fn refused_and_warned(sluice: &SluiceProcess) {
     assert!(status.contains("\"budget\":\"impatient\""), "{status}");
 }
 
+/// Whoever has an answer may go on with another connection: the place is free by then.
+async fn one_after_the_other(sluice: &SluiceProcess) {
+    let addr = sluice.listen_addr();
+    // Somebody has left while a statement ran.
+    let budget = [("budget", "impatient")];
+    wait_for_sum(sluice, "sluice_budget_in_use", &budget, 0.0).await.unwrap();
+    for app in ["impatient", "single"] {
+        let mut conns = [session(addr, app).await, session(addr, app).await];
+        for n in 0..500 {
+            for conn in &mut conns {
+                let answer = conn.query("SELECT 1").await.unwrap();
+                assert_eq!(answer.err(), None, "{app}, after {n}");
+            }
+        }
+    }
+}
+
 /// The file changes while statements are at the server: they stay counted.
 async fn edited(sluice: &SluiceProcess, config: &Config) {
     let addr = sluice.listen_addr();
@@ -266,7 +287,10 @@ const TABLE: &str = "CREATE TABLE test.t (id INT PRIMARY KEY, n INT)";
 const ROWS: &str = "INSERT INTO test.t VALUES (1, 0), (2, 0)";
 const HISTORY: &str = "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' \
                        WHERE NAME = 'events_statements_history_long'";
-const RULES: &str = "- { name: everything, gate: none, permanent: true }";
+const RULES: &str = "\
+- { name: single, match: { app: single }, gate: none, statements: [read], max_in_flight: 1, \
+    on_refused_check: reject, permanent: true }
+- { name: everything, gate: none, permanent: true }";
 const BUDGETS: &str = "\
 budgets:
   - { name: reports, match: { app: report }, max_concurrency: 4 }

@@ -62,7 +62,9 @@ async fn what_a_guard_denies_is_told_with_its_place_and_never_runs() {
         assert_eq!(count(servers, "g_told").await, 2);
         let hits = [("guard", "where"), ("check", "where_required"), ("mode", "deny")];
         wait_for_sum(&sluice, "sluice_guard_hits_total", &hits, 4.0).await.unwrap();
-        let counted = [("reason", "guard"), ("decision", "rejected"), ("mode", "enforce")];
+        // As in the error and in the log: no rule was asked.
+        let counted =
+            [("rule", "none"), ("reason", "guard"), ("decision", "rejected"), ("mode", "enforce")];
         wait_for_sum(&sluice, "sluice_statements_total", &counted, 7.0).await.unwrap();
     }
 }
@@ -158,9 +160,11 @@ async fn tags_in_attributes(sluice: &SluiceProcess) {
     let without = Execute { attributes: &other, ..execute };
     let refused = Refused::of(&conn.execute_as(&without).await.unwrap()).unwrap();
     assert_eq!(refused.part("check"), Some("require_tag"));
-    // COM_QUERY with one attribute, of MYSQL_TYPE_LONGLONG.
-    let head = b"\x03\x01\x01\0\x01\x08\0\x0acontroller";
-    let number = [&head[..], &42_i64.to_le_bytes(), text.as_bytes()].concat();
+    // COM_QUERY with one attribute, of MYSQL_TYPE_LONGLONG and of MYSQL_TYPE_DOUBLE.
+    let head = |kind: u8| [b"\x03\x01\x01\0\x01", &[kind][..], b"\0\x0acontroller"].concat();
+    let whole = [&head(8)[..], &42_i64.to_le_bytes(), text.as_bytes()].concat();
+    passes_response(&conn.command(&whole, Shape::Query).await.unwrap());
+    let number = [&head(5)[..], &4.2_f64.to_le_bytes(), text.as_bytes()].concat();
     passes_response(&conn.command(&number, Shape::Query).await.unwrap());
     let unjudged = [("guard", "tags"), ("check", "require_tag")];
     wait_for_sum(sluice, "sluice_guard_unjudged_total", &unjudged, 1.0).await.unwrap();

@@ -11,12 +11,15 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
-use integration::raw::{Login, Param, RawConn};
+use integration::raw::{Login, Param, RawConn, Shape, capability};
 use integration::server::{Flavour, PerformanceSchema, Server};
 use integration::sluice::{Config, Metrics, SluiceProcess, binary};
 use integration::topology::{Topology, TopologyOptions};
 use serde_json::Value;
 use tokio::sync::OnceCell;
+
+#[path = "insights/mixed.rs"]
+mod mixed;
 
 /// One server for all tests of this file, which counts too.
 async fn servers() -> &'static Topology {
@@ -279,7 +282,7 @@ async fn statements_are_counted_by_the_tags_that_the_file_names() {
     let mut config = Config::new(servers).unwrap();
     config.top = "insights: { tags: [tenant, route] }".to_owned();
     let sluice = SluiceProcess::start(&config).await.unwrap();
-    let mut login = Login::new("admin");
+    let mut login = Login::new("admin").with(capability::QUERY_ATTRIBUTES);
     login.attributes.push(("route".into(), "batch".into()));
     let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
     let texts = [
@@ -296,6 +299,10 @@ async fn statements_are_counted_by_the_tags_that_the_file_names() {
     for n in 0..3 {
         conn.execute(&prepared, &[Param::int(n)]).await.unwrap();
     }
+    // An attribute of a driver that binds numbers as such: an integer of eight bytes.
+    let attribute = b"\x03\x01\x01\x00\x01\x08\x00\x06tenant";
+    let numbered = [&attribute[..], &42_i64.to_le_bytes(), b"SELECT 6"].concat();
+    conn.command(&numbered, Shape::Query).await.unwrap().accepted().unwrap();
     let counts = |answer: &Value| -> BTreeMap<String, u64> {
         let rows = answer["rows"].as_array().unwrap().iter();
         let of = |row: &Value| row["tag"].as_str().unwrap().to_owned();
@@ -303,15 +310,15 @@ async fn statements_are_counted_by_the_tags_that_the_file_names() {
     };
     let by_tenant = ask(&sluice, "by=tag:tenant&user=admin").await;
     let tenants = counts(&by_tenant);
-    assert_eq!((tenants["acme"], tenants[""]), (6, 1), "{tenants:?}");
-    assert_eq!(tenants.len(), 3, "{tenants:?}");
+    assert_eq!((tenants["acme"], tenants["42"], tenants[""]), (6, 1, 1), "{tenants:?}");
+    assert_eq!(tenants.len(), 4, "{tenants:?}");
     assert_eq!(
         (by_tenant["by"].as_str(), &by_tenant["tags"][1]),
         (Some("tag:tenant"), &"route".into())
     );
     // The connection's own is behind what a statement says.
     let routes = counts(&ask(&sluice, "by=tag:route&user=admin").await);
-    assert_eq!(routes, BTreeMap::from([("batch".to_owned(), 7), ("web".to_owned(), 1)]));
+    assert_eq!(routes, BTreeMap::from([("batch".to_owned(), 8), ("web".to_owned(), 1)]));
     let acme = ask(&sluice, "by=digest&tag=tenant:acme&user=admin").await;
     assert_eq!(acme["total"]["count"], 6);
     assert_eq!(acme["rows"][0]["senders"][0]["tags"]["tenant"], "acme");

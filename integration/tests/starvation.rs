@@ -75,6 +75,47 @@ async fn whoever_is_starved_by_an_exempt_job_is_named_with_it_and_no_longer_when
 }
 
 #[tokio::test]
+async fn whoever_gets_a_trickle_beside_a_flood_is_below_its_share_and_the_flood_is_not() {
+    let mut servers = Topology::mysql(1).await.unwrap();
+    servers.primary.run_sql(&[TABLE]).await.unwrap();
+    let mut config = Config::new(&servers).unwrap().rules(FLOORS);
+    config.top = "starvation: { share: 0.1, window: 10s }".into();
+    // The gate stays open, and the pace has no room.
+    config.signals = "lag: { threshold: 60s }".into();
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
+    let slow = Lag::SlowCommits(Duration::from_millis(50));
+    servers.replicas.first_mut().unwrap().lag_start(slow).await.unwrap();
+    // Both wait; by the floors of their rules one is admitted fifty times as often.
+    let flood = Writers::start(sluice.listen_addr(), "ddl", 6, INSERT).await.unwrap();
+    let trickle = Writers::start(sluice.listen_addr(), "etl", 2, INSERT).await.unwrap();
+    let below = [("app", "etl"), ("kind", "below_share")];
+    sluice
+        .wait_for_metrics("somebody below its share", SOON, |metrics| {
+            metrics.value("sluice_starved_kind", &below) == Some(1.0)
+        })
+        .await
+        .unwrap();
+    let metrics = sluice.metrics().await.unwrap();
+    assert_eq!(metrics.value("sluice_starved", &[("app", "etl")]), Some(1.0));
+    assert_eq!(metrics.value("sluice_starved", &[("app", "ddl")]), None);
+    let received = |app| metrics.value("sluice_received_of_share", &[("app", app)]).unwrap();
+    assert!(received("etl") < 0.5 && received("ddl") > 1.0);
+    let line = wait_for_line(&sluice, &["identity is starved", "identity=etl"]).await;
+    for part in ["an identity is starved: below its fair share", "kind=\"below_share\""] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    let status = sluice.http_get("/api/v1/status").await.unwrap().body;
+    for part in ["\"kind\":\"below_share\"", "\"received_of_share\":0."] {
+        assert!(status.contains(part), "{part}: {status}");
+    }
+    let page = sluice.http_get("/plain").await.unwrap().body;
+    assert!(page.contains(" % of its fair share<td>ddl (rule flood): "), "{page}");
+    trickle.stop().await.unwrap();
+    flood.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_share_of_zero_watches_for_nothing_and_a_stopped_replica_is_the_cause_not_a_bystander() {
     let mut servers = Topology::mysql(1).await.unwrap();
     servers.primary.run_sql(&[TABLE]).await.unwrap();
@@ -149,5 +190,8 @@ const RULES: &str = "\
 - { name: let-ddl, match: { app: ddl }, exempt: true, expires_at: 2099-01-01T00:00:00Z }
 - { name: patient, match: { app: etl }, max_delay: 10m, permanent: true }
 - { name: impatient, match: { app: hasty }, on_refused_check: reject, permanent: true }";
+const FLOORS: &str = "\
+- { name: flood, match: { app: ddl }, min_rate: 150, max_delay: 10m, permanent: true }
+- { name: trickle, match: { app: etl }, min_rate: 3, max_delay: 10m, permanent: true }";
 const SOON: Duration = Duration::from_secs(15);
 const CAUGHT_UP: Duration = Duration::from_secs(60);

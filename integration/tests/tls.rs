@@ -12,6 +12,7 @@ use std::time::Duration;
 use integration::certificates::Certificates;
 use integration::error::HarnessError;
 use integration::raw::{Login, RawConn, Tls, capability, framed};
+use integration::scenario::wait_until;
 use integration::server::{Flavour, Server, ServerOptions};
 use integration::sluice::{Config, SluiceProcess};
 
@@ -90,15 +91,23 @@ async fn tls_is_not_offered_where_it_is_disabled() {
 #[tokio::test]
 async fn an_encrypted_client_is_never_given_a_leg_in_the_clear_by_as_client() {
     let server = mariadb(None).await;
+    // As in front of that server itself: clients that take TLS where it is offered come without.
     let as_client = sluice(&server, "").await;
-    let (errno, message) = refused(&as_client, Tls::Newest).await;
-    assert_eq!(errno, 1043);
-    assert!(message.contains("[sluice]") && message.contains("no TLS"), "{message}");
+    assert!(matches!(open(&as_client, Tls::Newest).await, Err(HarnessError::Protocol(_))));
     assert!(!backend_in_tls(&mut open(&as_client, Tls::Never).await.unwrap()).await);
     let preferred = sluice(&server, "backend_tls: { mode: preferred }").await;
     assert!(!backend_in_tls(&mut open(&preferred, Tls::Newest).await.unwrap()).await);
-    let log = as_client.log().unwrap();
-    assert!(log.contains("server_without_tls"), "{log}");
+    let ours = Certificates::new().unwrap();
+    let issued = ours.issue("sluice", &["127.0.0.1"]).unwrap();
+    let named = format!("cert: {}, key: {}", issued.cert.display(), issued.key.display());
+    for keys in ["mode: required", &named] {
+        let wanted = sluice(&server, &format!("client_tls: {{ {keys} }}")).await;
+        let (errno, message) = refused(&wanted, Tls::Newest).await;
+        assert_eq!(errno, 1043, "{keys}");
+        assert!(message.contains("[sluice]") && message.contains("no TLS"), "{message}");
+        let is_told = || async { Ok(wanted.log()?.contains("server_without_tls")) };
+        wait_until("the reason in the log", Duration::from_secs(5), is_told).await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -113,6 +113,7 @@ impl Bench {
             identity: IdentityKey(identity),
             app: AppKey(identity / 50),
             digest: Some(DigestKey(1)),
+            written: None,
             gate: GATE,
             terms,
             arrived: self.now,
@@ -265,6 +266,7 @@ fn config() -> ControllerConfig {
         lag: LAG,
         heartbeat_interval: Duration::from_millis(250),
         probe_interval: Duration::from_millis(100),
+        learns_row_costs: false,
         otherwise: BinaryPacing::default(),
     };
     let lag = SignalConfig {

@@ -3,8 +3,8 @@
 //!   statements KIND[+insights] COUNT
 //!
 //! KIND is `text` (one text again and again), `literals` (other values each time), `mixed` (eight
-//! texts in turn), `comment`, `prepared`, `rows` (a text that is answered with a thousand), `bulk`
-//! (INSERTs of 50 to 57 rows), `asked` or `asked-prepared`. With `+insights` what it costs is
+//! texts in turn), `comment`, `guarded` (the text, with guards), `prepared`, `rows` (a text that is
+//! answered with a thousand), `bulk` (INSERTs of 50 to 57 rows), `asked` or `asked-prepared`. With `+insights` what it costs is
 //! counted, by its digest.
 
 use benches::relay::{self, Exchange, Relay};
@@ -20,7 +20,12 @@ fn main() -> Result<()> {
     let count: usize = args.next().ok_or("how many statements?")?.parse()?;
     let exchanges = exchanges(kind)?;
     let asked = kind.starts_with("asked");
-    let mut relay = Relay::logged_in(if asked { rules::shaped()? } else { rules::policy(100)? })?;
+    let policy = match kind {
+        "guarded" => rules::guarded()?,
+        _ if asked => rules::shaped()?,
+        _ => rules::policy(100)?,
+    };
+    let mut relay = Relay::logged_in(policy)?;
     if counted {
         relay = relay.counted();
     }
@@ -36,7 +41,7 @@ fn main() -> Result<()> {
 fn exchanges(kind: &str) -> Result<Vec<Exchange>> {
     let select = relay::point_select;
     Ok(match kind {
-        "text" => vec![select("SELECT c FROM sbtest1 WHERE id=5042")],
+        "text" | "guarded" => vec![select("SELECT c FROM sbtest1 WHERE id=5042")],
         "literals" => [7, 5042, 81, 999, 10_000, 3, 426, 1_234]
             .map(|id| select(&format!("SELECT c FROM sbtest1 WHERE id={id}")))
             .to_vec(),

@@ -5,6 +5,7 @@
 //! the time of a reading or a check, and whatever goes wrong here ends with a status code.
 
 pub mod insights;
+pub mod quarantine;
 pub mod rules;
 pub mod status;
 
@@ -17,7 +18,6 @@ mod history;
 mod host;
 mod page;
 mod places;
-mod quarantine;
 mod ready;
 mod refusal;
 mod request;

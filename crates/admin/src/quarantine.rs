@@ -13,12 +13,13 @@ use crate::refusal::{Error, Refusal};
 use crate::{AdminState, Shown};
 
 /// What is in quarantine, in all clusters.
-#[derive(Debug, Clone, Serialize)]
-struct Quarantine {
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Quarantine {
     /// When this was read.
-    now: String,
+    pub now: String,
     /// By cluster in the order of the file; within one the oldest first.
-    quarantine: Vec<QuarantineEntry>,
+    pub quarantine: Vec<QuarantineEntry>,
 }
 
 /// Statements that are refused, or come last.

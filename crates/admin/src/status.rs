@@ -235,7 +235,7 @@ pub struct SignalStatus {
     pub open: bool,
     /// Gated statements at the server, at gates with it; none if it does not limit them.
     pub in_flight: Option<u64>,
-    /// How many may be; none while as many as come.
+    /// How many may be; below 1, the part of the time in which one may. None while as many as come.
     pub in_flight_limit: Option<f64>,
 }
 
@@ -323,8 +323,12 @@ pub struct StarvedStatus {
     pub app: String,
     /// The rule that holds it.
     pub rule: String,
-    /// The part of `starvation.window` that it was kept from working.
+    /// `blocked`: nothing of it was let through. `below_share`: less than half of its fair share.
+    pub kind: String,
+    /// The part of `starvation.window` for which it was.
     pub share: f64,
+    /// What it got of its fair share while it was below it. None: it was not.
+    pub received_of_share: Option<f64>,
     /// When that began.
     pub since: String,
     /// How long ago that is.

@@ -148,6 +148,7 @@ async fn the_page_shows_who_waits_and_names_of_clients_are_only_text_in_it() {
         identity,
         app: policy::app_key(rule, app),
         digest: None,
+        written: None,
         gate,
         terms,
         arrived,

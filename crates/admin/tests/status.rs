@@ -80,6 +80,7 @@ impl Door {
             identity: policy::identity_key(rule, app.as_bytes()),
             app: policy::app_key(rule, app.as_bytes()),
             digest: None,
+            written: None,
             gate,
             terms,
             arrived: cluster.now(),

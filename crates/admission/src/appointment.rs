@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use crate::{MonoTime, OnRefusedCheck, Reason, Refusal, RuleKey, Terms};
+use crate::{IdentityKey, Mode, MonoTime, OnRefusedCheck, Reason, Refusal, RuleKey, Terms};
 
 /// Who comes too soon waits for so long at most before it is looked at.
 const SLOWED_MAX: Duration = Duration::from_secs(1);
@@ -22,6 +22,7 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appointment {
     rule: RuleKey,
+    identity: IdentityKey,
     /// Since when it has stood in line.
     since: MonoTime,
     /// When it may come back.
@@ -51,11 +52,18 @@ impl Appointment {
     #[must_use]
     pub fn of(
         now: MonoTime,
-        (rule, terms): (RuleKey, &Terms),
+        (rule, identity, terms): (RuleKey, IdentityKey, &Terms),
         since: MonoTime,
         refusal: &Refusal,
     ) -> Option<Self> {
-        let is_about_a_line = match refusal.reason {
+        let at = now.saturating_add(refusal.retry_after);
+        let appointment = Self { rule, identity, since, at };
+        Self::is_made(refusal.reason, terms).then_some(appointment)
+    }
+
+    /// Whether who is refused for this is told when its turn comes, and keeps its place until then.
+    pub(crate) fn is_made(reason: Reason, terms: &Terms) -> bool {
+        let is_about_a_line = match reason {
             Reason::GateClosed | Reason::NoData | Reason::Paced | Reason::QueueFull => true,
             Reason::Ratio
             | Reason::Timeout
@@ -70,9 +78,12 @@ impl Appointment {
             | Reason::Shutdown => false,
         };
         let waits = terms.on_refused_check == OnRefusedCheck::Delay;
-        let at = now.saturating_add(refusal.retry_after);
-        let appointment = Self { rule, since, at };
-        (is_about_a_line && waits).then_some(appointment)
+        is_about_a_line && waits && terms.mode == Mode::Enforce
+    }
+
+    /// Whose it is, and when it is due.
+    pub(crate) fn claim(self) -> (RuleKey, IdentityKey, MonoTime) {
+        (self.rule, self.identity, self.at)
     }
 
     /// How the next statement of the session asks, if it comes now and under this rule.
@@ -102,7 +113,7 @@ mod tests {
     fn told(reason: Reason, terms: &Terms) -> Option<Appointment> {
         let (waited, retry_after) = (Duration::from_secs(5), Duration::from_secs(3));
         let refusal = Refusal { reason, cause: None, budget: None, waited, retry_after };
-        Appointment::of(at(6_000), (RULE, terms), at(1_000), &refusal)
+        Appointment::of(at(6_000), (RULE, IdentityKey(7), terms), at(1_000), &refusal)
     }
 
     #[test]

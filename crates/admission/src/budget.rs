@@ -21,12 +21,14 @@
 //! ([`crate::ring`]), and is looked at again when a place is free, or when enough has drained.
 
 mod bucket;
+mod elsewhere;
 mod idle;
 mod ledger;
 mod line;
 mod prediction;
 mod terms;
 
+pub use self::elsewhere::BudgetDebt;
 pub use self::ledger::{BudgetHold, BudgetUsed, BudgetView};
 pub(crate) use self::ledger::{Budgets, InTheWay};
 pub(crate) use self::line::{BudgetLines, BudgetScope, Sought};

@@ -270,6 +270,7 @@ mod tests {
             identity: IdentityKey(1),
             app,
             digest: None,
+            written: None,
             gate: GateKey(1),
             terms,
             arrived: at(0),

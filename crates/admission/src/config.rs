@@ -63,11 +63,14 @@ pub struct SignalConfig {
 
 /// How a signal limits the statements in flight at its gates. Without a usable value nothing is
 /// limited where [`OnNoData::Open`] says so, else the last limit holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct InFlightPacing {
     /// For how long a value tells of what has passed: the window of a percentile. Zero: it tells of
     /// the moment.
     pub memory: Duration,
+    /// Of a latency, the share of the statements that take at most the value: then the limit goes by
+    /// [`Controller::handle_latencies`](crate::Controller::handle_latencies).
+    pub percentile: Option<f64>,
 }
 
 impl SignalConfig {
@@ -132,6 +135,9 @@ pub struct AdaptivePacing {
     pub heartbeat_interval: Duration,
     /// How often replicas are asked for it.
     pub probe_interval: Duration,
+    /// Whether what rows cost is learned from what the replicas' appliers are at; else a row is a
+    /// row.
+    pub learns_row_costs: bool,
     /// For gates that do not depend on the lag.
     pub otherwise: BinaryPacing,
 }

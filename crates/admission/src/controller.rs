@@ -20,6 +20,7 @@
 
 mod advance;
 mod advice;
+mod away;
 mod budgeted;
 mod decide;
 mod inquire;
@@ -38,6 +39,7 @@ use rand::rngs::StdRng;
 
 use self::advice::Advices;
 pub use self::reload::Remains;
+pub use self::watch::FormerWatch;
 use crate::budget::{BudgetLines, Budgets};
 use crate::checks::{Check, CheckCount, CheckCounts};
 use crate::claims::Claims;
@@ -51,6 +53,7 @@ use crate::pacing::release_per_s;
 use crate::promises::Promises;
 use crate::queue::{Queue, Spot, Waiter};
 use crate::rates::Rates;
+use crate::row_work::RowWork;
 use crate::signal::{Sample, SignalView};
 use crate::starvation::Starvation;
 use crate::{ControllerConfig, GateKey, Mode, MonoTime, Pacing, Reason, Request, SignalKey};
@@ -76,6 +79,8 @@ pub struct Controller {
     checks: CheckCounts,
     work: Work,
     costs: Costs,
+    /// What their rows cost the replicas.
+    row_work: RowWork,
     /// Under adaptive pacing.
     pace: Option<Pace>,
     /// The limits on statements in flight, of the other signals.
@@ -129,6 +134,7 @@ impl Controller {
             checks: CheckCounts::default(),
             work: Work::default(),
             costs: Costs::default(),
+            row_work: RowWork::default(),
             pace: None,
             in_flight: InFlight::default(),
             governing: None,
@@ -185,14 +191,15 @@ impl Controller {
                 self.give_back(self.clock, permit.take_hold());
                 let Some(account) = permit.account else { return };
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
-                self.rates.complete(account.rule);
-                self.rates.settle(self.clock, account.rule, -account.expected);
+                self.watch_settled(self.clock, &account, 0.0);
+                self.rates.complete(account.lane.rule, account.expected);
+                self.rates.settle(self.clock, account.lane.rule, -account.expected);
                 if let Some(place) = account.place {
                     self.in_flight.take_back(place);
                 }
                 if let (Some(pace), Some(charge)) = (&mut self.pace, account.charge) {
                     pace.take_back(charge);
-                    self.claims.spend(account.lane.app, -account.expected);
+                    self.claims.spend(account.lane.app, -account.expected * account.factor);
                 }
             }
             Some(Resolved::Reject(_) | Resolved::DecideAgain) | None => {}
@@ -206,7 +213,7 @@ impl Controller {
         self.give_back(now, permit.take_hold());
         let Some(account) = permit.account.take() else { return };
         self.book(now, &account, &outcome);
-        let makes_room = account.place.is_some() || self.rates.has_line(account.rule);
+        let makes_room = account.place.is_some() || self.rates.has_line(account.lane.rule);
         let work = &mut self.work;
         work.in_flight = work.in_flight.saturating_sub(1);
         work.completed = work.completed.saturating_add(1);
@@ -222,16 +229,16 @@ impl Controller {
     /// is charged while it writes, not when it ends. Telling less than was expected changes
     /// nothing.
     pub fn charge(&mut self, now: MonoTime, permit: &mut Permit, affected_rows: u64) {
-        self.tick(now);
+        let now = self.tick(now);
         let Some(account) = &mut permit.account else { return };
+        self.watch_charged(now, account, rows_cost(affected_rows) * account.factor);
         let more = rows_cost(affected_rows) - account.expected;
         if more > account.charged_more {
-            let now = self.clock;
-            self.rates.settle(now, account.rule, more - account.charged_more);
+            self.rates.settle(now, account.lane.rule, more - account.charged_more);
             account.charged_more = more;
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, &mut account.charge) {
-            pace.charge(charge, rows_cost(affected_rows));
+            pace.charge(charge, rows_cost(affected_rows) * account.factor);
         }
     }
 }
@@ -266,9 +273,7 @@ impl Controller {
         {
             let now = self.clock.max(now);
             pace.handle_progress(now, reading);
-            if let Some(rate) = pace.rate() {
-                self.advices.note_rate(now, rate);
-            }
+            self.row_work.lapse(now);
         }
         self.look_at_wishes(now);
         let threshold = reading.threshold.map(|own| own.as_secs_f64());
@@ -339,7 +344,7 @@ impl Controller {
         let leaving = self.queue.is_leaving().then_some(self.clock);
         let diced = self.gates.values().filter_map(Gate::next_win);
         let claimed = self.claimed_at.filter(|_| line);
-        let place = self.in_flight.next_change().filter(|_| line).filter(|at| *at > self.clock);
+        let place = self.in_flight.next_change(self.clock).filter(|_| line);
         signals
             .chain(releases)
             .chain(paced)
@@ -453,6 +458,9 @@ impl Controller {
                     self.checks.add(request.rule, request.app, Check::Lost, lost);
                 }
                 self.rates.leave_gate(request.rule, place);
+                if let Some(watch) = &mut self.starvation {
+                    watch.leaves_line(self.clock, request);
+                }
             }
             Spot::Limited => self.rates.leave(self.clock, lane, place, &mut self.dice),
             Spot::Budgeted { .. } => {

@@ -7,7 +7,7 @@ use crate::in_flight::Place;
 use crate::pace::Charge;
 use crate::request::Lane;
 use crate::{
-    BudgetKey, DigestKey, GateKey, MonoTime, Reason, RuleKey, SignalKey, SignalState, SignalView,
+    BudgetKey, DigestKey, GateKey, MonoTime, Reason, SignalKey, SignalState, SignalView, Written,
 };
 
 /// What becomes of a request.
@@ -40,15 +40,20 @@ pub struct Permit {
 /// What a permit was charged, and where.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Account {
-    pub(crate) rule: RuleKey,
     pub(crate) gate: GateKey,
     pub(crate) lane: Lane,
     pub(crate) weight: u32,
     pub(crate) digest: Option<DigestKey>,
     /// What the statement was expected to write.
     pub(crate) expected: f64,
+    pub(crate) written: Option<Written>,
+    /// What a row of it counts as at the pace and among its rivals.
+    pub(crate) factor: f64,
     /// What its rule's rates were told of beyond that, while it ran.
     pub(crate) charged_more: f64,
+    /// What it was put down for against the shares of all who contended, a row or more; 0: nobody
+    /// did.
+    pub(crate) shared: f64,
     /// At a gate that is paced: its part of the work on its way.
     pub(crate) charge: Option<Charge>,
     /// At a gate that limits the statements in flight: its place.

@@ -23,20 +23,44 @@
 //!            g = limit below what held before the last excess: it doubles; √limit above
 //! ```
 //!
-//! *memory* is for how long a value tells of what has passed: the window of a percentile. From T on
-//! the gate is shut, whatever the limit: that is the fast answer, and the limit is the slow one which
-//! makes it rare. A limit that nobody wants says nothing of what the server can take: it grows only
-//! on demand, and what was not in use for [`UNUSED_AFTER`] halves, down to twice what was in use, and
-//! then doubles again up to where it was.
+//! *memory* is for how long a value tells of what has passed. From T on the gate is shut, whatever the
+//! limit: that is the fast answer, and the limit is the slow one which makes it rare. A limit that
+//! nobody wants says nothing of what the server can take: it grows only on demand, and what was not in
+//! use for [`UNUSED_AFTER`] halves, down to twice what was in use, and then doubles again up to where
+//! it was.
+//!
+//! # A percentile
+//!
+//! A percentile of latencies has a law of its own, for its value is not what n adds up to: where n is
+//! in flight for a part of the time, the share of statements that are too slow is that part of what it
+//! is with n in flight all the time, and the percentile is anything in between. With r the share of the
+//! latest statements that took longer than the aim, and q the share that may (0.01 of p99):
+//!
+//! ```text
+//!   aim      = T − T/10
+//!   memory   = window/2, and longer, up to a minute, until some 5/q statements are in it
+//!   e        = 1 − r/q, from −4 to 1
+//!   limit · exp(e·dt/(memory + S)),  upwards if somebody wanted more or the limit is below 1,
+//!                                    downwards if somebody was in flight within the window
+//! ```
+//!
+//! The limit moves until the mean of r is q, which is to say that the percentile over a long time is
+//! the aim, however r swings and whatever n does to it. It is told by the statements of the last seconds,
+//! not by a window that remembers what is over. With so few statements that one which is too slow says
+//! little, more of them are waited for: then the steering is slow, and the gate is quick.
+//!
+//! Below 1 the limit is the part of the time in which one statement is in flight: what has held its
+//! place for h is followed by a rest of h·(1/limit − 1), of 30 s at most, in which nothing passes. So a
+//! server that one report at a time disturbs too much has reports with rests between them.
 //!
 //! # Stability
 //!
 //! With ε = d ln x / d ln n, d ln n/dt = −κ·ε·(x − aim)/(aim·settling), seen after about settling: loop
 //! gain κ·ε, under the π/2 at which an integrator with delay begins to swing while ε < 1.5. Threads
-//! running have ε ≤ 1. A latency near saturation has more: there the limit swings by a statement or
-//! two, between e clipped at −2 and growth by √limit, which is slower than the way down. What grows
-//! while n stands still (a history list) has no equilibrium in n: the limit falls to 1, and the gate
-//! holds.
+//! running have ε ≤ 1. What grows while n stands still (a history list) has no equilibrium in n: the
+//! limit falls to 1, and the gate holds. For r the memory fades instead of cutting off, so the loop is an
+//! integrator behind one lag, which comes to rest at any gain; near saturation, where ε is 3 to 4, it swings
+//! by a statement or two before, and whole statements make it swing anyway.
 //!
 //! # Several
 //!
@@ -48,17 +72,19 @@
 //!
 //! Sources: Netflix concurrency-limits, Gradient2, for a limit from a ratio of latencies; RFC 6298
 //! for mean and deviation; RFC 5681 for doubling below what held; RFC 7661 for limits that were not
-//! in use.
+//! in use; Robbins and Monro (1951), stochastic approximation, for finding a quantile by how often it is
+//! exceeded.
 
 mod limit;
 mod places;
+mod slow;
 
 use std::collections::BTreeMap;
 
 use self::limit::Limit;
 pub(crate) use self::places::Place;
 use self::places::Places;
-use crate::{GateKey, MonoTime, SignalConfig, SignalKey};
+use crate::{GateKey, LatencyRecent, MonoTime, SignalConfig, SignalKey};
 
 /// All limits of a cluster, and who is in flight.
 #[derive(Debug, Default)]
@@ -72,8 +98,8 @@ pub(crate) struct InFlight {
 pub struct InFlightView {
     /// Which signal.
     pub signal: SignalKey,
-    /// Statements that may be in flight at gates with this signal; `None`: as many as come, for the
-    /// signal has no value.
+    /// Statements that may be in flight at gates with this signal, a whole number; below one, the part
+    /// of the time in which one may be. `None`: as many as come, for the signal has no value.
     pub limit: Option<f64>,
     /// Statements that are.
     pub in_flight: u64,
@@ -105,9 +131,22 @@ impl InFlight {
         signals.iter().any(|key| self.limits.contains_key(key))
     }
 
+    /// What a percentile has been told since its last value.
+    pub(crate) fn handle_latencies(
+        &mut self,
+        now: MonoTime,
+        key: SignalKey,
+        recent: &LatencyRecent,
+    ) {
+        if let Some(limit) = self.limits.get_mut(&key) {
+            limit.handle_latencies(now, recent);
+        }
+    }
+
     /// A value was measured.
     pub(crate) fn handle_value(&mut self, now: MonoTime, key: SignalKey, value: f64) {
         if let Some(limit) = self.limits.get_mut(&key) {
+            limit.note_used(now, as_f64(count(&self.gates, limit.gates())));
             limit.handle_value(now, value);
         }
     }
@@ -134,7 +173,11 @@ impl InFlight {
     /// How many more may pass; `None`: as many as come.
     fn room(&self, now: MonoTime, key: SignalKey) -> Option<f64> {
         let limit = self.limits.get(&key)?;
-        Some(limit.in_force(now)?.floor() - as_f64(count(&self.gates, limit.gates())))
+        let in_force = limit.in_force(now)?;
+        if limit.rests_until() > now {
+            return Some(0.0);
+        }
+        Some(in_force.floor().max(1.0) - as_f64(count(&self.gates, limit.gates())))
     }
 
     /// A statement has passed this gate.
@@ -142,7 +185,7 @@ impl InFlight {
         let place = self.gates.entry(gate).or_default().take(now, gate);
         for limit in self.limits.values_mut().filter(|limit| limit.gates().contains(&gate)) {
             let in_flight = as_f64(count(&self.gates, limit.gates()));
-            limit.note_used(in_flight);
+            limit.note_used(now, in_flight);
         }
         place
     }
@@ -152,7 +195,7 @@ impl InFlight {
         let held = now.saturating_since(place.taken_at());
         for limit in self.limits.values_mut() {
             if limit.gates().contains(&place.gate()) {
-                limit.note_held(held);
+                limit.note_held(now, held);
             }
         }
         self.take_back(place);
@@ -168,12 +211,15 @@ impl InFlight {
         }
     }
 
-    /// When a place stops to count by the passing of time.
-    pub(crate) fn next_change(&self) -> Option<MonoTime> {
+    /// When next, after `now`, there may be room by the passing of time: a place stops to count, or a
+    /// rest ends.
+    pub(crate) fn next_change(&self, now: MonoTime) -> Option<MonoTime> {
         if self.limits.is_empty() {
             return None;
         }
-        self.gates.values().filter_map(Places::forgets_at).min()
+        let rests = self.limits.values().map(Limit::rests_until);
+        let forgets = self.gates.values().filter_map(Places::forgets_at);
+        rests.chain(forgets).filter(|at| *at > now).min()
     }
 
     /// Statements a second that the limits of these signals let through, about; `None`: as many as
@@ -181,7 +227,7 @@ impl InFlight {
     pub(crate) fn per_s(&self, now: MonoTime, signals: &[SignalKey]) -> Option<f64> {
         let rates = signals.iter().filter_map(|key| {
             let limit = self.limits.get(key)?;
-            Some(limit.in_force(now)?.floor() / limit.service().max(SERVICE_MIN))
+            Some(whole(limit.in_force(now)?) / limit.service().max(SERVICE_MIN))
         });
         rates.min_by(f64::total_cmp)
     }
@@ -190,7 +236,7 @@ impl InFlight {
     pub(crate) fn views(&self, now: MonoTime) -> impl Iterator<Item = InFlightView> + '_ {
         self.limits.iter().map(move |(key, limit)| InFlightView {
             signal: *key,
-            limit: limit.in_force(now),
+            limit: limit.in_force(now).map(whole),
             in_flight: count(&self.gates, limit.gates()),
             service: limit.service(),
         })
@@ -199,6 +245,11 @@ impl InFlight {
 
 /// A statement of no time at all would make the rate endless.
 const SERVICE_MIN: f64 = 0.001;
+
+/// What a limit comes to: from one on whole statements, below it a part of the time.
+fn whole(limit: f64) -> f64 {
+    if limit < 1.0 { limit } else { limit.floor() }
+}
 
 fn count(gates: &BTreeMap<GateKey, Places>, of: &[GateKey]) -> u64 {
     let counts = of.iter().filter_map(|gate| gates.get(gate)).map(Places::count);

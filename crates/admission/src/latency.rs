@@ -93,6 +93,48 @@ pub struct LatencyWindow {
     slices: VecDeque<(MonoTime, LatencyCounts)>,
     /// What is in the window; kept for its memory.
     within: Vec<u64>,
+    recent: LatencyRecent,
+}
+
+/// The latencies that were told between the last two looks.
+#[derive(Debug, Clone)]
+pub struct LatencyRecent {
+    /// What had been counted at the last look.
+    counted: Vec<u64>,
+    buckets: Vec<u64>,
+}
+
+impl Default for LatencyRecent {
+    fn default() -> Self {
+        Self { counted: vec![0; LATENCY_BUCKETS], buckets: vec![0; LATENCY_BUCKETS] }
+    }
+}
+
+impl LatencyRecent {
+    fn look(&mut self, counts: &LatencyCounts) {
+        let both = self.buckets.iter_mut().zip(&mut self.counted);
+        for ((recent, counted), now) in both.zip(&counts.buckets) {
+            *recent = now.saturating_sub(*counted);
+            *counted = *now;
+        }
+    }
+
+    /// How many there were.
+    #[must_use]
+    pub fn all(&self) -> f64 {
+        as_f64(self.buckets.iter().fold(0, |sum, count| sum.saturating_add(*count)))
+    }
+
+    /// How many of them were over this, in seconds; those of a bucket are taken to be spread evenly.
+    #[must_use]
+    pub fn over(&self, limit_s: f64) -> f64 {
+        let told = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+        let over = told.map(|(bucket, count)| {
+            let (from, to) = (begins_at(bucket), begins_at(bucket.saturating_add(1)));
+            as_f64(*count) * ((to - limit_s) / (to - from)).clamp(0.0, 1.0)
+        });
+        over.fold(0.0, |sum, part| sum + part)
+    }
 }
 
 impl LatencyWindow {
@@ -100,7 +142,13 @@ impl LatencyWindow {
     /// most.
     #[must_use]
     pub fn new(window: Duration, percentile: f64) -> Self {
-        Self { window, percentile, slices: VecDeque::new(), within: vec![0; LATENCY_BUCKETS] }
+        Self {
+            window,
+            percentile,
+            slices: VecDeque::new(),
+            within: vec![0; LATENCY_BUCKETS],
+            recent: LatencyRecent::default(),
+        }
     }
 
     /// How often to look: as long as a slice.
@@ -117,11 +165,18 @@ impl LatencyWindow {
             self.slices.pop_front();
         }
         let value = self.percentile_of(now, counts);
+        self.recent.look(counts);
         let newest = self.slices.back();
         if newest.is_none_or(|(at, _)| now.saturating_since(*at) >= self.interval()) {
             self.slices.push_back((now, counts.clone()));
         }
         value
+    }
+
+    /// What was told between the last look and the one before.
+    #[must_use]
+    pub fn recent(&self) -> &LatencyRecent {
+        &self.recent
     }
 
     fn percentile_of(&mut self, now: MonoTime, counts: &LatencyCounts) -> Option<f64> {

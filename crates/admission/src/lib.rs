@@ -50,6 +50,7 @@ mod rates;
 mod reason;
 mod request;
 mod ring;
+mod row_work;
 mod signal;
 mod speed;
 mod starvation;
@@ -58,15 +59,15 @@ mod turns;
 
 pub use appointment::{Appointment, Return};
 pub use budget::{
-    BudgetBook, BudgetHold, BudgetKey, BudgetSet, BudgetTerms, BudgetUse, BudgetUsed, BudgetView,
-    OnExceeded,
+    BudgetBook, BudgetDebt, BudgetHold, BudgetKey, BudgetSet, BudgetTerms, BudgetUse, BudgetUsed,
+    BudgetView, OnExceeded,
 };
 pub use checks::CheckCount;
 pub use config::{
     AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, InFlightPacing, OnNoData, Pacing,
     SignalConfig, SignalKey,
 };
-pub use controller::{Controller, Remains};
+pub use controller::{Controller, FormerWatch, Remains};
 pub use decision::{
     Cause, Decision, Outcome, Permit, Refusal, Resolution, Resolved, Ticket, Waiting,
     WaitingStatement, Work,
@@ -74,7 +75,7 @@ pub use decision::{
 pub use dice::Ratio;
 pub use in_flight::InFlightView;
 pub use inquiry::{Answer, Inquiry, Purpose};
-pub use latency::{LATENCY_BUCKETS, LatencyCounts, LatencyWindow, latency_bucket};
+pub use latency::{LATENCY_BUCKETS, LatencyCounts, LatencyRecent, LatencyWindow, latency_bucket};
 pub use learned::Learned;
 pub use pace::{Demand, FlowView, PaceView, Share};
 pub use reason::Reason;
@@ -82,10 +83,11 @@ pub use request::{
     AppKey, DigestKey, GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey,
     Terms,
 };
+pub use row_work::{Applying, RowWorkView, TableKey, WriteKind, Written};
 pub use signal::{Sample, SignalState, SignalView};
 pub use speed::Speed;
 pub use starvation::{
-    APPS_MAX, Admitted, Blocked, Census, IDENTITIES_MAX, MEANWHILE_MAX, Passage, STARVED_MAX,
-    StarvationConfig, Starved,
+    APPS_MAX, Admitted, AppShare, AppShareKey, BELOW, Blocked, Census, IDENTITIES_MAX,
+    MEANWHILE_MAX, Passage, STARVED_MAX, StarvationConfig, Starved, StarvedKind,
 };
 pub use time::MonoTime;

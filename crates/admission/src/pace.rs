@@ -74,14 +74,18 @@
 //! for short and long thresholds is what can be seen: below c/2 a queue is not told from none;
 //! while one far above c builds up, nothing tells that there is enough, and growth compounds. Large
 //! statements make lag in steps of their own size: q* grows by most of the time that the usual
-//! large one takes, up to half the threshold.
+//! large one takes, up to half the threshold. Usual is the mean over rows, not over statements: a
+//! small app's statements may come between two large ones by the thousand, and those are no
+//! smaller for it. Forgotten between them, a large one was a queue that everybody was braked for.
 //!
 //! # Beside other controllers
 //!
 //! All in front of one primary see the same lag, and each only what it delivers itself. Their rates
 //! are moved to the parts that are due to each, in a way that leaves the sum as it is ([`share`]).
 //! A sample that is higher is then followed like a lower one, with 3.5 s: of many that follow luck
-//! at once, whoever has the smallest part would gain.
+//! at once, whoever has the smallest part would gain. A statement takes the time that the whole of
+//! the replica needs for it, not the part of it that is one's own: with its own rate alone, whoever
+//! has the smallest part would aim for the longest queue.
 //!
 //! # Without heartbeats of our own
 //!
@@ -141,8 +145,8 @@ pub(crate) struct Pace {
     /// Tokens are collected for a turn of this cost that is kept for somebody.
     kept: f64,
     at: MonoTime,
-    /// Expected costs of admissions, decaying: their sum and the sum of their squares. Their
-    /// quotient is the size of the usual large statement.
+    /// Sizes of admissions, decaying: their sum and the sum of their squares. Their quotient is the
+    /// size of the usual large statement, the mean over rows of what they came with.
     costs: f64,
     squares: f64,
     /// Seconds from admission to completion, the mean over rows.
@@ -247,9 +251,22 @@ impl Pace {
     pub(crate) fn admit(&mut self, now: MonoTime, cost: f64) -> Charge {
         self.collect_tokens(now);
         self.tokens -= cost;
-        self.costs = self.costs * LUMP_MEMORY + cost;
-        self.squares = self.squares * LUMP_MEMORY + cost * cost;
+        self.remember_size(cost);
         self.ledger.admit(now, cost)
+    }
+
+    /// Takes an admission into the size of the usual large statement.
+    fn remember_size(&mut self, cost: f64) {
+        let rate = self.slowest().map_or(0.0, Flow::rate);
+        let memory = (rate * LUMP_MEMORY.as_secs_f64()).max(LUMP_COSTS * cost).max(1.0);
+        let left = (-cost / memory).exp();
+        self.costs = self.costs * left + cost;
+        self.squares = self.squares * left + cost * cost;
+    }
+
+    /// The size of the usual large statement, in rows.
+    fn lump(&self) -> f64 {
+        if self.costs > 0.0 { self.squares / self.costs } else { 1.0 }
     }
 
     /// A statement that nobody paced is admitted: it takes no tokens, but it is on its way.
@@ -315,7 +332,7 @@ impl Pace {
 
     /// The rate of the slowest replica, if it is more than a guess.
     pub(crate) fn found_rate(&self) -> Option<f64> {
-        self.slowest().filter(|flow| flow.is_measured()).map(Flow::rate)
+        self.slowest().filter(|flow| flow.is_known()).map(Flow::rate)
     }
 
     /// How long work runs on the primary: the mean over rows.
@@ -396,15 +413,14 @@ impl Pace {
     }
 
     fn aim(&self) -> flow::Aim {
-        let lump = if self.costs > 0.0 { self.squares / self.costs } else { 1.0 };
         flow::Aim {
             threshold: self.threshold.as_secs_f64(),
             lenient: None,
             heartbeat: self.config.heartbeat_interval.as_secs_f64(),
             probe: self.config.probe_interval.as_secs_f64(),
-            lump,
+            lump: self.lump(),
             service: self.service,
-            shared: self.share.is_some(),
+            others: self.share.map(|(_, share)| share.others_per_s.max(0.0)),
         }
     }
 }
@@ -429,9 +445,11 @@ fn burst(per_s: f64) -> f64 {
     per_s * BURST.as_secs_f64() + 1.0
 }
 
-/// What is left of an admission's weight in the size of the usual statement with the next: about 50
-/// are remembered.
-const LUMP_MEMORY: f64 = 0.98;
+/// The size of the usual large statement is remembered for so many rows, as time at the rate, and
+/// for so many of them at least: not for so many statements, since between two large ones there may
+/// be a thousand small ones.
+const LUMP_MEMORY: Duration = Duration::from_secs(2);
+const LUMP_COSTS: f64 = 4.0;
 
 #[cfg(test)]
 mod tests;

@@ -12,8 +12,10 @@
 //! The dice of a rule with a floor are thrown for the floor as well, see `floor`.
 //!
 //! Tokens are spent at what a statement is expected to write, and settled at what it wrote: beyond
-//! a burst it is a debt of up to [`DEBT`]. So over any time t a rule has at most `max_rate × (t +
-//! BURST)` rows, two statements, and what these wrote beyond their expectation.
+//! a burst it is a debt of up to [`DEBT`]. No more than that is spent on an expectation either: what
+//! was let off is not given back when the statement turns out to be small. So over any time t a rule
+//! has at most `max_rate × (t + BURST)` rows, two statements, and what these wrote beyond their
+//! expectation.
 //!
 //! Bounds: an entry for each rule that has such terms and was asked for.
 
@@ -27,7 +29,7 @@ use rand::rngs::StdRng;
 use self::floor::Floor;
 pub(crate) use self::floor::Thrown;
 use crate::request::Lane;
-use crate::ring::{Head, Joining, Place, Ring};
+use crate::ring::{Head, Joining, Place, Ring, Stands};
 use crate::{MonoTime, Ratio, RuleKey, Terms, Ticket};
 
 /// Tokens collected at most, as time at the rate.
@@ -196,7 +198,7 @@ impl Rates {
     pub(crate) fn admit(&mut self, now: MonoTime, rule: RuleKey, terms: &Terms, cost: f64) {
         if let Some(rule) = self.rule(now, rule, terms) {
             rule.in_flight = rule.in_flight.saturating_add(1);
-            rule.spend(now, cost);
+            rule.buckets().for_each(|bucket| bucket.spend(now, bucket.charged(cost)));
         }
     }
 
@@ -207,11 +209,12 @@ impl Rates {
         }
     }
 
-    /// The server has finished it.
-    pub(crate) fn complete(&mut self, rule: RuleKey) {
-        if let Some(rule) = self.rules.get_mut(&rule) {
-            rule.in_flight = rule.in_flight.saturating_sub(1);
-        }
+    /// The server has finished it, of which so much was expected; it is settled now, by the whole of
+    /// that.
+    pub(crate) fn complete(&mut self, rule: RuleKey, expected: f64) {
+        let Some(rule) = self.rules.get_mut(&rule) else { return };
+        rule.in_flight = rule.in_flight.saturating_sub(1);
+        rule.buckets().for_each(|bucket| bucket.tokens -= expected - bucket.charged(expected));
     }
 
     /// Whether somebody may wait for what an end of a statement of this rule gives.
@@ -219,20 +222,13 @@ impl Rates {
         self.rules.get(&rule).is_some_and(|rule| !rule.line.is_empty())
     }
 
-    /// How long whoever joins this lane now waits for the cap of its rule, about, and how much of
-    /// that is for itself; `None`: there is no cap.
-    pub(crate) fn line(
-        &self,
-        now: MonoTime,
-        (lane, weight): (Lane, u32),
-        cost: f64,
-    ) -> Option<(Duration, Duration)> {
-        let rule = self.rules.get(&lane.rule)?;
+    /// How long whoever stands there waits for the cap of its rule, about; `None`: there is no cap.
+    pub(crate) fn line(&self, now: MonoTime, stands: &Stands) -> Option<Duration> {
+        let rule = self.rules.get(&stands.lane.rule)?;
         let cap = rule.cap?;
-        let ahead = rule.line.ahead(lane, (weight, Ratio::ZERO), cost);
-        let wait = cap.covers_in(now, rule.floor.cost() + ahead.about).unwrap_or_default();
-        let turn = Duration::try_from_secs_f64(ahead.turn / cap.per_s).unwrap_or(DEBT);
-        Some((wait, turn))
+        let ahead = rule.line.ahead(&Stands { ratio: Ratio::ZERO, ..*stands });
+        let rows = rule.floor.cost() + ahead.about + ahead.away;
+        Some(cap.covers_in(now, rows).unwrap_or_default())
     }
 
     /// Whether there is more to do at once.
@@ -297,10 +293,12 @@ impl RuleRates {
         has_tokens && self.has_place()
     }
 
+    fn buckets(&mut self) -> impl Iterator<Item = &mut Bucket> {
+        [&mut self.cap, &mut self.floor.bucket].into_iter().flatten()
+    }
+
     fn spend(&mut self, now: MonoTime, cost: f64) {
-        for bucket in [&mut self.cap, &mut self.floor.bucket].into_iter().flatten() {
-            bucket.spend(now, cost);
-        }
+        self.buckets().for_each(|bucket| bucket.spend(now, cost));
     }
 }
 
@@ -314,16 +312,29 @@ impl Bucket {
     }
 
     fn collect(&mut self, now: MonoTime) -> f64 {
-        let passed = now.saturating_since(self.at).as_secs_f64();
-        self.at = self.at.max(now);
-        let most = self.per_s * BURST.as_secs_f64() + 1.0;
-        let least = -self.per_s * DEBT.as_secs_f64();
-        self.tokens = (self.tokens.max(least) + self.per_s * passed).min(most);
+        self.fill(now);
+        self.tokens = self.tokens.max(-self.most_owed());
         self.tokens
     }
 
+    fn fill(&mut self, now: MonoTime) {
+        let passed = now.saturating_since(self.at).as_secs_f64();
+        self.at = self.at.max(now);
+        let most = self.per_s * BURST.as_secs_f64() + 1.0;
+        self.tokens = (self.tokens + self.per_s * passed).min(most);
+    }
+
+    fn most_owed(&self) -> f64 {
+        self.per_s * DEBT.as_secs_f64()
+    }
+
+    /// What is spent on a statement of which so much is expected.
+    fn charged(&self, expected: f64) -> f64 {
+        expected.min(self.most_owed())
+    }
+
     fn spend(&mut self, now: MonoTime, cost: f64) {
-        self.collect(now);
+        self.fill(now);
         self.tokens -= cost;
     }
 

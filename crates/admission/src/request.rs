@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{MonoTime, Ratio};
+use crate::{MonoTime, Ratio, Written};
 
 /// A rule, as a number that only the policy can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +49,8 @@ pub struct Request {
     pub app: AppKey,
     /// The statement's shape, a bulk's with its size; `None` if it has none that can be told.
     pub digest: Option<DigestKey>,
+    /// What it writes, if that is known and what its rows cost is to be learned.
+    pub written: Option<Written>,
     /// The signals that must be healthy.
     pub gate: GateKey,
     /// What the rule says.

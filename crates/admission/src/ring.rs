@@ -2,11 +2,13 @@
 //! and between the identities of an app.
 //!
 //! Theory. Every identity that waits has one lane; within a lane the first to have arrived is at
-//! the head. Checks are handed out to heads. A rule has its turn, within it one of its apps, and
-//! within that one of its identities ([`Turns`]): so the twenty apps that one rule matches share
-//! what its weight gives, in equal parts, and a thousand identities of one app get together what
-//! one identity of another gets. A check is charged at what the statement is expected to write,
-//! whether it wins or loses: so in the long run rules get checks in proportion to weight / cost,
+//! the head, or whoever comes back as told and asked before that ([`crate::Appointment`]). Checks
+//! are handed out to heads. A rule has its turn, within it one of its apps, and within that one of
+//! its identities ([`Turns`]): so the twenty apps that one rule matches share what its weight
+//! gives, in equal parts, and a thousand identities of one app get together what one identity of
+//! another gets. A check is charged at what the statement is expected to write,
+//! whether it wins or loses (what nobody knows loses at a row, and wins with prudence, which is
+//! given back when it has run): so in the long run rules get checks in proportion to weight / cost,
 //! and since a check of ratio r wins with probability 1 − r, what they write is shared in
 //! proportion to weight × (1 − r). With equal costs that is the same number of checks for
 //! everybody, and 0.9 and 0.1 give 1 : 9. The turn is kept while the gate is shut and goes on from
@@ -20,12 +22,16 @@
 //! A lane that empties leaves the ring; when it comes back it queues up behind everybody's turn.
 //! All operations are O(log waiters).
 
+mod line;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 
+pub(crate) use self::line::{Ahead, Stands};
+use self::line::{Line, Standing};
 use crate::request::Lane;
 use crate::turns::{Bid, Turns};
 use crate::{AppKey, IdentityKey, MonoTime, Ratio, RuleKey, Terms, Ticket};
@@ -70,19 +76,13 @@ struct App {
     lanes: BTreeMap<IdentityKey, Line>,
 }
 
-#[derive(Debug, Default)]
-struct Line {
-    places: BTreeMap<Place, Stake>,
-    /// What they are known to cost.
-    cost: f64,
-}
-
 /// A statement, as far as turns are concerned.
 #[derive(Debug, Clone, Copy)]
 struct Stake {
     cost: f64,
     known: f64,
     ratio: Ratio,
+    kept: bool,
 }
 
 /// What a waiter brings.
@@ -97,6 +97,8 @@ pub(crate) struct Joining {
     pub(crate) known: f64,
     /// Of the checks that are drawn ahead; [`Ratio::ZERO`] if they are thrown one by one.
     pub(crate) ratio: Ratio,
+    /// It was refused, and has come back as it was told.
+    pub(crate) kept: bool,
 }
 
 /// Who gets the next check that wins.
@@ -126,8 +128,8 @@ impl Ring {
     /// Gives how many checks its rule has lost since they were counted, as does what follows.
     pub(crate) fn join(&mut self, now: MonoTime, joining: &Joining, dice: &mut StdRng) -> u64 {
         let Lane { rule, app: app_key, identity } = joining.lane;
-        let Joining { cost, known, ratio, .. } = *joining;
-        let stake = Stake { cost, known, ratio };
+        let Joining { cost, known, ratio, kept, .. } = *joining;
+        let stake = Stake { cost, known, ratio, kept };
         let weight = joining.weight.clamp(1, Terms::WEIGHT_MAX);
         let branch = self.rules.entry(rule).or_default();
         if branch.apps.is_empty() {
@@ -150,6 +152,9 @@ impl Ring {
         let line = app.lanes.entry(identity).or_default();
         if line.places.insert(joining.place, stake).is_none() {
             line.cost += known;
+            if kept {
+                line.kept.add(&stake);
+            }
             self.cost += known;
             self.len = self.len.saturating_add(1);
             self.diced = self.diced.saturating_add(usize::from(ratio > Ratio::ZERO));
@@ -170,6 +175,10 @@ impl Ring {
         let Some(line) = app.lanes.get_mut(&identity) else { return 0 };
         let Some(stake) = line.places.remove(&place) else { return 0 };
         line.cost -= stake.known;
+        if stake.kept {
+            line.kept.statements = line.kept.statements.saturating_sub(1);
+            line.kept.cost -= stake.known;
+        }
         self.cost -= stake.known;
         self.len = self.len.saturating_sub(1);
         let lost = if line.places.is_empty() {
@@ -359,14 +368,14 @@ impl Ring {
         self.counted_to = None;
     }
 
-    /// What must be admitted until a statement of this cost that joins this lane now has had its
-    /// turn.
-    pub(crate) fn ahead(&self, lane: Lane, (weight, ratio): (u32, Ratio), cost: f64) -> Ahead {
+    /// What must be admitted until a statement that stands there has had its turn.
+    pub(crate) fn ahead(&self, stands: &Stands) -> Ahead {
+        let Stands { lane, weight, ratio, cost, since, .. } = *stands;
         let branch = self.rules.get(&lane.rule).filter(|branch| !branch.apps.is_empty());
         let app = branch.and_then(|branch| branch.apps.get(&lane.app));
         let line = app.and_then(|app| app.lanes.get(&lane.identity));
-        let own = line.map_or(0.0, |line| line.cost);
-        let since = line.and_then(|line| line.places.keys().next()).map(|(arrived, _)| *arrived);
+        let in_front = line.map_or(Standing::default(), |line| line.in_front_of(since));
+        let first = line.and_then(|line| line.places.keys().next()).map(|(arrived, _)| *arrived);
         let identities = app.map_or(1, |app| app.lanes.len().max(1));
         let apps = branch.map_or(1, |branch| branch.apps.len().max(1));
         let weight = weight.clamp(1, Terms::WEIGHT_MAX);
@@ -375,8 +384,18 @@ impl Ring {
         let all = count(self.parts.saturating_add(joined));
         let siblings = count(u64::try_from(identities.saturating_mul(apps)).unwrap_or(u64::MAX));
         let share = siblings * all / count(mine.max(1));
-        let about = ((own + cost) * share).min(self.cost + cost).max(own + cost);
-        Ahead { about, turn: (cost * share).min(about), since }
+        let own = in_front.cost.max(0.0) + cost;
+        let about = (own * share).min(self.cost + cost).max(own);
+        // The others are not served and gone: whoever is, asks again.
+        let away = stands.away * share;
+        Ahead { about, away, statements: in_front.statements, since: first }
+    }
+
+    /// How many stand in a lane.
+    pub(crate) fn len_of(&self, lane: Lane) -> usize {
+        let app = self.rules.get(&lane.rule).and_then(|branch| branch.apps.get(&lane.app));
+        let line = app.and_then(|app| app.lanes.get(&lane.identity));
+        line.map_or(0, |line| line.places.len())
     }
 }
 
@@ -410,17 +429,6 @@ impl Stake {
 
 /// Rules of which nothing is known any more are kept up to so many.
 const RULES_KEPT: usize = 64;
-
-/// What is ahead of whoever joins, in rows.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Ahead {
-    /// In its own lane, with what the others are given meanwhile, and its own.
-    pub(crate) about: f64,
-    /// Of that, for the statement itself.
-    pub(crate) turn: f64,
-    /// When the first in its lane arrived.
-    pub(crate) since: Option<MonoTime>,
-}
 
 /// What a rule gets of what is admitted, beside others: weight × (1 − ratio), by millionths.
 fn part_of(weight: u32, ratio: Ratio) -> u64 {

@@ -1,4 +1,5 @@
-//! Starvation: who is kept from working for too much of the time, and who worked meanwhile.
+//! Starvation: who is kept from working for too much of the time, or gets too little of what others
+//! get, and who worked meanwhile.
 //!
 //! Theory. An identity is *blocked* from when it asks in vain (it queues, or is refused) until
 //! something of its is admitted, as long as it goes on asking: somebody of it waits, or the next
@@ -10,16 +11,24 @@
 //! spells make up more than `share` of the window that ends now. Of a process younger than its
 //! window the time before counts as not blocked.
 //!
+//! Who gets something through every few seconds is never blocked for long, and may yet get far less
+//! than the others who wait beside it. So an identity is starved too while the times in which it
+//! received less than half of its fair share make up more than `share` of the window. What
+//! its share is, and when it was below it, [`shares`] tells.
+//!
 //! What passed meanwhile is counted per app, while anybody is blocked, in the same parts of the
 //! window: an app is named for a starved identity with what it was admitted in those parts in which
 //! the identity was blocked. Statements that nobody asks for (an exempt rule's, an ungated one's,
 //! no rule's) are only known if the shell tells of them.
 //!
-//! Cost: one look into a map for a statement that is admitted, queued or refused. Admitted at once,
-//! an identity leaves nothing behind.
+//! Cost: one look into a map for a statement that is admitted, queued or refused; some more for those
+//! that wait, or are admitted while others do. Admitted at once, an identity leaves nothing behind.
 
 mod buckets;
 mod census;
+mod shares;
+mod told;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -29,11 +38,17 @@ use std::time::Duration;
 use self::buckets::{BUCKETS_MAX, Buckets, Mask};
 pub use self::census::Census;
 use self::census::Stage;
-use crate::{AppKey, IdentityKey, MonoTime, Request, RuleKey};
+pub(crate) use self::shares::Pool;
+pub use self::shares::{AppShare, AppShareKey, BELOW};
+use self::shares::{Below, Shares};
+pub use self::told::{Admitted, Blocked, Passage, StarvationConfig, Starved, StarvedKind};
+use self::watched::{Scale, Watched, bucket_of};
+use crate::request::Lane;
+use crate::{AppKey, GateKey, IdentityKey, MonoTime, Reason, Request, RuleKey};
 
-/// Identities watched at once: those that are blocked, or were for a time that counts, within the
-/// window. Clients choose identities, so there is a bound (2 MiB); when it is reached, those that
-/// have not asked for a while and those that were blocked least are forgotten.
+/// Identities watched at once: those that are blocked, or were for a time that counts, or below
+/// their share, within the window. Clients choose identities, so there is a bound (4 MiB); when it is
+/// reached, those that have not asked for a while and those that suffered least are forgotten.
 pub const IDENTITIES_MAX: usize = 4_096;
 
 /// Apps whose admissions are counted apart, over all rules; the rest is counted together.
@@ -58,83 +73,6 @@ const LOOKED_AT_MAX: usize = 256;
 /// How often room is made when there is none.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// When an identity counts as starved.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StarvationConfig {
-    /// The share of the window that it was blocked for.
-    pub share: f64,
-    /// The time that is looked back on.
-    pub window: Duration,
-}
-
-/// An identity that is starved.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Starved {
-    /// The rule it asks under.
-    pub rule: RuleKey,
-    /// Its app.
-    pub app: AppKey,
-    /// Who.
-    pub identity: IdentityKey,
-    /// The share of the window that it was blocked for, at most 1.
-    pub share: f64,
-    /// When the first spell began that counts.
-    pub since: MonoTime,
-    /// Whether it is blocked now.
-    pub blocked: bool,
-    /// Who was admitted meanwhile, those that did not ask first, then whoever was admitted most.
-    pub meanwhile: Vec<Admitted>,
-}
-
-/// An identity that asks in vain now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Blocked {
-    /// The rule it asks under.
-    pub rule: RuleKey,
-    /// Who.
-    pub identity: IdentityKey,
-    /// Since when nothing of its was admitted.
-    pub since: MonoTime,
-    /// When it last asked, or stopped waiting.
-    pub asked_at: MonoTime,
-}
-
-/// What was admitted while somebody was blocked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Admitted {
-    /// Whether it had to ask.
-    pub passage: Passage,
-    /// The rule; `None`: no rule matched, or many did.
-    pub rule: Option<RuleKey>,
-    /// The app; `None`: those beyond [`APPS_MAX`].
-    pub app: Option<AppKey>,
-    /// How many statements.
-    pub count: u64,
-}
-
-/// How a statement passed. In the order in which they are the likely cause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Passage {
-    /// A rule exempts it.
-    Exempt,
-    /// No rule matched, or one that gates nothing.
-    Ungated,
-    /// It asked, and was admitted.
-    Asked,
-}
-
-impl Passage {
-    /// The stable name: a metric label.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Exempt => "exempt",
-            Self::Ungated => "ungated",
-            Self::Asked => "asked",
-        }
-    }
-}
-
 /// Watches one cluster.
 #[derive(Debug)]
 pub(crate) struct Starvation {
@@ -144,6 +82,7 @@ pub(crate) struct Starvation {
     spell_min: Duration,
     identities: BTreeMap<(RuleKey, IdentityKey), Watched>,
     apps: BTreeMap<Passed, Buckets>,
+    shares: Shares,
     /// Of all identities, also of those that are not watched.
     waiters: u64,
     refused_at: Option<MonoTime>,
@@ -152,19 +91,30 @@ pub(crate) struct Starvation {
 
 type Passed = (Passage, Option<RuleKey>, Option<AppKey>);
 
-/// One identity.
-#[derive(Debug)]
-struct Watched {
-    app: AppKey,
-    waiters: u32,
-    /// When the spell under way began.
-    blocked_since: Option<MonoTime>,
-    /// When it last asked, or stopped waiting.
-    asked_at: MonoTime,
-    /// When the first spell began that is in `spells`.
-    first: Option<MonoTime>,
-    /// The spells that are over and count, in nanoseconds.
-    spells: Buckets,
+/// How somebody suffers, for which share of the window, since when, and in which of its parts.
+type Found = (StarvedKind, f64, MonoTime, Mask);
+
+/// Whether whoever was refused for this contends for what its gate lets through: it is not its own
+/// rule that refuses it.
+fn contends(request: &Request, reason: Reason) -> bool {
+    let has_cap = request.terms.max_rate.is_some() || request.terms.max_in_flight.is_some();
+    match reason {
+        Reason::Paced
+        | Reason::GateClosed
+        | Reason::NoData
+        | Reason::QueueFull
+        | Reason::Timeout => !has_cap,
+        Reason::Ratio
+        | Reason::Hold
+        | Reason::Deny
+        | Reason::BudgetConcurrency
+        | Reason::BudgetRate
+        | Reason::BudgetShare
+        | Reason::BudgetQuery
+        | Reason::Guard
+        | Reason::Quarantined
+        | Reason::Shutdown => false,
+    }
 }
 
 impl Starvation {
@@ -172,12 +122,14 @@ impl Starvation {
         let window = config.window.max(Duration::from_nanos(1));
         let config = StarvationConfig { window, ..config };
         let window_ns = u64::try_from(config.window.as_nanos()).unwrap_or(u64::MAX);
+        let spell_min = SPELL_MIN.min(config.window.mul_f64(config.share.clamp(0.0, 1.0)));
         Self {
             config,
             bucket_ns: window_ns.checked_div(BUCKETS_MAX).unwrap_or(0).max(1),
-            spell_min: SPELL_MIN.min(config.window.mul_f64(config.share.clamp(0.0, 1.0))),
+            spell_min,
             identities: BTreeMap::new(),
             apps: BTreeMap::new(),
+            shares: Shares::new(spell_min),
             waiters: 0,
             refused_at: None,
             swept_at: now,
@@ -197,9 +149,13 @@ impl Starvation {
     }
 
     /// A statement is refused, at once or after it waited.
-    pub(crate) fn refused(&mut self, now: MonoTime, request: &Request) {
+    pub(crate) fn refused(&mut self, now: MonoTime, request: &Request, reason: Reason) {
         self.refused_at = Some(now);
         self.asked(now, request);
+        if contends(request, reason) {
+            let below = self.shares.refused(now, request);
+            self.note_below(now, below);
+        }
     }
 
     /// A waiter leaves the queue, whatever becomes of it.
@@ -226,6 +182,49 @@ impl Starvation {
         if self.is_anybody_blocked(now) {
             self.passed(now, (Passage::Asked, Some(request.rule), Some(request.app)));
         }
+    }
+
+    /// A statement stands in the line of its gate now.
+    pub(crate) fn stands_in_line(&mut self, now: MonoTime, request: &Request) {
+        let below = self.shares.joins(now, request);
+        self.note_below(now, below);
+    }
+
+    /// It does not any more.
+    pub(crate) fn leaves_line(&mut self, now: MonoTime, request: &Request) {
+        self.shares.leaves(now, request);
+    }
+
+    /// Whether what is admitted of this request's identity takes part in a contention.
+    pub(crate) fn is_shared(&self, now: MonoTime, request: &Request) -> bool {
+        self.shares.counts(now, request)
+    }
+
+    /// Then it is admitted, with so many rows as far as is known.
+    pub(crate) fn shared(&mut self, now: MonoTime, request: &Request, rows: f64) {
+        let below = self.shares.admitted(now, request, rows);
+        self.note_below(now, below);
+    }
+
+    /// And has turned out to be so many rows more, or fewer.
+    pub(crate) fn settled(&mut self, now: MonoTime, at: (GateKey, Lane), more: f64) {
+        let below = self.shares.settled(now, at, more);
+        self.note_below(now, below);
+    }
+
+    /// All lines are gone. What is left of gates that are not kept is to be dropped.
+    pub(crate) fn forget_lines(&mut self, kept: impl Fn(GateKey) -> bool) -> Vec<Pool> {
+        self.shares.forget_lines(kept)
+    }
+
+    /// What the identities of apps received of late, from behind `after` on: so many apps at most.
+    pub(crate) fn app_shares(
+        &mut self,
+        now: MonoTime,
+        after: Option<AppShareKey>,
+        most: usize,
+    ) -> Vec<AppShare> {
+        self.shares.apps_after(now, after, most)
     }
 
     /// A statement passed, at a time at which others were held back.
@@ -296,28 +295,39 @@ impl Starvation {
 
     /// A statement asked in vain.
     fn asked(&mut self, now: MonoTime, request: &Request) -> Option<&mut Watched> {
-        let key = (request.rule, request.identity);
-        if self.identities.len() >= IDENTITIES_MAX && !self.identities.contains_key(&key) {
-            self.sweep(now);
-            if self.identities.len() >= IDENTITIES_MAX {
-                return None;
-            }
-        }
-        let scale = Scale { bucket_ns: self.bucket_ns, spell_min: self.spell_min };
-        let watched = self.identities.entry(key).or_insert_with(|| Watched {
-            app: request.app,
-            waiters: 0,
-            blocked_since: None,
-            asked_at: now,
-            first: None,
-            spells: Buckets::default(),
-        });
+        let scale = self.scale();
+        let watched = self.watch(now, (request.rule, request.identity), request.app)?;
         if watched.blocked_since.is_none() || !watched.still_asks(now) {
             watched.end_spell(now, scale);
             watched.blocked_since = Some(now);
         }
         watched.asked_at = now;
         Some(watched)
+    }
+
+    fn note_below(&mut self, now: MonoTime, below: Option<Below>) {
+        let Some(below) = below else { return };
+        let scale = self.scale();
+        let key = (below.rule, below.identity);
+        if let Some(watched) = self.watch(now, key, below.app) {
+            watched.below.add(&below, scale);
+        }
+    }
+
+    /// Watches an identity from now on, if there is room.
+    fn watch(
+        &mut self,
+        now: MonoTime,
+        key: (RuleKey, IdentityKey),
+        app: AppKey,
+    ) -> Option<&mut Watched> {
+        if self.identities.len() >= IDENTITIES_MAX && !self.identities.contains_key(&key) {
+            self.sweep(now);
+            if self.identities.len() >= IDENTITIES_MAX {
+                return None;
+            }
+        }
+        Some(self.identities.entry(key).or_insert_with(|| Watched::new(now, app)))
     }
 
     /// Whether somebody waits, or was refused and may ask again.
@@ -332,6 +342,32 @@ impl Starvation {
         (rule, identity): (RuleKey, IdentityKey),
         watched: &Watched,
     ) -> Option<(Starved, Mask)> {
+        let of = |(kind, share, since, mask)| {
+            let was_below = !watched.below.times.is_over(self.bucket(now));
+            let starved = Starved {
+                rule,
+                app: watched.app,
+                identity,
+                kind,
+                share,
+                since,
+                blocked: watched.blocked_since.is_some() && watched.still_asks(now),
+                received_of_share: was_below.then(|| watched.below.received_of_share()),
+                meanwhile: Vec::new(),
+            };
+            (starved, mask)
+        };
+        let found = match (self.blocked(now, watched), self.below(now, watched)) {
+            // Who is blocked is below its share for about as long.
+            (Some(blocked), Some(below)) if blocked.1 < below.1 / 2.0 => Some(below),
+            (Some(blocked), _) => Some(blocked),
+            (None, below) => below,
+        };
+        found.map(of)
+    }
+
+    /// If it was blocked for too long: for which share of the window, since when, and when.
+    fn blocked(&self, now: MonoTime, watched: &Watched) -> Option<Found> {
         let bucket = self.bucket(now);
         let past = watched.spells.mask(bucket);
         let begin = now.saturating_sub(self.config.window);
@@ -342,23 +378,25 @@ impl Starvation {
         let spell =
             present.map_or(Duration::ZERO, |(since, end)| end.saturating_since(since.max(begin)));
         let blocked = Duration::from_nanos(watched.spells.sum(bucket, Mask::ALL));
-        let share = blocked.saturating_add(spell).div_duration_f64(self.config.window).min(1.0);
-        if share < self.config.share || share <= 0.0 {
-            return None;
-        }
+        let share = self.too_much(blocked.saturating_add(spell))?;
         let mask = present
             .map_or(past, |(since, end)| past.union(self.mask(bucket, since.max(begin), end)));
         let first = watched.first.filter(|_| past != Mask::NONE);
-        let starved = Starved {
-            rule,
-            app: watched.app,
-            identity,
-            share,
-            since: first.or(watched.blocked_since)?,
-            blocked: watched.blocked_since.is_some() && watched.still_asks(now),
-            meanwhile: Vec::new(),
-        };
-        Some((starved, mask))
+        Some((StarvedKind::Blocked, share, first.or(watched.blocked_since)?, mask))
+    }
+
+    /// The same if it was below its share.
+    fn below(&self, now: MonoTime, watched: &Watched) -> Option<Found> {
+        let bucket = self.bucket(now);
+        let times = &watched.below.times;
+        let share = self.too_much(Duration::from_nanos(times.sum(bucket, Mask::ALL)))?;
+        Some((StarvedKind::BelowShare, share, watched.below.first, times.mask(bucket)))
+    }
+
+    /// The share of the window that a time is, if that is too large.
+    fn too_much(&self, time: Duration) -> Option<f64> {
+        let share = time.div_duration_f64(self.config.window).min(1.0);
+        (share >= self.config.share && share > 0.0).then_some(share)
     }
 
     fn meanwhile(&self, now: MonoTime, mask: Mask) -> Vec<Admitted> {
@@ -387,7 +425,7 @@ impl Starvation {
         let bucket = self.bucket(now);
         self.apps.retain(|_, counts| !counts.is_over(bucket));
         self.identities
-            .retain(|_, watched| watched.still_asks(now) || !watched.spells.is_over(bucket));
+            .retain(|_, watched| watched.still_asks(now) || !watched.says_nothing(bucket));
         if self.identities.len() < IDENTITIES_MAX {
             return;
         }
@@ -395,7 +433,7 @@ impl Starvation {
             .identities
             .iter()
             .filter(|(_, watched)| watched.waiters == 0)
-            .map(|(key, watched)| (watched.spells.sum(bucket, Mask::ALL), watched.asked_at, *key))
+            .map(|(key, watched)| (watched.suffered(bucket), watched.asked_at, *key))
             .collect();
         let quarter = (IDENTITIES_MAX / 4).min(least.len().saturating_sub(1));
         if !least.is_empty() {
@@ -404,6 +442,10 @@ impl Starvation {
         for (_, _, key) in least.iter().take(IDENTITIES_MAX / 4) {
             self.identities.remove(key);
         }
+    }
+
+    fn scale(&self) -> Scale {
+        Scale { bucket_ns: self.bucket_ns, spell_min: self.spell_min }
     }
 
     fn bucket(&self, at: MonoTime) -> u64 {
@@ -415,53 +457,6 @@ impl Starvation {
         let agos = last.saturating_sub(to)..=last.saturating_sub(from).min(BUCKETS_MAX);
         agos.fold(Mask::NONE, Mask::with)
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Scale {
-    bucket_ns: u64,
-    spell_min: Duration,
-}
-
-impl Watched {
-    /// Whether it still wants to work, as far as can be told.
-    fn still_asks(&self, now: MonoTime) -> bool {
-        self.waiters > 0 || now.saturating_since(self.asked_at) <= ASKS_WITHIN
-    }
-
-    /// Until when the spell under way is known to have lasted.
-    fn spell_end(&self, now: MonoTime) -> MonoTime {
-        if self.waiters > 0 { now } else { self.asked_at }
-    }
-
-    /// The spell under way is over, and is counted if it was long enough. Whoever is admitted at
-    /// its first attempt after a refusal has wanted to work until then.
-    fn end_spell(&mut self, now: MonoTime, scale: Scale) {
-        let end = if self.still_asks(now) { now } else { self.asked_at };
-        let Some(since) = self.blocked_since.take() else { return };
-        if end.saturating_since(since) < scale.spell_min {
-            return;
-        }
-        if self.spells.mask(bucket_of(now, scale.bucket_ns)) == Mask::NONE {
-            self.first = Some(since);
-        }
-        let last = bucket_of(end, scale.bucket_ns);
-        let first = bucket_of(since, scale.bucket_ns).max(last.saturating_sub(BUCKETS_MAX));
-        for bucket in first..=last {
-            let begins = bucket.saturating_mul(scale.bucket_ns);
-            let ends = begins.saturating_add(scale.bucket_ns).min(end.as_nanos());
-            self.spells.add(bucket, ends.saturating_sub(begins.max(since.as_nanos())));
-        }
-    }
-
-    /// Nothing is to be known about it.
-    fn is_idle(&self, bucket: u64) -> bool {
-        self.waiters == 0 && self.blocked_since.is_none() && self.spells.is_over(bucket)
-    }
-}
-
-fn bucket_of(at: MonoTime, bucket_ns: u64) -> u64 {
-    at.as_nanos().checked_div(bucket_ns).unwrap_or(0)
 }
 
 #[cfg(test)]

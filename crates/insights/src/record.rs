@@ -52,6 +52,10 @@ pub enum Ending {
     Refused(u16),
     /// Its client left while it waited.
     ClientGone,
+    /// It is counted already, and the server has gone on with it: rows of its cursor were fetched.
+    Fetched,
+    /// The same, and the server has answered with this error.
+    FetchFailed(u16),
 }
 
 impl Ending {
@@ -60,8 +64,22 @@ impl Ending {
     #[must_use]
     pub fn is_executed(self) -> bool {
         match self {
-            Self::Done | Self::Failed(_) | Self::Lost => true,
+            Self::Done | Self::Failed(_) | Self::Lost | Self::Fetched | Self::FetchFailed(_) => {
+                true
+            }
             Self::Refused(_) | Self::ClientGone => false,
+        }
+    }
+
+    /// Whether what it tells belongs to a statement that is counted already.
+    #[inline]
+    #[must_use]
+    pub fn is_more_of_one(self) -> bool {
+        match self {
+            Self::Fetched | Self::FetchFailed(_) => true,
+            Self::Done | Self::Failed(_) | Self::Lost | Self::Refused(_) | Self::ClientGone => {
+                false
+            }
         }
     }
 
@@ -73,6 +91,8 @@ impl Ending {
             Self::Lost => (2, 0),
             Self::Refused(reason) => (3, reason),
             Self::ClientGone => (4, 0),
+            Self::Fetched => (5, 0),
+            Self::FetchFailed(errno) => (6, errno),
         }
     }
 
@@ -83,6 +103,8 @@ impl Ending {
             2 => Self::Lost,
             3 => Self::Refused(number),
             4 => Self::ClientGone,
+            5 => Self::Fetched,
+            6 => Self::FetchFailed(number),
             _ => Self::Done,
         }
     }
@@ -166,6 +188,8 @@ mod tests {
             Ending::Lost,
             Ending::Refused(7),
             Ending::ClientGone,
+            Ending::Fetched,
+            Ending::FetchFailed(1317),
         ];
         for (digest, ending) in [None, Some(0), Some(7)].into_iter().cycle().zip(endings) {
             let record = Record {

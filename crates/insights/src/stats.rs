@@ -16,7 +16,7 @@ pub struct Stats {
     pub lost: u64,
     /// Warnings, as the server counts them.
     pub warnings: u64,
-    /// Time at the server, in nanoseconds.
+    /// Time at the server, in nanoseconds; what cursors took later is in it, and not in what follows.
     pub time_ns: u64,
     /// The shortest.
     pub time_min_ns: u64,
@@ -51,19 +51,21 @@ impl Stats {
         let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
         add(&mut self.queued_ns, record.queued_ns);
         match record.ending {
-            Ending::Done => {}
-            Ending::Failed(errno) => self.errors.add(errno, 1),
+            Ending::Done | Ending::Fetched => {}
+            Ending::Failed(errno) | Ending::FetchFailed(errno) => self.errors.add(errno, 1),
             Ending::Lost => add(&mut self.lost, 1),
             Ending::Refused(reason) => self.refused.add(reason, 1),
             Ending::ClientGone => add(&mut self.client_gone, 1),
         }
-        if record.ending.is_executed() {
+        if record.ending.is_executed() && !record.ending.is_more_of_one() {
             let time = record.server_ns;
             self.time_min_ns = if self.count == 0 { time } else { self.time_min_ns.min(time) };
             self.time_max_ns = self.time_max_ns.max(time);
             add(&mut self.count, 1);
-            add(&mut self.time_ns, time);
             self.times.add(time);
+        }
+        if record.ending.is_executed() {
+            add(&mut self.time_ns, record.server_ns);
             add(&mut self.warnings, u64::from(record.warnings));
             add(&mut self.rows_sent, record.rows_sent);
             add(&mut self.rows_affected, record.rows_affected);
@@ -104,7 +106,8 @@ impl Stats {
     /// Whether nothing is in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.count == 0 && self.refused.sum() == 0 && self.client_gone == 0
+        // A window may have only the rest of a statement of another one.
+        self.count == 0 && self.time_ns == 0 && self.refused.sum() == 0 && self.client_gone == 0
     }
 
     /// The time below which this share of the statements was done, in seconds; at most the longest

@@ -147,7 +147,13 @@ pub struct Sums {
 impl Pieces {
     pub(crate) fn of(windows: &Windows, look: &Look, now: Time) -> Self {
         let to = now.before(look.ago_s);
-        let (from, windows) = windows.between(to.before(look.window_s), to);
+        let from = to.before(look.window_s);
+        let (from, to, windows) = if look.ago_s == 0 {
+            let (from, windows) = windows.between(from, to);
+            (from, to, windows)
+        } else {
+            windows.over(from, to)
+        };
         Self { from, to, windows }
     }
 

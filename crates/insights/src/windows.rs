@@ -30,6 +30,9 @@ impl Time {
 /// Milliseconds of the short windows.
 pub(crate) const MINUTE_MS: u64 = 60_000;
 
+/// How far back minutes go.
+const HOUR_MS: u64 = 60 * MINUTE_MS;
+
 /// Milliseconds of the long ones.
 pub(crate) const TEN_MINUTES_MS: u64 = 600_000;
 
@@ -146,7 +149,7 @@ impl Windows {
     /// minutes where they go back that far, and ten minutes else.
     pub(crate) fn between(&self, from: Time, to: Time) -> (Time, Vec<Arc<Sealed>>) {
         let now = self.minute.begun;
-        let in_minutes = now.0.saturating_sub(from.0) <= MINUTE_MS.saturating_mul(60);
+        let in_minutes = now.0.saturating_sub(from.0) <= HOUR_MS;
         let mut pieces: Vec<Arc<Sealed>> = Vec::new();
         let len_ms = if in_minutes { MINUTE_MS } else { TEN_MINUTES_MS };
         let overlaps = |begun: Time| begun <= to && begun.0.saturating_add(len_ms) > from.0;
@@ -162,6 +165,17 @@ impl Windows {
             pieces.push(Arc::new(Sealed::of(now, &self.minute.sketch)));
         }
         (start_of(from, len_ms), pieces)
+    }
+
+    /// The same of a time that is over, which ends before the window that `to` is in: who looks from
+    /// then on to now sees all of that one, and nothing shall be in both.
+    pub(crate) fn over(&self, from: Time, to: Time) -> (Time, Time, Vec<Arc<Sealed>>) {
+        let in_minutes = self.minute.begun.0.saturating_sub(from.0) <= HOUR_MS;
+        let len_ms = if in_minutes { MINUTE_MS } else { TEN_MINUTES_MS };
+        let end = start_of(to, len_ms);
+        let begin = from.min(Time(end.0.saturating_sub(len_ms)));
+        let (begin, pieces) = self.between(begin, Time(end.0.saturating_sub(1)));
+        (begin, end, pieces)
     }
 
     /// Every key that some window has.

@@ -11,6 +11,7 @@ use sql::{Class, ClassSet};
 
 use crate::budget::Budgets;
 use crate::bypass::Bypass;
+use crate::compile::limits::show;
 use crate::compression::{BackendCompression, ClientCompression, CompressionLevel};
 use crate::guard::Guards;
 use crate::history::HistoryLimits;
@@ -126,6 +127,17 @@ pub struct Probe {
     pub heartbeat_table: TableName,
     /// Where lag comes from.
     pub source: LagSource,
+    /// What a row counts as at the adaptive pace.
+    pub row_costs: RowCosts,
+}
+
+/// What a row counts as at the adaptive pace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowCosts {
+    /// A row that the primary tells is a row.
+    Told,
+    /// What it was found to cost the replicas, by what their appliers are at.
+    Applied,
 }
 
 /// The name of a table with its schema, both made of letters, digits, `_` and `$` only: they need
@@ -298,6 +310,17 @@ impl ClusterPolicy {
         if protected { self.protected_gate } else { gate }
     }
 
+    /// What single replicas have in place of the limit of the lag, for people. None: nothing, or
+    /// another signal.
+    #[must_use]
+    pub fn own_thresholds(&self, signal: &Signal) -> Option<String> {
+        let own = self.replica_terms.thresholds();
+        let own: Vec<String> =
+            own.map(|(server, limit)| format!("{} at {server}", show(limit))).collect();
+        let is_lag = matches!(signal.kind, SignalKind::Lag { .. });
+        (is_lag && !own.is_empty()).then(|| own.join(", "))
+    }
+
     /// The signals that are latencies, with what they are of.
     pub fn latencies(&self) -> impl Iterator<Item = (&Signal, &Arc<Latency>)> {
         self.signals.iter().filter_map(|signal| match &signal.kind {
@@ -326,6 +349,13 @@ impl ClusterPolicy {
 }
 
 impl ClusterPolicy {
+    /// Whether what rows cost the replicas is to be learned.
+    #[must_use]
+    pub fn learns_row_costs(&self) -> bool {
+        let wanted = self.probe.as_ref().is_some_and(|probe| probe.row_costs == RowCosts::Applied);
+        wanted && self.pacing == PacingKind::Adaptive && !self.replicas.is_empty()
+    }
+
     /// Without replicas, or somebody to measure them, there is no lag to be paced by.
     fn controller_pacing(&self) -> Pacing {
         let otherwise = BinaryPacing { release_per_s: self.release_per_s };
@@ -337,6 +367,7 @@ impl ClusterPolicy {
                     lag: lag.key,
                     heartbeat_interval: probe.heartbeat_interval,
                     probe_interval: probe.probe_interval,
+                    learns_row_costs: probe.row_costs == RowCosts::Applied,
                     otherwise,
                 })
             }
@@ -370,9 +401,10 @@ impl Signal {
                 | SignalKind::Query(_)
                 | SignalKind::Status(_),
             ) => Some(InFlightPacing::default()),
-            (PacingKind::Adaptive, SignalKind::Latency(latency)) => {
-                Some(InFlightPacing { memory: latency.window })
-            }
+            (PacingKind::Adaptive, SignalKind::Latency(latency)) => Some(InFlightPacing {
+                memory: latency.window,
+                percentile: Some(latency.percentile),
+            }),
         }
     }
 }

@@ -168,7 +168,9 @@ fn compile_rules(
             let message = format!("`{RUNTIME_PREFIX}` is how rules that are made at runtime begin");
             faults.add(&draft.place.key("name", draft.place.line), message);
         }
-        if let Some(line) = lines.insert(draft.name.to_string(), draft.place.line) {
+        if draft.name.is_empty() {
+            // It has a fault for that.
+        } else if let Some(line) = lines.insert(draft.name.to_string(), draft.place.line) {
             let message = format!("the rule on line {line} has the same name, `{}`", draft.name);
             faults.add(&draft.place.key("name", draft.place.line), message);
         } else if let Some(other) = keys.insert(draft.key.0, draft.name.to_string()) {

@@ -8,6 +8,7 @@ use sql::{Class, ClassSet};
 
 use crate::cidr::Cidr;
 use crate::facts::Facts;
+use crate::identity::SessionIdentity;
 use crate::patterns::Patterns;
 use crate::shape::{Caution, ShapeNeeds, TablePatterns};
 
@@ -51,14 +52,18 @@ impl Condition {
     /// Whether what it says of who asks holds.
     pub(crate) fn is_from(&self, facts: &Facts<'_>) -> bool {
         let identity = facts.identity;
-        let session = facts.session;
         self.app.as_ref().is_none_or(|app| app.matches_app(identity.app))
-            && self.user.as_ref().is_none_or(|user| user.matches(session.user()))
-            && self.schema.as_ref().is_none_or(|schema| schema.matches(session.schema()))
             && self
                 .tags
                 .iter()
                 .all(|(key, values)| identity.tag(key).is_some_and(|value| values.matches(value)))
+            && self.may_be_from(facts.session)
+    }
+
+    /// Whether what it says of the session holds, whatever its statement says of who asks.
+    pub(crate) fn may_be_from(&self, session: &SessionIdentity) -> bool {
+        self.user.as_ref().is_none_or(|user| user.matches(session.user()))
+            && self.schema.as_ref().is_none_or(|schema| schema.matches(session.schema()))
             && self.attributes.iter().all(|(key, values)| {
                 session.attribute(key).is_some_and(|value| values.matches(value))
             })

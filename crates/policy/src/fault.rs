@@ -69,6 +69,33 @@ impl Faults {
         }
     }
 
+    /// Notes it unless one of these keys of the mapping at `of` has a fault of its own: nobody knows
+    /// what it was meant to say, and putting that right may be all that is needed.
+    pub(crate) fn add_unless_of(
+        &mut self,
+        (of, keys): (&Place, &[&str]),
+        place: &Place,
+        message: impl Into<String>,
+    ) {
+        if !self.is_about(of, keys) {
+            self.add(place, message);
+        }
+    }
+
+    /// Whether something is wrong with the value of one of these keys of the mapping at `of`.
+    pub(crate) fn is_about(&self, of: &Place, keys: &[&str]) -> bool {
+        let is_about = |fault: &Fault| {
+            let below = fault.path.strip_prefix(of.path.as_str());
+            let below = below.and_then(|path| match of.path.as_str() {
+                "" => Some(path),
+                _ => path.strip_prefix('.'),
+            });
+            let key = below.and_then(|path| path.split(['.', '[']).next());
+            key.is_some_and(|key| keys.contains(&key))
+        };
+        self.list.iter().any(is_about)
+    }
+
     /// Whether nothing is wrong so far.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()

@@ -14,6 +14,7 @@ use sql::{Accepts, Class, Exemption, Survey};
 
 use crate::condition::Condition;
 use crate::facts::Facts;
+use crate::identity::SessionIdentity;
 use crate::rule::RefusalProfile;
 use crate::runaway::Quarantined;
 use crate::schedule::Schedule;
@@ -235,11 +236,14 @@ impl Guards {
         self.list.iter()
     }
 
-    /// Whether one of them may have something to say, whoever asks.
+    /// Whether one of them may have something to say to this session, whatever the statement says
+    /// of who asks.
     #[must_use]
-    pub fn may_object(&self, guarded: &Guarded<'_>) -> bool {
+    pub fn may_object(&self, guarded: &Guarded<'_>, session: &SessionIdentity) -> bool {
         let may = |check: &Check| !matches!(check.finding(guarded, None), Finding::Fine);
-        self.list.iter().flat_map(|guard| &guard.checks).any(|(check, _)| may(check))
+        self.list.iter().any(|guard| {
+            guard.checks.iter().any(|(check, _)| may(check)) && guard.condition.may_be_from(session)
+        })
     }
 
     /// What has to be read of a text before [`Guards::judge`].

@@ -132,6 +132,23 @@ pub fn resolve<'a, 'q, 't>(
     tool: Option<Tool>,
     scratch: &'a mut IdentityScratch,
 ) -> Identity<'a> {
+    resolve_with(policy, session, query_attributes, statement_tags, tool, scratch)
+}
+
+/// [`resolve`] where the values of query attributes are made as they are read: integers are text
+/// nowhere before.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one argument for each source of identity, and the buffer"
+)]
+pub fn resolve_with<'a, 'q, 't, V: AsRef<[u8]>>(
+    policy: &'a IdentityPolicy,
+    session: &'a SessionIdentity,
+    query_attributes: impl Iterator<Item = (&'q [u8], V)>,
+    statement_tags: impl Iterator<Item = (&'t [u8], &'t [u8])>,
+    tool: Option<Tool>,
+    scratch: &'a mut IdentityScratch,
+) -> Identity<'a> {
     let mut claims = Claims::of(policy, session, std::mem::take(&mut scratch.refused));
     scratch.clear();
     let mut source = scratch
@@ -278,24 +295,25 @@ impl IdentityScratch {
         self.spans.clear();
     }
 
-    fn read<'p>(
+    fn read<'p, V: AsRef<[u8]>>(
         &mut self,
         policy: &IdentityPolicy,
-        pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>,
+        pairs: impl Iterator<Item = (&'p [u8], V)>,
     ) -> Option<()> {
         self.read_keeping(policy, pairs, KeepsApp::No)
     }
 
     /// Reads the tags of one source, and its app unless one is to be kept: the value of the key
     /// that comes first in the configured order. Whether there was one.
-    fn read_keeping<'p>(
+    fn read_keeping<'p, V: AsRef<[u8]>>(
         &mut self,
         policy: &IdentityPolicy,
-        pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>,
+        pairs: impl Iterator<Item = (&'p [u8], V)>,
         keeps: KeepsApp,
     ) -> Option<()> {
         let mut best = None;
         for (key, value) in pairs {
+            let value = value.as_ref();
             match policy.app_key_rank(key) {
                 Some(rank) => {
                     let better = best.is_none_or(|best| rank < best);

@@ -53,6 +53,7 @@ mod time;
 mod tls;
 mod verdict;
 mod warnings;
+mod written;
 
 pub use admin::{ADMIN_TOKEN_LEN_MIN, Admin, AdminAccess, AdminToken};
 pub use ahead::{Ahead, Foreseen, MetBudget, Recorded, Unseen};
@@ -60,8 +61,8 @@ pub use budget::{Budget, Budgets, Per};
 pub use bypass::Bypass;
 pub use cidr::Cidr;
 pub use cluster::{
-    ClusterPolicy, LagSource, Latency, PacingKind, Probe, Scope, Signal, SignalKind, Starvation,
-    TableName,
+    ClusterPolicy, LagSource, Latency, PacingKind, Probe, RowCosts, Scope, Signal, SignalKind,
+    Starvation, TableName,
 };
 pub use compile::{
     RUNTIME_PREFIX, RuntimeChange, RuntimeEffect, RuntimeRule, RuntimeSpec, admin_of, load,
@@ -103,3 +104,4 @@ pub use tls::{
 };
 pub use verdict::{Cover, PassReason, Verdict};
 pub use warnings::load_with_warnings;
+pub use written::{table_key, written};

@@ -14,6 +14,7 @@ mod node;
 mod replica;
 mod rule;
 mod runaway;
+mod size;
 mod tls;
 
 use std::time::Duration;
@@ -26,13 +27,14 @@ pub use self::fields::parse_duration;
 use self::fields::{Fields, FromNode, expected};
 pub(crate) use self::fields::{Maybe, Named, OneOrMany, Spanned};
 pub(crate) use self::guard::Guard;
-pub(crate) use self::history::{History, Size};
+pub(crate) use self::history::History;
 pub(crate) use self::insights::Insights;
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
 use self::node::{Node, Value};
 pub(crate) use self::replica::{OwnReplica, Replica};
 pub(crate) use self::rule::{ErrorProfile, Match, Rule, Schedule};
 pub(crate) use self::runaway::Runaway;
+pub(crate) use self::size::Size;
 pub(crate) use self::tls::{BackendTls, ClientTls};
 use crate::fault::{Fault, Faults, Place};
 
@@ -100,6 +102,7 @@ pub(crate) struct Probe {
     pub(crate) probe_interval: Maybe<Duration>,
     pub(crate) heartbeat_table: Maybe<String>,
     pub(crate) source: Maybe<LagSource>,
+    pub(crate) row_costs: Maybe<String>,
 }
 
 /// `probe.source`.
@@ -263,6 +266,7 @@ impl FromNode for Probe {
             probe_interval: fields.take("probe_interval"),
             heartbeat_table: fields.take("heartbeat_table"),
             source: fields.take("source"),
+            row_costs: fields.take("row_costs"),
         };
         fields.secret("password");
         fields.finish();

@@ -169,6 +169,28 @@ impl Rule {
         (!speed.is_full()).then(|| format!("runs at {speed} of its own speed"))
     }
 
+    /// What the rule caps by itself, whatever its gate says, for people. None: nothing.
+    #[must_use]
+    pub fn caps_to_expect(&self) -> Option<String> {
+        let Action::Throttle { terms, .. } = self.action else { return None };
+        let rate = terms.max_rate.map(|rows| format!("at most {rows} rows/s"));
+        let at_once = terms.max_in_flight.map(|most| format!("at most {most} at once"));
+        joined([rate, at_once])
+    }
+
+    /// What passes for certain while its gate is open, for people. None: nothing does.
+    #[must_use]
+    pub fn floor_to_expect(&self) -> Option<String> {
+        let Action::Throttle { terms, .. } = self.action else { return None };
+        terms.min_rate.map(|rows| format!("at least {rows} rows/s"))
+    }
+
+    /// Its floor and its caps. None: it has neither.
+    #[must_use]
+    pub fn limits_to_expect(&self) -> Option<String> {
+        joined([self.floor_to_expect(), self.caps_to_expect()])
+    }
+
     /// Whether the rule decides anything.
     #[must_use]
     pub fn standing(&self, now: UnixTime) -> Standing {
@@ -255,4 +277,9 @@ fn levels_key<'a>(rule: &Rule, levels: impl Iterator<Item = &'a [u8]>) -> u64 {
 
 fn fold_levels<'a>(from: u64, levels: impl Iterator<Item = &'a [u8]>) -> u64 {
     levels.fold(from, |key, level| fnv::hash(&[&key.to_le_bytes(), level]))
+}
+
+fn joined(parts: [Option<String>; 2]) -> Option<String> {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }

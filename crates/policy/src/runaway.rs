@@ -33,6 +33,18 @@ pub struct Runaway {
     pub watch: Option<Watch>,
 }
 
+impl Runaway {
+    /// Its limits and what is done, for people: `after 2s or above 10 rows: kill`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let elapsed = self.elapsed.map(|elapsed| format!("after {elapsed:?}"));
+        let bytes = self.bytes_sent.map(|most| format!("above {most} bytes"));
+        let rows = self.rows_sent.map(|most| format!("above {most} rows"));
+        let limits: Vec<String> = [elapsed, bytes, rows].into_iter().flatten().collect();
+        format!("{}: {}", limits.join(" or "), self.action.as_str())
+    }
+}
+
 /// What is done with a statement that runs away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RunawayAction {

@@ -11,6 +11,7 @@ mod addresses;
 mod admin;
 mod claims;
 mod foreign;
+mod limits;
 mod servers;
 mod shadow;
 mod signals;
@@ -20,10 +21,12 @@ use std::collections::HashMap;
 
 use sql::{Class, ClassSet, LexMode, Scratch, Whole, describe};
 
+use crate::budget::Budget;
 use crate::cluster::ClusterPolicy;
 use crate::compile::compile;
 use crate::config::Config;
 use crate::fault::{Fault, Faults};
+use crate::guard::Guard;
 use crate::raw::{self, Spanned};
 use crate::rule::{Action, Rule};
 use crate::time::UnixTime;
@@ -55,6 +58,7 @@ fn warnings(file: &raw::File, config: &Config, now: UnixTime) -> Vec<Fault> {
     admin::look(file, config, &mut warnings);
     claims::look(&found, &mut warnings);
     foreign::look(file, &mut warnings);
+    limits::look(&found, &mut warnings);
     servers::look(&found, &mut warnings);
     shadow::look(&found, &mut warnings);
     signals::look(&found, &mut warnings);
@@ -69,17 +73,29 @@ struct Found<'f> {
     now: UnixTime,
     /// What was made of each rule, by its name: one for each cluster that has it.
     compiled: HashMap<&'f str, Vec<(&'f ClusterPolicy, &'f Rule)>>,
+    /// The same of each budget.
+    budgets: HashMap<&'f str, Vec<(&'f ClusterPolicy, &'f Budget)>>,
+    /// The same of each guard.
+    guards: HashMap<&'f str, Vec<(&'f ClusterPolicy, &'f Guard)>>,
 }
 
 impl<'f> Found<'f> {
     fn new(file: &'f raw::File, config: &'f Config, now: UnixTime) -> Self {
-        let mut compiled: HashMap<&'f str, Vec<(&'f ClusterPolicy, &'f Rule)>> = HashMap::new();
+        let compiled = HashMap::new();
+        let (budgets, guards) = (HashMap::new(), HashMap::new());
+        let mut found = Self { file, config, now, compiled, budgets, guards };
         for cluster in &config.clusters {
             for rule in cluster.rules.iter() {
-                compiled.entry(&*rule.name).or_default().push((cluster, rule));
+                found.compiled.entry(&*rule.name).or_default().push((cluster, rule));
+            }
+            for budget in cluster.budgets.iter() {
+                found.budgets.entry(&*budget.name).or_default().push((cluster, budget));
+            }
+            for guard in cluster.guards.iter() {
+                found.guards.entry(&*guard.name).or_default().push((cluster, guard));
             }
         }
-        Self { file, config, now, compiled }
+        found
     }
 
     /// The rules as they are written.
@@ -96,6 +112,28 @@ impl<'f> Found<'f> {
     fn compiled(&self, raw: &raw::Rule) -> &[(&'f ClusterPolicy, &'f Rule)] {
         let name = raw.name.as_ref().map(|name| name.value.as_str()).unwrap_or_default();
         self.compiled.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The budgets as they are written.
+    fn budgets(&self) -> &'f [Spanned<raw::Budget>] {
+        self.file.budgets.as_ref().map(|budgets| budgets.value.as_slice()).unwrap_or_default()
+    }
+
+    /// The guards as they are written.
+    fn guards(&self) -> &'f [Spanned<raw::Guard>] {
+        self.file.guards.as_ref().map(|guards| guards.value.as_slice()).unwrap_or_default()
+    }
+
+    /// What was made of a budget, in each cluster that has it.
+    fn compiled_budgets(&self, raw: &raw::Budget) -> &[(&'f ClusterPolicy, &'f Budget)] {
+        let name = raw.name.as_ref().map(|name| name.value.as_str()).unwrap_or_default();
+        self.budgets.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// What was made of a guard, in each cluster that has it and in which it is not off.
+    fn compiled_guards(&self, raw: &raw::Guard) -> &[(&'f ClusterPolicy, &'f Guard)] {
+        let name = raw.name.as_ref().map(|name| name.value.as_str()).unwrap_or_default();
+        self.guards.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
     fn in_rules(&self, warnings: &mut Faults) {

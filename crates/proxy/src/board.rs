@@ -10,6 +10,7 @@ mod error;
 mod order;
 mod reach;
 mod replication;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use policy::{ReplicaBook, Signal};
 
 use self::order::OrderMemory;
 use self::reach::Contacts;
+use self::tables::TableNames;
 use crate::link::OwnLinks;
 use crate::probe::{BypassMemory, GtidSet};
 
@@ -45,6 +47,8 @@ pub struct ProbeBoard {
     remembered: AtomicBool,
     /// The probes' own connections to the primary.
     pub(crate) own_links: Arc<OwnLinks>,
+    /// What the tables are called that appliers were seen at.
+    pub(crate) tables: TableNames,
     /// What the looks for those who go around remember.
     pub(crate) bypass_memory: Arc<Mutex<BypassMemory>>,
 }
@@ -143,6 +147,7 @@ impl Default for ProbeBoard {
             contacts: Contacts::default(),
             remembered: AtomicBool::new(false),
             own_links: Arc::default(),
+            tables: TableNames::default(),
             bypass_memory: Arc::default(),
         }
     }

@@ -15,6 +15,7 @@ mod names;
 mod news;
 mod permits;
 mod rule_clock;
+mod shares;
 mod starvation;
 mod telling;
 
@@ -42,6 +43,7 @@ use crate::facts::FactsBoard;
 use crate::insights::InsightsBoard;
 use crate::kill::Killer;
 use crate::latency::LatencyBoard;
+use crate::left_behind::LeftBehind;
 use crate::registry::Registry;
 use crate::rule_table::RuleKeeper;
 use crate::stream::Codecs;
@@ -54,6 +56,7 @@ pub use self::check::{Check, CheckAnswer, CheckOutcome};
 pub use self::held::{ClientName, Introduction, THROTTLED_MAX, Throttled, WaitingClient};
 pub(crate) use self::layers::Caught;
 pub use self::permits::PermitGuard;
+pub use self::shares::AppReceived;
 pub use self::starvation::{PassedApp, StarvedIdentity};
 
 /// One cluster: policy, controller, sessions.
@@ -78,6 +81,8 @@ pub struct Cluster {
     pub(crate) cut_overs: Arc<CutOvers>,
     /// Ends statements whose clients have left.
     pub(crate) killer: Killer,
+    /// Statements whose connections have ended before their answers.
+    pub(crate) left_behind: LeftBehind,
     /// What the primary expects of statements.
     pub(crate) explainer: Arc<Explainer>,
     /// What its connections compress with.
@@ -159,6 +164,7 @@ impl Cluster {
             tls: TlsStore::new(&policy),
             cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
             killer,
+            left_behind: LeftBehind::default(),
             explainer,
             codecs: Arc::default(),
             own_key: OnceLock::new(),
@@ -296,7 +302,8 @@ impl Cluster {
             self.tls.watch(&self.name),
             self.watch_starvation(),
             self.watch_latencies(),
-            self.tell_news()
+            self.tell_news(),
+            self.watch_left_behind()
         );
     }
 

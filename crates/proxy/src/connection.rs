@@ -11,6 +11,7 @@ mod asking;
 mod between;
 mod budgeting;
 mod counting;
+mod cursors;
 mod cutting_over;
 mod delivery;
 mod departure;
@@ -48,6 +49,7 @@ use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 pub(crate) use self::arrival::Arrival;
 use self::arrival::{Joined, LoginDeadlines, join};
 use self::asking::{AdmissionRecord, Fault, Timing};
+use self::cursors::Cursors;
 use self::departure::Departure;
 use self::leaving::{Between, DrainState};
 use self::pausing::Debt;
@@ -73,8 +75,10 @@ pub(crate) enum Ended {
     ByClientFault,
     /// The backend closed, or its socket failed.
     ByBackend,
-    /// It was told to leave.
+    /// It was told to leave, and so was its client.
     Told,
+    /// It was told to leave, and its client sees the end only.
+    Quietly,
     /// Sluice has contradicted itself.
     BySluice(Fault),
 }
@@ -110,6 +114,8 @@ struct Connection {
     permit: Option<PermitGuard>,
     /// What the statement under way has taken from its budgets.
     budget: Option<BudgetGuard>,
+    /// Of prepared statements.
+    cursors: Cursors,
     labels: LabelCache,
     latency: LatencyTap,
     insights: InsightsTap,
@@ -153,6 +159,7 @@ impl Connection {
             peer,
             permit: None,
             budget: None,
+            cursors: Cursors::default(),
             labels: LabelCache::default(),
             insights: InsightsTap::default(),
             latency: LatencyTap::new(&shared.cluster.latencies, shared.worker),
@@ -207,8 +214,12 @@ impl Connection {
         if let Some(statement) = self.session.under_way() {
             self.count(&statement);
         }
+        self.leave_behind();
         tracing::debug!(peer = %self.peer, ?ended, "connection over");
         Box::pin(self.close()).await;
+        if ended == Ended::Told {
+            Box::pin(self.hear_out()).await;
+        }
         // Not before the last bytes are out: a drain waits for this.
         drop(registration);
     }
@@ -229,6 +240,7 @@ impl Connection {
             | Ended::ByClient
             | Ended::ByClientFault
             | Ended::Told
+            | Ended::Quietly
             | Ended::BySluice(_) => None,
         }
     }
@@ -295,6 +307,7 @@ impl Connection {
         if self.session.is_idle() {
             match self.between_statements()? {
                 Between::Stays => {}
+                Between::Leaves => return Box::pin(self.leave_quietly()).await,
                 Between::IsTold => return Box::pin(self.leave(&errors::idle_shutdown())).await,
             }
         }
@@ -305,8 +318,12 @@ impl Connection {
                 Box::pin(self.read_for_change(reads, control)).await
             }
             Action::Read(reads) => self.read_for_statement(reads, control).await,
-            Action::Ask(ask) => self.ask(ask, control).await,
-            Action::Deny(ask) => self.deny(ask, control).await,
+            Action::Ask(ask) => {
+                // Nobody waits for itself.
+                self.cursors.give_back();
+                self.ask(ask, control).await
+            }
+            Action::Deny(ask) => Box::pin(self.deny(ask, control)).await,
             Action::Guard(mut by_guards) => {
                 if !by_guards.report.estimates.is_empty() {
                     Box::pin(self.foresee(&mut by_guards.report)).await;
@@ -321,6 +338,7 @@ impl Connection {
             Action::LoggedIn => {
                 // COM_CHANGE_USER: the server has rolled back.
                 self.permit = None;
+                self.cursors.clear();
                 self.changing = None;
                 self.departure = Departure::default();
                 Ok(())
@@ -329,6 +347,7 @@ impl Connection {
                 if let Some(deadlines) = &mut self.changing {
                     deadlines.note(moved);
                 }
+                self.give_back_answered();
                 self.move_bytes(moved).await?;
                 if let Some(excess) = self.answers_too_much(moved) {
                     Box::pin(self.run_away(excess)).await;
@@ -347,8 +366,11 @@ impl Connection {
 
     async fn read_for_statement(&mut self, reads: Reads, control: &mut Inbox) -> Result<(), Ended> {
         let waits_for_server = reads == Reads::Backend;
-        if waits_for_server && self.latency.is_awaited() {
-            self.note_begun();
+        if waits_for_server {
+            self.resume_cursor();
+            if self.latency.is_awaited() {
+                self.note_begun();
+            }
         }
         let since = waits_for_server.then(Instant::now);
         let until = match self.waits_until() {
@@ -363,6 +385,7 @@ impl Connection {
                     Ok(told) => told?,
                     Err(_) if self.client_gone.is_some() => return Err(Ended::ByClient),
                     Err(_) => {
+                        self.cursors.give_back_idle(Instant::now());
                         Box::pin(self.note_overdue()).await;
                         None
                     }

@@ -29,7 +29,7 @@ use self::spill::Spill;
 use crate::cluster::Cluster;
 
 pub use self::tap::refusal_name;
-pub(crate) use self::tap::{InsightsTap, Whose, reason_number};
+pub(crate) use self::tap::{Counted, InsightsTap, Whose, reason_number};
 
 /// Threads with a queue of their own; more share.
 const RINGS_MAX: usize = 64;
@@ -47,12 +47,12 @@ pub struct InsightsBoard {
     rings: Box<[OnceLock<Box<Ring>>]>,
     spill: Spill,
     news: SyncSender<Learned>,
-    counted: Mutex<Counted>,
+    counted: Mutex<Counting>,
     /// Whoever counts.
     counter: OnceLock<Thread>,
 }
 
-struct Counted {
+struct Counting {
     insights: Insights,
     news: Receiver<Learned>,
 }
@@ -67,7 +67,7 @@ impl InsightsBoard {
             rings: std::iter::repeat_with(OnceLock::new).take(threads.min(RINGS_MAX)).collect(),
             spill: Spill::default(),
             news: sender,
-            counted: Mutex::new(Counted { insights, news: receiver }),
+            counted: Mutex::new(Counting { insights, news: receiver }),
             counter: OnceLock::new(),
         }
     }
@@ -131,8 +131,8 @@ impl InsightsBoard {
         self.take_all(&mut self.counted.lock(), policy);
     }
 
-    fn take_all(&self, counted: &mut Counted, policy: &ClusterPolicy) {
-        let Counted { insights, news } = counted;
+    fn take_all(&self, counted: &mut Counting, policy: &ClusterPolicy) {
+        let Counting { insights, news } = counted;
         insights.set_places(places(policy));
         insights.advance(now());
         for ring in self.rings.iter().filter_map(OnceLock::get) {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy::{ClusterPolicy, ServerAddress};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::board::ProbeError;
 use crate::link::{Link, OwnLinks, ProbeAccount};
@@ -22,6 +22,9 @@ use crate::socket::Remote;
 /// together when their machine dies, and the server is busy enough then.
 const KILLS_MAX: usize = 4;
 
+/// Of these, so many may take their time.
+const CHASES_MAX: usize = 2;
+
 /// From asking for a place among those to the server's answer.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -29,6 +32,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Killer {
     places: Semaphore,
+    chases: Semaphore,
     /// Where its connections are noted.
     links: Arc<OwnLinks>,
 }
@@ -46,7 +50,14 @@ pub(crate) enum KillError {
 
 impl Killer {
     pub(crate) fn new(links: Arc<OwnLinks>) -> Self {
-        Self { places: Semaphore::new(KILLS_MAX), links }
+        let (places, chases) = (Semaphore::new(KILLS_MAX), Semaphore::new(CHASES_MAX));
+        Self { places, chases, links }
+    }
+
+    /// A place among those that look at a session for longer, if there is one: the others must not
+    /// wait for them.
+    pub(crate) fn chasing(&self) -> Option<SemaphorePermit<'_>> {
+        self.chases.try_acquire().ok()
     }
 
     /// Ends the statement that the connection `connection_id` of the server at `remote` runs.
@@ -79,22 +90,8 @@ impl Killer {
         remote: Option<Remote>,
         kill: impl AsyncFnOnce(&mut Link) -> Result<T, KillError>,
     ) -> Result<T, KillError> {
-        let (Some(probe), Some(remote)) = (&policy.probe, remote) else {
-            return Err(KillError::NoAccount);
-        };
-        let account = ProbeAccount::of(probe, &policy.backend_tls);
-        let link = match remote {
-            Remote::Network(address) => {
-                // The name is for the certificate.
-                let name = match ServerAddress::of(&policy.primary) {
-                    ServerAddress::Network(name) => name.to_owned(),
-                    ServerAddress::Unix(_) => address.to_string(),
-                };
-                Link::new(&name, account, KILL_TIMEOUT).at(address)
-            }
-            Remote::Unix(path) => Link::new(&path, account, KILL_TIMEOUT),
-        };
-        let mut link = link.noted_in(&self.links);
+        let link = remote.and_then(|remote| link_to(policy, &remote, &self.links, KILL_TIMEOUT));
+        let Some(mut link) = link else { return Err(KillError::NoAccount) };
         let killing = async {
             // The semaphore is never closed.
             let _place = self.places.acquire().await;
@@ -103,6 +100,29 @@ impl Killer {
         let killed = tokio::time::timeout(KILL_TIMEOUT, killing).await;
         killed.unwrap_or(Err(KillError::TimedOut))
     }
+}
+
+/// A link to the very server at `remote`, over the probe's account, with this limit for each answer.
+/// None: the cluster has no `probe`.
+pub(crate) fn link_to(
+    policy: &ClusterPolicy,
+    remote: &Remote,
+    links: &Arc<OwnLinks>,
+    time_limit: Duration,
+) -> Option<Link> {
+    let account = ProbeAccount::of(policy.probe.as_ref()?, &policy.backend_tls);
+    let link = match remote {
+        Remote::Network(address) => {
+            // The name is for the certificate.
+            let name = match ServerAddress::of(&policy.primary) {
+                ServerAddress::Network(name) => name.to_owned(),
+                ServerAddress::Unix(_) => address.to_string(),
+            };
+            Link::new(&name, account, time_limit).at(*address)
+        }
+        Remote::Unix(path) => Link::new(path, account, time_limit),
+    };
+    Some(link.noted_in(links))
 }
 
 impl fmt::Display for KillError {

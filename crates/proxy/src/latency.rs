@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use admission::{LATENCY_BUCKETS, LatencyCounts, LatencyWindow, Sample, SignalKey, latency_bucket};
+use admission::{
+    LATENCY_BUCKETS, LatencyCounts, LatencyRecent, LatencyWindow, Sample, SignalKey, latency_bucket,
+};
 use arc_swap::ArcSwap;
 use policy::{ClusterPolicy, Latency};
 use sql::Class;
@@ -173,8 +175,11 @@ impl Tap {
 }
 
 impl Cluster {
-    fn tell_latency(self: &Arc<Self>, key: SignalKey, value: f64) {
-        self.control(|controller, now| controller.handle_sample(now, key, Sample::Value(value)));
+    fn tell_latency(self: &Arc<Self>, key: SignalKey, value: f64, recent: &LatencyRecent) {
+        self.control(|controller, now| {
+            controller.handle_latencies(now, key, recent);
+            controller.handle_sample(now, key, Sample::Value(value));
+        });
     }
 
     /// Tells the controller the latencies that signals are made of, until it is dropped. While the
@@ -199,7 +204,7 @@ impl Cluster {
             for (tap, (key, _, window)) in taps.iter().zip(&mut windows) {
                 tap.sum(&mut counts);
                 if let Some(value) = window.look(self.now(), &counts) {
-                    self.tell_latency(*key, value);
+                    self.tell_latency(*key, value, window.recent());
                 }
             }
             let interval = windows.iter().map(|(.., window)| window.interval()).min();

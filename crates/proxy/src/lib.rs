@@ -15,6 +15,7 @@ pub mod inherited;
 pub mod insights;
 mod kill;
 mod latency;
+mod left_behind;
 mod link;
 mod listener;
 mod printable;

@@ -34,6 +34,7 @@
 //! hibernating or not.
 
 pub(crate) mod answer;
+mod appliers;
 mod blocker;
 mod bypass;
 mod clusters;
@@ -57,7 +58,7 @@ use std::time::Duration;
 
 use admission::SignalKey;
 use admission::lag::LagConfig;
-use policy::{ClusterPolicy, LagSource, Probe, Scope, SignalKind};
+use policy::{ClusterPolicy, LagSource, Probe, RowCosts, Scope, SignalKind};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -155,6 +156,9 @@ impl Probes {
         }
         for replica in replicas {
             self.keep(on(replica), replica::watch);
+            if probe.row_costs == RowCosts::Applied {
+                self.keep(on(replica), appliers::watch);
+            }
             match probe.source {
                 LagSource::Heartbeat | LagSource::Query(_) => {
                     self.keep(on(replica), replica::watch_status);

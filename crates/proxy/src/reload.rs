@@ -6,10 +6,11 @@
 //! one), the content is compared every half second besides.
 //!
 //! FileContent decides, never a time stamp. It is taken when two readings 50 ms apart agree, so
-//! that half of a file being saved is seldom looked at. A file with faults changes nothing: what is
-//! in force stays, the faults are logged with their lines, `sluice_config_last_reload_successful`
-//! is 0, and the next save is a new chance. Reading and checking run on a thread of their own, so
-//! that 10,000 rules hold nobody up.
+//! that half of a file being saved is seldom looked at, and not while the watch shows that somebody
+//! has begun to write it and has not closed it, for five seconds at most. A file with faults changes
+//! nothing: what is in force stays, the faults are logged with their lines,
+//! `sluice_config_last_reload_successful` is 0, and the next save is a new chance. Reading and
+//! checking run on a thread of their own, so that 10,000 rules hold nobody up.
 //!
 //! What is in force is not always the file: keys that cannot change live stay what they were, and
 //! all else of the same save applies ([`policy::edit`]). The next save is held against what is in
@@ -20,13 +21,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use notify::event::{AccessKind, AccessMode};
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use policy::{Change, Config, Edit, Fault, FixedKey, UnixTime};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use self::watching::{Writing, watch};
 use crate::secret;
 use crate::telemetry::{Reload, Telemetry};
 use crate::tls::FileFaults;
@@ -83,7 +83,10 @@ impl LoadError {
             Self::Unreadable(error) => vec![format!("{file}: cannot read it: {error}")],
             Self::Faults(faults) => faults
                 .iter()
-                .map(|fault| format!("{file}:{}: {}: {}", fault.line, fault.path, fault.message))
+                .map(|Fault { line, path, message }| match &**path {
+                    "" => format!("{file}:{line}: {message}"),
+                    path => format!("{file}:{line}: {path}: {message}"),
+                })
                 .collect(),
         }
     }
@@ -180,7 +183,8 @@ enum Prompt {
 impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
     async fn run(mut self, now: Arc<Notify>) {
         let changed = Arc::new(Notify::new());
-        let watch = watch(&self.path, changed.clone());
+        let writing = Arc::new(Writing::default());
+        let watch = watch(&self.path, changed.clone(), writing.clone());
         if let Err(error) = &watch {
             tracing::warn!(
                 file = %self.path.display(), %error,
@@ -195,7 +199,9 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
                 () = changed.notified() => Prompt::Change,
                 _ = poll.tick() => Prompt::Change,
             };
-            self.look(prompt).await;
+            if prompt == Prompt::Request || !writing.goes_on() {
+                self.look(prompt).await;
+            }
         }
     }
 
@@ -360,33 +366,6 @@ impl FileContent {
     }
 }
 
-/// Tells of whatever happens in the directory of `path`, until the watch is dropped.
-fn watch(path: &Path, changed: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // An error may hide a change.
-        if event.is_ok_and(|event| is_reading(event.kind)) {
-            return;
-        }
-        changed.notify_one();
-    })?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    watcher.watch(directory.unwrap_or(Path::new(".")), RecursiveMode::NonRecursive)?;
-    Ok(watcher)
-}
-
-/// Whether somebody, perhaps this process, has only looked.
-fn is_reading(kind: EventKind) -> bool {
-    match kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
-        EventKind::Access(_) => true,
-        EventKind::Any
-        | EventKind::Create(_)
-        | EventKind::Modify(_)
-        | EventKind::Remove(_)
-        | EventKind::Other => false,
-    }
-}
-
 fn unix_time() -> UnixTime {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     UnixTime(i64::try_from(now).unwrap_or(i64::MAX))
@@ -395,6 +374,8 @@ fn unix_time() -> UnixTime {
 fn unix_seconds() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
+
+mod watching;
 
 #[cfg(test)]
 mod tests;

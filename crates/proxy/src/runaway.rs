@@ -11,32 +11,32 @@
 //! ([`session::Session::handle_stale_kill`]). If nobody knows whether the KILL has been sent, nothing
 //! can be cleared away: then the session is closed when the statement has ended.
 //!
-//! Before the KILL the server is asked what the session does. What commits is left alone, for as long
-//! as it does, and so is DDL that the server does not show. Of a text of several statements, and of a
-//! procedure, the server shows the one that runs. A session that does nothing has ended its statement,
-//! whose answer is on its way, or not begun it: it is looked at again.
+//! Before the KILL the server is asked what the session does: [`killing`].
 
-use std::fmt;
+mod killing;
+
 use std::time::Duration;
 
 use admission::Mode;
-use mysql_async::Row;
-use policy::{ClusterPolicy, Rule, Runaway, RunawayAction};
-use sql::{Class, LexMode, Scratch, Server, Whole, describe};
+use policy::{Rule, Runaway, RunawayAction};
+use sql::Class;
 use tokio::time::Instant;
 
-use crate::board::ProbeError;
-use crate::kill::{KillError, Killer};
-use crate::socket::Remote;
+pub(crate) use self::killing::{Chase, Killed};
 
 /// What commits is looked at again after this.
 pub(crate) const COMMIT_POLL: Duration = Duration::from_millis(200);
 
-/// What had ended, and has not been answered, is looked at again after this, and so is what was killed.
+/// What had ended, and has not been answered, is looked at again after this.
 const ENDED_POLL: Duration = Duration::from_secs(1);
 
-/// From a KILL that the server has not taken to the next one. It may have had no connection left for it:
-/// a busy server is what runaway statements make.
+/// What goes on behind its KILL is chased so soon ([`Chase`]), so often.
+const CHASE_AFTER: Duration = Duration::from_millis(100);
+const CHASES: u32 = 5;
+
+/// From a KILL that the server has not taken to the next one, and from one chase to the next when the
+/// first few were in vain. It may have had no connection left for it: a busy server is what runaway
+/// statements make.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// What the statement under way may still take.
@@ -50,8 +50,8 @@ pub(crate) struct Allowance {
     bytes_left: Option<u64>,
     /// Rows that its answer may have.
     rows_most: Option<u64>,
-    /// It has been killed, and the server has said so.
-    killed: bool,
+    /// How often it has been killed, and the server has said so.
+    kills: u32,
     /// It may have been killed.
     doubtful: bool,
     /// That it commits has been counted.
@@ -150,8 +150,19 @@ impl Allowance {
     /// It has been killed. It is looked at again, for a procedure may go on behind a SLEEP that was
     /// ended. Whether it had been before.
     pub(crate) fn note_killed(&mut self, now: Instant) -> bool {
-        self.due = now.checked_add(if self.killed { RETRY } else { ENDED_POLL });
-        std::mem::replace(&mut self.killed, true)
+        self.due = now.checked_add(if self.kills < CHASES { CHASE_AFTER } else { RETRY });
+        self.kills = self.kills.saturating_add(1);
+        self.kills > 1
+    }
+
+    /// How it is to be killed: what goes on behind a KILL is chased.
+    pub(crate) fn chase(&self) -> Chase {
+        if self.kills > 0 { Chase::Yes } else { Chase::No }
+    }
+
+    /// The server has taken a KILL of it.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.kills > 0
     }
 
     pub(crate) fn note_doubtful(&mut self) {
@@ -165,10 +176,12 @@ impl Allowance {
 
     /// The statement is over, with this error of the server's.
     pub(crate) fn end(&mut self, errno: Option<u16>) -> Leftover {
-        let Self { killed, doubtful, .. } = std::mem::take(self);
+        let Self { kills, doubtful, .. } = std::mem::take(self);
+        // Of several, one has ended it, and the last may have come behind that.
+        let is_met = kills == 1 && errno == Some(ER_QUERY_INTERRUPTED);
         if doubtful {
             Leftover::Doubtful
-        } else if killed && errno != Some(ER_QUERY_INTERRUPTED) {
+        } else if kills > 0 && !is_met {
             Leftover::Stale
         } else {
             Leftover::Nothing
@@ -198,130 +211,6 @@ pub(crate) fn is_killable(class: Class) -> bool {
         | Class::Unknown => true,
     }
 }
-
-/// What the server did about a KILL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Killed {
-    Yes,
-    /// It commits.
-    Commits,
-    /// It has ended.
-    Ended,
-}
-
-/// Why a statement was not killed.
-#[derive(Debug)]
-pub(crate) struct NotKilled {
-    error: KillError,
-    /// The KILL may have been sent.
-    pub(crate) may_come: bool,
-}
-
-impl NotKilled {
-    /// What helps, where the server's error does not say it.
-    pub(crate) fn advice(&self) -> &'static str {
-        match &self.error {
-            KillError::NoAccount => "give the cluster a `probe`",
-            // ER_KILL_DENIED_ERROR
-            KillError::Failed(ProbeError::Refused { code: 1095, .. }) => {
-                "GRANT CONNECTION_ADMIN ON *.* (MariaDB: CONNECTION ADMIN) to the probe's account, and \
-                 in MySQL SYSTEM_USER too where the statement's account has it"
-            }
-            KillError::TimedOut | KillError::Failed(_) => "it is tried again every 5 s",
-        }
-    }
-}
-
-impl fmt::Display for NotKilled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl Killer {
-    /// Ends the statement of this class that the connection `connection_id` of the server at `remote`
-    /// runs, unless it commits. The caller lets nothing follow it meanwhile.
-    ///
-    /// # Errors
-    /// When the server has not said that it did.
-    ///
-    /// # Cancellation
-    /// The KILL may or may not have been sent.
-    pub(crate) async fn kill_runaway(
-        &self,
-        policy: &ClusterPolicy,
-        remote: Option<Remote>,
-        connection_id: u32,
-        class: Class,
-    ) -> Result<Killed, NotKilled> {
-        let mut sent = false;
-        let killed = self.killing(policy, remote, async |link| {
-            let look = format!(
-                "SELECT COMMAND, STATE, LEFT(INFO, {INFO_LEN}) FROM \
-                 information_schema.PROCESSLIST WHERE ID = {connection_id}"
-            );
-            let row = link.first(&look).await.map_err(KillError::Failed)?;
-            match look_at(row.as_ref(), class) {
-                Killed::Yes => {}
-                other => return Ok(other),
-            }
-            sent = true;
-            let kill = format!("KILL QUERY {connection_id}");
-            link.run(&kill).await.map_err(KillError::Failed)?;
-            Ok(Killed::Yes)
-        });
-        let killed = killed.await;
-        killed.map_err(|error| {
-            let refused = matches!(error, KillError::Failed(ProbeError::Refused { .. }));
-            NotKilled { may_come: sent && !refused, error }
-        })
-    }
-}
-
-/// What the server shows of a session, and what that means for a KILL.
-fn look_at(row: Option<&Row>, class: Class) -> Killed {
-    let shown = |at: usize| row.and_then(|row| row.get::<Option<Vec<u8>>, _>(at)).flatten();
-    let (command, state, info) = (shown(0), shown(1), shown(2));
-    if command.as_deref() == Some(b"Sleep") {
-        return Killed::Ended;
-    }
-    let commits = state.is_some_and(|state| {
-        state.to_ascii_lowercase().windows(COMMIT.len()).any(|part| part == COMMIT)
-    }) || info.is_some_and(|info| ends_transaction(&info));
-    // An account without PROCESS is shown nothing.
-    let may_commit = command.is_none() && may_commit_unseen(class);
-    if commits || may_commit { Killed::Commits } else { Killed::Yes }
-}
-
-/// Whether a statement of which the server shows nothing may have got to a commit of its own.
-fn may_commit_unseen(class: Class) -> bool {
-    match class {
-        Class::Ddl | Class::Call | Class::Unknown => true,
-        Class::Read
-        | Class::LockingRead
-        | Class::Write
-        | Class::Load
-        | Class::Transaction
-        | Class::Session
-        | Class::Admin => false,
-    }
-}
-
-/// Whether what a session runs may be what ends a transaction: COMMIT, XA COMMIT, and what commits
-/// ahead of itself, in whatever comments.
-fn ends_transaction(info: &[u8]) -> bool {
-    let mode = LexMode::unknown(Server::Unknown);
-    let whole = if info.len() < INFO_LEN { Whole::Yes } else { Whole::Truncated };
-    let mut scratch = Scratch::default();
-    let statement = describe(info, mode, whole, &mut scratch);
-    !is_killable(statement.class) || statement.classes.contains(Class::Transaction)
-}
-
-/// In the `State` of what commits, in lower case.
-const COMMIT: &[u8] = b"commit";
-
-/// Of what a session runs: what it is stands at the beginning, behind comments.
-const INFO_LEN: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
@@ -359,48 +248,22 @@ mod tests {
         assert_eq!(allowance.due(), Some(Instant::now() + RETRY));
         allowance.look_again(Instant::now());
         assert_eq!(allowance.due(), Some(Instant::now() + ENDED_POLL));
+        assert_eq!(allowance.chase(), Chase::No);
         assert!(!allowance.note_killed(Instant::now()));
-        assert_eq!(allowance.due(), Some(Instant::now() + ENDED_POLL));
-        assert!(allowance.note_killed(Instant::now()), "and again, if it goes on");
+        assert_eq!(allowance.chase(), Chase::Yes, "what goes on");
+        for _ in 1..CHASES {
+            assert_eq!(allowance.due(), Some(Instant::now() + CHASE_AFTER));
+            assert!(allowance.note_killed(Instant::now()), "and again, if it goes on");
+        }
+        assert!(allowance.note_killed(Instant::now()));
         assert_eq!(allowance.due(), Some(Instant::now() + RETRY));
-        assert_eq!(allowance.end(Some(1317)), Leftover::Nothing);
+        assert_eq!(allowance.end(Some(1317)), Leftover::Stale, "the last may have met nothing");
         assert_eq!(allowance.due(), None);
     }
 
     #[test]
-    fn what_ends_a_transaction_is_known_behind_comments_and_as_xa() {
-        for ends in [
-            "COMMIT",
-            "commit and chain",
-            "/* trace='x' */ COMMIT",
-            "-- c\n COMMIT",
-            "/*!50000 COMMIT */",
-            "XA COMMIT 'x'",
-            "ROLLBACK",
-            "BEGIN",
-            "SET autocommit = 1",
-        ] {
-            assert!(ends_transaction(ends.as_bytes()), "{ends}");
-        }
-        let long = format!("SELECT '{}", "COMMIT".repeat(1_000));
-        let long = long.get(..INFO_LEN).unwrap();
-        for works in ["SELECT 1", "UPDATE t SET a = 'COMMIT'", "ALTER TABLE t ADD b INT", "", long]
-        {
-            assert!(!ends_transaction(works.as_bytes()), "{works}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_shown_and_may_commit_is_left_alone() {
-        for class in [Class::Ddl, Class::Call, Class::Unknown] {
-            assert_eq!(look_at(None, class), Killed::Commits);
-        }
-        assert_eq!(look_at(None, Class::Read), Killed::Yes);
-    }
-
-    #[test]
     fn a_kill_that_did_not_end_the_statement_is_left_over() {
-        let killed = || Allowance { killed: true, ..Allowance::default() };
+        let killed = || Allowance { kills: 1, ..Allowance::default() };
         assert_eq!(killed().end(Some(1317)), Leftover::Nothing);
         assert_eq!(killed().end(None), Leftover::Stale);
         assert_eq!(killed().end(Some(1062)), Leftover::Stale);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -65,6 +66,17 @@ impl Socket {
                 Some(Remote::Unix(format!("unix:{path}")))
             }
         }
+    }
+
+    /// Whether bytes have come that nobody has read. Asks the kernel: the runtime knows of them only
+    /// when it has looked for events again.
+    pub(crate) fn has_unread(&self) -> bool {
+        let mut byte = [MaybeUninit::uninit()];
+        let peeked = match self {
+            Self::Tcp(socket) => SockRef::from(socket).peek(&mut byte),
+            Self::Unix(socket) => SockRef::from(socket).peek(&mut byte),
+        };
+        matches!(peeked, Ok(1..))
     }
 
     /// Closes the sending half, whatever runs over it: the peer sees the end, and may still answer.
@@ -144,7 +156,7 @@ impl AsyncWrite for Socket {
 }
 
 /// The server's end of a connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Remote {
     /// Over the network.
     Network(SocketAddr),

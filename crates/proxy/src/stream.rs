@@ -224,6 +224,11 @@ impl Stream {
         }
     }
 
+    /// See [`Socket::has_unread`]. In TLS it may be no data.
+    pub(crate) fn has_unread(&self) -> bool {
+        self.socket().is_some_and(Socket::has_unread)
+    }
+
     /// See [`Socket::remote`].
     pub(crate) fn remote(&self) -> Option<Remote> {
         self.socket()?.remote()

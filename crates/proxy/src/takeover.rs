@@ -9,6 +9,8 @@
 //!  │ TAKEN ─────────────────────────────────────▶ │ stops accepting, drains, ends
 //! ```
 //!
+//! Behind that the old process tells what it has at the server ([`budgets`]).
+//!
 //! The sockets are the same ones, not others on the same port, so there is one accept queue and no
 //! client is in a queue that is closed (docs/decisions/0023). If the new process fails before it
 //! says TAKEN, the old one goes on as if it had not been asked. Only the same user (or root) is
@@ -16,6 +18,8 @@
 //!
 //! A process that drains already has closed the listeners of clients. It hands over what it still
 //! has, the admin's and its own, so that the next one can begin before it has ended.
+
+pub mod budgets;
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -85,12 +89,14 @@ pub struct Confirmation {
 }
 
 impl Confirmation {
-    /// This process serves: the old one drains.
+    /// This process serves: the old one drains. On what comes back it tells of itself
+    /// ([`budgets::follow`]).
     ///
     /// # Errors
     /// When the old process is gone.
-    pub async fn confirm(mut self) -> io::Result<()> {
-        self.stream.write_all(TAKEN).await
+    pub async fn confirm(mut self) -> io::Result<UnixStream> {
+        self.stream.write_all(TAKEN).await?;
+        Ok(self.stream)
     }
 }
 
@@ -114,16 +120,18 @@ impl Offer {
         Ok(Self { listener })
     }
 
-    /// Serves until another process has taken what is on offer, and the socket of this offer.
-    pub async fn taken(self, mut offered: watch::Receiver<Offered>) {
-        let Listener::Unix(listener, _) = &self.listener else { return };
-        loop {
+    /// Serves until another process has taken what is on offer, and the socket of this offer. The
+    /// connection to it, on which it is told of this process ([`budgets::tell`]).
+    pub async fn taken(self, mut offered: watch::Receiver<Offered>) -> Option<UnixStream> {
+        let Listener::Unix(listener, _) = &self.listener else { return None };
+        let stream = loop {
             match hand_over(listener, &mut offered).await {
-                Ok(()) => break,
+                Ok(stream) => break stream,
                 Err(error) => tracing::warn!(%error, "a takeover failed; this process goes on"),
             }
-        }
+        };
         self.listener.leave_to_successor();
+        Some(stream)
     }
 }
 
@@ -139,7 +147,7 @@ pub enum Offered {
 async fn hand_over(
     listener: &UnixListener,
     offered: &mut watch::Receiver<Offered>,
-) -> io::Result<()> {
+) -> io::Result<UnixStream> {
     let mut stream = match listener.accept().await {
         Ok((stream, _)) => stream,
         Err(error) => {
@@ -168,7 +176,7 @@ async fn hand_over(
     let mut answer = vec![0; TAKEN.len()];
     let answered = tokio::time::timeout(TAKEN_TIMEOUT, stream.read_exact(&mut answer)).await;
     match answered {
-        Ok(Ok(_)) if answer == TAKEN => Ok(()),
+        Ok(Ok(_)) if answer == TAKEN => Ok(stream),
         Ok(Ok(_)) => Err(io::Error::new(io::ErrorKind::InvalidData, "the answer is another one")),
         Ok(Err(error)) => Err(error),
         Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the other process does not serve")),

@@ -24,6 +24,7 @@ mod pulse;
 mod rules;
 mod scrape;
 mod servers;
+mod starved;
 mod tally;
 mod zeros;
 

@@ -1,6 +1,6 @@
 //! What the session asks of the shell.
 
-use admission::DigestKey;
+use admission::{DigestKey, Written};
 use policy::{ClusterPolicy, GuardReport, Priority, UnixTime};
 use sql::{Class, DigestMemo};
 
@@ -151,6 +151,8 @@ pub struct Ask {
     /// was prepared from), and the size of a bulk of values. None for a denial, and where the text is
     /// not known.
     pub digest: Option<DigestKey>,
+    /// What it writes, if that is known and what its rows cost is to be learned.
+    pub written: Option<Written>,
     /// Scales the rule's dice; the lowest unless the rule honours priorities.
     pub priority: Priority,
     /// Only a session makes one.
@@ -175,8 +177,8 @@ struct Right;
 impl Ask {
     /// The statement stands before the shell now.
     pub(crate) fn of(held: Held) -> Self {
-        let Held { rule, question, class, digest, priority } = held;
-        Self { rule, question, class, digest, priority, _right: Right }
+        let Held { rule, question, class, digest, written, priority } = held;
+        Self { rule, question, class, digest, written, priority, _right: Right }
     }
 }
 
@@ -206,6 +208,7 @@ pub(crate) struct Held {
     pub(crate) question: Question,
     pub(crate) class: Class,
     pub(crate) digest: Option<DigestKey>,
+    pub(crate) written: Option<Written>,
     pub(crate) priority: Priority,
 }
 

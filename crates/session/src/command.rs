@@ -7,7 +7,7 @@ use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::response_tracker::Expect;
 
 use crate::consequences::Consequences;
-use crate::outcome::StatementOutcome;
+use crate::outcome::{CursorUse, StatementOutcome};
 use crate::server::prepared::Description;
 use crate::server::transaction::Admitted;
 
@@ -47,6 +47,7 @@ pub(crate) struct Running {
     pub(crate) changes_routines: bool,
     /// What it is like, if its rule puts what it kills in quarantine.
     pub(crate) likeness: Option<Likeness>,
+    pub(crate) cursor: Option<CursorUse>,
 }
 
 impl Running {

@@ -6,9 +6,9 @@ pub(crate) mod subject;
 pub(crate) mod who;
 
 use admission::BudgetSet;
-use policy::identity::{IdentityScratch, resolve};
+use policy::identity::{IdentityScratch, resolve_with};
 use policy::{Facts, Priority, Shape, ShapeNeeds, ShapeScratch, ShapeText, Verdict, decide};
-use sql::{ClassSet, Exemption, LexMode, Scratch, Statement, Tool};
+use sql::{ClassSet, Exemption, LexMode, Scratch, Statement, Surveyor, Tool};
 use wire::command::{Query, QueryAttributes};
 
 use self::memo::{Kept, MEMO_LEN_MAX, Memo, Remembered, Ruling};
@@ -31,6 +31,8 @@ pub(crate) struct Bench {
     pub(crate) who: Who,
     /// What the text under way is about, as far as anybody has asked.
     pub(crate) shape: ShapeScratch,
+    /// What guards look at texts with, once there are any.
+    surveyor: Option<Box<Surveyor>>,
     /// The budgets that meet the statement under way.
     pub(crate) budgets: BudgetSet,
     /// What the statement under way is about, if somebody counts statements.
@@ -44,6 +46,9 @@ impl Judge {
     pub(crate) fn shrink(&mut self) {
         self.texts.shrink();
         self.bench.shape.shrink();
+        if let Some(surveyor) = &mut self.bench.surveyor {
+            surveyor.shrink();
+        }
         self.bench.identities.shrink();
         self.bench.subject.shrink();
     }
@@ -122,7 +127,7 @@ impl Bench {
         mode: LexMode,
         input: &Input<'_>,
     ) -> Ruling {
-        let Self { who, shape: scratch, budgets, memo, identities, subject } = self;
+        let Self { who, shape: scratch, budgets, memo, identities, subject, .. } = self;
         scratch.clear();
         let remembers =
             query.attributes.is_empty() && statement.comment_bytes().len() <= MEMO_LEN_MAX;
@@ -251,11 +256,12 @@ fn rule<'t>(
     input: &Input<'_>,
 ) -> Judged {
     let Asked { classes, exemption, tool, attributes, tags } = asked;
-    let attributes = attributes.iter().filter_map(|(name, value)| Some(pair(name, value?)));
+    let attributes = attributes.iter().filter_map(|(name, value)| Some((name, value?)));
     let tags = tags.map(|(key, value)| pair(key, value));
     let Who { identity: session, said, .. } = &mut *who;
     let session = &*session;
-    let identity = resolve(&input.policy.identity, session, attributes, tags, tool, identities);
+    let identity =
+        resolve_with(&input.policy.identity, session, attributes, tags, tool, identities);
     let shape = Shape::default();
     let mut facts =
         Facts { identity: &identity, session, classes, exemption, shape, now: input.now };

@@ -77,6 +77,6 @@ pub use facts::ServerFacts;
 pub use judge::subject::{About, News};
 pub use leg::{Leg, Password};
 pub use negotiated::ClientInfo;
-pub use outcome::{Finished, StatementOutcome};
+pub use outcome::{CursorUse, Finished, StatementOutcome};
 pub use session::Session;
 pub use session::guarded::GuardedText;

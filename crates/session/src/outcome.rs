@@ -15,8 +15,24 @@ pub struct Finished {
     pub admission_over: bool,
     /// The server accepted this KILL; its victim may be waiting in our own queue.
     pub kill: Option<Kill>,
+    /// What it was to the cursors of prepared statements.
+    pub cursor: Option<CursorUse>,
     /// Identity claims that were ignored because `identity.claims` does not allow them.
     pub claims_refused: u32,
+}
+
+/// What a command that was sent does to the cursors of prepared statements. Whether one is open
+/// behind it is in [`ResponseEnd::cursor_open`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CursorUse {
+    /// The statement with this id is executed: a cursor of it that is open is closed first.
+    Execute(u32),
+    /// Rows of its cursor are fetched.
+    Fetch(u32),
+    /// Its cursor is closed: COM_STMT_CLOSE, COM_STMT_RESET.
+    Close(u32),
+    /// All are: COM_RESET_CONNECTION.
+    CloseAll,
 }
 
 /// What is counted of a statement. Its app is [`crate::Session::app`].

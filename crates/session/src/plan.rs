@@ -5,7 +5,7 @@ mod sized;
 
 use std::sync::Arc;
 
-use admission::{BudgetSet, DigestKey};
+use admission::{BudgetSet, DigestKey, Written};
 use policy::{Cover, GuardReport, Likeness, Priority, ShapeNeeds, ShapeText};
 use sql::{Class, LexMode, Statement, Tool, Whole, describe};
 use wire::capability::{CLIENT_QUERY_ATTRIBUTES, Capabilities};
@@ -20,7 +20,7 @@ use crate::consequences::Consequences;
 use crate::cut_over::{CutOver, MigrationWork, Text};
 use crate::judge::memo::{Remembered, Ruling};
 use crate::judge::{Bench, Judge, SaidByExecution};
-use crate::outcome::StatementOutcome;
+use crate::outcome::{CursorUse, StatementOutcome};
 use crate::server::ServerSide;
 use crate::server::prepared::{CallsFrom, Description, Elsewhere, Likenesses, owned_tag};
 use crate::server::transaction::Admitted;
@@ -56,6 +56,8 @@ struct Ruled {
     budgeted: Option<Question>,
     /// What its cost is predicted by, if it is to be asked for.
     digest: Option<DigestKey>,
+    /// What it writes, if what its rows cost is to be learned.
+    written: Option<Written>,
     consequences: Consequences,
     then: Then,
     changes_routines: bool,
@@ -167,7 +169,8 @@ pub(crate) fn execution(
     ruled.digest = ruled.digest.map(|DigestKey(digest)| sized(digest, len));
     ruled.work = description.work.as_ref().filter(|_| ruled.held).cloned();
     let alike = Alike::of_prepared(&ruled, input);
-    let plan = ruled.plan(Some(statement_id), Expect::Execution(cursor), input);
+    let mut plan = ruled.plan(Some(statement_id), Expect::Execution(cursor), input);
+    plan.sending.running.cursor = Some(CursorUse::Execute(server.prepared.resolve(statement_id)));
     let attributes = is_read.then_some(attributes);
     let guarded = judge.bench.guard_execution(&description, attributes, input);
     Plan { guarded, ..plan }.like(alike, &mut judge.bench.budgets, input)
@@ -227,12 +230,26 @@ fn on_statement(
         cover,
         budgeted,
         digest: digest.map(DigestKey),
+        written: (is_asked && input.policy.learns_row_costs())
+            .then(|| written_by((query.text, server.mode), statement, bench, server))
+            .flatten(),
         consequences,
         then,
         changes_routines: statement.may_change_routines(server.mode.server),
         work,
         likenesses: None,
     }
+}
+
+/// What a text of one statement writes.
+fn written_by(
+    (text, mode): (&[u8], LexMode),
+    statement: &Statement<'_>,
+    bench: &Bench,
+    server: &ServerSide,
+) -> Option<Written> {
+    let one = statement.statement_count == 1 && statement.is_certain();
+    one.then(|| policy::written(text, mode, server.default_schema(&bench.who))).flatten()
 }
 
 /// What a statement that is held is about, if it comes from gh-ost and may be part of a migration.
@@ -293,6 +310,7 @@ fn described(
         cover,
         budgeted: budgeted(ruling, cover, &bench.budgets),
         digest: description.shape.digest().map(DigestKey),
+        written: description.written,
         consequences: description.consequences.clone(),
         then: Then::Nothing,
         changes_routines: description.changes_routines,
@@ -308,25 +326,21 @@ fn budgeted(ruling: Ruling, cover: Cover, budgets: &BudgetSet) -> Option<Questio
 
 impl Ruled {
     fn plan(self, execution: Option<u32>, expect: Expect, input: &Input<'_>) -> Plan {
-        let Self { class, ruling, held, budgeted, digest, .. } = self;
+        let Self { class, ruling, held, budgeted, digest, written, .. } = self;
         let Self { consequences, then, changes_routines, work, .. } = self;
         let rule = ruling.rule();
         let mode = rule
             .and_then(|index| input.policy.rule(index))
             .map_or(input.policy.mode, |rule| rule.mode);
         let statement = Some(StatementOutcome { rule, class, mode });
+        let asked = |question, priority| Held { rule, question, class, digest, written, priority };
         let hold = match ruling {
-            Ruling::Ask(_, priority) if held => {
-                Hold::Ask(Held { rule, question: Question::Rule, class, digest, priority })
-            }
+            Ruling::Ask(_, priority) if held => Hold::Ask(asked(Question::Rule, priority)),
             Ruling::Deny(_) if held => {
-                let question = budgeted.unwrap_or(Question::Rule);
-                Hold::Deny(Held { rule, question, class, digest, priority: Priority::LOWEST })
+                Hold::Deny(asked(budgeted.unwrap_or(Question::Rule), Priority::LOWEST))
             }
             Ruling::Pass(..) | Ruling::Ask(..) | Ruling::Deny(_) => match budgeted {
-                Some(question) => {
-                    Hold::Ask(Held { rule, question, class, digest, priority: Priority::LOWEST })
-                }
+                Some(question) => Hold::Ask(asked(question, Priority::LOWEST)),
                 None => Hold::Nothing,
             },
         };
@@ -335,8 +349,9 @@ impl Ruled {
             Ruling::Ask(..) | Ruling::Deny(_) if held => Admitted::of_asked(class),
             Ruling::Ask(..) | Ruling::Deny(_) => Admitted::No,
         };
-        let likeness = None;
-        let running = Running { statement, admits, consequences, then, changes_routines, likeness };
+        let (likeness, cursor) = (None, None);
+        let running =
+            Running { statement, admits, consequences, then, changes_routines, likeness, cursor };
         Plan { sending: Sending { running, expect, execution }, hold, work, guarded: None }
     }
 }
@@ -408,6 +423,7 @@ fn prepared_in(
         tags: statement.tags().map(|tag| owned_tag((tag.key, tag.value))).collect(),
         has_all_tags: statement.is_certain(),
         shape: bench.shape.to_owned(),
+        written: written_by((text, mode), &statement, bench, server),
         consequences: Consequences::of(&statement.effects),
         calls: statement
             .called()

@@ -196,13 +196,13 @@ impl Session {
         let Self { phase, negotiated, tracker, server, judge, .. } = self;
         let Phase::Forwarding(forwarding) = phase else { return None };
         let (running, response) = forwarding.parts();
-        let statement = running.statement;
+        let (statement, cursor) = (running.statement, running.cursor);
         let kill = response.as_ref().and_then(|response| {
             let who = &mut judge.bench.who;
             ending::end(running, response, tracker, (negotiated, server, input.facts), who)
         });
         let response = *response;
-        self.finish(Finished { response, kill, ..finished(statement) })
+        self.finish(Finished { response, kill, cursor, ..finished(statement) })
     }
 
     fn step_clearing(&mut self, clearing: Clearing, input: &Input<'_>) -> Option<Action> {
@@ -305,5 +305,12 @@ impl Session {
 
 /// A command is over, of which only this is known.
 fn finished(statement: Option<StatementOutcome>) -> Finished {
-    Finished { statement, response: None, admission_over: false, kill: None, claims_refused: 0 }
+    Finished {
+        statement,
+        response: None,
+        admission_over: false,
+        kill: None,
+        cursor: None,
+        claims_refused: 0,
+    }
 }

@@ -57,10 +57,20 @@ fn print_line(report: &Report, took_ms: u128) {
     let latencies = report.apps.iter().filter_map(|(_, app)| app.latency_s);
     let latencies: Vec<String> =
         latencies.map(|latency| format!("{:.2} ms", latency.p99 * 1e3)).collect();
+    let refused = report.apps.iter().filter_map(|(name, app)| {
+        let for_each = app.rejected_per_s / app.admitted_per_s;
+        let (right, in_all) = (app.told_right?, app.in_all_s);
+        Some(format!(
+            "{name}: {for_each:.2} refusals for each, told right {right:.2}, \
+             in all {:.1} s, p99 {:.1} s, {:.1} s",
+            in_all.p50, in_all.p99, in_all.max
+        ))
+    });
+    let refused: Vec<String> = refused.collect();
     let missed: Vec<&str> =
         report.missed.iter().filter_map(|missed| missed.split(' ').next()).collect();
     println!(
-        "{:20} {:>5} {:>7.4} {:>7.4} {:>7.3} {:>7.3} {:>7.3} {took_ms:>6}  {} ({}) {} {}",
+        "{:20} {:>5} {:>7.4} {:>7.4} {:>7.3} {:>7.3} {:>7.3} {took_ms:>6}  {} ({}) {} {} {}",
         report.name,
         report.seed,
         report.capacity_used,
@@ -71,6 +81,7 @@ fn print_line(report: &Report, took_ms: u128) {
         rows.join(" : "),
         p99.join(" : "),
         latencies.join(" : "),
+        refused.join("; "),
         missed.join(" "),
     );
 }

@@ -8,6 +8,7 @@ mod proxies;
 mod restarts;
 mod rules;
 mod servers;
+mod shares;
 mod signals;
 
 use std::time::Duration;
@@ -24,9 +25,9 @@ use self::agenda::{Agenda, Event};
 use self::clients::Session;
 use self::measure::{Measure, Told};
 use self::proxies::Proxy;
-use self::servers::{Primary, Replica};
+use self::servers::{Primary, Replica, Work};
 use crate::report::{RefusedStatement, Report};
-use crate::{LagLimits, Pace, Scenario, TICK};
+use crate::{LagLimits, Pace, RowCosts, Scenario, TICK};
 
 /// Runs a scenario to its end.
 #[must_use]
@@ -34,7 +35,8 @@ pub fn simulate(scenario: &Scenario) -> Report {
     let mut world = World::new(scenario);
     world.run();
     let told = world.told();
-    world.measure.report(scenario, &told)
+    let fairness = world.fairness();
+    world.measure.report(scenario, &told, &fairness)
 }
 
 /// The signal `lag`, the gate that has it alone, and the one that has nothing.
@@ -227,7 +229,7 @@ impl<'s> World<'s> {
 
     /// Background rows are committed, and the next are drawn.
     fn background(&mut self, rows: f64) {
-        self.append(rows);
+        self.append(rows, None);
         let amount = &self.scenario.background;
         let group = (amount.at(self.now) / BACKGROUND_PER_S_MAX).ceil().max(1.0);
         let spread = self.clients.random_range(0.5..1.5);
@@ -236,10 +238,11 @@ impl<'s> World<'s> {
     }
 
     /// A transaction has been committed: it is every replica's to apply.
-    fn append(&mut self, rows: f64) {
+    fn append(&mut self, rows: f64, app: Option<usize>) {
         if rows > 0.0 {
             for (replica, plan) in self.replicas.iter_mut().zip(&self.scenario.replicas) {
-                replica.append(self.now, plan.transit_at(self.now), rows);
+                let transit = plan.transit_at(self.now);
+                replica.append(self.now, transit, Work { rows, app });
             }
         }
     }
@@ -291,6 +294,7 @@ fn controller_config(scenario: &Scenario, lag: SignalConfig) -> ControllerConfig
             lag: lag.key,
             heartbeat_interval: scenario.heartbeat_interval,
             probe_interval: scenario.probe_interval,
+            learns_row_costs: scenario.row_costs == RowCosts::Applied,
             otherwise: binary,
         }),
         Pace::Binary => Pacing::Binary(binary),

@@ -36,8 +36,8 @@ use std::time::Duration;
 pub use engine::{refusals, simulate};
 pub use report::{AppFigures, Distribution, RefusedStatement, Report};
 pub use scenario::{
-    Amount, App, Away, Effect, Expectation, Gate, LagLimits, MetRule, Pace, Replica, Rows,
-    Scenario, ScenarioError, Service, SignalKind, SignalPlan, SignalSet, Window, duration,
+    Amount, App, Away, Effect, Expectation, Gate, LagLimits, MetRule, Pace, Replica, RowCosts,
+    Rows, Scenario, ScenarioError, Service, SignalKind, SignalPlan, SignalSet, Window, duration,
 };
 
 /// How often the replicas' jitter is drawn and their lag is sampled.

@@ -62,8 +62,19 @@ pub struct AppFigures {
     /// was between half of the time it was told and twice as much; `None` where there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told_right: Option<f64>,
+    /// What it received of its fair share beside others at the gate, over the last minute or so in
+    /// which it waited; `None` where it did not, or the scenario expects nothing of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received_of_share: Option<f64>,
+    /// The part of the run for which an identity of it received less than half of its fair share;
+    /// 0 if that is less than five seconds. `None` where the scenario expects nothing of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub below_share: Option<f64>,
     /// How long the admitted waited, in seconds.
     pub delay_s: Distribution,
+    /// How long they waited since they asked for the first time, refusals and what they were told
+    /// included, in seconds.
+    pub in_all_s: Distribution,
     /// How long they took at the server, in seconds; `None` where statements do not take turns there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_s: Option<Distribution>,
@@ -130,9 +141,13 @@ impl AppFigures {
             "rejected_per_s" => Some(self.rejected_per_s),
             "observed_per_s" => Some(self.observed_per_s),
             "told_right" => self.told_right,
-            _ => match name.strip_prefix("latency_s.") {
-                Some(quantile) => self.latency_s?.figure(quantile),
-                None => self.delay_s.figure(name.strip_prefix("delay_s.")?),
+            "received_of_share" => self.received_of_share,
+            "below_share" => self.below_share,
+            _ => match name.split_once('.')? {
+                ("delay_s", quantile) => self.delay_s.figure(quantile),
+                ("in_all_s", quantile) => self.in_all_s.figure(quantile),
+                ("latency_s", quantile) => self.latency_s?.figure(quantile),
+                _ => None,
             },
         }
     }
@@ -159,9 +174,13 @@ pub(crate) fn figure_names(apps: &[String]) -> Vec<String> {
         let rates =
             ["admitted_per_s", "rows_per_s", "waited_per_s", "rejected_per_s", "observed_per_s"];
         names.extend(rates.map(|rate| format!("apps.{app}.{rate}")));
-        names.push(format!("apps.{app}.told_right"));
-        names.extend(QUANTILES.map(|quantile| format!("apps.{app}.delay_s.{quantile}")));
-        names.extend(QUANTILES.map(|quantile| format!("apps.{app}.latency_s.{quantile}")));
+        names.extend(
+            ["told_right", "received_of_share", "below_share"]
+                .map(|part| format!("apps.{app}.{part}")),
+        );
+        for figure in ["delay_s", "in_all_s", "latency_s"] {
+            names.extend(QUANTILES.map(|quantile| format!("apps.{app}.{figure}.{quantile}")));
+        }
     }
     names
 }

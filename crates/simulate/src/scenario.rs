@@ -34,6 +34,8 @@ pub struct Scenario {
     pub seed: u64,
     /// How contended gates let through.
     pub pacing: Pace,
+    /// What a row of a statement counts as.
+    pub row_costs: RowCosts,
     /// What the lag must stay below.
     pub threshold: Duration,
     /// What else is said of the lag.
@@ -72,6 +74,26 @@ pub struct Scenario {
     pub apps: Vec<App>,
     /// What is expected.
     pub expect: Vec<Expectation>,
+}
+
+/// What a row counts as at the pace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowCosts {
+    /// `told`: a row is a row.
+    Told,
+    /// `applied`: what it was found to cost the replicas.
+    Applied,
+}
+
+impl RowCosts {
+    /// The word in files.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Told => "told",
+            Self::Applied => "applied",
+        }
+    }
 }
 
 /// How contended gates let through.

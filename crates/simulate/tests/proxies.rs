@@ -44,11 +44,12 @@ fn one_sluice_is_what_there_is_without_the_key() {
     assert_ne!(bytes(&absent), bytes(&text));
 }
 
+// Over forty seconds shares of one in four are off by a fifth by chance: four minutes are looked at.
 #[test]
 fn a_restart_is_one_of_all_and_they_divide_again() {
     let report = run("
 name: restarted
-duration: 90s
+duration: 290s
 warmup: 50s
 seed: 5
 proxies: 2

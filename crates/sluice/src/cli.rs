@@ -4,6 +4,7 @@ mod app_load;
 mod check;
 mod history;
 mod insights;
+mod quarantine;
 mod rules;
 mod simulate;
 mod suggest;
@@ -19,6 +20,7 @@ pub(crate) use self::app_load::{AppLoad, Text};
 pub(crate) use self::check::Check;
 pub(crate) use self::history::{History, Why};
 pub(crate) use self::insights::{Insights, TableFormat};
+pub(crate) use self::quarantine::Quarantine;
 pub(crate) use self::rules::{Asked, Made, Rules, Throttle, Token, Unthrottle, Whom};
 pub(crate) use self::simulate::{Load, Simulate};
 pub(crate) use self::suggest::Suggest;
@@ -88,6 +90,9 @@ pub(crate) enum Command {
     /// Show all rules of a running Sluice, with their authors and ends.
     #[command(long_about = rules::RULES)]
     Rules(Rules),
+    /// Show what is refused because its like ran away, or free it.
+    #[command(long_about = quarantine::ABOUT, after_help = quarantine::EXAMPLES)]
+    Quarantine(Quarantine),
     /// Show Sluice at work on real servers started for it.
     #[cfg(feature = "demo")]
     #[command(long_about = DEMO)]

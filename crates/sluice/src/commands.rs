@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod history;
 mod http;
 pub(crate) mod insights;
+pub(crate) mod quarantine;
 pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod simulate;

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Deny(made) => rules::make(&made, "deny", None),
         Command::Unthrottle(command) => rules::unthrottle(&command),
         Command::Rules(command) => rules::rules(&command),
+        Command::Quarantine(command) => commands::quarantine::run(&command),
         #[cfg(feature = "demo")]
         Command::Demo(demo) => commands::demo::run(&demo),
     }

@@ -64,6 +64,33 @@ fn a_good_file_is_summed_up() {
     assert!(summary.contains("signal lag: threshold 5s, always open: there are no"), "{summary}");
 }
 
+/// What holds beside the rules is told as well: it may be why a statement waits.
+#[test]
+fn budgets_guards_and_what_runs_away_are_in_the_summary() {
+    let more = "  - { name: slow, match: { app: slow }, gate: none, permanent: true, \
+                runaway: { elapsed: 2s, rows_sent: 5, action: kill } }\n  \
+                - { name: job, match: { app: job }, gate: none, permanent: true, max_rate: 10, \
+                max_in_flight: 2 }\nbudgets:\n  \
+                - { name: reports, match: { app: report }, max_concurrency: 4, per: user }\n  \
+                - { name: etl, match: { app: etl }, share: 0.25, burst: 2s, mode: warn }\nguards:\n  \
+                - { name: where, where_required: deny, no_cross_join: warn }\n";
+    let main = "  main: { listen: 127.0.0.1:0, primary: 127.0.0.1:3306";
+    let good = GOOD.replace(main, &format!("{main}, probe: {{ user: sluice }}"));
+    let output = sluice("check", &File::with(&format!("{good}{more}")), &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let summary = stdout(&output);
+    for line in [
+        "max_delay 5s, runaway after 2s or above 5 rows: kill; write\n",
+        "job: ratio 0, gate none, at most 10 rows/s, at most 2 at once, max_delay 5s; write\n",
+        "  budget reports: 4 at once, per user\n",
+        "  budget etl: 0.25 of the server, 2 s at once, warns only\n",
+        "  guard where: where_required\n",
+        "  guard where: no_cross_join, warns only\n",
+    ] {
+        assert!(summary.contains(line), "{line}{summary}");
+    }
+}
+
 #[test]
 fn warnings_are_lines_with_their_places_and_fail_a_strict_check() {
     // It is decided by the rule in front of it.

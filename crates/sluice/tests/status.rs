@@ -21,6 +21,7 @@ clusters:
   main: { listen: 127.0.0.1:3307, primary: 127.0.0.1:3306 }
 rules:
   - { name: nightly-etl, match: { app: etl }, ratio: 0.9, permanent: true, reason: mornings }
+  - { name: job, max_in_flight: 2, runaway: { elapsed: 2s }, permanent: true }
 ";
 
 /// A door of Sluice's with nothing behind it, for as long as the test process lives.
@@ -83,6 +84,8 @@ fn a_running_sluice_is_shown_in_words_and_in_json() {
     assert!(text.contains("\n  Ready.\n") && text.contains("\ncluster main\n"), "{text}");
     assert!(text.contains("\n! lag     –      5 s"), "{text}");
     assert!(text.contains("nightly-etl  ratio 0.9, gate lag, up to 5.00 s"), "{text}");
+    let job = "  ratio 0, gate lag, at most 2 at once, up to 5.00 s, runaway after 2s: log  ";
+    assert!(text.contains(job), "{text}");
     assert!(!text.contains('\x1b'), "no terminal, no colour: {text}");
 
     let output = status(&["--admin", &address.to_string(), "--format", "json"]);

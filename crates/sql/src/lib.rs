@@ -36,6 +36,7 @@ mod survey;
 mod tables;
 mod tags;
 mod text;
+mod written;
 
 pub use class::{Class, ClassSet};
 pub use comments::{Scratch, Tags};
@@ -48,7 +49,8 @@ pub use exemption::Exemption;
 pub use explaining::{Explainable, explainable};
 pub use mode::{Charset, LexMode, Server, Setting};
 pub use routines::{Called, Routine, RoutineKind, Routines};
-pub use survey::{Accepts, InList, Survey, Unfiltered, Unjudged, survey};
+pub use survey::{Accepts, InList, Survey, Surveyor, Unfiltered, Unjudged, survey};
 pub use tables::{Completeness, TableRef, tables};
 pub use tags::{Tag, Tool};
 pub use text::SqlText;
+pub use written::{WriteVerb, written};

@@ -8,8 +8,8 @@
 //! statement or a stored program begins, and where text comes from a variable, nothing is said but
 //! that it was not judged ([`Unjudged`]).
 //!
-//! It is one pass without allocation, but for the text in a literal that PREPARE or EXECUTE IMMEDIATE
-//! names.
+//! It is one pass, without allocation once as much nesting has been seen, but for the text in a
+//! literal that PREPARE or EXECUTE IMMEDIATE names.
 
 mod begin;
 mod block;
@@ -18,6 +18,7 @@ mod keyword;
 mod walk;
 
 use crate::{describe::Whole, lexer::Reading, mode::LexMode};
+use block::Frames;
 use walk::walk;
 
 /// What guard rails look at in a text. Offsets are bytes from its beginning; of what stands in the
@@ -151,15 +152,35 @@ impl Survey {
 /// Looks at a text as the server of `mode` reads it.
 #[must_use]
 pub fn survey(text: &[u8], mode: LexMode, whole: Whole) -> Survey {
-    let mut readings = Readings::default();
-    for mode in mode.candidates(text) {
-        if readings.add(walk(text, mode, Reading::first(mode), whole)) {
-            for reading in Reading::others(mode).into_iter().flatten() {
-                readings.add(walk(text, mode, reading, whole));
+    Surveyor::default().survey(text, mode, whole)
+}
+
+/// Looks at one text after the other, and keeps the memory that it needs for it.
+#[derive(Debug, Default)]
+pub struct Surveyor {
+    frames: Frames,
+}
+
+impl Surveyor {
+    /// Looks at a text as the server of `mode` reads it.
+    #[must_use]
+    pub fn survey(&mut self, text: &[u8], mode: LexMode, whole: Whole) -> Survey {
+        let frames = &mut self.frames;
+        let mut readings = Readings::default();
+        for mode in mode.candidates(text) {
+            if readings.add(walk(text, (mode, Reading::first(mode)), whole, frames)) {
+                for reading in Reading::others(mode).into_iter().flatten() {
+                    readings.add(walk(text, (mode, reading), whole, frames));
+                }
             }
         }
+        readings.agreed.filter(|_| !readings.differ).unwrap_or_else(Survey::unread)
     }
-    readings.agreed.filter(|_| !readings.differ).unwrap_or_else(Survey::unread)
+
+    /// Gives back memory that a deeply nested text has taken.
+    pub fn shrink(&mut self) {
+        self.frames.shrink();
+    }
 }
 
 /// What the readings of a text have found so far.

@@ -2,11 +2,13 @@
 //!
 //! Manual: "Command Phase"; MariaDB's documentation for 0xfa and above.
 
+mod attribute_text;
 mod attributes;
 mod execute;
 mod parse;
 mod splice;
 
+pub use attribute_text::AttributeText;
 pub use attributes::{QueryAttributes, QueryAttributesIter};
 pub use execute::{Execute, ExecuteLayout, execute_attributes, execute_layout};
 pub use parse::parse_command;

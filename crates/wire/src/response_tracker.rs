@@ -191,6 +191,8 @@ pub struct ResponseEnd {
     pub error: Option<u16>,
     /// Summed over the OK packets of all results.
     pub affected_rows: u64,
+    /// Rows among them that were only found, as far as the OK packets say so.
+    pub unchanged_rows: u64,
     /// Rows of all results, and of a COM_STMT_FETCH.
     pub rows: u64,
     /// Warnings that the server counted, summed over all results.
@@ -205,6 +207,14 @@ pub struct ResponseEnd {
     /// fit, for a binary row whose definition was left out, and when there was more than that one
     /// value.
     pub only_value: Option<i64>,
+}
+
+impl ResponseEnd {
+    /// Rows that replicas have work with: what was only found is none.
+    #[must_use]
+    pub fn changed_rows(&self) -> u64 {
+        self.affected_rows.saturating_sub(self.unchanged_rows)
+    }
 }
 
 /// A prepared statement, as the server announces it.

@@ -17,8 +17,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use benches::Result;
+use benches::way::Way;
 
-use crate::setup::{Setup, Way};
+use crate::setup::Setup;
 use crate::watch::Measured;
 
 fn main() -> Result<()> {

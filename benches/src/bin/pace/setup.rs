@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use benches::Result;
+use benches::watch::Watch;
+use benches::way::Way;
 use integration::lag_meter::LagMeter;
 use integration::replica::{Lag, Replica};
 use integration::scenario::{numbers, wait_for_signal};
@@ -10,30 +12,7 @@ use integration::sluice::{Config, SluiceProcess};
 use integration::topology::Topology;
 use integration::writers::Writers;
 
-use crate::watch::{Block, Measured, Watch};
-
-/// How the writers reach the primary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// `pacing: adaptive`
-    Adaptive,
-    /// `pacing: binary`
-    Binary,
-    /// Without Sluice.
-    Direct,
-}
-
-impl Way {
-    pub(crate) const ALL: [Self; 3] = [Self::Adaptive, Self::Binary, Self::Direct];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Adaptive => "adaptive",
-            Self::Binary => "binary",
-            Self::Direct => "direct",
-        }
-    }
-}
+use crate::watch::{Block, Measured};
 
 /// Everything that runs. Dropping stops it.
 pub(crate) struct Setup {

@@ -1,17 +1,13 @@
 //! What a run shows, and what Sluice says of itself meanwhile.
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use benches::Result;
+use benches::watch::Said;
+use benches::way::Way;
 use integration::lag_meter::LagSeries;
-use integration::sluice::Metrics;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
-
-use crate::setup::Way;
 
 /// One way, measured.
 #[derive(Debug)]
@@ -37,56 +33,6 @@ pub(crate) struct Block {
     pub(crate) committed: u64,
     pub(crate) time: Duration,
     pub(crate) said: Vec<Said>,
-}
-
-/// What Sluice said at some time.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Said {
-    pub(crate) at: Duration,
-    pub(crate) lag_s: f64,
-    pub(crate) pace_per_s: f64,
-    pub(crate) waiting: f64,
-    pub(crate) admitted: f64,
-}
-
-/// Asks for Sluice's metrics until it is stopped.
-pub(crate) struct Watch {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<Vec<Said>>,
-}
-
-impl Watch {
-    pub(crate) fn start(admin: Option<SocketAddr>) -> Self {
-        let (stop, stopped) = oneshot::channel();
-        Self { stop, task: tokio::spawn(watch(admin, stopped)) }
-    }
-
-    pub(crate) async fn stop(self) -> Vec<Said> {
-        drop(self.stop);
-        self.task.await.unwrap_or_default()
-    }
-}
-
-async fn watch(admin: Option<SocketAddr>, mut stopped: oneshot::Receiver<()>) -> Vec<Said> {
-    let mut series = Vec::new();
-    let began = Instant::now();
-    let mut look = tokio::time::interval(LOOK);
-    loop {
-        tokio::select! {
-            _ = &mut stopped => return series,
-            _ = look.tick() => {}
-        }
-        let Some(admin) = admin else { continue };
-        let Ok(metrics) = Metrics::of(admin).await else { continue };
-        let gauge = |name: &str, labels: &[_]| metrics.value(name, labels).unwrap_or(f64::NAN);
-        series.push(Said {
-            at: began.elapsed(),
-            lag_s: metrics.max("sluice_signal_value", &[("signal", "lag")]).unwrap_or(f64::NAN),
-            pace_per_s: gauge("sluice_pace_per_second", &[]),
-            waiting: metrics.sum("sluice_queue_depth", &[]),
-            admitted: metrics.sum("sluice_statements_total", &[("decision", "admitted")]),
-        });
-    }
 }
 
 impl Measured {
@@ -129,17 +75,13 @@ impl Measured {
 
     /// Both series, for whoever wants to see more than the table says.
     pub(crate) fn write_series(&self, path: &Path) -> Result<()> {
-        let mut text = String::from("kind,at_s,lag_s,pace_per_s,waiting,admitted\n");
+        let mut text = format!("kind,{}\n", Said::CSV_HEADER);
         for (at, lag) in &self.lag.samples {
             writeln!(text, "true,{:.3},{:.3},,,", at.as_secs_f64(), lag.as_secs_f64())?;
         }
         for said in &self.said {
-            let Said { at, lag_s, pace_per_s, waiting, admitted } = said;
-            let at_s = at.as_secs_f64();
-            writeln!(text, "sluice,{at_s:.3},{lag_s:.3},{pace_per_s:.1},{waiting},{admitted}")?;
+            writeln!(text, "sluice,{}", said.csv())?;
         }
         Ok(std::fs::write(path, text)?)
     }
 }
-
-const LOOK: Duration = Duration::from_millis(100);

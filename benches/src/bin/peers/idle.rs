@@ -7,7 +7,7 @@ use benches::process::resident_kib;
 use integration::client;
 use mysql_async::prelude::Queryable;
 
-use crate::setup::{Setup, Target};
+use crate::setup::Target;
 
 /// Connections at once. The proxy holds two sockets for each: raise `ulimit -n` above twice this.
 pub(crate) const CONNECTIONS: u32 = 2_000;
@@ -19,12 +19,12 @@ pub(crate) struct Idle {
 }
 
 /// Every proxy in turn. To be called before any load, while nothing has been allocated yet.
-pub(crate) async fn per_connection(setup: &Setup) -> Result<Vec<Idle>> {
+pub(crate) async fn per_connection(targets: &[Target]) -> Result<Vec<Idle>> {
     let mut all = Vec::new();
-    for target in setup.targets()? {
+    for target in targets {
         if let Some(pid) = target.pid {
             eprintln!("peers: {CONNECTIONS} idle connections through {}", target.name);
-            let kib_per_connection = grown_kib(&target, pid).await? / f64::from(CONNECTIONS);
+            let kib_per_connection = grown_kib(target, pid).await? / f64::from(CONNECTIONS);
             all.push(Idle { name: target.name, kib_per_connection });
         }
     }

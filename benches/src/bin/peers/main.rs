@@ -4,6 +4,8 @@
 //!   peers [SECONDS of one run = 8] [ROUNDS = 3] [PART…]      parts: memory clear tls bulk; all unless some are named
 //!
 //! The part `insights`, if it is named, compares Sluice with itself where it counts nothing.
+//! The part `everything` compares HAProxy and Sluice as they are shipped with a Sluice that insights, guards, budgets
+//! and a runaway rule make look at every statement of the load; the part `idle`, their memory for idle connections.
 //! The part `before` compares with another build of Sluice: SLUICE_BEFORE_BIN is its program, SLUICE_BEFORE_CONFIG
 //! the `proxy-config.yaml` that it ships with.
 //!
@@ -57,7 +59,7 @@ fn main() -> Result<()> {
     runtime.block_on(async {
         let setup = Setup::start().await?;
         if plan.has("memory") {
-            let memory = idle::per_connection(&setup).await?;
+            let memory = idle::per_connection(&setup.targets()?).await?;
             println!("{}", report::memory(&memory));
         }
         setup.prepare()?;
@@ -70,6 +72,19 @@ fn main() -> Result<()> {
         if plan.parts.iter().any(|part| part == "insights") {
             let without = setup.start_without_insights().await?;
             selects(&plan, "", &setup.insights_targets(&without)?, None)?;
+        }
+        let everything = ["everything", "idle"].map(|part| plan.parts.iter().any(|it| it == part));
+        if everything.contains(&true) {
+            let [loaded, idle] = everything;
+            let with_all = setup.start_with_everything().await?;
+            let targets = setup.everything_targets(&with_all)?;
+            if idle {
+                let memory = idle::per_connection(&targets).await?;
+                println!("{}", report::memory(&memory));
+            }
+            if loaded {
+                selects(&plan, "", &targets, None)?;
+            }
         }
         if plan.has("tls") {
             selects(

@@ -116,6 +116,29 @@ impl Setup {
         Ok(vec![self.direct(), without, of_sluice(&self.sluice)?])
     }
 
+    /// Another Sluice, in the clear, where every statement of the load meets two budgets, a rule with `runaway` and
+    /// its `watch`, and guards; insights are on in the shipped file.
+    pub(crate) async fn start_with_everything(&self) -> Result<SluiceProcess> {
+        start_sluice(&self.topology, |yaml| {
+            let mut text = yaml;
+            for (shipped, ours) in EVERYTHING {
+                if !text.contains(shipped) {
+                    return Err(format!("the shipped file does not say {shipped:?}").into());
+                }
+                text = text.replace(shipped, ours);
+            }
+            Ok(text)
+        })
+        .await
+    }
+
+    /// In the clear: direct, HAProxy, the shipped file, everything on. `idle` leaves the direct way out by itself.
+    pub(crate) fn everything_targets(&self, with_all: &SluiceProcess) -> Result<Vec<Target>> {
+        let shipped = Target { name: "Sluice, shipped file", ..of_sluice(&self.sluice)? };
+        let all = Target { name: "Sluice, everything", ..of_sluice(with_all)? };
+        Ok(vec![self.direct(), of_peer("HAProxy, as shipped", &self.haproxy), shipped, all])
+    }
+
     /// sysbench's certificates.
     pub(crate) fn client_folder(&self) -> &Path {
         &self.client.0
@@ -238,6 +261,21 @@ fn with_legs(yaml: &str, legs: &str) -> String {
 
 /// How far the keys of a cluster are indented.
 const KEY_DEPTH: usize = 4;
+
+/// What stands in the shipped file, and what else is to stand there. The rule is the last, whose statements the
+/// load's are; nothing of the load comes near to these limits.
+const EVERYTHING: [(&str, &str); 3] = [
+    (
+        "  - name: everything-else\n    gate: none\n",
+        "  - name: everything-else\n    gate: none\n    runaway: { elapsed: 1m, rows_sent: 1000000, bytes_sent: 1GiB, \
+         action: kill, watch: { by: digest, for: 10m } }\n",
+    ),
+    ("guards:\n", "guards:\n  - { name: lists, max_in_list: 5000, max_statement_bytes: 1MiB }\n"),
+    (
+        "budgets:\n",
+        "budgets:\n  - { name: at-once, max_concurrency: 1000 }\n  - { name: of-each, per: user, share: 100, burst: 100s }\n",
+    ),
+];
 
 const INSIGHTS_ON: &str = "insights: { enabled: true,";
 const INSIGHTS_OFF: &str = "insights: { enabled: false,";

@@ -1,47 +1,86 @@
-//! What the web app pays for what the reports get, as a small SVG.
+//! What the web app pays for what the reports get; and how the limit was steered.
 
 use benches::plot::{Plot, Stands};
 
-use crate::load::Measured;
-use crate::{WITHIN, Way};
+use crate::WITHIN;
+use crate::block::{Measured, Way};
+use crate::report::{sluice_p99, undisturbed};
 
 const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 320.0;
+const HEIGHT: f64 = 520.0;
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = 620.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 280.0;
+const LOWER_TOP: f64 = 320.0;
+const LOWER_BOTTOM: f64 = 480.0;
+const BLUE: &str = "#06c";
+const GREY: &str = "#888";
 
-/// The plot: reports a second to the right, p99 of the web app upwards, on a root scale.
-pub(crate) fn svg(all: &[(Way, Measured)]) -> String {
-    let most = all.iter().map(|(_, it)| it.reports_per_s()).fold(1e-9, f64::max);
-    let slowest = all.iter().map(|(_, it)| it.quantile(0.99)).fold(1e-9, f64::max);
+/// Above, reports a second to the right and the app's p99 at the server upwards, on a root scale; below, over
+/// the time of the protected block, the signal and the limit.
+pub(crate) fn svg(all: &[Measured]) -> String {
+    let mut plot = Plot::new(WIDTH, HEIGHT);
+    upper(&mut plot, all);
+    if let Some(protected) = all.iter().find(|it| it.way == Way::Protected) {
+        lower(&mut plot, protected);
+    }
+    plot.finish()
+}
+
+fn upper(plot: &mut Plot, all: &[Measured]) {
+    let alone = undisturbed(all).sluice_p99_s;
+    let p99 = sluice_p99;
+    let all: Vec<&Measured> = all.iter().filter(|it| it.sluice.is_some()).collect();
+    let most = all.iter().map(|it| it.reports_per_s).fold(1e-9, f64::max);
+    let slowest = all.iter().map(|it| p99(it)).fold(1e-9, f64::max);
     let x = |per_s: f64| LEFT + (RIGHT - LEFT) * per_s / most;
     let y = |p99: f64| BOTTOM - (BOTTOM - TOP) * (p99 / slowest).sqrt();
-    let place = |it: &Measured| (x(it.reports_per_s()), y(it.quantile(0.99)));
-    let mut plot = Plot::new(WIDTH, HEIGHT);
-    let undisturbed = all.iter().find(|(way, _)| *way == Way::Undisturbed);
-    let alone = undisturbed.map_or(0.0, |(_, it)| it.quantile(0.99));
+    let place = |it: &Measured| (x(it.reports_per_s), y(p99(it)));
     for (factor, colour) in [(1.0, "#ddd"), (WITHIN, "red"), (2.0, "#ddd")] {
         let p99 = alone * factor;
         plot.level((LEFT, RIGHT), y(p99), colour, format_args!("{:.2} ms", p99 * 1e3));
     }
-    let limits = all.iter().filter(|(way, _)| matches!(way, Way::Undisturbed | Way::Limit(_)));
-    plot.line("#888", limits.map(|(_, it)| place(it)));
-    for (way, it) in all {
+    let mut fixed: Vec<&Measured> = all
+        .iter()
+        .copied()
+        .filter(|it| matches!(it.way, Way::Undisturbed | Way::Part(_) | Way::Limit(_)))
+        .collect();
+    fixed.sort_by(|a, b| a.reports_per_s.total_cmp(&b.reports_per_s));
+    plot.line(GREY, fixed.into_iter().map(place));
+    for it in all {
         let (x, y) = place(it);
-        let colour = match way {
-            Way::Undisturbed | Way::Limit(_) => "#888",
-            Way::Protected => "#06c",
+        let colour = match it.way {
+            Way::Undisturbed | Way::Part(_) | Way::Limit(_) => GREY,
+            Way::Protected => BLUE,
             Way::Binary => "#c60",
-            Way::Ungated => "#000",
+            Way::Direct => "#000",
         };
         plot.dot((x, y), colour);
-        plot.note((x - 5.0, y - 4.0), Stands::Before, colour, way.name());
+        plot.note((x - 5.0, y - 4.0), Stands::Before, colour, it.way.name());
     }
     let below = format!(
-        "reports a second, up to {most:.1}; upwards the web app's p99; red: {WITHIN} times undisturbed"
+        "reports a second, up to {most:.0}; upwards the web app's p99 at the server; red: {WITHIN} times undisturbed"
+    );
+    plot.note((RIGHT, BOTTOM + 16.0), Stands::Before, "black", below);
+}
+
+fn lower(plot: &mut Plot, it: &Measured) {
+    let time_s = it.looks.last().map_or(1.0, |look| look.at.as_secs_f64());
+    let x = |at_s: f64| LEFT + (RIGHT - LEFT) * at_s / time_s;
+    let scaled = |value: f64, most: f64| LOWER_BOTTOM - (LOWER_BOTTOM - LOWER_TOP) * value / most;
+    let values = it.looks.iter().filter_map(|look| Some((look.at.as_secs_f64(), look.value_s?)));
+    let limits = it.looks.iter().filter_map(|look| Some((look.at.as_secs_f64(), look.limit?)));
+    let flights = it.looks.iter().filter_map(|look| Some((look.at.as_secs_f64(), look.in_flight?)));
+    let slowest = values.clone().map(|(_, value)| value).fold(1e-9, f64::max);
+    let most = limits.clone().chain(flights.clone()).map(|(_, n)| n).fold(1.0, f64::max);
+    plot.level((LEFT, RIGHT), LOWER_BOTTOM, "#ddd", "0");
+    plot.level((LEFT, RIGHT), LOWER_TOP, "#ddd", format_args!("{:.2} ms", slowest * 1e3));
+    plot.line("#bbb", flights.map(|(at, n)| (x(at), scaled(n, most))));
+    plot.line(GREY, limits.map(|(at, n)| (x(at), scaled(n, most))));
+    plot.line(BLUE, values.map(|(at, value)| (x(at), scaled(value, slowest))));
+    let below = format!(
+        "protected, {time_s:.0} s; blue: the signal; grey: the limit and what was in flight, up to {most:.0}"
     );
     plot.note((RIGHT, HEIGHT - 6.0), Stands::Before, "black", below);
-    plot.finish()
 }

@@ -71,6 +71,8 @@ pub(super) enum Sort {
 pub(super) const BYS: [(&str, By); 4] =
     [("digest", By::Digest), ("app", By::App), ("user", By::User), ("table", By::Table)];
 
+const BYS_WORDS: &str = "one of digest, app, user, table, or tag:NAME";
+
 /// The words for what rows are sorted by; those of the fields mean the same.
 pub(super) const SORTS: [(&str, Sort); 15] = [
     ("count", Sort::Count),
@@ -96,7 +98,7 @@ impl Asked {
             None => (By::Digest, ""),
             Some(word) => match word.strip_prefix("tag:") {
                 Some(tag) => (By::Tag, tag),
-                None => (one_of(word, "by", &BYS)?, ""),
+                None => (one_of(word, "by", &BYS).map_err(|no| no.remedy(BYS_WORDS))?, ""),
             },
         };
         let sort = match &query.sort {

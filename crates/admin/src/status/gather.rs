@@ -226,7 +226,7 @@ impl<'s> Seen<'s> {
             age_s: view.age.map(seconds),
             open: view.lets_through,
             in_flight: limit.map(|limit| limit.in_flight),
-            in_flight_limit: limit.and_then(|limit| limit.limit).map(f64::floor),
+            in_flight_limit: limit.and_then(|limit| limit.limit),
         })
     }
 
@@ -292,7 +292,9 @@ impl<'s> Seen<'s> {
         StarvedStatus {
             app: text(&starved.identity),
             rule: starved.rule,
+            kind: starved.kind.as_str().to_owned(),
             share: starved.share,
+            received_of_share: starved.received_of_share,
             since: before(self.unix, ago),
             for_s: seconds(ago),
             blocked: starved.blocked,

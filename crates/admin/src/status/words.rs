@@ -253,6 +253,16 @@ fn waiting(cluster: &ClusterStatus) -> Table {
     }
 }
 
+/// How it fares now.
+fn now_of(starved: &StarvedStatus) -> String {
+    let of_share = starved.received_of_share.filter(|_| starved.kind == "below_share");
+    match (of_share, starved.blocked) {
+        (Some(part), _) => format!("gets {:.0} % of its fair share", part * 100.0),
+        (None, true) => "blocked".to_owned(),
+        (None, false) => "let through".to_owned(),
+    }
+}
+
 fn starved(cluster: &ClusterStatus) -> Table {
     let row = |starved: &StarvedStatus| {
         let passed = starved.passed.iter().map(|passed| {
@@ -275,7 +285,7 @@ fn starved(cluster: &ClusterStatus) -> Table {
             starved.rule.clone(),
             format!("{} ago", span(starved.for_s)),
             format!("{:.1} %", starved.share * 100.0),
-            if starved.blocked { "blocked" } else { "let through" }.to_owned(),
+            now_of(starved),
             passed.join(", "),
         ];
         Row { tone: Tone::Bad, cells }
@@ -381,6 +391,12 @@ fn rules(cluster: &ClusterStatus) -> Table {
 
 /// What a rule does.
 pub(crate) fn action(rule: &Rule, policy: &ClusterPolicy) -> String {
+    let runaway = rule.runaway.map(|runaway| format!(", runaway {}", runaway.in_words()));
+    held_back(rule, policy) + &runaway.unwrap_or_default()
+}
+
+/// What it does with statements before they run.
+fn held_back(rule: &Rule, policy: &ClusterPolicy) -> String {
     match rule.action {
         Action::Exempt => "exempt".to_owned(),
         Action::Deny => "deny".to_owned(),
@@ -392,8 +408,9 @@ pub(crate) fn action(rule: &Rule, policy: &ClusterPolicy) -> String {
                 policy.gate_signals(gate).map(|signal| &*signal.name).collect();
             let gate = if signals.is_empty() { "none".to_owned() } else { signals.join(", ") };
             let speed = rule.speed_to_expect().map(|speed| speed + ", ").unwrap_or_default();
+            let limits = rule.limits_to_expect().map(|limits| limits + ", ").unwrap_or_default();
             let ratio = terms.ratio.as_f64();
-            format!("{speed}ratio {ratio}, gate {gate}, up to {}", Span(terms.max_delay))
+            format!("{speed}ratio {ratio}, gate {gate}, {limits}up to {}", Span(terms.max_delay))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::elsewhere::BudgetDebt;
 use super::prediction::Cost;
 use super::terms::BudgetTerms;
 use crate::{MonoTime, Reason};
@@ -18,6 +19,9 @@ const FAR: Duration = Duration::from_secs(86_400);
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Bucket {
     pub(super) in_use: u32,
+    /// Of these, the sums of when they came and of how long they were foreseen to take, in seconds.
+    came: f64,
+    foreseen: f64,
     /// Statements, rows and server-seconds that are owed.
     statements: f64,
     rows: f64,
@@ -76,9 +80,11 @@ impl Bucket {
         self.seconds = left(self.seconds, terms.share);
     }
 
-    /// Why a statement of this cost has no room now; `None`: it has. The bucket has been drained.
-    pub(super) fn full(&self, terms: &BudgetTerms, cost: Cost) -> Option<Full> {
-        if terms.max_concurrency.is_some_and(|most| self.in_use >= most) {
+    /// Why a statement of this cost has no room now beside so many of another process; `None`: it
+    /// has. The bucket has been drained.
+    pub(super) fn full(&self, terms: &BudgetTerms, cost: Cost, elsewhere: u32) -> Option<Full> {
+        let in_use = self.in_use.saturating_add(elsewhere);
+        if terms.max_concurrency.is_some_and(|most| in_use >= most) {
             return Some(Full { reason: Reason::BudgetConcurrency, until: None });
         }
         let wait = |level: Option<Level>, cost: f64, reason: Reason| {
@@ -96,8 +102,7 @@ impl Bucket {
 
     /// How long until so many statements of this cost have had room, about.
     pub(super) fn room_in(&self, terms: &BudgetTerms, cost: Cost, count: f64) -> Duration {
-        let places =
-            terms.max_concurrency.map(|most| cost.seconds * count / f64::from(most.max(1)));
+        let places = terms.max_concurrency.map(|most| self.place_in(most.max(1), cost, count));
         let [statements, rows, seconds] = self.levels(terms);
         let drained = |level: Option<Level>, cost: f64| {
             level.map(|level| (level.debt + cost * count - level.size).max(0.0) / level.per_s)
@@ -110,6 +115,22 @@ impl Bucket {
         ];
         let longest = all.into_iter().flatten().fold(0.0, f64::max);
         Duration::try_from_secs_f64(longest).unwrap_or(FAR)
+    }
+
+    /// How long until so many have had a place, about, in seconds. Those who are there may have come
+    /// together or one behind the other: what is told is between the two. Who has been there for
+    /// longer than was foreseen is likely to be for as long again. Those who wait are taken to be
+    /// like them.
+    fn place_in(&self, most: u32, cost: Cost, count: f64) -> f64 {
+        let there = f64::from(self.in_use);
+        if self.in_use == 0 {
+            return cost.seconds * count / f64::from(most);
+        }
+        let foreseen = self.foreseen / there;
+        let ran = (seconds(self.at) - self.came / there).max(0.0);
+        let left = if ran < foreseen { foreseen - ran } else { ran };
+        let next = if self.in_use < most { 0.0 } else { left / there.sqrt() };
+        next + foreseen * (count - 1.0) / f64::from(most)
     }
 
     fn levels(&self, terms: &BudgetTerms) -> [Option<Level>; 3] {
@@ -138,14 +159,22 @@ impl Bucket {
         all.into_iter().flatten().fold(0.0, f64::max)
     }
 
-    /// A statement is at the server.
-    pub(super) fn enter(&mut self) {
+    /// A statement is at the server, that is foreseen to take so long.
+    pub(super) fn enter(&mut self, now: MonoTime, foreseen: f64) {
         self.in_use = self.in_use.saturating_add(1);
+        self.came += seconds(now);
+        self.foreseen += foreseen;
     }
 
     /// It is not any more.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn leave(&mut self, came: MonoTime, foreseen: f64) {
         self.in_use = self.in_use.saturating_sub(1);
+        self.came -= seconds(came);
+        self.foreseen -= foreseen;
+        if self.in_use == 0 {
+            // What sums of floats leave.
+            (self.came, self.foreseen) = (0.0, 0.0);
+        }
     }
 
     /// A statement of this cost is to be paid for.
@@ -163,6 +192,18 @@ impl Bucket {
         self.owe(-1.0, Cost { seconds: -cost.seconds, rows: -cost.rows });
     }
 
+    /// What is owed. The bucket has been drained.
+    pub(super) fn debt(&self) -> BudgetDebt {
+        let Self { statements, rows, seconds, .. } = *self;
+        BudgetDebt { statements, rows, seconds }
+    }
+
+    /// So much more is owed.
+    pub(super) fn take_over(&mut self, debt: BudgetDebt) {
+        let BudgetDebt { statements, rows, seconds } = debt;
+        self.owe(statements, Cost { seconds, rows });
+    }
+
     fn owe(&mut self, statements: f64, Cost { seconds, rows }: Cost) {
         self.statements = (self.statements + statements).max(0.0);
         self.rows = (self.rows + rows).max(0.0);
@@ -175,4 +216,8 @@ impl Bucket {
         let last = levels.map(Level::empties_in).max().unwrap_or_default();
         self.at.saturating_add(last)
     }
+}
+
+fn seconds(at: MonoTime) -> f64 {
+    at.saturating_since(MonoTime::ZERO).as_secs_f64()
 }

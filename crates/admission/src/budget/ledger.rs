@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::bucket::Bucket;
+use super::elsewhere::{BudgetDebt, Elsewhere};
 use super::idle::Idle;
 use super::prediction::{Cost, Predictions};
 use super::terms::{BudgetBook, BudgetKey, BudgetSet, BudgetTerms, BudgetUse, OnExceeded};
@@ -22,6 +23,8 @@ const FORGOTTEN_MAX: usize = 2;
 pub(crate) struct Budgets {
     book: BudgetBook,
     buckets: HashMap<BudgetUse, Entry>,
+    /// What another process has at the server.
+    elsewhere: Elsewhere,
     /// Those of which nobody is at the server.
     idle: Idle,
     predictions: Predictions,
@@ -52,11 +55,19 @@ pub struct BudgetHold {
     charged: [bool; BudgetSet::LEN_MAX],
     asks: (Option<DigestKey>, AppKey),
     taken: Cost,
+    since: MonoTime,
 }
 
 impl BudgetHold {
     pub(crate) fn set(&self) -> &BudgetSet {
         &self.set
+    }
+
+    /// What it was taken with, for [`crate::Controller::count_budgeted`]: the statement may go on
+    /// later.
+    #[must_use]
+    pub fn taken_with(&self) -> (BudgetSet, (Option<DigestKey>, AppKey)) {
+        (self.set, self.asks)
     }
 }
 
@@ -126,11 +137,14 @@ impl Budgets {
             if is_too_expensive(terms, self.predictions.believed(now, asks.0)) {
                 return Some(InTheWay::Refused { at, reason: Reason::BudgetQuery });
             }
-            let entry = self.buckets.get_mut(&at);
-            let full = entry.and_then(|entry| {
-                entry.bucket.drain(now, terms);
-                entry.bucket.full(terms, cost)
-            });
+            let bucket = self.buckets.get_mut(&at).map_or_else(
+                || Bucket::new(now),
+                |entry| {
+                    entry.bucket.drain(now, terms);
+                    entry.bucket
+                },
+            );
+            let full = bucket.full(terms, cost, self.elsewhere.at(at));
             let (reason, until) = match full {
                 Some(full) => (full.reason, full.until),
                 None if has_line(at) => (reason_of(terms), None),
@@ -163,6 +177,11 @@ impl Budgets {
         bucket.room_in(terms, cost, behind)
     }
 
+    /// How long until one is let through again whose digest was found to be too expensive.
+    pub(crate) fn tried_in(&self, now: MonoTime, digest: Option<DigestKey>) -> Duration {
+        self.predictions.believed_for(now, digest)
+    }
+
     /// How long a busy bucket takes to have room for one more such statement, about, in seconds.
     pub(crate) fn turnover(&self, at: BudgetUse, asks: (Option<DigestKey>, AppKey)) -> f64 {
         let cost = self.predictions.expected(asks.0, asks.1);
@@ -192,11 +211,13 @@ impl Budgets {
             if is_too_expensive(&terms, Some(cost.seconds)) && believed.is_none() {
                 self.predictions.try_again(now, asks.0);
             }
+            let elsewhere = self.elsewhere.at(at);
             let bucket = self.touch(now, at);
             bucket.drain(now, &terms);
-            let is_over = bucket.full(&terms, cost).is_some() || is_too_expensive(&terms, believed);
+            let is_full = bucket.full(&terms, cost, elsewhere).is_some();
+            let is_over = is_full || is_too_expensive(&terms, believed);
             taken.add(at);
-            bucket.enter();
+            bucket.enter(now, cost.seconds);
             // What would have waited, or been refused, is not owed: a budget that warns says what
             // one would that holds, and begins like that when an edit has it hold.
             let pays = !is_over || terms.mode == Mode::Enforce;
@@ -213,7 +234,7 @@ impl Budgets {
             }
         }
         // A budget that is not in force any more has nothing to be given back to.
-        BudgetHold { set: taken, charged, asks, taken: cost }
+        BudgetHold { set: taken, charged, asks, taken: cost, since: now }
     }
 
     /// A statement is over, and has used so much.
@@ -242,21 +263,63 @@ impl Budgets {
             if let Some(terms) = terms {
                 entry.bucket.drain(now, terms);
             }
-            entry.bucket.leave();
+            entry.bucket.leave(hold.since, hold.taken.seconds);
             if is_charged {
                 settle(&mut entry.bucket);
             }
-            if entry.bucket.in_use > 0 {
-                continue;
-            }
-            let empties_at = entry.bucket.empties_at(terms);
-            if empties_at <= now {
-                self.buckets.remove(&at);
-            } else {
-                entry.idle_at = Some(empties_at);
-                self.idle.insert(empties_at, at);
-            }
+            self.rest(now, at);
         }
+    }
+
+    /// Whoever was at the server has left it, or nobody was there: what is owed is kept until it has
+    /// drained.
+    fn rest(&mut self, now: MonoTime, at: BudgetUse) {
+        let terms = self.book.get(at.budget);
+        let Some(entry) = self.buckets.get_mut(&at).filter(|entry| entry.bucket.in_use == 0) else {
+            return;
+        };
+        let empties_at = entry.bucket.empties_at(terms);
+        if empties_at <= now {
+            self.buckets.remove(&at);
+        } else {
+            entry.idle_at = Some(empties_at);
+            self.idle.insert(empties_at, at);
+        }
+    }
+
+    /// What the process behind this one has to know: how many are at the server, by bucket.
+    pub(crate) fn there(&self) -> HashMap<BudgetUse, u32> {
+        let there = self.buckets.iter().map(|(at, entry)| (*at, entry.bucket.in_use));
+        there.filter(|(_, in_use)| *in_use > 0).collect()
+    }
+
+    /// What is owed, by bucket.
+    pub(crate) fn debts(&mut self, now: MonoTime) -> Vec<(BudgetUse, BudgetDebt)> {
+        let Self { book, buckets, .. } = self;
+        let debts = buckets.iter_mut().filter_map(|(at, entry)| {
+            entry.bucket.drain(now, book.get(at.budget)?);
+            Some((*at, entry.bucket.debt()))
+        });
+        debts.filter(|(_, debt)| *debt != BudgetDebt::default()).collect()
+    }
+
+    /// The process before this one has so many at the server. The buckets of which there are fewer
+    /// than before.
+    pub(crate) fn note_elsewhere(&mut self, counts: HashMap<BudgetUse, u32>) -> Vec<BudgetUse> {
+        for at in counts.keys().filter(|at| self.book.get(at.budget).is_some()) {
+            // It is shown also when nobody has met it here.
+            self.counts.entry(at.budget).or_default();
+        }
+        self.elsewhere.replace(counts)
+    }
+
+    /// So much was owed in the process before this one.
+    pub(crate) fn take_over(&mut self, now: MonoTime, at: BudgetUse, debt: BudgetDebt) {
+        let Some(terms) = self.book.get(at.budget).copied() else { return };
+        let bucket = self.touch(now, at);
+        bucket.drain(now, &terms);
+        bucket.take_over(debt);
+        self.rest(now, at);
     }
 
     /// The bucket, for somebody who takes from it.
@@ -287,7 +350,7 @@ impl Budgets {
     pub(crate) fn views(&self) -> impl Iterator<Item = BudgetView> + '_ {
         self.counts.iter().map(|(budget, counts)| BudgetView {
             budget: *budget,
-            in_use: counts.in_use,
+            in_use: counts.in_use.saturating_add(self.elsewhere.of(*budget)),
             waiting: 0,
             exceeded: counts.exceeded,
             warned: counts.warned,

@@ -130,7 +130,8 @@ impl BudgetLines {
         (weight, dice): (u32, &mut StdRng),
     ) {
         // One statement is one turn. It is checked when it comes to its gate.
-        let joining = Joining { lane, place, weight, cost: 1.0, known: 1.0, ratio: Ratio::ZERO };
+        let (cost, known, ratio, kept) = (1.0, 1.0, Ratio::ZERO, false);
+        let joining = Joining { lane, place, weight, cost, known, ratio, kept };
         let line = self.lines.entry(at).or_default();
         line.ring.join(now, &joining, dice);
         let is_head = line.ring.head().is_some_and(|head| head.ticket == place.1);

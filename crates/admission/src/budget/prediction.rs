@@ -64,6 +64,13 @@ impl Predictions {
         is_fresh.then_some(average.cost.seconds)
     }
 
+    /// How long that is believed yet.
+    pub(super) fn believed_for(&self, now: MonoTime, digest: Option<DigestKey>) -> Duration {
+        let known = digest.and_then(|digest| self.averages.get(&Shape::Digest(digest)));
+        let age = known.map_or(BELIEVED_FOR, |average| now.saturating_since(average.at));
+        BELIEVED_FOR.saturating_sub(age)
+    }
+
     /// One that is believed to be too expensive is let through, to see whether it still is: the
     /// others wait for what it finds.
     pub(super) fn try_again(&mut self, now: MonoTime, digest: Option<DigestKey>) {

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::*;
-use crate::{AppKey, Mode, MonoTime};
+use crate::{AppKey, DigestKey, Mode, MonoTime};
 
 const APP: AppKey = AppKey(1);
 
@@ -40,14 +40,14 @@ fn of(instance: u64) -> BudgetSet {
 fn buckets_that_clients_make_up_are_bounded_and_those_that_have_emptied_make_room() {
     let mut budgets = budgets(0.001);
     let mut now = MonoTime::from_nanos(1);
-    for n in 0..100_000 {
+    for n in 0..1_000_000 {
         let hold = budgets.take(now, &of(n), (None, APP));
         budgets.finish(now, &hold, &used(1.0));
         assert!(budgets.buckets_len() <= 65_536);
     }
     now = now.saturating_add(Duration::from_secs(2_000));
     for n in 0..40_000 {
-        let hold = budgets.take(now, &of(1_000_000 + n), (None, APP));
+        let hold = budgets.take(now, &of(2_000_000 + n), (None, APP));
         budgets.finish(now, &hold, &used(0.0));
     }
     assert!(budgets.buckets_len() < 20, "{}", budgets.buckets_len());
@@ -105,4 +105,29 @@ fn what_was_foreseen_wrongly_is_put_right() {
     // It is larger than the burst now, and waits until nothing is owed: 3 s at a half.
     let waits = until(&mut budgets).unwrap().saturating_since(now);
     assert!((waits.as_secs_f64() - 6.0).abs() < 0.001, "{waits:?}");
+}
+
+/// What it costs itself says nothing about how long somebody else's place is taken.
+#[test]
+fn a_short_statement_behind_a_long_one_is_told_when_that_ends() {
+    let one = BudgetTerms { max_concurrency: Some(1), share: None, ..terms(1.0) };
+    let mut budgets = Budgets::default();
+    budgets.configure(BudgetBook::new(HashMap::from([(BudgetKey(1), one)])));
+    let [long, short] = [(Some(DigestKey(1)), APP), (Some(DigestKey(2)), APP)];
+    let mut now = MonoTime::from_nanos(1);
+    for (asks, cost) in [(long, 10.0), (short, 0.001)] {
+        let hold = budgets.take(now, &of(0), asks);
+        now = now.saturating_add(Duration::from_secs_f64(cost));
+        budgets.finish(now, &hold, &used(cost));
+    }
+    let at = BudgetUse { budget: BudgetKey(1), instance: 0 };
+    let hold = budgets.take(now, &of(0), long);
+    now = now.saturating_add(Duration::from_secs(4));
+    let mut told = |now, waiting| budgets.room_in(now, at, (short, waiting)).as_secs_f64();
+    assert!((5.9..6.1).contains(&told(now, 0)), "{}", told(now, 0));
+    assert!((15.9..16.1).contains(&told(now, 1)), "behind another one: {}", told(now, 1));
+    now = now.saturating_add(Duration::from_secs(16));
+    assert!((19.9..20.1).contains(&told(now, 0)), "as long again: {}", told(now, 0));
+    budgets.finish(now, &hold, &used(20.0));
+    assert!(budgets.room_in(now, at, (short, 0)).as_secs_f64() < 0.1, "nobody is there");
 }

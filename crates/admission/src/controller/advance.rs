@@ -50,8 +50,8 @@ impl Controller {
                 Some(sought) => self.with_budgets(now, permit, (&waiter.request, sought)),
                 None => permit,
             });
-            if outcome.is_err() {
-                self.watch_refused(now, &waiter.request);
+            if let Err(refusal) = &outcome {
+                self.watch_refused(now, &waiter.request, refusal.reason);
             }
             self.queue.resolve(ticket, outcome.into());
         }

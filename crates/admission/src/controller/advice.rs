@@ -2,28 +2,29 @@
 //!
 //! Theory. A statement waits for what is ahead of it in its own lane, and for what the others are
 //! given meanwhile, at the rate of the replicas: not at the pace of the moment, which is a tenth of
-//! the rate while the lag is braked, but at the best rate of late. What a statement is charged for
-//! fear that it is a large one counts for nothing here.
+//! the rate while the lag is braked. Where less has come through of late than that, because large
+//! statements leave gaps, that counts. What a statement is charged for fear that it is a large one
+//! counts for nothing here.
 //!
-//! All who are refused are told when their turn comes, one behind the other: those who were told to
-//! come back are in no line, and all of them must not come back to the same place in it. Who comes
-//! as told stands before those who were not refused ([`crate::Appointment`]), so that the turn it
-//! was told is there.
+//! Who is refused and told to come back keeps its place ([`crate::Appointment`]), so its line goes
+//! on behind those who are away ([`super::away`]): that is what it is told, and it is told to come a
+//! little before its turn, for it can wait for that in line. So whoever is in line has mostly asked
+//! first, and who comes new is not served because the others have been told to come later.
 //!
 //! Nobody who can wait is refused for the length of the line. Whoever is ahead in a lane has the
 //! earlier deadline, and leaves it one way or the other: who comes last into a line that is twice
 //! as long as its wait may be, is next shortly before its deadline, like everybody in front of it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rand::RngExt as _;
 
 use super::Controller;
-use crate::gate::Gate;
+use super::away::Away;
+use crate::gate::{Gate, Obstacle};
 use crate::pacing::release_per_s;
-use crate::request::Lane;
-use crate::{BudgetUse, IdentityKey, MonoTime, Pacing, Ratio, Reason, Request, RuleKey};
+use crate::ring::{Ahead, Stands};
+use crate::{Appointment, BudgetUse, MonoTime, Pacing, Ratio, Reason, Refusal, Request};
 
 /// A retry is never advised to be later than this: an estimate beyond it is a guess.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
@@ -36,88 +37,94 @@ const RETRY_AFTER_UNKNOWN: Duration = Duration::from_secs(1);
 const SEEN_TIMES: u32 = 4;
 const SEEN_MIN: Duration = Duration::from_secs(1);
 
-/// The best rate of the last five to ten seconds counts.
-const RATE_KEPT_FOR: Duration = Duration::from_secs(5);
+/// Who is told when its turn comes is to come back so much of that time before it, and by half of
+/// its longest wait at most: late is worse than early, and twice as much would be told wrong.
+const EARLY_PART: f64 = 0.2;
 
-/// Those who were refused come back so many turns apart: half of the turns are theirs, and half are
-/// for those who have not been refused.
-const TURNS_APART: u32 = 2;
+/// So long are rows counted that come through.
+const THROUGH_FOR: Duration = Duration::from_secs(5);
 
-/// Lanes whose refused statements have a time to come back; clients choose identities. Beyond, the
-/// line alone is told.
-const ADVISED_MAX: usize = 4_096;
-
-/// How often room is made when there is none.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-
-/// What was told to whom.
+/// How long those were told to stay away who were refused, and what is known of rates for it.
 #[derive(Debug, Default)]
 pub(super) struct Advices {
-    /// When the last of those may come back who were refused.
-    lanes: BTreeMap<(RuleKey, IdentityKey), MonoTime>,
-    swept_at: MonoTime,
-    rates: BestOfLate,
+    pub(super) away: Away,
+    through: Through,
 }
 
-/// The highest of what was seen lately.
-#[derive(Debug, Clone, Copy, Default)]
-struct BestOfLate {
+/// Rows that have come through while somebody was refused.
+#[derive(Debug, Default)]
+struct Through {
+    /// When there were so many rows in all.
     since: MonoTime,
-    best: f64,
-    before: f64,
+    rows: u64,
+    /// In the time before that; `None` if nobody was refused for too long.
+    per_s: Option<f64>,
 }
 
-impl Advices {
-    /// A rate, in rows a second, that the replicas were found to have.
-    pub(super) fn note_rate(&mut self, now: MonoTime, rate: f64) {
-        let rates = &mut self.rates;
-        if now.saturating_since(rates.since) >= RATE_KEPT_FOR {
-            *rates = BestOfLate { since: now, best: rate, before: rates.best };
+impl Through {
+    fn note(&mut self, now: MonoTime, rows: u64) {
+        let span = now.saturating_since(self.since);
+        if span < THROUGH_FOR {
+            return;
         }
-        rates.best = rates.best.max(rate);
+        let more = u32::try_from(rows.saturating_sub(self.rows)).unwrap_or(u32::MAX);
+        let per_s = f64::from(more) / span.as_secs_f64();
+        let per_s = (span <= THROUGH_FOR.saturating_mul(2)).then_some(per_s);
+        *self = Self { since: now, rows, per_s };
     }
-
-    fn rate(&self) -> f64 {
-        self.rates.best.max(self.rates.before)
-    }
-
-    /// One more is refused that would wait for `line`. When it may come back: behind the others.
-    fn appoint(&mut self, now: MonoTime, lane: Lane, line: Duration, turn: Duration) -> Duration {
-        let key = (lane.rule, lane.identity);
-        if self.lanes.len() >= ADVISED_MAX && !self.lanes.contains_key(&key) {
-            if now.saturating_since(self.swept_at) >= SWEEP_INTERVAL {
-                self.swept_at = now;
-                self.lanes.retain(|_, until| *until > now);
-            }
-            if self.lanes.len() >= ADVISED_MAX {
-                return line;
-            }
-        }
-        let latest = now.saturating_add(RETRY_AFTER_MAX);
-        let until = self.lanes.entry(key).or_insert(now);
-        let behind = until.saturating_add(turn.saturating_mul(TURNS_APART));
-        *until = now.saturating_add(line).max(behind).min(latest);
-        until.saturating_since(now)
-    }
-}
-
-/// How long a line is, in time.
-#[derive(Debug, Clone, Copy)]
-struct Line {
-    /// All that is waited for.
-    wait: Duration,
-    /// Of that, for the statement itself.
-    turn: Duration,
 }
 
 impl Controller {
-    /// An honest estimate: the time the present line takes. While the gate is shut nobody knows
-    /// when it opens; lag over its threshold takes about its excess.
+    /// Refuses a statement that can wait. If it is told when its turn comes, it counts as away
+    /// until it is back.
+    pub(super) fn turn_away(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        obstacle: Obstacle,
+    ) -> Refusal {
+        if !Appointment::is_made(obstacle.reason, &request.terms) {
+            return self.refuse(now, request, obstacle);
+        }
+        // Whoever was refused at once has never stood in line, unless it has come back.
+        let stood = request.deadline() <= now || request.since < request.arrived;
+        let since = if stood { request.since } else { MonoTime::MAX };
+        self.advices.through.note(now, self.work.affected_rows);
+        let turn = self.turn_in(now, request, (obstacle.reason, since));
+        let retry_after = if turn >= RETRY_AFTER_MAX {
+            // It comes later than is told.
+            self.spread(turn)
+        } else {
+            let early = turn.mul_f64(EARLY_PART).min(request.terms.max_delay.mul_f64(0.5));
+            let wait = turn.saturating_sub(early).max(self.check_interval.min(turn));
+            wait.mul_f64(self.jitter.random_range(0.95..1.05))
+        };
+        let cost = self.known(request);
+        self.advices.away.go(request.lane(), now.saturating_add(retry_after), cost);
+        let waited = now.saturating_since(request.arrived);
+        let Obstacle { reason, cause, .. } = obstacle;
+        Refusal { reason, cause, budget: None, waited, retry_after }
+    }
+
+    /// When a statement may ask again that keeps no place.
     pub(super) fn retry_after(
         &mut self,
         now: MonoTime,
         request: &Request,
         reason: Reason,
+    ) -> Duration {
+        let turn = self.turn_in(now, request, (reason, MonoTime::MAX));
+        self.spread(turn)
+    }
+
+    /// An honest estimate: the time the present line takes before a place that goes by `since`.
+    /// While the gate is shut nobody knows when it opens; lag over its threshold takes about its
+    /// excess.
+    fn turn_in(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        (reason, since): (Reason, MonoTime),
     ) -> Duration {
         let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
         let wait = match reason {
@@ -125,32 +132,27 @@ impl Controller {
             Reason::GateClosed | Reason::NoData => {
                 let opens = self.jitter.random_range(self.check_interval..=unknown);
                 let opens = opens.max(self.opens_in(request).min(RETRY_AFTER_MAX));
-                self.behind_opening(now, request, opens)
+                opens.saturating_add(self.line(now, request, since).unwrap_or_default())
             }
-            Reason::Paced | Reason::QueueFull | Reason::Timeout => self.line_time(now, request),
+            Reason::Paced | Reason::QueueFull | Reason::Timeout => {
+                self.line_time(now, request, since).max(self.check_interval)
+            }
             // Told by the budget, if it is known.
-            Reason::BudgetConcurrency | Reason::BudgetRate | Reason::BudgetShare => unknown,
-            Reason::BudgetQuery => RETRY_AFTER_MAX,
-            Reason::Hold
+            Reason::BudgetConcurrency
+            | Reason::BudgetRate
+            | Reason::BudgetShare
+            | Reason::BudgetQuery
+            | Reason::Hold
             | Reason::Deny
             | Reason::Guard
             | Reason::Quarantined
             | Reason::Shutdown => unknown,
         };
-        self.spread(wait.min(RETRY_AFTER_MAX))
+        wait.min(RETRY_AFTER_MAX)
     }
 
-    /// When a statement may come back to a gate that opens so much later.
-    fn behind_opening(&mut self, now: MonoTime, request: &Request, opens: Duration) -> Duration {
-        match self.line(now, request) {
-            Some(Line { wait, turn }) => {
-                self.advices.appoint(now, request.lane(), opens.saturating_add(wait), turn)
-            }
-            None => opens,
-        }
-    }
-
-    /// The same for who found a budget without room: behind those who wait for it.
+    /// The same for who found a budget without room: behind those who wait for it. What costs too
+    /// much does so until one like it is tried again, and that is known, however far off it is.
     pub(super) fn retry_after_budget(
         &mut self,
         now: MonoTime,
@@ -158,7 +160,8 @@ impl Controller {
         (at, reason): (BudgetUse, Reason),
     ) -> Duration {
         if reason == Reason::BudgetQuery {
-            return RETRY_AFTER_MAX;
+            let tried_in = self.budgets.tried_in(now, request.digest);
+            return tried_in.mul_f64(self.jitter.random_range(1.0..1.25)).max(self.check_interval);
         }
         let waiting = self.budget_lines.len(at);
         let asks = (request.digest, request.app);
@@ -182,58 +185,87 @@ impl Controller {
         self.pace.as_ref().map_or(Duration::ZERO, |pace| pace.falls_in(excess))
     }
 
-    /// How long a statement that joins the line now waits, about, behind those who were told to
-    /// come back.
-    fn line_time(&mut self, now: MonoTime, request: &Request) -> Duration {
-        if let Some(line) = self.line(now, request) {
-            let wait = line.wait.max(self.check_interval);
-            return self.advices.appoint(now, request.lane(), wait, line.turn);
+    /// How long a statement waits, about, whose place goes by `since`.
+    fn line_time(&mut self, now: MonoTime, request: &Request, since: MonoTime) -> Duration {
+        if let Some(wait) = self.line(now, request, since) {
+            return wait;
         }
         let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
         let Some(gate) = self.gates.get(&request.gate) else { return unknown };
-        let Some(since) = gate.open_since() else { return unknown };
-        let per_s = f64::from(release_per_s(self.pacing, since, now));
-        let ahead = gate.ring.ahead(request.lane(), (request.terms.weight, Ratio::ZERO), 1.0);
-        seconds(ahead.about / per_s).max(self.check_interval)
+        let Some(opened) = gate.open_since() else { return unknown };
+        let per_s = f64::from(release_per_s(self.pacing, opened, now));
+        let stands = Stands {
+            lane: request.lane(),
+            weight: request.terms.weight,
+            ratio: Ratio::ZERO,
+            cost: 1.0,
+            since,
+            away: 0.0,
+        };
+        seconds(gate.ring.ahead(&stands).about / per_s)
     }
 
     /// The longest of the lines that a statement stands in: for the pace, for a place in flight,
     /// and for the cap of its rule.
-    fn line(&self, now: MonoTime, request: &Request) -> Option<Line> {
-        let cost = self.costs.expected(request.digest, request.app, 0.0);
-        let who = (request.lane(), request.terms.weight);
-        let capped = self.rates.line(now, who, cost);
-        let capped = capped.map(|(wait, turn)| Line { wait, turn });
-        let lines =
-            [self.line_at_the_pace(now, request), self.line_in_flight(now, request), capped];
-        lines.into_iter().flatten().max_by_key(|line| line.wait)
+    fn line(&mut self, now: MonoTime, request: &Request, since: MonoTime) -> Option<Duration> {
+        let own = self.advices.away.of(now, request.lane());
+        // Of those who are away, some asked before who has come back, and some behind it.
+        let is_back = since < request.arrived;
+        let stands = Stands {
+            lane: request.lane(),
+            weight: request.terms.weight,
+            ratio: request.terms.ratio,
+            cost: self.known(request),
+            since,
+            away: own.cost / if is_back { 2.0 } else { 1.0 },
+        };
+        let away = if is_back { own.statements / 2 } else { own.statements };
+        // A cap counts rows as they are told.
+        let rows = Stands { cost: self.costs.expected(request.digest, request.app, 0.0), ..stands };
+        let lines = [
+            self.line_at_the_pace(now, request, &stands),
+            self.line_in_flight(now, request, (&stands, away)),
+            self.rates.line(now, &rows),
+        ];
+        lines.into_iter().flatten().max()
     }
 
     /// The line at a gate that limits the statements in flight.
-    fn line_in_flight(&self, now: MonoTime, request: &Request) -> Option<Line> {
+    fn line_in_flight(
+        &self,
+        now: MonoTime,
+        request: &Request,
+        (stands, away): (&Stands, u32),
+    ) -> Option<Duration> {
         let gate = self.gates.get(&request.gate).filter(|gate| gate.by_room)?;
         let per_s = self.in_flight.per_s(now, gate.signals())?;
-        let statements = u32::try_from(gate.ring.len()).unwrap_or(u32::MAX);
-        let wait = seconds((f64::from(statements) + 1.0) / per_s);
-        Some(Line { wait, turn: seconds(1.0 / per_s) })
+        let others = gate.ring.len().saturating_sub(gate.ring.len_of(stands.lane));
+        let ahead = others.saturating_add(gate.ring.ahead(stands).statements);
+        let ahead = u32::try_from(ahead).unwrap_or(u32::MAX).saturating_add(away);
+        Some(seconds((f64::from(ahead) + 1.0) / per_s))
     }
 
     /// The line at a gate that is paced by the lag.
-    fn line_at_the_pace(&self, now: MonoTime, request: &Request) -> Option<Line> {
+    fn line_at_the_pace(
+        &self,
+        now: MonoTime,
+        request: &Request,
+        stands: &Stands,
+    ) -> Option<Duration> {
         let gate = self.gates.get(&request.gate).filter(|gate| gate.paced)?;
         let pace = self.pace.as_ref()?;
         pace.per_s()?;
-        let rate = self.advices.rate();
-        let cost = self.costs.expected(request.digest, request.app, 0.0);
-        let ahead =
-            gate.ring.ahead(request.lane(), (request.terms.weight, request.terms.ratio), cost);
-        let seen = ahead.since.map_or(Duration::ZERO, |since| now.saturating_since(since));
-        let about = seconds(ahead.about / rate);
-        let wait =
+        let rate = pace.rate()?;
+        // Half is what may be wrong of it: the rate knows sooner when it changes.
+        let rate = self.advices.through.per_s.map_or(rate, |seen| seen.clamp(rate / 2.0, rate));
+        let Ahead { about, away, since, .. } = gate.ring.ahead(stands);
+        let seen = since.map_or(Duration::ZERO, |since| now.saturating_since(since));
+        let about = seconds(about / rate);
+        let about =
             if seen >= SEEN_MIN { about.min(seen.saturating_mul(SEEN_TIMES)) } else { about };
+        let wait = about.saturating_add(seconds(away / rate));
         // A rate that is a first guess says nothing about a long line.
-        let wait = if pace.is_measured() { wait } else { wait.min(RETRY_AFTER_UNKNOWN) };
-        Some(Line { wait, turn: seconds(ahead.turn / rate) })
+        Some(if pace.is_measured() { wait } else { wait.min(RETRY_AFTER_UNKNOWN) })
     }
 }
 

@@ -9,6 +9,8 @@
 //! A wait for a budget lasts as long as the budget says, and the wait that the rule allows begins
 //! behind it.
 
+mod taking_over;
+
 use super::advance::{BATCH_LEN, Batch};
 use super::{Controller, Life};
 use crate::budget::{
@@ -356,7 +358,7 @@ impl Controller {
 
     fn reject(&mut self, now: MonoTime, ticket: Ticket, obstacle: Obstacle) {
         if let Some(waiter) = self.take_out(ticket) {
-            self.watch_refused(now, &waiter.request);
+            self.watch_refused(now, &waiter.request, obstacle.reason);
             let refusal = self.refuse(now, &waiter.request, obstacle);
             self.queue.resolve(ticket, Resolved::Reject(refusal));
         }

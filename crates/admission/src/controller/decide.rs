@@ -148,10 +148,12 @@ impl Controller {
                 Err(refusal) => Decision::Reject(refusal),
             };
         }
-        let waiters = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
-        let rule_is_full = self.queue.len_of(request.rule) >= request.terms.queue_len_max;
-        if rule_is_full || waiters >= self.queue_len_max {
-            return Decision::Reject(self.refuse(now, request, Obstacle::plain(Reason::QueueFull)));
+        if !self.has_place_in_queue(now, request) {
+            return Decision::Reject(self.turn_away(
+                now,
+                request,
+                Obstacle::plain(Reason::QueueFull),
+            ));
         }
         let ticket = self.queue.insert(*request, spot);
         self.stand_in_line(ticket, request, spot);
@@ -162,7 +164,8 @@ impl Controller {
     pub(super) fn stand_in_line(&mut self, ticket: crate::Ticket, request: &Request, spot: Spot) {
         match spot {
             Spot::InLine { .. } => {
-                let cost = self.expected(request);
+                let (cost, known) = (self.expected(request), self.known(request));
+                let rows = self.expected_rows(request);
                 let Some(gate) = self.gates.get_mut(&request.gate) else { return };
                 if gate.paced {
                     self.wishes.note(self.clock, request.rule, weight_of(request));
@@ -171,11 +174,14 @@ impl Controller {
                 let Terms { weight, ratio, .. } = request.terms;
                 // Where checks are handed out at a rate, each is thrown when it is due.
                 let ratio = if gate.by_room { ratio } else { Ratio::ZERO };
-                let known = self.costs.expected(request.digest, request.app, 0.0);
-                let joining = Joining { lane, place, weight, cost, known, ratio };
+                let kept = request.since < request.arrived;
+                let joining = Joining { lane, place, weight, cost, known, ratio, kept };
                 let lost = gate.ring.join(self.clock, &joining, &mut self.dice);
                 self.checks.add(request.rule, request.app, Check::Lost, lost);
-                self.rates.join_gate(request.rule, place, cost);
+                self.rates.join_gate(request.rule, place, rows);
+                if let Some(watch) = &mut self.starvation {
+                    watch.stands_in_line(self.clock, request);
+                }
                 // The head before it may have been too large for the room there is.
                 let is_head = gate.ring.head().is_some_and(|head| head.ticket == ticket);
                 let floor = request.terms.min_rate.is_some();
@@ -185,11 +191,12 @@ impl Controller {
             }
             Spot::Limited => {
                 let (lane, place) = (request.lane(), (request.since, ticket));
-                let (cost, weight) = (self.expected(request), request.terms.weight);
+                let (cost, weight) = (self.expected_rows(request), request.terms.weight);
                 let known = self.costs.expected(request.digest, request.app, 0.0);
                 // It is checked when it comes to the gate.
                 let ratio = Ratio::ZERO;
-                let joining = Joining { lane, place, weight, cost, known, ratio };
+                let kept = request.since < request.arrived;
+                let joining = Joining { lane, place, weight, cost, known, ratio, kept };
                 self.rates.join(self.clock, &joining, &mut self.dice);
             }
             // Who joins says for which bucket.
@@ -209,7 +216,7 @@ impl Controller {
             OnTimeout::Admit if !request.terms.hold && !obstacle.reason.is_budget() => {
                 Ok(self.admit(now, request, Some(Reason::Timeout)))
             }
-            OnTimeout::Admit | OnTimeout::Reject => Err(self.refuse(now, request, obstacle)),
+            OnTimeout::Admit | OnTimeout::Reject => Err(self.turn_away(now, request, obstacle)),
         }
     }
 
@@ -221,7 +228,8 @@ impl Controller {
     ) -> Permit {
         self.work.in_flight = self.work.in_flight.saturating_add(1);
         self.watch_admitted(now, request);
-        let account = self.account(now, request);
+        let shared = self.watch_shared(now, request);
+        let account = self.account(now, request, shared);
         Permit::new(now.saturating_since(request.arrived), reason, account)
     }
 

@@ -51,10 +51,11 @@ impl Controller {
                 Ok(()) => {
                     self.promise(now, request, cost);
                     self.watch_admitted(now, request);
+                    self.watch_promised(now, request, cost);
                     Answer::Allowed
                 }
                 Err(obstacle) => {
-                    self.watch_refused(now, request);
+                    self.watch_refused(now, request, obstacle.reason);
                     Answer::Refused(self.refuse(now, request, obstacle))
                 }
             },

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Controller;
-use crate::Learned;
+use crate::{Applying, Learned, MonoTime, Pacing, RowWorkView, Written};
 
 impl Controller {
     /// What has been found out, with so many digests and apps at most; `None` where nothing is
@@ -22,5 +22,33 @@ impl Controller {
             pace.begin_with(learned.rate_after(age), learned.service);
         }
         self.costs.begin_with(&learned.digests, &learned.apps);
+    }
+
+    /// The appliers of a replica were looked at: what each of them is at that does not wait for
+    /// another. To be called about ten times a second for each replica, also when none is at
+    /// anything: what rows cost is learned from how often what is met. Without
+    /// [`crate::AdaptivePacing::learns_row_costs`] nothing is.
+    pub fn handle_appliers(&mut self, now: MonoTime, seen: &[Applying<'_>]) {
+        let now = self.tick(now);
+        let Pacing::Adaptive(adaptive) = self.pacing else { return };
+        if adaptive.learns_row_costs {
+            let lag = self.signal(adaptive.lag, now).and_then(|signal| signal.value);
+            let lag = Duration::try_from_secs_f64(lag.unwrap_or(0.0)).unwrap_or_default();
+            self.row_work.looked(now, lag, seen);
+        }
+    }
+
+    /// So many rows were applied by a replica since it was asked last, whoever wrote them; divided
+    /// by the number of replicas that are asked.
+    pub fn handle_applied_rows(&mut self, rows: &[(Written, f64)]) {
+        for (written, rows) in rows {
+            self.row_work.applied(*written, *rows);
+        }
+    }
+
+    /// What rows were found to cost, by table and kind: so many at most, whoever costs most first.
+    #[must_use]
+    pub fn row_costs(&self, most: usize) -> Vec<RowWorkView> {
+        self.row_work.view(most)
     }
 }

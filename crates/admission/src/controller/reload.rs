@@ -10,7 +10,9 @@ use crate::pace::Pace;
 use crate::promises::Promises;
 use crate::queue::Indexes;
 use crate::rates::OldLines;
+use crate::row_work::RowWork;
 use crate::signal::Signal;
+use crate::starvation::Pool;
 use crate::{ControllerConfig, GateKey, MonoTime, Pacing};
 
 impl Controller {
@@ -29,13 +31,21 @@ impl Controller {
         let indexes = self.queue.evacuate();
         let lines = self.rates.reset_lines(now);
         let budgets = self.budget_lines.reset();
+        let kept = |gate| config.gates.iter().any(|kept| kept.key == gate);
+        let shares = self.starvation.as_mut().map(|watch| watch.forget_lines(kept));
         let gates = self.configure(&config, now);
         if is_anybody_there {
             for gate in self.gates.values_mut() {
                 gate.expect_crowd(now, self.check_interval);
             }
         }
-        Remains { _indexes: indexes, _lines: lines, _budgets: budgets, _gates: gates }
+        Remains {
+            _indexes: indexes,
+            _lines: lines,
+            _budgets: budgets,
+            _shares: shares,
+            _gates: gates,
+        }
     }
 
     /// Gives the gates of before.
@@ -77,6 +87,9 @@ impl Controller {
     }
 
     fn configure_pace(&mut self, now: MonoTime) {
+        if !matches!(self.pacing, Pacing::Adaptive(adaptive) if adaptive.learns_row_costs) {
+            self.row_work = RowWork::default();
+        }
         let Pacing::Adaptive(adaptive) = self.pacing else {
             self.pace = None;
             self.promises = Promises::default();
@@ -102,11 +115,18 @@ impl Controller {
         let indexes = self.queue.evacuate();
         let lines = self.rates.reset_lines(now);
         let budgets = self.budget_lines.reset();
+        let shares = self.starvation.as_mut().map(|watch| watch.forget_lines(|_| true));
         let signals = &self.signals;
         let empty = |(key, gate): (&GateKey, &Gate)| (*key, gate.without_line(signals, now));
         let gates = self.gates.iter().map(empty).collect();
         let gates = std::mem::replace(&mut self.gates, gates);
-        Remains { _indexes: indexes, _lines: lines, _budgets: budgets, _gates: gates }
+        Remains {
+            _indexes: indexes,
+            _lines: lines,
+            _budgets: budgets,
+            _shares: shares,
+            _gates: gates,
+        }
     }
 }
 
@@ -117,5 +137,6 @@ pub struct Remains {
     _indexes: Indexes,
     _lines: OldLines,
     _budgets: BudgetLines,
+    _shares: Option<Vec<Pool>>,
     _gates: BTreeMap<GateKey, Gate>,
 }

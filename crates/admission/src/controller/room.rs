@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::Controller;
 use crate::claims::{SPARSE_FOR, weight_of};
-use crate::costs::{COST_MIN, cost_of};
+use crate::costs::{COST_MIN, cost_of, rows_cost};
 use crate::decision::{Account, Outcome};
 use crate::gate::Gate;
 use crate::pace::Pace;
-use crate::{InFlightView, Mode, MonoTime, Pacing, Request, SignalKey, Terms};
+use crate::{InFlightView, LatencyRecent, Mode, MonoTime, Pacing, Request, SignalKey, Terms};
 
 /// Who had no room within this time was held back by what governs now.
 const GOVERNS_FOR: Duration = Duration::from_secs(2);
@@ -18,10 +18,23 @@ const GOVERNS_FOR: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(1);
 
 impl Controller {
-    /// What a statement is expected to write, in rows. One that nobody knows may be a large one.
+    /// What a statement is expected to cost, in rows of the mean. One that nobody knows may be a
+    /// large one.
     pub(super) fn expected(&self, request: &Request) -> f64 {
+        self.expected_rows(request) * self.row_work.factor(request.written)
+    }
+
+    /// What it is expected to write, in rows.
+    pub(super) fn expected_rows(&self, request: &Request) -> f64 {
         let prudent = self.pace.as_ref().map_or(0.0, Pace::prudent_cost);
-        self.costs.expected(request.digest, request.app, prudent)
+        let factor = self.row_work.factor(request.written);
+        self.costs.expected(request.digest, request.app, prudent / factor)
+    }
+
+    /// What such statements are known to cost, in rows of the mean, without prudence.
+    pub(super) fn known(&self, request: &Request) -> f64 {
+        let rows = self.costs.expected(request.digest, request.app, 0.0);
+        rows * self.row_work.factor(request.written)
     }
 
     /// Whether a statement of this cost may pass: the signals leave room, or the floor of its rule
@@ -83,16 +96,18 @@ impl Controller {
     }
 
     /// The account of a statement that is admitted now.
-    pub(super) fn account(&mut self, now: MonoTime, request: &Request) -> Account {
-        let expected = self.expected(request);
+    pub(super) fn account(&mut self, now: MonoTime, request: &Request, shared: f64) -> Account {
+        let expected = self.expected_rows(request);
+        let factor = self.row_work.factor(request.written);
+        let cost = expected * factor;
         let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
         let charge = match (self.pace.as_mut().filter(|_| paced), request.terms.mode) {
             (Some(pace), Mode::Enforce) => {
-                self.claims.spend(request.app, expected);
+                self.claims.spend(request.app, cost);
                 self.promises.note_through(now, request.app);
-                Some(pace.admit(now, expected))
+                Some(pace.admit(now, cost))
             }
-            (Some(pace), Mode::Observe) => Some(pace.note(now, expected)),
+            (Some(pace), Mode::Observe) => Some(pace.note(now, cost)),
             (None, Mode::Enforce | Mode::Observe) => None,
         };
         let limited = self.gates.get(&request.gate).map(Gate::signals);
@@ -103,13 +118,15 @@ impl Controller {
         };
         self.rates.admit(now, request.rule, &request.terms, expected);
         Account {
-            rule: request.rule,
             charged_more: 0.0,
             gate: request.gate,
             lane: request.lane(),
             weight: request.terms.weight.clamp(1, Terms::WEIGHT_MAX),
             digest: request.digest,
             expected,
+            written: request.written,
+            factor,
+            shared,
             charge,
             place,
         }
@@ -118,26 +135,35 @@ impl Controller {
     /// What a permit has cost in truth: learned, and the difference put on the accounts of whoever
     /// was charged.
     pub(super) fn book(&mut self, now: MonoTime, account: &Account, outcome: &Outcome) {
-        let Account { rule, gate, lane, weight, digest, expected, charged_more, charge, place } =
-            *account;
+        let Account { gate, lane, weight, digest, expected, charged_more, .. } = *account;
+        let rule = lane.rule;
+        let Account { charge, place, written, factor, .. } = *account;
         let cost = cost_of(outcome);
+        self.watch_settled(now, account, cost.max(COST_MIN) * factor);
         // Whoever has had a turn has had one, also if nothing came of it.
         let more = cost.max(COST_MIN) - expected;
         if !outcome.error || outcome.affected_rows > 0 {
             self.costs.learn(digest, lane.app, cost);
         }
-        self.rates.complete(rule);
+        self.rates.complete(rule, expected);
         self.rates.settle(now, rule, more - charged_more);
         if let Some(place) = place {
             self.in_flight.complete(now, place);
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, charge) {
-            pace.complete(now, charge, cost);
-            self.claims.spend(lane.app, more);
+            pace.complete(now, charge, cost * factor);
+            self.claims.spend(lane.app, more * factor);
+            self.row_work.told(written, rows_cost(outcome.affected_rows));
         }
         if let Some(gate) = self.gates.get_mut(&gate) {
-            gate.ring.settle(lane, more, weight);
+            gate.ring.settle(lane, more * factor, weight);
         }
+    }
+
+    /// What a signal that is a percentile of latencies has been told since its last value. It comes
+    /// before the value.
+    pub fn handle_latencies(&mut self, now: MonoTime, key: SignalKey, recent: &LatencyRecent) {
+        self.in_flight.handle_latencies(self.clock.max(now), key, recent);
     }
 
     /// The limits on statements in flight, by signal.

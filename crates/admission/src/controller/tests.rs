@@ -128,6 +128,7 @@ impl Lab {
             identity,
             app: AppKey(identity.0),
             digest: None,
+            written: None,
             gate,
             terms,
             arrived: self.now,

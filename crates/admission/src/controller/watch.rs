@@ -2,19 +2,35 @@
 //! [`crate::starvation`].
 
 use super::Controller;
-use crate::decision::Decision;
+use crate::decision::{Account, Decision};
 use crate::gate::Gate;
-use crate::starvation::{Blocked, Census, Passage, Starvation, StarvationConfig, Starved};
-use crate::{AppKey, IdentityKey, MonoTime, Request, RuleKey};
+use crate::starvation::{
+    AppShare, AppShareKey, Blocked, Census, Passage, Starvation, StarvationConfig, Starved,
+};
+use crate::{AppKey, IdentityKey, Mode, MonoTime, Reason, Request, RuleKey};
+
+/// What a watch had seen that is over: only to be dropped, which takes its time.
+#[derive(Debug)]
+pub struct FormerWatch {
+    _watch: Option<Starvation>,
+}
 
 impl Controller {
     /// Watches for starvation by these limits from now on; `None`: not at all. Told the same again,
-    /// it goes on with what it has seen.
-    pub fn watch_starvation(&mut self, now: MonoTime, config: Option<StarvationConfig>) {
+    /// it goes on with what it has seen; else it begins anew, and gives what it had seen to be
+    /// dropped, as [`Controller::reconfigure`] does.
+    pub fn watch_starvation(
+        &mut self,
+        now: MonoTime,
+        config: Option<StarvationConfig>,
+    ) -> FormerWatch {
         let now = self.tick(now);
-        if self.starvation.as_ref().map(Starvation::config) != config {
-            self.starvation = config.map(|config| Starvation::new(config, now));
+        if self.starvation.as_ref().map(Starvation::config) == config {
+            return FormerWatch { _watch: None };
         }
+        let mut watch = config.map(|config| Starvation::new(config, now));
+        std::mem::swap(&mut self.starvation, &mut watch);
+        FormerWatch { _watch: watch }
     }
 
     /// Who is starved, those first that were blocked longest; at most [`crate::STARVED_MAX`]. It
@@ -90,7 +106,7 @@ impl Controller {
         let Some(watch) = &mut self.starvation else { return };
         match made {
             Decision::Queue(_) => watch.queued(now, request),
-            Decision::Reject(_) => watch.refused(now, request),
+            Decision::Reject(refusal) => watch.refused(now, request, refusal.reason),
             // Whoever gives a permit has said so.
             Decision::Admit(_) | Decision::Observed(..) => {}
         }
@@ -102,10 +118,67 @@ impl Controller {
         }
     }
 
-    pub(super) fn watch_refused(&mut self, now: MonoTime, request: &Request) {
+    pub(super) fn watch_refused(&mut self, now: MonoTime, request: &Request, reason: Reason) {
         if let Some(watch) = &mut self.starvation {
-            watch.refused(now, request);
+            watch.refused(now, request, reason);
         }
+    }
+
+    /// A statement is admitted that asked. What it is put down for, if others contended with it:
+    /// what such statements are known to write, without prudence; else 0.
+    pub(super) fn watch_shared(&mut self, now: MonoTime, request: &Request) -> f64 {
+        if self.starvation.is_none() {
+            return 0.0;
+        }
+        let known = self.known(request);
+        let Some(watch) = &mut self.starvation else { return 0.0 };
+        match request.terms.mode {
+            Mode::Enforce if watch.is_shared(now, request) => {}
+            Mode::Enforce | Mode::Observe => return 0.0,
+        }
+        watch.shared(now, request, known);
+        known
+    }
+
+    /// A check was won of a client that writes around Sluice. Of an app that passes here too, its
+    /// statements count.
+    pub(super) fn watch_promised(&mut self, now: MonoTime, request: &Request, cost: Option<f64>) {
+        let Some(cost) = cost.filter(|_| !self.promises.comes_through(now, request.app)) else {
+            return;
+        };
+        if let Some(watch) = &mut self.starvation
+            && watch.is_shared(now, request)
+        {
+            watch.shared(now, request, cost);
+        }
+    }
+
+    /// A statement that runs has written so many rows by now: never fewer than it was put down for.
+    pub(super) fn watch_charged(&mut self, now: MonoTime, account: &mut Account, rows: f64) {
+        if account.shared > 0.0 && rows > account.shared {
+            self.watch_settled(now, account, rows);
+            account.shared = rows;
+        }
+    }
+
+    /// A statement has written so many rows in all.
+    pub(super) fn watch_settled(&mut self, now: MonoTime, account: &Account, rows: f64) {
+        if let Some(watch) = self.starvation.as_mut().filter(|_| account.shared > 0.0) {
+            watch.settled(now, (account.gate, account.lane), rows - account.shared);
+        }
+    }
+
+    /// The next apps that contend, or did within the last minute, and what they received of their
+    /// fair share of late, from behind `after` on: so many at most.
+    pub fn app_shares_after(
+        &mut self,
+        now: MonoTime,
+        after: Option<AppShareKey>,
+        most: usize,
+    ) -> Vec<AppShare> {
+        let now = self.tick(now);
+        let watch = self.starvation.as_mut();
+        watch.map_or_else(Vec::new, |watch| watch.app_shares(now, after, most))
     }
 
     pub(super) fn watch_left(&mut self, now: MonoTime, request: &Request) {

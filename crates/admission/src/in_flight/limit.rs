@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::{GateKey, InFlightPacing, MonoTime, OnNoData, SignalConfig};
+use super::slow::TooSlow;
+use crate::{GateKey, InFlightPacing, LatencyRecent, MonoTime, OnNoData, SignalConfig};
 
 /// Over which values are averaged: a few probes.
 const SMOOTHING: f64 = 1.0;
@@ -24,6 +25,20 @@ const SERVICE_NEWEST: f64 = 0.08;
 
 /// A statement that ran for longer was not the rule, in seconds.
 const SERVICE_MAX: f64 = 30.0;
+
+/// Below one a limit is the part of the time in which one is in flight. It is no smaller, or nobody would
+/// learn that more may.
+const LIMIT_MIN: f64 = 0.02;
+
+/// No rest between two statements is longer, in seconds.
+const REST_MAX: f64 = 30.0;
+
+/// An excess is taken for no larger: of a value, and of the part that is too slow.
+const ERROR_MIN: f64 = -2.0;
+const SLOW_ERROR_MIN: f64 = -4.0;
+
+/// The part of a percentile's window that statements count for.
+const REMEMBERED: f64 = 0.5;
 
 /// How hard the limit falls.
 const FALLS: f64 = 1.0;
@@ -48,8 +63,13 @@ pub(super) struct Limit {
     held_before: f64,
     excess: Excess,
     values: Option<Values>,
+    too_slow: TooSlow,
+    /// When the last statement gave its place back, and for how many seconds it had held it.
+    last_held: Option<(MonoTime, f64)>,
     /// Seconds for which a place is held.
     service: f64,
+    /// When somebody was last seen in flight.
+    used_at: Option<MonoTime>,
     /// When somebody was last held back by it.
     wanted_at: Option<MonoTime>,
     /// The most in flight since `used_since`.
@@ -82,7 +102,10 @@ impl Limit {
             held_before: LIMIT_MAX,
             excess: Excess::No,
             values: None,
+            too_slow: TooSlow::new(now),
+            last_held: None,
             service: 0.0,
+            used_at: None,
             wanted_at: None,
             used: 0.0,
             used_since: now,
@@ -113,7 +136,8 @@ impl Limit {
         self.service
     }
 
-    /// Statements that may be in flight, at least one; `None`: as many as come.
+    /// Statements that may be in flight; below one, the part of the time in which one may be. `None`:
+    /// as many as come.
     pub(super) fn in_force(&self, now: MonoTime) -> Option<f64> {
         let fresh = |values: &Values| now.saturating_since(values.at) <= self.stale_after;
         match (self.values.as_ref().is_some_and(fresh), self.on_no_data) {
@@ -130,14 +154,43 @@ impl Limit {
     }
 
     /// So many are in flight.
-    pub(super) fn note_used(&mut self, in_flight: f64) {
+    pub(super) fn note_used(&mut self, now: MonoTime, in_flight: f64) {
         self.used = self.used.max(in_flight);
+        if in_flight > 0.0 {
+            self.used_at = Some(now);
+        }
     }
 
-    /// A statement has held its place for so long.
-    pub(super) fn note_held(&mut self, held: Duration) {
+    /// A statement has held its place for so long. Of a limit below one, the rest begins.
+    pub(super) fn note_held(&mut self, now: MonoTime, held: Duration) {
         let held = held.as_secs_f64().min(SERVICE_MAX);
         self.service += SERVICE_NEWEST * (held - self.service);
+        self.last_held = Some((now, held));
+        self.used_at = Some(now);
+    }
+
+    /// Until when nothing passes, if the limit is in force.
+    pub(super) fn rests_until(&self) -> MonoTime {
+        match self.last_held {
+            Some((ended, held)) if self.limit < 1.0 => {
+                let rest = held * (1.0 / self.limit - 1.0);
+                ended.saturating_add(Duration::from_secs_f64(rest.min(REST_MAX)))
+            }
+            Some(_) | None => MonoTime::ZERO,
+        }
+    }
+
+    /// A percentile has been told this since its last value.
+    pub(super) fn handle_latencies(&mut self, now: MonoTime, recent: &LatencyRecent) {
+        let Some(percentile) = self.pacing.percentile else { return };
+        let told = (recent.all(), recent.over(self.threshold * (1.0 - MARGIN_MIN)));
+        self.too_slow.add(now, told, (self.remembers(), 1.0 - percentile));
+    }
+
+    /// For how long statements count that told their latencies, at least: a part of the window, so
+    /// that the limit has been put right before the window is over its threshold.
+    fn remembers(&self) -> Duration {
+        self.pacing.memory.mul_f64(REMEMBERED).max(Duration::from_secs_f64(SMOOTHING))
     }
 
     pub(super) fn handle_value(&mut self, now: MonoTime, value: f64) {
@@ -156,13 +209,16 @@ impl Limit {
             deviation: last.deviation + part * (off.abs() - last.deviation),
         };
         self.values = Some(values);
-        self.steer(now, &values, passed);
+        match self.pacing.percentile {
+            Some(percentile) => self.steer_by_the_slow(now, percentile, passed),
+            None => self.steer(now, &values, passed),
+        }
         self.forget_unused(now);
     }
 
     fn steer(&mut self, now: MonoTime, values: &Values, passed: f64) {
         let settling = self.pacing.memory.as_secs_f64() + SMOOTHING + self.service;
-        let error = (1.0 - values.mean / self.aim(values)).clamp(-2.0, 1.0);
+        let error = (1.0 - values.mean / self.aim(values)).clamp(ERROR_MIN, 1.0);
         if error < 0.0 {
             if self.excess == Excess::No {
                 self.held_before = self.limit;
@@ -171,8 +227,7 @@ impl Limit {
             self.limit *= (FALLS * error * passed / settling).exp();
         } else {
             self.excess = Excess::No;
-            let wanted = self.wanted_at.is_some_and(|at| now.saturating_since(at) <= WANTED_WITHIN);
-            if wanted {
+            if self.is_wanted(now) {
                 let growth =
                     if self.limit < self.held_before { self.limit } else { self.limit.sqrt() };
                 self.limit += growth * error * passed / settling;
@@ -181,11 +236,32 @@ impl Limit {
         self.limit = self.limit.clamp(1.0, LIMIT_MAX);
     }
 
+    /// The law of a percentile: by the part of the latest statements that were over the aim.
+    fn steer_by_the_slow(&mut self, now: MonoTime, percentile: f64, passed: f64) {
+        let Some(part) = self.too_slow.part() else { return };
+        let error = (1.0 - part / (1.0 - percentile)).clamp(SLOW_ERROR_MIN, 1.0);
+        let may_change = if error < 0.0 {
+            // Who was not there for so long is not to blame.
+            self.used_at.is_some_and(|at| now.saturating_since(at) <= self.pacing.memory)
+        } else {
+            self.limit < 1.0 || self.is_wanted(now)
+        };
+        if may_change {
+            let memory = self.remembers().as_secs_f64().max(self.too_slow.memory());
+            self.limit *= (error * passed / (memory + self.service)).exp();
+        }
+        self.limit = self.limit.clamp(LIMIT_MIN, LIMIT_MAX);
+    }
+
     /// What the signal is steered to.
     fn aim(&self, values: &Values) -> f64 {
         let least = self.threshold * (1.0 - MARGIN_MAX);
         let margin = (MARGIN_DEVIATIONS * values.deviation).max(self.threshold * MARGIN_MIN);
         (self.threshold - margin).max(least).max(f64::MIN_POSITIVE)
+    }
+
+    fn is_wanted(&self, now: MonoTime) -> bool {
+        self.wanted_at.is_some_and(|at| now.saturating_since(at) <= WANTED_WITHIN)
     }
 
     fn forget_unused(&mut self, now: MonoTime) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{InFlightPacing, OnNoData};
+use crate::{InFlightPacing, LatencyCounts, LatencyWindow, OnNoData};
 
 const LATENCY: SignalKey = SignalKey(1);
 const THREADS: SignalKey = SignalKey(2);
@@ -37,7 +37,7 @@ fn run(limits: &mut InFlight, from_s: u64, for_s: u64, value: impl Fn(u64, f64) 
         // Somebody always wants more.
         if let Some(limit) = limits.limits.get_mut(&LATENCY) {
             limit.want(now);
-            limit.note_used(in_flight);
+            limit.note_used(now, in_flight);
         }
     }
     limit(limits, at((from_s + for_s) * 1_000), LATENCY).unwrap()
@@ -103,7 +103,7 @@ fn a_place_held_for_a_minute_does_not_count_any_more() {
     let mut all = limits(OnNoData::Closed);
     let kept: Vec<Place> = (0..4).map(|n| all.admit(at(n * 500), ONE)).collect();
     assert_eq!(all.in_the_way(at(59_999), &[LATENCY]), Some(LATENCY));
-    assert_eq!(all.next_change(), Some(at(60_000)));
+    assert_eq!(all.next_change(at(59_999)), Some(at(60_000)));
     assert_eq!(all.in_the_way(at(60_000), &[LATENCY]), None);
     for place in kept {
         all.complete(at(70_000), place);
@@ -121,4 +121,133 @@ fn a_limit_that_was_not_in_use_is_given_back_in_part() {
     }
     let left = limit(&all, at(120_000), LATENCY).unwrap();
     assert!((4.0..grown / 64.0).contains(&left), "{left} of {grown}");
+}
+
+/// A p99 whose threshold is 100, so its aim is 90, over 5 s; two statements a millisecond.
+fn percentile() -> InFlight {
+    let in_flight = Some(InFlightPacing { memory: Duration::from_secs(5), percentile: Some(0.99) });
+    let config = SignalConfig { in_flight, ..SignalConfig::at_threshold(LATENCY, 100.0) };
+    let mut limits = InFlight::default();
+    let gates: [(GateKey, &[SignalKey]); 1] = [(ONE, &[LATENCY])];
+    limits.configure(at(0), &[config], gates.into_iter());
+    limits
+}
+
+/// Of each 500 statements in a quarter of a second this part is too slow at a limit; the value itself
+/// is far from the threshold. Who may not pass waits. Gives the limit at the end.
+fn run_slow(all: &mut InFlight, from_s: u64, for_s: u64, slow: impl Fn(f64) -> f64) -> f64 {
+    let mut window = LatencyWindow::new(Duration::from_secs(5), 0.99);
+    let mut counts = LatencyCounts::default();
+    let mut owed = 0.0;
+    for quarter in from_s * 4..(from_s + for_s) * 4 {
+        let now = at(quarter * 250);
+        owed += 500.0 * slow(all.limits.get(&LATENCY).unwrap().in_force(now).unwrap());
+        let mut fast = 500;
+        while owed >= 1.0 && fast > 0 {
+            owed -= 1.0;
+            fast -= 1;
+            counts.count(Duration::from_secs(95));
+        }
+        for _ in 0..fast {
+            counts.count(Duration::from_secs(20));
+        }
+        window.look(now, &counts);
+        all.handle_latencies(now, LATENCY, window.recent());
+        let place = all.admit(now, ONE);
+        all.limits.get_mut(&LATENCY).unwrap().want(now);
+        all.handle_value(now, LATENCY, 50.0);
+        all.take_back(place);
+    }
+    limit(all, at((from_s + for_s) * 1_000), LATENCY).unwrap()
+}
+
+#[test]
+fn a_percentile_settles_where_just_so_many_are_too_slow_as_may_be() {
+    let mut all = percentile();
+    let settled = run_slow(&mut all, 0, 60, |n| 0.001 * n);
+    assert!((9.0..=11.0).contains(&settled), "ten are 1 %: {settled}");
+    let halved = run_slow(&mut all, 60, 30, |n| 0.002 * n);
+    assert!((4.0..=6.0).contains(&halved), "{halved}");
+    let steep = run_slow(&mut all, 90, 60, |n| 0.001 * (n / 4.0).exp());
+    assert!((8.0..=10.0).contains(&steep), "at 4·ln 10: {steep}");
+}
+
+#[test]
+fn a_percentile_that_one_is_too_much_for_has_one_for_a_part_of_the_time() {
+    let mut all = percentile();
+    let part = run_slow(&mut all, 0, 90, |n| 0.002 + 0.032 * n);
+    assert!((0.2..0.3).contains(&part), "a quarter of the time: {part}");
+
+    let now = at(90_000);
+    let place = all.admit(now, ONE);
+    assert_eq!(all.in_the_way(at(90_200), &[LATENCY]), Some(LATENCY));
+    all.complete(at(91_000), place);
+    let rests = all.next_change(at(91_000)).unwrap();
+    assert!((at(93_300)..at(95_000)).contains(&rests), "three to four seconds: {rests:?}");
+    assert_eq!(all.in_the_way(at(93_000), &[LATENCY]), Some(LATENCY), "it rests");
+    assert_eq!(all.in_the_way(rests, &[LATENCY]), None);
+
+    let back = run_slow(&mut all, 96, 60, |n| 0.001 * n);
+    assert!((9.0..=11.0).contains(&back), "{back}");
+}
+
+#[test]
+fn whatever_a_percentile_says_something_passes() {
+    let mut all = percentile();
+    let least = run_slow(&mut all, 0, 60, |_| 0.5);
+    assert!((0.019..0.021).contains(&least), "{least}");
+    let place = all.admit(at(60_000), ONE);
+    all.complete(at(70_000), place);
+    assert_eq!(all.next_change(at(70_000)), Some(at(100_000)), "no rest is longer than 30 s");
+    assert_eq!(all.in_the_way(at(100_000), &[LATENCY]), None);
+}
+
+#[test]
+fn who_is_not_there_is_not_to_blame_and_below_one_it_grows_by_itself() {
+    let mut all = percentile();
+    run_slow(&mut all, 0, 60, |n| 0.001 * n);
+    let before = limit(&all, at(60_000), LATENCY).unwrap();
+    let mut window = LatencyWindow::new(Duration::from_secs(5), 0.99);
+    let mut counts = LatencyCounts::default();
+    let mut tell = |all: &mut InFlight, ms: u64, seconds| {
+        for _ in 0..500 {
+            counts.count(Duration::from_secs(seconds));
+        }
+        window.look(at(ms), &counts);
+        all.handle_latencies(at(ms), LATENCY, window.recent());
+        all.handle_value(at(ms), LATENCY, 50.0);
+    };
+    for ms in (65_500..95_000).step_by(250) {
+        tell(&mut all, ms, 95);
+    }
+    // Not in use it is given back in part.
+    let after = limit(&all, at(95_000), LATENCY).unwrap();
+    assert!((4.0..=before).contains(&after), "{after} of {before}");
+
+    run_slow(&mut all, 95, 60, |_| 0.5);
+    for ms in (155_000..185_000).step_by(250) {
+        tell(&mut all, ms, 20);
+    }
+    let back = limit(&all, at(185_000), LATENCY).unwrap();
+    assert!((1.0..1.2).contains(&back), "nobody wants more than one: {back}");
+}
+
+#[test]
+fn with_few_statements_one_that_is_too_slow_says_little() {
+    let mut all = percentile();
+    let mut window = LatencyWindow::new(Duration::from_secs(5), 0.99);
+    let mut counts = LatencyCounts::default();
+    // Four a second, of which one in a hundred is too slow.
+    for quarter in 0..1_600_u64 {
+        let now = at(quarter * 250);
+        counts.count(Duration::from_secs(if quarter % 100 == 50 { 95 } else { 20 }));
+        window.look(now, &counts);
+        all.handle_latencies(now, LATENCY, window.recent());
+        let place = all.admit(now, ONE);
+        all.limits.get_mut(&LATENCY).unwrap().want(now);
+        all.handle_value(now, LATENCY, 50.0);
+        all.take_back(place);
+    }
+    let settled = limit(&all, at(400_000), LATENCY).unwrap();
+    assert!((2.0..100.0).contains(&settled), "neither at its least nor far away: {settled}");
 }

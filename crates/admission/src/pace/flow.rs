@@ -57,11 +57,6 @@ pub(super) const DOWN: f64 = 3.5;
 const SAMPLE_HEARTBEATS: f64 = 4.0;
 const SAMPLE_MIN: f64 = 1.0;
 
-/// A sample covers at least so many usual large statements, within this many times its usual
-/// length.
-const SAMPLE_LUMPS: f64 = 8.0;
-const SAMPLE_STRETCH: f64 = 8.0;
-
 /// Where nothing is known: rows a second.
 const RATE_FIRST: f64 = 100.0;
 const RATE_MIN: f64 = 0.1;
@@ -88,8 +83,8 @@ pub(super) struct Aim {
     pub(super) lump: f64,
     /// How long work runs on the primary before it is committed: the mean over rows.
     pub(super) service: f64,
-    /// The replica is shared with other controllers.
-    pub(super) shared: bool,
+    /// What other controllers have of the replica, in rows a second; `None`: there are none.
+    pub(super) others: Option<f64>,
 }
 
 /// One look at a replica.
@@ -126,6 +121,8 @@ pub(super) struct Flow {
     /// Rows a second.
     rate: f64,
     measured: bool,
+    /// A good part of the rate was delivered once: it is no guess, even if nobody knows how far it goes.
+    borne: bool,
     /// The replica was the bottleneck once: the rate is no first guess any more.
     found: bool,
     /// The work that is acknowledged, and by which heartbeat.
@@ -162,6 +159,7 @@ impl Flow {
             threshold: None,
             rate: rate.unwrap_or(RATE_FIRST).clamp(RATE_MIN, RATE_MAX),
             measured: false,
+            borne: false,
             found: false,
             acked: 0.0,
             shown: None,
@@ -209,6 +207,11 @@ impl Flow {
 
     pub(super) fn is_measured(&self) -> bool {
         self.measured
+    }
+
+    /// Whether another process may begin with the rate.
+    pub(super) fn is_known(&self) -> bool {
+        self.measured || self.borne
     }
 
     pub(super) fn shown(&self) -> Option<u64> {
@@ -350,9 +353,7 @@ impl Flow {
             self.acks.pop_front();
         }
         self.acks.push_back((at, self.acked));
-        let usual = SAMPLE_MIN.max(SAMPLE_HEARTBEATS * aim.heartbeat);
-        let lumps = (SAMPLE_LUMPS * aim.lump / self.rate).min(SAMPLE_STRETCH * usual);
-        let length = usual.max(lumps);
+        let length = SAMPLE_MIN.max(SAMPLE_HEARTBEATS * aim.heartbeat);
         while self.acks.get(1).is_some_and(|(second, _)| seconds(*second, at) >= length) {
             self.acks.pop_front();
         }
@@ -377,6 +378,7 @@ impl Flow {
             self.delivered = sample;
             if sample >= self.rate * PROVED {
                 self.proved_at = at;
+                self.borne = true;
             }
             self.base.delivered(sample);
             let bottleneck = queue_stands && limited_for >= MOSTLY * since;
@@ -394,7 +396,7 @@ impl Flow {
     /// A sample of the delivery rate. While a queue stands and more would have come, the replica is
     /// the bottleneck and the sample is the truth; else it is a lower bound.
     fn follow(&mut self, sample: f64, since: f64, bottleneck: bool, aim: &Aim) {
-        if sample > self.rate && bottleneck && aim.shared {
+        if sample > self.rate && aim.others.is_some() {
             // Beside others it is as often luck as it is more that the replica can.
             let newest = 1.0 - (-since / DOWN).exp();
             self.rate += newest * (sample.min(self.rate * STEP_UP) - self.rate);
@@ -410,7 +412,9 @@ impl Flow {
 
     /// The queue aimed for, in seconds.
     fn target(&self, aim: &Aim) -> f64 {
-        let lump = LUMP_PART * aim.lump / self.rate.max(1.0);
+        // All of the replica applies it, not the part of it that is ours.
+        let all = self.rate + aim.others.unwrap_or(0.0);
+        let lump = LUMP_PART * aim.lump / all.max(1.0);
         let seen = acknowledging(aim);
         let queue = (TARGET * aim.threshold).clamp(QUEUE_MIN * seen, QUEUE_MAX * seen);
         (queue + lump).min(TARGET_MAX * (aim.threshold - self.base.seconds(acknowledging(aim))))

@@ -17,6 +17,7 @@ fn pace() -> Pace {
         lag: SignalKey(1),
         heartbeat_interval: Duration::from_millis(250),
         probe_interval: Duration::from_millis(100),
+        learns_row_costs: false,
         otherwise: crate::BinaryPacing::default(),
     };
     Pace::new(config, Duration::from_secs(1), at(0))
@@ -210,6 +211,25 @@ fn a_rate_that_was_not_in_use_is_an_old_one_when_somebody_waits_again() {
 }
 
 #[test]
+fn a_rate_that_carries_what_comes_is_told_to_who_comes_after_and_one_that_hardly_did_is_not() {
+    let after = |per_s: u64| {
+        let mut path = Path::new();
+        for ms in 0..20_000 {
+            path.step(20_000.0);
+            if ms % (1_000 / per_s) == 0 {
+                let charge = path.pace.admit(at(path.now_ms), 1.0);
+                path.pace.complete(at(path.now_ms), charge, 1.0);
+                path.way.push_back((path.now_ms, Ok(1.0)));
+            }
+        }
+        path.pace.found_rate()
+    };
+    assert_eq!(after(20), None);
+    let carries = after(80);
+    assert!(carries.is_some_and(|rate| rate >= 80.0), "{carries:?}");
+}
+
+#[test]
 fn what_is_applied_while_the_gate_is_shut_is_what_the_replica_can() {
     let mut path = Path::new();
     path.run(10, 1_000.0, Some(1.0));
@@ -253,6 +273,26 @@ fn a_statement_larger_than_the_window_runs_alone() {
     let admitted = path.admitted;
     path.run(60, 1_000.0, Some(5_000.0));
     assert!(path.admitted - admitted >= 30_000.0, "and they go on");
+}
+
+#[test]
+fn a_large_statement_is_remembered_by_rows_whatever_comes_between() {
+    let mut path = Path::new();
+    path.run(10, 1_000.0, Some(1.0));
+    assert!((path.pace.aim().lump - 1.0).abs() < 1e-6, "nobody wrote more than one");
+    let mut least = f64::INFINITY;
+    for turn in 0..10 {
+        path.pace.remember_size(3_000.0);
+        for _ in 0..1_000 {
+            path.pace.remember_size(1.0);
+        }
+        least = if turn < 5 { least } else { least.min(path.pace.aim().lump) };
+    }
+    assert!((1_500.0..3_000.0).contains(&least), "three quarters of the rows: {least}");
+    for _ in 0..60_000 {
+        path.pace.remember_size(1.0);
+    }
+    assert!(path.pace.aim().lump < 2.0, "that was a minute ago");
 }
 
 #[test]

@@ -63,6 +63,7 @@ mod tests {
             lag: SignalKey(1),
             heartbeat_interval: Duration::from_millis(250),
             probe_interval: Duration::from_millis(100),
+            learns_row_costs: false,
             otherwise: BinaryPacing::default(),
         };
         let mut pace = Pace::new(config, Duration::from_secs(1), at(0));

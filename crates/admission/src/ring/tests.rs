@@ -22,13 +22,19 @@ fn place(n: u64) -> Place {
     (MonoTime::from_nanos(n), Ticket(n))
 }
 
-fn join(ring: &mut Ring, lane: Lane, n: u64, weight: u32) {
+fn joining(lane: Lane, place: Place) -> Joining {
     let ratio = Ratio::ZERO;
-    ring.join(
-        MonoTime::ZERO,
-        &Joining { lane, place: place(n), weight, cost: 1.0, known: 1.0, ratio },
-        &mut dice(),
-    );
+    Joining { lane, place, weight: 1, cost: 1.0, known: 1.0, ratio, kept: false }
+}
+
+fn join(ring: &mut Ring, lane: Lane, n: u64, weight: u32) {
+    let joining = Joining { weight, ..joining(lane, place(n)) };
+    ring.join(MonoTime::ZERO, &joining, &mut dice());
+}
+
+/// The end of a lane.
+fn last(lane: Lane, weight: u32) -> Stands {
+    Stands { lane, weight, ratio: Ratio::ZERO, cost: 1.0, since: MonoTime::MAX, away: 0.0 }
 }
 
 fn next_checks(ring: &mut Ring, count: usize) -> Vec<u64> {
@@ -107,9 +113,7 @@ fn whoever_arrived_first_is_ahead_although_it_asked_later() {
     let places = [(20, 1), (10, 2)];
     for (at, ticket) in places {
         let place = (MonoTime::from_nanos(at), Ticket(ticket));
-        let joining =
-            Joining { lane: A, place, weight: 1, cost: 1.0, known: 1.0, ratio: Ratio::ZERO };
-        ring.join(MonoTime::ZERO, &joining, &mut dice());
+        ring.join(MonoTime::ZERO, &joining(A, place), &mut dice());
     }
     assert_eq!(ring.head().map(|head| head.ticket), Some(Ticket(2)));
     assert_eq!((ring.len, ring.lanes()), (2, 1));
@@ -125,11 +129,38 @@ fn what_is_ahead_is_the_own_lane_and_the_others_share_of_it() {
         join(&mut ring, B, n, 3);
     }
     let since = |n| Some(place(n).0);
-    let of_a = Ahead { about: 41.0, turn: 4.0, since: since(0) };
-    assert_eq!(ring.ahead(A, (1, Ratio::ZERO), 1.0), of_a);
-    let of_b = ring.ahead(B, (3, Ratio::ZERO), 1.0);
+    let of_a = Ahead { about: 41.0, away: 0.0, statements: 10, since: since(0) };
+    assert_eq!(ring.ahead(&last(A, 1)), of_a);
+    let of_b = ring.ahead(&last(B, 3));
     assert_eq!((of_b.about, of_b.since), (41.0, since(10)));
-    assert_eq!(ring.ahead(C, (1, Ratio::ZERO), 1.0), Ahead { about: 5.0, turn: 5.0, since: None });
+    let of_c = Ahead { about: 5.0, away: 0.0, statements: 0, since: None };
+    assert_eq!(ring.ahead(&last(C, 1)), of_c);
+}
+
+#[test]
+fn who_first_asked_earlier_is_ahead_and_who_is_to_come_back_is_as_well() {
+    let mut ring = Ring::default();
+    for n in 0..10 {
+        join(&mut ring, A, n, 1);
+    }
+    let third = Stands { since: place(3).0, away: 20.0, ..last(A, 1) };
+    let ahead = ring.ahead(&third);
+    assert_eq!((ahead.about, ahead.away, ahead.statements), (4.0, 20.0, 3));
+    join(&mut ring, B, 10, 1);
+    let ahead = ring.ahead(&third);
+    assert_eq!((ahead.about, ahead.away), (8.0, 40.0), "beside one other");
+}
+
+#[test]
+fn in_a_long_line_those_count_for_what_is_ahead_who_have_come_back() {
+    let mut ring = Ring::default();
+    for n in 0..600 {
+        let joining = Joining { kept: n < 200, ..joining(A, place(n)) };
+        ring.join(MonoTime::ZERO, &joining, &mut dice());
+    }
+    let before = |n| ring.ahead(&Stands { since: place(n).0, ..last(A, 1) }).statements;
+    assert_eq!([before(250), before(300)], [200, 200]);
+    assert_eq!([before(60), before(540)], [60, 540]);
 }
 
 #[test]
@@ -138,9 +169,10 @@ fn whoever_mostly_loses_its_checks_has_more_ahead() {
     for n in 0..10 {
         join(&mut ring, A, n, 1);
     }
-    let even = ring.ahead(B, (1, Ratio::ZERO), 1.0);
-    let diced = ring.ahead(B, (1, Ratio::new(0.9).unwrap()), 1.0);
-    assert_eq!((even.turn, diced.turn), (2.0, 11.0), "a half of it, and a tenth beside all of it");
+    let even = ring.ahead(&last(B, 1));
+    let diced = ring.ahead(&Stands { ratio: Ratio::new(0.9).unwrap(), ..last(B, 1) });
+    let expected = (2.0, 11.0);
+    assert_eq!((even.about, diced.about), expected, "a half of it, and a tenth beside all of it");
 }
 
 #[test]

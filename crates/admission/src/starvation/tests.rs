@@ -21,6 +21,7 @@ fn of(n: u64) -> Request {
         identity: IdentityKey(n),
         app: AppKey(n % 1_000),
         digest: None,
+        written: None,
         gate: GateKey(0),
         terms: Terms::default(),
         arrived: at(0),
@@ -60,7 +61,7 @@ fn whoever_waits_longer_than_the_share_of_the_window_is_starved_from_then_on() {
 fn who_asks_in_vain_is_known_at_once_and_until_something_of_it_passes_or_it_gives_up() {
     let mut watch = watch(LIMITS);
     watch.queued(at(0), &of(7));
-    watch.refused(at(3), &of(8));
+    watch.refused(at(3), &of(8), Reason::GateClosed);
     let blocked: Vec<Blocked> = watch.blocked_after(at(4), None).collect();
     let seven = Blocked { rule: RULE, identity: IdentityKey(7), since: at(0), asked_at: at(0) };
     let eight = Blocked { rule: RULE, identity: IdentityKey(8), since: at(3), asked_at: at(3) };
@@ -127,13 +128,13 @@ fn a_paced_identity_always_has_somebody_in_line_and_is_not_starved() {
 fn whoever_is_refused_and_asks_again_is_blocked_from_the_first_time_to_the_last() {
     let mut watch = watch(LIMITS);
     for n in 0..4 {
-        watch.refused(at(n * 60), &of(7));
+        watch.refused(at(n * 60), &of(7), Reason::GateClosed);
     }
     assert_eq!(shares(&watch, at(180)), [(7, 0.3)]);
     assert!(watch.starved(at(200))[0].blocked);
     assert!(!watch.starved(at(271))[0].blocked);
     assert_eq!(shares(&watch, at(271)), [(7, 0.3)], "it does not ask any more");
-    watch.refused(at(400), &of(7));
+    watch.refused(at(400), &of(7), Reason::GateClosed);
     assert_eq!(shares(&watch, at(400)), [(7, 0.3)], "between the spells it wanted nothing");
     watch.admitted(at(460), &of(7));
     assert_eq!(shares(&watch, at(460)), [(7, 0.4)], "it wanted to until it was admitted");
@@ -145,7 +146,7 @@ fn a_wait_that_ends_in_a_refusal_goes_on_with_the_next_attempt() {
     for n in 0..20 {
         watch.queued(at(n * 6), &of(7));
         watch.left(at(n * 6 + 5), &of(7));
-        watch.refused(at(n * 6 + 5), &of(7));
+        watch.refused(at(n * 6 + 5), &of(7), Reason::GateClosed);
     }
     assert_eq!(shares(&watch, at(119)), [(7, 119.0 / 600.0)]);
 }
@@ -232,11 +233,11 @@ fn beyond_the_bound_whoever_waits_is_kept_and_the_least_blocked_is_forgotten() {
     // One statement of each; the first of them are refused for some time.
     for second in 0..10 {
         for n in 10..20 {
-            watch.refused(at(second), &of(n));
+            watch.refused(at(second), &of(n), Reason::GateClosed);
         }
     }
     for n in 100..3 * bound {
-        watch.refused(at(10 + n / 100), &of(n));
+        watch.refused(at(10 + n / 100), &of(n), Reason::GateClosed);
         assert!(watch.identities.len() <= IDENTITIES_MAX);
     }
     let end = 10 + 3 * bound / 100;

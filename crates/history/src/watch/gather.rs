@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use admission::{MonoTime, RuleKey, SignalState, SignalView};
+use admission::{MonoTime, RuleKey, SignalState, SignalView, StarvedKind};
 use policy::{Action, ClusterPolicy, Rule};
 use proxy::board::{LATELY, PrimaryState};
 use proxy::cluster::{Cluster, StarvedIdentity};
@@ -208,6 +208,12 @@ fn starved_look(starved: StarvedIdentity, now: MonoTime) -> StarvedLook {
         Some(replica) => format!("the likely cause is {replica}"),
         None if meanwhile.is_empty() => String::new(),
         None => format!("admitted meanwhile: {}", meanwhile.join(", ")),
+    };
+    let meanwhile = match starved.received_of_share {
+        Some(part) if starved.kind == StarvedKind::BelowShare => {
+            format!("got {:.0} % of its fair share; {meanwhile}", part * 100.0)
+        }
+        Some(_) | None => meanwhile,
     };
     StarvedLook {
         app: label(&starved.identity),

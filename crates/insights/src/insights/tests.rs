@@ -100,8 +100,33 @@ fn minutes_stay_for_an_hour_and_ten_minutes_for_a_day() {
     assert_eq!(count(3_600), 61);
     let day = count(86_400);
     assert!((1_440..=1_460).contains(&day), "{day}");
-    let before = Look { ago_s: 600, ..look(By::App, 600) };
-    assert_eq!(insights.look(&before).total.count, 11);
+}
+
+#[test]
+fn a_window_that_is_compared_with_ends_where_the_other_one_begins() {
+    let mut insights = insights();
+    for minute in 0..(26 * 60) {
+        insights.advance(Time(START + minute * 60_000 + 30_000));
+        insights.observe(&record(1, b"etl"));
+    }
+    for (window_s, counts) in [(0, [1, 1]), (30, [1, 1]), (60, [2, 1]), (600, [11, 10])] {
+        let now = insights.look(&look(By::App, window_s));
+        let ago_s = window_s.max(1);
+        let before = insights.look(&Look { ago_s, ..look(By::App, window_s) });
+        assert_eq!(before.to, now.from, "{window_s} s");
+        assert_eq!([now.total.count, before.total.count], counts, "{window_s} s");
+    }
+    // Ten minutes do not end with each minute: there may be a gap, and no statement is in both.
+    for window_s in [2_400, 3_600, 36_000] {
+        let now = insights.look(&look(By::App, window_s));
+        let before = insights.look(&Look { ago_s: window_s, ..look(By::App, window_s) });
+        assert!(before.to <= now.from, "{window_s} s");
+        let lengths = [&before, &now].map(|view| view.to.0 - view.from.0);
+        let counts = [&before, &now].map(|view| view.total.count * 60_000);
+        for (count, length) in counts.into_iter().zip(lengths) {
+            assert!(count.abs_diff(length) <= 60_000, "{window_s} s: {count} in {length} ms");
+        }
+    }
 }
 
 #[test]

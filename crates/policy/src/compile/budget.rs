@@ -47,7 +47,9 @@ pub(super) fn compile(
         let draft = compile_one(budget, context, faults);
         let name = draft.name.to_string();
         let at = place.key("name", place.line);
-        if let Some(line) = lines.insert(name.clone(), place.line) {
+        if name.is_empty() {
+            // It has a fault for that.
+        } else if let Some(line) = lines.insert(name.clone(), place.line) {
             faults.add(&at, format!("the budget on line {line} has the same name, `{name}`"));
         } else if let Some(other) = keys.insert(budget_key(&name).0, name) {
             faults.add(&at, format!("rename the budget: its key collides with that of `{other}`"));
@@ -90,13 +92,15 @@ fn compile_one(
     let (condition, clusters) = compile_match(raw.conditions, context, faults);
     let is_held = |class: &Class| class.is_gateable() && condition.allows_class(*class);
     if !Class::ALL.iter().any(is_held) {
-        faults.add(&place, "nothing may hold back statements of these classes: it meets none");
+        let message = "nothing may hold back statements of these classes: it meets none";
+        faults.add_unless_of((&place, &["match"]), &place, message);
     }
     let share = amount(raw.share, limits::SHARE_MAX, faults);
     let burst_place = raw.burst.as_ref().map(|burst| burst.place.clone());
     let burst = seconds(raw.burst, faults);
-    if let Some(place) = burst_place.filter(|_| share.is_none()) {
-        faults.add(&place, "`burst` is how much may be owed to `share`, which is missing");
+    if let Some(burst_place) = burst_place.filter(|_| share.is_none()) {
+        let message = "`burst` is how much may be owed to `share`, which is missing";
+        faults.add_unless_of((&place, &["share"]), &burst_place, message);
     }
     let terms = BudgetTerms {
         max_concurrency: raw.max_concurrency.map(|most| count(&most, faults)),
@@ -124,11 +128,10 @@ fn check_limits(terms: &BudgetTerms, place: &Place, faults: &mut Faults) {
     let BudgetTerms { max_concurrency, rate, rows_per_s, share, max_query_cost, .. } = terms;
     let rates = [rate, rows_per_s, share, max_query_cost];
     if max_concurrency.is_none() && rates.iter().all(|rate| rate.is_none()) {
-        faults.add(
-            place,
-            "limits nothing: one of `max_concurrency`, `rate`, `rows_per_s`, `share` and \
-             `max_query_cost` is needed",
-        );
+        let message = "limits nothing: one of `max_concurrency`, `rate`, `rows_per_s`, `share` and \
+                       `max_query_cost` is needed";
+        let limits = ["max_concurrency", "rate", "rows_per_s", "share", "max_query_cost"];
+        faults.add_unless_of((place, &limits), place, message);
     }
 }
 

@@ -49,6 +49,12 @@ pub(super) fn whatever_changes() -> ClassSet {
     expand(Class::Write).with(Class::Ddl)
 }
 
+/// Whether the list names classes only, and at least one.
+pub(super) fn are_known(classes: &Spanned<OneOrMany<String>>) -> bool {
+    let names = &classes.value.0;
+    !names.is_empty() && names.iter().all(|name| Class::parse(&name.value).is_some())
+}
+
 /// A rule that names classes in both places names the same in both.
 pub(super) fn check_agreement(
     matched: &Spanned<OneOrMany<String>>,

@@ -17,7 +17,7 @@ use super::signals::Signals;
 use super::tls;
 use crate::budget::Budgets;
 use crate::cluster::{
-    ClusterPolicy, LagSource, PacingKind, Probe, SignalKind, Starvation, TableName,
+    ClusterPolicy, LagSource, PacingKind, Probe, RowCosts, SignalKind, Starvation, TableName,
 };
 use crate::fault::{Faults, Place};
 use crate::history::HistoryLimits;
@@ -163,6 +163,8 @@ fn default_gate(raw: Maybe<OneOrMany<String>>, place: &Place) -> Spanned<OneOrMa
 const PACINGS: [(&str, PacingKind); 2] =
     [("adaptive", PacingKind::Adaptive), ("binary", PacingKind::Binary)];
 
+const ROW_COSTS: [(&str, RowCosts); 2] = [("told", RowCosts::Told), ("applied", RowCosts::Applied)];
+
 fn compile_probe(probe: Spanned<raw::Probe>, faults: &mut Faults) -> Probe {
     let Spanned { value: raw, place } = probe;
     if let Some(user) = raw.user.as_ref().filter(|user| user.value.is_empty()) {
@@ -192,6 +194,7 @@ fn compile_probe(probe: Spanned<raw::Probe>, faults: &mut Faults) -> Probe {
         probe_interval: duration(raw.probe_interval, limits::PROBE_INTERVAL, faults),
         heartbeat_table: table_name(raw.heartbeat_table, faults),
         source,
+        row_costs: keyword(raw.row_costs, RowCosts::Told, &ROW_COSTS, faults),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use admission::Mode;
 use sql::Accepts;
 
-use super::checks::{duration, keyword, name, whole};
+use super::checks::{duration, keyword, list, name, whole};
 use super::context::Context;
 use super::limits;
 use super::matching::compile_match;
@@ -16,7 +16,7 @@ use crate::cluster::Probe;
 use crate::condition::Condition;
 use crate::fault::{Faults, Place};
 use crate::guard::{Check, Guard, GuardMode, Guards, RowsExpected};
-use crate::raw::{self, Maybe, OneOrMany, Spanned};
+use crate::raw::{self, Maybe, OneOrMany, Size, Spanned};
 use crate::rule::RefusalProfile;
 
 /// A guard before it is told to which cluster it belongs.
@@ -55,7 +55,8 @@ pub(super) fn check_probe(
     for place in asking.filter_map(|draft| draft.asks.as_ref()) {
         let message =
             format!("the server is asked over the probe's account: `{cluster}` has no `probe`");
-        faults.add(place, message);
+        let of_cluster = Place { path: format!("clusters.{cluster}"), line: 0 };
+        faults.add_unless_of((&of_cluster, &["probe"]), place, message);
     }
 }
 
@@ -81,7 +82,9 @@ pub(super) fn compile_all(
     for guard in guards {
         let place = guard.place.clone();
         let draft = compile(guard, context, faults);
-        if let Some(line) = lines.insert(draft.guard.name.clone(), place.line) {
+        // Without a name it has a fault for that.
+        let name = Some(&draft.guard.name).filter(|name| !name.is_empty());
+        if let Some(line) = name.and_then(|name| lines.insert(name.clone(), place.line)) {
             let message =
                 format!("the guard on line {line} has the same name, `{}`", draft.guard.name);
             faults.add(&place.key("name", place.line), message);
@@ -114,8 +117,12 @@ fn compile_checks(
     faults: &mut Faults,
 ) -> Vec<(Check, GuardMode)> {
     let most = keyword(raw.mode, Some(GuardMode::Deny), &MODES, faults);
-    let accepts =
-        compile_accepts(&raw.where_required, (raw.limit_counts, raw.constant_counts), faults);
+    let accepts = compile_accepts(
+        &raw.where_required,
+        (raw.limit_counts, raw.constant_counts),
+        place,
+        faults,
+    );
     let mut checks: Vec<(Check, How)> = Vec::new();
     let mut add = |check: Check, how: How| checks.push((check, how));
     if let Some(word) = raw.where_required {
@@ -129,8 +136,11 @@ fn compile_checks(
         add(Check::MaxInList(whole(Some(len), limits::MAX_IN_LIST, faults)), deny);
     }
     if let Some(len) = raw.max_statement_bytes {
-        let len = whole(Some(len), limits::MAX_STATEMENT_BYTES, faults);
-        add(Check::MaxStatementBytes(u64::from(len)), deny);
+        let Spanned { value: Size(most), place } = len;
+        if !(1..=limits::MAX_STATEMENT_BYTES).contains(&most) {
+            faults.add(&place, "must be from 1 byte to 1GiB, the most that a packet may have");
+        }
+        add(Check::MaxStatementBytes(most), deny);
     }
     if let Some(keys) = raw.require_tag {
         add(Check::RequireTag(compile_tags(keys, context, faults)), deny);
@@ -139,25 +149,37 @@ fn compile_checks(
         let schedule = schedule::compile(hours, context.zones, faults);
         add(Check::NoDdlHours(Arc::new(schedule)), deny);
     }
-    if let Some(expected) = compile_expected((raw.max_rows_expected, raw.explain_timeout), faults) {
+    let expected = (raw.max_rows_expected, raw.explain_timeout);
+    if let Some(expected) = compile_expected(expected, place, faults) {
         add(Check::MaxRowsExpected(expected), deny);
     }
     if checks.is_empty() {
-        let message = "guards nothing: name at least one of `where_required`, `no_cross_join`, \
-                       `max_in_list`, `max_statement_bytes`, `max_rows_expected`, `require_tag`, \
-                       `no_ddl_hours`";
-        faults.add(place, message);
+        let message = format!("guards nothing: name at least one of {}", list(CHECKS.iter()));
+        faults.add_unless_of((place, &CHECKS), place, message);
     }
     let in_force = checks.into_iter().filter_map(|(check, how)| Some((check, how?.min(most?))));
     in_force.collect()
 }
 
+/// What a guard may check.
+const CHECKS: [&str; 7] = [
+    "where_required",
+    "no_cross_join",
+    "max_in_list",
+    "max_statement_bytes",
+    "max_rows_expected",
+    "require_tag",
+    "no_ddl_hours",
+];
+
 fn compile_expected(
     (most, timeout): (Maybe<i128>, Maybe<Duration>),
+    guard: &Place,
     faults: &mut Faults,
 ) -> Option<RowsExpected> {
     if let (None, Some(timeout)) = (&most, &timeout) {
-        faults.add(&timeout.place, "has no effect without `max_rows_expected`");
+        let message = "has no effect without `max_rows_expected`";
+        faults.add_unless_of((guard, &["max_rows_expected"]), &timeout.place, message);
     }
     let Spanned { value, place } = most?;
     let most = u64::try_from(value).ok().filter(|most| *most > 0);
@@ -171,10 +193,12 @@ fn compile_expected(
 fn compile_accepts(
     guards: &Maybe<String>,
     (limit, constant): (Maybe<bool>, Maybe<bool>),
+    guard: &Place,
     faults: &mut Faults,
 ) -> Accepts {
     for key in [&limit, &constant].into_iter().flatten().filter(|_| guards.is_none()) {
-        faults.add(&key.place, "has no effect without `where_required`");
+        let message = "has no effect without `where_required`";
+        faults.add_unless_of((guard, &["where_required"]), &key.place, message);
     }
     let is_set = |key: Maybe<bool>| key.is_some_and(|key| key.value);
     Accepts { limit: is_set(limit), constant: is_set(constant) }

@@ -33,7 +33,7 @@ pub(crate) const MAX_APPS: Limits<u32> = count(200, 1, 10_000);
 pub(crate) const EXPLAIN_TIMEOUT: Limits<Duration> = ms(100, 1, 2_000);
 pub(crate) const MAX_IN_LIST: Limits<u32> = count(1_000, 1, 1_000_000);
 /// `max_allowed_packet` is at most a gibibyte.
-pub(crate) const MAX_STATEMENT_BYTES: Limits<u32> = count(1_048_576, 1, 1_073_741_824);
+pub(crate) const MAX_STATEMENT_BYTES: u64 = 1_073_741_824;
 pub(crate) const RUNAWAY_ELAPSED: Limits<Duration> = ms(60_000, 10, 7 * DAY_MS);
 pub(crate) const QUARANTINE: Limits<Duration> = ms(10 * MINUTE_MS, 1_000, 7 * DAY_MS);
 /// Each is asked about each text.

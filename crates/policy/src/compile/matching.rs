@@ -7,7 +7,7 @@ use super::classes::{Delayable, compile_classes};
 use super::context::Context;
 use super::limits;
 use crate::condition::Condition;
-use crate::fault::Faults;
+use crate::fault::{Faults, Place};
 use crate::fnv;
 use crate::identity::IdentityPolicy;
 use crate::patterns::Patterns;
@@ -85,7 +85,9 @@ fn compile_clusters(
     }
     for name in &names.value.0 {
         if !context.clusters.contains(&name.value) {
-            faults.add(&name.place, format!("there is no cluster `{}`", name.value));
+            let message = format!("there is no cluster `{}`", name.value);
+            let clusters = Place { path: "clusters".to_owned(), line: 0 };
+            faults.add_unless_of((&clusters, &[name.value.as_str()]), &name.place, message);
         }
     }
     names.value.0.into_iter().map(|name| name.value).collect()

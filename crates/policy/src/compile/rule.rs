@@ -8,7 +8,7 @@ use sql::{Class, ClassSet};
 
 use super::checks::{MODES, duration, keyword, list, name, whole};
 use super::classes::{
-    Delayable, check_agreement, check_default, compile_classes, expand, whatever_changes,
+    Delayable, are_known, check_agreement, check_default, compile_classes, expand, whatever_changes,
 };
 use super::context::Context;
 use super::matching::compile_match;
@@ -79,14 +79,15 @@ impl Draft {
         };
         let message =
             format!("the query is killed over the probe's account: `{cluster}` has no `probe`");
+        let of_cluster = Place { path: format!("clusters.{cluster}"), line: 0 };
         let kills = self.runaway.is_some_and(|runaway| runaway.action == RunawayAction::Kill);
         if let Some(place) = self.runaway_place.as_ref().filter(|_| kills && probe.is_none()) {
-            faults.add(place, message.clone());
+            faults.add_unless_of((&of_cluster, &["probe"]), place, message.clone());
         }
         if let Some(place) =
             self.client_gone_place.as_ref().filter(|_| is_killed && probe.is_none())
         {
-            faults.add(place, message);
+            faults.add_unless_of((&of_cluster, &["probe"]), place, message);
         }
     }
 
@@ -147,7 +148,7 @@ pub(super) fn compile(
         name(&rule_name.value, &rule_name.place, faults);
     }
     let rule_name: Arc<str> = raw.name.take().map(|name| name.value).unwrap_or_default().into();
-    let statements = compile_statements(&raw, kind, faults);
+    let statements = compile_statements(&raw, kind, &place, faults);
     let (condition, clusters) = compile_match(raw.conditions.take(), context, faults);
     let default_error = match kind {
         Kind::Deny => RefusalProfile::quota(),
@@ -182,7 +183,7 @@ pub(super) fn compile(
         essential: is_set(&raw.essential),
         reason: compile_reason(raw.reason.take(), faults),
         speed: compile_speed(&raw, faults),
-        terms: compile_terms(raw, faults),
+        terms: compile_terms(raw, &place, faults),
         place,
     }
 }
@@ -249,7 +250,7 @@ fn erase<T>(value: &Maybe<T>) -> Maybe<()> {
 
 /// The classes that the rule covers; what it matches must be the same, or the difference would pass
 /// and be seen by no later rule.
-fn compile_statements(raw: &raw::Rule, kind: Kind, faults: &mut Faults) -> ClassSet {
+fn compile_statements(raw: &raw::Rule, kind: Kind, place: &Place, faults: &mut Faults) -> ClassSet {
     let matched = raw.conditions.as_ref().and_then(|matched| matched.value.statements.as_ref());
     let covered = match (&raw.statements, kind) {
         (Some(classes), _) => compile_classes(classes, Delayable::Only, faults),
@@ -257,6 +258,13 @@ fn compile_statements(raw: &raw::Rule, kind: Kind, faults: &mut Faults) -> Class
         (None, Kind::Throttle | Kind::Exempt) => expand(Class::Write),
     };
     let Some(matched) = matched else { return covered };
+    let in_match = place.key("match", place.line);
+    let is_unsure = faults.is_about(place, &SAYS_WHAT_IS_COVERED)
+        || faults.is_about(&in_match, &["statements"])
+        || ![Some(matched), raw.statements.as_ref()].into_iter().flatten().all(are_known);
+    if is_unsure {
+        return covered;
+    }
     match (kind, &raw.statements) {
         (Kind::Exempt, _) => {}
         (Kind::Throttle, None) if lets_pass(raw) => {}
@@ -265,6 +273,10 @@ fn compile_statements(raw: &raw::Rule, kind: Kind, faults: &mut Faults) -> Class
     }
     covered
 }
+
+/// What cannot be read of these may have said that a rule covers what it matches.
+const SAYS_WHAT_IS_COVERED: [&str; 9] =
+    ["statements", "exempt", "deny", "hold", "gate", "ratio", "speed", "max_rate", "max_in_flight"];
 
 /// Whether the rule holds nothing back, and says so.
 fn lets_pass(raw: &raw::Rule) -> bool {
@@ -280,8 +292,8 @@ fn lets_pass(raw: &raw::Rule) -> bool {
         && raw.max_in_flight.is_none()
 }
 
-fn compile_terms(mut raw: raw::Rule, faults: &mut Faults) -> Terms {
-    let (min_rate, max_rate) = compile_rates(&mut raw, faults);
+fn compile_terms(mut raw: raw::Rule, place: &Place, faults: &mut Faults) -> Terms {
+    let (min_rate, max_rate) = compile_rates(&mut raw, place, faults);
     let refused = [("delay", OnRefusedCheck::Delay), ("reject", OnRefusedCheck::Reject)];
     let timeout = [("reject", OnTimeout::Reject), ("admit", OnTimeout::Admit)];
     let max_delay: Duration = duration(raw.max_delay, limits::MAX_DELAY, faults);
@@ -301,14 +313,19 @@ fn compile_terms(mut raw: raw::Rule, faults: &mut Faults) -> Terms {
 }
 
 /// A floor and a cap in rows a second.
-fn compile_rates(raw: &mut raw::Rule, faults: &mut Faults) -> (Option<u32>, Option<u32>) {
-    let place = raw.min_rate.as_ref().map(|rate| rate.place.clone());
+fn compile_rates(
+    raw: &mut raw::Rule,
+    place: &Place,
+    faults: &mut Faults,
+) -> (Option<u32>, Option<u32>) {
+    let min_place = raw.min_rate.as_ref().map(|rate| rate.place.clone());
     let mut rate = |rate: Maybe<i128>| rate.map(|rate| whole(Some(rate), limits::RATE, faults));
     let rates = (rate(raw.min_rate.take()), rate(raw.max_rate.take()));
-    if let ((Some(least), Some(most)), Some(place)) = (rates, place)
+    if let ((Some(least), Some(most)), Some(min_place)) = (rates, min_place)
         && least > most
     {
-        faults.add(&place, "must not be above `max_rate`");
+        let message = "must not be above `max_rate`";
+        faults.add_unless_of((place, &["min_rate", "max_rate"]), &min_place, message);
     }
     rates
 }
@@ -353,12 +370,11 @@ fn compile_expiry(
     let permanent = is_set(&raw.permanent);
     let Some(Spanned { value, place: expiry_place }) = raw.expires_at.take() else {
         if !permanent {
-            faults.add(place, "every rule ends: `expires_at` or `permanent: true` is missing");
+            let message = "every rule ends: `expires_at` or `permanent: true` is missing";
+            faults.add_unless_of((place, &["expires_at", "permanent"]), place, message);
         } else if kind == Kind::Exempt && !is_set(&raw.essential) {
-            faults.add(
-                place,
-                "an exempt rule may be permanent only if it also says `essential: true`",
-            );
+            let message = "an exempt rule may be permanent only if it also says `essential: true`";
+            faults.add_unless_of((place, &["essential"]), place, message);
         }
         return None;
     };

@@ -3,7 +3,7 @@
 use super::checks::{duration, keyword};
 use super::limits;
 use crate::fault::Faults;
-use crate::raw::{self, Maybe, Spanned};
+use crate::raw::{self, Maybe, Size, Spanned};
 use crate::runaway::{Runaway, RunawayAction, Watch, WatchBy};
 
 const ACTIONS: [(&str, RunawayAction); 3] = [
@@ -18,7 +18,8 @@ pub(super) fn compile(runaway: Spanned<raw::Runaway>, faults: &mut Faults) -> Ru
     let Spanned { value: raw, place } = runaway;
     if raw.elapsed.is_none() && raw.bytes_sent.is_none() && raw.rows_sent.is_none() {
         let message = "names no limit: one of `elapsed`, `bytes_sent`, `rows_sent` is needed";
-        faults.add(&place, message);
+        let limits = ["elapsed", "bytes_sent", "rows_sent"];
+        faults.add_unless_of((&place, &limits), &place, message);
     }
     let action_place = raw.action.as_ref().map(|word| word.place.clone());
     let action = keyword(raw.action, RunawayAction::Log, &ACTIONS, faults);
@@ -26,20 +27,21 @@ pub(super) fn compile(runaway: Spanned<raw::Runaway>, faults: &mut Faults) -> Ru
         (Some(watch), RunawayAction::Log) => {
             let message =
                 "has no effect with `action: log`: what is only logged is not quarantined";
-            faults.add(&watch.place, message);
+            faults.add_unless_of((&place, &["action"]), &watch.place, message);
         }
         (None, RunawayAction::Deprioritise) => {
             let message = "`deprioritise` is about the statements that come after it: say by \
                            `watch: { by: digest, for: 10m }` which, and for how long";
-            faults.add(action_place.as_ref().unwrap_or(&place), message);
+            let at = action_place.as_ref().unwrap_or(&place);
+            faults.add_unless_of((&place, &["watch"]), at, message);
         }
         (Some(_), RunawayAction::Kill | RunawayAction::Deprioritise)
         | (None, RunawayAction::Log | RunawayAction::Kill) => {}
     }
     Runaway {
         elapsed: raw.elapsed.map(|limit| duration(Some(limit), limits::RUNAWAY_ELAPSED, faults)),
-        bytes_sent: amount(raw.bytes_sent, "bytes", faults),
-        rows_sent: amount(raw.rows_sent, "rows", faults),
+        bytes_sent: raw.bytes_sent.map(|most| bytes(most, faults)),
+        rows_sent: rows(raw.rows_sent, faults),
         action,
         watch: raw.watch.map(|watch| Watch {
             by: keyword(watch.value.by, WatchBy::Digest, &KEYS, faults),
@@ -48,12 +50,19 @@ pub(super) fn compile(runaway: Spanned<raw::Runaway>, faults: &mut Faults) -> Ru
     }
 }
 
-/// So many of these an answer may have.
-fn amount(most: Maybe<i128>, what: &str, faults: &mut Faults) -> Option<u64> {
+/// So many rows an answer may have.
+fn rows(most: Maybe<i128>, faults: &mut Faults) -> Option<u64> {
     let Spanned { value, place } = most?;
     let most = u64::try_from(value).ok().filter(|most| *most > 0);
     if most.is_none() {
-        faults.add(&place, format!("must be a number of {what}, from 1"));
+        faults.add(&place, "must be a number of rows, from 1");
     }
     Some(most.unwrap_or(u64::MAX))
+}
+
+fn bytes(Spanned { value: Size(most), place }: Spanned<Size>, faults: &mut Faults) -> u64 {
+    if most == 0 {
+        faults.add(&place, "must be at least a byte");
+    }
+    most
 }

@@ -31,7 +31,8 @@ fn compile_window(
 ) -> Window {
     let Spanned { value: raw::Schedule { days, hours, time_zone }, place } = window;
     if days.is_none() && hours.is_none() {
-        faults.add(&place, "`days` or `hours` is missing; leave the schedule out for always");
+        let message = "`days` or `hours` is missing; leave the schedule out for always";
+        faults.add_unless_of((&place, &["days", "hours"]), &place, message);
     }
     Window {
         zone: compile_zone(time_zone, zones, faults),

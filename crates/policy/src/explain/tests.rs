@@ -192,7 +192,11 @@ fn a_call_that_the_servers_list_may_excuse_is_told_from_one_that_it_cannot() {
 /// What is said at this time to a write, with these rules.
 fn asked(rules: &str, at: &str) -> Explanation {
     let head = FILE.split_once("rules:").unwrap().0;
-    let cluster = load(&format!("{head}rules:\n{rules}")).unwrap().clusters[0].clone();
+    asked_of(&format!("{head}rules:\n{rules}"), at)
+}
+
+fn asked_of(file: &str, at: &str) -> Explanation {
+    let cluster = load(file).unwrap().clusters[0].clone();
     let question = Question {
         user: b"bob",
         client: None,
@@ -262,6 +266,12 @@ fn what_a_rule_does_is_said_in_words() {
             "delays locking_read, write, load, call, unknown: a check is lost",
         ),
         ("gate: none, speed: 0.1", "a session runs at 10 % of its own speed, by pauses"),
+        (
+            "gate: none, max_rate: 10, max_in_flight: 2",
+            "its own limits must have room (at most 10 rows/s, at most 2 at once); after 5s",
+        ),
+        ("ratio: 0.5, min_rate: 50", "there are no replicas) and then lets at least 50 rows/s thr"),
+        ("gate: none, runaway: { elapsed: 2s }", " and no hold; runaway after 2s: log"),
         ("ratio: 0.5, on_refused_check: reject", "the statement is then refused at once"),
         ("ratio: 0.5, on_timeout: admit", "after 5s (max_delay) it is admitted"),
         ("ratio: 0.5, max_delay: 0s", "what would have to wait is refused at once (max_delay 0s)"),
@@ -284,4 +294,30 @@ fn an_explanation_says_which_speed_to_expect_and_what_could_not_be_told() {
     assert_eq!(why("RENAME TABLE hr.payroll TO x"), "the rule denies it");
     assert!(why("CALL p()").contains("not all that it is about can be told"));
     assert_eq!(explained("DROP DATABASE hr", "shop").tables, ["hr.*"]);
+}
+
+#[test]
+fn each_signal_of_a_gate_has_its_limit_in_words() {
+    let does = |cluster: &str| {
+        let file = format!(
+            "
+version: 1
+clusters:
+  main:
+    listen: 127.0.0.1:1
+    primary: db:3306
+    probe: {{ user: sluice }}
+    {cluster}
+rules: [{{ name: r, statements: [read, write], gate: [lag, web], permanent: true }}]
+"
+        );
+        asked_of(&file, "2026-12-01T00:00:00Z").does.unwrap()
+    };
+    let web = "signals: { web: { latency: { app: web }, threshold: 20ms } }";
+    // A latency is Sluice's own measurement: it needs no replicas.
+    let without = does(web);
+    let part = "(web below 20ms, lag, which is open: there are no replicas)";
+    assert!(without.contains(part), "{without}");
+    let of_one = does(&format!("{web}\n    replicas: [r1:3306, {{ host: r2, threshold: 30s }}]"));
+    assert!(of_one.contains("(web below 20ms, lag below 5s, 30s at r2:3306)"), "{of_one}");
 }

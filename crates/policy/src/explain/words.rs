@@ -3,7 +3,7 @@
 use admission::{Mode, OnRefusedCheck, OnTimeout, Ratio, Terms};
 use sql::Class;
 
-use crate::cluster::{ClusterPolicy, Signal};
+use crate::cluster::{ClusterPolicy, Signal, SignalKind};
 use crate::compile::limits::show;
 use crate::rule::{Action, Gated, Rule, Standing};
 use crate::schedule::Schedule;
@@ -32,6 +32,8 @@ pub(super) fn does(policy: &ClusterPolicy, rule: &Rule) -> String {
             format!("delays {classes}: {checks}; {}", fate(&terms))
         }
     };
+    let runaway = rule.runaway.map(|runaway| format!("; runaway {}", runaway.in_words()));
+    let does = does + &runaway.unwrap_or_default();
     match rule.mode {
         Mode::Enforce => does,
         Mode::Observe => format!("only counts what it would do: {does}"),
@@ -65,9 +67,14 @@ fn checks(policy: &ClusterPolicy, rule: &Rule, terms: &Terms, signals: &[&Signal
             ),
         });
     }
+    if let Some(caps) = rule.caps_to_expect() {
+        parts.push(format!("its own limits must have room ({caps})"));
+    }
     if !signals.is_empty() {
         let signals: Vec<String> = signals.iter().map(|signal| limit(policy, signal)).collect();
-        parts.push(format!("the gate must be open ({})", signals.join(", ")));
+        let floor = rule.floor_to_expect().map(|floor| format!(" and then lets {floor} through"));
+        let signals = signals.join(", ");
+        parts.push(format!("the gate must be open ({signals}){}", floor.unwrap_or_default()));
     }
     parts.join(", and ")
 }
@@ -77,11 +84,15 @@ fn limit(policy: &ClusterPolicy, signal: &Signal) -> String {
     if !signal.kind.is_time() {
         return format!("{name} below {}", signal.close_at);
     }
-    if policy.replicas.is_empty() {
+    if policy.replicas.is_empty() && matches!(signal.kind, SignalKind::Lag { .. }) {
         return format!("{name}, which is open: there are no replicas");
     }
     let limit = std::time::Duration::try_from_secs_f64(signal.close_at).unwrap_or_default();
-    format!("{name} below {}", show(limit))
+    let limit = format!("{name} below {}", show(limit));
+    match policy.own_thresholds(signal) {
+        None => limit,
+        Some(own) => format!("{limit}, {own}"),
+    }
 }
 
 /// What becomes of a statement that has waited for too long.

@@ -280,6 +280,7 @@ impl<T: FromNode> FromNode for Vec<Spanned<T>> {
             expected("a list", &node, place, faults);
             return None;
         };
+        let is_empty = list.is_empty();
         let mut elements = Self::with_capacity(list.len());
         for (index, node) in list.into_iter().enumerate() {
             let place = place.element(index, node.line);
@@ -287,7 +288,8 @@ impl<T: FromNode> FromNode for Vec<Spanned<T>> {
                 elements.push(Spanned { value, place });
             }
         }
-        Some(elements)
+        // One that holds nothing which can be read is not empty.
+        (is_empty || !elements.is_empty()).then_some(elements)
     }
 }
 
@@ -312,12 +314,14 @@ pub(crate) struct Named<T>(pub(crate) Vec<(String, Spanned<T>)>);
 impl<T: FromNode> FromNode for Named<T> {
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
         let mut named = Vec::new();
-        for MappingEntry { key, line, node } in entries(node, place, faults)? {
+        let entries = entries(node, place, faults)?;
+        let is_empty = entries.is_empty();
+        for MappingEntry { key, line, node } in entries {
             let place = place.key(&key, line);
             if let Some(value) = T::from_node(node, &place, faults) {
                 named.push((key, Spanned { value, place }));
             }
         }
-        Some(Self(named))
+        (is_empty || !named.is_empty()).then_some(Self(named))
     }
 }

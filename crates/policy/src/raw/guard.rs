@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::fields::{Fields, FromNode, Maybe, OneOrMany};
 use super::node::Node;
 use super::rule::{ErrorProfile, Match, Schedule};
+use super::size::Size;
 use crate::fault::{Faults, Place};
 
 /// One of `guards`.
@@ -18,7 +19,7 @@ pub(crate) struct Guard {
     pub(crate) constant_counts: Maybe<bool>,
     pub(crate) no_cross_join: Maybe<String>,
     pub(crate) max_in_list: Maybe<i128>,
-    pub(crate) max_statement_bytes: Maybe<i128>,
+    pub(crate) max_statement_bytes: Maybe<Size>,
     pub(crate) require_tag: Maybe<OneOrMany<String>>,
     pub(crate) no_ddl_hours: Maybe<OneOrMany<Schedule>>,
     pub(crate) max_rows_expected: Maybe<i128>,

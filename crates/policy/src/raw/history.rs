@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::fields::{Fields, FromNode, Maybe, expected};
-use super::node::{Node, Value};
+use super::fields::{Fields, FromNode, Maybe};
+use super::node::Node;
+use super::size::Size;
 use crate::fault::{Faults, Place};
 
 /// `history`.
@@ -13,10 +14,6 @@ pub(crate) struct History {
     pub(crate) max_age: Maybe<Duration>,
     pub(crate) max_size: Maybe<Size>,
 }
-
-/// A size in bytes: `64MiB`, or the number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Size(pub(crate) u64);
 
 impl FromNode for History {
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
@@ -29,34 +26,4 @@ impl FromNode for History {
         fields.finish();
         Some(history)
     }
-}
-
-impl FromNode for Size {
-    fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
-        let read = match &node.value {
-            Value::Text(text) => parse_size(text),
-            Value::Integer(bytes) => u64::try_from(*bytes).ok(),
-            Value::Nothing
-            | Value::Flag(_)
-            | Value::Float(_)
-            | Value::List(_)
-            | Value::Mapping(_) => None,
-        };
-        if read.is_none() {
-            expected("a size with its unit, like 512KiB, 64MiB or 1GiB", &node, place, faults);
-        }
-        read.map(Self)
-    }
-}
-
-fn parse_size(text: &str) -> Option<u64> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at_checked(unit_at)?;
-    let unit: u64 = match unit.trim_start() {
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(unit)
 }

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use super::fields::{Fields, FromNode, Maybe};
 use super::node::Node;
+use super::size::Size;
 use crate::fault::{Faults, Place};
 
 /// `runaway` of a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Runaway {
     pub(crate) elapsed: Maybe<Duration>,
-    pub(crate) bytes_sent: Maybe<i128>,
+    pub(crate) bytes_sent: Maybe<Size>,
     pub(crate) rows_sent: Maybe<i128>,
     pub(crate) action: Maybe<String>,
     pub(crate) watch: Maybe<Watch>,

@@ -52,8 +52,8 @@ pub(super) const GUARD_KEYS: &[Key] = &[
     ),
     live(
         "max_statement_bytes",
-        "Longest text, in bytes, parameters not counted.",
-        Shown::Words("none", "1 to 1073741824"),
+        "Longest text, parameters not counted.",
+        Shown::Words("none", "a size like `1MiB`, or bytes; up to 1GiB"),
         "Longer texts pass.",
     ),
     live(
@@ -92,7 +92,7 @@ pub(super) const GUARD_KEYS: &[Key] = &[
 ];
 
 const _: () = assert!(limits::MAX_IN_LIST.max == 1_000_000);
-const _: () = assert!(limits::MAX_STATEMENT_BYTES.max == 1_073_741_824);
+const _: () = assert!(limits::MAX_STATEMENT_BYTES == 1 << 30);
 
 /// The keys of `runaway` of a rule.
 pub(super) const RUNAWAY_KEYS: &[Key] = &[
@@ -106,7 +106,7 @@ pub(super) const RUNAWAY_KEYS: &[Key] = &[
     live(
         "bytes_sent",
         "Most bytes of an answer, as they come from the server.",
-        Shown::Words("none", "1 and more"),
+        Shown::Words("none", "a size like `1GiB`, or bytes"),
         "Larger answers pass.",
     ),
     live(

@@ -81,7 +81,8 @@ pub(super) const STARVATION: Section = Section {
     about: "An identity that has waited or been refused for more than this share of the window is \
             reported in a metric, a log line and on the page, with the apps that were admitted \
             meanwhile. Waits of less than 5 s (less than share × window, where that is shorter) do \
-            not count.",
+            not count. So is one that received less than half of its fair share beside the others \
+            for as long.",
     keys: &[
         live(
             "share",

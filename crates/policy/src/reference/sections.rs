@@ -314,6 +314,14 @@ pub(super) const SECTIONS: &[Section] = &[
                 Shown::Words("`heartbeat`", "see there"),
                 "",
             ),
+            live(
+                "row_costs",
+                "What a row counts as at the adaptive pace. `told`: as one, whatever it is. `applied`: \
+                 what rows of its table were found to cost the replicas, by looking ten times a \
+                 second at what their appliers are at (MySQL with `performance_schema`).",
+                Shown::Words("`told`", "`told`, `applied`"),
+                "",
+            ),
         ],
     },
     Section {

@@ -39,7 +39,8 @@ pub(super) const BACKEND_TLS_KEYS: &[Key] = &[
     live(
         "mode",
         "`disabled`: never. `as_client`: when the client came with TLS; a server that offers none is refused \
-         then, so that no leg is less safe than the client thinks. `preferred`: when the server offers it. \
+         then, so that no leg is less safe than the client thinks, and TLS is offered to clients in front of \
+         such a server only where `client_tls` is `required` or names certificates. `preferred`: when the server offers it. \
          `required`: always, whatever its certificate. `verify_ca`: its certificate must be signed by `ca`. \
          `verify_identity`: and name the server. Probes take `as_client` as `preferred`.",
         Shown::Words(

@@ -1,4 +1,4 @@
-//! Apps that rules name and nobody can be.
+//! Apps that rules, budgets and guards name and nobody can be.
 //!
 //! An app is claimed, or is the MySQL user. Of a claim the file says who may make it; of users it
 //! knows only those that it names. So an app that no entry of `identity.claims` allows is taken for
@@ -12,31 +12,55 @@ use crate::fault::Faults;
 use crate::identity::Claim;
 use crate::label::is_serial;
 use crate::patterns::Patterns;
-use crate::raw::Spanned;
+use crate::raw::{Match, Maybe, Spanned};
 
 pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
     // It is the file's, and so the same in all of its clusters.
     let identity = found.config.clusters.first().map(|cluster| &cluster.identity);
     let Some(claims) = identity.and_then(|identity| identity.claims()) else { return };
+    let rules = found.rules().iter().filter_map(|rule| {
+        let (_, compiled) = found.compiled(&rule.value).first()?;
+        Some(("rule", &rule.value.conditions, &*compiled.condition))
+    });
+    let budgets = found.budgets().iter().filter_map(|budget| {
+        let (_, compiled) = found.compiled_budgets(&budget.value).first()?;
+        Some(("budget", &budget.value.conditions, &*compiled.condition))
+    });
+    let guards = found.guards().iter().filter_map(|guard| {
+        let (_, compiled) = found.compiled_guards(&guard.value).first()?;
+        Some(("guard", &guard.value.conditions, &*compiled.condition))
+    });
+    for (what, written, condition) in rules.chain(budgets).chain(guards) {
+        in_match(what, (written, condition), claims, warnings);
+    }
+}
+
+/// The apps of one `match`.
+fn in_match(
+    what: &str,
+    (written, condition): (&Maybe<Match>, &Condition),
+    claims: &[Claim],
+    warnings: &mut Faults,
+) {
     let allows_any = claims.iter().any(|claim| !is_empty(&claim.apps));
-    for rule in found.rules() {
-        let Some((_, compiled)) = found.compiled(&rule.value).first() else { continue };
-        let Some(conditions) = &rule.value.conditions else { continue };
-        for value in conditions.value.app.iter().flat_map(|apps| &apps.value.0) {
-            let wanted = Wanted::of(&value.value);
-            let nobody = match &compiled.condition.user {
-                Some(users) => nobody_among(users, &compiled.condition, &wanted, claims),
-                None => allows_any && nobody(&wanted, claims),
-            };
-            if nobody {
-                add(value, compiled.condition.user.is_some(), warnings);
-            }
+    let Some(conditions) = written else { return };
+    for value in conditions.value.app.iter().flat_map(|apps| &apps.value.0) {
+        let wanted = Wanted::of(&value.value);
+        let nobody = match &condition.user {
+            Some(users) => nobody_among(users, condition, &wanted, claims),
+            None => allows_any && nobody(&wanted, claims),
+        };
+        if nobody {
+            add(value, condition.user.is_some().then_some(what), warnings);
         }
     }
 }
 
-fn add(value: &Spanned<String>, has_users: bool, warnings: &mut Faults) {
-    let who = if has_users { "none of the rule's users" } else { "nobody" };
+fn add(value: &Spanned<String>, with_users: Option<&str>, warnings: &mut Faults) {
+    let who = match with_users {
+        Some(what) => format!("none of the {what}'s users"),
+        None => "nobody".to_owned(),
+    };
     let message = format!(
         "{who} may call itself `{0}`: no entry of `identity.claims` allows it; add it to the `apps` of one, \
          or if `{0}` is a MySQL user, name that user in one",

@@ -1,10 +1,12 @@
 //! What statements have taken from budgets, and how it goes back.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{
-    AppKey, BudgetHold, BudgetSet, BudgetUsed, BudgetView, DigestKey, MonoTime, Request,
+    AppKey, BudgetDebt, BudgetHold, BudgetSet, BudgetUse, BudgetUsed, BudgetView, Controller,
+    DigestKey, MonoTime, Request,
 };
 
 use super::{Cluster, Judgement, PermitGuard, ask_for};
@@ -26,9 +28,19 @@ impl BudgetGuard {
         Self { cluster: cluster.clone(), hold: Some(hold), since, used: None }
     }
 
-    /// Its answer is over: so much has it used.
+    /// An answer is over: so much more has it used.
     pub(crate) fn note(&mut self, rows: u64, server_time: Duration, failed: bool) {
-        self.used = Some(BudgetUsed { rows, server_time, failed });
+        let used = self.used.unwrap_or_default();
+        self.used = Some(BudgetUsed {
+            rows: used.rows.saturating_add(rows),
+            server_time: used.server_time.saturating_add(server_time),
+            failed: used.failed || failed,
+        });
+    }
+
+    /// What it was taken with.
+    pub(crate) fn taken_with(&self) -> Option<(BudgetSet, (Option<DigestKey>, AppKey))> {
+        self.hold.as_ref().map(BudgetHold::taken_with)
     }
 }
 
@@ -45,6 +57,31 @@ impl Drop for BudgetGuard {
                 failed: true,
             });
             controller.finish_budgeted(now, hold, &used);
+        });
+    }
+}
+
+/// Over a takeover.
+impl Cluster {
+    /// How many statements are at the server, by bucket.
+    pub(crate) fn budgeted_there(self: &Arc<Self>) -> HashMap<BudgetUse, u32> {
+        self.control(|controller, _| controller.budgeted_there())
+    }
+
+    /// What is owed to budgets.
+    pub(crate) fn budget_debts(self: &Arc<Self>) -> Vec<(BudgetUse, BudgetDebt)> {
+        self.control(Controller::budget_debts)
+    }
+
+    /// The process before this one has so many at the server now, and was owed so much more.
+    pub(crate) fn note_budgeted_elsewhere(
+        self: &Arc<Self>,
+        there: HashMap<BudgetUse, u32>,
+        owed: Vec<(BudgetUse, BudgetDebt)>,
+    ) {
+        self.control(|controller, now| {
+            controller.take_over_debts(now, owed);
+            controller.note_budgeted_elsewhere(now, there);
         });
     }
 }

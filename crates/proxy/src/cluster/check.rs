@@ -178,6 +178,7 @@ impl Gatekeeper {
             identity: identity_key(rule, check.app),
             app: app_key(rule, check.app),
             digest: None,
+            written: None,
             // As a statement of it: what protects an app does not hold it back.
             gate: policy.gate_of(rule, gate, check.app),
             terms,

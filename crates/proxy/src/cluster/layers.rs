@@ -112,8 +112,8 @@ impl Cluster {
         self.cut_overs.tell_of_rules((&before, wall), (&policy, wall));
         // What is left of the lines of before is dropped when the lock is free.
         drop(self.control(|controller, now| {
-            controller.watch_starvation(now, starvation);
-            controller.reconfigure(config, now)
+            let watch = controller.watch_starvation(now, starvation);
+            (watch, controller.reconfigure(config, now))
         }));
         self.rule_changes.send_replace(());
         self.driver.notify_one();

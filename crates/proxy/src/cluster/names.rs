@@ -39,7 +39,12 @@ impl WatchedNames {
 
     /// An identity of the app.
     pub(super) fn app(&self, key: AppKey) -> &[u8] {
-        self.apps.get(&key).map_or(UNKNOWN, AsRef::as_ref)
+        self.find_app(key).unwrap_or(UNKNOWN)
+    }
+
+    /// The same; `None` if it was forgotten.
+    pub(super) fn find_app(&self, key: AppKey) -> Option<&[u8]> {
+        self.apps.get(&key).map(AsRef::as_ref)
     }
 }
 

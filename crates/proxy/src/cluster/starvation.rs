@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use admission::{
     Census, Decision, IdentityKey, MonoTime, Passage, Request, RuleKey, StarvationConfig, Starved,
+    StarvedKind,
 };
 use parking_lot::MutexGuard;
 use policy::{Action, ClusterPolicy, Rule, SignalKind, app_key, app_label, ruleless_app_key};
@@ -35,12 +36,16 @@ pub struct StarvedIdentity {
     pub identity: Box<[u8]>,
     /// The name of the rule it asks under.
     pub rule: String,
-    /// The share of the window that it was blocked for.
+    /// What it suffers from.
+    pub kind: StarvedKind,
+    /// The share of the window for which it did.
     pub share: f64,
     /// When that began.
     pub since: MonoTime,
     /// Whether it is blocked now.
     pub blocked: bool,
+    /// What it received of its fair share while it was below it.
+    pub received_of_share: Option<f64>,
     /// Who was admitted meanwhile: the exempt first, then who did not have to ask.
     pub meanwhile: Vec<PassedApp>,
     /// A replica whose replication is stopped, or was meanwhile, and whose lag shut the gate: then
@@ -144,7 +149,11 @@ impl Cluster {
         let with_rules = |(starved, identity, apps): NamedStarved| {
             let key = (starved.rule, starved.identity);
             let rule = rules.get(&starved.rule);
-            let waits_for_lag = rule.is_some_and(|rule| depends_on_lag(policy, rule));
+            let waits_for_lag = match starved.kind {
+                StarvedKind::Blocked => rule.is_some_and(|rule| depends_on_lag(policy, rule)),
+                // Others were admitted meanwhile.
+                StarvedKind::BelowShare => false,
+            };
             // A stop that explains at least half of it: not every one in passing.
             let blocked = policy.starvation.map_or(Duration::ZERO, |limits| {
                 limits.window.mul_f64(starved.share.clamp(0.0, 1.0))
@@ -206,8 +215,10 @@ impl Cluster {
                 cluster = %self.name,
                 %identity,
                 rule = %starved.rule,
+                kind = starved.kind.as_str(),
                 since_s = now.saturating_since(starved.since).as_secs(),
                 share = format_args!("{:.4}", starved.share),
+                received_of_share = starved.received_of_share,
                 admitted_meanwhile = meanwhile.join(", "),
                 "an identity is starved{}",
                 likely_cause(starved),
@@ -320,9 +331,11 @@ fn with_rules(
     StarvedIdentity {
         identity,
         rule: name(&starved.rule),
+        kind: starved.kind,
         share: starved.share,
         since: starved.since,
         blocked: starved.blocked,
+        received_of_share: starved.received_of_share,
         meanwhile,
         stopped_replica: None,
     }
@@ -342,6 +355,11 @@ fn depends_on_lag(policy: &ClusterPolicy, rule: &Rule) -> bool {
 /// A replica that is stopped comes before everybody who passed meanwhile, for without it nobody
 /// would have been in anybody's way; then who is exempt.
 fn likely_cause(starved: &StarvedIdentity) -> String {
+    match starved.kind {
+        StarvedKind::Blocked => {}
+        // Who need not wait takes nothing of what is shared by those who do.
+        StarvedKind::BelowShare => return ": below its fair share".to_owned(),
+    }
     if let Some(stopped) = &starved.stopped_replica {
         return format!("; the likely cause is {}", stopped.escape_debug());
     }

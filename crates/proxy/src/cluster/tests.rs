@@ -24,6 +24,7 @@ fn request(cluster: &Arc<Cluster>, app: &[u8]) -> Request {
         identity: policy::identity_key(rule, app),
         app: policy::app_key(rule, app),
         digest: None,
+        written: None,
         gate,
         terms,
         arrived: cluster.now(),

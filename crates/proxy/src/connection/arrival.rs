@@ -338,9 +338,13 @@ impl Connection {
             Err(Ended::ByBackend) => Contact::Failed("it closed before its greeting".to_owned()),
             // Told: that it has not greeted in time, or that Sluice is leaving.
             Ok(())
-            | Err(Ended::ByClient | Ended::ByClientFault | Ended::Told | Ended::BySluice(_)) => {
-                Contact::NotTried
-            }
+            | Err(
+                Ended::ByClient
+                | Ended::ByClientFault
+                | Ended::Told
+                | Ended::Quietly
+                | Ended::BySluice(_),
+            ) => Contact::NotTried,
         };
         let cluster = &self.shared.cluster;
         cluster.probes.primary_contact(contact, cluster.now());

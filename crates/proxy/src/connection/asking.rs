@@ -150,7 +150,8 @@ impl Fault {
 
 /// What ends a wait in the queue.
 enum Woken {
-    Settled(Settled),
+    /// Boxed: the others are next to nothing.
+    Settled(Box<Settled>),
     ClientLeft,
     BackendSpoke,
     Told(Control),
@@ -176,7 +177,7 @@ impl Connection {
             }
         }
         if let Some(pause) = self.pause(&asked).or_else(|| self.pause_of_early(&asked)) {
-            return self.wait_for_answer(asked, Place::Pausing(pause), control).await;
+            return Box::pin(self.wait_for_answer(asked, Place::Pausing(pause), control)).await;
         }
         let request = match self.request(&asked) {
             Ok(request) => request,
@@ -222,7 +223,9 @@ impl Connection {
             Judgement::Queued(waiter) => {
                 self.admission.ahead.get_or_insert(waiter.ahead());
                 waiter.introduce(self.introduction(&asked));
-                self.wait_for_answer(asked, Place::InQueue(waiter), control).await
+                // Boxed: an idle connection has no room for what hardly any does.
+                let place = Place::InQueue(waiter);
+                Box::pin(self.wait_for_answer(asked, place, control)).await
             }
         }
     }
@@ -240,6 +243,7 @@ impl Connection {
             identity: identity_key(rule, self.session.app()),
             app: app_key(rule, self.session.app()),
             digest: asked.digest,
+            written: asked.written,
             gate: self.policy.gate_of(rule, *gate, self.session.app()),
             terms: Terms { ratio: asked.priority.scale(terms.ratio), ..*terms },
             arrived,
@@ -250,6 +254,28 @@ impl Connection {
     /// When the statement under way came to its admission point.
     pub(super) fn arrived(&mut self) -> MonoTime {
         *self.admission.arrived.get_or_insert_with(|| self.shared.cluster.now())
+    }
+
+    /// The controller has its answer.
+    async fn end_wait(&mut self, asked: Ask, settled: Settled) -> Result<(), Ended> {
+        match settled {
+            Settled::Admitted(permit) => {
+                self.admission.reason = permit.reason();
+                self.keep_long_wait(&asked, permit.waited(), permit.reason());
+                self.take_permit(permit);
+                self.session.handle_admitted(asked);
+                Ok(())
+            }
+            Settled::Refused(refused) => self.refuse(asked, &refused).await,
+            Settled::JudgeAgain => {
+                // A rule may have expired meanwhile, without a new policy.
+                self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
+                self.take_newer_policy();
+                self.take_newer_facts();
+                self.session.handle_judge_again(asked);
+                Ok(())
+            }
+        }
     }
 
     async fn wait_for_answer(
@@ -271,24 +297,7 @@ impl Connection {
             let woken = self.wait(&mut place, control, &mut cut_overs).await;
             self.note_wait(&place, paused_before);
             match woken {
-                Woken::Settled(Settled::Admitted(permit)) => {
-                    self.admission.reason = permit.reason();
-                    self.keep_long_wait(&asked, permit.waited(), permit.reason());
-                    self.take_permit(permit);
-                    self.session.handle_admitted(asked);
-                    return Ok(());
-                }
-                Woken::Settled(Settled::Refused(refused)) => {
-                    return self.refuse(asked, &refused).await;
-                }
-                Woken::Settled(Settled::JudgeAgain) => {
-                    // A rule may have expired meanwhile, without a new policy.
-                    self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
-                    self.take_newer_policy();
-                    self.take_newer_facts();
-                    self.session.handle_judge_again(asked);
-                    return Ok(());
-                }
+                Woken::Settled(settled) => return self.end_wait(asked, *settled).await,
                 Woken::ClientLeft => {
                     drop(place);
                     self.admission.decision = StatementDecision::ClientGone;
@@ -355,7 +364,7 @@ impl Connection {
         let Self { client, backend, .. } = self;
         tokio::select! {
             () = next_cut_over(cut_overs) => Woken::CutOverBegun,
-            settled = place.settled() => Woken::Settled(settled),
+            settled = place.settled() => Woken::Settled(Box::new(settled)),
             () = client.hung_up() => Woken::ClientLeft,
             _ = poll_fn(|cx| backend.poll_fill(cx)) => Woken::BackendSpoke,
             told = control.told() => Woken::Told(told),

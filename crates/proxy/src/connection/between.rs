@@ -13,12 +13,16 @@ impl Connection {
             return Err(Ended::ByClient);
         }
         if self.kill_may_come {
-            return Err(Ended::Told);
+            return Err(Ended::Quietly);
         }
         if self.client.bytes().is_empty() {
             match self.stay() {
                 Stay::AsLongAsItLikes | Stay::Until(_) => {}
-                Stay::Over(Parting::Silent) => return Err(Ended::Told),
+                // It is not quiet; the runtime has not looked yet.
+                Stay::Over(Parting::Silent) if self.client.has_unread() => {
+                    self.leaving.note_command();
+                }
+                Stay::Over(Parting::Silent) => return Ok(Between::Leaves),
                 Stay::Over(Parting::Told) => return Ok(Between::IsTold),
             }
             self.client.rest();

@@ -4,9 +4,10 @@
 use admission::{Mode, Request, RuleKey, Terms};
 use policy::{app_key, identity_key, ruleless_app_key};
 use session::{Ask, Finished, Question};
+use wire::response_tracker::ResponseEnd;
 
 use super::Connection;
-use crate::cluster::{Judgement, PermitGuard, ask, ask_budgets, ask_with_budgets};
+use crate::cluster::{BudgetGuard, Judgement, PermitGuard, ask, ask_budgets, ask_with_budgets};
 
 impl Connection {
     /// What the controller says of a statement. A rule that observes is asked for by itself: what
@@ -36,6 +37,7 @@ impl Connection {
             identity: rule.map_or(admission::IdentityKey(of_all.0), |rule| identity_key(rule, app)),
             app: rule.map_or(of_all, |rule| app_key(rule, app)),
             digest: asked.digest,
+            written: None,
             gate: self.policy.default_gate,
             terms,
             arrived,
@@ -64,14 +66,48 @@ impl Connection {
         self.budget = budget;
     }
 
-    /// The answer of whatever was under way is over.
+    /// The connection is over before the answer is: the server may go on.
+    pub(super) fn leave_behind(&mut self) {
+        self.cursors.clear();
+        if let Some(budget) = self.budget.take() {
+            let place = (self.backend.remote(), self.session.connection_id());
+            self.shared.cluster.left_behind.add(budget, &self.server, place);
+        }
+    }
+
+    /// The last bytes of an answer are about to go to the client. What it has taken is free before
+    /// the client can read them: its next statement may come on another connection. An admission
+    /// that goes on, or may, stays.
+    pub(super) fn give_back_answered(&mut self) {
+        if self.budget.is_none() && self.permit.is_none() {
+            return;
+        }
+        let Some(end) = self.session.ended_answer().copied() else { return };
+        if let Some(mut budget) = self.budget.take() {
+            self.note_in(&mut budget, &end);
+        }
+        let is_over = end.error.is_none() && end.status.is_some_and(|it| !it.in_transaction());
+        if let Some(mut permit) = self.permit.take_if(|_| is_over) {
+            permit.add(end.changed_rows(), self.timing.backend, false);
+        }
+    }
+
+    fn note_in(&self, budget: &mut BudgetGuard, response: &ResponseEnd) {
+        let rows = response.affected_rows.saturating_add(response.rows);
+        budget.note(rows, self.timing.backend, response.error.is_some());
+    }
+
+    /// The answer of whatever was under way is over. What it has taken goes back, or to the cursor
+    /// that it has opened.
     pub(super) fn give_back_budgets(&mut self, finished: &Finished) {
-        if let Some(mut budget) = self.budget.take()
+        let mut budget = self.budget.take();
+        if let Some(budget) = &mut budget
             && let Some(response) = &finished.response
         {
-            let failed = response.error.is_some();
-            let rows = response.affected_rows.saturating_add(response.rows);
-            budget.note(rows, self.timing.backend, failed);
+            self.note_in(budget, response);
+        }
+        if finished.cursor.is_some() {
+            self.settle_cursor(finished, budget);
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use admission::{Mode, Passage};
+use admission::{Mode, Passage, Reason};
 use policy::{Action as RuleAction, Gated, Rule};
 use session::{Ask, StatementOutcome};
 use sql::Class;
 
 use super::Connection;
 use crate::printable::Printable;
-use crate::telemetry::{NO_RULE, StatementEvent};
+use crate::telemetry::{NO_RULE, StatementDecision, StatementEvent};
 
 impl Connection {
     /// Counts a statement whose connection ends at its admission point.
@@ -24,7 +24,10 @@ impl Connection {
         let total = self.timing.started.map(|started| started.elapsed()).unwrap_or_default();
         let queued = self.admission.waited();
         let elsewhere = self.timing.backend.saturating_add(queued.unwrap_or_default());
-        let rule = statement.rule.and_then(|index| self.policy.rule(index));
+        let reason = self.admission.why();
+        // Guards are asked before the rules: what one refuses no rule has decided.
+        let rule = statement.rule.filter(|_| reason != Some(Reason::Guard));
+        let rule = rule.and_then(|index| self.policy.rule(index));
         let backend = (self.timing.backend > Duration::ZERO).then_some(self.timing.backend);
         self.shared.telemetry.statement(
             &mut self.labels,
@@ -35,7 +38,7 @@ impl Connection {
                 user: self.session.user(),
                 class: statement.class,
                 decision: self.admission.decision,
-                reason: self.admission.why(),
+                reason,
                 mode: self.admission.mode(statement.mode),
                 queued,
                 backend,
@@ -44,7 +47,8 @@ impl Connection {
             },
         );
         self.note_long_wait(rule, queued);
-        if self.shared.cluster.is_contended() {
+        let passed = self.admission.decision == StatementDecision::Admitted;
+        if passed && self.shared.cluster.is_contended() {
             self.note_passed(statement.class, rule);
         }
         self.record(statement, queued);

@@ -11,42 +11,73 @@ use session::{Move, Side};
 use tokio::time::Instant;
 
 use super::errors::LAST_WORDS_TIMEOUT;
+use super::running_away::UnderWay;
 use super::{Connection, Ended};
+use crate::runaway::Excess;
 use crate::stream::Stream;
 
 /// Writes to the client, unless it has gone already; since when is noted when this finds out.
-pub(super) async fn deliver(
+async fn deliver(
     bytes: &[u8],
     client: &mut Stream,
     client_gone: &mut Option<Instant>,
-    backend: &Stream,
+    under_way: UnderWay<'_>,
 ) {
-    if client_gone.is_none() && write(bytes, client, backend).await.is_err() {
+    if client_gone.is_none() && write(bytes, client, under_way).await.is_err() {
         *client_gone = Some(Instant::now());
     }
 }
 
-/// Writes to the client. It may take its time; but when the server has ended its side meanwhile, as
-/// it does with clients that do not read, it has a minute for what is under way.
-async fn write(bytes: &[u8], client: &mut Stream, backend: &Stream) -> io::Result<()> {
+/// Writes to the client. It may take its time.
+async fn write(bytes: &[u8], client: &mut Stream, under_way: UnderWay<'_>) -> io::Result<()> {
     let mut write = pin!(client.write(bytes));
-    // Boxed, and made only when the client's socket is full: an idle connection does not pay for
-    // it.
-    let mut given_up: Option<Pin<Box<_>>> = None;
-    poll_fn(|cx| {
-        if let Poll::Ready(written) = write.as_mut().poll(cx) {
-            return Poll::Ready(written);
-        }
-        let given_up = given_up.get_or_insert_with(|| {
-            Box::pin(async {
-                backend.hung_up().await;
-                tokio::time::sleep(STALLED_CLIENT).await;
-            })
-        });
-        given_up.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
-    })
-    .await
+    let at_once = poll_fn(|cx| Poll::Ready(write.as_mut().poll(cx))).await;
+    match at_once {
+        Poll::Ready(written) => written,
+        // Boxed, and made only when the client's socket is full: an idle connection does not pay for
+        // it.
+        Poll::Pending => Box::pin(until_taken(write, under_way)).await,
+    }
 }
+
+/// Waits for a client that does not keep up, while its statement may run for too long: nobody reads
+/// what the server says meanwhile, and it waits as well. When the server has ended its side, as it
+/// does with clients that do not read, the client has a minute for what is under way. Behind a KILL,
+/// which the server heeds only when it goes on, it has some seconds.
+async fn until_taken(
+    mut write: Pin<&mut impl Future<Output = io::Result<()>>>,
+    mut under_way: UnderWay<'_>,
+) -> io::Result<()> {
+    let backend = under_way.backend;
+    let mut given_up = pin!(async {
+        backend.hung_up().await;
+        tokio::time::sleep(STALLED_CLIENT).await;
+    });
+    loop {
+        let stalled_at = Instant::now().checked_add(STALLED_KILLED);
+        let until = if under_way.is_killed() { stalled_at } else { under_way.due() };
+        let due = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            written = &mut write => return written,
+            () = &mut given_up => return Err(io::ErrorKind::TimedOut.into()),
+            () = due => {}
+        }
+        if under_way.is_killed() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        under_way.run_away(Excess::Elapsed).await;
+    }
+}
+
+/// What a client that takes nothing gets for the bytes under way when its statement has been killed.
+/// Then it is gone: what the server still says is read, and with that the statement ends.
+const STALLED_KILLED: Duration = Duration::from_secs(5);
 
 /// What a client that does not read gets for the bytes under way (at most a buffer of them) when
 /// the server has closed: MySQL's default of `net_write_timeout`.
@@ -60,7 +91,8 @@ impl Connection {
     /// Moves bytes as the session said.
     pub(super) async fn move_bytes(&mut self, moved: Move) -> Result<(), Ended> {
         self.note_moved(moved);
-        let Self { session, client, client_gone, backend, .. } = self;
+        let Self { session, client, client_gone, backend, shared, policy, allowance, peer, .. } =
+            self;
         match moved {
             Move::Forward { from: Side::Client, len } => {
                 let bytes = client.bytes().get(..len).unwrap_or_default();
@@ -69,7 +101,8 @@ impl Connection {
             }
             Move::Forward { from: Side::Backend, len } => {
                 let bytes = backend.bytes().get(..len).unwrap_or_default();
-                deliver(bytes, client, client_gone, backend).await;
+                let under_way = UnderWay { shared, policy, session, allowance, peer, backend };
+                deliver(bytes, client, client_gone, under_way).await;
                 backend.consume(len);
             }
             Move::Replace { from: Side::Client, drop } => {
@@ -78,7 +111,8 @@ impl Connection {
             }
             Move::Replace { from: Side::Backend, drop } => {
                 backend.consume(drop);
-                deliver(session.outbox(), client, client_gone, backend).await;
+                let under_way = UnderWay { shared, policy, session, allowance, peer, backend };
+                deliver(session.outbox(), client, client_gone, under_way).await;
             }
             Move::Drop { from: Side::Client, len } => client.consume(len),
             Move::Drop { from: Side::Backend, len } => backend.consume(len),

@@ -136,7 +136,7 @@ pub(super) fn no_key(cluster: &str, after: Duration) -> Answer {
 }
 
 /// Bytes of a client that is turned away which are read and dropped.
-const UNREAD_LEN_MAX: u64 = 64 * 1024;
+pub(super) const UNREAD_LEN_MAX: usize = 64 * 1024;
 
 /// The client may have left already, or have sent what nobody read: closing over unread bytes would
 /// reset the connection, and the error might be lost with it.
@@ -144,8 +144,8 @@ async fn say_and_close(mut client: Socket, packet: &[u8]) {
     let say = async {
         client.write_all(packet).await?;
         client.shutdown().await?;
-        let mut unread = client.take(UNREAD_LEN_MAX);
-        tokio::io::copy(&mut unread, &mut tokio::io::sink()).await
+        let unread_len_max = u64::try_from(UNREAD_LEN_MAX).unwrap_or(u64::MAX);
+        tokio::io::copy(&mut client.take(unread_len_max), &mut tokio::io::sink()).await
     };
     drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, say).await);
 }

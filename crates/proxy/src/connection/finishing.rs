@@ -13,13 +13,13 @@ impl Connection {
     pub(super) fn finish(&mut self, finished: &Finished) {
         if let Some(permit) = self.permit.as_mut() {
             if let Some(response) = &finished.response {
-                permit.add(response.affected_rows, self.timing.backend, response.error.is_some());
+                let rows = response.changed_rows();
+                permit.add(rows, self.timing.backend, response.error.is_some());
             }
             if finished.admission_over {
                 self.permit = None;
             }
         }
-        self.give_back_budgets(finished);
         self.latency.end(finished.statement.map(|_| self.timing.backend));
         self.note_worked(finished);
         self.note_cut_over();
@@ -30,6 +30,8 @@ impl Connection {
             }
             self.count(&statement);
         }
+        self.record_fetched(finished);
+        self.give_back_budgets(finished);
         self.insights.end_command();
         if finished.claims_refused > 0 {
             self.note_refused_claims(finished.claims_refused);

@@ -12,6 +12,10 @@
 //!   └─ idle for the first time GRACE ago ─────────────▶ errno 1053, executed=no, closed
 //! ```
 //!
+//! What has come in the very moment of the end is not lost: the kernel is asked before a session is
+//! closed without a word, and a command that is there is run and answered. What is left is what
+//! crosses the end on its way, in the time that this takes to reach the client and to be noticed.
+//!
 //! Without a word: so both servers end idle connections when they shut down, and pools know that
 //! end. They look for it before they lend a connection, and some of them take an error that stands
 //! there unasked for the answer to what they ask.
@@ -20,12 +24,14 @@
 //! this. It is not run, and its client is told so; also one whose statement was refused because of
 //! the drain, for it may be about to try again.
 
+use std::future::poll_fn;
 use std::time::Duration;
 
 use session::Answer;
 use tokio::time::Instant;
 
 use super::delivery::ABANDONED_ANSWER;
+use super::errors::{LAST_WORDS_TIMEOUT, UNREAD_LEN_MAX};
 use super::{Connection, Ended, errors};
 use crate::registry::Control;
 
@@ -70,6 +76,8 @@ pub(super) enum Stay {
 pub(super) enum Between {
     /// It goes on.
     Stays,
+    /// It leaves without a word.
+    Leaves,
     /// It leaves, and its client is told.
     IsTold,
 }
@@ -135,9 +143,12 @@ impl Connection {
         if !self.session.is_idle() || !self.client.bytes().is_empty() {
             return None;
         }
+        let cursor_due = self.cursors.due();
         match self.stay() {
-            Stay::Until(until) => Some(until),
-            Stay::AsLongAsItLikes | Stay::Over(_) => None,
+            Stay::Until(until) => Some(cursor_due.map_or(until, |due| due.min(until))),
+            // Since it was looked at last.
+            Stay::Over(_) => Some(Instant::now()),
+            Stay::AsLongAsItLikes => cursor_due,
         }
     }
 
@@ -179,7 +190,41 @@ impl Connection {
         }
         Err(Ended::Told)
     }
+
+    /// Ends an idle session without a word. The client's side ends at once, before anything else is
+    /// done: what it sends from then on nobody can answer.
+    pub(super) async fn leave_quietly(&mut self) -> Result<(), Ended> {
+        drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, self.client.shutdown()).await);
+        if self.client.has_unread() {
+            tracing::info!(
+                cluster = %self.shared.cluster.name, peer = %self.peer,
+                "a command has crossed the end of its idle connection: it is not run, and its \
+                 client sees the connection lost"
+            );
+        }
+        Err(Ended::Quietly)
+    }
+
+    /// Reads on what the client sends that was told of the end, and drops it: closing over unread
+    /// bytes would reset the connection, and what it was told might be lost with it.
+    pub(super) async fn hear_out(&mut self) {
+        let listen = async {
+            let mut left = UNREAD_LEN_MAX;
+            while left > 0 {
+                self.client.consume(usize::MAX);
+                match poll_fn(|cx| self.client.poll_fill(cx)).await {
+                    Ok(len @ 1..) => left = left.saturating_sub(len),
+                    Ok(0) | Err(_) => return,
+                }
+            }
+        };
+        drop(tokio::time::timeout(HEARD_OUT_FOR, listen).await);
+    }
 }
+
+/// How long a client that was told of the end may take to end its side: less than a drain gives
+/// those whom it tells at last.
+const HEARD_OUT_FOR: Duration = Duration::from_millis(500);
 
 /// A client that says nothing for so long has nothing on its way.
 const QUIET: Duration = Duration::from_millis(100);

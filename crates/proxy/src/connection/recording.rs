@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use admission::Mode;
 use insights::{Ending, Record};
-use session::{About, Move, Side, StatementOutcome};
+use session::{About, CursorUse, Finished, Move, Side, StatementOutcome};
 
 use super::Connection;
 use crate::insights::{Whose, reason_number};
@@ -47,10 +47,32 @@ impl Connection {
             | Ending::Done
             | Ending::Lost
             | Ending::Refused(_)
-            | Ending::ClientGone => session.about(),
+            | Ending::ClientGone
+            | Ending::Fetched
+            | Ending::FetchFailed(_) => session.about(),
         };
         let whose = Whose { app: session.app(), user: session.user(), about };
         insights.record(record, whose, (&shared.cluster.insights, shared.worker));
+    }
+
+    /// A command is over: if it has fetched rows, that is told of the statement whose they are.
+    pub(super) fn record_fetched(&mut self, finished: &Finished) {
+        let (Some(CursorUse::Fetch(statement_id)), Some(end)) =
+            (finished.cursor, finished.response)
+        else {
+            return;
+        };
+        if self.policy.insights.enabled {
+            self.insights.note_answer(&end);
+            let record = Record {
+                server_ns: Record::nanos(self.timing.backend),
+                ending: end.error.map_or(Ending::Fetched, Ending::FetchFailed),
+                ..Record::default()
+            };
+            let counted = self.cursors.counted(statement_id);
+            let board = (&self.shared.cluster.insights, self.shared.worker);
+            self.insights.record_more(record, counted, board);
+        }
     }
 
     /// Bytes are moved.

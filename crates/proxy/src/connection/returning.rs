@@ -1,7 +1,7 @@
 //! Who was refused and comes back: as it was told, with its place, or too soon, after a pause.
 
 use admission::{Appointment, Mode, Refusal, Return};
-use policy::Action as RuleAction;
+use policy::{Action as RuleAction, identity_key};
 use session::Ask;
 use tokio::time::Instant;
 
@@ -13,7 +13,9 @@ impl Connection {
     pub(super) fn appoint(&mut self, asked: &Ask, refused: &Refusal) {
         let rule = asked.rule.and_then(|index| self.policy.rule(index));
         let terms = rule.and_then(|rule| match &rule.action {
-            RuleAction::Throttle { terms, .. } => Some((rule.key, terms)),
+            RuleAction::Throttle { terms, .. } => {
+                Some((rule.key, identity_key(rule, self.session.app()), terms))
+            }
             RuleAction::Exempt | RuleAction::Deny => None,
         });
         let now = self.shared.cluster.now();
@@ -29,6 +31,7 @@ impl Connection {
             return None;
         }
         let told = self.debt.told.take()?;
+        self.shared.cluster.control(|controller, _| controller.come_back(told));
         if rule.mode == Mode::Observe || !self.shared.cluster.is_contended() {
             return None;
         }

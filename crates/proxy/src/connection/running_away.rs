@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{Reason, Refusal};
-use policy::{Quarantined, Rule, RunawayAction};
-use session::{Answer, Finished, Move, Side, StatementOutcome};
+use policy::{ClusterPolicy, Quarantined, Rule, RunawayAction};
+use session::{Answer, Finished, Move, Session, Side, StatementOutcome};
 use sql::Class;
 use tokio::time::Instant;
 
-use super::Connection;
+use super::{Connection, Peer, Shared};
 use crate::cluster::{Caught, Stop};
 use crate::printable::Printable;
-use crate::runaway::{Excess, Killed, Leftover, action, is_killable};
+use crate::runaway::{Allowance, Excess, Killed, Leftover, action, is_killable};
+use crate::stream::Stream;
 
 impl Connection {
     /// When the statement at the server has run for too long. Called while its answer is waited for.
@@ -27,11 +28,14 @@ impl Connection {
         self.allowance.due()
     }
 
-    /// Counts what the server answers. What there is too much of.
+    /// Counts what the server answers. What there is too much of. Of a client that takes its time
+    /// the next part of the answer is always there: nobody waits for it, so it is told here that
+    /// there has been enough of that.
     pub(super) fn answers_too_much(&mut self, moved: Move) -> Option<Excess> {
         match moved {
             Move::Forward { from: Side::Backend, len } => {
-                self.allowance.take(len, self.session.answered_rows())
+                let excess = self.allowance.take(len, self.session.answered_rows());
+                excess.or_else(|| self.is_overdue().then_some(Excess::Elapsed))
             }
             Move::Forward { from: Side::Client, .. } | Move::Replace { .. } | Move::Drop { .. } => {
                 None
@@ -41,16 +45,82 @@ impl Connection {
 
     /// The statement at the server has run for too long, if this is why the wait has ended.
     pub(super) async fn note_overdue(&mut self) {
-        if self.allowance.due().is_some_and(|due| due <= Instant::now()) {
+        if self.is_overdue() {
             self.run_away(Excess::Elapsed).await;
         }
+    }
+
+    fn is_overdue(&self) -> bool {
+        self.allowance.due().is_some_and(|due| due <= Instant::now())
+    }
+
+    /// Does with a statement that is over its limits what its rule says.
+    pub(super) async fn run_away(&mut self, excess: Excess) {
+        let Self { shared, policy, session, allowance, peer, backend, .. } = self;
+        UnderWay { shared, policy, session, allowance, peer, backend }.run_away(excess).await;
+    }
+
+    /// A command is over: what a KILL has left must meet nothing else.
+    pub(super) fn end_runaway(&mut self, finished: &Finished) {
+        let error = finished.response.as_ref().and_then(|response| response.error.as_ref());
+        match self.allowance.end(error.copied()) {
+            Leftover::Nothing => {}
+            Leftover::Stale => self.session.handle_stale_kill(),
+            Leftover::Doubtful => self.kill_may_come = true,
+        }
+    }
+
+    /// The error of a statement whose like is in quarantine, its line in the log, and what is kept
+    /// for whoever asks why.
+    pub(super) fn quarantined_answer(
+        &self,
+        entry: &Arc<Quarantined>,
+        class: Option<Class>,
+    ) -> Option<Answer> {
+        let mut rules = self.policy.rules.iter();
+        let rule = rules.find(|rule| rule.key == entry.key)?;
+        let left = entry.until.0.saturating_sub(self.now.0);
+        let refusal = Refusal {
+            reason: Reason::Quarantined,
+            cause: None,
+            budget: None,
+            // It may have come to the quarantine while its statement waited.
+            waited: self.admission.waited().unwrap_or_default(),
+            retry_after: Duration::from_secs(u64::try_from(left).unwrap_or(0)),
+        };
+        let (id, answer) = self.answer_unasked(Some(rule), &refusal, Some(entry.id));
+        self.note_stopped((Stop::Quarantine(Arc::clone(entry)), class), Some(rule), id, &refusal);
+        Some(answer)
+    }
+}
+
+/// The statement at the server, for whoever does with it what its rule says. Nothing of the session
+/// goes on meanwhile.
+pub(super) struct UnderWay<'c> {
+    pub(super) shared: &'c Shared,
+    pub(super) policy: &'c Arc<ClusterPolicy>,
+    pub(super) session: &'c Session,
+    pub(super) allowance: &'c mut Allowance,
+    pub(super) peer: &'c Peer,
+    pub(super) backend: &'c Stream,
+}
+
+impl UnderWay<'_> {
+    /// When something is to be done with it: it has run for too long.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.allowance.due().filter(|_| !self.is_killed())
+    }
+
+    /// The server has taken a KILL of it.
+    pub(super) fn is_killed(&self) -> bool {
+        self.allowance.is_killed()
     }
 
     /// Does with a statement that is over its limits what its rule says.
     pub(super) async fn run_away(&mut self, excess: Excess) {
         let excess = self.allowance.exceed(excess);
         let Some(statement) = self.session.under_way() else { return };
-        let policy = Arc::clone(&self.policy);
+        let policy = Arc::clone(self.policy);
         let Some(rule) = statement.rule.and_then(|index| policy.rule(index)) else { return };
         let Some(runaway) = rule.runaway else { return };
         match action(rule, runaway) {
@@ -64,10 +134,9 @@ impl Connection {
     }
 
     async fn kill_runaway(&mut self, rule: &Rule, statement: &StatementOutcome, excess: Excess) {
-        let policy = Arc::clone(&self.policy);
-        let cluster = Arc::clone(&self.shared.cluster);
-        let (remote, id) = (self.backend.remote(), self.session.connection_id());
-        let killed = cluster.killer.kill_runaway(&policy, remote, id, statement.class);
+        let (cluster, id) = (&self.shared.cluster, self.session.connection_id());
+        let (target, chase) = ((id, statement.class), self.allowance.chase());
+        let killed = cluster.killer.kill_runaway(self.policy, self.backend.remote(), target, chase);
         match killed.await {
             Ok(Killed::Ended) => self.allowance.look_again(Instant::now()),
             Ok(Killed::Commits) => {
@@ -140,38 +209,5 @@ impl Connection {
             "statements like it are in quarantine"
         );
         Some(())
-    }
-
-    /// A command is over: what a KILL has left must meet nothing else.
-    pub(super) fn end_runaway(&mut self, finished: &Finished) {
-        let error = finished.response.as_ref().and_then(|response| response.error.as_ref());
-        match self.allowance.end(error.copied()) {
-            Leftover::Nothing => {}
-            Leftover::Stale => self.session.handle_stale_kill(),
-            Leftover::Doubtful => self.kill_may_come = true,
-        }
-    }
-
-    /// The error of a statement whose like is in quarantine, its line in the log, and what is kept
-    /// for whoever asks why.
-    pub(super) fn quarantined_answer(
-        &self,
-        entry: &Arc<Quarantined>,
-        class: Option<Class>,
-    ) -> Option<Answer> {
-        let mut rules = self.policy.rules.iter();
-        let rule = rules.find(|rule| rule.key == entry.key)?;
-        let left = entry.until.0.saturating_sub(self.now.0);
-        let refusal = Refusal {
-            reason: Reason::Quarantined,
-            cause: None,
-            budget: None,
-            // It may have come to the quarantine while its statement waited.
-            waited: self.admission.waited().unwrap_or_default(),
-            retry_after: Duration::from_secs(u64::try_from(left).unwrap_or(0)),
-        };
-        let (id, answer) = self.answer_unasked(Some(rule), &refusal, Some(entry.id));
-        self.note_stopped((Stop::Quarantine(Arc::clone(entry)), class), Some(rule), id, &refusal);
-        Some(answer)
     }
 }

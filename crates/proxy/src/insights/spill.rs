@@ -28,8 +28,8 @@ impl Spill {
         };
         add(&self.queued_ns, record.queued_ns);
         match record.ending {
-            Ending::Done => {}
-            Ending::Failed(_) => add(&self.failed, 1),
+            Ending::Done | Ending::Fetched => {}
+            Ending::Failed(_) | Ending::FetchFailed(_) => add(&self.failed, 1),
             Ending::Lost => add(&self.lost, 1),
             Ending::Refused(_) => add(&self.refused, 1),
             Ending::ClientGone => add(&self.client_gone, 1),
@@ -41,7 +41,9 @@ impl Spill {
             add(&self.rows_affected, record.rows_affected);
             add(&self.bytes_in, record.bytes_in);
             add(&self.bytes_out, record.bytes_out);
-            add(&self.count, 1);
+            if !record.ending.is_more_of_one() {
+                add(&self.count, 1);
+            }
         }
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct InsightsTap {
     /// names.
     told: Option<(u64, u64)>,
     answer: Option<Answered>,
+    /// As what the last statement was counted.
+    last: Counted,
     /// Bytes of the command, and of its answer.
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
@@ -30,6 +32,16 @@ pub(crate) struct Answered {
     rows: u64,
     affected_rows: u64,
     warnings: u16,
+}
+
+/// As what a statement was counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counted {
+    digest: Option<u64>,
+    schema: u64,
+    app: u64,
+    user: u64,
+    tags: u64,
 }
 
 /// Whose statement it is.
@@ -97,13 +109,41 @@ impl InsightsTap {
             let told = self.tell_names(Whose { app, user, about }, board);
             self.told = told.then_some(names);
         }
-        let answer = self.answer.unwrap_or_default();
-        let record = Record {
+        self.last = Counted {
             digest: about.digest,
-            app: self.app.hash,
             schema: self.schema.hash,
+            app: self.app.hash,
             user: self.user.hash,
             tags: about.tags,
+        };
+        self.put(record, self.last, (board, worker));
+    }
+
+    /// As what the last statement was counted.
+    pub(crate) fn counted(&self) -> Option<Counted> {
+        Some(self.last)
+    }
+
+    /// Sends what is to be added to a statement that was counted as this. `None`: nobody knows which;
+    /// it is of whoever sent the last.
+    pub(crate) fn record_more(
+        &mut self,
+        record: Record,
+        counted: Option<Counted>,
+        board: (&InsightsBoard, usize),
+    ) {
+        let counted = counted.unwrap_or(Counted { digest: None, tags: 0, ..self.last });
+        self.put(record, counted, board);
+    }
+
+    fn put(&self, record: Record, counted: Counted, (board, worker): (&InsightsBoard, usize)) {
+        let answer = self.answer.unwrap_or_default();
+        let record = Record {
+            digest: counted.digest,
+            app: counted.app,
+            schema: counted.schema,
+            user: counted.user,
+            tags: counted.tags,
             rows_sent: answer.rows,
             rows_affected: answer.affected_rows,
             warnings: answer.warnings,

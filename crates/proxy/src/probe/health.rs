@@ -31,6 +31,8 @@ pub(super) enum Purpose {
     Rules,
     /// `information_schema.INNODB_METRICS`.
     InnodbMetrics,
+    /// What the appliers of a replica are at.
+    Appliers,
 }
 
 impl Health {
@@ -69,6 +71,7 @@ impl Purpose {
             Self::Status => "status",
             Self::Rules => "runtime rules",
             Self::InnodbMetrics => "innodb metrics",
+            Self::Appliers => "appliers",
         }
     }
 }
@@ -97,12 +100,16 @@ fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
                  applier or receiver is stopped"
             }
             Purpose::InnodbMetrics => "GRANT PROCESS ON *.*",
+            Purpose::Appliers => {
+                "GRANT SELECT ON performance_schema.*; until then every row counts as a row"
+            }
             Purpose::Rules => {
                 "GRANT CREATE, INSERT, UPDATE, SELECT, DELETE on the schema of the heartbeat's table; \
                  until then rules made at runtime stay with the Sluice that they are made at"
             }
             Purpose::Pulse | Purpose::Query | Purpose::Status => "",
         },
+        (None, Purpose::Appliers) => "until it can be told, every row counts as a row",
         (Some(_) | None, _) => "",
     }
 }

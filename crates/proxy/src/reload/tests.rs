@@ -1,4 +1,5 @@
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -202,6 +203,23 @@ async fn a_file_in_the_middle_of_being_saved_is_not_taken() {
     watched.nothing_happens().await;
 }
 
+#[tokio::test]
+async fn a_file_that_somebody_still_writes_is_waited_for() {
+    let folder = Folder::new();
+    let path = folder.file("config.yaml");
+    fs::write(&path, text("first")).unwrap();
+    let mut watched = Watched::start(&path);
+    fs::write(&path, text("second")).unwrap();
+    assert_eq!(watched.next().await, "second", "the watch is there");
+    // What is there already would be a good file of its own.
+    let mut file = fs::File::create(&path).unwrap();
+    file.write_all(text("third").as_bytes()).unwrap();
+    watched.nothing_happens().await;
+    file.write_all(b"  - { name: more, permanent: true }\n").unwrap();
+    drop(file);
+    assert_eq!(watched.next().await, "third");
+}
+
 #[test]
 fn faults_are_lines_with_file_line_and_path() {
     let folder = Folder::new();
@@ -212,6 +230,9 @@ fn faults_are_lines_with_file_line_and_path() {
     assert_eq!(lines.len(), 1, "{lines:?}");
     let place = format!("{}:7: rules[0].ratio: ", path.display());
     assert!(lines[0].starts_with(&place), "{lines:?}");
+    fs::write(&path, "version: 1\n").unwrap();
+    let lines = load(&path).unwrap_err().lines(&path);
+    assert_eq!(lines, [format!("{}:1: `clusters` is missing", path.display())]);
     let error = load(&folder.file("absent.yaml")).unwrap_err();
     assert!(error.lines(&path)[0].contains("cannot read it"), "{error:?}");
 }

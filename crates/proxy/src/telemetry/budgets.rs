@@ -18,6 +18,8 @@ pub(super) struct BudgetFamilies {
     in_use: GaugeVec,
     waiting: GaugeVec,
     exceeded: IntCounterVec,
+    left_behind: GaugeVec,
+    left_behind_over: IntCounterVec,
 }
 
 impl BudgetFamilies {
@@ -43,12 +45,34 @@ impl BudgetFamilies {
                  enforce), or passed (mode warn).",
                 &["cluster", "budget", "mode"],
             ),
+            left_behind: gauges(
+                registry,
+                "sluice_budget_left_behind",
+                "Statements whose connection has ended before their answer and that budgets count, \
+                 for the server may go on with them.",
+                &["cluster"],
+            ),
+            left_behind_over: counters(
+                registry,
+                "sluice_budget_left_behind_total",
+                "Such statements that budgets count no more, by why: `ended` at the server; \
+                 `unknown`, not heard of for half a minute; `expired`, there for an hour.",
+                &["cluster", "result"],
+            ),
         }
     }
 
     pub(super) fn read(&self, cluster: &Arc<Cluster>, policy: &ClusterPolicy) {
         let views: HashMap<BudgetKey, BudgetView> =
             cluster.budgets().into_iter().map(|view| (view.budget, view)).collect();
+        if !policy.budgets.is_empty() {
+            let left = u32::try_from(cluster.left_behind.len()).unwrap_or(u32::MAX);
+            self.left_behind.with_label_values(&[&*cluster.name]).set(f64::from(left));
+            for (fate, count) in cluster.left_behind.over() {
+                let labels = [&*cluster.name, fate.as_str()];
+                self.left_behind_over.with_label_values(&labels).inc_by(count);
+            }
+        }
         for (budget, at) in policy.budgets.iter().zip(0_usize..) {
             let view = views.get(&budget.key);
             if at >= ZEROS_MAX && view.is_none() {

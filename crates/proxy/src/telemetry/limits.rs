@@ -1,6 +1,6 @@
 //! The limits on statements in flight, what the pace goes by, and what governs.
 
-use admission::{InFlightView, PaceView, SignalKey, SignalView};
+use admission::{InFlightView, PaceView, RowWorkView, SignalKey, SignalView, WriteKind};
 use policy::ClusterPolicy;
 use prometheus::{GaugeVec, IntCounterVec, Registry};
 
@@ -18,6 +18,7 @@ pub(super) struct Limits {
     base: GaugeVec,
     running: GaugeVec,
     oversize: IntCounterVec,
+    row_cost: GaugeVec,
 }
 
 impl Limits {
@@ -29,7 +30,8 @@ impl Limits {
             limit: gauges(
                 "sluice_in_flight_limit",
                 "How many gated statements a signal other than the lag lets be at the server at \
-                 once, at gates with it. There is no series while it lets through as many as come.",
+                 once, at gates with it; below 1, the part of the time in which one may be. There \
+                 is no series while it lets through as many as come.",
                 &labels,
             ),
             in_flight: gauges(
@@ -74,6 +76,12 @@ impl Limits {
                 "Gated statements and transactions that were larger than the window by themselves.",
                 &["cluster"],
             ),
+            row_cost: gauges(
+                "sluice_pace_row_cost",
+                "What a row that is told of this table counts as, by how it is written: what it was \
+                 found to cost the replicas, in rows of the mean. The twenty that cost most.",
+                &["cluster", "table", "kind"],
+            ),
         }
     }
 
@@ -88,7 +96,7 @@ impl Limits {
             let Some(signal) = name(view.signal) else { continue };
             let labels = [&*policy.name, signal];
             if let Some(limit) = view.limit {
-                self.limit.with_label_values(&labels).set(limit.floor());
+                self.limit.with_label_values(&labels).set(limit);
             }
             let in_flight = u32::try_from(view.in_flight).unwrap_or(u32::MAX);
             self.in_flight.with_label_values(&labels).set(f64::from(in_flight));
@@ -100,6 +108,21 @@ impl Limits {
             self.governs.with_label_values(&[&*policy.name, signal]).set(governs);
         }
     }
+
+    /// What rows were found to cost.
+    pub(super) fn read_row_costs(&self, cluster: &Cluster, costs: &[RowWorkView]) {
+        for RowWorkView { written, factor, .. } in costs {
+            let Some(table) = cluster.probes.tables.of(written.table) else { continue };
+            let kind = match written.kind {
+                WriteKind::Insert => "insert",
+                WriteKind::Update => "update",
+                WriteKind::Delete => "delete",
+                WriteKind::Replace => "replace",
+            };
+            self.row_cost.with_label_values(&[&*cluster.name, &*table, kind]).set(*factor);
+        }
+    }
+
     pub(super) fn read_pace(&self, cluster: &Cluster, view: &PaceView) {
         let name = &*cluster.name;
         self.oversize.with_label_values(&[name]).inc_by(view.oversize);

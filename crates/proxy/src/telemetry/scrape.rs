@@ -18,6 +18,7 @@ use super::certificates::Certificates;
 use super::gauges::gauges;
 use super::limits::Limits;
 use super::servers::Servers;
+use super::starved::StarvedFamilies;
 use crate::cluster::Cluster;
 
 /// Checks of identities that no statement has made known yet, for one cluster. Beyond it they count
@@ -26,6 +27,9 @@ const UNRESOLVED_MAX: usize = 4_096;
 
 /// Checks whose app is not known yet: a check comes before the statement that tells whose it was.
 pub(super) type Unresolved = Mutex<BTreeMap<(Arc<str>, RuleKey, AppKey), CheckCount>>;
+
+/// Series of what rows cost, by cluster.
+const ROW_COSTS_MAX: usize = 20;
 
 /// What has a value at any time is read when somebody asks.
 impl Telemetry {
@@ -51,13 +55,14 @@ impl Telemetry {
     fn read_cluster(&self, cluster: &Arc<Cluster>, now: &Now) {
         let policy = cluster.policy();
         let gate = policy.default_gate;
-        let mut checks = Vec::new();
+        let (mut checks, mut costs) = (Vec::new(), Vec::new());
         let (signals, limits, (release_per_s, pace), at) = cluster.control(|controller, at| {
             controller.drain_checks(|count| checks.push(count));
             let signals: Vec<SignalView> = controller.signals(at).collect();
             let limits: Vec<InFlightView> = controller.in_flight_limits(at).collect();
             let limits = (limits, controller.governing(at));
             let pace = (controller.release_per_s(gate, at), controller.pace_view(at));
+            costs = controller.row_costs(ROW_COSTS_MAX);
             (signals, limits, pace, at)
         });
         now.signals(cluster, &policy, &signals, at);
@@ -65,6 +70,7 @@ impl Telemetry {
         if let Some(pace) = &pace {
             now.limits.read_pace(cluster, pace);
         }
+        now.limits.read_row_costs(cluster, &costs);
         now.budgets.read(cluster, &policy);
         if policy.gate_signals(gate).next().is_some() {
             now.pace.with_label_values(&[&cluster.name]).set(release_per_s.unwrap_or(0.0));
@@ -72,7 +78,7 @@ impl Telemetry {
         let rules: HashMap<RuleKey, &Rule> =
             policy.rules.iter().map(|rule| (rule.key, rule)).collect();
         self.read_queue(cluster, &rules, now, at);
-        self.read_starved(cluster, now);
+        now.starved.read(cluster, self);
         now.certificates.read(cluster);
         now.around.read(cluster);
         self.count_checks(cluster, &rules, checks);
@@ -98,21 +104,6 @@ impl Telemetry {
             let waits = at.saturating_since(waiting.oldest).as_secs_f64();
             let oldest = now.queue_oldest.with_label_values(&[&*cluster.name, &*app]);
             oldest.set(oldest.get().max(waits));
-        }
-    }
-
-    fn read_starved(&self, cluster: &Cluster, now: &Now) {
-        for starved in cluster.starved() {
-            let app = self.app_label(&starved.identity);
-            now.starved.with_label_values(&[&*cluster.name, &*app]).set(1.0);
-            for passed in &starved.meanwhile {
-                let app = self.app_label(passed.app.as_bytes());
-                let labels = [&*cluster.name, &*app, passed.passage.as_str()];
-                let gauge = now.passed_meanwhile.with_label_values(&labels);
-                // Those who stood before the same gate count the same statements.
-                let count = u32::try_from(passed.count).unwrap_or(u32::MAX);
-                gauge.set(gauge.get().max(f64::from(count)));
-            }
         }
     }
 
@@ -194,8 +185,7 @@ struct Now {
     budgets: BudgetFamilies,
     restart_pending: GaugeVec,
     pace: GaugeVec,
-    starved: GaugeVec,
-    passed_meanwhile: GaugeVec,
+    starved: StarvedFamilies,
     certificates: Certificates,
     around: Around,
 }
@@ -252,19 +242,7 @@ impl Now {
                  is shut.",
                 &["cluster"],
             ),
-            starved: gauges(
-                "sluice_starved",
-                "1 while an identity of the app is starved: kept waiting or refused for too much \
-                 of the window. There is no series otherwise.",
-                &["cluster", "app"],
-            ),
-            passed_meanwhile: gauges(
-                "sluice_passed_while_starved",
-                "Statements of an app that passed in the window while an identity that is starved \
-                 was blocked. Passage `exempt`: the likely cause; `ungated`: no gate holds them; \
-                 `asked`: they were admitted.",
-                &["cluster", "app", "passage"],
-            ),
+            starved: StarvedFamilies::new(&registry),
             certificates: Certificates::new(&registry),
             around: Around::new(&registry),
             registry,

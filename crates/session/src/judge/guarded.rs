@@ -3,9 +3,9 @@
 //! A text is looked at where it comes: COM_QUERY and COM_STMT_PREPARE. What was prepared is not
 //! looked at again when it is executed, but for tags, which come with each execution.
 
-use policy::identity::resolve;
+use policy::identity::resolve_with;
 use policy::{Facts, GuardReport, Guarded, Shape, ShapeText};
-use sql::{ClassSet, Exemption, Statement, Tool, Whole, describe, survey};
+use sql::{ClassSet, Exemption, Statement, Tool, Whole, describe};
 use wire::command::{Query, QueryAttributes};
 
 use super::who::Who;
@@ -76,7 +76,8 @@ impl Judge {
         if guards.is_empty() {
             return None;
         }
-        let survey = survey(text.text, server.mode, text.whole);
+        let surveyor = self.bench.surveyor.get_or_insert_default();
+        let survey = surveyor.survey(text.text, server.mode, text.whole);
         let guarded = Guarded {
             survey: Some(&survey),
             len: text.len(),
@@ -85,7 +86,8 @@ impl Judge {
             tags: text.tags,
             all_tags: true,
         };
-        if guards.may_object(&guarded) { self.ask(text, &guarded, server, input) } else { None }
+        let may_object = guards.may_object(&guarded, &self.bench.who.identity);
+        if may_object { self.ask(text, &guarded, server, input) } else { None }
     }
 
     /// Finds out who asks, and for what.
@@ -172,13 +174,14 @@ fn judge<'t>(
     input: &Input<'_>,
 ) -> Option<Box<GuardReport>> {
     let Subject { classes, exemption, tool, attributes, tags, shape } = subject;
-    // A number is a value too, only none that is read here.
+    // What has more than one text is a value too, only none that is read here.
     let are_texts = attributes.iter().all(|(_, value)| value.is_some());
     let guarded = &Guarded { all_tags: guarded.all_tags && are_texts, ..*guarded };
-    let attributes = attributes.iter().filter_map(|(name, value)| Some(pair(name, value?)));
+    let attributes = attributes.iter().filter_map(|(name, value)| Some((name, value?)));
     let Who { identity: session, said, .. } = who;
     let session = &*session;
-    let identity = resolve(&input.policy.identity, session, attributes, tags, tool, identities);
+    let identity =
+        resolve_with(&input.policy.identity, session, attributes, tags, tool, identities);
     let facts = Facts { identity: &identity, session, classes, exemption, shape, now: input.now };
     let report = input.policy.guards.judge(guarded, &facts);
     if report.is_empty() {

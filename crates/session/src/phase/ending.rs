@@ -21,8 +21,7 @@ pub(crate) fn end(
     (negotiated, server, facts): (&Negotiated, &mut ServerSide, &ServerFacts),
     who: &mut Who,
 ) -> Option<Kill> {
-    let Running { statement, admits, consequences, then, changes_routines: _, likeness: _ } =
-        running;
+    let Running { statement, admits, consequences, then, .. } = running;
     if statement.is_some() {
         server.transaction.handle_end(end, *admits, &consequences.plain);
     } else if let Some(flags) = end.status {

@@ -11,7 +11,7 @@ use crate::action::{Action, CloseReason, Input, Move, Reads, Side};
 use crate::command::{Running, Sending, frame_len};
 use crate::negotiated::Negotiated;
 use crate::outbox::Outbox;
-use crate::outcome::StatementOutcome;
+use crate::outcome::{CursorUse, StatementOutcome};
 use crate::server::ServerSide;
 
 /// One command under way.
@@ -100,9 +100,21 @@ impl Forwarding {
         self.running.statement
     }
 
+    /// What it does to cursors.
+    pub(crate) fn cursor(&self) -> Option<CursorUse> {
+        self.running.cursor
+    }
+
     /// What it is like, if its rule puts what it kills in quarantine.
     pub(crate) fn likeness(&self) -> Option<Likeness> {
         self.running.likeness
+    }
+
+    /// How the answer ended, whose last bytes are on their way to the client. `None`: more of it is
+    /// to come, or it may have opened a cursor.
+    pub(crate) fn ended(&self) -> Option<&ResponseEnd> {
+        let has_cursor = self.running.cursor.is_some();
+        self.end.as_ref().filter(|_| matches!(self.stage, Stage::Ended) && !has_cursor)
     }
 
     /// Whether the client would take an error now for part of an answer that has begun.

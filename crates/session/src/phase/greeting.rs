@@ -1,15 +1,15 @@
 //! What the server says first, and what of it the client is offered.
 
-use policy::{ClientTlsMode, ClusterPolicy};
+use policy::{BackendTlsMode, ClientTlsMode, ClusterPolicy};
 use sql::Server;
-use wire::capability::Capabilities;
+use wire::capability::{CLIENT_SSL, Capabilities};
 use wire::frame::FrameHeader;
 use wire::handshake::{Greeting, ServerHello, parse_server_hello, patch_greeting};
 
 use super::login::{Login, TooLong, login_frame};
 use crate::action::{Action, CloseReason, Input, Move, Reads, Side};
 use crate::compression;
-use crate::leg::TLS;
+use crate::leg::{Leg, TLS};
 use crate::negotiated::Negotiated;
 use crate::outbox::Outbox;
 use crate::server::ServerSide;
@@ -45,7 +45,7 @@ pub(crate) fn next(
         }
         Err(_) => return Next::Close(CloseReason::BackendProtocol),
     };
-    let offered = offered(greeting.capabilities, input.policy);
+    let offered = offered(greeting.capabilities, negotiated.legs.backend, input.policy);
     negotiated.server_capabilities = greeting.capabilities;
     negotiated.connection_id = greeting.connection_id;
     negotiated.nonce = greeting.scramble.concat();
@@ -64,12 +64,27 @@ pub(crate) fn next(
 
 /// What a client is offered: what can be relayed of the server's, and Sluice's own TLS and
 /// compression.
-fn offered(server: Capabilities, policy: &ClusterPolicy) -> Capabilities {
+fn offered(server: Capabilities, backend: Leg, policy: &ClusterPolicy) -> Capabilities {
     let relayed = server.followable() | compression::offered(policy.client_compression);
-    match policy.client_tls.mode {
-        ClientTlsMode::Disabled => relayed,
-        ClientTlsMode::Preferred | ClientTlsMode::Required => relayed | TLS,
-    }
+    let is_offered = match policy.client_tls.mode {
+        ClientTlsMode::Disabled => false,
+        ClientTlsMode::Preferred => !would_be_in_vain(server, backend, policy),
+        ClientTlsMode::Required => true,
+    };
+    if is_offered { relayed | TLS } else { relayed }
+}
+
+/// Whether a client would be refused for having taken the offer: both legs are to be alike, and the
+/// server has no TLS. Many clients take TLS wherever it is offered and do without elsewhere, as they
+/// do in front of that server itself. Where certificates were named TLS is meant to be there, and
+/// the refusal says what it lacks.
+fn would_be_in_vain(server: Capabilities, backend: Leg, policy: &ClusterPolicy) -> bool {
+    let is_asked_for =
+        policy.client_tls.identity.is_some() || policy.client_tls.client_ca.is_some();
+    !is_asked_for
+        && policy.backend_tls.mode == BackendTlsMode::AsClient
+        && backend == Leg::Network
+        && !server.has(CLIENT_SSL)
 }
 
 /// The dialect and version that decide which executable comments run.

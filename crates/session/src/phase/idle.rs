@@ -18,6 +18,7 @@ use crate::answer::Answer;
 use crate::command::{Arrived, Running, Sending, Then, frame_len};
 use crate::judge::Judge;
 use crate::judge::guarded::GuardedText;
+use crate::outcome::CursorUse;
 use crate::plan::{self, Execution, Plan};
 use crate::server::ServerSide;
 
@@ -72,7 +73,15 @@ pub(crate) fn next(
         return more;
     }
     match parse_command(arrived.payload, capabilities) {
-        Ok(command) => plan_command(&command, arrived, capabilities, (server, judge), input),
+        Ok(command) => {
+            // Ahead of the plan, which forgets what is closed.
+            let cursor = cursor_use(&command, server);
+            let mut next = plan_command(&command, arrived, capabilities, (server, judge), input);
+            if let Next::Send(sending) = &mut next {
+                sending.running.cursor = cursor;
+            }
+            next
+        }
         // Servers differ on whether they answer a command that is cut short, so that is done here.
         Err(ProtocolError::CommandTruncated { .. }) => Next::Refuse(Refusing::command(Answer {
             errno: ER_MALFORMED_PACKET,
@@ -109,9 +118,8 @@ fn plan_command(
             return Next::Statement(plan::execution(execution, capabilities, judge, server, input));
         }
         Command::BulkExecute { statement_id } => {
-            let Arrived { header, payload, .. } = arrived;
-            let execution =
-                Execution { statement_id, payload, len: header.payload_len, execute: None };
+            let (payload, len) = (arrived.payload, arrived.header.payload_len);
+            let execution = Execution { statement_id, payload, len, execute: None };
             return Next::Statement(plan::execution(execution, capabilities, judge, server, input));
         }
         Command::Prepare(text) => {
@@ -164,6 +172,44 @@ fn plan_command(
         | Command::Empty => Then::Nothing,
     };
     Next::Send(sending(then, command))
+}
+
+/// What a command that is no statement does to cursors.
+fn cursor_use(command: &Command<'_>, server: &ServerSide) -> Option<CursorUse> {
+    match *command {
+        Command::Fetch { statement_id } => {
+            Some(CursorUse::Fetch(server.prepared.resolve(statement_id)))
+        }
+        Command::CloseStatement { statement_id } | Command::ResetStatement { statement_id } => {
+            Some(CursorUse::Close(server.prepared.resolve(statement_id)))
+        }
+        Command::ResetConnection => Some(CursorUse::CloseAll),
+        Command::Query(_)
+        | Command::Execute(_)
+        | Command::BulkExecute { .. }
+        | Command::Prepare(_)
+        | Command::SendLongData { .. }
+        | Command::InitDb(_)
+        | Command::ProcessKill { .. }
+        | Command::ChangeUser
+        | Command::Quit
+        | Command::Clone
+        | Command::SubscribeGroupReplication
+        | Command::Ping
+        | Command::Statistics
+        | Command::FieldList
+        | Command::SetOption(_)
+        | Command::ProcessInfo
+        | Command::Debug
+        | Command::Refresh
+        | Command::Shutdown
+        | Command::BinlogDump
+        | Command::BinlogDumpGtid
+        | Command::TableDump
+        | Command::RegisterReplica
+        | Command::Other(_)
+        | Command::Empty => None,
+    }
 }
 
 fn not_relayed() -> Refusing {

@@ -2,8 +2,9 @@
 //!
 //! The greeting keeps the server's scramble, plugin, version and connection id; only capabilities
 //! that a relay cannot follow are cleared, in both directions, so that both ends agree on what was
-//! negotiated. TLS is Sluice's own on either leg: offered to clients whatever the server offers,
-//! and asked of the server as the policy says once it is known how the client came.
+//! negotiated. TLS is Sluice's own on either leg: offered to clients whatever the server offers
+//! (but not where whoever took it would have to be refused for that), and asked of the server as
+//! the policy says once it is known how the client came.
 //!
 //! ```text
 //!  Response ─SSLRequest─▶ ClientTls ─▶ Response ─response─┬───────────────▶ Exchange ─▶ Accepted

@@ -128,7 +128,7 @@ impl Plan {
                 };
                 let (rule, class) = (statement.rule, statement.class);
                 let priority = Priority::LOWEST;
-                *hold = Hold::Ask(Held { rule, question, class, digest, priority });
+                *hold = Hold::Ask(Held { rule, question, class, digest, written: None, priority });
             }
         }
     }

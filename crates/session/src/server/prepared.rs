@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use admission::Written;
 use policy::{Likeness, OwnedShape, WatchBy};
 use sql::{Called, Class, ClassSet, Exemption, LexMode, PlainEffects, Routines, Tool};
 use wire::command::LAST_PREPARED;
@@ -55,6 +56,8 @@ pub(crate) struct Description {
     /// Whether these are all.
     pub(crate) has_all_tags: bool,
     pub(crate) shape: OwnedShape,
+    /// What it writes, if that is known.
+    pub(crate) written: Option<Written>,
     pub(crate) consequences: Consequences,
     /// The functions for which it is a `call`, if they may write nothing.
     pub(crate) calls: Option<Box<CallsFrom>>,
@@ -95,6 +98,7 @@ impl Default for Description {
             tags: Vec::new(),
             has_all_tags: false,
             shape: OwnedShape::default(),
+            written: None,
             consequences: Consequences { plain: PlainEffects::unread(), rare: None },
             calls: None,
             changes_routines: true,

@@ -5,6 +5,7 @@ use policy::Likeness;
 use policy::identity::{SessionIdentity, Source, TraceId};
 use sql::Server;
 use wire::capability::Capabilities;
+use wire::response_tracker::ResponseEnd;
 
 use super::{Phase, Session};
 use crate::action::Side;
@@ -12,7 +13,7 @@ use crate::compression::Compression;
 use crate::cut_over::{CutOver, MigrationWork};
 use crate::judge::subject::About;
 use crate::leg::OF_EACH_LEG;
-use crate::outcome::StatementOutcome;
+use crate::outcome::{CursorUse, StatementOutcome};
 use crate::phase::forwarding::Forwarding;
 
 impl Session {
@@ -35,6 +36,17 @@ impl Session {
     /// [`crate::Action::Finished`], or by the shell when the connection ends before that.
     pub fn under_way(&self) -> Option<StatementOutcome> {
         self.forwarding().and_then(Forwarding::statement)
+    }
+
+    /// What the command that was sent on does to cursors, while its response has not ended.
+    pub fn cursor_use(&self) -> Option<CursorUse> {
+        self.forwarding().and_then(Forwarding::cursor)
+    }
+
+    /// How the server has ended its answer, if the last bytes of that are what is to be moved now,
+    /// and there is no cursor in it.
+    pub fn ended_answer(&self) -> Option<&ResponseEnd> {
+        self.forwarding().and_then(Forwarding::ended)
     }
 
     /// What the statement that was sent on is like, if its rule puts what it kills in quarantine.

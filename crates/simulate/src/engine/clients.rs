@@ -2,7 +2,7 @@
 
 use admission::{
     AppKey, Appointment, Decision, DigestKey, IdentityKey, Mode, MonoTime, Outcome, Permit,
-    Refusal, Request, Resolved, Return, RuleKey,
+    Refusal, Request, Resolved, Return, RuleKey, TableKey, WriteKind, Written,
 };
 use rand::RngExt as _;
 
@@ -23,6 +23,8 @@ pub(super) struct Session {
     rows: u32,
     /// When its statement was issued.
     issued: MonoTime,
+    /// The same of the first try, if it was refused.
+    first_tried: Option<MonoTime>,
     /// When it asked for the first time: after the pause that its rule's `speed` made of the last.
     arrived: MonoTime,
     begun: MonoTime,
@@ -66,6 +68,7 @@ impl Session {
                 identity,
                 rows: 0,
                 issued: MonoTime::ZERO,
+                first_tried: None,
                 arrived: MonoTime::ZERO,
                 begun: MonoTime::ZERO,
                 pauses_until: MonoTime::ZERO,
@@ -127,7 +130,11 @@ impl<'s> World<'s> {
         let Some((session, ..)) = self.session(index) else { return };
         let (place, arrived, rule) = (session.proxy, session.arrived, session.rule);
         let told = session.told.take();
-        let contended = self.proxies.get(place).is_some_and(|it| it.controller.is_contended());
+        let Some(proxy) = self.proxies.get_mut(place) else { return };
+        if let Some(told) = told {
+            proxy.controller.come_back(told);
+        }
+        let contended = proxy.controller.is_contended();
         let Some((session, ..)) = self.session(index) else { return };
         match told.filter(|_| contended).map(|told| told.comes(arrived, rule)) {
             None | Some(Return::New) => {}
@@ -152,6 +159,7 @@ impl<'s> World<'s> {
             identity: session.identity,
             app: AppKey(key),
             digest: Some(DigestKey(key)),
+            written: Some(written(key)),
             gate,
             terms,
             arrived: session.arrived,
@@ -196,6 +204,7 @@ impl<'s> World<'s> {
         session.running = running;
         let refusals = std::mem::take(&mut session.refused);
         let waited = now.saturating_since(session.issued);
+        let refused_since = session.first_tried.take();
         let (number, place, rows) = (session.app, session.proxy, f64::from(session.rows));
         let latency = app.latency.unwrap_or(scenario.latency).saturating_mul(app.transactions);
         let latency = match &scenario.service {
@@ -215,7 +224,8 @@ impl<'s> World<'s> {
         }
         self.note_begun(place, number);
         self.agenda.add(commits_at, Event::Commit { session: index });
-        self.measure.admitted(now, number, rows, waited);
+        let in_all = refused_since.map_or(waited, |since| now.saturating_since(since));
+        self.measure.admitted(now, number, rows, (waited, in_all));
     }
 
     pub(super) fn refused(&mut self, index: usize, refusal: Refusal) {
@@ -224,9 +234,11 @@ impl<'s> World<'s> {
         let Some((session, app, _)) = self.session(index) else { return };
         let (number, arrived) = (session.app, session.arrived);
         session.refused.push(place);
+        session.first_tried.get_or_insert(session.issued);
         session.told = match app.rule.effect {
             Effect::Asks { terms, .. } => {
-                Appointment::of(now, (session.rule, &terms), session.since, &refusal)
+                let who = (session.rule, session.identity, &terms);
+                Appointment::of(now, who, session.since, &refusal)
             }
             Effect::Passes | Effect::Denies(_) => None,
         };
@@ -256,7 +268,7 @@ impl<'s> World<'s> {
         let affected_rows = u64::from(session.rows).saturating_add(phantom);
         let outcome = Outcome { affected_rows, server_time, error: false };
         let rows = f64::from(session.rows) * app.apply_cost;
-        self.append(rows);
+        self.append(rows, Some(number));
         self.note_ended(place, number, server_time);
         self.measure.ended(now, number, server_time);
         match running {
@@ -275,6 +287,11 @@ impl<'s> World<'s> {
         };
         self.plan_issue(index, now.saturating_add(think));
     }
+}
+
+/// Each app writes into a table of its own.
+pub(super) fn written(app: u64) -> Written {
+    Written { table: TableKey(app), kind: WriteKind::Insert }
 }
 
 #[cfg(test)]

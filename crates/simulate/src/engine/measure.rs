@@ -6,6 +6,7 @@ use std::time::Duration;
 use admission::{MonoTime, Reason};
 
 use super::servers::{Presence, Replica};
+use super::shares::Fairness;
 use crate::report::{AppFigures, Distribution, Plot, Report};
 use crate::{Scenario, TICK};
 
@@ -40,6 +41,8 @@ struct AppCounts {
     observed: f64,
     /// In seconds.
     delays: Vec<f64>,
+    /// From the first try on, in seconds.
+    in_all: Vec<f64>,
     /// At the server, in seconds.
     latencies: Vec<f64>,
 }
@@ -112,13 +115,20 @@ impl Measure {
         }
     }
 
-    pub(super) fn admitted(&mut self, now: MonoTime, app: usize, rows: f64, waited: Duration) {
+    pub(super) fn admitted(
+        &mut self,
+        now: MonoTime,
+        app: usize,
+        rows: f64,
+        (waited, in_all): (Duration, Duration),
+    ) {
         self.plot.admitted(now, rows);
         if let (Some(app), true) = (self.apps.get_mut(app), now >= self.from) {
             app.admitted += 1.0;
             app.rows += rows;
             app.waited += if waited >= WAITED_MIN { 1.0 } else { 0.0 };
             app.delays.push(waited.as_secs_f64());
+            app.in_all.push(in_all.as_secs_f64());
         }
     }
 
@@ -142,12 +152,18 @@ impl Measure {
         }
     }
 
-    pub(super) fn report(self, scenario: &Scenario, told: &[Told]) -> Report {
+    pub(super) fn report(
+        self,
+        scenario: &Scenario,
+        told: &[Told],
+        fairness: &[Fairness],
+    ) -> Report {
         let seconds = self.duration.saturating_sub(scenario.warmup).as_secs_f64();
         let apps = scenario.apps.iter().zip(self.apps).enumerate();
         let apps = apps.map(|(app, (plan, counts))| {
             let per_s = |count: f64| rounded(count / seconds);
             let rejected = counts.rejected.iter();
+            let fairness = fairness.get(app).copied().unwrap_or_default();
             let figures = AppFigures {
                 rule: plan.rule.name.clone(),
                 admitted_per_s: per_s(counts.admitted),
@@ -157,7 +173,10 @@ impl Measure {
                 rejected_for: rejected.map(|(why, n)| (why.as_str(), per_s(*n))).collect(),
                 observed_per_s: per_s(counts.observed),
                 told_right: told.get(app).copied().and_then(Told::part),
+                received_of_share: fairness.received_of_share.map(rounded),
+                below_share: fairness.below_share.map(rounded),
                 delay_s: distribution(counts.delays),
+                in_all_s: distribution(counts.in_all),
                 latency_s: self.latencies.then(|| distribution(counts.latencies)),
             };
             (plan.name.clone(), figures)

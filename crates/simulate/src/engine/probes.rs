@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use admission::MonoTime;
+use admission::{Applying, Controller, MonoTime, TableKey, WriteKind};
 use rand::RngExt as _;
 
 use super::agenda::{Answer, Event};
+use super::clients::written;
 use super::proxies::Proxy;
-use super::servers::{Beat, Presence};
+use super::servers::{Beat, Presence, Replica};
 use super::{LAG, World};
-use crate::Scenario;
+use crate::{RowCosts, Scenario};
 
 /// Nobody gated for this long: nobody needs a fresh value soon.
 const HIBERNATES_AFTER: Duration = Duration::from_secs(60);
@@ -146,6 +147,9 @@ impl World<'_> {
         }
         let Some(replica) = self.replicas.get_mut(index) else { return };
         proxy.tracker.handle_replica_asked(now, replica.key);
+        if self.scenario.row_costs == RowCosts::Applied && replica.presence == Presence::Here {
+            look_at_appliers(now, replica, &mut proxy.controller);
+        }
         let answer = match replica.presence {
             Presence::Here => Answer::Shows(replica.shows(now, place)),
             Presence::Away => Answer::Unreachable,
@@ -208,3 +212,16 @@ impl World<'_> {
         }
     }
 }
+
+/// As the proxy does ten times a second.
+fn look_at_appliers(now: MonoTime, replica: &mut Replica, controller: &mut Controller) {
+    let key = |app| u64::try_from(app).map(|app| written(app).table).ok();
+    let tables: Vec<_> =
+        replica.at_work(now).into_iter().map(|app| [app.and_then(key).unwrap_or(OTHERS)]).collect();
+    let seen: Vec<_> =
+        tables.iter().map(|tables| Applying { tables, kind: Some(WriteKind::Insert) }).collect();
+    controller.handle_appliers(now, &seen);
+}
+
+/// What no rule gates is written to tables of its own.
+const OTHERS: TableKey = TableKey(u64::MAX);

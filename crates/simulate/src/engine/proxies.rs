@@ -14,7 +14,7 @@ use admission::{Controller, Demand, MonoTime, Share, Ticket};
 use super::agenda::Event;
 use super::probes::Probes;
 use super::signals::Meter;
-use super::{World, controller_config, lag_config, signal_config};
+use super::{World, controller_config, lag_config, shares, signal_config};
 use crate::Scenario;
 
 /// How often a Sluice tells the others.
@@ -38,12 +38,14 @@ pub(super) struct Proxy {
 impl Proxy {
     pub(super) fn all_of(scenario: &Scenario, keys: &[ReplicaKey]) -> Vec<Self> {
         let lag = signal_config(scenario);
+        let controller = |place| {
+            let config = controller_config(scenario, lag);
+            let mut controller = Controller::new(config, seed(scenario, place), MonoTime::ZERO);
+            shares::watch(&mut controller, scenario, MonoTime::ZERO);
+            controller
+        };
         let proxy = |place| Self {
-            controller: Controller::new(
-                controller_config(scenario, lag),
-                seed(scenario, place),
-                MonoTime::ZERO,
-            ),
+            controller: controller(place),
             tracker: LagTracker::new(lag_config(scenario, &lag, keys.to_vec()), MonoTime::ZERO),
             wake: None,
             waiting: BTreeMap::new(),

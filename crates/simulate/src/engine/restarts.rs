@@ -7,7 +7,7 @@ use admission::Controller;
 use super::agenda::Event;
 use super::clients::Running;
 use super::proxies::seed;
-use super::{World, controller_config, signal_config};
+use super::{World, controller_config, shares, signal_config};
 
 /// As in the proxy: what was learned is written down so often, so it is half as old in the mean.
 const HANDED_OVER_AGE: Duration = Duration::from_millis(2_500);
@@ -33,7 +33,8 @@ impl World<'_> {
         let Some(proxy) = self.proxies.get_mut(place) else { return };
         let config = controller_config(scenario, signal_config(scenario));
         let seed = seed(scenario, place).wrapping_add(now.as_nanos());
-        let next = Controller::new(config, seed, now);
+        let mut next = Controller::new(config, seed, now);
+        shares::watch(&mut next, scenario, now);
         let before = std::mem::replace(&mut proxy.controller, next);
         if scenario.handover
             && let Some(learned) = before.learned(HANDED_OVER_MAX)

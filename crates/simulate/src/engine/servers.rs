@@ -89,9 +89,19 @@ struct Entry {
     committed: MonoTime,
     arrives: MonoTime,
     rows_left: f64,
+    /// Whose it is, if it is an app's.
+    app: Option<usize>,
     heartbeat: Option<Beat>,
     /// Heartbeats from behind it that have overtaken it, and count once it is applied.
     overtaken_by: Vec<Beat>,
+}
+
+/// What a transaction is to a replica.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Work {
+    pub(super) rows: f64,
+    /// Whose it is, if it is an app's.
+    pub(super) app: Option<usize>,
 }
 
 /// A heartbeat: whose, and its number.
@@ -180,14 +190,15 @@ impl Replica {
     }
 
     /// A transaction is committed, so much work for the replica.
-    pub(super) fn append(&mut self, now: MonoTime, transit: Duration, rows: f64) {
+    pub(super) fn append(&mut self, now: MonoTime, transit: Duration, work: Work) {
         let arrives = self.arrives(now, transit);
         self.push(
             now,
             Entry {
                 committed: now,
                 arrives,
-                rows_left: rows,
+                rows_left: work.rows,
+                app: work.app,
                 heartbeat: None,
                 overtaken_by: Vec::new(),
             },
@@ -203,6 +214,7 @@ impl Replica {
                 committed: now,
                 arrives,
                 rows_left: 0.0,
+                app: None,
                 heartbeat: Some(beat),
                 overtaken_by: Vec::new(),
             },
@@ -234,6 +246,16 @@ impl Replica {
         self.shown.get(proxy).copied().flatten()
     }
 
+    /// Whose transactions its appliers are at. One that is done and waits for its turn to commit is
+    /// at nothing.
+    pub(super) fn at_work(&mut self, now: MonoTime) -> Vec<Option<usize>> {
+        self.advance(now);
+        let appliers = usize::try_from(self.appliers).unwrap_or(usize::MAX);
+        let there = self.queue.iter().filter(|entry| entry.heartbeat.is_none());
+        let taken = there.take(appliers).filter(|entry| entry.arrives <= now);
+        taken.filter(|entry| entry.rows_left > ROWS_EPSILON).map(|entry| entry.app).collect()
+    }
+
     /// What it has applied it shows: of each Sluice the newest.
     fn show(&mut self, heartbeat: Option<Beat>) {
         let Some(Beat { proxy, seq }) = heartbeat else { return };
@@ -257,6 +279,10 @@ impl Replica {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn work(rows: f64) -> Work {
+        Work { rows, app: None }
+    }
 
     fn at(ms: u64) -> MonoTime {
         MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
@@ -286,9 +312,9 @@ mod tests {
         let (mut replica, _) = replica(1_000.0, Vec::new());
         replica.append_heartbeat(at(0), Duration::ZERO, beat(1));
         assert_eq!(replica.shows(at(0), 0), Some(1));
-        replica.append(at(1), Duration::ZERO, 3.0);
+        replica.append(at(1), Duration::ZERO, work(3.0));
         replica.append_heartbeat(at(2), Duration::ZERO, beat(2));
-        replica.append(at(2), Duration::ZERO, 1.0);
+        replica.append(at(2), Duration::ZERO, work(1.0));
         assert_eq!(replica.shows(at(3), 0), Some(1));
         assert_eq!(replica.true_lag(at(3)), Duration::from_millis(2));
         assert_eq!(replica.shows(at(4), 0), Some(2));
@@ -308,10 +334,10 @@ mod tests {
     #[test]
     fn an_idle_replica_saves_nothing_up() {
         let (mut replica, _) = replica(1_000.0, Vec::new());
-        replica.append(at(8), Duration::ZERO, 1.0);
+        replica.append(at(8), Duration::ZERO, work(1.0));
         replica.advance(at(8));
         assert_eq!(replica.true_lag(at(8)), Duration::ZERO);
-        replica.append(at(8), Duration::ZERO, 1.0);
+        replica.append(at(8), Duration::ZERO, work(1.0));
         replica.advance(at(9));
         assert!((replica.applied - 1.0).abs() < 1e-9);
     }
@@ -320,10 +346,10 @@ mod tests {
     fn a_replica_that_comes_back_shows_what_there_is() {
         let away = scenario::Window { from: at(10), to: at(20) };
         let (mut replica, plan) = replica(1.0, vec![away]);
-        replica.append(at(5), Duration::ZERO, 100.0);
+        replica.append(at(5), Duration::ZERO, work(100.0));
         replica.begin_tick(&plan, at(10), 1.0, std::iter::once(Some(3)));
         assert_eq!(replica.presence, Presence::Away);
-        replica.append(at(15), Duration::ZERO, 100.0);
+        replica.append(at(15), Duration::ZERO, work(100.0));
         assert_eq!(replica.true_lag(at(16)), Duration::ZERO);
         replica.begin_tick(&plan, at(20), 1.0, std::iter::once(Some(4)));
         assert_eq!((replica.presence, replica.shows(at(20), 0)), (Presence::Here, Some(4)));

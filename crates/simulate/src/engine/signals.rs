@@ -125,6 +125,9 @@ impl World<'_> {
                 Some(value) => Sample::Value(value * noise),
                 None => Sample::Failed,
             };
+            if let (SignalKind::Latency { .. }, Sample::Value(_)) = (&plan.kind, sample) {
+                proxy.controller.handle_latencies(now, key(place), meter.window.recent());
+            }
             proxy.controller.handle_sample(now, key(place), sample);
             self.settle(index);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use admission::MonoTime;
 
 use super::raw::{self, Span};
-use super::{Amount, App, Pace, Replica, Rows, Scenario, ScenarioError, Window};
+use super::{Amount, App, Pace, Replica, RowCosts, Rows, Scenario, ScenarioError, Window};
 use super::{expect, lag, rule, signals};
 use crate::TICK;
 
@@ -43,6 +43,7 @@ pub(super) fn compile(raw: raw::Scenario) -> Result<Scenario, ScenarioError> {
         warmup: raw.warmup.0,
         seed: raw.seed,
         pacing: pacing(raw.pacing.as_deref(), &mut faults),
+        row_costs: row_costs(raw.row_costs.as_deref(), &mut faults),
         threshold,
         lag: lag::compile(raw.lag, threshold, &mut faults),
         check_interval: span(
@@ -105,6 +106,17 @@ fn at_least(span: Span, least: Duration, path: &str, faults: &mut Faults) -> Dur
         faults.push(format!("{path}: at least {least:?}"));
     }
     span.0
+}
+
+fn row_costs(word: Option<&str>, faults: &mut Faults) -> RowCosts {
+    match word {
+        None | Some("told") => RowCosts::Told,
+        Some("applied") => RowCosts::Applied,
+        Some(other) => {
+            faults.push(format!("row_costs: told or applied, not {other:?}"));
+            RowCosts::Told
+        }
+    }
 }
 
 fn pacing(word: Option<&str>, faults: &mut Faults) -> Pace {

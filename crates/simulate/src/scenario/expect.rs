@@ -30,6 +30,16 @@ pub enum Expectation {
 }
 
 impl Expectation {
+    /// Whether it is about what apps receive of their fair share.
+    pub(crate) fn is_about_fairness(&self) -> bool {
+        match self {
+            Self::Figure { name, .. } => {
+                name.ends_with(".received_of_share") || name.ends_with(".below_share")
+            }
+            Self::Shares { .. } => false,
+        }
+    }
+
     /// What is wrong with the report, if it is not as expected.
     #[must_use]
     pub fn missed(&self, report: &Report) -> Option<String> {

@@ -21,6 +21,7 @@ pub(super) struct Scenario {
     #[serde(default)]
     pub(super) seed: u64,
     pub(super) pacing: Option<String>,
+    pub(super) row_costs: Option<String>,
     pub(super) threshold: Option<Span>,
     #[serde(default)]
     pub(super) lag: Lag,

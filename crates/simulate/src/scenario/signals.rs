@@ -60,12 +60,14 @@ impl SignalPlan {
     /// What the controller is told.
     #[must_use]
     pub(crate) fn config(&self, key: SignalKey, pace: Pace) -> SignalConfig {
-        let memory = match self.kind {
-            SignalKind::Latency { window, .. } => window,
-            SignalKind::ThreadsRunning => Duration::ZERO,
+        let pacing = match self.kind {
+            SignalKind::Latency { window, percentile, .. } => {
+                InFlightPacing { memory: window, percentile: Some(percentile) }
+            }
+            SignalKind::ThreadsRunning => InFlightPacing::default(),
         };
         let in_flight = match pace {
-            Pace::Adaptive => Some(InFlightPacing { memory }),
+            Pace::Adaptive => Some(pacing),
             Pace::Binary => None,
         };
         SignalConfig {

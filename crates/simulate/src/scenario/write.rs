@@ -19,6 +19,7 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
         warmup,
         seed,
         pacing,
+        row_costs,
         threshold,
         lag,
         check_interval,
@@ -45,6 +46,7 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
         format!("warmup: {}", span(*warmup)),
         format!("seed: {seed}"),
         format!("pacing: {}", pacing.as_str()),
+        format!("row_costs: {}", row_costs.as_str()),
         format!("threshold: {}", span(*threshold)),
         format!("lag: {}", lag_limits(lag)),
         format!("check_interval: {}", span(*check_interval)),
@@ -61,12 +63,7 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
         ),
         format!("background: {{ writes_per_s: {} }}", amount(background)),
     ];
-    if !signals.is_empty() {
-        lines.push("signals:".to_owned());
-        lines.extend(
-            signals.iter().map(|plan| format!("  {}: {}", scalar(&plan.name), signal(plan))),
-        );
-    }
+    lines.extend(signal_lines(signals));
     lines.push(if replicas.is_empty() { "replicas: []" } else { "replicas:" }.to_owned());
     lines.extend(replicas.iter().map(|plan| format!("  - {}", replica(plan))));
     lines.extend((*proxies != 1).then(|| format!("proxies: {proxies}")));
@@ -83,6 +80,12 @@ pub(super) fn yaml(scenario: &Scenario) -> String {
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+fn signal_lines(signals: &[SignalPlan]) -> impl Iterator<Item = String> {
+    let head = (!signals.is_empty()).then(|| "signals:".to_owned());
+    let one = |plan: &SignalPlan| format!("  {}: {}", scalar(&plan.name), signal(plan));
+    head.into_iter().chain(signals.iter().map(one))
 }
 
 fn lag_limits(limits: &LagLimits) -> String {

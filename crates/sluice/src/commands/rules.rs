@@ -97,7 +97,7 @@ pub(super) fn made(
 }
 
 /// None: nobody has set one, and it may do without.
-fn read_token(token: &Token) -> Result<Option<String>, Failure> {
+pub(super) fn read_token(token: &Token) -> Result<Option<String>, Failure> {
     let secret = match token {
         Token { token_file: Some(file), .. } => Secret::File(file.clone()),
         Token { token_env: Some(name), .. } => Secret::Env(name.clone()),
@@ -117,7 +117,7 @@ fn read_token(token: &Token) -> Result<Option<String>, Failure> {
     Ok(Some(token))
 }
 
-fn read<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, Failure> {
+pub(super) fn read<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, Failure> {
     serde_json::from_str(body)
         .map_err(|error| Failure::refused(format!("what was answered is not Sluice's: {error}")))
 }

@@ -22,6 +22,7 @@ use proxy::server::{Drained, Leaving, Patience, Server};
 use proxy::takeover::{self, Confirmation, Offer, Offered};
 use proxy::telemetry::{Telemetry, TelemetryConfig};
 use proxy::unbound::cannot_listen;
+use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -82,7 +83,7 @@ fn serve(run: &Run, loaded: &Loaded) -> Result<(), String> {
             tracing::warn!(?left, "inherited sockets on which nothing is configured to listen");
         }
         drop(inherited);
-        confirm(confirmation).await;
+        confirm(confirmation, &running.clusters).await;
         running.until_told().await
     });
     runtime.shutdown_timeout(SHUTDOWN_GRACE);
@@ -114,17 +115,19 @@ async fn inherit(run: &Run, loaded: &Loaded) -> Result<(Inherited, Option<Confir
 }
 
 /// Tells the process before that this one serves.
-async fn confirm(confirmation: Option<Confirmation>) {
-    if let Some(confirmation) = confirmation
-        && let Err(error) = confirmation.confirm().await
-    {
-        tracing::warn!(%error, "the process before is gone; this one serves");
+async fn confirm(confirmation: Option<Confirmation>, clusters: &Arc<[Arc<Cluster>]>) {
+    let Some(confirmation) = confirmation else { return };
+    match confirmation.confirm().await {
+        // What it still has at the server counts here until it has ended.
+        Ok(stream) => drop(tokio::spawn(takeover::budgets::follow(stream, clusters.clone()))),
+        Err(error) => tracing::warn!(%error, "the process before is gone; this one serves"),
     }
 }
 
 /// The proxy and what is around it.
 struct Running {
     server: Server,
+    clusters: Arc<[Arc<Cluster>]>,
     next: Successor,
     admin: Door,
     rules: RulesTask,
@@ -157,7 +160,7 @@ impl Drop for RulesTask {
 /// The way by which another process gets the listeners.
 struct Successor {
     /// Ends when another process has taken what is offered; `None` where it cannot ask.
-    taken: Option<JoinHandle<()>>,
+    taken: Option<JoinHandle<Option<UnixStream>>>,
     offers: watch::Sender<Offered>,
     /// The admin's listener, which is on offer to the last. `None`: it has been taken.
     admin: Option<TcpListener>,
@@ -213,10 +216,21 @@ impl Running {
         for (cluster, address) in clusters.iter().zip(server.addresses()) {
             tracing::info!(cluster = %cluster.name, %address, "accepting clients");
         }
-        let (follower, drain_timeout) = Follower::new(config, clusters, probes);
+        let (follower, drain_timeout) = Follower::new(config, clusters.clone(), probes);
         let watcher = watch_file(run.config.clone(), loaded, telemetry, follower, access);
         let _history = watch;
-        Ok(Self { server, next, admin, rules, watcher, _history, drain_timeout, draining, signals })
+        Ok(Self {
+            server,
+            clusters,
+            next,
+            admin,
+            rules,
+            watcher,
+            _history,
+            drain_timeout,
+            draining,
+            signals,
+        })
     }
 
     /// Serves until a signal wants the end, or another process has the listeners; then drains.
@@ -227,7 +241,7 @@ impl Running {
                     Told::Reload => self.watcher.reload_now(),
                     Told::End => break Leaving::Closed,
                 },
-                () = self.next.came() => break Leaving::ToSuccessor,
+                () = self.next.came(&self.clusters) => break Leaving::ToSuccessor,
             }
         };
         self.draining.store(true, Ordering::Relaxed);
@@ -255,7 +269,15 @@ impl Running {
     /// waits may be let through by an edit.
     async fn drain(self, leaving: Leaving, patience: Patience) -> Result<(), String> {
         let Self {
-            server, mut next, mut admin, rules, watcher, drain_timeout, mut signals, ..
+            server,
+            clusters,
+            mut next,
+            mut admin,
+            rules,
+            watcher,
+            drain_timeout,
+            mut signals,
+            ..
         } = self;
         let timeout = *drain_timeout.borrow();
         let sessions = server.connected();
@@ -266,7 +288,7 @@ impl Running {
         loop {
             tokio::select! {
                 drained = &mut drain => return ended(drained, *patient.borrow()),
-                () = next.came() => {
+                () = next.came(&clusters) => {
                     admin.close();
                     rules.handle.retire();
                 }
@@ -347,15 +369,19 @@ impl Successor {
         Ok(Self { taken, offers, admin })
     }
 
-    /// Resolves when another process has taken what was on offer.
-    async fn came(&mut self) {
+    /// Resolves when another process has taken what was on offer; it is told what these have at
+    /// their servers.
+    async fn came(&mut self, clusters: &Arc<[Arc<Cluster>]>) {
         if let Some(task) = &mut self.taken {
             let ended = task.await;
             self.taken = None;
-            if ended.is_ok() {
+            if let Ok(next) = ended {
                 // They are the next process's now: when that ends, nobody is to be left hanging.
                 self.admin = None;
                 self.offers.send_replace(Offered::NotNow);
+                if let Some(next) = next {
+                    tokio::spawn(takeover::budgets::tell(next, clusters.clone()));
+                }
                 return;
             }
         }

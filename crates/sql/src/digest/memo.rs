@@ -84,7 +84,7 @@ impl DigestMemo {
     /// Changes when what was told is forgotten: until then, whatever has been told is known.
     #[must_use]
     pub fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Relaxed)
+        self.generation.load(Ordering::Acquire)
     }
 
     /// Whether somebody has been told what the digest stands for.
@@ -106,10 +106,11 @@ impl DigestMemo {
 
     /// What was told is forgotten there: every digest is to be told again.
     pub fn forget_told(&self) {
-        self.generation.fetch_add(1, Ordering::Relaxed);
         for told in self.told.iter().flatten() {
             told.store(0, Ordering::Relaxed);
         }
+        // Last: whoever sees the new generation sees nothing as told that was told before it.
+        self.generation.fetch_add(1, Ordering::Release);
     }
 
     fn entry(&self, key: TextKey) -> Option<&Entry> {

@@ -39,7 +39,7 @@ pub(super) enum Begin {
     Text,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     /// Reads a token of the beginning. True: it is all that there is to it.
     pub(super) fn begin(&mut self, token: Token) -> bool {
         let is = |word: &str| {

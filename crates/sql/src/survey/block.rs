@@ -164,6 +164,44 @@ impl Verdict {
     }
 }
 
+/// One query block, list or pair of brackets at each depth, the statement itself first.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    outermost: Frame,
+    inner: Vec<Frame>,
+}
+
+impl Frames {
+    /// As at the beginning of a statement.
+    pub(super) fn clear(&mut self) {
+        self.outermost = Frame::default();
+        self.inner.clear();
+    }
+
+    /// What opens at this depth, in place of what was there before.
+    pub(super) fn open(&mut self, depth: usize, frame: Frame) {
+        self.inner.truncate(depth.saturating_sub(1));
+        self.inner.push(frame);
+    }
+
+    /// What stands at a depth; the outermost where nothing has been opened.
+    pub(super) fn at(&mut self, depth: usize) -> &mut Frame {
+        match depth.checked_sub(1) {
+            None => &mut self.outermost,
+            Some(at) => self.inner.get_mut(at).unwrap_or(&mut self.outermost),
+        }
+    }
+
+    /// Gives back memory that a deeply nested text has taken.
+    pub(super) fn shrink(&mut self) {
+        self.inner.clear();
+        self.inner.shrink_to(FRAMES_KEPT);
+    }
+}
+
+/// Depths for which memory is kept from one text to the next, about 1 KiB.
+const FRAMES_KEPT: usize = 16;
+
 /// One depth of brackets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Frame {

@@ -6,7 +6,7 @@ use super::walk::Walk;
 use crate::lexer::Kind as TokenKind;
 use crate::mode::Server;
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     pub(super) fn keyword(&mut self, keyword: Keyword, at: u32) {
         let behind_for = self.is_before("FOR");
         let expected = std::mem::take(&mut self.expects);

@@ -1,7 +1,7 @@
 //! The walk over one reading of a text.
 
 use super::begin::Begin;
-use super::block::{Clause, Filter, Frame, Joins, Kind, Verdict};
+use super::block::{Clause, Filter, Frame, Frames, Joins, Kind, Verdict};
 use super::keyword::{Keyword, keyword};
 use super::{InList, Survey, Unfiltered, Unjudged, Walked};
 use crate::{
@@ -14,11 +14,11 @@ use crate::{
 const DEPTH_MAX: usize = 64;
 
 /// One reading of a text.
-pub(super) struct Walk<'t> {
+pub(super) struct Walk<'t, 'f> {
     pub(super) lexer: Lexer<'t, NoComments>,
     reading: Reading,
     pub(super) survey: Survey,
-    frames: [Frame; DEPTH_MAX],
+    frames: &'f mut Frames,
     pub(super) depth: usize,
     pub(super) begin: Begin,
     /// Where the statement begins.
@@ -40,21 +40,27 @@ pub(super) struct Walk<'t> {
     pub(super) is_inner: bool,
 }
 
-pub(super) fn walk(text: &[u8], mode: LexMode, reading: Reading, whole: Whole) -> Walked {
-    let mut walk = Walk::new(text, mode, reading);
+pub(super) fn walk(
+    text: &[u8],
+    (mode, reading): (LexMode, Reading),
+    whole: Whole,
+    frames: &mut Frames,
+) -> Walked {
+    let mut walk = Walk::new(text, mode, reading, frames);
     walk.run(whole);
     let Walk { lexer, survey, .. } = walk;
     let broken = lexer.broken && whole == Whole::Yes;
     Walked { survey, broken, unsure: lexer.unsure }
 }
 
-impl<'t> Walk<'t> {
-    fn new(text: &'t [u8], mode: LexMode, reading: Reading) -> Self {
+impl<'t, 'f> Walk<'t, 'f> {
+    fn new(text: &'t [u8], mode: LexMode, reading: Reading, frames: &'f mut Frames) -> Self {
+        frames.clear();
         Self {
             lexer: Lexer::new(text, mode, reading, NoComments),
             reading,
             survey: Survey::default(),
-            frames: [Frame::default(); DEPTH_MAX],
+            frames,
             depth: 0,
             begin: Begin::Start,
             began_at: 0,
@@ -126,7 +132,8 @@ impl<'t> Walk<'t> {
 
     /// Looks at the text of a literal.
     pub(super) fn inner(&mut self, text: &[u8], at: u32) {
-        let mut inner = Walk::new(text, self.lexer.mode(), self.reading);
+        let mut frames = Frames::default();
+        let mut inner = Walk::new(text, self.lexer.mode(), self.reading, &mut frames);
         inner.is_inner = true;
         inner.run(Whole::Yes);
         self.lexer.unsure |= inner.lexer.unsure;
@@ -147,12 +154,7 @@ impl<'t> Walk<'t> {
 
     /// The frame at a depth, which is followed; the outermost one where it is not.
     pub(super) fn frame_at(&mut self, depth: usize) -> &mut Frame {
-        let depth = if depth < DEPTH_MAX { depth } else { 0 };
-        let [first, rest @ ..] = &mut self.frames;
-        match depth.checked_sub(1) {
-            None => first,
-            Some(at) => rest.get_mut(at).unwrap_or(first),
-        }
+        self.frames.at(depth)
     }
 
     /// The statement is an UPDATE or a DELETE.
@@ -169,7 +171,7 @@ impl<'t> Walk<'t> {
         if self.depth == 0 {
             self.settle_main();
         }
-        self.frames = [Frame::default(); DEPTH_MAX];
+        self.frames.clear();
         self.depth = 0;
         self.with = false;
         self.expects = false;
@@ -342,7 +344,8 @@ impl<'t> Walk<'t> {
             return;
         }
         let common = kind == Kind::With;
-        *self.frame() = Frame { kind: opened, block, common, ..Frame::default() };
+        let frame = Frame { kind: opened, block, common, ..Frame::default() };
+        self.frames.open(self.depth, frame);
         self.expects = is_table;
     }
 
@@ -386,12 +389,12 @@ impl<'t> Walk<'t> {
         let depth = self.depth;
         let Frame { kind, block, .. } = *self.frame();
         let own = if kind.is_block() { depth } else { block };
-        let is_unknown = self.is_before("IS") || self.is_before("NOT");
-        let is_mariadb = matches!(self.lexer.mode().server, Server::MariaDb { .. });
         let block = self.frame_at(own);
         if block.clause != Clause::Where || block.filter != Filter::Constant {
             return;
         }
+        let is_unknown = self.is_before("IS") || self.is_before("NOT");
+        let is_mariadb = matches!(self.lexer.mode().server, Server::MariaDb { .. });
         let ends = own == depth
             && keyword.is_some_and(|keyword| {
                 keyword.ends_where() || (keyword == Keyword::Returning && is_mariadb)
@@ -400,7 +403,7 @@ impl<'t> Walk<'t> {
             keyword.is_constant() || (keyword == Keyword::Unknown && is_unknown)
         });
         if !ends && !says_nothing {
-            block.filter = Filter::Present;
+            self.frame_at(own).filter = Filter::Present;
         }
     }
 

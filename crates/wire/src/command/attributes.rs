@@ -4,6 +4,7 @@
 //! own reader (`parse_query_bind_params`), and what it would read in a doubtful way is not read
 //! here at all: a text that server and relay place differently could hide a statement.
 
+use super::attribute_text::AttributeText;
 use crate::lenenc::Reader;
 
 /// Query attributes as they lie in the packet.
@@ -18,8 +19,9 @@ pub struct QueryAttributes<'a> {
 }
 
 impl<'a> QueryAttributes<'a> {
-    /// Name and value of each attribute, in the client's order. The value is there for strings;
-    /// NULL and values of other types have none.
+    /// Name and value of each attribute, in the client's order. The value is there for strings and
+    /// for integers, as the server's `mysql_query_attribute_string` shows them; NULL has none, and
+    /// neither have types with more than one way to write a value.
     #[must_use]
     pub fn iter(&self) -> QueryAttributesIter<'a> {
         QueryAttributesIter {
@@ -69,7 +71,7 @@ impl<'a> QueryAttributes<'a> {
 }
 
 impl<'a> IntoIterator for QueryAttributes<'a> {
-    type Item = (&'a [u8], Option<&'a [u8]>);
+    type Item = (&'a [u8], Option<AttributeText<'a>>);
     type IntoIter = QueryAttributesIter<'a>;
 
     fn into_iter(self) -> Self::IntoIter {
@@ -78,7 +80,7 @@ impl<'a> IntoIterator for QueryAttributes<'a> {
 }
 
 impl<'a> IntoIterator for &QueryAttributes<'a> {
-    type Item = (&'a [u8], Option<&'a [u8]>);
+    type Item = (&'a [u8], Option<AttributeText<'a>>);
     type IntoIter = QueryAttributesIter<'a>;
 
     fn into_iter(self) -> Self::IntoIter {
@@ -106,17 +108,21 @@ pub struct QueryAttributesIter<'a> {
 
 impl<'a> QueryAttributesIter<'a> {
     /// The next parameter, be it the statement's or an attribute.
-    fn step(&mut self) -> Option<(&'a [u8], Option<&'a [u8]>)> {
+    fn step(&mut self) -> Option<(&'a [u8], Option<AttributeText<'a>>)> {
         if self.index >= self.attributes.count {
             return None;
         }
-        let code = self.types.u16()? & TYPE_MASK;
+        let code = self.types.u16()?;
         let name = self.types.lenenc_bytes()?;
         let value = if is_null(self.attributes.nulls, self.index) {
             None
         } else {
-            let (kind, value) = take_value(&mut self.values, code)?;
-            (kind == ValueKind::Text).then_some(value)
+            let (kind, value) = take_value(&mut self.values, code & TYPE_MASK)?;
+            match kind {
+                ValueKind::Text => Some(AttributeText::of_bytes(value)),
+                ValueKind::Integer => AttributeText::of_integer(value, code & UNSIGNED_FLAG != 0),
+                ValueKind::Other => None,
+            }
         };
         self.index = self.index.checked_add(1)?;
         Some((name, value))
@@ -124,7 +130,7 @@ impl<'a> QueryAttributesIter<'a> {
 }
 
 impl<'a> Iterator for QueryAttributesIter<'a> {
-    type Item = (&'a [u8], Option<&'a [u8]>);
+    type Item = (&'a [u8], Option<AttributeText<'a>>);
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.index < self.attributes.skip {
@@ -177,6 +183,7 @@ fn is_null(nulls: &[u8], index: usize) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ValueKind {
     Text,
+    Integer,
     Other,
 }
 
@@ -184,10 +191,12 @@ enum ValueKind {
 /// servers size in different ways (YEAR, INT24, BOOL, NULL without its bit).
 fn take_value<'a>(values: &mut Reader<'a>, code: u16) -> Option<(ValueKind, &'a [u8])> {
     let value = match code {
-        MYSQL_TYPE_TINY => (ValueKind::Other, values.bytes(1)?),
-        MYSQL_TYPE_SHORT => (ValueKind::Other, values.bytes(2)?),
-        MYSQL_TYPE_LONG | MYSQL_TYPE_FLOAT => (ValueKind::Other, values.bytes(4)?),
-        MYSQL_TYPE_LONGLONG | MYSQL_TYPE_DOUBLE => (ValueKind::Other, values.bytes(8)?),
+        MYSQL_TYPE_TINY => (ValueKind::Integer, values.bytes(1)?),
+        MYSQL_TYPE_SHORT => (ValueKind::Integer, values.bytes(2)?),
+        MYSQL_TYPE_LONG => (ValueKind::Integer, values.bytes(4)?),
+        MYSQL_TYPE_LONGLONG => (ValueKind::Integer, values.bytes(8)?),
+        MYSQL_TYPE_FLOAT => (ValueKind::Other, values.bytes(4)?),
+        MYSQL_TYPE_DOUBLE => (ValueKind::Other, values.bytes(8)?),
         MYSQL_TYPE_DECIMAL | MYSQL_TYPE_TIMESTAMP | MYSQL_TYPE_DATE | MYSQL_TYPE_TIME
         | MYSQL_TYPE_DATETIME | MYSQL_TYPE_NEWDECIMAL => (ValueKind::Other, values.lenenc_bytes()?),
         MYSQL_TYPE_VARCHAR | MYSQL_TYPE_BIT | MYSQL_TYPE_VECTOR
@@ -200,6 +209,7 @@ fn take_value<'a>(values: &mut Reader<'a>, code: u16) -> Option<(ValueKind, &'a 
 }
 
 /// The high bit says that a number is unsigned.
+const UNSIGNED_FLAG: u16 = 0x8000;
 const TYPE_MASK: u16 = 0x7fff;
 
 const MYSQL_TYPE_DECIMAL: u16 = 0;

@@ -53,6 +53,31 @@ impl<'a> OkPacket<'a> {
     }
 }
 
+impl OkPacket<'_> {
+    /// Rows that an UPDATE found and left as they were, and that `affected_rows` counts all the
+    /// same, because the client asked for CLIENT_FOUND_ROWS. 0 where the packet does not say so.
+    ///
+    /// Both servers write `Rows matched: 5  Changed: 2  Warnings: 0`. Where `lc_messages` is another
+    /// language nothing is read: three numbers could as well be those of an INSERT.
+    #[must_use]
+    pub fn unchanged_rows(&self) -> u64 {
+        let mut rest = self.info;
+        let mut number_behind = |words: &[u8]| {
+            let from = rest.strip_prefix(words)?;
+            let len = from.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let (digits, after) = from.split_at_checked(len)?;
+            rest = after;
+            std::str::from_utf8(digits).ok()?.parse::<u64>().ok()
+        };
+        match (number_behind(b"Rows matched: "), number_behind(b"  Changed: ")) {
+            (Some(matched), Some(changed)) if matched == self.affected_rows => {
+                matched.saturating_sub(changed)
+            }
+            _ => 0,
+        }
+    }
+}
+
 /// An EOF packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EofPacket {
@@ -240,5 +265,33 @@ mod tests {
         assert_eq!(eof, EofPacket { warnings: 1, status: 0x22 });
         assert!(EofPacket::parse(b"\xfe").is_err());
         assert!(EofPacket::parse(b"\x00\x01\x00\x22\x00").is_err());
+    }
+
+    #[test]
+    fn rows_that_were_only_found_are_told_from_changed_ones_by_an_update_alone() {
+        let unchanged = |affected: u64, info: &str| {
+            OkPacket {
+                affected_rows: affected,
+                last_insert_id: 0,
+                status: 2,
+                warnings: 0,
+                info: info.as_bytes(),
+                session_changes: SessionChanges::default(),
+            }
+            .unchanged_rows()
+        };
+        assert_eq!(unchanged(5, "Rows matched: 5  Changed: 2  Warnings: 0"), 3);
+        assert_eq!(unchanged(2, "Rows matched: 5  Changed: 2  Warnings: 0"), 0, "not asked for");
+        for info in [
+            "",
+            "Records: 5  Duplicates: 0  Warnings: 0",
+            "Lignes trouvees: 5  Modifiees: 2  Warnings: 0",
+            "Rows matched: ",
+            "Rows matched: 5",
+            "Rows matched: 5  Changed: 99999999999999999999999",
+            "Rows matched: 5  Changed: 9  Warnings: 0",
+        ] {
+            assert_eq!(unchanged(5, info), 0, "{info}");
+        }
     }
 }

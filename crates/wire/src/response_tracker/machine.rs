@@ -46,6 +46,7 @@ pub(super) struct Machine {
     expect: Expect,
     state: State,
     affected_rows: u64,
+    unchanged_rows: u64,
     rows: u64,
     warnings: u32,
     /// The result set holds OUT parameters, so another result follows whatever its last EOF says.
@@ -89,6 +90,7 @@ impl Machine {
             expect: Expect::Nothing,
             state: State::Idle,
             affected_rows: 0,
+            unchanged_rows: 0,
             rows: 0,
             warnings: 0,
             out_params: false,
@@ -99,6 +101,7 @@ impl Machine {
 
     pub(super) fn begin(&mut self, expect: Expect) {
         self.affected_rows = 0;
+        self.unchanged_rows = 0;
         self.rows = 0;
         self.warnings = 0;
         self.out_params = false;
@@ -386,6 +389,7 @@ impl Machine {
         Progress::End(ResponseEnd {
             status: Some(status),
             affected_rows: self.affected_rows,
+            unchanged_rows: self.unchanged_rows,
             rows: self.rows,
             warnings: self.warnings,
             cursor_open: may_be_open && status.cursor_exists() && !status.last_row_sent(),
@@ -415,6 +419,7 @@ impl Machine {
                 }
                 if first_byte == OK_HEADER {
                     self.affected_rows = self.affected_rows.saturating_add(ok.affected_rows);
+                    self.unchanged_rows = self.unchanged_rows.saturating_add(ok.unchanged_rows());
                 }
                 Ok(StatusFlags(ok.status))
             }
@@ -430,6 +435,7 @@ impl Machine {
         Ok(Some(Progress::End(ResponseEnd {
             error: Some(code),
             affected_rows: self.affected_rows,
+            unchanged_rows: self.unchanged_rows,
             rows: self.rows,
             warnings: self.warnings,
             ..ResponseEnd::default()

@@ -7,7 +7,8 @@ use wire::ProtocolError;
 use wire::capability::{CLIENT_QUERY_ATTRIBUTES, Capabilities};
 use wire::command::{
     COM_QUERY, COM_STMT_EXECUTE, Command, Expect, PARAMETER_COUNT_AVAILABLE, Query,
-    execute_attributes, execute_layout, parse_command, splice_head, splice_type_block,
+    QueryAttributes, execute_attributes, execute_layout, parse_command, splice_head,
+    splice_type_block,
 };
 use wire::frame::{FrameHeader, split_frame};
 
@@ -105,7 +106,7 @@ fn written_query(input: &mut Input<'_>) {
         panic!("a COM_QUERY is {command:?}");
     };
     assert_eq!(found, text);
-    assert!(attributes.iter().eq(params.iter().map(Param::as_attribute)));
+    assert!(texts(attributes).eq(params.iter().map(Param::as_attribute)));
     assert_eq!(attributes.is_empty(), params.is_empty());
 }
 
@@ -127,7 +128,7 @@ fn written_execution(input: &mut Input<'_>) {
     };
     assert_eq!((layout.param_count, layout.types_sent), (params.len(), true));
     let attributes = execute_attributes(&payload, &layout, num_params);
-    assert!(attributes.iter().eq(params.iter().skip(own).map(Param::as_attribute)));
+    assert!(texts(attributes).eq(params.iter().skip(own).map(Param::as_attribute)));
     let block = payload.get(layout.type_block).expect("the types are there").to_vec();
     let mut without = front;
     put_params(&mut without, &params, false);
@@ -135,6 +136,10 @@ fn written_execution(input: &mut Input<'_>) {
     let mut spliced = Vec::new();
     splice_type_block(&without, &layout, &block, 0, &mut spliced).expect("the block fits");
     assert_eq!(split_frame(&spliced).map(|(_, again, _)| again), Some(&payload[..]));
+}
+
+fn texts(attributes: QueryAttributes<'_>) -> impl Iterator<Item = (&[u8], Option<Vec<u8>>)> {
+    attributes.into_iter().map(|(name, value)| (name, value.map(|text| text.as_bytes().to_vec())))
 }
 
 /// A parameter as a client binds it.
@@ -145,10 +150,23 @@ struct Param<'a> {
 }
 
 impl<'a> Param<'a> {
-    /// Strings are shown, other values not.
-    fn as_attribute(&self) -> (&'a [u8], Option<&'a [u8]>) {
-        let is_text = !matches!(self.code & 0x7fff, 0..=8 | 10..=12 | 246);
-        (self.name, self.value.filter(|_| is_text))
+    /// Strings are shown, and integers in digits; other values not.
+    fn as_attribute(&self) -> (&'a [u8], Option<Vec<u8>>) {
+        let text = self.value.and_then(|value| match self.code & 0x7fff {
+            1..=3 | 8 => Some(self.digits(value)),
+            0 | 4..=7 | 10..=12 | 246 => None,
+            _ => Some(value.to_vec()),
+        });
+        (self.name, text)
+    }
+
+    fn digits(&self, value: &[u8]) -> Vec<u8> {
+        let bytes = value.iter().zip(0_u32..);
+        let unsigned = bytes.fold(0_i128, |sum, (byte, at)| sum + (i128::from(*byte) << (8 * at)));
+        let bits = 8 * u32::try_from(value.len()).expect("eight at most");
+        let is_negative = self.code & 0x8000 == 0 && unsigned >= 1 << (bits - 1);
+        let number = if is_negative { unsigned - (1 << bits) } else { unsigned };
+        number.to_string().into_bytes()
     }
 
     /// The width of types that have one.

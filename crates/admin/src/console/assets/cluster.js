@@ -130,7 +130,7 @@ export class ClusterPage {
       app, rule,
       { key: "share", label: "Of the window", class: "number", text: (row) => `${(row.share * 100).toFixed(1)} %`, sort: (row) => row.share },
       { key: "for", label: "Since", class: "number", text: (row) => `${span(row.for_s)} ago`, sort: (row) => row.for_s },
-      { key: "now", label: "Now", text: (row) => (row.blocked ? "blocked" : "let through"), tone: (row) => (row.blocked ? "bad" : null) },
+      { key: "now", label: "Now", text: starvedNow, tone: (row) => (row.blocked || row.kind === "below_share" ? "bad" : null) },
       { key: "passed", label: "Passed meanwhile", class: "wide", text: (row) => [row.stopped_replica && `the likely cause is ${row.stopped_replica}`, ...row.passed.map(passedWords)].filter(Boolean).join(", ") },
     ], { key: (row) => `${row.app}\n${row.rule}` });
     this.waiting = this.listing("Connections that wait", "waiting", [
@@ -156,7 +156,7 @@ export class ClusterPage {
       { key: "threshold", label: "Threshold", class: "number", text: (row) => amount(row.threshold, row.unit) },
       { key: "state", label: "Says", text: (row) => (row.state === "no_data" ? `no data${row.open ? ", lets through" : ""}` : row.state), tone: (row) => (row.open ? "good" : "bad") },
       { key: "for", label: "For", class: "number", text: (row) => span(row.for_s) },
-      { key: "flight", label: "In flight", class: "number", text: (row) => (row.in_flight === null ? "–" : `${row.in_flight}${row.in_flight_limit === null ? "" : ` of ${row.in_flight_limit}`}`) },
+      { key: "flight", label: "In flight", class: "number", text: (row) => (row.in_flight === null ? "–" : `${row.in_flight}${ofLimit(row.in_flight_limit)}`) },
     ], { key: (row) => row.signal, empty: "No signals." });
     this.around = this.listing("Writes past Sluice", "around", [
       { key: "user", label: "User", class: "name", text: (row) => row.user },
@@ -320,6 +320,16 @@ export class ClusterPage {
     this.apps.table.set(rows);
     text(this.apps.panel.note, plural(new Set(rows.map((row) => row.app)).size, "identity", "identities"));
   }
+}
+
+function starvedNow({ kind, blocked, received_of_share: part }) {
+  if (kind === "below_share" && part !== null) return `gets ${Math.round(part * 100)} % of its fair share`;
+  return blocked ? "blocked" : "let through";
+}
+
+function ofLimit(limit) {
+  if (limit === null) return "";
+  return limit < 1 ? ` of 1, ${Math.round(limit * 100)} % of the time` : ` of ${limit}`;
 }
 
 function passedWords({ app, rule, passage, count }) {

@@ -40,6 +40,9 @@ pub(super) fn signals(cluster: &ClusterStatus) -> Table {
 /// What a signal limits, and to how many.
 fn in_flight(signal: &SignalStatus) -> String {
     match (signal.in_flight, signal.in_flight_limit) {
+        (Some(count), Some(part)) if part < 1.0 => {
+            format!("{count} of 1, {:.0} % of the time", part * 100.0)
+        }
         (Some(count), Some(limit)) => format!("{count} of {limit:.0}"),
         (Some(count), None) => count.to_string(),
         (None, _) => none(),

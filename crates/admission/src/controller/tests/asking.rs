@@ -153,6 +153,7 @@ impl Path {
             lag: LAG,
             heartbeat_interval: ms(250),
             probe_interval: ms(100),
+            learns_row_costs: false,
             otherwise: BinaryPacing::default(),
         };
         let config = ControllerConfig { pacing: Pacing::Adaptive(adaptive), ..config() };

@@ -2,6 +2,7 @@
 //! enough.
 
 use super::*;
+use crate::{StarvationConfig, Starved, StarvedKind};
 
 /// Sessions of one identity that ask, run for a while, and ask again.
 struct Crowd {
@@ -30,6 +31,8 @@ impl Crowd {
 /// Runs the crowds for `seconds` while lag saws around its threshold with the given period.
 fn admissions(mut crowds: Vec<Crowd>, period_ms: u64, seconds: u64) -> Vec<f64> {
     let mut lab = Lab::lagging();
+    let limits = StarvationConfig { share: 0.01, window: Duration::from_secs(100) };
+    lab.controller.watch_starvation(lab.now, Some(limits));
     let mut owner: BTreeMap<Ticket, usize> = BTreeMap::new();
     for crowd in &mut crowds {
         crowd.running = vec![lab.now; crowd.sessions];
@@ -60,6 +63,10 @@ fn admissions(mut crowds: Vec<Crowd>, period_ms: u64, seconds: u64) -> Vec<f64> 
             crowds[owner[&ticket]].runs(lab.now);
         }
     }
+    let is_below = |starved: &Starved| starved.kind == StarvedKind::BelowShare;
+    let below: Vec<Starved> =
+        lab.controller.starved(lab.now).into_iter().filter(is_below).collect();
+    assert_eq!(below, [], "whoever takes turns has its share");
     crowds.iter().map(|crowd| f64::from(crowd.admitted)).collect()
 }
 

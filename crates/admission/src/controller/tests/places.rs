@@ -1,6 +1,7 @@
 //! Bounds, leaving, shutdown, and what is in flight.
 
 use super::*;
+use crate::Appointment;
 
 #[test]
 fn one_more_than_the_rule_allows_is_refused_at_once() {
@@ -12,6 +13,23 @@ fn one_more_than_the_rule_allows_is_refused_at_once() {
     lab.controller.cancel(lab.now, tickets[1]);
     lab.queued(GATED, ETL, terms);
     assert_eq!(lab.refused(GATED, ETL, terms).reason, Reason::QueueFull);
+}
+
+#[test]
+fn a_full_queue_leaves_room_for_who_was_told_to_come_back_and_for_nobody_new() {
+    let mut lab = Lab::lagging();
+    let terms = Terms { queue_len_max: 20, ..Terms::default() };
+    let mut waiting: Vec<Ticket> = (0..20).map(|_| lab.queued(GATED, ETL, terms)).collect();
+    let told = lab.refused(GATED, ETL, terms);
+    let since = lab.now;
+    let told = Appointment::of(lab.now, (RuleKey(ETL.0), ETL, &terms), since, &told).unwrap();
+    lab.controller.cancel(lab.now, waiting.remove(0));
+    lab.run(ms(1));
+    assert_eq!(lab.refused(GATED, ETL, terms).reason, Reason::QueueFull);
+    let request = Request { since, ..lab.request(GATED, ETL, terms) };
+    lab.controller.come_back(told);
+    let decision = lab.controller.request(lab.now, &request);
+    assert!(matches!(decision, Decision::Queue(_)), "{decision:?}");
 }
 
 #[test]

@@ -98,6 +98,7 @@ impl Model {
                     identity,
                     app: AppKey(identity.0),
                     digest: None,
+                    written: None,
                     gate,
                     terms,
                     arrived: self.now,

@@ -44,6 +44,28 @@ fn a_cap_holds_at_an_open_gate_and_at_none_and_in_fair_turns() {
 }
 
 #[test]
+fn a_first_statement_that_was_taken_for_dear_is_paid_for_at_what_it_wrote() {
+    let mut lab = Lab::healthy();
+    let rule = RuleKey(77);
+    // Far more is expected of it than a cap of one row a second lets anybody owe.
+    let request = Request { rule, ..lab.request(FREE, ETL, capped(1)) };
+    lab.controller.costs.learn(request.digest, request.app, 18_000.0);
+    let outcome = |affected_rows: u64| Outcome { affected_rows, ..Outcome::default() };
+    let Decision::Admit(permit) = lab.controller.request(lab.now, &request) else {
+        panic!("nothing is owed yet");
+    };
+    // Somebody looks at the bucket while it runs.
+    let Decision::Queue(ticket) = lab.controller.request(lab.now, &request) else {
+        panic!("there is no room beside it");
+    };
+    lab.controller.complete(lab.now, permit, outcome(5));
+    lab.run(Duration::from_millis(3_500));
+    assert_eq!(lab.winners(), [], "five rows, of which one was there, take four seconds");
+    lab.run(Duration::from_secs(1));
+    assert_eq!(lab.winners(), [ticket]);
+}
+
+#[test]
 fn who_cannot_wait_for_the_cap_is_refused_as_paced() {
     let mut lab = Lab::healthy();
     lab.admitted(FREE, ETL, capped(1));

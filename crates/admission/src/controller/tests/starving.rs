@@ -1,7 +1,9 @@
 //! What the watch for starvation is told.
 
+use std::collections::BTreeSet;
+
 use super::*;
-use crate::{Passage, StarvationConfig, Starved};
+use crate::{Passage, StarvationConfig, Starved, StarvedKind};
 
 const LIMITS: StarvationConfig = StarvationConfig { share: 0.1, window: Duration::from_secs(100) };
 
@@ -89,6 +91,54 @@ fn a_reload_does_not_end_a_spell_and_other_limits_begin_anew() {
     assert_eq!(starved(&lab), []);
     lab.controller.watch_starvation(lab.now, None);
     assert!(!lab.controller.is_watching());
+}
+
+/// Two crowds of ten always wait at a gate that lets one through each second, and opens and shuts
+/// again and again. Who is below its share after a minute, and by how much.
+fn after_a_minute_of(both: [Terms; 2]) -> Vec<(IdentityKey, f64)> {
+    let pacing = Pacing::Binary(BinaryPacing { release_per_s: 1 });
+    let mut lab = watched(Lab::new(ControllerConfig { pacing, ..config() }));
+    let mut waiting = [BTreeSet::new(), BTreeSet::new()];
+    for round in 0..6_000_u32 {
+        if round % 50 == 0 {
+            lab.lag(if round % 100 == 0 { 0.5 } else { 1.5 });
+        }
+        for (crowd, (identity, terms)) in [(ETL, both[0]), (DDL, both[1])].into_iter().enumerate() {
+            while waiting[crowd].len() < 10 {
+                match lab.ask(GATED, identity, terms) {
+                    Decision::Queue(ticket) => waiting[crowd].insert(ticket),
+                    Decision::Admit(permit) => {
+                        lab.controller.complete(lab.now, permit, Outcome::default());
+                        break;
+                    }
+                    other => panic!("{other:?}"),
+                };
+            }
+        }
+        lab.run(ms(10));
+        for ticket in lab.winners() {
+            waiting.iter_mut().for_each(|tickets| {
+                tickets.remove(&ticket);
+            });
+        }
+    }
+    let below = starved(&lab);
+    let below = below.iter().filter(|starved| starved.kind == StarvedKind::BelowShare);
+    below.map(|of| (of.identity, of.received_of_share.expect("it was below"))).collect()
+}
+
+#[test]
+fn who_gets_a_trickle_beside_anothers_floor_is_below_its_share_and_by_turns_nobody_is() {
+    let floor = Terms { min_rate: Some(100), ..patient() };
+    let starved = after_a_minute_of([patient(), floor]);
+    let [(ETL, part)] = starved[..] else { panic!("{starved:?}") };
+    assert!(part < 0.1, "{part}");
+    assert_eq!(after_a_minute_of([patient(), patient()]), []);
+    assert_eq!(after_a_minute_of([patient(), Terms { weight: 9, ..patient() }]), []);
+    assert_eq!(
+        after_a_minute_of([patient(), Terms { ratio: with_ratio(0.9).ratio, ..patient() }]),
+        []
+    );
 }
 
 #[test]

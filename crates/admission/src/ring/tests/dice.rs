@@ -52,7 +52,7 @@ impl Contest {
             Thrown::Ahead => self.ratios[&lane.app.0],
             Thrown::OneByOne => Ratio::ZERO,
         };
-        let joining = Joining { lane, place, weight: 1, cost: 1.0, known: 1.0, ratio };
+        let joining = Joining { lane, place, weight: 1, cost: 1.0, known: 1.0, ratio, kept: false };
         let lost = self.ring.join(MonoTime::ZERO, &joining, &mut self.dice);
         self.count(lane, lost);
     }
@@ -206,7 +206,15 @@ fn a_statement_of_another_ratio_at_the_head_only_draws_again() {
         let ratio = Ratio::new(ratio).unwrap();
         ring.join(
             MonoTime::ZERO,
-            &Joining { lane, place: place(n), weight: 1, cost: 1.0, known: 1.0, ratio },
+            &Joining {
+                lane,
+                place: place(n),
+                weight: 1,
+                cost: 1.0,
+                known: 1.0,
+                ratio,
+                kept: false,
+            },
             &mut dice,
         );
     };
@@ -227,7 +235,7 @@ fn what_was_not_known_when_a_line_formed_makes_no_lost_check_dearer() {
     let ratio_of = |lane: Lane| Ratio::new(if lane == A { 0.9 } else { 0.1 }).unwrap();
     let joining = |lane: Lane, n: u64, cost: f64| {
         let ratio = ratio_of(lane);
-        Joining { lane, place: place(n), weight: 1, cost, known: 1.0, ratio }
+        Joining { lane, place: place(n), weight: 1, cost, known: 1.0, ratio, kept: false }
     };
     for n in 0..200 {
         // A statement that nobody knows may be one of sixty rows.

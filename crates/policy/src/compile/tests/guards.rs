@@ -1,6 +1,9 @@
 //! `guards`.
 
-use crate::{GuardMode, load};
+use std::iter::empty;
+
+use crate::identity::SessionIdentity;
+use crate::{GuardMode, Guarded, UnixTime, load};
 
 fn file_of(guards: &str) -> String {
     format!(
@@ -42,6 +45,31 @@ fn a_guard_goes_no_further_than_its_mode_and_its_cluster() {
     let expected = expected.map(|(name, check, mode)| (name.to_owned(), check, mode));
     assert_eq!(of(0), expected);
     assert_eq!(of(1), expected.map(|(name, check, _)| (name, check, GuardMode::Warn)));
+}
+
+#[test]
+fn nobody_is_asked_about_a_guard_that_cannot_be_about_their_session() {
+    let config = load(&file_of(
+        "- { name: a, match: { user: shop }, require_tag: [controller] }\n\
+         - { name: b, where_required: deny }\n",
+    ))
+    .expect("no fault");
+    let may_object = |user: &[u8], text: &[u8]| {
+        let survey = sql::survey(text, sql::LexMode::default(), sql::Whole::Yes);
+        let guarded = Guarded {
+            survey: Some(&survey),
+            len: 0,
+            goes_on: false,
+            now: UnixTime::default(),
+            tags: true,
+            all_tags: true,
+        };
+        let session = SessionIdentity::new(user, None, b"", empty());
+        config.clusters[0].guards.may_object(&guarded, &session)
+    };
+    assert!(may_object(b"shop", b"SELECT 1 FROM t"));
+    assert!(!may_object(b"etl", b"SELECT 1 FROM t"));
+    assert!(may_object(b"etl", b"DELETE FROM t"));
 }
 
 #[test]

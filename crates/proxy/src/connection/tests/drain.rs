@@ -80,6 +80,34 @@ async fn a_client_that_is_never_quiet_is_told_that_its_next_statement_has_not_ru
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_statement_that_has_come_by_the_moment_of_the_quiet_end_is_run_and_answered() {
+    let mut stage = Stage::logged_in(OPEN).await;
+    stage.passes("SELECT 1", AUTOCOMMIT).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    shut_down(&stage);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    // The session's time is over in this very moment, and the runtime has looked for events
+    // already.
+    assert_eq!(stage.client.try_write(&query(INSERT)).unwrap(), query(INSERT).len());
+    stage.runs(INSERT, &ok(1, AUTOCOMMIT)).await;
+    assert_eq!(packet(&mut stage.client).await, ok(1, AUTOCOMMIT));
+    assert_eq!(rest(&mut stage.client).await, b"");
+    stage.ends_unasked().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_sends_behind_its_last_answer_does_not_reset_its_connection() {
+    let mut stage = Stage::logged_in(OPEN).await;
+    stage.passes("BEGIN", IN_TRANSACTION).await;
+    shut_down(&stage);
+    stage.cluster.registry.tell_all(Control::Close);
+    tokio::time::sleep(AT_ONCE).await;
+    stage.asks(INSERT).await;
+    is_told_of_the_end(&rest(&mut stage.client).await);
+    stage.ends_unasked().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_transaction_may_end_and_so_may_what_has_locked_tables() {
     for (begins, ends, status) in
         [("BEGIN", "COMMIT", IN_TRANSACTION), ("LOCK TABLES t WRITE", "UNLOCK TABLES", AUTOCOMMIT)]

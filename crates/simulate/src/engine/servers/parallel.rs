@@ -102,9 +102,13 @@ impl Replica {
 mod tests {
     use admission::lag::ReplicaKey;
 
-    use super::super::Beat;
+    use super::super::{Beat, Work};
     use super::*;
     use crate::{Amount, scenario};
+
+    fn work(rows: f64) -> Work {
+        Work { rows, app: None }
+    }
 
     fn at(ms: u64) -> MonoTime {
         MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
@@ -130,7 +134,7 @@ mod tests {
     fn a_heartbeat_counts_with_all_before_it_whatever_the_order() {
         for in_order in [false, true] {
             let mut replica = replica(in_order);
-            replica.append(at(0), Duration::ZERO, 10.0);
+            replica.append(at(0), Duration::ZERO, work(10.0));
             replica.append_heartbeat(at(1), Duration::ZERO, Beat { proxy: 0, seq: 1 });
             assert_eq!(replica.shows(at(5), 0), None, "order kept: {in_order}");
             assert_eq!(replica.true_lag(at(5)), Duration::from_millis(5));
@@ -144,7 +148,7 @@ mod tests {
         for (in_order, applied) in [(false, 15.0), (true, 11.0)] {
             let mut replica = replica(in_order);
             for rows in [10.0, 1.0, 4.0] {
-                replica.append(at(0), Duration::ZERO, rows);
+                replica.append(at(0), Duration::ZERO, work(rows));
             }
             replica.append_heartbeat(at(1), Duration::ZERO, Beat { proxy: 0, seq: 1 });
             assert_eq!(replica.shows(at(19), 0), None);
@@ -158,9 +162,9 @@ mod tests {
     fn appliers_work_beside_each_other_and_never_ahead_of_what_has_arrived() {
         let mut replica = replica(false);
         let far = Duration::from_millis(10);
-        replica.append(at(0), far, 5.0);
-        replica.append(at(0), far, 5.0);
-        replica.append(at(0), far, 5.0);
+        replica.append(at(0), far, work(5.0));
+        replica.append(at(0), far, work(5.0));
+        replica.append(at(0), far, work(5.0));
         replica.advance(at(10));
         assert!(replica.applied.abs() < 1e-9);
         replica.advance(at(20));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use admission::{Mode, OnNoData};
-use policy::{Action, ClusterPolicy, Config, Rule, Scope, Signal, SignalKind};
+use policy::{Action, ClusterPolicy, Config, GuardMode, Rule, Scope, Signal, SignalKind};
 use sql::{Class, ClassSet};
 
 use super::count;
@@ -38,9 +38,30 @@ pub(super) fn of(config: &Config, warnings: usize) -> String {
         if further > 0 {
             text += &format!("    and {further} more\n");
         }
+        text += &limits(cluster);
     }
     if config.clusters.iter().any(|cluster| !cluster.rules.is_empty()) {
         text += &format!("\n{WRITE}\n");
+    }
+    text
+}
+
+/// What holds whatever rule decides: budgets and guards.
+fn limits(cluster: &ClusterPolicy) -> String {
+    let warns = |is_so: bool| if is_so { ", warns only" } else { "" };
+    let budgets = cluster.budgets.iter().map(|budget| {
+        let warns = warns(budget.terms.mode == Mode::Observe);
+        format!("  budget {}: {}{warns}\n", budget.name, budget.allows())
+    });
+    let guards = cluster.guards.iter().flat_map(|guard| {
+        guard.checks().map(|(check, mode)| {
+            format!("  guard {}: {check}{}\n", guard.name, warns(mode == GuardMode::Warn))
+        })
+    });
+    let mut text: String = budgets.take(LISTED_RULES_MAX).chain(guards).collect();
+    let further = cluster.budgets.iter().count().saturating_sub(LISTED_RULES_MAX);
+    if further > 0 {
+        text += &format!("  and {}\n", count(further, "more budget"));
     }
     text
 }
@@ -56,6 +77,9 @@ fn of_signal(signal: &Signal, cluster: &ClusterPolicy) -> String {
     if open_at != threshold || close_at != threshold {
         let (shut, open) = (level(signal, *close_at), level(signal, *open_at));
         text += &format!(", shut from {shut}, open below {open}");
+    }
+    if let Some(own) = cluster.own_thresholds(signal) {
+        text += &format!(", {own}");
     }
     if cluster.replicas.is_empty() && matches!(signal.kind, SignalKind::Lag { .. }) {
         return format!("{text}, always open: there are no replicas");
@@ -97,19 +121,23 @@ fn of_rule(rule: &Rule, cluster: &ClusterPolicy) -> String {
             let hold = if terms.hold { "hold, " } else { "" };
             let (ratio, max_delay) = (terms.ratio.as_f64(), terms.max_delay);
             let speed = rule.speed_to_expect().map(|speed| speed + ", ").unwrap_or_default();
-            format!("{hold}{speed}ratio {ratio}, gate {gate}, max_delay {max_delay:?}")
+            let limits = rule.limits_to_expect().map(|limits| limits + ", ").unwrap_or_default();
+            format!("{hold}{speed}ratio {ratio}, gate {gate}, {limits}max_delay {max_delay:?}")
         }
     };
     let observes = match rule.mode {
         Mode::Enforce => "",
         Mode::Observe => ", observes only",
     };
+    let runaway = rule
+        .runaway
+        .map_or_else(String::new, |runaway| format!(", runaway {}", runaway.in_words()));
     let ends = rule.expires_at.map_or_else(String::new, |end| format!(", until {end}"));
     let classes = match rule.action {
         Action::Exempt => "all statements".to_owned(),
         Action::Deny | Action::Throttle { .. } => of_classes(rule.statements),
     };
-    format!("{}: {does}{observes}{ends}; {classes}", rule.name)
+    format!("{}: {does}{runaway}{observes}{ends}; {classes}", rule.name)
 }
 
 /// The classes as a file names them: `write` stands for all that it covers.

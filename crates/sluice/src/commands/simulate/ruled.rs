@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ::simulate::{Amount, App, Effect, LagLimits, MetRule, Pace, Replica, Scenario, Window};
+use ::simulate::{
+    Amount, App, Effect, LagLimits, MetRule, Pace, Replica, RowCosts, Scenario, Window,
+};
 use admission::{MonoTime, Pacing};
 use policy::{ClusterPolicy, LagSource, Signal, SignalKind, UnixTime};
 use proxy::reload;
@@ -141,6 +143,7 @@ fn scenario(cluster: &ClusterPolicy, command: &Simulate, met: &[Met]) -> Scenari
         warmup: micros(load.duration.mul_f64(0.1)).min(WARMUP_MAX),
         seed: 0,
         pacing: pace(command.pacing).unwrap_or(file_pacing),
+        row_costs: RowCosts::Told,
         threshold,
         lag,
         check_interval: cluster.check_interval,

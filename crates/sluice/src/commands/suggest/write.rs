@@ -95,7 +95,8 @@ fn head(shown: &Insights) -> String {
          # ({window_s:.0} seconds with statements). Nothing in it holds anything back: the cluster\n\
          # observes, budgets and guards warn. What it would do:\n\
          #   sluice check --config THIS --against insights.json\n\
-         # Then let one rule or budget after the other act: `mode: enforce`.\n\
+         # Then take `mode: observe` from the cluster, which changes nothing yet, and let one after the\n\
+         # other act: `mode: enforce` of a rule or a budget, `deny` of a guard.\n\
          version: 1\n\
          admin: {{ listen: 127.0.0.1:9307 }}\n\
          clusters:\n\

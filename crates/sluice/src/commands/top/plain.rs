@@ -95,10 +95,19 @@ pub(super) fn signal_line(signal: &SignalStatus) -> String {
 
 /// What is let through while somebody waits.
 pub(super) fn pace_line(cluster: &ClusterStatus) -> String {
+    let governs = governs(cluster);
     match cluster.pace.per_second {
-        Some(pace) => format!("pace: {} {} a second", rounded(pace), shown(&cluster.pace.unit)),
-        None => "pace: –".to_owned(),
+        Some(pace) => {
+            format!("pace: {} {} a second{governs}", rounded(pace), shown(&cluster.pace.unit))
+        }
+        None => format!("pace: –{governs}"),
     }
+}
+
+/// The signal that has least room, if somebody lately found none.
+pub(in crate::commands::top) fn governs(cluster: &ClusterStatus) -> String {
+    let governs = cluster.pace.governs.as_deref();
+    governs.map(|signal| format!(", by {}", shown(signal))).unwrap_or_default()
 }
 
 /// The last looks as bars, the highest of them as tall as a line; a dot where nothing was known.
@@ -148,6 +157,9 @@ mod tests {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
         assert_eq!(look(&watched, Some("other"), BY, Style::Plain).lines().count(), 2);
+        let mut governed = status(Vec::new());
+        governed.clusters[0].pace.governs = Some("web_p99".to_owned());
+        assert_eq!(pace_line(&governed.clusters[0]), "pace: 120 rows a second, by web_p99");
     }
 
     #[test]

@@ -60,6 +60,8 @@ struct Group {
     /// Nothing but values and what separates them so far.
     pure: bool,
     values: bool,
+    /// A comma, or nothing, stands before what comes next: a minus there is a sign.
+    separated: bool,
     /// The row before it.
     follows: Option<Row>,
     /// The bracket just closed inside it.
@@ -102,6 +104,8 @@ impl<'t> Glance<'t> {
         let is_comma = matches!(plain, b"," | b", " | b",\n");
         if let Some(group) = self.groups.get_mut(self.depth) {
             group.pure &= is_comma || (group.pure && separates(plain));
+            group.separated = is_comma
+                || plain.trim_ascii_end().last().map_or(group.separated, |last| *last == b',');
             let latest = group.latest.filter(|row| is_comma && !row.comma);
             group.latest = latest.map(|row| Row { comma: true, ..row });
         }
@@ -116,7 +120,9 @@ impl<'t> Glance<'t> {
             Value::Text(quote) => TEXT ^ u64::from(quote),
             Value::Comment => COMMENT,
         };
-        group.values |= value != Value::Comment;
+        if value != Value::Comment {
+            (group.values, group.separated) = (true, false);
+        }
         self.hash = mix(self.hash ^ mark);
         Some(())
     }
@@ -128,11 +134,12 @@ impl<'t> Glance<'t> {
         Some(())
     }
 
-    /// A sign, if a number follows.
+    /// A sign, if a number follows and no value stands before it.
     fn minus(&mut self) -> Option<()> {
         let is_sign = self.pieces.rest().first().is_some_and(u8::is_ascii_digit);
         let group = self.groups.get_mut(self.depth)?;
-        group.pure &= is_sign;
+        group.pure &= is_sign && group.separated;
+        group.separated = false;
         group.latest = None;
         self.hash = mix(self.hash ^ MINUS);
         Some(())
@@ -145,7 +152,7 @@ impl<'t> Glance<'t> {
         self.depth = self.depth.checked_add(1)?;
         let before = self.hash;
         *self.groups.get_mut(self.depth)? =
-            Group { before, pure: true, follows, ..Group::default() };
+            Group { before, pure: true, separated: true, follows, ..Group::default() };
         self.hash = INSIDE;
         // Values are passed at once, with the rows behind them that have nothing but values too.
         let skipped = match follows {

@@ -253,16 +253,10 @@ fn digits_len(text: &[u8]) -> usize {
 /// The length of a literal with its quotes. `None`: it has no end.
 pub(super) fn literal_len(text: &[u8], quote: u8, quoting: Quoting) -> Option<usize> {
     let escape = if quoting.plain_backslash { quote } else { b'\\' };
-    let is_either = |byte: &u8| *byte == quote || *byte == escape;
     let mut at = 1_usize;
     loop {
         let inside = text.get(at..)?;
-        // Most literals are short.
-        let short = inside.iter().take(SHORT).position(is_either);
-        let found = match short {
-            Some(found) => found,
-            None => memchr::memchr2(quote, escape, inside)?,
-        };
+        let found = find_either(inside, quote, escape)?;
         let behind = inside.get(found.checked_add(1)?..)?;
         let is_end = inside.get(found) == Some(&quote) && behind.first() != Some(&quote);
         at = at.checked_add(found)?.checked_add(1)?;
@@ -277,8 +271,35 @@ pub(super) fn literal_len(text: &[u8], quote: u8, quoting: Quoting) -> Option<us
     }
 }
 
-/// Bytes of a literal that are looked at one by one: calling for more takes as long.
-const SHORT: usize = 16;
+/// Where the first of two bytes stands. Most literals are short: their first bytes are looked at
+/// eight at a time, which takes as long as a call for more.
+#[inline(always)]
+fn find_either(text: &[u8], one: u8, other: u8) -> Option<usize> {
+    let (words, _) = text.as_chunks::<8>();
+    let mut at = 0_usize;
+    for word in words.iter().take(SHORT) {
+        let word = u64::from_le_bytes(*word);
+        let hits = zeros(word ^ splat(one)) | zeros(word ^ splat(other));
+        if hits != 0 {
+            return at.checked_add(usize::try_from(hits.trailing_zeros() / 8).ok()?);
+        }
+        at = at.wrapping_add(8);
+    }
+    at.checked_add(memchr::memchr2(one, other, text.get(at..)?)?)
+}
+
+/// Words of a literal that are looked at here.
+const SHORT: usize = 2;
+
+const fn splat(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// A bit for the first byte that is zero, and for some behind it (Mycroft's; Warren, Hacker's
+/// Delight, 6-1).
+const fn zeros(word: u64) -> u64 {
+    word.wrapping_sub(splat(1)) & !word & splat(0x80)
+}
 
 /// The length of a comment that says nothing to the server.
 fn comment_len(text: &[u8]) -> Option<usize> {

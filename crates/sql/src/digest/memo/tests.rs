@@ -100,6 +100,9 @@ fn what_is_not_a_row_like_the_one_before_counts() {
         ("SELECT (1) (1)", "SELECT (1)"),
         ("SELECT (1),, (1)", "SELECT (1), (1)"),
         ("SELECT (- a)", "SELECT (a)"),
+        ("SELECT (1-1)", "SELECT (1)"),
+        ("SELECT (1, 'a' -1)", "SELECT (1, 'a')"),
+        ("SELECT (2, NULL -1)", "SELECT (2, NULL)"),
         ("SELECT ()", "SELECT (1)"),
     ] {
         assert_ne!(key(one), key(two), "{one}");
@@ -222,12 +225,12 @@ const PIECES: [&str; 56] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
     #[test]
     fn texts_of_one_key_have_one_digest(
         texts in prop::collection::vec(
             prop::collection::vec(prop::sample::select(PIECES.as_slice()), 0..8),
-            2..40,
+            2..12,
         ),
         is_front in any::<bool>(),
         plain_backslash in any::<bool>(),
@@ -242,7 +245,14 @@ proptest! {
         };
         let mut digests: HashMap<u64, (u64, String)> = HashMap::new();
         let mut out = Vec::new();
-        for text in texts.iter().map(|pieces| pieces.concat()) {
+        // A fault shows where two texts differ by little: each is read without each of its pieces too.
+        let fewer = texts.iter().flat_map(|pieces| {
+            (0..=pieces.len()).map(|out| {
+                let (head, tail) = pieces.split_at(out);
+                [head, tail.get(1..).unwrap_or_default()].concat().concat()
+            })
+        });
+        for text in fewer {
             let extent = if is_front { Extent::Front } else { Extent::Whole };
             let Some(TextKey(key)) = TextKey::of(text.as_bytes(), mode, extent) else { continue };
             let read = if is_front { digest_front } else { digest };

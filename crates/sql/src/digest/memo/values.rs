@@ -34,7 +34,7 @@ pub(super) fn skip_values(
         rest = match *byte {
             b',' => {
                 separated = true;
-                behind
+                behind.strip_prefix(b" ").unwrap_or(behind)
             }
             b' ' | b'\n' | b'\t' | b'\r' => behind,
             b'0'..=b'9' => {

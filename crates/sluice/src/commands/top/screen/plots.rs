@@ -12,6 +12,7 @@ use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType};
 use super::{Paint, amount};
 use crate::commands::status::text::shown;
 use crate::commands::top::course::{Look, Watched, gauge, lossy};
+use crate::commands::top::plain::governs;
 use crate::commands::top::table::rounded;
 
 /// A plot of one value over time.
@@ -52,9 +53,12 @@ pub(super) fn draw(
     };
     let pace = cluster.pace.per_second.map(rounded);
     let unit = shown(&cluster.pace.unit);
+    let governs = governs(cluster);
     let pace = Plot {
-        title: pace
-            .map_or_else(|| " pace: – ".to_owned(), |pace| format!(" pace: {pace} {unit}/s ")),
+        title: pace.map_or_else(
+            || format!(" pace: –{governs} "),
+            |pace| format!(" pace: {pace} {unit}/s{governs} "),
+        ),
         color: Color::Cyan,
         stretches: stretches(looks, |look| look.pace),
         threshold: None,

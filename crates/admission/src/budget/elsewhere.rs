@@ -1,0 +1,51 @@
+//! What another process has taken of the same budgets: the one before this, which still runs what it
+//! has let through. That counts here until it says that it has ended, and what it owes is owed here.
+
+use std::collections::HashMap;
+
+use super::terms::{BudgetKey, BudgetUse};
+
+/// What is owed to one bucket: each drains as its budget says.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct BudgetDebt {
+    /// Statements.
+    pub statements: f64,
+    /// Rows changed, and rows sent.
+    pub rows: f64,
+    /// Server-seconds.
+    pub seconds: f64,
+}
+
+/// Statements at the server that another process counts, by bucket.
+#[derive(Debug, Default)]
+pub(super) struct Elsewhere {
+    counts: HashMap<BudgetUse, u32>,
+    sums: HashMap<BudgetKey, u64>,
+}
+
+impl Elsewhere {
+    /// How many of one bucket.
+    pub(super) fn at(&self, at: BudgetUse) -> u32 {
+        if self.counts.is_empty() {
+            return 0;
+        }
+        self.counts.get(&at).copied().unwrap_or(0)
+    }
+
+    /// How many of one budget.
+    pub(super) fn of(&self, budget: BudgetKey) -> u64 {
+        self.sums.get(&budget).copied().unwrap_or(0)
+    }
+
+    /// It is so many now. The buckets of which there are fewer than before.
+    pub(super) fn replace(&mut self, counts: HashMap<BudgetUse, u32>) -> Vec<BudgetUse> {
+        self.sums.clear();
+        for (at, count) in &counts {
+            let sum = self.sums.entry(at.budget).or_default();
+            *sum = sum.saturating_add(u64::from(*count));
+        }
+        let before = std::mem::replace(&mut self.counts, counts);
+        let fewer = before.into_iter().filter(|(at, count)| self.at(*at) < *count);
+        fewer.map(|(at, _)| at).collect()
+    }
+}

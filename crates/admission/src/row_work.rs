@@ -1,0 +1,311 @@
+//! What a row costs the replicas, by the table it is written to and the kind of statement.
+//!
+//! Theory. Rows as the primary tells them are not what a replica has work with: a cascade, a
+//! trigger, a table without a primary key, a commit for each row. Nobody has to guess that: at any
+//! moment the server says what its appliers are at. Looked at ten times a second, the part of the
+//! looks that meet a table is its part of the replica's time, as in a profiler that samples. That
+//! over its part of the rows told is what one of its rows counts as: [`RowWork::factor`], one on
+//! the average of all rows told.
+//!
+//! - A look meets a transaction, which holds all of its tables: with a cascade or a trigger also
+//!   tables that nobody named. It counts for those of its tables that somebody was admitted to
+//!   write, and for nobody if there is none.
+//! - Who writes the same table past every gate is in the same looks: of a table's looks as much counts
+//!   as the part of its applied rows that was told ([`RowWork::applied`]).
+//! - A look at an applier between two transactions' locks counts for all by their statements.
+//! - Rows count once the lag has passed since they were told: until then no replica was at them.
+//! - Nothing is charged by chance: a factor is in force only while it is [`CERTAIN`] deviations
+//!   from one, by what the looks of one [`BLOCK`] and the next differ in, and [`MATTERS`] times.
+//!
+//! Bounds: [`KEYS_MAX`] pairs of table and kind; whoever comes then has the factor one.
+
+mod account;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use self::account::{Account, Totals};
+use crate::MonoTime;
+
+/// A table, as a number that only the shell can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableKey(pub u64);
+
+/// How a statement writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WriteKind {
+    /// INSERT.
+    Insert,
+    /// UPDATE.
+    Update,
+    /// DELETE.
+    Delete,
+    /// REPLACE: rows come and go.
+    Replace,
+}
+
+/// What a statement writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Written {
+    /// The table that it names.
+    pub table: TableKey,
+    /// How.
+    pub kind: WriteKind,
+}
+
+/// What an applier of a replica is at.
+#[derive(Debug, Clone, Copy)]
+pub struct Applying<'a> {
+    /// The tables whose locks its transaction holds by now. Empty: it begins or ends one.
+    pub tables: &'a [TableKey],
+    /// The kind of the rows that it applies, if it says so.
+    pub kind: Option<WriteKind>,
+}
+
+/// What a row of one kind counts as.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RowWorkView {
+    /// Of what.
+    pub written: Written,
+    /// Rows told within the memory, which is a minute and a half.
+    pub rows: f64,
+    /// Looks that met it.
+    pub looks: f64,
+    /// What one of its rows is charged as.
+    pub factor: f64,
+}
+
+/// How often what was seen is weighed. Work that a look meets is told within one, or is counted
+/// against certainty.
+const BLOCK: Duration = Duration::from_secs(1);
+const HALF_A_BLOCK: Duration = Duration::from_millis(500);
+
+/// What is left of a block with the next: half after a minute.
+const MEMORY: f64 = 0.9885;
+
+/// Pairs of table and kind.
+const KEYS_MAX: usize = 256;
+
+/// A pair of fewer rows is forgotten.
+const ROWS_MIN: f64 = 0.5;
+
+/// Fewer looks that met anything say nothing.
+const LOOKS_MIN: f64 = 30.0;
+
+/// Blocks before anything is said.
+const BLOCKS_MIN: u32 = 10;
+
+/// Deviations from which on a factor is certain, and below which it is not any more.
+const CERTAIN: f64 = 4.0;
+const UNCERTAIN: f64 = 2.0;
+
+/// A factor closer to one is one.
+const MATTERS: f64 = 1.5;
+
+/// What is believed at most.
+const FACTOR_MAX: f64 = 50.0;
+
+/// How far a factor moves in one block.
+const STEP: f64 = 1.5;
+
+/// For how long what was learned holds without a look.
+const KNOWN_FOR: Duration = Duration::from_secs(30);
+
+/// Blocks of rows that wait for the lag to pass: two minutes. What is older counts at once.
+const WAITING_MAX: usize = 120;
+
+/// What rows cost, learned from looks at the appliers. Without looks every factor is one.
+#[derive(Debug, Default)]
+pub(crate) struct RowWork {
+    accounts: BTreeMap<Written, Account>,
+    totals: Totals,
+    /// Told in the block under way.
+    told: Told,
+    /// Told in blocks whose work may not have been done yet, oldest first.
+    waiting: VecDeque<(MonoTime, Told)>,
+    /// Looks in the block under way: by what was met, and those that met nobody.
+    met: BTreeMap<Written, f64>,
+    between: f64,
+    /// Rows applied in the block under way, whoever wrote them.
+    applied: BTreeMap<Written, f64>,
+    block_began: Option<MonoTime>,
+    looked_at: MonoTime,
+    blocks: u32,
+}
+
+/// Rows and statements told, by what they write.
+type Told = BTreeMap<Written, (f64, f64)>;
+
+impl RowWork {
+    /// What a row counts as.
+    pub(crate) fn factor(&self, written: Option<Written>) -> f64 {
+        written.and_then(|written| self.accounts.get(&written)).map_or(1.0, |of| of.factor)
+    }
+
+    /// A statement has told its rows.
+    pub(crate) fn told(&mut self, written: Option<Written>, rows: f64) {
+        let Some(written) = written.filter(|_| rows > 0.0) else { return };
+        // Nobody looks.
+        if self.block_began.is_none() {
+            return;
+        }
+        let known = self.told.len() < KEYS_MAX || self.told.contains_key(&written);
+        if known {
+            let (told, statements) = self.told.entry(written).or_default();
+            *told += rows;
+            *statements += 1.0;
+        }
+    }
+
+    /// The appliers of a replica were looked at while the lag was this.
+    pub(crate) fn looked(&mut self, now: MonoTime, lag: Duration, seen: &[Applying<'_>]) {
+        let began = *self.block_began.get_or_insert(now);
+        self.looked_at = now;
+        for applying in seen {
+            self.meet(applying);
+        }
+        if now.saturating_since(began) >= BLOCK {
+            self.block_began = Some(now);
+            self.end_block(now, lag);
+        }
+    }
+
+    /// So many rows were applied of late, whoever wrote them. Only of what was told is it kept.
+    pub(crate) fn applied(&mut self, written: Written, rows: f64) {
+        if self.accounts.contains_key(&written) || self.told.contains_key(&written) {
+            *self.applied.entry(written).or_default() += rows;
+        }
+    }
+
+    /// Time has passed: what nobody has looked at for long is not known any more.
+    pub(crate) fn lapse(&mut self, now: MonoTime) {
+        if self.block_began.is_some() && now.saturating_since(self.looked_at) > KNOWN_FOR {
+            *self = Self::default();
+        }
+    }
+
+    fn meet(&mut self, applying: &Applying<'_>) {
+        if applying.tables.is_empty() {
+            self.between += 1.0;
+            return;
+        }
+        let accounts = &self.accounts;
+        let of_kind = |written: &Written| {
+            applying.kind.is_none_or(|kind| kind == written.kind)
+                || written.kind == WriteKind::Replace
+        };
+        let of_table =
+            || accounts.iter().filter(|(written, _)| applying.tables.contains(&written.table));
+        let exact = of_table().any(|(written, _)| of_kind(written));
+        let met = || of_table().filter(|(written, _)| !exact || of_kind(written));
+        let weight = |of: &Account| of.rows * of.factor + f64::MIN_POSITIVE;
+        let total: f64 = met().map(|(_, of)| weight(of)).sum();
+        for (written, of) in met() {
+            *self.met.entry(*written).or_default() += weight(of) / total;
+        }
+    }
+
+    fn end_block(&mut self, now: MonoTime, lag: Duration) {
+        self.blocks = self.blocks.saturating_add(1);
+        self.waiting.push_back((now, std::mem::take(&mut self.told)));
+        let mut told: Told = BTreeMap::new();
+        while let Some((at, _)) = self.waiting.front()
+            && (at.saturating_add(lag) <= now.saturating_add(HALF_A_BLOCK)
+                || self.waiting.len() > WAITING_MAX)
+        {
+            for (written, (rows, statements)) in self.waiting.pop_front().unwrap_or_default().1 {
+                let sum = told.entry(written).or_default();
+                *sum = (sum.0 + rows, sum.1 + statements);
+            }
+        }
+        self.take_in(&told);
+        self.weigh();
+    }
+
+    /// The block's rows and looks go to the accounts.
+    fn take_in(&mut self, told: &Told) {
+        for written in told.keys() {
+            if self.accounts.len() < KEYS_MAX {
+                self.accounts.entry(*written).or_default();
+            }
+        }
+        let of = |written: &Written| told.get(written).copied().unwrap_or_default();
+        // Where no look meets a table, the server does not name them.
+        let between = if self.met.is_empty() { 0.0 } else { self.between };
+        let statements: f64 = self.accounts.values().map(|account| account.statements).sum();
+        let mut block = Totals::default();
+        for (written, account) in &mut self.accounts {
+            let of_all = account.statements / statements.max(f64::MIN_POSITIVE);
+            let between = between * of_all;
+            let looks = self.met.get(written).copied().unwrap_or(0.0) + between;
+            let applied = self.applied.get(written).copied().unwrap_or(0.0);
+            account.begin(of(written), (looks, applied));
+            block.rows += account.block.rows;
+            block.looks += account.block.looks;
+        }
+        self.met.clear();
+        self.applied.clear();
+        self.between = 0.0;
+        self.totals.rows = self.totals.rows * MEMORY + block.rows;
+        self.totals.looks = self.totals.looks * MEMORY + block.looks;
+        for account in self.accounts.values_mut() {
+            account.end(&block, &self.totals);
+        }
+        let totals = &mut self.totals;
+        self.accounts.retain(|_, account| {
+            let stays = account.rows >= ROWS_MIN;
+            if !stays {
+                totals.rows -= account.rows;
+                totals.looks = (totals.looks - account.looks).max(0.0);
+            }
+            stays
+        });
+    }
+
+    fn weigh(&mut self) {
+        let totals = self.totals;
+        let enough = self.blocks >= BLOCKS_MIN && totals.looks >= LOOKS_MIN;
+        let (mut rows, mut weighed) = (0.0, 0.0);
+        for account in self.accounts.values_mut() {
+            account.wanted = if enough { account.wants(&totals) } else { 1.0 };
+            rows += account.rows;
+            weighed += account.rows * account.wanted;
+        }
+        // On the average a row told is a row.
+        let scale = if weighed > 0.0 { rows / weighed } else { 1.0 };
+        let mut charged = 0.0;
+        for account in self.accounts.values_mut() {
+            account.move_to(account.wanted * scale);
+            charged += account.rows * account.factor;
+        }
+        // Also while they move.
+        if self.accounts.values().any(|account| (account.factor - 1.0).abs() > 0.0) {
+            let scale = if charged > 0.0 { rows / charged } else { 1.0 };
+            for account in self.accounts.values_mut() {
+                account.factor = (account.factor * scale).clamp(1.0 / FACTOR_MAX, FACTOR_MAX);
+            }
+        }
+    }
+
+    /// What is known, whoever costs most in all first.
+    pub(crate) fn view(&self, most: usize) -> Vec<RowWorkView> {
+        let mut views: Vec<_> = self
+            .accounts
+            .iter()
+            .map(|(written, Account { rows, looks, factor, .. })| RowWorkView {
+                written: *written,
+                rows: *rows,
+                looks: *looks,
+                factor: *factor,
+            })
+            .collect();
+        views.sort_unstable_by(|a, b| {
+            (b.rows * b.factor).total_cmp(&(a.rows * a.factor)).then(a.written.cmp(&b.written))
+        });
+        views.truncate(most);
+        views
+    }
+}
+
+#[cfg(test)]
+mod tests;

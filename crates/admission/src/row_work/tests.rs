@@ -1,0 +1,144 @@
+#![expect(clippy::arithmetic_side_effects, reason = "a test that overflows fails, as it should")]
+
+use super::*;
+
+const DEAR: Written = Written { table: TableKey(1), kind: WriteKind::Delete };
+const CHEAP: Written = Written { table: TableKey(2), kind: WriteKind::Update };
+/// A table that nobody names: of a cascade.
+const CHILD: TableKey = TableKey(3);
+
+/// Ten looks a second, each at one applier: the next that has work left.
+struct Lab {
+    work: RowWork,
+    now: MonoTime,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let mut lab = Self { work: RowWork::default(), now: MonoTime::ZERO };
+        lab.look(None);
+        lab
+    }
+
+    fn look(&mut self, at: Option<(&[TableKey], Option<WriteKind>)>) {
+        let seen: Vec<Applying<'_>> =
+            at.into_iter().map(|(tables, kind)| Applying { tables, kind }).collect();
+        self.work.looked(self.now, Duration::ZERO, &seen);
+        self.now = self.now.saturating_add(Duration::from_millis(100));
+    }
+
+    /// Both told so many rows in each tenth of a second; of ten looks so many meet the dear one.
+    fn runs(&mut self, seconds: u32, rows: (f64, f64), dear_in_ten: u32) {
+        for n in 0..seconds * 10 {
+            self.work.told(Some(DEAR), rows.0);
+            self.work.told(Some(CHEAP), rows.1);
+            if n * 7 % 10 < dear_in_ten {
+                self.look(Some((&[CHILD, DEAR.table], Some(WriteKind::Delete))));
+            } else {
+                self.look(Some((&[CHEAP.table], Some(WriteKind::Update))));
+            }
+        }
+    }
+
+    fn factors(&self) -> (f64, f64) {
+        (self.work.factor(Some(DEAR)), self.work.factor(Some(CHEAP)))
+    }
+}
+
+#[test]
+fn rows_of_which_replicas_have_more_work_count_for_more() {
+    let mut lab = Lab::new();
+    // Ten times the rows take a tenth of the time: ninety to one.
+    lab.runs(60, (1.0, 10.0), 9);
+    let (dear, cheap) = lab.factors();
+    assert!((6.0..11.0).contains(&dear) && (0.05..0.3).contains(&cheap), "{dear} {cheap}");
+    let mean = (dear + 10.0 * cheap) / 11.0;
+    assert!((mean - 1.0).abs() < 0.01, "a row is a row on the average: {mean}");
+    assert_eq!(lab.work.factor(None), 1.0, "what nobody knows");
+    let views = lab.work.view(1);
+    assert_eq!(views.first().map(|view| view.written), Some(DEAR));
+}
+
+#[test]
+fn rows_that_cost_the_same_are_rows_for_ever() {
+    let mut lab = Lab::new();
+    for _ in 0..30 {
+        // The mix changes all the time.
+        lab.runs(5, (1.0, 9.0), 1);
+        lab.runs(5, (9.0, 1.0), 9);
+        assert_eq!(lab.factors(), (1.0, 1.0));
+    }
+}
+
+#[test]
+fn without_looks_nothing_is_known_and_what_was_is_forgotten() {
+    let mut lab = Lab::new();
+    lab.runs(60, (1.0, 10.0), 9);
+    lab.work.lapse(lab.now.saturating_add(Duration::from_secs(20)));
+    assert!(lab.factors().0 > 2.0, "a server that restarts is not forgotten at once");
+    lab.work.lapse(lab.now.saturating_add(Duration::from_secs(31)));
+    assert_eq!(lab.factors(), (1.0, 1.0));
+    lab.work.told(Some(DEAR), 5.0);
+    assert!(lab.work.told.is_empty(), "nobody looks");
+}
+
+#[test]
+fn looks_at_tables_that_nobody_was_admitted_to_write_say_nothing() {
+    let mut lab = Lab::new();
+    for _ in 0..600 {
+        lab.work.told(Some(DEAR), 1.0);
+        lab.work.told(Some(CHEAP), 1.0);
+        lab.look(Some((&[CHILD], None)));
+    }
+    assert_eq!(lab.factors(), (1.0, 1.0));
+    // A server that does not name locks looks busy with nothing.
+    for _ in 0..600 {
+        lab.work.told(Some(DEAR), 1.0);
+        lab.work.told(Some(CHEAP), 10.0);
+        lab.look(Some((&[], None)));
+    }
+    assert_eq!(lab.factors(), (1.0, 1.0));
+}
+
+#[test]
+fn the_time_between_transactions_is_everybodys_by_statements() {
+    let mut lab = Lab::new();
+    for n in 0..900_u32 {
+        // A hundred rows in one statement, and ten statements of one.
+        lab.work.told(Some(DEAR), 100.0);
+        (0..10).for_each(|_| lab.work.told(Some(CHEAP), 1.0));
+        match n % 10 {
+            0 => lab.look(Some((&[DEAR.table], None))),
+            1 => lab.look(Some((&[CHEAP.table], None))),
+            _ => lab.look(Some((&[], None))),
+        }
+    }
+    let (bulk, single) = lab.factors();
+    assert!(bulk < 0.5 && single > 4.0, "{bulk} {single}");
+}
+
+#[test]
+fn the_work_of_those_who_pass_no_gate_is_not_charged_to_who_writes_the_same_table() {
+    let mut lab = Lab::new();
+    for n in 0..900_u32 {
+        lab.work.told(Some(DEAR), 1.0);
+        lab.work.told(Some(CHEAP), 1.0);
+        // Nine rows in ten of that table are of others.
+        lab.work.applied(DEAR, 10.0);
+        lab.work.applied(CHEAP, 1.0);
+        let at = if n * 7 % 11 < 10 { DEAR.table } else { CHEAP.table };
+        lab.look(Some((&[at], None)));
+    }
+    assert_eq!(lab.factors(), (1.0, 1.0));
+}
+
+#[test]
+fn what_clients_make_up_takes_no_room() {
+    let mut lab = Lab::new();
+    for n in 0..5_000 {
+        let written = Written { table: TableKey(n), kind: WriteKind::Insert };
+        lab.work.told(Some(written), 1.0);
+        lab.look(Some((&[TableKey(n)], None)));
+    }
+    assert!(lab.work.accounts.len() <= KEYS_MAX && lab.work.told.len() <= KEYS_MAX);
+}

@@ -1,0 +1,67 @@
+//! Budgets, guards, and limits of rules that do not do what they say.
+
+use admission::{Mode, OnExceeded};
+
+use super::Found;
+use crate::cluster::ClusterPolicy;
+use crate::fault::Faults;
+use crate::raw::Spanned;
+use crate::rule::{Action, Rule};
+
+pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
+    for rule in found.rules() {
+        let compiled = found.compiled(&rule.value);
+        if let Some(floor) = &rule.value.min_rate
+            && !compiled.is_empty()
+            && compiled.iter().all(|(cluster, rule)| has_no_gate(cluster, rule))
+        {
+            let message =
+                "has no effect: it is a floor beside the pace of a gate, and the rule has none";
+            warnings.add(&floor.place, message);
+        }
+    }
+    for budget in found.budgets() {
+        let budget = &budget.value;
+        if let Some(delay) = &budget.max_delay
+            && let Some((_, compiled)) = found.compiled_budgets(budget).first()
+            && compiled.terms.on_exceeded == OnExceeded::Refuse
+        {
+            let message = "nobody waits for this budget, `on_exceeded` is `refuse`";
+            warnings.add(&delay.place, message);
+        }
+        let clusters = found.compiled_budgets(budget).iter().map(|(cluster, _)| *cluster);
+        only_observes(&budget.mode, "enforce", clusters, warnings);
+    }
+    for guard in found.guards() {
+        let guard = &guard.value;
+        let clusters = found.compiled_guards(guard).iter().map(|(cluster, _)| *cluster);
+        only_observes(&guard.mode, "deny", clusters, warnings);
+    }
+}
+
+fn has_no_gate(cluster: &ClusterPolicy, rule: &Rule) -> bool {
+    match rule.action {
+        Action::Throttle { gate, .. } => cluster.gate_signals(gate).next().is_none(),
+        Action::Exempt | Action::Deny => false,
+    }
+}
+
+/// A mode that somebody has written down, and that is in force in no cluster: they all observe.
+fn only_observes<'c>(
+    mode: &Option<Spanned<String>>,
+    acts: &str,
+    mut clusters: impl Iterator<Item = &'c ClusterPolicy>,
+    warnings: &mut Faults,
+) {
+    let Some(mode) = mode.as_ref().filter(|mode| mode.value == acts) else { return };
+    let Some(first) = clusters.next() else { return };
+    let observes = |cluster: &ClusterPolicy| cluster.mode == Mode::Observe;
+    if observes(first) && clusters.all(observes) {
+        let message = format!(
+            "only counts all the same: `{}` is in `mode: observe`, which for budgets and guards has \
+             the last word; take it from the cluster, and write it at the rules that are to observe",
+            first.name
+        );
+        warnings.add(&mode.place, message);
+    }
+}

@@ -1,0 +1,147 @@
+//! Open cursors of prepared statements: what they have taken from budgets, and whose their rows are.
+//!
+//! The answer of an execution that opens a cursor has no rows; they come by COM_STMT_FETCH, and the
+//! statement is over with the last of them. So its place stays taken meanwhile, as it does while a
+//! client takes its time over the rows of any other answer, and what fetching takes is its cost.
+//!
+//! Between two fetches the server does nothing for it. Who does something else in between, or does
+//! not come back for [`IDLE_MAX`], has its place no longer: a loop over the rows of a cursor that
+//! changes each would otherwise wait for itself. It may fetch on all the same, for what has begun is
+//! not held back, and counts again from then on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::{AppKey, BudgetSet, DigestKey};
+use session::{CursorUse, Finished};
+use tokio::time::Instant;
+
+use super::Connection;
+use crate::cluster::{BudgetGuard, Cluster};
+use crate::insights::Counted;
+
+/// How long a place is kept for a client that does not fetch.
+const IDLE_MAX: Duration = Duration::from_secs(10);
+
+/// Cursors of one connection that are known; what further ones cost is nobody's.
+const CURSORS_MAX: usize = 64;
+
+/// The open cursors of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Cursors(Vec<Open>);
+
+#[derive(Debug)]
+struct Open {
+    statement_id: u32,
+    /// As what its execution was counted.
+    counted: Option<Counted>,
+    budgets: Option<Box<Budgeted>>,
+}
+
+/// What it has to do with budgets.
+#[derive(Debug)]
+struct Budgeted {
+    set: BudgetSet,
+    asks: (Option<DigestKey>, AppKey),
+    /// What it has taken, if it has not been given back meanwhile, and since when nobody fetches.
+    held: Option<(BudgetGuard, Instant)>,
+}
+
+impl Cursors {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All are closed.
+    pub(super) fn clear(&mut self) {
+        if !self.0.is_empty() {
+            self.0 = Vec::new();
+        }
+    }
+
+    fn close(&mut self, statement_id: u32) {
+        self.0.retain(|open| open.statement_id != statement_id);
+    }
+
+    /// A cursor is open behind a command.
+    fn keep(&mut self, open: Open) {
+        self.close(open.statement_id);
+        if self.0.len() < CURSORS_MAX {
+            self.0.push(open);
+        }
+    }
+
+    /// As what the execution was counted whose rows are fetched.
+    pub(super) fn counted(&self, statement_id: u32) -> Option<Counted> {
+        self.0.iter().find(|open| open.statement_id == statement_id)?.counted
+    }
+
+    /// What a cursor has taken, or takes anew: its rows are being fetched.
+    fn take(&mut self, statement_id: u32, cluster: &Arc<Cluster>) -> Option<BudgetGuard> {
+        let open = self.0.iter_mut().find(|open| open.statement_id == statement_id)?;
+        let budgets = open.budgets.as_mut()?;
+        let held = budgets.held.take().map(|(held, _)| held);
+        Some(held.unwrap_or_else(|| cluster.count_for_budgets(&budgets.set, budgets.asks)))
+    }
+
+    /// Gives back what they have taken.
+    pub(super) fn give_back(&mut self) {
+        for budgets in self.0.iter_mut().filter_map(|open| open.budgets.as_mut()) {
+            budgets.held = None;
+        }
+    }
+
+    /// When somebody has not fetched for too long.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let held = self.0.iter().filter_map(|open| open.budgets.as_ref()?.held.as_ref());
+        held.filter_map(|(_, since)| since.checked_add(IDLE_MAX)).min()
+    }
+
+    /// Gives back what those have taken who have not.
+    pub(super) fn give_back_idle(&mut self, now: Instant) {
+        for budgets in self.0.iter_mut().filter_map(|open| open.budgets.as_mut()) {
+            let is_idle = |since: &Instant| now.saturating_duration_since(*since) >= IDLE_MAX;
+            budgets.held.take_if(|(_, since)| is_idle(since));
+        }
+    }
+}
+
+impl Connection {
+    /// The server works on what was sent: if rows are fetched, for the statement that opened their
+    /// cursor.
+    pub(super) fn resume_cursor(&mut self) {
+        if self.cursors.is_empty() || self.budget.is_some() {
+            return;
+        }
+        if let Some(CursorUse::Fetch(statement_id)) = self.session.cursor_use() {
+            self.budget = self.cursors.take(statement_id, &self.shared.cluster);
+        }
+    }
+
+    /// A command is over that has taken this from its budgets: given back, unless a cursor is open
+    /// behind it.
+    pub(super) fn settle_cursor(&mut self, finished: &Finished, budget: Option<BudgetGuard>) {
+        let is_open = finished.response.as_ref().is_some_and(|response| response.cursor_open);
+        let statement_id = match finished.cursor {
+            None => return,
+            Some(CursorUse::CloseAll) => return self.cursors.clear(),
+            Some(CursorUse::Close(statement_id)) => return self.cursors.close(statement_id),
+            Some(CursorUse::Execute(statement_id) | CursorUse::Fetch(statement_id)) => statement_id,
+        };
+        if !is_open {
+            // Also after an error: the server has closed it then, or gives its rows to nobody.
+            return self.cursors.close(statement_id);
+        }
+        let counted = match finished.cursor {
+            Some(CursorUse::Fetch(_)) => self.cursors.counted(statement_id),
+            Some(CursorUse::Execute(_) | CursorUse::Close(_) | CursorUse::CloseAll) | None => {
+                self.insights.counted()
+            }
+        };
+        let budgets = budget.and_then(|budget| {
+            let (set, asks) = budget.taken_with()?;
+            Some(Box::new(Budgeted { set, asks, held: Some((budget, Instant::now())) }))
+        });
+        self.cursors.keep(Open { statement_id, counted, budgets });
+    }
+}

@@ -1,0 +1,361 @@
+//! Statements whose connection has ended before their answer: they may go on at the server, so what
+//! they have taken from budgets is kept until it is known that they do not.
+//!
+//! A server notices an end of its connection when it reads or writes, not while it works. So behind
+//! a KILL of a session that has much to roll back, an upload whose client has died, an answer that
+//! nobody took for half a minute, and a network that has parted them, the statement is there when
+//! its connection is not. Whoever gave its place to the next one then would have more at the server
+//! than the budget says; and clients that time out and come again do that until the server is full.
+//!
+//! The server is asked for its sessions, over the probe's account, until it shows this one no more.
+//! An account without PROCESS is shown its own sessions only: what such a one is not shown it knows
+//! nothing of. Of what nobody knows the place is free after [`UNHEARD_MAX`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mysql_async::Row;
+use parking_lot::Mutex;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::Instant;
+
+use crate::cluster::{BudgetGuard, Cluster};
+use crate::kill::link_to;
+use crate::link::Link;
+use crate::socket::Remote;
+
+/// How often the server is asked while there is any.
+const POLL: Duration = Duration::from_millis(100);
+
+/// For the server's answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Without a word of the server on it a place is free after this, as long as an answer that nobody
+/// takes is listened to. So nobody waits for ever for a server that is gone, or does not say.
+const UNHEARD_MAX: Duration = Duration::from_secs(30);
+
+/// However often the server shows it: what rolls back for longer is to be seen by somebody.
+const KEPT_MAX: Duration = Duration::from_secs(3_600);
+
+/// Statements on the list. There are no more of them than budgets have places, but for those who
+/// may not wait; of more than this the places are free at once.
+const STATEMENTS_MAX: usize = 4_096;
+
+/// Ids in one question.
+const ASKED_MAX: usize = 256;
+
+/// The statements of one cluster whose connections have ended before their answers.
+#[derive(Debug)]
+pub(crate) struct LeftBehind {
+    sender: Sender<Statement>,
+    /// Until the cluster's driver takes it.
+    receiver: Mutex<Option<Receiver<Statement>>>,
+    now: AtomicUsize,
+    over: [AtomicU64; Fate::ALL.len()],
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    /// What it has taken: that goes back with this.
+    _budget: BudgetGuard,
+    /// The primary that it went to, by its address in the file.
+    server: Arc<str>,
+    /// Where that is.
+    remote: Option<Remote>,
+    connection_id: u32,
+    since: Instant,
+    watched: Watched,
+}
+
+/// What has been seen of one.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    /// When the server showed it last.
+    heard: Instant,
+    /// It was idle then.
+    idle: bool,
+    ended: bool,
+}
+
+/// Why the place of one is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The server shows its session no more, or idle.
+    Ended,
+    /// Nobody knows: the server has not said anything for [`UNHEARD_MAX`].
+    Unknown,
+    /// It is there after [`KEPT_MAX`].
+    Expired,
+}
+
+impl Fate {
+    pub(crate) const ALL: [Self; 3] = [Self::Ended, Self::Unknown, Self::Expired];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ended => "ended",
+            Self::Unknown => "unknown",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// What a server shows of its sessions.
+#[derive(Debug, Default)]
+struct Shown {
+    /// Those that were asked for, and whether they are idle.
+    sessions: HashMap<u64, bool>,
+    /// It shows those of other users too.
+    others: bool,
+}
+
+impl Default for LeftBehind {
+    fn default() -> Self {
+        let (sender, receiver) = channel(STATEMENTS_MAX);
+        Self {
+            sender,
+            receiver: Mutex::new(Some(receiver)),
+            now: AtomicUsize::new(0),
+            over: Default::default(),
+        }
+    }
+}
+
+impl LeftBehind {
+    /// The connection of a statement has ended that holds this.
+    pub(crate) fn add(
+        &self,
+        budget: BudgetGuard,
+        server: &Arc<str>,
+        (remote, connection_id): (Option<Remote>, u32),
+    ) {
+        let since = Instant::now();
+        let watched = Watched::new(since);
+        let server = Arc::clone(server);
+        let statement =
+            Statement { _budget: budget, server, remote, connection_id, since, watched };
+        self.now.fetch_add(1, Ordering::Relaxed);
+        if self.sender.try_send(statement).is_err() {
+            self.end(Fate::Unknown);
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    /// How many there were whose places became free so.
+    pub(crate) fn over(&self) -> impl Iterator<Item = (Fate, u64)> {
+        Fate::ALL.into_iter().zip(&self.over).map(|(fate, n)| (fate, n.load(Ordering::Relaxed)))
+    }
+
+    fn end(&self, fate: Fate) {
+        self.now.fetch_sub(1, Ordering::Relaxed);
+        let counted = Fate::ALL.into_iter().zip(&self.over).find(|(of, _)| *of == fate);
+        if let Some((_, sum)) = counted {
+            sum.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Cluster {
+    /// Gives back what statements have taken whose connections have ended, when the server has ended
+    /// them. Runs until the task is dropped; what is left then is given back.
+    pub(crate) async fn watch_left_behind(&self) {
+        let Some(mut came) = self.left_behind.receiver.lock().take() else { return };
+        let mut left = Vec::new();
+        let mut links = Vec::new();
+        loop {
+            if left.is_empty() {
+                links.clear();
+                let Some(statement) = came.recv().await else { return };
+                left.push(statement);
+            }
+            while let Ok(statement) = came.try_recv() {
+                left.push(statement);
+            }
+            self.ask_after(&mut left, &mut links).await;
+            self.give_back(&mut left);
+            if !left.is_empty() {
+                tokio::time::sleep(POLL).await;
+            }
+        }
+    }
+
+    /// Asks each server for those that it had: it is one, unless its address has just changed.
+    async fn ask_after(&self, left: &mut [Statement], links: &mut Vec<(Remote, Link)>) {
+        let policy = self.policy();
+        let mut remotes: Vec<Remote> = Vec::new();
+        for remote in left.iter().filter_map(|statement| statement.remote.as_ref()) {
+            if !remotes.contains(remote) {
+                remotes.push(remote.clone());
+            }
+        }
+        links.retain(|(remote, _)| remotes.contains(remote));
+        for remote in remotes {
+            let known = links.iter().position(|(known, _)| *known == remote);
+            let at = known.or_else(|| {
+                let link = link_to(&policy, &remote, &self.probes.own_links, ANSWER_TIMEOUT)?;
+                links.push((remote.clone(), link));
+                links.len().checked_sub(1)
+            });
+            let Some((_, link)) = at.and_then(|at| links.get_mut(at)) else { continue };
+            let is_there = |statement: &&mut Statement| statement.remote.as_ref() == Some(&remote);
+            let mut theirs: Vec<&mut Statement> = left.iter_mut().filter(is_there).collect();
+            for asked in theirs.chunks_mut(ASKED_MAX) {
+                let ids: Vec<String> =
+                    asked.iter().map(|statement| statement.connection_id.to_string()).collect();
+                let Ok(rows) = link.rows(&question(&ids.join(","))).await else { break };
+                let shown = Shown::of(&rows);
+                for statement in asked {
+                    statement.watched.note(statement.connection_id, &shown, Instant::now());
+                }
+            }
+        }
+    }
+
+    fn give_back(&self, left: &mut Vec<Statement>) {
+        let primary = self.policy().primary.clone();
+        let now = Instant::now();
+        left.retain(|statement| {
+            // A budget is what may be taken of the primary.
+            let fate = if statement.server == primary {
+                statement.watched.fate(statement.since, now)
+            } else {
+                Some(Fate::Ended)
+            };
+            let Some(fate) = fate else { return true };
+            if fate != Fate::Ended {
+                tracing::warn!(
+                    cluster = %self.name, connection = statement.connection_id, fate = fate.as_str(),
+                    "the connection of a statement has ended before its answer, and whether the \
+                     server has ended it is not known: its budgets do not count it any more"
+                );
+            }
+            self.left_behind.end(fate);
+            false
+        });
+    }
+}
+
+/// Which of these sessions there are, and whether others are shown at all.
+fn question(ids: &str) -> String {
+    format!(
+        "SELECT ID, COMMAND FROM information_schema.PROCESSLIST WHERE ID IN ({ids}) UNION ALL \
+         (SELECT 0, '' FROM information_schema.PROCESSLIST \
+         WHERE USER <> SUBSTRING_INDEX(USER(), '@', 1) LIMIT 1)"
+    )
+}
+
+impl Shown {
+    fn of(rows: &[Row]) -> Self {
+        let mut shown = Self::default();
+        for row in rows {
+            match row.get::<u64, _>(0) {
+                Some(0) => shown.others = true,
+                Some(id) => {
+                    let command = row.get::<Option<Vec<u8>>, _>(1).flatten();
+                    shown.sessions.insert(id, command.as_deref() == Some(b"Sleep"));
+                }
+                None => {}
+            }
+        }
+        shown
+    }
+}
+
+impl Watched {
+    fn new(now: Instant) -> Self {
+        Self { heard: now, idle: false, ended: false }
+    }
+
+    /// The server has been asked.
+    fn note(&mut self, connection_id: u32, shown: &Shown, now: Instant) {
+        match shown.sessions.get(&u64::from(connection_id)) {
+            // It may not have read the statement yet: the next time it has, or its end.
+            Some(true) if !self.idle => {
+                self.idle = true;
+                self.heard = now;
+            }
+            Some(true) => self.ended = true,
+            Some(false) => {
+                self.idle = false;
+                self.heard = now;
+            }
+            None => self.ended = shown.others,
+        }
+    }
+
+    /// What has become of it, if its place is free.
+    fn fate(&self, since: Instant, now: Instant) -> Option<Fate> {
+        if self.ended {
+            Some(Fate::Ended)
+        } else if now.saturating_duration_since(since) >= KEPT_MAX {
+            Some(Fate::Expired)
+        } else if now.saturating_duration_since(self.heard) >= UNHEARD_MAX {
+            Some(Fate::Unknown)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(sessions: &[(u64, bool)], others: bool) -> Shown {
+        Shown { sessions: sessions.iter().copied().collect(), others }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_statement_that_the_server_shows_keeps_its_place_until_it_does_not() {
+        let since = Instant::now();
+        let mut watched = Watched::new(since);
+        for _ in 0..50 {
+            tokio::time::advance(Duration::from_secs(60)).await;
+            watched.note(7, &shown(&[(7, false)], true), Instant::now());
+            assert_eq!(watched.fate(since, Instant::now()), None);
+        }
+        watched.note(7, &shown(&[(8, false)], true), Instant::now());
+        assert_eq!(watched.fate(since, Instant::now()), Some(Fate::Ended));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_shown_its_own_sessions_only_knows_nothing_of_others() {
+        let since = Instant::now();
+        let mut watched = Watched::new(since);
+        watched.note(7, &shown(&[], false), Instant::now());
+        tokio::time::advance(UNHEARD_MAX - Duration::from_millis(1)).await;
+        assert_eq!(watched.fate(since, Instant::now()), None);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(watched.fate(since, Instant::now()), Some(Fate::Unknown));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_is_idle_twice_has_ended_its_statement() {
+        let since = Instant::now();
+        let mut watched = Watched::new(since);
+        let now = Instant::now();
+        watched.note(7, &shown(&[(7, true)], true), now);
+        assert_eq!(watched.fate(since, now), None, "it may not have begun");
+        watched.note(7, &shown(&[(7, false)], true), now);
+        watched.note(7, &shown(&[(7, true)], true), now);
+        assert_eq!(watched.fate(since, now), None);
+        watched.note(7, &shown(&[(7, true)], true), now);
+        assert_eq!(watched.fate(since, now), Some(Fate::Ended));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_there_for_ever_is_given_up_after_an_hour() {
+        let since = Instant::now();
+        let mut watched = Watched::new(since);
+        tokio::time::advance(KEPT_MAX).await;
+        watched.note(7, &shown(&[(7, false)], true), Instant::now());
+        assert_eq!(watched.fate(since, Instant::now()), Some(Fate::Expired));
+    }
+}

@@ -1,0 +1,77 @@
+//! What the directory of the configuration file tells.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use notify::event::{AccessKind, AccessMode, ModifyKind};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// How long a file that is being written is waited for: whoever keeps it open has saved it by then.
+const WRITING_MAX: Duration = Duration::from_secs(5);
+
+/// Since when somebody writes the file in place.
+#[derive(Debug, Default)]
+pub(super) struct Writing(Mutex<Option<Instant>>);
+
+impl Writing {
+    /// Whether what is in the file may be half of what it is to be.
+    pub(super) fn goes_on(&self) -> bool {
+        let since = *self.0.lock();
+        since.is_some_and(|since| since.elapsed() < WRITING_MAX)
+    }
+
+    fn note(&self, kind: EventKind) {
+        let mut since = self.0.lock();
+        match kind {
+            EventKind::Modify(ModifyKind::Data(_)) => {
+                since.get_or_insert_with(Instant::now);
+            }
+            EventKind::Access(AccessKind::Close(AccessMode::Write))
+            | EventKind::Modify(ModifyKind::Name(_))
+            | EventKind::Create(_)
+            | EventKind::Remove(_) => *since = None,
+            EventKind::Any | EventKind::Access(_) | EventKind::Modify(_) | EventKind::Other => {}
+        }
+    }
+}
+
+/// Tells of whatever happens in the directory of `path`, until the watch is dropped.
+pub(super) fn watch(
+    path: &Path,
+    changed: Arc<Notify>,
+    writing: Arc<Writing>,
+) -> notify::Result<RecommendedWatcher> {
+    let name = path.file_name().map(ToOwned::to_owned);
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+        // An error may hide a change.
+        if let Ok(event) = &event {
+            let is_ours = |path: &PathBuf| path.file_name() == name.as_deref();
+            if event.paths.iter().any(is_ours) {
+                writing.note(event.kind);
+            }
+            if is_reading(event.kind) {
+                return;
+            }
+        }
+        changed.notify_one();
+    })?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    watcher.watch(directory.unwrap_or(Path::new(".")), RecursiveMode::NonRecursive)?;
+    Ok(watcher)
+}
+
+/// Whether somebody, perhaps this process, has only looked.
+fn is_reading(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
+        EventKind::Access(_) => true,
+        EventKind::Any
+        | EventKind::Create(_)
+        | EventKind::Modify(_)
+        | EventKind::Remove(_)
+        | EventKind::Other => false,
+    }
+}

@@ -1,0 +1,294 @@
+//! What the server is told about a statement that runs away.
+//!
+//! Before a KILL the server is asked what the session does. What commits is left alone, for as long
+//! as it does, and so is DDL that the server does not show. Of a text of several statements, and of a
+//! procedure, the server shows the one that runs. A session that does nothing has ended its statement,
+//! whose answer is on its way, or not begun it: it is looked at again.
+//!
+//! A SLEEP or GET_LOCK that is ended is no error, and the procedure around it goes on: one that works
+//! in small pieces with a pause behind each would be met in a pause time and again, and only be
+//! quicker for it. So what has gone on behind its KILL is *chased*: looked at until it works, and
+//! killed then. A pause that lasts is ended, for what comes behind it may work for long.
+
+use std::fmt;
+use std::time::Duration;
+
+use mysql_async::Row;
+use policy::ClusterPolicy;
+use sql::{Class, LexMode, Scratch, Server, Whole, describe};
+use tokio::time::Instant;
+
+use super::is_killable;
+use crate::board::ProbeError;
+use crate::kill::{KillError, Killer};
+use crate::link::Link;
+use crate::socket::Remote;
+
+/// How long one chase is: one look behind the other, for what works for a millisecond is met by
+/// nothing slower.
+const CHASE: Duration = Duration::from_millis(300);
+
+/// A pause in which it has been found for so long is ended.
+const PAUSE: Duration = Duration::from_millis(150);
+
+/// Whether a statement has gone on behind a KILL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chase {
+    Yes,
+    No,
+}
+
+/// What a session does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Works,
+    /// In a SLEEP or GET_LOCK, which is all that a KILL would end.
+    Pauses,
+    Commits,
+    /// Nothing.
+    Ended,
+}
+
+/// What the server did about a KILL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Killed {
+    Yes,
+    /// It commits.
+    Commits,
+    /// It has ended.
+    Ended,
+}
+
+/// Why a statement was not killed.
+#[derive(Debug)]
+pub(crate) struct NotKilled {
+    error: KillError,
+    /// The KILL may have been sent.
+    pub(crate) may_come: bool,
+}
+
+impl NotKilled {
+    /// What helps, where the server's error does not say it.
+    pub(crate) fn advice(&self) -> &'static str {
+        match &self.error {
+            KillError::NoAccount => "give the cluster a `probe`",
+            // ER_KILL_DENIED_ERROR
+            KillError::Failed(ProbeError::Refused { code: 1095, .. }) => {
+                "GRANT CONNECTION_ADMIN ON *.* (MariaDB: CONNECTION ADMIN) to the probe's account, and \
+                 in MySQL SYSTEM_USER too where the statement's account has it"
+            }
+            KillError::TimedOut | KillError::Failed(_) if self.may_come => {
+                "whether the KILL comes yet is not known: the session is closed when its statement ends"
+            }
+            KillError::TimedOut | KillError::Failed(_) => "it is tried again every 5 s",
+        }
+    }
+}
+
+impl fmt::Display for NotKilled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl Killer {
+    /// Ends the statement of this class that the connection `connection_id` of the server at `remote`
+    /// runs, unless it commits. The caller lets nothing follow it meanwhile.
+    ///
+    /// # Errors
+    /// When the server has not said that it did.
+    ///
+    /// # Cancellation
+    /// The KILL may or may not have been sent.
+    pub(crate) async fn kill_runaway(
+        &self,
+        policy: &ClusterPolicy,
+        remote: Option<Remote>,
+        (connection_id, class): (u32, Class),
+        chase: Chase,
+    ) -> Result<Killed, NotKilled> {
+        let mut sent = false;
+        let killed = self.killing(policy, remote, async |link| {
+            let mut target = Target { link, connection_id, class, sent: &mut sent };
+            // As long as it has a place for that.
+            let chasing = match chase {
+                Chase::Yes => self.chasing(),
+                Chase::No => None,
+            };
+            if chasing.is_some() { target.chase().await } else { target.meet().await }
+        });
+        let killed = killed.await;
+        killed.map_err(|error| {
+            let refused = matches!(error, KillError::Failed(ProbeError::Refused { .. }));
+            NotKilled { may_come: sent && !refused, error }
+        })
+    }
+}
+
+/// A session whose statement is to be ended, and the connection over which it is.
+struct Target<'l> {
+    link: &'l mut Link,
+    connection_id: u32,
+    class: Class,
+    /// A KILL has been sent, and not been answered.
+    sent: &'l mut bool,
+}
+
+impl Target<'_> {
+    /// Looks at it once, and kills it as it is.
+    async fn meet(&mut self) -> Result<Killed, KillError> {
+        match self.look().await? {
+            Seen::Works | Seen::Pauses => self.kill().await.map(|()| Killed::Yes),
+            Seen::Commits => Ok(Killed::Commits),
+            Seen::Ended => Ok(Killed::Ended),
+        }
+    }
+
+    /// Looks at it until it works, and kills it then.
+    async fn chase(&mut self) -> Result<Killed, KillError> {
+        let began = Instant::now();
+        let mut pauses_since = None;
+        let mut last = Killed::Yes;
+        while began.elapsed() < CHASE {
+            match self.look().await? {
+                Seen::Works => return self.kill().await.map(|()| Killed::Yes),
+                Seen::Ended => return Ok(Killed::Ended),
+                Seen::Commits => (last, pauses_since) = (Killed::Commits, None),
+                Seen::Pauses => {
+                    last = Killed::Yes;
+                    if pauses_since.get_or_insert_with(Instant::now).elapsed() >= PAUSE {
+                        self.kill().await?;
+                        pauses_since = None;
+                    }
+                }
+            }
+        }
+        Ok(last)
+    }
+
+    async fn look(&mut self) -> Result<Seen, KillError> {
+        let look = format!(
+            "SELECT COMMAND, STATE, LEFT(INFO, {INFO_LEN}) FROM \
+             information_schema.PROCESSLIST WHERE ID = {}",
+            self.connection_id
+        );
+        let row = self.link.first(&look).await.map_err(KillError::Failed)?;
+        Ok(look_at(row.as_ref(), self.class))
+    }
+
+    async fn kill(&mut self) -> Result<(), KillError> {
+        *self.sent = true;
+        let kill = format!("KILL QUERY {}", self.connection_id);
+        self.link.run(&kill).await.map_err(KillError::Failed)?;
+        *self.sent = false;
+        Ok(())
+    }
+}
+
+/// What the server shows of a session, and what that means for a KILL.
+fn look_at(row: Option<&Row>, class: Class) -> Seen {
+    let shown = |at: usize| row.and_then(|row| row.get::<Option<Vec<u8>>, _>(at)).flatten();
+    let (command, state, info) = (shown(0), shown(1), shown(2));
+    let state = state.unwrap_or_default().to_ascii_lowercase();
+    seen(command.as_deref(), &state, info.as_deref(), class)
+}
+
+fn seen(command: Option<&[u8]>, state: &[u8], info: Option<&[u8]>, class: Class) -> Seen {
+    if command == Some(b"Sleep") {
+        return Seen::Ended;
+    }
+    let commits = state.windows(COMMIT.len()).any(|part| part == COMMIT)
+        || info.is_some_and(ends_transaction);
+    // An account without PROCESS is shown nothing.
+    let may_commit = command.is_none() && may_commit_unseen(class);
+    if commits || may_commit {
+        Seen::Commits
+    } else if PAUSES.contains(&state) {
+        Seen::Pauses
+    } else {
+        Seen::Works
+    }
+}
+
+/// Whether a statement of which the server shows nothing may have got to a commit of its own.
+fn may_commit_unseen(class: Class) -> bool {
+    match class {
+        Class::Ddl | Class::Call | Class::Unknown => true,
+        Class::Read
+        | Class::LockingRead
+        | Class::Write
+        | Class::Load
+        | Class::Transaction
+        | Class::Session
+        | Class::Admin => false,
+    }
+}
+
+/// Whether what a session runs may be what ends a transaction: COMMIT, XA COMMIT, and what commits
+/// ahead of itself, in whatever comments.
+fn ends_transaction(info: &[u8]) -> bool {
+    let mode = LexMode::unknown(Server::Unknown);
+    let whole = if info.len() < INFO_LEN { Whole::Yes } else { Whole::Truncated };
+    let mut scratch = Scratch::default();
+    let statement = describe(info, mode, whole, &mut scratch);
+    !is_killable(statement.class) || statement.classes.contains(Class::Transaction)
+}
+
+/// In the `State` of what commits, in lower case.
+const COMMIT: &[u8] = b"commit";
+
+/// The `State` of SLEEP and of GET_LOCK, in lower case, on both servers.
+const PAUSES: [&[u8]; 2] = [b"user sleep", b"user lock"];
+
+/// Of what a session runs: what it is stands at the beginning, behind comments.
+const INFO_LEN: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_a_transaction_is_known_behind_comments_and_as_xa() {
+        for ends in [
+            "COMMIT",
+            "commit and chain",
+            "/* trace='x' */ COMMIT",
+            "-- c\n COMMIT",
+            "/*!50000 COMMIT */",
+            "XA COMMIT 'x'",
+            "ROLLBACK",
+            "BEGIN",
+            "SET autocommit = 1",
+        ] {
+            assert!(ends_transaction(ends.as_bytes()), "{ends}");
+        }
+        let long = format!("SELECT '{}", "COMMIT".repeat(1_000));
+        let long = long.get(..INFO_LEN).unwrap();
+        for works in ["SELECT 1", "UPDATE t SET a = 'COMMIT'", "ALTER TABLE t ADD b INT", "", long]
+        {
+            assert!(!ends_transaction(works.as_bytes()), "{works}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_shown_and_may_commit_is_left_alone() {
+        for class in [Class::Ddl, Class::Call, Class::Unknown] {
+            assert_eq!(look_at(None, class), Seen::Commits);
+        }
+        assert_eq!(look_at(None, Class::Read), Seen::Works);
+    }
+
+    #[test]
+    fn what_pauses_is_told_from_what_works_and_from_what_commits() {
+        let query = Some(b"Query".as_slice());
+        let of = |state: &str, info: &str| {
+            seen(query, state.as_bytes(), Some(info.as_bytes()), Class::Call)
+        };
+        assert_eq!(of("user sleep", "DO SLEEP(1)"), Seen::Pauses);
+        assert_eq!(of("user lock", "DO GET_LOCK('a', 9)"), Seen::Pauses);
+        assert_eq!(of("updating", "UPDATE t SET a = 1"), Seen::Works);
+        assert_eq!(of("waiting for handler commit", "UPDATE t SET a = 1"), Seen::Commits);
+        assert_eq!(of("starting", "COMMIT"), Seen::Commits);
+        assert_eq!(seen(Some(b"Sleep"), b"", None, Class::Call), Seen::Ended);
+    }
+}

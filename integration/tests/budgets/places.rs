@@ -1,0 +1,243 @@
+//! Places that outlive an answer or a connection. The judge is the server: by the beginnings and
+//! ends of its own statement timers there is never more than one statement of a budget of one.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use integration::raw::{
+    COM_RESET_CONNECTION, Cursor, Execute, Login, Prepared, RawConn, Shape, framed,
+};
+use integration::scenario::{wait_for_sum, wait_until};
+use integration::server::{Flavour, PerformanceSchema, Server, ServerOptions};
+use integration::sluice::{Config, SluiceProcess};
+use tokio::task::JoinSet;
+
+use super::{RULES, TAIL_PS, send, session};
+
+#[tokio::test]
+async fn mysql_never_has_more_statements_than_a_budget_says() {
+    never_more(Flavour::MySql).await;
+}
+
+#[tokio::test]
+async fn mariadb_never_has_more_statements_than_a_budget_says() {
+    never_more(Flavour::MariaDb).await;
+}
+
+async fn never_more(flavour: Flavour) {
+    let mut options = ServerOptions::new(flavour);
+    options.performance_schema = PerformanceSchema::On;
+    let server = Server::start(options).await.unwrap();
+    server.run_sql(&[HISTORY, TABLE, ROWS, PROCEDURE]).await.unwrap();
+    let mut config = Config::in_front_of(server.addr(), Vec::new()).unwrap();
+    config.rules = RULES.to_owned();
+    config.top = "budgets: [{ name: one, match: { app: one }, max_concurrency: 1 }]".to_owned();
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let lab = Lab { server, sluice };
+    lab.at_once().await;
+
+    lab.killed_session().await;
+    lab.client_that_dies_in_its_upload().await;
+    lab.clients_that_time_out_and_come_again().await;
+    lab.several_results().await;
+    lab.cursors().await;
+    lab.who_leaves_a_cursor_open().await;
+}
+
+struct Lab {
+    server: Server,
+    sluice: SluiceProcess,
+}
+
+impl Lab {
+    async fn session(&self) -> RawConn {
+        session(self.sluice.listen_addr(), "one").await
+    }
+
+    async fn in_use(&self, places: f64) {
+        let one = [("budget", "one")];
+        wait_for_sum(&self.sluice, "sluice_budget_in_use", &one, places).await.unwrap();
+    }
+
+    /// The server closes the connection of a session that is killed at once, and looks for the KILL
+    /// when it comes to it.
+    async fn killed_session(&self) {
+        let mut killed = self.session().await;
+        send(&mut killed, &busy(10)).await;
+        let id = killed.connection_id();
+        let runs = format!(
+            "SELECT COUNT(*) FROM information_schema.processlist \
+             WHERE id = {id} AND command = 'Query'"
+        );
+        let runs = || async { Ok(self.server.query::<i64>(&runs).await? == [1]) };
+        wait_until("the statement runs", Duration::from_secs(5), runs).await.unwrap();
+        self.in_use(1.0).await;
+        self.server.run_sql(&[&format!("KILL {id}")]).await.unwrap();
+        assert!(killed.read_packet().await.is_err(), "its connection is closed");
+        self.next().await;
+        assert_eq!(self.at_once().await, (2, 1), "statements, and most of them at once");
+        let over = [("result", "ended")];
+        let name = "sluice_budget_left_behind_total";
+        wait_for_sum(&self.sluice, name, &over, 1.0).await.unwrap();
+    }
+
+    /// The server goes on with the rows that it has.
+    async fn client_that_dies_in_its_upload(&self) {
+        let mut uploads = self.session().await;
+        let load = "LOAD DATA LOCAL INFILE 'place' INTO TABLE test.places (@a) SET n = SLEEP(0.1)";
+        send(&mut uploads, load).await;
+        assert_eq!(uploads.read_packet().await.unwrap().first(), Some(0xfb));
+        uploads.send_bytes(&framed(2, b"1\n2\n3\n4\n5\n")).await.unwrap();
+        self.in_use(1.0).await;
+        drop(uploads);
+        self.next().await;
+        assert_eq!(self.at_once().await, (2, 1));
+    }
+
+    /// Whoever does not wait for the answer and asks again, and again, has one at a time.
+    async fn clients_that_time_out_and_come_again(&self) {
+        let mut clients = JoinSet::new();
+        for _ in 0..4 {
+            let addr = self.sluice.listen_addr();
+            clients.spawn(async move {
+                for _ in 0..3 {
+                    let mut conn = session(addr, "one").await;
+                    send(&mut conn, &busy(3)).await;
+                    let answer = conn.read_response(Shape::Query);
+                    drop(tokio::time::timeout(Duration::from_millis(40), answer).await);
+                }
+            });
+        }
+        while let Some(client) = clients.join_next().await {
+            client.unwrap();
+        }
+        self.next().await;
+        let (statements, most) = self.at_once().await;
+        assert!(statements >= 2 && most == 1, "{statements}, {most} at once");
+    }
+
+    /// The place is free behind the last result.
+    async fn several_results(&self) {
+        let mut caller = self.session().await;
+        send(&mut caller, "CALL test.place()").await;
+        self.in_use(1.0).await;
+        let mut several = self.session().await;
+        send(&mut several, "SELECT 'place', SLEEP(0.05); SELECT 'place', SLEEP(0.05)").await;
+        caller.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+        several.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+        self.next().await;
+        let (statements, most) = self.at_once().await;
+        assert!(statements >= 4 && most == 1, "{statements}, {most} at once");
+    }
+
+    /// From the execution to the last row that is fetched.
+    async fn cursors(&self) {
+        let mut clients = JoinSet::new();
+        for _ in 0..4 {
+            let addr = self.sluice.listen_addr();
+            clients.spawn(async move {
+                let mut conn = session(addr, "one").await;
+                let statement = conn.prepare(ROWS_OF_CURSOR).await.unwrap();
+                open(&mut conn, &statement).await;
+                for _ in 0..3 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    conn.fetch(statement.id, 3).await.unwrap().accepted().unwrap();
+                }
+            });
+        }
+        while let Some(client) = clients.join_next().await {
+            client.unwrap();
+        }
+        self.in_use(0.0).await;
+        let text = format!("SELECT THREAD_ID, TIMER_START, TIMER_END {EVENTS}");
+        let events: Vec<(u64, u64, u64)> = self.server.query(&text).await.unwrap();
+        assert_eq!(events.len(), 16, "four executions, twelve times rows: {events:?}");
+        let mut spans: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        for (thread, start, end) in events {
+            let span = spans.entry(thread).or_insert((start, end));
+            *span = (span.0.min(start), span.1.max(end));
+        }
+        let mut spans: Vec<(u64, u64)> = spans.into_values().collect();
+        spans.sort_unstable();
+        for pair in spans.windows(2) {
+            let [before, next] = pair else { continue };
+            assert!(next.0 + TAIL_PS >= before.1, "one cursor after the other: {spans:?}");
+        }
+        self.at_once().await;
+    }
+
+    /// A cursor's place is free when it is closed in any way, and nobody waits for itself.
+    async fn who_leaves_a_cursor_open(&self) {
+        let mut conn = self.session().await;
+        let statement = conn.prepare(ROWS_OF_CURSOR).await.unwrap();
+        open(&mut conn, &statement).await;
+        self.in_use(1.0).await;
+        let began = Instant::now();
+        conn.query("SELECT 'place'").await.unwrap().accepted().unwrap();
+        assert!(began.elapsed() < Duration::from_secs(5), "it does not wait for its own cursor");
+        self.in_use(0.0).await;
+        conn.fetch(statement.id, 1).await.unwrap().accepted().unwrap();
+        self.in_use(1.0).await;
+        conn.reset_statement(statement.id).await.unwrap().accepted().unwrap();
+        self.in_use(0.0).await;
+        open(&mut conn, &statement).await;
+        self.in_use(1.0).await;
+        conn.close_statement(statement.id).await.unwrap();
+        self.in_use(0.0).await;
+        let again = conn.prepare(ROWS_OF_CURSOR).await.unwrap();
+        open(&mut conn, &again).await;
+        conn.command(&[COM_RESET_CONNECTION], Shape::Single).await.unwrap().accepted().unwrap();
+        self.in_use(0.0).await;
+        let again = conn.prepare(ROWS_OF_CURSOR).await.unwrap();
+        open(&mut conn, &again).await;
+        conn.change_user(&Login::new("web").attribute("sluice_app", "one")).await.unwrap();
+        self.in_use(0.0).await;
+        let again = conn.prepare(ROWS_OF_CURSOR).await.unwrap();
+        open(&mut conn, &again).await;
+        drop(conn);
+        self.in_use(0.0).await;
+    }
+
+    /// Another statement, which has its place when there is one.
+    async fn next(&self) {
+        let mut conn = self.session().await;
+        conn.query("SELECT 'place', SLEEP(0.01)").await.unwrap().accepted().unwrap();
+        self.in_use(0.0).await;
+    }
+
+    /// How many statements there were since this was last called, and how many at once.
+    async fn at_once(&self) -> (usize, usize) {
+        let text = format!("SELECT TIMER_START, TIMER_END {EVENTS}");
+        let spans: Vec<(u64, u64)> = self.server.query(&text).await.unwrap();
+        let empty = "TRUNCATE TABLE performance_schema.events_statements_history_long";
+        self.server.run_sql(&[empty]).await.unwrap();
+        let under_way = |at: u64| {
+            spans.iter().filter(|(start, end)| *start <= at && at + TAIL_PS < *end).count()
+        };
+        let most = spans.iter().map(|(start, _)| under_way(*start)).max().unwrap_or(0);
+        (spans.len(), most)
+    }
+}
+
+async fn open(conn: &mut RawConn, statement: &Prepared) {
+    let execute = Execute { id: statement.id, cursor: Cursor::ReadOnly, ..Execute::default() };
+    conn.execute_as(&execute).await.unwrap().accepted().unwrap();
+}
+
+/// Works for some thirty milliseconds a piece, without a look at whether anybody wants it to.
+fn busy(pieces: usize) -> String {
+    format!("SELECT 'place'{}", ", SHA2(REPEAT('x', 15000000), 512)".repeat(pieces))
+}
+
+const HISTORY: &str = "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' \
+                       WHERE NAME LIKE 'events_statements_%'";
+const TABLE: &str = "CREATE TABLE test.places (n INT)";
+const ROWS: &str = "INSERT INTO test.places VALUES (1), (2), (3), (4), (5), (6), (7), (8)";
+const PROCEDURE: &str = "CREATE PROCEDURE test.place() \
+                         BEGIN SELECT 'place', SLEEP(0.1); SELECT 'place', SLEEP(0.1); END";
+const ROWS_OF_CURSOR: &str = "SELECT n, 'place' FROM test.places";
+const EVENTS: &str = "FROM performance_schema.events_statements_history_long \
+    WHERE (SQL_TEXT LIKE '%place%' \
+    OR EVENT_NAME IN ('statement/com/Execute', 'statement/com/Fetch')) \
+    AND EVENT_NAME <> 'statement/com/Prepare' AND NESTING_EVENT_LEVEL = 0 \
+    AND COALESCE(SQL_TEXT, '') NOT LIKE '%performance_schema%'";
