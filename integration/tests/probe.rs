@@ -405,6 +405,8 @@ async fn a_replica_that_may_not_be_asked_says_which_right_is_missing() {
     let servers = Topology::mysql(1).await.unwrap();
     let revoke = "REVOKE REPLICATION CLIENT ON *.* FROM 'sluice'@'%'";
     servers.primary.run_sql(&[revoke]).await.unwrap();
+    // Who is logged in when a global privilege goes keeps it, so the replica has to have the REVOKE first.
+    servers.wait_in_sync(SOON).await.unwrap();
     let sluice = SluiceProcess::start(&Config::new(&servers).unwrap()).await.unwrap();
     wait_for_line(&sluice, &["WARN", "replica status", "GRANT REPLICATION CLIENT"]).await;
     let page = || async {
