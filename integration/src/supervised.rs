@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::{HarnessError, Result};
@@ -193,9 +194,13 @@ if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null && sleep 0.2; fi
 if [ -n "$1" ]; then rm -rf "$1"; fi
 "#;
 
+/// A folder whose name this process has not given before: who looks whether one has gone must not
+/// find the next one.
 fn make_dir(name: &str) -> Result<PathBuf> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
     let base = std::env::temp_dir();
-    for n in 0_u32.. {
+    loop {
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir = base.join(format!("sluice-it-{}-{n}-{name}", std::process::id()));
         match fs::create_dir(&dir) {
             Ok(()) => return Ok(dir),
@@ -208,5 +213,4 @@ fn make_dir(name: &str) -> Result<PathBuf> {
             }
         }
     }
-    Err(HarnessError::Malformed("no free folder name".into()))
 }

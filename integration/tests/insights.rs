@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
-use integration::raw::{Login, Param, RawConn, Shape, capability};
+use integration::raw::{COM_PING, Login, Param, RawConn, Shape, capability};
 use integration::server::{Flavour, PerformanceSchema, Server};
 use integration::sluice::{Config, Metrics, SluiceProcess, binary};
 use integration::topology::{Topology, TopologyOptions};
@@ -110,6 +110,12 @@ async fn made(server: &Server) {
     server.run_sql(&statements).await.unwrap();
 }
 
+/// Both the server and Sluice count a statement when they have sent its answer. Who has answered
+/// COM_PING has counted what came before it on that connection.
+async fn counted(conn: &mut RawConn) {
+    conn.command(&[COM_PING], Shape::Single).await.unwrap();
+}
+
 /// What an application does in a second, with values of its own.
 async fn load(conn: &mut RawConn, from: i64) {
     for n in from..from + 20 {
@@ -157,6 +163,7 @@ async fn what_is_counted_is_what_the_server_counts() {
     load(&mut conn, 10).await;
     conn.query("USE i_crm").await.unwrap();
     load(&mut conn, 10).await;
+    counted(&mut conn).await;
 
     let (theirs, ours) = (server_counts(server).await, sluice_counts(&sluice).await);
     let counts = |counted: &Counts| -> BTreeMap<_, Counted> {
@@ -165,7 +172,8 @@ async fn what_is_counted_is_what_the_server_counts() {
     assert_eq!(counts(&ours), counts(&theirs));
     assert!(ours.len() > 25, "{} digests", ours.len());
     for (key, (counted, time)) in &theirs {
-        let network = 0.01 * f64::from(u32::try_from(counted.0).unwrap());
+        // On a machine with other things to do either is without a core for a while now and then.
+        let network = 0.05 + 0.01 * f64::from(u32::try_from(counted.0).unwrap());
         let told = ours[key].1;
         assert!((told - time).abs() <= network, "{key:?}: {told} s, {time} s there");
     }
@@ -187,6 +195,7 @@ async fn what_the_server_could_not_read_is_counted_and_not_shown() {
         assert_eq!(errno, Some(1064), "{text}");
     }
     conn.query("SELECT 1 + 1").await.unwrap().accepted().unwrap();
+    counted(&mut conn).await;
     let answer = ask(&sluice, "by=digest&sort=count&window=10m&app=broken").await;
     let shown = answer.to_string();
     for value in ["Brien", "hunter2", "Artagnan"] {
@@ -257,6 +266,7 @@ async fn worked(sluice: &SluiceProcess) {
     {
         conn.query(sql).await.unwrap();
     }
+    counted(&mut conn).await;
 }
 
 /// What `sluice check --against` says.
@@ -303,6 +313,7 @@ async fn statements_are_counted_by_the_tags_that_the_file_names() {
     let attribute = b"\x03\x01\x01\x00\x01\x08\x00\x06tenant";
     let numbered = [&attribute[..], &42_i64.to_le_bytes(), b"SELECT 6"].concat();
     conn.command(&numbered, Shape::Query).await.unwrap().accepted().unwrap();
+    counted(&mut conn).await;
     let counts = |answer: &Value| -> BTreeMap<String, u64> {
         let rows = answer["rows"].as_array().unwrap().iter();
         let of = |row: &Value| row["tag"].as_str().unwrap().to_owned();

@@ -1,8 +1,6 @@
 //! A load of every kind of statement, on both servers: the sums are those of the server's own summary
 //! of the user's statements.
 
-use std::time::{Duration, Instant};
-
 use integration::raw::{Cursor, Execute, Login, Param, RawConn};
 use integration::server::{Flavour, PerformanceSchema, Server};
 use integration::sluice::{Config, SluiceProcess};
@@ -48,6 +46,7 @@ async fn counts_agree(servers: &Topology) {
     ];
     for (what, step) in steps {
         step.take(&mut conn).await;
+        super::counted(&mut conn).await;
         let counted_now = by_server(server).await;
         let mut theirs = less(counted_now, counted);
         match step {
@@ -65,13 +64,7 @@ async fn counts_agree(servers: &Topology) {
             Step::Load | Step::Cursors | Step::Upload | Step::Prepared => {}
         }
         assert!(theirs.0 > 0, "{what}");
-        // The client may have its answer a moment before that is counted.
-        let limit = Instant::now() + Duration::from_secs(2);
-        let mut told_now = by_sluice(&sluice).await;
-        while less(told_now, told) != theirs && Instant::now() < limit {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            told_now = by_sluice(&sluice).await;
-        }
+        let told_now = by_sluice(&sluice).await;
         assert_eq!(less(told_now, told), theirs, "{what}");
         (told, counted) = (told_now, counted_now);
     }
@@ -160,7 +153,7 @@ async fn by_sluice(sluice: &SluiceProcess) -> Sums {
 }
 
 /// Preparing, fetching and closing are no statements, but rows are fetched. What a procedure runs
-/// counts once more as statements of its own.
+/// counts once more as statements of its own. MySQL counts the warnings of what came before for COM_PING.
 async fn by_server(server: &Server) -> Sums {
     let sql = "SELECT CAST(COALESCE(SUM(IF(EVENT_NAME LIKE 'statement/sql/%' OR EVENT_NAME = \
                'statement/com/Execute', COUNT_STAR, 0)), 0) AS UNSIGNED), \
@@ -169,7 +162,8 @@ async fn by_server(server: &Server) -> Sums {
                CAST(COALESCE(SUM(SUM_ROWS_SENT), 0) AS UNSIGNED), \
                CAST(COALESCE(SUM(SUM_ROWS_AFFECTED), 0) AS UNSIGNED) \
                FROM performance_schema.events_statements_summary_by_user_by_event_name \
-               WHERE USER = 'etl' AND EVENT_NAME NOT LIKE 'statement/sp/%'";
+               WHERE USER = 'etl' AND EVENT_NAME NOT LIKE 'statement/sp/%' \
+               AND EVENT_NAME <> 'statement/com/Ping'";
     server.query_first(sql).await.unwrap().unwrap()
 }
 
