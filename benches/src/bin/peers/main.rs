@@ -1,7 +1,7 @@
 //! Point selects and large results direct, through other proxies and through Sluice, on the same server,
 //! interleaved.
 //!
-//!   peers [SECONDS of one run = 8] [ROUNDS = 3] [PART…]      parts: memory clear tls bulk; all unless some are named
+//!   peers [SECONDS of one run = 8] [ROUNDS = 3] [PART…]      parts: memory clear tls bulk neighbours; all unless some are named
 //!
 //! The part `insights`, if it is named, compares Sluice with itself where it counts nothing.
 //! The part `everything` compares HAProxy and Sluice as they are shipped with a Sluice that insights, guards, budgets
@@ -16,6 +16,7 @@
 
 mod bulk;
 mod idle;
+mod neighbours;
 mod report;
 mod setup;
 
@@ -99,6 +100,12 @@ fn main() -> Result<()> {
                 let transfers = bulk::transfers(&setup, rows, plan.rounds).await?;
                 println!("{}", report::transfers(rows, &transfers));
             }
+        }
+        if plan.has("neighbours") {
+            let targets = setup.before_targets()?.map_or_else(|| setup.targets(), Ok)?;
+            setup.fill_web().await?;
+            let ways = neighbours::measure(&targets, (plan.seconds, plan.rounds)).await?;
+            println!("{}", report::neighbours(&ways));
         }
         Ok(())
     })

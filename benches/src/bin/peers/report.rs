@@ -7,6 +7,7 @@ use benches::sysbench::Run;
 
 use crate::bulk::{Rows, Transfer};
 use crate::idle::{self, Idle};
+use crate::neighbours::Neighbours;
 
 /// One run of one target.
 pub(crate) struct Measured {
@@ -75,6 +76,22 @@ pub(crate) fn transfers(rows: Rows, all: &[Transfer]) -> String {
     for Transfer { name, mib_per_s, of_direct, cpu_s, grown_kib } in all {
         let (cpu, grown) = (cell(*cpu_s, 2), cell(*grown_kib, 0));
         writeln!(text, "| {name} | {mib_per_s:.0} | {of_direct:.2} | {cpu} | {grown} |").ok();
+    }
+    text
+}
+
+pub(crate) fn neighbours(all: &[Neighbours]) -> String {
+    let mut text = String::from(
+        "### Small statements beside two large results\n\n\
+         | way | p99 alone, ms | beside | ÷ alone | p999 alone, ms | beside | ÷ alone | results, MiB/s |\n\
+         |---|---|---|---|---|---|---|---|\n",
+    );
+    for Neighbours { name, alone_ms, beside_ms, mib_per_s } in all {
+        write!(text, "| {name} ").ok();
+        for (alone, beside) in [(alone_ms.0, beside_ms.0), (alone_ms.1, beside_ms.1)] {
+            write!(text, "| {alone:.2} | {beside:.2} | {:.1} ", beside / alone).ok();
+        }
+        writeln!(text, "| {mib_per_s:.0} |").ok();
     }
     text
 }

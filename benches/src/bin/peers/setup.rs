@@ -85,6 +85,11 @@ impl Setup {
         ])
     }
 
+    /// What the web application reads.
+    pub(crate) async fn fill_web(&self) -> Result<()> {
+        benches::web::fill(&self.topology.primary).await
+    }
+
     /// The clients' leg in TLS, the server's in the clear.
     pub(crate) fn tls_targets(&self) -> Result<Vec<Target>> {
         let router = of_peer("MySQL Router", &self.router_tls);
