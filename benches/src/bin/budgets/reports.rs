@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use benches::Result;
@@ -13,6 +14,7 @@ use benches::web::{self, Seen, Web, WebApp};
 use integration::raw::Login;
 use integration::server::{Flavour, PerformanceSchema, Server, ServerOptions};
 use integration::sluice::{Config, SluiceProcess};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::plot;
@@ -64,6 +66,8 @@ pub(crate) enum Part {
     AloneDirect,
     AloneThroughSluice,
     FortyDirect,
+    /// What a budget of four would be at its best: the tools take turns, and nothing is in between.
+    InTurnDirect,
     FortyThroughSluice,
 }
 
@@ -74,21 +78,27 @@ enum Way {
 }
 
 impl Part {
-    const ALL: [Self; 4] =
-        [Self::AloneDirect, Self::AloneThroughSluice, Self::FortyDirect, Self::FortyThroughSluice];
+    const ALL: [Self; 5] = [
+        Self::AloneDirect,
+        Self::AloneThroughSluice,
+        Self::FortyDirect,
+        Self::InTurnDirect,
+        Self::FortyThroughSluice,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::AloneDirect => "web alone, direct",
             Self::AloneThroughSluice => "web alone, Sluice",
             Self::FortyDirect => "40 reports, direct",
+            Self::InTurnDirect => "40 reports, 4 at a time, direct",
             Self::FortyThroughSluice => "40 reports, Sluice",
         }
     }
 
     fn way(self) -> Way {
         match self {
-            Self::AloneDirect | Self::FortyDirect => Way::Direct,
+            Self::AloneDirect | Self::FortyDirect | Self::InTurnDirect => Way::Direct,
             Self::AloneThroughSluice | Self::FortyThroughSluice => Way::Sluice,
         }
     }
@@ -144,7 +154,10 @@ async fn measure(server: &Server, addr: SocketAddr, part: Part, times: Times) ->
             tokio::time::sleep(times.alone).await;
             Vec::new()
         }
-        Part::FortyDirect | Part::FortyThroughSluice => at_once(addr, REPORTS, times.works).await?,
+        Part::FortyDirect | Part::FortyThroughSluice => {
+            at_once(addr, REPORTS, REPORTS, times.works).await?
+        }
+        Part::InTurnDirect => at_once(addr, REPORTS, BUDGETED, times.works).await?,
     };
     let time = began.elapsed();
     Ok(Measured {
@@ -168,8 +181,13 @@ struct Done {
     rows: u64,
 }
 
-/// Asks for so many at once, each on a session of its own, and takes them to their ends.
-async fn at_once(addr: SocketAddr, count: usize, works: Duration) -> Result<Vec<Done>> {
+/// So many tools, each on a session of its own, of which so many ask at once: to their ends.
+async fn at_once(
+    addr: SocketAddr,
+    count: usize,
+    asking: usize,
+    works: Duration,
+) -> Result<Vec<Done>> {
     let thread = beside("reports", move || async move {
         let login = Login::new("app").attribute("sluice_app", "report");
         let mut tools = Vec::new();
@@ -179,8 +197,11 @@ async fn at_once(addr: SocketAddr, count: usize, works: Duration) -> Result<Vec<
         }
         let began = Instant::now();
         let mut all = JoinSet::new();
+        let turns = Arc::new(Semaphore::new(asking));
         for mut tool in tools {
+            let turns = Arc::clone(&turns);
             all.spawn(async move {
+                let _turn = turns.acquire().await?;
                 let rows = tool.export(export::ORDERS).await?;
                 Ok::<_, Failure>(Done { after: began.elapsed(), rows })
             });
@@ -233,6 +254,7 @@ fn summary(all: &[Vec<Measured>]) {
     println!("\n| p99 with 40 reports ÷ alone | median | least | most |\n|---|---|---|---|");
     for (forty, alone) in [
         (Part::FortyDirect, Part::AloneDirect),
+        (Part::InTurnDirect, Part::AloneDirect),
         (Part::FortyThroughSluice, Part::AloneThroughSluice),
         (Part::FortyThroughSluice, Part::AloneDirect),
     ] {
@@ -257,6 +279,8 @@ fn ms(seconds: f64) -> String {
 }
 
 const REPORTS: usize = 40;
+/// As the budget has it.
+const BUDGETED: usize = 4;
 /// All rows fit: what is measured is not the disk.
 const BUFFER_POOL: &str = "--innodb-buffer-pool-size=128M";
 const WARM_UP: Duration = Duration::from_secs(3);
