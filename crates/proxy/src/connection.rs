@@ -25,6 +25,7 @@ mod recording;
 mod returning;
 mod running_away;
 mod securing;
+mod serving;
 
 use std::future::poll_fn;
 use std::io;
@@ -40,19 +41,20 @@ use crate::cut_overs::CutOverGuard;
 use crate::facts::{Known, RoutineChange};
 use crate::insights::InsightsTap;
 use crate::latency::LatencyTap;
-use crate::registry::{Control, Inbox, Registration};
+use crate::registry::{Control, Inbox};
 use crate::runaway::Allowance;
 use crate::socket::Peer;
 use crate::stream::Stream;
 use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 
 pub(crate) use self::arrival::Arrival;
-use self::arrival::{Joined, LoginDeadlines, join};
+use self::arrival::{Joined, LoginDeadlines};
 use self::asking::{AdmissionRecord, Fault, Timing};
 use self::cursors::Cursors;
 use self::departure::Departure;
 use self::leaving::{Between, DrainState};
 use self::pausing::Debt;
+pub(crate) use self::serving::serve;
 
 /// Everything a connection needs from outside.
 #[derive(Clone)]
@@ -81,21 +83,6 @@ pub(crate) enum Ended {
     Quietly,
     /// Sluice has contradicted itself.
     BySluice(Fault),
-}
-
-/// Serves one accepted client until it is over.
-///
-/// # Cancellation
-/// Dropping it closes both sockets and leaves the queue; the server rolls back what was open.
-pub(crate) async fn serve(shared: Shared, arrival: Arrival) {
-    let gauge = shared.telemetry.client_connected(&shared.cluster.name);
-    let policy = shared.cluster.policy();
-    let Arrival { client, peer, mut registration, control } = arrival;
-    if let Some(joined) = join(&shared, &policy, client, peer, &mut registration).await {
-        let (mut connection, deadlines) = Connection::new(shared, policy, joined);
-        connection.run(deadlines, registration, control).await;
-    }
-    drop(gauge);
 }
 
 struct Connection {
@@ -181,13 +168,8 @@ impl Connection {
         (connection, deadlines)
     }
 
-    async fn run(
-        &mut self,
-        deadlines: LoginDeadlines,
-        mut registration: Registration,
-        control: Inbox,
-    ) {
-        let ended = self.serve_session(deadlines, &mut registration, control).await;
+    /// What is to be done when it is over. To be boxed.
+    async fn end(&mut self, ended: Ended) {
         self.cut_over = None;
         if ended == Ended::ByClient && self.session.is_idle() {
             // It may have closed its sending half only: what the server says to that is for it.
@@ -216,12 +198,10 @@ impl Connection {
         }
         self.leave_behind();
         tracing::debug!(peer = %self.peer, ?ended, "connection over");
-        Box::pin(self.close()).await;
+        self.close().await;
         if ended == Ended::Told {
-            Box::pin(self.hear_out()).await;
+            self.hear_out().await;
         }
-        // Not before the last bytes are out: a drain waits for this.
-        drop(registration);
     }
 
     /// What the server did wrong, if it was its doing. Closing an idle session is its right.
@@ -245,22 +225,10 @@ impl Connection {
         }
     }
 
-    async fn serve_session(
-        &mut self,
-        deadlines: LoginDeadlines,
-        registration: &mut Registration,
-        mut control: Inbox,
-    ) -> Ended {
-        let logged_in = self.login(deadlines, &mut control).await;
-        self.note_contact(&logged_in);
-        if let Err(ended) = logged_in {
-            self.note_unexpected_header();
-            return ended;
-        }
-        registration.log_in(self.session.connection_id());
-        self.leaving.note_login(Instant::now());
+    /// Relays commands and answers.
+    async fn converse(&mut self, control: &mut Inbox) -> Ended {
         loop {
-            if let Err(ended) = self.step(&mut control).await {
+            if let Err(ended) = self.step(control).await {
                 return ended;
             }
         }
@@ -321,7 +289,10 @@ impl Connection {
             Action::Ask(ask) => {
                 // Nobody waits for itself.
                 self.cursors.give_back();
-                self.ask(ask, control).await
+                match self.ask(ask) {
+                    None => Ok(()),
+                    Some(unsettled) => Box::pin(self.settle(unsettled, control)).await,
+                }
             }
             Action::Deny(ask) => Box::pin(self.deny(ask, control)).await,
             Action::Guard(mut by_guards) => {

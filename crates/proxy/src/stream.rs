@@ -4,6 +4,7 @@ mod carrier;
 mod codecs;
 mod packed;
 mod rewound;
+mod spare;
 
 use std::io;
 use std::sync::Arc;
@@ -22,8 +23,7 @@ use self::packed::Packed;
 use self::rewound::Rewound;
 use crate::socket::{Remote, Socket};
 
-/// What a buffer has while little is going on. With both sides, the session and the task this stays
-/// under the memory promised per idle connection.
+/// What a buffer has while little is going on. Only a stream with unread bytes has one.
 const BUFFER_LEN: usize = 2 * 1024;
 
 /// What a buffer grows to while a read fills it: large results and uploads then cost fewer system
@@ -38,6 +38,7 @@ const BUFFER_LEN_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Stream {
     transport: Transport,
+    /// Without room while there is nothing to read: what is small is lent (`spare`).
     buffer: BytesMut,
     /// How much the next read may take.
     read_len: usize,
@@ -56,7 +57,7 @@ impl Stream {
     pub(crate) fn new(socket: Socket) -> Self {
         Self {
             transport: Transport::Bare(Carrier::Plain(socket)),
-            buffer: BytesMut::with_capacity(BUFFER_LEN),
+            buffer: BytesMut::new(),
             read_len: BUFFER_LEN,
         }
     }
@@ -74,6 +75,10 @@ impl Stream {
     /// Reads once. `Ok(0)` is the peer's end. Whoever reads until it is pending has read everything
     /// that has come, but for commands that wait for those before them to be looked at.
     pub(crate) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        // One that has grown is its own, also when what filled it to the end has been taken.
+        if self.buffer.capacity() == 0 && self.read_len == BUFFER_LEN {
+            self.buffer = spare::take();
+        }
         if self.buffer.capacity().saturating_sub(self.buffer.len()) < self.read_len / 2 {
             self.buffer.reserve(self.read_len);
         }
@@ -83,7 +88,12 @@ impl Stream {
             Transport::Packed(packed) => packed.poll_fill(cx, buffer, *read_len),
             Transport::Closed => Poll::Ready(Ok(0)),
         };
-        let Poll::Ready(result) = read else { return Poll::Pending };
+        let Poll::Ready(result) = read else {
+            if buffer.is_empty() && *read_len == BUFFER_LEN {
+                spare::give_back(std::mem::take(buffer));
+            }
+            return Poll::Pending;
+        };
         if result.is_ok() && buffer.len() == buffer.capacity() {
             self.read_len = self.read_len.saturating_mul(4).min(BUFFER_LEN_MAX);
         }
@@ -124,8 +134,7 @@ impl Stream {
     pub(crate) fn compress(&mut self, role: Role, compression: Compression, codecs: &Arc<Codecs>) {
         self.transport = match std::mem::replace(&mut self.transport, Transport::Closed) {
             Transport::Bare(carrier) => {
-                let ahead =
-                    std::mem::replace(&mut self.buffer, BytesMut::with_capacity(BUFFER_LEN));
+                let ahead = std::mem::take(&mut self.buffer);
                 let codecs = codecs.clone();
                 let packed = Packed::new(carrier, ahead, role, compression, codecs);
                 Transport::Packed(Box::new(packed))
@@ -195,8 +204,7 @@ impl Stream {
     fn take_raw(&mut self) -> io::Result<Rewound> {
         match std::mem::replace(&mut self.transport, Transport::Closed) {
             Transport::Bare(Carrier::Plain(socket)) => {
-                let ahead =
-                    std::mem::replace(&mut self.buffer, BytesMut::with_capacity(BUFFER_LEN));
+                let ahead = std::mem::take(&mut self.buffer);
                 Ok(Rewound::new(ahead, socket))
             }
             Transport::Bare(Carrier::Tls(_)) | Transport::Packed(_) | Transport::Closed => {
@@ -248,7 +256,7 @@ impl Stream {
             packed.rest();
         }
         if self.buffer.is_empty() && self.read_len > BUFFER_LEN {
-            self.buffer = BytesMut::with_capacity(BUFFER_LEN);
+            self.buffer = BytesMut::new();
             self.read_len = BUFFER_LEN;
         }
     }

@@ -84,8 +84,9 @@ async fn accept_all(
         let shared = Shared { worker, ..shared };
         match socket.register() {
             Ok(client) => {
+                let arrival = Box::new(Arrival { shared, client, peer, registration, control });
                 tokio::spawn(async move {
-                    serve(shared, Arrival { client, peer, registration, control }).await;
+                    serve(arrival).await;
                     drop(open);
                 });
             }

@@ -73,6 +73,12 @@ impl Outbox {
         encode_err_no_sqlstate(&mut self.bytes, 0, *errno, message);
     }
 
+    /// Empties it without a trace, and gives all of its memory back.
+    pub(crate) fn give_back(&mut self) {
+        self.wipe();
+        self.bytes = Vec::new();
+    }
+
     /// Gives memory back.
     pub(crate) fn shrink(&mut self) {
         if self.bytes.capacity() > KEPT_LEN {

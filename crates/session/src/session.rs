@@ -119,7 +119,11 @@ impl Session {
                 let next = login.next(&mut self.desk(), input);
                 self.after_login(next, input)
             }
-            Phase::LoggedIn => self.enter(Phase::Idle, Action::LoggedIn),
+            Phase::LoggedIn => {
+                // Few sessions need it again.
+                self.out.give_back();
+                self.enter(Phase::Idle, Action::LoggedIn)
+            }
             // The shell has an answer to give, and asks for one.
             Phase::Asking(_) | Phase::Guarding(_) => self.close(CloseReason::OutOfTurn),
             Phase::Planned(plan) => self.plan(*plan, input),

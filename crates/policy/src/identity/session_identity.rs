@@ -9,8 +9,6 @@ use crate::cidr::address_bits;
 
 /// Most connection attributes that are kept; drivers send up to ten.
 const ATTRIBUTES_MAX: usize = 32;
-/// Longest key of an attribute, and longest value, that is kept.
-const ATTRIBUTE_PART_LEN_MAX: usize = 255;
 
 /// What one connection says about who it is.
 #[derive(Debug, Clone, Default)]
@@ -18,14 +16,13 @@ pub struct SessionIdentity {
     user: Box<[u8]>,
     client: Option<IpAddr>,
     schema: Vec<u8>,
-    attributes: Vec<Attribute>,
+    /// Each its two lengths, a byte for either, its key and its value: in one piece, for connections
+    /// are many and mostly idle.
+    attributes: Box<[u8]>,
     attribute_app: Option<Box<[u8]>>,
     set_app: Option<Vec<u8>>,
     sticky: Option<Tool>,
 }
-
-/// Key and value.
-type Attribute = (Box<[u8]>, Box<[u8]>);
 
 impl SessionIdentity {
     /// A connection that has just logged in. `client` is `None` for a Unix socket. Of attributes
@@ -43,20 +40,9 @@ impl SessionIdentity {
             schema: schema.to_vec(),
             ..Self::default()
         };
-        for (key, value) in attributes {
-            session.keep_attribute(key, value);
-        }
-        session.attributes.shrink_to_fit();
+        session.attributes = packed(attributes);
         session.attribute_app = app_of_attributes(&session);
         session
-    }
-
-    fn keep_attribute(&mut self, key: &[u8], value: &[u8]) {
-        let fits = |part: &[u8]| !part.is_empty() && part.len() <= ATTRIBUTE_PART_LEN_MAX;
-        let room = self.attributes.len() < ATTRIBUTES_MAX;
-        if room && fits(key) && fits(value) && self.attribute(key).is_none() {
-            self.attributes.push((key.into(), value.into()));
-        }
     }
 
     /// `SET @sluice_app`: a value, or `None` for NULL. What cannot be an app counts as NULL.
@@ -118,7 +104,7 @@ impl SessionIdentity {
 
     /// All connection attributes that are kept.
     pub fn attributes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.attributes.iter().map(|(key, value)| (key.as_ref(), value.as_ref()))
+        unpacked(&self.attributes)
     }
 
     /// Whether this tool was the last one seen on the connection.
@@ -142,6 +128,40 @@ impl SessionIdentity {
     pub(super) fn attribute_app(&self) -> Option<&[u8]> {
         self.attribute_app.as_deref()
     }
+}
+
+/// Those of the attributes that are kept, one behind the other.
+fn packed<'a>(attributes: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Box<[u8]> {
+    let mut packed = Vec::new();
+    let mut count = 0_usize;
+    for (key, value) in attributes {
+        let known = unpacked(&packed).any(|(known, _)| known == key);
+        let (Some(key_len), Some(value_len)) = (part_len(key), part_len(value)) else { continue };
+        if count < ATTRIBUTES_MAX && !known {
+            packed.extend_from_slice(&[key_len, value_len]);
+            packed.extend_from_slice(key);
+            packed.extend_from_slice(value);
+            count = count.saturating_add(1);
+        }
+    }
+    packed.into()
+}
+
+fn unpacked(packed: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let mut left = packed;
+    std::iter::from_fn(move || {
+        let ([key_len, value_len], rest) = left.split_first_chunk()?;
+        let (key, rest) = rest.split_at_checked(usize::from(*key_len))?;
+        let (value, rest) = rest.split_at_checked(usize::from(*value_len))?;
+        left = rest;
+        Some((key, value))
+    })
+}
+
+/// The length of a key or a value. `None`: it is not kept, for it is empty or longer than a byte can
+/// count.
+fn part_len(part: &[u8]) -> Option<u8> {
+    u8::try_from(part.len()).ok().filter(|len| *len > 0)
 }
 
 /// The app that connection attributes name: `sluice_app`, else the basename of `program_name` (the

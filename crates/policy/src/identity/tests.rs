@@ -201,6 +201,27 @@ fn tags_are_bounded_in_number_and_length() {
     assert!(session("bob", &many).attributes().count() <= 32);
 }
 
+#[test]
+fn attributes_are_kept_as_they_came_up_to_their_bounds() {
+    let (longest, longer) = ("x".repeat(TAG_PART_LEN_MAX), "x".repeat(TAG_PART_LEN_MAX + 1));
+    let said = [
+        ("a", "1"),
+        ("", "no key"),
+        ("no value", ""),
+        ("a", "again"),
+        (longer.as_str(), "v"),
+        (longest.as_str(), longest.as_str()),
+        ("too long", longer.as_str()),
+        ("b", "2"),
+    ];
+    let session = session("bob", &said);
+    let kept: Vec<_> = session.attributes().collect();
+    let longest = longest.as_bytes();
+    assert_eq!(kept, [(&b"a"[..], &b"1"[..]), (longest, longest), (b"b", b"2")]);
+    assert_eq!(session.attribute(b"b"), Some(&b"2"[..]));
+    assert_eq!(session.attribute(b"too long"), None);
+}
+
 const CLAIMS: &str = "
 identity:
   claims:

@@ -22,6 +22,7 @@ use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
 
 /// A client that has been accepted and entered in the registry.
 pub(crate) struct Arrival {
+    pub(crate) shared: Shared,
     pub(crate) client: Socket,
     pub(crate) peer: Peer,
     pub(crate) registration: Registration,

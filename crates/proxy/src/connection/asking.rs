@@ -1,6 +1,7 @@
 //! An admission point: the question to the controller, and the wait.
 
 mod noting;
+mod refusing;
 mod telling;
 
 use std::future::poll_fn;
@@ -124,9 +125,6 @@ pub(crate) struct Timing {
 /// reason.
 const KILL_GRACE: Duration = Duration::from_millis(100);
 
-/// Advised when the time of a drain is over: nobody knows when there will be somebody to ask.
-const SHUTDOWN_RETRY_AFTER: Duration = Duration::from_secs(1);
-
 /// How Sluice has contradicted itself about a statement that asks: each is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -148,6 +146,19 @@ impl Fault {
     }
 }
 
+/// A statement that is not admitted at once.
+pub(super) struct Unsettled {
+    asked: Ask,
+    open: Open,
+}
+
+/// Why it is not.
+enum Open {
+    Waits(Place),
+    Refused(Refusal),
+    Contradicted(Fault),
+}
+
 /// What ends a wait in the queue.
 enum Woken {
     /// Boxed: the others are next to nothing.
@@ -160,52 +171,47 @@ enum Woken {
 }
 
 impl Connection {
-    /// Asks the controller, and waits if it says so.
-    pub(super) async fn ask(&mut self, asked: Ask, control: &mut Inbox) -> Result<(), Ended> {
+    /// Asks the controller. `None`: it is admitted.
+    pub(super) fn ask(&mut self, asked: Ask) -> Option<Unsettled> {
         if self.is_of_cut_over() {
             self.count_for_budgets(&asked);
             self.session.handle_passed(asked);
-            return Ok(());
+            return None;
         }
         match asked.question {
             Question::Rule => {}
-            Question::Budgets => return self.ask_budgets(asked, control).await,
+            Question::Budgets => return self.ask_budgets(asked),
             Question::Count => {
                 self.count_for_budgets(&asked);
                 self.session.handle_admitted(asked);
-                return Ok(());
+                return None;
             }
         }
         if let Some(pause) = self.pause(&asked).or_else(|| self.pause_of_early(&asked)) {
-            return Box::pin(self.wait_for_answer(asked, Place::Pausing(pause), control)).await;
+            return Some(Unsettled { asked, open: Open::Waits(Place::Pausing(pause)) });
         }
         let request = match self.request(&asked) {
             Ok(request) => request,
-            Err(fault) => return Err(self.contradicted(&asked, fault).await),
+            Err(fault) => return Some(Unsettled { asked, open: Open::Contradicted(fault) }),
         };
         let judgement = self.judge(asked.question, &request);
-        self.handle_judgement(asked, judgement, control).await
+        self.handle_judgement(asked, judgement)
     }
 
     /// Asks for the budgets of a statement that nothing else holds back.
-    async fn ask_budgets(&mut self, asked: Ask, control: &mut Inbox) -> Result<(), Ended> {
+    fn ask_budgets(&mut self, asked: Ask) -> Option<Unsettled> {
         let request = self.budget_request(&asked);
         let judgement = self.judge(Question::Budgets, &request);
-        self.handle_judgement(asked, judgement, control).await
+        self.handle_judgement(asked, judgement)
     }
 
-    async fn handle_judgement(
-        &mut self,
-        asked: Ask,
-        judgement: Judgement,
-        control: &mut Inbox,
-    ) -> Result<(), Ended> {
+    fn handle_judgement(&mut self, asked: Ask, judgement: Judgement) -> Option<Unsettled> {
         match judgement {
             Judgement::Admitted(permit) => {
                 self.keep_long_pause(&asked);
                 self.take_permit(permit);
                 self.session.handle_admitted(asked);
-                Ok(())
+                None
             }
             Judgement::Observed(permit, would_be) => {
                 self.permit = Some(permit);
@@ -214,19 +220,30 @@ impl Connection {
                     self.admission.reason = Some(would_be.reason);
                 }
                 if !self.session.budgets().is_empty() {
-                    return Box::pin(self.ask_budgets(asked, control)).await;
+                    return self.ask_budgets(asked);
                 }
                 self.session.handle_admitted(asked);
-                Ok(())
+                None
             }
-            Judgement::Refused(refused) => self.refuse(asked, &refused).await,
+            Judgement::Refused(refused) => Some(Unsettled { asked, open: Open::Refused(refused) }),
             Judgement::Queued(waiter) => {
                 self.admission.ahead.get_or_insert(waiter.ahead());
                 waiter.introduce(self.introduction(&asked));
-                // Boxed: an idle connection has no room for what hardly any does.
-                let place = Place::InQueue(waiter);
-                Box::pin(self.wait_for_answer(asked, place, control)).await
+                Some(Unsettled { asked, open: Open::Waits(Place::InQueue(waiter)) })
             }
+        }
+    }
+
+    /// Waits, or refuses. To be boxed: an idle connection has no room for what hardly any does.
+    pub(super) async fn settle(
+        &mut self,
+        Unsettled { asked, open }: Unsettled,
+        control: &mut Inbox,
+    ) -> Result<(), Ended> {
+        match open {
+            Open::Waits(place) => self.wait_for_answer(asked, place, control).await,
+            Open::Refused(refused) => self.refuse(asked, &refused).await,
+            Open::Contradicted(fault) => Err(self.contradicted(&asked, fault).await),
         }
     }
 
@@ -389,88 +406,5 @@ impl Connection {
             Ok(Control::Kill | Control::KillQuery { .. }) => errors::interrupted(),
             Ok(Control::Drain | Control::Refuse | Control::Close) | Err(_) => answer,
         }
-    }
-
-    /// A rule that denies: refused as a policy, whatever the load.
-    pub(super) async fn deny(&mut self, asked: Ask, control: &mut Inbox) -> Result<(), Ended> {
-        self.admission.decision = StatementDecision::Rejected;
-        self.admission.reason = Some(Reason::Deny);
-        let Some(rule) = asked.rule.and_then(|index| self.policy.rule(index)) else {
-            return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
-        };
-        if !matches!(rule.action, RuleAction::Deny) {
-            return Err(self.contradicted(&asked, Fault::RuleDoesNotDeny).await);
-        }
-        match rule.mode {
-            Mode::Observe => match asked.question {
-                Question::Rule => self.session.handle_admitted(asked),
-                Question::Budgets | Question::Count => return self.ask(asked, control).await,
-            },
-            Mode::Enforce => {
-                let denial = Refusal {
-                    reason: Reason::Deny,
-                    cause: None,
-                    budget: None,
-                    waited: Duration::ZERO,
-                    retry_after: Duration::ZERO,
-                };
-                let answer = self.answer(&asked, Some(rule), &denial);
-                self.session.handle_refused(asked, answer);
-            }
-        }
-        Ok(())
-    }
-
-    /// Session and policy disagree about what was asked: nothing of it passes, and the connection
-    /// ends. Nobody knows what else of it is wrong.
-    async fn contradicted(&mut self, asked: &Ask, fault: Fault) -> Ended {
-        let cluster = &self.shared.cluster.name;
-        self.shared.telemetry.internal_fault(cluster);
-        tracing::error!(
-            %cluster, peer = %self.peer, rule = ?asked.rule, fault = fault.as_str(),
-            "a fault of Sluice's: the connection is ended, and its statement has not passed"
-        );
-        self.admission.decision = StatementDecision::Rejected;
-        self.count_asked(asked);
-        // The last answer, if its state allows one; either way it is over.
-        drop(self.leave(&errors::internal_fault()).await);
-        Ended::BySluice(fault)
-    }
-
-    async fn refuse(&mut self, asked: Ask, refused: &Refusal) -> Result<(), Ended> {
-        self.admission.decision = StatementDecision::Rejected;
-        self.admission.reason = Some(refused.reason);
-        if refused.reason == Reason::Shutdown {
-            self.leaving.note_refused();
-        }
-        let rule = asked.rule.and_then(|index| self.policy.rule(index));
-        if rule.is_none() && asked.rule.is_some() {
-            return Err(self.contradicted(&asked, Fault::NoSuchRule).await);
-        }
-        let answer = self.answer(&asked, rule, refused);
-        self.appoint(&asked, refused);
-        self.session.handle_refused(asked, answer);
-        Ok(())
-    }
-
-    /// The time of a drain is over while the statement waits: it is refused as at the beginning of
-    /// one, and the connection ends with that.
-    async fn refuse_and_leave(&mut self, asked: &Ask) -> Result<(), Ended> {
-        self.admission.decision = StatementDecision::Rejected;
-        self.admission.reason = Some(Reason::Shutdown);
-        let rule = asked.rule.and_then(|index| self.policy.rule(index));
-        if rule.is_none() && asked.rule.is_some() {
-            return Err(self.contradicted(asked, Fault::NoSuchRule).await);
-        }
-        let refusal = Refusal {
-            reason: Reason::Shutdown,
-            cause: None,
-            budget: None,
-            waited: self.admission.queued.or(self.admission.paused).unwrap_or_default(),
-            retry_after: SHUTDOWN_RETRY_AFTER,
-        };
-        let answer = self.answer(asked, rule, &refusal);
-        self.count_asked(asked);
-        self.leave(&answer).await
     }
 }

@@ -16,27 +16,27 @@ use super::{Connection, Ended};
 use crate::runaway::Excess;
 use crate::stream::Stream;
 
-/// Writes to the client, unless it has gone already; since when is noted when this finds out.
+/// Writes to the client, unless it has gone already; since when is noted when this finds out. It may
+/// take its time.
 async fn deliver(
     bytes: &[u8],
     client: &mut Stream,
     client_gone: &mut Option<Instant>,
     under_way: UnderWay<'_>,
 ) {
-    if client_gone.is_none() && write(bytes, client, under_way).await.is_err() {
-        *client_gone = Some(Instant::now());
+    if client_gone.is_some() {
+        return;
     }
-}
-
-/// Writes to the client. It may take its time.
-async fn write(bytes: &[u8], client: &mut Stream, under_way: UnderWay<'_>) -> io::Result<()> {
     let mut write = pin!(client.write(bytes));
     let at_once = poll_fn(|cx| Poll::Ready(write.as_mut().poll(cx))).await;
-    match at_once {
+    let written = match at_once {
         Poll::Ready(written) => written,
         // Boxed, and made only when the client's socket is full: an idle connection does not pay for
         // it.
         Poll::Pending => Box::pin(until_taken(write, under_way)).await,
+    };
+    if written.is_err() {
+        *client_gone = Some(Instant::now());
     }
 }
 

@@ -12,8 +12,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
 use self::script::*;
-use super::{Ended, Fault};
+use super::serving::{Begun, serve};
+use super::{Arrival, Ended, Fault};
 use crate::registry::Control;
+use crate::socket::{Peer, Socket};
 
 const OPEN: &str = "  - { name: all, gate: none, permanent: true }\n";
 const HELD: &str =
@@ -208,6 +210,28 @@ async fn outlives_its_client(rules: &str) {
     stage.ends_unasked().await;
 }
 
+/// What is allocated on top of it, by the connection itself: an idle one is promised 10 KiB in all
+/// (`integration/tests/faults/idle.rs`), buffers and names included.
+#[tokio::test]
+async fn the_task_of_a_connection_has_room_for_little_but_the_connection() {
+    let Parts { connection, registration, control, .. } = Parts::new(OPEN);
+    let (_far, near) = tokio::net::UnixStream::pair().unwrap();
+    let shared = connection.shared.clone();
+    let client = Socket::Unix(near);
+    let arrival = Arrival { shared, client, peer: Peer::Local, registration, control };
+    let task = serve(Box::new(arrival));
+    let (task, begun) = (size_of_val(&task), size_of::<Begun>());
+    assert!(task <= TASK_LEN_MAX, "{task} bytes to read and write with");
+    assert!(begun <= CONNECTION_LEN_MAX, "{begun} bytes of what is known");
+}
+
+/// In bytes. The future of what an idle connection waits for, and of what it may do next: what is
+/// rare is boxed where it is done.
+const TASK_LEN_MAX: usize = 1_024;
+
+/// In bytes. Session, rules, permits and counters.
+const CONNECTION_LEN_MAX: usize = 3_400;
+
 #[tokio::test(start_paused = true)]
 async fn a_rule_that_the_policy_does_not_have_ends_the_connection_and_nothing_passes() {
     let wrong = "  - { name: exempt, exempt: true, permanent: true, essential: true }\n";
@@ -225,7 +249,8 @@ async fn a_rule_that_the_policy_does_not_have_ends_the_connection_and_nothing_pa
         }
         let Action::Ask(ask) = connection.next_action() else { panic!("it is asked for") };
         connection.policy = policy(rules);
-        let ended = connection.ask(ask, &mut control).await.unwrap_err();
+        let unsettled = connection.ask(ask).unwrap();
+        let ended = connection.settle(unsettled, &mut control).await.unwrap_err();
         assert_eq!(ended, Ended::BySluice(fault));
         let counted = connection.shared.telemetry.gather(&[]);
         assert!(counted.contains("sluice_internal_faults_total{cluster=\"a\"} 1"), "{counted}");

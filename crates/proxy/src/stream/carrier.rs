@@ -1,12 +1,12 @@
 //! What carries bytes: a socket, or TLS over one.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
-use std::task::{Context, Poll};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::TlsStream;
 
 use super::rewound::Rewound;
@@ -38,13 +38,26 @@ impl Carrier {
     /// # Cancellation
     /// Some of them may have been written.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Plain(socket) => socket.write_all(bytes).await,
-            Self::Tls(tls) => {
-                tls.write_all(bytes).await?;
-                // What is encrypted may still be in TLS's own buffer.
-                tls.flush().await
+        let mut left = bytes;
+        poll_fn(|cx| self.poll_write(cx, &mut left)).await
+    }
+
+    /// Without the futures of tokio, for which every idle connection would have room.
+    fn poll_write(&mut self, cx: &mut Context<'_>, left: &mut &[u8]) -> Poll<io::Result<()>> {
+        while !left.is_empty() {
+            let written = match self {
+                Self::Plain(socket) => Pin::new(socket).poll_write(cx, left),
+                Self::Tls(tls) => Pin::new(tls).poll_write(cx, left),
+            };
+            match ready!(written)? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => *left = left.get(written..).unwrap_or_default(),
             }
+        }
+        match self {
+            Self::Plain(_) => Poll::Ready(Ok(())),
+            // What is encrypted may still be in TLS's own buffer.
+            Self::Tls(tls) => Pin::new(tls).poll_flush(cx),
         }
     }
 

@@ -67,7 +67,38 @@ async fn reads_grow_with_what_comes_and_memory_goes_back_when_nothing_is_under_w
     assert_eq!(got, sent.len());
     assert!(longest > BUFFER_LEN && longest <= 2 * BUFFER_LEN_MAX, "{longest}");
     stream.rest();
-    assert_eq!((stream.buffer.capacity(), stream.read_len), (BUFFER_LEN, BUFFER_LEN));
+    assert_eq!((stream.buffer.capacity(), stream.read_len), (0, BUFFER_LEN));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_has_no_buffer_and_many_who_wait_share_one() {
+    let mut sides: Vec<_> = std::iter::repeat_with(pair).take(20).collect();
+    for (near, far) in &mut sides {
+        far.write_all(b"half a packet").await.unwrap();
+        fill(near).await.unwrap();
+        assert_eq!(near.bytes(), b"half a packet");
+        assert!(!is_ready(near).await);
+        assert_eq!(near.bytes(), b"half a packet", "what waits for its rest keeps its place");
+        near.consume(13);
+        assert!(!is_ready(near).await);
+        assert_eq!((near.buffer.capacity(), spare::len()), (0, 1));
+    }
+    // Over and over through the same buffer: it is never too full to read on.
+    let (near, far) = &mut sides[0];
+    for length in (0..40).map(|n| 300 + n) {
+        let sent = vec![u8::try_from(length % 251).unwrap(); length];
+        far.write_all(&sent).await.unwrap();
+        fill(near).await.unwrap();
+        assert_eq!(near.bytes(), sent);
+        near.consume(length);
+        assert!(!is_ready(near).await);
+        assert_eq!(spare::len(), 1);
+    }
+}
+
+/// Whether there is anything to read, without waiting for it.
+async fn is_ready(stream: &mut Stream) -> bool {
+    poll_fn(|cx| std::task::Poll::Ready(stream.poll_fill(cx).is_ready())).await
 }
 
 #[tokio::test(start_paused = true)]

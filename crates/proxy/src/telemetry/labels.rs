@@ -86,6 +86,8 @@ impl LabelCache {
 
     fn remember(&mut self, entry: CachedSeries) -> usize {
         if self.entries.len() < REMEMBERED_MAX {
+            // Most connections have two or three of them.
+            self.entries.reserve_exact(1);
             self.entries.push(entry);
             return self.entries.len().saturating_sub(1);
         }

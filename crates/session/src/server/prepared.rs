@@ -232,7 +232,8 @@ impl PreparedStatement {
 /// All prepared statements of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct PreparedStatements {
-    statements: BTreeMap<u32, PreparedStatement>,
+    /// Boxed, and without a node when there are none: a node has room for eleven.
+    statements: BTreeMap<u32, Box<PreparedStatement>>,
     names: HashMap<Vec<u8>, Arc<Description>>,
     last: Option<u32>,
     /// "The last one" was refused, and the server knows another.
@@ -263,7 +264,7 @@ impl PreparedStatements {
             lost_bulk_types: LostTypes::None,
             remembered: Remembered::default(),
         };
-        self.statements.insert(id, statement);
+        self.statements.insert(id, Box::new(statement));
     }
 
     /// The description, if there is room for it, or that of a text that nobody has read.
@@ -328,7 +329,7 @@ impl PreparedStatements {
     /// The statement with this id, or the last one.
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut PreparedStatement> {
         let id = if id == LAST_PREPARED { self.last? } else { id };
-        self.statements.get_mut(&id)
+        self.statements.get_mut(&id).map(Box::as_mut)
     }
 
     /// The same, which is to be executed in `mode`. In another one than it was prepared in the server
@@ -358,6 +359,9 @@ impl PreparedStatements {
         let id = self.resolve(id);
         if let Some(statement) = self.statements.remove(&id) {
             self.bytes = self.bytes.saturating_sub(statement.len());
+        }
+        if self.statements.is_empty() {
+            self.statements = BTreeMap::new();
         }
         if self.last == Some(id) {
             self.last = None;

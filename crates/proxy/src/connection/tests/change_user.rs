@@ -5,6 +5,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::time::Instant;
 
+use super::super::serving::Begun;
 use super::script::*;
 use super::{ADMITTING, AT_ONCE, INSERT, OPEN};
 
@@ -71,7 +72,9 @@ async fn a_server_that_does_not_send_its_key_is_given_up_after_the_connect_timeo
         Parts::new(OPEN);
     // Others can listen to the server's leg, and not to the client's.
     connection.session = Session::new(ClientInfo { address: None, leg: Leg::Unix }, Leg::Network);
-    let task = tokio::spawn(async move { connection.run(deadlines, registration, control).await });
+    let task = tokio::spawn(async move {
+        Begun::log_in(connection, deadlines, registration, control).await.run().await;
+    });
     log_in(&mut client, &mut server).await;
     client.write_all(&change("sha256_password", b"secret\0")).await.unwrap();
     packet(&mut server).await;

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::super::arrival::{Joined, LoginDeadlines};
+use super::super::serving::Begun;
 use super::super::{Connection, Shared};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
@@ -80,12 +81,13 @@ impl Parts {
 impl Stage {
     /// Before anybody has said anything.
     pub(super) fn new(rules: &str) -> Self {
-        let Parts { client, server, mut connection, deadlines, registration, control } =
+        let Parts { client, server, connection, deadlines, registration, control } =
             Parts::new(rules);
         let Shared { cluster, telemetry, .. } = connection.shared.clone();
         let driver = tokio::spawn(cluster.clone().drive());
-        let task =
-            tokio::spawn(async move { connection.run(deadlines, registration, control).await });
+        let task = tokio::spawn(async move {
+            Begun::log_in(connection, deadlines, registration, control).await.run().await;
+        });
         Self { client, server, cluster, telemetry, task, driver }
     }
 
