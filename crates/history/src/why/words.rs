@@ -19,6 +19,7 @@ impl Why {
         said.extend(self.speed());
         said.extend(self.dice());
         said.extend(self.gate());
+        said.extend(self.pace());
         said.extend(self.in_line());
         said.push(self.remedy(now, zone));
         said
@@ -132,6 +133,20 @@ impl Why {
         Some(format!("gate: {}", signals.join("; ")))
     }
 
+    /// Whose pace held it.
+    fn pace(&self) -> Option<String> {
+        if self.reason.as_deref() != Some("paced") {
+            return None;
+        }
+        let rule = &self.rule.rule;
+        match (self.limit.as_deref(), &self.signal) {
+            (Some("speed"), _) => Some(format!("pace: it pauses for the speed of rule {rule}")),
+            (Some(limit), _) => Some(format!("pace: {limit} of rule {rule} is used up")),
+            (None, Some(signal)) => Some(format!("pace: that of {signal} has no room for it")),
+            (None, None) => None,
+        }
+    }
+
     fn in_line(&self) -> Option<String> {
         let LineShown { ahead_at_first, waiting, ahead, ahead_by_app } = self.line.as_ref()?;
         let first = counted(*ahead_at_first, "statement");
@@ -217,7 +232,7 @@ impl Why {
     }
 
     fn remedy_of_rule(&self, reason: &str) -> String {
-        let RuleShown { rule, max_delay_s, ratio, speed, .. } = &self.rule;
+        let RuleShown { rule, max_delay_s, ratio, .. } = &self.rule;
         let delay = max_delay_s.map(|delay| quantity(delay, "s")).unwrap_or_default();
         let (lift, exempt) = (self.lift(), self.exempt());
         match reason {
@@ -242,13 +257,23 @@ impl Why {
                 "a primary that answers (`sluice status` says what is known of it)".to_owned()
             }
             "shutdown" => "nothing: Sluice was ending; the next one answers".to_owned(),
-            _ if speed.is_some() && self.line.is_none() => {
-                format!("a greater speed, by {lift}; or {exempt}")
+            "paced" if self.is_slowed() => format!("a greater speed, by {lift}; or {exempt}"),
+            "paced" if self.limit.is_some() => {
+                let limit = self.limit.as_deref().unwrap_or_default();
+                format!("a larger {limit}, by {lift}; fewer ahead of it; or {exempt}")
             }
             _ => format!(
                 "fewer ahead of it, or a longer max_delay than {delay}; a larger weight of rule {rule}; \
                  or {exempt}"
             ),
+        }
+    }
+
+    /// Whether it has only paused for its rule's `speed`.
+    fn is_slowed(&self) -> bool {
+        match self.limit.as_deref() {
+            Some(limit) => limit == "speed",
+            None => self.rule.speed.is_some() && self.line.is_none(),
         }
     }
 
@@ -279,4 +304,54 @@ const AT_ONCE_S: f64 = 0.001;
 
 fn seconds(length: f64) -> Duration {
     Duration::try_from_secs_f64(length).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paced() -> Why {
+        let rule = RuleShown {
+            rule: "etl".to_owned(),
+            effect: "throttle".to_owned(),
+            max_delay_s: Some(5.0),
+            ..RuleShown::default()
+        };
+        Why {
+            app: "etl".to_owned(),
+            end: "waiting".to_owned(),
+            reason: Some("paced".to_owned()),
+            rule,
+            line: Some(LineShown::default()),
+            ..Why::default()
+        }
+    }
+
+    fn said(why: &Why) -> String {
+        why.sentences(At(0), &TimeZone::UTC).join("\n")
+    }
+
+    #[test]
+    fn whose_pace_it_is_is_told_with_what_helps() {
+        let by_signal = Why { signal: Some("threads_running".to_owned()), ..paced() };
+        let by_signal = said(&by_signal);
+        assert!(by_signal.contains("pace: that of threads_running has no room"), "{by_signal}");
+        let by_limit = said(&Why { limit: Some("max_rate".to_owned()), ..paced() });
+        assert!(by_limit.contains("pace: max_rate of rule etl is used up"), "{by_limit}");
+        assert!(by_limit.contains("what lets it through: a larger max_rate"), "{by_limit}");
+        let unknown = said(&paced());
+        assert!(!unknown.contains("pace: "), "{unknown}");
+    }
+
+    #[test]
+    fn a_pause_for_speed_is_no_place_in_line() {
+        let rule = RuleShown { speed: Some(0.1), ..paced().rule };
+        let limit = Some("speed".to_owned());
+        let pauses = said(&Why { limit, rule: rule.clone(), line: None, ..paced() });
+        assert!(pauses.contains("pace: it pauses for the speed of rule etl"), "{pauses}");
+        assert!(pauses.contains("what lets it through: a greater speed"), "{pauses}");
+        assert!(!pauses.contains("line: "), "{pauses}");
+        let queued = said(&Why { rule, ..paced() });
+        assert!(queued.contains("fewer ahead of it"), "{queued}");
+    }
 }

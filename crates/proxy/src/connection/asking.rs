@@ -411,6 +411,7 @@ impl Connection {
                     reason: Reason::Deny,
                     cause: None,
                     budget: None,
+                    limit: None,
                     waited: Duration::ZERO,
                     retry_after: Duration::ZERO,
                 };
@@ -466,6 +467,7 @@ impl Connection {
             reason: Reason::Shutdown,
             cause: None,
             budget: None,
+            limit: None,
             waited: self.admission.queued.or(self.admission.paused).unwrap_or_default(),
             retry_after: SHUTDOWN_RETRY_AFTER,
         };
