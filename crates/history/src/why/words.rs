@@ -151,6 +151,7 @@ impl Why {
         let LineShown { ahead_at_first, waiting, ahead, ahead_by_app } = self.line.as_ref()?;
         let first = counted(*ahead_at_first, "statement");
         let then = if self.end == "waiting" { "now" } else { "when it left" };
+        let wait = if *waiting == 1 { "waits" } else { "wait" };
         let others = match ahead {
             None => String::new(),
             Some(0) => ", none of which had come before it".to_owned(),
@@ -160,7 +161,7 @@ impl Why {
                 format!(", {ahead} of which had come before it ({})", apps.join(", "))
             }
         };
-        Some(format!("line: {first} waited when it came; {then} {waiting} wait{others}"))
+        Some(format!("line: {first} waited when it came; {then} {waiting} {wait}{others}"))
     }
 
     /// What would have let it through.
@@ -262,6 +263,16 @@ impl Why {
                 let limit = self.limit.as_deref().unwrap_or_default();
                 format!("a larger {limit}, by {lift}; fewer ahead of it; or {exempt}")
             }
+            // What shut its gate, if that did, has opened by now.
+            _ if self.end == "admitted" => {
+                let sooner = self.signals.iter().map(SignalShown::bound).collect::<Vec<_>>();
+                let sooner = if sooner.is_empty() {
+                    String::new()
+                } else {
+                    format!("{} sooner; ", sooner.join(" and "))
+                };
+                format!("{sooner}fewer ahead of it; a larger weight of rule {rule}; or {exempt}")
+            }
             _ => format!(
                 "fewer ahead of it, or a longer max_delay than {delay}; a larger weight of rule {rule}; \
                  or {exempt}"
@@ -279,17 +290,17 @@ impl Why {
 
     fn open_gate(&self) -> String {
         let shut = self.signals.iter().filter(|signal| !signal.open);
-        let shut: Vec<String> = shut
-            .map(|signal| {
-                let limit = quantity(signal.threshold, &signal.unit);
-                format!("{} below {limit}", signal.signal)
-            })
-            .collect();
+        let shut: Vec<String> = shut.map(SignalShown::bound).collect();
         if shut.is_empty() { "the gate open".to_owned() } else { shut.join(" and ") }
     }
 }
 
 impl SignalShown {
+    /// What it has to be for its gate to open.
+    fn bound(&self) -> String {
+        format!("{} below {}", self.signal, quantity(self.threshold, &self.unit))
+    }
+
     fn in_words(&self) -> String {
         let Self { signal, value, threshold, unit, open, server } = self;
         let value = value.map_or_else(|| "no value".to_owned(), |value| quantity(value, unit));
@@ -341,6 +352,26 @@ mod tests {
         assert!(by_limit.contains("what lets it through: a larger max_rate"), "{by_limit}");
         let unknown = said(&paced());
         assert!(!unknown.contains("pace: "), "{unknown}");
+    }
+
+    /// It was told that a longer `max_delay` would have let it through sooner.
+    #[test]
+    fn who_waited_at_a_gate_that_has_opened_is_told_of_the_gate() {
+        let lag = SignalShown {
+            signal: "lag".to_owned(),
+            value: Some(0.0),
+            threshold: 5.0,
+            unit: "s".to_owned(),
+            open: true,
+            server: None,
+        };
+        let end = "admitted".to_owned();
+        let id = Some("7604ca5c".to_owned());
+        let why = said(&Why { end, id, reason: None, signals: vec![lag], ..paced() });
+        let sooner =
+            "what would have let it through sooner: lag below 5 s sooner; fewer ahead of it";
+        assert!(why.contains(sooner), "{why}");
+        assert!(!why.contains("max_delay"), "{why}");
     }
 
     #[test]
