@@ -111,7 +111,7 @@ impl Fate {
 struct Shown {
     /// Those that were asked for, and whether they are idle.
     sessions: HashMap<u64, bool>,
-    /// It shows those of other users too.
+    /// It shows those of other users too, if there are any.
     others: bool,
 }
 
@@ -255,12 +255,16 @@ impl Cluster {
     }
 }
 
-/// Which of these sessions there are, and whether others are shown at all.
+/// Which of these sessions there are, and whether others are shown at all: one is, or the account has
+/// PROCESS by itself. One that has it by a role is told by the former alone.
 fn question(ids: &str) -> String {
     format!(
         "SELECT ID, COMMAND FROM information_schema.PROCESSLIST WHERE ID IN ({ids}) UNION ALL \
          (SELECT 0, '' FROM information_schema.PROCESSLIST \
-         WHERE USER <> SUBSTRING_INDEX(USER(), '@', 1) LIMIT 1)"
+         WHERE USER <> SUBSTRING_INDEX(USER(), '@', 1) LIMIT 1) UNION ALL \
+         (SELECT 0, '' FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'PROCESS' \
+         AND GRANTEE = CONCAT('''', SUBSTRING_INDEX(CURRENT_USER(), '@', 1), '''@''', \
+         SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''') LIMIT 1)"
     )
 }
 

@@ -83,13 +83,16 @@ impl Lab {
     }
 
     /// A server that closes with bytes unread resets the connection, and the socket does not say any
-    /// more where it was: its place was taken for half a minute.
+    /// more where it was; and behind it the probe's sessions are the only ones, so that an account that
+    /// is shown all looks like one that is shown its own: its place was taken for half a minute.
     async fn killed_in_its_upload(&self) {
         let mut uploads = self.session().await;
         let load = "LOAD DATA LOCAL INFILE 'place' INTO TABLE test.places (@a) SET n = SLEEP(0.1)";
         send(&mut uploads, load).await;
         assert_eq!(uploads.read_packet().await.unwrap().first(), Some(0xfb));
-        uploads.send_bytes(&framed(2, &b"1\n".repeat(200_000))).await.unwrap();
+        // It is at the first packet for five seconds, and has not read the second.
+        uploads.send_bytes(&framed(2, &b"1\n".repeat(50))).await.unwrap();
+        uploads.send_bytes(&framed(3, &b"1\n".repeat(50_000))).await.unwrap();
         self.in_use(1.0).await;
         self.server.run_sql(&[&format!("KILL {}", uploads.connection_id())]).await.unwrap();
         let killed = Instant::now();
