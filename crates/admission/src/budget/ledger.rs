@@ -67,7 +67,6 @@ impl BudgetHold {
 
     /// It goes on with a statement whose cost was learned when it paused: what it uses is owed, and
     /// says nothing of what such statements cost.
-    #[must_use]
     pub fn of_part(self) -> Self {
         Self { finding: Finding::Part, ..self }
     }
