@@ -194,7 +194,7 @@ fn waiting(times: &mut Times) {
     loop {
         piece.clear();
         times.of(|| piece.extend(bench.controller.waiters_after(after).take(TAKEN)));
-        after = piece.last().map(|last| last.ticket);
+        after = piece.last().and_then(|last| last.ticket);
         if piece.len() < TAKEN {
             return;
         }

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use policy::refusal::is_unprintable;
+
 use crate::AdminState;
 use crate::status::words::{self, Line, Table, Tone};
 use crate::status::{Status, gather};
@@ -78,7 +80,7 @@ impl fmt::Display for Escaped<'_> {
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                c if c.is_control() => f.write_char(char::REPLACEMENT_CHARACTER)?,
+                c if is_unprintable(c) => f.write_char(char::REPLACEMENT_CHARACTER)?,
                 c => f.write_char(c)?,
             }
         }

@@ -253,6 +253,10 @@ pub struct Obstacle {
     pub threshold: Option<f64>,
     /// Of both: `s`, or nothing.
     pub unit: Option<String>,
+    /// The budget that has no room for it.
+    pub budget: Option<String>,
+    /// The limit of its own rule behind it: `max_rate`, `max_in_flight` or `speed`.
+    pub limit: Option<String>,
 }
 
 /// An identity that is held up.

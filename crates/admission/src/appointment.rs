@@ -112,7 +112,8 @@ mod tests {
     /// What a statement that asked at 1 s is told at 6 s: to come back in 3 s.
     fn told(reason: Reason, terms: &Terms) -> Option<Appointment> {
         let (waited, retry_after) = (Duration::from_secs(5), Duration::from_secs(3));
-        let refusal = Refusal { reason, cause: None, budget: None, waited, retry_after };
+        let refusal =
+            Refusal { reason, cause: None, budget: None, limit: None, waited, retry_after };
         Appointment::of(at(6_000), (RULE, IdentityKey(7), terms), at(1_000), &refusal)
     }
 

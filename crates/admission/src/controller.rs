@@ -23,6 +23,7 @@ mod advice;
 mod away;
 mod budgeted;
 mod decide;
+mod governing;
 mod inquire;
 mod memory;
 mod reload;
@@ -473,14 +474,14 @@ impl Controller {
     /// Why a waiter waits.
     fn obstacle_of(&self, ticket: Ticket, waiter: &Waiter) -> Obstacle {
         let request = &waiter.request;
-        match waiter.spot {
+        let obstacle = match waiter.spot {
             Spot::InLine { last_loss } => match self.gates.get(&request.gate) {
                 Some(gate) => {
                     gate.keeps_waiting(last_loss, request.lane(), (request.since, ticket))
                 }
                 None => Obstacle::plain(Reason::NoData),
             },
-            Spot::Limited => Obstacle::plain(Reason::Paced),
+            Spot::Limited => self.by_own_limit(self.clock, request.rule),
             Spot::Budgeted { at, reason } => {
                 Obstacle { budget: Some(at), ..Obstacle::plain(reason) }
             }
@@ -488,7 +489,8 @@ impl Controller {
             Spot::Held if waiter.request.terms.hold => Obstacle::plain(Reason::Hold),
             Spot::Held => Obstacle::plain(Reason::Ratio),
             Spot::Unplaced { .. } => Obstacle::plain(Reason::NoData),
-        }
+        };
+        self.with_pace(request, obstacle)
     }
 }
 

@@ -7,7 +7,8 @@ use crate::in_flight::Place;
 use crate::pace::Charge;
 use crate::request::Lane;
 use crate::{
-    BudgetKey, DigestKey, GateKey, MonoTime, Reason, SignalKey, SignalState, SignalView, Written,
+    BudgetKey, DigestKey, GateKey, MonoTime, Reason, RuleLimit, SignalKey, SignalState, SignalView,
+    Written,
 };
 
 /// What becomes of a request.
@@ -113,10 +114,13 @@ impl Ticket {
 pub struct Refusal {
     /// What refused it; after a wait, what last kept it waiting.
     pub reason: Reason,
-    /// The signal behind [`Reason::GateClosed`] and [`Reason::NoData`].
+    /// The signal behind [`Reason::GateClosed`] and [`Reason::NoData`]; behind [`Reason::Paced`]
+    /// that whose pace had no room, if it was a signal's.
     pub cause: Option<Cause>,
     /// The budget behind [`Reason::BudgetConcurrency`] and its like.
     pub budget: Option<BudgetKey>,
+    /// What of its own rule is behind [`Reason::Paced`], if it was that.
+    pub limit: Option<RuleLimit>,
     /// How long the statement waited, from its first arrival.
     pub waited: Duration,
     /// When a retry has a fair chance: an estimate, spread so that clients do not return together.
@@ -134,14 +138,14 @@ impl Refusal {
         };
         let cause = Some(Cause { signal: key, value, threshold });
         let retry_after = Duration::from_secs(1);
-        Self { reason, cause, budget: None, waited: Duration::ZERO, retry_after }
+        Self { reason, cause, budget: None, limit: None, waited: Duration::ZERO, retry_after }
     }
 }
 
-/// The signal that shut a gate.
+/// The signal that shut a gate, or whose pace has no room.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cause {
-    /// Which one: the first that is not healthy, in the gate's order.
+    /// Which one. Of a gate that is shut, the first that is not healthy, in the gate's order.
     pub signal: SignalKey,
     /// Its last value, however old; `None` if it never had one.
     pub value: Option<f64>,
@@ -211,13 +215,17 @@ pub struct Waiting {
     pub reason: Reason,
     /// The signal behind that.
     pub cause: Option<Cause>,
+    /// The budget that has no room for it, if it waits for one.
+    pub budget: Option<BudgetKey>,
+    /// What of its own rule is behind that.
+    pub limit: Option<RuleLimit>,
 }
 
 /// One waiter, for people.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WaitingStatement {
-    /// Its handle.
-    pub ticket: Ticket,
+    /// Its handle. None: it is not in the queue, but pauses before it asks.
+    pub ticket: Option<Ticket>,
     /// The rule.
     pub rule: crate::RuleKey,
     /// The identity.
@@ -232,4 +240,6 @@ pub struct WaitingStatement {
     pub cause: Option<Cause>,
     /// The budget that has no room for it, if it waits for one.
     pub budget: Option<crate::BudgetKey>,
+    /// What of its own rule is behind that, if it waits in the rule's own line.
+    pub limit: Option<RuleLimit>,
 }

@@ -8,7 +8,9 @@ use crate::pacing::{Pacer, Rounds};
 use crate::request::Lane;
 use crate::ring::{Place, Ring};
 use crate::signal::{Signal, SignalState};
-use crate::{AppKey, BudgetUse, Cause, GateConfig, GateKey, MonoTime, Reason, SignalKey};
+use crate::{
+    AppKey, BudgetUse, Cause, GateConfig, GateKey, MonoTime, Reason, RuleLimit, SignalKey,
+};
 
 /// A set of signals, and who waits for it.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub(crate) struct Gate {
     askers: [Option<(MonoTime, AppKey)>; 2],
     /// Beside a line that the ramp moves: somebody in it has had a turn since an asker had one.
     pub(crate) askers_turn: bool,
+    /// The signal whose pace last had no room for somebody here.
+    pub(crate) held_by: Option<SignalKey>,
 }
 
 /// Who asks without waiting is there for as long after: its next question is about to come.
@@ -53,11 +57,12 @@ pub(crate) struct Obstacle {
     pub(crate) reason: Reason,
     pub(crate) cause: Option<Cause>,
     pub(crate) budget: Option<BudgetUse>,
+    pub(crate) limit: Option<RuleLimit>,
 }
 
 impl Obstacle {
     pub(crate) const fn plain(reason: Reason) -> Self {
-        Self { reason, cause: None, budget: None }
+        Self { reason, cause: None, budget: None, limit: None }
     }
 }
 
@@ -82,6 +87,7 @@ impl Gate {
             crowd_until: MonoTime::ZERO,
             askers: [None, None],
             askers_turn: false,
+            held_by: None,
         }
     }
 
@@ -119,6 +125,7 @@ impl Gate {
         if both_open && self.signals == old.signals {
             self.phase = old.phase;
             self.pacer = old.pacer;
+            self.held_by = old.held_by;
         }
     }
 

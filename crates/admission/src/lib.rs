@@ -78,7 +78,7 @@ pub use inquiry::{Answer, Inquiry, Purpose};
 pub use latency::{LATENCY_BUCKETS, LatencyCounts, LatencyRecent, LatencyWindow, latency_bucket};
 pub use learned::Learned;
 pub use pace::{Demand, FlowView, PaceView, Share};
-pub use reason::Reason;
+pub use reason::{Reason, RuleLimit};
 pub use request::{
     AppKey, DigestKey, GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey,
     Terms,

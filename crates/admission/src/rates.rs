@@ -30,7 +30,7 @@ use self::floor::Floor;
 pub(crate) use self::floor::Thrown;
 use crate::request::Lane;
 use crate::ring::{Head, Joining, Place, Ring, Stands};
-use crate::{MonoTime, Ratio, RuleKey, Terms, Ticket};
+use crate::{MonoTime, Ratio, RuleKey, RuleLimit, Terms, Ticket};
 
 /// Tokens collected at most, as time at the rate.
 const BURST: Duration = Duration::from_millis(20);
@@ -106,6 +106,20 @@ impl Rates {
             From::Line => false,
         };
         !waits && rule.has_room(now)
+    }
+
+    /// Which of the rule's own limits those wait for who wait in its line; `None`: what it leaves is
+    /// for those of the rule who wait at a gate.
+    pub(crate) fn short_of(&self, now: MonoTime, rule: RuleKey) -> Option<RuleLimit> {
+        let rule = self.rules.get(&rule)?;
+        let is_full = rule.in_flight_max.is_some_and(|most| rule.in_flight >= most);
+        let is_empty = rule.cap.is_some_and(|cap| cap.covers_in(now, 0.0).is_some());
+        match rule.cap {
+            _ if is_full => Some(RuleLimit::MaxInFlight),
+            _ if !is_empty && rule.floor.waiting() > 0 => None,
+            Some(_) => Some(RuleLimit::MaxRate),
+            None => Some(RuleLimit::MaxInFlight),
+        }
     }
 
     /// Starts to wait for the rule's own limits.

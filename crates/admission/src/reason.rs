@@ -2,6 +2,29 @@
 
 use std::fmt;
 
+/// What a rule limits by itself. Behind [`Reason::Paced`] it says what to look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleLimit {
+    /// Its rows a second.
+    MaxRate,
+    /// Its statements at the server.
+    MaxInFlight,
+    /// The speed of a session.
+    Speed,
+}
+
+impl RuleLimit {
+    /// The key of the rule.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::MaxRate => "max_rate",
+            Self::MaxInFlight => "max_in_flight",
+            Self::Speed => "speed",
+        }
+    }
+}
+
 /// The closed list of reasons: the same in errors, metrics, logs and the API, all from here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {

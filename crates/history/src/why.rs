@@ -67,6 +67,8 @@ pub struct Why {
     pub signals: Vec<SignalShown>,
     /// The signal that decided.
     pub signal: Option<String>,
+    /// The limit of its own rule that decided: `max_rate`, `max_in_flight` or `speed`.
+    pub limit: Option<String>,
     /// Its place in line. None: it did not wait.
     pub line: Option<LineShown>,
     /// The chain in words; empty where it is kept, for its words are those of who asks.
@@ -175,13 +177,13 @@ impl Why {
     /// Of what was noted.
     #[must_use]
     pub fn of(chain: &Chain) -> Self {
-        let (end, reason, retry_after, signal) = match chain.end {
-            ChainEnd::Refused { reason, signal, retry_after } => {
+        let (end, reason, retry_after, signal, limit) = match chain.end {
+            ChainEnd::Refused { reason, signal, limit, retry_after } => {
                 let signal = signal.and_then(|place| chain.signals.get(place));
                 let signal = signal.map(|signal| signal.name.to_string());
-                ("refused", Some(reason), Some(retry_after.as_secs_f64()), signal)
+                ("refused", Some(reason), Some(retry_after.as_secs_f64()), signal, limit)
             }
-            ChainEnd::Admitted(reason) => ("admitted", reason, None, None),
+            ChainEnd::Admitted(reason) => ("admitted", reason, None, None, None),
         };
         let line = chain.line.as_ref().map(|line| LineShown {
             ahead_at_first: length(line.ahead_at_first),
@@ -218,6 +220,7 @@ impl Why {
             quarantine: QuarantineShown::of(&chain.cluster, chain.stop.as_ref()),
             signals: chain.signals.iter().map(SignalShown::of).collect(),
             signal,
+            limit: limit.map(|limit| limit.as_str().to_owned()),
             line,
             sentences: Vec::new(),
         }

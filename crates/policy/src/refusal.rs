@@ -114,8 +114,10 @@ fn push_reason(text: &mut String, reason: &str) {
     }
 }
 
-/// Control characters, and those that have no width or turn the direction of a text.
-fn is_unprintable(c: char) -> bool {
+/// Control characters, and those that have no width or turn the direction of a text: names that
+/// clients choose are shown without them.
+#[must_use]
+pub fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}')
         || matches!(

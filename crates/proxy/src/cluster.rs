@@ -13,6 +13,7 @@ mod held;
 mod layers;
 mod names;
 mod news;
+mod pauses;
 mod permits;
 mod rule_clock;
 mod shares;
@@ -55,6 +56,7 @@ pub use self::chains::{Chain, ChainEnd, Chains, GateSignal, GuardStop, Line, Sto
 pub use self::check::{Check, CheckAnswer, CheckOutcome};
 pub use self::held::{ClientName, Introduction, THROTTLED_MAX, Throttled, WaitingClient};
 pub(crate) use self::layers::Caught;
+pub(crate) use self::pauses::{PauseListed, Pauses, Pausing};
 pub use self::permits::PermitGuard;
 pub use self::shares::AppReceived;
 pub use self::starvation::{PassedApp, StarvedIdentity};
@@ -83,6 +85,8 @@ pub struct Cluster {
     pub(crate) killer: Killer,
     /// Statements whose connections have ended before their answers.
     pub(crate) left_behind: LeftBehind,
+    /// Statements that are kept outside of the queue.
+    pub(crate) pauses: Arc<Pauses>,
     /// What the primary expects of statements.
     pub(crate) explainer: Arc<Explainer>,
     /// What its connections compress with.
@@ -165,6 +169,7 @@ impl Cluster {
             cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
             killer,
             left_behind: LeftBehind::default(),
+            pauses: Arc::default(),
             explainer,
             codecs: Arc::default(),
             own_key: OnceLock::new(),

@@ -402,6 +402,9 @@ impl Connection {
             self.client.begin_upload();
             self.backend.begin_upload();
         }
+        if reads == Reads::Client && (self.session.awaits_file() || self.budget.is_some()) {
+            return Box::pin(self.read_rest(control)).await;
+        }
         let Self { client, backend, .. } = self;
         poll_fn(|cx| {
             if let Poll::Ready(told) = control.poll_told(cx) {
@@ -421,6 +424,22 @@ impl Connection {
             Poll::Pending
         })
         .await
+    }
+
+    /// Reads on of what is at the server in part, a file or a long text: the client may take its time,
+    /// and the server may have ended meanwhile, by a KILL for one. Boxed: the buffers that fill
+    /// meanwhile are larger by far.
+    async fn read_rest(&mut self, control: &mut Inbox) -> Result<Option<Control>, Ended> {
+        let Self { client, backend, .. } = self;
+        tokio::select! {
+            biased;
+            told = control.told() => Ok(Some(told)),
+            filled = poll_fn(|cx| client.poll_fill(cx)) => match filled {
+                Ok(_) => more(filled, Ended::ByClient),
+                Err(_) => Err(Ended::ByClientFault),
+            },
+            () = backend.hung_up() => Err(Ended::ByBackend),
+        }
     }
 
     /// Reads what only the server can say, and may say in hours. The client is not read ahead, but

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use mysql_async::Row;
 use parking_lot::Mutex;
+use policy::ServerAddress;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::Instant;
 
@@ -63,8 +64,10 @@ pub(crate) struct Statement {
     _budget: BudgetGuard,
     /// The primary that it went to, by its address in the file.
     server: Arc<str>,
-    /// Where that is.
+    /// Where that is. A socket that its peer has reset does not say.
     remote: Option<Remote>,
+    /// It has been looked for.
+    located: bool,
     connection_id: u32,
     since: Instant,
     watched: Watched,
@@ -108,7 +111,7 @@ impl Fate {
 struct Shown {
     /// Those that were asked for, and whether they are idle.
     sessions: HashMap<u64, bool>,
-    /// It shows those of other users too.
+    /// It shows those of other users too, if there are any.
     others: bool,
 }
 
@@ -135,8 +138,15 @@ impl LeftBehind {
         let since = Instant::now();
         let watched = Watched::new(since);
         let server = Arc::clone(server);
-        let statement =
-            Statement { _budget: budget, server, remote, connection_id, since, watched };
+        let statement = Statement {
+            _budget: budget,
+            server,
+            remote,
+            located: false,
+            connection_id,
+            since,
+            watched,
+        };
         self.now.fetch_add(1, Ordering::Relaxed);
         if self.sender.try_send(statement).is_err() {
             self.end(Fate::Unknown);
@@ -177,6 +187,9 @@ impl Cluster {
             }
             while let Ok(statement) = came.try_recv() {
                 left.push(statement);
+            }
+            for statement in left.iter_mut().filter(|statement| !statement.located) {
+                statement.locate().await;
             }
             self.ask_after(&mut left, &mut links).await;
             self.give_back(&mut left);
@@ -242,12 +255,16 @@ impl Cluster {
     }
 }
 
-/// Which of these sessions there are, and whether others are shown at all.
+/// Which of these sessions there are, and whether others are shown at all: one is, or the account has
+/// PROCESS by itself. One that has it by a role is told by the former alone.
 fn question(ids: &str) -> String {
     format!(
         "SELECT ID, COMMAND FROM information_schema.PROCESSLIST WHERE ID IN ({ids}) UNION ALL \
          (SELECT 0, '' FROM information_schema.PROCESSLIST \
-         WHERE USER <> SUBSTRING_INDEX(USER(), '@', 1) LIMIT 1)"
+         WHERE USER <> SUBSTRING_INDEX(USER(), '@', 1) LIMIT 1) UNION ALL \
+         (SELECT 0, '' FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'PROCESS' \
+         AND GRANTEE = CONCAT('''', SUBSTRING_INDEX(CURRENT_USER(), '@', 1), '''@''', \
+         SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''') LIMIT 1)"
     )
 }
 
@@ -266,6 +283,36 @@ impl Shown {
         }
         shown
     }
+}
+
+impl Statement {
+    /// Finds the server again where its socket does not say, by the only address that it has.
+    async fn locate(&mut self) {
+        self.located = true;
+        if self.remote.is_none() {
+            self.remote = only_address(&self.server).await;
+        }
+    }
+}
+
+/// Where a server is by its address in the file.
+async fn only_address(server: &str) -> Option<Remote> {
+    match ServerAddress::of(server) {
+        ServerAddress::Unix(_) => Some(Remote::Unix(server.to_owned())),
+        ServerAddress::Network(name) => {
+            let found = tokio::time::timeout(ANSWER_TIMEOUT, tokio::net::lookup_host(name));
+            match found.await {
+                Ok(Ok(addresses)) => the_only(addresses).map(Remote::Network),
+                Ok(Err(_)) | Err(_) => None,
+            }
+        }
+    }
+}
+
+/// Of a name with several addresses nobody knows which it was.
+fn the_only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    let first = all.next();
+    if all.next().is_none() { first } else { None }
 }
 
 impl Watched {
@@ -310,6 +357,15 @@ mod tests {
 
     fn shown(sessions: &[(u64, bool)], others: bool) -> Shown {
         Shown { sessions: sessions.iter().copied().collect(), others }
+    }
+
+    #[tokio::test]
+    async fn a_server_of_one_address_is_found_without_its_socket_and_one_of_several_is_not() {
+        let there = Remote::Network("127.0.0.1:3306".parse().unwrap());
+        assert_eq!(only_address("127.0.0.1:3306").await, Some(there));
+        let there = Remote::Unix("unix:/run/mysql.sock".to_owned());
+        assert_eq!(only_address("unix:/run/mysql.sock").await, Some(there));
+        assert_eq!(the_only([1, 2].into_iter()), None);
     }
 
     #[tokio::test(start_paused = true)]

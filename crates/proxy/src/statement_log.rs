@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::{MonoTime, Reason};
+use admission::{MonoTime, Reason, RuleLimit};
 use parking_lot::Mutex;
 use policy::identity::TraceId;
 use tokio::sync::Notify;
@@ -36,6 +36,10 @@ pub(crate) struct Held<'a> {
     pub(crate) rule: &'a str,
     /// The budget that had no room for it.
     pub(crate) budget: Option<&'a str>,
+    /// The signal behind its reason.
+    pub(crate) signal: Option<&'a str>,
+    /// What of its own rule is behind it.
+    pub(crate) limit: Option<RuleLimit>,
     /// The guard that refused it.
     pub(crate) guard: Option<&'a GuardStop>,
     /// The number of what is in quarantine like it.
@@ -63,7 +67,7 @@ impl StatementLog {
             return;
         }
         let Held { cluster, rule, budget, guard, quarantine, app, user, client, .. } = held;
-        let Held { trace, waited, .. } = held;
+        let Held { signal, limit, trace, waited, .. } = held;
         tracing::info!(
             %cluster,
             id = format_args!("{id:08x}"),
@@ -77,6 +81,8 @@ impl StatementLog {
             user = %Printable(user),
             %client,
             reason = reason.as_str(),
+            signal,
+            limit = limit.map(RuleLimit::as_str),
             waited_ms = millis(*waited),
             trace_id = trace.map(tracing::field::display),
             "statement refused"

@@ -177,6 +177,22 @@ fn what_a_newer_sluice_has_counted_is_unknown_and_never_passes() {
     assert_eq!(told["clusters"][0]["unknown_by_why"], json!({ why: 7 }));
 }
 
+/// Their sum panicked.
+#[test]
+fn counts_that_no_counter_can_hold_are_the_most_it_can() {
+    let mut most = day();
+    for row in 0..3 {
+        most["rows"][row]["count"] = json!(u64::MAX);
+        most["rows"][row]["refused"] = json!(u64::MAX);
+        most["rows"][row]["senders"][0]["count"] = json!(u64::MAX);
+    }
+    for format in ["text", "json"] {
+        let output = against(&format!("most.{format}.yaml"), &most, format);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(stdout(&output).contains(&u64::MAX.to_string()), "{}", stdout(&output));
+    }
+}
+
 #[test]
 fn hostile_names_stay_in_their_line() {
     let hostile = "a\nrule x: 9 statements\u{1b}[31m";

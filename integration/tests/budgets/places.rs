@@ -37,6 +37,7 @@ async fn never_more(flavour: Flavour) {
     lab.at_once().await;
 
     lab.killed_session().await;
+    lab.killed_in_its_upload().await;
     lab.client_that_dies_in_its_upload().await;
     lab.clients_that_time_out_and_come_again().await;
     lab.several_results().await;
@@ -79,6 +80,28 @@ impl Lab {
         let over = [("result", "ended")];
         let name = "sluice_budget_left_behind_total";
         wait_for_sum(&self.sluice, name, &over, 1.0).await.unwrap();
+    }
+
+    /// A server that closes with bytes unread resets the connection, and the socket does not say any
+    /// more where it was; and behind it the probe's sessions are the only ones, so that an account that
+    /// is shown all looks like one that is shown its own: its place was taken for half a minute.
+    async fn killed_in_its_upload(&self) {
+        let mut uploads = self.session().await;
+        let load = "LOAD DATA LOCAL INFILE 'place' INTO TABLE test.places (@a) SET n = SLEEP(0.1)";
+        send(&mut uploads, load).await;
+        assert_eq!(uploads.read_packet().await.unwrap().first(), Some(0xfb));
+        // It is at the first packet for five seconds, and has not read the second.
+        uploads.send_bytes(&framed(2, &b"1\n".repeat(50))).await.unwrap();
+        uploads.send_bytes(&framed(3, &b"1\n".repeat(50_000))).await.unwrap();
+        self.in_use(1.0).await;
+        self.server.run_sql(&[&format!("KILL {}", uploads.connection_id())]).await.unwrap();
+        let killed = Instant::now();
+        self.in_use(0.0).await;
+        assert!(killed.elapsed() < Duration::from_secs(15), "{:?}", killed.elapsed());
+        let (_, most) = self.at_once().await;
+        assert!(most <= 1, "{most} at once");
+        let unknown = [("result", "unknown")];
+        wait_for_sum(&self.sluice, "sluice_budget_left_behind_total", &unknown, 0.0).await.unwrap();
     }
 
     /// The server goes on with the rows that it has.

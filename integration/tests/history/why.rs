@@ -8,6 +8,7 @@ use integration::scenario::{
 };
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::Topology;
+use serde_json::json;
 
 use super::{SOON, tell};
 
@@ -161,12 +162,38 @@ async fn of_what_waits(sluice: &SluiceProcess, config: &Config) {
     drop(held);
 }
 
-/// Nobody stands in a queue for `speed`, and who waited for it finds that all the same.
+/// Nobody stands in a queue for `speed`: it is listed with those who wait all the same, and who waited
+/// for it finds that.
 async fn of_a_pause(sluice: &SluiceProcess, config: &Config) {
     let mut tenth = connect_as(sluice, "tenth").await.unwrap();
-    for sql in ["INSERT INTO t SELECT SLEEP(0.1)", "INSERT INTO t VALUES (2)"] {
-        tenth.query(sql).await.unwrap().accepted().unwrap();
+    tenth.query("INSERT INTO t SELECT SLEEP(0.4)").await.unwrap().accepted().unwrap();
+    let id = tenth.connection_id();
+    let pausing = Pending::query(tenth, "INSERT INTO t VALUES (2)");
+    let listed = listed_as_waiting(sluice, "tenth").await;
+    for (key, expected) in [
+        ("reason", json!("paced")),
+        ("limit", json!("speed")),
+        ("connection_id", json!(id)),
+        ("rule", json!("tenth")),
+    ] {
+        assert_eq!(listed.get(key), Some(&expected), "{key}: {listed}");
     }
+    says(
+        config,
+        "tenth",
+        &[
+            "a statement of tenth has waited for ",
+            "pace: it pauses for the speed of rule tenth",
+            "what lets it through: a greater speed, by an edit of rule tenth",
+        ],
+    )
+    .await;
+    let status = tell(config, &["status"]).await;
+    assert!(status.contains("paced: speed of its rule"), "{status}");
+    pausing.answered(SOON).await.unwrap();
+    let waiting = sluice.http_get("/api/v1/waiting").await.unwrap();
+    let waiting: serde_json::Value = serde_json::from_str(&waiting.body).unwrap();
+    assert_eq!(waiting.get("waiting_total"), Some(&json!(0)), "{waiting}");
     says(
         config,
         "tenth",
@@ -177,6 +204,21 @@ async fn of_a_pause(sluice: &SluiceProcess, config: &Config) {
         ],
     )
     .await;
+}
+
+/// What `/api/v1/waiting` has of the app, once it has something.
+async fn listed_as_waiting(sluice: &SluiceProcess, app: &str) -> serde_json::Value {
+    let until = tokio::time::Instant::now() + SOON;
+    loop {
+        let answer = sluice.http_get("/api/v1/waiting").await.unwrap();
+        let answer: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
+        let mut listed = answer.get("waiting").and_then(|it| it.as_array()).unwrap().iter();
+        if let Some(found) = listed.find(|it| it.get("app") == Some(&json!(app))) {
+            return found.clone();
+        }
+        assert!(tokio::time::Instant::now() < until, "{answer}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 async fn in_use(sluice: &SluiceProcess, budget: &str) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::{Reason, Refusal, SignalKey, SignalState, SignalView};
+use admission::{Reason, Refusal, RuleLimit, SignalKey, SignalState, SignalView};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -247,6 +247,10 @@ fn refuse(told: &mut Told, answer: &CheckAnswer, refusal: &Refusal) {
         Reason::GateClosed => format!(
             "{app} is denied due to {scope}/{metric} metric value {value} exceeding threshold \
              {threshold}"
+        ),
+        Reason::Paced if refusal.limit.is_some() => format!(
+            "{app} has to come again: {} of rule {rule} is used up",
+            refusal.limit.map_or("a limit", RuleLimit::as_str)
         ),
         Reason::BudgetConcurrency
         | Reason::BudgetRate

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use admission::{
-    Cause, InFlightView, Mode, MonoTime, Reason, RuleKey, SignalKey, SignalState, SignalView,
+    BudgetKey, Cause, InFlightView, Mode, MonoTime, Reason, RuleKey, RuleLimit, SignalKey,
+    SignalState, SignalView,
 };
 use policy::{
     Action, ClusterPolicy, FixedKey, PacingKind, Pending, Rule, SignalKind, Standing, UnixTime,
@@ -72,7 +73,7 @@ pub fn waiting(state: &AdminState, waiting_len: usize) -> Waiting {
     let mut all = Waiting::default();
     for cluster in state.clusters.iter() {
         let seen = Seen::of(cluster);
-        let waiters = cluster.waiters();
+        let waiters = cluster.held_back();
         all.now = seen.unix.to_string();
         all.waiting_total = all.waiting_total.saturating_add(length(waiters.len()));
         all.waiting.extend(seen.waiting(&waiters, waiting_len));
@@ -119,7 +120,7 @@ impl<'s> Seen<'s> {
             let pace = (controller.release_per_s(gate, now), controller.governing(now));
             (views, limits, pace, controller.in_flight())
         });
-        let waiters = cluster.waiters();
+        let waiters = cluster.held_back();
         let (throttled, throttled_total) = cluster.throttled(&waiters);
         let bypass = cluster.probes.bypass();
         ClusterStatus {
@@ -242,7 +243,9 @@ impl<'s> Seen<'s> {
             waiting: waiting.map_or(0, |waiting| length(waiting.depth)),
             oldest_s: waiting.map(|waiting| seconds(ago(waiting.oldest))),
             why: waiting
-                .map(|waiting| self.obstacle(waiting.reason, waiting.cause))
+                .map(|waiting| {
+                    self.obstacle(waiting.reason, waiting.cause, (waiting.budget, waiting.limit))
+                })
                 .unwrap_or_default(),
         }
     }
@@ -266,11 +269,17 @@ impl<'s> Seen<'s> {
             rule: self.rule_name(waiting.rule),
             waited_s: seconds(self.now.saturating_since(waiting.arrived)),
             left_s: seconds(waiting.deadline.saturating_since(self.now)),
-            why: self.obstacle(waiting.reason, waiting.cause),
+            why: self.obstacle(waiting.reason, waiting.cause, (waiting.budget, waiting.limit)),
         }
     }
 
-    fn obstacle(&self, reason: Reason, cause: Option<Cause>) -> Obstacle {
+    fn obstacle(
+        &self,
+        reason: Reason,
+        cause: Option<Cause>,
+        (budget, limit): (Option<BudgetKey>, Option<RuleLimit>),
+    ) -> Obstacle {
+        let budget = budget.and_then(|budget| self.policy.budgets.get(budget));
         let signal = cause.and_then(|cause| self.policy.signal(cause.signal));
         Obstacle {
             reason: Some(reason.as_str().to_owned()),
@@ -278,6 +287,8 @@ impl<'s> Seen<'s> {
             value: cause.and_then(|cause| cause.value),
             threshold: cause.map(|cause| cause.threshold),
             unit: signal.map(|signal| unit(&signal.kind).to_owned()),
+            budget: budget.map(|budget| budget.name.to_string()),
+            limit: limit.map(|limit| limit.as_str().to_owned()),
         }
     }
 

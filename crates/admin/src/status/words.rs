@@ -420,12 +420,19 @@ fn table(caption: &'static str, columns: &'static [&'static str], rows: Vec<Row>
     Table { caption, columns, rows, total }
 }
 
-/// The reason, and the signal behind it with its value against its threshold.
+/// The reason, and what is behind it: the rule's own limit, or a signal with its value against its
+/// threshold.
 #[must_use]
 pub fn why(obstacle: &Obstacle) -> String {
-    let Obstacle { reason, signal, value, threshold, unit } = obstacle;
+    let Obstacle { reason, signal, value, threshold, unit, budget, limit } = obstacle;
     let reason = reason.as_deref().unwrap_or("–");
     let unit = unit.as_deref().unwrap_or_default();
+    if let Some(budget) = budget {
+        return format!("{reason}: budget {budget}");
+    }
+    if let Some(limit) = limit {
+        return format!("{reason}: {limit} of its rule");
+    }
     let (Some(signal), Some(threshold)) = (signal, threshold) else { return reason.to_owned() };
     let value = value.map_or_else(|| "no value".to_owned(), |value| amount(value, unit));
     format!("{reason}: {signal} {value}, threshold {}", amount(*threshold, unit))

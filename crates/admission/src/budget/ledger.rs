@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::bucket::Bucket;
 use super::elsewhere::{BudgetDebt, Elsewhere};
 use super::idle::Idle;
-use super::prediction::{Cost, Predictions};
+use super::prediction::{Cost, Finding, Predictions};
 use super::terms::{BudgetBook, BudgetKey, BudgetSet, BudgetTerms, BudgetUse, OnExceeded};
 use crate::{AppKey, DigestKey, Mode, MonoTime, Reason};
 
@@ -55,12 +55,20 @@ pub struct BudgetHold {
     charged: [bool; BudgetSet::LEN_MAX],
     asks: (Option<DigestKey>, AppKey),
     taken: Cost,
+    /// What its cost is going to say.
+    finding: Finding,
     since: MonoTime,
 }
 
 impl BudgetHold {
     pub(crate) fn set(&self) -> &BudgetSet {
         &self.set
+    }
+
+    /// It goes on with a statement whose cost was learned when it paused: what it uses is owed, and
+    /// says nothing of what such statements cost.
+    pub fn of_part(self) -> Self {
+        Self { finding: Finding::Part, ..self }
     }
 
     /// What it was taken with, for [`crate::Controller::count_budgeted`]: the statement may go on
@@ -206,10 +214,15 @@ impl Budgets {
         let believed = self.predictions.believed(now, asks.0);
         let (mut taken, mut charged) = (BudgetSet::default(), [false; BudgetSet::LEN_MAX]);
         let mut is_charged = charged.iter_mut();
+        let known = self.predictions.known(asks.0);
+        let mut finding = Finding::Further;
         for at in set.iter() {
             let Some(terms) = self.book.get(at.budget).copied() else { continue };
-            if is_too_expensive(&terms, Some(cost.seconds)) && believed.is_none() {
-                self.predictions.try_again(now, asks.0);
+            if is_too_expensive(&terms, known) {
+                finding = Finding::Anew;
+                if believed.is_none() {
+                    self.predictions.try_again(now, asks.0);
+                }
             }
             let elsewhere = self.elsewhere.at(at);
             let bucket = self.touch(now, at);
@@ -234,7 +247,7 @@ impl Budgets {
             }
         }
         // A budget that is not in force any more has nothing to be given back to.
-        BudgetHold { set: taken, charged, asks, taken: cost, since: now }
+        BudgetHold { set: taken, charged, asks, taken: cost, finding, since: now }
     }
 
     /// A statement is over, and has used so much.
@@ -244,7 +257,7 @@ impl Budgets {
         let more = cost.less(hold.taken);
         self.leave(now, hold, |bucket| bucket.correct(more));
         if !used.failed {
-            self.predictions.learn(now, hold.asks, cost);
+            self.predictions.learn(now, hold.asks, (cost, hold.finding));
         }
     }
 

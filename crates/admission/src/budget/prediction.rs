@@ -1,6 +1,10 @@
 //! What a statement is foreseen to cost the server: exponential averages of what its digest cost
 //! before; for a digest that nobody has seen, its app; for an app that nobody has seen, all.
 //!
+//! What runs although its digest is too expensive for one of its budgets says how it is now, and
+//! stands for the average of before: of a digest that is refused hardly anything runs, and an average
+//! over what is refused would be paid for by ten minutes a part.
+//!
 //! Bounds: [`SHAPES_MAX`] averages; beyond, whoever was learned first is forgotten.
 
 use std::collections::{HashMap, VecDeque};
@@ -30,6 +34,17 @@ pub(crate) struct Cost {
     pub(crate) rows: f64,
 }
 
+/// What the cost of a statement says about its digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// One more of many.
+    Further,
+    /// Nothing: it is a part of one that has been learned from.
+    Part,
+    /// How it is now: it ran although its like is too expensive.
+    Anew,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Predictions {
     averages: HashMap<Shape, Average>,
@@ -54,6 +69,12 @@ impl Predictions {
         let of = |shape: Shape| self.averages.get(&shape).map(|average| average.cost);
         let of_digest = digest.and_then(|digest| of(Shape::Digest(digest)));
         of_digest.or_else(|| of(Shape::App(app))).or(self.all).unwrap_or(UNKNOWN)
+    }
+
+    /// What this digest itself has cost, in seconds, however long ago.
+    pub(super) fn known(&self, digest: Option<DigestKey>) -> Option<f64> {
+        let average = self.averages.get(&Shape::Digest(digest?))?;
+        Some(average.cost.seconds)
     }
 
     /// What this digest itself is known to cost, in seconds. Nobody is refused for what others of
@@ -84,11 +105,18 @@ impl Predictions {
         &mut self,
         now: MonoTime,
         (digest, app): (Option<DigestKey>, AppKey),
-        cost: Cost,
+        (cost, finding): (Cost, Finding),
     ) {
-        for shape in digest.map(Shape::Digest).into_iter().chain([Shape::App(app)]) {
-            self.learn_one(now, shape, cost);
+        let shape = digest.map(Shape::Digest);
+        let known = shape.and_then(|shape| self.averages.get_mut(&shape));
+        match (known, finding) {
+            (_, Finding::Part) => return,
+            (Some(average), Finding::Anew) => *average = Average { cost, at: now },
+            (_, Finding::Anew | Finding::Further) => {
+                shape.into_iter().for_each(|shape| self.learn_one(now, shape, cost));
+            }
         }
+        self.learn_one(now, Shape::App(app), cost);
         self.all = Some(self.all.map_or(cost, |all| all.nearer_to(cost)));
     }
 

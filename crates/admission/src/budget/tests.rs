@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::*;
-use crate::{AppKey, DigestKey, Mode, MonoTime};
+use crate::{AppKey, DigestKey, Mode, MonoTime, Reason};
 
 const APP: AppKey = AppKey(1);
 
@@ -130,4 +130,68 @@ fn a_short_statement_behind_a_long_one_is_told_when_that_ends() {
     assert!((19.9..20.1).contains(&told(now, 0)), "as long again: {}", told(now, 0));
     budgets.finish(now, &hold, &used(20.0));
     assert!(budgets.room_in(now, at, (short, 0)).as_secs_f64() < 0.1, "nobody is there");
+}
+
+fn costly(most: f64) -> Budgets {
+    let terms = BudgetTerms { max_query_cost: Some(most), share: None, ..terms(1.0) };
+    let mut budgets = Budgets::default();
+    budgets.configure(BudgetBook::new(HashMap::from([(BudgetKey(1), terms)])));
+    budgets
+}
+
+/// One of this digest runs for so long, whether it is refused or not, from `now` on.
+fn runs(budgets: &mut Budgets, now: MonoTime, digest: DigestKey, seconds: f64) {
+    let hold = budgets.take(now, &of(0), (Some(digest), APP));
+    budgets.finish(now, &hold, &used(seconds));
+}
+
+fn is_refused(budgets: &mut Budgets, now: MonoTime, digest: DigestKey) -> bool {
+    let blocked = budgets.in_the_way(now, &of(0), (Some(digest), APP), |_| false);
+    matches!(blocked, Some(InTheWay::Refused { reason: Reason::BudgetQuery, .. }))
+}
+
+#[test]
+fn one_that_was_refused_and_has_become_cheap_is_free_after_one_look() {
+    let (mut budgets, digest) = (costly(5.0), DigestKey(7));
+    let now = MonoTime::from_nanos(1);
+    (0..8).for_each(|_| runs(&mut budgets, now, digest, 60.0));
+    assert!(is_refused(&mut budgets, now, digest));
+    let later = now.saturating_add(Duration::from_secs(601));
+    assert!(!is_refused(&mut budgets, later, digest), "one may look");
+    let look = budgets.take(later, &of(0), (Some(digest), APP));
+    assert!(is_refused(&mut budgets, later, digest), "the others wait for what it finds");
+    // An index was added.
+    budgets.finish(later, &look, &used(0.1));
+    assert!(!is_refused(&mut budgets, later, digest));
+    // It is gone again: two that are as dear as before, of which one was let through as cheap.
+    runs(&mut budgets, later, digest, 60.0);
+    assert!(is_refused(&mut budgets, later, digest));
+}
+
+#[test]
+fn what_an_exempt_one_costs_now_frees_the_others_at_once() {
+    let (mut budgets, digest) = (costly(5.0), DigestKey(7));
+    let now = MonoTime::from_nanos(1);
+    runs(&mut budgets, now, digest, 60.0);
+    assert!(is_refused(&mut budgets, now, digest));
+    runs(&mut budgets, now, digest, 0.1);
+    assert!(!is_refused(&mut budgets, now, digest));
+    // Still dear.
+    runs(&mut budgets, now, digest, 60.0);
+    runs(&mut budgets, now, digest, 30.0);
+    assert!(is_refused(&mut budgets, now, digest));
+}
+
+/// It was let in with a quarter of what the part cost, and freed what is dear.
+#[test]
+fn a_cursor_that_goes_on_behind_a_pause_says_nothing_of_what_its_statement_costs() {
+    let (mut budgets, digest) = (costly(5.0), DigestKey(7));
+    let now = MonoTime::from_nanos(1);
+    runs(&mut budgets, now, digest, 60.0);
+    for _ in 0..20 {
+        let part = budgets.take(now, &of(0), (Some(digest), APP)).of_part();
+        budgets.finish(now, &part, &used(0.01));
+    }
+    assert!(is_refused(&mut budgets, now, digest));
+    assert_eq!(budgets.views().map(|view| view.in_use).sum::<u64>(), 0);
 }

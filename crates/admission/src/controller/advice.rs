@@ -102,8 +102,8 @@ impl Controller {
         let cost = self.known(request);
         self.advices.away.go(request.lane(), now.saturating_add(retry_after), cost);
         let waited = now.saturating_since(request.arrived);
-        let Obstacle { reason, cause, .. } = obstacle;
-        Refusal { reason, cause, budget: None, waited, retry_after }
+        let Obstacle { reason, cause, limit, .. } = self.with_pace(request, obstacle);
+        Refusal { reason, cause, budget: None, limit, waited, retry_after }
     }
 
     /// When a statement may ask again that keeps no place.

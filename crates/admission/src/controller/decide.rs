@@ -52,7 +52,7 @@ impl Controller {
         }
         let certain = terms.ratio.is_certain();
         if !certain && !self.rates.lets_through(now, request.rule, terms, from) {
-            return Checked::Stopped(Spot::Limited, Obstacle::plain(Reason::Paced));
+            return Checked::Stopped(Spot::Limited, self.by_own_limit(now, request.rule));
         }
         let Some(gate) = self.gates.get_mut(&request.gate) else {
             let retry_at = self.next_check(now);
@@ -125,7 +125,7 @@ impl Controller {
         let (check, obstacle) = if terms.ratio.loses(&mut self.dice) {
             (Check::Lost, Some(Obstacle::plain(Reason::Ratio)))
         } else if limited {
-            (Check::Stopped, Some(Obstacle::plain(Reason::Paced)))
+            (Check::Stopped, Some(self.by_own_limit(now, request.rule)))
         } else if let Some(obstacle) = gate.contention_now() {
             (Check::Stopped, Some(obstacle))
         } else {
@@ -239,7 +239,9 @@ impl Controller {
         request: &Request,
         obstacle: Obstacle,
     ) -> Refusal {
+        let obstacle = self.with_pace(request, obstacle);
         Refusal {
+            limit: obstacle.limit,
             reason: obstacle.reason,
             cause: obstacle.cause,
             budget: obstacle.budget.map(|at| at.budget),

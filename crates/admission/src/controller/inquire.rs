@@ -104,7 +104,7 @@ impl Controller {
         cost: f64,
     ) -> Result<(), Obstacle> {
         if !self.rates.lets_through(now, request.rule, &request.terms, From::Arrival) {
-            return Err(Obstacle::plain(Reason::Paced));
+            return Err(self.by_own_limit(now, request.rule));
         }
         let Some(gate) = self.gates.get_mut(&request.gate) else {
             return Err(Obstacle::plain(Reason::NoData));
@@ -126,9 +126,11 @@ impl Controller {
             self.has_turn_at_the_pace(now, request, cost)
         } else {
             // Nobody can tell when it ends, so it takes no place; but others are to have one left.
-            let full =
-                gate.ring.is_empty() && self.in_flight.in_the_way(now, gate.signals()).is_some();
-            !full && gate.take_turn_of_askers(now, release_per_s(self.pacing, open_since, now))
+            let is_first = gate.ring.is_empty();
+            let full = is_first.then(|| self.in_flight.in_the_way(now, gate.signals())).flatten();
+            gate.held_by = full.or(gate.held_by);
+            full.is_none()
+                && gate.take_turn_of_askers(now, release_per_s(self.pacing, open_since, now))
         };
         if has_turn { Ok(()) } else { Err(Obstacle::plain(Reason::Paced)) }
     }

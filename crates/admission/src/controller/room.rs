@@ -11,9 +11,6 @@ use crate::gate::Gate;
 use crate::pace::Pace;
 use crate::{InFlightView, LatencyRecent, Mode, MonoTime, Pacing, Request, SignalKey, Terms};
 
-/// Who had no room within this time was held back by what governs now.
-const GOVERNS_FOR: Duration = Duration::from_secs(2);
-
 /// No two looks at a claim are closer: at most 1,000 wake-ups a second.
 const TICK: Duration = Duration::from_millis(1);
 
@@ -49,14 +46,14 @@ impl Controller {
     pub(super) fn fits(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
         let Some(gate) = self.gates.get(&request.gate) else { return true };
         if let Some(signal) = self.in_flight.in_the_way(now, gate.signals()) {
-            self.governing = Some((signal, now));
+            self.note_governing(now, request.gate, signal);
             return false;
         }
         if !gate.paced || self.has_room_at_the_pace(now, request, cost) {
             return true;
         }
         if let Pacing::Adaptive(adaptive) = self.pacing {
-            self.governing = Some((adaptive.lag, now));
+            self.note_governing(now, request.gate, adaptive.lag);
         }
         false
     }
@@ -169,13 +166,5 @@ impl Controller {
     /// The limits on statements in flight, by signal.
     pub fn in_flight_limits(&self, now: MonoTime) -> impl Iterator<Item = InFlightView> + '_ {
         self.in_flight.views(self.clock.max(now))
-    }
-
-    /// The signal whose pace had no room for somebody within the last seconds; `None`: nobody had
-    /// to wait for any.
-    #[must_use]
-    pub fn governing(&self, now: MonoTime) -> Option<SignalKey> {
-        let (signal, at) = self.governing?;
-        (self.clock.max(now).saturating_since(at) <= GOVERNS_FOR).then_some(signal)
     }
 }

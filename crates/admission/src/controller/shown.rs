@@ -22,10 +22,10 @@ impl Controller {
         after: Option<Ticket>,
     ) -> impl Iterator<Item = WaitingStatement> + '_ {
         self.queue.after(after).map(|(ticket, waiter)| {
-            let Obstacle { reason, cause, budget } = self.obstacle_of(ticket, waiter);
+            let Obstacle { reason, cause, budget, limit } = self.obstacle_of(ticket, waiter);
             let request = &waiter.request;
             WaitingStatement {
-                ticket,
+                ticket: Some(ticket),
                 rule: request.rule,
                 identity: request.identity,
                 arrived: request.arrived,
@@ -33,6 +33,7 @@ impl Controller {
                 reason,
                 cause,
                 budget: budget.map(|at| at.budget),
+                limit,
             }
         })
     }
@@ -53,8 +54,8 @@ impl Waiting {
             }
         }
         let group = |((rule, identity), (depth, oldest))| {
-            let WaitingStatement { arrived, reason, cause, .. } = oldest;
-            Self { rule, identity, depth, oldest: arrived, reason, cause }
+            let WaitingStatement { arrived, reason, cause, budget, limit, .. } = oldest;
+            Self { rule, identity, depth, oldest: arrived, reason, cause, budget, limit }
         };
         groups.into_iter().map(group).collect()
     }

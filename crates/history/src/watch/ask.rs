@@ -112,7 +112,7 @@ impl History {
         let is_meant = |name: &[u8]| name == app.as_bytes() || asked.is_of(&label(name));
         let mut found = Vec::new();
         for cluster in self.inner.clusters.iter() {
-            let waiters = cluster.waiters().into_iter().filter(|waiter| is_meant(waiter.app()));
+            let waiters = cluster.held_back().into_iter().filter(|waiter| is_meant(waiter.app()));
             let longest = waiters.min_by_key(|waiter| waiter.waiting.arrived);
             found.extend(longest.map(|waiter| waiting(cluster, &waiter)));
             let kept = cluster.chains.of(|chain: &Chain| is_meant(&chain.app));
@@ -169,7 +169,8 @@ fn waiting(cluster: &Arc<Cluster>, waiter: &WaitingClient) -> Why {
         quarantine: None,
         signals: signals.iter().map(SignalShown::of).collect(),
         signal: cause.map(|signal| signal.name.to_string()),
-        line: Some(LineShown {
+        limit: waiter.waiting.limit.map(|limit| limit.as_str().to_owned()),
+        line: waiter.waiting.ticket.map(|_| LineShown {
             ahead_at_first: waiter_ahead(waiter),
             waiting: length(line.waiting),
             ahead: line.ahead.as_ref().map(|_| length(line.ahead_total)),

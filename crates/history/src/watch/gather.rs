@@ -129,8 +129,10 @@ impl Watched {
             depth: u64::try_from(waiting.depth).unwrap_or(u64::MAX),
             oldest: now.saturating_since(waiting.oldest),
             reason: waiting.reason.as_str(),
+            // The pace of a signal is no fault of it.
             signal: waiting
                 .cause
+                .filter(|_| waiting.reason != admission::Reason::Paced)
                 .and_then(|cause| policy.signal(cause.signal))
                 .map(|signal| signal.name.to_string()),
         };

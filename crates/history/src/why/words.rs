@@ -19,6 +19,7 @@ impl Why {
         said.extend(self.speed());
         said.extend(self.dice());
         said.extend(self.gate());
+        said.extend(self.pace());
         said.extend(self.in_line());
         said.push(self.remedy(now, zone));
         said
@@ -132,10 +133,25 @@ impl Why {
         Some(format!("gate: {}", signals.join("; ")))
     }
 
+    /// Whose pace held it.
+    fn pace(&self) -> Option<String> {
+        if self.reason.as_deref() != Some("paced") {
+            return None;
+        }
+        let rule = &self.rule.rule;
+        match (self.limit.as_deref(), &self.signal) {
+            (Some("speed"), _) => Some(format!("pace: it pauses for the speed of rule {rule}")),
+            (Some(limit), _) => Some(format!("pace: {limit} of rule {rule} is used up")),
+            (None, Some(signal)) => Some(format!("pace: that of {signal} has no room for it")),
+            (None, None) => None,
+        }
+    }
+
     fn in_line(&self) -> Option<String> {
         let LineShown { ahead_at_first, waiting, ahead, ahead_by_app } = self.line.as_ref()?;
         let first = counted(*ahead_at_first, "statement");
         let then = if self.end == "waiting" { "now" } else { "when it left" };
+        let wait = if *waiting == 1 { "waits" } else { "wait" };
         let others = match ahead {
             None => String::new(),
             Some(0) => ", none of which had come before it".to_owned(),
@@ -145,7 +161,7 @@ impl Why {
                 format!(", {ahead} of which had come before it ({})", apps.join(", "))
             }
         };
-        Some(format!("line: {first} waited when it came; {then} {waiting} wait{others}"))
+        Some(format!("line: {first} waited when it came; {then} {waiting} {wait}{others}"))
     }
 
     /// What would have let it through.
@@ -217,7 +233,7 @@ impl Why {
     }
 
     fn remedy_of_rule(&self, reason: &str) -> String {
-        let RuleShown { rule, max_delay_s, ratio, speed, .. } = &self.rule;
+        let RuleShown { rule, max_delay_s, ratio, .. } = &self.rule;
         let delay = max_delay_s.map(|delay| quantity(delay, "s")).unwrap_or_default();
         let (lift, exempt) = (self.lift(), self.exempt());
         match reason {
@@ -242,8 +258,20 @@ impl Why {
                 "a primary that answers (`sluice status` says what is known of it)".to_owned()
             }
             "shutdown" => "nothing: Sluice was ending; the next one answers".to_owned(),
-            _ if speed.is_some() && self.line.is_none() => {
-                format!("a greater speed, by {lift}; or {exempt}")
+            "paced" if self.is_slowed() => format!("a greater speed, by {lift}; or {exempt}"),
+            "paced" if self.limit.is_some() => {
+                let limit = self.limit.as_deref().unwrap_or_default();
+                format!("a larger {limit}, by {lift}; fewer ahead of it; or {exempt}")
+            }
+            // What shut its gate, if that did, has opened by now.
+            _ if self.end == "admitted" => {
+                let sooner = self.signals.iter().map(SignalShown::bound).collect::<Vec<_>>();
+                let sooner = if sooner.is_empty() {
+                    String::new()
+                } else {
+                    format!("{} sooner; ", sooner.join(" and "))
+                };
+                format!("{sooner}fewer ahead of it; a larger weight of rule {rule}; or {exempt}")
             }
             _ => format!(
                 "fewer ahead of it, or a longer max_delay than {delay}; a larger weight of rule {rule}; \
@@ -252,19 +280,27 @@ impl Why {
         }
     }
 
+    /// Whether it has only paused for its rule's `speed`.
+    fn is_slowed(&self) -> bool {
+        match self.limit.as_deref() {
+            Some(limit) => limit == "speed",
+            None => self.rule.speed.is_some() && self.line.is_none(),
+        }
+    }
+
     fn open_gate(&self) -> String {
         let shut = self.signals.iter().filter(|signal| !signal.open);
-        let shut: Vec<String> = shut
-            .map(|signal| {
-                let limit = quantity(signal.threshold, &signal.unit);
-                format!("{} below {limit}", signal.signal)
-            })
-            .collect();
+        let shut: Vec<String> = shut.map(SignalShown::bound).collect();
         if shut.is_empty() { "the gate open".to_owned() } else { shut.join(" and ") }
     }
 }
 
 impl SignalShown {
+    /// What it has to be for its gate to open.
+    fn bound(&self) -> String {
+        format!("{} below {}", self.signal, quantity(self.threshold, &self.unit))
+    }
+
     fn in_words(&self) -> String {
         let Self { signal, value, threshold, unit, open, server } = self;
         let value = value.map_or_else(|| "no value".to_owned(), |value| quantity(value, unit));
@@ -279,4 +315,74 @@ const AT_ONCE_S: f64 = 0.001;
 
 fn seconds(length: f64) -> Duration {
     Duration::try_from_secs_f64(length).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paced() -> Why {
+        let rule = RuleShown {
+            rule: "etl".to_owned(),
+            effect: "throttle".to_owned(),
+            max_delay_s: Some(5.0),
+            ..RuleShown::default()
+        };
+        Why {
+            app: "etl".to_owned(),
+            end: "waiting".to_owned(),
+            reason: Some("paced".to_owned()),
+            rule,
+            line: Some(LineShown::default()),
+            ..Why::default()
+        }
+    }
+
+    fn said(why: &Why) -> String {
+        why.sentences(At(0), &TimeZone::UTC).join("\n")
+    }
+
+    #[test]
+    fn whose_pace_it_is_is_told_with_what_helps() {
+        let by_signal = Why { signal: Some("threads_running".to_owned()), ..paced() };
+        let by_signal = said(&by_signal);
+        assert!(by_signal.contains("pace: that of threads_running has no room"), "{by_signal}");
+        let by_limit = said(&Why { limit: Some("max_rate".to_owned()), ..paced() });
+        assert!(by_limit.contains("pace: max_rate of rule etl is used up"), "{by_limit}");
+        assert!(by_limit.contains("what lets it through: a larger max_rate"), "{by_limit}");
+        let unknown = said(&paced());
+        assert!(!unknown.contains("pace: "), "{unknown}");
+    }
+
+    /// It was told that a longer `max_delay` would have let it through sooner.
+    #[test]
+    fn who_waited_at_a_gate_that_has_opened_is_told_of_the_gate() {
+        let lag = SignalShown {
+            signal: "lag".to_owned(),
+            value: Some(0.0),
+            threshold: 5.0,
+            unit: "s".to_owned(),
+            open: true,
+            server: None,
+        };
+        let end = "admitted".to_owned();
+        let id = Some("7604ca5c".to_owned());
+        let why = said(&Why { end, id, reason: None, signals: vec![lag], ..paced() });
+        let sooner =
+            "what would have let it through sooner: lag below 5 s sooner; fewer ahead of it";
+        assert!(why.contains(sooner), "{why}");
+        assert!(!why.contains("max_delay"), "{why}");
+    }
+
+    #[test]
+    fn a_pause_for_speed_is_no_place_in_line() {
+        let rule = RuleShown { speed: Some(0.1), ..paced().rule };
+        let limit = Some("speed".to_owned());
+        let pauses = said(&Why { limit, rule: rule.clone(), line: None, ..paced() });
+        assert!(pauses.contains("pace: it pauses for the speed of rule etl"), "{pauses}");
+        assert!(pauses.contains("what lets it through: a greater speed"), "{pauses}");
+        assert!(!pauses.contains("line: "), "{pauses}");
+        let queued = said(&Why { rule, ..paced() });
+        assert!(queued.contains("fewer ahead of it"), "{queued}");
+    }
 }

@@ -321,7 +321,12 @@ fn compile_kind(
             }
             SignalKind::Status(status.value)
         }
-        (_, (None, None) | (Some(_), Some(_))) => {
+        (_, (Some(_), Some(status))) => {
+            let message = "it has two sources, `query` and `status`: leave one out";
+            faults.add(&status.place, message);
+            SignalKind::Status(status.value)
+        }
+        (_, (None, None)) => {
             faults.add(
                 place,
                 "not a built-in signal (`lag`, `threads_running`, `history_list_length`), so it \

@@ -35,7 +35,8 @@ fn cluster() -> Arc<ClusterPolicy> {
 
 fn refusal(reason: Reason, cause: Option<Cause>) -> Refusal {
     let waited = Duration::from_millis(1_500);
-    Refusal { reason, cause, budget: None, waited, retry_after: Duration::from_millis(800) }
+    let retry_after = Duration::from_millis(800);
+    Refusal { reason, cause, budget: None, limit: None, waited, retry_after }
 }
 
 fn written(rule: u32, app: &[u8], refusal: &Refusal) -> String {

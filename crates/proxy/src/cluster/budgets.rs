@@ -38,6 +38,12 @@ impl BudgetGuard {
         });
     }
 
+    /// It goes on with a statement whose place was given back.
+    pub(crate) fn of_part(mut self) -> Self {
+        self.hold = self.hold.take().map(BudgetHold::of_part);
+        self
+    }
+
     /// What it was taken with.
     pub(crate) fn taken_with(&self) -> Option<(BudgetSet, (Option<DigestKey>, AppKey))> {
         self.hold.as_ref().map(BudgetHold::taken_with)

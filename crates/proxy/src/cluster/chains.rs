@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use admission::{MonoTime, Reason, SignalView};
+use admission::{MonoTime, Reason, RuleLimit, SignalView};
 use parking_lot::Mutex;
 use policy::identity::Source;
 use policy::{Action, ClusterPolicy, Quarantined, Rule, Signal, SignalKind, UnixTime};
@@ -111,6 +111,8 @@ pub enum ChainEnd {
         reason: Reason,
         /// The index of its signal in the chain's, if there is one behind it.
         signal: Option<usize>,
+        /// What of its own rule is behind it, if that is it.
+        limit: Option<RuleLimit>,
         /// What the client was advised.
         retry_after: Duration,
     },
@@ -279,7 +281,7 @@ impl Cluster {
                 let signal =
                     cause.and_then(|it| signals.iter().position(|seen| seen.name == it.name));
                 let (reason, retry_after) = (refusal.reason, refusal.retry_after);
-                let end = ChainEnd::Refused { reason, signal, retry_after };
+                let end = ChainEnd::Refused { reason, signal, limit: refusal.limit, retry_after };
                 (id, end, refusal.waited)
             }
             Verdict::Admitted(reason, waited) => {
@@ -363,7 +365,10 @@ impl Cluster {
         let waiting = gatekeeper.controller.waiting_len();
         let ahead = gatekeeper.controller.waiters_after(None).take(AHEAD_LOOKED_AT);
         for waiter in ahead.filter(|waiter| waiter.arrived < arrived) {
-            let Some(queued) = gatekeeper.waiters.get(&waiter.ticket) else { continue };
+            let Some(queued) = waiter.ticket.and_then(|ticket| gatekeeper.waiters.get(&ticket))
+            else {
+                continue;
+            };
             let count = apps.entry(queued.name.app.clone()).or_default();
             *count = count.saturating_add(1);
         }

@@ -24,7 +24,7 @@ pub const THROTTLED_MAX: usize = 200;
 pub struct WaitingClient {
     /// Since when, until when, and why.
     pub waiting: WaitingStatement,
-    queued: Arc<QueuedName>,
+    pub(super) queued: Arc<QueuedName>,
 }
 
 /// Who stands in the queue.
@@ -34,7 +34,7 @@ pub(super) struct QueuedName {
     /// How many waited when it came.
     pub(super) ahead: usize,
     /// Told by the connection once it waits.
-    introduction: OnceLock<Introduction>,
+    pub(super) introduction: OnceLock<Introduction>,
 }
 
 /// What a connection tells of its statement that waits.
@@ -135,11 +135,11 @@ impl Cluster {
             let before = waiters.len();
             // Nothing is allocated under the lock.
             waiters.reserve(BATCH_LEN);
-            let after = waiters.last().map(|last| last.waiting.ticket);
+            let after = waiters.last().and_then(|last| last.waiting.ticket);
             let gatekeeper = self.gatekeeper.lock();
             let Gatekeeper { controller, waiters: queued, .. } = &*gatekeeper;
             waiters.extend(controller.waiters_after(after).take(BATCH_LEN).map(|waiting| {
-                let queued = queued.get(&waiting.ticket);
+                let queued = waiting.ticket.and_then(|ticket| queued.get(&ticket));
                 let queued = queued.map(|queued| Arc::clone(&queued.name)).unwrap_or_default();
                 WaitingClient { waiting, queued }
             }));
@@ -150,6 +150,13 @@ impl Cluster {
             }
         }
         waiters
+    }
+
+    /// Everybody who waits, in the queue or in a pause before it.
+    pub fn held_back(&self) -> Vec<WaitingClient> {
+        let mut held = self.waiters();
+        held.extend(self.pauses.all());
+        held
     }
 
     /// Who is held up, of these waiters and of those who were refused lately: those first of whom

@@ -81,7 +81,8 @@ impl Cursors {
         let open = self.0.iter_mut().find(|open| open.statement_id == statement_id)?;
         let budgets = open.budgets.as_mut()?;
         let held = budgets.held.take().map(|(held, _)| held);
-        Some(held.unwrap_or_else(|| cluster.count_for_budgets(&budgets.set, budgets.asks)))
+        let anew = || cluster.count_for_budgets(&budgets.set, budgets.asks).of_part();
+        Some(held.unwrap_or_else(anew))
     }
 
     /// Gives back what they have taken.

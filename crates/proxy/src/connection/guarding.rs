@@ -56,6 +56,7 @@ impl Connection {
             reason: Reason::Guard,
             cause: None,
             budget: None,
+            limit: None,
             waited: Duration::ZERO,
             retry_after: Duration::ZERO,
         };

@@ -16,13 +16,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use admission::{Appointment, Mode, RuleKey, Speed};
-use policy::{Action as RuleAction, Rule};
+use admission::{Appointment, Mode, RuleKey, RuleLimit, Speed};
+use policy::{Action as RuleAction, Rule, identity_key};
 use session::{Ask, Finished};
 use tokio::time::Instant;
 
 use super::Connection;
-use crate::cluster::{Settled, Waiter};
+use crate::cluster::{PauseListed, Pausing, Settled, Waiter};
 
 /// What a session owes to rules with `speed`.
 #[derive(Debug, Default)]
@@ -153,6 +153,8 @@ pub(super) struct Pause {
     pub(super) since: Instant,
     /// Boxed: nobody else pays for the timer.
     over: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// For people.
+    _listed: PauseListed,
 }
 
 impl Connection {
@@ -172,11 +174,36 @@ impl Connection {
         self.admission.note_pause();
         match rule.mode {
             Mode::Observe => None,
-            Mode::Enforce => Some(self.pause_until(until, now)),
+            Mode::Enforce => {
+                let listed = self.list_pause(asked, rule, Some(RuleLimit::Speed), until);
+                Some(self.pause_until(until, now, listed))
+            }
         }
     }
 
-    pub(super) fn pause_until(&self, until: Instant, since: Instant) -> Pause {
+    /// Lists a pause before this statement for as long as it lasts.
+    pub(super) fn list_pause(
+        &self,
+        asked: &Ask,
+        rule: &Rule,
+        limit: Option<RuleLimit>,
+        until: Instant,
+    ) -> PauseListed {
+        let (app, cluster) = (self.session.app(), &self.shared.cluster);
+        let since = cluster.now();
+        let lasts = until.saturating_duration_since(Instant::now());
+        cluster.pauses.list(Pausing {
+            rule: rule.key,
+            identity: identity_key(rule, app),
+            app,
+            introduction: self.introduction(asked),
+            since,
+            until: since.saturating_add(lasts),
+            limit,
+        })
+    }
+
+    pub(super) fn pause_until(&self, until: Instant, since: Instant, listed: PauseListed) -> Pause {
         let mut changes = self.shared.cluster.rule_changes();
         // One that came before is not told of any more.
         let changed = self.shared.cluster.newer_policy(&self.policy).is_some();
@@ -189,7 +216,7 @@ impl Connection {
                 _ = changes.changed() => {}
             }
         });
-        Pause { since, over }
+        Pause { since, over, _listed: listed }
     }
 
     /// Nobody waits any more in a drain: the controller says what becomes of whoever waits.

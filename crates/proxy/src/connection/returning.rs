@@ -46,7 +46,8 @@ impl Connection {
                 self.admission.note_pause();
                 let since = Instant::now();
                 let over = since.checked_add(until.saturating_since(now))?;
-                Some(self.pause_until(over, since))
+                let listed = self.list_pause(asked, rule, None, over);
+                Some(self.pause_until(over, since, listed))
             }
         }
     }

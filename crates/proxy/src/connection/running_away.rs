@@ -84,6 +84,7 @@ impl Connection {
             reason: Reason::Quarantined,
             cause: None,
             budget: None,
+            limit: None,
             // It may have come to the quarantine while its statement waited.
             waited: self.admission.waited().unwrap_or_default(),
             retry_after: Duration::from_secs(u64::try_from(left).unwrap_or(0)),

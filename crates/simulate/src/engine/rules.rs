@@ -35,6 +35,7 @@ impl World<'_> {
             Mode::Enforce => {
                 let denial = Refusal {
                     budget: None,
+                    limit: None,
                     reason: Reason::Deny,
                     cause: None,
                     waited: Duration::ZERO,

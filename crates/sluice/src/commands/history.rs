@@ -10,6 +10,7 @@ use history::{Answer, At};
 use jiff::tz::TimeZone;
 
 use super::door::{Failure, ask, tell};
+use super::rules::printable;
 use super::zone;
 use crate::cli::{Format, History};
 
@@ -51,7 +52,7 @@ fn read(text: &str, now: At, zone: &TimeZone) -> Result<At, Failure> {
 fn render(answer: &Answer, zone: &TimeZone, is_terminal: bool) -> String {
     let mut text = String::new();
     for sentence in history::words::sentences(answer, zone) {
-        text.push_str(&plain(&sentence));
+        text.push_str(&printable(&sentence));
         text.push('\n');
     }
     if is_terminal {
@@ -59,11 +60,6 @@ fn render(answer: &Answer, zone: &TimeZone, is_terminal: bool) -> String {
     }
     text.push_str(&table::table(answer, zone));
     text
-}
-
-/// Names come from clients: nothing in them moves a terminal's cursor.
-pub(super) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// As a part of a URL.

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use admin::rules::Changed;
 use policy::Secret;
+use policy::refusal::is_unprintable;
 use serde_json::{Map, Value, json};
 
 use super::door::{Failure, ask, tell};
@@ -146,9 +147,11 @@ pub(super) fn encoded(text: &str) -> String {
     encoded
 }
 
-/// Names and reasons come from others: nothing of them may act on a terminal.
+/// Names and reasons come from others: nothing of them may act on a terminal, or turn its lines
+/// round.
 pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    let shown = |c| if is_unprintable(c) { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().map(shown).collect()
 }
 
 pub(super) fn whole_line(body: &str) -> String {
@@ -158,6 +161,14 @@ pub(super) fn whole_line(body: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_name_acts_on_a_terminal_or_turns_a_line_round() {
+        assert_eq!(
+            printable("a\x1b[31mb\n\u{202e}c\u{200b}é"),
+            "a\u{fffd}[31mb\u{fffd}\u{fffd}c\u{fffd}é"
+        );
+    }
 
     #[test]
     fn names_of_every_byte_are_one_value_in_the_address() {

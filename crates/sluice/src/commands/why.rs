@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use history::WhyAnswer;
 
 use super::door::{Failure, ask, complain};
+use super::rules::printable;
 use super::{history as asking, zone};
 use crate::cli::{Format, Why};
 
@@ -41,7 +42,7 @@ fn in_words(answer: &WhyAnswer) -> String {
     }
     let paragraph = |why: &history::Why| {
         let lines = why.sentences(answer.now, &zone);
-        lines.iter().map(|line| format!("{}\n", asking::plain(line))).collect::<String>()
+        lines.iter().map(|line| format!("{}\n", printable(line))).collect::<String>()
     };
     answer.statements.iter().map(paragraph).collect::<Vec<String>>().join("\n")
 }

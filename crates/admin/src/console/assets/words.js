@@ -63,12 +63,15 @@ const REASONS = {
 };
 
 /** Why something waits: the reason, with the signal behind it. */
-export function why({ reason, signal, value, threshold, unit }) {
+export function why({ reason, signal, value, threshold, unit, budget, limit }) {
   if (!reason) return "nothing of it waits now";
   if (reason === "gate_closed" && signal) {
     return `${signal} is ${amount(value, unit)}, at or over its threshold of ${amount(threshold, unit)}`;
   }
   if (reason === "no_data" && signal) return `${signal} has no value, and its gate is shut without one`;
+  if (budget) return `${REASONS[reason] ?? reason}: budget ${budget}`;
+  if (reason === "paced" && limit === "speed") return "pauses, for its rule keeps it at a part of its own speed";
+  if (reason === "paced" && limit) return `waits for ${limit} of its rule`;
   if (reason === "paced" && signal) return `waits its turn at the pace that ${signal} allows`;
   return REASONS[reason] ?? reason;
 }

@@ -18,11 +18,21 @@ fn a_reason_names_the_signal_with_its_value_against_its_threshold() {
         value,
         threshold: Some(1.0),
         unit: Some("s".to_owned()),
+        ..Obstacle::default()
     };
     assert_eq!(why(&gate(Some(12.34))), "gate_closed: lag 12.34 s, threshold 1 s");
     assert_eq!(why(&gate(None)), "gate_closed: lag no value, threshold 1 s");
     let hold = Obstacle { reason: Some("hold".to_owned()), ..Obstacle::default() };
     assert_eq!(why(&hold), "hold");
+    let paced =
+        |obstacle: Obstacle| why(&Obstacle { reason: Some("paced".to_owned()), ..obstacle });
+    assert_eq!(paced(gate(Some(0.3))), "paced: lag 0.3 s, threshold 1 s");
+    let limit = Some("max_rate".to_owned());
+    assert_eq!(paced(Obstacle { limit, ..Obstacle::default() }), "paced: max_rate of its rule");
+    let budget = Some("reports".to_owned());
+    let reason = Some("budget_rate".to_owned());
+    let waits = Obstacle { reason, budget, ..Obstacle::default() };
+    assert_eq!(why(&waits), "budget_rate: budget reports");
     assert_eq!((amount(100.0, ""), amount(0.25, "s")), ("100".to_owned(), "0.25 s".to_owned()));
 }
 

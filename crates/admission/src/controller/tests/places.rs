@@ -144,7 +144,7 @@ fn waiters_are_shown_one_by_one_and_in_pieces() {
     assert_eq!(all[9].cause.unwrap().threshold, all[0].cause.unwrap().threshold);
     let mut pieces = Vec::new();
     for _ in 0..4 {
-        let after = pieces.last().map(|last: &WaitingStatement| last.ticket);
+        let after = pieces.last().and_then(|last: &WaitingStatement| last.ticket);
         pieces.extend(lab.controller.waiters_after(after).take(3));
     }
     assert_eq!(pieces, all);

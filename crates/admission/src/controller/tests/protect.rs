@@ -30,7 +30,12 @@ fn what_is_beyond_the_limit_waits_until_a_statement_has_really_ended() {
     let mut lab = lab();
     let mut running: Vec<Permit> = (0..4).map(|_| lab.running(Terms::default())).collect();
     let fifth = lab.queued(PACED, DDL, Terms::default());
-    assert_eq!(lab.refused(PACED, ETL, rejecting(0.0)).reason, Reason::Paced);
+    let refused = lab.refused(PACED, ETL, rejecting(0.0));
+    assert_eq!((refused.reason, refused.cause.unwrap().signal), (Reason::Paced, THREADS));
+    let waits = lab.controller.waiters_after(None).next().unwrap();
+    let cause = waits.cause.unwrap();
+    assert_eq!((waits.reason, cause.signal), (Reason::Paced, THREADS));
+    assert_eq!((cause.value, cause.threshold), (Some(5.0), 100.0), "healthy, and its pace governs");
     assert_eq!(lab.controller.governing(lab.now), Some(THREADS));
     lab.run(ms(900));
     assert_eq!(lab.winners(), []);
@@ -51,7 +56,8 @@ fn another_gate_is_not_limited_and_a_deadline_says_paced() {
     lab.admitted(FREE, DDL, Terms::default());
     lab.queued(PACED, DDL, Terms { max_delay: ms(500), ..Terms::default() });
     lab.run(ms(600));
-    assert_eq!(lab.only_refusal().reason, Reason::Paced);
+    let refused = lab.only_refusal();
+    assert_eq!((refused.reason, refused.cause.unwrap().signal), (Reason::Paced, THREADS));
 }
 
 #[test]

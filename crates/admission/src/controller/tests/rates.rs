@@ -1,6 +1,7 @@
 //! What rules limit by themselves.
 
 use super::*;
+use crate::RuleLimit;
 
 const OTHER: IdentityKey = IdentityKey(4);
 
@@ -54,6 +55,7 @@ fn a_first_statement_that_was_taken_for_dear_is_paid_for_at_what_it_wrote() {
     let Decision::Admit(permit) = lab.controller.request(lab.now, &request) else {
         panic!("nothing is owed yet");
     };
+    assert_eq!(lab.controller.rates.short_of(lab.now, rule), Some(RuleLimit::MaxRate));
     // Somebody looks at the bucket while it runs.
     let Decision::Queue(ticket) = lab.controller.request(lab.now, &request) else {
         panic!("there is no room beside it");
@@ -106,6 +108,12 @@ fn statements_in_flight_are_counted_until_they_have_really_ended() {
     let third = lab.queued(FREE, ETL, terms);
     let fourth = lab.queued(FREE, ETL, terms);
     lab.admitted(FREE, DDL, Terms::default());
+    let limits = |lab: &Lab| -> Vec<Option<RuleLimit>> {
+        lab.controller.waiters_after(None).map(|waits| waits.limit).collect()
+    };
+    assert_eq!(limits(&lab), [Some(RuleLimit::MaxInFlight); 2]);
+    let at_once = Terms { on_refused_check: OnRefusedCheck::Reject, ..terms };
+    assert_eq!(lab.refused(FREE, ETL, at_once).limit, Some(RuleLimit::MaxInFlight));
     lab.controller.cancel(lab.now, third);
     lab.run(ms(3_000));
     assert_eq!(lab.winners(), []);
@@ -122,6 +130,10 @@ fn places_of_a_shut_gate_are_not_taken_twice_and_a_reload_starts_over() {
     for _ in 0..5 {
         lab.queued(GATED, ETL, terms);
     }
+    // Two wait at the gate, and the others for these; nothing is at the server.
+    let waiters = lab.controller.waiters_after(None);
+    let behind: Vec<_> = waiters.map(|it| (it.limit, it.cause.map(|it| it.signal))).collect();
+    assert_eq!(behind, [(None, Some(LAG)); 5]);
     lab.controller.reconfigure(config(), lab.now);
     lab.collect();
     assert!(lab.ends().iter().all(|(_, end)| *end == End::DecideAgain));

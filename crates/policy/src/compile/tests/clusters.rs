@@ -145,7 +145,7 @@ fn signals_that_cannot_be_measured_are_refused() {
         ("shard/x: {latency: {app: web}, threshold: 5ms}", "seen at the primary"),
         (
             "x: {threshold: 1, query: select 1, status: Uptime}",
-            "needs `latency`, `query` or `status`",
+            "it has two sources, `query` and `status`: leave one out",
         ),
         ("x: {threshold: 1, status: \"a b\"}", "the name of a status variable"),
         ("x: {threshold: 1, query: \" \"}", "must be one query"),

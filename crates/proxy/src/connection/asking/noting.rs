@@ -23,7 +23,7 @@ impl Connection {
     }
 
     /// The same with what waits.
-    pub(super) fn introduction(&self, asked: &Ask) -> Introduction {
+    pub(in super::super) fn introduction(&self, asked: &Ask) -> Introduction {
         let (client, source) = (self.client_name(), self.session.app_source());
         Introduction { client, source, class: Some(asked.class) }
     }
@@ -49,7 +49,14 @@ impl Connection {
         let Shared { cluster, telemetry, .. } = &self.shared;
         let budget = refused.budget.and_then(|key| self.policy.budgets.get(key));
         let held = self.held(rule.map_or(NO_RULE, |rule| &rule.name), refused.waited);
-        let held = Held { budget: budget.map(|budget| &*budget.name), quarantine, ..held };
+        let signal = refused.cause.and_then(|cause| self.policy.signal(cause.signal));
+        let held = Held {
+            budget: budget.map(|budget| &*budget.name),
+            signal: signal.map(|signal| &*signal.name),
+            limit: refused.limit,
+            quarantine,
+            ..held
+        };
         telemetry.statement_log.refused(cluster.now(), id, refused.reason, &held);
         let profile = refusal::profile(rule, refused.reason);
         (id, Answer { errno: profile.errno, sqlstate: profile.sqlstate, message })

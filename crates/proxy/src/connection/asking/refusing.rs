@@ -42,6 +42,7 @@ impl Connection {
                     reason: Reason::Deny,
                     cause: None,
                     budget: None,
+                    limit: None,
                     waited: Duration::ZERO,
                     retry_after: Duration::ZERO,
                 };
@@ -97,6 +98,7 @@ impl Connection {
             reason: Reason::Shutdown,
             cause: None,
             budget: None,
+            limit: None,
             waited: self.admission.queued.or(self.admission.paused).unwrap_or_default(),
             retry_after: SHUTDOWN_RETRY_AFTER,
         };

@@ -19,6 +19,8 @@ impl Connection {
             budget: None,
             guard: None,
             quarantine: None,
+            signal: None,
+            limit: None,
             app: self.session.app(),
             user: self.session.user(),
             client: self.peer,

@@ -80,7 +80,8 @@ impl<'c> Tally<'c> {
         let Self { shown, clusters, strange, .. } = self;
         let total = shown.total.count.saturating_add(shown.total.refused);
         let in_rows = shown.rows.iter();
-        let in_rows = in_rows.map(|row| row.cost.count.saturating_add(row.cost.refused)).sum();
+        let in_rows = in_rows.map(|row| row.cost.count.saturating_add(row.cost.refused));
+        let in_rows = in_rows.fold(0, u64::saturating_add);
         let mut told: Vec<OfCluster> =
             clusters.into_iter().map(|cluster| cluster.told(shown.window_s)).collect();
         told.extend(strange.into_iter().map(|(cluster, statements)| OfCluster {
