@@ -81,9 +81,9 @@ impl Appointment {
         is_about_a_line && waits && terms.mode == Mode::Enforce
     }
 
-    /// Whose it is, and when it is due.
-    pub(crate) fn claim(self) -> (RuleKey, IdentityKey, MonoTime) {
-        (self.rule, self.identity, self.at)
+    /// Whose it is, since when it has stood in line, and when it is due.
+    pub(crate) fn claim(self) -> ((RuleKey, IdentityKey), MonoTime, MonoTime) {
+        ((self.rule, self.identity), self.since, self.at)
     }
 
     /// How the next statement of the session asks, if it comes now and under this rule.

@@ -30,6 +30,7 @@ mod reload;
 mod room;
 mod shared;
 mod shown;
+mod through;
 mod watch;
 
 use std::collections::BTreeMap;

@@ -241,7 +241,8 @@ impl Rates {
         let rule = self.rules.get(&stands.lane.rule)?;
         let cap = rule.cap?;
         let ahead = rule.line.ahead(&Stands { ratio: Ratio::ZERO, ..*stands });
-        let rows = rule.floor.cost() + ahead.about + ahead.away;
+        let (line, absent) = ahead.rows(None);
+        let rows = rule.floor.cost() + line + absent;
         Some(cap.covers_in(now, rows).unwrap_or_default())
     }
 

@@ -22,6 +22,7 @@
 //! A lane that empties leaves the ring; when it comes back it queues up behind everybody's turn.
 //! All operations are O(log waiters).
 
+mod ahead;
 mod line;
 
 use std::collections::BTreeMap;
@@ -30,8 +31,8 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 
-pub(crate) use self::line::{Ahead, Stands};
-use self::line::{Line, Standing};
+pub(crate) use self::ahead::{Absent, BySince, Part, Standing, Stands};
+use self::line::Line;
 use crate::request::Lane;
 use crate::turns::{Bid, Turns};
 use crate::{AppKey, IdentityKey, MonoTime, Ratio, RuleKey, Terms, Ticket};
@@ -72,6 +73,7 @@ struct Branch {
 struct App {
     line_since: MonoTime,
     identities: Turns<IdentityKey>,
+    standing: BySince,
     /// None is empty.
     lanes: BTreeMap<IdentityKey, Line>,
 }
@@ -131,29 +133,32 @@ impl Ring {
         let Joining { cost, known, ratio, kept, .. } = *joining;
         let stake = Stake { cost, known, ratio, kept };
         let weight = joining.weight.clamp(1, Terms::WEIGHT_MAX);
+        // Who has come back takes its turns as of when it first asked.
+        let times = (if kept { joining.place.0.min(now) } else { now }, now);
         let branch = self.rules.entry(rule).or_default();
         if branch.apps.is_empty() {
             branch.weight = weight;
             branch.part = part_of(weight, ratio);
             self.parts = self.parts.saturating_add(branch.part);
-            self.turns.join(now, rule, &stake.bid(weight), dice);
+            self.turns.join_as_of(times, rule, &stake.bid(weight), dice);
             self.weight = self.weight.saturating_add(u64::from(weight));
         }
         let bid = stake.bid(1);
         if !branch.apps.contains_key(&app_key) {
-            branch.turns.join(now, app_key, &bid, dice);
+            branch.turns.join_as_of(times, app_key, &bid, dice);
         }
         let app =
             branch.apps.entry(app_key).or_insert_with(|| App { line_since: now, ..App::default() });
         if !app.lanes.contains_key(&identity) {
-            app.identities.join(now, identity, &bid, dice);
+            app.identities.join_as_of(times, identity, &bid, dice);
             self.lanes = self.lanes.saturating_add(1);
         }
         let line = app.lanes.entry(identity).or_default();
         if line.places.insert(joining.place, stake).is_none() {
             line.cost += known;
+            app.standing.add(joining.place.0, known);
             if kept {
-                line.kept.add(&stake);
+                line.kept.add(stake.standing());
             }
             self.cost += known;
             self.len = self.len.saturating_add(1);
@@ -175,9 +180,9 @@ impl Ring {
         let Some(line) = app.lanes.get_mut(&identity) else { return 0 };
         let Some(stake) = line.places.remove(&place) else { return 0 };
         line.cost -= stake.known;
+        app.standing.take(place.0, stake.known);
         if stake.kept {
-            line.kept.statements = line.kept.statements.saturating_sub(1);
-            line.kept.cost -= stake.known;
+            line.kept.take(stake.standing());
         }
         self.cost -= stake.known;
         self.len = self.len.saturating_sub(1);
@@ -367,36 +372,6 @@ impl Ring {
         }
         self.counted_to = None;
     }
-
-    /// What must be admitted until a statement that stands there has had its turn.
-    pub(crate) fn ahead(&self, stands: &Stands) -> Ahead {
-        let Stands { lane, weight, ratio, cost, since, .. } = *stands;
-        let branch = self.rules.get(&lane.rule).filter(|branch| !branch.apps.is_empty());
-        let app = branch.and_then(|branch| branch.apps.get(&lane.app));
-        let line = app.and_then(|app| app.lanes.get(&lane.identity));
-        let in_front = line.map_or(Standing::default(), |line| line.in_front_of(since));
-        let first = line.and_then(|line| line.places.keys().next()).map(|(arrived, _)| *arrived);
-        let identities = app.map_or(1, |app| app.lanes.len().max(1));
-        let apps = branch.map_or(1, |branch| branch.apps.len().max(1));
-        let weight = weight.clamp(1, Terms::WEIGHT_MAX);
-        let mine = branch.map_or_else(|| part_of(weight, ratio), |branch| branch.part);
-        let joined = if branch.is_some() { 0 } else { mine };
-        let all = count(self.parts.saturating_add(joined));
-        let siblings = count(u64::try_from(identities.saturating_mul(apps)).unwrap_or(u64::MAX));
-        let share = siblings * all / count(mine.max(1));
-        let own = in_front.cost.max(0.0) + cost;
-        let about = (own * share).min(self.cost + cost).max(own);
-        // The others are not served and gone: whoever is, asks again.
-        let away = stands.away * share;
-        Ahead { about, away, statements: in_front.statements, since: first }
-    }
-
-    /// How many stand in a lane.
-    pub(crate) fn len_of(&self, lane: Lane) -> usize {
-        let app = self.rules.get(&lane.rule).and_then(|branch| branch.apps.get(&lane.app));
-        let line = app.and_then(|app| app.lanes.get(&lane.identity));
-        line.map_or(0, |line| line.places.len())
-    }
 }
 
 impl Branch {
@@ -425,13 +400,18 @@ impl Stake {
     fn bid(self, weight: u32) -> Bid {
         Bid { cost: self.known, weight, ratio: self.ratio }
     }
+
+    fn standing(self) -> Standing {
+        Standing { statements: 1, cost: self.known }
+    }
 }
 
 /// Rules of which nothing is known any more are kept up to so many.
 const RULES_KEPT: usize = 64;
 
 /// What a rule gets of what is admitted, beside others: weight × (1 − ratio), by millionths.
-fn part_of(weight: u32, ratio: Ratio) -> u64 {
+pub(crate) fn part_of(weight: u32, ratio: Ratio) -> u64 {
+    let weight = weight.clamp(1, Terms::WEIGHT_MAX);
     let part = Duration::try_from_secs_f64(f64::from(weight) * (1.0 - ratio.as_f64()));
     part.map_or(1, |part| u64::try_from(part.as_micros()).unwrap_or(u64::MAX)).max(1)
 }

@@ -19,15 +19,19 @@
 //! Clients wait for their answers, so a lane is often empty for the moment that takes. Who comes
 //! back within [`GRACE`] never left: it keeps its tag, and so its claim on what others were given
 //! meanwhile. For [`KEPT_FOR`] a tag ahead of the others' is kept, so that leaving is no way to
-//! lose a charge.
+//! lose a charge. Who was told to come back, and does, takes its turn as of when it first asked
+//! ([`past`]).
 //!
 //! Source: Goyal, Vin and Cheng, Start-Time Fair Queueing (1996).
+
+mod past;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use rand::Rng;
 
+use self::past::{Past, WAITING_MIN};
 use crate::{MonoTime, Ratio};
 
 /// An absence that is none: a statement and its answer, over a wide network.
@@ -58,6 +62,7 @@ pub(crate) struct Turns<K> {
     last_left: [Option<(MonoTime, K)>; 2],
     now: Tag,
     next_arrival: u64,
+    past: Past,
 }
 
 /// A check of whoever waits.
@@ -80,6 +85,8 @@ struct Waits {
     /// So many checks from `tag` on it loses.
     lost: u64,
     ratio: Ratio,
+    /// So much earlier than its own its turn comes, once: of who has come back.
+    lent: Tag,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,6 +114,7 @@ impl<K> Default for Turns<K> {
             last_left: [None, None],
             now: 0,
             next_arrival: 0,
+            past: Past::default(),
         }
     }
 }
@@ -122,22 +130,38 @@ impl<K: Copy + Ord> Turns<K> {
         self.waiting.contains_key(&who) || self.absent.contains_key(&who)
     }
 
-    /// Starts waiting; nothing happens if it waits already.
-    pub(crate) fn join(&mut self, now: MonoTime, who: K, bid: &Bid, dice: &mut impl Rng) {
+    /// Starts waiting, as of `since`, which is now or earlier; nothing happens if it waits already.
+    pub(crate) fn join_as_of(
+        &mut self,
+        (since, now): (MonoTime, MonoTime),
+        who: K,
+        bid: &Bid,
+        dice: &mut impl Rng,
+    ) {
         if self.waiting.contains_key(&who) {
             return;
         }
         let charge = charge_of(bid.cost, bid.weight);
-        let new = self.now.saturating_add(u128::from(charge));
-        let (tag, arrival) = match self.absent.remove(&who) {
+        let here = Place { win: self.now, arrival: self.next_arrival };
+        self.past.note(now, here, self.waiting.len());
+        let stood = if since < now { self.past.at(since, now, here) } else { here };
+        let new = stood.win.saturating_add(u128::from(charge));
+        let (tag, arrival, lent) = match self.absent.remove(&who) {
             Some(absence) if now.saturating_since(absence.since) <= GRACE => {
-                (absence.tag, absence.arrival)
+                // Who has had its turn of this round stands in the next by when it asks for it: of
+                // many, the last of a round may not wait for long enough.
+                let is_new = absence.tag > here.win && self.waiting.len() >= WAITING_MIN;
+                let arrival = if is_new { here.arrival } else { absence.arrival };
+                (absence.tag, arrival, 0)
             }
-            Some(absence) => (absence.tag.max(new), self.arrives()),
-            None => (new, self.arrives()),
+            absence => {
+                let tag = absence.map_or(new, |absence| absence.tag.max(new));
+                (tag, stood.arrival, here.win.saturating_sub(tag))
+            }
         };
+        self.next_arrival = self.next_arrival.saturating_add(1);
         let lost = bid.ratio.losses(dice);
-        self.place(who, Waits::new(tag, charge, lost, bid.ratio, arrival));
+        self.place(who, Waits { lent, ..Waits::new(tag, charge, lost, bid.ratio, arrival) });
     }
 
     /// Stops waiting. How many of its checks the virtual time has passed, and were lost.
@@ -186,7 +210,7 @@ impl<K: Copy + Ord> Turns<K> {
         let first = self.order.first().map_or(win, |(place, _)| place.win);
         self.now = self.now.max(win.min(first));
         let charge = charge_of(bid.cost, bid.weight);
-        let tag = win.saturating_add(u128::from(charge));
+        let tag = win.saturating_add(waits.lent).saturating_add(u128::from(charge));
         let lost = bid.ratio.losses(dice);
         self.place(who, Waits::new(tag, charge, lost, bid.ratio, waits.place.arrival));
         waits.lost
@@ -211,7 +235,8 @@ impl<K: Copy + Ord> Turns<K> {
         let Some(waits) = self.waiting.get(&who).copied() else { return passed };
         let lost = if waits.ratio == bid.ratio { waits.lost } else { bid.ratio.losses(dice) };
         self.order.remove(&(waits.place, who));
-        self.place(who, Waits::new(waits.tag, charge, lost, bid.ratio, waits.place.arrival));
+        let anew = Waits::new(waits.tag, charge, lost, bid.ratio, waits.place.arrival);
+        self.place(who, Waits { lent: waits.lent, ..anew });
         passed
     }
 
@@ -258,12 +283,6 @@ impl<K: Copy + Ord> Turns<K> {
         }
     }
 
-    fn arrives(&mut self) -> u64 {
-        let arrival = self.next_arrival;
-        self.next_arrival = arrival.saturating_add(1);
-        arrival
-    }
-
     fn place(&mut self, who: K, waits: Waits) {
         self.waiting.insert(who, waits);
         self.order.insert((waits.place, who));
@@ -289,7 +308,7 @@ impl Waits {
     fn new(tag: Tag, charge: u64, lost: u64, ratio: Ratio, arrival: u64) -> Self {
         let losses = u128::from(charge).saturating_mul(u128::from(lost));
         let place = Place { win: tag.saturating_add(losses), arrival };
-        Self { place, tag, charge, lost, ratio }
+        Self { place, tag, charge, lost, ratio, lent: 0 }
     }
 
     /// How many of its lost checks come before this virtual time.

@@ -10,6 +10,7 @@ mod rules;
 mod servers;
 mod shares;
 mod signals;
+mod told;
 
 use std::time::Duration;
 
@@ -23,9 +24,10 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use self::agenda::{Agenda, Event};
 use self::clients::Session;
-use self::measure::{Measure, Told};
+use self::measure::Measure;
 use self::proxies::Proxy;
 use self::servers::{Primary, Replica, Work};
+use self::told::Lines;
 use crate::report::{RefusedStatement, Report};
 use crate::{LagLimits, Pace, RowCosts, Scenario, TICK};
 
@@ -82,6 +84,7 @@ struct World<'s> {
     service: StdRng,
     measure: Measure,
     refused: Vec<RefusedStatement>,
+    lines: Lines,
 }
 
 impl<'s> World<'s> {
@@ -108,6 +111,7 @@ impl<'s> World<'s> {
             service: stream(0),
             measure: Measure::new(scenario),
             refused: Vec::new(),
+            lines: Lines::default(),
         };
         world.begin();
         world
@@ -149,20 +153,6 @@ impl<'s> World<'s> {
                 },
             }
         }
-    }
-
-    /// What came of what the sessions were told who were refused, by app.
-    fn told(&self) -> Vec<Told> {
-        let mut told = vec![Told::default(); self.scenario.apps.len()];
-        let from = MonoTime::ZERO.saturating_add(self.scenario.warmup);
-        for refused in self.refused.iter().filter(|refused| refused.at >= from) {
-            let app = self.sessions.get(refused.session).map(|session| session.app);
-            let of_app = app.and_then(|app| told.get_mut(app));
-            if let (Some(of_app), Some(admitted_at)) = (of_app, refused.admitted_at) {
-                of_app.note(refused.retry_after, admitted_at.saturating_since(refused.at));
-            }
-        }
-        told
     }
 
     /// The Sluice whose timer wakes next.

@@ -58,8 +58,8 @@ pub struct AppFigures {
     /// How many of the admitted a second would have been delayed or refused by a rule that only
     /// observes.
     pub observed_per_s: f64,
-    /// Of the refusals after which the session was admitted by the end, the part after which that
-    /// was between half of the time it was told and twice as much; `None` where there was none.
+    /// The part of the refusals that were told within a factor of two of the truth
+    /// ([`RefusedStatement::told_right`]); `None` where none could be judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told_right: Option<f64>,
     /// What it received of its fair share beside others at the gate, over the last minute or so in
@@ -97,6 +97,30 @@ pub struct RefusedStatement {
     pub retry_after: Duration,
     /// When its session was admitted next; `None`: not by the end.
     pub admitted_at: Option<MonoTime>,
+    /// Whether its session comes back when it is told.
+    pub heeds: bool,
+    /// When its turn came: its line had moved on by as many as were before it. `None`: not by the end,
+    /// or it was not refused for a line.
+    pub turn_at: Option<MonoTime>,
+}
+
+impl RefusedStatement {
+    /// Whether it was admitted by twice the time that it was told, or its turn came by then if it
+    /// did not come back as told, and its turn not before half of it; `None` if the run ended
+    /// before. Nobody is told less than `check_interval`, so what took less counts as that.
+    #[must_use]
+    pub fn told_right(&self, end: MonoTime, check_interval: Duration) -> Option<bool> {
+        let at_most = self.retry_after.saturating_mul(2);
+        if self.at.saturating_add(at_most) > end {
+            return None;
+        }
+        let at_least = self.retry_after.mul_f64(0.5);
+        let came = if self.heeds { self.admitted_at } else { self.turn_at };
+        let first = [came, self.turn_at].into_iter().flatten().min();
+        let took = |at: MonoTime| at.saturating_since(self.at).max(check_interval);
+        let not_too_short = came.is_some_and(|at| at.saturating_since(self.at) <= at_most);
+        Some(not_too_short && first.is_some_and(|at| took(at) >= at_least))
+    }
 }
 
 /// How values are distributed.

@@ -21,13 +21,21 @@ use rand::RngExt as _;
 
 use super::Controller;
 use super::away::Away;
+use super::through::Through;
 use crate::gate::{Gate, Obstacle};
 use crate::pacing::release_per_s;
-use crate::ring::{Ahead, Stands};
-use crate::{Appointment, BudgetUse, MonoTime, Pacing, Ratio, Reason, Refusal, Request};
+use crate::ring::{Absent, Stands, part_of};
+use crate::{Appointment, BudgetUse, MonoTime, Pacing, Ratio, Reason, Refusal, Request, Terms};
 
-/// A retry is never advised to be later than this: an estimate beyond it is a guess.
+/// A retry is not advised to be later than this: an estimate beyond it is a guess.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+
+/// But for a line in which somebody has stood for a time that makes a longer one likely
+/// ([`SEEN_TIMES`]).
+const LINE_MAX: Duration = Duration::from_secs(600);
+
+/// The least that is told, if somebody may wait for no longer.
+const TOLD_MIN: Duration = Duration::from_millis(10);
 
 /// Advised when nothing is known about when things will change.
 const RETRY_AFTER_UNKNOWN: Duration = Duration::from_secs(1);
@@ -41,37 +49,11 @@ const SEEN_MIN: Duration = Duration::from_secs(1);
 /// its longest wait at most: late is worse than early, and twice as much would be told wrong.
 const EARLY_PART: f64 = 0.2;
 
-/// So long are rows counted that come through.
-const THROUGH_FOR: Duration = Duration::from_secs(5);
-
 /// How long those were told to stay away who were refused, and what is known of rates for it.
 #[derive(Debug, Default)]
 pub(super) struct Advices {
     pub(super) away: Away,
-    through: Through,
-}
-
-/// Rows that have come through while somebody was refused.
-#[derive(Debug, Default)]
-struct Through {
-    /// When there were so many rows in all.
-    since: MonoTime,
-    rows: u64,
-    /// In the time before that; `None` if nobody was refused for too long.
-    per_s: Option<f64>,
-}
-
-impl Through {
-    fn note(&mut self, now: MonoTime, rows: u64) {
-        let span = now.saturating_since(self.since);
-        if span < THROUGH_FOR {
-            return;
-        }
-        let more = u32::try_from(rows.saturating_sub(self.rows)).unwrap_or(u32::MAX);
-        let per_s = f64::from(more) / span.as_secs_f64();
-        let per_s = (span <= THROUGH_FOR.saturating_mul(2)).then_some(per_s);
-        *self = Self { since: now, rows, per_s };
-    }
+    pub(super) through: Through,
 }
 
 impl Controller {
@@ -89,18 +71,20 @@ impl Controller {
         // Whoever was refused at once has never stood in line, unless it has come back.
         let stood = request.deadline() <= now || request.since < request.arrived;
         let since = if stood { request.since } else { MonoTime::MAX };
-        self.advices.through.note(now, self.work.affected_rows);
+        self.advices.through.note(now, request.lane());
         let turn = self.turn_in(now, request, (obstacle.reason, since));
-        let retry_after = if turn >= RETRY_AFTER_MAX {
+        let retry_after = if turn >= LINE_MAX {
             // It comes later than is told.
             self.spread(turn)
         } else {
             let early = turn.mul_f64(EARLY_PART).min(request.terms.max_delay.mul_f64(0.5));
-            let wait = turn.saturating_sub(early).max(self.check_interval.min(turn));
+            let wait = turn.saturating_sub(early).max(self.told_min(&request.terms).min(turn));
             wait.mul_f64(self.jitter.random_range(0.95..1.05))
         };
         let cost = self.known(request);
-        self.advices.away.go(request.lane(), now.saturating_add(retry_after), cost);
+        let times = (request.since, now.saturating_add(retry_after));
+        let part = part_of(request.terms.weight, request.terms.ratio);
+        self.advices.away.go((request.lane(), part), times, cost);
         let waited = now.saturating_since(request.arrived);
         let Obstacle { reason, cause, limit, .. } = self.with_pace(request, obstacle);
         Refusal { reason, cause, budget: None, limit, waited, retry_after }
@@ -135,7 +119,7 @@ impl Controller {
                 opens.saturating_add(self.line(now, request, since).unwrap_or_default())
             }
             Reason::Paced | Reason::QueueFull | Reason::Timeout => {
-                self.line_time(now, request, since).max(self.check_interval)
+                self.line_time(now, request, since).max(self.told_min(&request.terms))
             }
             // Told by the budget, if it is known.
             Reason::BudgetConcurrency
@@ -148,7 +132,13 @@ impl Controller {
             | Reason::Quarantined
             | Reason::Shutdown => unknown,
         };
-        wait.min(RETRY_AFTER_MAX)
+        wait.min(LINE_MAX)
+    }
+
+    /// Nobody is told less. Who may wait for less than the check interval is away for no longer than
+    /// it is there.
+    fn told_min(&self, terms: &Terms) -> Duration {
+        self.check_interval.min(terms.max_delay.max(TOLD_MIN))
     }
 
     /// The same for who found a budget without room: behind those who wait for it. What costs too
@@ -200,31 +190,27 @@ impl Controller {
             ratio: Ratio::ZERO,
             cost: 1.0,
             since,
-            away: 0.0,
+            absent: Absent::default(),
         };
-        seconds(gate.ring.ahead(&stands).about / per_s)
+        seconds(gate.ring.ahead(&stands).rows(None).0 / per_s)
     }
 
     /// The longest of the lines that a statement stands in: for the pace, for a place in flight,
     /// and for the cap of its rule.
     fn line(&mut self, now: MonoTime, request: &Request, since: MonoTime) -> Option<Duration> {
-        let own = self.advices.away.of(now, request.lane());
-        // Of those who are away, some asked before who has come back, and some behind it.
-        let is_back = since < request.arrived;
         let stands = Stands {
             lane: request.lane(),
             weight: request.terms.weight,
             ratio: request.terms.ratio,
             cost: self.known(request),
             since,
-            away: own.cost / if is_back { 2.0 } else { 1.0 },
+            absent: self.advices.away.before(now, request.lane(), since),
         };
-        let away = if is_back { own.statements / 2 } else { own.statements };
         // A cap counts rows as they are told.
         let rows = Stands { cost: self.costs.expected(request.digest, request.app, 0.0), ..stands };
         let lines = [
             self.line_at_the_pace(now, request, &stands),
-            self.line_in_flight(now, request, (&stands, away)),
+            self.line_in_flight(now, request, &stands).map(|wait| wait.min(RETRY_AFTER_MAX)),
             self.rates.line(now, &rows),
         ];
         lines.into_iter().flatten().max()
@@ -235,13 +221,13 @@ impl Controller {
         &self,
         now: MonoTime,
         request: &Request,
-        (stands, away): (&Stands, u32),
+        stands: &Stands,
     ) -> Option<Duration> {
         let gate = self.gates.get(&request.gate).filter(|gate| gate.by_room)?;
         let per_s = self.in_flight.per_s(now, gate.signals())?;
         let others = gate.ring.len().saturating_sub(gate.ring.len_of(stands.lane));
         let ahead = others.saturating_add(gate.ring.ahead(stands).statements);
-        let ahead = u32::try_from(ahead).unwrap_or(u32::MAX).saturating_add(away);
+        let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
         Some(seconds((f64::from(ahead) + 1.0) / per_s))
     }
 
@@ -257,18 +243,24 @@ impl Controller {
         pace.per_s()?;
         let rate = pace.rate()?;
         // Half is what may be wrong of it: the rate knows sooner when it changes.
-        let rate = self.advices.through.per_s.map_or(rate, |seen| seen.clamp(rate / 2.0, rate));
-        let Ahead { about, away, since, .. } = gate.ring.ahead(stands);
-        let seen = since.map_or(Duration::ZERO, |since| now.saturating_since(since));
-        let about = seconds(about / rate);
-        let about =
-            if seen >= SEEN_MIN { about.min(seen.saturating_mul(SEEN_TIMES)) } else { about };
-        let wait = about.saturating_add(seconds(away / rate));
+        let through = &self.advices.through;
+        let rate = through.per_s().map_or(rate, |seen| seen.clamp(rate / 2.0, rate));
+        let ahead = gate.ring.ahead(stands);
+        let (line, absent) = ahead.rows(through.part(now, stands.lane));
+        let seen = ahead.since.map_or(Duration::ZERO, |since| now.saturating_since(since));
+        let seen_most = seen.saturating_mul(SEEN_TIMES);
+        let line = seconds(line / rate);
+        let line = if seen >= SEEN_MIN { line.min(seen_most) } else { line };
+        // A large statement that has just been let through is paid for first.
+        let room = pace.next_room(now).map_or(Duration::ZERO, |at| at.saturating_since(now));
+        let wait = line.saturating_add(seconds(absent / rate)).max(room);
         // A rate that is a first guess says nothing about a long line.
-        Some(if pace.is_measured() { wait } else { wait.min(RETRY_AFTER_UNKNOWN) })
+        let most =
+            if pace.is_measured() { seen_most.max(RETRY_AFTER_MAX) } else { RETRY_AFTER_UNKNOWN };
+        Some(wait.min(most))
     }
 }
 
 fn seconds(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or(RETRY_AFTER_MAX).min(RETRY_AFTER_MAX)
+    Duration::try_from_secs_f64(seconds).unwrap_or(LINE_MAX).min(LINE_MAX)
 }

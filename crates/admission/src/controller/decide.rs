@@ -169,6 +169,7 @@ impl Controller {
                 let Some(gate) = self.gates.get_mut(&request.gate) else { return };
                 if gate.paced {
                     self.wishes.note(self.clock, request.rule, weight_of(request));
+                    self.advices.through.note(self.clock, request.lane());
                 }
                 let (lane, place) = (request.lane(), (request.since, ticket));
                 let Terms { weight, ratio, .. } = request.terms;

@@ -149,6 +149,7 @@ impl Controller {
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, charge) {
             pace.complete(now, charge, cost * factor);
+            self.advices.through.add(lane, cost * factor);
             self.claims.spend(lane.app, more * factor);
             self.row_work.told(written, rows_cost(outcome.affected_rows));
         }

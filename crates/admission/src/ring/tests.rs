@@ -34,7 +34,14 @@ fn join(ring: &mut Ring, lane: Lane, n: u64, weight: u32) {
 
 /// The end of a lane.
 fn last(lane: Lane, weight: u32) -> Stands {
-    Stands { lane, weight, ratio: Ratio::ZERO, cost: 1.0, since: MonoTime::MAX, away: 0.0 }
+    Stands {
+        lane,
+        weight,
+        ratio: Ratio::ZERO,
+        cost: 1.0,
+        since: MonoTime::MAX,
+        absent: Absent::default(),
+    }
 }
 
 fn next_checks(ring: &mut Ring, count: usize) -> Vec<u64> {
@@ -129,12 +136,18 @@ fn what_is_ahead_is_the_own_lane_and_the_others_share_of_it() {
         join(&mut ring, B, n, 3);
     }
     let since = |n| Some(place(n).0);
-    let of_a = Ahead { about: 41.0, away: 0.0, statements: 10, since: since(0) };
-    assert_eq!(ring.ahead(&last(A, 1)), of_a);
-    let of_b = ring.ahead(&last(B, 3));
-    assert_eq!((of_b.about, of_b.since), (41.0, since(10)));
-    let of_c = Ahead { about: 5.0, away: 0.0, statements: 0, since: None };
-    assert_eq!(ring.ahead(&last(C, 1)), of_c);
+    let told = |stands: &Stands| {
+        let ahead = ring.ahead(stands);
+        (ahead.rows(None), ahead.statements, ahead.since)
+    };
+    assert_eq!(told(&last(A, 1)), ((41.0, 0.0), 10, since(0)));
+    assert_eq!(told(&last(B, 3)), ((41.0, 0.0), 30, since(0)));
+    assert_eq!(told(&last(C, 1)), ((5.0, 0.0), 0, None));
+    let seen = |part, statements| ring.ahead(&last(A, 1)).rows(Some(Part { part, statements })).0;
+    assert_eq!(seen(0.25, 8), 44.0, "its share, whatever the others have left");
+    assert_eq!(seen(0.3, 8), 44.0, "by chance");
+    assert_eq!(seen(0.5, 100), 22.0, "the others leave some of theirs");
+    assert_eq!(seen(0.01, 100), 44.0, "nobody gets less than its share");
 }
 
 #[test]
@@ -143,24 +156,57 @@ fn who_first_asked_earlier_is_ahead_and_who_is_to_come_back_is_as_well() {
     for n in 0..10 {
         join(&mut ring, A, n, 1);
     }
-    let third = Stands { since: place(3).0, away: 20.0, ..last(A, 1) };
+    let some = Standing { statements: 10, cost: 20.0 };
+    let absent = Absent { lane: some, app: some, ..Absent::default() };
+    let third = Stands { since: place(3).0, absent, ..last(A, 1) };
     let ahead = ring.ahead(&third);
-    assert_eq!((ahead.about, ahead.away, ahead.statements), (4.0, 20.0, 3));
+    assert_eq!((ahead.rows(None), ahead.statements), ((4.0, 20.0), 13));
     join(&mut ring, B, 10, 1);
-    let ahead = ring.ahead(&third);
-    assert_eq!((ahead.about, ahead.away), (8.0, 40.0), "beside one other");
+    assert_eq!(ring.ahead(&third).rows(None), (8.0, 40.0), "beside one other");
+    let away = Absent { parts: part_of(1, Ratio::ZERO), ..absent };
+    let ahead = ring.ahead(&Stands { absent: away, ..third });
+    let part = |part| ahead.rows(Some(Part { part, statements: 100 })).0;
+    assert_eq!((part(0.1), part(0.5)), (12.0, 8.0), "and beside one that is away");
 }
 
 #[test]
-fn in_a_long_line_those_count_for_what_is_ahead_who_have_come_back() {
+fn an_app_s_turns_go_from_lane_to_lane_and_the_lanes_of_those_who_are_away_count() {
     let mut ring = Ring::default();
-    for n in 0..600 {
-        let joining = Joining { kept: n < 200, ..joining(A, place(n)) };
-        ring.join(MonoTime::ZERO, &joining, &mut dice());
+    for n in 0..30 {
+        join(&mut ring, Lane { identity: IdentityKey(100 + n), ..A }, n, 1);
     }
-    let before = |n| ring.ahead(&Stands { since: place(n).0, ..last(A, 1) }).statements;
-    assert_eq!([before(250), before(300)], [200, 200]);
-    assert_eq!([before(60), before(540)], [60, 540]);
+    let some = Standing { statements: 10, cost: 10.0 };
+    let absent = Absent { app: some, lanes: 10, ..Absent::default() };
+    let new = ring.ahead(&Stands { absent, ..last(A, 1) });
+    assert_eq!((new.own, new.statements), (41.0, 40), "all who asked before");
+    for n in 30..300 {
+        join(&mut ring, Lane { identity: IdentityKey(100), ..A }, n, 1);
+    }
+    let beside = ring.ahead(&last(A, 1));
+    assert_eq!(
+        (beside.own, beside.statements),
+        (31.0, 30),
+        "one of each, however long their lines"
+    );
+}
+
+#[test]
+fn in_a_long_line_those_count_who_first_asked_before() {
+    let mut ring = Ring::default();
+    let place = |n: u64| (MonoTime::from_nanos(n * 250_000_000), Ticket(n));
+    let before =
+        |ring: &Ring, n| ring.ahead(&Stands { since: place(n).0, ..last(A, 1) }).statements;
+    for n in 0..100 {
+        for k in 0..3 {
+            let place = (place(n).0, Ticket(1_000 * k + n));
+            let joining = Joining { kept: n < 20, ..joining(A, place) };
+            ring.join(MonoTime::ZERO, &joining, &mut dice());
+        }
+    }
+    assert_eq!([10, 40, 60, 95].map(|n| before(&ring, n)), [30, 120, 180, 285]);
+    // Of one lane of many it is those who have come back, and one of each of the others.
+    join(&mut ring, Lane { identity: IdentityKey(77), ..A }, 0, 1);
+    assert_eq!([10, 40, 60, 95].map(|n| before(&ring, n)), [31, 121, 121, 286]);
 }
 
 #[test]
@@ -172,7 +218,11 @@ fn whoever_mostly_loses_its_checks_has_more_ahead() {
     let even = ring.ahead(&last(B, 1));
     let diced = ring.ahead(&Stands { ratio: Ratio::new(0.9).unwrap(), ..last(B, 1) });
     let expected = (2.0, 11.0);
-    assert_eq!((even.about, diced.about), expected, "a half of it, and a tenth beside all of it");
+    assert_eq!(
+        (even.rows(None).0, diced.rows(None).0),
+        expected,
+        "a half of it, and a tenth beside all of it"
+    );
 }
 
 #[test]

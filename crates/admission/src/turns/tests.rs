@@ -11,6 +11,12 @@ fn bid(cost: f64, weight: u32) -> Bid {
     Bid { cost, weight, ratio: Ratio::ZERO }
 }
 
+impl<K: Copy + Ord> Turns<K> {
+    fn join(&mut self, now: MonoTime, who: K, bid: &Bid, dice: &mut StdRng) {
+        self.join_as_of((now, now), who, bid, dice);
+    }
+}
+
 fn dice() -> StdRng {
     StdRng::seed_from_u64(1)
 }
@@ -125,4 +131,32 @@ fn those_who_left_are_remembered_up_to_a_bound_and_every_index_agrees() {
     all.leave(at(60_001), 0);
     assert_eq!((all.first(), all.waiting.len()), (None, 0));
     assert_eq!((all.absent.len(), all.left.len()), (1, 301), "the others left a minute ago");
+}
+
+#[test]
+fn who_comes_back_has_the_turn_of_when_it_first_asked_and_once() {
+    let mut all = Turns::default();
+    // Each asks when the other is served, so the virtual time goes on, with twenty in line.
+    for n in 0..20_u64 {
+        all.join(at(0), n, &bid(1.0, 1), &mut dice());
+    }
+    let serve = |all: &mut Turns<u64>, ms: u64, new: u64| {
+        let first = all.first().unwrap();
+        all.take(first, &bid(1.0, 1), &mut dice());
+        all.leave(at(ms), first);
+        all.join(at(ms), new, &bid(1.0, 1), &mut dice());
+        first
+    };
+    for n in 20..60_u64 {
+        assert_eq!(serve(&mut all, 100 * n, n), n - 20, "first come first served");
+    }
+    // 1,000 asked when 45 did, was refused, and comes back: before 46, once.
+    all.join_as_of((at(4_550), at(6_000)), 1_000, &bid(1.0, 1), &mut dice());
+    let order: Vec<u64> = (60..90).map(|n| serve(&mut all, 100 * n, n)).collect();
+    let place = order.iter().position(|who| *who == 1_000).unwrap();
+    assert!((4..=7).contains(&place), "{order:?}");
+    all.join(at(9_000), 1_000, &bid(1.0, 1), &mut dice());
+    let order: Vec<u64> = (90..120).map(|n| serve(&mut all, 100 * n, n)).collect();
+    let place = order.iter().position(|who| *who == 1_000).unwrap();
+    assert!(place >= 19, "behind all who wait: {order:?}");
 }

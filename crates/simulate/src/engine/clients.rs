@@ -9,6 +9,7 @@ use rand::RngExt as _;
 use super::World;
 use super::agenda::Event;
 use super::rules::{gate_key, rule_key};
+use super::told::LineKey;
 use crate::report::RefusedStatement;
 use crate::{App, Effect, Scenario};
 
@@ -20,6 +21,8 @@ pub(super) struct Session {
     proxy: usize,
     rule: RuleKey,
     identity: IdentityKey,
+    /// Whether other sessions have it, too.
+    is_shared: bool,
     rows: u32,
     /// When its statement was issued.
     issued: MonoTime,
@@ -66,6 +69,7 @@ impl Session {
                 proxy,
                 rule,
                 identity,
+                is_shared: plan.identities < plan.sessions,
                 rows: 0,
                 issued: MonoTime::ZERO,
                 first_tried: None,
@@ -79,6 +83,12 @@ impl Session {
             })
         });
         sessions.collect()
+    }
+}
+
+impl Session {
+    fn line(&self) -> LineKey {
+        (self.proxy, self.app, self.is_shared.then_some(self.identity))
     }
 }
 
@@ -107,6 +117,7 @@ impl<'s> World<'s> {
             rows = rows.saturating_add(self.clients.random_range(app.rows.min..=app.rows.max));
         }
         let Some((session, app, _)) = self.session(index) else { return };
+        let (line, former) = (session.line(), session.since);
         session.rows = rows;
         session.issued = now;
         // The pause is no wait in the queue: the longest wait begins when it is over.
@@ -116,6 +127,7 @@ impl<'s> World<'s> {
         };
         session.since = session.arrived;
         self.keep_appointment(index);
+        self.lines.leave(line, former, index);
         let Some((session, ..)) = self.session(index) else { return };
         let arrived = session.arrived;
         if arrived > now {
@@ -167,6 +179,8 @@ impl<'s> World<'s> {
         };
         let would_pause = session.pauses_until > now;
         let place = session.proxy;
+        let (line, since) = (session.line(), session.since);
+        self.lines.ask(line, since, index);
         let Some(proxy) = self.proxies.get_mut(place) else { return };
         match proxy.controller.request(now, &request) {
             Decision::Admit(permit) => self.admitted(index, permit),
@@ -206,6 +220,7 @@ impl<'s> World<'s> {
         let waited = now.saturating_since(session.issued);
         let refused_since = session.first_tried.take();
         let (number, place, rows) = (session.app, session.proxy, f64::from(session.rows));
+        let (line, since) = (session.line(), session.since);
         let latency = app.latency.unwrap_or(scenario.latency).saturating_mul(app.transactions);
         let latency = match &scenario.service {
             None => latency,
@@ -220,6 +235,11 @@ impl<'s> World<'s> {
         for refusal in refusals {
             if let Some(refused) = self.refused.get_mut(refusal) {
                 refused.admitted_at = Some(now);
+            }
+        }
+        for refusal in self.lines.admitted(line, since, index) {
+            if let Some(refused) = self.refused.get_mut(refusal) {
+                refused.turn_at = Some(now);
             }
         }
         self.note_begun(place, number);
@@ -242,6 +262,12 @@ impl<'s> World<'s> {
             }
             Effect::Passes | Effect::Denies(_) => None,
         };
+        let (line, since, keeps) = (session.line(), session.since, session.told.is_some());
+        if keeps {
+            self.lines.refused(line, (since, index), place);
+        } else {
+            self.lines.leave(line, since, index);
+        }
         let Refusal { reason, waited, retry_after, .. } = refusal;
         self.refused.push(RefusedStatement {
             session: index,
@@ -251,6 +277,8 @@ impl<'s> World<'s> {
             waited,
             retry_after,
             admitted_at: None,
+            heeds: app.comes_back_after.is_none(),
+            turn_at: None,
         });
         self.measure.rejected(now, number, refusal.reason);
         let wait = app.comes_back_after.unwrap_or(retry_after);

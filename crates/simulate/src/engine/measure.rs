@@ -7,6 +7,7 @@ use admission::{MonoTime, Reason};
 
 use super::servers::{Presence, Replica};
 use super::shares::Fairness;
+use super::told::Told;
 use crate::report::{AppFigures, Distribution, Plot, Report};
 use crate::{Scenario, TICK};
 
@@ -45,27 +46,6 @@ struct AppCounts {
     in_all: Vec<f64>,
     /// At the server, in seconds.
     latencies: Vec<f64>,
-}
-
-/// What came of what the sessions of an app were told who were refused.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Told {
-    admitted: f64,
-    right: f64,
-}
-
-impl Told {
-    /// Somebody was told `retry_after` and admitted so much later.
-    pub(super) fn note(&mut self, retry_after: Duration, admitted_in: Duration) {
-        let at_most = retry_after.saturating_mul(2);
-        let right = retry_after <= admitted_in.saturating_mul(2) && admitted_in <= at_most;
-        self.admitted += 1.0;
-        self.right += if right { 1.0 } else { 0.0 };
-    }
-
-    fn part(self) -> Option<f64> {
-        (self.admitted > 0.0).then(|| rounded(self.right / self.admitted))
-    }
 }
 
 impl Measure {
@@ -172,7 +152,7 @@ impl Measure {
                 rejected_per_s: per_s(counts.rejected.values().fold(0.0, |sum, n| sum + n)),
                 rejected_for: rejected.map(|(why, n)| (why.as_str(), per_s(*n))).collect(),
                 observed_per_s: per_s(counts.observed),
-                told_right: told.get(app).copied().and_then(Told::part),
+                told_right: told.get(app).copied().and_then(Told::part).map(rounded),
                 received_of_share: fairness.received_of_share.map(rounded),
                 below_share: fairness.below_share.map(rounded),
                 delay_s: distribution(counts.delays),
