@@ -31,8 +31,11 @@
 //!   q*     = T/5, at least c/2 and at most 0.85 c, and most of the time that a usual large
 //!            statement takes on top; (T − base)/2 at most
 //!   pace   = R · (1 + κ·e)         e = 1 − q/q*; three times as steep for e < 0; 0 from L ≥ T
-//!   window = R · (q* + way)        nothing is admitted while outstanding ≥ window
+//!   window = R · (q* + way − 0.15 c)   nothing is admitted while outstanding ≥ window
 //! ```
+//!
+//! Acknowledging takes c at most and half of that on the mean, and the queue bridges the rest: a
+//! window for all of c keeps the replica no busier, and is what a fall of capacity leaves behind.
 //!
 //! The pace steers the queue at the replica to q*, where pace = R for any share of the replica that
 //! background writes leave. The window bounds what a replica that stalls can receive before anybody
@@ -46,7 +49,10 @@
 //!
 //! R is the delivery rate while a queue stands at the replica (q ≥ 0.15 q* for certain) and either
 //! somebody waits most of the time or the gate is shut: then the replica is the bottleneck and the
-//! sample is the truth. R follows a higher sample at once and a lower one with a time constant of
+//! sample is the truth. (A lower sample is, if the queue is more than half of what a usual large
+//! statement takes, or a quarter of q*: the one that is being applied stands behind nothing, and
+//! while the rate is found work of seconds ago is acknowledged, at the rate of then.) R follows a
+//! higher sample at once and a lower one with a time constant of
 //! 3.5 s, since a pause of a second (a stall, a large transaction) is not a lower capacity, and the
 //! window and the gate hold meanwhile. With no queue and statements waiting, capacity is unknown
 //! but larger, and R grows by half in the time of the way: near by, from the first guess of 100 to

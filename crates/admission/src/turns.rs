@@ -18,9 +18,13 @@
 //!
 //! Clients wait for their answers, so a lane is often empty for the moment that takes. Who comes
 //! back within [`GRACE`] never left: it keeps its tag, and so its claim on what others were given
-//! meanwhile. For [`KEPT_FOR`] a tag ahead of the others' is kept, so that leaving is no way to
-//! lose a charge. Who was told to come back, and does, takes its turn as of when it first asked
-//! ([`past`]).
+//! meanwhile. It is no claim on more: who leaves behind the virtual time has asked for less than
+//! its share, and leaves with that time. For [`KEPT_FOR`] a tag ahead of the others' is kept, so
+//! that leaving is no way to lose a charge. A turn that is taken while nobody waits is one like any
+//! other, and the virtual time goes on to it: what nobody else wanted is owed to nobody, and who
+//! comes then begins beside whoever had it, not behind.
+//!
+//! Who was told to come back, and does, takes its turn as of when it first asked ([`past`]).
 //!
 //! Source: Goyal, Vin and Cheng, Start-Time Fair Queueing (1996).
 
@@ -170,6 +174,7 @@ impl<K: Copy + Ord> Turns<K> {
         let Some(waits) = self.waiting.remove(&who) else { return 0 };
         self.order.remove(&(waits.place, who));
         let Waits { tag, place: Place { arrival, .. }, .. } = waits;
+        let tag = tag.max(self.now);
         self.absent.insert(who, Absence { tag, arrival, since: now });
         self.left.push_back((now, who));
         match &mut self.last_left {
@@ -216,8 +221,11 @@ impl<K: Copy + Ord> Turns<K> {
         waits.lost
     }
 
-    /// Who is absent has had a turn that nobody waited for.
+    /// Who is absent has had a turn without waiting. If nobody waits it is the turn of the whole.
     pub(crate) fn charge(&mut self, who: K, cost: f64, weight: u32) {
+        if let Some(absence) = self.absent.get(&who).filter(|_| self.waiting.is_empty()) {
+            self.now = self.now.max(absence.tag);
+        }
         self.move_by(who, u128::from(charge_of(cost, weight)), true);
     }
 

@@ -4,6 +4,7 @@
 mod blind;
 mod falling;
 mod own;
+mod queue;
 mod view;
 
 use std::collections::VecDeque;
@@ -12,21 +13,6 @@ use std::time::Duration;
 use super::base::{Age, Base};
 use super::ledger::Ledger;
 use crate::MonoTime;
-
-/// The lag aimed for, as part of the threshold.
-const TARGET: f64 = 0.2;
-
-/// It is at least and at most so many times what acknowledging takes. Less is not told from no
-/// queue at all. More keeps the replica no busier, and while it builds up nothing tells that there
-/// is enough.
-const QUEUE_MIN: f64 = 0.5;
-const QUEUE_MAX: f64 = 0.85;
-
-/// The lag aimed for is never raised above this part of the threshold.
-const TARGET_MAX: f64 = 0.5;
-
-/// The part of the time a usual large statement takes by which the lag aimed for is raised.
-const LUMP_PART: f64 = 0.8;
 
 /// A statement larger than the window may bring what is on its way up to this part of the
 /// threshold.
@@ -41,8 +27,9 @@ const BRAKE: f64 = 3.0;
 /// The pace does not fall below this part of the rate before the gate shuts.
 const PACE_MIN: f64 = 0.1;
 
-/// From this part of the lag aimed for, a queue stands at the replica.
-const QUEUE: f64 = 0.15;
+/// The window has room for this part of the longest time that acknowledging takes. It is at most
+/// heartbeat and probe interval, and half of them on the mean.
+const ACKNOWLEDGED: f64 = 0.85;
 
 /// Growth of the rate within the time of the way while there is no queue and somebody waits.
 const GROWTH: f64 = 0.5;
@@ -340,7 +327,8 @@ impl Flow {
 
     /// Work on its way from which on nothing is admitted.
     fn window(&self, aim: &Aim) -> f64 {
-        (self.rate * (self.allowed(aim) + self.way(aim))).max(WINDOW_MIN)
+        let unseen = (1.0 - ACKNOWLEDGED) * acknowledging(aim);
+        (self.rate * (self.allowed(aim) + self.way(aim) - unseen)).max(WINDOW_MIN)
     }
 
     /// Takes in an acknowledgement.
@@ -370,8 +358,8 @@ impl Flow {
             limited: limited_for >= MOSTLY * since,
         });
         let target = self.target(aim);
-        let queue_stands =
-            self.lag_at_least - self.base.seconds(acknowledging(aim)) >= QUEUE * target;
+        let queued = self.lag_at_least - self.base.seconds(acknowledging(aim));
+        let queue_stands = queued >= Self::queue_least(target);
         let span = seconds(first_at, at);
         if span >= aim.heartbeat * SPAN_MIN {
             let sample = (self.acked - first) / span;
@@ -381,7 +369,8 @@ impl Flow {
                 self.borne = true;
             }
             self.base.delivered(sample);
-            let bottleneck = queue_stands && limited_for >= MOSTLY * since;
+            let is_behind = queued >= self.queue_behind(target, aim);
+            let bottleneck = is_behind && limited_for >= MOSTLY * since;
             self.found |= bottleneck && sample >= self.rate * PROVED;
             self.follow(sample, since, bottleneck, aim);
         }
@@ -408,16 +397,6 @@ impl Flow {
             self.rate = sample.max(self.rate * (-since / DOWN).exp()).max(RATE_MIN);
             self.measured = true;
         }
-    }
-
-    /// The queue aimed for, in seconds.
-    fn target(&self, aim: &Aim) -> f64 {
-        // All of the replica applies it, not the part of it that is ours.
-        let all = self.rate + aim.others.unwrap_or(0.0);
-        let lump = LUMP_PART * aim.lump / all.max(1.0);
-        let seen = acknowledging(aim);
-        let queue = (TARGET * aim.threshold).clamp(QUEUE_MIN * seen, QUEUE_MAX * seen);
-        (queue + lump).min(TARGET_MAX * (aim.threshold - self.base.seconds(acknowledging(aim))))
     }
 
     /// Seconds of the lag that are a queue.

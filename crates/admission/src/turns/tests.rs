@@ -113,6 +113,50 @@ fn a_charge_is_not_lost_by_staying_away_for_a_while() {
 }
 
 #[test]
+fn what_was_had_alone_is_owed_to_nobody() {
+    let mut all = joined("a");
+    all.take('a', &bid(1.0, 1), &mut dice());
+    all.leave(at(0), 'a');
+    for _ in 0..10_000 {
+        all.charge('a', 1.0, 1);
+    }
+    // Now both want more than there is.
+    all.join(at(20_000), 'b', &bid(1.0, 1), &mut dice());
+    all.join(at(20_000), 'a', &bid(1.0, 1), &mut dice());
+    let taken = turns(&mut all, &[('a', 1.0, 1), ('b', 1.0, 1)], 20);
+    assert_eq!(taken.matches('a').count(), 10, "{taken}");
+}
+
+#[test]
+fn what_was_charged_beside_somebody_who_waits_is_owed() {
+    let mut all = joined("ab");
+    all.leave(at(0), 'a');
+    all.charge('a', 30.0, 1);
+    all.join(at(2_000), 'a', &bid(1.0, 1), &mut dice());
+    let taken = turns(&mut all, &[('a', 1.0, 1), ('b', 1.0, 1)], 30);
+    assert!(taken.matches('a').count() <= 1, "{taken}");
+}
+
+#[test]
+fn whoever_asks_for_little_saves_up_no_claim() {
+    let mut all = joined("ab");
+    for n in 0..1_000 {
+        // `b` is back each time before its absence counts, and wants one turn of ten.
+        all.join(at(n), 'b', &bid(1.0, 1), &mut dice());
+        while all.first() != Some('b') {
+            all.take('a', &bid(1.0, 1), &mut dice());
+        }
+        all.take('b', &bid(1.0, 1), &mut dice());
+        all.leave(at(n), 'b');
+        turns(&mut all, &[('a', 1.0, 1)], 9);
+    }
+    all.join(at(1_000), 'b', &bid(1.0, 1), &mut dice());
+    let taken = turns(&mut all, &[('a', 1.0, 1), ('b', 1.0, 1)], 40);
+    let of_b = taken.matches('b').count();
+    assert!((20..=26).contains(&of_b), "what it missed while it was away: {taken}");
+}
+
+#[test]
 fn those_who_left_are_remembered_up_to_a_bound_and_every_index_agrees() {
     let mut all: Turns<u32> = Turns::default();
     all.join(at(0), 0, &bid(1.0, 1), &mut dice());

@@ -7,7 +7,8 @@
 //! pace. The rate is measured as ever, from the small q* on: with the large one it would grow for
 //! seconds before anything told that it is enough.
 
-use super::{Aim, Flow, TARGET, TARGET_MAX, acknowledging};
+use super::queue::{TARGET, TARGET_MAX};
+use super::{Aim, Flow, acknowledging};
 
 impl Flow {
     /// What the law aims at for this replica.

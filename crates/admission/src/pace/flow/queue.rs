@@ -1,0 +1,59 @@
+//! The queue aimed for, and from where on there is one.
+//!
+//! A lag of any length may be one large statement that is being applied, with nothing behind it.
+//! Above [`QUEUE`] of what is aimed for the rate does not grow. For a lower sample to be what the
+//! replica can, more must stand there: while a rate is found, work that was admitted seconds ago is
+//! acknowledged, at the rate of then, and each large statement of it would take back what was found.
+
+use super::{Aim, Flow, acknowledging};
+
+/// The lag aimed for, as part of the threshold.
+pub(super) const TARGET: f64 = 0.2;
+
+/// It is at least and at most so many times what acknowledging takes. Less is not told from no
+/// queue at all. More keeps the replica no busier, and while it builds up nothing tells that there
+/// is enough.
+const QUEUE_MIN: f64 = 0.5;
+const QUEUE_MAX: f64 = 0.85;
+
+/// The lag aimed for is never raised above this part of the threshold.
+pub(super) const TARGET_MAX: f64 = 0.5;
+
+/// The part of the time a usual large statement takes by which the lag aimed for is raised.
+const LUMP_PART: f64 = 0.8;
+
+/// From this part of the lag aimed for, a queue stands at the replica.
+const QUEUE: f64 = 0.15;
+
+/// So much of the time that a usual large statement takes may be what is being applied, and tells
+/// nothing of what is behind it; up to this part of the lag aimed for.
+const APPLIED: f64 = 0.5;
+const APPLIED_MAX: f64 = 0.25;
+
+impl Flow {
+    /// The queue aimed for, in seconds.
+    pub(super) fn target(&self, aim: &Aim) -> f64 {
+        let lump = LUMP_PART * self.lump_time(aim);
+        let seen = acknowledging(aim);
+        let queue = (TARGET * aim.threshold).clamp(QUEUE_MIN * seen, QUEUE_MAX * seen);
+        (queue + lump).min(TARGET_MAX * (aim.threshold - self.base.seconds(acknowledging(aim))))
+    }
+
+    /// The least queue that stands, in seconds.
+    pub(super) fn queue_least(target: f64) -> f64 {
+        QUEUE * target
+    }
+
+    /// The least queue that is more than the large statement being applied, in seconds.
+    pub(super) fn queue_behind(&self, target: f64, aim: &Aim) -> f64 {
+        let applied = APPLIED * self.lump_time(aim);
+        let behind = QUEUE * (target - applied).max(0.0) + applied;
+        behind.min(APPLIED_MAX * target).max(Self::queue_least(target))
+    }
+
+    /// What the usual large statement takes, in seconds.
+    fn lump_time(&self, aim: &Aim) -> f64 {
+        // All of the replica applies it, not the part of it that is ours.
+        aim.lump / (self.rate + aim.others.unwrap_or(0.0)).max(1.0)
+    }
+}
