@@ -1,9 +1,12 @@
-//! The texts that a session sends again and again, with the digests they have.
+//! The texts that a session sends again and again, and what was found out about them.
 //!
-//! A session mostly goes through a few texts in the same order. Holding the next one against what
-//! came behind the last one before costs less than looking it up in the memo of all sessions.
+//! A session mostly goes through a few texts in the same order, with other values. Holding the next
+//! one against what came behind the last one before costs less than reading it, and less than looking
+//! its digest up in the memo of all sessions. A text is compared from its first byte to its last, but
+//! for its values; what depends on those is not kept, and neither is what depends on anything but the
+//! text and the mode in which the server reads it: not who asks, and no verdict.
 
-use sql::{LexMode, Mould};
+use sql::{CleanSurvey, LexMode, Mould, Statement, Survey, TextHead};
 
 /// Texts that are kept: what a transaction consists of, or a page.
 const TEXTS_MAX: usize = 8;
@@ -19,10 +22,12 @@ const REPLACED_OF: u32 = 32;
 
 /// What a session has sent of late.
 #[derive(Debug, Default)]
-pub(super) struct RecentTexts {
+pub(crate) struct RecentTexts {
     texts: Vec<Recent>,
     /// The one that came last.
     last: usize,
+    /// The text under way is that one.
+    found: bool,
     /// Texts that were not here.
     misses: u32,
     /// Memory for the next one.
@@ -32,97 +37,159 @@ pub(super) struct RecentTexts {
 #[derive(Debug)]
 struct Recent {
     mould: Mould,
-    /// Of the text, in bytes.
-    len: usize,
-    digest: u64,
-    /// The generation of the memo in which somebody has been told of the digest.
-    generation: u64,
+    /// The digest, and the generation of the memo in which somebody has been told of it.
+    told: Option<(u64, u64)>,
+    /// What guards look at, of a text in which nothing is that any could object to.
+    clean: Option<CleanSurvey>,
     /// Which one came behind it the last time.
     next: usize,
 }
 
-impl Recent {
-    #[inline]
-    fn fits(&self, (text, mode): (&[u8], LexMode), generation: u64) -> bool {
-        self.generation == generation && self.mould.fits(text, mode)
-    }
-}
-
 impl RecentTexts {
-    /// The digest of a text, if it came of late with other values, and somebody has been told of it
-    /// in this generation of the memo.
+    /// The text under way is not looked for.
+    pub(super) fn pass(&mut self) {
+        self.found = false;
+    }
+
+    /// What the text under way fits, if it came of late with other values.
     #[inline]
-    pub(super) fn find(&mut self, text: (&[u8], LexMode), generation: u64) -> Option<u64> {
+    pub(crate) fn find(&mut self, text: &[u8], mode: LexMode) -> Option<&Mould> {
         let next = self.texts.get(self.last)?.next;
-        if let Some(found) = self.texts.get(next).filter(|next| next.fits(text, generation)) {
-            self.last = next;
-            return Some(found.digest);
-        }
-        self.find_elsewhere(text, generation, next)
+        let at = match self.texts.get(next) {
+            Some(recent) if recent.mould.fits(text, mode) => Some(next),
+            Some(_) | None => self.find_elsewhere(text, mode),
+        };
+        self.found = at.is_some();
+        self.last = at?;
+        self.texts.get(self.last).map(|recent| &recent.mould)
     }
 
     /// The same when it is not the one that came behind the last one before.
-    fn find_elsewhere(
-        &mut self,
-        text: (&[u8], LexMode),
-        generation: u64,
-        looked_at: usize,
-    ) -> Option<u64> {
-        let mut others = (0..).zip(&self.texts).filter(|(at, _)| *at != looked_at);
-        let (at, found) = others.find(|(_, recent)| recent.fits(text, generation))?;
-        let digest = found.digest;
+    fn find_elsewhere(&mut self, text: &[u8], mode: LexMode) -> Option<usize> {
+        let head = TextHead::of(text, mode)?;
+        let fits = |mould: &Mould| mould.head() == head && mould.fits(text, mode);
+        let at = self.texts.iter().position(|recent| fits(&recent.mould))?;
+        if let Some(last) = self.texts.get_mut(self.last) {
+            last.next = at;
+        }
+        Some(at)
+    }
+
+    /// The digest of the text under way, if it was found and somebody has been told of it in this
+    /// generation of the memo.
+    pub(super) fn digest(&self, generation: u64) -> Option<u64> {
+        let (digest, told) = self.found()?.told?;
+        (told == generation).then_some(digest)
+    }
+
+    /// The text under way has this digest, of which somebody has been told in this generation.
+    pub(super) fn note_digest(&mut self, digest: u64, generation: u64) {
+        if let Some(found) = self.found_mut() {
+            found.told = Some((digest, generation));
+        }
+    }
+
+    /// What guards look at in the text under way, if it was found and none could object to that.
+    pub(super) fn survey(&self) -> Option<Survey> {
+        self.found()?.clean.map(Survey::from)
+    }
+
+    /// This is what guards look at in the text under way.
+    pub(super) fn note_survey(&mut self, survey: &Survey) {
+        if let Some(found) = self.found_mut().filter(|found| found.mould.reads_alike()) {
+            found.clean = survey.clean();
+        }
+    }
+
+    /// The text under way was not here, and says this of itself.
+    pub(crate) fn note(&mut self, text: &[u8], mode: LexMode, statement: &Statement<'_>) {
+        if self.found {
+            return;
+        }
+        self.misses = self.misses.wrapping_add(1);
+        let has_room = self.texts.len() < TEXTS_MAX && self.size() < TEXTS_LEN_MAX;
+        let of = if has_room { KEPT_OF } else { REPLACED_OF };
+        if self.misses.is_multiple_of(of) && self.spare.cast(text, mode) {
+            self.spare.note(statement);
+            self.keep();
+        }
+    }
+
+    /// Keeps what is in the spare one, if it has room.
+    fn keep(&mut self) {
+        let size = self.size().saturating_add(self.spare.size());
+        if self.texts.len() < TEXTS_MAX && size <= TEXTS_LEN_MAX {
+            self.texts.reserve_exact(1);
+            let mould = std::mem::take(&mut self.spare);
+            let next = self.texts.len();
+            self.texts.push(Recent { mould, told: None, clean: None, next });
+            return self.found_at(next);
+        }
+        let next = self.last.saturating_add(1).checked_rem(self.texts.len()).unwrap_or_default();
+        if let Some(place) = self.texts.get_mut(next)
+            && size.saturating_sub(place.mould.size()) <= TEXTS_LEN_MAX
+        {
+            std::mem::swap(&mut place.mould, &mut self.spare);
+            (place.told, place.clean) = (None, None);
+            self.found_at(next);
+        }
+    }
+
+    fn found_at(&mut self, at: usize) {
         if let Some(last) = self.texts.get_mut(self.last) {
             last.next = at;
         }
         self.last = at;
-        Some(digest)
+        self.found = true;
     }
 
-    /// A text was not here, and has this digest, of which somebody has been told in this generation.
-    pub(super) fn note(&mut self, text: (&[u8], LexMode), digest: u64, generation: u64) {
-        self.misses = self.misses.wrapping_add(1);
-        let len = text.0.len();
-        let kept_len = self.texts.iter().map(|recent| recent.len).fold(0, usize::saturating_add);
-        let void = self.texts.iter().position(|recent| recent.generation != generation);
-        let grows = self.texts.len() < TEXTS_MAX
-            && void.is_none()
-            && kept_len.saturating_add(len) <= TEXTS_LEN_MAX;
-        let of = if grows || void.is_some() { KEPT_OF } else { REPLACED_OF };
-        if !self.misses.is_multiple_of(of) || !self.spare.cast(text.0, text.1) {
-            return;
-        }
-        if grows {
-            self.texts.reserve_exact(1);
-            let mould = std::mem::take(&mut self.spare);
-            let next = self.texts.len();
-            return self.texts.push(Recent { mould, len, digest, generation, next });
-        }
-        let next = self.last.saturating_add(1).checked_rem(self.texts.len()).unwrap_or_default();
-        if let Some(place) = self.texts.get_mut(void.unwrap_or(next))
-            && kept_len.saturating_sub(place.len).saturating_add(len) <= TEXTS_LEN_MAX
-        {
-            std::mem::swap(&mut place.mould, &mut self.spare);
-            (place.len, place.digest, place.generation) = (len, digest, generation);
-        }
+    fn found(&self) -> Option<&Recent> {
+        self.texts.get(self.last).filter(|_| self.found)
+    }
+
+    fn found_mut(&mut self) -> Option<&mut Recent> {
+        self.texts.get_mut(self.last).filter(|_| self.found)
+    }
+
+    fn size(&self) -> usize {
+        self.texts.iter().map(|recent| recent.mould.size()).fold(0, usize::saturating_add)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use sql::{Charset, Scratch, Server, Setting, Whole, describe, survey};
+
     use super::*;
+
+    const MODE: LexMode = LexMode {
+        no_backslash_escapes: Setting::Off,
+        ansi_quotes: Setting::Off,
+        charset: Charset::Plain,
+        server: Server::MySql { version: 90_704 },
+    };
 
     fn text(number: usize, value: usize) -> Vec<u8> {
         format!("SELECT c FROM t{number} WHERE id = {value}").into_bytes()
+    }
+
+    /// A text comes; its digest, if it was here.
+    fn comes(recent: &mut RecentTexts, text: &[u8]) -> Option<u64> {
+        recent.pass();
+        recent.find(text, MODE);
+        let digest = recent.digest(1);
+        recent.note(text, MODE, &describe(text, MODE, Whole::Yes, &mut Scratch::default()));
+        digest
     }
 
     /// So many texts, each kept with its number for a digest.
     fn kept(count: usize) -> RecentTexts {
         let mut recent = RecentTexts::default();
         for number in 0..count {
-            for _ in 0..KEPT_OF {
-                let digest = u64::try_from(number).unwrap();
-                recent.note((&text(number, 1), LexMode::default()), digest, 1);
+            for value in 0..usize::try_from(KEPT_OF).unwrap() {
+                comes(&mut recent, &text(number, value));
             }
+            recent.note_digest(u64::try_from(number).unwrap(), 1);
         }
         recent
     }
@@ -132,9 +199,8 @@ mod tests {
         let mut recent = kept(TEXTS_MAX);
         for turn in 0..3 {
             for number in 0..TEXTS_MAX {
-                let came = text(number, turn * 100 + number);
                 let expected = recent.texts.get(recent.last).unwrap().next;
-                let found = recent.find((&came, LexMode::default()), 1);
+                let found = comes(&mut recent, &text(number, turn * 100 + number));
                 assert_eq!(found, u64::try_from(number).ok(), "turn {turn}");
                 assert!(turn < 2 || recent.last == expected, "nothing else was looked at");
             }
@@ -145,27 +211,72 @@ mod tests {
     fn texts_that_come_in_any_order_are_found_all_the_same() {
         let mut recent = kept(TEXTS_MAX);
         for number in [3, 3, 0, 7, 1, 0, 7, 7, 2, 5, 3] {
-            let found = recent.find((&text(number, 9), LexMode::default()), 1);
-            assert_eq!(found, u64::try_from(number).ok());
+            assert_eq!(comes(&mut recent, &text(number, 9)), u64::try_from(number).ok());
         }
-        let other = text(TEXTS_MAX, 9);
-        assert_eq!(recent.find((&other, LexMode::default()), 1), None, "it never came");
-        assert_eq!(recent.find((&text(3, 9), LexMode::default()), 2), None, "nobody was told");
+        assert_eq!(comes(&mut recent, &text(TEXTS_MAX, 9)), None, "it never came");
+        assert!(recent.find(&text(3, 9), MODE).is_some());
+        assert_eq!(recent.digest(2), None, "nobody was told in that generation");
+        let other = LexMode { ansi_quotes: Setting::On, ..MODE };
+        assert!(recent.find(&text(3, 9), other).is_none(), "the mode has changed");
+        assert_eq!(recent.digest(1), None);
     }
 
     #[test]
     fn of_more_texts_than_are_kept_none_is_found_for_another() {
         let mut recent = kept(TEXTS_MAX);
         for number in TEXTS_MAX..3 * TEXTS_MAX {
-            for _ in 0..REPLACED_OF {
-                let digest = u64::try_from(number).unwrap();
-                recent.note((&text(number, 1), LexMode::default()), digest, 1);
+            for value in 0..usize::try_from(REPLACED_OF).unwrap() {
+                if comes(&mut recent, &text(number, value)).is_none() {
+                    recent.note_digest(u64::try_from(number).unwrap(), 1);
+                }
             }
             assert_eq!(recent.texts.len(), TEXTS_MAX);
             for known in 0..=number {
-                let found = recent.find((&text(known, 2), LexMode::default()), 1);
+                recent.find(&text(known, 2), MODE);
+                let found = recent.digest(1);
                 assert!(found.is_none() || found == u64::try_from(known).ok(), "{found:?}");
             }
+        }
+    }
+
+    #[test]
+    fn what_was_found_out_about_a_text_goes_with_it() {
+        let mut recent = kept(1);
+        let survey = survey(&text(0, 1), MODE, Whole::Yes);
+        assert_eq!(recent.survey(), None);
+        recent.note_survey(&survey);
+        assert_eq!(recent.survey(), Some(survey));
+        for value in 0..usize::try_from(KEPT_OF).unwrap() {
+            assert_eq!(recent.find(b"DELETE FROM t", MODE).is_some(), false);
+            assert_eq!((recent.survey(), recent.digest(1)), (None, None), "{value}");
+        }
+        recent.find(&text(0, 77), MODE);
+        assert_eq!((recent.survey(), recent.digest(1)), (Some(survey), Some(0)));
+        recent.pass();
+        assert_eq!((recent.survey(), recent.digest(1)), (None, None), "nobody looked for it");
+        // Its place is another's.
+        let mut recent = kept(TEXTS_MAX);
+        for number in 0..TEXTS_MAX {
+            recent.find(&text(number, 0), MODE);
+            recent.note_survey(&survey);
+        }
+        for value in 0..usize::try_from(REPLACED_OF).unwrap() * TEXTS_MAX * 2 {
+            let update = format!("UPDATE u{} SET a = 1", value % 3);
+            comes(&mut recent, update.as_bytes());
+            assert_eq!((recent.survey(), recent.digest(1)), (None, None), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_guards_could_object_to_is_looked_at_each_time() {
+        let mut recent = RecentTexts::default();
+        for text in ["DELETE FROM t", "SELECT a FROM t WHERE b IN (1)", "SELECT 1 FROM t, u"] {
+            for _ in 0..2 * KEPT_OF {
+                comes(&mut recent, text.as_bytes());
+            }
+            assert!(recent.find(text.as_bytes(), MODE).is_some(), "{text}");
+            recent.note_survey(&survey(text.as_bytes(), MODE, Whole::Yes));
+            assert_eq!(recent.survey(), None, "{text}");
         }
     }
 
@@ -174,9 +285,8 @@ mod tests {
         let mut recent = RecentTexts::default();
         for number in 0..1_000_u64 {
             let long = format!("SELECT {} FROM t{number}", "a, ".repeat(130 + 7));
-            recent.note((long.as_bytes(), LexMode::default()), number, 1);
-            let len: usize = recent.texts.iter().map(|recent| recent.len).sum();
-            assert!(len <= TEXTS_LEN_MAX, "{len}");
+            comes(&mut recent, long.as_bytes());
+            assert!(recent.size() <= TEXTS_LEN_MAX, "{}", recent.size());
         }
         assert_eq!(recent.texts.len(), 2);
     }
