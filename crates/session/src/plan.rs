@@ -67,7 +67,7 @@ struct Ruled {
 }
 
 /// A statement in text: COM_QUERY.
-#[inline]
+#[inline(never)]
 pub(crate) fn query(
     query: &Query<'_>,
     arrived: Arrived<'_>,
@@ -148,7 +148,7 @@ pub(crate) struct Execution<'a> {
 }
 
 /// An execution of a prepared statement.
-#[inline]
+#[inline(never)]
 pub(crate) fn execution(
     execution: Execution<'_>,
     capabilities: Capabilities,

@@ -247,7 +247,7 @@ mod tests {
         recent.note_survey(&survey);
         assert_eq!(recent.survey(), Some(survey));
         for value in 0..usize::try_from(KEPT_OF).unwrap() {
-            assert_eq!(recent.find(b"DELETE FROM t", MODE).is_some(), false);
+            assert!(recent.find(b"DELETE FROM t", MODE).is_none());
             assert_eq!((recent.survey(), recent.digest(1)), (None, None), "{value}");
         }
         recent.find(&text(0, 77), MODE);

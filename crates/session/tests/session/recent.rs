@@ -136,6 +136,52 @@ fn rules_and_guards_of_another_file_hold_at_once() {
     assert!(is_asked(&mut driver, text));
 }
 
+/// No guard lets pass what another value, another length or another text makes of it.
+#[test]
+fn guards_look_at_what_a_text_says_this_time() {
+    const GUARDS: &str = "  - { name: all, gate: none, permanent: true }
+guards:
+  - { name: w, where_required: deny, no_cross_join: deny, max_in_list: 3, max_statement_bytes: 60 }
+";
+    let update = "UPDATE t SET a = 1 WHERE b = 2";
+    let known =
+        [update, "SELECT a FROM t WHERE b IN (1)", "INSERT INTO t VALUES (1)", "SELECT 1 FROM t"];
+    let mut driver = warm(GUARDS, &known);
+    let objects = |driver: &mut Driver, text: &str| {
+        let before = driver.guarded;
+        is_asked(driver, text);
+        driver.guarded - before
+    };
+    for text in known {
+        assert_eq!(objects(&mut driver, text), 0, "{text}");
+    }
+    let long = "INSERT INTO t VALUES (1), (22), (333), (4444), (55555), (666666)";
+    for text in [
+        "UPDATE t SET a = 1",
+        "UPDATE t SET a = 1 WHERE 2 = 2",
+        "SELECT a FROM t WHERE b IN (1, 2, 3, 4)",
+        "SELECT 1 FROM t, u",
+        long,
+    ] {
+        for _ in 0..OFTEN {
+            assert_eq!(objects(&mut driver, text), 1, "{text}");
+        }
+        assert_eq!(objects(&mut driver, update), 0, "{text}");
+    }
+    // What is prepared is not what was sent before it.
+    let before = driver.guarded;
+    driver.prepare("DELETE FROM t", 1, 0);
+    assert_eq!(driver.guarded - before, 1);
+    // Other guards, and the same text.
+    driver.policy = policy(&GUARDS.replace("max_statement_bytes: 60", "require_tag: [controller]"));
+    driver.session.handle_new_policy();
+    assert_eq!(objects(&mut driver, update), 1);
+    assert_eq!(objects(&mut driver, long), 1);
+    driver.policy = policy(UNGATED);
+    driver.session.handle_new_policy();
+    assert_eq!(objects(&mut driver, "DELETE FROM t"), 0);
+}
+
 #[test]
 fn the_front_of_a_text_is_not_taken_for_the_text() {
     // All but the last bytes of a text of two frames, which look like one that passes.
