@@ -6,7 +6,7 @@ use wire::ProtocolError;
 use wire::capability::Capabilities;
 use wire::command::{
     COM_CHANGE_USER, COM_INIT_DB, COM_QUERY, COM_STMT_BULK_EXECUTE, COM_STMT_EXECUTE,
-    COM_STMT_PREPARE, Command, parse_command,
+    COM_STMT_PREPARE, Command, Query, parse_command,
 };
 use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::packet::ERR_HEADER;
@@ -106,10 +106,7 @@ fn plan_command(
     }
     let then = match *command {
         Command::Query(ref query) => {
-            let plan = plan::query(query, arrived, judge, server, input);
-            let guarded = judge.guard_text(GuardedText::query(query, arrived), server, input);
-            let guarded = guarded.or(plan.guarded);
-            return Next::Statement(Plan { guarded, ..plan });
+            return Next::Statement(plan_query(query, arrived, (server, judge), input));
         }
         Command::Execute(execute) => {
             let statement_id = execute.statement_id;
@@ -172,6 +169,21 @@ fn plan_command(
         | Command::Empty => Then::Nothing,
     };
     Next::Send(sending(then, command))
+}
+
+/// A text, with what guards have to say of it.
+fn plan_query(
+    query: &Query<'_>,
+    arrived: Arrived<'_>,
+    (server, judge): (&ServerSide, &mut Judge),
+    input: &Input<'_>,
+) -> Plan {
+    let mut plan = plan::query(query, arrived, judge, server, input);
+    if !input.policy.guards.is_empty() {
+        let guarded = judge.guard_text(GuardedText::query(query, arrived), server, input);
+        plan.guarded = guarded.or(plan.guarded.take());
+    }
+    plan
 }
 
 /// What a command that is no statement does to cursors.

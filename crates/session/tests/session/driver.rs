@@ -42,6 +42,8 @@ pub(crate) struct Driver {
     pub(crate) facts: ServerFacts,
     /// How often routines were announced to change.
     pub(crate) routine_changes: u32,
+    /// How often guards had something to say.
+    pub(crate) guarded: u32,
     pub(crate) client: Vec<u8>,
     pub(crate) backend: Vec<u8>,
     pub(crate) to_client: Vec<u8>,
@@ -81,6 +83,7 @@ impl Driver {
             policy: policy(rules),
             facts: ServerFacts::unasked(),
             routine_changes: 0,
+            guarded: 0,
             client: Vec::new(),
             backend: Vec::new(),
             to_client: Vec::new(),
@@ -151,8 +154,11 @@ impl Driver {
                 Action::Move(Move::Drop { from: Side::Backend, len }) => {
                     drop(self.backend.drain(..len))
                 }
-                // The scripts have no guards.
-                Action::Guard(by_guards) => self.session.handle_guarded(by_guards, None),
+                // What guards say is counted, and passes.
+                Action::Guard(by_guards) => {
+                    self.guarded += 1;
+                    self.session.handle_guarded(by_guards, None);
+                }
                 Action::Ask(ask) => {
                     let Ask { rule, question, class, digest, priority, .. } = ask;
                     let rule = rule.expect("asked by a rule");

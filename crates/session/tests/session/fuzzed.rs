@@ -287,6 +287,7 @@ fn fresh() -> Driver {
         policy: GATED_POLICY.with(|cell| cell.get_or_init(|| policy(GATED)).clone()),
         facts: ServerFacts::unasked(),
         routine_changes: 0,
+        guarded: 0,
         client: Vec::new(),
         backend: Vec::new(),
         to_client: Vec::new(),

@@ -182,6 +182,7 @@ impl Talk {
                 policy,
                 facts: ServerFacts::unasked(),
                 routine_changes: 0,
+                guarded: 0,
                 client: Vec::new(),
                 backend: Vec::new(),
                 to_client: Vec::new(),
