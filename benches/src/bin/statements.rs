@@ -3,9 +3,10 @@
 //!   statements KIND[+insights] COUNT
 //!
 //! KIND is `text` (one text again and again), `literals` (other values each time), `mixed` (eight
-//! texts in turn), `comment`, `guarded` (the text, with guards), `prepared`, `rows` (a text that is
-//! answered with a thousand), `bulk` (INSERTs of 50 to 57 rows), `asked` or `asked-prepared`. With `+insights` what it costs is
-//! counted, by its digest.
+//! texts in turn), `many-texts` (64 in turn), `comment`, `traced` (a comment that is another each
+//! time), `guarded` (the text, with guards), `prepared`, `rows` (a text that is answered with a
+//! thousand), `bulk` (INSERTs of 50 to 57 rows), `asked` or `asked-prepared`. With `+insights` what
+//! it costs is counted, by its digest.
 
 use benches::relay::{self, Exchange, Relay};
 use benches::{Result, rules};
@@ -47,6 +48,15 @@ fn exchanges(kind: &str) -> Result<Vec<Exchange>> {
             .to_vec(),
         "mixed" => (1..=8)
             .map(|table| select(&format!("SELECT c FROM sbtest{table} WHERE id=5042")))
+            .collect(),
+        "many-texts" => (1..=64)
+            .map(|table| select(&format!("SELECT c FROM sbtest{table} WHERE id={}", table * 77)))
+            .collect(),
+        "traced" => (10..18)
+            .map(|trace| {
+                format!("SELECT c FROM sbtest1 WHERE id={trace} /*app='etl',trace='{trace}'*/")
+            })
+            .map(|text| select(&text))
             .collect(),
         "comment" => vec![select("SELECT c FROM sbtest1 WHERE id=5042 /*app='job-1:etl'*/")],
         "prepared" | "asked-prepared" => vec![relay::execute()],

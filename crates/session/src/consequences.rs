@@ -13,6 +13,8 @@ pub(crate) struct Consequences {
     pub(crate) plain: PlainEffects,
     /// What few statements have.
     pub(crate) rare: Option<Box<Rare>>,
+    /// There may be any.
+    pub(crate) any: bool,
 }
 
 /// Effects that carry text.
@@ -64,13 +66,15 @@ impl Consequences {
                 cut_over: None,
             })
         });
-        Self { plain: effects.plain, rare }
+        let any = rare.is_some() || effects.plain != PlainEffects::default();
+        Self { plain: effects.plain, rare, any }
     }
 
     /// The same for a text that takes the lock of a cut-over.
     pub(crate) fn with_cut_over(mut self, cut_over: Option<CutOver>) -> Self {
         if cut_over.is_some() {
             self.rare.get_or_insert_default().cut_over = cut_over;
+            self.any = true;
         }
         self
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod guarded;
 pub(crate) mod memo;
+mod recent;
 pub(crate) mod subject;
 pub(crate) mod who;
 
@@ -12,6 +13,7 @@ use sql::{ClassSet, Exemption, LexMode, Scratch, Statement, Surveyor, Tool};
 use wire::command::{Query, QueryAttributes};
 
 use self::memo::{Kept, MEMO_LEN_MAX, Memo, Remembered, Ruling};
+use self::recent::RecentTexts;
 use self::subject::{Samples, Subject};
 use self::who::Who;
 use crate::action::Input;
@@ -37,6 +39,8 @@ pub(crate) struct Bench {
     pub(crate) budgets: BudgetSet,
     /// What the statement under way is about, if somebody counts statements.
     pub(crate) subject: Subject,
+    /// What texts are that the session has sent of late.
+    pub(crate) recent: RecentTexts,
     memo: Memo,
     identities: IdentityScratch,
 }
@@ -89,6 +93,7 @@ enum About<'t> {
 impl Bench {
     /// A statement comes of which nothing is known yet.
     pub(crate) fn begin_statement(&mut self, input: &Input<'_>) {
+        self.recent.pass();
         if input.digests.is_some() {
             self.subject.begin(&self.who);
         }
@@ -104,7 +109,8 @@ impl Bench {
         if let Some(memo) = input.digests {
             let samples =
                 if input.policy.insights.sample_text { Samples::Kept } else { Samples::NotKept };
-            self.subject.note_text(text, statement, &mut self.shape, (memo, samples));
+            let looks = (&mut self.recent, &mut self.shape);
+            self.subject.note_text(text, statement, looks, (memo, samples));
         }
     }
 
@@ -146,7 +152,7 @@ impl Bench {
             if last.is_about(scratch.shape()) {
                 who.said.note(last.remembered.app(), kept.source, kept.tool, kept.trace);
                 who.said.tags = kept.tags;
-                *budgets = last.remembered.budgets();
+                last.remembered.give_budgets(budgets);
                 return kept.ruling;
             }
         }
@@ -189,7 +195,7 @@ impl Bench {
         {
             self.who.said.note(last.app(), kept.source, kept.tool, kept.trace);
             self.who.said.tags = kept.tags;
-            self.budgets = last.budgets();
+            last.give_budgets(&mut self.budgets);
             return kept.ruling;
         }
         let said = SaidByExecution { attributes, statement: None };

@@ -23,7 +23,7 @@ use crate::judge::{Bench, Judge, SaidByExecution};
 use crate::outcome::{CursorUse, StatementOutcome};
 use crate::server::ServerSide;
 use crate::server::prepared::{CallsFrom, Description, Elsewhere, Likenesses, owned_tag};
-use crate::server::transaction::Admitted;
+use crate::server::transaction::{Admitted, Transaction};
 
 /// What becomes of a statement.
 #[derive(Debug)]
@@ -77,7 +77,17 @@ pub(crate) fn query(
     let whole = if arrived.whole { Whole::Yes } else { Whole::Truncated };
     let Judge { texts, bench } = judge;
     bench.begin_statement(input);
-    let mut statement = describe(query.text, server.mode, whole, texts);
+    let known = match whole {
+        Whole::Yes => bench.recent.find(query.text, server.mode),
+        Whole::Truncated => None,
+    };
+    let mut statement = match known.and_then(|known| known.describe(query.text, texts)) {
+        Some(statement) => statement,
+        None => describe(query.text, server.mode, whole, texts),
+    };
+    if whole == Whole::Yes {
+        bench.recent.note(query.text, server.mode, &statement);
+    }
     if statement.classes.contains(Class::Call) {
         let schema = server.default_schema(&bench.who);
         excuse_calls(&mut statement, schema, input);
@@ -99,7 +109,11 @@ pub(crate) fn query(
     ruled.digest = ruled.digest.map(|DigestKey(digest)| sized(digest, len));
     let text = (query.text, whole);
     let alike = Alike::of_text(&ruled, &mut bench.shape, text, server, input);
-    ruled.plan(None, Expect::ResultSets, input).like(alike, &mut bench.budgets, input)
+    let mut plan = ruled.plan(None, Expect::ResultSets, input);
+    if let Some(alike) = alike {
+        plan.be_like(alike, &mut bench.budgets, input);
+    }
+    plan
 }
 
 /// Takes from the classes of a text that calls functions what the server's list excuses. A text of
@@ -141,39 +155,50 @@ pub(crate) fn execution(
     input: &Input<'_>,
 ) -> Plan {
     let Execution { statement_id, payload, len, execute } = execution;
+    let ServerSide { mode, transaction, prepared, .. } = server;
+    let cursor = CursorUse::Execute(prepared.resolve(statement_id));
     let mut num_columns = 0;
-    let mut forgotten = Remembered::default();
-    let mode = server.mode;
+    let (unread, mut forgotten);
     let mut is_read = true;
-    let (description, last, attributes) = match server.prepared.executed(statement_id, mode) {
+    let (description, last, attributes) = match prepared.executed(statement_id, *mode) {
         Some(statement) => {
             // Values sent ahead as long data are not in the packet: then it cannot be read to its
             // end.
             num_columns = statement.num_columns;
-            is_read = !(statement.long_data && capabilities.has(CLIENT_QUERY_ATTRIBUTES));
-            let layout = (!statement.long_data)
+            let may_have = capabilities.has(CLIENT_QUERY_ATTRIBUTES);
+            is_read = !(statement.long_data && may_have);
+            let layout = (may_have && is_read)
                 .then(|| execute_layout(payload, statement.num_params, capabilities))
                 .flatten();
             let attributes = layout
                 .map(|layout| execute_attributes(payload, &layout, statement.num_params))
                 .unwrap_or_default();
-            (statement.description.clone(), &mut statement.remembered, attributes)
+            (&*statement.description, &mut statement.remembered, attributes)
         }
-        None => (Arc::new(Description::default()), &mut forgotten, QueryAttributes::default()),
+        None => {
+            (unread, forgotten) = (Description::default(), Remembered::default());
+            (&unread, &mut forgotten, QueryAttributes::default())
+        }
     };
     judge.bench.begin_statement(input);
-    judge.bench.note_description(&description, input);
-    let ruling = judge.bench.rule_on_execution(&description, last, attributes, input);
-    let cursor = execute.map_or(Cursor::NotAsked, |execute| execute.cursor(num_columns));
-    let mut ruled = described(&description, ruling, (&judge.bench, server), input);
+    judge.bench.note_description(description, input);
+    let ruling = judge.bench.rule_on_execution(description, last, attributes, input);
+    let expect = Expect::Execution(execute.map_or(Cursor::NotAsked, |e| e.cursor(num_columns)));
+    let mut ruled = described(description, ruling, (&judge.bench, transaction), input);
     ruled.digest = ruled.digest.map(|DigestKey(digest)| sized(digest, len));
-    ruled.work = description.work.as_ref().filter(|_| ruled.held).cloned();
+    if ruled.held {
+        ruled.work = description.work.clone();
+    }
     let alike = Alike::of_prepared(&ruled, input);
-    let mut plan = ruled.plan(Some(statement_id), Expect::Execution(cursor), input);
-    plan.sending.running.cursor = Some(CursorUse::Execute(server.prepared.resolve(statement_id)));
     let attributes = is_read.then_some(attributes);
-    let guarded = judge.bench.guard_execution(&description, attributes, input);
-    Plan { guarded, ..plan }.like(alike, &mut judge.bench.budgets, input)
+    let guarded = judge.bench.guard_execution(description, attributes, input);
+    let mut plan = ruled.plan(Some(statement_id), expect, input);
+    plan.sending.running.cursor = Some(cursor);
+    plan.guarded = guarded;
+    if let Some(alike) = alike {
+        plan.be_like(alike, &mut judge.bench.budgets, input);
+    }
+    plan
 }
 
 /// Describes the text of a COM_STMT_PREPARE once, for all its executions.
@@ -291,17 +316,17 @@ fn on_description(
     input: &Input<'_>,
 ) -> Ruled {
     let ruling = bench.rule_on_description(description, said, input);
-    described(description, ruling, (bench, server), input)
+    described(description, ruling, (bench, &server.transaction), input)
 }
 
 fn described(
     description: &Description,
     ruling: Ruling,
-    (bench, server): (&Bench, &ServerSide),
+    (bench, transaction): (&Bench, &Transaction),
     input: &Input<'_>,
 ) -> Ruled {
     let (_, class) = description.classes_with(&input.facts.routines);
-    let cover = server.transaction.cover(&description.consequences.plain);
+    let cover = transaction.cover(&description.consequences.plain);
     let held = ruling.holds(cover, input.policy);
     Ruled {
         class,

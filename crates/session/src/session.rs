@@ -4,15 +4,13 @@ mod answered;
 pub(crate) mod guarded;
 mod shown;
 
-use std::ops::ControlFlow;
-
 use policy::GuardReport;
 use sql::Charset;
 use wire::capability::Capabilities;
 use wire::handshake::parse_change_user;
 use wire::response_tracker::ResponseTracker;
 
-use crate::action::{Action, CloseReason, Input, Move, Side};
+use crate::action::{Action, Ask, CloseReason, Input, Move, Side};
 use crate::command::{Arrived, Sending};
 use crate::judge::Judge;
 use crate::leg::Leg;
@@ -25,8 +23,8 @@ use crate::phase::forwarding::Forwarding;
 use crate::phase::guarding::{Behind, Guarding};
 use crate::phase::login::{Accepted, Applicant, Desk, Login};
 use crate::phase::refusing::{self, Refusing};
-use crate::phase::{ending, greeting, idle, login};
-use crate::plan::Plan;
+use crate::phase::{ending, execution, greeting, idle, login};
+use crate::plan::{Hold, Plan};
 use crate::server::ServerSide;
 
 /// One client connection. The crate's documentation draws its phases.
@@ -151,9 +149,11 @@ impl Session {
         let Self { negotiated, server, judge, .. } = self;
         match idle::next(negotiated.capabilities, server, judge, input) {
             idle::Next::Stay(action) => Some(action),
-            idle::Next::Statement(mut plan) => match plan.guarded.take() {
-                None => self.plan(plan, input),
-                Some(report) => self.guard(report, Behind::Statement(Box::new(plan))),
+            idle::Next::Statement(plan) => match plan {
+                Plan { sending, hold: Hold::Nothing, work: None, guarded: None } => {
+                    self.send(sending, input)
+                }
+                plan => self.step_planned(plan, input),
             },
             idle::Next::Guard(report, sending) => self.guard(report, Behind::Command(sending)),
             idle::Next::Send(sending) => self.send(sending, input),
@@ -167,12 +167,24 @@ impl Session {
         }
     }
 
+    /// Guards have something to say of a statement, or it may be held.
+    #[inline(never)]
+    fn step_planned(&mut self, mut plan: Plan, input: &Input<'_>) -> Option<Action> {
+        match plan.guarded.take() {
+            None => self.plan(plan, input),
+            Some(report) => self.guard(report, Behind::Statement(Box::new(plan))),
+        }
+    }
+
     /// A statement is sent on, or the shell is asked for it.
     fn plan(&mut self, plan: Plan, input: &Input<'_>) -> Option<Action> {
-        match Asking::begin(plan) {
-            ControlFlow::Break((asking, action)) => self.enter(Phase::Asking(asking), action),
-            ControlFlow::Continue(sending) => self.send(sending, input),
-        }
+        let Plan { sending, hold, work, guarded: _ } = plan;
+        let action = match hold {
+            Hold::Nothing => return self.send(sending, input),
+            Hold::Ask(held) => Action::Ask(Ask::of(held)),
+            Hold::Deny(held) => Action::Deny(Ask::of(held)),
+        };
+        self.enter(Phase::Asking(Asking::new(sending, work)), action)
     }
 
     #[cold]
@@ -181,14 +193,23 @@ impl Session {
         self.enter(Phase::Guarding(guarding), action)
     }
 
+    #[inline]
     fn send(&mut self, mut sending: Sending, input: &Input<'_>) -> Option<Action> {
         if std::mem::take(&mut sending.running.changes_routines) {
             return self.enter(Phase::Sending(sending), Action::ChangeRoutines);
         }
-        let Self { negotiated, out, tracker, server, .. } = self;
-        match Forwarding::begin(sending, tracker, (negotiated, server), out, input) {
-            Ok(forwarding) => {
-                self.phase = Phase::Forwarding(forwarding);
+        let replaced = match sending.execution {
+            Some(id) => {
+                let Self { negotiated, out, server, .. } = self;
+                let capabilities = negotiated.capabilities;
+                execution::repair(id, input.client, capabilities, &mut server.prepared, out)
+            }
+            None => Ok(None),
+        };
+        match replaced {
+            Ok(replaced) => {
+                self.phase =
+                    Phase::Forwarding(Forwarding::begin(sending, replaced, &mut self.tracker));
                 None
             }
             Err(unrepairable) => self.refuse(Refusing::command(unrepairable.answer())),

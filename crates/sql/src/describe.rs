@@ -1,5 +1,6 @@
 //! One text in, one [`Statement`] out.
 
+mod again;
 mod blocks;
 mod definition;
 mod settings;
@@ -20,6 +21,8 @@ use crate::{
     tags::Tool,
 };
 
+pub(crate) use again::Again;
+use again::DependsOn;
 pub(crate) use walk::calls_of_body;
 use walk::walk;
 
@@ -46,6 +49,7 @@ pub struct Statement<'t> {
     /// Why it is never held back, if so.
     pub exemption: Option<Exemption>,
     certain: bool,
+    depends_on: DependsOn,
     text: &'t [u8],
     calls: Calls,
     scratch: &'t Scratch,
@@ -137,6 +141,7 @@ pub fn describe<'t>(
         }
         Found { seen, exemption, certain } = found;
     }
+    let depends_on = DependsOn::of(&seen, mode, whole);
     if whole == Whole::Truncated || seen.broken {
         seen.classes = seen.classes.with(unread_class(seen.classes));
         seen.effects = seen.effects.unread();
@@ -160,6 +165,7 @@ pub fn describe<'t>(
         effects: seen.effects,
         exemption,
         certain,
+        depends_on,
         text,
         calls: seen.calls,
         scratch,
@@ -245,6 +251,7 @@ fn merge<'t>(one: Seen<'t>, two: &Seen<'t>) -> Seen<'t> {
         calls: one.calls.merged(&two.calls),
         unsure: true,
         broken: one.broken || two.broken,
+        ordinary: false,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
 };
 use keywords::{is_keyword, key};
 
-pub use memo::{DigestMemo, Extent, Mould, TextKey};
+pub use memo::{DigestMemo, Extent, Mould, TextHead, TextKey};
 
 /// The bytes of a text that its digest is made of; what comes behind them does not count.
 pub const DIGEST_TEXT_MAX: usize = 256 * 1024;

@@ -41,7 +41,9 @@ mod written;
 pub use class::{Class, ClassSet};
 pub use comments::{Scratch, Tags};
 pub use describe::{Statement, Whole, describe};
-pub use digest::{DIGEST_TEXT_MAX, DigestMemo, Extent, Mould, TextKey, digest, digest_front};
+pub use digest::{
+    DIGEST_TEXT_MAX, DigestMemo, Extent, Mould, TextHead, TextKey, digest, digest_front,
+};
 pub use effects::{
     AppSetting, Effects, Kill, Locks, NamedLockUse, PlainEffects, SqlPrepare, TransactionAfter,
 };
@@ -49,7 +51,7 @@ pub use exemption::Exemption;
 pub use explaining::{Explainable, explainable};
 pub use mode::{Charset, LexMode, Server, Setting};
 pub use routines::{Called, Routine, RoutineKind, Routines};
-pub use survey::{Accepts, InList, Survey, Surveyor, Unfiltered, Unjudged, survey};
+pub use survey::{Accepts, CleanSurvey, InList, Survey, Surveyor, Unfiltered, Unjudged, survey};
 pub use tables::{Completeness, TableRef, tables};
 pub use tags::{Tag, Tool};
 pub use text::SqlText;

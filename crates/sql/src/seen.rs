@@ -12,6 +12,9 @@ pub(crate) struct Seen<'t> {
     pub(crate) calls: Calls,
     pub(crate) unsure: bool,
     pub(crate) broken: bool,
+    /// A statement of the text begins with one of the verbs that only names and words of the text
+    /// matter to.
+    pub(crate) ordinary: bool,
 }
 
 /// Words that make an exemption possible.

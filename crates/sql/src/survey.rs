@@ -38,6 +38,18 @@ pub struct Survey {
     pub unjudged: Unjudged,
 }
 
+/// What guard rails look at in a text to which none can object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CleanSurvey {
+    has_from: bool,
+}
+
+impl From<CleanSurvey> for Survey {
+    fn from(CleanSurvey { has_from }: CleanSurvey) -> Self {
+        Self { has_from, ..Self::default() }
+    }
+}
+
 /// An UPDATE or DELETE whose WHERE is not there, or says nothing of any column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfiltered {
@@ -98,6 +110,19 @@ impl Survey {
             of(constant_limited, accepts.limit || accepts.constant),
         ];
         found.into_iter().flatten().min_by_key(|found| found.at)
+    }
+
+    /// The same, if nothing was found that a guard could object to, whatever it accepts, and nothing
+    /// was left unjudged.
+    #[must_use]
+    pub fn clean(&self) -> Option<CleanSurvey> {
+        let Self { unfiltered, cross_join, in_list, ddl, has_from, unjudged } = self;
+        let is_clean = unfiltered.iter().flatten().all(Option::is_none)
+            && cross_join.is_none()
+            && in_list.is_none()
+            && ddl.is_none()
+            && *unjudged == Unjudged::default();
+        is_clean.then_some(CleanSurvey { has_from: *has_from })
     }
 
     /// Nothing of the text could be judged.

@@ -134,17 +134,21 @@ impl ResponseTracker {
             if let Some(halt) = self.machine.halted()? {
                 return Ok(halt);
             }
-            if self.walker.at_packet_boundary()
-                && let Some((header, payload, after)) = split_frame(rest)
-                && !header.continues()
-            {
-                *rest = after;
-                self.walker.note_whole_packet(header.sequence);
-                let packet = Packet::of_frame(payload);
-                if let Some(progress) = self.machine.on_packet(packet)? {
-                    return Ok(progress);
+            if self.walker.at_packet_boundary() {
+                if let Some(sequence) = self.machine.pass(rest) {
+                    self.walker.note_whole_packet(sequence);
                 }
-                continue;
+                if let Some((header, payload, after)) = split_frame(rest)
+                    && !header.continues()
+                {
+                    *rest = after;
+                    self.walker.note_whole_packet(header.sequence);
+                    let packet = Packet::of_frame(payload);
+                    if let Some(progress) = self.machine.on_packet(packet)? {
+                        return Ok(progress);
+                    }
+                    continue;
+                }
             }
             match self.walker.step(rest) {
                 Step::NeedMore => return Ok(Progress::More),

@@ -5,7 +5,7 @@
 
 use policy::identity::resolve_with;
 use policy::{Facts, GuardReport, Guarded, Shape, ShapeText};
-use sql::{ClassSet, Exemption, Statement, Tool, Whole, describe};
+use sql::{ClassSet, Exemption, Statement, Survey, Tool, Whole, describe};
 use wire::command::{Query, QueryAttributes};
 
 use super::who::Who;
@@ -27,13 +27,15 @@ pub(crate) struct GuardedText<'t> {
     goes_on: bool,
     /// Whether tags are looked at now.
     tags: bool,
+    /// Whether it was looked for among the texts of late.
+    looked_for: bool,
 }
 
 impl<'t> GuardedText<'t> {
     /// The text of a COM_QUERY.
     pub(crate) fn query(query: &Query<'t>, arrived: Arrived<'_>) -> Self {
         let Query { text, attributes } = *query;
-        Self { attributes, tags: true, ..Self::preparation(text, arrived) }
+        Self { attributes, tags: true, looked_for: true, ..Self::preparation(text, arrived) }
     }
 
     /// The text of a COM_STMT_PREPARE.
@@ -46,6 +48,7 @@ impl<'t> GuardedText<'t> {
             unseen: header.payload_len.saturating_sub(payload.len()),
             goes_on: header.continues(),
             tags: false,
+            looked_for: false,
         }
     }
 
@@ -76,8 +79,7 @@ impl Judge {
         if guards.is_empty() {
             return None;
         }
-        let surveyor = self.bench.surveyor.get_or_insert_default();
-        let survey = surveyor.survey(text.text, server.mode, text.whole);
+        let survey = self.bench.survey(text, server);
         let guarded = Guarded {
             survey: Some(&survey),
             len: text.len(),
@@ -124,6 +126,21 @@ impl Judge {
 }
 
 impl Bench {
+    /// What guards look at in a text.
+    fn survey(&mut self, text: GuardedText<'_>, server: &ServerSide) -> Survey {
+        if text.looked_for
+            && let Some(survey) = self.recent.survey()
+        {
+            return survey;
+        }
+        let surveyor = self.surveyor.get_or_insert_default();
+        let survey = surveyor.survey(text.text, server.mode, text.whole);
+        if text.looked_for {
+            self.recent.note_survey(&survey);
+        }
+        survey
+    }
+
     /// What guards have to say of an execution: of its tags. `None`: its attributes cannot be read.
     pub(crate) fn guard_execution(
         &mut self,

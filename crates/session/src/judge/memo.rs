@@ -78,8 +78,14 @@ impl Remembered {
         }
     }
 
-    pub(super) fn budgets(&self) -> BudgetSet {
-        self.budgets.as_deref().copied().unwrap_or_default()
+    /// Makes `budgets` those of the last ruling: mostly there were none, and are none.
+    #[inline]
+    pub(super) fn give_budgets(&self, budgets: &mut BudgetSet) {
+        match &self.budgets {
+            Some(known) => *budgets = **known,
+            None if budgets.is_empty() => {}
+            None => *budgets = BudgetSet::default(),
+        }
     }
 
     pub(super) fn app(&self) -> &[u8] {

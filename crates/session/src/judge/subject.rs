@@ -3,13 +3,11 @@
 //! It costs one look at a text while it has come before with other values. The text of a digest, and
 //! its tables, are there until somebody has been told them.
 
-mod recent;
-
 use policy::identity::Identity;
 use policy::{InsightTags, OwnedShape, ShapeNeeds, ShapeScratch, ShapeText};
 use sql::{ClassSet, DigestMemo, Exemption, Extent, LexMode, Statement, TextKey};
 
-use self::recent::RecentTexts;
+use super::recent::RecentTexts;
 use super::replace;
 use super::who::Who;
 
@@ -21,7 +19,6 @@ pub(crate) struct Subject {
     schema: Vec<u8>,
     /// The generation of who the session is, of which that schema is.
     whose: u64,
-    recent: RecentTexts,
     /// A digest of which somebody was told, and in which generation of the memo.
     told: (Option<u64>, u64),
     /// Nobody has been told what the digest stands for. Boxed: that is rare.
@@ -113,14 +110,14 @@ impl Subject {
         &mut self,
         (text, mode): (&[u8], LexMode),
         statement: &Statement<'_>,
-        shape: &mut ShapeScratch,
+        (recent, shape): (&mut RecentTexts, &mut ShapeScratch),
         (memo, samples): (&DigestMemo, Samples),
     ) {
         if !statement.is_certain() {
             return;
         }
         let generation = memo.generation();
-        self.digest = self.recent.find((text, mode), generation);
+        self.digest = recent.digest(generation);
         if self.digest.is_some() {
             return;
         }
@@ -129,7 +126,7 @@ impl Subject {
         let key = TextKey::of(front, mode, if is_long { Extent::Front } else { Extent::Whole });
         if let Some(digest) = key.and_then(|key| memo.get(key)) {
             self.digest = Some(digest);
-            self.recent.note((text, mode), digest, generation);
+            recent.note_digest(digest, generation);
             return;
         }
         // What is in the scratch may be the text that a PREPARE prepares.

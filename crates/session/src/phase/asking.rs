@@ -1,11 +1,7 @@
 //! A statement at its admission point, until the shell has an answer.
 
-use std::ops::ControlFlow;
-
-use crate::action::{Action, Ask, Held};
 use crate::command::Sending;
 use crate::cut_over::MigrationWork;
-use crate::plan::{Hold, Plan};
 
 /// A statement that is held back.
 #[derive(Debug)]
@@ -15,16 +11,9 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    /// What the plan says: the statement may be sent, or it is held and the shell is asked.
-    pub(crate) fn begin(plan: Plan) -> ControlFlow<(Self, Action), Sending> {
-        let Plan { sending, hold, work, guarded: _ } = plan;
-        let asks = |held: Held, action: fn(Ask) -> Action| action(Ask::of(held));
-        let action = match hold {
-            Hold::Nothing => return ControlFlow::Continue(sending),
-            Hold::Ask(held) => asks(held, Action::Ask),
-            Hold::Deny(held) => asks(held, Action::Deny),
-        };
-        ControlFlow::Break((Self { sending, work }, action))
+    /// A statement is held, and this is asked of the shell.
+    pub(crate) fn new(sending: Sending, work: Option<Box<MigrationWork>>) -> Self {
+        Self { sending, work }
     }
 
     /// What it is about, if it may belong to a migration of gh-ost.

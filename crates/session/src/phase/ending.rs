@@ -35,9 +35,19 @@ pub(crate) fn end(
         return None;
     }
     let by_flags = consequences.plain.sql_mode_by_flags;
-    let kill = handle_consequences(consequences, server, who);
-    let then = std::mem::take(then);
-    let killed = handle_accepted(then, end.prepared, (negotiated, server, facts), who);
+    let kill = if consequences.any { handle_consequences(consequences, server, who) } else { None };
+    let killed = match then {
+        Then::Nothing => None,
+        Then::Prepare(_)
+        | Then::PrepareName(..)
+        | Then::ResetStatement(_)
+        | Then::ResetConnection
+        | Then::Schema(_)
+        | Then::Kill(_) => {
+            let then = std::mem::take(then);
+            handle_accepted(then, end.prepared, (negotiated, server, facts), who)
+        }
+    };
     follow_charset(tracker, server);
     if let Some(flags) = end.status {
         if by_flags {
@@ -74,7 +84,7 @@ fn handle_failed(
         }
         Then::Nothing | Then::ResetStatement(_) | Then::Schema(_) | Then::Kill(_) => {}
     }
-    let Consequences { plain, rare } = consequences;
+    let Consequences { plain, rare, any: _ } = consequences;
     server.mode = server.mode.after_error(plain);
     // A USE may have run before the error.
     let uses = rare.as_ref().is_some_and(|rare| rare.schema.is_some());
@@ -126,7 +136,7 @@ fn handle_consequences(
     server: &mut ServerSide,
     who: &mut Who,
 ) -> Option<Kill> {
-    let Consequences { plain, rare } = consequences;
+    let Consequences { plain, rare, any: _ } = consequences;
     server.mode = server.mode.after_ok(plain);
     server.schema_known &= !plain.forgets_schema;
     if plain.forgets_prepared {

@@ -6,13 +6,10 @@ use wire::frame::{FrameHeader, HEADER_LEN};
 use wire::response_tracker::{Expect, Progress, ResponseEnd, ResponseTracker};
 use wire::upload::{FrameSkipper, UploadTracker};
 
-use super::execution::{self, Replaced, Unrepairable};
+use super::execution::Replaced;
 use crate::action::{Action, CloseReason, Input, Move, Reads, Side};
 use crate::command::{Running, Sending, frame_len};
-use crate::negotiated::Negotiated;
-use crate::outbox::Outbox;
 use crate::outcome::{CursorUse, StatementOutcome};
-use crate::server::ServerSide;
 
 /// One command under way.
 #[derive(Debug)]
@@ -39,29 +36,20 @@ const ACKNOWLEDGEMENT: u8 = 0xEF;
 const ACKNOWLEDGEMENT_LEN_MAX: usize = 1024;
 
 impl Forwarding {
-    /// Sends a command on. If it is an execution whose parameter types went away with an earlier
-    /// one that was refused, they are put back.
+    /// Sends a command on, its head replaced by the outbox if that has been repaired.
+    #[inline]
     pub(crate) fn begin(
         sending: Sending,
+        replaced: Option<Replaced>,
         tracker: &mut ResponseTracker,
-        (negotiated, server): (&Negotiated, &mut ServerSide),
-        out: &mut Outbox,
-        input: &Input<'_>,
-    ) -> Result<Self, Unrepairable> {
-        let Sending { running, expect, execution } = sending;
-        let replaced = match execution {
-            Some(id) => {
-                let capabilities = negotiated.capabilities;
-                execution::repair(id, input.client, capabilities, &mut server.prepared, out)?
-            }
-            None => None,
-        };
+    ) -> Self {
+        let Sending { running, expect, execution: _ } = sending;
         tracker.begin(expect);
         match running.consequences.plain.named_locks {
             NamedLockUse::SoleGet | NamedLockUse::SoleRelease => tracker.watch_value(),
             NamedLockUse::None | NamedLockUse::Other => {}
         }
-        Ok(Self {
+        Self {
             stage: match replaced {
                 Some(replaced) => Stage::Replace(replaced),
                 None => Stage::Command(FrameSkipper::default()),
@@ -72,7 +60,7 @@ impl Forwarding {
             answered: expect == Expect::Nothing,
             answer_begun: false,
             acknowledged: expect == Expect::BinlogStream,
-        })
+        }
     }
 
     /// The command, and how its response ended.

@@ -106,10 +106,13 @@ fn plan_command(
     }
     let then = match *command {
         Command::Query(ref query) => {
-            let plan = plan::query(query, arrived, judge, server, input);
-            let guarded = judge.guard_text(GuardedText::query(query, arrived), server, input);
-            let guarded = guarded.or(plan.guarded);
-            return Next::Statement(Plan { guarded, ..plan });
+            let mut plan = plan::query(query, arrived, judge, server, input);
+            if !input.policy.guards.is_empty() {
+                let text = GuardedText::query(query, arrived);
+                let guarded = judge.guard_text(text, server, input);
+                plan.guarded = guarded.or(plan.guarded.take());
+            }
+            return Next::Statement(plan);
         }
         Command::Execute(execute) => {
             let statement_id = execute.statement_id;

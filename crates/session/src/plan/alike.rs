@@ -75,24 +75,23 @@ pub(super) fn budget_question(ruling: Ruling, cover: Cover) -> Question {
 }
 
 impl Plan {
-    /// The same for a statement that is like this: if its like is in quarantine it is refused, or comes
+    /// Makes it that of a statement that is like this: if its like is in quarantine it is refused, or comes
     /// last. What guards have to say of it is said first.
-    pub(super) fn like(
-        mut self,
-        alike: Option<Alike>,
+    pub(super) fn be_like(
+        &mut self,
+        Alike { likeness, question }: Alike,
         budgets: &mut BudgetSet,
         input: &Input<'_>,
-    ) -> Self {
-        let Some(Alike { likeness, question }) = alike else { return self };
+    ) {
         self.sending.running.likeness = Some(likeness);
         if !input.policy.quarantine.may_hold(input.now) {
-            return self;
+            return;
         }
         let rule = self.sending.running.statement.and_then(|statement| statement.rule);
         let rule = rule.and_then(|rule| input.policy.rule(rule));
-        let Some(rule) = rule.filter(|rule| rule.mode == Mode::Enforce) else { return self };
+        let Some(rule) = rule.filter(|rule| rule.mode == Mode::Enforce) else { return };
         let Some(held) = input.policy.quarantine.holds(rule.key, likeness, input.now) else {
-            return self;
+            return;
         };
         match held.action {
             RunawayAction::Log | RunawayAction::Kill => {
@@ -101,7 +100,6 @@ impl Plan {
             }
             RunawayAction::Deprioritise => self.come_last(held, question, budgets),
         }
-        self
     }
 
     /// One like it at a time is at the server: it asks for that as for its budgets.

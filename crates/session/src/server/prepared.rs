@@ -99,7 +99,7 @@ impl Default for Description {
             has_all_tags: false,
             shape: OwnedShape::default(),
             written: None,
-            consequences: Consequences { plain: PlainEffects::unread(), rare: None },
+            consequences: Consequences { plain: PlainEffects::unread(), rare: None, any: true },
             calls: None,
             changes_routines: true,
             work: None,

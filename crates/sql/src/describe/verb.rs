@@ -27,8 +27,15 @@ impl Walk<'_, '_> {
         }
         let verb = buffer.get(..bytes.len().min(VERB_MAX)).unwrap_or_default();
         Step::Class(match verb {
-            b"SELECT" | b"VALUES" | b"TABLE" | b"DO" | b"HANDLER" => Class::Read,
-            b"INSERT" | b"UPDATE" | b"DELETE" | b"REPLACE" => Class::Write,
+            b"SELECT" => {
+                self.ordinary |= !self.behind_settings;
+                Class::Read
+            }
+            b"VALUES" | b"TABLE" | b"DO" | b"HANDLER" => Class::Read,
+            b"INSERT" | b"UPDATE" | b"DELETE" | b"REPLACE" => {
+                self.ordinary |= !self.behind_settings;
+                Class::Write
+            }
             b"COMMIT" | b"ROLLBACK" => self.end_of_transaction(),
             b"BEGIN" | b"START" | b"SAVEPOINT" | b"RELEASE" | b"XA" => self.transaction(verb),
             b"SET" => return self.set(),

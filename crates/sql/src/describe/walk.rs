@@ -77,6 +77,7 @@ pub(super) fn walk<'t>(
         calls: walk.calls,
         unsure: walk.lexer.unsure,
         broken: walk.lexer.broken,
+        ordinary: walk.ordinary,
     }
 }
 
@@ -142,6 +143,8 @@ pub(super) struct Walk<'t, 's> {
     prepared: u32,
     /// This statement stands behind SET STATEMENT … FOR.
     pub(super) behind_settings: bool,
+    /// See [`Seen::ordinary`].
+    pub(super) ordinary: bool,
     pub(super) effects: Effects<'t>,
     pub(super) hints: Hints,
     classes: ClassSet,
@@ -174,6 +177,7 @@ impl<'t, 's> Walk<'t, 's> {
             commits_implicitly: false,
             prepared: 0,
             behind_settings: false,
+            ordinary: false,
             effects: Effects::default(),
             hints: Hints::default(),
             classes: ClassSet::default(),

@@ -22,7 +22,7 @@ mod values;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use key::{Extent, TextKey};
-pub use mould::Mould;
+pub use mould::{Mould, TextHead};
 
 /// Texts that are remembered; others are read again. 128 KiB.
 const TEXTS: usize = 8_192;

@@ -21,6 +21,8 @@
 //! come from an EXECUTE, a local file is asked for where the session has CLIENT_LOCAL_FILES, and
 //! progress is reported where it was agreed.
 
+mod plain;
+
 use crate::capability::{
     CLIENT_LOCAL_FILES, CLIENT_OPTIONAL_RESULTSET_METADATA, Capabilities,
     MARIADB_CLIENT_CACHE_METADATA,
@@ -221,11 +223,6 @@ impl Machine {
 
     fn dispatch(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
         let first_byte = packet.first_byte();
-        // Rows first: they are nearly all there is.
-        if self.state == State::Rows && first_byte < EOF_HEADER {
-            self.rows = self.rows.saturating_add(1);
-            return Ok(None);
-        }
         if first_byte == ERR_HEADER && !matches!(self.state, State::Opaque) {
             return self.on_err(packet);
         }
@@ -253,8 +250,9 @@ impl Machine {
             State::PrepareDefinitions { left, prepared } => {
                 Ok(self.after_prepare_definitions(left.saturating_sub(1), prepared))
             }
-            State::FieldList if first_byte == EOF_HEADER => self.on_last_packet(packet),
-            State::BinlogStream if first_byte == EOF_HEADER => self.on_last_packet(packet),
+            State::FieldList | State::BinlogStream if first_byte == EOF_HEADER => {
+                self.on_last_packet(packet)
+            }
             State::Fetch if self.ends_rows(packet) => self.on_last_packet(packet),
             State::Auth if first_byte == OK_HEADER => self.on_last_packet(packet),
             State::Fetch => {
@@ -379,9 +377,8 @@ impl Machine {
         self.out_params = false;
         if more_results {
             self.state = State::First;
-            return None;
         }
-        Some(self.end(status))
+        (!more_results).then(|| self.end(status))
     }
 
     fn end(&self, status: StatusFlags) -> Progress {
@@ -401,6 +398,9 @@ impl Machine {
     /// Reads the status of an OK or EOF and keeps what else an OK says. 0xfe is an OK only where
     /// EOF is deprecated, and even there an EOF of 5 bytes is understood.
     fn read_status(&mut self, packet: Packet<'_>) -> Result<StatusFlags, ProtocolError> {
+        if let Some(status) = self.read_plain_end(packet) {
+            return Ok(status);
+        }
         let first_byte = packet.first_byte();
         let as_eof = !self.caps.deprecate_eof() || packet.frame_len < OK_LEN_MIN;
         match first_byte {
@@ -413,7 +413,9 @@ impl Machine {
             OK_HEADER | EOF_HEADER => {
                 let ok = OkPacket::parse(packet.start, self.caps)?;
                 self.warnings = self.warnings.saturating_add(u32::from(ok.warnings));
-                self.notes.note(ok.session_changes);
+                if !ok.session_changes.is_empty() {
+                    self.notes.note(ok.session_changes);
+                }
                 if packet.frame_len > CAPTURE_LEN_MAX {
                     self.notes.note_cut();
                 }

@@ -228,7 +228,7 @@ fn separates(plain: &[u8]) -> bool {
 
 /// What stands for these bytes behind others.
 #[inline(always)]
-fn hash(bytes: &[u8], before: u64) -> u64 {
+pub(super) fn hash(bytes: &[u8], before: u64) -> u64 {
     let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let mut hash = mix(before ^ PLAIN ^ len);
     let (words, rest) = bytes.as_chunks::<8>();

@@ -105,11 +105,7 @@ impl<'t> Pieces<'t> {
 
     /// Behind a row of values: passes those that follow and are whole.
     pub(super) fn skip_rows(&mut self) {
-        while let [b',', b'(', row @ ..] | [b',', b' ' | b'\n', b'(', row @ ..] = self.rest
-            && let Some((Values::Closed, behind)) = skip_values(row, self.quoting, self.extent)
-        {
-            self.rest = behind;
-        }
+        self.rest = skip_rows(self.rest, self.quoting, self.extent);
     }
 
     /// Passes so many bytes, of which the last is no part of any word.
@@ -203,6 +199,17 @@ impl<'t> Pieces<'t> {
         let len = memchr::memchr(quote, inside)?;
         Some(self.plain(len.checked_add(2)?))
     }
+}
+
+/// What stands behind the rows of values that are whole and follow one.
+pub(super) fn skip_rows(text: &[u8], quoting: Quoting, extent: Extent) -> &[u8] {
+    let mut rest = text;
+    while let [b',', b'(', row @ ..] | [b',', b' ' | b'\n', b'(', row @ ..] = rest
+        && let Some((Values::Closed, behind)) = skip_values(row, quoting, extent)
+    {
+        rest = behind;
+    }
+    rest
 }
 
 impl Value {
