@@ -67,6 +67,7 @@ struct Ruled {
 }
 
 /// A statement in text: COM_QUERY.
+#[inline]
 pub(crate) fn query(
     query: &Query<'_>,
     arrived: Arrived<'_>,
@@ -147,6 +148,7 @@ pub(crate) struct Execution<'a> {
 }
 
 /// An execution of a prepared statement.
+#[inline]
 pub(crate) fn execution(
     execution: Execution<'_>,
     capabilities: Capabilities,
@@ -319,6 +321,7 @@ fn on_description(
     described(description, ruling, (bench, &server.transaction), input)
 }
 
+#[inline(always)]
 fn described(
     description: &Description,
     ruling: Ruling,
@@ -350,6 +353,7 @@ fn budgeted(ruling: Ruling, cover: Cover, budgets: &BudgetSet) -> Option<Questio
 }
 
 impl Ruled {
+    #[inline(always)]
     fn plan(self, execution: Option<u32>, expect: Expect, input: &Input<'_>) -> Plan {
         let Self { class, ruling, held, budgeted, digest, written, .. } = self;
         let Self { consequences, then, changes_routines, work, .. } = self;

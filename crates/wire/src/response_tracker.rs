@@ -25,7 +25,7 @@ use crate::frame::{FrameWalker, Step, split_frame};
 use crate::status::StatusFlags;
 
 use captured::{CutPacket, Packet};
-use machine::Machine;
+use machine::{Halt, Machine, Next};
 
 /// Follows one session's responses, one after the other.
 ///
@@ -131,8 +131,10 @@ impl ResponseTracker {
 
     fn advance(&mut self, rest: &mut &[u8]) -> Result<Progress, ProtocolError> {
         loop {
-            if let Some(halt) = self.machine.halted()? {
-                return Ok(halt);
+            match self.machine.halted()? {
+                Some(Halt::Idle) => return Ok(Progress::More),
+                Some(Halt::Upload) => return Ok(Progress::LocalInfile),
+                None => {}
             }
             if self.walker.at_packet_boundary() {
                 if let Some(sequence) = self.machine.pass(rest) {
@@ -144,10 +146,11 @@ impl ResponseTracker {
                     *rest = after;
                     self.walker.note_whole_packet(header.sequence);
                     let packet = Packet::of_frame(payload);
-                    if let Some(progress) = self.machine.on_packet(packet)? {
-                        return Ok(progress);
+                    match self.machine.on_packet(packet)? {
+                        Next::More => continue,
+                        Next::Upload => return Ok(Progress::LocalInfile),
+                        Next::End => return Ok(Progress::End(self.machine.ended())),
                     }
-                    continue;
                 }
             }
             match self.walker.step(rest) {
@@ -156,11 +159,11 @@ impl ResponseTracker {
                 Step::Payload(bytes) => {
                     self.cut.push(bytes, |first_byte| self.machine.wanted_len(first_byte));
                 }
-                Step::PacketEnd => {
-                    if let Some(progress) = self.machine.on_packet(self.cut.packet())? {
-                        return Ok(progress);
-                    }
-                }
+                Step::PacketEnd => match self.machine.on_packet(self.cut.packet())? {
+                    Next::More => {}
+                    Next::Upload => return Ok(Progress::LocalInfile),
+                    Next::End => return Ok(Progress::End(self.machine.ended())),
+                },
             }
         }
     }

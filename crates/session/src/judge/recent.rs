@@ -96,8 +96,8 @@ impl RecentTexts {
 
     /// This is what guards look at in the text under way.
     pub(super) fn note_survey(&mut self, survey: &Survey) {
-        if let Some(found) = self.found_mut().filter(|found| found.mould.reads_alike()) {
-            found.clean = survey.clean();
+        if let Some(found) = self.found_mut() {
+            found.clean = found.mould.clean(survey);
         }
     }
 

@@ -127,6 +127,7 @@ impl Transaction {
     }
 
     /// The response to a statement has ended.
+    #[inline]
     pub(crate) fn handle_end(
         &mut self,
         end: &ResponseEnd,

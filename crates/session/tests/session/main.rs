@@ -13,6 +13,7 @@ mod hostile;
 mod leaving;
 mod modes;
 mod passwords;
+mod recent;
 mod secure;
 mod shapes;
 mod streams;

@@ -85,12 +85,12 @@ impl<'t> Walk<'t, '_> {
             return;
         }
         let place = self.place(token);
-        if word
-            && !place.qualified
-            && (is_builtin(bytes, bracket, server) || self.is_geometry(token))
-        {
+        if word && !place.qualified {
+            // As above: what it says must not depend on whether a value has a point.
             self.writes |= self.mariadb && is_sequence_function(bytes);
-            return;
+            if is_builtin(bytes, bracket, server) || self.is_geometry(token) {
+                return;
+            }
         }
         if place.strange {
             self.called = true;

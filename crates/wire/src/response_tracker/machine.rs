@@ -39,7 +39,7 @@ use crate::status::{SERVER_PS_OUT_PARAMS, StatusFlags};
 use super::captured::{CAPTURE_LEN_MAX, Packet};
 use super::notes::SessionNotes;
 use super::value::{RowFormat, ValueWatch};
-use super::{Cursor, Expect, Prepared, Progress, ResponseEnd};
+use super::{Cursor, Expect, Prepared, ResponseEnd};
 
 /// The state of one response.
 #[derive(Debug, Clone)]
@@ -47,10 +47,8 @@ pub(super) struct Machine {
     caps: Capabilities,
     expect: Expect,
     state: State,
-    affected_rows: u64,
-    unchanged_rows: u64,
-    rows: u64,
-    warnings: u32,
+    /// What the response amounts to, as far as it has come.
+    ended: ResponseEnd,
     /// The result set holds OUT parameters, so another result follows whatever its last EOF says.
     out_params: bool,
     notes: SessionNotes,
@@ -85,16 +83,31 @@ enum State {
     Broken(ProtocolError),
 }
 
+/// What comes behind a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// More of the response.
+    More,
+    /// The client's upload.
+    Upload,
+    /// Nothing: it amounts to [`Machine::ended`].
+    End,
+}
+
+/// A state that takes no bytes of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Halt {
+    Idle,
+    Upload,
+}
+
 impl Machine {
     pub(super) fn new(caps: Capabilities) -> Self {
         Self {
             caps,
             expect: Expect::Nothing,
             state: State::Idle,
-            affected_rows: 0,
-            unchanged_rows: 0,
-            rows: 0,
-            warnings: 0,
+            ended: ResponseEnd::default(),
             out_params: false,
             notes: SessionNotes::default(),
             value: ValueWatch::Off,
@@ -102,10 +115,7 @@ impl Machine {
     }
 
     pub(super) fn begin(&mut self, expect: Expect) {
-        self.affected_rows = 0;
-        self.unchanged_rows = 0;
-        self.rows = 0;
-        self.warnings = 0;
+        self.ended = ResponseEnd::default();
         self.out_params = false;
         self.notes.clear();
         self.value = ValueWatch::Off;
@@ -149,9 +159,14 @@ impl Machine {
         }
     }
 
+    /// What the response amounts to, once it has ended.
+    pub(super) fn ended(&self) -> ResponseEnd {
+        self.ended
+    }
+
     /// Rows so far, of the response that was begun last.
     pub(super) fn rows_so_far(&self) -> u64 {
-        self.rows
+        self.ended.rows
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -163,10 +178,10 @@ impl Machine {
     }
 
     /// What to report without looking at any bytes, in the states that take none.
-    pub(super) fn halted(&self) -> Result<Option<Progress>, ProtocolError> {
+    pub(super) fn halted(&self) -> Result<Option<Halt>, ProtocolError> {
         match self.state {
-            State::Idle => Ok(Some(Progress::More)),
-            State::Upload => Ok(Some(Progress::LocalInfile)),
+            State::Idle => Ok(Some(Halt::Idle)),
+            State::Upload => Ok(Some(Halt::Upload)),
             State::Broken(error) => Err(error),
             State::First
             | State::Definitions { .. }
@@ -207,21 +222,18 @@ impl Machine {
         if decoded { CAPTURE_LEN_MAX } else { 1 }
     }
 
-    /// Takes one whole packet. `None`: more packets follow.
-    pub(super) fn on_packet(
-        &mut self,
-        packet: Packet<'_>,
-    ) -> Result<Option<Progress>, ProtocolError> {
+    /// Takes one whole packet.
+    pub(super) fn on_packet(&mut self, packet: Packet<'_>) -> Result<Next, ProtocolError> {
         let outcome = self.dispatch(packet);
         match outcome {
             Err(error) => self.state = State::Broken(error),
-            Ok(Some(Progress::End(_))) => self.state = State::Idle,
-            Ok(Some(Progress::More | Progress::LocalInfile) | None) => {}
+            Ok(Next::End) => self.state = State::Idle,
+            Ok(Next::More | Next::Upload) => {}
         }
         outcome
     }
 
-    fn dispatch(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
+    fn dispatch(&mut self, packet: Packet<'_>) -> Result<Next, ProtocolError> {
         let first_byte = packet.first_byte();
         if first_byte == ERR_HEADER && !matches!(self.state, State::Opaque) {
             return self.on_err(packet);
@@ -231,20 +243,18 @@ impl Machine {
             State::Definitions { left } => {
                 self.value.definition(packet);
                 self.after_definitions(left.saturating_sub(1));
-                Ok(None)
+                Ok(Next::More)
             }
             State::DefinitionsEof => self.on_definitions_eof(packet),
             State::Rows | State::WatchedRows if self.ends_rows(packet) => {
                 self.on_terminator(packet)
             }
-            State::Rows => {
-                self.rows = self.rows.saturating_add(1);
-                Ok(None)
-            }
-            State::WatchedRows => {
-                self.rows = self.rows.saturating_add(1);
-                self.value.row(packet);
-                Ok(None)
+            State::Rows | State::WatchedRows => {
+                self.ended.rows = self.ended.rows.saturating_add(1);
+                if self.state == State::WatchedRows {
+                    self.value.row(packet);
+                }
+                Ok(Next::More)
             }
             State::Prepare => self.on_prepare_ok(packet),
             State::PrepareDefinitions { left, prepared } => {
@@ -256,23 +266,27 @@ impl Machine {
             State::Fetch if self.ends_rows(packet) => self.on_last_packet(packet),
             State::Auth if first_byte == OK_HEADER => self.on_last_packet(packet),
             State::Fetch => {
-                self.rows = self.rows.saturating_add(1);
-                Ok(None)
+                self.ended.rows = self.ended.rows.saturating_add(1);
+                Ok(Next::More)
             }
-            State::FieldList | State::BinlogStream | State::Auth => Ok(None),
             State::OnePacket => self.on_last_packet(packet),
-            State::Statistics => Ok(Some(Progress::End(ResponseEnd::default()))),
-            State::OpaqueFirst | State::Opaque => {
+            State::Statistics => Ok(Next::End),
+            State::OpaqueFirst => {
                 self.state = State::Opaque;
-                Ok(None)
+                Ok(Next::More)
             }
-            State::Idle | State::Upload => Ok(None),
+            State::FieldList
+            | State::BinlogStream
+            | State::Auth
+            | State::Opaque
+            | State::Idle
+            | State::Upload => Ok(Next::More),
             State::Broken(error) => Err(error),
         }
     }
 
     /// First packet of a result.
-    fn on_first(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
+    fn on_first(&mut self, packet: Packet<'_>) -> Result<Next, ProtocolError> {
         match packet.first_byte() {
             _ if packet.start.is_empty() => Err(unexpected(packet)),
             OK_HEADER => {
@@ -285,7 +299,7 @@ impl Machine {
             }
             LOCAL_INFILE_HEADER if self.can_ask_for_a_file() => {
                 self.state = State::Upload;
-                Ok(Some(Progress::LocalInfile))
+                Ok(Next::Upload)
             }
             _ => {
                 let mut reader = Reader::new(packet.start);
@@ -295,7 +309,7 @@ impl Machine {
                     || self.caps.has_mariadb(MARIADB_CLIENT_CACHE_METADATA);
                 let left_out = flagged && reader.u8() == Some(RESULTSET_METADATA_NONE);
                 self.after_definitions(if left_out { 0 } else { count });
-                Ok(None)
+                Ok(Next::More)
             }
         }
     }
@@ -332,10 +346,7 @@ impl Machine {
         if self.value.is_on() { State::WatchedRows } else { State::Rows }
     }
 
-    fn on_definitions_eof(
-        &mut self,
-        packet: Packet<'_>,
-    ) -> Result<Option<Progress>, ProtocolError> {
+    fn on_definitions_eof(&mut self, packet: Packet<'_>) -> Result<Next, ProtocolError> {
         if packet.first_byte() != EOF_HEADER {
             return Err(unexpected(packet));
         }
@@ -350,7 +361,7 @@ impl Machine {
         let executed = matches!(self.expect, Expect::Execution(_));
         self.out_params = executed && status.has(SERVER_PS_OUT_PARAMS) && status.more_results();
         self.state = self.rows();
-        Ok(None)
+        Ok(Next::More)
     }
 
     /// Whether a packet among rows is their end. A row can begin with 0xfe only when its first
@@ -361,38 +372,31 @@ impl Machine {
     }
 
     /// An OK or EOF that ends one result.
-    fn on_terminator(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
+    fn on_terminator(&mut self, packet: Packet<'_>) -> Result<Next, ProtocolError> {
         let status = self.read_status(packet)?;
         Ok(self.next_result(status))
     }
 
     /// An OK or EOF that ends the response.
-    fn on_last_packet(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
+    fn on_last_packet(&mut self, packet: Packet<'_>) -> Result<Next, ProtocolError> {
         let status = self.read_status(packet)?;
-        Ok(Some(self.end(status)))
+        Ok(self.end(status))
     }
 
-    fn next_result(&mut self, status: StatusFlags) -> Option<Progress> {
-        let more_results = status.more_results() || self.out_params;
-        self.out_params = false;
-        if more_results {
+    fn next_result(&mut self, status: StatusFlags) -> Next {
+        if std::mem::take(&mut self.out_params) || status.more_results() {
             self.state = State::First;
+            return Next::More;
         }
-        (!more_results).then(|| self.end(status))
+        self.end(status)
     }
 
-    fn end(&self, status: StatusFlags) -> Progress {
+    fn end(&mut self, status: StatusFlags) -> Next {
         let may_be_open = matches!(self.expect, Expect::Execution(Cursor::Asked) | Expect::Fetch);
-        Progress::End(ResponseEnd {
-            status: Some(status),
-            affected_rows: self.affected_rows,
-            unchanged_rows: self.unchanged_rows,
-            rows: self.rows,
-            warnings: self.warnings,
-            cursor_open: may_be_open && status.cursor_exists() && !status.last_row_sent(),
-            only_value: self.value.only(),
-            ..ResponseEnd::default()
-        })
+        self.ended.status = Some(status);
+        self.ended.cursor_open = may_be_open && status.cursor_exists() && !status.last_row_sent();
+        self.ended.only_value = self.value.only();
+        Next::End
     }
 
     /// Reads the status of an OK or EOF and keeps what else an OK says. 0xfe is an OK only where
@@ -407,12 +411,12 @@ impl Machine {
             _ if packet.start.is_empty() => Err(unexpected(packet)),
             EOF_HEADER if as_eof => {
                 let eof = EofPacket::parse(packet.start)?;
-                self.warnings = self.warnings.saturating_add(u32::from(eof.warnings));
+                self.ended.warnings = self.ended.warnings.saturating_add(u32::from(eof.warnings));
                 Ok(StatusFlags(eof.status))
             }
             OK_HEADER | EOF_HEADER => {
                 let ok = OkPacket::parse(packet.start, self.caps)?;
-                self.warnings = self.warnings.saturating_add(u32::from(ok.warnings));
+                self.ended.warnings = self.ended.warnings.saturating_add(u32::from(ok.warnings));
                 if !ok.session_changes.is_empty() {
                     self.notes.note(ok.session_changes);
                 }
@@ -420,8 +424,10 @@ impl Machine {
                     self.notes.note_cut();
                 }
                 if first_byte == OK_HEADER {
-                    self.affected_rows = self.affected_rows.saturating_add(ok.affected_rows);
-                    self.unchanged_rows = self.unchanged_rows.saturating_add(ok.unchanged_rows());
+                    self.ended.affected_rows =
+                        self.ended.affected_rows.saturating_add(ok.affected_rows);
+                    self.ended.unchanged_rows =
+                        self.ended.unchanged_rows.saturating_add(ok.unchanged_rows());
                 }
                 Ok(StatusFlags(ok.status))
             }
@@ -429,19 +435,13 @@ impl Machine {
         }
     }
 
-    fn on_err(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
+    fn on_err(&mut self, packet: Packet<'_>) -> Result<Next, ProtocolError> {
         let code = ErrPacket::parse(packet.start)?.code;
         if code == PROGRESS_REPORT_CODE && self.can_report_progress(packet) {
-            return Ok(None);
+            return Ok(Next::More);
         }
-        Ok(Some(Progress::End(ResponseEnd {
-            error: Some(code),
-            affected_rows: self.affected_rows,
-            unchanged_rows: self.unchanged_rows,
-            rows: self.rows,
-            warnings: self.warnings,
-            ..ResponseEnd::default()
-        })))
+        self.ended.error = Some(code);
+        Ok(Next::End)
     }
 
     /// Whether what has the code of a progress report is one. SIGNAL can give an error this number
@@ -454,7 +454,7 @@ impl Machine {
 
     /// PREPARE_OK: `00 id:u32 columns:u16 params:u16 00 warnings:u16 [metadata_follows:u8]`.
     /// Definitions may be left out, but the EOFs behind them are not.
-    fn on_prepare_ok(&mut self, packet: Packet<'_>) -> Result<Option<Progress>, ProtocolError> {
+    fn on_prepare_ok(&mut self, packet: Packet<'_>) -> Result<Next, ProtocolError> {
         let mut reader = Reader::new(packet.start);
         if reader.u8() != Some(OK_HEADER) {
             return Err(unexpected(packet));
@@ -476,12 +476,13 @@ impl Machine {
         Ok(self.after_prepare_definitions(left, prepared))
     }
 
-    fn after_prepare_definitions(&mut self, left: u32, prepared: Prepared) -> Option<Progress> {
+    fn after_prepare_definitions(&mut self, left: u32, prepared: Prepared) -> Next {
         if left > 0 {
             self.state = State::PrepareDefinitions { left, prepared };
-            return None;
+            return Next::More;
         }
-        Some(Progress::End(ResponseEnd { prepared: Some(prepared), ..ResponseEnd::default() }))
+        self.ended.prepared = Some(prepared);
+        Next::End
     }
 }
 

@@ -15,6 +15,7 @@ use crate::comments::Scratch;
 use crate::describe::{Again, Statement};
 use crate::lexer::CommentSink as _;
 use crate::mode::LexMode;
+use crate::survey::{CleanSurvey, Survey};
 
 /// Texts that are longer are not kept, and fit nothing: digests are made of their fronts.
 const LEN_MAX: usize = 4 * 1024;
@@ -114,10 +115,18 @@ impl Mould {
         self.head
     }
 
-    /// Whether whatever fits it says the same about itself.
+    /// What guards look at in whatever fits it, of whose text that was found in which it was cast,
+    /// if no guard could object to any. How many rows stand behind VALUES does not matter where no
+    /// tables are named in a row: in an INSERT that reads nothing.
     #[must_use]
-    pub fn reads_alike(&self) -> bool {
-        self.again.is_some()
+    pub fn clean(&self, survey: &Survey) -> Option<CleanSurvey> {
+        let is_rows = |gap: &Gap| matches!(gap.filling, Filling::Rows);
+        let begins = |verb: &[u8]| {
+            self.plain.get(..verb.len()).is_some_and(|first| first.eq_ignore_ascii_case(verb))
+        };
+        let inserts = begins(b"INSERT ") || begins(b"REPLACE ");
+        let alike = !self.gaps.iter().any(is_rows) || (inserts && !survey.has_from);
+        survey.clean().filter(|_| alike && self.again.is_some())
     }
 
     /// Bytes that it takes beside its own size, about.

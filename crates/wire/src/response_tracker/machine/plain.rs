@@ -32,7 +32,7 @@ impl Machine {
                 rows = rows.wrapping_add(1);
                 (*rest, last) = (passed.behind, Some(passed.sequence));
             }
-            self.rows = self.rows.saturating_add(rows);
+            self.ended.rows = self.ended.rows.saturating_add(rows);
         }
         last
     }
@@ -54,7 +54,7 @@ impl Machine {
             return None;
         }
         let warnings = u16::from_le_bytes([few, many]);
-        self.warnings = self.warnings.saturating_add(u32::from(warnings));
+        self.ended.warnings = self.ended.warnings.saturating_add(u32::from(warnings));
         Some(status)
     }
 }

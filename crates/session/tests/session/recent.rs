@@ -1,0 +1,174 @@
+//! Texts that come again: what is remembered of them must not outlive what it depends on.
+
+use session::Reads;
+
+use crate::driver::*;
+
+/// Reads pass, writes are asked for.
+const WRITES: &str =
+    "  - { name: writes, statements: [write, ddl, call, unknown], permanent: true }
+  - { name: rest, gate: none, permanent: true }
+";
+
+/// More often than a text has to come before it is remembered.
+const OFTEN: usize = 40;
+
+/// Sends a text, admits it if it is asked for, and answers it with OK. Whether it was asked for.
+fn is_asked(driver: &mut Driver, text: &str) -> bool {
+    let stop = driver.query(text);
+    let asks = matches!(stop, Stop::Ask(_));
+    if asks {
+        driver.admit();
+        driver.run();
+    } else {
+        assert!(matches!(stop, Stop::Reads(Reads::Backend)), "{text}: {stop:?}");
+    }
+    driver.answer(&ok(1, STATUS_AUTOCOMMIT));
+    asks
+}
+
+/// A session that has sent these texts again and again.
+fn warm(rules: &str, texts: &[&str]) -> Driver {
+    let mut driver = Driver::logged_in(rules, 0);
+    for _ in 0..OFTEN {
+        for text in texts {
+            is_asked(&mut driver, text);
+        }
+    }
+    driver
+}
+
+#[test]
+fn a_text_that_says_something_else_with_another_value_is_read() {
+    for (known, other) in [
+        ("SELECT a FROM t WHERE b = 1", "SELECT a FROM t WHERE b = 1; DELETE FROM t"),
+        ("SELECT a FROM t WHERE b = 'x'", "SELECT a FROM t WHERE b = 'x'; DELETE FROM t -- '"),
+        ("SELECT a FROM t WHERE b = 'x'", "SELECT a FROM t WHERE b = 'x\\''; DELETE FROM t -- '"),
+        ("SELECT a FROM t WHERE b IN (1)", "SELECT a FROM t WHERE b IN (1, f(2))"),
+        ("SELECT a FROM t /* 1 */", "SELECT a FROM t /* 1 */; DELETE FROM t /* 1 */"),
+        ("SELECT a FROM t /* 1 */", "SELECT a FROM t /*! INTO OUTFILE 'x' */, f(1)"),
+        ("SELECT a FROM t WHERE b = 1", "SELECT a FROM t WHERE b = f(1)"),
+    ] {
+        let mut driver = warm(WRITES, &[known]);
+        assert!(!is_asked(&mut driver, known), "{known}");
+        assert!(is_asked(&mut driver, other), "{other}");
+        assert!(!is_asked(&mut driver, known), "{known}");
+    }
+    let mut driver = warm(WRITES, &["INSERT INTO t VALUES (1, 'a')", "UPDATE t SET a = 1"]);
+    assert!(is_asked(&mut driver, "INSERT INTO t VALUES (2, 'b'), (3, 'c')"));
+    assert!(is_asked(&mut driver, "UPDATE t SET a = 22"));
+}
+
+#[test]
+fn a_text_is_read_anew_where_the_mode_has_changed() {
+    let quotes = r#"SELECT "a", 'b' FROM t WHERE c = "; DELETE FROM t; SELECT ""#;
+    let escape = r"SELECT '\', a FROM t WHERE b = ' OR 'c'";
+    let mut driver = warm(WRITES, &[quotes, escape]);
+    assert!(!is_asked(&mut driver, quotes) && !is_asked(&mut driver, escape));
+    let no_escapes = 0x200;
+    driver.passes("SET sql_mode = 'NO_BACKSLASH_ESCAPES'", STATUS_AUTOCOMMIT | no_escapes);
+    let stop = driver.query(escape);
+    assert!(matches!(stop, Stop::Ask(_)), "its quotes do not match now: {stop:?}");
+    // The mode may be any behind a SET that cannot be read; a literal may be a name.
+    let known = r#"SELECT "\"; INSERT INTO t VALUES (1) -- ""#;
+    let mut driver = warm(WRITES, &["SELECT \"\\\" OR a\", 'b'"]);
+    assert!(!is_asked(&mut driver, "SELECT \"\\\" OR a\", 'b'"));
+    driver.passes("SET sql_mode = @x", STATUS_AUTOCOMMIT);
+    assert!(is_asked(&mut driver, known));
+}
+
+#[test]
+fn who_asks_is_found_out_for_each_statement() {
+    const APPS: &str = "  - { name: etl, match: { app: etl }, permanent: true }
+  - { name: shop, match: { schema: shop }, permanent: true }
+  - { name: rest, gate: none, permanent: true }
+";
+    let known = "UPDATE t SET a = 1 WHERE b = 2 /* app=web */";
+    let mut driver = warm(APPS, &[known]);
+    assert!(!is_asked(&mut driver, known));
+    assert!(is_asked(&mut driver, "UPDATE t SET a = 1 WHERE b = 2 /* app=etl */"));
+    assert_eq!(driver.session.app(), b"etl");
+    assert!(!is_asked(&mut driver, "UPDATE t SET a = 7 WHERE b = 8 /* app=web */"));
+    assert_eq!(driver.session.app(), b"web");
+    // The session says it now.
+    let plain = "UPDATE t SET a = 1 WHERE b = 2";
+    let mut driver = warm(APPS, &[plain]);
+    driver.passes("SET @sluice_app = 'etl'", STATUS_AUTOCOMMIT);
+    assert!(is_asked(&mut driver, plain));
+    driver.passes("SET @sluice_app = 'web'", STATUS_AUTOCOMMIT);
+    assert!(!is_asked(&mut driver, plain), "a SET with another value is read");
+    driver.command(b"\x02shop");
+    driver.answer(&ok(1, STATUS_AUTOCOMMIT));
+    assert!(is_asked(&mut driver, plain), "the schema is another");
+}
+
+#[test]
+fn statements_of_transactions_do_what_they_say_however_often_they_come() {
+    let in_transaction = STATUS_AUTOCOMMIT | STATUS_IN_TRANS;
+    let mut driver = Driver::logged_in(GATED, 0);
+    for round in 0..OFTEN {
+        driver.passes("BEGIN", in_transaction);
+        for write in 0..3 {
+            let asks = matches!(driver.query("UPDATE t SET a = 1"), Stop::Ask(_));
+            assert_eq!(asks, write == 0, "round {round}, write {write}");
+            if asks {
+                driver.admit();
+                driver.run();
+            }
+            driver.answer(&ok(1, in_transaction));
+        }
+        driver.passes("COMMIT", STATUS_AUTOCOMMIT);
+    }
+    // `SET autocommit = 0` begins nothing, 1 ends what is there: a value that counts.
+    for _ in 0..OFTEN {
+        driver.passes("SET autocommit = 0", 0);
+    }
+    assert!(is_asked(&mut driver, "UPDATE t SET a = 1"));
+}
+
+#[test]
+fn rules_and_guards_of_another_file_hold_at_once() {
+    let text = "DELETE FROM t WHERE a = 1";
+    let mut driver = warm(UNGATED, &[text]);
+    assert!(!is_asked(&mut driver, text));
+    driver.policy = policy(GATED);
+    driver.session.handle_new_policy();
+    assert!(is_asked(&mut driver, text));
+}
+
+#[test]
+fn the_front_of_a_text_is_not_taken_for_the_text() {
+    // All but the last bytes of a text of two frames, which look like one that passes.
+    let known = "SELECT a FROM t WHERE b = 'x'";
+    let mut driver = warm(WRITES, &[known]);
+    let mut long = known.as_bytes().to_vec();
+    long.resize((1 << 24) - 2, b' ');
+    driver.client.extend([0xff, 0xff, 0xff, 0, 3]);
+    driver.client.extend(&long);
+    driver.client.extend([0, 0, 0, 1]);
+    let stop = driver.run();
+    assert!(matches!(stop, Stop::Ask(_)), "it goes on: {stop:?}");
+}
+
+#[test]
+fn answers_end_alike_however_the_text_before_them_was_read() {
+    let result = [
+        frame(1, &[1]),
+        frame(2, b"\x03def\0\0\0\x01a\0\x0c\x3f\0\x01\0\0\0\x08\x81\0\0\0\0"),
+        frame(3, b"\x011"),
+        frame(4, b"\xfe\0\0\x02\0\0\0"),
+    ]
+    .concat();
+    let mut driver = Driver::logged_in(UNGATED, 0);
+    for cut in 1..result.len() {
+        driver.query(&format!("SELECT a FROM t WHERE b = {cut}"));
+        let (head, tail) = result.split_at(cut);
+        driver.to_client.clear();
+        driver.backend.extend(head);
+        assert!(matches!(driver.run(), Stop::Reads(Reads::Backend)), "{cut}");
+        driver.backend.extend(tail);
+        let stop = driver.run();
+        assert!(matches!(stop, Stop::Finished(_)), "{cut}: {stop:?}");
+        assert_eq!(driver.to_client, result);
+    }
+}
