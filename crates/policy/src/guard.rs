@@ -114,7 +114,7 @@ pub struct Guarded<'s> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Guards {
     list: Arc<[Guard]>,
-    looks_at_tags: bool,
+    want_tags: Arc<[usize]>,
 }
 
 /// What guards have to say of a statement.
@@ -212,11 +212,11 @@ impl Guard {
 impl Guards {
     pub(crate) fn new(list: Vec<Guard>) -> Self {
         let list: Vec<Guard> = list.into_iter().filter(|guard| !guard.checks.is_empty()).collect();
-        let looks_at_tags = list
-            .iter()
-            .flat_map(|guard| &guard.checks)
-            .any(|(check, _)| matches!(check, Check::RequireTag(_)));
-        Self { list: list.into(), looks_at_tags }
+        let wants_tags = |(_, guard): &(usize, &Guard)| {
+            guard.checks.iter().any(|(check, _)| matches!(check, Check::RequireTag(_)))
+        };
+        let want_tags = list.iter().enumerate().filter(wants_tags).map(|(index, _)| index);
+        Self { want_tags: want_tags.collect(), list: list.into() }
     }
 
     /// Whether there is none: then nobody looks at any text.
@@ -225,10 +225,11 @@ impl Guards {
         self.list.is_empty()
     }
 
-    /// Whether one of them wants tags.
+    /// Whether one of them may want tags of this session, whatever its statements say of who asks.
     #[must_use]
-    pub fn looks_at_tags(&self) -> bool {
-        self.looks_at_tags
+    pub fn may_want_tags_of(&self, session: &SessionIdentity) -> bool {
+        let mut guards = self.want_tags.iter().filter_map(|index| self.list.get(*index));
+        guards.any(|guard| guard.condition.may_be_from(session))
     }
 
     /// Each of them.

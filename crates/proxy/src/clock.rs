@@ -1,5 +1,6 @@
 //! The clock of the process: the one place where time is read.
 
+use std::cell::Cell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use admission::MonoTime;
@@ -35,4 +36,26 @@ impl Clock {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
     }
+
+    /// The same for every statement, at `now`: asked of the system only as often as it may be late.
+    pub(crate) fn recent_unix_seconds(&self, now: Instant) -> i64 {
+        ASKED.with(|asked| {
+            let is_fresh = |at: Instant| at <= now && now.duration_since(at) < MAY_BE_LATE;
+            let fresh = asked.get().filter(|(at, _)| is_fresh(*at));
+            let (_, seconds) = fresh.unwrap_or_else(|| {
+                let answer = (now, self.unix_seconds());
+                asked.set(Some(answer));
+                answer
+            });
+            seconds
+        })
+    }
+}
+
+/// By how much rules may expire late, and a jump of the wall clock be noticed.
+const MAY_BE_LATE: Duration = Duration::from_millis(20);
+
+thread_local! {
+    /// When this thread has asked for the wall clock, and what it was.
+    static ASKED: Cell<Option<(Instant, i64)>> = const { Cell::new(None) };
 }

@@ -91,15 +91,27 @@ pub(crate) struct LatencyTap {
     worker: usize,
     /// The signals that the statement under way is counted in, by a bit each.
     under_way: Option<u32>,
+    /// What the one before was, and its signals: the next is mostly like it.
+    last: Like,
+}
+
+/// What decides about the signals that a statement is counted in.
+#[derive(Default)]
+struct Like {
+    app: Vec<u8>,
+    rule: Option<u32>,
+    class: Option<Class>,
+    counted: u32,
 }
 
 impl LatencyTap {
     pub(crate) fn new(board: &LatencyBoard, worker: usize) -> Self {
-        Self { taps: board.0.load_full(), worker, under_way: None }
+        Self { taps: board.0.load_full(), worker, under_way: None, last: Like::default() }
     }
 
-    /// There may be other signals.
+    /// There may be other signals, and other rules.
     pub(crate) fn follow(&mut self, board: &LatencyBoard) {
+        self.last.class = None;
         let taps = board.0.load();
         if !Arc::ptr_eq(&taps, &self.taps) {
             self.end(None);
@@ -112,25 +124,42 @@ impl LatencyTap {
         !self.taps.is_empty() && self.under_way.is_none()
     }
 
-    /// The server has a statement of this app and class, which this rule decided.
-    pub(crate) fn begin(&mut self, app: &[u8], rule: Option<&str>, class: Class) {
-        let mut counted = 0_u32;
-        for (tap, bit) in self.taps.iter().zip(bits()) {
-            if tap.what.is_about(app, rule, class) {
-                counted |= bit;
-                if let Some(shard) = tap.shard(self.worker) {
-                    shard.begun.fetch_add(1, Ordering::Relaxed);
-                }
-            }
+    /// The server has a statement of this app and class, which this rule decided: its place in the
+    /// policy in force, and its name.
+    pub(crate) fn begin<'p>(
+        &mut self,
+        app: &[u8],
+        rule: Option<u32>,
+        class: Class,
+        name_of: impl FnOnce(u32) -> Option<&'p str>,
+    ) {
+        let Like { app: last_app, rule: last_rule, class: last_class, counted } = &mut self.last;
+        if *last_class != Some(class) || *last_rule != rule || *last_app != app {
+            let name = rule.and_then(name_of);
+            let about = self.taps.iter().zip(bits());
+            let about = about.filter(|(tap, _)| tap.what.is_about(app, name, class));
+            *counted = about.fold(0, |counted, (_, bit)| counted | bit);
+            app.clone_into(last_app);
+            (*last_rule, *last_class) = (rule, Some(class));
         }
+        let counted = self.last.counted;
         self.under_way = Some(counted);
+        for shard in self.shards(counted) {
+            shard.begun.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// This thread's counters of these signals.
+    fn shards(&self, counted: u32) -> impl Iterator<Item = &Shard> {
+        let taps = if counted == 0 { &[] } else { self.taps.as_slice() };
+        let taps = taps.iter().zip(bits()).filter(move |(_, bit)| counted & bit != 0);
+        taps.filter_map(|(tap, _)| tap.shard(self.worker))
     }
 
     /// Its answer is over; `None`: it is over without one.
     pub(crate) fn end(&mut self, latency: Option<Duration>) {
         let Some(counted) = self.under_way.take() else { return };
-        for (tap, _) in self.taps.iter().zip(bits()).filter(|(_, bit)| counted & bit != 0) {
-            let Some(shard) = tap.shard(self.worker) else { continue };
+        for shard in self.shards(counted) {
             let bucket = latency.and_then(|latency| shard.buckets.get(latency_bucket(latency)));
             if let Some(bucket) = bucket {
                 bucket.fetch_add(1, Ordering::Relaxed);
@@ -239,6 +268,12 @@ clusters:
 rules: []
 ";
 
+    const RULE: Option<u32> = Some(3);
+
+    fn name_of(rule: u32) -> Option<&'static str> {
+        (Some(rule) == RULE).then_some("everything")
+    }
+
     fn sums(board: &LatencyBoard) -> Vec<(u64, u64, u64)> {
         let taps = board.0.load();
         let mut counts = LatencyCounts::default();
@@ -255,24 +290,47 @@ rules: []
         let board = LatencyBoard::new(&policy);
         let mut tap = LatencyTap::new(&board, 5);
         assert!(tap.is_awaited());
-        tap.begin(b"shop:web", Some("everything"), Class::Read);
+        tap.begin(b"shop:web", RULE, Class::Read, name_of);
         assert!(!tap.is_awaited(), "it is noted once");
         assert_eq!(sums(&board), [(1, 0, 0), (1, 0, 0)]);
         tap.end(Some(Duration::from_millis(3)));
-        tap.begin(b"etl", Some("everything"), Class::Write);
+        tap.begin(b"etl", RULE, Class::Write, name_of);
         tap.end(None);
         assert_eq!(
             sums(&board),
             [(1, 1, 1), (2, 2, 1)],
             "an answer that never came has no latency"
         );
-        tap.begin(b"web", None, Class::Ddl);
+        tap.begin(b"web", None, Class::Ddl, name_of);
         drop(tap);
         assert_eq!(sums(&board), [(1, 1, 1), (2, 2, 1)], "neither class nor rule is theirs");
         let mut tap = LatencyTap::new(&board, 6);
-        tap.begin(b"web", None, Class::Write);
+        tap.begin(b"web", None, Class::Write, name_of);
         board.follow(&policy);
         tap.follow(&board);
         assert_eq!(sums(&board)[0], (2, 2, 1), "a reload loses no end");
+    }
+
+    #[test]
+    fn what_the_last_statement_was_decides_nothing_about_one_that_differs() {
+        let policy = policy::load(FILE).unwrap().clusters[0].clone();
+        let board = LatencyBoard::new(&policy);
+        let mut tap = LatencyTap::new(&board, 0);
+        let mut begun = |app: &[u8], rule, class, before: [u64; 2]| {
+            tap.begin(app, rule, class, name_of);
+            tap.end(None);
+            let now: Vec<u64> = sums(&board).into_iter().map(|(begun, ..)| begun).collect();
+            [now[0] - before[0], now[1] - before[1]]
+        };
+        assert_eq!(begun(b"web", RULE, Class::Read, [0, 0]), [1, 1]);
+        assert_eq!(begun(b"web", RULE, Class::Read, [1, 1]), [1, 1]);
+        assert_eq!(begun(b"we", RULE, Class::Read, [2, 2]), [0, 1], "another app");
+        assert_eq!(begun(b"web", None, Class::Read, [2, 3]), [1, 0], "no rule");
+        assert_eq!(begun(b"web", Some(4), Class::Read, [3, 3]), [1, 0], "another rule");
+        assert_eq!(begun(b"web", RULE, Class::Ddl, [4, 3]), [0, 1], "another class");
+        // Another file, where the place is another rule's.
+        tap.follow(&board);
+        tap.begin(b"web", RULE, Class::Ddl, |_| Some("renamed"));
+        assert_eq!(sums(&board).iter().map(|(begun, ..)| *begun).sum::<u64>(), 8);
     }
 }

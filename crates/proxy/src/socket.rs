@@ -1,7 +1,7 @@
 //! A connected socket of either family: everything above it does not care which.
 
 use std::fmt;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read as _};
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::pin::Pin;
@@ -34,6 +34,50 @@ impl Socket {
         match self {
             Self::Tcp(socket) => drop(socket.ready(Interest::PRIORITY).await),
             Self::Unix(socket) => drop(socket.ready(Interest::PRIORITY).await),
+        }
+    }
+
+    /// Whether something has come that nobody has read, data or the end, as far as the runtime knows. An
+    /// error is an end as well.
+    ///
+    /// # Errors
+    /// When the runtime shuts down.
+    pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(socket) => socket.poll_read_ready(cx),
+            Self::Unix(socket) => socket.poll_read_ready(cx),
+        }
+    }
+
+    /// Reads once, what fits into `memory`. `Ok(0)` is the peer's end.
+    ///
+    /// # Errors
+    /// The socket's; `WouldBlock` when nothing is there, after which [`Socket::poll_read_ready`] waits for
+    /// more to come.
+    pub(crate) fn try_read(&self, memory: &mut [u8]) -> io::Result<usize> {
+        let mut read = None;
+        let mut receive = |mut socket: &socket2::Socket| {
+            let len = socket.read(memory)?;
+            read = Some(len);
+            // Less than there was room for: the kernel has no more, and says so when there is. So the next
+            // look need not ask it in vain. (epoll's manual, on edge-triggered events; tokio's own reads do
+            // the same.)
+            if (1..memory.len()).contains(&len) {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Ok(())
+        };
+        let outcome = match self {
+            Self::Tcp(socket) => {
+                socket.try_io(Interest::READABLE, || receive(&SockRef::from(socket)))
+            }
+            Self::Unix(socket) => {
+                socket.try_io(Interest::READABLE, || receive(&SockRef::from(socket)))
+            }
+        };
+        match read {
+            Some(read) => Ok(read),
+            None => outcome.map(|()| 0),
         }
     }
 

@@ -33,8 +33,9 @@ impl Connection {
         // A command may come in pieces, and long after its first byte.
         self.take_newer_facts();
         if self.timing.started.is_none() {
-            self.timing.started = Some(Instant::now());
-            self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
+            let now = Instant::now();
+            self.timing.started = Some(now);
+            self.now = UnixTime(self.shared.cluster.clock().recent_unix_seconds(now));
             self.leaving.note_command();
             self.take_newer_policy();
         }

@@ -85,7 +85,10 @@ impl Connection {
                 if let Poll::Ready(filled) = backend.poll_fill(cx) {
                     return Poll::Ready(Heard::Server(filled));
                 }
-                if is_watched && hung_up.as_mut().poll(cx).is_ready() {
+                if is_watched
+                    && client.poll_stirred(cx).is_ready()
+                    && hung_up.as_mut().poll(cx).is_ready()
+                {
                     return Poll::Ready(Heard::ClientHungUp);
                 }
                 Poll::Pending

@@ -14,8 +14,8 @@ impl Connection {
     /// The server has what signals may be made of.
     pub(super) fn note_begun(&mut self) {
         if let Some(StatementOutcome { rule, class, .. }) = self.session.under_way() {
-            let rule = rule.and_then(|index| self.policy.rule(index));
-            self.latency.begin(self.session.app(), rule.map(|rule| &*rule.name), class);
+            let name_of = |index| self.policy.rule(index).map(|rule| &*rule.name);
+            self.latency.begin(self.session.app(), rule, class, name_of);
         }
     }
 

@@ -1,14 +1,14 @@
 //! What carries bytes: a socket, or TLS over one.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::BytesMut;
-use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_rustls::TlsStream;
 
+use super::buffer::Buffer;
 use super::rewound::Rewound;
 use crate::socket::Socket;
 
@@ -25,12 +25,41 @@ impl Carrier {
     pub(super) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
-        buffer: &mut BytesMut,
+        buffer: &mut Buffer,
     ) -> Poll<io::Result<usize>> {
-        match self {
-            Self::Plain(socket) => pin!(socket.read_buf(buffer)).poll(cx),
-            Self::Tls(tls) => pin!(tls.read_buf(buffer)).poll(cx),
+        loop {
+            ready!(self.poll_stirred(cx))?;
+            match self.poll_take(cx, buffer) {
+                Poll::Ready(Err(error)) if is_in_vain(&error) => {}
+                read => return read,
+            }
         }
+    }
+
+    /// Whether there may be something to read. TLS may have decrypted it already.
+    pub(super) fn poll_stirred(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(socket) => socket.poll_read_ready(cx),
+            Self::Tls(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Reads once, where there may be something. An error that [`is_in_vain`] is none.
+    pub(super) fn poll_take(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Buffer,
+    ) -> Poll<io::Result<usize>> {
+        let read = match self {
+            Self::Plain(socket) => socket.try_read(buffer.free())?,
+            Self::Tls(tls) => {
+                let mut free = ReadBuf::new(buffer.free());
+                ready!(Pin::new(tls).poll_read(cx, &mut free))?;
+                free.filled().len()
+            }
+        };
+        buffer.fill(read);
+        Poll::Ready(Ok(read))
     }
 
     /// Writes all of `bytes`.
@@ -76,4 +105,9 @@ impl Carrier {
             Self::Tls(tls) => drop(tls.shutdown().await),
         }
     }
+}
+
+/// Nothing was there after all, or a signal came: wait on.
+pub(super) fn is_in_vain(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

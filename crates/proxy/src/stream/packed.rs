@@ -4,10 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, BytesMut};
 use session::Compression;
 use wire::compress::{CompressedLeg, Decompressor, Role, Unread};
 
+use super::buffer::Buffer;
 use super::carrier::Carrier;
 use super::codecs::Codecs;
 
@@ -19,7 +19,7 @@ pub(super) struct Packed {
     leg: CompressedLeg,
     codecs: Arc<Codecs>,
     /// Read, and not yet decompressed.
-    wire: BytesMut,
+    wire: Buffer,
     /// What decompresses, within a compressed packet.
     decompressor: Option<Decompressor>,
     /// Compressed, and being written.
@@ -36,7 +36,7 @@ impl Packed {
     /// From here on; `wire` has been read ahead.
     pub(super) fn new(
         carrier: Carrier,
-        wire: BytesMut,
+        wire: Buffer,
         role: Role,
         compression: Compression,
         codecs: Arc<Codecs>,
@@ -59,7 +59,7 @@ impl Packed {
     pub(super) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
-        buffer: &mut BytesMut,
+        buffer: &mut Buffer,
         read_len: usize,
     ) -> Poll<io::Result<usize>> {
         loop {
@@ -73,9 +73,7 @@ impl Packed {
                     return Poll::Pending;
                 }
             }
-            if self.wire.capacity().saturating_sub(self.wire.len()) < read_len / 2 {
-                self.wire.reserve(read_len);
-            }
+            self.wire.make_room(read_len);
             match self.carrier.poll_fill(cx, &mut self.wire) {
                 Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(end) => return Poll::Ready(end),
@@ -84,25 +82,17 @@ impl Packed {
         }
     }
 
-    fn unpack(&mut self, buffer: &mut BytesMut) -> io::Result<(usize, bool)> {
+    fn unpack(&mut self, buffer: &mut Buffer) -> io::Result<(usize, bool)> {
         let mut decompressor = match self.decompressor.take() {
             Some(begun) => begun,
             None => self.codecs.decompressor(self.leg.algorithm())?,
         };
-        let have = buffer.len();
-        let unread = if have == 0 { Unread::Nothing } else { Unread::Frames };
-        buffer.resize(buffer.capacity(), 0);
-        let room = buffer.get_mut(have..).unwrap_or_default();
-        let unpacked = self.leg.unpack(&self.wire, room, unread, &mut decompressor);
-        let unpacked = match unpacked {
-            Ok(unpacked) => unpacked,
-            Err(corrupt) => {
-                buffer.truncate(have);
-                return Err(io::Error::new(io::ErrorKind::InvalidData, corrupt));
-            }
-        };
-        buffer.truncate(have.saturating_add(unpacked.produced));
-        self.wire.advance(unpacked.consumed);
+        let unread = if buffer.is_empty() { Unread::Nothing } else { Unread::Frames };
+        let unpacked = self.leg.unpack(self.wire.bytes(), buffer.free(), unread, &mut decompressor);
+        let unpacked =
+            unpacked.map_err(|corrupt| io::Error::new(io::ErrorKind::InvalidData, corrupt))?;
+        buffer.fill(unpacked.produced);
+        self.wire.consume(unpacked.consumed);
         if self.leg.is_within_packet() {
             self.decompressor = Some(decompressor);
         } else {
@@ -144,8 +134,8 @@ impl Packed {
     /// Nothing is under way. Gives memory back.
     pub(super) fn rest(&mut self) {
         self.leg.rest();
-        if self.wire.is_empty() && self.wire.capacity() > KEPT_LEN {
-            self.wire = BytesMut::new();
+        if self.wire.is_empty() && self.wire.len() > KEPT_LEN {
+            self.wire = Buffer::default();
         }
         if self.out.capacity() > KEPT_LEN {
             self.out = Vec::new();

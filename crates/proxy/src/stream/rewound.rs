@@ -4,21 +4,21 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::buffer::Buffer;
 use crate::socket::Socket;
 
 /// Reads the bytes ahead first, then the socket. TLS runs over it: a client sends the first bytes
 /// of its handshake right behind its request for it, so they may have been read together.
 #[derive(Debug)]
 pub(super) struct Rewound {
-    ahead: BytesMut,
+    ahead: Buffer,
     socket: Socket,
 }
 
 impl Rewound {
-    pub(super) fn new(ahead: BytesMut, socket: Socket) -> Self {
+    pub(super) fn new(ahead: Buffer, socket: Socket) -> Self {
         Self { ahead, socket }
     }
 
@@ -37,11 +37,11 @@ impl AsyncRead for Rewound {
         if ahead.is_empty() {
             return Pin::new(socket).poll_read(cx, buf);
         }
-        let len = ahead.len().min(buf.remaining());
-        buf.put_slice(ahead.get(..len).unwrap_or_default());
-        ahead.advance(len);
+        let len = ahead.bytes().len().min(buf.remaining());
+        buf.put_slice(ahead.bytes().get(..len).unwrap_or_default());
+        ahead.consume(len);
         if ahead.is_empty() {
-            *ahead = BytesMut::new();
+            *ahead = Buffer::default();
         }
         Poll::Ready(Ok(()))
     }

@@ -8,30 +8,29 @@
 
 use std::cell::RefCell;
 
-use bytes::BytesMut;
-
 use super::BUFFER_LEN;
+use super::buffer::Buffer;
 
 /// Buffers kept for each thread. No more than two are in use at once but for bytes that wait: for
 /// the rest of their packet, for their turn in a queue, for a peer that does not read.
 const SPARE_MAX: usize = 64;
 
 thread_local! {
-    static SPARE: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Vec<Buffer>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A buffer with room for a read.
 #[inline]
-pub(super) fn take() -> BytesMut {
+pub(super) fn take() -> Buffer {
     let spare = SPARE.with_borrow_mut(Vec::pop);
-    spare.unwrap_or_else(|| BytesMut::with_capacity(BUFFER_LEN))
+    spare.unwrap_or_else(|| Buffer::with_len(BUFFER_LEN))
 }
 
-/// Nothing is in it, and it has not grown.
+/// Nothing is in it. One that has grown is not kept.
 #[inline]
-pub(super) fn give_back(buffer: BytesMut) {
+pub(super) fn give_back(buffer: Buffer) {
     SPARE.with_borrow_mut(|spare| {
-        if spare.len() < SPARE_MAX {
+        if spare.len() < SPARE_MAX && buffer.len() == BUFFER_LEN {
             spare.push(buffer);
         }
     });

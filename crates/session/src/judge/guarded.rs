@@ -148,7 +148,7 @@ impl Bench {
         attributes: Option<QueryAttributes<'_>>,
         input: &Input<'_>,
     ) -> Option<Box<GuardReport>> {
-        if !input.policy.guards.looks_at_tags() {
+        if !input.policy.guards.may_want_tags_of(&self.who.identity) {
             return None;
         }
         let all_tags = attributes.is_some();

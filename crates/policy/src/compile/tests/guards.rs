@@ -70,6 +70,11 @@ fn nobody_is_asked_about_a_guard_that_cannot_be_about_their_session() {
     assert!(may_object(b"shop", b"SELECT 1 FROM t"));
     assert!(!may_object(b"etl", b"SELECT 1 FROM t"));
     assert!(may_object(b"etl", b"DELETE FROM t"));
+    let wants_tags = |user: &[u8]| {
+        let session = SessionIdentity::new(user, None, b"", empty());
+        config.clusters[0].guards.may_want_tags_of(&session)
+    };
+    assert!(wants_tags(b"shop") && !wants_tags(b"etl"));
 }
 
 #[test]
