@@ -122,12 +122,13 @@ pub(super) fn csv(shown: &Insights) -> String {
 
 type Cell = fn(&Row) -> String;
 
-const COLUMNS: [(&str, Cell); 28] = [
+const COLUMNS: [(&str, Cell); 29] = [
     ("cluster", |row| row.cluster.clone()),
     ("app", |row| name(&row.app)),
     ("schema", |row| name(&row.schema)),
     ("user", |row| name(&row.user)),
     ("table", |row| name(&row.table)),
+    ("tag", |row| name(&row.tag)),
     ("digest", |row| name(&row.digest)),
     ("digest_text", |row| name(&row.digest_text)),
     ("count", |row| row.cost.count.to_string()),
@@ -220,8 +221,15 @@ mod tests {
     fn csv_is_read_by_spreadsheets_and_runs_nothing_there() {
         let csv = csv(&shown());
         let mut lines = csv.split("\r\n");
-        assert!(lines.next().unwrap().starts_with("cluster,app,schema,user,table,digest,"));
+        assert!(lines.next().unwrap().starts_with("cluster,app,schema,user,table,tag,digest,"));
         let row = lines.next().unwrap();
-        assert!(row.starts_with("main,'=etl,shop,,,00ff,\"SELECT a, \"\"b\"\" FROM t"), "{row}");
+        assert!(row.starts_with("main,'=etl,shop,,,,00ff,\"SELECT a, \"\"b\"\" FROM t"), "{row}");
+    }
+    #[test]
+    fn csv_by_tag_says_which_value() {
+        let row = Row { tag: Some("acme, \"inc\"".to_owned()), ..Row::default() };
+        let by_tag = Insights { by: "tag:tenant".to_owned(), rows: vec![row], ..shown() };
+        let csv = csv(&by_tag);
+        assert!(csv.contains("\r\n,,,,,\"acme, \"\"inc\"\"\",,"), "{csv}");
     }
 }
