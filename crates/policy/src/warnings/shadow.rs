@@ -129,7 +129,11 @@ impl<'r> Earlier<'r> {
             by.extend(candidates);
             return true;
         }
-        parts::of(rule).is_some_and(|parts| parts.iter().all(|part| self.cover(part, by)))
+        let Some(mut parts) = parts::of(rule) else { return false };
+        parts.all(|(part, len)| {
+            self.compared = self.compared.saturating_add(len);
+            self.cover(&part, by)
+        })
     }
 
     /// The rules that match all that this one matches and do not end before it, in the order of the
