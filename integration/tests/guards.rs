@@ -241,6 +241,10 @@ async fn what_the_server_expects_to_read_is_limited_and_nothing_of_it_is_run_for
         ] {
             assert_eq!(refusal(&mut conn, sql).await.part("check"), Some("max_rows_expected"));
         }
+        // Neither server's plan knows of the LIMIT.
+        passes(&mut conn, "SELECT n, v FROM g_many LIMIT 3").await;
+        let refused = refusal(&mut conn, "SELECT n, v FROM g_many LIMIT 3 OFFSET 500").await;
+        assert_eq!(refused.part("check"), Some("max_rows_expected"));
         let refused = conn.prepare("SELECT n FROM g_many WHERE v > 2").await.unwrap_err();
         assert!(refused.to_string().contains("check=max_rows_expected"), "{refused}");
         passes(&mut conn, "UPDATE g_many SET v = 2 WHERE n = 3").await;

@@ -68,6 +68,11 @@ impl Schedule {
         false
     }
 
+    /// What is in force whenever one of these is.
+    pub(crate) fn any_of<'s>(schedules: impl Iterator<Item = &'s Self>) -> Self {
+        Self { windows: schedules.flat_map(|schedule| schedule.windows.clone()).collect() }
+    }
+
     /// Whether it is in force whenever another one is; `None` is always. Hours of different zones
     /// are not compared: it may be, and the answer is no.
     pub(crate) fn covers(&self, other: Option<&Self>) -> bool {

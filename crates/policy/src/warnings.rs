@@ -206,6 +206,3 @@ fn is_held(rule: &Rule) -> bool {
         Action::Deny | Action::Throttle { .. } => true,
     }
 }
-
-#[cfg(test)]
-mod tests;

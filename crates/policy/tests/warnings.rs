@@ -164,3 +164,32 @@ fn ten_thousand_rules_are_compared_in_no_time() {
     // Whether there was time for the last one is another machine's business; no other is shadowed.
     assert!(found.iter().all(|warning| warning.path == "rules[10000]"), "{found:#?}");
 }
+
+#[test]
+fn a_list_of_ten_thousand_values_is_taken_apart_in_no_time() {
+    let mut text = String::from(
+        "version: 1\nclusters: { main: { listen: 127.0.0.1:3307, primary: db1:3306, \
+         replicas: [db2:3306], probe: { user: sluice } } }\nrules:\n",
+    );
+    let mut list = String::new();
+    for app in 0..10_000 {
+        writeln!(text, "  - {{ name: r{app}, match: {{ app: app-{app} }}, permanent: true }}")
+            .expect("strings take everything");
+        write!(list, "app-{app}, ").expect("strings take everything");
+    }
+    let users = list.replace("app-", "user-");
+    writeln!(text, "  - {{ name: all, match: {{ app: [{list}] }}, permanent: true }}")
+        .expect("strings take everything");
+    writeln!(
+        text,
+        "  - {{ name: one-more, match: {{ app: [{list} b], user: [{users}] }}, permanent: true }}"
+    )
+    .expect("strings take everything");
+    let found = warnings(&text, at(WHEN_WRITTEN));
+    let [warning] = found.as_slice() else { panic!("{} warnings", found.len()) };
+    assert_eq!(warning.path, "rules[10000]");
+    assert!(
+        warning.message.contains("`r2` (rules[2], line 6) and 9997 more match all"),
+        "{warning}"
+    );
+}

@@ -13,7 +13,8 @@
 //! refused by what the server said of itself.
 //!
 //! The number is the server's own guess, block by block: of each table in the order of the plan, its
-//! `rows` for each row that the ones before it leave (`filtered`), summed.
+//! `rows` for each row that the ones before it leave (`filtered`), summed. It is what would be read
+//! without a LIMIT; where that alone ends the reading, it counts.
 
 mod asking;
 mod cache;
@@ -88,6 +89,8 @@ impl Foreseen {
 pub(crate) struct Subject {
     text: String,
     writes: bool,
+    /// The most rows that it reads, whatever the plan says.
+    at_most: Option<u64>,
     schema: String,
     server: Server,
     of_like: Key,
@@ -113,8 +116,9 @@ impl Subject {
         if text.len() > TEXT_LEN_MAX {
             return Err(Foreseen::NotExplained);
         }
-        let (text, writes) = match explainable(text, server, &mut sql::Scratch::default()) {
-            Explainable::Yes { text, writes } => (text, writes),
+        let explainable = explainable(text, server, &mut sql::Scratch::default());
+        let (text, writes, at_most) = match explainable {
+            Explainable::Yes { text, writes, at_most } => (text, writes, at_most),
             Explainable::ReadsNothing => return Err(Foreseen::NothingRead),
             Explainable::Unknown => return Err(Foreseen::NotExplained),
         };
@@ -124,6 +128,7 @@ impl Subject {
             of_text: Key::of(schema, text.as_bytes()),
             text: text.to_owned(),
             writes,
+            at_most,
             schema: schema.to_owned(),
             server,
             most,
@@ -221,7 +226,7 @@ impl Explainer {
         let asked = ask(&self.pool, policy, subject).await;
         drop(place);
         let said = match asked {
-            Asked::Rows(rows) => Ok(rows),
+            Asked::Rows(rows) => Ok(subject.at_most.map_or(rows, |most| rows.min(most))),
             Asked::NotExplained => Err(Foreseen::NotExplained),
             Asked::Denied(error) => {
                 self.log_denial(&error);

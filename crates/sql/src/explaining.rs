@@ -6,6 +6,8 @@
 //! in, and nothing built in that waits, locks or counts. Values that only the session has (variables,
 //! parameters) would be others there: such texts are not explained either.
 
+mod first_rows;
+
 use crate::{
     class::Class,
     comments::Scratch,
@@ -25,6 +27,8 @@ pub enum Explainable<'t> {
         text: &'t str,
         /// Whether it would write or lock.
         writes: bool,
+        /// The most rows that it reads, whatever the plan says; `None` where it tells nothing.
+        at_most: Option<u64>,
     },
     /// Nobody knows.
     Unknown,
@@ -52,9 +56,10 @@ pub fn explainable<'t>(text: &'t [u8], server: Server, scratch: &mut Scratch) ->
         | Class::Session
         | Class::Transaction => return Explainable::Unknown,
     };
+    let at_most = first_rows::most_read(text.as_bytes(), mode);
     match verb(text.as_bytes(), mode) {
-        Some(Verb::Reads) => Explainable::Yes { text, writes: locks },
-        Some(Verb::Writes) => Explainable::Yes { text, writes: true },
+        Some(Verb::Reads) => Explainable::Yes { text, writes: locks, at_most },
+        Some(Verb::Writes) => Explainable::Yes { text, writes: true, at_most: None },
         Some(Verb::Neither) => Explainable::ReadsNothing,
         None => Explainable::Unknown,
     }
@@ -194,12 +199,15 @@ mod tests {
             ("INSERT INTO t SELECT * FROM u", true),
             ("REPLACE INTO t (a) SELECT a FROM u", true),
         ] {
-            let Explainable::Yes { text: explained, writes: found } = of(text) else {
+            let Explainable::Yes { text: explained, writes: found, at_most } = of(text) else {
                 panic!("{text}");
             };
-            assert_eq!(found, writes, "{text}");
+            assert_eq!((found, at_most), (writes, None), "{text}");
             assert!(text.starts_with(explained));
         }
+        let first =
+            Explainable::Yes { text: "SELECT a FROM t LIMIT 5", writes: false, at_most: Some(5) };
+        assert_eq!(of("SELECT a FROM t LIMIT 5;"), first);
         for text in ["INSERT INTO t VALUES (1, 2)", "REPLACE INTO t SET a = 1"] {
             assert_eq!(of(text), Explainable::ReadsNothing, "{text}");
         }

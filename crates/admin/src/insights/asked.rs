@@ -53,17 +53,21 @@ pub(super) enum Sort {
     Count,
     Time,
     Mean,
+    P50,
     P95,
     P99,
     Max,
     Errors,
+    Lost,
     Warnings,
     Queued,
     Refused,
+    ClientGone,
     RowsSent,
     RowsAffected,
     BytesIn,
     BytesOut,
+    FirstSeen,
     LastSeen,
 }
 
@@ -74,21 +78,25 @@ pub(super) const BYS: [(&str, By); 4] =
 const BYS_WORDS: &str = "one of digest, app, user, table, or tag:NAME";
 
 /// The words for what rows are sorted by; those of the fields mean the same.
-pub(super) const SORTS: [(&str, Sort); 15] = [
+pub(super) const SORTS: [(&str, Sort); 19] = [
     ("count", Sort::Count),
     ("time", Sort::Time),
     ("mean", Sort::Mean),
+    ("p50", Sort::P50),
     ("p95", Sort::P95),
     ("p99", Sort::P99),
     ("max", Sort::Max),
     ("errors", Sort::Errors),
+    ("lost", Sort::Lost),
     ("warnings", Sort::Warnings),
     ("queued", Sort::Queued),
     ("refused", Sort::Refused),
+    ("client_gone", Sort::ClientGone),
     ("rows_sent", Sort::RowsSent),
     ("rows_affected", Sort::RowsAffected),
     ("bytes_in", Sort::BytesIn),
     ("bytes_out", Sort::BytesOut),
+    ("first_seen", Sort::FirstSeen),
     ("last_seen", Sort::LastSeen),
 ];
 
@@ -149,6 +157,7 @@ fn field(word: &str) -> &str {
     match word {
         "time_total_s" | "share" | "total" => "time",
         "time_mean_s" => "mean",
+        "time_p50_s" => "p50",
         "time_p95_s" => "p95",
         "time_p99_s" => "p99",
         "time_max_s" => "max",
@@ -191,4 +200,22 @@ fn digest(text: &str) -> Result<u64, Refusal> {
         let message = format!("`digest` is not 16 hexadecimal digits: {text:?}");
         Refusal::new(Error::BadRequest, message)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::insights::Cost;
+
+    #[test]
+    fn rows_are_sorted_by_every_number_that_they_have() {
+        let cost = serde_json::to_value(Cost::default()).unwrap();
+        let numbers = cost.as_object().unwrap().keys().filter(|key| !key.contains("_by_"));
+        for field in numbers.map(String::as_str).chain(["first_seen", "last_seen", "time_p50_s"]) {
+            let query = Query { sort: Some(field.to_owned()), ..Query::default() };
+            assert!(Asked::of(query).is_ok(), "{field}");
+        }
+        let query = Query { sort: Some("digest".to_owned()), ..Query::default() };
+        assert!(Asked::of(query).is_err());
+    }
 }

@@ -45,7 +45,7 @@ pub(crate) async fn insights(
 fn gather(state: &AdminState, asked: &Asked) -> Insights {
     let mut answer =
         Insights { by: asked.by_word(), sort: asked.sort_word().to_owned(), ..Insights::default() };
-    let mut total = Stats::default();
+    let mut totals = Totals::default();
     let mut rows: Vec<(String, Compared)> = Vec::new();
     for cluster in state.clusters.iter() {
         if asked.cluster.as_ref().is_some_and(|name| *cluster.name != **name) {
@@ -58,7 +58,7 @@ fn gather(state: &AdminState, asked: &Asked) -> Insights {
                 answer.tags.push(tag);
             }
         }
-        total.merge(&view.total);
+        totals.now.merge(&view.total);
         answer.apps.extend(view.at_once.iter().map(|(app, at_once)| AppAtOnce {
             cluster: cluster.name.to_string(),
             app: app.clone(),
@@ -68,6 +68,7 @@ fn gather(state: &AdminState, asked: &Asked) -> Insights {
         (answer.from, answer.to) = (shown(view.from), shown(view.to));
         answer.window_s = seen_s(&view, answer.window_s);
         if let Some(before) = &before {
+            totals.before.merge(&before.total);
             (answer.compared_from, answer.compared_to) =
                 (Some(shown(before.from)), Some(shown(before.to)));
         }
@@ -79,15 +80,35 @@ fn gather(state: &AdminState, asked: &Asked) -> Insights {
         (Reverse(sort_key(asked.sort, &row.row.stats)), row.row.group.clone())
     });
     let compared = asked.before.is_some();
-    let row = |(cluster, row): (String, Compared)| Row {
-        cluster,
-        change: compared.then(|| row.change.as_str().to_owned()),
-        before: compared.then(|| cost(&row.before, &total)),
-        ..shown_row(row.row, asked.look.by, &total)
+    let row = |(cluster, row): (String, Compared)| {
+        let before = compared.then(|| totals.before_of(&row));
+        Row { cluster, ..shown_row(row.row, asked.look.by, &totals.now) }.with_before(before)
     };
     answer.rows = rows.into_iter().take(asked.limit).map(row).collect();
-    answer.total = cost(&total, &total);
+    answer.total = cost(&totals.now, &totals.now);
     answer
+}
+
+/// What everything together has cost: shares are of that.
+#[derive(Default)]
+struct Totals {
+    now: Stats,
+    /// In the window that rows are compared with.
+    before: Stats,
+}
+
+impl Totals {
+    /// What has changed of a row, and what it has cost before.
+    fn before_of(&self, row: &Compared) -> (String, Cost) {
+        (row.change.as_str().to_owned(), cost(&row.before, &self.before))
+    }
+}
+
+impl Row {
+    fn with_before(self, before: Option<(String, Cost)>) -> Self {
+        let (change, before) = before.unzip();
+        Self { change, before, ..self }
+    }
 }
 
 /// The tags of which values are kept.
@@ -124,17 +145,21 @@ fn sort_key(sort: Sort, stats: &Stats) -> u64 {
         Sort::Count => stats.count,
         Sort::Time => stats.time_ns,
         Sort::Mean => stats.time_ns.checked_div(stats.count).unwrap_or_default(),
+        Sort::P50 => quantile(0.5),
         Sort::P95 => quantile(0.95),
         Sort::P99 => quantile(0.99),
         Sort::Max => stats.time_max_ns,
         Sort::Errors => stats.errors.sum(),
+        Sort::Lost => stats.lost,
         Sort::Warnings => stats.warnings,
         Sort::Queued => stats.queued_ns,
         Sort::Refused => stats.refused.sum(),
+        Sort::ClientGone => stats.client_gone,
         Sort::RowsSent => stats.rows_sent,
         Sort::RowsAffected => stats.rows_affected,
         Sort::BytesIn => stats.bytes_in,
         Sort::BytesOut => stats.bytes_out,
+        Sort::FirstSeen => stats.first_seen.map_or(0, |seen| seen.0),
         Sort::LastSeen => stats.last_seen.map_or(0, |seen| seen.0),
     }
 }
@@ -228,4 +253,34 @@ fn by_name(counts: &Counts, name: impl Fn(u16) -> String) -> BTreeMap<String, u6
 
 fn shown(time: Time) -> String {
     UnixTime(i64::try_from(time.0 / 1_000).unwrap_or(i64::MAX)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use insights::Change;
+
+    use super::*;
+
+    #[test]
+    fn a_share_of_the_window_before_is_of_that_window() {
+        let of_s = |seconds: u64| Stats {
+            count: 1,
+            time_ns: seconds.saturating_mul(1_000_000_000),
+            ..Stats::default()
+        };
+        let totals = Totals { now: of_s(1), before: of_s(100) };
+        let row = ViewRow {
+            group: Group::default(),
+            stats: of_s(1),
+            text: None,
+            tables: Vec::new(),
+            all_tables: true,
+            kind: insights::Kind::default(),
+            senders: Vec::new(),
+            sample: None,
+        };
+        let compared = Compared { row, before: of_s(25), change: Change::Shrunk };
+        let (change, before) = totals.before_of(&compared);
+        assert_eq!((change.as_str(), before.share), ("shrunk", 0.25));
+    }
 }

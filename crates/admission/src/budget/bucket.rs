@@ -104,16 +104,20 @@ impl Bucket {
     pub(super) fn room_in(&self, terms: &BudgetTerms, cost: Cost, count: f64) -> Duration {
         let places = terms.max_concurrency.map(|most| self.place_in(most.max(1), cost, count));
         let [statements, rows, seconds] = self.levels(terms);
+        // What is larger than there may be owed passes when nothing is, and not later.
         let drained = |level: Option<Level>, cost: f64| {
-            level.map(|level| (level.debt + cost * count - level.size).max(0.0) / level.per_s)
+            level
+                .map(|level| Level { debt: level.debt + cost * (count - 1.0), ..level })
+                .and_then(|behind_others| behind_others.covers_in(cost))
+                .map_or(0.0, |wait| wait.as_secs_f64())
         };
         let all = [
-            places,
+            places.unwrap_or_default(),
             drained(statements, 1.0),
             drained(rows, cost.rows),
             drained(seconds, cost.seconds),
         ];
-        let longest = all.into_iter().flatten().fold(0.0, f64::max);
+        let longest = all.into_iter().fold(0.0, f64::max);
         Duration::try_from_secs_f64(longest).unwrap_or(FAR)
     }
 

@@ -132,6 +132,21 @@ fn a_short_statement_behind_a_long_one_is_told_when_that_ends() {
     assert!(budgets.room_in(now, at, (short, 0)).as_secs_f64() < 0.1, "nobody is there");
 }
 
+/// It passes when nothing is owed, not when there is room for all of it.
+#[test]
+fn who_costs_more_than_may_be_owed_is_told_when_nothing_is() {
+    let share = BudgetTerms { max_concurrency: None, ..terms(0.5) };
+    let mut budgets = Budgets::default();
+    budgets.configure(BudgetBook::new(HashMap::from([(BudgetKey(1), share)])));
+    let now = MonoTime::from_nanos(1);
+    let hold = budgets.take(now, &of(0), (None, APP));
+    budgets.finish(now, &hold, &used(8.0));
+    let at = BudgetUse { budget: BudgetKey(1), instance: 0 };
+    let mut told = |waiting| budgets.room_in(now, at, ((None, APP), waiting)).as_secs_f64();
+    assert!((15.9..16.1).contains(&told(0)), "{}", told(0));
+    assert!((31.9..32.1).contains(&told(1)), "behind another one: {}", told(1));
+}
+
 fn costly(most: f64) -> Budgets {
     let terms = BudgetTerms { max_query_cost: Some(most), share: None, ..terms(1.0) };
     let mut budgets = Budgets::default();

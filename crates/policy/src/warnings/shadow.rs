@@ -1,15 +1,19 @@
-//! Rules that never decide, because an earlier one always does.
+//! Rules that never decide, because earlier ones always do.
 //!
 //! Theory. For each class of a text the first rule decides that matches and is in force. What it
 //! does then does not matter here: a rule that only observes has decided, and so has one whose
 //! `statements` do not cover the class. So a rule is shadowed when some earlier rule matches
 //! whatever it matches, and is in force whenever it is. Both are told from the conditions alone:
-//! each condition of the earlier rule must be implied by one of the later. Where that cannot be
-//! told, the rule is not shadowed: two rules that only together take everything of a third are not
-//! found, nor is one tag that always stands beside another.
+//! each condition of the earlier rule must be implied by one of the later. Several rules shadow one
+//! together when they do so in turn by their schedules, or when each part of it, by the values that
+//! it names, is shadowed: see [`parts`]. Where that cannot be told, the rule is not shadowed: two
+//! halves of a network, or of the time until it ends, are not found, nor is one tag that always
+//! stands beside another.
 //!
 //! Of a rule that looks at tables, what is not known decides too, and with it what the rule covers: see
 //! `Caution`.
+
+mod parts;
 
 use std::collections::HashMap;
 
@@ -21,6 +25,7 @@ use crate::condition::Condition;
 use crate::fault::Faults;
 use crate::patterns::Patterns;
 use crate::rule::Rule;
+use crate::schedule::Schedule;
 use crate::shape::{Caution, TablePatterns};
 
 /// Most pairs of rules that are compared, some tenths of a second: rules on apps or users are not
@@ -30,15 +35,18 @@ const PAIRS_MAX: usize = 4_000_000;
 /// What comparing two schedules, minute by minute of a week, counts for.
 const SCHEDULE_PAIRS: usize = 10_000;
 
+/// Most rules that a warning names.
+const NAMED_MAX: usize = 3;
+
 pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
     // By the rule's name: in how many clusters it stands, and who shadows it there.
-    let mut standing: HashMap<&str, (usize, Vec<&Rule>)> = HashMap::new();
+    let mut standing: HashMap<&str, (usize, Vec<Vec<&Rule>>)> = HashMap::new();
     for cluster in &found.config.clusters {
         let mut earlier = Earlier::default();
         for rule in cluster.rules.iter().filter(|rule| !rule.is_expired(found.now)) {
             let (count, by) = standing.entry(&rule.name).or_default();
             *count = count.saturating_add(1);
-            by.extend(earlier.first_that_covers(rule));
+            by.extend(earlier.that_cover(rule));
             earlier.add(rule);
         }
     }
@@ -48,13 +56,21 @@ pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
         places.insert(name.value.as_str(), &rule.place);
         let Some((count, by)) = standing.get(name.value.as_str()) else { continue };
         let (Some(first), true) = (by.first(), by.len() == *count) else { continue };
-        let stands = places
-            .get(&*first.name)
-            .map_or_else(String::new, |place| format!(" ({}, line {})", place.path, place.line));
-        let message = format!(
-            "never decides: `{}`{stands} matches all that it matches, and comes first",
-            first.name
-        );
+        let named = |rule: &&Rule| {
+            let place = places.get(&*rule.name);
+            let stands = place.map(|place| format!(" ({}, line {})", place.path, place.line));
+            format!("`{}`{}", rule.name, stands.unwrap_or_default())
+        };
+        let names: Vec<String> = first.iter().take(NAMED_MAX).map(named).collect();
+        let more = match first.len().saturating_sub(names.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let do_what = match *first.as_slice() {
+            [_] => "matches all that it matches, and comes first",
+            _ => "match all that it matches between them, and come first",
+        };
+        let message = format!("never decides: {}{more} {do_what}", names.join(", "));
         warnings.add(&rule.place, message);
     }
 }
@@ -86,11 +102,43 @@ impl<'r> Earlier<'r> {
         }
     }
 
-    /// The first rule that shadows this one.
-    fn first_that_covers(&mut self, rule: &Rule) -> Option<&'r Rule> {
-        if self.compared > PAIRS_MAX {
+    /// The rules that shadow this one: the first that does so alone, or else several, in the order
+    /// of the file.
+    fn that_cover(&mut self, rule: &Rule) -> Option<Vec<&'r Rule>> {
+        let mut by = Vec::new();
+        if !self.cover(rule, &mut by) {
             return None;
         }
+        by.sort_unstable_by_key(|earlier| earlier.index);
+        by.dedup_by_key(|earlier| earlier.index);
+        Some(by)
+    }
+
+    /// Whether the rules so far shadow this one, or part of one, and which.
+    fn cover(&mut self, rule: &Rule, by: &mut Vec<&'r Rule>) -> bool {
+        if self.compared > PAIRS_MAX {
+            return false;
+        }
+        let candidates = self.candidates(rule);
+        let alone = candidates.iter().find(|earlier| self.is_in_force_with(earlier, rule));
+        if let Some(alone) = alone {
+            by.push(alone);
+            return true;
+        }
+        if self.take_turns(&candidates, rule) {
+            by.extend(candidates);
+            return true;
+        }
+        let Some(mut parts) = parts::of(rule) else { return false };
+        parts.all(|(part, len)| {
+            self.compared = self.compared.saturating_add(len);
+            self.cover(&part, by)
+        })
+    }
+
+    /// The rules that match all that this one matches and do not end before it, in the order of the
+    /// file.
+    fn candidates(&mut self, rule: &Rule) -> Vec<&'r Rule> {
         let Condition { app, user, .. } = &*rule.condition;
         let mut candidates: Vec<&'r Rule> = self.others.clone();
         // One of a rule's values is as good as another: all of them must be covered.
@@ -109,7 +157,20 @@ impl<'r> Earlier<'r> {
         self.compared = self.compared.saturating_add(candidates.len());
         candidates.retain(|earlier| covers(earlier, rule));
         candidates.sort_unstable_by_key(|earlier| earlier.index);
-        candidates.into_iter().find(|earlier| self.is_in_force_with(earlier, rule))
+        candidates.dedup_by_key(|earlier| earlier.index);
+        candidates
+    }
+
+    /// Whether one or the other of these is in force whenever the later one is.
+    fn take_turns(&mut self, earlier: &[&Rule], later: &Rule) -> bool {
+        let schedules = || earlier.iter().filter_map(|rule| rule.schedule.as_deref());
+        if schedules().nth(1).is_none() {
+            return false;
+        }
+        self.compared =
+            self.compared.saturating_add(SCHEDULE_PAIRS.saturating_mul(schedules().count()));
+        self.compared <= PAIRS_MAX
+            && Schedule::any_of(schedules()).covers(later.schedule.as_deref())
     }
 
     /// Whether the earlier rule's schedule puts it in force whenever the later one is.

@@ -10,8 +10,9 @@ pub(crate) struct Insights {
     /// What makes a row: digest, app, user, table, or tag:NAME for a tag that insights.tags names.
     #[arg(long, value_name = "WHAT", default_value = "digest")]
     pub(crate) by: String,
-    /// What rows are sorted by, the largest first: time, count, mean, p95, p99, max, errors, warnings,
-    /// queued, refused, rows_sent, rows_affected, bytes_in, bytes_out, last_seen.
+    /// What rows are sorted by, the largest first: time, count, mean, p50, p95, p99, max, errors, lost,
+    /// warnings, queued, refused, client_gone, rows_sent, rows_affected, bytes_in, bytes_out,
+    /// first_seen, last_seen.
     #[arg(long, value_name = "KEY", default_value = "time")]
     pub(crate) sort: String,
     /// How far back: up to an hour by minutes, up to a day by ten minutes.

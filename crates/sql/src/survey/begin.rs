@@ -22,6 +22,7 @@ pub(super) enum Begin {
     Analyze,
     /// What is run comes, perhaps behind `FORMAT = name`.
     Analyzed,
+    /// So many more tokens, and then what is run, perhaps behind more of that kind.
     Format(u8),
     Set,
     /// `SET STATEMENT … FOR`.
@@ -57,6 +58,9 @@ impl Walk<'_, '_> {
                 Begin::Skip
             }
             Begin::Analyze | Begin::Analyzed if is("FORMAT") => Begin::Format(2),
+            // MySQL's `INTO @v` and `FOR SCHEMA name`, in this order.
+            Begin::Analyzed | Begin::Format(0) if is("INTO") => Begin::Format(1),
+            Begin::Analyzed | Begin::Format(0) if is("FOR") => Begin::Format(2),
             Begin::Analyze | Begin::Analyzed | Begin::Format(0) => {
                 self.begin = Begin::Start;
                 return self.first_word(token);

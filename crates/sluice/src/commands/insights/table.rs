@@ -10,14 +10,25 @@ const TEXT_LEN: usize = 80;
 /// A table for people.
 pub(super) fn text(shown: &Insights) -> String {
     let compared = shown.compared_from.is_some();
+    // Rows of several clusters look alike otherwise.
+    let first = shown.rows.first().map(|row| &row.cluster);
+    let of_clusters = shown.rows.iter().any(|row| Some(&row.cluster) != first);
     let mut head =
         vec!["time %", "count", "errors", "mean", "p50", "p99", "queued", "refused", "rows"];
     if compared {
         head.extend(["change", "was count", "was mean"]);
     }
+    if of_clusters {
+        head.push("cluster");
+    }
     head.extend(names(&shown.by));
     let mut lines = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
-    lines.extend(shown.rows.iter().map(|row| line(row, &shown.by, compared)));
+    lines.extend(shown.rows.iter().map(|row| {
+        let mut cells = numbers(row, compared);
+        cells.extend(of_clusters.then(|| printable(&row.cluster)));
+        cells.extend(named(row, &shown.by));
+        cells
+    }));
     let mut text = format!("{} to {}, by {}\n", shown.from, shown.to, shown.by);
     if let (Some(from), Some(to)) = (&shown.compared_from, &shown.compared_to) {
         text.push_str(&format!("compared with {from} to {to}\n"));
@@ -43,7 +54,7 @@ fn names(by: &str) -> &'static [&'static str] {
     }
 }
 
-fn line(row: &Row, by: &str, compared: bool) -> Vec<String> {
+fn numbers(row: &Row, compared: bool) -> Vec<String> {
     let cost = &row.cost;
     let mut line = vec![
         format!("{:.1}", cost.share * 100.0),
@@ -62,18 +73,21 @@ fn line(row: &Row, by: &str, compared: bool) -> Vec<String> {
         line.push(before.count.to_string());
         line.push(span(before.time_mean_s));
     }
-    let name = |name: &Option<String>| printable(name.as_deref().unwrap_or_default());
+    line
+}
+
+/// What it is about.
+fn named(row: &Row, by: &str) -> Vec<String> {
     match by {
-        "app" => line.push(name(&row.app)),
-        "user" => line.push(name(&row.user)),
-        _ if by.starts_with("tag:") => line.push(name(&row.tag)),
-        "table" => line.push(name(&row.table)),
+        "app" => vec![name(&row.app)],
+        "user" => vec![name(&row.user)],
+        _ if by.starts_with("tag:") => vec![name(&row.tag)],
+        "table" => vec![name(&row.table)],
         _ => {
-            line.extend([name(&row.app), name(&row.schema), name(&row.digest)]);
-            line.push(name(&row.digest_text).chars().take(TEXT_LEN).collect());
+            let text = name(&row.digest_text).chars().take(TEXT_LEN).collect();
+            vec![name(&row.app), name(&row.schema), name(&row.digest), text]
         }
     }
-    line
 }
 
 /// Columns as wide as their widest cell; the last is as long as it is.
@@ -122,12 +136,13 @@ pub(super) fn csv(shown: &Insights) -> String {
 
 type Cell = fn(&Row) -> String;
 
-const COLUMNS: [(&str, Cell); 28] = [
+const COLUMNS: [(&str, Cell); 29] = [
     ("cluster", |row| row.cluster.clone()),
     ("app", |row| name(&row.app)),
     ("schema", |row| name(&row.schema)),
     ("user", |row| name(&row.user)),
     ("table", |row| name(&row.table)),
+    ("tag", |row| name(&row.tag)),
     ("digest", |row| name(&row.digest)),
     ("digest_text", |row| name(&row.digest_text)),
     ("count", |row| row.cost.count.to_string()),
@@ -220,8 +235,27 @@ mod tests {
     fn csv_is_read_by_spreadsheets_and_runs_nothing_there() {
         let csv = csv(&shown());
         let mut lines = csv.split("\r\n");
-        assert!(lines.next().unwrap().starts_with("cluster,app,schema,user,table,digest,"));
+        assert!(lines.next().unwrap().starts_with("cluster,app,schema,user,table,tag,digest,"));
         let row = lines.next().unwrap();
-        assert!(row.starts_with("main,'=etl,shop,,,00ff,\"SELECT a, \"\"b\"\" FROM t"), "{row}");
+        assert!(row.starts_with("main,'=etl,shop,,,,00ff,\"SELECT a, \"\"b\"\" FROM t"), "{row}");
+    }
+    #[test]
+    fn the_table_names_the_cluster_where_there_are_several() {
+        let mut both = shown();
+        assert!(!text(&both).contains("main"), "{}", text(&both));
+        both.rows.push(Row { cluster: "other".to_owned(), ..both.rows[0].clone() });
+        let table = text(&both);
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[1].ends_with("rows  cluster  app   schema  digest  text"), "{table}");
+        assert!(lines[2].contains("main     =etl"), "{table}");
+        assert!(lines[3].contains("other    =etl"), "{table}");
+    }
+
+    #[test]
+    fn csv_by_tag_says_which_value() {
+        let row = Row { tag: Some("acme, \"inc\"".to_owned()), ..Row::default() };
+        let by_tag = Insights { by: "tag:tenant".to_owned(), rows: vec![row], ..shown() };
+        let csv = csv(&by_tag);
+        assert!(csv.contains("\r\n,,,,,\"acme, \"\"inc\"\"\",,"), "{csv}");
     }
 }
