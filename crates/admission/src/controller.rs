@@ -195,7 +195,7 @@ impl Controller {
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
                 self.watch_settled(self.clock, &account, 0.0);
                 self.rates.complete(account.lane.rule, account.expected);
-                self.rates.settle(self.clock, account.lane.rule, -account.expected);
+                self.rates.settle(self.clock, account.lane.rule, -account.expected, 0.0);
                 if let Some(place) = account.place {
                     self.in_flight.take_back(place);
                 }
@@ -236,7 +236,8 @@ impl Controller {
         self.watch_charged(now, account, rows_cost(affected_rows) * account.factor);
         let more = rows_cost(affected_rows) - account.expected;
         if more > account.charged_more {
-            self.rates.settle(now, account.lane.rule, more - account.charged_more);
+            let cost = rows_cost(affected_rows);
+            self.rates.settle(now, account.lane.rule, more - account.charged_more, cost);
             account.charged_more = more;
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, &mut account.charge) {

@@ -6,6 +6,7 @@ use crate::budget::BudgetHold;
 use crate::in_flight::Place;
 use crate::pace::Charge;
 use crate::request::Lane;
+use crate::ring::LineKey;
 use crate::{
     BudgetKey, DigestKey, GateKey, MonoTime, Reason, RuleLimit, SignalKey, SignalState, SignalView,
     Written,
@@ -44,6 +45,8 @@ pub(crate) struct Account {
     pub(crate) gate: GateKey,
     pub(crate) lane: Lane,
     pub(crate) weight: u32,
+    /// Where its identity was charged.
+    pub(crate) line: Option<LineKey>,
     pub(crate) digest: Option<DigestKey>,
     /// What the statement was expected to write.
     pub(crate) expected: f64,

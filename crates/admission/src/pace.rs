@@ -17,7 +17,8 @@
 //!
 //! outstanding is the data in flight, acknowledged work over time is the delivery rate R, and by
 //! Little's law outstanding = R × (queue + way), where *way* is what passes without any queue: one
-//! heartbeat interval and one probe interval for acknowledging, c; K, the time that a heartbeat's
+//! heartbeat interval and one probe interval, or what late answers take (`flow::looking`), for
+//! acknowledging, c; K, the time that a heartbeat's
 //! own commit takes; S, the mean time from an admission to its commit; and the base. S is
 //! milliseconds for statements and seconds for transactions. K is as long as a primary waits for
 //! somebody afar to acknowledge (semi-synchronous replication); it is no lag.
@@ -28,8 +29,8 @@
 //! queue, and q* the queue aimed for:
 //!
 //! ```text
-//!   q*     = T/5, at least c/2 and at most 0.85 c, and most of the time that a usual large
-//!            statement takes on top; (T − base)/2 at most
+//!   q*     = T/5, at least c/2 and at most 0.85 c, but 0.4 (T − base) at most; and most of the
+//!            time that a usual large statement takes on top, up to (T − base)/2
 //!   pace   = R · (1 + κ·e)         e = 1 − q/q*; three times as steep for e < 0; 0 from L ≥ T
 //!   window = R · (q* + way − 0.15 c)   nothing is admitted while outstanding ≥ window
 //! ```
@@ -56,8 +57,8 @@
 //! 3.5 s, since a pause of a second (a stall, a large transaction) is not a lower capacity, and the
 //! window and the gate hold meanwhile. With no queue and statements waiting, capacity is unknown
 //! but larger, and R grows by half in the time of the way: near by, from the first guess of 100 to
-//! 20,000 rows a second in 5 s, from 300 to 1,000 in a second; by up to three quarters where most of
-//! the way is work at the primary, which tells nothing sooner or later. Only the time
+//! 20,000 rows a second in 5 s, from 300 to 1,000 in a second; by up to nine tenths where
+//! most of the way is work at the primary and the rate was never found yet. Only the time
 //! since the last look at which a queue stood for certain counts for growth. While nobody waits
 //! (application-limited) a sample can raise R, never lower it. A statement that overfills the
 //! window, and work that runs for longer than was usual, says nothing about R: whoever waits then
@@ -424,6 +425,7 @@ impl Pace {
             lenient: None,
             heartbeat: self.config.heartbeat_interval.as_secs_f64(),
             probe: self.config.probe_interval.as_secs_f64(),
+            looking: self.config.probe_interval.as_secs_f64(),
             lump: self.lump(),
             service: self.service,
             others: self.share.map(|(_, share)| share.others_per_s.max(0.0)),

@@ -7,7 +7,9 @@
 //! rules in the gate's line. Into the gate's line come only as many of a rule as its tokens and
 //! places cover. The *floor* comes at the gate: while it is open, a statement that the pace has no
 //! room for passes if the floor has tokens. Every admission spends from both, so the floor only adds
-//! what is missing.
+//! what is missing. What is missing is missing now: that the rule had fifty times its floor for a
+//! second is no reason to have nothing for a minute. So at the floor no more is owed than one
+//! statement, or a second of the rate.
 //!
 //! The dice of a rule with a floor are thrown for the floor as well, see `floor`.
 //!
@@ -37,6 +39,9 @@ const BURST: Duration = Duration::from_millis(20);
 
 /// Debt at most, as time at the rate: a statement of a million rows is not paid for by hours.
 const DEBT: Duration = Duration::from_secs(60);
+
+/// Debt at most at a floor, unless one statement is more.
+const FLOOR_DEBT: Duration = Duration::from_secs(1);
 
 /// No two looks at a bucket are closer: at most 1,000 wake-ups a second.
 const TICK: Duration = Duration::from_millis(1);
@@ -212,14 +217,23 @@ impl Rates {
     pub(crate) fn admit(&mut self, now: MonoTime, rule: RuleKey, terms: &Terms, cost: f64) {
         if let Some(rule) = self.rule(now, rule, terms) {
             rule.in_flight = rule.in_flight.saturating_add(1);
-            rule.buckets().for_each(|bucket| bucket.spend(now, bucket.charged(cost)));
+            if let Some(cap) = &mut rule.cap {
+                cap.spend(now, cap.charged(cost));
+            }
+            if let Some(floor) = &mut rule.floor.bucket {
+                floor.owe(now, 0.0, cost);
+            }
         }
     }
 
-    /// It turns out to cost so much more, or less than nothing: a refund.
-    pub(crate) fn settle(&mut self, now: MonoTime, rule: RuleKey, more: f64) {
-        if let Some(rule) = self.rules.get_mut(&rule) {
-            rule.spend(now, more);
+    /// A statement turns out to be one of `cost`, so much more than was thought, or less.
+    pub(crate) fn settle(&mut self, now: MonoTime, rule: RuleKey, more: f64, cost: f64) {
+        let Some(rule) = self.rules.get_mut(&rule) else { return };
+        if let Some(cap) = &mut rule.cap {
+            cap.spend(now, more);
+        }
+        if let Some(floor) = &mut rule.floor.bucket {
+            floor.owe(now, cost - more, cost);
         }
     }
 
@@ -228,7 +242,9 @@ impl Rates {
     pub(crate) fn complete(&mut self, rule: RuleKey, expected: f64) {
         let Some(rule) = self.rules.get_mut(&rule) else { return };
         rule.in_flight = rule.in_flight.saturating_sub(1);
-        rule.buckets().for_each(|bucket| bucket.tokens -= expected - bucket.charged(expected));
+        if let Some(cap) = &mut rule.cap {
+            cap.tokens -= expected - cap.charged(expected);
+        }
     }
 
     /// Whether somebody may wait for what an end of a statement of this rule gives.
@@ -307,14 +323,6 @@ impl RuleRates {
         let has_tokens = self.cap.as_mut().is_none_or(|cap| cap.collect(now) > at_gate);
         has_tokens && self.has_place()
     }
-
-    fn buckets(&mut self) -> impl Iterator<Item = &mut Bucket> {
-        [&mut self.cap, &mut self.floor.bucket].into_iter().flatten()
-    }
-
-    fn spend(&mut self, now: MonoTime, cost: f64) {
-        self.buckets().for_each(|bucket| bucket.spend(now, cost));
-    }
 }
 
 impl Bucket {
@@ -351,6 +359,15 @@ impl Bucket {
     fn spend(&mut self, now: MonoTime, cost: f64) {
         self.fill(now);
         self.tokens -= cost;
+    }
+
+    /// A statement that was charged `before` is one of `cost`. No more is owed than that or
+    /// [`FLOOR_DEBT`].
+    fn owe(&mut self, now: MonoTime, before: f64, cost: f64) {
+        let had = self.collect(now);
+        let most = self.charged(cost).max(self.per_s * FLOOR_DEBT.as_secs_f64());
+        let left = had + self.charged(before) - self.charged(cost);
+        self.tokens = left.max((-most).min(had));
     }
 
     /// How long until there is more than so much in it; `None`: there is.

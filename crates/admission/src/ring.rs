@@ -26,6 +26,7 @@ mod ahead;
 mod line;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -36,6 +37,10 @@ use self::line::Line;
 use crate::request::Lane;
 use crate::turns::{Bid, Turns};
 use crate::{AppKey, IdentityKey, MonoTime, Ratio, RuleKey, Terms, Ticket};
+
+/// A line of an app, from when somebody waits to when nobody does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LineKey(NonZeroU64);
 
 /// A place in a lane: first arrival, then the order of asking.
 pub(crate) type Place = (MonoTime, Ticket);
@@ -56,6 +61,8 @@ pub(crate) struct Ring {
     parts: u64,
     /// Up to which rule lost checks have been counted that nobody has won behind.
     counted_to: Option<RuleKey>,
+    /// How many lines of apps have begun.
+    begun: u64,
 }
 
 /// A rule that waits, or whose apps are remembered.
@@ -72,6 +79,8 @@ struct Branch {
 #[derive(Debug, Default)]
 struct App {
     line_since: MonoTime,
+    /// Which of all lines that began it is.
+    begun: u64,
     identities: Turns<IdentityKey>,
     standing: BySince,
     /// None is empty.
@@ -147,8 +156,11 @@ impl Ring {
         if !branch.apps.contains_key(&app_key) {
             branch.turns.join_as_of(times, app_key, &bid, dice);
         }
-        let app =
-            branch.apps.entry(app_key).or_insert_with(|| App { line_since: now, ..App::default() });
+        let begun = &mut self.begun;
+        let app = branch.apps.entry(app_key).or_insert_with(|| {
+            *begun = begun.saturating_add(1);
+            App { line_since: now, begun: *begun, ..App::default() }
+        });
         if !app.lanes.contains_key(&identity) {
             app.identities.join_as_of(times, identity, &bid, dice);
             self.lanes = self.lanes.saturating_add(1);
@@ -301,20 +313,32 @@ impl Ring {
         self.turns.lose(head.lane.rule, 1);
     }
 
-    /// A lane that does not wait had a check of a statement of this cost.
+    /// A lane had a check of a statement of this cost that was none of its turns.
     pub(crate) fn charge(&mut self, lane: Lane, cost: f64, weight: u32) {
         self.turns.charge(lane.rule, cost, weight);
-        if let Some(branch) = self.rules.get_mut(&lane.rule) {
-            branch.turns.charge(lane.app, cost, 1);
+        let Some(branch) = self.rules.get_mut(&lane.rule) else { return };
+        branch.turns.charge(lane.app, cost, 1);
+        if let Some(app) = branch.apps.get_mut(&lane.app) {
+            app.identities.charge(lane.identity, cost, 1);
         }
     }
 
-    /// A statement that was charged has cost so much more, or less.
-    pub(crate) fn settle(&mut self, lane: Lane, more: f64, weight: u32) {
+    /// The line of its app in which an identity that is served now was charged for its turn. `None`:
+    /// there is none any more, or there never was one, and what identities had is forgotten.
+    pub(crate) fn line_of(&self, lane: Lane) -> Option<LineKey> {
+        let app = self.rules.get(&lane.rule)?.apps.get(&lane.app)?;
+        app.key().filter(|_| app.identities.knows(lane.identity))
+    }
+
+    /// A statement that was charged has cost so much more, or less. Its identity was charged in
+    /// `line` alone: in another it would get back what it never paid.
+    pub(crate) fn settle(&mut self, lane: Lane, more: f64, weight: u32, line: Option<LineKey>) {
         self.turns.settle(lane.rule, more, weight);
         let Some(branch) = self.rules.get_mut(&lane.rule) else { return };
         branch.turns.settle(lane.app, more, 1);
-        if let Some(app) = branch.apps.get_mut(&lane.app) {
+        if let Some(app) = branch.apps.get_mut(&lane.app)
+            && line == app.key()
+        {
             app.identities.settle(lane.identity, more, 1);
         }
     }
@@ -382,6 +406,10 @@ impl Branch {
 }
 
 impl App {
+    fn key(&self) -> Option<LineKey> {
+        NonZeroU64::new(self.begun).map(LineKey)
+    }
+
     fn next(&self) -> Option<(IdentityKey, Ticket, Stake)> {
         let identity = self.identities.first()?;
         let ((_, ticket), stake) = self.lanes.get(&identity)?.places.first_key_value()?;

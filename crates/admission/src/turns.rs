@@ -18,8 +18,8 @@
 //!
 //! Clients wait for their answers, so a lane is often empty for the moment that takes. Who comes
 //! back within [`GRACE`] never left: it keeps its tag, and so its claim on what others were given
-//! meanwhile. It is no claim on more: who leaves behind the virtual time has asked for less than
-//! its share, and leaves with that time. For [`KEPT_FOR`] a tag ahead of the others' is kept, so
+//! meanwhile. It is no claim on more: who leaves behind the virtual time, and has been behind it for
+//! longer than that, has asked for less than its share, and leaves with that time. For [`KEPT_FOR`] a tag ahead of the others' is kept, so
 //! that leaving is no way to lose a charge. A turn that is taken while nobody waits is one like any
 //! other, and the virtual time goes on to it: what nobody else wanted is owed to nobody, and who
 //! comes then begins beside whoever had it, not behind.
@@ -91,6 +91,8 @@ struct Waits {
     ratio: Ratio,
     /// So much earlier than its own its turn comes, once: of who has come back.
     lent: Tag,
+    /// Since when it is behind the virtual time, as of when it came.
+    owed_since: Option<MonoTime>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,6 +108,8 @@ struct Absence {
     tag: Tag,
     arrival: u64,
     since: MonoTime,
+    /// When it left first of those times that it has been behind since.
+    owed_since: MonoTime,
 }
 
 impl<K> Default for Turns<K> {
@@ -150,7 +154,9 @@ impl<K: Copy + Ord> Turns<K> {
         self.past.note(now, here, self.waiting.len());
         let stood = if since < now { self.past.at(since, now, here) } else { here };
         let new = stood.win.saturating_add(u128::from(charge));
-        let (tag, arrival, lent) = match self.absent.remove(&who) {
+        let known = self.absent.remove(&who);
+        let owed_since = known.map(|absence| absence.owed_since);
+        let (tag, arrival, lent) = match known {
             Some(absence) if now.saturating_since(absence.since) <= GRACE => {
                 // Who has had its turn of this round stands in the next by when it asks for it: of
                 // many, the last of a round may not wait for long enough.
@@ -165,7 +171,8 @@ impl<K: Copy + Ord> Turns<K> {
         };
         self.next_arrival = self.next_arrival.saturating_add(1);
         let lost = bid.ratio.losses(dice);
-        self.place(who, Waits { lent, ..Waits::new(tag, charge, lost, bid.ratio, arrival) });
+        let waits = Waits::new(tag, charge, lost, bid.ratio, arrival);
+        self.place(who, Waits { lent, owed_since, ..waits });
     }
 
     /// Stops waiting. How many of its checks the virtual time has passed, and were lost.
@@ -173,9 +180,14 @@ impl<K: Copy + Ord> Turns<K> {
         let passed = self.account(who);
         let Some(waits) = self.waiting.remove(&who) else { return 0 };
         self.order.remove(&(waits.place, who));
-        let Waits { tag, place: Place { arrival, .. }, .. } = waits;
-        let tag = tag.max(self.now);
-        self.absent.insert(who, Absence { tag, arrival, since: now });
+        let Waits { tag, place: Place { arrival, .. }, owed_since, .. } = waits;
+        let owed_since = owed_since.filter(|_| tag < self.now).unwrap_or(now);
+        let (tag, owed_since) = if now.saturating_since(owed_since) > GRACE {
+            (tag.max(self.now), now)
+        } else {
+            (tag, owed_since)
+        };
+        self.absent.insert(who, Absence { tag, arrival, since: now, owed_since });
         self.left.push_back((now, who));
         match &mut self.last_left {
             [Some((at, last)), _] if *last == who => *at = now,
@@ -217,7 +229,8 @@ impl<K: Copy + Ord> Turns<K> {
         let charge = charge_of(bid.cost, bid.weight);
         let tag = win.saturating_add(waits.lent).saturating_add(u128::from(charge));
         let lost = bid.ratio.losses(dice);
-        self.place(who, Waits::new(tag, charge, lost, bid.ratio, waits.place.arrival));
+        let next = Waits::new(tag, charge, lost, bid.ratio, waits.place.arrival);
+        self.place(who, Waits { owed_since: waits.owed_since, ..next });
         waits.lost
     }
 
@@ -244,7 +257,8 @@ impl<K: Copy + Ord> Turns<K> {
         let lost = if waits.ratio == bid.ratio { waits.lost } else { bid.ratio.losses(dice) };
         self.order.remove(&(waits.place, who));
         let anew = Waits::new(waits.tag, charge, lost, bid.ratio, waits.place.arrival);
-        self.place(who, Waits { lent: waits.lent, ..anew });
+        let (lent, owed_since) = (waits.lent, waits.owed_since);
+        self.place(who, Waits { lent, owed_since, ..anew });
         passed
     }
 
@@ -316,7 +330,7 @@ impl Waits {
     fn new(tag: Tag, charge: u64, lost: u64, ratio: Ratio, arrival: u64) -> Self {
         let losses = u128::from(charge).saturating_mul(u128::from(lost));
         let place = Place { win: tag.saturating_add(losses), arrival };
-        Self { place, tag, charge, lost, ratio, lent: 0 }
+        Self { place, tag, charge, lost, ratio, lent: 0, owed_since: None }
     }
 
     /// How many of its lost checks come before this virtual time.

@@ -149,6 +149,11 @@ impl Controller {
             Thrown::Lost { .. } => Release::Stays,
             Thrown::Won { .. } => {
                 self.checks.count(rule, request.app, Check::Passed);
+                // It counts as one of its turns: what it is charged too much is given back.
+                let cost = self.expected(&request);
+                if let Some(gate) = self.gates.get_mut(&request.gate) {
+                    gate.ring.charge(request.lane(), cost, request.terms.weight);
+                }
                 self.let_through(now, ticket);
                 Release::Moved
             }

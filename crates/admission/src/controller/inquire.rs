@@ -178,7 +178,7 @@ impl Controller {
     /// Puts what was allowed on the accounts.
     fn promise(&mut self, now: MonoTime, request: &Request, cost: Option<f64>) {
         if let Some(cost) = cost {
-            self.rates.settle(now, request.rule, cost);
+            self.rates.settle(now, request.rule, cost, cost);
         }
         let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
         let cost = cost.filter(|cost| paced && *cost > 0.0);

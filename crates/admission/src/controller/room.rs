@@ -114,7 +114,10 @@ impl Controller {
             Mode::Enforce | Mode::Observe => None,
         };
         self.rates.admit(now, request.rule, &request.terms, expected);
+        let gate = self.gates.get(&request.gate);
+        let line = gate.and_then(|gate| gate.ring.line_of(request.lane()));
         Account {
+            line,
             charged_more: 0.0,
             gate: request.gate,
             lane: request.lane(),
@@ -134,16 +137,17 @@ impl Controller {
     pub(super) fn book(&mut self, now: MonoTime, account: &Account, outcome: &Outcome) {
         let Account { gate, lane, weight, digest, expected, charged_more, .. } = *account;
         let rule = lane.rule;
-        let Account { charge, place, written, factor, .. } = *account;
+        let Account { charge, place, written, factor, line, .. } = *account;
         let cost = cost_of(outcome);
-        self.watch_settled(now, account, cost.max(COST_MIN) * factor);
         // Whoever has had a turn has had one, also if nothing came of it.
-        let more = cost.max(COST_MIN) - expected;
+        let cost_at_least = cost.max(COST_MIN);
+        self.watch_settled(now, account, cost_at_least * factor);
+        let more = cost_at_least - expected;
         if !outcome.error || outcome.affected_rows > 0 {
             self.costs.learn(digest, lane.app, cost);
         }
         self.rates.complete(rule, expected);
-        self.rates.settle(now, rule, more - charged_more);
+        self.rates.settle(now, rule, more - charged_more, cost_at_least);
         if let Some(place) = place {
             self.in_flight.complete(now, place);
         }
@@ -154,7 +158,7 @@ impl Controller {
             self.row_work.told(written, rows_cost(outcome.affected_rows));
         }
         if let Some(gate) = self.gates.get_mut(&gate) {
-            gate.ring.settle(lane, more * factor, weight);
+            gate.ring.settle(lane, more * factor, weight, line);
         }
     }
 

@@ -50,7 +50,7 @@ const MOST: f64 = 0.8;
 pub(super) struct Age {
     pub(super) at: MonoTime,
     pub(super) committed_at: MonoTime,
-    /// At most, with what looking took, and about, without.
+    /// When it was looked, and about, without the time between two looks.
     pub(super) most: f64,
     pub(super) about: f64,
     /// The queue that is aimed for.

@@ -3,6 +3,7 @@
 
 mod blind;
 mod falling;
+mod looking;
 mod own;
 mod queue;
 mod view;
@@ -10,6 +11,7 @@ mod view;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use self::looking::Looking;
 use super::base::{Age, Base};
 use super::ledger::Ledger;
 use crate::MonoTime;
@@ -34,8 +36,8 @@ const ACKNOWLEDGED: f64 = 0.85;
 /// Growth of the rate within the time of the way while there is no queue and somebody waits.
 const GROWTH: f64 = 0.5;
 
-/// What is added to it where all of that time is work at the primary.
-const GROWTH_AT_WORK: f64 = 0.25;
+/// What is added to it, until the rate was found, where all of that time is work at the primary.
+const GROWTH_AT_WORK: f64 = 0.4;
 
 /// How fast the rate follows a lower sample, in seconds.
 pub(super) const DOWN: f64 = 3.5;
@@ -66,6 +68,8 @@ pub(super) struct Aim {
     pub(super) lenient: Option<f64>,
     pub(super) heartbeat: f64,
     pub(super) probe: f64,
+    /// What looking at the replica takes: a probe interval, or longer where answers are late.
+    pub(super) looking: f64,
     /// The size of the usual large statement, in rows.
     pub(super) lump: f64,
     /// How long work runs on the primary before it is committed: the mean over rows.
@@ -92,7 +96,9 @@ pub(super) struct Look {
 /// An acknowledgement.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
+    /// When the answer was there, and when it was looked.
     at: MonoTime,
+    looked_at: MonoTime,
     committed_at: MonoTime,
     /// For so many seconds since the one before it there was a queue for certain.
     queued_for: f64,
@@ -138,6 +144,7 @@ pub(super) struct Flow {
     limited: Option<(MonoTime, MonoTime)>,
     /// When the rate was last in use: somebody waited, or so much was delivered.
     proved_at: MonoTime,
+    looking: Looking,
 }
 
 impl Flow {
@@ -162,6 +169,7 @@ impl Flow {
             looked_at: now,
             limited: None,
             proved_at: now,
+            looking: Looking::default(),
         }
     }
 
@@ -253,6 +261,7 @@ impl Flow {
     /// Takes in what is seen of the replica.
     pub(super) fn handle(&mut self, look: &Look, ledger: &Ledger, aim: &Aim) {
         self.threshold = look.threshold.map(|own| own.as_secs_f64());
+        let looked = self.looking.handle(look, aim.probe);
         let aim = &self.own(aim);
         let since = look.answered_at.saturating_since(self.answered_at).as_secs_f64();
         if since > GAP.max(aim.threshold) {
@@ -280,9 +289,9 @@ impl Flow {
                 let commit = seconds(mark.begun_at, committed_at);
                 self.commit += COMMIT_NEWEST * (commit - self.commit);
                 // It was applied at some time since the look before this one, which did not see it.
-                let age = seconds(committed_at, look.answered_at);
+                let age = seconds(committed_at, looked.at);
                 let before = self.lag;
-                self.lag = (age - since.min(2.0 * aim.probe) / 2.0).max(at_least);
+                self.lag = (age - looked.since.min(2.0 * aim.probe) / 2.0).max(at_least);
                 self.lag_at_least = seconds(committed_at, self.looked_at).max(at_least);
                 self.note_slope(before, look.answered_at);
                 self.shown = Some(shown);
@@ -290,6 +299,7 @@ impl Flow {
                 self.acked = mark.completed;
                 let seen = Seen {
                     at: look.answered_at,
+                    looked_at: looked.at,
                     committed_at,
                     queued_for: self.queued_for,
                     unlike,
@@ -349,7 +359,7 @@ impl Flow {
         self.base.handle(&Age {
             at,
             committed_at: seen.committed_at,
-            most: seconds(seen.committed_at, at),
+            most: seconds(seen.committed_at, seen.looked_at),
             about: self.lag,
             aim: self.allowed(aim),
             threshold: aim.threshold,
@@ -410,9 +420,11 @@ impl Flow {
     }
 
     /// By which part the rate grows in the time of the way. From the commit on what is too much is
-    /// seen as soon as near by, however long it was at work before.
+    /// seen as soon as near by, however long it was at work before; but by then as much more of it
+    /// is at work. Where the rate was found once, there is less to be gained by haste.
     fn growth(&self, aim: &Aim) -> f64 {
-        GROWTH + GROWTH_AT_WORK * aim.service / self.way(aim)
+        let at_work = if self.found { 0.0 } else { GROWTH_AT_WORK };
+        GROWTH + at_work * aim.service / self.way(aim)
     }
 
     /// And with the lag that is there without any queue.
@@ -445,7 +457,7 @@ const STEP_UP: f64 = 1.5;
 
 /// What acknowledging takes at most.
 fn acknowledging(aim: &Aim) -> f64 {
-    aim.heartbeat + aim.probe
+    aim.heartbeat + aim.looking
 }
 
 /// Work that still runs counts as on its way for so long.

@@ -99,6 +99,25 @@ fn identities_of_one_app_share_its_turn() {
 }
 
 #[test]
+fn an_identity_gets_back_what_it_paid_and_no_more() {
+    let mut ring = Ring::default();
+    let (first, second) = (lane(1, 1, 1), lane(1, 1, 2));
+    // Nobody knows what it writes, and nobody waits.
+    ring.charge(first, 600.0, 1);
+    let served_at_once = ring.line_of(first);
+    join(&mut ring, first, 1, 1);
+    join(&mut ring, second, 2, 1);
+    ring.settle(first, -599.0, 1, served_at_once);
+    assert_eq!(next_checks(&mut ring, 4), [1, 2, 1, 2]);
+    let head = ring.head().unwrap();
+    ring.take(&head, 600.0, &mut dice());
+    let in_turn = ring.line_of(head.lane);
+    assert_eq!(next_checks(&mut ring, 3), [2, 2, 2]);
+    ring.settle(head.lane, -598.0, 1, in_turn);
+    assert_eq!(next_checks(&mut ring, 3), [1, 1, 2], "level again");
+}
+
+#[test]
 fn apps_of_one_rule_share_its_turn_and_identities_that_of_their_app() {
     let mut ring = Ring::default();
     join(&mut ring, A, 1, 1);

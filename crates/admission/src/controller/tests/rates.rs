@@ -184,6 +184,30 @@ fn a_floor_passes_what_the_pace_has_no_room_for_but_no_shut_gate() {
     assert_eq!(lab.winners(), [], "the gate is shut");
 }
 
+#[test]
+fn what_a_rule_had_beyond_its_floor_a_second_ago_does_not_count_against_it() {
+    let mut config = config();
+    config.signals[1].in_flight = Some(crate::InFlightPacing::default());
+    let mut lab = Lab::new(config);
+    lab.lag(0.0);
+    lab.sample(THREADS, 5.0);
+    let wait = Terms { max_delay: Duration::from_secs(60), ..Terms::default() };
+    let floored = Terms { min_rate: Some(10), ..wait };
+    for _ in 0..500 {
+        let Decision::Admit(permit) = lab.ask(DOUBLE, ETL, floored) else { panic!("room for it") };
+        let outcome = Outcome { affected_rows: 1, ..Outcome::default() };
+        lab.controller.complete(lab.now, permit, outcome);
+    }
+    let running: Vec<Decision> = (0..4).map(|_| lab.ask(DOUBLE, OTHER, wait)).collect();
+    assert!(running.iter().all(|decision| matches!(decision, Decision::Admit(_))));
+    for _ in 0..100 {
+        lab.queued(DOUBLE, ETL, floored);
+    }
+    lab.run(Duration::from_secs(3));
+    let passed = lab.winners().len();
+    assert!((18..=22).contains(&passed), "a second's debt, then ten a second: {passed}");
+}
+
 /// Four of another run, and so no place is left; these wait under a floor of ten rows a second.
 fn at_a_floor(ratio: f64, waiters: usize) -> (Lab, Vec<Permit>) {
     let mut config = config();

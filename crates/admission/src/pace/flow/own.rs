@@ -13,9 +13,10 @@ use super::{Aim, Flow, acknowledging};
 impl Flow {
     /// What the law aims at for this replica.
     pub(super) fn own(&self, aim: &Aim) -> Aim {
-        let Some(own) = self.threshold else { return *aim };
+        let aim = Aim { looking: self.looking.seconds(aim.probe), ..*aim };
+        let Some(own) = self.threshold else { return aim };
         let lenient = (own > aim.threshold).then_some(TARGET * own);
-        Aim { threshold: own, lenient, ..*aim }
+        Aim { threshold: own, lenient, ..aim }
     }
 
     /// The queue that is let stand, in seconds.

@@ -16,7 +16,11 @@ pub(super) const TARGET: f64 = 0.2;
 const QUEUE_MIN: f64 = 0.5;
 const QUEUE_MAX: f64 = 0.85;
 
-/// The lag aimed for is never raised above this part of the threshold.
+/// Nor is it more than this part of what the way leaves of the threshold: the rest is for what is
+/// not seen in time.
+const TARGET_OF_REST: f64 = 0.4;
+
+/// Large statements raise the lag aimed for up to this part of it.
 pub(super) const TARGET_MAX: f64 = 0.5;
 
 /// The part of the time a usual large statement takes by which the lag aimed for is raised.
@@ -35,8 +39,9 @@ impl Flow {
     pub(super) fn target(&self, aim: &Aim) -> f64 {
         let lump = LUMP_PART * self.lump_time(aim);
         let seen = acknowledging(aim);
+        let rest = aim.threshold - self.base.seconds(seen);
         let queue = (TARGET * aim.threshold).clamp(QUEUE_MIN * seen, QUEUE_MAX * seen);
-        (queue + lump).min(TARGET_MAX * (aim.threshold - self.base.seconds(acknowledging(aim))))
+        (queue.min(TARGET_OF_REST * rest) + lump).min(TARGET_MAX * rest)
     }
 
     /// The least queue that stands, in seconds.
