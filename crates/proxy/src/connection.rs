@@ -36,6 +36,7 @@ use policy::{ClusterPolicy, UnixTime};
 use session::{Action, ClientInfo, CloseReason, Denial, Input, Reads, Session};
 use tokio::time::Instant;
 
+use crate::alarm::Alarm;
 use crate::cluster::{BudgetGuard, Cluster, PermitGuard};
 use crate::cut_overs::CutOverGuard;
 use crate::facts::{Known, RoutineChange};
@@ -125,6 +126,8 @@ struct Connection {
     guard_logged: bool,
     /// What the statement under way may still take.
     allowance: Allowance,
+    /// Rings when the statement under way has run for too long, or an idle session has stayed.
+    alarm: Alarm,
     /// A KILL that nobody knows of may still come: the session ends here.
     kill_may_come: bool,
 }
@@ -162,6 +165,7 @@ impl Connection {
             claim_logged: false,
             guard_logged: false,
             allowance: Allowance::default(),
+            alarm: Alarm::default(),
             kill_may_come: false,
             shared,
         };
@@ -344,18 +348,20 @@ impl Connection {
             }
         }
         let since = waits_for_server.then(Instant::now);
-        let until = match self.waits_until() {
-            None if waits_for_server => self.runaway_due(),
-            until => until,
+        let until = match (self.waits_until(), since) {
+            (None, Some(since)) => self.runaway_due(since),
+            (until, _) => until,
         };
         let told = match until {
             None => self.read(reads, control).await?,
             Some(until) => {
-                let read = self.read(reads, control);
-                match tokio::time::timeout_at(until, read).await {
-                    Ok(told) => told?,
-                    Err(_) if self.client_gone.is_some() => return Err(Ended::ByClient),
-                    Err(_) => {
+                let mut alarm = std::mem::take(&mut self.alarm);
+                let read = alarm.within(until, self.read(reads, control)).await;
+                self.alarm = alarm;
+                match read {
+                    Some(told) => told?,
+                    None if self.client_gone.is_some() => return Err(Ended::ByClient),
+                    None => {
                         self.cursors.give_back_idle(Instant::now());
                         Box::pin(self.note_overdue()).await;
                         None

@@ -94,6 +94,20 @@ impl Bench {
         }
     }
 
+    /// The digest of the text under way, certain or not: what it costs is predicted by it, and what
+    /// runs away is known by it.
+    pub(crate) fn digest(
+        &mut self,
+        text: (&[u8], LexMode),
+        statement: &Statement<'_>,
+        input: &Input<'_>,
+    ) -> u64 {
+        match input.digests.filter(|_| statement.is_certain()) {
+            Some(memo) => self.subject.judged_by(text, memo, &mut self.shape),
+            None => self.shape.digest(text.0, text.1),
+        }
+    }
+
     /// The statement is this text. To be called when its shape is no longer needed.
     pub(crate) fn note_text(
         &mut self,

@@ -110,4 +110,8 @@ impl BudgetBook {
     pub(crate) fn get(&self, key: BudgetKey) -> Option<&BudgetTerms> {
         self.0.get(&key)
     }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (BudgetKey, &BudgetTerms)> {
+        self.0.iter().map(|(key, terms)| (*key, terms))
+    }
 }

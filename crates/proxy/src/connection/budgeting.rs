@@ -1,7 +1,7 @@
 //! A statement's budgets: asked for at its admission point with its rule, or alone, or counted only;
 //! given back when its answer is over.
 
-use admission::{Mode, Request, RuleKey, Terms};
+use admission::{BudgetAsk, IdentityKey, Mode, Request, RuleKey, Terms};
 use policy::{app_key, identity_key, ruleless_app_key};
 use session::{Ask, Finished, Question};
 use wire::response_tracker::ResponseEnd;
@@ -24,24 +24,42 @@ impl Connection {
         }
     }
 
+    /// Takes from the budgets of a statement that nothing else holds back, if all have room at once.
+    /// False: it is to be asked for.
+    pub(super) fn take_budgets(&mut self, asked: &Ask) -> bool {
+        let ask = self.budget_ask(asked);
+        match self.shared.cluster.take_budgets(self.session.budgets(), ask) {
+            Some((budget, now)) => {
+                self.admission.note_arrived(now);
+                self.budget = Some(budget);
+                true
+            }
+            None => false,
+        }
+    }
+
     /// How a statement asks for its budgets alone.
     pub(super) fn budget_request(&mut self, asked: &Ask) -> Request {
         let arrived = self.arrived();
-        let app = self.session.app();
-        let rule = asked.rule.and_then(|index| self.policy.rule(index));
-        let of_all = ruleless_app_key(app);
+        let BudgetAsk { rule, identity, app, digest } = self.budget_ask(asked);
         // The cluster bounds how many wait; the budget says for how long.
         let terms = Terms { queue_len_max: u32::MAX, ..Terms::default() };
-        Request {
-            rule: rule.map_or(NO_RULE, |rule| rule.key),
-            identity: rule.map_or(admission::IdentityKey(of_all.0), |rule| identity_key(rule, app)),
-            app: rule.map_or(of_all, |rule| app_key(rule, app)),
-            digest: asked.digest,
-            written: None,
-            gate: self.policy.default_gate,
-            terms,
-            arrived,
-            since: arrived,
+        let gate = self.policy.default_gate;
+        let (written, since) = (None, arrived);
+        Request { rule, identity, app, digest, written, gate, terms, arrived, since }
+    }
+
+    fn budget_ask(&self, asked: &Ask) -> BudgetAsk {
+        let (name, digest) = (self.session.app(), asked.digest);
+        match asked.rule.and_then(|index| self.policy.rule(index)) {
+            Some(rule) => {
+                let (identity, app) = (identity_key(rule, name), app_key(rule, name));
+                BudgetAsk { rule: rule.key, identity, app, digest }
+            }
+            None => {
+                let app = ruleless_app_key(name);
+                BudgetAsk { rule: NO_RULE, identity: IdentityKey(app.0), app, digest }
+            }
         }
     }
 
@@ -50,11 +68,9 @@ impl Connection {
         if self.session.budgets().is_empty() {
             return;
         }
-        let app = self.session.app();
-        let rule = asked.rule.and_then(|index| self.policy.rule(index));
-        let app = rule.map_or_else(|| ruleless_app_key(app), |rule| app_key(rule, app));
+        let BudgetAsk { app, digest, .. } = self.budget_ask(asked);
         let budgets = self.session.budgets();
-        self.budget = Some(self.shared.cluster.count_for_budgets(budgets, (asked.digest, app)));
+        self.budget = Some(self.shared.cluster.count_for_budgets(budgets, (digest, app)));
     }
 
     /// It may run: the permit is its transaction's, and what it takes from budgets its own.

@@ -9,7 +9,7 @@ use policy::identity::Identity;
 use policy::{InsightTags, OwnedShape, ShapeNeeds, ShapeScratch, ShapeText};
 use sql::{ClassSet, DigestMemo, Exemption, Extent, LexMode, Statement, TextKey};
 
-use self::recent::RecentTexts;
+use self::recent::{KnownDigest, RecentTexts};
 use super::replace;
 use super::who::Who;
 
@@ -19,6 +19,8 @@ pub(crate) struct Subject {
     digest: Option<u64>,
     /// The default schema when it came.
     schema: Vec<u8>,
+    /// The digest of the text under way, if that has been read for those who judge by it.
+    read: Option<u64>,
     /// The generation of who the session is, of which that schema is.
     whose: u64,
     recent: RecentTexts,
@@ -82,6 +84,7 @@ impl Subject {
     /// A statement comes from this session.
     pub(super) fn begin(&mut self, who: &Who) {
         self.digest = None;
+        self.read = None;
         self.news = None;
         self.tags.clear();
         if self.whose != who.generation() {
@@ -107,6 +110,26 @@ impl Subject {
         tags
     }
 
+    /// The digest of a certain text, for those who judge by it: read, or known of a text that has
+    /// been read and is the same but for its values. What only the memo of all sessions says does
+    /// not count, for hashes can be made to collide.
+    pub(super) fn judged_by(
+        &mut self,
+        text: (&[u8], LexMode),
+        memo: &DigestMemo,
+        shape: &mut ShapeScratch,
+    ) -> u64 {
+        if self.read.is_none() {
+            let known = self.recent.find(text, memo.generation());
+            self.read = known.and_then(|known| known.is_read.then_some(known.digest));
+            self.digest = self.read;
+        }
+        let digest = self.read.unwrap_or_else(|| shape.digest(text.0, text.1));
+        // What is counted of a long text is the digest of its front.
+        self.read = Some(digest).filter(|_| text.0.len() <= FRONT_LEN);
+        digest
+    }
+
     /// It is this text. One that can be read in several ways has no digest: in the wrong one a value
     /// may look like a name, and be shown.
     pub(super) fn note_text(
@@ -116,20 +139,28 @@ impl Subject {
         shape: &mut ShapeScratch,
         (memo, samples): (&DigestMemo, Samples),
     ) {
-        if !statement.is_certain() {
+        if !statement.is_certain() || self.digest.is_some() {
             return;
         }
         let generation = memo.generation();
-        self.digest = self.recent.find((text, mode), generation);
-        if self.digest.is_some() {
+        if let Some(known) = self.recent.find((text, mode), generation)
+            && self.read.is_none_or(|read| read == known.digest)
+        {
+            self.digest = Some(known.digest);
+            if self.read.is_some() {
+                self.recent.note_read();
+            }
             return;
         }
         let front = text.get(..FRONT_LEN).unwrap_or(text);
         let is_long = front.len() < text.len();
         let key = TextKey::of(front, mode, if is_long { Extent::Front } else { Extent::Whole });
-        if let Some(digest) = key.and_then(|key| memo.get(key)) {
+        if let Some(digest) = key.and_then(|key| memo.get(key))
+            && self.read.is_none_or(|read| read == digest)
+        {
             self.digest = Some(digest);
-            self.recent.note((text, mode), digest, generation);
+            let known = KnownDigest { digest, is_read: self.read.is_some() };
+            self.recent.note((text, mode), known, generation);
             return;
         }
         // What is in the scratch may be the text that a PREPARE prepares.

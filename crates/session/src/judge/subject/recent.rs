@@ -34,11 +34,19 @@ struct Recent {
     mould: Mould,
     /// Of the text, in bytes.
     len: usize,
-    digest: u64,
+    digest: KnownDigest,
     /// The generation of the memo in which somebody has been told of the digest.
     generation: u64,
     /// Which one came behind it the last time.
     next: usize,
+}
+
+/// The digest of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KnownDigest {
+    pub(super) digest: u64,
+    /// It was read; else it is what the memo of all sessions says.
+    pub(super) is_read: bool,
 }
 
 impl Recent {
@@ -52,7 +60,7 @@ impl RecentTexts {
     /// The digest of a text, if it came of late with other values, and somebody has been told of it
     /// in this generation of the memo.
     #[inline]
-    pub(super) fn find(&mut self, text: (&[u8], LexMode), generation: u64) -> Option<u64> {
+    pub(super) fn find(&mut self, text: (&[u8], LexMode), generation: u64) -> Option<KnownDigest> {
         let next = self.texts.get(self.last)?.next;
         if let Some(found) = self.texts.get(next).filter(|next| next.fits(text, generation)) {
             self.last = next;
@@ -67,7 +75,7 @@ impl RecentTexts {
         text: (&[u8], LexMode),
         generation: u64,
         looked_at: usize,
-    ) -> Option<u64> {
+    ) -> Option<KnownDigest> {
         let mut others = (0..).zip(&self.texts).filter(|(at, _)| *at != looked_at);
         let (at, found) = others.find(|(_, recent)| recent.fits(text, generation))?;
         let digest = found.digest;
@@ -78,8 +86,15 @@ impl RecentTexts {
         Some(digest)
     }
 
+    /// The text that was found last has been read, and has the digest that it was found with.
+    pub(super) fn note_read(&mut self) {
+        if let Some(last) = self.texts.get_mut(self.last) {
+            last.digest.is_read = true;
+        }
+    }
+
     /// A text was not here, and has this digest, of which somebody has been told in this generation.
-    pub(super) fn note(&mut self, text: (&[u8], LexMode), digest: u64, generation: u64) {
+    pub(super) fn note(&mut self, text: (&[u8], LexMode), digest: KnownDigest, generation: u64) {
         self.misses = self.misses.wrapping_add(1);
         let len = text.0.len();
         let kept_len = self.texts.iter().map(|recent| recent.len).fold(0, usize::saturating_add);
@@ -115,13 +130,16 @@ mod tests {
         format!("SELECT c FROM t{number} WHERE id = {value}").into_bytes()
     }
 
+    fn known(number: usize) -> KnownDigest {
+        KnownDigest { digest: u64::try_from(number).unwrap(), is_read: false }
+    }
+
     /// So many texts, each kept with its number for a digest.
     fn kept(count: usize) -> RecentTexts {
         let mut recent = RecentTexts::default();
         for number in 0..count {
             for _ in 0..KEPT_OF {
-                let digest = u64::try_from(number).unwrap();
-                recent.note((&text(number, 1), LexMode::default()), digest, 1);
+                recent.note((&text(number, 1), LexMode::default()), known(number), 1);
             }
         }
         recent
@@ -135,7 +153,7 @@ mod tests {
                 let came = text(number, turn * 100 + number);
                 let expected = recent.texts.get(recent.last).unwrap().next;
                 let found = recent.find((&came, LexMode::default()), 1);
-                assert_eq!(found, u64::try_from(number).ok(), "turn {turn}");
+                assert_eq!(found, Some(known(number)), "turn {turn}");
                 assert!(turn < 2 || recent.last == expected, "nothing else was looked at");
             }
         }
@@ -146,7 +164,7 @@ mod tests {
         let mut recent = kept(TEXTS_MAX);
         for number in [3, 3, 0, 7, 1, 0, 7, 7, 2, 5, 3] {
             let found = recent.find((&text(number, 9), LexMode::default()), 1);
-            assert_eq!(found, u64::try_from(number).ok());
+            assert_eq!(found, Some(known(number)));
         }
         let other = text(TEXTS_MAX, 9);
         assert_eq!(recent.find((&other, LexMode::default()), 1), None, "it never came");
@@ -158,13 +176,12 @@ mod tests {
         let mut recent = kept(TEXTS_MAX);
         for number in TEXTS_MAX..3 * TEXTS_MAX {
             for _ in 0..REPLACED_OF {
-                let digest = u64::try_from(number).unwrap();
-                recent.note((&text(number, 1), LexMode::default()), digest, 1);
+                recent.note((&text(number, 1), LexMode::default()), known(number), 1);
             }
             assert_eq!(recent.texts.len(), TEXTS_MAX);
-            for known in 0..=number {
-                let found = recent.find((&text(known, 2), LexMode::default()), 1);
-                assert!(found.is_none() || found == u64::try_from(known).ok(), "{found:?}");
+            for other in 0..=number {
+                let found = recent.find((&text(other, 2), LexMode::default()), 1);
+                assert!(found.is_none_or(|found| found == known(other)), "{found:?}");
             }
         }
     }
@@ -172,12 +189,23 @@ mod tests {
     #[test]
     fn long_texts_are_kept_as_few_as_have_room() {
         let mut recent = RecentTexts::default();
-        for number in 0..1_000_u64 {
+        for number in 0..1_000 {
             let long = format!("SELECT {} FROM t{number}", "a, ".repeat(130 + 7));
-            recent.note((long.as_bytes(), LexMode::default()), number, 1);
+            recent.note((long.as_bytes(), LexMode::default()), known(number), 1);
             let len: usize = recent.texts.iter().map(|recent| recent.len).sum();
             assert!(len <= TEXTS_LEN_MAX, "{len}");
         }
         assert_eq!(recent.texts.len(), 2);
+    }
+
+    #[test]
+    fn a_text_is_known_as_read_once_it_has_been_read_with_other_values_too() {
+        let mut recent = kept(2);
+        let found = recent.find((&text(1, 7), LexMode::default()), 1);
+        assert_eq!(found, Some(known(1)), "the memo has said so");
+        recent.note_read();
+        let found = recent.find((&text(1, 8), LexMode::default()), 1);
+        assert_eq!(found, Some(KnownDigest { is_read: true, ..known(1) }));
+        assert_eq!(recent.find((&text(0, 8), LexMode::default()), 1), Some(known(0)));
     }
 }
