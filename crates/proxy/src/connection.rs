@@ -51,6 +51,7 @@ use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 pub(crate) use self::arrival::Arrival;
 use self::arrival::{Joined, LoginDeadlines};
 use self::asking::{AdmissionRecord, Fault, Timing};
+use self::budgeting::AskedAs;
 use self::cursors::Cursors;
 use self::departure::Departure;
 use self::leaving::{Between, DrainState};
@@ -102,6 +103,8 @@ struct Connection {
     permit: Option<PermitGuard>,
     /// What the statement under way has taken from its budgets.
     budget: Option<BudgetGuard>,
+    /// As whom it asks for them.
+    asked_as: AskedAs,
     /// Of prepared statements.
     cursors: Cursors,
     labels: LabelCache,
@@ -166,6 +169,7 @@ impl Connection {
             guard_logged: false,
             allowance: Allowance::default(),
             alarm: Alarm::default(),
+            asked_as: AskedAs::default(),
             kill_may_come: false,
             shared,
         };

@@ -74,8 +74,11 @@ impl Bucket {
 
     /// Has drained what drains until now.
     pub(super) fn drain(&mut self, now: MonoTime, terms: &BudgetTerms) {
+        if now <= self.at {
+            return;
+        }
         let passed = now.saturating_since(self.at).as_secs_f64();
-        self.at = self.at.max(now);
+        self.at = now;
         let left = |debt: f64, per_s: Option<f64>| {
             per_s.map_or(0.0, |per_s| (debt - per_s * passed).max(0.0))
         };

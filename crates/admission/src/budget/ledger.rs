@@ -25,22 +25,19 @@ pub(crate) struct Budgets {
 #[derive(Debug)]
 #[must_use = "what is not given back is taken for ever"]
 pub struct BudgetHold {
-    /// Where it has taken something, the first of them.
-    taken: [Option<Taken>; BudgetSet::LEN_MAX],
-    asks: (Option<DigestKey>, AppKey),
-    cost: Cost,
+    /// Where it has taken something, the first of them. Nobody else's while it has a place there.
+    slots: [BucketSlot; BudgetSet::LEN_MAX],
+    len: u8,
+    /// To which of them it is charged, by a bit each.
+    charged: u8,
     /// What its cost is going to say.
     finding: Finding,
+    asks: (Option<DigestKey>, AppKey),
+    cost: Cost,
     since: MonoTime,
 }
 
-/// What a statement has taken of one bucket: a place, and what it is charged.
-#[derive(Debug, Clone, Copy)]
-struct Taken {
-    /// Nobody else's while the statement has a place there.
-    slot: BucketSlot,
-    is_charged: bool,
-}
+const _: () = assert!(BudgetSet::LEN_MAX <= 8, "there is a bit for each");
 
 impl BudgetHold {
     /// It goes on with a statement whose cost was learned when it paused: what it uses is owed, and
@@ -55,9 +52,31 @@ impl BudgetHold {
         self.since
     }
 
-    fn taken(&self) -> impl Iterator<Item = Taken> + '_ {
-        self.taken.iter().map_while(|taken| *taken)
+    fn add(&mut self, slot: BucketSlot, charged: bool) {
+        if let Some(free) = self.slots.get_mut(usize::from(self.len)) {
+            *free = slot;
+            self.charged |= u8::from(charged).wrapping_shl(u32::from(self.len));
+            self.len = self.len.saturating_add(1);
+        }
     }
+
+    /// Where it has taken something, and whether it is charged there.
+    fn taken(&self) -> impl Iterator<Item = (BucketSlot, bool)> {
+        let Self { slots, len, mut charged, .. } = *self;
+        slots.into_iter().take(usize::from(len)).map(move |slot| {
+            let is_charged = charged & 1 == 1;
+            charged >>= 1;
+            (slot, is_charged)
+        })
+    }
+}
+
+/// Where the buckets of a set are, as far as they are remembered, and what the statement is foreseen
+/// to cost. It holds until a bucket is made.
+#[derive(Debug, Default)]
+struct Found {
+    slots: [Option<BucketSlot>; BudgetSet::LEN_MAX],
+    cost: Option<Cost>,
 }
 
 /// What a statement has used.
@@ -115,11 +134,40 @@ impl Budgets {
         asks: (Option<DigestKey>, AppKey),
         has_line: impl Fn(BudgetUse) -> bool,
     ) -> Option<InTheWay> {
+        self.look(now, (set, asks), has_line, &mut Found::default())
+    }
+
+    /// Takes from all of these budgets if nothing stands in the way.
+    pub(crate) fn take_if_room(
+        &mut self,
+        now: MonoTime,
+        set: &BudgetSet,
+        asks: (Option<DigestKey>, AppKey),
+        has_line: impl Fn(BudgetUse) -> bool,
+    ) -> Option<BudgetHold> {
+        let mut found = Found::default();
+        match self.look(now, (set, asks), has_line, &mut found) {
+            Some(InTheWay::Refused { .. } | InTheWay::Waits { .. }) => None,
+            None => Some(self.take_from(now, (set, asks), &found)),
+        }
+    }
+
+    /// What stands in the way, and what was found on the way.
+    #[inline]
+    fn look(
+        &mut self,
+        now: MonoTime,
+        (set, asks): (&BudgetSet, (Option<DigestKey>, AppKey)),
+        has_line: impl Fn(BudgetUse) -> bool,
+        found: &mut Found,
+    ) -> Option<InTheWay> {
         let Self { known, buckets, elsewhere, predictions } = self;
         let cost = predictions.expected(asks.0, asks.1);
+        found.cost = Some(cost);
         let mut waits = None;
-        for at in set.iter() {
-            let stored = buckets.find(at);
+        for (at, found) in set.iter().zip(&mut found.slots) {
+            *found = buckets.find(at);
+            let stored = found.and_then(|slot| buckets.get_mut(slot));
             let terms = match &stored {
                 Some(stored) => known.terms(stored.budget),
                 None => known.terms_of(at.budget),
@@ -169,7 +217,7 @@ impl Budgets {
         let cost = self.predictions.expected(asks.0, asks.1);
         let behind = f64::from(u32::try_from(waiting).unwrap_or(u32::MAX)) + 1.0;
         let Some(terms) = self.known.terms_of(at.budget) else { return Duration::ZERO };
-        let stored = self.buckets.find(at);
+        let stored = self.buckets.find(at).and_then(|slot| self.buckets.get(slot));
         let mut bucket = stored.map_or(Bucket::new(now), |stored| stored.bucket);
         bucket.drain(now, terms);
         bucket.room_in(terms, cost, behind)
@@ -202,25 +250,44 @@ impl Budgets {
         set: &BudgetSet,
         asks: (Option<DigestKey>, AppKey),
     ) -> BudgetHold {
+        self.take_from(now, (set, asks), &Found::default())
+    }
+
+    fn take_from(
+        &mut self,
+        now: MonoTime,
+        (set, asks): (&BudgetSet, (Option<DigestKey>, AppKey)),
+        found: &Found,
+    ) -> BudgetHold {
         let Self { known, buckets, elsewhere, predictions } = self;
-        let cost = predictions.expected(asks.0, asks.1);
-        let mut finding = Finding::Further;
-        let mut taken = [None; BudgetSet::LEN_MAX];
-        let mut free = taken.iter_mut();
+        let cost = found.cost.unwrap_or_else(|| predictions.expected(asks.0, asks.1));
+        let (slots, len, charged) = ([BucketSlot::default(); BudgetSet::LEN_MAX], 0, 0);
+        let finding = Finding::Further;
+        let mut hold = BudgetHold { slots, len, charged, finding, asks, cost, since: now };
         // Its digest's cost of before, and as far as that is believed.
         let mut learned = None;
-        for at in set.iter() {
+        // Where one is to be made, another one may be forgotten for it.
+        let is_complete = set.iter().zip(found.slots).all(|(_, slot)| slot.is_some());
+        for (at, found) in set.iter().zip(found.slots) {
             // A budget that is not in force any more has nothing to be given back to.
-            let Some(slot) = buckets.touch(now, at, known) else { continue };
+            let slot = match found.filter(|_| is_complete) {
+                Some(slot) => slot,
+                None => match buckets.touch(now, at, known) {
+                    Some(slot) => slot,
+                    None => continue,
+                },
+            };
+            let Some(index) = buckets.get(slot).map(|stored| stored.budget) else { continue };
+            let Some((terms, counts)) = known.met(index) else { continue };
+            buckets.rouse(slot);
             let Some(stored) = buckets.get_mut(slot) else { continue };
-            let Some((terms, counts)) = known.met(stored.budget) else { continue };
             let mut is_over = false;
             if terms.max_query_cost.is_some() {
                 let before = || (predictions.known(asks.0), predictions.believed(now, asks.0));
                 let (known, believed) = *learned.get_or_insert_with(before);
                 is_over = is_too_expensive(terms, believed);
                 if is_too_expensive(terms, known) {
-                    finding = Finding::Anew;
+                    hold.finding = Finding::Anew;
                     if believed.is_none() {
                         predictions.try_again(now, asks.0);
                     }
@@ -241,19 +308,17 @@ impl Budgets {
                 counts.warned = counts.warned.saturating_add(1);
             }
             counts.in_use = counts.in_use.saturating_add(1);
-            if let Some(free) = free.next() {
-                *free = Some(Taken { slot, is_charged });
-            }
+            hold.add(slot, is_charged);
         }
-        BudgetHold { taken, asks, cost, finding, since: now }
+        hold
     }
 
     /// What a statement has taken from.
     pub(crate) fn taken_with(&self, hold: &BudgetHold) -> (BudgetSet, (Option<DigestKey>, AppKey)) {
         let mut set = BudgetSet::default();
-        for at in hold.taken().filter_map(|taken| self.buckets.use_of(taken.slot)) {
+        for stored in hold.taken().filter_map(|(slot, _)| self.buckets.get(slot)) {
             // There is room for as many as can be taken.
-            set.add(at);
+            set.add(stored.at);
         }
         (set, hold.asks)
     }
@@ -276,7 +341,7 @@ impl Budgets {
 
     fn leave(&mut self, now: MonoTime, hold: &BudgetHold, settle: impl Fn(&mut Bucket)) {
         let Self { known, buckets, .. } = self;
-        for Taken { slot, is_charged } in hold.taken() {
+        for (slot, is_charged) in hold.taken() {
             let Some(stored) = buckets.get_mut(slot) else { continue };
             if let Some(counts) = known.counts(stored.budget) {
                 counts.in_use = counts.in_use.saturating_sub(1);

@@ -65,21 +65,20 @@ enum Listed {
 }
 
 impl BucketStore {
-    /// The bucket of this use, if it is remembered.
+    /// Where the bucket of this use is, if it is remembered.
     #[inline]
-    pub(super) fn find(&mut self, at: BudgetUse) -> Option<&mut Stored> {
-        let slot = *self.slots.get(&at)?;
-        self.get_mut(slot)
+    pub(super) fn find(&self, at: BudgetUse) -> Option<BucketSlot> {
+        self.slots.get(&at).copied()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, slot: BucketSlot) -> Option<&Stored> {
+        self.stored.get(slot.index())
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, slot: BucketSlot) -> Option<&mut Stored> {
         self.stored.get_mut(slot.index())
-    }
-
-    /// Whose the bucket in this slot is.
-    pub(super) fn use_of(&self, slot: BucketSlot) -> Option<BudgetUse> {
-        self.stored.get(slot.index()).map(|stored| stored.at)
     }
 
     /// All that are remembered, in no order.
@@ -99,14 +98,25 @@ impl BucketStore {
         at: BudgetUse,
         known: &KnownBudgets,
     ) -> Option<BucketSlot> {
-        let Some(slot) = self.slots.get(&at).copied() else { return self.make(now, at, known) };
-        let stored = self.stored.get_mut(slot.index())?;
-        known.terms(stored.budget)?;
-        if let Listed::Idle(empties_at) = stored.listed {
-            stored.listed = Listed::Nowhere;
-            self.idle.remove(empties_at, at);
+        match self.find(at) {
+            Some(slot) => {
+                known.terms(self.get(slot)?.budget)?;
+                self.rouse(slot);
+                Some(slot)
+            }
+            None => self.make(now, at, known),
         }
-        Some(slot)
+    }
+
+    /// Somebody takes from the bucket in this slot.
+    #[inline]
+    pub(super) fn rouse(&mut self, slot: BucketSlot) {
+        if let Some(stored) = self.stored.get_mut(slot.index())
+            && let Listed::Idle(empties_at) = stored.listed
+        {
+            stored.listed = Listed::Nowhere;
+            self.idle.remove(empties_at, stored.at);
+        }
     }
 
     /// A bucket may have come to rest.

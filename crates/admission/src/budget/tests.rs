@@ -78,6 +78,35 @@ fn a_place_at_the_server_is_given_back_where_it_was_taken_whoever_came_meanwhile
     assert_eq!(budgets.views().map(|view| view.in_use).sum::<u64>(), 0);
 }
 
+/// Room for the one that is made is made by forgetting another, which must not be the other one of
+/// the same statement.
+#[test]
+fn a_statement_that_meets_a_new_bucket_and_one_about_to_be_forgotten_takes_from_both() {
+    let mut budgets = Budgets::default();
+    let long = BudgetTerms { burst: 1e9, ..terms(0.001) };
+    budgets.configure(&BudgetBook::new(HashMap::from([(BudgetKey(1), long)])));
+    let mut now = MonoTime::from_nanos(1);
+    let mut next = || {
+        now = now.saturating_add(Duration::from_millis(1));
+        now
+    };
+    for n in 0..70_000 {
+        let now = next();
+        let hold = budgets.take(now, &of(n), (None, APP));
+        budgets.finish(now, &hold, &used(1.0));
+    }
+    // Whoever was made first is forgotten first.
+    for n in 0..10_000 {
+        let now = next();
+        let mut both = of(1_000_000 + n);
+        assert!(both.add(bucket(n)));
+        let hold = budgets.take_if_room(now, &both, (None, APP), |_| false).expect("there is room");
+        assert_eq!(budgets.taken_with(&hold).0, both);
+        budgets.finish(now, &hold, &used(1.0));
+    }
+    assert!(budgets.there().is_empty());
+}
+
 /// A bucket stays warm while it is used; it must be as if it had been made anew.
 #[test]
 fn what_has_drained_while_a_bucket_was_at_rest_is_not_owed_any_more() {

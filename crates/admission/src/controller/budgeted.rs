@@ -98,10 +98,7 @@ impl Controller {
         }
         let asks = (digest, app);
         let Self { budgets: ledger, budget_lines, .. } = self;
-        match ledger.in_the_way(now, budgets, asks, |at| budget_lines.has_line(at)) {
-            Some(InTheWay::Refused { .. } | InTheWay::Waits { .. }) => None,
-            None => Some(ledger.take(now, budgets, asks)),
-        }
+        ledger.take_if_room(now, budgets, asks, |at| budget_lines.has_line(at))
     }
 
     /// A statement is over that has taken from its budgets: the server has really finished it, also

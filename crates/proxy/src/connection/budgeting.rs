@@ -1,8 +1,8 @@
 //! A statement's budgets: asked for at its admission point with its rule, or alone, or counted only;
 //! given back when its answer is over.
 
-use admission::{BudgetAsk, IdentityKey, Mode, Request, RuleKey, Terms};
-use policy::{app_key, identity_key, ruleless_app_key};
+use admission::{BudgetAsk, DigestKey, IdentityKey, Mode, Request, RuleKey, Terms};
+use policy::{Rule, app_key, identity_key, ruleless_app_key};
 use session::{Ask, Finished, Question};
 use wire::response_tracker::ResponseEnd;
 
@@ -49,18 +49,9 @@ impl Connection {
         Request { rule, identity, app, digest, written, gate, terms, arrived, since }
     }
 
-    fn budget_ask(&self, asked: &Ask) -> BudgetAsk {
-        let (name, digest) = (self.session.app(), asked.digest);
-        match asked.rule.and_then(|index| self.policy.rule(index)) {
-            Some(rule) => {
-                let (identity, app) = (identity_key(rule, name), app_key(rule, name));
-                BudgetAsk { rule: rule.key, identity, app, digest }
-            }
-            None => {
-                let app = ruleless_app_key(name);
-                BudgetAsk { rule: NO_RULE, identity: IdentityKey(app.0), app, digest }
-            }
-        }
+    fn budget_ask(&mut self, asked: &Ask) -> BudgetAsk {
+        let rule = asked.rule.and_then(|index| self.policy.rule(index));
+        self.asked_as.with(rule, self.session.app(), asked.digest)
     }
 
     /// It may not be held back, and counts for its budgets.
@@ -128,5 +119,79 @@ impl Connection {
     }
 }
 
+/// The keys of whoever asked last: they are made of names, and mostly asked for again.
+#[derive(Debug, Default)]
+pub(super) struct AskedAs {
+    app: Vec<u8>,
+    /// Without a digest.
+    ask: Option<BudgetAsk>,
+}
+
+impl AskedAs {
+    fn with(&mut self, rule: Option<&Rule>, app: &[u8], digest: Option<DigestKey>) -> BudgetAsk {
+        let key = rule.map_or(NO_RULE, |rule| rule.key);
+        if let Some(ask) = self.ask
+            && ask.rule == key
+            && self.app == app
+        {
+            return BudgetAsk { digest, ..ask };
+        }
+        let ask = match rule {
+            Some(rule) => {
+                let (identity, app) = (identity_key(rule, app), app_key(rule, app));
+                BudgetAsk { rule: key, identity, app, digest: None }
+            }
+            None => {
+                let app = ruleless_app_key(app);
+                BudgetAsk { rule: key, identity: IdentityKey(app.0), app, digest: None }
+            }
+        };
+        self.app.clear();
+        self.app.extend_from_slice(app);
+        self.ask = Some(ask);
+        BudgetAsk { digest, ..ask }
+    }
+}
+
 /// Stands for the rule of statements that none matches.
 const NO_RULE: RuleKey = RuleKey(0);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "
+version: 1
+clusters: { a: { listen: 127.0.0.1:1, primary: 127.0.0.1:2 } }
+rules:
+  - { name: one, match: { app: etl }, gate: none, permanent: true }
+  - { name: other, gate: none, permanent: true }
+";
+
+    #[test]
+    fn keys_are_those_of_the_rule_and_the_app_of_now_whoever_asked_before() {
+        let policy = policy::load(FILE).unwrap().clusters[0].clone();
+        let [one, other] = [0, 1].map(|index| policy.rule(index));
+        assert!(one.is_some() && other.is_some());
+        let digest = Some(DigestKey(7));
+        let mut asked_as = AskedAs::default();
+        let asks: [(Option<&Rule>, &[u8]); 6] = [
+            (one, b"etl"),
+            (one, b"etl:a"),
+            (other, b"etl:a"),
+            (None, b"etl:a"),
+            (None, b""),
+            (one, b""),
+        ];
+        for ask in asks {
+            for (rule, app) in [ask, ask, asks[0], ask] {
+                let known = asked_as.with(rule, app, digest);
+                assert_eq!(known, AskedAs::default().with(rule, app, digest), "{app:?}");
+            }
+        }
+        assert_eq!(asked_as.with(one, b"etl", None).digest, None, "it is the statement's own");
+        let differ =
+            asked_as.with(one, b"etl", digest).app != asked_as.with(other, b"etl", digest).app;
+        assert!(differ, "the keys are the rule's");
+    }
+}
