@@ -8,7 +8,7 @@
 //! rule allows a statement, and a timer that rings for one that is idle wakes it for nothing, once.
 
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -29,17 +29,15 @@ impl Alarm {
     ///
     /// # Cancellation
     /// As safe as the future's own.
-    pub(crate) async fn within<T>(
+    pub(crate) fn within<F: Future>(
         &mut self,
         due: Instant,
-        future: impl Future<Output = T>,
-    ) -> Option<T> {
-        let mut future = pin!(future);
-        poll_fn(|cx| match future.as_mut().poll(cx) {
+        mut future: Pin<&mut F>,
+    ) -> impl Future<Output = Option<F::Output>> {
+        poll_fn(move |cx| match future.as_mut().poll(cx) {
             Poll::Ready(output) => Poll::Ready(Some(output)),
             Poll::Pending => self.poll_due(cx, due).map(|()| None),
         })
-        .await
     }
 
     /// Whether this deadline is known not to have passed, without a look at the clock: the timer
@@ -78,6 +76,7 @@ impl Armed {
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
+    use std::pin::pin;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
@@ -104,15 +103,15 @@ mod tests {
     async fn a_timer_that_was_armed_for_a_statement_before_does_not_end_the_next_one_early() {
         let mut alarm = Alarm::default();
         let begun = Instant::now();
-        let at_once = alarm.within(begun + MINUTE, ready(1)).await;
+        let at_once = alarm.within(begun + MINUTE, pin!(ready(1))).await;
         assert_eq!((at_once, rings_at(&alarm)), (Some(1), None), "nobody has waited");
         let slow = tokio::time::sleep(Duration::from_secs(1));
-        assert_eq!(alarm.within(begun + MINUTE, slow).await, Some(()));
+        assert_eq!(alarm.within(begun + MINUTE, pin!(slow)).await, Some(()));
         assert_eq!(rings_at(&alarm), Some(begun + MINUTE));
         tokio::time::advance(Duration::from_secs(39)).await;
         // It rings 40 s before this deadline, and is armed anew.
         let due = Instant::now() + MINUTE;
-        assert_eq!(alarm.within(due, pending::<()>()).await, None);
+        assert_eq!(alarm.within(due, pin!(pending::<()>())).await, None);
         assert_eq!(Instant::now(), due);
     }
 
@@ -121,12 +120,12 @@ mod tests {
         let mut alarm = Alarm::default();
         let due = Instant::now() + MINUTE;
         let slow = tokio::time::sleep(Duration::from_secs(1));
-        assert_eq!(alarm.within(due, slow).await, Some(()));
+        assert_eq!(alarm.within(due, pin!(slow)).await, Some(()));
         let due = Instant::now() + Duration::from_secs(2);
-        assert_eq!(alarm.within(due, pending::<()>()).await, None);
+        assert_eq!(alarm.within(due, pin!(pending::<()>())).await, None);
         assert_eq!(Instant::now(), due);
         // One that has passed is met at once.
-        assert_eq!(alarm.within(due - Duration::from_secs(1), pending::<()>()).await, None);
+        assert_eq!(alarm.within(due - Duration::from_secs(1), pin!(pending::<()>())).await, None);
         assert_eq!(Instant::now(), due);
     }
 
@@ -135,11 +134,11 @@ mod tests {
         let mut alarm = Alarm::default();
         let due = Instant::now() + MINUTE;
         let slow = tokio::time::sleep(Duration::from_secs(1));
-        assert_eq!(alarm.within(due, slow).await, Some(()));
+        assert_eq!(alarm.within(due, pin!(slow)).await, Some(()));
         tokio::time::advance(10 * MINUTE).await;
         assert!(!alarm.is_ahead_of(Instant::now() + MINUTE), "it has rung");
         let due = Instant::now() + MINUTE;
-        assert_eq!(alarm.within(due, pending::<()>()).await, None);
+        assert_eq!(alarm.within(due, pin!(pending::<()>())).await, None);
         assert_eq!(Instant::now(), due);
     }
 
@@ -149,7 +148,7 @@ mod tests {
         let begun = Instant::now();
         assert!(!alarm.is_ahead_of(begun + MINUTE), "no timer knows");
         let slow = tokio::time::sleep(Duration::from_secs(1));
-        assert_eq!(alarm.within(begun + MINUTE, slow).await, Some(()));
+        assert_eq!(alarm.within(begun + MINUTE, pin!(slow)).await, Some(()));
         assert!(alarm.is_ahead_of(begun + MINUTE) && alarm.is_ahead_of(begun + 2 * MINUTE));
         assert!(!alarm.is_ahead_of(begun + Duration::from_secs(30)), "it rings behind that");
     }
@@ -162,7 +161,8 @@ mod tests {
         let [first, second] = [Arc::<Count>::default(), Arc::<Count>::default()];
         for count in [&first, &second] {
             let waker = Arc::clone(count).into();
-            let mut waiting = pin!(alarm.within(due, pending::<()>()));
+            let mut never = pin!(pending::<()>());
+            let mut waiting = pin!(alarm.within(due, never.as_mut()));
             assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         }
         tokio::time::advance(2 * MINUTE).await;

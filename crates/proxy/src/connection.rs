@@ -29,6 +29,7 @@ mod serving;
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -360,7 +361,7 @@ impl Connection {
             None => self.read(reads, control).await?,
             Some(until) => {
                 let mut alarm = std::mem::take(&mut self.alarm);
-                let read = alarm.within(until, self.read(reads, control)).await;
+                let read = alarm.within(until, pin!(self.read(reads, control))).await;
                 self.alarm = alarm;
                 match read {
                     Some(told) => told?,

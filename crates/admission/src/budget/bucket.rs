@@ -79,6 +79,9 @@ impl Bucket {
         }
         let passed = now.saturating_since(self.at).as_secs_f64();
         self.at = now;
+        if self.debt() == BudgetDebt::default() {
+            return;
+        }
         let left = |debt: f64, per_s: Option<f64>| {
             per_s.map_or(0.0, |per_s| (debt - per_s * passed).max(0.0))
         };

@@ -52,12 +52,17 @@ impl BudgetHold {
         self.since
     }
 
-    fn add(&mut self, slot: BucketSlot, charged: bool) {
+    /// It has taken something there.
+    fn add(&mut self, slot: BucketSlot) {
         if let Some(free) = self.slots.get_mut(usize::from(self.len)) {
             *free = slot;
-            self.charged |= u8::from(charged).wrapping_shl(u32::from(self.len));
             self.len = self.len.saturating_add(1);
         }
+    }
+
+    /// It is charged in the bucket that is added next.
+    fn charge_next(&mut self) {
+        self.charged |= 1_u8.wrapping_shl(u32::from(self.len));
     }
 
     /// Where it has taken something, and whether it is charged there.
@@ -304,11 +309,12 @@ impl Budgets {
             bucket.enter(now, cost.seconds);
             if is_charged {
                 bucket.charge(cost);
+                hold.charge_next();
             } else {
                 counts.warned = counts.warned.saturating_add(1);
             }
             counts.in_use = counts.in_use.saturating_add(1);
-            hold.add(slot, is_charged);
+            hold.add(slot);
         }
         hold
     }

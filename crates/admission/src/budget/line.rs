@@ -88,7 +88,12 @@ impl BudgetLines {
     }
 
     /// Whether whoever comes now has to go behind somebody.
+    #[inline]
     pub(crate) fn has_line(&self, at: BudgetUse) -> bool {
+        !self.is_empty() && self.has_line_at(at)
+    }
+
+    fn has_line_at(&self, at: BudgetUse) -> bool {
         self.lines.contains_key(&at) || self.claims.contains_key(&at)
     }
 

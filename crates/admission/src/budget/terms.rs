@@ -84,7 +84,7 @@ impl BudgetSet {
 
     /// The buckets.
     pub fn iter(&self) -> impl Iterator<Item = BudgetUse> + '_ {
-        self.uses.iter().take(self.len).copied()
+        self.uses.get(..self.len).unwrap_or_default().iter().copied()
     }
 
     /// Whether this bucket is one of them.

@@ -7,7 +7,7 @@ use session::{Ask, Finished, Question};
 use wire::response_tracker::ResponseEnd;
 
 use super::Connection;
-use crate::cluster::{BudgetGuard, Judgement, PermitGuard, ask, ask_budgets, ask_with_budgets};
+use crate::cluster::{Judgement, PermitGuard, ask, ask_budgets, ask_with_budgets};
 
 impl Connection {
     /// What the controller says of a statement. A rule that observes is asked for by itself: what
@@ -90,32 +90,32 @@ impl Connection {
             return;
         }
         let Some(end) = self.session.ended_answer().copied() else { return };
-        if let Some(mut budget) = self.budget.take() {
-            self.note_in(&mut budget, &end);
-        }
+        self.note_used(&end);
+        self.budget = None;
         let is_over = end.error.is_none() && end.status.is_some_and(|it| !it.in_transaction());
         if let Some(mut permit) = self.permit.take_if(|_| is_over) {
             permit.add(end.changed_rows(), self.timing.backend, false);
         }
     }
 
-    fn note_in(&self, budget: &mut BudgetGuard, response: &ResponseEnd) {
-        let rows = response.affected_rows.saturating_add(response.rows);
-        budget.note(rows, self.timing.backend, response.error.is_some());
+    fn note_used(&mut self, response: &ResponseEnd) {
+        if let Some(budget) = &mut self.budget {
+            let rows = response.affected_rows.saturating_add(response.rows);
+            budget.note(rows, self.timing.backend, response.error.is_some());
+        }
     }
 
     /// The answer of whatever was under way is over. What it has taken goes back, or to the cursor
     /// that it has opened.
     pub(super) fn give_back_budgets(&mut self, finished: &Finished) {
-        let mut budget = self.budget.take();
-        if let Some(budget) = &mut budget
-            && let Some(response) = &finished.response
-        {
-            self.note_in(budget, response);
+        if let Some(response) = &finished.response {
+            self.note_used(response);
         }
         if finished.cursor.is_some() {
+            let budget = self.budget.take();
             self.settle_cursor(finished, budget);
         }
+        self.budget = None;
     }
 }
 

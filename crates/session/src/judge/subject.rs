@@ -235,3 +235,86 @@ impl Subject {
         self.tags = Vec::new();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sql::{Scratch, Whole, describe};
+
+    use super::*;
+
+    /// A session, and what is known of texts.
+    struct Session {
+        subject: Subject,
+        shape: ShapeScratch,
+        memo: DigestMemo,
+    }
+
+    impl Session {
+        fn new() -> Self {
+            let memo = DigestMemo::default();
+            Self { subject: Subject::default(), shape: ShapeScratch::default(), memo }
+        }
+
+        fn begin(&mut self) {
+            self.subject.begin(&Who::default());
+            self.shape.clear();
+        }
+
+        /// As what a text is counted that comes.
+        fn count(&mut self, id: u32) -> Option<u64> {
+            let Self { subject, shape, memo } = self;
+            let text = text(id);
+            let mut texts = Scratch::default();
+            let mode = LexMode::default();
+            let statement = describe(&text, mode, Whole::Yes, &mut texts);
+            subject.note_text((&text, mode), &statement, shape, (memo, Samples::NotKept));
+            subject.digest
+        }
+
+        /// By what it is judged.
+        fn judge(&mut self, id: u32) -> u64 {
+            let Self { subject, shape, memo } = self;
+            subject.judged_by((&text(id), LexMode::default()), memo, shape)
+        }
+    }
+
+    fn text(id: u32) -> Vec<u8> {
+        format!("SELECT c FROM t WHERE id = {id}").into_bytes()
+    }
+
+    fn digest() -> u64 {
+        ShapeScratch::default().digest(&text(1), LexMode::default())
+    }
+
+    #[test]
+    fn a_text_that_came_with_other_values_is_judged_by_its_digest_without_being_read() {
+        let mut session = Session::new();
+        session.memo.note_told(digest());
+        for id in 0..10 {
+            session.begin();
+            assert_eq!(session.judge(id), digest());
+            assert_eq!(session.count(id), Some(digest()));
+        }
+        assert!(session.shape.digest_text().is_empty(), "it is not read any more");
+    }
+
+    /// Whoever made a text whose hash is that of another would have passed for what that costs.
+    #[test]
+    fn what_the_memo_of_all_sessions_says_is_never_judged_by() {
+        let mut session = Session::new();
+        let forged = 999;
+        session.memo.note_told(forged);
+        session.memo.note_told(digest());
+        for id in 0..10 {
+            let key = TextKey::of(&text(id), LexMode::default(), Extent::Whole).unwrap();
+            session.memo.put(key, forged);
+            session.begin();
+            assert_eq!(session.count(id), Some(forged), "it is counted so");
+        }
+        for id in 0..10 {
+            session.begin();
+            assert_eq!(session.judge(id), digest());
+            assert_eq!(session.count(id), Some(digest()));
+        }
+    }
+}
