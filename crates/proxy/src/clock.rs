@@ -20,7 +20,12 @@ impl Clock {
 
     /// Monotonic time since this clock's zero.
     pub fn now(&self) -> MonoTime {
-        let elapsed = self.origin.elapsed();
+        self.at(Instant::now())
+    }
+
+    /// The same for a time that was read before.
+    pub(crate) fn at(&self, instant: Instant) -> MonoTime {
+        let elapsed = instant.saturating_duration_since(self.origin);
         MonoTime::from_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
     }
 

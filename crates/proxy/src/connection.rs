@@ -375,7 +375,10 @@ impl Connection {
             }
         };
         if let Some(since) = since {
-            self.timing.backend = self.timing.backend.saturating_add(since.elapsed());
+            let now = Instant::now();
+            let waited = now.saturating_duration_since(since);
+            self.timing.backend = self.timing.backend.saturating_add(waited);
+            self.timing.heard = Some(now);
         }
         match told {
             Some(told) => self.handle_control(told).await,

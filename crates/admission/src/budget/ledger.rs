@@ -271,6 +271,7 @@ impl Budgets {
         let mut hold = BudgetHold { slots, len, charged, finding, asks, cost, since: now };
         // Its digest's cost of before, and as far as that is believed.
         let mut learned = None;
+        let mut tries_again = false;
         // Where one is to be made, another one may be forgotten for it.
         let is_complete = set.iter().zip(found.slots).all(|(_, slot)| slot.is_some());
         for (at, found) in set.iter().zip(found.slots) {
@@ -293,9 +294,7 @@ impl Budgets {
                 is_over = is_too_expensive(terms, believed);
                 if is_too_expensive(terms, known) {
                     hold.finding = Finding::Anew;
-                    if believed.is_none() {
-                        predictions.try_again(now, asks.0);
-                    }
+                    tries_again |= believed.is_none();
                 }
             }
             let bucket = &mut stored.bucket;
@@ -315,6 +314,9 @@ impl Budgets {
             }
             counts.in_use = counts.in_use.saturating_add(1);
             hold.add(slot);
+        }
+        if tries_again {
+            predictions.try_again(now, asks.0);
         }
         hold
     }

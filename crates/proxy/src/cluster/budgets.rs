@@ -19,11 +19,13 @@ pub(crate) struct BudgetGuard {
     cluster: Arc<Cluster>,
     hold: Option<BudgetHold>,
     used: Option<BudgetUsed>,
+    /// When it was over, if that is known.
+    over: Option<MonoTime>,
 }
 
 impl BudgetGuard {
     fn new(cluster: &Arc<Cluster>, hold: BudgetHold) -> Self {
-        Self { cluster: cluster.clone(), hold: Some(hold), used: None }
+        Self { cluster: cluster.clone(), hold: Some(hold), used: None, over: None }
     }
 
     /// An answer is over: so much more has it used.
@@ -34,6 +36,11 @@ impl BudgetGuard {
             server_time: used.server_time.saturating_add(server_time),
             failed: used.failed || failed,
         });
+    }
+
+    /// The statement was over then, a moment ago: the clock is not read again.
+    pub(crate) fn note_over(&mut self, at: MonoTime) {
+        self.over = Some(at);
     }
 
     /// It goes on with a statement whose place was given back.
@@ -53,7 +60,8 @@ impl Drop for BudgetGuard {
     fn drop(&mut self) {
         let Some(hold) = self.hold.take() else { return };
         let used = self.used;
-        self.cluster.control_quietly(|controller, now| {
+        let now = self.over.unwrap_or_else(|| self.cluster.now());
+        self.cluster.control_quietly_at(now, |controller, now| {
             // Without an answer nobody knows more than how long it was there.
             let used = used.unwrap_or_else(|| BudgetUsed {
                 server_time: now.saturating_since(hold.since()),
