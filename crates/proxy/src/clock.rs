@@ -20,12 +20,7 @@ impl Clock {
 
     /// Monotonic time since this clock's zero.
     pub fn now(&self) -> MonoTime {
-        self.at(Instant::now())
-    }
-
-    /// The same for a time that was read before.
-    pub(crate) fn at(&self, instant: Instant) -> MonoTime {
-        let elapsed = instant.saturating_duration_since(self.origin);
+        let elapsed = self.origin.elapsed();
         MonoTime::from_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
     }
 

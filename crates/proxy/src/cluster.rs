@@ -268,16 +268,8 @@ impl Cluster {
 
     /// The same for what mostly concerns nobody else: then there is nothing to hand out.
     fn control_quietly<R>(self: &Arc<Self>, f: impl FnOnce(&mut Controller, MonoTime) -> R) -> R {
-        self.control_quietly_at(self.clock.now(), f)
-    }
-
-    /// The same at a time that has been read.
-    fn control_quietly_at<R>(
-        self: &Arc<Self>,
-        now: MonoTime,
-        f: impl FnOnce(&mut Controller, MonoTime) -> R,
-    ) -> R {
         let mut gatekeeper = self.gatekeeper.lock();
+        let now = self.clock.now();
         let before = gatekeeper.controller.changes();
         let result = f(&mut gatekeeper.controller, now);
         if gatekeeper.controller.changes() != before {

@@ -375,10 +375,7 @@ impl Connection {
             }
         };
         if let Some(since) = since {
-            let now = Instant::now();
-            let waited = now.saturating_duration_since(since);
-            self.timing.backend = self.timing.backend.saturating_add(waited);
-            self.timing.heard = Some(now);
+            self.timing.backend = self.timing.backend.saturating_add(since.elapsed());
         }
         match told {
             Some(told) => self.handle_control(told).await,

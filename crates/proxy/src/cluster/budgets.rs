@@ -19,13 +19,11 @@ pub(crate) struct BudgetGuard {
     cluster: Arc<Cluster>,
     hold: Option<BudgetHold>,
     used: Option<BudgetUsed>,
-    /// When it was over, if that is known.
-    over: Option<MonoTime>,
 }
 
 impl BudgetGuard {
     fn new(cluster: &Arc<Cluster>, hold: BudgetHold) -> Self {
-        Self { cluster: cluster.clone(), hold: Some(hold), used: None, over: None }
+        Self { cluster: cluster.clone(), hold: Some(hold), used: None }
     }
 
     /// An answer is over: so much more has it used.
@@ -36,11 +34,6 @@ impl BudgetGuard {
             server_time: used.server_time.saturating_add(server_time),
             failed: used.failed || failed,
         });
-    }
-
-    /// The statement was over then, a moment ago: the clock is not read again.
-    pub(crate) fn note_over(&mut self, at: MonoTime) {
-        self.over = Some(at);
     }
 
     /// It goes on with a statement whose place was given back.
@@ -60,8 +53,7 @@ impl Drop for BudgetGuard {
     fn drop(&mut self) {
         let Some(hold) = self.hold.take() else { return };
         let used = self.used;
-        let now = self.over.unwrap_or_else(|| self.cluster.now());
-        self.cluster.control_quietly_at(now, |controller, now| {
+        self.cluster.control_quietly(|controller, now| {
             // Without an answer nobody knows more than how long it was there.
             let used = used.unwrap_or_else(|| BudgetUsed {
                 server_time: now.saturating_since(hold.since()),

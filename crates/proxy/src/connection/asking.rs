@@ -122,8 +122,6 @@ pub(crate) struct Timing {
     pub(crate) started: Option<Instant>,
     /// Spent waiting for the server.
     pub(crate) backend: Duration,
-    /// When the last wait for it was over.
-    pub(crate) heard: Option<Instant>,
     /// Rows changed, as the server has said.
     pub(crate) rows: u64,
 }

@@ -91,9 +91,6 @@ impl Connection {
         }
         let Some(end) = self.session.ended_answer().copied() else { return };
         self.note_used(&end);
-        if let (Some(budget), Some(heard)) = (&mut self.budget, self.timing.heard) {
-            budget.note_over(self.shared.cluster.clock().at(heard));
-        }
         self.budget = None;
         let is_over = end.error.is_none() && end.status.is_some_and(|it| !it.in_transaction());
         if let Some(mut permit) = self.permit.take_if(|_| is_over) {
