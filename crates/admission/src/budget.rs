@@ -23,9 +23,11 @@
 mod bucket;
 mod elsewhere;
 mod idle;
+mod known;
 mod ledger;
 mod line;
 mod prediction;
+mod store;
 mod terms;
 
 pub use self::elsewhere::BudgetDebt;

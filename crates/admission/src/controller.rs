@@ -3,7 +3,8 @@
 //! A shell calls a command or a `handle_*`, then polls [`Controller::poll_resolution`] until
 //! `None`, then arms one timer for [`Controller::poll_timeout`]. Calling too often, twice with the
 //! same time, with a time that has gone back (it is taken as the latest seen) or hours late is
-//! harmless.
+//! harmless. While [`Controller::changes`] says the same as before a call, there is nothing to poll
+//! that there was not before it: most statements that only budgets meet pass like that.
 //!
 //! What a statement meets, in order (`decide` holds it):
 //!
@@ -31,6 +32,7 @@ mod room;
 mod shared;
 mod shown;
 mod through;
+mod timeout;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -40,6 +42,7 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
 use self::advice::Advices;
+pub use self::budgeted::BudgetAsk;
 pub use self::reload::Remains;
 pub use self::watch::FormerWatch;
 use crate::budget::{BudgetLines, Budgets};
@@ -72,6 +75,8 @@ const COUNTED_MAX: usize = 1_000;
 pub struct Controller {
     /// The latest time seen. Time never goes back.
     clock: MonoTime,
+    /// Counts the calls that may have changed what polling says.
+    changes: u64,
     check_interval: Duration,
     pacing: Pacing,
     queue_len_max: u32,
@@ -127,6 +132,7 @@ impl Controller {
     pub fn new(config: ControllerConfig, seed: u64, now: MonoTime) -> Self {
         let mut controller = Self {
             clock: now,
+            changes: 0,
             check_interval: Duration::ZERO,
             pacing: config.pacing,
             queue_len_max: 0,
@@ -310,6 +316,12 @@ impl Controller {
 
     /// Takes `now` in, and gives the time that counts.
     fn tick(&mut self, now: MonoTime) -> MonoTime {
+        self.changes = self.changes.wrapping_add(1);
+        self.tick_quietly(now)
+    }
+
+    /// The same for a call that changes nothing of what polling says.
+    fn tick_quietly(&mut self, now: MonoTime) -> MonoTime {
         self.clock = self.clock.max(now);
         self.clock
     }
@@ -333,33 +345,6 @@ impl Controller {
             }
         };
         Some(Resolution { ticket, outcome })
-    }
-
-    /// When [`Controller::handle_time`] must be called next; `None` if nothing happens by itself.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<MonoTime> {
-        let signals = self.signals.values().filter_map(|signal| signal.next_change(self.clock));
-        let releases = self.gates.values().filter_map(Gate::next_run);
-        let line = self.gates.values().any(|gate| gate.paced && gate.has_line());
-        let paced = self.pace.as_ref().filter(|_| line).and_then(|pace| pace.next_room(self.clock));
-        let line = line || self.gates.values().any(|gate| gate.by_room && gate.has_line());
-        let paused = self.pause_until.filter(|_| line);
-        let leaving = self.queue.is_leaving().then_some(self.clock);
-        let diced = self.gates.values().filter_map(Gate::next_win);
-        let claimed = self.claimed_at.filter(|_| line);
-        let place = self.in_flight.next_change(self.clock).filter(|_| line);
-        signals
-            .chain(releases)
-            .chain(paced)
-            .chain(paused)
-            .chain(diced)
-            .chain(leaving)
-            .chain(claimed)
-            .chain(place)
-            .chain(self.rates.next_room(self.clock))
-            .chain(self.budget_lines.next_wake())
-            .chain(self.queue.next_event())
-            .min()
     }
 }
 

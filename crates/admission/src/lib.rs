@@ -40,6 +40,7 @@ mod dice;
 mod gate;
 mod in_flight;
 mod inquiry;
+mod key_map;
 mod latency;
 mod learned;
 mod pace;
@@ -67,7 +68,7 @@ pub use config::{
     AdaptivePacing, BinaryPacing, ControllerConfig, GateConfig, InFlightPacing, OnNoData, Pacing,
     SignalConfig, SignalKey,
 };
-pub use controller::{Controller, FormerWatch, Remains};
+pub use controller::{BudgetAsk, Controller, FormerWatch, Remains};
 pub use decision::{
     Cause, Decision, Outcome, Permit, Refusal, Resolution, Resolved, Ticket, Waiting,
     WaitingStatement, Work,

@@ -167,6 +167,11 @@ impl Starvation {
         }
     }
 
+    /// Whether [`Self::admitted`] would change anything.
+    pub(crate) fn heeds_admitted(&self, now: MonoTime, who: (RuleKey, IdentityKey)) -> bool {
+        self.is_anybody_blocked(now) || self.identities.contains_key(&who)
+    }
+
     /// A statement that asked may run.
     pub(crate) fn admitted(&mut self, now: MonoTime, request: &Request) {
         if let Entry::Occupied(mut entry) = self.identities.entry((request.rule, request.identity))

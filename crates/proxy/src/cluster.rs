@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use admission::{Controller, Decision, MonoTime, Refusal, Request, Resolved, Ticket};
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use policy::{ClusterPolicy, UnixTime};
 use tokio::sync::{Notify, oneshot, watch};
 use wire::capability::Capabilities;
@@ -262,6 +262,28 @@ impl Cluster {
         let mut gatekeeper = self.gatekeeper.lock();
         let now = self.clock.now();
         let result = f(&mut gatekeeper.controller, now);
+        self.follow_up(gatekeeper, now);
+        result
+    }
+
+    /// The same for what mostly concerns nobody else: then there is nothing to hand out.
+    fn control_quietly<R>(self: &Arc<Self>, f: impl FnOnce(&mut Controller, MonoTime) -> R) -> R {
+        let mut gatekeeper = self.gatekeeper.lock();
+        let now = self.clock.now();
+        let before = gatekeeper.controller.changes();
+        let result = f(&mut gatekeeper.controller, now);
+        if gatekeeper.controller.changes() != before {
+            self.follow_up(gatekeeper, now);
+        }
+        result
+    }
+
+    /// Hands out what has been resolved, and has the driver wake earlier if that is wanted now.
+    fn follow_up<'c>(
+        self: &'c Arc<Self>,
+        mut gatekeeper: MutexGuard<'c, Gatekeeper>,
+        now: MonoTime,
+    ) {
         loop {
             let resolved = gatekeeper.collect(now);
             self.note_contention(&mut gatekeeper);
@@ -273,7 +295,7 @@ impl Cluster {
             let all = resolved.len() < COLLECTED_MAX;
             self.hand_out(resolved);
             if all {
-                return result;
+                return;
             }
             gatekeeper = self.gatekeeper.lock();
         }

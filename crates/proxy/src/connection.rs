@@ -29,6 +29,7 @@ mod serving;
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -36,6 +37,7 @@ use policy::{ClusterPolicy, UnixTime};
 use session::{Action, ClientInfo, CloseReason, Denial, Input, Reads, Session};
 use tokio::time::Instant;
 
+use crate::alarm::Alarm;
 use crate::cluster::{BudgetGuard, Cluster, PermitGuard};
 use crate::cut_overs::CutOverGuard;
 use crate::facts::{Known, RoutineChange};
@@ -50,6 +52,7 @@ use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
 pub(crate) use self::arrival::Arrival;
 use self::arrival::{Joined, LoginDeadlines};
 use self::asking::{AdmissionRecord, Fault, Timing};
+use self::budgeting::AskedAs;
 use self::cursors::Cursors;
 use self::departure::Departure;
 use self::leaving::{Between, DrainState};
@@ -101,6 +104,8 @@ struct Connection {
     permit: Option<PermitGuard>,
     /// What the statement under way has taken from its budgets.
     budget: Option<BudgetGuard>,
+    /// As whom it asks for them.
+    asked_as: AskedAs,
     /// Of prepared statements.
     cursors: Cursors,
     labels: LabelCache,
@@ -125,6 +130,8 @@ struct Connection {
     guard_logged: bool,
     /// What the statement under way may still take.
     allowance: Allowance,
+    /// Rings when the statement under way has run for too long, or an idle session has stayed.
+    alarm: Alarm,
     /// A KILL that nobody knows of may still come: the session ends here.
     kill_may_come: bool,
 }
@@ -162,6 +169,8 @@ impl Connection {
             claim_logged: false,
             guard_logged: false,
             allowance: Allowance::default(),
+            alarm: Alarm::default(),
+            asked_as: AskedAs::default(),
             kill_may_come: false,
             shared,
         };
@@ -344,18 +353,20 @@ impl Connection {
             }
         }
         let since = waits_for_server.then(Instant::now);
-        let until = match self.waits_until() {
-            None if waits_for_server => self.runaway_due(),
-            until => until,
+        let until = match (self.waits_until(), since) {
+            (None, Some(since)) => self.runaway_due(since),
+            (until, _) => until,
         };
         let told = match until {
             None => self.read(reads, control).await?,
             Some(until) => {
-                let read = self.read(reads, control);
-                match tokio::time::timeout_at(until, read).await {
-                    Ok(told) => told?,
-                    Err(_) if self.client_gone.is_some() => return Err(Ended::ByClient),
-                    Err(_) => {
+                let mut alarm = std::mem::take(&mut self.alarm);
+                let read = alarm.within(until, pin!(self.read(reads, control))).await;
+                self.alarm = alarm;
+                match read {
+                    Some(told) => told?,
+                    None if self.client_gone.is_some() => return Err(Ended::ByClient),
+                    None => {
                         self.cursors.give_back_idle(Instant::now());
                         Box::pin(self.note_overdue()).await;
                         None

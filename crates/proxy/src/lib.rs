@@ -1,6 +1,7 @@
 //! The shell: sockets, tasks, clock, probes, reload, drain, telemetry. The only crate that touches
 //! MySQL sockets or the clock; what may run, and when, is decided in the crates below.
 
+mod alarm;
 mod auth;
 pub mod board;
 pub mod clock;

@@ -94,8 +94,19 @@ impl Bench {
     /// A statement comes of which nothing is known yet.
     pub(crate) fn begin_statement(&mut self, input: &Input<'_>) {
         self.recent.pass();
+        self.subject.pass();
         if input.digests.is_some() {
             self.subject.begin(&self.who);
+        }
+    }
+
+    /// The digest of the text under way, certain or not: what it costs is predicted by it, and what
+    /// runs away is known by it.
+    pub(crate) fn digest(&mut self, text: (&[u8], LexMode), statement: &Statement<'_>) -> u64 {
+        if statement.is_certain() {
+            self.subject.judged_by(text, &mut self.recent, &mut self.shape)
+        } else {
+            self.shape.digest(text.0, text.1)
         }
     }
 

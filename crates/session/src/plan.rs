@@ -109,7 +109,7 @@ pub(crate) fn query(
     let len = query.text.len().saturating_add(arrived.unseen());
     ruled.digest = ruled.digest.map(|DigestKey(digest)| sized(digest, len));
     let text = (query.text, whole);
-    let alike = Alike::of_text(&ruled, &mut bench.shape, text, server, input);
+    let alike = Alike::of_text(&ruled, bench, (text, &statement), server, input);
     let mut plan = ruled.plan(None, Expect::ResultSets, input);
     if let Some(alike) = alike {
         plan.be_like(alike, &mut bench.budgets, input);
@@ -240,8 +240,8 @@ fn on_statement(
     let held = ruling.holds(cover, input.policy);
     let budgeted = budgeted(ruling, cover, &bench.budgets);
     let is_asked = matches!(ruling, Ruling::Ask(..)) && held;
-    let digest =
-        (is_asked || budgeted.is_some()).then(|| bench.shape.digest(query.text, server.mode));
+    let digest = (is_asked || budgeted.is_some())
+        .then(|| bench.digest((query.text, server.mode), statement));
     let work = digest
         .and_then(|_| migration_work(statement, (query.text, server.mode), bench, server))
         .map(Box::new);

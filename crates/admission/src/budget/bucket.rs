@@ -49,12 +49,16 @@ struct Level {
 impl Level {
     /// How long until so much more has room; `None`: it has.
     fn covers_in(self, cost: f64) -> Option<Duration> {
-        let Self { debt, per_s, size } = self;
-        let over = (debt + cost - size).min(debt);
+        let over = self.over(cost);
         if over <= NOTHING {
             return None;
         }
-        Some(Duration::try_from_secs_f64(over / per_s).unwrap_or(FAR).min(FAR))
+        Some(Duration::try_from_secs_f64(over / self.per_s).unwrap_or(FAR).min(FAR))
+    }
+
+    /// What has to drain first.
+    fn over(self, cost: f64) -> f64 {
+        (self.debt + cost - self.size).min(self.debt)
     }
 
     /// How long until nothing is owed.
@@ -70,8 +74,14 @@ impl Bucket {
 
     /// Has drained what drains until now.
     pub(super) fn drain(&mut self, now: MonoTime, terms: &BudgetTerms) {
+        if now <= self.at {
+            return;
+        }
         let passed = now.saturating_since(self.at).as_secs_f64();
-        self.at = self.at.max(now);
+        self.at = now;
+        if self.debt() == BudgetDebt::default() {
+            return;
+        }
         let left = |debt: f64, per_s: Option<f64>| {
             per_s.map_or(0.0, |per_s| (debt - per_s * passed).max(0.0))
         };
@@ -87,6 +97,9 @@ impl Bucket {
         if terms.max_concurrency.is_some_and(|most| in_use >= most) {
             return Some(Full { reason: Reason::BudgetConcurrency, until: None });
         }
+        if self.has_drained_for(terms, cost) {
+            return None;
+        }
         let wait = |level: Option<Level>, cost: f64, reason: Reason| {
             let wait = level?.covers_in(cost)?;
             Some(Full { reason, until: Some(self.at.saturating_add(wait)) })
@@ -98,6 +111,16 @@ impl Bucket {
             wait(seconds, cost.seconds, Reason::BudgetShare),
         ];
         waits.into_iter().flatten().max_by_key(|full| full.until)
+    }
+
+    /// Whether its debts leave room for such a statement: mostly they do, and nobody asks when they
+    /// will.
+    fn has_drained_for(&self, terms: &BudgetTerms, cost: Cost) -> bool {
+        let [statements, rows, seconds] = self.levels(terms);
+        let levels = [(statements, 1.0), (rows, cost.rows), (seconds, cost.seconds)];
+        levels
+            .into_iter()
+            .all(|(level, cost)| level.is_none_or(|level| level.over(cost) <= NOTHING))
     }
 
     /// How long until so many statements of this cost have had room, about.

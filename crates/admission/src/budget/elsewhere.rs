@@ -25,6 +25,7 @@ pub(super) struct Elsewhere {
 
 impl Elsewhere {
     /// How many of one bucket.
+    #[inline]
     pub(super) fn at(&self, at: BudgetUse) -> u32 {
         if self.counts.is_empty() {
             return 0;

@@ -1,4 +1,4 @@
-//! Buckets at which nobody is at the server, in the order in which they are forgotten.
+//! Buckets that have been at rest for a while, in the order in which they are forgotten.
 //!
 //! Where there are too many, the budget that has most of them loses one: whoever can make up as many
 //! as it likes of one budget has nobody forget what is owed to another.
@@ -27,6 +27,10 @@ impl Idle {
     pub(super) fn remove(&mut self, empties_at: MonoTime, at: BudgetUse) {
         self.by_time.remove(&(empties_at, at));
         self.change(at.budget, |of_budget| of_budget.remove(&(empties_at, at.instance)));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_time.is_empty()
     }
 
     /// One that has emptied.

@@ -1,48 +1,23 @@
-//! The buckets of a cluster, and what is taken from them.
-//!
-//! Bounds: [`BUCKETS_MAX`] buckets, and as many as statements are at the server. Where more would
-//! be remembered, of the budget that has most the one that would be empty first is forgotten.
+//! What statements take from the buckets of a cluster, and give back.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use super::bucket::Bucket;
 use super::elsewhere::{BudgetDebt, Elsewhere};
-use super::idle::Idle;
+use super::known::KnownBudgets;
 use super::prediction::{Cost, Finding, Predictions};
+use super::store::{BucketSlot, BucketStore};
 use super::terms::{BudgetBook, BudgetKey, BudgetSet, BudgetTerms, BudgetUse, OnExceeded};
 use crate::{AppKey, DigestKey, Mode, MonoTime, Reason};
 
-/// Buckets remembered, about 250 bytes each.
-const BUCKETS_MAX: usize = 65_536;
-
-/// Buckets that have emptied and make room for a new one: two, so that their number shrinks.
-const FORGOTTEN_MAX: usize = 2;
-
 #[derive(Debug, Default)]
 pub(crate) struct Budgets {
-    book: BudgetBook,
-    buckets: HashMap<BudgetUse, Entry>,
+    known: KnownBudgets,
+    buckets: BucketStore,
     /// What another process has at the server.
     elsewhere: Elsewhere,
-    /// Those of which nobody is at the server.
-    idle: Idle,
     predictions: Predictions,
-    counts: HashMap<BudgetKey, Counts>,
-}
-
-#[derive(Debug)]
-struct Entry {
-    bucket: Bucket,
-    /// As in `idle`.
-    idle_at: Option<MonoTime>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Counts {
-    in_use: u64,
-    exceeded: u64,
-    warned: u64,
 }
 
 /// What a statement has taken from its budgets. It is given back exactly once, by
@@ -50,33 +25,63 @@ struct Counts {
 #[derive(Debug)]
 #[must_use = "what is not given back is taken for ever"]
 pub struct BudgetHold {
-    set: BudgetSet,
-    /// To which of them it is charged.
-    charged: [bool; BudgetSet::LEN_MAX],
-    asks: (Option<DigestKey>, AppKey),
-    taken: Cost,
+    /// Where it has taken something, the first of them. Nobody else's while it has a place there.
+    slots: [BucketSlot; BudgetSet::LEN_MAX],
+    len: u8,
+    /// To which of them it is charged, by a bit each.
+    charged: u8,
     /// What its cost is going to say.
     finding: Finding,
+    asks: (Option<DigestKey>, AppKey),
+    cost: Cost,
     since: MonoTime,
 }
 
-impl BudgetHold {
-    pub(crate) fn set(&self) -> &BudgetSet {
-        &self.set
-    }
+const _: () = assert!(BudgetSet::LEN_MAX <= 8, "there is a bit for each");
 
+impl BudgetHold {
     /// It goes on with a statement whose cost was learned when it paused: what it uses is owed, and
     /// says nothing of what such statements cost.
     pub fn of_part(self) -> Self {
         Self { finding: Finding::Part, ..self }
     }
 
-    /// What it was taken with, for [`crate::Controller::count_budgeted`]: the statement may go on
-    /// later.
+    /// When it was taken.
     #[must_use]
-    pub fn taken_with(&self) -> (BudgetSet, (Option<DigestKey>, AppKey)) {
-        (self.set, self.asks)
+    pub fn since(&self) -> MonoTime {
+        self.since
     }
+
+    /// It has taken something there.
+    fn add(&mut self, slot: BucketSlot) {
+        if let Some(free) = self.slots.get_mut(usize::from(self.len)) {
+            *free = slot;
+            self.len = self.len.saturating_add(1);
+        }
+    }
+
+    /// It is charged in the bucket that is added next.
+    fn charge_next(&mut self) {
+        self.charged |= 1_u8.wrapping_shl(u32::from(self.len));
+    }
+
+    /// Where it has taken something, and whether it is charged there.
+    fn taken(&self) -> impl Iterator<Item = (BucketSlot, bool)> {
+        let Self { slots, len, mut charged, .. } = *self;
+        slots.into_iter().take(usize::from(len)).map(move |slot| {
+            let is_charged = charged & 1 == 1;
+            charged >>= 1;
+            (slot, is_charged)
+        })
+    }
+}
+
+/// Where the buckets of a set are, as far as they are remembered, and what the statement is foreseen
+/// to cost. It holds until a bucket is made.
+#[derive(Debug, Default)]
+struct Found {
+    slots: [Option<BucketSlot>; BudgetSet::LEN_MAX],
+    cost: Option<Cost>,
 }
 
 /// What a statement has used.
@@ -116,13 +121,13 @@ pub(crate) enum InTheWay {
 
 impl Budgets {
     /// Other budgets are in force. What is at the server stays counted.
-    pub(crate) fn configure(&mut self, book: BudgetBook) {
-        self.book = book;
+    pub(crate) fn configure(&mut self, book: &BudgetBook) {
+        self.known.configure(book);
     }
 
     /// The longest wait for a bucket.
     pub(crate) fn max_delay(&self, budget: BudgetKey) -> Duration {
-        self.book.get(budget).map_or(Duration::ZERO, |terms| terms.max_delay)
+        self.known.terms_of(budget).map_or(Duration::ZERO, |terms| terms.max_delay)
     }
 
     /// What stands in the way of a statement that these budgets meet. A budget that refuses says so
@@ -134,25 +139,62 @@ impl Budgets {
         asks: (Option<DigestKey>, AppKey),
         has_line: impl Fn(BudgetUse) -> bool,
     ) -> Option<InTheWay> {
-        let cost = self.predictions.expected(asks.0, asks.1);
+        self.look(now, (set, asks), has_line, &mut Found::default())
+    }
+
+    /// Takes from all of these budgets if nothing stands in the way.
+    pub(crate) fn take_if_room(
+        &mut self,
+        now: MonoTime,
+        set: &BudgetSet,
+        asks: (Option<DigestKey>, AppKey),
+        has_line: impl Fn(BudgetUse) -> bool,
+    ) -> Option<BudgetHold> {
+        let mut found = Found::default();
+        match self.look(now, (set, asks), has_line, &mut found) {
+            Some(InTheWay::Refused { .. } | InTheWay::Waits { .. }) => None,
+            None => Some(self.take_from(now, (set, asks), &found)),
+        }
+    }
+
+    /// What stands in the way, and what was found on the way.
+    #[inline]
+    fn look(
+        &mut self,
+        now: MonoTime,
+        (set, asks): (&BudgetSet, (Option<DigestKey>, AppKey)),
+        has_line: impl Fn(BudgetUse) -> bool,
+        found: &mut Found,
+    ) -> Option<InTheWay> {
+        let Self { known, buckets, elsewhere, predictions } = self;
+        let cost = predictions.expected(asks.0, asks.1);
+        found.cost = Some(cost);
         let mut waits = None;
-        for at in set.iter() {
-            let Some(terms) = self.book.get(at.budget) else { continue };
+        for (at, found) in set.iter().zip(&mut found.slots) {
+            *found = buckets.find(at);
+            let stored = found.and_then(|slot| buckets.get_mut(slot));
+            let terms = match &stored {
+                Some(stored) => known.terms(stored.budget),
+                None => known.terms_of(at.budget),
+            };
+            let Some(terms) = terms else { continue };
             match terms.mode {
                 Mode::Enforce => {}
                 Mode::Observe => continue,
             }
-            if is_too_expensive(terms, self.predictions.believed(now, asks.0)) {
+            if terms.max_query_cost.is_some()
+                && is_too_expensive(terms, predictions.believed(now, asks.0))
+            {
                 return Some(InTheWay::Refused { at, reason: Reason::BudgetQuery });
             }
-            let bucket = self.buckets.get_mut(&at).map_or_else(
-                || Bucket::new(now),
-                |entry| {
-                    entry.bucket.drain(now, terms);
-                    entry.bucket
-                },
-            );
-            let full = bucket.full(terms, cost, self.elsewhere.at(at));
+            let elsewhere = elsewhere.at(at);
+            let full = match stored {
+                Some(stored) => {
+                    stored.bucket.drain(now, terms);
+                    stored.bucket.full(terms, cost, elsewhere)
+                }
+                None => Bucket::new(now).full(terms, cost, elsewhere),
+            };
             let (reason, until) = match full {
                 Some(full) => (full.reason, full.until),
                 None if has_line(at) => (reason_of(terms), None),
@@ -179,8 +221,9 @@ impl Budgets {
     ) -> Duration {
         let cost = self.predictions.expected(asks.0, asks.1);
         let behind = f64::from(u32::try_from(waiting).unwrap_or(u32::MAX)) + 1.0;
-        let Some(terms) = self.book.get(at.budget) else { return Duration::ZERO };
-        let mut bucket = self.buckets.get(&at).map_or(Bucket::new(now), |entry| entry.bucket);
+        let Some(terms) = self.known.terms_of(at.budget) else { return Duration::ZERO };
+        let stored = self.buckets.find(at).and_then(|slot| self.buckets.get(slot));
+        let mut bucket = stored.map_or(Bucket::new(now), |stored| stored.bucket);
         bucket.drain(now, terms);
         bucket.room_in(terms, cost, behind)
     }
@@ -193,13 +236,15 @@ impl Budgets {
     /// How long a busy bucket takes to have room for one more such statement, about, in seconds.
     pub(crate) fn turnover(&self, at: BudgetUse, asks: (Option<DigestKey>, AppKey)) -> f64 {
         let cost = self.predictions.expected(asks.0, asks.1);
-        self.book.get(at.budget).map_or(0.0, |terms| Bucket::turnover(terms, cost))
+        self.known.terms_of(at.budget).map_or(0.0, |terms| Bucket::turnover(terms, cost))
     }
 
     /// A statement came that has to wait, or is refused.
     pub(crate) fn note_exceeded(&mut self, budget: BudgetKey) {
-        let counts = self.counts.entry(budget).or_default();
-        counts.exceeded = counts.exceeded.saturating_add(1);
+        let counts = self.known.find(budget).and_then(|index| self.known.counts(index));
+        if let Some(counts) = counts {
+            counts.exceeded = counts.exceeded.saturating_add(1);
+        }
     }
 
     /// A statement goes to the server: it takes its part of every budget, whether there is room or
@@ -210,51 +255,87 @@ impl Budgets {
         set: &BudgetSet,
         asks: (Option<DigestKey>, AppKey),
     ) -> BudgetHold {
-        let cost = self.predictions.expected(asks.0, asks.1);
-        let believed = self.predictions.believed(now, asks.0);
-        let (mut taken, mut charged) = (BudgetSet::default(), [false; BudgetSet::LEN_MAX]);
-        let mut is_charged = charged.iter_mut();
-        let known = self.predictions.known(asks.0);
-        let mut finding = Finding::Further;
-        for at in set.iter() {
-            let Some(terms) = self.book.get(at.budget).copied() else { continue };
-            if is_too_expensive(&terms, known) {
-                finding = Finding::Anew;
-                if believed.is_none() {
-                    self.predictions.try_again(now, asks.0);
+        self.take_from(now, (set, asks), &Found::default())
+    }
+
+    fn take_from(
+        &mut self,
+        now: MonoTime,
+        (set, asks): (&BudgetSet, (Option<DigestKey>, AppKey)),
+        found: &Found,
+    ) -> BudgetHold {
+        let Self { known, buckets, elsewhere, predictions } = self;
+        let cost = found.cost.unwrap_or_else(|| predictions.expected(asks.0, asks.1));
+        let (slots, len, charged) = ([BucketSlot::default(); BudgetSet::LEN_MAX], 0, 0);
+        let finding = Finding::Further;
+        let mut hold = BudgetHold { slots, len, charged, finding, asks, cost, since: now };
+        // Its digest's cost of before, and as far as that is believed.
+        let mut learned = None;
+        let mut tries_again = false;
+        // Where one is to be made, another one may be forgotten for it.
+        let is_complete = set.iter().zip(found.slots).all(|(_, slot)| slot.is_some());
+        for (at, found) in set.iter().zip(found.slots) {
+            // A budget that is not in force any more has nothing to be given back to.
+            let slot = match found.filter(|_| is_complete) {
+                Some(slot) => slot,
+                None => match buckets.touch(now, at, known) {
+                    Some(slot) => slot,
+                    None => continue,
+                },
+            };
+            let Some(index) = buckets.get(slot).map(|stored| stored.budget) else { continue };
+            let Some((terms, counts)) = known.met(index) else { continue };
+            buckets.rouse(slot);
+            let Some(stored) = buckets.get_mut(slot) else { continue };
+            let mut is_over = false;
+            if terms.max_query_cost.is_some() {
+                let before = || (predictions.known(asks.0), predictions.believed(now, asks.0));
+                let (known, believed) = *learned.get_or_insert_with(before);
+                is_over = is_too_expensive(terms, believed);
+                if is_too_expensive(terms, known) {
+                    hold.finding = Finding::Anew;
+                    tries_again |= believed.is_none();
                 }
             }
-            let elsewhere = self.elsewhere.at(at);
-            let bucket = self.touch(now, at);
-            bucket.drain(now, &terms);
-            let is_full = bucket.full(&terms, cost, elsewhere).is_some();
-            let is_over = is_full || is_too_expensive(&terms, believed);
-            taken.add(at);
-            bucket.enter(now, cost.seconds);
+            let bucket = &mut stored.bucket;
+            bucket.drain(now, terms);
             // What would have waited, or been refused, is not owed: a budget that warns says what
             // one would that holds, and begins like that when an edit has it hold.
-            let pays = !is_over || terms.mode == Mode::Enforce;
-            if pays {
+            let is_charged = match terms.mode {
+                Mode::Enforce => true,
+                Mode::Observe => !is_over && bucket.full(terms, cost, elsewhere.at(at)).is_none(),
+            };
+            bucket.enter(now, cost.seconds);
+            if is_charged {
                 bucket.charge(cost);
-            }
-            if let Some(is_charged) = is_charged.next() {
-                *is_charged = pays;
-            }
-            let counts = self.counts.entry(at.budget).or_default();
-            counts.in_use = counts.in_use.saturating_add(1);
-            if is_over && terms.mode == Mode::Observe {
+                hold.charge_next();
+            } else {
                 counts.warned = counts.warned.saturating_add(1);
             }
+            counts.in_use = counts.in_use.saturating_add(1);
+            hold.add(slot);
         }
-        // A budget that is not in force any more has nothing to be given back to.
-        BudgetHold { set: taken, charged, asks, taken: cost, finding, since: now }
+        if tries_again {
+            predictions.try_again(now, asks.0);
+        }
+        hold
+    }
+
+    /// What a statement has taken from.
+    pub(crate) fn taken_with(&self, hold: &BudgetHold) -> (BudgetSet, (Option<DigestKey>, AppKey)) {
+        let mut set = BudgetSet::default();
+        for stored in hold.taken().filter_map(|(slot, _)| self.buckets.get(slot)) {
+            // There is room for as many as can be taken.
+            set.add(stored.at);
+        }
+        (set, hold.asks)
     }
 
     /// A statement is over, and has used so much.
     pub(crate) fn finish(&mut self, now: MonoTime, hold: &BudgetHold, used: &BudgetUsed) {
         let rows = u32::try_from(used.rows).map_or(f64::from(u32::MAX), f64::from);
         let cost = Cost { seconds: used.server_time.as_secs_f64(), rows };
-        let more = cost.less(hold.taken);
+        let more = cost.less(hold.cost);
         self.leave(now, hold, |bucket| bucket.correct(more));
         if !used.failed {
             self.predictions.learn(now, hold.asks, (cost, hold.finding));
@@ -263,55 +344,39 @@ impl Budgets {
 
     /// A statement that was admitted never went to the server.
     pub(crate) fn give_back(&mut self, now: MonoTime, hold: &BudgetHold) {
-        self.leave(now, hold, |bucket| bucket.give_back(hold.taken));
+        self.leave(now, hold, |bucket| bucket.give_back(hold.cost));
     }
 
     fn leave(&mut self, now: MonoTime, hold: &BudgetHold, settle: impl Fn(&mut Bucket)) {
-        for (at, is_charged) in hold.set.iter().zip(hold.charged) {
-            let terms = self.book.get(at.budget);
-            if let Some(counts) = self.counts.get_mut(&at.budget) {
+        let Self { known, buckets, .. } = self;
+        for (slot, is_charged) in hold.taken() {
+            let Some(stored) = buckets.get_mut(slot) else { continue };
+            if let Some(counts) = known.counts(stored.budget) {
                 counts.in_use = counts.in_use.saturating_sub(1);
             }
-            let Some(entry) = self.buckets.get_mut(&at) else { continue };
-            if let Some(terms) = terms {
-                entry.bucket.drain(now, terms);
+            if let Some(terms) = known.terms(stored.budget) {
+                stored.bucket.drain(now, terms);
             }
-            entry.bucket.leave(hold.since, hold.taken.seconds);
+            stored.bucket.leave(hold.since, hold.cost.seconds);
             if is_charged {
-                settle(&mut entry.bucket);
+                settle(&mut stored.bucket);
             }
-            self.rest(now, at);
-        }
-    }
-
-    /// Whoever was at the server has left it, or nobody was there: what is owed is kept until it has
-    /// drained.
-    fn rest(&mut self, now: MonoTime, at: BudgetUse) {
-        let terms = self.book.get(at.budget);
-        let Some(entry) = self.buckets.get_mut(&at).filter(|entry| entry.bucket.in_use == 0) else {
-            return;
-        };
-        let empties_at = entry.bucket.empties_at(terms);
-        if empties_at <= now {
-            self.buckets.remove(&at);
-        } else {
-            entry.idle_at = Some(empties_at);
-            self.idle.insert(empties_at, at);
+            buckets.rest(now, slot, known);
         }
     }
 
     /// What the process behind this one has to know: how many are at the server, by bucket.
     pub(crate) fn there(&self) -> HashMap<BudgetUse, u32> {
-        let there = self.buckets.iter().map(|(at, entry)| (*at, entry.bucket.in_use));
+        let there = self.buckets.iter().map(|stored| (stored.at, stored.bucket.in_use));
         there.filter(|(_, in_use)| *in_use > 0).collect()
     }
 
     /// What is owed, by bucket.
-    pub(crate) fn debts(&mut self, now: MonoTime) -> Vec<(BudgetUse, BudgetDebt)> {
-        let Self { book, buckets, .. } = self;
-        let debts = buckets.iter_mut().filter_map(|(at, entry)| {
-            entry.bucket.drain(now, book.get(at.budget)?);
-            Some((*at, entry.bucket.debt()))
+    pub(crate) fn debts(&self, now: MonoTime) -> Vec<(BudgetUse, BudgetDebt)> {
+        let debts = self.buckets.iter().filter_map(|stored| {
+            let mut bucket = stored.bucket;
+            bucket.drain(now, self.known.terms(stored.budget)?);
+            Some((stored.at, bucket.debt()))
         });
         debts.filter(|(_, debt)| *debt != BudgetDebt::default()).collect()
     }
@@ -319,51 +384,33 @@ impl Budgets {
     /// The process before this one has so many at the server. The buckets of which there are fewer
     /// than before.
     pub(crate) fn note_elsewhere(&mut self, counts: HashMap<BudgetUse, u32>) -> Vec<BudgetUse> {
-        for at in counts.keys().filter(|at| self.book.get(at.budget).is_some()) {
+        for at in counts.keys() {
             // It is shown also when nobody has met it here.
-            self.counts.entry(at.budget).or_default();
+            if let Some(index) = self.known.find(at.budget) {
+                self.known.met(index);
+            }
         }
         self.elsewhere.replace(counts)
     }
 
     /// So much was owed in the process before this one.
     pub(crate) fn take_over(&mut self, now: MonoTime, at: BudgetUse, debt: BudgetDebt) {
-        let Some(terms) = self.book.get(at.budget).copied() else { return };
-        let bucket = self.touch(now, at);
-        bucket.drain(now, &terms);
-        bucket.take_over(debt);
-        self.rest(now, at);
-    }
-
-    /// The bucket, for somebody who takes from it.
-    fn touch(&mut self, now: MonoTime, at: BudgetUse) -> &mut Bucket {
-        if !self.buckets.contains_key(&at) {
-            self.make_room(now);
+        let Self { known, buckets, .. } = self;
+        let Some(slot) = buckets.touch(now, at, known) else { return };
+        if let Some(stored) = buckets.get_mut(slot)
+            && let Some(terms) = known.terms(stored.budget)
+        {
+            stored.bucket.drain(now, terms);
+            stored.bucket.take_over(debt);
         }
-        let fresh = || Entry { bucket: Bucket::new(now), idle_at: None };
-        let entry = self.buckets.entry(at).or_insert_with(fresh);
-        if let Some(idle_at) = entry.idle_at.take() {
-            self.idle.remove(idle_at, at);
-        }
-        &mut entry.bucket
-    }
-
-    /// For a new bucket those are forgotten that have emptied, or one that has not.
-    fn make_room(&mut self, now: MonoTime) {
-        for _ in 0..FORGOTTEN_MAX {
-            let is_full = self.buckets.len() >= BUCKETS_MAX;
-            let least = || self.idle.least().filter(|_| is_full);
-            let Some((empties_at, at)) = self.idle.emptied(now).or_else(least) else { return };
-            self.idle.remove(empties_at, at);
-            self.buckets.remove(&at);
-        }
+        buckets.rest(now, slot, known);
     }
 
     /// The budgets that anybody has met, in no order.
     pub(crate) fn views(&self) -> impl Iterator<Item = BudgetView> + '_ {
-        self.counts.iter().map(|(budget, counts)| BudgetView {
-            budget: *budget,
-            in_use: counts.in_use.saturating_add(self.elsewhere.of(*budget)),
+        self.known.all_met().map(|(budget, counts)| BudgetView {
+            budget,
+            in_use: counts.in_use.saturating_add(self.elsewhere.of(budget)),
             waiting: 0,
             exceeded: counts.exceeded,
             warned: counts.warned,

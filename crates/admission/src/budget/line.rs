@@ -7,12 +7,13 @@
 //! bucket that gives room least often, so what is kept free there is so for as long as the quicker
 //! one takes to have room. One claim at a time stands at a bucket, so no two wait for each other.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 
 use super::terms::{BudgetKey, BudgetSet, BudgetUse};
+use crate::key_map::KeyMap;
 use crate::request::Lane;
 use crate::ring::{Joining, Place, Ring};
 use crate::{MonoTime, Ratio, Ticket};
@@ -24,9 +25,9 @@ const TICK: Duration = Duration::from_millis(1);
 pub(crate) struct BudgetLines {
     lines: BTreeMap<BudgetUse, Line>,
     /// What waiters want of budgets, wherever they wait.
-    sought: HashMap<Ticket, Sought>,
+    sought: KeyMap<Ticket, Sought>,
     /// Who comes first at a bucket, wherever it stands in line.
-    claims: HashMap<BudgetUse, Ticket>,
+    claims: KeyMap<BudgetUse, Ticket>,
     /// Buckets in whose line somebody may have room, and from when on.
     wakes: BTreeSet<(MonoTime, BudgetUse)>,
 }
@@ -81,8 +82,18 @@ impl BudgetLines {
         self.sought.remove(&ticket)
     }
 
+    /// Whether nobody waits for any bucket, nor comes first at one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.claims.is_empty()
+    }
+
     /// Whether whoever comes now has to go behind somebody.
+    #[inline]
     pub(crate) fn has_line(&self, at: BudgetUse) -> bool {
+        !self.is_empty() && self.has_line_at(at)
+    }
+
+    fn has_line_at(&self, at: BudgetUse) -> bool {
         self.lines.contains_key(&at) || self.claims.contains_key(&at)
     }
 

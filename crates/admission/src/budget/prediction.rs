@@ -7,9 +7,10 @@
 //!
 //! Bounds: [`SHAPES_MAX`] averages; beyond, whoever was learned first is forgotten.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::key_map::KeyMap;
 use crate::{AppKey, DigestKey, MonoTime};
 
 /// Averages remembered, about 60 bytes each.
@@ -47,7 +48,7 @@ pub(super) enum Finding {
 
 #[derive(Debug, Default)]
 pub(super) struct Predictions {
-    averages: HashMap<Shape, Average>,
+    averages: KeyMap<Shape, Average>,
     learned: VecDeque<Shape>,
     all: Option<Cost>,
 }
@@ -107,22 +108,23 @@ impl Predictions {
         (digest, app): (Option<DigestKey>, AppKey),
         (cost, finding): (Cost, Finding),
     ) {
-        let shape = digest.map(Shape::Digest);
-        let known = shape.and_then(|shape| self.averages.get_mut(&shape));
-        match (known, finding) {
-            (_, Finding::Part) => return,
-            (Some(average), Finding::Anew) => *average = Average { cost, at: now },
-            (_, Finding::Anew | Finding::Further) => {
-                shape.into_iter().for_each(|shape| self.learn_one(now, shape, cost));
-            }
+        if finding == Finding::Part {
+            return;
         }
-        self.learn_one(now, Shape::App(app), cost);
+        if let Some(digest) = digest {
+            self.learn_one(now, Shape::Digest(digest), (cost, finding));
+        }
+        self.learn_one(now, Shape::App(app), (cost, Finding::Further));
         self.all = Some(self.all.map_or(cost, |all| all.nearer_to(cost)));
     }
 
-    fn learn_one(&mut self, now: MonoTime, shape: Shape, cost: Cost) {
+    fn learn_one(&mut self, now: MonoTime, shape: Shape, (cost, finding): (Cost, Finding)) {
         if let Some(average) = self.averages.get_mut(&shape) {
-            *average = Average { cost: average.cost.nearer_to(cost), at: now };
+            let cost = match finding {
+                Finding::Anew => cost,
+                Finding::Further | Finding::Part => average.cost.nearer_to(cost),
+            };
+            *average = Average { cost, at: now };
             return;
         }
         if self.averages.len() >= SHAPES_MAX

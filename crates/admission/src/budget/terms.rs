@@ -84,7 +84,7 @@ impl BudgetSet {
 
     /// The buckets.
     pub fn iter(&self) -> impl Iterator<Item = BudgetUse> + '_ {
-        self.uses.iter().take(self.len).copied()
+        self.uses.get(..self.len).unwrap_or_default().iter().copied()
     }
 
     /// Whether this bucket is one of them.
@@ -109,5 +109,9 @@ impl BudgetBook {
 
     pub(crate) fn get(&self, key: BudgetKey) -> Option<&BudgetTerms> {
         self.0.get(&key)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (BudgetKey, &BudgetTerms)> {
+        self.0.iter().map(|(key, terms)| (*key, terms))
     }
 }

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::store::WARM_MAX;
 use super::*;
 use crate::{AppKey, DigestKey, Mode, MonoTime, Reason};
 
@@ -26,14 +27,18 @@ fn terms(share: f64) -> BudgetTerms {
 
 fn budgets(share: f64) -> Budgets {
     let mut budgets = Budgets::default();
-    budgets.configure(BudgetBook::new(HashMap::from([(BudgetKey(1), terms(share))])));
+    budgets.configure(&BudgetBook::new(HashMap::from([(BudgetKey(1), terms(share))])));
     budgets
 }
 
 fn of(instance: u64) -> BudgetSet {
     let mut set = BudgetSet::default();
-    assert!(set.add(BudgetUse { budget: BudgetKey(1), instance }));
+    assert!(set.add(bucket(instance)));
     set
+}
+
+fn bucket(instance: u64) -> BudgetUse {
+    BudgetUse { budget: BudgetKey(1), instance }
 }
 
 #[test]
@@ -50,7 +55,101 @@ fn buckets_that_clients_make_up_are_bounded_and_those_that_have_emptied_make_roo
         let hold = budgets.take(now, &of(2_000_000 + n), (None, APP));
         budgets.finish(now, &hold, &used(0.0));
     }
-    assert!(budgets.buckets_len() < 20, "{}", budgets.buckets_len());
+    // Beside those that have come to rest of late.
+    assert!(budgets.buckets_len() < WARM_MAX + 20, "{}", budgets.buckets_len());
+}
+
+#[test]
+fn a_place_at_the_server_is_given_back_where_it_was_taken_whoever_came_meanwhile() {
+    let mut budgets = budgets(0.001);
+    let now = MonoTime::from_nanos(1);
+    let hold = budgets.take(now, &of(0), (None, APP));
+    // Enough to have everything that is at rest pushed out and made anew, some of it in debt.
+    for n in 1..200_000 {
+        let later = now.saturating_add(Duration::from_millis(n));
+        let other = budgets.take(later, &of(n % 70_000), (None, APP));
+        budgets.finish(later, &other, &used(if n % 3 == 0 { 0.0 } else { 1.0 }));
+    }
+    let there = |budgets: &Budgets| budgets.there();
+    assert_eq!(there(&budgets), HashMap::from([(bucket(0), 1)]));
+    assert_eq!(budgets.taken_with(&hold).0, of(0));
+    budgets.finish(now, &hold, &used(0.0));
+    assert_eq!(there(&budgets), HashMap::new());
+    assert_eq!(budgets.views().map(|view| view.in_use).sum::<u64>(), 0);
+}
+
+/// Room for the one that is made is made by forgetting another, which must not be the other one of
+/// the same statement.
+#[test]
+fn a_statement_that_meets_a_new_bucket_and_one_about_to_be_forgotten_takes_from_both() {
+    let mut budgets = Budgets::default();
+    let long = BudgetTerms { burst: 1e9, ..terms(0.001) };
+    budgets.configure(&BudgetBook::new(HashMap::from([(BudgetKey(1), long)])));
+    let mut now = MonoTime::from_nanos(1);
+    let mut next = || {
+        now = now.saturating_add(Duration::from_millis(1));
+        now
+    };
+    for n in 0..70_000 {
+        let now = next();
+        let hold = budgets.take(now, &of(n), (None, APP));
+        budgets.finish(now, &hold, &used(1.0));
+    }
+    for n in 0..20 {
+        let now = next();
+        // Whoever would be empty first is forgotten first.
+        let owed = budgets.debts(now).into_iter();
+        let least = owed.min_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
+        let mut both = of(1_000_000 + n);
+        assert!(both.add(least.expect("all of them owe").0));
+        let hold = budgets.take_if_room(now, &both, (None, APP), |_| false).expect("there is room");
+        assert_eq!(budgets.taken_with(&hold).0, both);
+        budgets.finish(now, &hold, &used(1.0));
+    }
+    assert!(budgets.there().is_empty());
+}
+
+/// A bucket stays warm while it is used; it must be as if it had been made anew.
+#[test]
+fn what_has_drained_while_a_bucket_was_at_rest_is_not_owed_any_more() {
+    let mut budgets = budgets(1.0);
+    let mut now = MonoTime::from_nanos(1);
+    let debt = |budgets: &Budgets, now| {
+        budgets.debts(now).iter().map(|(at, debt)| (at.instance, debt.seconds)).collect::<Vec<_>>()
+    };
+    for _ in 0..100 {
+        let hold = budgets.take(now, &of(0), (None, APP));
+        budgets.finish(now, &hold, &used(1.0));
+        assert_eq!(debt(&budgets, now), [(0, 1.0)]);
+        now = now.saturating_add(Duration::from_secs(1));
+        assert!(budgets.debts(now).is_empty(), "{:?}", budgets.debts(now));
+        assert_eq!(budgets.in_the_way(now, &of(0), (None, APP), |_| false), None);
+    }
+}
+
+#[test]
+fn a_budget_that_is_taken_out_of_the_file_meets_nobody_and_comes_back_with_who_is_there() {
+    let mut budgets = budgets(1.0);
+    let mut now = MonoTime::from_nanos(1);
+    let first = budgets.take(now, &of(0), (None, APP));
+    budgets.configure(&BudgetBook::default());
+    let meanwhile = budgets.take(now, &of(0), (None, APP));
+    assert!(budgets.taken_with(&meanwhile).0.is_empty(), "it is not in force");
+    assert_eq!(budgets.in_the_way(now, &of(0), (None, APP), |_| true), None);
+    budgets.finish(now, &meanwhile, &used(1.0));
+    let in_use = |budgets: &Budgets| budgets.views().map(|view| view.in_use).sum::<u64>();
+    assert_eq!(in_use(&budgets), 1, "who is at the server stays counted");
+    budgets.configure(&BudgetBook::new(HashMap::from([(BudgetKey(1), terms(1.0))])));
+    let second = budgets.take(now, &of(0), (None, APP));
+    let full = |budgets: &mut Budgets, now| {
+        budgets.in_the_way(now, &of(0), (None, APP), |_| false).is_some()
+    };
+    assert!(full(&mut budgets, now), "two at once");
+    now = now.saturating_add(Duration::from_secs(9));
+    budgets.finish(now, &first, &used(0.0));
+    assert!(!full(&mut budgets, now));
+    budgets.finish(now, &second, &used(0.0));
+    assert_eq!(in_use(&budgets), 0);
 }
 
 #[test]
@@ -75,7 +174,7 @@ fn whoever_makes_up_instances_of_one_budget_has_none_of_another_forgotten() {
     let long = terms(0.001);
     let book = HashMap::from([(BudgetKey(1), long), (BudgetKey(2), terms(1.0))]);
     let mut budgets = Budgets::default();
-    budgets.configure(BudgetBook::new(book));
+    budgets.configure(&BudgetBook::new(book));
     let now = MonoTime::from_nanos(1);
     let mut users = BudgetSet::default();
     assert!(users.add(BudgetUse { budget: BudgetKey(2), instance: 7 }));
@@ -112,7 +211,7 @@ fn what_was_foreseen_wrongly_is_put_right() {
 fn a_short_statement_behind_a_long_one_is_told_when_that_ends() {
     let one = BudgetTerms { max_concurrency: Some(1), share: None, ..terms(1.0) };
     let mut budgets = Budgets::default();
-    budgets.configure(BudgetBook::new(HashMap::from([(BudgetKey(1), one)])));
+    budgets.configure(&BudgetBook::new(HashMap::from([(BudgetKey(1), one)])));
     let [long, short] = [(Some(DigestKey(1)), APP), (Some(DigestKey(2)), APP)];
     let mut now = MonoTime::from_nanos(1);
     for (asks, cost) in [(long, 10.0), (short, 0.001)] {
@@ -150,7 +249,7 @@ fn who_costs_more_than_may_be_owed_is_told_when_nothing_is() {
 fn costly(most: f64) -> Budgets {
     let terms = BudgetTerms { max_query_cost: Some(most), share: None, ..terms(1.0) };
     let mut budgets = Budgets::default();
-    budgets.configure(BudgetBook::new(HashMap::from([(BudgetKey(1), terms)])));
+    budgets.configure(&BudgetBook::new(HashMap::from([(BudgetKey(1), terms)])));
     budgets
 }
 

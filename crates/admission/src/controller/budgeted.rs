@@ -20,8 +20,22 @@ use crate::decision::{Decision, Permit, Resolved};
 use crate::gate::Obstacle;
 use crate::queue::{Spot, Waiter};
 use crate::{
-    AppKey, DigestKey, Mode, MonoTime, OnRefusedCheck, OnTimeout, Reason, Request, Terms, Ticket,
+    AppKey, DigestKey, IdentityKey, Mode, MonoTime, OnRefusedCheck, OnTimeout, Reason, Request,
+    RuleKey, Terms, Ticket,
 };
+
+/// Who asks for its budgets alone, and with what: see [`Request`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BudgetAsk {
+    /// The rule that matched.
+    pub rule: RuleKey,
+    /// Who asks.
+    pub identity: IdentityKey,
+    /// The identity's app.
+    pub app: AppKey,
+    /// By what its cost is foreseen.
+    pub digest: Option<DigestKey>,
+}
 
 /// What became of whoever was next in a budget's line.
 enum Step {
@@ -64,16 +78,42 @@ impl Controller {
         budgets: &BudgetSet,
         (digest, app): (Option<DigestKey>, AppKey),
     ) -> BudgetHold {
-        let now = self.tick(now);
+        let now = self.tick_quietly(now);
         self.budgets.take(now, budgets, (digest, app))
+    }
+
+    /// The same as [`Controller::request_budgets`] for a statement that has room at once, without a
+    /// permit. `None`: it has not, or somebody has to be told that it passes. Then nothing is taken,
+    /// and it is to be asked for.
+    pub fn take_budgets(
+        &mut self,
+        now: MonoTime,
+        budgets: &BudgetSet,
+        BudgetAsk { rule, identity, app, digest }: BudgetAsk,
+    ) -> Option<BudgetHold> {
+        let now = self.tick_quietly(now);
+        let watch = self.starvation.as_ref();
+        if watch.is_some_and(|watch| watch.heeds_admitted(now, (rule, identity))) {
+            return None;
+        }
+        let asks = (digest, app);
+        let Self { budgets: ledger, budget_lines, .. } = self;
+        ledger.take_if_room(now, budgets, asks, |at| budget_lines.has_line(at))
     }
 
     /// A statement is over that has taken from its budgets: the server has really finished it, also
     /// when its client has gone.
     pub fn finish_budgeted(&mut self, now: MonoTime, hold: BudgetHold, used: &BudgetUsed) {
-        let now = self.tick(now);
+        let now = self.tick_quietly(now);
+        let freed = self.freed(&hold);
         self.budgets.finish(now, &hold, used);
-        self.wake_for(now, hold);
+        self.wake_for(now, freed);
+    }
+
+    /// What a statement was taken with, for [`Controller::count_budgeted`]: it may go on later.
+    #[must_use]
+    pub fn taken_with(&self, hold: &BudgetHold) -> (BudgetSet, (Option<DigestKey>, AppKey)) {
+        self.budgets.taken_with(hold)
     }
 
     /// The budgets that anybody has met, in no order.
@@ -94,14 +134,24 @@ impl Controller {
     /// What was admitted did not go to the server.
     pub(super) fn give_back(&mut self, now: MonoTime, hold: Option<BudgetHold>) {
         if let Some(hold) = hold {
+            let freed = self.freed(&hold);
             self.budgets.give_back(now, &hold);
-            self.wake_for(now, hold);
+            self.wake_for(now, freed);
         }
     }
 
-    fn wake_for(&mut self, now: MonoTime, hold: BudgetHold) {
-        self.budget_lines.wake(now, hold.set());
-        drop(hold);
+    /// Where something becomes free that somebody may wait for. `None`: nobody waits for a budget.
+    fn freed(&self, hold: &BudgetHold) -> Option<BudgetSet> {
+        (!self.budget_lines.is_empty()).then(|| self.budgets.taken_with(hold).0)
+    }
+
+    fn wake_for(&mut self, now: MonoTime, freed: Option<BudgetSet>) {
+        let Some(freed) = freed else { return };
+        if !freed.iter().any(|at| self.budget_lines.has_line(at)) {
+            return;
+        }
+        self.tick(now);
+        self.budget_lines.wake(now, &freed);
         if self.budget_lines.due(now).is_some() {
             self.advance(now);
         }

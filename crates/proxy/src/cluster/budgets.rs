@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{
-    AppKey, BudgetDebt, BudgetHold, BudgetSet, BudgetUse, BudgetUsed, BudgetView, Controller,
-    DigestKey, MonoTime, Request,
+    AppKey, BudgetAsk, BudgetDebt, BudgetHold, BudgetSet, BudgetUse, BudgetUsed, BudgetView,
+    Controller, DigestKey, MonoTime, Request,
 };
 
 use super::{Cluster, Judgement, PermitGuard, ask_for};
@@ -18,14 +18,12 @@ use super::{Cluster, Judgement, PermitGuard, ask_for};
 pub(crate) struct BudgetGuard {
     cluster: Arc<Cluster>,
     hold: Option<BudgetHold>,
-    since: MonoTime,
     used: Option<BudgetUsed>,
 }
 
 impl BudgetGuard {
     fn new(cluster: &Arc<Cluster>, hold: BudgetHold) -> Self {
-        let since = cluster.clock.now();
-        Self { cluster: cluster.clone(), hold: Some(hold), since, used: None }
+        Self { cluster: cluster.clone(), hold: Some(hold), used: None }
     }
 
     /// An answer is over: so much more has it used.
@@ -46,19 +44,19 @@ impl BudgetGuard {
 
     /// What it was taken with.
     pub(crate) fn taken_with(&self) -> Option<(BudgetSet, (Option<DigestKey>, AppKey))> {
-        self.hold.as_ref().map(BudgetHold::taken_with)
+        let hold = self.hold.as_ref()?;
+        Some(self.cluster.control_quietly(|controller, _| controller.taken_with(hold)))
     }
 }
 
 impl Drop for BudgetGuard {
     fn drop(&mut self) {
         let Some(hold) = self.hold.take() else { return };
-        let since = self.since;
         let used = self.used;
-        self.cluster.control(|controller, now| {
+        self.cluster.control_quietly(|controller, now| {
             // Without an answer nobody knows more than how long it was there.
-            let used = used.unwrap_or(BudgetUsed {
-                server_time: now.saturating_since(since),
+            let used = used.unwrap_or_else(|| BudgetUsed {
+                server_time: now.saturating_since(hold.since()),
                 rows: 0,
                 failed: true,
             });
@@ -139,8 +137,22 @@ impl Cluster {
         budgets: &BudgetSet,
         asks: (Option<DigestKey>, AppKey),
     ) -> BudgetGuard {
-        let hold = self.control(|controller, now| controller.count_budgeted(now, budgets, asks));
+        let hold =
+            self.control_quietly(|controller, now| controller.count_budgeted(now, budgets, asks));
         BudgetGuard::new(self, hold)
+    }
+
+    /// Takes from the budgets of a statement that nothing else holds back, if all have room now, and
+    /// says when. `None`: it is to be asked for.
+    pub(crate) fn take_budgets(
+        self: &Arc<Self>,
+        budgets: &BudgetSet,
+        ask: BudgetAsk,
+    ) -> Option<(BudgetGuard, MonoTime)> {
+        let hold =
+            self.control_quietly(|controller, now| controller.take_budgets(now, budgets, ask))?;
+        let now = hold.since();
+        Some((BudgetGuard::new(self, hold), now))
     }
 
     /// The budgets that anybody has met since the process began, in no order.

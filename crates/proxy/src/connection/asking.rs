@@ -47,6 +47,11 @@ impl AdmissionRecord {
         self.since = Some(since);
     }
 
+    /// It has come to its admission point, unless it had before.
+    pub(super) fn note_arrived(&mut self, now: MonoTime) {
+        self.arrived.get_or_insert(now);
+    }
+
     /// By what its place in line goes, as far as it has come to one.
     pub(super) fn since(&self) -> Option<MonoTime> {
         self.since.or(self.arrived)
@@ -200,6 +205,11 @@ impl Connection {
 
     /// Asks for the budgets of a statement that nothing else holds back.
     fn ask_budgets(&mut self, asked: Ask) -> Option<Unsettled> {
+        if self.take_budgets(&asked) {
+            self.keep_long_pause(&asked);
+            self.session.handle_admitted(asked);
+            return None;
+        }
         let request = self.budget_request(&asked);
         let judgement = self.judge(Question::Budgets, &request);
         self.handle_judgement(asked, judgement)

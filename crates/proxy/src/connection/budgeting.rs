@@ -1,13 +1,13 @@
 //! A statement's budgets: asked for at its admission point with its rule, or alone, or counted only;
 //! given back when its answer is over.
 
-use admission::{Mode, Request, RuleKey, Terms};
-use policy::{app_key, identity_key, ruleless_app_key};
+use admission::{BudgetAsk, DigestKey, IdentityKey, Mode, Request, RuleKey, Terms};
+use policy::{Rule, app_key, identity_key, ruleless_app_key};
 use session::{Ask, Finished, Question};
 use wire::response_tracker::ResponseEnd;
 
 use super::Connection;
-use crate::cluster::{BudgetGuard, Judgement, PermitGuard, ask, ask_budgets, ask_with_budgets};
+use crate::cluster::{Judgement, PermitGuard, ask, ask_budgets, ask_with_budgets};
 
 impl Connection {
     /// What the controller says of a statement. A rule that observes is asked for by itself: what
@@ -24,25 +24,34 @@ impl Connection {
         }
     }
 
+    /// Takes from the budgets of a statement that nothing else holds back, if all have room at once.
+    /// False: it is to be asked for.
+    pub(super) fn take_budgets(&mut self, asked: &Ask) -> bool {
+        let ask = self.budget_ask(asked);
+        match self.shared.cluster.take_budgets(self.session.budgets(), ask) {
+            Some((budget, now)) => {
+                self.admission.note_arrived(now);
+                self.budget = Some(budget);
+                true
+            }
+            None => false,
+        }
+    }
+
     /// How a statement asks for its budgets alone.
     pub(super) fn budget_request(&mut self, asked: &Ask) -> Request {
         let arrived = self.arrived();
-        let app = self.session.app();
-        let rule = asked.rule.and_then(|index| self.policy.rule(index));
-        let of_all = ruleless_app_key(app);
+        let BudgetAsk { rule, identity, app, digest } = self.budget_ask(asked);
         // The cluster bounds how many wait; the budget says for how long.
         let terms = Terms { queue_len_max: u32::MAX, ..Terms::default() };
-        Request {
-            rule: rule.map_or(NO_RULE, |rule| rule.key),
-            identity: rule.map_or(admission::IdentityKey(of_all.0), |rule| identity_key(rule, app)),
-            app: rule.map_or(of_all, |rule| app_key(rule, app)),
-            digest: asked.digest,
-            written: None,
-            gate: self.policy.default_gate,
-            terms,
-            arrived,
-            since: arrived,
-        }
+        let gate = self.policy.default_gate;
+        let (written, since) = (None, arrived);
+        Request { rule, identity, app, digest, written, gate, terms, arrived, since }
+    }
+
+    fn budget_ask(&mut self, asked: &Ask) -> BudgetAsk {
+        let rule = asked.rule.and_then(|index| self.policy.rule(index));
+        self.asked_as.with(rule, self.session.app(), asked.digest)
     }
 
     /// It may not be held back, and counts for its budgets.
@@ -50,11 +59,9 @@ impl Connection {
         if self.session.budgets().is_empty() {
             return;
         }
-        let app = self.session.app();
-        let rule = asked.rule.and_then(|index| self.policy.rule(index));
-        let app = rule.map_or_else(|| ruleless_app_key(app), |rule| app_key(rule, app));
+        let BudgetAsk { app, digest, .. } = self.budget_ask(asked);
         let budgets = self.session.budgets();
-        self.budget = Some(self.shared.cluster.count_for_budgets(budgets, (asked.digest, app)));
+        self.budget = Some(self.shared.cluster.count_for_budgets(budgets, (digest, app)));
     }
 
     /// It may run: the permit is its transaction's, and what it takes from budgets its own.
@@ -83,34 +90,108 @@ impl Connection {
             return;
         }
         let Some(end) = self.session.ended_answer().copied() else { return };
-        if let Some(mut budget) = self.budget.take() {
-            self.note_in(&mut budget, &end);
-        }
+        self.note_used(&end);
+        self.budget = None;
         let is_over = end.error.is_none() && end.status.is_some_and(|it| !it.in_transaction());
         if let Some(mut permit) = self.permit.take_if(|_| is_over) {
             permit.add(end.changed_rows(), self.timing.backend, false);
         }
     }
 
-    fn note_in(&self, budget: &mut BudgetGuard, response: &ResponseEnd) {
-        let rows = response.affected_rows.saturating_add(response.rows);
-        budget.note(rows, self.timing.backend, response.error.is_some());
+    fn note_used(&mut self, response: &ResponseEnd) {
+        if let Some(budget) = &mut self.budget {
+            let rows = response.affected_rows.saturating_add(response.rows);
+            budget.note(rows, self.timing.backend, response.error.is_some());
+        }
     }
 
     /// The answer of whatever was under way is over. What it has taken goes back, or to the cursor
     /// that it has opened.
     pub(super) fn give_back_budgets(&mut self, finished: &Finished) {
-        let mut budget = self.budget.take();
-        if let Some(budget) = &mut budget
-            && let Some(response) = &finished.response
-        {
-            self.note_in(budget, response);
+        if let Some(response) = &finished.response {
+            self.note_used(response);
         }
         if finished.cursor.is_some() {
+            let budget = self.budget.take();
             self.settle_cursor(finished, budget);
         }
+        self.budget = None;
+    }
+}
+
+/// The keys of whoever asked last: they are made of names, and mostly asked for again.
+#[derive(Debug, Default)]
+pub(super) struct AskedAs {
+    app: Vec<u8>,
+    /// Without a digest.
+    ask: Option<BudgetAsk>,
+}
+
+impl AskedAs {
+    fn with(&mut self, rule: Option<&Rule>, app: &[u8], digest: Option<DigestKey>) -> BudgetAsk {
+        let key = rule.map_or(NO_RULE, |rule| rule.key);
+        if let Some(ask) = self.ask
+            && ask.rule == key
+            && self.app == app
+        {
+            return BudgetAsk { digest, ..ask };
+        }
+        let ask = match rule {
+            Some(rule) => {
+                let (identity, app) = (identity_key(rule, app), app_key(rule, app));
+                BudgetAsk { rule: key, identity, app, digest: None }
+            }
+            None => {
+                let app = ruleless_app_key(app);
+                BudgetAsk { rule: key, identity: IdentityKey(app.0), app, digest: None }
+            }
+        };
+        self.app.clear();
+        self.app.extend_from_slice(app);
+        self.ask = Some(ask);
+        BudgetAsk { digest, ..ask }
     }
 }
 
 /// Stands for the rule of statements that none matches.
 const NO_RULE: RuleKey = RuleKey(0);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "
+version: 1
+clusters: { a: { listen: 127.0.0.1:1, primary: 127.0.0.1:2 } }
+rules:
+  - { name: one, match: { app: etl }, gate: none, permanent: true }
+  - { name: other, gate: none, permanent: true }
+";
+
+    #[test]
+    fn keys_are_those_of_the_rule_and_the_app_of_now_whoever_asked_before() {
+        let policy = policy::load(FILE).unwrap().clusters[0].clone();
+        let [one, other] = [0, 1].map(|index| policy.rule(index));
+        assert!(one.is_some() && other.is_some());
+        let digest = Some(DigestKey(7));
+        let mut asked_as = AskedAs::default();
+        let asks: [(Option<&Rule>, &[u8]); 6] = [
+            (one, b"etl"),
+            (one, b"etl:a"),
+            (other, b"etl:a"),
+            (None, b"etl:a"),
+            (None, b""),
+            (one, b""),
+        ];
+        for ask in asks {
+            for (rule, app) in [ask, ask, asks[0], ask] {
+                let known = asked_as.with(rule, app, digest);
+                assert_eq!(known, AskedAs::default().with(rule, app, digest), "{app:?}");
+            }
+        }
+        assert_eq!(asked_as.with(one, b"etl", None).digest, None, "it is the statement's own");
+        let differ =
+            asked_as.with(one, b"etl", digest).app != asked_as.with(other, b"etl", digest).app;
+        assert!(differ, "the keys are the rule's");
+    }
+}

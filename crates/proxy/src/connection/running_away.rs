@@ -16,15 +16,15 @@ use crate::runaway::{Allowance, Excess, Killed, Leftover, action, is_killable};
 use crate::stream::Stream;
 
 impl Connection {
-    /// When the statement at the server has run for too long. Called while its answer is waited for.
-    pub(super) fn runaway_due(&mut self) -> Option<Instant> {
+    /// When the statement at the server has run for too long, whose answer is waited for since now.
+    pub(super) fn runaway_due(&mut self, now: Instant) -> Option<Instant> {
         if !self.policy.rules.watches_runaways() {
             return None;
         }
         let statement = self.session.under_way()?;
         let rule = statement.rule.and_then(|index| self.policy.rule(index));
         let runaway = rule.and_then(|rule| rule.runaway);
-        self.allowance.begin(runaway, Instant::now());
+        self.allowance.begin(runaway, now);
         self.allowance.due()
     }
 
@@ -51,7 +51,8 @@ impl Connection {
     }
 
     fn is_overdue(&self) -> bool {
-        self.allowance.due().is_some_and(|due| due <= Instant::now())
+        let due = self.allowance.due();
+        due.is_some_and(|due| !self.alarm.is_ahead_of(due) && due <= Instant::now())
     }
 
     /// Does with a statement that is over its limits what its rule says.

@@ -39,6 +39,8 @@ struct Recent {
     mould: Mould,
     /// The digest, and the generation of the memo in which somebody has been told of it.
     told: Option<(u64, u64)>,
+    /// The digest, if it was read for those who judge by it.
+    read: Option<u64>,
     /// What guards look at, of a text in which nothing is that any could object to.
     clean: Option<CleanSurvey>,
     /// Which one came behind it the last time.
@@ -89,6 +91,18 @@ impl RecentTexts {
         }
     }
 
+    /// The digest of the text under way, if it was found and has been read.
+    pub(super) fn read(&self) -> Option<u64> {
+        self.found()?.read
+    }
+
+    /// The text under way was read, and has this digest.
+    pub(super) fn note_read(&mut self, digest: u64) {
+        if let Some(found) = self.found_mut() {
+            found.read = Some(digest);
+        }
+    }
+
     /// What guards look at in the text under way, if it was found and none could object to that.
     pub(super) fn survey(&self) -> Option<Survey> {
         self.found()?.clean.map(Survey::from)
@@ -122,7 +136,7 @@ impl RecentTexts {
             self.texts.reserve_exact(1);
             let mould = std::mem::take(&mut self.spare);
             let next = self.texts.len();
-            self.texts.push(Recent { mould, told: None, clean: None, next });
+            self.texts.push(Recent { mould, told: None, read: None, clean: None, next });
             return self.found_at(next);
         }
         let next = self.last.saturating_add(1).checked_rem(self.texts.len()).unwrap_or_default();
@@ -130,7 +144,7 @@ impl RecentTexts {
             && size.saturating_sub(place.mould.size()) <= TEXTS_LEN_MAX
         {
             std::mem::swap(&mut place.mould, &mut self.spare);
-            (place.told, place.clean) = (None, None);
+            (place.told, place.read, place.clean) = (None, None, None);
             self.found_at(next);
         }
     }

@@ -17,6 +17,8 @@ pub(crate) struct Subject {
     digest: Option<u64>,
     /// The default schema when it came.
     schema: Vec<u8>,
+    /// The digest of the text under way, if that has been read for those who judge by it.
+    read: Option<u64>,
     /// The generation of who the session is, of which that schema is.
     whose: u64,
     /// A digest of which somebody was told, and in which generation of the memo.
@@ -104,6 +106,31 @@ impl Subject {
         tags
     }
 
+    /// The digest of a certain text, for those who judge by it: read, or known of a text that has
+    /// been read and is the same but for its values. What only the memo of all sessions says does
+    /// not count, for hashes can be made to collide.
+    pub(super) fn judged_by(
+        &mut self,
+        (text, mode): (&[u8], LexMode),
+        recent: &mut RecentTexts,
+        shape: &mut ShapeScratch,
+    ) -> u64 {
+        let known = self.read.or_else(|| recent.read());
+        let digest = known.unwrap_or_else(|| {
+            let digest = shape.digest(text, mode);
+            recent.note_read(digest);
+            digest
+        });
+        // What is counted of a long text is the digest of its front.
+        self.read = Some(digest).filter(|_| text.len() <= FRONT_LEN);
+        digest
+    }
+
+    /// A statement comes by which nobody has judged yet.
+    pub(super) fn pass(&mut self) {
+        self.read = None;
+    }
+
     /// It is this text. One that can be read in several ways has no digest: in the wrong one a value
     /// may look like a name, and be shown.
     pub(super) fn note_text(
@@ -117,14 +144,17 @@ impl Subject {
             return;
         }
         let generation = memo.generation();
-        self.digest = recent.digest(generation);
+        let is_it = |digest: &u64| self.read.is_none_or(|read| read == *digest);
+        self.digest = recent.digest(generation).filter(is_it);
         if self.digest.is_some() {
             return;
         }
         let front = text.get(..FRONT_LEN).unwrap_or(text);
         let is_long = front.len() < text.len();
         let key = TextKey::of(front, mode, if is_long { Extent::Front } else { Extent::Whole });
-        if let Some(digest) = key.and_then(|key| memo.get(key)) {
+        if let Some(digest) = key.and_then(|key| memo.get(key))
+            && self.read.is_none_or(|read| read == digest)
+        {
             self.digest = Some(digest);
             recent.note_digest(digest, generation);
             return;
@@ -199,5 +229,100 @@ impl Subject {
     pub(super) fn shrink(&mut self) {
         self.news = None;
         self.tags = Vec::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sql::{Charset, Scratch, Server, Setting, Whole, describe};
+
+    use super::*;
+
+    const MODE: LexMode = LexMode {
+        no_backslash_escapes: Setting::Off,
+        ansi_quotes: Setting::Off,
+        charset: Charset::Plain,
+        server: Server::MySql { version: 90_704 },
+    };
+
+    /// A session, and what is known of texts.
+    struct Session {
+        subject: Subject,
+        recent: RecentTexts,
+        shape: ShapeScratch,
+        memo: DigestMemo,
+    }
+
+    impl Session {
+        fn new() -> Self {
+            let (memo, shape) = (DigestMemo::default(), ShapeScratch::default());
+            Self { subject: Subject::default(), recent: RecentTexts::default(), shape, memo }
+        }
+
+        /// A text comes. By what it is judged, if it is, and as what it is counted.
+        fn comes(&mut self, text: &[u8], is_judged: bool) -> (Option<u64>, Option<u64>) {
+            let Self { subject, recent, shape, memo } = self;
+            let mut texts = Scratch::default();
+            let statement = describe(text, MODE, Whole::Yes, &mut texts);
+            shape.clear();
+            recent.pass();
+            subject.pass();
+            subject.begin(&Who::default());
+            recent.find(text, MODE);
+            recent.note(text, MODE, &statement);
+            let judged = is_judged.then(|| subject.judged_by((text, MODE), recent, shape));
+            let counts = (recent, shape);
+            subject.note_text((text, MODE), &statement, counts, (memo, Samples::NotKept));
+            (judged, subject.digest)
+        }
+    }
+
+    fn text(id: u32) -> Vec<u8> {
+        format!("SELECT c FROM t WHERE id = {id}").into_bytes()
+    }
+
+    fn digest_of(text: &[u8]) -> u64 {
+        ShapeScratch::default().digest(text, MODE)
+    }
+
+    #[test]
+    fn a_text_that_came_with_other_values_is_judged_by_its_digest_without_being_read() {
+        let mut session = Session::new();
+        let digest = digest_of(&text(1));
+        session.memo.note_told(digest);
+        for id in 0..10 {
+            assert_eq!(session.comes(&text(id), true), (Some(digest), Some(digest)));
+        }
+        assert!(session.shape.digest_text().is_empty(), "it is not read any more");
+        let other = b"SELECT c FROM t WHERE jd = 7";
+        let (judged, counted) = session.comes(other, true);
+        assert_eq!((judged, counted), (Some(digest_of(other)), Some(digest_of(other))));
+    }
+
+    #[test]
+    fn what_is_judged_before_anybody_was_told_of_it_is_told_all_the_same() {
+        let mut session = Session::new();
+        let digest = digest_of(&text(1));
+        for id in 0..10 {
+            assert_eq!(session.comes(&text(id), true), (Some(digest), Some(digest)));
+            assert!(session.subject.news.is_some(), "{id}");
+        }
+    }
+
+    /// Whoever made a text whose hash is that of another would have passed for what that costs.
+    #[test]
+    fn what_the_memo_of_all_sessions_says_is_never_judged_by() {
+        let mut session = Session::new();
+        let (forged, digest) = (999, digest_of(&text(1)));
+        session.memo.note_told(forged);
+        session.memo.note_told(digest);
+        for id in 0..10 {
+            let key = TextKey::of(&text(id), MODE, Extent::Whole).unwrap();
+            session.memo.put(key, forged);
+            assert_eq!(session.comes(&text(id), false).1, Some(forged), "it is counted so");
+        }
+        for id in 0..10 {
+            assert_eq!(session.comes(&text(id), true), (Some(digest), Some(digest)));
+        }
     }
 }

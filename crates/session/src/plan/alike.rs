@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use admission::{BudgetSet, DigestKey, Mode};
-use policy::{
-    Cover, Likeness, PassReason, Priority, Quarantined, RunawayAction, ShapeScratch, WatchBy,
-};
+use policy::{Cover, Likeness, PassReason, Priority, Quarantined, RunawayAction, WatchBy};
 
-use sql::Whole;
+use sql::{Statement, Whole};
 
 use super::{Hold, Plan, Ruled};
 use crate::action::{Held, Input, Question};
+use crate::judge::Bench;
 use crate::judge::memo::Ruling;
 use crate::server::ServerSide;
 
@@ -26,8 +25,8 @@ impl Alike {
     /// Of a text; of an EXECUTE, of what it executes.
     pub(super) fn of_text(
         ruled: &Ruled,
-        shape: &mut ShapeScratch,
-        (text, whole): (&[u8], Whole),
+        bench: &mut Bench,
+        ((text, whole), statement): ((&[u8], Whole), &Statement<'_>),
         server: &ServerSide,
         input: &Input<'_>,
     ) -> Option<Self> {
@@ -35,7 +34,9 @@ impl Alike {
         let likeness = match ruled.likenesses {
             Some(known) => known.of(by)?,
             None => match by {
-                WatchBy::Digest => Likeness { by, hash: shape.digest(text, server.mode) },
+                WatchBy::Digest => {
+                    Likeness { by, hash: bench.digest((text, server.mode), statement) }
+                }
                 // What comes behind the part that is known makes it another text.
                 WatchBy::Text if whole == Whole::Truncated => return None,
                 WatchBy::Text => Likeness { by, hash: Likeness::hash_of_text(text) },

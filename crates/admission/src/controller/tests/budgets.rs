@@ -11,7 +11,8 @@ use rand::RngExt as _;
 use super::*;
 use crate::budget::BudgetSet;
 use crate::{
-    BudgetBook, BudgetHold, BudgetKey, BudgetTerms, BudgetUse, BudgetUsed, DigestKey, OnExceeded,
+    BudgetAsk, BudgetBook, BudgetHold, BudgetKey, BudgetTerms, BudgetUse, BudgetUsed, DigestKey,
+    OnExceeded,
 };
 
 const A: BudgetKey = BudgetKey(1);
@@ -78,6 +79,8 @@ struct World {
     /// When each statement began, and how long it took, by budget.
     work: Vec<(MonoTime, Duration, BudgetSet)>,
     refused: Vec<Refusal>,
+    /// What was polled last, as a shell keeps it.
+    polled: (u64, Option<MonoTime>),
 }
 
 impl World {
@@ -94,6 +97,7 @@ impl World {
             most: BTreeMap::new(),
             work: Vec::new(),
             refused: Vec::new(),
+            polled: (0, None),
         }
     }
 
@@ -113,6 +117,14 @@ impl World {
     fn ask(&mut self, session: usize) {
         let Session { mut request, set, gated, .. } = self.sessions[session].clone();
         request.arrived = self.lab.now;
+        let Request { rule, identity, app, digest, .. } = request;
+        let ask = BudgetAsk { rule, identity, app, digest };
+        let controller = &mut self.lab.controller;
+        // As the shell does.
+        if !gated && let Some(hold) = controller.take_budgets(self.lab.now, &set, ask) {
+            self.expect_no_less_to_poll();
+            return self.go(session, None, Some(hold));
+        }
         let controller = &mut self.lab.controller;
         let decision = if gated {
             controller.request_budgeted(self.lab.now, &request, &set)
@@ -128,10 +140,23 @@ impl World {
     }
 
     fn begin(&mut self, session: usize, mut permit: Permit) {
-        let Session { set, takes: (least, most), .. } = self.sessions[session];
         let hold = permit.take_hold();
+        self.go(session, permit.is_of_rule().then_some(permit), hold);
+    }
+
+    /// A shell that was told nothing new polls nothing: it is called when it had planned to be.
+    fn expect_no_less_to_poll(&self) {
+        let (changes, planned) = self.polled;
+        if self.lab.controller.changes() == changes {
+            let wanted = self.lab.controller.poll_timeout();
+            let is_planned = planned.is_some_and(|planned| planned <= self.lab.now);
+            assert!(is_planned || wanted == planned, "{wanted:?} was {planned:?}");
+        }
+    }
+
+    fn go(&mut self, session: usize, permit: Option<Permit>, hold: Option<BudgetHold>) {
+        let Session { set, takes: (least, most), .. } = self.sessions[session];
         let took = if least < most { self.rng.random_range(least..most) } else { least };
-        let permit = permit.is_of_rule().then_some(permit);
         let end = self.lab.now.saturating_add(took);
         self.next += 1;
         self.work.push((self.lab.now, took, set));
@@ -175,6 +200,7 @@ impl World {
         let used = BudgetUsed { server_time, rows: 1, failed: false };
         if let Some(hold) = hold {
             self.lab.controller.finish_budgeted(now, hold, &used);
+            self.expect_no_less_to_poll();
         }
         if let Some(permit) = permit {
             let outcome = Outcome { affected_rows: 1, server_time, error: false };
@@ -187,7 +213,11 @@ impl World {
         }
     }
 
+    /// Polls, unless there is nothing new, as the shell does.
     fn collect(&mut self) {
+        if self.lab.controller.changes() == self.polled.0 {
+            return;
+        }
         while let Some(resolution) = self.lab.controller.poll_resolution(self.lab.now) {
             let Some(session) = self.waiting.remove(&resolution.ticket) else { continue };
             match resolution.outcome {
@@ -196,6 +226,8 @@ impl World {
                 Resolved::DecideAgain => self.ask(session),
             }
         }
+        let controller = &self.lab.controller;
+        self.polled = (controller.changes(), controller.poll_timeout());
     }
 
     fn all_ask(&mut self) {

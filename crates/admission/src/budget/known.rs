@@ -1,0 +1,74 @@
+//! The budgets that are in force or were, each at a place of its own: what it allows now, and what
+//! has been counted of it.
+
+use super::terms::{BudgetBook, BudgetKey, BudgetTerms};
+use crate::key_map::KeyMap;
+
+/// All of them: as many as files have had.
+#[derive(Debug, Default)]
+pub(super) struct KnownBudgets {
+    list: Vec<KnownBudget>,
+    indexes: KeyMap<BudgetKey, usize>,
+}
+
+#[derive(Debug)]
+pub(super) struct KnownBudget {
+    pub(super) key: BudgetKey,
+    /// `None`: it is not in force any more.
+    pub(super) terms: Option<BudgetTerms>,
+    /// `None`: nobody has met it.
+    pub(super) counts: Option<Counts>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) in_use: u64,
+    pub(super) exceeded: u64,
+    pub(super) warned: u64,
+}
+
+impl KnownBudgets {
+    /// Others are in force. What was counted stays.
+    pub(super) fn configure(&mut self, book: &BudgetBook) {
+        for known in &mut self.list {
+            known.terms = book.get(known.key).copied();
+        }
+        for (key, terms) in book.iter() {
+            if !self.indexes.contains_key(&key) {
+                self.indexes.insert(key, self.list.len());
+                self.list.push(KnownBudget { key, terms: Some(*terms), counts: None });
+            }
+        }
+    }
+
+    /// Where a budget is that is in force, or was.
+    pub(super) fn find(&self, key: BudgetKey) -> Option<usize> {
+        self.indexes.get(&key).copied()
+    }
+
+    /// What the one at this place allows; `None`: it is not in force.
+    pub(super) fn terms(&self, index: usize) -> Option<&BudgetTerms> {
+        self.list.get(index)?.terms.as_ref()
+    }
+
+    /// What a budget allows; `None`: it is not in force.
+    pub(super) fn terms_of(&self, key: BudgetKey) -> Option<&BudgetTerms> {
+        self.terms(self.find(key)?)
+    }
+
+    /// Terms and counts of the one at this place, if it is in force.
+    pub(super) fn met(&mut self, index: usize) -> Option<(&BudgetTerms, &mut Counts)> {
+        let KnownBudget { terms, counts, .. } = self.list.get_mut(index)?;
+        Some((terms.as_ref()?, counts.get_or_insert_default()))
+    }
+
+    /// What is counted of the one at this place.
+    pub(super) fn counts(&mut self, index: usize) -> Option<&mut Counts> {
+        Some(self.list.get_mut(index)?.counts.get_or_insert_default())
+    }
+
+    /// Those that anybody has met.
+    pub(super) fn all_met(&self) -> impl Iterator<Item = (BudgetKey, Counts)> + '_ {
+        self.list.iter().filter_map(|known| Some((known.key, known.counts?)))
+    }
+}
