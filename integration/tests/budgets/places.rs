@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use integration::raw::{
-    COM_RESET_CONNECTION, Cursor, Execute, Login, Prepared, RawConn, Shape, framed,
+    COM_PING, COM_RESET_CONNECTION, Cursor, Execute, Login, Prepared, RawConn, Shape, framed,
 };
 use integration::scenario::{wait_for_sum, wait_until};
 use integration::server::{Flavour, PerformanceSchema, Server, ServerOptions};
@@ -221,10 +221,12 @@ impl Lab {
         self.in_use(0.0).await;
     }
 
-    /// Another statement, which has its place when there is one.
+    /// Another statement, which has its place when there is one. The server has it in its history by the
+    /// time that it looks at the ping.
     async fn next(&self) {
         let mut conn = self.session().await;
-        conn.query("SELECT 'place', SLEEP(0.01)").await.unwrap().accepted().unwrap();
+        conn.query("SELECT 'place', SLEEP(0.03)").await.unwrap().accepted().unwrap();
+        conn.command(&[COM_PING], Shape::Single).await.unwrap().accepted().unwrap();
         self.in_use(0.0).await;
     }
 
