@@ -86,7 +86,7 @@ impl Stream {
             {
                 break Poll::Pending;
             }
-            if buffer.len() == 0 && is_lent {
+            if buffer.memory_len() == 0 && is_lent {
                 *buffer = spare::take();
             }
             buffer.make_room(*read_len);

@@ -236,7 +236,7 @@ fn a_short_statement_behind_a_long_one_is_told_when_that_ends() {
 fn who_costs_more_than_may_be_owed_is_told_when_nothing_is() {
     let share = BudgetTerms { max_concurrency: None, ..terms(0.5) };
     let mut budgets = Budgets::default();
-    budgets.configure(BudgetBook::new(HashMap::from([(BudgetKey(1), share)])));
+    budgets.configure(&BudgetBook::new(HashMap::from([(BudgetKey(1), share)])));
     let now = MonoTime::from_nanos(1);
     let hold = budgets.take(now, &of(0), (None, APP));
     budgets.finish(now, &hold, &used(8.0));

@@ -17,7 +17,7 @@ impl Buffer {
     }
 
     /// All of its memory, used or not.
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn memory_len(&self) -> usize {
         self.memory.len()
     }
 
@@ -117,7 +117,7 @@ mod tests {
         assert!(buffer.is_full());
         buffer.consume(90);
         buffer.make_room(80);
-        assert_eq!((buffer.bytes(), buffer.len()), (&[7; 10][..], 100));
+        assert_eq!((buffer.bytes(), buffer.memory_len()), (&[7; 10][..], 100));
         assert_eq!(buffer.free().len(), 90);
         buffer.make_room(200);
         assert_eq!(buffer.free().len(), 200);

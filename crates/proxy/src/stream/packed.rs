@@ -134,7 +134,7 @@ impl Packed {
     /// Nothing is under way. Gives memory back.
     pub(super) fn rest(&mut self) {
         self.leg.rest();
-        if self.wire.is_empty() && self.wire.len() > KEPT_LEN {
+        if self.wire.is_empty() && self.wire.memory_len() > KEPT_LEN {
             self.wire = Buffer::default();
         }
         if self.out.capacity() > KEPT_LEN {

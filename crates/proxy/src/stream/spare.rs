@@ -30,7 +30,7 @@ pub(super) fn take() -> Buffer {
 #[inline]
 pub(super) fn give_back(buffer: Buffer) {
     SPARE.with_borrow_mut(|spare| {
-        if spare.len() < SPARE_MAX && buffer.len() == BUFFER_LEN {
+        if spare.len() < SPARE_MAX && buffer.memory_len() == BUFFER_LEN {
             spare.push(buffer);
         }
     });

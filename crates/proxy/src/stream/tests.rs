@@ -67,7 +67,7 @@ async fn reads_grow_with_what_comes_and_memory_goes_back_when_nothing_is_under_w
     assert_eq!(got, sent.len());
     assert!(longest > BUFFER_LEN && longest <= 2 * BUFFER_LEN_MAX, "{longest}");
     stream.rest();
-    assert_eq!((stream.buffer.len(), stream.read_len), (0, BUFFER_LEN));
+    assert_eq!((stream.buffer.memory_len(), stream.read_len), (0, BUFFER_LEN));
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +81,7 @@ async fn who_waits_has_no_buffer_and_many_who_wait_share_one() {
         assert_eq!(near.bytes(), b"half a packet", "what waits for its rest keeps its place");
         near.consume(13);
         assert!(!is_ready(near).await);
-        assert_eq!((near.buffer.len(), spare::len()), (0, 1));
+        assert_eq!((near.buffer.memory_len(), spare::len()), (0, 1));
     }
     // Over and over through the same buffer: it is never too full to read on.
     let (near, far) = &mut sides[0];
