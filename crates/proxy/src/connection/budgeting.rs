@@ -120,35 +120,43 @@ impl Connection {
 }
 
 /// The keys of whoever asked last: they are made of names, and mostly asked for again.
+///
+/// Apart from the connection: most ask for none.
 #[derive(Debug, Default)]
-pub(super) struct AskedAs {
+pub(super) struct AskedAs(Option<Box<LastAsk>>);
+
+#[derive(Debug)]
+struct LastAsk {
     app: Vec<u8>,
     /// Without a digest.
-    ask: Option<BudgetAsk>,
+    ask: BudgetAsk,
 }
 
 impl AskedAs {
     fn with(&mut self, rule: Option<&Rule>, app: &[u8], digest: Option<DigestKey>) -> BudgetAsk {
         let key = rule.map_or(NO_RULE, |rule| rule.key);
-        if let Some(ask) = self.ask
-            && ask.rule == key
-            && self.app == app
+        if let Some(last) = &self.0
+            && last.ask.rule == key
+            && last.app == app
         {
-            return BudgetAsk { digest, ..ask };
+            return BudgetAsk { digest, ..last.ask };
         }
-        let ask = match rule {
-            Some(rule) => {
-                let (identity, app) = (identity_key(rule, app), app_key(rule, app));
-                BudgetAsk { rule: key, identity, app, digest: None }
-            }
+        let (identity, app_key) = match rule {
+            Some(rule) => (identity_key(rule, app), app_key(rule, app)),
             None => {
                 let app = ruleless_app_key(app);
-                BudgetAsk { rule: key, identity: IdentityKey(app.0), app, digest: None }
+                (IdentityKey(app.0), app)
             }
         };
-        self.app.clear();
-        self.app.extend_from_slice(app);
-        self.ask = Some(ask);
+        let ask = BudgetAsk { rule: key, identity, app: app_key, digest: None };
+        match &mut self.0 {
+            Some(last) => {
+                last.app.clear();
+                last.app.extend_from_slice(app);
+                last.ask = ask;
+            }
+            none => *none = Some(Box::new(LastAsk { app: app.to_vec(), ask })),
+        }
         BudgetAsk { digest, ..ask }
     }
 }
