@@ -115,8 +115,12 @@ async fn read(
     loop {
         look.tick().await;
         let asked = Instant::now();
-        let seq: Option<Option<u64>> = replica.query_first(SELECT).await?;
-        let shown = usize::try_from(seq.flatten().unwrap_or(0)).unwrap_or(usize::MAX);
+        let shown = match replica.query_first::<Option<u64>, _>(SELECT).await {
+            Ok(seq) => usize::try_from(seq.flatten().unwrap_or(0)).unwrap_or(usize::MAX),
+            // A replica that lags shows the table late, too.
+            Err(mysql_async::Error::Server(error)) if error.code == NO_SUCH_TABLE => 0,
+            Err(error) => return Err(error.into()),
+        };
         // Number n is at index n - 1, so this is the first that is not shown.
         let unseen = committed.lock().await.get(shown).copied();
         let lag = unseen.map_or(Duration::ZERO, |at| asked.saturating_duration_since(at));
@@ -128,6 +132,8 @@ async fn read(
 pub const BEAT: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_millis(20);
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS beat (id INT PRIMARY KEY, seq BIGINT NOT NULL)";
+/// `ER_NO_SUCH_TABLE`.
+const NO_SUCH_TABLE: u16 = 1146;
 const SELECT: &str = "SELECT MAX(seq) FROM test.beat";
 
 #[cfg(test)]

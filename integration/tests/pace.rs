@@ -145,7 +145,7 @@ async fn rows_count_as_what_they_cost_the_replica_where_that_is_looked_at() {
     println!("{seen}");
     assert!(factors.0 > 1.0 && factors.1 < 1.0, "{seen}");
     // As rows it would be six times the work and more. What a row takes is measured beside whatever the machine does.
-    assert!((0.2..=2.0).contains(&share), "{seen}");
+    assert!((0.2..=3.0).contains(&share), "{seen}");
 }
 
 /// How long the replica is at one of these: the time of some hundred that it has to catch up with.

@@ -79,7 +79,7 @@ async fn whoever_gets_a_trickle_beside_a_flood_is_below_its_share_and_the_flood_
     let mut servers = Topology::mysql(1).await.unwrap();
     servers.primary.run_sql(&[TABLE]).await.unwrap();
     let mut config = Config::new(&servers).unwrap().rules(FLOORS);
-    config.top = "starvation: { share: 0.1, window: 10s }".into();
+    config.top = "starvation: { share: 0.2, window: 10s }".into();
     // The gate stays open, and the pace has no room.
     config.signals = "lag: { threshold: 60s }".into();
     let sluice = SluiceProcess::start(&config).await.unwrap();
