@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::pacing::{Pacer, Rounds};
+use crate::patience::Patience;
 use crate::request::Lane;
 use crate::ring::{Place, Ring};
 use crate::signal::{Signal, SignalState};
@@ -19,6 +20,7 @@ pub(crate) struct Gate {
     phase: Phase,
     pub(crate) ring: Ring,
     pub(crate) rounds: Rounds,
+    pub(crate) patience: Patience,
     pub(crate) pacer: Pacer,
     /// The lag is one of its signals and the pace is adaptive.
     pub(crate) paced: bool,
@@ -81,6 +83,7 @@ impl Gate {
             phase,
             ring: Ring::default(),
             rounds: Rounds::default(),
+            patience: Patience::default(),
             pacer,
             paced: false,
             by_room: false,

@@ -45,6 +45,7 @@ mod latency;
 mod learned;
 mod pace;
 mod pacing;
+mod patience;
 mod promises;
 mod queue;
 mod rates;

@@ -44,7 +44,8 @@
 //! opens no flood gate. The slowest replica governs: the lowest pace and the smallest room of all
 //! that count. A replica that stops counting stops governing; one that returns goes on from its own
 //! rate and the cluster's. Beside both, each app has its part of the pace for certain
-//! ([`crate::claims`]).
+//! ([`crate::claims`]), and a large head waits for who is before it and away for a moment
+//! ([`crate::patience`]).
 //!
 //! A replica may have a threshold T of its own; then the law holds for it with that (`flow::own`).
 //!
@@ -312,6 +313,11 @@ impl Pace {
     /// How fast it goes, and could.
     pub(crate) fn speeds(&self) -> Speeds {
         Speeds { pace: self.per_s().unwrap_or(0.0), rate: self.rate().unwrap_or(0.0) }
+    }
+
+    /// The threshold of the lag.
+    pub(crate) fn threshold(&self) -> Duration {
+        self.threshold
     }
 
     /// What a statement may cost of which nothing is known, in rows: one is no harm, and the next

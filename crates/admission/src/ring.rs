@@ -268,6 +268,13 @@ impl Ring {
             || branch.is_some_and(|branch| branch.turns.has_rival(now, lane.app))
     }
 
+    /// Whether an app that is absent for a moment only has its turn before this one's statement.
+    pub(crate) fn rival_is_ahead(&self, now: MonoTime, lane: Lane, cost: f64, weight: u32) -> bool {
+        let of_rule = self.turns.rival_is_ahead(now, lane.rule, (cost, weight));
+        let branch = self.rules.get(&lane.rule);
+        of_rule || branch.is_some_and(|b| b.turns.rival_is_ahead(now, lane.app, (cost, 1)))
+    }
+
     /// Who wins the next check that is won.
     pub(crate) fn head(&self) -> Option<Head> {
         let rule = self.turns.first()?;

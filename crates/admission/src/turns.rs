@@ -215,6 +215,19 @@ impl<K: Copy + Ord> Turns<K> {
         waits || others.into_iter().any(|(at, _)| now.saturating_since(*at) <= GRACE)
     }
 
+    /// Whether somebody who is absent for a moment only would have its turn before this one, who
+    /// waits or is about to with a statement of this cost.
+    pub(crate) fn rival_is_ahead(&self, now: MonoTime, who: K, (cost, weight): (f64, u32)) -> bool {
+        let joins_at = || self.now.saturating_add(u128::from(charge_of(cost, weight)));
+        let known = || self.absent.get(&who).map(|absence| absence.tag);
+        let waits = self.waiting.get(&who).map(|waits| waits.place.win);
+        let turn = waits.or_else(known).unwrap_or_else(joins_at);
+        self.last_left.iter().flatten().any(|(at, other)| {
+            let is_away = *other != who && now.saturating_since(*at) <= GRACE;
+            is_away && self.absent.get(other).is_some_and(|absence| absence.tag < turn)
+        })
+    }
+
     /// Somebody has won its check, the next of its turns is for such a statement again. How many
     /// checks it has lost since those that were counted.
     pub(crate) fn take(&mut self, who: K, bid: &Bid, dice: &mut impl Rng) -> u64 {

@@ -252,6 +252,9 @@ impl Controller {
         if !self.has_room(now, &request, cost) {
             return Release::Stays;
         }
+        if self.is_patient(now, &request, cost, Some(head.ticket)) {
+            return Release::Stays;
+        }
         let Some(gate) = self.gates.get_mut(&key) else { return Release::Stays };
         if !gate.has_rival(now, head.lane) {
             let lanes = u64::try_from(gate.ring.lanes()).unwrap_or(u64::MAX);
@@ -270,6 +273,7 @@ impl Controller {
         }
         let lost = gate.ring.take(&head, cost, &mut self.dice);
         gate.askers_turn = true;
+        gate.patience.gave(cost);
         self.checks.add(request.rule, request.app, Check::Lost, lost);
         self.checks.count(request.rule, request.app, Check::Passed);
         self.let_through(now, head.ticket);

@@ -98,6 +98,9 @@ impl Controller {
         if !self.has_room(now, request, cost) {
             return Err(Obstacle::plain(Reason::Paced));
         }
+        if self.is_patient(now, request, cost, None) {
+            return Err(Obstacle::plain(Reason::Paced));
+        }
         if let Some(gate) = self.gates.get_mut(&request.gate) {
             gate.ring.charge(request.lane(), cost, request.terms.weight);
         }

@@ -9,7 +9,10 @@ use crate::costs::{COST_MIN, cost_of, rows_cost};
 use crate::decision::{Account, Outcome};
 use crate::gate::Gate;
 use crate::pace::Pace;
-use crate::{InFlightView, LatencyRecent, Mode, MonoTime, Pacing, Request, SignalKey, Terms};
+use crate::patience::Size;
+use crate::{
+    InFlightView, LatencyRecent, Mode, MonoTime, Pacing, Request, SignalKey, Terms, Ticket,
+};
 
 /// No two looks at a claim are closer: at most 1,000 wake-ups a second.
 const TICK: Duration = Duration::from_millis(1);
@@ -86,6 +89,34 @@ impl Controller {
             }
             None => false,
         }
+    }
+
+    /// Whether a statement that has room leaves it to who is before it and away for a moment. Who
+    /// does not wait yet would join the line for that.
+    pub(super) fn is_patient(
+        &mut self,
+        now: MonoTime,
+        request: &Request,
+        cost: f64,
+        ticket: Option<Ticket>,
+    ) -> bool {
+        let Some(pace) = &self.pace else { return false };
+        let Some(gate) = self.gates.get_mut(&request.gate).filter(|gate| gate.paced) else {
+            return false;
+        };
+        let Some(open_since) = gate.open_since() else { return false };
+        let rate = pace.rate().unwrap_or(0.0);
+        let size = Size { cost, rate, threshold: pace.threshold() };
+        let weight = request.terms.weight;
+        if !size.is_large() || !gate.ring.rival_is_ahead(now, request.lane(), cost, weight) {
+            return false;
+        }
+        let Some(ticket) = ticket else { return true };
+        let until = gate.patience.holds((now, open_since), ticket, &size);
+        if let Some(until) = until {
+            self.look_again_at(until);
+        }
+        until.is_some()
     }
 
     fn look_again_at(&mut self, at: MonoTime) {

@@ -219,3 +219,19 @@ fn who_comes_back_has_the_turn_of_when_it_first_asked_and_once() {
     let place = order.iter().position(|who| *who == 1_000).unwrap();
     assert!(place >= 19, "behind all who wait: {order:?}");
 }
+
+#[test]
+fn who_is_away_for_a_moment_is_ahead_of_whoever_has_a_later_turn() {
+    let mut all = joined("ab");
+    let large = (1_000.0, 1);
+    assert_eq!(turns(&mut all, &[('a', 1_000.0, 1)], 1), "a");
+    assert!(!all.rival_is_ahead(at(0), 'a', large), "b waits, which is no absence");
+    all.leave(at(10), 'b');
+    assert!(all.rival_is_ahead(at(10), 'a', large));
+    assert!(all.rival_is_ahead(at(1_010), 'a', large));
+    assert!(!all.rival_is_ahead(at(1_011), 'a', large), "that is no moment");
+    assert!(!all.rival_is_ahead(at(10), 'b', (1.0, 1)), "nobody is a rival of itself");
+    assert!(all.rival_is_ahead(at(10), 'c', large), "who comes with so much comes later");
+    all.charge('b', 1_000.0, 1);
+    assert!(!all.rival_is_ahead(at(10), 'a', large), "it has had as much");
+}
