@@ -58,7 +58,7 @@ pub(crate) enum Foreseen {
     NothingRead,
     /// It is not known for certain what its EXPLAIN would do or mean.
     NotExplained,
-    /// The server has not answered in time.
+    /// The server has not answered in time, or gave it up itself: what it asks for is locked.
     TimedOut,
     /// As many are being asked for as may.
     Busy,
@@ -232,6 +232,7 @@ impl Explainer {
                 self.log_denial(&error);
                 Err(Foreseen::Denied)
             }
+            Asked::TimedOut => Err(Foreseen::TimedOut),
             Asked::Failed(code) => {
                 tracing::debug!(cluster = %self.cluster, ?code, "a statement was not explained");
                 Err(Foreseen::Failed)

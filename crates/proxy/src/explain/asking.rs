@@ -17,6 +17,9 @@ use crate::probe::answer::text;
 /// Each question of an EXPLAIN, and the EXPLAIN itself at the server.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
+/// `ER_LOCK_WAIT_TIMEOUT`, `ER_QUERY_TIMEOUT` of MySQL, `ER_STATEMENT_TIMEOUT` of MariaDB.
+const TIMED_OUT: [u16; 3] = [1205, 3024, 1969];
+
 /// Most tables of a statement.
 const TABLES_MAX: usize = 64;
 
@@ -27,6 +30,8 @@ pub(super) enum Asked {
     NotExplained,
     /// With what the server says of the right that is missing.
     Denied(String),
+    /// It met one of the limits that it was given.
+    TimedOut,
     /// With the number of its error. Its text may quote the statement.
     Failed(Option<u16>),
 }
@@ -98,11 +103,15 @@ pub(super) async fn ask(pool: &Pool, policy: &ClusterPolicy, subject: &Subject) 
             asked
         }
         Err(error) => {
-            let denied = error.code().is_some_and(is_denial);
             if !error.is_silence() {
                 pool.put_back(to, link);
             }
-            if denied { Asked::Denied(error.to_string()) } else { Asked::Failed(error.code()) }
+            match (error.code(), &error) {
+                (Some(code), _) if is_denial(code) => Asked::Denied(error.to_string()),
+                (Some(code), _) if TIMED_OUT.contains(&code) => Asked::TimedOut,
+                (None, ProbeError::TimedOut) => Asked::TimedOut,
+                (code, _) => Asked::Failed(code),
+            }
         }
     }
 }
