@@ -269,10 +269,16 @@ impl Ring {
     }
 
     /// Whether an app that is absent for a moment only has its turn before this one's statement.
-    pub(crate) fn rival_is_ahead(&self, now: MonoTime, lane: Lane, cost: f64, weight: u32) -> bool {
-        let of_rule = self.turns.rival_is_ahead(now, lane.rule, (cost, weight));
+    pub(crate) fn rival_is_ahead(
+        &self,
+        now: MonoTime,
+        lane: Lane,
+        known: f64,
+        weight: u32,
+    ) -> bool {
+        let of_rule = self.turns.rival_is_ahead(now, lane.rule, (known, weight));
         let branch = self.rules.get(&lane.rule);
-        of_rule || branch.is_some_and(|b| b.turns.rival_is_ahead(now, lane.app, (cost, 1)))
+        of_rule || branch.is_some_and(|b| b.turns.rival_is_ahead(now, lane.app, (known, 1)))
     }
 
     /// Who wins the next check that is won.

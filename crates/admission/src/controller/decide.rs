@@ -98,7 +98,9 @@ impl Controller {
         if !self.has_room(now, request, cost) {
             return Err(Obstacle::plain(Reason::Paced));
         }
-        if self.is_patient(now, request, cost, None) {
+        // Who cannot wait in line never comes to its head, where patience ends.
+        let may_wait = request.terms.on_refused_check == OnRefusedCheck::Delay;
+        if may_wait && request.deadline() > now && self.is_patient(now, request, cost, None) {
             return Err(Obstacle::plain(Reason::Paced));
         }
         if let Some(gate) = self.gates.get_mut(&request.gate) {

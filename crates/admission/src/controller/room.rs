@@ -101,14 +101,18 @@ impl Controller {
         ticket: Option<Ticket>,
     ) -> bool {
         let Some(pace) = &self.pace else { return false };
+        let rate = pace.rate().unwrap_or(0.0);
+        let size = Size { cost, rate, threshold: pace.threshold() };
+        if !size.is_large() {
+            return false;
+        }
+        let known = self.known(request);
         let Some(gate) = self.gates.get_mut(&request.gate).filter(|gate| gate.paced) else {
             return false;
         };
         let Some(open_since) = gate.open_since() else { return false };
-        let rate = pace.rate().unwrap_or(0.0);
-        let size = Size { cost, rate, threshold: pace.threshold() };
         let weight = request.terms.weight;
-        if !size.is_large() || !gate.ring.rival_is_ahead(now, request.lane(), cost, weight) {
+        if !gate.ring.rival_is_ahead(now, request.lane(), known, weight) {
             return false;
         }
         let Some(ticket) = ticket else { return true };

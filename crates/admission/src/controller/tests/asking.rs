@@ -419,3 +419,48 @@ fn who_waits_and_who_asks_share_the_pace_by_their_ratios() {
         assert!(lag < lag_max, "{name}: the lag came to {lag:.2} s");
     }
 }
+
+#[test]
+fn a_large_statement_waits_for_who_is_away_for_a_moment_if_it_can_wait() {
+    let mut path = Path::new();
+    while path.now_ms < 1_000 {
+        path.step(100.0);
+    }
+    let done =
+        |path: &mut Path, identity, rows| match path.lab.ask(GATED, identity, Terms::default()) {
+            Decision::Admit(permit) => {
+                let outcome = Outcome { affected_rows: rows, ..Outcome::default() };
+                path.lab.controller.complete(path.lab.now, permit, outcome);
+            }
+            other => assert!(matches!(other, Decision::Queue(_)), "{other:?}"),
+        };
+    path.lab.rows_each = 1;
+    done(&mut path, ETL, 60);
+    for _ in 0..1_000 {
+        path.step(100.0);
+    }
+    // Small ones until there is a line of them, and that has gone.
+    for _ in 0..200 {
+        if path.lab.controller.waiting_len() < 5 {
+            done(&mut path, DDL, 1);
+        }
+    }
+    assert_eq!(path.lab.controller.waiting_len(), 5);
+    let began = path.now_ms;
+    while path.lab.controller.waiting_len() > 0 {
+        path.step(100.0);
+        assert!(path.now_ms < began + 3_000, "{} wait", path.lab.controller.waiting_len());
+    }
+    let lab = &mut path.lab;
+    let at_once = Terms { max_delay: Duration::ZERO, ..Terms::default() };
+    lab.ends();
+    lab.run(ms(30));
+    let large = lab.queued(GATED, ETL, Terms::default());
+    lab.run(ms(5));
+    assert_eq!(lab.winners(), [], "the others may come back");
+    lab.run(ms(10));
+    assert_eq!(lab.winners(), [large], "a fiftieth of what it takes");
+    for terms in [rejecting(0.0), at_once] {
+        lab.admitted(GATED, ETL, terms);
+    }
+}
