@@ -53,7 +53,9 @@
 //! somebody waits most of the time or the gate is shut: then the replica is the bottleneck and the
 //! sample is the truth. (A lower sample is, if the queue is more than half of what a usual large
 //! statement takes, or a quarter of q*: the one that is being applied stands behind nothing, and
-//! while the rate is found work of seconds ago is acknowledged, at the rate of then.) R follows a
+//! while the rate is found work of seconds ago is acknowledged, at the rate of then.) A sample
+//! spans four of the usual large statements: while one is applied nobody else's writes are, so that
+//! a second of it tells of more than is ours. R follows a
 //! higher sample at once and a lower one with a time constant of
 //! 3.5 s, since a pause of a second (a stall, a large transaction) is not a lower capacity, and the
 //! window and the gate hold meanwhile. With no queue and statements waiting, capacity is unknown

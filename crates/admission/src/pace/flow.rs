@@ -42,8 +42,10 @@ const GROWTH_AT_WORK: f64 = 0.4;
 /// How fast the rate follows a lower sample, in seconds.
 pub(super) const DOWN: f64 = 3.5;
 
-/// Samples are taken over so many heartbeats, and at least this many seconds.
+/// Samples are taken over so many heartbeats, so many times what a usual large statement takes, and
+/// at least this many seconds.
 const SAMPLE_HEARTBEATS: f64 = 4.0;
+const SAMPLE_LUMPS: f64 = 4.0;
 const SAMPLE_MIN: f64 = 1.0;
 
 /// Where nothing is known: rows a second.
@@ -351,7 +353,9 @@ impl Flow {
             self.acks.pop_front();
         }
         self.acks.push_back((at, self.acked));
-        let length = SAMPLE_MIN.max(SAMPLE_HEARTBEATS * aim.heartbeat);
+        // While a large statement is applied nobody else's writes are, and behind it they catch up.
+        let lumps = SAMPLE_LUMPS * self.lump_time(aim);
+        let length = SAMPLE_MIN.max(SAMPLE_HEARTBEATS * aim.heartbeat).max(lumps);
         while self.acks.get(1).is_some_and(|(second, _)| seconds(*second, at) >= length) {
             self.acks.pop_front();
         }

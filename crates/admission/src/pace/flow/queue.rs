@@ -57,7 +57,7 @@ impl Flow {
     }
 
     /// What the usual large statement takes, in seconds.
-    fn lump_time(&self, aim: &Aim) -> f64 {
+    pub(super) fn lump_time(&self, aim: &Aim) -> f64 {
         // All of the replica applies it, not the part of it that is ours.
         aim.lump / (self.rate + aim.others.unwrap_or(0.0)).max(1.0)
     }
