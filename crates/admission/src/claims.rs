@@ -8,6 +8,11 @@
 //! covers it passes although tokens or window have no room, and is charged to both like any other,
 //! so that the others wait for it and the sum stays what the pace allows.
 //!
+//! Most apps use a part of their share. What they leave is the others', those who want more: a claim
+//! is filled at the app's part of what they have between them. Else one eager client beside a batch
+//! job would have half of the replica, and a quarter as soon as two apps come that write a row now
+//! and then. (Max-min fairness. An app leaves its rest while its claim is full.)
+//!
 //! A claim is for who asks for less than its share. Whoever has had a line for
 //! [`SPARSE_FOR`] asks for more, and takes turns like everybody: else a stall would find
 //! every app's claim beside a full window.
@@ -46,6 +51,12 @@ const SAVED: Duration = Duration::from_millis(100);
 /// The same for who asks and does not wait: it comes again only after a while.
 const SAVED_FOR_ASKERS: Duration = Duration::from_millis(250);
 
+/// What an app is admitted is its use for about so long.
+const USES: Duration = Duration::from_secs(1);
+
+/// Less than this part of the whole is nobody's.
+const PART_MIN: f64 = 1e-6;
+
 /// What was admitted beyond the claim is remembered for so long, as a debt.
 const DEBT: Duration = Duration::from_secs(1);
 
@@ -63,6 +74,8 @@ pub(crate) struct Claims {
     seen: VecDeque<(MonoTime, AppKey)>,
     /// The sum of the weights of rules.
     weight: f64,
+    /// What those have between them whose claims are full.
+    sated: Sated,
     /// All that was admitted, in rows.
     total: f64,
     /// Those that ask and do not wait, the last that came first: [`KEPT_MAX`] at most.
@@ -76,7 +89,20 @@ struct Claim {
     credit: f64,
     filled_at: MonoTime,
     seen_at: MonoTime,
+    /// What it is admitted, in rows a second: the mean of about [`USES`].
+    used: f64,
+    /// Its part of [`Claims::sated`].
+    sated: Sated,
     asker: Option<Asker>,
+}
+
+/// Who asks for less than its share.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Sated {
+    /// A part of the whole.
+    share: f64,
+    /// In rows a second.
+    used: f64,
 }
 
 /// In rows a second.
@@ -102,8 +128,7 @@ impl Claims {
         let known = self.apps.get_mut(&request.app).map(|claim| claim.seen_at = now).is_some();
         let is_new = !known && self.apps.len() < CLAIMS_MAX;
         if is_new {
-            let (rule, credit, asker) = (request.rule, 0.0, None);
-            let claim = Claim { rule, credit, filled_at: now, seen_at: now, asker };
+            let claim = Claim::new(now, request.rule);
             self.apps.insert(request.app, claim);
             self.seen.push_back((now, request.app));
         }
@@ -140,18 +165,26 @@ impl Claims {
         cost: f64,
     ) -> Option<Duration> {
         let alone = self.apps.len() < 2;
-        let share = per_s * self.share(app)?;
+        let part = self.share(app)?;
         let claim = self.apps.get_mut(&app)?;
+        let others = self.sated.without(claim.sated);
+        let share = per_s * part;
+        let fills = share * others.leaves(per_s);
         let passed = now.saturating_since(claim.filled_at).as_secs_f64();
         let saved = if claim.asker.is_some() { SAVED_FOR_ASKERS } else { SAVED };
         let most = share.mul_add(saved.as_secs_f64(), 1.0).max(cost);
         let least = -share * DEBT.as_secs_f64() - 1.0;
-        claim.credit = share.mul_add(passed, claim.credit.max(least)).min(most);
+        let filled = fills.mul_add(passed, claim.credit.max(least));
+        claim.credit = filled.min(most);
         claim.filled_at = now;
-        if alone || share <= 0.0 {
+        claim.used *= (-passed / USES.as_secs_f64()).exp();
+        let used = claim.used;
+        claim.sated = if filled > most { Sated { share: part, used } } else { Sated::default() };
+        self.sated = others.with(claim.sated);
+        if alone || fills <= 0.0 {
             return None;
         }
-        Duration::try_from_secs_f64(((cost - claim.credit) / share).max(0.0)).ok()
+        Duration::try_from_secs_f64(((cost - claim.credit) / fills).max(0.0)).ok()
     }
 
     /// Whether it is the turn of an app that asks beside a line for so many rows.
@@ -193,6 +226,7 @@ impl Claims {
         self.total += cost;
         if let Some(claim) = self.apps.get_mut(&app) {
             claim.credit -= cost;
+            claim.used += cost / USES.as_secs_f64();
             if let Some(asker) = &mut claim.asker {
                 asker.spend(cost);
             }
@@ -224,11 +258,12 @@ impl Claims {
             self.remove(app);
         }
         // Sums of floats drift; nothing is left to be summed.
-        (self.weight, self.total) = (0.0, 0.0);
+        (self.weight, self.total, self.sated) = (0.0, 0.0, Sated::default());
     }
 
     fn remove(&mut self, app: AppKey) {
-        let Some(Claim { rule, .. }) = self.apps.remove(&app) else { return };
+        let Some(Claim { rule, sated, .. }) = self.apps.remove(&app) else { return };
+        self.sated = self.sated.without(sated);
         self.askers.retain(|asker| *asker != app);
         if let Some(claim) = self.rules.get_mut(&rule) {
             claim.apps = claim.apps.saturating_sub(1);
@@ -237,6 +272,31 @@ impl Claims {
                 self.rules.remove(&rule);
             }
         }
+    }
+}
+
+impl Claim {
+    fn new(now: MonoTime, rule: RuleKey) -> Self {
+        let (used, sated) = (0.0, Sated::default());
+        Self { rule, credit: 0.0, filled_at: now, seen_at: now, used, sated, asker: None }
+    }
+}
+
+impl Sated {
+    fn with(self, other: Self) -> Self {
+        Self { share: self.share + other.share, used: self.used + other.used }
+    }
+
+    fn without(self, other: Self) -> Self {
+        let less = |all: f64, one: f64| (all - one).max(0.0);
+        Self { share: less(self.share, other.share), used: less(self.used, other.used) }
+    }
+
+    /// How many times its share each of the others has by what these leave of a pace of `per_s`.
+    fn leaves(self, per_s: f64) -> f64 {
+        let others = 1.0 - self.share;
+        let unused = self.share - self.used / per_s;
+        if others > PART_MIN && unused > 0.0 { 1.0 + unused / others } else { 1.0 }
     }
 }
 
@@ -310,6 +370,35 @@ mod tests {
         for app in [B, AppKey(3)] {
             assert_eq!(ms(claims.covers_in(at(0), app, 1_000.0, 3.0)), Some(8), "3/8 each");
         }
+    }
+
+    #[test]
+    fn what_an_app_leaves_of_its_share_is_the_others() {
+        let mut claims = Claims::default();
+        let fourth = AppKey(4);
+        for app in [A, B, AppKey(3), fourth] {
+            claims.note(at(0), &of(app, 1, 0.0));
+        }
+        // Two that use 50 of their 250 rows a second, and two that have used theirs.
+        for step in 0..=500 {
+            for app in [AppKey(3), fourth] {
+                claims.covers_in(at(step * 20), app, 1_000.0, 1.0);
+                claims.spend(app, 1.0);
+            }
+            for app in [A, B] {
+                claims.covers_in(at(step * 20), app, 1_000.0, 1.0);
+                claims.spend(app, 20.0);
+            }
+        }
+        let fills_at = |claims: &mut Claims, per_s: f64| {
+            let mut wait = |cost| claims.covers_in(at(10_000), A, per_s, cost).unwrap();
+            let (one, more) = (wait(1.0), wait(101.0));
+            100.0 / (more - one).as_secs_f64()
+        };
+        let half = fills_at(&mut claims, 1_000.0);
+        assert!((440.0..=460.0).contains(&half), "half of the 900 that are left: {half}");
+        let slow = fills_at(&mut claims, 200.0);
+        assert!((49.0..=51.0).contains(&slow), "nothing is left at a fifth of the pace: {slow}");
     }
 
     #[test]
