@@ -216,8 +216,7 @@ mod tests {
         let first =
             Explainable::Yes { text: "SELECT a FROM t LIMIT 5", writes: false, at_most: Some(5) };
         assert_eq!(of("SELECT a FROM t LIMIT 5;"), first);
-        let first =
-            Explainable::Yes { text: "TABLE t LIMIT 5", writes: false, at_most: Some(5) };
+        let first = Explainable::Yes { text: "TABLE t LIMIT 5", writes: false, at_most: Some(5) };
         assert_eq!(of("TABLE t LIMIT 5"), first);
         for text in
             ["INSERT INTO t VALUES (1, 2)", "REPLACE INTO t SET a = 1", "VALUES ROW(1)", "DO 1"]

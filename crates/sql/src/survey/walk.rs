@@ -302,10 +302,7 @@ impl<'t, 'f> Walk<'t, 'f> {
     /// Whether a word begins a literal of bytes or bits: `x'41'`, `0x41`, `0b1`. What stands behind a
     /// character set can be nothing else that is written so.
     fn begins_bytes(&self, token: Token) -> bool {
-        matches!(
-            self.lexer.bytes(token),
-            [b'b' | b'B' | b'x' | b'X'] | [b'0', b'b' | b'x', ..]
-        )
+        matches!(self.lexer.bytes(token), [b'b' | b'B' | b'x' | b'X'] | [b'0', b'b' | b'x', ..])
     }
 
     pub(super) fn is_before(&self, word: &str) -> bool {
