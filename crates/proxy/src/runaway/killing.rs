@@ -103,7 +103,7 @@ impl Killer {
     ///
     /// # Cancellation
     /// The KILL may or may not have been sent.
-    pub(crate) async fn kill_runaway(
+    pub(crate) async fn kill_statement(
         &self,
         policy: &ClusterPolicy,
         remote: Option<Remote>,
