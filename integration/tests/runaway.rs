@@ -272,14 +272,20 @@ async fn an_answer_that_is_too_long_is_ended_and_what_ends_a_transaction_never()
 }
 
 /// Of a text of several statements the server shows the one that runs. MariaDB does not say of a COMMIT
-/// that waits that it commits.
+/// that waits that it commits, and neither of what commits ahead of itself: a KILL there rolled back
+/// the transaction, and not the ALTER only.
 #[tokio::test]
 async fn a_commit_within_a_text_is_left_alone_however_it_is_written() {
     let _alone = ALONE.lock().await;
     for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
         let rules = "- { name: text, match: { app: text }, gate: none, permanent: true, runaway: { elapsed: 10ms, action: kill } }";
         let sluice = started(servers, rules).await;
-        for ends in ["/* trace='x' */ COMMIT", "-- it is time\n COMMIT", "/*!50000 COMMIT */"] {
+        for ends in [
+            "/* trace='x' */ COMMIT",
+            "-- it is time\n COMMIT",
+            "/*!50000 COMMIT */",
+            "ALTER TABLE ran_to COMMENT = 'it commits what is open'",
+        ] {
             let mut conn = connect_as(&sluice, "text").await.unwrap();
             conn.query("BEGIN").await.unwrap().accepted().unwrap();
             conn.query("INSERT INTO ran_on VALUES (3)").await.unwrap().accepted().unwrap();

@@ -1,5 +1,6 @@
-//! KILL QUERY over the probe's account, for statements whose client has left and whose rule wants
-//! them ended (`on_client_gone: kill`).
+//! KILL QUERY over the probe's account, for statements that run away, and for those whose client has
+//! left and whose rule wants them ended (`on_client_gone: kill`). What commits is left alone
+//! ([`crate::runaway`]).
 //!
 //! A server uses a connection's id again when the connection is over. So whoever kills holds its
 //! own connection of that id open until this has returned, and the KILL goes to the address which
@@ -58,25 +59,6 @@ impl Killer {
     /// wait for them.
     pub(crate) fn chasing(&self) -> Option<SemaphorePermit<'_>> {
         self.chases.try_acquire().ok()
-    }
-
-    /// Ends the statement that the connection `connection_id` of the server at `remote` runs.
-    ///
-    /// # Errors
-    /// When the server has not said that it did.
-    ///
-    /// # Cancellation
-    /// The KILL may or may not have been sent.
-    pub(crate) async fn kill_query(
-        &self,
-        policy: &ClusterPolicy,
-        remote: Option<Remote>,
-        connection_id: u32,
-    ) -> Result<(), KillError> {
-        let kill = format!("KILL QUERY {connection_id}");
-        let killing =
-            async |link: &mut Link| link.run(&kill).await.map(drop).map_err(KillError::Failed);
-        self.killing(policy, remote, killing).await
     }
 
     /// Does something about a session over a connection of its own to the server at `remote`, when

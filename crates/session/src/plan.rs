@@ -240,11 +240,14 @@ fn on_statement(
     let held = ruling.holds(cover, input.policy);
     let budgeted = budgeted(ruling, cover, &bench.budgets);
     let is_asked = matches!(ruling, Ruling::Ask(..)) && held;
-    let digest = (is_asked || budgeted.is_some())
+    let is_judged = is_asked || budgeted.is_some();
+    let digest = (is_judged && !statement.runs_other_text())
         .then(|| bench.digest((query.text, server.mode), statement));
-    let work = digest
-        .and_then(|_| migration_work(statement, (query.text, server.mode), bench, server))
-        .map(Box::new);
+    let work = if is_judged {
+        migration_work(statement, (query.text, server.mode), bench, server).map(Box::new)
+    } else {
+        None
+    };
     let then = sql_prepare(statement, bench, server);
     let mut consequences = Consequences::of(&statement.effects);
     if statement.effects.plain.takes.tables {

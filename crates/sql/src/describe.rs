@@ -103,6 +103,14 @@ impl<'t> Statement<'t> {
         self.certain
     }
 
+    /// Whether it may run a text that a digest does not show: EXECUTE of a name, or EXECUTE IMMEDIATE
+    /// of what is a literal or not even that. Such statements are not alike because their texts are.
+    #[must_use]
+    pub fn runs_other_text(&self) -> bool {
+        let is_execute = |word: &[u8]| word.eq_ignore_ascii_case(EXECUTE);
+        self.classes.contains(Class::Unknown) && self.text.windows(EXECUTE.len()).any(is_execute)
+    }
+
     /// Changes whenever [`Statement::comment_bytes`] differ from those of the statement described
     /// before with the same scratch: whoever keeps it need not compare, nor read the tags again.
     #[must_use]
@@ -110,6 +118,8 @@ impl<'t> Statement<'t> {
         self.scratch.generation()
     }
 }
+
+const EXECUTE: &[u8] = b"EXECUTE";
 
 /// Reads `text` as the server of `mode` would. `scratch` belongs to the connection.
 ///

@@ -96,7 +96,7 @@ fn verb(text: &[u8], mode: LexMode) -> Option<Verb> {
             Kind::Punct(b'?') | Kind::UserVar | Kind::Semicolon => return None,
             Kind::Word if is_one(&NOT_EXPLAINED) => return None,
             Kind::Word => {
-                selects |= is_one(&["SELECT"]);
+                selects |= is_one(&["SELECT", "TABLE"]);
                 // Only INSERT and REPLACE may have an INTO.
                 let inserts = || matches!(first, Some(First::Inserts));
                 if is_one(&["INTO"]) && !inserts() {
@@ -116,7 +116,8 @@ fn verb(text: &[u8], mode: LexMode) -> Option<Verb> {
         First::Reads => Verb::Reads,
         First::Changes => Verb::Writes,
         First::Inserts if selects => Verb::Writes,
-        First::Inserts | First::Other => Verb::Neither,
+        First::Computes if selects => return None,
+        First::Inserts | First::Computes | First::Other => Verb::Neither,
     })
 }
 
@@ -125,6 +126,8 @@ enum First {
     Reads,
     Changes,
     Inserts,
+    /// It may select in what it works out, and not every server explains it.
+    Computes,
     Other,
 }
 
@@ -134,12 +137,14 @@ impl First {
         if is_one(&["SET", "EXECUTE", "PREPARE", "BEGIN"]) {
             return None;
         }
-        Some(if is_one(&["SELECT", "WITH"]) {
+        Some(if is_one(&["SELECT", "WITH", "TABLE"]) {
             Self::Reads
         } else if is_one(&["UPDATE", "DELETE"]) {
             Self::Changes
         } else if is_one(&["INSERT", "REPLACE"]) {
             Self::Inserts
+        } else if is_one(&["VALUES", "DO"]) {
+            Self::Computes
         } else {
             Self::Other
         })
@@ -198,6 +203,9 @@ mod tests {
             ("DELETE FROM t WHERE b > 2", true),
             ("INSERT INTO t SELECT * FROM u", true),
             ("REPLACE INTO t (a) SELECT a FROM u", true),
+            ("TABLE t", false),
+            ("TABLE t ORDER BY a LIMIT 5", false),
+            ("INSERT INTO t TABLE u", true),
         ] {
             let Explainable::Yes { text: explained, writes: found, at_most } = of(text) else {
                 panic!("{text}");
@@ -208,8 +216,15 @@ mod tests {
         let first =
             Explainable::Yes { text: "SELECT a FROM t LIMIT 5", writes: false, at_most: Some(5) };
         assert_eq!(of("SELECT a FROM t LIMIT 5;"), first);
-        for text in ["INSERT INTO t VALUES (1, 2)", "REPLACE INTO t SET a = 1"] {
+        let first = Explainable::Yes { text: "TABLE t LIMIT 5", writes: false, at_most: Some(5) };
+        assert_eq!(of("TABLE t LIMIT 5"), first);
+        for text in
+            ["INSERT INTO t VALUES (1, 2)", "REPLACE INTO t SET a = 1", "VALUES ROW(1)", "DO 1"]
+        {
             assert_eq!(of(text), Explainable::ReadsNothing, "{text}");
+        }
+        for text in ["VALUES ROW((SELECT MAX(a) FROM t))", "DO (SELECT MAX(a) FROM t)"] {
+            assert_eq!(of(text), Explainable::Unknown, "{text}");
         }
     }
 

@@ -11,6 +11,7 @@ use integration::scenario::{connect_as, is, numbers, wait_for_sum, wait_until};
 use integration::server::{Flavour, Server};
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::Topology;
+use mysql_async::prelude::Queryable as _;
 use tokio::io::AsyncWriteExt;
 
 use super::{Leaves, SOON, both};
@@ -18,6 +19,7 @@ use super::{Leaves, SOON, both};
 const RULES: &str = "\
 - { name: killed, match: { app: killed }, on_client_gone: kill, permanent: true }
 - { name: finished, match: { app: finished }, on_client_gone: finish, permanent: true }
+- { name: commits, match: { app: commits }, gate: none, on_client_gone: kill, permanent: true }
 - { name: everything, gate: none, permanent: true }";
 
 /// Six seconds, in which neither server looks whether its client is there: it looks during a wait
@@ -129,6 +131,45 @@ async fn a_report_whose_rule_says_kill_ends_with_its_client_and_a_kill_that_is_r
         }
         wait_for_sum(&sluice, "sluice_client_connections", &[], 0.0).await.unwrap();
     }
+}
+
+/// A KILL rolled back what MySQL commits without Sluice, whoever has left.
+#[tokio::test]
+async fn a_commit_is_left_alone_whatever_its_rule_says() {
+    for servers in both().await {
+        let sluice = start(servers).await;
+        servers
+            .primary
+            .run_sql(&["CREATE TABLE IF NOT EXISTS test.left_alone (n INT)"])
+            .await
+            .unwrap();
+        for (commit, left) in [("COMMIT", 1.0), ("SELECT 1; COMMIT", 2.0)] {
+            let mut app = connect_as(&sluice, "commits").await.unwrap();
+            app.query("BEGIN").await.unwrap().accepted().unwrap();
+            app.query("INSERT INTO left_alone VALUES (1)").await.unwrap().accepted().unwrap();
+            let mut locker = servers.primary.admin().await.unwrap();
+            locker.query_drop("FLUSH TABLES WITH READ LOCK").await.unwrap();
+            let payload = app.query_payload(commit.as_bytes(), &[]);
+            app.send_command(&payload).await.unwrap();
+            waits_to_commit(servers, &app).await;
+            drop(app);
+            let kills = "sluice_client_gone_kills_total";
+            wait_for_sum(&sluice, kills, &[("result", "left")], left).await.unwrap();
+            locker.query_drop("UNLOCK TABLES").await.unwrap();
+            wait_for_sum(&sluice, kills, &[], left).await.unwrap();
+        }
+    }
+}
+
+/// Waits until the server shows that a session waits to commit.
+async fn waits_to_commit(servers: &Topology, app: &RawConn) {
+    let waits = format!(
+        "SELECT COUNT(*) FROM information_schema.processlist \
+         WHERE id = {} AND state LIKE 'Waiting for %lock'",
+        app.connection_id()
+    );
+    let waits = || async { Ok(servers.primary.query::<i64>(&waits).await? == [1]) };
+    wait_until("the COMMIT waits", Duration::from_secs(5), waits).await.unwrap();
 }
 
 #[tokio::test]

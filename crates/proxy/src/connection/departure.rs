@@ -29,6 +29,7 @@ use policy::OnClientGone;
 
 use super::{Connection, Ended, more};
 use crate::registry::{Control, Inbox};
+use crate::runaway::{Chase, Killed, is_killable};
 use crate::telemetry::KillOutcome;
 
 /// Whether the client's leaving has been noticed during the statement under way.
@@ -177,17 +178,24 @@ impl Connection {
     /// The connection stays open meanwhile, so that its id is nobody else's.
     async fn kill_query(&mut self) {
         let cluster = &self.shared.cluster;
+        let Some(statement) = self.session.under_way() else { return };
         let remote = self.backend.remote();
         let id = self.session.connection_id();
-        let outcome = match cluster.killer.kill_query(&self.policy, remote, id).await {
-            Ok(()) => KillOutcome::Killed,
-            Err(error) => {
-                tracing::warn!(
-                    cluster = %cluster.name, peer = %self.peer, connection = id, %error,
-                    "a statement whose client has left was not killed"
-                );
-                KillOutcome::Failed
+        let target = (id, statement.class);
+        let outcome = if is_killable(statement.class) {
+            match cluster.killer.kill_statement(&self.policy, remote, target, Chase::No).await {
+                Ok(Killed::Yes) => KillOutcome::Killed,
+                Ok(Killed::Commits | Killed::Ended) => KillOutcome::Left,
+                Err(error) => {
+                    tracing::warn!(
+                        cluster = %cluster.name, peer = %self.peer, connection = id, %error,
+                        "a statement whose client has left was not killed"
+                    );
+                    KillOutcome::Failed
+                }
             }
+        } else {
+            KillOutcome::Left
         };
         self.shared.telemetry.kill(&cluster.name, outcome);
     }

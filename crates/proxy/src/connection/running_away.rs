@@ -138,7 +138,8 @@ impl UnderWay<'_> {
     async fn kill_runaway(&mut self, rule: &Rule, statement: &StatementOutcome, excess: Excess) {
         let (cluster, id) = (&self.shared.cluster, self.session.connection_id());
         let (target, chase) = ((id, statement.class), self.allowance.chase());
-        let killed = cluster.killer.kill_runaway(self.policy, self.backend.remote(), target, chase);
+        let killed =
+            cluster.killer.kill_statement(self.policy, self.backend.remote(), target, chase);
         match killed.await {
             Ok(Killed::Ended) => self.allowance.look_again(Instant::now()),
             Ok(Killed::Commits) => {

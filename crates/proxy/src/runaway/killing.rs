@@ -5,6 +5,9 @@
 //! procedure, the server shows the one that runs. A session that does nothing has ended its statement,
 //! whose answer is on its way, or not begun it: it is looked at again.
 //!
+//! DDL, LOCK TABLES and their like commit what is open ahead of themselves. MariaDB says of that, where
+//! it waits, only that it waits for the backup lock; a KILL there rolls back the transaction before it.
+//!
 //! A SLEEP or GET_LOCK that is ended is no error, and the procedure around it goes on: one that works
 //! in small pieces with a pause behind each would be met in a pause time and again, and only be
 //! quicker for it. So what has gone on behind its KILL is *chased*: looked at until it works, and
@@ -15,7 +18,7 @@ use std::time::Duration;
 
 use mysql_async::Row;
 use policy::ClusterPolicy;
-use sql::{Class, LexMode, Scratch, Server, Whole, describe};
+use sql::{Class, ClassSet, LexMode, Scratch, Server, Whole, describe};
 use tokio::time::Instant;
 
 use super::is_killable;
@@ -100,7 +103,7 @@ impl Killer {
     ///
     /// # Cancellation
     /// The KILL may or may not have been sent.
-    pub(crate) async fn kill_runaway(
+    pub(crate) async fn kill_statement(
         &self,
         policy: &ClusterPolicy,
         remote: Option<Remote>,
@@ -197,8 +200,10 @@ fn seen(command: Option<&[u8]>, state: &[u8], info: Option<&[u8]>, class: Class)
     if command == Some(b"Sleep") {
         return Seen::Ended;
     }
-    let commits = state.windows(COMMIT.len()).any(|part| part == COMMIT)
-        || info.is_some_and(ends_transaction);
+    let is_in_state = |word: &&[u8]| state.windows(word.len()).any(|part| part == *word);
+    let commits = COMMITS.iter().any(is_in_state)
+        || info.is_some_and(ends_transaction)
+        || (state == BACKUP_LOCK && info.is_none_or(commits_ahead));
     // An account without PROCESS is shown nothing.
     let may_commit = command.is_none() && may_commit_unseen(class);
     if commits || may_commit {
@@ -213,29 +218,43 @@ fn seen(command: Option<&[u8]>, state: &[u8], info: Option<&[u8]>, class: Class)
 /// Whether a statement of which the server shows nothing may have got to a commit of its own.
 fn may_commit_unseen(class: Class) -> bool {
     match class {
-        Class::Ddl | Class::Call | Class::Unknown => true,
+        Class::Ddl | Class::Call | Class::Admin | Class::Unknown => true,
         Class::Read
         | Class::LockingRead
         | Class::Write
         | Class::Load
         | Class::Transaction
-        | Class::Session
-        | Class::Admin => false,
+        | Class::Session => false,
     }
 }
 
-/// Whether what a session runs may be what ends a transaction: COMMIT, XA COMMIT, and what commits
-/// ahead of itself, in whatever comments.
+/// Whether what a session runs may be what ends a transaction: COMMIT, XA COMMIT, SET autocommit, in
+/// whatever comments.
 fn ends_transaction(info: &[u8]) -> bool {
+    let (class, classes) = classes_of(info);
+    !is_killable(class) || classes.contains(Class::Transaction)
+}
+
+/// Whether it may commit what is open ahead of itself.
+fn commits_ahead(info: &[u8]) -> bool {
+    let (_, classes) = classes_of(info);
+    Class::ALL.into_iter().any(|class| classes.contains(class) && may_commit_unseen(class))
+}
+
+fn classes_of(info: &[u8]) -> (Class, ClassSet) {
     let mode = LexMode::unknown(Server::Unknown);
     let whole = if info.len() < INFO_LEN { Whole::Yes } else { Whole::Truncated };
     let mut scratch = Scratch::default();
     let statement = describe(info, mode, whole, &mut scratch);
-    !is_killable(statement.class) || statement.classes.contains(Class::Transaction)
+    (statement.class, statement.classes)
 }
 
-/// In the `State` of what commits, in lower case.
-const COMMIT: &[u8] = b"commit";
+/// In the `State` of what commits, in lower case: the second one is a commit that waits for a replica
+/// to acknowledge it.
+const COMMITS: [&[u8]; 2] = [b"commit", b"semi-sync"];
+
+/// The `State` in which MariaDB waits for a global read lock or a BACKUP STAGE to end, in lower case.
+const BACKUP_LOCK: &[u8] = b"waiting for backup lock";
 
 /// The `State` of SLEEP and of GET_LOCK, in lower case, on both servers.
 const PAUSES: [&[u8]; 2] = [b"user sleep", b"user lock"];
@@ -272,7 +291,7 @@ mod tests {
 
     #[test]
     fn what_is_not_shown_and_may_commit_is_left_alone() {
-        for class in [Class::Ddl, Class::Call, Class::Unknown] {
+        for class in [Class::Ddl, Class::Call, Class::Admin, Class::Unknown] {
             assert_eq!(look_at(None, class), Seen::Commits);
         }
         assert_eq!(look_at(None, Class::Read), Seen::Works);
@@ -289,6 +308,14 @@ mod tests {
         assert_eq!(of("updating", "UPDATE t SET a = 1"), Seen::Works);
         assert_eq!(of("waiting for handler commit", "UPDATE t SET a = 1"), Seen::Commits);
         assert_eq!(of("starting", "COMMIT"), Seen::Commits);
+        let of_replica = "waiting for semi-sync ack from replica";
+        assert_eq!(of(of_replica, "UPDATE t SET a = 1"), Seen::Commits);
+        let locked = "waiting for backup lock";
+        for ahead in ["ALTER TABLE t ADD b INT", "LOCK TABLES t READ", "FLUSH STATUS", "?"] {
+            assert_eq!(of(locked, ahead), Seen::Commits, "{ahead} commits what is open");
+            assert_eq!(of("", ahead), Seen::Works, "{ahead}");
+        }
+        assert_eq!(of(locked, "UPDATE t SET a = 1"), Seen::Works);
         assert_eq!(seen(Some(b"Sleep"), b"", None, Class::Call), Seen::Ended);
     }
 }

@@ -147,18 +147,21 @@ impl ConnectionRefusal {
 pub enum KillOutcome {
     /// The server has accepted it.
     Killed,
+    /// There was none: the statement commits, or has ended.
+    Left,
     /// The server was not reached in time, or refused.
     Failed,
 }
 
 impl KillOutcome {
-    /// Both.
-    pub(super) const ALL: [Self; 2] = [Self::Killed, Self::Failed];
+    /// All of them.
+    pub(super) const ALL: [Self; 3] = [Self::Killed, Self::Left, Self::Failed];
 
     /// The value of its label in the metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Killed => "killed",
+            Self::Left => "left",
             Self::Failed => "failed",
         }
     }

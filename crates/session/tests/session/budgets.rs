@@ -131,6 +131,28 @@ fn of_a_text_that_has_come_in_part_nobody_says_what_is_like_it() {
     assert!(whole('a').is_some() && whole('a') != whole('b'), "those that are all there differ");
 }
 
+/// One that ran away put everybody else's EXECUTE IMMEDIATE in quarantine.
+#[test]
+fn statements_that_run_a_text_of_elsewhere_are_like_no_other() {
+    for by in ["digest", "text"] {
+        let rule = format!(
+            "  - {{ name: slow, gate: none, permanent: true, runaway: {{ elapsed: 1s, action: \
+             kill, watch: {{ by: {by}, for: 1m }} }} }}\n"
+        );
+        for (text, is_like) in [
+            ("SELECT 1", true),
+            ("BEGIN NOT ATOMIC DELETE FROM t; END", true),
+            ("EXECUTE IMMEDIATE 'SELECT 1'", false),
+            ("SET STATEMENT max_statement_time = 9 FOR EXECUTE IMMEDIATE @a", false),
+            ("EXECUTE p", false),
+        ] {
+            let mut driver = Driver::logged_in(&rule, 0);
+            driver.query(text);
+            assert_eq!(driver.session.likeness().is_some(), is_like, "{text} by {by}");
+        }
+    }
+}
+
 /// A SELECT of so many MiB that ends in this letter.
 fn long_text(mib: usize, last: char) -> String {
     let head = "SELECT '";

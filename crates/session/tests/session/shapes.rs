@@ -35,6 +35,23 @@ fn a_question_carries_the_digest_of_its_text_or_of_what_was_prepared() {
     assert_eq!(asked(&mut driver, stop).1, None, "nobody knows what it was prepared from");
 }
 
+/// `EXECUTE IMMEDIATE ?` is the digest of whatever is run so: what one of them costs, or that it ran
+/// away, says nothing of the next one.
+#[test]
+fn what_runs_a_text_of_elsewhere_is_foreseen_by_no_digest() {
+    let mut driver = Driver::logged_in(GATED, 0);
+    for text in [
+        "EXECUTE IMMEDIATE 'DELETE FROM t'",
+        "execute immediate @a",
+        "EXECUTE p",
+        "PREPARE p FROM 'DELETE FROM t'; EXECUTE p",
+        "BEGIN NOT ATOMIC EXECUTE IMMEDIATE 'DELETE FROM t'; END",
+    ] {
+        assert_eq!(query(&mut driver, text).1, None, "{text}");
+    }
+    assert!(query(&mut driver, "DELETE FROM t WHERE a = 'EXECUTE'").1.is_some());
+}
+
 #[test]
 fn a_bulk_of_values_is_told_from_few_by_what_its_cost_is_predicted_by() {
     let mut driver = Driver::logged_in(GATED, 0);

@@ -7,11 +7,16 @@
 use crate::lexer::{Kind, Lexer, NoComments, Reading, Token};
 use crate::mode::LexMode;
 
-/// The most rows that `SELECT … FROM table LIMIT …` reads. `None`: it is another statement.
+/// The most rows that `SELECT … FROM table LIMIT …` reads, or `TABLE table LIMIT …`. `None`: it is
+/// another statement.
 pub(super) fn most_read(text: &[u8], mode: LexMode) -> Option<u64> {
     let mut words = Words(Lexer::new(text, mode, Reading::first(mode), NoComments));
-    words.expect("SELECT")?;
-    words.pass_list()?;
+    let verb = words.0.next();
+    if words.is(verb, "SELECT") {
+        words.pass_list()?;
+    } else if !words.is(verb, "TABLE") {
+        return None;
+    }
     words.pass_table()?;
     let first = words.number()?;
     let token = words.0.next();
@@ -30,11 +35,6 @@ struct Words<'t>(Lexer<'t, NoComments>);
 impl Words<'_> {
     fn is(&self, token: Token, word: &str) -> bool {
         token.kind == Kind::Word && self.0.bytes(token).eq_ignore_ascii_case(word.as_bytes())
-    }
-
-    fn expect(&mut self, word: &str) -> Option<()> {
-        let token = self.0.next();
-        self.is(token, word).then_some(())
     }
 
     /// Passes what is selected, up to the FROM.
@@ -153,7 +153,6 @@ mod tests {
             "SELECT a FROM t LIMIT 99999999999999999999",
             "SELECT a FROM t LIMIT 1; SELECT b FROM u",
             "UPDATE t SET a = 1 LIMIT 1",
-            "TABLE t LIMIT 1",
             "WITH c AS (SELECT a FROM t) SELECT a FROM c LIMIT 1",
             "",
         ] {

@@ -277,21 +277,32 @@ impl<'t, 'f> Walk<'t, 'f> {
         })
     }
 
-    /// Whether a word is part of the literal behind it: `x'41'`, `N'a'`, `_utf8mb4'a'`, `DATE 'a'`.
+    /// Whether a word is part of the literal behind it: `x'41'`, `N'a'`, `_utf8mb4'a'`, `_latin1 x'41'`,
+    /// `DATE 'a'`, `{d 'a'}`. Of what stands ahead of it: `\N`, which is MariaDB's NULL.
     fn introduces_literal(&mut self, token: Token) -> bool {
-        let is_close = match self.lexer.bytes(token) {
-            [b'b' | b'B' | b'n' | b'N' | b'x' | b'X'] => true,
-            [b'_', ..] => false,
-            word if ["DATE", "TIME", "TIMESTAMP"]
-                .into_iter()
-                .any(|kind| word.eq_ignore_ascii_case(kind.as_bytes())) =>
-            {
-                false
-            }
-            _ => return false,
-        };
+        let bytes = self.lexer.bytes(token);
+        if let Some(before) = self.before
+            && (before.kind == TokenKind::Punct(b'{')
+                || (before.kind == TokenKind::Punct(b'\\') && bytes == b"N"))
+        {
+            return true;
+        }
         let next = self.lexer.peeked();
-        next.kind == TokenKind::Text && (!is_close || next.start == token.end)
+        let is_text = next.kind == TokenKind::Text;
+        match bytes {
+            [b'b' | b'B' | b'n' | b'N' | b'x' | b'X'] => is_text && next.start == token.end,
+            [b'_', ..] => is_text || (next.kind == TokenKind::Word && self.begins_bytes(next)),
+            word => {
+                let is = |kind: &str| word.eq_ignore_ascii_case(kind.as_bytes());
+                is_text && ["DATE", "TIME", "TIMESTAMP"].into_iter().any(is)
+            }
+        }
+    }
+
+    /// Whether a word begins a literal of bytes or bits: `x'41'`, `0x41`, `0b1`. What stands behind a
+    /// character set can be nothing else that is written so.
+    fn begins_bytes(&self, token: Token) -> bool {
+        matches!(self.lexer.bytes(token), [b'b' | b'B' | b'x' | b'X'] | [b'0', b'b' | b'x', ..])
     }
 
     pub(super) fn is_before(&self, word: &str) -> bool {
