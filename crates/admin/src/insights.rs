@@ -14,6 +14,10 @@ pub(crate) use self::gather::insights;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Insights {
+    /// Whether statements are counted, by `insights.enabled` of the file. If not, what is shown was
+    /// counted before, or there is nothing.
+    #[serde(default = "counted")]
+    pub enabled: bool,
     /// When the window begins: at a whole minute, or ten.
     pub from: String,
     /// When it ends.
@@ -43,6 +47,11 @@ pub struct Insights {
     pub rows_total: usize,
     /// Those that are shown.
     pub rows: Vec<Row>,
+}
+
+/// What an older Sluice does not say.
+fn counted() -> bool {
+    true
 }
 
 /// One row.

@@ -255,4 +255,7 @@ fn without_an_app_nothing_is_suggested_and_why_is_said() {
     let empty = sluice(&["suggest", "--from", "-"], &none.to_string());
     assert_eq!(empty.status.code(), Some(1));
     assert!(stderr(&empty).starts_with("no statement has come"), "{}", stderr(&empty));
+    none["enabled"] = json!(false);
+    let off = sluice(&["suggest", "--from", "-"], &none.to_string());
+    assert!(stderr(&off).starts_with("nothing is counted"), "{}", stderr(&off));
 }

@@ -58,6 +58,7 @@ fn gather(state: &AdminState, asked: &Asked) -> Insights {
                 answer.tags.push(tag);
             }
         }
+        answer.enabled |= cluster.policy().insights.enabled;
         totals.now.merge(&view.total);
         answer.apps.extend(view.at_once.iter().map(|(app, at_once)| AppAtOnce {
             cluster: cluster.name.to_string(),

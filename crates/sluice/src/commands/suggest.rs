@@ -45,7 +45,10 @@ fn answer(command: &Suggest) -> Result<String, Failure> {
 /// Why there is no app to suggest anything for.
 fn nothing(shown: &Insights) -> String {
     match shown.total.count.saturating_add(shown.total.refused) {
-        0 => "no statement has come in that window: there is nothing to suggest anything from".into(),
+        0 if !shown.enabled => "nothing is counted: insights.enabled of the file is false".into(),
+        0 => {
+            "no statement has come in that window: there is nothing to suggest anything from".into()
+        }
         came => format!(
             "{came} statements have come in that window, and all of them are counted as `other`: \
              with a larger insights.max_digests they have rows with their apps"

@@ -34,6 +34,9 @@ pub(super) fn text(shown: &Insights) -> String {
         text.push_str(&format!("compared with {from} to {to}\n"));
     }
     text.push_str(&aligned(&lines));
+    if !shown.enabled {
+        text.push_str("! Nothing is counted now: insights.enabled of the file is false.\n");
+    }
     let Cost { count, errors, refused, time_total_s, .. } = &shown.total;
     let more = shown.rows_total.saturating_sub(shown.rows.len());
     let more = if more > 0 { format!(", {more} more rows") } else { String::new() };
@@ -217,6 +220,7 @@ mod tests {
             rows: vec![row],
             rows_total: 4,
             total: cost,
+            enabled: true,
             ..Insights::default()
         }
     }
@@ -228,6 +232,9 @@ mod tests {
         assert_eq!(lines[0], "2026-12-01T04:00:00Z to 2026-12-01T04:10:09Z, by digest");
         assert!(lines[2].starts_with("50.0    3      0       4.0ms"), "{table}");
         assert!(lines[2].ends_with("=etl  shop    00ff    SELECT a, \"b\" FROM t\u{fffd}[2J"));
+        assert!(!table.contains("! Nothing is counted"), "{table}");
+        let off = text(&Insights { enabled: false, ..shown() });
+        assert!(off.contains("\n! Nothing is counted now: insights.enabled"), "{off}");
         assert!(lines[3].contains("3 statements") && lines[3].ends_with("3 more rows"), "{table}");
     }
 
