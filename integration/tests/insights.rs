@@ -349,6 +349,8 @@ async fn that_nothing_is_counted_is_said() {
     let servers = servers().await;
     let counting = SluiceProcess::start(&Config::new(servers).unwrap()).await.unwrap();
     assert_eq!(ask(&counting, "window=1m").await["enabled"], true);
+    let compared = ask(&counting, "window=1m&compare=1h").await;
+    assert_eq!(compared["compared_window_s"], 0.0);
     let mut config = Config::new(servers).unwrap();
     config.top = "insights: { enabled: false }".to_owned();
     let sluice = SluiceProcess::start(&config).await.unwrap();

@@ -38,6 +38,9 @@ pub struct Insights {
     /// When that ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compared_to: Option<String>,
+    /// The part of that, in seconds, from the first statement in it on; 0 if nothing was counted then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compared_window_s: Option<f64>,
     /// Everything of the clusters and the filter, whether it has a row or not.
     pub total: Cost,
     /// How many statements of each app were at the server at once, whatever the filter; for the last

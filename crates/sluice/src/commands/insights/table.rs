@@ -32,6 +32,9 @@ pub(super) fn text(shown: &Insights) -> String {
     let mut text = format!("{} to {}, by {}\n", shown.from, shown.to, shown.by);
     if let (Some(from), Some(to)) = (&shown.compared_from, &shown.compared_to) {
         text.push_str(&format!("compared with {from} to {to}\n"));
+        if shown.compared_window_s == Some(0.0) {
+            text.push_str("! Nothing was counted then: that all is new says nothing.\n");
+        }
     }
     text.push_str(&aligned(&lines));
     if !shown.enabled {
@@ -246,6 +249,19 @@ mod tests {
         let row = lines.next().unwrap();
         assert!(row.starts_with("main,'=etl,shop,,,,00ff,\"SELECT a, \"\"b\"\" FROM t"), "{row}");
     }
+
+    #[test]
+    fn compared_with_nothing_says_that_new_means_nothing() {
+        let compared = |seconds| Insights {
+            compared_from: Some("2026-12-01T03:54:00Z".to_owned()),
+            compared_to: Some("2026-12-01T04:00:00Z".to_owned()),
+            compared_window_s: Some(seconds),
+            ..shown()
+        };
+        assert!(text(&compared(0.0)).contains("\n! Nothing was counted then: "));
+        assert!(!text(&compared(0.5)).contains("! Nothing"));
+    }
+
     #[test]
     fn the_table_names_the_cluster_where_there_are_several() {
         let mut both = shown();
