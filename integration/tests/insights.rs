@@ -342,3 +342,27 @@ async fn statements_are_counted_by_the_tags_that_the_file_names() {
     let table = String::from_utf8(shown.stdout).unwrap();
     assert!(table.contains("by tag:tenant") && table.contains("  acme\n"), "{table}");
 }
+
+/// An answer without a statement looks like a server without load.
+#[tokio::test]
+async fn that_nothing_is_counted_is_said() {
+    let servers = servers().await;
+    let counting = SluiceProcess::start(&Config::new(servers).unwrap()).await.unwrap();
+    assert_eq!(ask(&counting, "window=1m").await["enabled"], true);
+    let compared = ask(&counting, "window=1m&compare=1h").await;
+    assert_eq!(compared["compared_window_s"], 0.0);
+    let mut config = Config::new(servers).unwrap();
+    config.top = "insights: { enabled: false }".to_owned();
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let mut conn = RawConn::open(sluice.listen_addr(), &Login::new("admin")).await.unwrap();
+    conn.query("SELECT 1").await.unwrap();
+    let answer = ask(&sluice, "window=1h").await;
+    assert_eq!((&answer["enabled"], &answer["total"]["count"]), (&false.into(), &0.into()));
+    for (command, said) in [("insights", "! Nothing is counted now"), ("suggest", "nothing is")] {
+        let admin = format!("http://{}", sluice.admin_addr());
+        let mut asked = Command::new(binary().unwrap());
+        let output = asked.args([command, "--admin", &admin]).output().unwrap();
+        let told = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(told.contains(said), "{told}");
+    }
+}

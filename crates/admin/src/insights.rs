@@ -14,6 +14,10 @@ pub(crate) use self::gather::insights;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Insights {
+    /// Whether statements are counted, by `insights.enabled` of the file. If not, what is shown was
+    /// counted before, or there is nothing.
+    #[serde(default = "counted")]
+    pub enabled: bool,
     /// When the window begins: at a whole minute, or ten.
     pub from: String,
     /// When it ends.
@@ -34,6 +38,9 @@ pub struct Insights {
     /// When that ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compared_to: Option<String>,
+    /// The part of that, in seconds, from the first statement in it on; 0 if nothing was counted then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compared_window_s: Option<f64>,
     /// Everything of the clusters and the filter, whether it has a row or not.
     pub total: Cost,
     /// How many statements of each app were at the server at once, whatever the filter; for the last
@@ -43,6 +50,11 @@ pub struct Insights {
     pub rows_total: usize,
     /// Those that are shown.
     pub rows: Vec<Row>,
+}
+
+/// What an older Sluice does not say.
+fn counted() -> bool {
+    true
 }
 
 /// One row.

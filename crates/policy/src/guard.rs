@@ -149,14 +149,30 @@ pub struct GuardHit {
 /// What is wrong with a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TextFault {
-    NoWhere { deletes: bool },
-    ConstantWhere { deletes: bool },
+    NoWhere {
+        deletes: bool,
+    },
+    ConstantWhere {
+        deletes: bool,
+    },
     CrossJoin,
-    InList { len: u32, most: u32 },
-    Long { most: u64 },
+    InList {
+        len: u32,
+        most: u32,
+    },
+    Long {
+        most: u64,
+    },
     NoTag(Box<[u8]>),
-    Ddl,
-    RowsExpected { rows: u64, most: u64 },
+    /// Not now, and where that is within days, until when.
+    Ddl {
+        now: UnixTime,
+        until: Option<UnixTime>,
+    },
+    RowsExpected {
+        rows: u64,
+        most: u64,
+    },
 }
 
 /// What a check says.
@@ -341,12 +357,12 @@ impl Check {
                 found_or(found, survey.unjudged.lists)
             }
             (Self::NoDdlHours(hours), Some(survey)) => {
-                let found = survey.ddl.map(|at| (at, TextFault::Ddl));
-                if hours.is_in_force(guarded.now) {
-                    found_or(found, survey.unjudged.ddl)
-                } else {
-                    Finding::Fine
+                let now = guarded.now;
+                if !hours.is_in_force(now) {
+                    return Finding::Fine;
                 }
+                let not_now = |at| (at, TextFault::Ddl { now, until: hours.end_after(now) });
+                found_or(survey.ddl.map(not_now), survey.unjudged.ddl)
             }
             (Self::MaxRowsExpected(expected), Some(survey)) => expected.finding(survey, facts),
         }

@@ -26,7 +26,7 @@ pub(crate) use self::compression::{ClientCompression, CompressionLevel};
 pub use self::fields::parse_duration;
 use self::fields::{Fields, FromNode, expected};
 pub(crate) use self::fields::{Maybe, Named, OneOrMany, Spanned};
-pub(crate) use self::guard::Guard;
+pub(crate) use self::guard::{Guard, OrOff, on};
 pub(crate) use self::history::History;
 pub(crate) use self::insights::Insights;
 pub(crate) use self::network::{Keepalive, ProxyProtocol};
@@ -233,7 +233,7 @@ impl FromNode for Cluster {
             bypass: fields.take("bypass"),
             signals: fields.take("signals"),
             default_gate: fields.take("default_gate"),
-            mode: fields.take("mode"),
+            mode: fields.take_word("mode"),
             check_interval: fields.take("check_interval"),
             pacing: fields.take("pacing"),
             release_per_s: fields.take("release_per_s"),
@@ -338,6 +338,10 @@ impl FromNode for Level {
             && let Some(time) = parse_duration(text)
         {
             return Some(Self::Time(time));
+        }
+        if matches!(node.value, Value::Text(_)) {
+            fields::expected("a number, or a duration like 500ms or 2s", &node, place, faults);
+            return None;
         }
         f64::from_node(node, place, faults).map(Self::Number)
     }

@@ -68,6 +68,17 @@ impl Schedule {
         false
     }
 
+    /// The first second after `now` in which it is not in force. `None`: that is more than three
+    /// days away, which is further than anybody waits, and as far as is looked.
+    pub(crate) fn end_after(&self, now: UnixTime) -> Option<UnixTime> {
+        const LOOKS: u32 = 3 * 24 * 60;
+        let mut at = now;
+        (0..LOOKS).find_map(|_| {
+            at = Self::next_change_after(at);
+            (!self.is_in_force(at)).then_some(at)
+        })
+    }
+
     /// What is in force whenever one of these is.
     pub(crate) fn any_of<'s>(schedules: impl Iterator<Item = &'s Self>) -> Self {
         Self { windows: schedules.flat_map(|schedule| schedule.windows.clone()).collect() }

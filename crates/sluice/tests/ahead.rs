@@ -228,6 +228,34 @@ fn a_first_file_is_made_of_insights_and_is_good() {
     let checked = sluice(&["check", "--strict", "--config", path.to_str().unwrap()], "");
     assert_eq!(checked.status.code(), Some(0), "{}\n{text}", stderr(&checked));
     std::fs::remove_file(&path).unwrap();
-    let empty = sluice(&["suggest", "--from", "-"], &insights(&[]).to_string());
+    assert!(stderr(&output).is_empty() && !text.contains("seconds only"), "an hour is enough");
+}
+
+#[test]
+fn a_file_made_of_a_moment_says_that_it_is() {
+    let mut told = insights(&[row("etl", "write", "UPDATE t SET a = ?", 1, 0.1)]);
+    told["window_s"] = json!(61.0);
+    let output = sluice(&["suggest", "--from", "-"], &told.to_string());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let short = "That is from 61 seconds only: ";
+    assert!(stderr(&output).starts_with(short), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains(&format!("\n# {short}")), "{text}");
+    assert!(text.contains("  # 1 statement that writes or may, 1 row changed."), "{text}");
+}
+
+#[test]
+fn without_an_app_nothing_is_suggested_and_why_is_said() {
+    let mut none = insights(&[]);
+    let flood = sluice(&["suggest", "--from", "-"], &none.to_string());
+    assert_eq!(flood.status.code(), Some(1));
+    let why = "5 statements have come in that window, and all of them are counted as `other`";
+    assert!(stderr(&flood).starts_with(why), "{}", stderr(&flood));
+    none["total"] = json!({ "count": 0 });
+    let empty = sluice(&["suggest", "--from", "-"], &none.to_string());
     assert_eq!(empty.status.code(), Some(1));
+    assert!(stderr(&empty).starts_with("no statement has come"), "{}", stderr(&empty));
+    none["enabled"] = json!(false);
+    let off = sluice(&["suggest", "--from", "-"], &none.to_string());
+    assert!(stderr(&off).starts_with("nothing is counted"), "{}", stderr(&off));
 }

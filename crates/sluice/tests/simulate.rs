@@ -102,6 +102,8 @@ fn every_app_meets_the_rule_that_the_shipped_file_has_for_it() {
         "the schedule of imports-in-rush-hours",
         "does not let mallory be called so: it is web",
         "DDL of online-ddl",
+        "budget reports (4 at once; without room a statement waits for 1m at most, and is refused \
+         then): reports is simulated without it",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -134,6 +136,13 @@ fn a_rule_can_be_tried_that_the_file_does_not_have() {
     let text = answered(&["--app", "web", "--rule", denied]);
     assert!(text.contains("web  meets tried  deny: the rule denies it"), "{text}");
     assert!(text.contains("web: refused for deny 1.0"), "{text}");
+    let capped = "{ max_rate: 5, max_in_flight: 2, runaway: { elapsed: 1s } }";
+    let text = answered(&["--app", "web", "--rule", capped]);
+    for part in
+        ["at most 5 rows/s, at most 2 at once, max_delay 5s", "runaway of tried: nothing of"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
     let output = under_load(&[&SHIPPED[..], &["--app", "web", "--rule", "{ ratio: 2 }"]].concat());
     assert_eq!(output.status.code(), Some(2));
     let errors = String::from_utf8(output.stderr).unwrap();

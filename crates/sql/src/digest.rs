@@ -1,7 +1,8 @@
 //! What a statement looks like without its values.
 //!
 //! The text follows MySQL's DIGEST_TEXT closely enough to be matched by eye: literals are `?`,
-//! a list of nothing but literals is `(...)`, equal rows one behind the other are one, comments are
+//! a list of nothing but literals is `(...)`, literals one behind the other in a list of other things
+//! too are `?, ...`, equal rows one behind the other are one, comments are
 //! gone, keywords are upper case, names stand as written and lose their quotes where they can.
 //! The hash is not the server's: that one depends on the token numbers of its grammar.
 
@@ -259,7 +260,14 @@ impl<'t, 'o> Writer<'t, 'o> {
             group.literals = true;
         }
         self.sign_at = None;
-        self.write(b"?", true);
+        if self.depth > 0 && self.out.ends_with(b"?, ...,") {
+            self.out.pop();
+            self.before_at = self.out.len();
+        } else if self.depth > 0 && self.out.ends_with(b"?,") {
+            self.write(b"...", true);
+        } else {
+            self.write(b"?", true);
+        }
         self.before = Before::Literal;
     }
 

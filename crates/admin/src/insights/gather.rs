@@ -58,6 +58,7 @@ fn gather(state: &AdminState, asked: &Asked) -> Insights {
                 answer.tags.push(tag);
             }
         }
+        answer.enabled |= cluster.policy().insights.enabled;
         totals.now.merge(&view.total);
         answer.apps.extend(view.at_once.iter().map(|(app, at_once)| AppAtOnce {
             cluster: cluster.name.to_string(),
@@ -71,6 +72,8 @@ fn gather(state: &AdminState, asked: &Asked) -> Insights {
             totals.before.merge(&before.total);
             (answer.compared_from, answer.compared_to) =
                 (Some(shown(before.from)), Some(shown(before.to)));
+            answer.compared_window_s =
+                Some(seen_s(before, answer.compared_window_s.unwrap_or_default()));
         }
         let compared = compare(&before.unwrap_or_else(|| nothing(&view)), view);
         rows.extend(compared.into_iter().map(|row| (cluster.name.to_string(), row)));

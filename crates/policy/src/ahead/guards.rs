@@ -35,16 +35,19 @@ impl BlindGuards {
 /// A list of nothing but values, as a digest writes it.
 const LIST: &str = "(...)";
 
+/// Two values or more, one behind the other, in a list of other things too.
+const RUN: &str = "?, ...";
+
 /// The text as the lexer can read it: one value stands for a list of them.
 pub(super) fn readable(text: &[u8]) -> Cow<'_, [u8]> {
     let text = String::from_utf8_lossy(text);
-    if !text.contains(LIST) {
+    if !text.contains("...") {
         return match text {
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
         };
     }
-    Cow::Owned(text.replace(LIST, "(?)").into_bytes())
+    Cow::Owned(text.replace(LIST, "(?)").replace(RUN, "?, ?").into_bytes())
 }
 
 impl Ahead<'_> {
@@ -157,5 +160,5 @@ fn note(report: &mut GuardReport, (guard, check): (&Arc<str>, &'static str)) {
 /// Whether a list of IN may be among those whose values are gone.
 fn has_list(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
-    text.contains(LIST) && text.split(|c: char| !c.is_alphanumeric()).any(|word| word == "IN")
+    text.contains("...") && text.split(|c: char| !c.is_alphanumeric()).any(|word| word == "IN")
 }

@@ -168,5 +168,8 @@ fn guards_judge_a_digest_as_far_as_it_tells() {
     assert_eq!(list, "pass - budget all unknown where.max_in_list");
     let list = of("SELECT a FROM t WHERE 1 IN (a, b, c)");
     assert_eq!(list, "pass - budget all hit where.max_in_list");
+    let list = of("SELECT a FROM t WHERE a IN (b, 1, 2, 3, 4)");
+    assert_eq!(list, "pass - budget all hit where.max_in_list");
+    assert_eq!(of("SELECT a FROM t ORDER BY FIELD(a, 1, 2, 3)"), "pass - budget all");
     assert_eq!(of("SELECT 1 FROM a, b"), "pass - budget all hit where.no_cross_join");
 }

@@ -190,6 +190,7 @@ fn every_fault_is_told() {
 - {name: d, rate: 1, match: {statements: [session]}}
 - {name: e, share: .nan, max_delay: 5, per: 'tag:app'}
 - {name: f, rate: 1, expires_at: tomorrow}
+- {name: g, share: 1, burst: off, mode: false, per: 'tag:'}
 ",
     );
     for (line, part) in [
@@ -207,6 +208,9 @@ fn every_fault_is_told() {
         (12, "max_delay: expected a duration"),
         (12, "`app` names the app"),
         (13, "expires_at: unknown key"),
+        (14, "burst: expected a number, or a duration like 500ms or 2s"),
+        (14, "`false` is not one of `enforce`, `warn`"),
+        (14, "per: `tag:` is followed by the tag's key"),
     ] {
         let is_there =
             |fault: &&String| fault.starts_with(&format!("line {line}: ")) && fault.contains(part);

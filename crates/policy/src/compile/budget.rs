@@ -162,7 +162,7 @@ fn seconds(value: Maybe<Level>, faults: &mut Faults) -> Option<f64> {
     };
     if !(seconds >= limits::AMOUNT_MIN && Duration::try_from_secs_f64(seconds).is_ok()) {
         let message =
-            "server-seconds: must be a number above 0.001, or a duration like `500ms` or `2s`";
+            "server-seconds: must be a number from 0.001, or a duration like `500ms` or `2s`";
         faults.add(&place, message);
     }
     Some(seconds)
@@ -171,8 +171,11 @@ fn seconds(value: Maybe<Level>, faults: &mut Faults) -> Option<f64> {
 fn compile_per(per: &Spanned<String>, context: &Context<'_>, faults: &mut Faults) -> Option<Per> {
     let Spanned { value, place } = per;
     if let Some(key) = value.strip_prefix("tag:") {
-        if key.is_empty() || key.len() > limits::PATTERN_LEN_MAX {
-            faults.add(place, "no such key can be there");
+        if key.is_empty() {
+            faults.add(place, "`tag:` is followed by the tag's key, as in `tag:tenant`");
+        }
+        if key.len() > limits::PATTERN_LEN_MAX {
+            faults.add(place, format!("a key has at most {} bytes", limits::PATTERN_LEN_MAX));
         }
         if context.identity.app_key_rank(key.as_bytes()).is_some() {
             faults.add(place, format!("`{key}` names the app (`identity.keys`): use `app`"));

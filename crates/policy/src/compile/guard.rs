@@ -16,7 +16,7 @@ use crate::cluster::Probe;
 use crate::condition::Condition;
 use crate::fault::{Faults, Place};
 use crate::guard::{Check, Guard, GuardMode, Guards, RowsExpected};
-use crate::raw::{self, Maybe, OneOrMany, Size, Spanned};
+use crate::raw::{self, Maybe, OneOrMany, OrOff, Size, Spanned, on};
 use crate::rule::RefusalProfile;
 
 /// A guard before it is told to which cluster it belongs.
@@ -103,7 +103,8 @@ fn compile(guard: Spanned<raw::Guard>, context: &Context<'_>, faults: &mut Fault
     let (condition, clusters) = compile_match(raw.conditions.take(), context, faults);
     let error = error_profile::compile(raw.error.take(), RefusalProfile::quota(), faults);
     let reason = super::rule::compile_reason(raw.reason.take(), faults);
-    let asks = raw.max_rows_expected.as_ref().map(|most| most.place.clone());
+    let asks = raw.max_rows_expected.as_ref().filter(|most| !most.value.is_off());
+    let asks = asks.map(|most| most.place.clone());
     let checks = compile_checks(raw, &place, context, faults);
     let condition: Arc<Condition> = Arc::new(condition);
     let guard = Guard { name: guard_name, condition, checks, error, reason };
@@ -116,6 +117,7 @@ fn compile_checks(
     context: &Context<'_>,
     faults: &mut Faults,
 ) -> Vec<(Check, GuardMode)> {
+    let names_none = raw.names_no_check();
     let most = keyword(raw.mode, Some(GuardMode::Deny), &MODES, faults);
     let accepts = compile_accepts(
         &raw.where_required,
@@ -132,20 +134,20 @@ fn compile_checks(
         add(Check::NoCrossJoin, keyword(Some(word), None, &MODES, faults));
     }
     let deny = Some(GuardMode::Deny);
-    if let Some(len) = raw.max_in_list {
+    if let Some(len) = on(raw.max_in_list) {
         add(Check::MaxInList(whole(Some(len), limits::MAX_IN_LIST, faults)), deny);
     }
-    if let Some(len) = raw.max_statement_bytes {
+    if let Some(len) = on(raw.max_statement_bytes) {
         let Spanned { value: Size(most), place } = len;
         if !(1..=limits::MAX_STATEMENT_BYTES).contains(&most) {
             faults.add(&place, "must be from 1 byte to 1GiB, the most that a packet may have");
         }
         add(Check::MaxStatementBytes(most), deny);
     }
-    if let Some(keys) = raw.require_tag {
+    if let Some(keys) = on(raw.require_tag) {
         add(Check::RequireTag(compile_tags(keys, context, faults)), deny);
     }
-    if let Some(hours) = raw.no_ddl_hours {
+    if let Some(hours) = on(raw.no_ddl_hours) {
         let schedule = schedule::compile(hours, context.zones, faults);
         add(Check::NoDdlHours(Arc::new(schedule)), deny);
     }
@@ -153,7 +155,7 @@ fn compile_checks(
     if let Some(expected) = compile_expected(expected, place, faults) {
         add(Check::MaxRowsExpected(expected), deny);
     }
-    if checks.is_empty() {
+    if names_none {
         let message = format!("guards nothing: name at least one of {}", list(CHECKS.iter()));
         faults.add_unless_of((place, &CHECKS), place, message);
     }
@@ -173,7 +175,7 @@ const CHECKS: [&str; 7] = [
 ];
 
 fn compile_expected(
-    (most, timeout): (Maybe<i128>, Maybe<Duration>),
+    (most, timeout): (Maybe<OrOff<i128>>, Maybe<Duration>),
     guard: &Place,
     faults: &mut Faults,
 ) -> Option<RowsExpected> {
@@ -181,7 +183,7 @@ fn compile_expected(
         let message = "has no effect without `max_rows_expected`";
         faults.add_unless_of((guard, &["max_rows_expected"]), &timeout.place, message);
     }
-    let Spanned { value, place } = most?;
+    let Spanned { value, place } = on(most)?;
     let most = u64::try_from(value).ok().filter(|most| *most > 0);
     if most.is_none() {
         faults.add(&place, "must be a number of rows, from 1");

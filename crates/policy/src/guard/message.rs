@@ -5,6 +5,8 @@
 //! [sluice id=007f3a9c rule=none identity=shop reason=guard guard=where check=where_required
 //! offset=0 waited_ms=0 retry_after_ms=0 executed=no]`
 
+use std::time::Duration;
+
 use admission::Reason;
 
 use super::{GuardHit, Guards, TextFault};
@@ -22,10 +24,10 @@ pub fn write_message(out: &mut Vec<u8>, guards: &Guards, hit: &GuardHit, id: u32
     text.push_str(&format!(" [sluice id={id:08x} rule=none identity="));
     push_identity(&mut text, app);
     let GuardHit { guard, check, offset, .. } = hit;
-    let reason = Reason::Guard;
+    let (reason, retry_after_ms) = (Reason::Guard, hit.retry_after().as_millis());
     text.push_str(&format!(
-        " reason={reason} guard={guard} check={check} offset={offset} waited_ms=0 retry_after_ms=0 \
-         executed=no]"
+        " reason={reason} guard={guard} check={check} offset={offset} waited_ms=0 \
+         retry_after_ms={retry_after_ms} executed=no]"
     ));
     out.extend_from_slice(text.as_bytes());
 }
@@ -35,6 +37,13 @@ impl GuardHit {
     #[must_use]
     pub fn advice(&self) -> String {
         advice(&self.fault)
+    }
+
+    /// After how long the same text passes; zero where it never does.
+    #[must_use]
+    pub fn retry_after(&self) -> Duration {
+        let TextFault::Ddl { now, until: Some(until) } = &self.fault else { return Duration::ZERO };
+        Duration::from_secs(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0))
     }
 }
 
@@ -63,8 +72,38 @@ fn advice(fault: &TextFault) -> String {
             "the server expects to read {rows} rows for it and {most} are allowed, add a condition \
              that an index serves"
         ),
-        TextFault::Ddl => {
-            "the schema may not be changed at this time of day, see no_ddl_hours".to_owned()
+        TextFault::Ddl { until: Some(until), .. } => {
+            format!("the schema may not be changed now, send it again at {until} or later")
+        }
+        TextFault::Ddl { until: None, .. } => {
+            "the schema may not be changed for days, see no_ddl_hours".to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::GuardMode;
+    use crate::time::UnixTime;
+
+    #[test]
+    fn what_passes_later_says_when_and_what_never_does_says_nothing() {
+        let told = |fault| {
+            let (guard, mode) = ("hours".into(), GuardMode::Deny);
+            let hit = GuardHit { guard, check: "c", mode, offset: 0, index: 0, fault };
+            let mut message = Vec::new();
+            write_message(&mut message, &Guards::default(), &hit, 1, b"app");
+            String::from_utf8(message).unwrap()
+        };
+        let now = UnixTime(1_795_449_570);
+        let until = Some(UnixTime(1_795_449_600));
+        let ends = told(TextFault::Ddl { now, until });
+        assert!(ends.contains("send it again at 2026-11-23T16:00:00Z or later ["), "{ends}");
+        assert!(ends.contains(" retry_after_ms=30000 "), "{ends}");
+        for never in [TextFault::Ddl { now, until: None }, TextFault::CrossJoin] {
+            let never = told(never);
+            assert!(never.contains(" retry_after_ms=0 "), "{never}");
         }
     }
 }

@@ -36,10 +36,10 @@ impl FromNode for Budget {
             share: fields.take("share"),
             burst: fields.take("burst"),
             max_query_cost: fields.take("max_query_cost"),
-            per: fields.take("per"),
-            on_exceeded: fields.take("on_exceeded"),
+            per: fields.take_word("per"),
+            on_exceeded: fields.take_word("on_exceeded"),
             max_delay: fields.take("max_delay"),
-            mode: fields.take("mode"),
+            mode: fields.take_word("mode"),
         };
         fields.finish();
         Some(budget)

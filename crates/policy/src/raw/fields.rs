@@ -58,6 +58,23 @@ impl<'f> Fields<'f> {
         }
     }
 
+    /// The word of `key`, one of a few. `false` and numbers are no text, and no word of any key: what
+    /// the words are is told where they are known.
+    pub(crate) fn take_word(&mut self, key: &'static str) -> Option<Spanned<String>> {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key) {
+            let word = match &entry.node.value {
+                Value::Flag(flag) => Some(flag.to_string()),
+                Value::Integer(number) => Some(number.to_string()),
+                Value::Float(number) => Some(number.to_string()),
+                Value::Nothing | Value::Text(_) | Value::List(_) | Value::Mapping(_) => None,
+            };
+            if let Some(word) = word {
+                entry.node.value = Value::Text(word);
+            }
+        }
+        self.take(key)
+    }
+
     /// The address, or addresses, of `key`. A port alone is no text and no address either.
     pub(crate) fn take_address<T: FromNode>(&mut self, key: &'static str) -> Option<Spanned<T>> {
         let entry = self.entries.iter_mut().find(|entry| entry.key == key);

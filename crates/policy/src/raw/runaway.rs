@@ -31,7 +31,7 @@ impl FromNode for Runaway {
             elapsed: fields.take("elapsed"),
             bytes_sent: fields.take("bytes_sent"),
             rows_sent: fields.take("rows_sent"),
-            action: fields.take("action"),
+            action: fields.take_word("action"),
             watch: fields.take("watch"),
         };
         fields.finish();
@@ -42,7 +42,7 @@ impl FromNode for Runaway {
 impl FromNode for Watch {
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
         let mut fields = Fields::open(node, place, faults)?;
-        let watch = Self { by: fields.take("by"), lasts: fields.require("for") };
+        let watch = Self { by: fields.take_word("by"), lasts: fields.require("for") };
         fields.finish();
         Some(watch)
     }

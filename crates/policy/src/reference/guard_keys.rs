@@ -47,33 +47,33 @@ pub(super) const GUARD_KEYS: &[Key] = &[
     live(
         "max_in_list",
         "Most elements of a list of IN.",
-        Shown::Words("none", "1 to 1000000"),
+        Shown::Words("`off`", "1 to 1000000, `off`"),
         "Longer lists pass.",
     ),
     live(
         "max_statement_bytes",
         "Longest text, parameters not counted.",
-        Shown::Words("none", "a size like `1MiB`, or bytes; up to 1GiB"),
+        Shown::Words("`off`", "a size like `1MiB`, or bytes; up to 1GiB; `off`"),
         "Longer texts pass.",
     ),
     live(
         "require_tag",
         "Keys of tags that a statement on tables must have. A prepared statement may bring them with each \
          execution.",
-        Shown::Words("none", "one key or a list, up to 16; none that names the app"),
+        Shown::Words("`off`", "one key or a list, up to 16; none that names the app; `off`"),
         "",
     ),
     live(
         "no_ddl_hours",
         "No DDL while this is in force: as `schedule` of a rule.",
-        Shown::Words("never", "as `rules[].schedule`, one or a list"),
+        Shown::Words("`off`", "as `rules[].schedule`, one or a list; `off`"),
         "",
     ),
     live(
         "max_rows_expected",
         "Most rows that the primary expects to read for a SELECT, UPDATE, DELETE, INSERT … SELECT or REPLACE … \
          SELECT, by its EXPLAIN, asked over the probe's account: [how](GUARDS.md#rows-expected).",
-        Shown::Words("none", "1 and more"),
+        Shown::Words("`off`", "1 and more, `off`"),
         "Larger ones pass.",
     ),
     live(

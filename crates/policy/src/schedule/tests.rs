@@ -151,3 +151,33 @@ fn schedules_change_at_whole_minutes_only() {
     let schedule = "{ hours: \"12:00-13:00\", time_zone: Asia/Kathmandu }";
     assert_in_force(schedule, &[("2026-11-20T06:14:59Z", false), ("2026-11-20T06:15:00Z", true)]);
 }
+
+#[test]
+fn a_schedule_ends_where_its_clock_says() {
+    let end = |schedule: &str, time: &str| {
+        let text = format!(
+            "version: 1\nclusters: {{ a: {{ listen: 127.0.0.1:1, primary: db:1 }} }}\nrules:\n  \
+             - {{ name: r, permanent: true, schedule: {schedule} }}\n"
+        );
+        let config = load(&text).unwrap_or_else(|faults| panic!("{faults:#?}"));
+        let rule = &config.clusters[0].rules.of_file()[0];
+        let end = rule.schedule.as_ref().unwrap().end_after(UnixTime(seconds(time)));
+        end.map(|end| end.to_string())
+    };
+    for (schedule, time, expected) in [
+        (
+            "{ hours: \"08:00-19:00\", time_zone: Europe/Berlin }",
+            "2026-11-23T15:42:30Z",
+            Some("2026-11-23T18:00:00Z"),
+        ),
+        (
+            "[{ hours: \"08:00-12:00\" }, { hours: \"12:00-12:30\" }]",
+            "2026-11-23T08:00:00Z",
+            Some("2026-11-23T12:30:00Z"),
+        ),
+        ("{ days: sat-sun }", "2026-11-21T00:00:00Z", Some("2026-11-23T00:00:00Z")),
+        ("{ days: mon-sun, hours: \"00:00-24:00\" }", "2026-11-21T00:00:00Z", None),
+    ] {
+        assert_eq!(end(schedule, time).as_deref(), expected, "{schedule} at {time}");
+    }
+}

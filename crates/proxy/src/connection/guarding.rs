@@ -58,7 +58,7 @@ impl Connection {
             budget: None,
             limit: None,
             waited: Duration::ZERO,
-            retry_after: Duration::ZERO,
+            retry_after: hit.retry_after(),
         };
         let stop = GuardStop {
             guard: hit.guard.clone(),

@@ -23,7 +23,7 @@ pub(crate) struct Insights {
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "previous")]
     pub(crate) compare: Option<String>,
     /// How many rows; the default is 20, and 10000 (all that there are, as good as always) with
-    /// --format json, which other commands read.
+    /// --format json and csv, which other programs read.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) limit: Option<u16>,
     /// Only statements of this app.
@@ -56,6 +56,7 @@ pub(crate) struct Insights {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TableFormat {
     /// For people.
+    #[value(alias = "table")]
     Text,
     /// One JSON object, as `/api/v1/insights` says it.
     Json,

@@ -32,8 +32,8 @@ fn answer(command: &Insights) -> Result<String, Failure> {
 fn path(command: &Insights) -> String {
     let Insights { by, sort, window, compare, .. } = command;
     let limit = command.limit.unwrap_or(match command.format {
-        TableFormat::Text | TableFormat::Csv => 20,
-        TableFormat::Json => 10_000,
+        TableFormat::Text => 20,
+        TableFormat::Csv | TableFormat::Json => 10_000,
     });
     let mut path = format!(
         "/api/v1/insights?by={}&sort={}&window={}&limit={limit}",

@@ -22,8 +22,8 @@ fn a_value_that_cannot_be_read_has_one_fault() {
         ("rate: 1, match: {tag: {a: 5}}", "budgets[0].match.tag.a: expected text"),
     ];
     let guards = [
-        ("where_required: true", "guards[0].where_required: expected text"),
-        ("where_required: 5, limit_counts: true", "guards[0].where_required: expected text"),
+        ("where_required: true", "guards[0].where_required: `true` is not one of"),
+        ("where_required: 5, limit_counts: true", "guards[0].where_required: `5` is not one of"),
         ("max_in_list: many", "guards[0].max_in_list: expected a whole number"),
         (
             "max_statement_bytes: 1MB",
@@ -39,7 +39,7 @@ fn a_value_that_cannot_be_read_has_one_fault() {
         ("runaway: {rows_sent: lots}", "rules[0].runaway.rows_sent: expected a whole number"),
         (
             "runaway: {elapsed: 5s, action: 5, watch: {for: 1m}}",
-            "rules[0].runaway.action: expected text",
+            "rules[0].runaway.action: `5` is not one of",
         ),
         (
             "runaway: {elapsed: 5s, action: kil, watch: {for: 1m}}",

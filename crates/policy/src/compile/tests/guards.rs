@@ -77,9 +77,29 @@ fn nobody_is_asked_about_a_guard_that_cannot_be_about_their_session() {
     assert!(wants_tags(b"shop") && !wants_tags(b"etl"));
 }
 
+/// `require_tag: off` was taken for a tag of that name, and refused whatever had none.
+#[test]
+fn every_check_can_be_off() {
+    let config = load(&file_of(
+        "- { name: a, where_required: off, no_cross_join: off, max_in_list: off, \
+         max_statement_bytes: off, max_rows_expected: off, explain_timeout: 1s, require_tag: off, \
+         no_ddl_hours: off }\n\
+         - { name: b, require_tag: [off], max_in_list: off }\n",
+    ))
+    .expect("no fault");
+    let checks = |guard: &crate::Guard| guard.checks().map(|(check, _)| check).collect::<Vec<_>>();
+    let guards: Vec<_> = config.clusters[0].guards.iter().map(checks).collect();
+    assert_eq!(guards, [vec!["require_tag"]], "and a tag may be called so");
+}
+
 #[test]
 fn a_guard_that_guards_nothing_is_a_fault() {
     for (guards, fault) in [
+        ("- { name: a, where_required: false }\n", "`false` is not one of `off`, `warn`, `deny`"),
+        ("- { name: a, no_cross_join: 1 }\n", "`1` is not one of `off`, `warn`, `deny`"),
+        ("- { name: a, require_tag: warn }\n", "how far the guard goes is its `mode: warn`"),
+        ("- { name: a, max_in_list: deny }\n", "how far the guard goes is its `mode: deny`"),
+        ("- { name: a, max_in_list: some }\n", "expected a whole number"),
         ("- { name: a }\n", "guards nothing"),
         ("- { where_required: deny }\n", "`name` is missing"),
         ("- { name: a, where_required: yes please }\n", "is not one of"),

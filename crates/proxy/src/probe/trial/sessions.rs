@@ -1,5 +1,6 @@
 //! Whether the probe's account sees the sessions of others.
 
+use policy::RunawayAction;
 use sql::Server;
 
 use super::account::Account;
@@ -24,12 +25,33 @@ impl Visit<'_> {
                 Err(error) => error.code().is_some_and(is_denial),
             };
             if denied {
-                let message = "who writes past Sluice (`bypass`), and whose lock heartbeats wait \
-                               for, is not known for all, unless";
                 let statement = grant(right, on, &account.name);
-                self.visited.add(Weight::Note, message.to_owned(), Some(statement));
+                let message = format!("{}, unless", self.without_sessions(right));
+                self.visited.add(Weight::Note, message, Some(statement));
             }
         }
         Ok(())
+    }
+
+    /// What goes without seeing the sessions of others, of what this file asks for.
+    fn without_sessions(&self, right: &str) -> String {
+        let mut goes = vec![
+            "who writes past Sluice (`bypass`), and whose lock heartbeats wait for, is not known \
+             for all",
+        ];
+        let kills = |rule: &policy::Rule| {
+            rule.runaway.is_some_and(|runaway| runaway.action == RunawayAction::Kill)
+        };
+        if right == "PROCESS" && self.policy.rules.iter().any(kills) {
+            goes.push("`runaway` leaves DDL, CALL and what cannot be read alone");
+        }
+        let places = |budget: &policy::Budget| budget.terms.max_concurrency.is_some();
+        if right == "PROCESS" && self.policy.budgets.iter().any(places) {
+            goes.push(
+                "a budget's place is free half a minute after its connection has ended, whatever \
+                 still runs",
+            );
+        }
+        goes.join("; ")
     }
 }

@@ -32,8 +32,14 @@ pub(super) fn text(shown: &Insights) -> String {
     let mut text = format!("{} to {}, by {}\n", shown.from, shown.to, shown.by);
     if let (Some(from), Some(to)) = (&shown.compared_from, &shown.compared_to) {
         text.push_str(&format!("compared with {from} to {to}\n"));
+        if shown.compared_window_s == Some(0.0) {
+            text.push_str("! Nothing was counted then: that all is new says nothing.\n");
+        }
     }
     text.push_str(&aligned(&lines));
+    if !shown.enabled {
+        text.push_str("! Nothing is counted now: insights.enabled of the file is false.\n");
+    }
     let Cost { count, errors, refused, time_total_s, .. } = &shown.total;
     let more = shown.rows_total.saturating_sub(shown.rows.len());
     let more = if more > 0 { format!(", {more} more rows") } else { String::new() };
@@ -217,6 +223,7 @@ mod tests {
             rows: vec![row],
             rows_total: 4,
             total: cost,
+            enabled: true,
             ..Insights::default()
         }
     }
@@ -228,6 +235,9 @@ mod tests {
         assert_eq!(lines[0], "2026-12-01T04:00:00Z to 2026-12-01T04:10:09Z, by digest");
         assert!(lines[2].starts_with("50.0    3      0       4.0ms"), "{table}");
         assert!(lines[2].ends_with("=etl  shop    00ff    SELECT a, \"b\" FROM t\u{fffd}[2J"));
+        assert!(!table.contains("! Nothing is counted"), "{table}");
+        let off = text(&Insights { enabled: false, ..shown() });
+        assert!(off.contains("\n! Nothing is counted now: insights.enabled"), "{off}");
         assert!(lines[3].contains("3 statements") && lines[3].ends_with("3 more rows"), "{table}");
     }
 
@@ -239,6 +249,19 @@ mod tests {
         let row = lines.next().unwrap();
         assert!(row.starts_with("main,'=etl,shop,,,,00ff,\"SELECT a, \"\"b\"\" FROM t"), "{row}");
     }
+
+    #[test]
+    fn compared_with_nothing_says_that_new_means_nothing() {
+        let compared = |seconds| Insights {
+            compared_from: Some("2026-12-01T03:54:00Z".to_owned()),
+            compared_to: Some("2026-12-01T04:00:00Z".to_owned()),
+            compared_window_s: Some(seconds),
+            ..shown()
+        };
+        assert!(text(&compared(0.0)).contains("\n! Nothing was counted then: "));
+        assert!(!text(&compared(0.5)).contains("! Nothing"));
+    }
+
     #[test]
     fn the_table_names_the_cluster_where_there_are_several() {
         let mut both = shown();

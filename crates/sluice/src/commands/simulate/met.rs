@@ -35,6 +35,8 @@ pub(super) struct Met {
     pub(super) expires_at: Option<UnixTime>,
     /// Whether it has a schedule.
     pub(super) scheduled: bool,
+    /// Whether it looks for statements that run away.
+    pub(super) runaway: bool,
 }
 
 impl Met {
@@ -111,6 +113,7 @@ impl Met {
             needs_text,
             expires_at: rule.and_then(|rule| rule.expires_at),
             scheduled: rule.is_some_and(|rule| rule.schedule.is_some()),
+            runaway: rule.is_some_and(|rule| rule.runaway.is_some()),
             explanation,
         })
     }
@@ -243,7 +246,13 @@ fn does(
     if let Some(percent) = explanation.priority.filter(|percent| *percent != 100) {
         words.push(format!("(by priority {percent}),"));
     }
-    words.push(format!("gate {gate}, max_delay {:?}", terms.max_delay));
+    words.push(format!("gate {gate},"));
+    let rates = [("at least", terms.min_rate, "rows/s"), ("at most", terms.max_rate, "rows/s")];
+    for (word, rate, unit) in rates.into_iter().chain([("at most", terms.max_in_flight, "at once")])
+    {
+        words.extend(rate.map(|rate| format!("{word} {rate} {unit},")));
+    }
+    words.push(format!("max_delay {:?}", terms.max_delay));
     match terms.mode {
         Mode::Enforce => {}
         Mode::Observe => words.push("(observes only)".to_owned()),

@@ -8,7 +8,7 @@ use ::simulate::{
     Amount, App, Effect, LagLimits, MetRule, Pace, Replica, RowCosts, Scenario, Window,
 };
 use admission::{MonoTime, Pacing};
-use policy::{ClusterPolicy, LagSource, Signal, SignalKind, UnixTime};
+use policy::{BudgetMet, ClusterPolicy, LagSource, Signal, SignalKind, UnixTime};
 use proxy::reload;
 
 use super::met::Met;
@@ -308,6 +308,15 @@ fn of_app(met: &Met, end: UnixTime) -> Vec<String> {
     }
     if let Some(expiry) = met.expires_at.filter(|expiry| *expiry <= end) {
         lines.push(format!("{rule} expires within the simulated time, at {expiry}; it is kept"));
+    }
+    for BudgetMet { budget, allows, else_it } in &explanation.budgets {
+        lines.push(format!(
+            "budget {budget} ({allows}; without room a statement {else_it}): {name} is simulated \
+             without it"
+        ));
+    }
+    if met.runaway {
+        lines.push(format!("runaway of {rule}: nothing of {name} is taken to run away"));
     }
     for skipped in &explanation.not_in_force {
         lines.push(format!("{} would decide for {name}, but is {}", skipped.rule, skipped.why));

@@ -88,11 +88,14 @@ fn write(shown: &Insights, apps: &[Named], (left_out, more): (&[App], usize)) ->
 
 fn head(shown: &Insights) -> String {
     let Insights { from, to, window_s, total, .. } = shown;
-    let statements = total.count.saturating_add(total.refused);
+    let statements = counted(total.count.saturating_add(total.refused), "statement");
     let (from, to) = (quoted(from), quoted(to));
+    let short = short(shown).map(|short| format!("# {short}\n")).unwrap_or_default();
     format!(
-        "# Suggested by `sluice suggest` from {statements} statements between {from} and {to}\n\
-         # ({window_s:.0} seconds with statements). Nothing in it holds anything back: the cluster\n\
+        "# Suggested by `sluice suggest` from {statements} between {from} and {to}\n\
+         # ({window_s:.0} seconds from the first of them on).\n\
+         {short}\
+         # Nothing in it holds anything back: the cluster\n\
          # observes, budgets and guards warn. What it would do:\n\
          #   sluice check --config THIS --against insights.json\n\
          # Then take `mode: observe` from the cluster, which changes nothing yet, and let one after the\n\
@@ -108,6 +111,26 @@ fn head(shown: &Insights) -> String {
          \x20                               # of the primary as default_gate, such as threads_running\n\
          \x20   probe: {{ user: sluice }}     # who measures, with password_env or password_file: yours\n"
     )
+}
+
+/// What is to be said of insights that are too short to go by.
+pub(super) fn short(shown: &Insights) -> Option<String> {
+    (shown.window_s < SHORT_S).then(|| {
+        format!(
+            "That is from {:.0} seconds only: whoever comes later is not in it, and numbers are those \
+             of a moment. Ask again after an hour of usual traffic.",
+            shown.window_s
+        )
+    })
+}
+
+/// Below, a window is short: jobs that come each quarter of an hour are mostly not in it.
+const SHORT_S: f64 = 900.0;
+
+/// `1 statement`, `2 statements`.
+fn counted(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
 }
 
 const GUARDS: &str = "
@@ -127,9 +150,9 @@ fn budget(name: &str, app: &App) -> String {
     };
     let limit = (p99 * 2.0).ceil().clamp(1.0, LIMIT_MAX);
     format!(
-        "  # {statements} statements, {time:.1} s at the server; {how}.\n  \
+        "  # {statements}, {time:.1} s at the server; {how}.\n  \
          - {{ name: {name}, match: {{ app: {app} }}, max_concurrency: {limit:.0}, mode: warn }}\n",
-        statements = app.statements,
+        statements = counted(app.statements, "statement"),
         time = app.time_s,
         app = quoted(&app.name),
     )
@@ -140,10 +163,13 @@ const LIMIT_MAX: f64 = 10_000.0;
 
 fn rule(name: &str, app: &App) -> String {
     format!(
-        "  # {writes} statements that write or may, {rows} rows changed.{users}\n  \
+        "  # {writes} or may, {rows} changed.{users}\n  \
          - {{ name: {name}, match: {{ app: {app} }}, mode: observe, permanent: true }}\n",
-        writes = app.writes,
-        rows = app.rows_changed,
+        writes = match app.writes {
+            1 => "1 statement that writes".to_owned(),
+            writes => format!("{writes} statements that write"),
+        },
+        rows = counted(app.rows_changed, "row"),
         users = users(app),
         app = quoted(&app.name),
     )

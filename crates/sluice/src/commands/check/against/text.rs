@@ -100,7 +100,8 @@ fn of_budget(told: &OfBudget, text: &mut String) {
     let per = told.per.as_ref().map(|per| format!(" per {}", printable(per))).unwrap_or_default();
     let apps = of_apps(apps);
     *text += &format!("  budget {}{warns}{per}: meets {statements}{apps}\n", printable(budget));
-    for limit in limits {
+    // What is said of a limit is about those that it meets.
+    for limit in limits.iter().filter(|_| *statements > 0) {
         *text += &format!("    {}\n", of_limit(limit));
     }
     if told.unknown > 0 {
