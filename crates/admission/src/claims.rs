@@ -54,6 +54,9 @@ const SAVED_FOR_ASKERS: Duration = Duration::from_millis(250);
 /// What an app is admitted is its use for about so long.
 const USES: Duration = Duration::from_secs(1);
 
+/// Who uses more of its share than this part leaves nothing: a full claim may be chance.
+const SATED: f64 = 0.8;
+
 /// Less than this part of the whole is nobody's.
 const PART_MIN: f64 = 1e-6;
 
@@ -179,7 +182,8 @@ impl Claims {
         claim.filled_at = now;
         claim.used *= (-passed / USES.as_secs_f64()).exp();
         let used = claim.used;
-        claim.sated = if filled > most { Sated { share: part, used } } else { Sated::default() };
+        let is_sated = filled > most && used < SATED * share;
+        claim.sated = if is_sated { Sated { share: part, used } } else { Sated::default() };
         self.sated = others.with(claim.sated);
         if alone || fills <= 0.0 {
             return None;
