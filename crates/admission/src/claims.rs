@@ -11,7 +11,8 @@
 //! Most apps use a part of their share. What they leave is the others', those who want more: a claim
 //! is filled at the app's part of what they have between them. Else one eager client beside a batch
 //! job would have half of the replica, and a quarter as soon as two apps come that write a row now
-//! and then. (Max-min fairness. An app leaves its rest while its claim is full.)
+//! and then. (Max-min fairness. An app leaves its rest while its claim is full and it uses less than
+//! [`SATED`] of its share.)
 //!
 //! A claim is for who asks for less than its share. Whoever has had a line for
 //! [`SPARSE_FOR`] asks for more, and takes turns like everybody: else a stall would find
@@ -77,7 +78,7 @@ pub(crate) struct Claims {
     seen: VecDeque<(MonoTime, AppKey)>,
     /// The sum of the weights of rules.
     weight: f64,
-    /// What those have between them whose claims are full.
+    /// What those have between them who leave a part of their shares.
     sated: Sated,
     /// All that was admitted, in rows.
     total: f64,

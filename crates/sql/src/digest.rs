@@ -9,6 +9,8 @@
 mod keywords;
 mod memo;
 
+use std::borrow::Cow;
+
 use crate::{
     lexer::{Kind, Lexer, NoComments, Reading, Token},
     mode::LexMode,
@@ -27,6 +29,16 @@ const GROUPS_MAX: usize = 32;
 pub fn digest(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
     Writer::new(text, mode, out).text();
     fnv1a(out)
+}
+
+/// The text of a digest as SQL that can be read again: a value or two stand for as many as there were.
+#[must_use]
+pub fn readable_digest(text: &str) -> Cow<'_, str> {
+    if text.contains("...") {
+        Cow::Owned(text.replace("(...)", "(?)").replace("?, ...", "?, ?"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// The same for the front of a longer text. A list of values, or of rows, that the cut has left open

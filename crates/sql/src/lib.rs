@@ -43,6 +43,7 @@ pub use comments::{Scratch, Tags};
 pub use describe::{Statement, Whole, describe};
 pub use digest::{
     DIGEST_TEXT_MAX, DigestMemo, Extent, Mould, TextHead, TextKey, digest, digest_front,
+    readable_digest,
 };
 pub use effects::{
     AppSetting, Effects, Kill, Locks, NamedLockUse, PlainEffects, SqlPrepare, TransactionAfter,

@@ -82,7 +82,7 @@ impl std::error::Error for ParseRefused {}
 /// [`ParseRefused`] if the text is beyond a limit or the parser does not know it.
 pub fn table_names(normalised: &str) -> Result<Vec<TableName>, ParseRefused> {
     within_limits(normalised.as_bytes())?;
-    let text = normalised.replace("(...)", "(?)").replace("?, ...", "?, ?");
+    let text = crate::digest::readable_digest(normalised);
     let statements = Parser::parse_sql(&MySqlDialect {}, &text)
         .map_err(|_unknown| ParseRefused::NotUnderstood)?;
     let mut names: Vec<TableName> = Vec::new();

@@ -32,22 +32,15 @@ impl BlindGuards {
     }
 }
 
-/// A list of nothing but values, as a digest writes it.
-const LIST: &str = "(...)";
-
-/// Two values or more, one behind the other, in a list of other things too.
-const RUN: &str = "?, ...";
-
 /// The text as the lexer can read it: one value stands for a list of them.
 pub(super) fn readable(text: &[u8]) -> Cow<'_, [u8]> {
-    let text = String::from_utf8_lossy(text);
-    if !text.contains("...") {
-        return match text {
+    match String::from_utf8_lossy(text) {
+        Cow::Borrowed(text) => match sql::readable_digest(text) {
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
-        };
+        },
+        Cow::Owned(text) => Cow::Owned(sql::readable_digest(&text).into_owned().into_bytes()),
     }
-    Cow::Owned(text.replace(LIST, "(?)").replace(RUN, "?, ?").into_bytes())
 }
 
 impl Ahead<'_> {
