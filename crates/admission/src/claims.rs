@@ -4,9 +4,9 @@
 //! a statement of 1,000 rows fills the window for a while, and a client that writes one row each
 //! time it has its answer meets it full again and again. Its share would go to whoever always
 //! waits. So every app has a *claim*: it is filled at its share of the pace, weight × (1 − ratio)
-//! over the sum of those who ask, and spent by whatever the app is admitted. A head whose claim
-//! covers it passes although tokens or window have no room, and is charged to both like any other,
-//! so that the others wait for it and the sum stays what the pace allows.
+//! over the sum of those who ask, and spent by whatever the app is admitted. Whom its app's claim
+//! covers passes although tokens or window have no room or others stand before it, and is charged to
+//! both like any other, so that the others wait for it and the sum stays what the pace allows.
 //!
 //! Most apps use a part of their share. What they leave is the others', those who want more: a claim
 //! is filled at the app's part of what they have between them. Else one eager client beside a batch
@@ -183,7 +183,7 @@ impl Claims {
         claim.filled_at = now;
         claim.used *= (-passed / USES.as_secs_f64()).exp();
         let used = claim.used;
-        let is_sated = filled > most && used < SATED * share;
+        let is_sated = filled >= most && used < SATED * share;
         claim.sated = if is_sated { Sated { share: part, used } } else { Sated::default() };
         self.sated = others.with(claim.sated);
         if alone || fills <= 0.0 {

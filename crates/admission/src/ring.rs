@@ -24,6 +24,7 @@
 
 mod ahead;
 mod line;
+mod young;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -34,6 +35,7 @@ use rand::rngs::StdRng;
 
 pub(crate) use self::ahead::{Absent, BySince, Part, Standing, Stands};
 use self::line::Line;
+use self::young::Young;
 use crate::request::Lane;
 use crate::turns::{Bid, Turns};
 use crate::{AppKey, IdentityKey, MonoTime, Ratio, RuleKey, Terms, Ticket};
@@ -63,6 +65,7 @@ pub(crate) struct Ring {
     counted_to: Option<RuleKey>,
     /// How many lines of apps have begun.
     begun: u64,
+    young: Young,
 }
 
 /// A rule that waits, or whose apps are remembered.
@@ -156,10 +159,12 @@ impl Ring {
         if !branch.apps.contains_key(&app_key) {
             branch.turns.join_as_of(times, app_key, &bid, dice);
         }
-        let begun = &mut self.begun;
+        let (begun, young) = (&mut self.begun, &mut self.young);
         let app = branch.apps.entry(app_key).or_insert_with(|| {
             *begun = begun.saturating_add(1);
-            App { line_since: now, begun: *begun, ..App::default() }
+            let app = App { line_since: now, begun: *begun, ..App::default() };
+            app.key().into_iter().for_each(|line| young.begin(line, rule, app_key));
+            app
         });
         if !app.lanes.contains_key(&identity) {
             app.identities.join_as_of(times, identity, &bid, dice);

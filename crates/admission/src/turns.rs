@@ -228,6 +228,14 @@ impl<K: Copy + Ord> Turns<K> {
         })
     }
 
+    /// Whether somebody who waits is ahead of the virtual time by so many rows at most, with what
+    /// stands at its head.
+    pub(crate) fn is_due(&self, who: K, (ahead, weight): (f64, u32)) -> bool {
+        let until = self.now.saturating_add(u128::from(charge_of(ahead, weight)));
+        let due = |waits: &Waits| waits.place.win <= until.saturating_add(u128::from(waits.charge));
+        self.waiting.get(&who).is_some_and(due)
+    }
+
     /// Somebody has won its check, the next of its turns is for such a statement again. How many
     /// checks it has lost since those that were counted.
     pub(crate) fn take(&mut self, who: K, bid: &Bid, dice: &mut impl Rng) -> u64 {

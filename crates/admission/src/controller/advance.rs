@@ -5,13 +5,14 @@
 use super::Controller;
 use super::decide::Checked;
 use crate::checks::Check;
+use crate::claims::SPARSE_FOR;
 use crate::decision::Resolved;
 use crate::gate::Gate;
 use crate::pacing::release_per_s;
 use crate::queue::{Spot, Waiter};
 use crate::rates::{From, Thrown};
 use crate::ring::Head;
-use crate::{GateKey, MonoTime, RuleKey, Ticket};
+use crate::{GateKey, MonoTime, Ratio, RuleKey, Ticket};
 
 impl Controller {
     pub(super) fn advance(&mut self, now: MonoTime) {
@@ -192,6 +193,7 @@ impl Controller {
         for gate in self.gates.values_mut() {
             gate.rounds.begin_run(now);
         }
+        self.release_the_covered(now);
         let mut left = BATCH_LEN;
         loop {
             let mut moved = false;
@@ -209,6 +211,39 @@ impl Controller {
                 return;
             }
         }
+    }
+
+    /// Lets through whom the claims of their apps cover, wherever those stand: the head may be
+    /// waiting for far more room than there is for a while.
+    fn release_the_covered(&mut self, now: MonoTime) {
+        let mut from = None;
+        while let Some(key) = self.next_gate_with_line(from, Paced::ByRoom) {
+            from = Some(key);
+            for _ in 0..self.gates.get(&key).map_or(0, |gate| gate.ring.young().min(LOOKS)) {
+                self.look_at_young(now, key);
+            }
+        }
+    }
+
+    /// Looks at the next line that has just begun.
+    fn look_at_young(&mut self, now: MonoTime, key: GateKey) {
+        let Some(gate) = self.gates.get_mut(&key) else { return };
+        let Some(head) = gate.ring.next_young(now, SPARSE_FOR) else { return };
+        if gate.ring.is_head(&head) || head.ratio > Ratio::ZERO {
+            return;
+        }
+        let waiter = self.queue.get(head.ticket);
+        let Some(request) = waiter.map(|waiter| waiter.request) else { return };
+        let cost = self.expected(&request);
+        if !self.claim_covers(now, &request, cost) {
+            return;
+        }
+        self.checks.count(request.rule, request.app, Check::Passed);
+        if let Some(gate) = self.gates.get_mut(&key) {
+            gate.ring.charge(head.lane, cost, request.terms.weight);
+            gate.patience.gave(cost);
+        }
+        self.let_through(now, head.ticket);
     }
 
     fn next_gate_with_line(&self, after: Option<GateKey>, paced: Paced) -> Option<GateKey> {
@@ -313,6 +348,9 @@ impl Controller {
 /// Statements that one call handles of each kind: some hundred microseconds. If more is due, the
 /// timer is as well, and whoever waits for the lock comes first.
 pub(super) const BATCH_LEN: usize = 256;
+
+/// Lines that have just begun, of which so many are looked at in one release.
+const LOOKS: usize = 16;
 
 /// Whether all is done that was due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -191,7 +191,10 @@ impl Controller {
                 // The head before it may have been too large for the room there is.
                 let is_head = gate.ring.head().is_some_and(|head| head.ticket == ticket);
                 let floor = request.terms.min_rate.is_some();
-                if gate.by_room && (is_head || floor) && self.has_room(self.clock, request, cost) {
+                let by_room = gate.by_room && (is_head || floor);
+                let goes = by_room && self.has_room(self.clock, request, cost);
+                let may_pass = !is_head && ratio == Ratio::ZERO;
+                if goes || (may_pass && self.claim_covers(self.clock, request, cost)) {
                     self.pause_until = Some(self.clock);
                 }
             }

@@ -17,6 +17,13 @@ use crate::{
 /// No two looks at a claim are closer: at most 1,000 wake-ups a second.
 const TICK: Duration = Duration::from_millis(1);
 
+/// Who passes by its claim is ahead of its turns by this part of the threshold's work at most:
+/// turns stand still while a large statement is on its way.
+const AHEAD: f64 = 0.05;
+
+/// And by this time's work.
+const AHEAD_MAX: Duration = Duration::from_secs(1);
+
 impl Controller {
     /// What a statement is expected to cost, in rows of the mean. One that nobody knows may be a
     /// large one.
@@ -89,6 +96,34 @@ impl Controller {
             }
             None => false,
         }
+    }
+
+    /// Whether the claim of its app covers somebody in line at an open gate who is not at its head:
+    /// if the line is young, and the app has not had more than its turns. If it will by the passing
+    /// of time, that is looked at again then.
+    pub(super) fn claim_covers(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
+        let (Some(gate), Some(pace)) = (self.gates.get(&request.gate), &self.pace) else {
+            return false;
+        };
+        let speeds = pace.speeds();
+        let ahead = pace.threshold().mul_f64(AHEAD).min(AHEAD_MAX).as_secs_f64() * speeds.rate;
+        let lane = request.lane();
+        let is_young = |since: MonoTime| now.saturating_since(since) < SPARSE_FOR;
+        let may_pass = gate.paced
+            && gate.open_since().is_some()
+            && gate.ring.line_since(lane).is_some_and(is_young)
+            // A pace that is told too high fills claims too fast, turns it does not.
+            && gate.ring.is_due(lane, ahead)
+            && self.in_flight.in_the_way(now, gate.signals()).is_none();
+        if !may_pass {
+            return false;
+        }
+        self.claims.note(now, request);
+        let covered_in = self.claims.covers_in(now, request.app, speeds.pace, cost);
+        if let Some(wait) = covered_in.filter(|wait| !wait.is_zero()) {
+            self.look_again_at(now.saturating_add(wait.max(TICK)));
+        }
+        covered_in == Some(Duration::ZERO)
     }
 
     /// Whether a statement that has room leaves it to who is before it and away for a moment. Who

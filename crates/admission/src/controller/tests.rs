@@ -14,6 +14,7 @@ mod random;
 mod rates;
 mod reload;
 mod signals;
+mod small_apps;
 mod starving;
 
 use super::*;
@@ -86,6 +87,8 @@ struct Lab {
     ends: Vec<(MonoTime, Ticket, End)>,
     /// Rows that each of them has changed when it ends.
     rows_each: u64,
+    /// Those of whom it is something else.
+    rows_of: BTreeMap<Ticket, u64>,
 }
 
 impl Lab {
@@ -95,7 +98,8 @@ impl Lab {
 
     fn seeded(config: ControllerConfig, seed: u64) -> Self {
         let now = MonoTime::from_nanos(1_000_000_000);
-        Self { controller: Controller::new(config, seed, now), now, ends: Vec::new(), rows_each: 0 }
+        let controller = Controller::new(config, seed, now);
+        Self { controller, now, ends: Vec::new(), rows_each: 0, rows_of: BTreeMap::new() }
     }
 
     /// With lag and threads healthy.
@@ -192,7 +196,7 @@ impl Lab {
             let end = match outcome {
                 Resolved::Admit(permit) => {
                     let end = End::Admitted { waited: permit.waited(), reason: permit.reason() };
-                    let affected_rows = self.rows_each;
+                    let affected_rows = self.rows_of.remove(&ticket).unwrap_or(self.rows_each);
                     let outcome = Outcome { affected_rows, ..Outcome::default() };
                     self.controller.complete(self.now, permit, outcome);
                     end

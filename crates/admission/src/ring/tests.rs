@@ -1,6 +1,7 @@
 #![expect(clippy::arithmetic_side_effects, reason = "a test that overflows fails, as it should")]
 
 mod dice;
+mod young;
 
 use rand::SeedableRng as _;
 

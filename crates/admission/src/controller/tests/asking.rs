@@ -135,20 +135,20 @@ fn who_asks_in_vain_is_starved_and_not_any_more_once_it_is_allowed() {
 }
 
 /// A primary that executes at once, and a replica that applies `per_s` rows a second, in order.
-struct Path {
-    lab: Lab,
-    now_ms: u64,
+pub(super) struct Path {
+    pub(super) lab: Lab,
+    pub(super) now_ms: u64,
     /// Not applied yet: rows, or a heartbeat; when they were committed.
     stream: std::collections::VecDeque<(u64, Result<f64, u64>)>,
     shown: Option<u64>,
     beats: u64,
     credit: f64,
     /// Since the run began, in seconds.
-    lag_max: f64,
+    pub(super) lag_max: f64,
 }
 
 impl Path {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let adaptive = AdaptivePacing {
             lag: LAG,
             heartbeat_interval: ms(250),
@@ -162,7 +162,7 @@ impl Path {
         Self { lab, now_ms: 0, stream, shown: None, beats: 0, credit: 0.0, lag_max: 0.0 }
     }
 
-    fn write(&mut self, rows: f64) {
+    pub(super) fn write(&mut self, rows: f64) {
         self.stream.push_back((self.now_ms, Ok(rows)));
     }
 
@@ -173,7 +173,7 @@ impl Path {
     }
 
     /// A millisecond.
-    fn step(&mut self, per_s: f64) {
+    pub(super) fn step(&mut self, per_s: f64) {
         self.now_ms += 1;
         self.lab.run(ms(1));
         if self.now_ms % 250 == 1 {
