@@ -100,6 +100,9 @@ pub struct Controller {
     claims: Claims,
     /// Allowed to those who write around Sluice.
     promises: Promises,
+    /// So many lines that have just begun are looked at until then.
+    looks: usize,
+    looks_until: MonoTime,
     /// When the claim of a head covers it.
     claimed_at: Option<MonoTime>,
     /// What those were told who were refused.
@@ -149,6 +152,8 @@ impl Controller {
             wishes: Wishes::default(),
             claims: Claims::default(),
             promises: Promises::default(),
+            looks: 0,
+            looks_until: now,
             claimed_at: None,
             advices: Advices::default(),
             rates: Rates::default(),

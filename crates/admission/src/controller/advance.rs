@@ -4,6 +4,7 @@
 
 use super::Controller;
 use super::decide::Checked;
+use super::room::TICK;
 use crate::checks::Check;
 use crate::claims::SPARSE_FOR;
 use crate::decision::Resolved;
@@ -216,11 +217,20 @@ impl Controller {
     /// Lets through whom the claims of their apps cover, wherever those stand: the head may be
     /// waiting for far more room than there is for a while.
     fn release_the_covered(&mut self, now: MonoTime) {
+        if now >= self.looks_until {
+            self.looks_until = now.saturating_add(TICK);
+            self.looks = LOOKS;
+        }
         let mut from = None;
         while let Some(key) = self.next_gate_with_line(from, Paced::ByRoom) {
             from = Some(key);
-            for _ in 0..self.gates.get(&key).map_or(0, |gate| gate.ring.young().min(LOOKS)) {
+            let young = self.gates.get(&key).map_or(0, |gate| gate.ring.young());
+            for _ in 0..young.min(self.looks) {
+                self.looks = self.looks.saturating_sub(1);
                 self.look_at_young(now, key);
+            }
+            if young > 0 && self.looks == 0 {
+                self.look_again_at(self.looks_until);
             }
         }
     }
@@ -349,7 +359,7 @@ impl Controller {
 /// timer is as well, and whoever waits for the lock comes first.
 pub(super) const BATCH_LEN: usize = 256;
 
-/// Lines that have just begun, of which so many are looked at in one release.
+/// Lines that have just begun, of which so many are looked at in a [`TICK`].
 const LOOKS: usize = 16;
 
 /// Whether all is done that was due.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// No two looks at a claim are closer: at most 1,000 wake-ups a second.
-const TICK: Duration = Duration::from_millis(1);
+pub(super) const TICK: Duration = Duration::from_millis(1);
 
 /// Who passes by its claim is ahead of its turns by this part of the threshold's work at most:
 /// turns stand still while a large statement is on its way.
@@ -158,7 +158,7 @@ impl Controller {
         until.is_some()
     }
 
-    fn look_again_at(&mut self, at: MonoTime) {
+    pub(super) fn look_again_at(&mut self, at: MonoTime) {
         self.claimed_at = Some(self.claimed_at.map_or(at, |earlier| earlier.min(at)));
     }
 
