@@ -18,6 +18,7 @@ use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::Topology;
 use mysql_async::prelude::Queryable as _;
+use serde_json::Value;
 
 pub(crate) static MYSQL: Shared = Shared::new(Flavour::MySql);
 pub(crate) static MARIADB: Shared = Shared::new(Flavour::MariaDb);
@@ -66,7 +67,34 @@ async fn what_a_guard_denies_is_told_with_its_place_and_never_runs() {
         let counted =
             [("rule", "none"), ("reason", "guard"), ("decision", "rejected"), ("mode", "enforce")];
         wait_for_sum(&sluice, "sluice_statements_total", &counted, 7.0).await.unwrap();
+        is_in_the_status(&sluice).await;
     }
+}
+
+/// Who is called at night sees who is refused, by which check, since when, and how to ask on.
+async fn is_in_the_status(sluice: &SluiceProcess) {
+    let status = sluice.http_get("/api/v1/status").await.unwrap().body;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let cluster = &status["clusters"][0];
+    let refused = cluster["refused"].as_array().unwrap();
+    assert_eq!((refused.len(), &cluster["refused_total"]), (4, &Value::from(4)), "{refused:?}");
+    let first = &refused[0];
+    let told = ["app", "user", "rule", "reason", "guard", "check"].map(|key| &first[key]);
+    assert_eq!(told, ["shop", "app", "none", "guard", "where", "where_required"], "{first}");
+    assert_eq!(first["count"], 4);
+    assert!(first["last_s"].as_f64().unwrap() <= first["for_s"].as_f64().unwrap(), "{first}");
+    let id = first["last_id"].as_str().unwrap();
+    let why = sluice.http_get(&format!("/api/v1/why/{id}")).await.unwrap().body;
+    assert!(why.contains("where_required"), "{why}");
+    let guards = cluster["guards"].as_array().unwrap();
+    let counts = guards.iter().map(|guard| (guard["check"].as_str(), guard["hits"].as_u64()));
+    let expected = [("where_required", 4), ("no_cross_join", 1), ("max_in_list", 1)];
+    let expected = expected.map(|(check, hits)| (Some(check), Some(hits)));
+    assert!(counts.take(3).eq(expected), "{guards:?}");
+    assert_eq!((&guards[2]["limit"], &guards[4]["limit"]), (&"3".into(), &"controller".into()));
+    let page = sluice.http_get("/plain").await.unwrap().body;
+    assert!(page.contains("guard where: where_required"), "{page}");
+    assert!(page.contains(&format!("sluice why {id}")), "{page}");
 }
 
 #[tokio::test]
