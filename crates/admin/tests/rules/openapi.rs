@@ -1,5 +1,7 @@
 //! docs/openapi.yaml says what is there, and what is answered.
 
+use admin::status::{BudgetStatus, GuardStatus, RefusedStatus};
+
 use super::*;
 
 const DESCRIPTION: &str = include_str!("../../../../docs/openapi.yaml");
@@ -78,6 +80,24 @@ async fn answers_have_the_keys_and_types_that_are_described() {
         let mut faults = Vec::new();
         check(&answer.json(), &described, schema, &mut faults);
         assert_eq!(faults, [""; 0], "{answer:?}");
+    }
+    // Lists that are empty above.
+    for (row, schema) in [
+        (
+            json!(RefusedStatus { budget: Some(String::new()), ..Default::default() }),
+            "RefusedStatus",
+        ),
+        (json!(GuardStatus::default()), "GuardStatus"),
+        (json!(BudgetStatus::default()), "BudgetStatus"),
+    ] {
+        let mut faults = Vec::new();
+        check(
+            &row,
+            &json!({"$ref": format!("#/components/schemas/{schema}")}),
+            schema,
+            &mut faults,
+        );
+        assert_eq!(faults, [""; 0], "{row}");
     }
     // It can tell.
     let mut faults = Vec::new();
