@@ -9,10 +9,17 @@ use integration::raw::{Login, RawConn, Shape};
 use integration::scenario::wait_for_sum;
 use integration::server::{Flavour, PerformanceSchema, Server, ServerOptions};
 use integration::sluice::{Config, SluiceProcess};
+use serde_json::Value;
 use tokio::task::JoinSet;
 
+#[path = "budgets/edits.rs"]
+mod edits;
 #[path = "budgets/places.rs"]
 mod places;
+#[path = "budgets/rates.rs"]
+mod rates;
+#[path = "budgets/users.rs"]
+mod users;
 
 #[tokio::test]
 async fn what_budgets_allow_is_what_the_server_sees() {
@@ -208,7 +215,19 @@ async fn refused_and_warned(sluice: &SluiceProcess) {
     let labels = [("decision", "rejected"), ("reason", "budget_concurrency"), ("app", "impatient")];
     assert_eq!(metrics.sum("sluice_statements_total", &labels), 1.0);
     let status = sluice.http_get("/api/v1/status").await.unwrap().body;
-    assert!(status.contains("\"budget\":\"impatient\""), "{status}");
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let rows = status.pointer("/clusters/0/refused").unwrap();
+    let expected = [
+        ("app", "impatient"),
+        ("user", "web"),
+        ("rule", "everything"),
+        ("budget", "impatient"),
+        ("reason", "budget_concurrency"),
+    ];
+    for (key, value) in expected {
+        assert_eq!(rows.pointer(&format!("/0/{key}")), Some(&value.into()), "{rows}");
+    }
+    assert_eq!((rows.pointer("/0/count"), rows.get(1)), (Some(&1.into()), None), "{rows}");
 }
 
 /// Whoever has an answer may go on with another connection: the place is free by then.

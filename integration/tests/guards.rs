@@ -18,6 +18,7 @@ use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::Topology;
 use mysql_async::prelude::Queryable as _;
+use serde_json::Value;
 
 pub(crate) static MYSQL: Shared = Shared::new(Flavour::MySql);
 pub(crate) static MARIADB: Shared = Shared::new(Flavour::MariaDb);
@@ -66,7 +67,44 @@ async fn what_a_guard_denies_is_told_with_its_place_and_never_runs() {
         let counted =
             [("rule", "none"), ("reason", "guard"), ("decision", "rejected"), ("mode", "enforce")];
         wait_for_sum(&sluice, "sluice_statements_total", &counted, 7.0).await.unwrap();
+        is_in_the_status(&sluice).await;
     }
+}
+
+/// Who is called at night sees who is refused, by which check, since when, and how to ask on.
+async fn is_in_the_status(sluice: &SluiceProcess) {
+    let status = sluice.http_get("/api/v1/status").await.unwrap().body;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let at = |path: &str| status.pointer(&format!("/clusters/0/{path}"));
+    let is = |path: &str, value: Value| assert_eq!(at(path), Some(&value), "{path}: {status}");
+    is("refused_total", 4.into());
+    assert!(at("refused/3").is_some() && at("refused/4").is_none(), "{status}");
+    is("refused/0/app", "shop".into());
+    is("refused/0/user", "app".into());
+    is("refused/0/rule", "none".into());
+    is("refused/0/reason", "guard".into());
+    is("refused/0/guard", "where".into());
+    is("refused/0/check", "where_required".into());
+    is("refused/0/count", 4.into());
+    let [last, since] = ["last_s", "for_s"].map(|it| at(&format!("refused/0/{it}")).unwrap());
+    assert!(last.as_f64().unwrap() <= since.as_f64().unwrap(), "{status}");
+    let id = at("refused/0/last_id").unwrap().as_str().unwrap();
+    let why = sluice.http_get(&format!("/api/v1/why/{id}")).await.unwrap().body;
+    assert!(why.contains("where_required"), "{why}");
+    for (place, check, limit, hits) in [
+        (0, "where_required", "", 4),
+        (1, "no_cross_join", "", 1),
+        (2, "max_in_list", "3", 1),
+        (3, "max_statement_bytes", "4000", 1),
+        (4, "require_tag", "controller", 0),
+    ] {
+        is(&format!("guards/{place}/check"), check.into());
+        is(&format!("guards/{place}/limit"), limit.into());
+        is(&format!("guards/{place}/hits"), hits.into());
+    }
+    let page = sluice.http_get("/plain").await.unwrap().body;
+    assert!(page.contains("guard where: where_required"), "{page}");
+    assert!(page.contains(&format!("sluice why {id}")), "{page}");
 }
 
 #[tokio::test]

@@ -75,6 +75,11 @@ async fn a_statement_over_its_limit_is_killed_and_its_like_is_in_quarantine() {
             "once for each: {status}"
         );
         assert_eq!(status["clusters"][0]["quarantine"][2], serde_json::Value::Null);
+        let refused = &status["clusters"][0]["refused"];
+        let by = |row: &serde_json::Value| {
+            row["quarantine"] == "main:1" && row["reason"] == "quarantined"
+        };
+        assert!(refused.as_array().unwrap().iter().any(by), "{refused}");
         let listed = sluice.http_get("/api/v1/quarantine").await.unwrap().body;
         assert!(
             listed.contains("\"id\":\"main:1\"") && listed.contains("\"rule\":\"slow\""),

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
-use crate::request::query;
+use crate::request::{Parameter, Parameters, query};
 use crate::status::{self, WAITING_MAX};
 use crate::{AdminState, Shown, aside};
 
@@ -17,10 +17,13 @@ const WAITING_LEN: usize = 100;
 
 /// What may be asked for.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Limits {
     /// Most waiting statements of each cluster; more than [`WAITING_MAX`] are not listed.
     limit: Option<usize>,
+}
+
+impl Parameters for Limits {
+    const KNOWN: &'static [Parameter] = &[Parameter::number("limit")];
 }
 
 pub(crate) async fn status(State(shown): State<Shown>, asked: Uri) -> Result<Response, Refusal> {

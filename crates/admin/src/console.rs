@@ -33,7 +33,7 @@ pub(crate) use self::apps::Apps;
 pub(crate) use self::assets::{asset, document};
 pub(crate) use self::feed::Feed;
 use crate::refusal::Refusal;
-use crate::request::query;
+use crate::request::{NoParameters, Parameter, Parameters, query};
 use crate::{Shown, aside};
 
 /// `GET /api/v1/events`.
@@ -52,10 +52,13 @@ pub(crate) fn access() -> MethodRouter<Shown> {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Streamed {
     /// Frames after which the stream ends; none: it does not.
     frames: Option<u64>,
+}
+
+impl Parameters for Streamed {
+    const KNOWN: &'static [Parameter] = &[Parameter::number("frames")];
 }
 
 async fn stream(State(shown): State<Shown>, asked: Uri) -> Result<Response, Refusal> {
@@ -67,7 +70,8 @@ async fn stream(State(shown): State<Shown>, asked: Uri) -> Result<Response, Refu
     Ok((headers, viewer::body(past, receiver, frames)).into_response())
 }
 
-async fn list_apps(State(shown): State<Shown>) -> Result<Response, Refusal> {
+async fn list_apps(State(shown): State<Shown>, asked: Uri) -> Result<Response, Refusal> {
+    let NoParameters {} = query(&asked)?;
     let (state, apps) = (shown.state, shown.apps);
     let json = aside(shown.slow, move || apps.json(&state)).await?;
     Ok(([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], json).into_response())
@@ -82,6 +86,7 @@ struct Whose<'a> {
 
 async fn whose(State(shown): State<Shown>, request: Request) -> Result<Response, Refusal> {
     let (parts, _) = request.into_parts();
+    let NoParameters {} = query(&parts.uri)?;
     let author = shown.state.access.whose(&parts)?;
     Ok(([(CACHE_CONTROL, "no-store")], Json(Whose { author: &author.0 })).into_response())
 }

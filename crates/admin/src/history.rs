@@ -9,12 +9,11 @@ use history::Query;
 use serde::Deserialize;
 
 use crate::refusal::{Error, Refusal};
-use crate::request::query;
+use crate::request::{Parameter, Parameters, query};
 use crate::{Shown, aside};
 
 /// What may be asked for.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Asked {
     app: Option<String>,
     cluster: Option<String>,
@@ -22,6 +21,16 @@ pub(crate) struct Asked {
     until: Option<String>,
     /// The zone in which times are read and said.
     tz: Option<String>,
+}
+
+impl Parameters for Asked {
+    const KNOWN: &'static [Parameter] = &[
+        Parameter::text("app"),
+        Parameter::text("cluster"),
+        Parameter::text("since"),
+        Parameter::text("until"),
+        Parameter::text("tz"),
+    ];
 }
 
 pub(crate) async fn answer(State(shown): State<Shown>, asked: Uri) -> Result<Response, Refusal> {

@@ -3,6 +3,7 @@
 
 use axum::Json;
 use axum::extract::{FromRequestParts as _, Path, Request, State};
+use axum::http::Uri;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
 use policy::{Quarantined, UnixTime};
@@ -10,6 +11,7 @@ use proxy::cluster::Cluster;
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::{Error, Refusal};
+use crate::request::{NoParameters, query};
 use crate::{AdminState, Shown};
 
 /// What is in quarantine, in all clusters.
@@ -71,12 +73,16 @@ pub(crate) fn of_cluster(cluster: &Cluster, now: UnixTime) -> Vec<QuarantineEntr
     entries.map(|entry| QuarantineEntry::of(&cluster.name, &entry, now)).collect()
 }
 
-pub(crate) async fn list(State(Shown { state, .. }): State<Shown>) -> Response {
+pub(crate) async fn list(
+    State(Shown { state, .. }): State<Shown>,
+    asked: Uri,
+) -> Result<Response, Refusal> {
+    let NoParameters {} = query(&asked)?;
     let now = state.clusters.first().map(|cluster| cluster.clock().unix_seconds());
     let now = UnixTime(now.unwrap_or_default());
     let entries = state.clusters.iter().flat_map(|cluster| of_cluster(cluster, now));
     let answer = Quarantine { now: now.to_string(), quarantine: entries.collect() };
-    ([(CACHE_CONTROL, "no-store")], Json(answer)).into_response()
+    Ok(([(CACHE_CONTROL, "no-store")], Json(answer)).into_response())
 }
 
 pub(crate) async fn free(
@@ -85,6 +91,7 @@ pub(crate) async fn free(
 ) -> Result<Response, Refusal> {
     let (mut parts, _) = request.into_parts();
     let author = state.access.author(&parts)?;
+    let NoParameters {} = query(&parts.uri)?;
     let id = Path::<String>::from_request_parts(&mut parts, &state).await;
     let Path(id) =
         id.map_err(|_| Refusal::new(Error::BadRequest, "the id in the path is not UTF-8"))?;

@@ -1,25 +1,16 @@
 //! What a request carries: its query, and its body, which is JSON and small.
 
-use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::Query;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderMap, Uri};
-use serde::de::DeserializeOwned;
+mod parameters;
 
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+
+pub(crate) use self::parameters::{NoParameters, Parameter, Parameters, query};
 use crate::refusal::{Error, Refusal};
 
 /// Far more than any rule.
 pub(crate) const BODY_LEN_MAX: usize = 16 << 10;
-
-/// What stands behind the question mark.
-///
-/// # Errors
-/// When that has other keys, or values that make no sense.
-pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
-    Query::<T>::try_from_uri(uri)
-        .map(|Query(query)| query)
-        .map_err(|error| Refusal::new(Error::BadRequest, error.body_text()))
-}
 
 /// Reads a body of JSON. A form of another site cannot send that content type.
 ///

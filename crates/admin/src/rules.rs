@@ -136,6 +136,9 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// The words for them.
+    const WORDS: [&'static str; 2] = [Self::Runtime.as_str(), Self::File.as_str()];
+
     const fn as_str(self) -> &'static str {
         match self {
             Self::Runtime => "runtime",

@@ -9,12 +9,16 @@ pub mod words;
 
 mod budgets;
 mod gather;
+mod guards;
+mod refused;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::budgets::BudgetStatus;
 pub(crate) use self::gather::live;
 pub use self::gather::{WAITING_MAX, gather, waiting};
+pub use self::guards::GuardStatus;
+pub use self::refused::RefusedStatus;
 pub use crate::quarantine::QuarantineEntry;
 
 /// The whole.
@@ -107,8 +111,17 @@ pub struct ClusterStatus {
     pub apps: Vec<AppStatus>,
     /// How many rows of that there are, in all.
     pub apps_total: u64,
+    /// Whose statements were refused within the last ten minutes, and by what; those first that were
+    /// refused most.
+    pub refused: Vec<RefusedStatus>,
+    /// How many rows of that there are, in all.
+    pub refused_total: u64,
     /// The budgets, those first for which somebody waits.
     pub budgets: Vec<BudgetStatus>,
+    /// The checks of the guards, in the order of the file.
+    pub guards: Vec<GuardStatus>,
+    /// How many there are, in all.
+    pub guards_total: u64,
     /// What is refused, or comes last, because a statement like it ran away; the oldest first.
     pub quarantine: Vec<QuarantineEntry>,
     /// The rules, the first that matches decides.

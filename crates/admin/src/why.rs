@@ -8,15 +8,18 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use crate::refusal::{Error, Refusal};
-use crate::request::query;
+use crate::request::{Parameter, Parameters, query};
 use crate::{Shown, aside};
 
 /// What may be asked for.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Asked {
     /// The zone in which times are said.
     tz: Option<String>,
+}
+
+impl Parameters for Asked {
+    const KNOWN: &'static [Parameter] = &[Parameter::text("tz")];
 }
 
 pub(crate) async fn answer(

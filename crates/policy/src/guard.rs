@@ -90,6 +90,19 @@ impl Check {
             Self::MaxRowsExpected(_) => expected::CHECK,
         }
     }
+
+    fn limit(&self) -> String {
+        match self {
+            Self::WhereRequired(_) | Self::NoCrossJoin | Self::NoDdlHours(_) => String::new(),
+            Self::MaxInList(most) => most.to_string(),
+            Self::MaxStatementBytes(most) => most.to_string(),
+            Self::RequireTag(keys) => {
+                let keys = keys.iter().map(|key| String::from_utf8_lossy(key).into_owned());
+                keys.collect::<Vec<_>>().join(", ")
+            }
+            Self::MaxRowsExpected(expected) => expected.most.to_string(),
+        }
+    }
 }
 
 /// What guards look at.
@@ -205,6 +218,11 @@ impl Guard {
     /// The checks that are in force, as in the file, with how far they go.
     pub fn checks(&self) -> impl Iterator<Item = (&'static str, GuardMode)> {
         self.checks.iter().map(|(check, mode)| (check.as_str(), *mode))
+    }
+
+    /// The limits of those checks, as in the file; empty where a check has none.
+    pub fn limits(&self) -> impl Iterator<Item = String> {
+        self.checks.iter().map(|(check, _)| check.limit())
     }
 
     /// The same, refusing nothing.

@@ -15,6 +15,7 @@ mod names;
 mod news;
 mod pauses;
 mod permits;
+mod refused;
 mod rule_clock;
 mod shares;
 mod starvation;
@@ -58,6 +59,7 @@ pub use self::held::{ClientName, Introduction, THROTTLED_MAX, Throttled, Waiting
 pub(crate) use self::layers::Caught;
 pub(crate) use self::pauses::{PauseListed, Pauses, Pausing};
 pub use self::permits::PermitGuard;
+pub use self::refused::{KEPT as REFUSED_KEPT, Refused, RefusedBy};
 pub use self::shares::AppReceived;
 pub use self::starvation::{PassedApp, StarvedIdentity};
 

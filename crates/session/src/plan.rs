@@ -340,7 +340,7 @@ fn described(
         held,
         cover,
         budgeted: budgeted(ruling, cover, &bench.budgets),
-        digest: description.shape.digest().map(DigestKey),
+        digest: description.own_digest().map(DigestKey),
         written: description.written,
         consequences: description.consequences.clone(),
         then: Then::Nothing,
@@ -464,6 +464,7 @@ fn prepared_in(
         changes_routines: statement.may_change_routines(server.mode.server),
         work: migration_work(&statement, (text, mode), bench, server).map(Box::new),
         text_hash: (whole == Whole::Yes).then(|| Likeness::hash_of_text(text)),
+        runs_other_text: statement.runs_other_text(),
         elsewhere: None,
     }
 }

@@ -3,6 +3,7 @@
 mod again;
 mod blocks;
 mod definition;
+mod other_text;
 mod settings;
 mod spot;
 mod transactions;
@@ -23,6 +24,7 @@ use crate::{
 
 pub(crate) use again::Again;
 use again::DependsOn;
+use other_text::Readable;
 pub(crate) use walk::calls_of_body;
 use walk::walk;
 
@@ -49,6 +51,7 @@ pub struct Statement<'t> {
     /// Why it is never held back, if so.
     pub exemption: Option<Exemption>,
     certain: bool,
+    runs_other_text: bool,
     depends_on: DependsOn,
     text: &'t [u8],
     calls: Calls,
@@ -104,11 +107,11 @@ impl<'t> Statement<'t> {
     }
 
     /// Whether it may run a text that a digest does not show: EXECUTE of a name, or EXECUTE IMMEDIATE
-    /// of what is a literal or not even that. Such statements are not alike because their texts are.
+    /// of what is a literal or not even that, also within a compound statement. Such statements are
+    /// not alike because their texts are.
     #[must_use]
     pub fn runs_other_text(&self) -> bool {
-        let is_execute = |word: &[u8]| word.eq_ignore_ascii_case(EXECUTE);
-        self.classes.contains(Class::Unknown) && self.text.windows(EXECUTE.len()).any(is_execute)
+        self.runs_other_text
     }
 
     /// Changes whenever [`Statement::comment_bytes`] differ from those of the statement described
@@ -118,8 +121,6 @@ impl<'t> Statement<'t> {
         self.scratch.generation()
     }
 }
-
-const EXECUTE: &[u8] = b"EXECUTE";
 
 /// Reads `text` as the server of `mode` would. `scratch` belongs to the connection.
 ///
@@ -152,6 +153,7 @@ pub fn describe<'t>(
         Found { seen, exemption, certain } = found;
     }
     let depends_on = DependsOn::of(&seen, mode, whole);
+    let readable = if seen.broken && whole == Whole::Yes { Readable::No } else { Readable::Yes };
     if whole == Whole::Truncated || seen.broken {
         seen.classes = seen.classes.with(unread_class(seen.classes));
         seen.effects = seen.effects.unread();
@@ -168,6 +170,8 @@ pub fn describe<'t>(
         seen.effects.plain.kill = None;
     }
     scratch.remember(text);
+    let runs_other_text =
+        seen.classes.contains(Class::Unknown) && other_text::is_run(text, mode, whole, readable);
     Statement {
         class: seen.classes.strictest().unwrap_or(Class::Unknown),
         classes: seen.classes,
@@ -175,6 +179,7 @@ pub fn describe<'t>(
         effects: seen.effects,
         exemption,
         certain,
+        runs_other_text,
         depends_on,
         text,
         calls: seen.calls,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use integration::certificates::Certificates;
 use integration::raw::{
     COM_PING, COM_RESET_CONNECTION, Cursor, Execute, Login, Prepared, RawConn, Shape, framed,
 };
@@ -27,13 +28,17 @@ async fn mariadb_never_has_more_statements_than_a_budget_says() {
 async fn never_more(flavour: Flavour) {
     let mut options = ServerOptions::new(flavour);
     options.performance_schema = PerformanceSchema::On;
+    // Read when the server starts, and of no use after that.
+    let certificates = Certificates::new().unwrap();
+    options.extra_args = certificates.server_args().unwrap();
     let server = Server::start(options).await.unwrap();
     server.run_sql(&[HISTORY, TABLE, ROWS, PROCEDURE]).await.unwrap();
     let mut config = Config::in_front_of(server.addr(), Vec::new()).unwrap();
     config.rules = RULES.to_owned();
-    config.top = "budgets: [{ name: one, match: { app: one }, max_concurrency: 1 }]".to_owned();
+    config.top = BUDGETS.to_owned();
+    config.cluster = "backend_compression: as_client".to_owned();
     let sluice = SluiceProcess::start(&config).await.unwrap();
-    let lab = Lab { server, sluice };
+    let lab = Lab { server, config, sluice };
     lab.at_once().await;
 
     lab.killed_session().await;
@@ -43,11 +48,19 @@ async fn never_more(flavour: Flavour) {
     lab.several_results().await;
     lab.cursors().await;
     lab.who_leaves_a_cursor_open().await;
+    lab.users().await;
+    lab.rows_a_second().await;
+    // These say nothing of servers: one of both is enough.
+    match flavour {
+        Flavour::MySql => lab.statements_a_second().await,
+        Flavour::MariaDb => lab.edits().await,
+    }
 }
 
-struct Lab {
-    server: Server,
-    sluice: SluiceProcess,
+pub(super) struct Lab {
+    pub(super) server: Server,
+    pub(super) config: Config,
+    pub(super) sluice: SluiceProcess,
 }
 
 impl Lab {
@@ -254,6 +267,14 @@ fn busy(pieces: usize) -> String {
     format!("SELECT 'place'{}", ", SHA2(REPEAT('x', 15000000), 512)".repeat(pieces))
 }
 
+const BUDGETS: &str = "\
+budgets:
+  - { name: one, match: { app: one }, max_concurrency: 1 }
+  - { name: each, match: { app: each }, per: user, max_concurrency: 1 }
+  - { name: rows, match: { app: rows }, rows_per_s: 2000 }
+  - { name: both-rows, match: { app: both }, rows_per_s: 2000 }
+  - { name: both, match: { app: both }, rate: 50 }
+  - { name: paced, match: { app: paced }, rate: 50 }";
 const HISTORY: &str = "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' \
                        WHERE NAME LIKE 'events_statements_%'";
 const TABLE: &str = "CREATE TABLE test.places (n INT)";

@@ -6,6 +6,7 @@ use insights::{By, Filter, Look};
 use serde::Deserialize;
 
 use crate::refusal::{Error, Refusal};
+use crate::request::{Parameter, Parameters};
 
 /// Rows that are shown unless the query says how many.
 const ROWS_LEN: usize = 100;
@@ -21,7 +22,6 @@ const WINDOW_MAX: Duration = Duration::from_secs(86_400);
 
 /// The query.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Query {
     by: Option<String>,
     sort: Option<String>,
@@ -34,6 +34,22 @@ pub(super) struct Query {
     user: Option<String>,
     digest: Option<String>,
     tag: Option<String>,
+}
+
+impl Parameters for Query {
+    const KNOWN: &'static [Parameter] = &[
+        Parameter::text("by"),
+        Parameter::text("sort"),
+        Parameter::text("window"),
+        Parameter::text("compare"),
+        Parameter::number("limit"),
+        Parameter::text("cluster"),
+        Parameter::text("app"),
+        Parameter::text("schema"),
+        Parameter::text("user"),
+        Parameter::text("digest"),
+        Parameter::text("tag"),
+    ];
 }
 
 /// The same, understood.

@@ -17,31 +17,42 @@ use super::draft::{self, KeyFault};
 use super::{Changed, LIFTED, MADE, Source, Wanted, changed, gather};
 use crate::access::Author;
 use crate::refusal::{Error, Refusal};
-use crate::request::{query, read_json};
+use crate::request::{Parameter, Parameters, query, read_json};
 use crate::{AdminState, Shown, aside};
 
 /// Which rules are listed.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Listed {
     cluster: Option<String>,
     source: Option<Source>,
 }
 
+impl Parameters for Listed {
+    const KNOWN: &'static [Parameter] =
+        &[Parameter::text("cluster"), Parameter::word("source", &Source::WORDS)];
+}
+
 /// Whose rules are lifted, where a name does not say.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Whose {
     app: Option<String>,
     user: Option<String>,
     cluster: Option<String>,
 }
 
+impl Parameters for Whose {
+    const KNOWN: &'static [Parameter] =
+        &[Parameter::text("app"), Parameter::text("user"), Parameter::text("cluster")];
+}
+
 /// Where the rule of a name is lifted.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Where {
     cluster: Option<String>,
+}
+
+impl Parameters for Where {
+    const KNOWN: &'static [Parameter] = &[Parameter::text("cluster")];
 }
 
 pub(crate) async fn list(

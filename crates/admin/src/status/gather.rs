@@ -20,7 +20,8 @@ use proxy::telemetry::{AppCount, state_label};
 use super::{
     AppStatus, BypassStatus, ClusterStatus, ConfigStatus, CutOverStatus, Obstacle, PaceStatus,
     PassedStatus, PendingStatus, PrimaryStatus, ReplicaStatus, RuleStatus, SignalStatus,
-    StarvedStatus, Status, ThrottledStatus, Waiting, WaitingStatus, budgets, words,
+    StarvedStatus, Status, ThrottledStatus, Waiting, WaitingStatus, budgets, guards, refused,
+    words,
 };
 use crate::{AdminState, quarantine};
 
@@ -38,10 +39,13 @@ const APPS_MAX: usize = 200;
 pub fn gather(state: &AdminState, waiting_len: usize) -> Status {
     let counts = state.telemetry.app_counts();
     let hits = state.telemetry.rule_hits();
-    read(state, |seen| seen.status(&counts, &hits, waiting_len))
+    read(state, |seen| {
+        let (guards, guards_total) = guards::gather(&seen.policy, &state.telemetry);
+        ClusterStatus { guards, guards_total, ..seen.status(&counts, &hits, waiting_len) }
+    })
 }
 
-/// The same without the lists of apps and rules, which are long to make.
+/// The same without the lists of apps, of refusals, of guards and of rules, which are long to make.
 pub(crate) fn live(state: &AdminState, waiting_len: usize) -> Status {
     read(state, |seen| seen.cluster(waiting_len))
 }
@@ -106,9 +110,11 @@ impl<'s> Seen<'s> {
         waiting_len: usize,
     ) -> ClusterStatus {
         let (apps, apps_total) = self.apps(counts);
+        let (refused, refused_total) = refused::gather(self.cluster, self.unix);
         let rules = self.policy.rules.iter().take(RULES_MAX);
         let rules = rules.map(|rule| self.rule(rule, hits)).collect();
-        ClusterStatus { apps, apps_total, rules, ..self.cluster(waiting_len) }
+        let cluster = self.cluster(waiting_len);
+        ClusterStatus { apps, apps_total, refused, refused_total, rules, ..cluster }
     }
 
     fn cluster(&self, waiting_len: usize) -> ClusterStatus {
@@ -143,7 +149,11 @@ impl<'s> Seen<'s> {
             starved: cluster.starved().into_iter().map(|starved| self.starved(starved)).collect(),
             apps: Vec::new(),
             apps_total: 0,
+            refused: Vec::new(),
+            refused_total: 0,
             budgets: budgets::gather(cluster, policy),
+            guards: Vec::new(),
+            guards_total: 0,
             quarantine: quarantine::of_cluster(cluster, self.unix),
             rules: Vec::new(),
             rules_total: length(policy.rules.len()),
@@ -385,21 +395,21 @@ fn unit(kind: &SignalKind) -> &'static str {
 }
 
 /// What clients call themselves is seldom, but may be, no UTF-8.
-fn text(name: &[u8]) -> String {
+pub(super) fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-fn length(len: usize) -> u64 {
+pub(super) fn length(len: usize) -> u64 {
     u64::try_from(len).unwrap_or(u64::MAX)
 }
 
 /// To the millisecond: nobody reads more.
-fn seconds(span: Duration) -> f64 {
+pub(super) fn seconds(span: Duration) -> f64 {
     (span.as_secs_f64() * 1_000.0).round() / 1_000.0
 }
 
 /// The time so long ago.
-fn before(now: UnixTime, ago: Duration) -> String {
+pub(super) fn before(now: UnixTime, ago: Duration) -> String {
     let ago = i64::try_from(ago.as_secs()).unwrap_or(i64::MAX);
     UnixTime(now.0.saturating_sub(ago)).to_string()
 }

@@ -1,16 +1,18 @@
 //! The status in words: lines and tables, which the page writes as HTML and `sluice status` as
 //! text.
 
+mod limits;
 mod signals;
 
 use std::time::Duration;
 
 use policy::{Action, ClusterPolicy, Rule};
 
+use self::limits::{budgets, guards, quarantine, refused};
 use self::signals::signals;
 use super::{
-    AppStatus, BudgetStatus, ClusterStatus, Obstacle, PaceStatus, PrimaryStatus, QuarantineEntry,
-    ReplicaStatus, RuleStatus, SignalStatus, StarvedStatus, Status, ThrottledStatus, WaitingStatus,
+    AppStatus, ClusterStatus, Obstacle, PaceStatus, PrimaryStatus, ReplicaStatus, RuleStatus,
+    SignalStatus, StarvedStatus, Status, ThrottledStatus, WaitingStatus,
 };
 
 /// How something stands.
@@ -132,9 +134,11 @@ pub fn tables(cluster: &ClusterStatus) -> Vec<Table> {
         servers(cluster),
         throttled(cluster),
         waiting(cluster),
+        refused(cluster),
         starved(cluster),
         apps(cluster),
         budgets(cluster),
+        guards(cluster),
         quarantine(cluster),
         rules(cluster),
     ];
@@ -321,38 +325,6 @@ fn apps(cluster: &ClusterStatus) -> Table {
             cluster.apps.iter().map(row).collect(),
         )
     }
-}
-
-fn budgets(cluster: &ClusterStatus) -> Table {
-    let row = |budget: &BudgetStatus| {
-        let tone = if budget.waiting > 0 { Tone::Bad } else { Tone::Plain };
-        let counts =
-            [budget.in_use, budget.waiting, budget.exceeded].map(|count| count.to_string());
-        let mut cells = vec![budget.budget.clone(), budget.mode.clone(), budget.allows.clone()];
-        cells.extend(counts);
-        Row { tone, cells }
-    };
-    table(
-        "Budgets",
-        &["budget", "mode", "allows", "in use", "waiting", "had no room"],
-        cluster.budgets.iter().map(row).collect(),
-    )
-}
-
-fn quarantine(cluster: &ClusterStatus) -> Table {
-    let row = |entry: &QuarantineEntry| {
-        let becomes = if entry.action == "kill" { "refused" } else { "one at a time" };
-        let like = format!("{} {}", entry.by, entry.hash);
-        let QuarantineEntry { id, app, rule, since, .. } = entry.clone();
-        let left = whole(entry.left_s).to_string();
-        let cells = vec![id, app, rule, like, becomes.to_owned(), since, left];
-        Row { tone: Tone::Bad, cells }
-    };
-    table(
-        "Quarantine: a statement like it ran away",
-        &["id", "app", "rule", "like", "becomes", "since", "left"],
-        cluster.quarantine.iter().map(row).collect(),
-    )
 }
 
 fn rules(cluster: &ClusterStatus) -> Table {

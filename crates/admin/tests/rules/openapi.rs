@@ -1,5 +1,7 @@
 //! docs/openapi.yaml says what is there, and what is answered.
 
+use admin::status::{BudgetStatus, GuardStatus, RefusedStatus};
+
 use super::*;
 
 const DESCRIPTION: &str = include_str!("../../../../docs/openapi.yaml");
@@ -79,6 +81,24 @@ async fn answers_have_the_keys_and_types_that_are_described() {
         check(&answer.json(), &described, schema, &mut faults);
         assert_eq!(faults, [""; 0], "{answer:?}");
     }
+    // Lists that are empty above.
+    for (row, schema) in [
+        (
+            json!(RefusedStatus { budget: Some(String::new()), ..Default::default() }),
+            "RefusedStatus",
+        ),
+        (json!(GuardStatus::default()), "GuardStatus"),
+        (json!(BudgetStatus::default()), "BudgetStatus"),
+    ] {
+        let mut faults = Vec::new();
+        check(
+            &row,
+            &json!({"$ref": format!("#/components/schemas/{schema}")}),
+            schema,
+            &mut faults,
+        );
+        assert_eq!(faults, [""; 0], "{row}");
+    }
     // It can tell.
     let mut faults = Vec::new();
     let rules = json!({"now": 5, "rulez": []});
@@ -98,6 +118,43 @@ async fn a_draft_has_the_keys_that_are_described() {
     let mut described: Vec<&String> = properties.as_object().unwrap().keys().collect();
     described.sort();
     assert_eq!(described, known);
+}
+
+/// Whoever misspells one is told those that there are: they are the described ones.
+#[tokio::test]
+async fn every_parameter_is_described_and_no_other() {
+    let door = open(FILE);
+    let description = description();
+    let mut looked_at = 0;
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for method in METHODS.into_iter().filter(|method| item.get(*method).is_some()) {
+            let asked = format!("{}?zzz=1", path.replace("{name}", "runtime:nobody"));
+            let answer = door.say(&method.to_uppercase(), &asked, "", b"").await;
+            assert_eq!(answer.status, 400, "{method} {path}: {answer:?}");
+            assert!(item[method]["responses"].get("400").is_some(), "{method} {path}");
+            if method == "post" {
+                continue;
+            }
+            let answer = answer.json();
+            assert_eq!(answer["message"], "there is no parameter \"zzz\" here", "{path}");
+            let told = answer["remedy"].as_str().unwrap().split_once(": ");
+            let mut told: Vec<&str> = told.map_or(vec![], |(_, names)| names.split(", ").collect());
+            let parameters = item[method]["parameters"].as_array().into_iter().flatten();
+            let mut described: Vec<&str> = parameters
+                .map(|given| match given.get("$ref").and_then(Value::as_str) {
+                    Some(pointer) => description.pointer(pointer.trim_start_matches('#')).unwrap(),
+                    None => given,
+                })
+                .filter(|parameter| parameter["in"] == "query")
+                .map(|parameter| parameter["name"].as_str().unwrap())
+                .collect();
+            told.sort_unstable();
+            described.sort_unstable();
+            assert_eq!(told, described, "{method} {path}");
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at > 10, "{looked_at}");
 }
 
 /// Notes where `value` is not as `schema` says: the part of JSON Schema that the file uses.

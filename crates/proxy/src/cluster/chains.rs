@@ -14,6 +14,7 @@ use policy::identity::Source;
 use policy::{Action, ClusterPolicy, Quarantined, Rule, Signal, SignalKind, UnixTime};
 use sql::Class;
 
+use super::refused::{Refused, RefusedBook};
 use super::{ClientName, Cluster};
 
 /// Refusals that are kept, the last ones: about a megabyte.
@@ -156,6 +157,7 @@ pub struct Line {
 pub struct Chains {
     refused: Mutex<VecDeque<Arc<Chain>>>,
     waited: Mutex<Vec<Arc<Chain>>>,
+    book: RefusedBook,
     /// In microseconds: a wait that is not longer is not kept.
     worth_us: AtomicU64,
     next_seq: AtomicU64,
@@ -191,6 +193,12 @@ impl Chains {
         [refused, waited.cloned()]
     }
 
+    /// Whose statements are refused, by what and since when; those that were not within
+    /// [`super::REFUSED_KEPT`] are not in it.
+    pub fn refused(&self, now: MonoTime) -> Vec<Refused> {
+        self.book.rows(now)
+    }
+
     /// Whether a wait that ended well is to be kept.
     pub(crate) fn is_worth(&self, waited: Duration) -> bool {
         waited >= LONG_WAIT && micros(waited) > self.worth_us.load(Ordering::Relaxed)
@@ -200,7 +208,8 @@ impl Chains {
         chain.seq = self.next_seq.fetch_add(1, Ordering::Relaxed);
         let chain = Arc::new(chain);
         match chain.end {
-            ChainEnd::Refused { .. } => {
+            ChainEnd::Refused { reason, .. } => {
+                self.book.note(&chain, reason);
                 let mut refused = self.refused.lock();
                 if refused.len() >= REFUSALS_MAX {
                     refused.pop_front();

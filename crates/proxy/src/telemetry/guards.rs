@@ -15,6 +15,14 @@ impl Telemetry {
         self.families.guard_unjudged.with_label_values(&[guard, check]).inc();
     }
 
+    /// How many statements this check has objected to, and how many it could not judge, since the
+    /// process started: of all clusters that have the guard.
+    pub fn guard_counts(&self, guard: &str, check: &str, mode: GuardMode) -> (u64, u64) {
+        let hits = self.families.guard_hits.with_label_values(&[guard, check, mode.as_str()]);
+        let unjudged = self.families.guard_unjudged.with_label_values(&[guard, check]);
+        (hits.get(), unjudged.get())
+    }
+
     /// What became of the question how many rows the server expects to read.
     pub(crate) fn guard_explain(&self, cluster: &str, result: &str) {
         self.families.guard_explains.with_label_values(&[cluster, result]).inc();

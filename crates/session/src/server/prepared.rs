@@ -66,6 +66,8 @@ pub(crate) struct Description {
     pub(crate) work: Option<Box<MigrationWork>>,
     /// The hash of the text as it stands, if it is known.
     pub(crate) text_hash: Option<u64>,
+    /// What it runs does not stand in it, so nothing is alike because it is prepared from the same.
+    pub(crate) runs_other_text: bool,
     /// If it may say something else in another mode.
     pub(crate) elsewhere: Option<Elsewhere>,
 }
@@ -104,6 +106,7 @@ impl Default for Description {
             changes_routines: true,
             work: None,
             text_hash: None,
+            runs_other_text: true,
             elsewhere: None,
         }
     }
@@ -130,7 +133,13 @@ impl Likenesses {
 impl Description {
     /// What it is like.
     pub(crate) fn likenesses(&self) -> Likenesses {
-        Likenesses { digest: self.shape.digest(), text: self.text_hash }
+        let text = self.text_hash.filter(|_| !self.runs_other_text);
+        Likenesses { digest: self.own_digest(), text }
+    }
+
+    /// The digest of all that it runs.
+    pub(crate) fn own_digest(&self) -> Option<u64> {
+        self.shape.digest().filter(|_| !self.runs_other_text)
     }
 
     /// The classes of an execution now, and the strictest of them: those that the text has, without

@@ -142,6 +142,8 @@ fn statements_that_run_a_text_of_elsewhere_are_like_no_other() {
         for (text, is_like) in [
             ("SELECT 1", true),
             ("BEGIN NOT ATOMIC DELETE FROM t; END", true),
+            ("BEGIN NOT ATOMIC /* executes p */ DELETE FROM t WHERE a = 'execute p'; END", true),
+            ("BEGIN NOT ATOMIC DELETE FROM t; EXECUTE p; END", false),
             ("EXECUTE IMMEDIATE 'SELECT 1'", false),
             ("SET STATEMENT max_statement_time = 9 FOR EXECUTE IMMEDIATE @a", false),
             ("EXECUTE p", false),

@@ -50,6 +50,16 @@ fn what_runs_a_text_of_elsewhere_is_foreseen_by_no_digest() {
         assert_eq!(query(&mut driver, text).1, None, "{text}");
     }
     assert!(query(&mut driver, "DELETE FROM t WHERE a = 'EXECUTE'").1.is_some());
+    for (text, has_digest) in [
+        ("BEGIN NOT ATOMIC EXECUTE IMMEDIATE @a; END", false),
+        ("BEGIN NOT ATOMIC DELETE FROM t /* execute p */; END", true),
+    ] {
+        driver.prepare(text, 7, 0);
+        let stop = driver.command(b"\x17\x07\0\0\0\0\x01\0\0\0");
+        assert_eq!(asked(&mut driver, stop).1.is_some(), has_digest, "{text}");
+        driver.passes(&format!("PREPARE q FROM '{text}'"), STATUS_AUTOCOMMIT);
+        assert_eq!(query(&mut driver, "EXECUTE q").1.is_some(), has_digest, "{text}");
+    }
 }
 
 #[test]

@@ -24,6 +24,7 @@ pub(crate) struct Again {
     statement_count: u32,
     plain: PlainEffects,
     exemption: Option<Exemption>,
+    runs_other_text: bool,
     /// Whether it says so with any values.
     pub(crate) with_any_values: bool,
 }
@@ -66,16 +67,33 @@ impl Statement<'_> {
             DependsOn::Values => false,
             DependsOn::Places => return None,
         };
-        let Self { class, classes, statement_count, effects, exemption, .. } = *self;
+        let Self { class, classes, statement_count, effects, exemption, runs_other_text, .. } =
+            *self;
         let plain = effects.plain;
-        Some(Again { class, classes, statement_count, plain, exemption, with_any_values })
+        Some(Again {
+            class,
+            classes,
+            statement_count,
+            plain,
+            exemption,
+            runs_other_text,
+            with_any_values,
+        })
     }
 }
 
 impl Again {
     /// What `text` says, whose comments stand in `scratch`.
     pub(crate) fn statement<'t>(self, text: &'t [u8], scratch: &'t Scratch) -> Statement<'t> {
-        let Self { class, classes, statement_count, plain, exemption, with_any_values } = self;
+        let Self {
+            class,
+            classes,
+            statement_count,
+            plain,
+            exemption,
+            runs_other_text,
+            with_any_values,
+        } = self;
         Statement {
             class,
             classes,
@@ -83,6 +101,7 @@ impl Again {
             effects: Effects { plain, ..Effects::default() },
             exemption,
             certain: true,
+            runs_other_text,
             depends_on: if with_any_values { DependsOn::Words } else { DependsOn::Values },
             text,
             calls: Calls::default(),

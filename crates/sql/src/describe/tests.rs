@@ -6,6 +6,7 @@ use crate::{
 
 mod calls;
 mod effects;
+mod other_text;
 
 const MYSQL: LexMode = LexMode {
     no_backslash_escapes: Setting::Off,

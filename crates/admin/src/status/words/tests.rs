@@ -1,4 +1,5 @@
 use super::*;
+use crate::status::{BudgetStatus, GuardStatus, QuarantineEntry, RefusedStatus};
 
 #[test]
 fn time_spans_read_well() {
@@ -45,11 +46,15 @@ fn every_row_has_a_cell_for_each_column() {
         waiting: vec![WaitingStatus::default()],
         starved: vec![StarvedStatus::default()],
         apps: vec![AppStatus::default()],
+        refused: vec![RefusedStatus::default()],
+        budgets: vec![BudgetStatus::default()],
+        guards: vec![GuardStatus::default()],
+        quarantine: vec![QuarantineEntry::default()],
         rules: vec![RuleStatus::default()],
         ..ClusterStatus::default()
     };
     let tables = tables(&cluster);
-    assert_eq!(tables.len(), 7);
+    assert_eq!(tables.len(), 11);
     for table in tables {
         for row in table.rows {
             assert_eq!(row.cells.len(), table.columns.len(), "{}", table.caption);

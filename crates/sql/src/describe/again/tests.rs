@@ -21,9 +21,10 @@ fn said(statement: &Statement<'_>) -> String {
     let tool = statement.tool();
     let calls = (statement.callees(), statement.calls_others());
     let changes = statement.may_change_routines(MARIADB.server);
+    let runs_other = statement.runs_other_text();
     format!(
         "{class:?} {classes:?} {statement_count} {effects:?} {exemption:?} {certain} {comments:?} \
-         {tags:?} {tool:?} {calls:?} {changes}"
+         {tags:?} {tool:?} {calls:?} {changes} {runs_other}"
     )
 }
 
@@ -211,6 +212,8 @@ const PIECES: &[&str] = &[
     "CALL p",
     "COMMIT",
     "BEGIN",
+    "BEGIN NOT ATOMIC ",
+    "EXECUTE ",
     "USE ",
     "DO ",
     "LOCK TABLES ",

@@ -1,0 +1,151 @@
+//! The file is saved while statements wait for a budget: limits up and down, budgets gone, renamed
+//! and turned to warning, and files that cannot be read.
+
+use std::time::Duration;
+
+use integration::scenario::{Pending, Refused, wait_for_sum};
+use tokio::time::{Instant, sleep};
+
+use super::places::Lab;
+use super::session;
+
+/// More than it takes to notice a save, and less than anybody here waits otherwise.
+const SOON: Duration = Duration::from_secs(3);
+
+/// Nothing comes of what nobody has saved.
+const NOTHING: Duration = Duration::from_millis(700);
+
+const LOADED: &str = "sluice_config_last_reload_successful";
+
+impl Lab {
+    /// Who waits is judged by the file that was saved last, and by no half of one.
+    pub(super) async fn edits(&self) {
+        self.rates_that_change().await;
+        self.shares_that_change().await;
+        self.costs_that_change().await;
+        self.save("").await;
+        for name in ["sluice_budget_in_use", "sluice_budget_waiting"] {
+            wait_for_sum(&self.sluice, name, &[], 0.0).await.unwrap();
+        }
+    }
+
+    async fn save(&self, budgets: &str) {
+        let mut config = self.config.clone();
+        config.top = format!("{}{budgets}", config.top);
+        let applied = "sluice_config_last_reload_timestamp_seconds";
+        let before = self.sluice.metrics().await.unwrap().sum(applied, &[]);
+        self.sluice.write_config(&config.render()).unwrap();
+        let is_later = |at: f64| at > before;
+        let until = Instant::now() + SOON;
+        while !is_later(self.sluice.metrics().await.unwrap().sum(applied, &[])) {
+            assert!(Instant::now() < until, "it is not applied: {budgets}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// A statement that waits for the budget of this name.
+    async fn waiting(&self, budget: &'static str, waiters: f64) -> Pending {
+        let conn = session(self.sluice.listen_addr(), "edited").await;
+        let pending = Pending::query(conn, "SELECT 'edited'");
+        let labels = [("budget", budget)];
+        wait_for_sum(&self.sluice, "sluice_budget_waiting", &labels, waiters).await.unwrap();
+        pending
+    }
+
+    /// One that passes at once: what it takes the next has to wait for.
+    async fn takes(&self, sql: &str) {
+        let mut conn = session(self.sluice.listen_addr(), "edited").await;
+        conn.query(sql).await.unwrap().accepted().unwrap();
+    }
+
+    async fn rates_that_change(&self) {
+        let slow = "\n  - { name: slow, match: { app: edited }, rate: 0.02 }";
+        self.save(slow).await;
+        self.takes("SELECT 'edited'").await;
+        let first = self.waiting("slow", 1.0).await;
+        self.save(&slow.replace("0.02", "1000")).await;
+        first.answered(SOON).await.unwrap().response.accepted().unwrap();
+
+        // Lower, broken, cut in half and saved in place: nobody is let through by it.
+        self.save(&slow.replace("0.02", "0.05")).await;
+        self.takes("SELECT 'edited'").await;
+        let second = self.waiting("slow", 1.0).await;
+        self.save(slow).await;
+        let half = format!("{}budgets: [{{ name: slow, match: {{ app: edi", self.config.render());
+        self.sluice.write_config_in_place(&half).unwrap();
+        wait_for_sum(&self.sluice, LOADED, &[], 0.0).await.unwrap();
+        sleep(NOTHING).await;
+        assert!(!second.is_answered(), "half a file has let it through");
+        self.save(slow).await;
+        wait_for_sum(&self.sluice, LOADED, &[], 1.0).await.unwrap();
+        assert!(!second.is_answered());
+        // One of another name begins empty.
+        self.save(&slow.replace("slow", "other")).await;
+        second.answered(SOON).await.unwrap().response.accepted().unwrap();
+
+        let third = self.waiting("other", 1.0).await;
+        self.save(&slow.replace("slow", "other").replace("02 }", "02, mode: warn }")).await;
+        third.answered(SOON).await.unwrap().response.accepted().unwrap();
+        let fourth_of = slow.replace("slow", "fourth");
+        self.save(&fourth_of).await;
+        self.takes("SELECT 'edited'").await;
+        let fourth = self.waiting("fourth", 1.0).await;
+        let fifth = self.waiting("fourth", 2.0).await;
+        self.save("").await;
+        for waited in [fourth, fifth] {
+            waited.answered(SOON).await.unwrap().response.accepted().unwrap();
+        }
+        self.save(&slow.replace("slow", "sixth")).await;
+        self.takes("SELECT 'edited'").await;
+        let sixth = self.waiting("sixth", 1.0).await;
+        self.save(&slow.replace("slow", "sixth").replace("02 }", "02, on_exceeded: refuse }"))
+            .await;
+        let answer = sixth.answered(SOON).await.unwrap();
+        let refused = Refused::of(&answer.response).unwrap();
+        assert_eq!(refused.part("budget"), Some("sixth"), "{refused:?}");
+    }
+
+    async fn shares_that_change(&self) {
+        let share = "\n  - { name: part, match: { app: edited }, share: 0.001, burst: 0.01 }";
+        self.save(share).await;
+        self.takes("SELECT SLEEP(0.2), 'edited'").await;
+        let first = self.waiting("part", 1.0).await;
+        self.save(&share.replace("0.001", "100")).await;
+        first.answered(SOON).await.unwrap().response.accepted().unwrap();
+        self.save(share).await;
+        self.takes("SELECT SLEEP(0.2), 'edited'").await;
+        let second = self.waiting("part", 1.0).await;
+        sleep(NOTHING).await;
+        assert!(!second.is_answered());
+        self.save("").await;
+        second.answered(SOON).await.unwrap().response.accepted().unwrap();
+    }
+
+    /// One that waits for a place is told when it has become too dear meanwhile.
+    async fn costs_that_change(&self) {
+        // No other statement here has its digest.
+        let dear = "SELECT 'edited', 'dear', SLEEP(0.3)";
+        let both = "\n  - { name: place, match: { app: edited }, max_concurrency: 1 }\
+                    \n  - { name: dear, match: { app: edited }, max_query_cost: 9 }";
+        self.save(both).await;
+        self.takes(dear).await;
+        let busy = session(self.sluice.listen_addr(), "edited").await;
+        let busy = Pending::query(busy, "SELECT 'edited', SLEEP(2)");
+        let labels = [("budget", "place")];
+        wait_for_sum(&self.sluice, "sluice_budget_in_use", &labels, 1.0).await.unwrap();
+        let conn = session(self.sluice.listen_addr(), "edited").await;
+        let waits = Pending::query(conn, dear);
+        wait_for_sum(&self.sluice, "sluice_budget_waiting", &labels, 1.0).await.unwrap();
+        self.save(&both.replace('9', "0.1")).await;
+        let answer = waits.answered(SOON).await.unwrap();
+        let refused = Refused::of(&answer.response).unwrap();
+        assert_eq!((refused.errno, refused.reason()), (1226, Some("budget_query")), "{refused:?}");
+        assert!(!busy.is_answered(), "what is at the server is left alone");
+        busy.answered(SOON).await.unwrap().response.accepted().unwrap();
+        let mut conn = answer.conn;
+        let again = conn.query(dear).await.unwrap();
+        assert_eq!(Refused::of(&again).unwrap().reason(), Some("budget_query"));
+        self.save(&both.replace('9', "8")).await;
+        conn.query(dear).await.unwrap().accepted().unwrap();
+    }
+}

@@ -1,0 +1,134 @@
+//! A budget for each user, and sessions that become another one: by COM_CHANGE_USER, in the clear, in
+//! TLS, compressed and both.
+
+use std::time::{Duration, Instant};
+
+use integration::raw::{COM_RESET_CONNECTION, Compress, Login, RawConn, Shape, Tls};
+use integration::scenario::wait_for_sum;
+
+use super::places::Lab;
+use super::{TAIL_PS, send};
+
+/// What the leg goes through; the one behind Sluice goes through the same. Each alone adds nothing.
+const LEGS: [(Tls, Compress); 3] = [
+    (Tls::Never, Compress::Never),
+    (Tls::Newest, Compress::Zlib),
+    (Tls::Newest, Compress::Zstd(3)),
+];
+
+const EACH: [(&str, &str); 1] = [("budget", "each")];
+
+impl Lab {
+    /// Each statement is counted as that of the user whose session it is then, and nothing is left.
+    pub(super) async fn users(&self) {
+        for (tls, compress) in LEGS {
+            let login = |user: &str| {
+                let login = Login::new(user).attribute("sluice_app", "each");
+                login.tls(tls.clone()).compress(compress)
+            };
+            self.who_changes_waits_as_the_other(&login).await;
+            self.who_holds_no_locks_any_more_waits(&login).await;
+            self.who_is_refused_stays_who_it_was(&login).await;
+            self.each(0.0, 0.0).await;
+        }
+        for user in ["web", "etl"] {
+            let text = format!(
+                "SELECT TIMER_START, TIMER_END FROM \
+                 performance_schema.events_statements_history_long \
+                 WHERE SQL_TEXT LIKE '% ''each {user}''%'"
+            );
+            let spans: Vec<(u64, u64)> = self.server.query(&text).await.unwrap();
+            let under_way = |at: u64| {
+                spans.iter().filter(|(start, end)| *start <= at && at + TAIL_PS < *end).count()
+            };
+            let most = spans.iter().map(|(start, _)| under_way(*start)).max();
+            assert!(most.is_some_and(|most| most <= 1), "{user}: {spans:?}");
+        }
+    }
+
+    async fn open(&self, login: &Login) -> RawConn {
+        RawConn::open(self.sluice.listen_addr(), login).await.unwrap()
+    }
+
+    async fn each(&self, in_use: f64, waiting: f64) {
+        wait_for_sum(&self.sluice, "sluice_budget_in_use", &EACH, in_use).await.unwrap();
+        wait_for_sum(&self.sluice, "sluice_budget_waiting", &EACH, waiting).await.unwrap();
+    }
+
+    async fn who_changes_waits_as_the_other(&self, login: &impl Fn(&str) -> Login) {
+        let mut busy = self.open(&login("etl")).await;
+        let mut changes = self.open(&login("web")).await;
+        send(&mut busy, &sleep(0.4, "etl")).await;
+        self.each(1.0, 0.0).await;
+        let began = Instant::now();
+        changes.query(sleep(0.0, "web")).await.unwrap().accepted().unwrap();
+        assert!(began.elapsed() < Duration::from_millis(300), "{:?}", began.elapsed());
+        // A role is no user.
+        changes.query("SET ROLE NONE").await.unwrap().accepted().unwrap();
+        changes.query(sleep(0.0, "web")).await.unwrap().accepted().unwrap();
+        changes.change_user(&login("etl")).await.unwrap();
+        send(&mut changes, &sleep(0.02, "etl")).await;
+        self.each(1.0, 1.0).await;
+        // Whose place is taken leaves the other's free.
+        let mut third = self.open(&login("web")).await;
+        third.query(sleep(0.0, "web")).await.unwrap().accepted().unwrap();
+        busy.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+        changes.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+        // Back again, and a statement that waits is the old one's no more.
+        changes.change_user(&login("web")).await.unwrap();
+        send(&mut busy, &sleep(0.2, "etl")).await;
+        self.each(1.0, 0.0).await;
+        changes.query(sleep(0.0, "web")).await.unwrap().accepted().unwrap();
+        busy.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+        self.each(0.0, 0.0).await;
+    }
+
+    /// COM_CHANGE_USER and COM_RESET_CONNECTION roll back.
+    async fn who_holds_no_locks_any_more_waits(&self, login: &impl Fn(&str) -> Login) {
+        let mut busy = self.open(&login("etl")).await;
+        let mut holder = self.open(&login("etl")).await;
+        for ends_by_change in [true, false] {
+            holder.query("BEGIN").await.unwrap().accepted().unwrap();
+            let lock = "UPDATE test.places SET n = 10 WHERE n = 1";
+            holder.query(lock).await.unwrap().accepted().unwrap();
+            send(&mut busy, &sleep(0.4, "etl")).await;
+            self.each(1.0, 0.0).await;
+            let began = Instant::now();
+            holder.query("SELECT n FROM test.places").await.unwrap().accepted().unwrap();
+            assert!(began.elapsed() < Duration::from_millis(300), "{:?}", began.elapsed());
+            if ends_by_change {
+                holder.change_user(&login("etl")).await.unwrap();
+            } else {
+                let reset = holder.command(&[COM_RESET_CONNECTION], Shape::Single).await.unwrap();
+                reset.accepted().unwrap();
+            }
+            send(&mut holder, &sleep(0.0, "etl")).await;
+            self.each(1.0, 1.0).await;
+            busy.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+            holder.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+            self.each(0.0, 0.0).await;
+        }
+    }
+
+    /// MySQL closes the connection, MariaDB goes on with the user before.
+    async fn who_is_refused_stays_who_it_was(&self, login: &impl Fn(&str) -> Login) {
+        let mut busy = self.open(&login("etl")).await;
+        let mut refused = self.open(&login("web")).await;
+        send(&mut busy, &sleep(0.3, "etl")).await;
+        self.each(1.0, 0.0).await;
+        let packets = refused.change_user(&login("etl").password("wrong")).await.unwrap();
+        assert!(packets.last().unwrap().err().is_some());
+        let began = Instant::now();
+        let next = refused.query(sleep(0.0, "web")).await;
+        assert_eq!(next.is_ok(), refused.server_version().contains("MariaDB"));
+        if let Ok(next) = next {
+            next.accepted().unwrap();
+            assert!(began.elapsed() < Duration::from_millis(200), "{:?}", began.elapsed());
+        }
+        busy.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+    }
+}
+
+fn sleep(seconds: f64, user: &str) -> String {
+    format!("SELECT SLEEP({seconds}), 'each {user}'")
+}
