@@ -276,8 +276,9 @@ impl Guards {
     #[must_use]
     pub fn may_object(&self, guarded: &Guarded<'_>, session: &SessionIdentity) -> bool {
         let may = |check: &Check| !matches!(check.finding(guarded, None), Finding::Fine);
+        // Who it is about is the cheaper question, and the answer is mostly no.
         self.list.iter().any(|guard| {
-            guard.checks.iter().any(|(check, _)| may(check)) && guard.condition.may_be_from(session)
+            guard.condition.may_be_from(session) && guard.checks.iter().any(|(check, _)| may(check))
         })
     }
 
