@@ -42,7 +42,7 @@
 //!   e        = 1 − r/q, from −4 to 1
 //!   step     = e·dt/(memory + S)      upwards if somebody wanted more or the limit is below 1,
 //!                                     downwards if somebody was in flight within the window
-//!   limit + √limit/2 · step           from 1 on; it falls by no more than with the next line
+//!   limit + max(√limit/2, 1) · step   from 1 on; it falls by no more than with the next line
 //!   limit · exp(step)                 below 1
 //! ```
 //!

@@ -37,8 +37,10 @@ const REST_MAX: f64 = 30.0;
 const ERROR_MIN: f64 = -2.0;
 const SLOW_ERROR_MIN: f64 = -4.0;
 
-/// How far a limit of one and more moves by a step of one, in its roots: [`super`] has the reason.
+/// How far a limit of one and more moves by a step of one: in its roots, and in statements at least.
+/// [`super`] has the reason.
 const ROOT_STEP: f64 = 0.5;
+const STEP_MIN: f64 = 1.0;
 
 /// The part of a percentile's window that statements count for.
 const REMEMBERED: f64 = 0.5;
@@ -284,7 +286,7 @@ impl Limit {
 /// The limit behind such a step: a part of the time by factors, a number by its root.
 fn moved(limit: f64, step: f64) -> f64 {
     let by_factors = limit * step.exp();
-    let by_root = limit + ROOT_STEP * limit.sqrt() * step;
+    let by_root = limit + (ROOT_STEP * limit.sqrt()).max(STEP_MIN) * step;
     match (limit < 1.0, step < 0.0) {
         (true, _) => by_factors,
         (false, true) => by_root.max(by_factors),
