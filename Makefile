@@ -13,7 +13,7 @@ DEMO_ARGS ?=
 SIM_ARGS ?=
 PEERS_ARGS ?=
 WEATHER_ARGS ?=
-PROTECT ?= scans pages exports
+PROTECT ?= slots slots-short slots-long slots-8 slots-web slots-looks slots-bursts slots-doubles
 
 # Seconds of a siege, and more of its arguments: --seed 1 --workers 2 --traps quotes,prepare
 SIEGE_SECONDS ?= 3600
@@ -81,9 +81,9 @@ bench-weather: toolchain servers ## everyday weather over a slow replica, in thr
 	cargo build --release -p sluice -p benches
 	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/weather $(TARGET)/weather docs/plots $(WEATHER_ARGS)
 
-bench-protect: toolchain servers ## a web app beside report jobs, limited, protected, binary and direct: p99 and reports a second; PROTECT='scans pages'
+bench-protect: toolchain servers ## a web app beside report jobs, limited, protected, binary and direct: p99 and reports a second; PROTECT='slots scans'; plots in target/
 	cargo build --release -p sluice -p benches
-	for kind in $(PROTECT); do SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/protect $$kind 5 $(TARGET) || exit; done
+	for kind in $(PROTECT); do SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/protect $$kind 8 $(TARGET) || exit; done
 
 bench-reports: toolchain servers ## a report run 40 times at once beside a web app, direct and with a budget of 4: p99; writes docs/plots/reports.svg
 	cargo build --release -p sluice -p benches

@@ -22,8 +22,26 @@ pub struct WebApp {
     pub sessions: u32,
     /// Between an answer and the next statement, on average; from half of it to half more, by chance.
     pub thinks: Duration,
+    /// What a statement that reads asks for.
+    pub reads: Reads,
     /// One statement of so many changes its row; the others read it.
     pub writes_one_in: Option<u32>,
+}
+
+/// What is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    /// A row by its key.
+    Row,
+    /// Rows that follow one another, so many by chance. The server sleeps at each, as if for a disk.
+    Rows {
+        /// No fewer than these.
+        least: u32,
+        /// No more than these.
+        most: u32,
+        /// For how long the server sleeps at each.
+        each: Duration,
+    },
 }
 
 /// One statement that was answered.
@@ -146,7 +164,7 @@ async fn one(
         let text = if writes {
             format!("UPDATE t SET n = n + 1 WHERE id = {id}")
         } else {
-            format!("SELECT pad FROM t WHERE id = {id}")
+            app.reads.text(id, &mut chance)
         };
         let at = Instant::now();
         conn.query(text).await?.accepted()?;
@@ -156,6 +174,22 @@ async fn one(
         }
         let thinks = app.thinks.mul_f64(0.5 + f64::from(chance.below(1_000)) / 1e3);
         tokio::time::sleep(thinks).await;
+    }
+}
+
+impl Reads {
+    fn text(self, id: u32, chance: &mut Chance) -> String {
+        match self {
+            Self::Row => format!("SELECT pad FROM t WHERE id = {id}"),
+            Self::Rows { least, most, each } => {
+                let more = chance.below(most.saturating_sub(least).saturating_add(1));
+                let rows = least.saturating_add(more);
+                // Not beyond the last row.
+                let from = id.min(ROWS.saturating_sub(rows));
+                let (each, to) = (each.as_secs_f64(), from.saturating_add(rows));
+                format!("SELECT pad, SLEEP({each}) FROM t WHERE id > {from} AND id <= {to}")
+            }
+        }
     }
 }
 

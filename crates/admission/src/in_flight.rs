@@ -40,8 +40,10 @@
 //!   aim      = T − T/10
 //!   memory   = window/2, and longer, up to a minute, until some 5/q statements are in it
 //!   e        = 1 − r/q, from −4 to 1
-//!   limit · exp(e·dt/(memory + S)),  upwards if somebody wanted more or the limit is below 1,
-//!                                    downwards if somebody was in flight within the window
+//!   step     = e·dt/(memory + S)      upwards if somebody wanted more or the limit is below 1,
+//!                                     downwards if somebody was in flight within the window
+//!   limit + max(√limit/2, 1) · step   from 1 on; it falls by no more than with the next line
+//!   limit · exp(step)                 below 1
 //! ```
 //!
 //! The limit moves until the mean of r is q, which is to say that the percentile over a long time is
@@ -60,7 +62,10 @@
 //! running have ε ≤ 1. What grows while n stands still (a history list) has no equilibrium in n: the
 //! limit falls to 1, and the gate holds. For r the memory fades instead of cutting off, so the loop is an
 //! integrator behind one lag, which comes to rest at any gain; near saturation, where ε is 3 to 4, it swings
-//! by a statement or two before, and whole statements make it swing anyway.
+//! by a statement or two before, and whole statements make it swing anyway. What counts is d ln r/dn: of a
+//! server with c slots a root of c more statements take it from hardly anybody waiting to most, so r grows by
+//! some 1/√c for each, and steps of √limit/2 give a loop gain about one whatever c is. Steps in parts of the
+//! limit have one of six and more at sixteen slots, and swing from above what the server takes to hardly anything.
 //!
 //! # Several
 //!
@@ -73,7 +78,8 @@
 //! Sources: Netflix concurrency-limits, Gradient2, for a limit from a ratio of latencies; RFC 6298
 //! for mean and deviation; RFC 5681 for doubling below what held; RFC 7661 for limits that were not
 //! in use; Robbins and Monro (1951), stochastic approximation, for finding a quantile by how often it is
-//! exceeded.
+//! exceeded; Halfin and Whitt (1981), heavy-traffic limits for queues with many exponential servers, for
+//! the root.
 
 mod limit;
 mod places;

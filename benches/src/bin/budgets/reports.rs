@@ -10,7 +10,7 @@ use benches::beside::{Failure, beside, ended};
 use benches::export::{self, Tool};
 use benches::process::cpu_time;
 use benches::stats::{median, quantile};
-use benches::web::{self, Seen, Web, WebApp};
+use benches::web::{self, Reads, Seen, Web, WebApp};
 use integration::raw::Login;
 use integration::server::{Flavour, PerformanceSchema, Server, ServerOptions};
 use integration::sluice::{Config, SluiceProcess};
@@ -285,7 +285,11 @@ const BUDGETED: usize = 4;
 const BUFFER_POOL: &str = "--innodb-buffer-pool-size=128M";
 const WARM_UP: Duration = Duration::from_secs(3);
 /// Some 750 statements a second.
-const WEB_APP: WebApp =
-    WebApp { sessions: 16, thinks: Duration::from_millis(20), writes_one_in: Some(5) };
+const WEB_APP: WebApp = WebApp {
+    sessions: 16,
+    thinks: Duration::from_millis(20),
+    reads: Reads::Row,
+    writes_one_in: Some(5),
+};
 const BUDGET: &str = "budgets:\n\
      \x20 - { name: reports, match: { app: report }, max_concurrency: 4, max_delay: 10m }";

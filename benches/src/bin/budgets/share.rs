@@ -9,7 +9,7 @@ use std::time::Duration;
 use benches::Result;
 use benches::beside::{Failure, beside, ended};
 use benches::stats::median;
-use benches::web::{self, Chance, Web, WebApp};
+use benches::web::{self, Chance, Reads, Web, WebApp};
 use integration::raw::{Login, RawConn};
 use integration::server::{Flavour, PerformanceSchema, Server, ServerOptions};
 use integration::sluice::{Config, SluiceProcess};
@@ -176,8 +176,12 @@ pub(crate) const BUDGETED: [Budgeted; 2] = [
 const ER_LOCK_DEADLOCK: u16 = 1213;
 /// Of each app.
 const SESSIONS: usize = 4;
-const WEB_APP: WebApp =
-    WebApp { sessions: 8, thinks: Duration::from_millis(20), writes_one_in: Some(5) };
+const WEB_APP: WebApp = WebApp {
+    sessions: 8,
+    thinks: Duration::from_millis(20),
+    reads: Reads::Row,
+    writes_one_in: Some(5),
+};
 const SETTLES: Duration = Duration::from_secs(10);
 const ANSWER_LIMIT: Duration = Duration::from_secs(600);
 const TARGET: &str = "CREATE TABLE copied (id INT PRIMARY KEY, n INT, hash CHAR(128))";

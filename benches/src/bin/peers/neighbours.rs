@@ -9,7 +9,7 @@ use std::time::Duration;
 use benches::Result;
 use benches::beside::{Failure, beside, ended};
 use benches::stats::{median, quantile};
-use benches::web::{Web, WebApp};
+use benches::web::{Reads, Web, WebApp};
 use integration::raw::{Login, RawConn};
 use tokio::io::AsyncReadExt;
 
@@ -107,8 +107,12 @@ async fn export(
     Ok(())
 }
 
-const WEB_APP: WebApp =
-    WebApp { sessions: 8, thinks: Duration::from_millis(5), writes_one_in: None };
+const WEB_APP: WebApp = WebApp {
+    sessions: 8,
+    thinks: Duration::from_millis(5),
+    reads: Reads::Row,
+    writes_one_in: None,
+};
 
 const EXPORTS: u32 = 2;
 

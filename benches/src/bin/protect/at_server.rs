@@ -26,5 +26,5 @@ const WEB: &str = "SELECT h.BUCKET_TIMER_LOW / 1e12, h.BUCKET_TIMER_HIGH / 1e12,
                    FROM performance_schema.events_statements_histogram_by_digest h \
                    JOIN performance_schema.events_statements_summary_by_digest s \
                    USING (SCHEMA_NAME, DIGEST) \
-                   WHERE s.DIGEST_TEXT LIKE 'SELECT `pad` FROM `t`%' AND h.COUNT_BUCKET > 0 \
+                   WHERE s.DIGEST_TEXT LIKE 'SELECT `pad` %FROM `t` %' AND h.COUNT_BUCKET > 0 \
                    ORDER BY h.BUCKET_NUMBER";

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use benches::Result;
 use benches::process::be_nice;
 use benches::stats::quantile;
-use benches::web::{Web, WebApp};
+use benches::web::Web;
 use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::Topology;
 
@@ -83,30 +83,37 @@ pub(crate) struct Measured {
     /// The client's p99, in seconds. It is niced.
     pub(crate) client_p99_s: f64,
     pub(crate) reports_per_s: f64,
+    /// From the warm-up on.
     pub(crate) looks: Vec<Look>,
+    /// For how long nothing was measured yet.
+    pub(crate) warm_up: Duration,
 }
 
 impl Measured {
     /// The mean of what the signal said, in seconds.
     pub(crate) fn said_s(&self) -> f64 {
-        mean(self.looks.iter().filter_map(|look| look.value_s))
+        mean(self.measured().filter_map(|look| look.value_s))
     }
 
     /// The mean of the limit on reports in flight, if there was one.
     pub(crate) fn limit(&self) -> f64 {
-        mean(self.looks.iter().filter_map(|look| look.limit))
+        mean(self.measured().filter_map(|look| look.limit))
     }
 
     /// The part of the looks at which the gate was open.
     pub(crate) fn open(&self) -> f64 {
-        mean(self.looks.iter().map(|look| f64::from(u8::from(look.open))))
+        mean(self.measured().map(|look| f64::from(u8::from(look.open))))
+    }
+
+    fn measured(&self) -> impl Iterator<Item = &Look> {
+        self.looks.iter().filter(|look| look.at >= self.warm_up)
     }
 }
 
 /// What Sluice said at one time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
-    /// Since the block began to be measured.
+    /// Since the warm-up began.
     pub(crate) at: Duration,
     pub(crate) value_s: Option<f64>,
     pub(crate) limit: Option<f64>,
@@ -129,23 +136,30 @@ pub(crate) async fn block(
     };
     let addr = sluice.as_ref().map_or(servers.primary.addr(), SluiceProcess::listen_addr);
     let admin = sluice.as_ref().map(SluiceProcess::admin_addr);
-    let mut web = Web::start(addr, WEB_APP).await?;
+    let mut webs = vec![Web::start(addr, kind.web()).await?];
     let mut jobs = Jobs::start(addr, kind, way.sessions(kind))?;
     be_nice("web", NICE)?;
     be_nice(jobs::THREAD, NICE)?;
-    tokio::time::sleep(warm_up).await;
+    let (warmed, mut looks) = (Instant::now(), Vec::new());
+    look(admin, (warmed, warm_up), &mut looks).await?;
     at_server::forget(&servers.primary).await?;
-    drop(web.take()?);
+    take(&mut webs)?;
     jobs.take()?;
     let began = Instant::now();
-    let looks = look(admin, began, time).await?;
+    let warm_up = began.saturating_duration_since(warmed);
+    if kind.web_doubles() {
+        look(admin, (warmed, warm_up + time / 2), &mut looks).await?;
+        webs.push(Web::start(addr, kind.web()).await?);
+        be_nice("web", NICE)?;
+    }
+    look(admin, (warmed, warm_up + time), &mut looks).await?;
     let (took, reports) = (began.elapsed().as_secs_f64(), jobs.take()?);
     let sluice = match admin {
         Some(admin) => Some(seen(&Metrics::of(admin).await?)),
         None => None,
     };
     let (server, statements) = at_server::web(&servers.primary).await?;
-    let mut client: Vec<f64> = web.take()?.iter().map(|seen| seen.took_s).collect();
+    let mut client = take(&mut webs)?;
     client.sort_unstable_by(f64::total_cmp);
     Ok(Measured {
         way,
@@ -155,6 +169,7 @@ pub(crate) async fn block(
         client_p99_s: quantile(&client, 0.99),
         reports_per_s: f64::from(u32::try_from(reports)?) / took,
         looks,
+        warm_up,
     })
 }
 
@@ -174,9 +189,21 @@ fn config(servers: &Topology, way: Way, threshold_s: f64, time: Duration) -> Res
     Ok(Config::new(servers)?.signals(&signals).cluster(way.pacing()).rules(&rules))
 }
 
+/// How long the app's statements took since the last call, in seconds.
+fn take(webs: &mut [Web]) -> Result<Vec<f64>> {
+    let mut all = Vec::new();
+    for web in webs {
+        all.extend(web.take()?.iter().map(|seen| seen.took_s));
+    }
+    Ok(all)
+}
+
 /// Looks at what Sluice says until the time is over.
-async fn look(admin: Option<SocketAddr>, began: Instant, time: Duration) -> Result<Vec<Look>> {
-    let mut looks = Vec::new();
+async fn look(
+    admin: Option<SocketAddr>,
+    (began, time): (Instant, Duration),
+    looks: &mut Vec<Look>,
+) -> Result<()> {
     let mut tick = tokio::time::interval(LOOK);
     while began.elapsed() < time {
         tick.tick().await;
@@ -191,7 +218,7 @@ async fn look(admin: Option<SocketAddr>, began: Instant, time: Duration) -> Resu
             open: of("sluice_gate_open").is_none_or(|open| open > 0.5),
         });
     }
-    Ok(looks)
+    Ok(())
 }
 
 fn seen(metrics: &Metrics) -> Distribution {
@@ -206,9 +233,6 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / count
 }
 
-/// Some 750 statements a second, of 16 sessions.
-const WEB_APP: WebApp =
-    WebApp { sessions: 16, thinks: Duration::from_millis(20), writes_one_in: None };
 /// Of clients: what the server has to do comes first.
 const NICE: u32 = 10;
 const LOOK: Duration = Duration::from_millis(250);

@@ -4,14 +4,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use benches::Result;
 use benches::beside::{Failure, beside};
 use benches::export::{ORDERS, Tool};
+use benches::web::{Chance, Reads, WebApp};
 use integration::raw::{Login, RawConn};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+
+use crate::slots::Slots;
 
 /// What a report is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +25,18 @@ pub(crate) enum Kind {
     Exports,
     /// The totals of a page of orders: nothing but the processor, for about a millisecond.
     Pages,
+    /// Totals of a few orders for which the server keeps one of its slots, and sleeps.
+    Slots(&'static Slots),
 }
 
 impl Kind {
     pub(crate) fn of(name: Option<&str>) -> Result<Self> {
+        let name = name.unwrap_or_default();
         let kinds = [Self::Scans, Self::Exports, Self::Pages];
-        let found = kinds.into_iter().find(|kind| Some(kind.name()) == name);
-        found.ok_or_else(|| "usage: protect scans|exports|pages [SECONDS] [FOLDER]".into())
+        let found = kinds.into_iter().find(|kind| kind.name() == name);
+        let found = found.or_else(|| Slots::of(name).map(Self::Slots));
+        found
+            .ok_or_else(|| "usage: protect slots[-…]|scans|exports|pages [SECONDS] [FOLDER]".into())
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -36,6 +44,45 @@ impl Kind {
             Self::Scans => "scans",
             Self::Exports => "exports",
             Self::Pages => "pages",
+            Self::Slots(load) => load.name,
+        }
+    }
+
+    /// The app that is protected from them.
+    pub(crate) fn web(self) -> WebApp {
+        match self {
+            Self::Scans | Self::Exports | Self::Pages => WEB_APP,
+            Self::Slots(load) => load.web(),
+        }
+    }
+
+    /// Whether the app has as many sessions again half-way through a block.
+    pub(crate) fn web_doubles(self) -> bool {
+        match self {
+            Self::Scans | Self::Exports | Self::Pages => false,
+            Self::Slots(load) => load.doubles,
+        }
+    }
+
+    /// What the server is started with.
+    pub(crate) fn server_args(self) -> Vec<String> {
+        match self {
+            Self::Scans | Self::Exports | Self::Pages => Vec::new(),
+            Self::Slots(load) => load.server_args().into(),
+        }
+    }
+
+    /// The load in a few words.
+    pub(crate) fn described(self) -> String {
+        match self {
+            Self::Scans | Self::Exports | Self::Pages => {
+                format!(
+                    "{} web sessions, {} sessions of reports",
+                    WEB_APP.sessions,
+                    self.sessions()
+                )
+            }
+            Self::Slots(load) => load.described(),
         }
     }
 
@@ -44,6 +91,7 @@ impl Kind {
         match self {
             Self::Scans | Self::Pages => 16,
             Self::Exports => 32,
+            Self::Slots(load) => load.report_sessions,
         }
     }
 
@@ -52,6 +100,7 @@ impl Kind {
         match self {
             Self::Scans | Self::Pages => &[1, 2, 3, 4, 6, 8],
             Self::Exports => &[1, 2, 4, 8, 12, 16],
+            Self::Slots(load) => load.limits,
         }
     }
 
@@ -59,7 +108,7 @@ impl Kind {
     pub(crate) fn parts(self) -> &'static [f64] {
         match self {
             Self::Scans | Self::Pages => &[0.125, 0.5],
-            Self::Exports => &[],
+            Self::Exports | Self::Slots(_) => &[],
         }
     }
 }
@@ -137,6 +186,38 @@ async fn one(
                 done.fetch_add(1, Ordering::Relaxed);
             }
         }
+        Kind::Slots(load) => {
+            sleeping(RawConn::open(addr, &login).await?, load, session, &done).await
+        }
+    }
+}
+
+async fn sleeping(
+    mut conn: RawConn,
+    load: &Slots,
+    session: u32,
+    done: &AtomicU64,
+) -> std::result::Result<(), Failure> {
+    conn.set_read_limit(ANSWER_LIMIT);
+    let began = Instant::now();
+    let mut chance = Chance(session.saturating_add(1));
+    let (least, most) = load.report_orders;
+    loop {
+        if let Some(time) = load.bursts {
+            rest(began.elapsed(), time).await;
+        }
+        let orders = least.saturating_add(chance.below(most.saturating_sub(least) + 1));
+        let from = chance.below(ORDERS.saturating_sub(orders));
+        conn.query(load.report(from, orders)).await?.accepted()?;
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Every second such time is one of rest: waits for its end.
+async fn rest(since: Duration, time: Duration) {
+    let within = Duration::from_secs_f64(since.as_secs_f64() % (time * 2).as_secs_f64());
+    if within >= time {
+        tokio::time::sleep((time * 2).saturating_sub(within)).await;
     }
 }
 
@@ -160,6 +241,13 @@ async fn totals(
     Ok(())
 }
 
+/// Some 750 statements a second, of 16 sessions.
+const WEB_APP: WebApp = WebApp {
+    sessions: 16,
+    thinks: Duration::from_millis(20),
+    reads: Reads::Row,
+    writes_one_in: None,
+};
 /// The name of their thread.
 pub(crate) const THREAD: &str = "reports";
 const TOTALS: &str = "SELECT o.id % 7 AS kind, COUNT(*), SUM(l.qty * l.price), MAX(l.sku) \

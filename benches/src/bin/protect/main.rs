@@ -2,7 +2,7 @@
 //! server, and what the jobs get done, at fixed numbers of reports in flight, protected by the app's
 //! latency, behind the plain gate, and without Sluice.
 //!
-//!   protect scans|exports|pages [SECONDS of one block = 8] [FOLDER for the plots]
+//!   protect slots[-…]|scans|exports|pages [SECONDS of one block = 8] [FOLDER for the plots]
 //!
 //! Prints Markdown. The p99 that is judged is the one of the server's answers: from when a statement is
 //! sent to the server until its answer has come, as Sluice sees it. Beside it stands the server's own
@@ -23,6 +23,7 @@ mod distribution;
 mod jobs;
 mod plot;
 mod report;
+mod slots;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,10 +48,14 @@ async fn run(kind: Kind, time: Duration, folder: Option<PathBuf>) -> Result<()> 
     let mut options = TopologyOptions::new(Flavour::MySql, 0);
     // All rows fit: what is measured is not the disk.
     options.extra_args.push("--innodb-buffer-pool-size=128M".into());
+    options.extra_args.extend(kind.server_args());
     options.performance_schema = PerformanceSchema::On;
     let servers = Topology::start(options).await?;
     web::fill(&servers.primary).await?;
     export::fill(&servers.primary).await?;
+    if let Kind::Slots(load) = kind {
+        slots::check(servers.primary.addr(), load).await?;
+    }
     // Nothing is held while the app is alone, so any threshold does. The first time everything is cold.
     let alone = (WARM_UP, time, UNHELD_S);
     block(&servers, kind, Way::Undisturbed, alone).await?;
@@ -60,7 +65,7 @@ async fn run(kind: Kind, time: Duration, folder: Option<PathBuf>) -> Result<()> 
         eprintln!("protect: {}, {}", kind.name(), way.name());
         let (warm_up, times) = match way {
             // Until the limit is found; and its swings are to be seen.
-            Way::Protected | Way::Binary => (WARM_UP * 5, 3),
+            Way::Protected | Way::Binary => (WARM_UP * 5, 5),
             Way::Undisturbed | Way::Part(_) | Way::Limit(_) | Way::Direct => (WARM_UP, 1),
         };
         if matches!(way, Way::Protected) {
@@ -95,6 +100,7 @@ const WITHIN: f64 = 1.25;
 const THRESHOLD: f64 = WITHIN * 1.1;
 /// The part of what the jobs get where the p99 doubles that they should have.
 const JOBS_PART: f64 = 0.6;
-const WARM_UP: Duration = Duration::from_secs(3);
+/// Longer than the window of the signal, which is not to remember how all log in.
+const WARM_UP: Duration = Duration::from_secs(6);
 /// A threshold that nothing reaches.
 const UNHELD_S: f64 = 3_600.0;

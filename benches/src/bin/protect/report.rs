@@ -10,13 +10,13 @@ use crate::{JOBS_PART, WITHIN};
 pub(crate) fn print(kind: Kind, threshold_s: f64, all: &[Measured]) {
     let alone = undisturbed(all);
     println!(
-        "\n### {}\n\nThreshold {}; {} sessions of reports.\n\n\
+        "\n### {}\n\n{}; threshold {}.\n\n\
          | way | web p50 | p99 | ÷ undisturbed | over 1.25 × | the server's own p99 | ÷ undisturbed | \
          the client's p99 | web statements a second | reports a second | the signal | limit | gate open |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|---|",
         kind.name(),
+        kind.described(),
         ms(threshold_s),
-        kind.sessions(),
     );
     for it in all {
         let (p99, own) = (sluice_p99(it), it.server.quantile(0.99));
@@ -80,8 +80,13 @@ fn judge(all: &[Measured], alone: &Alone) {
         best_mixture(&ways.collect::<Vec<_>>(), 0.01)
     };
     let (doubles, most) = (best(2.0), best(WITHIN));
+    let alone_p99 = || all.iter().filter(|it| it.way == Way::Undisturbed).map(sluice_p99);
+    let (least, largest) = (
+        alone_p99().fold(f64::INFINITY, f64::min) / alone.sluice_p99_s,
+        alone_p99().fold(0.0, f64::max) / alone.sluice_p99_s,
+    );
     println!(
-        "The p99 doubles at {doubles:.1} reports a second; within {WITHIN} × no mixture of limits gets \
+        "Undisturbed blocks are {least:.2} to {largest:.2} of their median. The p99 doubles at {doubles:.1} reports a second; within {WITHIN} × no mixture of limits gets \
          more than {most:.1}, {:.2} of that.\n",
         most / doubles,
     );

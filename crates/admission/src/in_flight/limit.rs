@@ -37,6 +37,11 @@ const REST_MAX: f64 = 30.0;
 const ERROR_MIN: f64 = -2.0;
 const SLOW_ERROR_MIN: f64 = -4.0;
 
+/// How far a limit of one and more moves by a step of one: in its roots, and in statements at least.
+/// [`super`] has the reason.
+const ROOT_STEP: f64 = 0.5;
+const STEP_MIN: f64 = 1.0;
+
 /// The part of a percentile's window that statements count for.
 const REMEMBERED: f64 = 0.5;
 
@@ -248,7 +253,8 @@ impl Limit {
         };
         if may_change {
             let memory = self.remembers().as_secs_f64().max(self.too_slow.memory());
-            self.limit *= (error * passed / (memory + self.service)).exp();
+            let step = error * passed / (memory + self.service);
+            self.limit = moved(self.limit, step);
         }
         self.limit = self.limit.clamp(LIMIT_MIN, LIMIT_MAX);
     }
@@ -274,5 +280,16 @@ impl Limit {
         }
         self.used = 0.0;
         self.used_since = now;
+    }
+}
+
+/// The limit behind such a step: a part of the time by factors, a number by its root.
+fn moved(limit: f64, step: f64) -> f64 {
+    let by_factors = limit * step.exp();
+    let by_root = limit + (ROOT_STEP * limit.sqrt()).max(STEP_MIN) * step;
+    match (limit < 1.0, step < 0.0) {
+        (true, _) => by_factors,
+        (false, true) => by_root.max(by_factors),
+        (false, false) => by_root,
     }
 }
