@@ -53,7 +53,7 @@ pub struct QuarantineEntry {
 impl QuarantineEntry {
     fn of(cluster: &str, entry: &Quarantined, now: UnixTime) -> Self {
         Self {
-            id: format!("{cluster}:{}", entry.id),
+            id: id_of(cluster, entry.id),
             cluster: cluster.to_owned(),
             rule: entry.rule.to_string(),
             by: entry.likeness.by.as_str().to_owned(),
@@ -65,6 +65,11 @@ impl QuarantineEntry {
             left_s: entry.until.0.saturating_sub(now.0),
         }
     }
+}
+
+/// What it is called, over all clusters.
+pub(crate) fn id_of(cluster: &str, id: u64) -> String {
+    format!("{cluster}:{id}")
 }
 
 /// What is in quarantine in one cluster, the oldest first.

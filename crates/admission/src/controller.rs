@@ -103,7 +103,7 @@ pub struct Controller {
     /// So many lines that have just begun are looked at until then.
     looks: usize,
     looks_until: MonoTime,
-    /// When the claim of a head covers it.
+    /// When somebody who waits may be covered by a claim.
     claimed_at: Option<MonoTime>,
     /// What those were told who were refused.
     advices: Advices,

@@ -194,6 +194,11 @@ impl Gate {
         }
     }
 
+    /// Whether it is open, and paced by the lag: then claims count.
+    pub(crate) fn heeds_claims(&self) -> bool {
+        self.paced && self.open_since().is_some()
+    }
+
     /// What makes a statement that can wait queue here; `None` if it is checked on arrival.
     pub(crate) fn contention(&self, now: MonoTime) -> Option<Obstacle> {
         match self.phase {

@@ -293,6 +293,11 @@ impl Ring {
         Some(Head { ticket, lane: Lane { rule, app, identity }, cost, ratio })
     }
 
+    /// Whether it wins the next check that is won.
+    pub(crate) fn is_head(&self, ticket: Ticket) -> bool {
+        self.head().is_some_and(|head| head.ticket == ticket)
+    }
+
     /// How many checks its rule loses before the head wins its own.
     pub(crate) fn losses_before_win(&self) -> u64 {
         self.turns.losses_before_win()

@@ -5,6 +5,7 @@ use proxy::cluster::{Cluster, Refused, RefusedBy};
 use serde::{Deserialize, Serialize};
 
 use super::gather::{before, length, seconds, text};
+use crate::quarantine::id_of;
 
 /// Most rows that are shown.
 const REFUSED_MAX: usize = 200;
@@ -51,7 +52,7 @@ pub(super) fn gather(cluster: &Cluster, unix: UnixTime) -> (Vec<RefusedStatus>, 
             RefusedBy::Rule => (None, None, None),
             RefusedBy::Budget(budget) => (Some(budget.to_string()), None, None),
             RefusedBy::Guard(guard, check) => (None, Some((guard.to_string(), *check)), None),
-            RefusedBy::Quarantine(id) => (None, None, Some(format!("{}:{id}", cluster.name))),
+            RefusedBy::Quarantine(id) => (None, None, Some(id_of(&cluster.name, *id))),
         };
         let (guard, check) = guard.map(|(guard, check)| (guard, check.to_owned())).unzip();
         RefusedStatus {

@@ -145,7 +145,7 @@ impl BudgetLines {
         let joining = Joining { lane, place, weight, cost, known, ratio, kept };
         let line = self.lines.entry(at).or_default();
         line.ring.join(now, &joining, dice);
-        let is_head = line.ring.head().is_some_and(|head| head.ticket == place.1);
+        let is_head = line.ring.is_head(place.1);
         if let Some(until) = until.filter(|_| is_head) {
             self.look_at(at, until.max(now.saturating_add(TICK)));
         }

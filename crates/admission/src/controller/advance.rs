@@ -224,7 +224,8 @@ impl Controller {
         let mut from = None;
         while let Some(key) = self.next_gate_with_line(from, Paced::ByRoom) {
             from = Some(key);
-            let young = self.gates.get(&key).map_or(0, |gate| gate.ring.young());
+            let gate = self.gates.get(&key);
+            let young = gate.filter(|gate| gate.heeds_claims()).map_or(0, |gate| gate.ring.young());
             for _ in 0..young.min(self.looks) {
                 self.looks = self.looks.saturating_sub(1);
                 self.look_at_young(now, key);
@@ -239,7 +240,7 @@ impl Controller {
     fn look_at_young(&mut self, now: MonoTime, key: GateKey) {
         let Some(gate) = self.gates.get_mut(&key) else { return };
         let Some(head) = gate.ring.next_young(now, SPARSE_FOR) else { return };
-        if gate.ring.is_head(&head) || head.ratio > Ratio::ZERO {
+        if gate.ring.is_head(head.ticket) || head.ratio > Ratio::ZERO {
             return;
         }
         let waiter = self.queue.get(head.ticket);

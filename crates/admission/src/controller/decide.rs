@@ -189,7 +189,7 @@ impl Controller {
                     watch.stands_in_line(self.clock, request);
                 }
                 // The head before it may have been too large for the room there is.
-                let is_head = gate.ring.head().is_some_and(|head| head.ticket == ticket);
+                let is_head = gate.ring.is_head(ticket);
                 let floor = request.terms.min_rate.is_some();
                 let by_room = gate.by_room && (is_head || floor);
                 let goes = by_room && self.has_room(self.clock, request, cost);

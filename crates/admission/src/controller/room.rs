@@ -109,8 +109,7 @@ impl Controller {
         let ahead = pace.threshold().mul_f64(AHEAD).min(AHEAD_MAX).as_secs_f64() * speeds.rate;
         let lane = request.lane();
         let is_young = |since: MonoTime| now.saturating_since(since) < SPARSE_FOR;
-        let may_pass = gate.paced
-            && gate.open_since().is_some()
+        let may_pass = gate.heeds_claims()
             && gate.ring.line_since(lane).is_some_and(is_young)
             // A pace that is told too high fills claims too fast, turns it does not.
             && gate.ring.is_due(lane, ahead)

@@ -46,11 +46,6 @@ impl Ring {
         None
     }
 
-    /// Whether it wins the next check that is won.
-    pub(crate) fn is_head(&self, head: &Head) -> bool {
-        self.head().is_some_and(|first| first.ticket == head.ticket)
-    }
-
     /// Whether neither its rule nor its app, which wait, are ahead of their turns by more than so
     /// many rows.
     pub(crate) fn is_due(&self, lane: Lane, ahead: f64) -> bool {

@@ -120,7 +120,7 @@ fn make_room(rows: &mut HashMap<u64, Refused>, now: MonoTime) {
     rows.retain(|_, row| now.saturating_since(row.last) < KEPT);
     if rows.len() >= ROWS_MAX {
         let quiet = rows.iter().min_by_key(|(_, row)| row.last).map(|(key, _)| *key);
-        rows.retain(|key, _| Some(*key) != quiet);
+        quiet.and_then(|key| rows.remove(&key));
     }
 }
 

@@ -51,28 +51,19 @@ struct Found {
 impl Found {
     fn read(text: &[u8], mode: LexMode, reading: Reading, whole: Whole) -> Self {
         let mut lexer = Lexer::new(text, mode, reading, NoComments);
-        let mut before = Kind::Semicolon;
-        let mut executes = false;
+        let (mut before, mut after_execute, mut executes) = (Kind::Semicolon, false, false);
         loop {
             let token = next(&mut lexer);
-            match token.kind {
-                Kind::End => break,
-                Kind::Semicolon => lexer.end_statement(),
-                Kind::Word => {
-                    let bytes = lexer.bytes(token);
-                    let qualified = matches!(before, Kind::Punct(b'.') | Kind::SysVar);
-                    if bytes.eq_ignore_ascii_case(EXECUTE) && !qualified {
-                        executes |= is_name(&mut lexer);
-                    }
-                }
-                Kind::Name
-                | Kind::Text
-                | Kind::DollarText
-                | Kind::Number
-                | Kind::UserVar
-                | Kind::SysVar
-                | Kind::Punct(_) => {}
+            executes |= after_execute && is_name(&lexer, token);
+            if token.kind == Kind::End {
+                break;
             }
+            if token.kind == Kind::Semicolon {
+                lexer.end_statement();
+            }
+            let qualified = matches!(before, Kind::Punct(b'.') | Kind::SysVar);
+            let is_execute = lexer.bytes(token).eq_ignore_ascii_case(EXECUTE);
+            after_execute = token.kind == Kind::Word && is_execute && !qualified;
             before = token.kind;
         }
         // The end of a text that was cut may well be inside a literal.
@@ -91,28 +82,11 @@ fn next(lexer: &mut Lexer<'_, NoComments>) -> Token {
     }
 }
 
-/// Whether the next token is a name, and no keyword that may stand behind a column.
-fn is_name(lexer: &mut Lexer<'_, NoComments>) -> bool {
-    let mut token = lexer.peeked();
-    while matches!(token.kind, Kind::Punct(0x80..)) {
-        lexer.next();
-        token = lexer.peeked();
-    }
-    match token.kind {
-        Kind::Name => true,
-        Kind::Word => {
-            let bytes = lexer.bytes(token);
-            !BEHIND_COLUMNS.iter().any(|word| bytes.eq_ignore_ascii_case(word.as_bytes()))
-        }
-        Kind::Text
-        | Kind::DollarText
-        | Kind::Number
-        | Kind::UserVar
-        | Kind::SysVar
-        | Kind::Punct(_)
-        | Kind::Semicolon
-        | Kind::End => false,
-    }
+/// Whether this is a name, and no keyword that may stand behind a column.
+fn is_name(lexer: &Lexer<'_, NoComments>, token: Token) -> bool {
+    let is_keyword =
+        |name: &[u8]| BEHIND_COLUMNS.iter().any(|word| name.eq_ignore_ascii_case(word.as_bytes()));
+    lexer.name_of(token).is_some_and(|name| token.kind == Kind::Name || !is_keyword(name))
 }
 
 /// What may stand behind a column called `execute`, of what both servers reserve, so that no
