@@ -21,13 +21,15 @@ type Kind = (&'static str, fn(&mut Times));
 
 fn main() {
     println!("| call | longest, µs | all of it, µs |\n|---|---|---|");
-    let kinds: [Kind; 6] = [
+    let kinds: [Kind; 8] = [
         ("all deadlines at once", deadlines),
         ("reload, and everybody is handed out", reload),
         ("shutdown, and everybody is handed out", shutdown),
         ("who waits (`waiters_after`), 256 at a time", waiting),
         ("who is starved (`look_for_starved`)", starved),
         ("a release at the pace, ratio 0.999", dice),
+        ("all deadlines at once, each identity an app under a rule of its own", deadlines_apart),
+        ("a release at the pace, the same", apart),
     ];
     for (name, run) in kinds {
         let all: Vec<Times> = (0..RUNS).map(|_| timed(run)).collect();
@@ -77,20 +79,30 @@ struct Bench {
     controller: Controller,
     now: MonoTime,
     beats: u64,
+    crowd: Crowd,
+}
+
+/// How the identities are spread.
+#[derive(Debug, Clone, Copy)]
+enum Crowd {
+    /// Over 100 apps under 10 rules.
+    Together,
+    /// Each is an app under a rule of its own.
+    Apart,
 }
 
 impl Bench {
-    fn new() -> Self {
+    fn new(crowd: Crowd) -> Self {
         let now = MonoTime::from_nanos(1_000_000_000);
         let mut controller = Controller::new(config(), 1, now);
         let limits = StarvationConfig { share: 0.01, window: Duration::from_secs(100) };
         controller.watch_starvation(now, Some(limits));
-        Self { controller, now, beats: 0 }
+        Self { controller, now, beats: 0, crowd }
     }
 
     /// With the gate shut, and everybody in line.
-    fn full(ratio: f64) -> Self {
-        let mut bench = Self::new();
+    fn full(crowd: Crowd, ratio: f64) -> Self {
+        let mut bench = Self::new(crowd);
         bench.look(2.0);
         for n in 0..WAITERS {
             let request = bench.request(n, ratio);
@@ -108,10 +120,14 @@ impl Bench {
             queue_len_max: u32::MAX,
             ..Terms::default()
         };
+        let (rule, app) = match self.crowd {
+            Crowd::Together => (identity / 500, identity / 50),
+            Crowd::Apart => (identity, identity),
+        };
         Request {
-            rule: RuleKey(identity / 500),
+            rule: RuleKey(rule),
             identity: IdentityKey(identity),
-            app: AppKey(identity / 50),
+            app: AppKey(app),
             digest: Some(DigestKey(1)),
             written: None,
             gate: GATE,
@@ -166,7 +182,15 @@ impl Bench {
 }
 
 fn deadlines(times: &mut Times) {
-    let mut bench = Bench::full(0.0);
+    all_deadlines(times, Crowd::Together);
+}
+
+fn deadlines_apart(times: &mut Times) {
+    all_deadlines(times, Crowd::Apart);
+}
+
+fn all_deadlines(times: &mut Times, crowd: Crowd) {
+    let mut bench = Bench::full(crowd, 0.0);
     bench.pass(Duration::from_secs(61));
     while bench.controller.waiting_len() > 0 {
         times.of(|| bench.controller.handle_time(bench.now));
@@ -175,20 +199,20 @@ fn deadlines(times: &mut Times) {
 }
 
 fn reload(times: &mut Times) {
-    let mut bench = Bench::full(0.0);
+    let mut bench = Bench::full(Crowd::Together, 0.0);
     drop(times.of(|| bench.controller.reconfigure(config(), bench.now)));
     let left = bench.collect(times).len();
     assert!(u64::try_from(left) == Ok(WAITERS), "{left} were handed out");
 }
 
 fn shutdown(times: &mut Times) {
-    let mut bench = Bench::full(0.0);
+    let mut bench = Bench::full(Crowd::Together, 0.0);
     drop(times.of(|| bench.controller.shutdown(bench.now)));
     drop(bench.collect(times));
 }
 
 fn waiting(times: &mut Times) {
-    let bench = Bench::full(0.0);
+    let bench = Bench::full(Crowd::Together, 0.0);
     let mut after = None;
     let mut piece = Vec::with_capacity(TAKEN);
     loop {
@@ -202,16 +226,23 @@ fn waiting(times: &mut Times) {
 }
 
 fn starved(times: &mut Times) {
-    let mut bench = Bench::full(0.0);
+    let mut bench = Bench::full(Crowd::Together, 0.0);
     bench.pass(Duration::from_secs(30));
     let mut census = Census::default();
     while times.of(|| bench.controller.look_for_starved(bench.now, &mut census)) {}
     assert!(!census.into_starved().is_empty(), "everybody is starved");
 }
 
-/// Ten seconds at 1,000 rows a second.
 fn dice(times: &mut Times) {
-    let mut bench = Bench::full(0.999);
+    releases(times, Bench::full(Crowd::Together, RATIO), RATIO);
+}
+
+fn apart(times: &mut Times) {
+    releases(times, Bench::full(Crowd::Apart, 0.0), 0.0);
+}
+
+/// Ten seconds at 1,000 rows a second.
+fn releases(times: &mut Times, mut bench: Bench, ratio: f64) {
     let end = bench.now.saturating_add(Duration::from_secs(10));
     let mut look_at = bench.now;
     let mut asked = WAITERS;
@@ -227,7 +258,7 @@ fn dice(times: &mut Times) {
                 times.of(|| bench.controller.complete(bench.now, permit, outcome));
             }
             asked = asked.saturating_add(1);
-            let request = bench.request(asked, 0.999);
+            let request = bench.request(asked, ratio);
             drop(times.of(|| bench.controller.request(bench.now, &request)));
         }
         bench.pass(Duration::from_millis(1));
@@ -236,7 +267,7 @@ fn dice(times: &mut Times) {
 
 /// Nanoseconds for a statement that is admitted at once, and seconds of CPU for one of [`dice`].
 fn uncontended() -> (f64, f64) {
-    let mut bench = Bench::new();
+    let mut bench = Bench::new(Crowd::Together);
     bench.look(0.0);
     let request = bench.request(1, 0.0);
     let a_round = |bench: &mut Bench| {
@@ -282,6 +313,7 @@ fn config() -> ControllerConfig {
     }
 }
 
+const RATIO: f64 = 0.999;
 const WAITERS: u64 = 10_000;
 const IDENTITIES: u64 = 5_000;
 const TAKEN: usize = 256;

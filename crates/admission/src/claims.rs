@@ -129,18 +129,25 @@ impl Claims {
     /// An app asks, or waits at the head.
     pub(crate) fn note(&mut self, now: MonoTime, request: &Request) {
         let weight = weight_of(request);
-        let known = self.apps.get_mut(&request.app).map(|claim| claim.seen_at = now).is_some();
-        let is_new = !known && self.apps.len() < CLAIMS_MAX;
-        if is_new {
-            let claim = Claim::new(now, request.rule);
-            self.apps.insert(request.app, claim);
-            self.seen.push_back((now, request.app));
-        }
-        if known || is_new {
-            let rule = self.rules.entry(request.rule).or_insert(RuleClaim { weight: 0.0, apps: 0 });
-            self.weight += weight - rule.weight;
-            rule.weight = weight;
-            rule.apps = rule.apps.saturating_add(u32::from(is_new));
+        let has_place = self.apps.len() < CLAIMS_MAX;
+        let before = match self.apps.get_mut(&request.app) {
+            Some(claim) => {
+                claim.seen_at = now;
+                Some(std::mem::replace(&mut claim.rule, request.rule))
+            }
+            None if has_place => {
+                self.apps.insert(request.app, Claim::new(now, request.rule));
+                self.seen.push_back((now, request.app));
+                None
+            }
+            None => return self.forget(now),
+        };
+        let rule = self.rules.entry(request.rule).or_insert(RuleClaim { weight: 0.0, apps: 0 });
+        self.weight += weight - rule.weight;
+        rule.weight = weight;
+        if before != Some(request.rule) {
+            rule.apps = rule.apps.saturating_add(1);
+            before.into_iter().for_each(|before| self.leave_rule(before));
         }
         self.forget(now);
     }
@@ -270,6 +277,11 @@ impl Claims {
         let Some(Claim { rule, sated, .. }) = self.apps.remove(&app) else { return };
         self.sated = self.sated.without(sated);
         self.askers.retain(|asker| *asker != app);
+        self.leave_rule(rule);
+    }
+
+    /// An app of this rule has gone, or asks under another one.
+    fn leave_rule(&mut self, rule: RuleKey) {
         if let Some(claim) = self.rules.get_mut(&rule) {
             claim.apps = claim.apps.saturating_sub(1);
             if claim.apps == 0 {
@@ -375,6 +387,19 @@ mod tests {
         for app in [B, AppKey(3)] {
             assert_eq!(ms(claims.covers_in(at(0), app, 1_000.0, 3.0)), Some(8), "3/8 each");
         }
+    }
+
+    #[test]
+    fn an_app_that_another_rule_is_about_has_the_share_of_that_one() {
+        let mut claims = both();
+        let throttled = Request { rule: RuleKey(9), ..of(B, 1, 0.5) };
+        claims.note(at(0), &throttled);
+        assert_eq!(ms(claims.covers_in(at(0), A, 1_000.0, 2.0)), Some(3), "two thirds of it");
+        assert_eq!(ms(claims.covers_in(at(0), B, 1_000.0, 1.0)), Some(3), "one third");
+        claims.note(at(0), &of(B, 3, 0.0));
+        assert_eq!(ms(claims.covers_in(at(0), A, 1_000.0, 1.0)), Some(4), "a quarter, as before");
+        assert_eq!(claims.rules.len(), 2);
+        assert!((claims.weight - 4.0).abs() < 1e-9, "{}", claims.weight);
     }
 
     #[test]

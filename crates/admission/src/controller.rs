@@ -205,14 +205,18 @@ impl Controller {
                 let Some(account) = permit.account else { return };
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
                 self.watch_settled(self.clock, &account, 0.0);
-                self.rates.complete(account.lane.rule, account.expected);
-                self.rates.settle(self.clock, account.lane.rule, -account.expected, 0.0);
+                if account.counted {
+                    self.rates.complete(self.clock, account.lane.rule, account.expected);
+                    self.rates.settle(self.clock, account.lane.rule, -account.expected, 0.0);
+                }
                 if let Some(place) = account.place {
                     self.in_flight.take_back(place);
                 }
                 if let (Some(pace), Some(charge)) = (&mut self.pace, account.charge) {
                     pace.take_back(charge);
-                    self.claims.spend(account.lane.app, -account.expected * account.factor);
+                    let cost = account.expected * account.factor;
+                    self.claims.spend(account.lane.app, -cost);
+                    self.wishes.spend(account.lane.rule, -cost);
                 }
             }
             Some(Resolved::Reject(_) | Resolved::DecideAgain) | None => {}
@@ -246,7 +250,7 @@ impl Controller {
         let Some(account) = &mut permit.account else { return };
         self.watch_charged(now, account, rows_cost(affected_rows) * account.factor);
         let more = rows_cost(affected_rows) - account.expected;
-        if more > account.charged_more {
+        if account.counted && more > account.charged_more {
             let cost = rows_cost(affected_rows);
             self.rates.settle(now, account.lane.rule, more - account.charged_more, cost);
             account.charged_more = more;
@@ -450,7 +454,7 @@ impl Controller {
                     let lost = gate.ring.leave(self.clock, lane, place, &mut self.dice);
                     self.checks.add(request.rule, request.app, Check::Lost, lost);
                 }
-                self.rates.leave_gate(request.rule, place);
+                self.rates.leave_gate(self.clock, request.rule, place);
                 if let Some(watch) = &mut self.starvation {
                     watch.leaves_line(self.clock, request);
                 }

@@ -53,6 +53,8 @@ pub(crate) struct Account {
     pub(crate) written: Option<Written>,
     /// What a row of it counts as at the pace and among its rivals.
     pub(crate) factor: f64,
+    /// Whether its rule's rates count it.
+    pub(crate) counted: bool,
     /// What its rule's rates were told of beyond that, while it ran.
     pub(crate) charged_more: f64,
     /// What it was put down for against the shares of all who contended, a row or more; 0: nobody

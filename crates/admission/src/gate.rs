@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::pacing::{Pacer, Rounds};
 use crate::patience::Patience;
 use crate::request::Lane;
-use crate::ring::{Place, Ring};
+use crate::ring::{Head, Place, Ring};
 use crate::signal::{Signal, SignalState};
 use crate::{
     AppKey, BudgetUse, Cause, GateConfig, GateKey, MonoTime, Reason, RuleLimit, SignalKey,
@@ -192,6 +192,17 @@ impl Gate {
             Phase::Open { since } => Some(since),
             Phase::Shut(_) => None,
         }
+    }
+
+    /// Who is let through next: whoever is owed what the others leave, else whoever has its turn.
+    pub(crate) fn head(&self) -> Option<Head> {
+        self.owed().or_else(|| self.ring.head())
+    }
+
+    /// Who waits here and is not passed by anybody any more.
+    pub(crate) fn owed(&self) -> Option<Head> {
+        let (lane, ticket) = self.patience.owed()?;
+        self.ring.next_of(lane).filter(|head| head.ticket == ticket)
     }
 
     /// Whether it is open, and paced by the lag: then claims count.

@@ -56,6 +56,7 @@ mod row_work;
 mod signal;
 mod speed;
 mod starvation;
+mod sweep;
 mod time;
 mod turns;
 

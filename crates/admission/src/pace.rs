@@ -61,7 +61,8 @@
 //! window and the gate hold meanwhile. With no queue and statements waiting, capacity is unknown
 //! but larger, and R grows by half in the time of the way: near by, from the first guess of 100 to
 //! 20,000 rows a second in 5 s, from 300 to 1,000 in a second; by up to nine tenths where
-//! most of the way is work at the primary and the rate was never found yet. Only the time
+//! most of the way is work at the primary and the rate was never found yet; and once it was found,
+//! by no more than leaves a queue of a quarter of what the way leaves of T. Only the time
 //! since the last look at which a queue stood for certain counts for growth. While nobody waits
 //! (application-limited) a sample can raise R, never lower it. A statement that overfills the
 //! window, and work that runs for longer than was usual, says nothing about R: whoever waits then
@@ -107,6 +108,7 @@
 //! al., BBR (2016); RFC 7661 (2015) for rates that were not in use.
 
 mod base;
+mod debt;
 mod flow;
 mod ledger;
 mod share;
@@ -129,10 +131,6 @@ use crate::{AdaptivePacing, MonoTime};
 /// Tokens collected at most, as time at the present pace. More would be a burst, less would lose
 /// capacity to a shell whose timer is late.
 const BURST: Duration = Duration::from_millis(20);
-
-/// Debt at most, as time at the present pace: what a large statement costs beyond it is held back
-/// by the window once it has run, and must not be paid twice.
-const DEBT: Duration = Duration::from_secs(1);
 
 /// Shortest time between two looks at the tokens: at most 1,000 wake-ups a second.
 const TICK: Duration = Duration::from_millis(1);
@@ -249,6 +247,13 @@ impl Pace {
             }
         }
         room
+    }
+
+    /// Whether there is room for a small one, though perhaps for none that is large.
+    pub(crate) fn has_any_room(&self, now: MonoTime) -> bool {
+        let aim = self.aim();
+        self.tokens > 0.0
+            && self.flows_that_count().all(|flow| flow.has_room(&self.ledger, &aim, 0.0, now))
     }
 
     /// Until it is told otherwise, tokens are collected for a turn of this cost: nobody else takes
@@ -375,7 +380,8 @@ impl Pace {
         let weight = if presses { pressing } else { wishes.asking(now) };
         let delivered = slowest.delivered().min(slowest.rate());
         let rows_per_s = if presses { slowest.rate() } else { delivered };
-        Some(Demand { weight, rows_per_s, presses })
+        let beside_per_s = if presses { wishes.beside().min(rows_per_s) } else { 0.0 };
+        Some(Demand { weight, rows_per_s, presses, large_rows: self.lump(), beside_per_s })
     }
 
     /// What is due to this controller beside others.
@@ -403,7 +409,8 @@ impl Pace {
         if per_s <= 0.0 || self.tokens > 0.0 {
             return None;
         }
-        let wait = Duration::try_from_secs_f64(-self.tokens / per_s).unwrap_or(Duration::MAX);
+        let pays = self.pays(per_s);
+        let wait = Duration::try_from_secs_f64(-self.tokens / pays).unwrap_or(Duration::MAX);
         Some(now.saturating_add(wait.max(TICK)))
     }
 
@@ -415,8 +422,9 @@ impl Pace {
             return;
         };
         let most = burst(per_s).max(self.kept);
-        let least = -per_s * DEBT.as_secs_f64() - 1.0;
-        self.tokens = (self.tokens.max(least) + per_s * passed.as_secs_f64()).min(most);
+        let owed = self.tokens.max(-self.debt_max(per_s));
+        let fills = if owed < 0.0 { self.pays(per_s) } else { per_s };
+        self.tokens = (owed + fills * passed.as_secs_f64()).min(most);
     }
 
     fn flows_that_count(&self) -> impl Iterator<Item = &Flow> {
@@ -437,6 +445,7 @@ impl Pace {
             lump: self.lump(),
             service: self.service,
             others: self.share.map(|(_, share)| share.others_per_s.max(0.0)),
+            others_lump: self.share.map_or(0.0, |(_, share)| share.large_rows),
         }
     }
 }

@@ -11,24 +11,42 @@
 //!     OWN · what it takes itself  +  what the others were given meanwhile / (USED · rate)
 //! ```
 //!
+//! or, if that comes first, until the others have left as much unused as it takes itself:
+//!
+//! ```text
+//!     what it takes itself  +  what the others were given meanwhile / rate
+//! ```
+//!
 //! Who uses the room has it until its turn is over. Who asks for little, from far away, delays a
 //! large statement by a part of what that takes, so that the replica stays in use. Beside one that
 //! alone takes half of the threshold, little is as good as shut a gate: there the others come first
 //! also if they use less.
+//!
+//! A statement larger than the window has room only once next to nothing is on its way, and many
+//! small apps whose claims cover them ([`crate::claims`]) keep some of it there for ever. Once
+//! those who had room meanwhile have left as much of the pace as it costs, it is *owed* that:
+//! nobody comes before it until it has gone, nor by a claim.
 
 use std::time::Duration;
 
+use crate::request::Lane;
 use crate::{MonoTime, Ticket};
 
 /// Of one gate: of whoever is at its head.
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
     whose: Option<Ticket>,
-    /// How long the gate has been open since it was at the head first.
+    /// How long the gate has been open since it was at the head first and had room.
     held: Duration,
     /// What was given to others since, in rows.
     given: f64,
     seen_at: Option<MonoTime>,
+    /// What could have been given to others while there was no room for it alone, and was not, in
+    /// rows; less than nothing if they were given more.
+    left: f64,
+    looked_at: Option<MonoTime>,
+    /// Where it stands, once the others have left as much unused as it takes.
+    owed: Option<Lane>,
 }
 
 /// What patience depends on.
@@ -53,7 +71,10 @@ impl Size {
         let takes = self.cost / self.rate;
         let is_oversize = takes >= self.threshold.as_secs_f64() / 2.0;
         let used = if is_oversize { USED_BESIDE_OVERSIZE } else { USED };
-        let secs = OWN * takes + given / (used * self.rate);
+        let leaves = OWN * takes + given / (used * self.rate);
+        // What the others did not use since is what it costs itself.
+        let unused = takes + given / self.rate;
+        let secs = leaves.min(unused);
         Duration::try_from_secs_f64(secs).unwrap_or_default()
     }
 }
@@ -67,20 +88,55 @@ impl Patience {
         head: Ticket,
         size: &Size,
     ) -> Option<MonoTime> {
-        if self.whose != Some(head) {
-            *self = Self { whose: Some(head), ..Self::default() };
-        }
+        self.begin(head);
         if let Some(seen_at) = self.seen_at.replace(now) {
             let open = now.saturating_since(seen_at.max(open_since));
             self.held = self.held.saturating_add(open);
+        } else {
+            self.given = 0.0;
         }
         let left = size.patience(self.given).saturating_sub(self.held);
-        (left >= TICK).then(|| now.saturating_add(left))
+        (left >= TICK && self.owed.is_none()).then(|| now.saturating_add(left))
+    }
+
+    /// There is no room for this head, though for smaller ones at so many rows a second: when it is
+    /// to be looked at again; `None`: it is owed what they leave, or nothing is left now.
+    pub(crate) fn waits_for_room(
+        &mut self,
+        (now, open_since): (MonoTime, MonoTime),
+        (head, lane): (Ticket, Lane),
+        (cost, left_per_s): (f64, f64),
+    ) -> Option<MonoTime> {
+        self.begin(head);
+        if let Some(looked_at) = self.looked_at.replace(now) {
+            let open = now.saturating_since(looked_at.max(open_since));
+            self.left += left_per_s * open.as_secs_f64();
+        }
+        if self.left >= cost {
+            self.owed = Some(lane);
+        }
+        if self.owed.is_some() || left_per_s <= 0.0 {
+            return None;
+        }
+        let wait = Duration::try_from_secs_f64((cost - self.left) / left_per_s).ok()?;
+        Some(now.saturating_add(wait.max(TICK)))
+    }
+
+    /// Whom nobody passes any more, if it still waits there.
+    pub(crate) fn owed(&self) -> Option<(Lane, Ticket)> {
+        self.owed.zip(self.whose)
+    }
+
+    fn begin(&mut self, head: Ticket) {
+        if self.whose != Some(head) {
+            *self = Self { whose: Some(head), ..Self::default() };
+        }
     }
 
     /// Others were given so many rows.
     pub(crate) fn gave(&mut self, rows: f64) {
         self.given += rows;
+        self.left -= rows;
     }
 }
 
@@ -99,6 +155,7 @@ const TICK: Duration = Duration::from_millis(1);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{AppKey, IdentityKey, RuleKey};
 
     const fn size(cost: f64) -> Size {
         Size { cost, rate: 1_000.0, threshold: Duration::from_secs(1) }
@@ -149,6 +206,42 @@ mod tests {
             };
             assert!(near, "{cost} rows, one every {every_ms} ms: until {ended:?}");
         }
+    }
+
+    #[test]
+    fn it_goes_when_the_others_have_left_as_much_as_it_takes() {
+        // Seven rows in ten milliseconds of a thousand a second: 0.6 of them is never undercut.
+        let mut patience = Patience::default();
+        let ended = (0..9_000_u64).find(|ms| {
+            if ms % 10 < 7 {
+                patience.gave(1.0);
+            }
+            patience.holds((at(*ms), at(0)), HEAD, &size(900.0)).is_none()
+        });
+        assert!(ended.is_some_and(|ms| (2_900..=3_100).contains(&ms)), "{ended:?}");
+    }
+
+    #[test]
+    fn what_the_others_leave_while_there_is_room_for_them_is_owed_to_who_has_none() {
+        let lane = Lane { rule: RuleKey(1), app: AppKey(1), identity: IdentityKey(1) };
+        let mut patience = Patience::default();
+        let mut looks = |from: u64, to: u64, left_per_s: f64, gives: u64| {
+            (from..to).find(|ms| {
+                if ms % 10 < gives {
+                    patience.gave(1.0);
+                }
+                let whom = (HEAD, lane);
+                patience.waits_for_room((at(*ms), at(0)), whom, (3_000.0, left_per_s));
+                patience.owed().is_some()
+            })
+        };
+        assert_eq!(looks(0, 9_000, 1_000.0, 10), None, "they use all of it");
+        assert_eq!(looks(9_000, 20_000, 0.0, 0), None, "there is no room for anybody");
+        let owed = looks(20_000, 40_000, 1_000.0, 7);
+        assert!(owed.is_some_and(|ms| (29_900..=30_100).contains(&ms)), "{owed:?}");
+        assert_eq!(patience.holds((at(31_000), at(0)), HEAD, &size(3_000.0)), None);
+        patience.holds((at(31_001), at(0)), Ticket(2), &size(3_000.0));
+        assert_eq!(patience.owed(), None, "the next is owed nothing yet");
     }
 
     #[test]

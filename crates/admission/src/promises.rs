@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::pace::{Charge, Pace};
+use crate::sweep::Sweep;
 use crate::{AppKey, MonoTime};
 
 /// Apps told apart; clients choose apps. What others are allowed is charged to nobody in
@@ -33,6 +34,7 @@ pub(crate) struct Promises {
     older: BTreeMap<Option<AppKey>, Charge>,
     /// When a statement of an app was last admitted.
     through: HashMap<AppKey, MonoTime>,
+    sweep: Sweep,
 }
 
 impl Promises {
@@ -73,7 +75,7 @@ impl Promises {
             *at = now;
             return;
         }
-        if self.through.len() >= APPS_MAX {
+        if self.through.len() >= APPS_MAX && self.sweep.is_due(now) {
             self.through.retain(|_, at| now.saturating_since(*at) <= THROUGH_FOR);
         }
         if self.through.len() < APPS_MAX {

@@ -22,6 +22,7 @@
 //! Bounds: an entry for each rule that has such terms and was asked for.
 
 mod floor;
+mod turnover;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,6 +31,7 @@ use rand::rngs::StdRng;
 
 use self::floor::Floor;
 pub(crate) use self::floor::Thrown;
+use self::turnover::Turnover;
 use crate::request::Lane;
 use crate::ring::{Head, Joining, Place, Ring, Stands};
 use crate::{MonoTime, Ratio, RuleKey, RuleLimit, Terms, Ticket};
@@ -68,6 +70,8 @@ struct RuleRates {
     in_flight: u32,
     /// Who waits for the cap or a place.
     line: Ring,
+    /// How fast places become free while somebody waits.
+    turnover: Turnover,
 }
 
 /// Rows, filled at a rate.
@@ -76,6 +80,8 @@ struct Bucket {
     per_s: f64,
     tokens: f64,
     at: MonoTime,
+    /// Collected beside the burst.
+    kept: f64,
 }
 
 impl Rates {
@@ -130,6 +136,7 @@ impl Rates {
     /// Starts to wait for the rule's own limits.
     pub(crate) fn join(&mut self, now: MonoTime, joining: &Joining, dice: &mut StdRng) {
         if let Some(rule) = self.rules.get_mut(&joining.lane.rule) {
+            rule.turnover.begin(now);
             rule.line.join(now, joining, dice);
         }
     }
@@ -137,20 +144,23 @@ impl Rates {
     pub(crate) fn leave(&mut self, now: MonoTime, lane: Lane, place: Place, dice: &mut StdRng) {
         if let Some(rule) = self.rules.get_mut(&lane.rule) {
             rule.line.leave(now, lane, place, dice);
+            rule.look(now);
         }
     }
 
     /// A statement of the rule stands in line at a gate.
-    pub(crate) fn join_gate(&mut self, rule: RuleKey, place: Place, cost: f64) {
+    pub(crate) fn join_gate(&mut self, now: MonoTime, rule: RuleKey, place: Place, cost: f64) {
         if let Some(rule) = self.rules.get_mut(&rule) {
             rule.floor.join(place, cost);
+            rule.keep(now);
         }
     }
 
     /// It does not any more.
-    pub(crate) fn leave_gate(&mut self, rule: RuleKey, place: Place) {
+    pub(crate) fn leave_gate(&mut self, now: MonoTime, rule: RuleKey, place: Place) {
         if let Some(rule) = self.rules.get_mut(&rule) {
             rule.floor.leave(place);
+            rule.keep(now);
         }
     }
 
@@ -213,17 +223,20 @@ impl Rates {
         floor.is_some_and(|floor| floor.collect(now) > 0.0)
     }
 
-    /// A statement is admitted.
-    pub(crate) fn admit(&mut self, now: MonoTime, rule: RuleKey, terms: &Terms, cost: f64) {
-        if let Some(rule) = self.rule(now, rule, terms) {
-            rule.in_flight = rule.in_flight.saturating_add(1);
-            if let Some(cap) = &mut rule.cap {
-                cap.spend(now, cap.charged(cost));
-            }
-            if let Some(floor) = &mut rule.floor.bucket {
-                floor.owe(now, 0.0, cost);
-            }
+    /// A statement is admitted. Whether it is counted, and so is to be settled and completed: under
+    /// a rule that has had no limits it is not, also if it has some by then. Else each that ends
+    /// would free a place that it never took, and where places are always taken, for good.
+    #[must_use]
+    pub(crate) fn admit(&mut self, now: MonoTime, rule: RuleKey, terms: &Terms, cost: f64) -> bool {
+        let Some(rule) = self.rule(now, rule, terms) else { return false };
+        rule.in_flight = rule.in_flight.saturating_add(1);
+        if let Some(cap) = &mut rule.cap {
+            cap.spend(now, cap.charged(cost));
         }
+        if let Some(floor) = &mut rule.floor.bucket {
+            floor.owe(now, 0.0, cost);
+        }
+        true
     }
 
     /// A statement turns out to be one of `cost`, so much more than was thought, or less.
@@ -239,9 +252,10 @@ impl Rates {
 
     /// The server has finished it, of which so much was expected; it is settled now, by the whole of
     /// that.
-    pub(crate) fn complete(&mut self, rule: RuleKey, expected: f64) {
+    pub(crate) fn complete(&mut self, now: MonoTime, rule: RuleKey, expected: f64) {
         let Some(rule) = self.rules.get_mut(&rule) else { return };
         rule.in_flight = rule.in_flight.saturating_sub(1);
+        rule.turnover.ended(now);
         if let Some(cap) = &mut rule.cap {
             cap.tokens -= expected - cap.charged(expected);
         }
@@ -252,14 +266,24 @@ impl Rates {
         self.rules.get(&rule).is_some_and(|rule| !rule.line.is_empty())
     }
 
-    /// How long whoever stands there waits for the cap of its rule, about; `None`: there is no cap.
+    /// How long whoever stands there waits for what its rule limits, about; `None`: it has neither
+    /// a cap nor places, or how long places are taken is not known.
     pub(crate) fn line(&self, now: MonoTime, stands: &Stands) -> Option<Duration> {
         let rule = self.rules.get(&stands.lane.rule)?;
-        let cap = rule.cap?;
         let ahead = rule.line.ahead(&Stands { ratio: Ratio::ZERO, ..*stands });
         let (line, absent) = ahead.rows(None);
-        let rows = rule.floor.cost() + line + absent;
-        Some(cap.covers_in(now, rows).unwrap_or_default())
+        let at_the_cap = rule.cap.map(|cap| {
+            let rows = rule.floor.cost() + line + absent;
+            cap.covers_in(now, rows).unwrap_or_default()
+        });
+        let for_places = rule.in_flight_max.and_then(|_| {
+            let others = rule.line.len().saturating_sub(rule.line.len_of(stands.lane));
+            // The apps of a rule have turns like its statements have.
+            let [apps, _] = ahead.times;
+            let own = number(ahead.statements.saturating_add(1));
+            rule.turnover.frees_in(now, (own * apps).min(own + number(others)))
+        });
+        [at_the_cap, for_places].into_iter().flatten().max()
     }
 
     /// Whether there is more to do at once.
@@ -285,9 +309,11 @@ impl Rates {
     /// that no debt can be left are forgotten. Takes no longer for many waiters than for none.
     pub(crate) fn reset_lines(&mut self, now: MonoTime) -> OldLines {
         self.unfinished = false;
-        let rules = self.rules.values_mut();
-        let lines =
-            rules.map(|rule| (std::mem::take(&mut rule.line), rule.floor.reset())).collect();
+        let lines = self.rules.values_mut().map(|rule| {
+            rule.turnover.end(now);
+            (std::mem::take(&mut rule.line), rule.floor.reset())
+        });
+        let lines = lines.collect();
         self.rules.retain(|_, rule| {
             let buckets = [rule.cap, rule.floor.bucket];
             let in_use = |bucket: &Bucket| now.saturating_since(bucket.at) < DEBT;
@@ -295,6 +321,10 @@ impl Rates {
         });
         OldLines { _lines: lines }
     }
+}
+
+fn number(of: usize) -> f64 {
+    f64::from(u32::try_from(of).unwrap_or(u32::MAX))
 }
 
 /// Where a statement comes from.
@@ -313,6 +343,23 @@ impl RuleRates {
         self.in_flight_max = terms.max_in_flight;
     }
 
+    /// What waits for others at the gate has its tokens there: meanwhile as many more are collected
+    /// as the first of them takes.
+    fn keep(&mut self, now: MonoTime) {
+        let kept = self.floor.first_cost();
+        if let Some(cap) = &mut self.cap {
+            cap.fill(now);
+            cap.kept = cap.charged(kept);
+        }
+    }
+
+    /// Perhaps nobody waits for a place any more.
+    fn look(&mut self, now: MonoTime) {
+        if self.line.is_empty() {
+            self.turnover.end(now);
+        }
+    }
+
     fn has_place(&self) -> bool {
         let at_gate = u32::try_from(self.floor.waiting()).unwrap_or(u32::MAX);
         self.in_flight_max.is_none_or(|most| self.in_flight.saturating_add(at_gate) < most)
@@ -329,7 +376,7 @@ impl Bucket {
     /// The bucket of a rate; what is in it is kept.
     fn told(before: Option<Self>, now: MonoTime, per_s: Option<u32>) -> Option<Self> {
         let per_s = f64::from(per_s?.max(1));
-        let mut bucket = before.unwrap_or(Self { per_s, tokens: 1.0, at: now });
+        let mut bucket = before.unwrap_or(Self { per_s, tokens: 1.0, at: now, kept: 0.0 });
         bucket.per_s = per_s;
         Some(bucket)
     }
@@ -343,8 +390,9 @@ impl Bucket {
     fn fill(&mut self, now: MonoTime) {
         let passed = now.saturating_since(self.at).as_secs_f64();
         self.at = self.at.max(now);
-        let most = self.per_s * BURST.as_secs_f64() + 1.0;
-        self.tokens = (self.tokens + self.per_s * passed).min(most);
+        let most = self.per_s * BURST.as_secs_f64() + 1.0 + self.kept;
+        // Who has just left the gate pays with what was kept for it.
+        self.tokens = (self.tokens + self.per_s * passed).min(most.max(self.tokens));
     }
 
     fn most_owed(&self) -> f64 {

@@ -293,6 +293,13 @@ impl Ring {
         Some(Head { ticket, lane: Lane { rule, app, identity }, cost, ratio })
     }
 
+    /// Who is next of this lane, if its app serves it next.
+    pub(crate) fn next_of(&self, lane: Lane) -> Option<Head> {
+        let app = self.rules.get(&lane.rule)?.apps.get(&lane.app)?;
+        let (identity, ticket, Stake { cost, ratio, .. }) = app.next()?;
+        (identity == lane.identity).then_some(Head { ticket, lane, cost, ratio })
+    }
+
     /// Whether it wins the next check that is won.
     pub(crate) fn is_head(&self, ticket: Ticket) -> bool {
         self.head().is_some_and(|head| head.ticket == ticket)

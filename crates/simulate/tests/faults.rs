@@ -1,5 +1,7 @@
 //! A scenario's file: every fault is named, and so is every expectation that is not met.
 
+use std::time::Duration;
+
 use simulate::{Scenario, simulate};
 
 const GOOD: &str = "
@@ -115,4 +117,35 @@ expect:
     }
     let text = text.replace("web.shop: 1 }", "web.shop: 3 }");
     assert_eq!(simulate(&Scenario::parse(&text).unwrap()).missed.len(), 3);
+}
+
+#[test]
+fn a_latency_of_statements_that_nobody_issues_is_a_fault() {
+    let signal = |classes: &str| {
+        let latency = format!("latency: {{ app: etl, statements: {classes} }}");
+        format!("{GOOD}signals:\n  p99: {{ {latency}, threshold: 20ms }}\n")
+    };
+    assert!(Scenario::parse(&signal("[read, write]")).is_ok());
+    only_fault(&signal("[read]"), &["signals.p99.latency.statements", "write", "etl"]);
+}
+
+#[test]
+fn limits_of_a_rule_that_nothing_could_keep_are_faults() {
+    let app = |limits: &str| GOOD.replace("app: etl,", &format!("app: etl, {limits},"));
+    assert!(Scenario::parse(&app("min_rate: 5, max_rate: 5, max_in_flight: 1")).is_ok());
+    only_fault(&app("min_rate: 6, max_rate: 5"), &["apps[0].min_rate", "max_rate"]);
+    only_fault(&app("max_in_flight: 0"), &["apps[0].max_in_flight", "at least 1"]);
+}
+
+#[test]
+fn replicas_of_a_group_have_one_threshold() {
+    let replicas = |second: &str| {
+        let first = "{ apply_per_s: 1000, group: reports, threshold: 30s }";
+        let second = format!("{{ apply_per_s: 500, group: reports{second} }}");
+        GOOD.replace("{ apply_per_s: 1000 }", &format!("{first}, {second}"))
+    };
+    let scenario = Scenario::parse(&replicas("")).unwrap();
+    let of_all: Vec<_> = scenario.replicas.iter().map(|replica| replica.threshold).collect();
+    assert_eq!(of_all, [Some(Duration::from_secs(30)); 2]);
+    only_fault(&replicas(", threshold: 20s"), &["replicas[1].threshold", "reports"]);
 }

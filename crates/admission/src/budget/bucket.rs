@@ -13,6 +13,9 @@ const BURST: Duration = Duration::from_millis(50);
 /// Debt that is none: what sums of floats leave.
 const NOTHING: f64 = 1e-9;
 
+/// Fuller than this nobody has to know.
+const FILL_MAX: f64 = 100.0;
+
 /// A time beyond which nobody plans.
 const FAR: Duration = Duration::from_secs(86_400);
 
@@ -158,6 +161,23 @@ impl Bucket {
         let left = if ran < foreseen { foreseen - ran } else { ran };
         let next = if self.in_use < most { 0.0 } else { left / there.sqrt() };
         next + foreseen * (count - 1.0) / f64::from(most)
+    }
+
+    /// How full it is, by the limit that is nearest, beside so many of another process; `None`:
+    /// nothing of it is limited.
+    pub(super) fn fill(
+        mut self,
+        now: MonoTime,
+        terms: &BudgetTerms,
+        elsewhere: u32,
+    ) -> Option<f64> {
+        self.drain(now, terms);
+        let in_use = f64::from(self.in_use.saturating_add(elsewhere));
+        let places = terms.max_concurrency.map(|most| in_use / f64::from(most.max(1)));
+        let levels = self.levels(terms).into_iter().flatten();
+        let debts =
+            levels.map(|level| if level.debt > NOTHING { level.debt / level.size } else { 0.0 });
+        places.into_iter().chain(debts).reduce(f64::max).map(|fill| fill.min(FILL_MAX))
     }
 
     fn levels(&self, terms: &BudgetTerms) -> [Option<Level>; 3] {

@@ -1,5 +1,7 @@
 //! What statements take from the buckets of a cluster, and give back.
 
+mod fill;
+
 use std::collections::HashMap;
 use std::time::Duration;
 

@@ -5,7 +5,10 @@
 //! stands for the average of before: of a digest that is refused hardly anything runs, and an average
 //! over what is refused would be paid for by ten minutes a part.
 //!
-//! Bounds: [`SHAPES_MAX`] averages; beyond, whoever was learned first is forgotten.
+//! Bounds: [`SHAPES_MAX`] averages; beyond, one is forgotten that nobody has asked for, or learned
+//! again, since it was last its turn (the clock of page replacement; Corbató, "A paging experiment with
+//! the Multics system", 1968). So a flood of digests that come once makes nobody forget what is
+//! refused, or what comes again and again.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,6 +18,9 @@ use crate::{AppKey, DigestKey, MonoTime};
 
 /// Averages remembered, about 60 bytes each.
 const SHAPES_MAX: usize = 10_000;
+
+/// Averages that are passed over to forget one: it is done within a statement.
+const PASSED_MAX: usize = 64;
 
 /// Weight of the newest outcome: the last eight or so count.
 const NEWEST: f64 = 0.25;
@@ -49,6 +55,7 @@ pub(super) enum Finding {
 #[derive(Debug, Default)]
 pub(super) struct Predictions {
     averages: KeyMap<Shape, Average>,
+    /// In whose turn one is forgotten.
     learned: VecDeque<Shape>,
     all: Option<Cost>,
 }
@@ -63,6 +70,8 @@ enum Shape {
 struct Average {
     cost: Cost,
     at: MonoTime,
+    /// It has been asked for, or learned again, since it was last its turn to be forgotten.
+    met: bool,
 }
 
 impl Predictions {
@@ -80,8 +89,9 @@ impl Predictions {
 
     /// What this digest itself is known to cost, in seconds. Nobody is refused for what others of
     /// its app cost.
-    pub(super) fn believed(&self, now: MonoTime, digest: Option<DigestKey>) -> Option<f64> {
-        let average = self.averages.get(&Shape::Digest(digest?))?;
+    pub(super) fn believed(&mut self, now: MonoTime, digest: Option<DigestKey>) -> Option<f64> {
+        let average = self.averages.get_mut(&Shape::Digest(digest?))?;
+        average.met = true;
         let is_fresh = now.saturating_since(average.at) < BELIEVED_FOR;
         is_fresh.then_some(average.cost.seconds)
     }
@@ -124,16 +134,30 @@ impl Predictions {
                 Finding::Anew => cost,
                 Finding::Further | Finding::Part => average.cost.nearer_to(cost),
             };
-            *average = Average { cost, at: now };
+            *average = Average { cost, at: now, met: true };
             return;
         }
-        if self.averages.len() >= SHAPES_MAX
-            && let Some(oldest) = self.learned.pop_front()
-        {
-            self.averages.remove(&oldest);
+        if self.averages.len() >= SHAPES_MAX {
+            self.forget_one();
         }
-        self.averages.insert(shape, Average { cost, at: now });
+        self.averages.insert(shape, Average { cost, at: now, met: false });
         self.learned.push_back(shape);
+    }
+
+    fn forget_one(&mut self) {
+        for passed in 0..=PASSED_MAX {
+            let Some(shape) = self.learned.pop_front() else { return };
+            match self.averages.get_mut(&shape) {
+                Some(average) if average.met && passed < PASSED_MAX => {
+                    average.met = false;
+                    self.learned.push_back(shape);
+                }
+                Some(_) | None => {
+                    self.averages.remove(&shape);
+                    return;
+                }
+            }
+        }
     }
 }
 

@@ -86,7 +86,7 @@ impl BucketStore {
         self.slots.values().filter_map(|slot| self.stored.get(slot.index()))
     }
 
-    #[cfg(test)]
+    /// How many are remembered.
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }

@@ -309,3 +309,44 @@ fn a_cursor_that_goes_on_behind_a_pause_says_nothing_of_what_its_statement_costs
     assert!(is_refused(&mut budgets, now, digest));
     assert_eq!(budgets.views().map(|view| view.in_use).sum::<u64>(), 0);
 }
+
+/// One app's flood of texts that come once had what another one is refused for forgotten, and it ran.
+#[test]
+fn a_flood_of_digests_lets_nobody_past_who_is_refused_for_what_it_costs() {
+    let (mut budgets, dear, slow) = (costly(5.0), DigestKey(7), DigestKey(8));
+    let now = MonoTime::from_nanos(1);
+    runs(&mut budgets, now, dear, 60.0);
+    runs(&mut budgets, now, slow, 60.0);
+    for flood in 0..40_000 {
+        runs(&mut budgets, now, DigestKey(1_000 + flood), 0.001);
+        if flood % 1_000 == 0 {
+            assert!(is_refused(&mut budgets, now, dear), "behind {flood} others");
+        }
+    }
+    assert!(!is_refused(&mut budgets, now, slow), "nobody asked for it: it had to go");
+}
+
+#[test]
+fn how_full_a_budget_is_is_that_of_its_fullest_bucket_by_the_limit_that_is_nearest() {
+    let mut budgets = budgets(0.5);
+    let now = MonoTime::from_nanos(1);
+    assert_eq!(budgets.fills(now).get(&BudgetKey(1)), None, "nobody has taken anything");
+    let first = budgets.take(now, &of(1), (None, APP));
+    assert_eq!(budgets.fills(now)[&BudgetKey(1)], 0.5, "one of two places");
+    // The other bucket owes three quarters of its burst, and drains.
+    let other = budgets.take(now, &of(2), (None, APP));
+    budgets.finish(now, &other, &used(0.75));
+    assert_eq!(budgets.fills(now)[&BudgetKey(1)], 0.75);
+    let later = now.saturating_add(Duration::from_secs(1));
+    assert_eq!(budgets.fills(later)[&BudgetKey(1)], 0.5);
+    budgets.finish(later, &first, &used(0.0));
+    assert_eq!(budgets.fills(later)[&BudgetKey(1)], 0.25);
+    // With thousands of them only what all share is looked at.
+    let hold = budgets.take(later, &of(0), (None, APP));
+    for n in 10..5_000 {
+        let hold = budgets.take(later, &of(n), (None, APP));
+        budgets.finish(later, &hold, &used(9.0));
+    }
+    assert!(budgets.fills(later)[&BudgetKey(1)] < 1.0);
+    budgets.finish(later, &hold, &used(0.0));
+}

@@ -287,7 +287,7 @@ impl Controller {
     /// checks again after the check interval, as it would if nobody waited; with rivals in line all
     /// keep their places.
     fn release_one(&mut self, now: MonoTime, key: GateKey) -> Release {
-        let Some(head) = self.gates.get(&key).and_then(|gate| gate.ring.head()) else {
+        let Some(head) = self.gates.get(&key).and_then(Gate::head) else {
             return Release::Stays;
         };
         // What such statements cost may have been learned since it joined.
@@ -296,6 +296,7 @@ impl Controller {
         };
         let cost = self.expected(&request);
         if !self.has_room(now, &request, cost) {
+            self.wait_for_room(now, &head, &request, cost);
             return Release::Stays;
         }
         if self.is_patient(now, &request, cost, Some(head.ticket)) {

@@ -24,7 +24,7 @@ use super::away::Away;
 use super::through::Through;
 use crate::gate::{Gate, Obstacle};
 use crate::pacing::release_per_s;
-use crate::ring::{Absent, Stands, part_of};
+use crate::ring::{Absent, Part, Stands, part_of};
 use crate::{Appointment, BudgetUse, MonoTime, Pacing, Ratio, Reason, Refusal, Request, Terms};
 
 /// A retry is not advised to be later than this: an estimate beyond it is a guess.
@@ -54,6 +54,8 @@ const EARLY_PART: f64 = 0.2;
 pub(super) struct Advices {
     pub(super) away: Away,
     pub(super) through: Through,
+    /// The same of gates that limit the statements in flight, each of them counted as one.
+    pub(super) through_places: Through,
 }
 
 impl Controller {
@@ -72,6 +74,9 @@ impl Controller {
         let stood = request.deadline() <= now || request.since < request.arrived;
         let since = if stood { request.since } else { MonoTime::MAX };
         self.advices.through.note(now, request.lane());
+        if self.gates.get(&request.gate).is_some_and(|gate| gate.by_room) {
+            self.advices.through_places.note(now, request.lane());
+        }
         let turn = self.turn_in(now, request, (obstacle.reason, since));
         let retry_after = if turn >= LINE_MAX {
             // It comes later than is told.
@@ -196,7 +201,7 @@ impl Controller {
     }
 
     /// The longest of the lines that a statement stands in: for the pace, for a place in flight,
-    /// and for the cap of its rule.
+    /// and for the cap and the places of its rule.
     fn line(&mut self, now: MonoTime, request: &Request, since: MonoTime) -> Option<Duration> {
         let stands = Stands {
             lane: request.lane(),
@@ -226,9 +231,16 @@ impl Controller {
         let gate = self.gates.get(&request.gate).filter(|gate| gate.by_room)?;
         let per_s = self.in_flight.per_s(now, gate.signals())?;
         let others = gate.ring.len().saturating_sub(gate.ring.len_of(stands.lane));
-        let ahead = others.saturating_add(gate.ring.ahead(stands).statements);
-        let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
-        Some(seconds((f64::from(ahead) + 1.0) / per_s))
+        let ahead = gate.ring.ahead(stands);
+        let own = number(ahead.statements) + 1.0;
+        let of_all = match self.advices.through_places.part(now, stands.lane) {
+            // Who is served asks again, or others do, so what was the part of its app is yet.
+            Some(Part { part, .. }) => {
+                own * (1.0 / part.max(f64::MIN_POSITIVE)).min(ahead.times[1])
+            }
+            None => own + number(others),
+        };
+        Some(seconds(of_all.max(own) / per_s))
     }
 
     /// The line at a gate that is paced by the lag.
@@ -259,6 +271,10 @@ impl Controller {
             if pace.is_measured() { seen_most.max(RETRY_AFTER_MAX) } else { RETRY_AFTER_UNKNOWN };
         Some(wait.min(most))
     }
+}
+
+fn number(of: usize) -> f64 {
+    f64::from(u32::try_from(of).unwrap_or(u32::MAX))
 }
 
 fn seconds(seconds: f64) -> Duration {

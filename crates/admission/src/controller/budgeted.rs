@@ -9,6 +9,7 @@
 //! A wait for a budget lasts as long as the budget says, and the wait that the rule allows begins
 //! behind it.
 
+mod fills;
 mod taking_over;
 
 use super::advance::{BATCH_LEN, Batch};

@@ -176,6 +176,9 @@ impl Controller {
                     self.wishes.note(self.clock, request.rule, weight_of(request));
                     self.advices.through.note(self.clock, request.lane());
                 }
+                if gate.by_room {
+                    self.advices.through_places.note(self.clock, request.lane());
+                }
                 let (lane, place) = (request.lane(), (request.since, ticket));
                 let Terms { weight, ratio, .. } = request.terms;
                 // Where checks are handed out at a rate, each is thrown when it is due.
@@ -184,7 +187,7 @@ impl Controller {
                 let joining = Joining { lane, place, weight, cost, known, ratio, kept };
                 let lost = gate.ring.join(self.clock, &joining, &mut self.dice);
                 self.checks.add(request.rule, request.app, Check::Lost, lost);
-                self.rates.join_gate(request.rule, place, rows);
+                self.rates.join_gate(self.clock, request.rule, place, rows);
                 if let Some(watch) = &mut self.starvation {
                     watch.stands_in_line(self.clock, request);
                 }

@@ -186,6 +186,7 @@ impl Controller {
         let charge = match request.terms.mode {
             Mode::Enforce => {
                 self.claims.spend(request.app, cost);
+                self.wishes.spend(request.rule, cost);
                 pace.admit(now, cost)
             }
             Mode::Observe => pace.note(now, cost),

@@ -4,14 +4,15 @@
 use std::time::Duration;
 
 use super::Controller;
-use crate::claims::{SPARSE_FOR, weight_of};
+use crate::claims::{SPARSE_FOR, Speeds, weight_of};
 use crate::costs::{COST_MIN, cost_of, rows_cost};
 use crate::decision::{Account, Outcome};
 use crate::gate::Gate;
 use crate::pace::Pace;
 use crate::patience::Size;
+use crate::ring::Head;
 use crate::{
-    InFlightView, LatencyRecent, Mode, MonoTime, Pacing, Request, SignalKey, Terms, Ticket,
+    InFlightView, LatencyRecent, Mode, MonoTime, Pacing, Ratio, Request, SignalKey, Terms, Ticket,
 };
 
 /// No two looks at a claim are closer: at most 1,000 wake-ups a second.
@@ -110,6 +111,7 @@ impl Controller {
         let lane = request.lane();
         let is_young = |since: MonoTime| now.saturating_since(since) < SPARSE_FOR;
         let may_pass = gate.heeds_claims()
+            && gate.owed().is_none()
             && gate.ring.line_since(lane).is_some_and(is_young)
             // A pace that is told too high fills claims too fast, turns it does not.
             && gate.ring.is_due(lane, ahead)
@@ -157,6 +159,31 @@ impl Controller {
         until.is_some()
     }
 
+    /// There is no room for whoever has its turn. If there is some, and it is too large for that,
+    /// it lets others pass only until they have left as much as it takes.
+    pub(super) fn wait_for_room(
+        &mut self,
+        now: MonoTime,
+        head: &Head,
+        request: &Request,
+        cost: f64,
+    ) {
+        let Some(pace) = &self.pace else { return };
+        let Speeds { pace: per_s, rate } = pace.speeds();
+        let size = Size { cost, rate, threshold: pace.threshold() };
+        if !size.is_large() || head.ratio > Ratio::ZERO {
+            return;
+        }
+        let left_per_s = if pace.has_any_room(now) { per_s.min(rate) } else { 0.0 };
+        let gate = self.gates.get_mut(&request.gate).filter(|gate| gate.paced);
+        let Some(gate) = gate else { return };
+        let Some(open_since) = gate.open_since() else { return };
+        let (times, who) = ((now, open_since), (head.ticket, head.lane));
+        if let Some(until) = gate.patience.waits_for_room(times, who, (cost, left_per_s)) {
+            self.look_again_at(until);
+        }
+    }
+
     pub(super) fn look_again_at(&mut self, at: MonoTime) {
         self.claimed_at = Some(self.claimed_at.map_or(at, |earlier| earlier.min(at)));
     }
@@ -170,6 +197,7 @@ impl Controller {
         let charge = match (self.pace.as_mut().filter(|_| paced), request.terms.mode) {
             (Some(pace), Mode::Enforce) => {
                 self.claims.spend(request.app, cost);
+                self.wishes.spend(request.rule, cost);
                 self.promises.note_through(now, request.app);
                 Some(pace.admit(now, cost))
             }
@@ -182,11 +210,12 @@ impl Controller {
             Mode::Enforce if limited => Some(self.in_flight.admit(now, request.gate)),
             Mode::Enforce | Mode::Observe => None,
         };
-        self.rates.admit(now, request.rule, &request.terms, expected);
+        let counted = self.rates.admit(now, request.rule, &request.terms, expected);
         let gate = self.gates.get(&request.gate);
         let line = gate.and_then(|gate| gate.ring.line_of(request.lane()));
         Account {
             line,
+            counted,
             charged_more: 0.0,
             gate: request.gate,
             lane: request.lane(),
@@ -206,7 +235,7 @@ impl Controller {
     pub(super) fn book(&mut self, now: MonoTime, account: &Account, outcome: &Outcome) {
         let Account { gate, lane, weight, digest, expected, charged_more, .. } = *account;
         let rule = lane.rule;
-        let Account { charge, place, written, factor, line, .. } = *account;
+        let Account { charge, place, written, factor, line, counted, .. } = *account;
         let cost = cost_of(outcome);
         // Whoever has had a turn has had one, also if nothing came of it.
         let cost_at_least = cost.max(COST_MIN);
@@ -215,15 +244,19 @@ impl Controller {
         if !outcome.error || outcome.affected_rows > 0 {
             self.costs.learn(digest, lane.app, cost);
         }
-        self.rates.complete(rule, expected);
-        self.rates.settle(now, rule, more - charged_more, cost_at_least);
+        if counted {
+            self.rates.complete(now, rule, expected);
+            self.rates.settle(now, rule, more - charged_more, cost_at_least);
+        }
         if let Some(place) = place {
             self.in_flight.complete(now, place);
+            self.advices.through_places.add(lane, 1.0);
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, charge) {
             pace.complete(now, charge, cost * factor);
             self.advices.through.add(lane, cost * factor);
             self.claims.spend(lane.app, more * factor);
+            self.wishes.spend(rule, more * factor);
             self.row_work.told(written, rows_cost(outcome.affected_rows));
         }
         if let Some(gate) = self.gates.get_mut(&gate) {

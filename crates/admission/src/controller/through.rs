@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::request::Lane;
 use crate::ring::Part;
+use crate::sweep::Sweep;
 use crate::{AppKey, MonoTime, RuleKey};
 
 /// So long is counted what comes through, and of an app so many statements at least, for so long
@@ -27,6 +28,7 @@ pub(super) struct Through {
     /// In the time before that; `None` if nobody waited for too long.
     per_s: Option<f64>,
     apps: BTreeMap<(RuleKey, AppKey), OfApp>,
+    sweep: Sweep,
 }
 
 #[derive(Debug)]
@@ -64,8 +66,10 @@ impl Through {
         }
         let key = (lane.rule, lane.app);
         if !self.apps.contains_key(&key) && self.apps.len() >= APPS_MAX {
-            // Who has not waited of late begins anew.
-            self.apps.retain(|_, of_app| of_app.span(now) < COUNTED_FOR_MAX);
+            if self.sweep.is_due(now) {
+                // Who has not waited of late begins anew.
+                self.apps.retain(|_, of_app| of_app.span(now) < COUNTED_FOR_MAX);
+            }
             if self.apps.len() >= APPS_MAX {
                 return;
             }

@@ -3,6 +3,7 @@
 
 mod blind;
 mod falling;
+mod growth;
 mod looking;
 mod own;
 mod queue;
@@ -32,12 +33,6 @@ const PACE_MIN: f64 = 0.1;
 /// The window has room for this part of the longest time that acknowledging takes. It is at most
 /// heartbeat and probe interval, and half of them on the mean.
 const ACKNOWLEDGED: f64 = 0.85;
-
-/// Growth of the rate within the time of the way while there is no queue and somebody waits.
-const GROWTH: f64 = 0.5;
-
-/// What is added to it, until the rate was found, where all of that time is work at the primary.
-const GROWTH_AT_WORK: f64 = 0.4;
 
 /// How fast the rate follows a lower sample, in seconds.
 pub(super) const DOWN: f64 = 3.5;
@@ -78,6 +73,8 @@ pub(super) struct Aim {
     pub(super) service: f64,
     /// What other controllers have of the replica, in rows a second; `None`: there are none.
     pub(super) others: Option<f64>,
+    /// The size of their usual large statement, in rows.
+    pub(super) others_lump: f64,
 }
 
 /// One look at a replica.
@@ -279,9 +276,7 @@ impl Flow {
         // What was not there when the replica answered cannot have been applied before it looked.
         // Without an answer nothing is known, and the lag grows with the time allowed for one taken
         // off.
-        // An answer may take a probe interval; one that takes longer is as old as its question.
-        let late = seconds(look.asked_at, look.answered_at) > aim.probe;
-        let looked_at = if late { look.asked_at } else { look.answered_at };
+        let looked_at = looking::looked_at(look, aim.probe);
         let unseen_for = look.lag.as_secs_f64() - seconds(looked_at, look.now);
         let waiting = look.lag.as_secs_f64() - aim.heartbeat - 2.0 * aim.probe;
         let at_least = (unseen_for - aim.probe).max(waiting).max(0.0);
@@ -325,7 +320,7 @@ impl Flow {
         }
         self.queued_for = (unseen_for - self.base.seconds(acknowledging(aim))).max(0.0);
         self.answered_at = self.answered_at.max(look.answered_at);
-        self.looked_at = self.looked_at.max(looked_at);
+        self.looked_at = self.looked_at.max(self.certain_at(look, aim));
     }
 
     /// Whether what is on its way says nothing about the rate.
@@ -354,7 +349,7 @@ impl Flow {
         }
         self.acks.push_back((at, self.acked));
         // While a large statement is applied nobody else's writes are, and behind it they catch up.
-        let lumps = SAMPLE_LUMPS * self.lump_time(aim);
+        let lumps = SAMPLE_LUMPS * self.lump_time(aim).max(self.own_lumps_every(aim));
         let length = SAMPLE_MIN.max(SAMPLE_HEARTBEATS * aim.heartbeat).max(lumps);
         while self.acks.get(1).is_some_and(|(second, _)| seconds(*second, at) >= length) {
             self.acks.pop_front();
@@ -421,14 +416,6 @@ impl Flow {
     /// What passes between an admission and its acknowledgement beside the lag.
     fn cover(&self, aim: &Aim) -> f64 {
         acknowledging(aim) + aim.service + self.commit
-    }
-
-    /// By which part the rate grows in the time of the way. From the commit on what is too much is
-    /// seen as soon as near by, however long it was at work before; but by then as much more of it
-    /// is at work. Where the rate was found once, there is less to be gained by haste.
-    fn growth(&self, aim: &Aim) -> f64 {
-        let at_work = if self.found { 0.0 } else { GROWTH_AT_WORK };
-        GROWTH + at_work * aim.service / self.way(aim)
     }
 
     /// And with the lag that is there without any queue.

@@ -19,11 +19,22 @@
 //! short as it is about twice as long. A longer τ leaves more to chance. After [`HELD_FOR`] news say
 //! nothing of now, and would hold the rate where it was then: each goes on from where it is, alone.
 //!
+//! All aim for the same queue. It grows with the size of the usual large statement, so whoever has
+//! none is told how large the others' are: else it brakes while they do not yet, and what it leaves
+//! is theirs.
+//!
+//! Large statements are paid for in full (`debt`), and a sample of what is delivered spans several
+//! of one's own, which come as rarely as one's part is small.
+//!
 //! # The parts
 //!
 //! A controller *presses* while somebody waits there most of the time. What those who press have
 //! together is divided by the weights of the rules that wait at each; a rule that waits at two of
-//! them counts at both. Whoever does not press uses what it uses: that is not divided. Its own rate
+//! them counts at both. What the other rules have at a controller that presses, u, is its own and
+//! not divided: its due is s · Σ(R − u) + u. Else an app that waits beside some that have all that
+//! they ask for would have what these have off its part.
+//!
+//! Whoever does not press uses what it uses: that is not divided either. Its own rate
 //! goes to what would be its due if it pressed, so that it is there when it does, and no more: a
 //! rate of an hour ago would be a flood.
 
@@ -49,6 +60,11 @@ pub struct Demand {
     pub rows_per_s: f64,
     /// Whether somebody waits most of the time.
     pub presses: bool,
+    /// The size of its usual large statement, in rows: all aim for the queue that the largest of
+    /// them makes.
+    pub large_rows: f64,
+    /// Of `rows_per_s`, what the rules have that do not wait while others do.
+    pub beside_per_s: f64,
 }
 
 /// A controller's due of what all of its cluster deliver.
@@ -58,6 +74,12 @@ pub struct Share {
     pub part: f64,
     /// What the others have of the sum, in rows a second.
     pub others_per_s: f64,
+    /// The largest of the usual large statements of those who press, in rows.
+    pub large_rows: f64,
+    /// What is its own besides, in rows a second: it is not divided.
+    pub beside_per_s: f64,
+    /// The same of the others.
+    pub others_beside_per_s: f64,
 }
 
 impl Share {
@@ -66,13 +88,16 @@ impl Share {
     /// to divide.
     #[must_use]
     pub fn of<'a>(own: &Demand, others: impl IntoIterator<Item = &'a Demand>) -> Option<Self> {
-        let (mut weight, mut rows, mut used) = (0.0, 0.0, 0.0);
+        let (mut weight, mut rows, mut used, mut large_rows) = (0.0, 0.0, 0.0, 0.0_f64);
+        let mut others_beside_per_s = 0.0;
         let mut weight_of_all = own.weight();
         for other in others {
             weight_of_all += other.weight();
             if other.presses {
                 weight += other.weight();
                 rows += other.rows_per_s.max(0.0);
+                others_beside_per_s += other.beside();
+                large_rows = large_rows.max(other.large_rows);
             } else {
                 used += other.rows_per_s.max(0.0);
             }
@@ -82,18 +107,30 @@ impl Share {
         }
         if own.presses {
             let part = own.weight() / (own.weight() + weight);
-            return Some(Self { part, others_per_s: rows });
+            let (others_per_s, beside_per_s) = (rows, own.beside());
+            return Some(Self {
+                part,
+                others_per_s,
+                large_rows,
+                beside_per_s,
+                others_beside_per_s,
+            });
         }
         let others_per_s = rows + used;
         let due = own.weight() / weight_of_all * (others_per_s + own.rows_per_s.max(0.0));
         let sum = due + others_per_s;
-        (sum > 0.0).then_some(Self { part: due / sum, others_per_s })
+        let (beside_per_s, others_beside_per_s) = (0.0, 0.0);
+        let part = due / sum;
+        let share = Self { part, others_per_s, large_rows, beside_per_s, others_beside_per_s };
+        (sum > 0.0).then_some(share)
     }
 
     /// By which factor a rate is to change within so many seconds.
     pub(super) fn factor(&self, rate: f64, since: f64) -> f64 {
         let part = self.part.clamp(0.0, 1.0);
-        let due = part * (self.others_per_s.max(0.0) + rate);
+        let beside = self.beside_per_s.max(0.0).min(rate);
+        let divided = rate - beside + (self.others_per_s - self.others_beside_per_s).max(0.0);
+        let due = part * divided + beside;
         let moved = 1.0 - (-since / EXCHANGE).exp();
         let to_due = due / rate;
         if to_due.is_finite() { 1.0 + moved * (to_due - 1.0) } else { 1.0 }
@@ -104,6 +141,10 @@ impl Demand {
     fn weight(&self) -> f64 {
         if self.weight > 0.0 { self.weight } else { WEIGHT_UNKNOWN }
     }
+
+    fn beside(&self) -> f64 {
+        self.beside_per_s.max(0.0).min(self.rows_per_s.max(0.0))
+    }
 }
 
 #[cfg(test)]
@@ -111,19 +152,40 @@ mod tests {
     use super::*;
 
     fn presses(weight: f64, rows_per_s: f64) -> Demand {
-        Demand { weight, rows_per_s, presses: true }
+        Demand { weight, rows_per_s, presses: true, large_rows: 1.0, beside_per_s: 0.0 }
     }
 
     fn idles(rows_per_s: f64) -> Demand {
-        Demand { weight: 0.0, rows_per_s, presses: false }
+        Demand { weight: 0.0, rows_per_s, presses: false, large_rows: 70.0, beside_per_s: 0.0 }
+    }
+
+    fn divides(part: f64, others_per_s: f64) -> Share {
+        Share { part, others_per_s, large_rows: 1.0, beside_per_s: 0.0, others_beside_per_s: 0.0 }
+    }
+
+    #[test]
+    fn what_those_have_who_do_not_wait_is_not_divided() {
+        let mut rates = [500.0, 500.0];
+        for _ in 0..200 {
+            let told =
+                [Demand { beside_per_s: 300.0, ..presses(1.0, rates[0]) }, presses(1.0, rates[1])];
+            let moved = |n: usize| {
+                let share = Share::of(&told[n], [&told[1 - n]]).unwrap();
+                rates[n] * share.factor(rates[n], 0.1)
+            };
+            rates = [moved(0), moved(1)];
+        }
+        assert!((rates[0] - 650.0).abs() < 1.0 && (rates[1] - 350.0).abs() < 1.0, "{rates:?}");
     }
 
     #[test]
     fn those_who_press_divide_what_they_have_by_their_weights() {
         let (a, b) = (presses(9.0, 500.0), presses(1.0, 500.0));
         let share = Share::of(&a, &[b, idles(200.0)]);
-        assert_eq!(share, Some(Share { part: 0.9, others_per_s: 500.0 }));
-        assert_eq!(Share::of(&b, &[a]), Some(Share { part: 0.1, others_per_s: 500.0 }));
+        assert_eq!(share, Some(divides(0.9, 500.0)));
+        let large = Demand { large_rows: 70.0, ..a };
+        let share = Share { large_rows: 70.0, ..divides(0.1, 500.0) };
+        assert_eq!(Share::of(&b, &[large]), Some(share));
     }
 
     #[test]
@@ -171,10 +233,10 @@ mod tests {
         for (part, others_per_s) in
             [(f64::NAN, 5.0), (0.5, f64::INFINITY), (2.0, f64::NAN), (f64::NAN, f64::NAN)]
         {
-            let factor = Share { part, others_per_s }.factor(100.0, 1.0);
+            let factor = divides(part, others_per_s).factor(100.0, 1.0);
             assert!((factor - 1.0).abs() < 1e-9, "{part} {others_per_s}: {factor}");
         }
-        let share = Share { part: 0.5, others_per_s: -7.0 };
+        let share = divides(0.5, -7.0);
         assert!(share.factor(100.0, 1.0) > 0.0 && share.factor(0.0, 1.0).is_finite());
     }
 }

@@ -371,7 +371,7 @@ fn a_rate_that_is_not_in_use_goes_to_what_would_be_due() {
     path.run(20, 1_000.0, Some(1.0));
     let before = path.pace.rate().unwrap();
     assert!(before > 900.0, "{before}");
-    let share = Share { part: 0.25, others_per_s: 900.0 };
+    let share = share_of(0.25, 900.0);
     for _ in 0..8 {
         path.pace.take_share(at(path.now_ms), Some(share));
         path.run(1, 1_000.0, None);
@@ -380,11 +380,36 @@ fn a_rate_that_is_not_in_use_goes_to_what_would_be_due() {
     assert!((rate - 300.0).abs() < 10.0, "{rate}, from {before}");
 }
 
+fn share_of(part: f64, others_per_s: f64) -> Share {
+    Share { part, others_per_s, large_rows: 1.0, beside_per_s: 0.0, others_beside_per_s: 0.0 }
+}
+
+#[test]
+fn beside_others_a_large_statement_is_paid_for_at_ones_own_part() {
+    // By part of the replica: a half of it, alone, is waited for by tokens for a second at most.
+    for (part, waits_s) in [(None, 0.8..1.1), (Some(0.1), 4.0..6.0)] {
+        let mut path = Path::new();
+        path.run(20, 1_000.0, Some(1.0));
+        for _ in 0..8 {
+            let share = part.map(|part| share_of(part, 900.0));
+            path.pace.take_share(at(path.now_ms), share);
+            path.run(1, 1_000.0, None);
+        }
+        let now = at(path.now_ms);
+        let charge = path.pace.admit(now, if part.is_some() { 500.0 } else { 5_000.0 });
+        path.pace.complete(now, charge, charge.cost());
+        let soon = at(path.now_ms + 1);
+        path.pace.has_room(soon, 1.0);
+        let room = path.pace.next_room(soon).unwrap().saturating_since(soon).as_secs_f64();
+        assert!(waits_s.contains(&room), "{part:?}: {room}");
+    }
+}
+
 #[test]
 fn a_share_that_nobody_renews_moves_nothing_after_a_while() {
     let mut path = Path::new();
     path.run(20, 1_000.0, Some(1.0));
-    let nothing = Share { part: 0.0, others_per_s: 900.0 };
+    let nothing = share_of(0.0, 900.0);
     path.pace.take_share(at(path.now_ms), Some(nothing));
     path.run(6, 1_000.0, None);
     let rate = path.pace.rate().unwrap();

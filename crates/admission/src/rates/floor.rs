@@ -47,6 +47,11 @@ impl Floor {
         self.cost
     }
 
+    /// What the one is expected to cost that came first.
+    pub(super) fn first_cost(&self) -> f64 {
+        self.at_gate.first_key_value().map_or(0.0, |(_, cost)| *cost)
+    }
+
     pub(super) fn join(&mut self, place: Place, cost: f64) {
         if self.at_gate.insert(place, cost).is_none() {
             self.cost += cost;

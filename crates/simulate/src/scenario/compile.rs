@@ -1,5 +1,6 @@
 //! Checks what the file says, and fills in what it does not.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use admission::MonoTime;
@@ -71,7 +72,7 @@ pub(super) fn compile(raw: raw::Scenario) -> Result<Scenario, ScenarioError> {
         latency: span(raw.primary.latency, LATENCY_DEFAULT, "primary.latency", &mut faults),
         service: raw.primary.service.map(|service| signals::service(service, &mut faults)),
         replicas: replicas(raw.replicas, raw.signals.is_empty(), &mut faults),
-        signals: signals::compile(raw.signals, &names, &mut faults),
+        signals: signals::compile(raw.signals, &apps, &mut faults),
         background: raw.background.map_or_else(
             || Amount::constant(0.0),
             |background| amount(background.writes_per_s, "background.writes_per_s", &mut faults),
@@ -150,15 +151,17 @@ fn replicas(raw: Vec<raw::Replica>, only_lag: bool, faults: &mut Faults) -> Vec<
     if raw.is_empty() && only_lag {
         faults.push("replicas: at least one".to_owned());
     }
+    let groups = groups(&raw, faults);
     let each = raw.into_iter().enumerate().map(|(index, raw)| {
         let path = format!("replicas[{index}]");
+        let of_group = raw.group.as_ref().and_then(|group| groups.get(group));
         if !(0.0..=1.0).contains(&raw.jitter) {
             faults.push(format!("{path}.jitter: from 0 to 1"));
         }
         Replica {
             apply: amount(raw.apply_per_s, &format!("{path}.apply_per_s"), faults),
             jitter: raw.jitter,
-            threshold: raw.threshold.map(|threshold| threshold.0),
+            threshold: of_group.copied().or(raw.threshold.map(|threshold| threshold.0)),
             away: windows(&raw.away, &format!("{path}.away"), faults),
             transit: transit(&raw.transit, &format!("{path}.transit"), faults),
             appliers: appliers(raw.appliers, &path, faults),
@@ -166,6 +169,20 @@ fn replicas(raw: Vec<raw::Replica>, only_lag: bool, faults: &mut Faults) -> Vec<
         }
     });
     each.collect()
+}
+
+/// The thresholds of groups: said of one replica, it is that of all of its group.
+fn groups(raw: &[raw::Replica], faults: &mut Faults) -> BTreeMap<String, Duration> {
+    let mut groups = BTreeMap::new();
+    for (index, replica) in raw.iter().enumerate() {
+        let (Some(group), Some(Span(threshold))) = (&replica.group, replica.threshold) else {
+            continue;
+        };
+        if *groups.entry(group.clone()).or_insert(threshold) != threshold {
+            faults.push(format!("replicas[{index}].threshold: the group {group} has another"));
+        }
+    }
+    groups
 }
 
 fn transit(raw: &raw::Transit, path: &str, faults: &mut Faults) -> Vec<(MonoTime, Duration)> {

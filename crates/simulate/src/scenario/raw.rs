@@ -59,6 +59,7 @@ pub(super) struct Replica {
     pub(super) apply_per_s: Amount,
     #[serde(default)]
     pub(super) jitter: f64,
+    pub(super) group: Option<String>,
     pub(super) threshold: Option<Span>,
     #[serde(default)]
     pub(super) away: Vec<(Span, Span)>,

@@ -166,6 +166,19 @@ fn asks(raw: &raw::App, (mode, gate): (Mode, Gate), path: &str, faults: &mut Fau
         faults.push(format!("{path}.speed: above 0 and at most 1"));
         Speed::FULL
     });
+    let limits = [
+        ("min_rate", raw.min_rate),
+        ("max_rate", raw.max_rate),
+        ("max_in_flight", raw.max_in_flight),
+    ];
+    for (name, _) in limits.iter().filter(|(_, limit)| *limit == Some(0)) {
+        faults.push(format!("{path}.{name}: at least 1"));
+    }
+    if let (Some(least), Some(most)) = (raw.min_rate, raw.max_rate)
+        && least > most
+    {
+        faults.push(format!("{path}.min_rate: not above max_rate"));
+    }
     let refused = raw.on_refused_check.as_deref();
     let terms = Terms {
         ratio,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::compile::{Faults, amount, span, windows};
 use super::lag::NoData;
 use super::raw::{self, Span};
-use super::{Amount, Pace, Window};
+use super::{Amount, App, Pace, Window};
 
 /// A server with so many statements at work at a time; the others wait for their turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,6 +96,7 @@ pub(super) struct RawSignal {
 #[serde(deny_unknown_fields)]
 struct RawLatency {
     app: String,
+    statements: Option<Vec<String>>,
     percentile: Option<f64>,
     window: Option<Span>,
 }
@@ -112,6 +113,14 @@ pub(super) struct RawService {
 enum Level {
     Number(f64),
     Time(Span),
+}
+
+/// A signal of statements that nobody issues would never have a value.
+fn has_statements(app: &App, classes: &[String], path: &str, faults: &mut Faults) {
+    let of_app = if app.rows.max == 0 { "read" } else { "write" };
+    if !classes.iter().any(|class| class == of_app) {
+        faults.push(format!("{path}: {of_app} is not among them, and {} has no others", app.name));
+    }
 }
 
 /// As in the product's file.
@@ -138,7 +147,7 @@ pub(super) fn service(raw: RawService, faults: &mut Faults) -> Service {
 
 pub(super) fn compile(
     raw: BTreeMap<String, RawSignal>,
-    apps: &[String],
+    apps: &[App],
     faults: &mut Faults,
 ) -> Vec<SignalPlan> {
     if raw.len() > SIGNALS_MAX {
@@ -147,7 +156,7 @@ pub(super) fn compile(
     raw.into_iter().map(|(name, raw)| signal(name, raw, apps, faults)).collect()
 }
 
-fn signal(name: String, raw: RawSignal, apps: &[String], faults: &mut Faults) -> SignalPlan {
+fn signal(name: String, raw: RawSignal, apps: &[App], faults: &mut Faults) -> SignalPlan {
     let path = format!("signals.{name}");
     let kind = match (name.as_str(), raw.latency) {
         ("lag" | "none", _) => {
@@ -155,10 +164,14 @@ fn signal(name: String, raw: RawSignal, apps: &[String], faults: &mut Faults) ->
             SignalKind::ThreadsRunning
         }
         ("threads_running", None) => SignalKind::ThreadsRunning,
-        (_, Some(RawLatency { app, percentile, window })) => {
+        (_, Some(RawLatency { app, statements, percentile, window })) => {
             let percentile = percentile.unwrap_or(PERCENTILE_DEFAULT);
-            if !apps.contains(&app) || !(0.0..1.0).contains(&percentile) {
+            let known = apps.iter().find(|known| known.name == app);
+            if known.is_none() || !(0.0..1.0).contains(&percentile) {
                 faults.push(format!("{path}.latency: an app, and a percentile from 0 to 1"));
+            }
+            if let (Some(known), Some(statements)) = (known, statements) {
+                has_statements(known, &statements, &format!("{path}.latency.statements"), faults);
             }
             let window = span(window, WINDOW_DEFAULT, &format!("{path}.latency.window"), faults);
             SignalKind::Latency { app, percentile, window }

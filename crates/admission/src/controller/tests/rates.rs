@@ -146,6 +146,26 @@ fn places_of_a_shut_gate_are_not_taken_twice_and_a_reload_starts_over() {
 }
 
 #[test]
+fn what_was_admitted_before_its_rule_had_places_frees_none() {
+    let mut lab = Lab::healthy();
+    let ask = |lab: &mut Lab, terms| match lab.ask(FREE, ETL, terms) {
+        Decision::Admit(permit) => permit,
+        other => panic!("{other:?}"),
+    };
+    let before: Vec<Permit> = (0..100).map(|_| ask(&mut lab, Terms::default())).collect();
+    lab.controller.reconfigure(config(), lab.now);
+    let terms = Terms { max_in_flight: Some(2), ..Terms::default() };
+    let _running = [ask(&mut lab, terms), ask(&mut lab, terms)];
+    lab.queued(FREE, ETL, terms);
+    for permit in before {
+        lab.controller.complete(lab.now, permit, Outcome::default());
+        lab.collect();
+    }
+    lab.run(ms(1_000));
+    assert_eq!(lab.winners(), [], "both places are taken");
+}
+
+#[test]
 fn a_cap_counts_what_was_written_not_what_was_expected() {
     let mut lab = Lab::healthy();
     let Decision::Admit(permit) = lab.ask(FREE, ETL, capped(100)) else { panic!("there is room") };
@@ -305,4 +325,43 @@ fn whoever_asks_without_waiting_is_held_to_the_cap_of_its_rule_too() {
         }
     }
     assert!((19..=23).contains(&allowed), "{allowed} in two seconds");
+}
+
+#[test]
+fn who_is_refused_before_full_places_is_told_how_long_its_line_is() {
+    let mut lab = Lab::healthy();
+    let max_delay = Duration::from_secs(60);
+    let terms = Terms { max_in_flight: Some(1), max_delay, ..Terms::default() };
+    let Decision::Admit(mut running) = lab.ask(FREE, ETL, terms) else { panic!("it is free") };
+    for _ in 0..30 {
+        lab.queued(FREE, ETL, terms);
+    }
+    for _ in 0..10 {
+        lab.now = lab.now.saturating_add(ms(200));
+        lab.controller.complete(lab.now, running, Outcome::default());
+        let next = lab.controller.poll_resolution(lab.now).map(|next| next.outcome);
+        let Some(Resolved::Admit(next)) = next else { panic!("its place is free") };
+        running = next;
+    }
+    let at_once = Terms { on_refused_check: OnRefusedCheck::Reject, ..terms };
+    let refusal = lab.refused(FREE, ETL, at_once);
+    let range = ms(3_150)..=ms(5_500);
+    assert!(range.contains(&refusal.retry_after), "{:?}, and it is 4.2 s", refusal.retry_after);
+}
+
+#[test]
+fn while_one_waits_at_a_shut_gate_the_cap_collects_for_one_more_and_no_other() {
+    let mut lab = Lab::lagging();
+    lab.rows_each = 100;
+    let request = lab.request(GATED, ETL, capped(100));
+    lab.controller.costs.learn(request.digest, request.app, 100.0);
+    for _ in 0..5 {
+        lab.queued(GATED, ETL, capped(100));
+    }
+    lab.run(Duration::from_secs(20));
+    lab.lag(0.0);
+    lab.run(ms(500));
+    assert_eq!(lab.winners().len(), 2);
+    lab.run(ms(1_000));
+    assert_eq!(lab.winners().len(), 1, "a hundred rows are a second");
 }

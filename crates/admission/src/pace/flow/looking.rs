@@ -7,9 +7,16 @@
 //! What a replica has applied is seen after half of the time from one question to the next on the
 //! mean, and what the answer takes. While answers come within a probe interval that is about one.
 //!
+//! Certain is what it did not show when it was asked. Taken as of the answer, up to a probe
+//! interval more is a queue where there is none. Near by that holds back who would grow too fast
+//! for a short threshold. Behind a long way the queue aimed for may be as short as the error: then
+//! one stood for ever, each lower sample was believed, what was let through was the next sample,
+//! and a replica that nobody kept busy was throttled down to a hundredth of what it can. So the
+//! longer the way, the more the question counts.
+//!
 //! Source: Cristian, Probabilistic Clock Synchronization (1989).
 
-use super::{Look, seconds};
+use super::{Aim, Flow, Look, acknowledging, seconds};
 use crate::MonoTime;
 
 /// The mean is over so many seconds.
@@ -25,6 +32,9 @@ pub(super) struct Looking {
     at: Option<MonoTime>,
     seconds: f64,
 }
+
+/// From a way of this part of what acknowledging takes on, only the question is certain.
+const FAR: f64 = 0.5;
 
 /// One look, as far as its time is concerned.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +65,23 @@ impl Looking {
     /// What it takes, in seconds.
     pub(super) fn seconds(&self, probe: f64) -> f64 {
         self.seconds.max(probe)
+    }
+}
+
+/// When it was looked for what an answer does not show. An answer may take a probe interval; one
+/// that takes longer is as old as its question.
+pub(super) fn looked_at(look: &Look, probe: f64) -> MonoTime {
+    let late = seconds(look.asked_at, look.answered_at) > probe;
+    if late { look.asked_at } else { look.answered_at }
+}
+
+impl Flow {
+    /// Since when what an answer does not show has not been applied, for certain.
+    pub(super) fn certain_at(&self, look: &Look, aim: &Aim) -> MonoTime {
+        let acknowledging = acknowledging(aim);
+        let far = (self.base.seconds(acknowledging) / (FAR * acknowledging)).min(1.0);
+        let took = looked_at(look, aim.probe).saturating_since(look.asked_at);
+        look.asked_at.saturating_add(took.mul_f64(1.0 - far))
     }
 }
 

@@ -58,7 +58,19 @@ impl Flow {
 
     /// What the usual large statement takes, in seconds.
     pub(super) fn lump_time(&self, aim: &Aim) -> f64 {
-        // All of the replica applies it, not the part of it that is ours.
-        aim.lump / (self.rate + aim.others.unwrap_or(0.0)).max(1.0)
+        // All of the replica applies it, not the part of it that is ours, and those of others.
+        aim.lump.max(aim.others_lump) / (self.rate + aim.others.unwrap_or(0.0)).max(1.0)
+    }
+
+    /// Whether no queue stands, as far as is known.
+    pub(in crate::pace) fn is_idle(&self, aim: &Aim) -> bool {
+        let aim = &self.own(aim);
+        self.queue(aim) < Self::queue_least(self.target(aim))
+    }
+
+    /// Beside other controllers: from one of the usual large statements to the next of our own, in
+    /// seconds. Between them next to nothing of ours is acknowledged.
+    pub(super) fn own_lumps_every(&self, aim: &Aim) -> f64 {
+        if aim.others.is_some() { aim.lump / self.rate.max(1.0) } else { 0.0 }
     }
 }
