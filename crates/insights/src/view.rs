@@ -265,7 +265,9 @@ impl<'c> Names<'c> {
             By::Table => {
                 let tables = self.tables();
                 if tables.is_empty() {
-                    return vec![none];
+                    // It names none, or nobody knows which.
+                    let all = self.digest.is_some_and(|digest| digest.all_tables);
+                    return vec![Group { table: all.then(String::new), ..none }];
                 }
                 tables
                     .into_iter()

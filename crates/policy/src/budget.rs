@@ -35,6 +35,8 @@ pub struct Budget {
     pub terms: BudgetTerms,
     /// Who has a bucket of its own. `None`: all share one.
     pub per: Option<Per>,
+    /// Why it exists, for people.
+    pub reason: Arc<str>,
 }
 
 /// What a budget is divided by.

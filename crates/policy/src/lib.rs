@@ -93,7 +93,9 @@ pub use rule::{
     ruleless_app_key,
 };
 pub use rules::Rules;
-pub use runaway::{Likeness, Quarantine, Quarantined, Runaway, RunawayAction, Watch, WatchBy};
+pub use runaway::{
+    Likeness, Quarantine, Quarantined, Runaway, RunawayAction, Watch, WatchBy, is_killable,
+};
 pub use schedule::Schedule;
 pub use secret::Secret;
 pub use shape::{OwnedShape, Shape, ShapeNeeds, ShapeScratch, ShapeText};

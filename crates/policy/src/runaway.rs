@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{BudgetUse, RuleKey};
+use sql::Class;
 
 use crate::budget::lane_key;
 use crate::cluster::ClusterPolicy;
@@ -65,6 +66,22 @@ impl RunawayAction {
             Self::Kill => "kill",
             Self::Deprioritise => "deprioritise",
         }
+    }
+}
+
+/// Whether a statement of this class may be killed at all: never what ends a transaction.
+#[must_use]
+pub fn is_killable(class: Class) -> bool {
+    match class {
+        Class::Transaction | Class::Session => false,
+        Class::Read
+        | Class::LockingRead
+        | Class::Write
+        | Class::Load
+        | Class::Call
+        | Class::Ddl
+        | Class::Admin
+        | Class::Unknown => true,
     }
 }
 

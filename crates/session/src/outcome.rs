@@ -7,7 +7,8 @@ use wire::response_tracker::ResponseEnd;
 /// A command is over.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Finished {
-    /// Present for what is counted as a statement: text, and executions of prepared statements.
+    /// Present for what is counted as a statement: text, executions of prepared statements, and a
+    /// preparation that a guard refuses.
     pub statement: Option<StatementOutcome>,
     /// How the server's answer ended. None when the command has no answer, or was not sent.
     pub response: Option<ResponseEnd>,

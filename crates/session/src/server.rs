@@ -1,12 +1,14 @@
 //! What is known of the server's side of the session.
 
 pub(crate) mod prepared;
+pub(crate) mod temporary;
 pub(crate) mod transaction;
 
 use sql::{Charset, LexMode, Server, Setting};
 use wire::status::{SERVER_STATUS_AUTOCOMMIT, StatusFlags};
 
 use self::prepared::PreparedStatements;
+use self::temporary::TemporaryTables;
 use self::transaction::Transaction;
 use crate::cut_over::CutOver;
 use crate::facts::ServerFacts;
@@ -21,11 +23,13 @@ pub(crate) struct ServerSide {
     pub(crate) transaction: Transaction,
     /// Its prepared statements.
     pub(crate) prepared: PreparedStatements,
+    /// Its temporary tables, where guards look at texts.
+    pub(crate) temporary: TemporaryTables,
     /// The default schema is the one that the session's identity names.
     pub(crate) schema_known: bool,
     /// What the last LOCK TABLES locked, if that was gh-ost's for its cut-over. Whether it is still
     /// held the transaction knows.
-    pub(crate) cut_over: Option<CutOver>,
+    pub(crate) cut_over: Option<Box<CutOver>>,
 }
 
 impl ServerSide {
@@ -50,6 +54,7 @@ impl ServerSide {
         // Neither server leaves a transaction open, and autocommit is on unless it says otherwise.
         self.transaction.start(flags.unwrap_or(StatusFlags(SERVER_STATUS_AUTOCOMMIT)));
         self.prepared.clear();
+        self.temporary = TemporaryTables::default();
         self.cut_over = None;
     }
 

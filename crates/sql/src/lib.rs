@@ -52,7 +52,9 @@ pub use exemption::Exemption;
 pub use explaining::{Explainable, explainable};
 pub use mode::{Charset, LexMode, Server, Setting};
 pub use routines::{Called, Routine, RoutineKind, Routines};
-pub use survey::{Accepts, CleanSurvey, InList, Survey, Surveyor, Unfiltered, Unjudged, survey};
+pub use survey::{
+    Accepts, CleanSurvey, InList, Survey, Surveyor, Temporary, Unfiltered, Unjudged, survey,
+};
 pub use tables::{Completeness, TableRef, tables};
 pub use tags::{Tag, Tool};
 pub use text::SqlText;

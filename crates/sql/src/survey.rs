@@ -32,6 +32,8 @@ pub struct Survey {
     pub in_list: Option<InList>,
     /// The first statement that defines or changes a schema. A temporary table is in none.
     pub ddl: Option<u32>,
+    /// A temporary table that it makes.
+    pub temporary: Option<Temporary>,
     /// Whether a query block has a FROM.
     pub has_from: bool,
     /// What could not be judged.
@@ -59,6 +61,20 @@ pub struct Unfiltered {
     pub deletes: bool,
     /// Whether it has a WHERE, of constants only.
     pub constant: bool,
+}
+
+/// A temporary table that a text makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Temporary {
+    /// One, whose name without its schema, as it is written, begins there and has so many bytes.
+    Named {
+        /// Where.
+        at: u32,
+        /// How many.
+        len: u32,
+    },
+    /// One of which the name cannot be told, or several.
+    Unnamed,
 }
 
 /// A list of IN.
@@ -116,11 +132,12 @@ impl Survey {
     /// was left unjudged.
     #[must_use]
     pub fn clean(&self) -> Option<CleanSurvey> {
-        let Self { unfiltered, cross_join, in_list, ddl, has_from, unjudged } = self;
+        let Self { unfiltered, cross_join, in_list, ddl, temporary, has_from, unjudged } = self;
         let is_clean = unfiltered.iter().flatten().all(Option::is_none)
             && cross_join.is_none()
             && in_list.is_none()
             && ddl.is_none()
+            && temporary.is_none()
             && *unjudged == Unjudged::default();
         is_clean.then_some(CleanSurvey { has_from: *has_from })
     }
@@ -143,6 +160,10 @@ impl Survey {
         }
     }
 
+    fn note_temporary(&mut self, made: Temporary) {
+        self.temporary = Some(if self.temporary.is_none() { made } else { Temporary::Unnamed });
+    }
+
     /// Takes over what was found in the literal at `at`.
     fn note_inner(&mut self, inner: &Self, at: u32) {
         for (slot, limited) in
@@ -160,6 +181,9 @@ impl Survey {
         }
         if inner.ddl.is_some() {
             self.ddl.get_or_insert(at);
+        }
+        if inner.temporary.is_some() {
+            self.note_temporary(Temporary::Unnamed);
         }
         self.note_unjudged(inner.unjudged);
         self.has_from |= inner.has_from;
@@ -199,7 +223,10 @@ impl Surveyor {
                 }
             }
         }
-        readings.agreed.filter(|_| !readings.differ).unwrap_or_else(Survey::unread)
+        let Readings { agreed, differ, temporary } = readings;
+        let unread =
+            || Survey { temporary: temporary.then_some(Temporary::Unnamed), ..Survey::unread() };
+        agreed.filter(|_| !differ).unwrap_or_else(unread)
     }
 
     /// Gives back memory that a deeply nested text has taken.
@@ -213,6 +240,8 @@ impl Surveyor {
 struct Readings {
     agreed: Option<Survey>,
     differ: bool,
+    /// One of them makes a temporary table.
+    temporary: bool,
 }
 
 /// What one reading found.
@@ -232,6 +261,7 @@ impl Readings {
         if !broken {
             self.differ |= self.agreed.is_some_and(|agreed| agreed != survey);
             self.agreed = Some(survey);
+            self.temporary |= survey.temporary.is_some();
         }
         unsure
     }

@@ -62,6 +62,15 @@ fn the_same_by_app_user_and_table() {
     insights.observe(&record(1, b"etl"));
     insights.observe(&record(1, b"web"));
     insights.observe(&record(2, b"web"));
+    insights.learn(Learned::Digest {
+        hash: 3,
+        text: b"SET NAMES utf8mb4".as_slice().into(),
+        tables: Box::default(),
+        all_tables: true,
+        kind: Kind::default(),
+        sample: None,
+    });
+    insights.observe(&record(3, b"web"));
     let by = |by: By| -> Vec<(Option<String>, u64)> {
         let rows = sorted(insights.look(&look(by, 600))).into_iter();
         rows.map(|row| {
@@ -71,10 +80,10 @@ fn the_same_by_app_user_and_table() {
         .collect()
     };
     let named = |name: &str, count: u64| (Some(name.to_owned()), count);
-    assert_eq!(by(By::App), [named("etl", 1), named("web", 2)]);
-    assert_eq!(by(By::User), [named("root", 3)]);
-    let without = (None, 1);
-    assert_eq!(by(By::Table), [without, named("crm.u", 2), named("shop.t", 2)]);
+    assert_eq!(by(By::App), [named("etl", 1), named("web", 3)]);
+    assert_eq!(by(By::User), [named("root", 4)]);
+    let (unknown, without) = ((None, 1), named("", 1));
+    assert_eq!(by(By::Table), [unknown, without, named("crm.u", 2), named("shop.t", 2)]);
 }
 
 #[test]

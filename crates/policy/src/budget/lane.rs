@@ -38,6 +38,7 @@ impl Budgets {
             condition: Arc::default(),
             terms: terms(),
             per: Some(Per::Digest),
+            reason: "a statement like it has run away".into(),
         };
         let list: Arc<[Budget]> = self.list.iter().cloned().chain([lane]).collect();
         let book = BudgetBook::new(list.iter().map(|one| (one.key, one.terms)).collect());

@@ -181,6 +181,14 @@ fn amounts_are_numbers_of_seconds_or_durations() {
 }
 
 #[test]
+fn a_budget_says_why_it_exists() {
+    let policy =
+        policy("- {name: a, rate: 1, reason: the shop goes first}\n- {name: b, rate: 1}\n");
+    let reasons: Vec<&str> = policy.budgets.iter().map(|budget| &*budget.reason).collect();
+    assert_eq!(reasons, ["the shop goes first", ""]);
+}
+
+#[test]
 fn every_fault_is_told() {
     let found = faults(
         "- {name: a, match: {app: x}}
@@ -191,6 +199,7 @@ fn every_fault_is_told() {
 - {name: e, share: .nan, max_delay: 5, per: 'tag:app'}
 - {name: f, rate: 1, expires_at: tomorrow}
 - {name: g, share: 1, burst: off, mode: false, per: 'tag:'}
+- {name: h, rate: 1, reason: [a]}
 ",
     );
     for (line, part) in [
@@ -211,6 +220,7 @@ fn every_fault_is_told() {
         (14, "burst: expected a number, or a duration like 500ms or 2s"),
         (14, "`false` is not one of `enforce`, `warn`"),
         (14, "per: `tag:` is followed by the tag's key"),
+        (15, "reason: expected text"),
     ] {
         let is_there =
             |fault: &&String| fault.starts_with(&format!("line {line}: ")) && fault.contains(part);

@@ -25,6 +25,7 @@ pub(super) struct BudgetDraft {
     condition: Arc<Condition>,
     terms: BudgetTerms,
     per: Option<Per>,
+    reason: Arc<str>,
 }
 
 /// All of them.
@@ -76,6 +77,7 @@ pub(super) fn of_cluster(drafts: &[BudgetDraft], cluster: &str, mode: Mode) -> V
             condition: draft.condition.clone(),
             terms: BudgetTerms { mode, ..draft.terms },
             per: draft.per.clone(),
+            reason: draft.reason.clone(),
         }
     };
     (0_u32..).zip(drafts.iter().filter(is_for)).map(budget).collect()
@@ -121,6 +123,7 @@ fn compile_one(
         condition: Arc::new(condition),
         terms,
         per: raw.per.and_then(|per| compile_per(&per, context, faults)),
+        reason: super::rule::compile_reason(raw.reason, faults).into(),
     }
 }
 

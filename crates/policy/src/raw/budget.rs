@@ -22,6 +22,7 @@ pub(crate) struct Budget {
     pub(crate) on_exceeded: Maybe<String>,
     pub(crate) max_delay: Maybe<Duration>,
     pub(crate) mode: Maybe<String>,
+    pub(crate) reason: Maybe<String>,
 }
 
 impl FromNode for Budget {
@@ -40,6 +41,7 @@ impl FromNode for Budget {
             on_exceeded: fields.take_word("on_exceeded"),
             max_delay: fields.take("max_delay"),
             mode: fields.take_word("mode"),
+            reason: fields.take("reason"),
         };
         fields.finish();
         Some(budget)

@@ -234,19 +234,25 @@ impl FromNode for f64 {
 
 impl FromNode for i128 {
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
-        match node.value {
+        let read = match node.value {
             Value::Integer(number) => Some(number),
+            Value::Float(number) => whole(number),
             Value::Nothing
             | Value::Flag(_)
-            | Value::Float(_)
             | Value::Text(_)
             | Value::List(_)
-            | Value::Mapping(_) => {
-                expected("a whole number", &node, place, faults);
-                None
-            }
+            | Value::Mapping(_) => None,
+        };
+        if read.is_none() {
+            expected("a whole number", &node, place, faults);
         }
+        read
     }
+}
+
+/// A whole number that is written with an exponent, like `1e6`.
+fn whole(number: f64) -> Option<i128> {
+    if number.fract() == 0.0 { format!("{number:.0}").parse().ok() } else { None }
 }
 
 impl FromNode for Duration {

@@ -85,4 +85,5 @@ const BUDGET_KEYS: &[Key] = &[
         Shown::Words("`enforce`", "`enforce`, `warn`"),
         "",
     ),
+    live("reason", "Why it exists, for people.", Shown::Words("empty", "up to 1000 bytes"), ""),
 ];

@@ -18,8 +18,8 @@ impl Connection {
         let timeout = estimates.iter().map(|estimate| estimate.timeout).min().unwrap_or_default();
         let most = estimates.iter().map(|estimate| estimate.most).min().unwrap_or(u64::MAX);
         let foreseen = match self.session.guarded_text(self.client.bytes()) {
-            None => Foreseen::NotExplained,
-            Some(GuardedText { text, schema, server }) => {
+            None | Some(GuardedText { of_session: true, .. }) => Foreseen::NotExplained,
+            Some(GuardedText { text, schema, of_session: false, server }) => {
                 let explainer = &self.shared.cluster.explainer;
                 match Subject::of(text, schema, server, most) {
                     Ok(subject) => explainer.foresee(&self.policy, subject, timeout).await,

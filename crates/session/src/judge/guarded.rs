@@ -72,7 +72,7 @@ impl Judge {
     pub(crate) fn guard_text(
         &mut self,
         text: GuardedText<'_>,
-        server: &ServerSide,
+        server: &mut ServerSide,
         input: &Input<'_>,
     ) -> Option<Box<GuardReport>> {
         let guards = &input.policy.guards;
@@ -80,6 +80,7 @@ impl Judge {
             return None;
         }
         let survey = self.bench.survey(text, server);
+        server.temporary.note(text.text, &survey);
         let guarded = Guarded {
             survey: Some(&survey),
             len: text.len(),

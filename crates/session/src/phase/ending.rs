@@ -143,7 +143,7 @@ fn handle_consequences(
         server.prepared.forget_names();
     }
     if plain.takes.tables {
-        server.cut_over = rare.as_mut().and_then(|rare| rare.cut_over.take());
+        server.cut_over = rare.as_mut().and_then(|rare| rare.cut_over.take()).map(Box::new);
     }
     if let Some(rare) = rare.take() {
         if let Some(app) = rare.app {

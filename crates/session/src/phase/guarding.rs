@@ -1,11 +1,13 @@
 //! A command that guards have something to say of, until the shell has counted it.
 
+use admission::Mode;
 use policy::GuardReport;
 use wire::command::{Command, Execute, LAST_PREPARED};
 
 use crate::action::{Action, ByGuards};
 use crate::answer::Answer;
 use crate::command::{Sending, Then};
+use crate::outcome::StatementOutcome;
 use crate::phase::refusing::Refusing;
 use crate::plan::Plan;
 use crate::server::prepared::PreparedStatements;
@@ -56,12 +58,16 @@ impl Guarding {
             Behind::Statement(plan) => plan.sending,
             Behind::Command(sending) => sending,
         };
-        if let Then::Prepare(_) = sending.running.then {
+        if let Then::Prepare(description) = &sending.running.then {
             prepared.handle_prepare_refused();
+            // Preparing is no statement, but this is the end of the one that it was for.
+            let class = description.class;
+            let refused = StatementOutcome { rule: None, class, mode: Mode::Enforce };
+            sending.running.statement = Some(refused);
         }
         if let Some(statement) = &mut sending.running.statement {
             // Whatever the rule's mode: this is carried out.
-            statement.mode = admission::Mode::Enforce;
+            statement.mode = Mode::Enforce;
         }
         Refusing::statement(sending, answer)
     }

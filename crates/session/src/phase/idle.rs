@@ -100,7 +100,6 @@ fn plan_command(
     (server, judge): (&mut ServerSide, &mut Judge),
     input: &Input<'_>,
 ) -> Next {
-    let whole = if arrived.whole { Whole::Yes } else { Whole::Truncated };
     if let Some(refusing) = of_refused(command, &server.prepared) {
         return Next::Refuse(refusing);
     }
@@ -120,12 +119,11 @@ fn plan_command(
             return Next::Statement(plan::execution(execution, capabilities, judge, server, input));
         }
         Command::Prepare(text) => {
-            let then = Then::Prepare(Box::new(plan::preparation(text, whole, judge, server)));
-            let text = GuardedText::preparation(text, arrived);
-            if let Some(report) = judge.guard_text(text, server, input) {
-                return Next::Guard(report, sending(then, command));
+            let (then, report) = plan_preparation(text, arrived, (server, judge), input);
+            match report {
+                Some(report) => return Next::Guard(report, sending(then, command)),
+                None => then,
             }
-            then
         }
         Command::SendLongData { statement_id } => {
             if let Some(statement) = server.prepared.get_mut(statement_id) {
@@ -175,7 +173,7 @@ fn plan_command(
 fn plan_query(
     query: &Query<'_>,
     arrived: Arrived<'_>,
-    (server, judge): (&ServerSide, &mut Judge),
+    (server, judge): (&mut ServerSide, &mut Judge),
     input: &Input<'_>,
 ) -> Plan {
     let mut plan = plan::query(query, arrived, judge, server, input);
@@ -184,6 +182,24 @@ fn plan_query(
         plan.guarded = guarded.or(plan.guarded.take());
     }
     plan
+}
+
+/// What is prepared, with what guards have to say of it.
+fn plan_preparation(
+    text: &[u8],
+    arrived: Arrived<'_>,
+    (server, judge): (&mut ServerSide, &mut Judge),
+    input: &Input<'_>,
+) -> (Then, Option<Box<GuardReport>>) {
+    let whole = if arrived.whole { Whole::Yes } else { Whole::Truncated };
+    let description = Box::new(plan::preparation(text, whole, judge, server));
+    let report = judge.guard_text(GuardedText::preparation(text, arrived), server, input);
+    if report.is_some() {
+        // A preparation is counted as a statement if a guard refuses it.
+        judge.bench.begin_statement(input);
+        judge.bench.note_description(&description, input);
+    }
+    (Then::Prepare(description), report)
 }
 
 /// What a command that is no statement does to cursors.

@@ -13,6 +13,8 @@ pub struct GuardedText<'t> {
     pub text: &'t [u8],
     /// The default schema, empty if there is none; `None`: it is not certain which.
     pub schema: Option<&'t [u8]>,
+    /// It may name a temporary table of the session, which nobody else can ask the server about.
+    pub of_session: bool,
     /// Which server is to read it.
     pub server: Server,
 }
@@ -28,6 +30,7 @@ impl Session {
             return None;
         };
         let schema = self.server.schema_known.then(|| self.judge.bench.who.identity().schema());
-        Some(GuardedText { text, schema, server: self.server.mode.server })
+        let of_session = self.server.temporary.may_be_named_in(text);
+        Some(GuardedText { text, schema, of_session, server: self.server.mode.server })
     }
 }

@@ -124,7 +124,7 @@ impl Session {
     /// The migration for whose cut-over gh-ost has locked tables in this session, for as long as it
     /// is certain that it holds them.
     pub fn cut_over(&self) -> Option<&CutOver> {
-        let cut_over = self.server.cut_over.as_ref()?;
+        let cut_over = self.server.cut_over.as_deref()?;
         let holds = self.server.transaction.holds_tables()
             && match &self.phase {
                 Phase::Idle

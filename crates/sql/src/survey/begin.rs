@@ -4,6 +4,7 @@ use super::walk::Walk;
 use crate::lexer::{Kind as TokenKind, Token};
 use crate::text::SqlText;
 
+use super::Temporary;
 use super::block::{Clause, Kind};
 
 /// Where the beginning of a statement has been read to.
@@ -30,6 +31,8 @@ pub(super) enum Begin {
     /// BEGIN, or a compound statement.
     Block,
     Create,
+    /// CREATE TEMPORARY, and what it makes.
+    Temporary,
     Alter,
     Drop,
     Rename,
@@ -72,8 +75,12 @@ impl Walk<'_, '_> {
             Begin::SetStatement => Begin::SetStatement,
             Begin::Block if is("WORK") => Begin::Known,
             Begin::Block => return self.stop(),
+            // A name, as in `DEFINER = user@host`.
+            begin @ (Begin::Create | Begin::Alter) if self.is_value() => begin,
             // It ends with the session, and is in nobody's way.
-            Begin::Create | Begin::Drop if is("TEMPORARY") => Begin::Known,
+            Begin::Create if is("TEMPORARY") => Begin::Temporary,
+            Begin::Drop if is("TEMPORARY") => Begin::Known,
+            Begin::Temporary => self.temporary(token),
             Begin::Create | Begin::Alter if is("VIEW") => {
                 self.define();
                 Begin::Skip
@@ -100,6 +107,11 @@ impl Walk<'_, '_> {
         };
         self.begin = next;
         true
+    }
+
+    /// Whether what comes is said to be what stands ahead of it.
+    fn is_value(&self) -> bool {
+        self.before.is_some_and(|before| before.kind == TokenKind::Punct(b'='))
     }
 
     fn first_word(&mut self, token: Token) -> bool {
@@ -160,6 +172,36 @@ impl Walk<'_, '_> {
             Begin::Known
         };
         true
+    }
+
+    /// Reads on to the name of what is made.
+    fn temporary(&mut self, token: Token) -> Begin {
+        let bytes = self.lexer.bytes(token);
+        let is_one =
+            |words: &[&str]| words.iter().any(|word| bytes.eq_ignore_ascii_case(word.as_bytes()));
+        let is_name = match token.kind {
+            TokenKind::Word if is_one(&["TABLE", "SEQUENCE", "IF", "NOT", "EXISTS"]) => {
+                return Begin::Temporary;
+            }
+            TokenKind::Punct(b'.') => return Begin::Temporary,
+            TokenKind::Word | TokenKind::Name => true,
+            TokenKind::Text
+            | TokenKind::DollarText
+            | TokenKind::Number
+            | TokenKind::UserVar
+            | TokenKind::SysVar
+            | TokenKind::Punct(_)
+            | TokenKind::Semicolon
+            | TokenKind::End => false,
+        };
+        if is_name && self.lexer.peeked().kind == TokenKind::Punct(b'.') {
+            return Begin::Temporary;
+        }
+        let at = Self::offset(token);
+        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let made = if is_name { Temporary::Named { at, len } } else { Temporary::Unnamed };
+        self.survey.note_temporary(made);
+        Begin::Known
     }
 
     /// The statement changes a schema.

@@ -75,6 +75,8 @@ impl Walk<'_, '_> {
             Kind::Query | Kind::Update | Kind::Delete => false,
         };
         if !is_new {
+            // `UNION TABLE t`.
+            self.survey.has_from |= keyword == Keyword::Table && kind == Kind::Query;
             return;
         }
         let frame = self.frame();

@@ -134,6 +134,10 @@ fn what_changes_a_schema_is_found_and_what_only_looks_like_it_is_not() {
         ("CREATE OR REPLACE TEMPORARY TABLE t (a INT)", None),
         ("DROP TEMPORARY TABLE IF EXISTS t", None),
         ("RENAME USER a TO b", None),
+        ("CREATE USER a", None),
+        ("CREATE DEFINER = temporary@localhost VIEW v AS SELECT 1", Some(0)),
+        ("CREATE DEFINER=user@localhost SQL SECURITY DEFINER VIEW v AS SELECT 1", Some(0)),
+        ("ALTER DEFINER=server@localhost VIEW v AS SELECT 1", Some(0)),
         ("SELECT TRUNCATE(1.5, 0)", None),
     ] {
         let found = of(text);
@@ -145,4 +149,22 @@ fn what_changes_a_schema_is_found_and_what_only_looks_like_it_is_not() {
         assert!(survey(unjudged.as_bytes(), MARIADB, Whole::Yes).unjudged.ddl, "{unjudged}");
     }
     assert!(!survey(b"DELETE HISTORY FROM t", MARIADB, Whole::Yes).unjudged.ddl);
+}
+
+#[test]
+fn a_query_block_that_names_tables_in_any_way_has_a_from() {
+    for (text, has_from) in [
+        ("SELECT 1", false),
+        ("SELECT 1 UNION SELECT 2", false),
+        ("VALUES ROW(1)", false),
+        ("SELECT 1 FROM t", true),
+        ("TABLE t", true),
+        ("(TABLE t)", true),
+        ("SELECT 1 UNION ALL TABLE t", true),
+        ("VALUES ROW(1) UNION TABLE t", true),
+        ("SELECT (SELECT 1 UNION TABLE t)", true),
+        ("DO (SELECT 1 FROM t)", true),
+    ] {
+        assert_eq!(of(text).has_from, has_from, "{text}");
+    }
 }

@@ -92,6 +92,22 @@ fn every_check_can_be_off() {
     assert_eq!(guards, [vec!["require_tag"]], "and a tag may be called so");
 }
 
+/// `1e6` was said to be no whole number, but the number 1000000.
+#[test]
+fn a_large_number_may_have_an_exponent() {
+    let guards = |number: &str| {
+        let file = file_of(&format!("- {{ name: a, max_in_list: {number} }}\n"));
+        format!("{:?}", load(&file).expect("no fault").clusters[0].guards)
+    };
+    assert_eq!(guards("1e5"), guards("100000"));
+    assert_ne!(guards("1e5"), guards("100001"));
+    for number in ["1.5", "1e400", ".inf", ".nan"] {
+        let faults = faults_of(&format!("- {{ name: a, max_in_list: {number} }}\n"));
+        let said = faults.iter().any(|fault| fault.contains("expected a whole number"));
+        assert!(said, "{number}: {faults:?}");
+    }
+}
+
 #[test]
 fn a_guard_that_guards_nothing_is_a_fault() {
     for (guards, fault) in [
