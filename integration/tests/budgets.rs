@@ -18,6 +18,8 @@ mod edits;
 mod places;
 #[path = "budgets/rates.rs"]
 mod rates;
+#[path = "budgets/storm.rs"]
+mod storm;
 #[path = "budgets/users.rs"]
 mod users;
 

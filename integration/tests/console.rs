@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use integration::raw::RawConn;
-use integration::scenario::{Pending, connect, wait_for_depth};
+use integration::scenario::{Pending, Refused, connect, wait_for_depth};
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::Topology;
 use integration::writers::Writers;
@@ -29,6 +29,13 @@ const RULES: &str = "
   reason: '<b>why</b>'
 - { name: jobs, match: { user: etl }, gate: [lag], permanent: true }";
 
+/// What refuses besides: a guard, whose reason is a tag as well, and a budget that has room.
+const LIMITS: &str = "
+guards:
+  - { name: where, where_required: deny, reason: '<b>all rows</b>' }
+budgets:
+  - { name: reports, match: { user: app }, max_concurrency: 4 }";
+
 const WRITE: &str = "INSERT INTO test.console (n) VALUES (1)";
 
 /// What a client may call itself, to see whether it becomes part of the page.
@@ -40,7 +47,8 @@ async fn who_is_on_call_sees_holds_lifts_and_is_told_when_sluice_is_gone() {
     let table = "CREATE TABLE test.console (id INT PRIMARY KEY AUTO_INCREMENT, n INT)";
     servers.primary.run_sql(&[table]).await.unwrap();
     let config = Config::new(&servers).unwrap();
-    let config = config.admin_keys("token_env: SLUICE_TEST_TOKEN").rules(RULES);
+    let mut config = config.admin_keys("token_env: SLUICE_TEST_TOKEN").rules(RULES);
+    LIMITS.clone_into(&mut config.top);
     let mut sluice = SluiceProcess::start_with(&config, &ENVIRONMENT).await.unwrap();
     let browser = Browser::open().await;
     let load = Writers::start(sluice.listen_addr(), "etl", 3, WRITE).await.unwrap();
@@ -51,6 +59,7 @@ async fn who_is_on_call_sees_holds_lifts_and_is_told_when_sluice_is_gone() {
     browser.goto(&format!("http://{}/", sluice.admin_addr())).await;
     plots_move(&browser).await;
     a_name_is_text(&browser).await;
+    who_is_refused_is_there_with_the_id_to_ask_by(&browser, &sluice).await;
     a_click_holds(&browser, &sluice).await;
     its_countdown_runs(&browser).await;
     browser.keep("overview").await;
@@ -129,6 +138,41 @@ async fn a_name_is_text(browser: &Browser) {
     assert_eq!(browser.run("return document.querySelectorAll('img, b b, li b').length").await, 0);
     let title = browser.run("return document.title").await;
     assert!(title.as_str().unwrap().ends_with("– Sluice"), "{title}");
+    browser.click(".crumb a").await;
+    browser.until("the cluster's page", "document.querySelector('#held td') !== null").await;
+}
+
+/// Whom a guard refuses nothing holds up, so only this says it; and what budgets and guards have met.
+async fn who_is_refused_is_there_with_the_id_to_ask_by(browser: &Browser, sluice: &SluiceProcess) {
+    let hidden = "document.querySelector('#refused').hidden";
+    browser.until("nobody is refused", hidden).await;
+    let mut careless = connect(sluice, "app").await.unwrap();
+    let named = format!("SET @sluice_app = '{}'", MARKUP.replace('\'', "''"));
+    careless.query(&named).await.unwrap();
+    let refused = careless.query("DELETE FROM test.console").await.unwrap();
+    let id = Refused::of(&refused).unwrap().part("id").unwrap().to_owned();
+    let shown = "document.querySelector('#refused').innerText";
+    browser.until("who was refused", &format!("{shown}.includes('sluice why {id}')")).await;
+    let told = browser.run(&format!("return {shown}")).await;
+    for part in [MARKUP, "guard where: where_required", "app"] {
+        assert!(told.as_str().unwrap().contains(part), "{part}: {told}");
+    }
+    let guards = "document.querySelector('#guards').innerText";
+    browser.until("its guard", &format!("{guards}.includes('<b>all rows</b>')")).await;
+    let objected = "document.querySelector('#guards td:nth-child(4)').innerText === '1'";
+    browser.until("what it has met", objected).await;
+    // A statement at the server takes a quarter of the budget.
+    let busy = Pending::query(careless, "SELECT SLEEP(60)");
+    let fill = "document.querySelector('#budgets td.bar').innerText === '25 %'";
+    browser.until("how full the budget is", fill).await;
+    browser.keep("limits").await;
+    drop(busy);
+    // On its own page too.
+    let link = "[...document.querySelectorAll('#refused a')][0]";
+    browser.run(&format!("{link}.click()")).await;
+    let own = format!("document.querySelector('#own-refused')?.innerText.includes('{id}')");
+    browser.until("its own page says so", &own).await;
+    assert_eq!(browser.run("return document.querySelectorAll('img, td b').length").await, 0);
     browser.click(".crumb a").await;
     browser.until("the cluster's page", "document.querySelector('#held td') !== null").await;
 }

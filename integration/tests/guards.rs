@@ -9,10 +9,11 @@
 
 mod guards {
     mod corpus;
+    mod hidden;
 }
 
 use integration::raw::response::SERVER_STATUS_IN_TRANS;
-use integration::raw::{Execute, Login, RawConn, Shape, capability, framed};
+use integration::raw::{COM_RESET_CONNECTION, Execute, Login, RawConn, Shape, capability, framed};
 use integration::scenario::{Refused, Shared, connect, connect_as, wait_for_sum};
 use integration::server::Flavour;
 use integration::sluice::{Config, SluiceProcess};
@@ -305,6 +306,7 @@ async fn what_the_server_expects_to_read_is_limited_and_nothing_of_it_is_run_for
         wait_for_sum(&sluice, "sluice_guard_unjudged_total", &labels, 6.0).await.unwrap();
         assert_eq!(count(servers, "g_ran").await, 0, "nothing but an EXPLAIN would have run it");
 
+        a_table_of_the_session_hides_a_base_table(&sluice).await;
         // A table that somebody alters is not waited for.
         let mut locker = servers.primary.admin().await.unwrap();
         locker.query_drop("LOCK TABLES test.g_late WRITE").await.unwrap();
@@ -319,6 +321,19 @@ async fn what_the_server_expects_to_read_is_limited_and_nothing_of_it_is_run_for
             .await
             .unwrap();
     }
+}
+
+/// Only the session can know how large it is: it is not judged as the other one is.
+async fn a_table_of_the_session_hides_a_base_table(sluice: &SluiceProcess) {
+    let mut conn = connect_as(sluice, "expected").await.unwrap();
+    let scan = "SELECT n FROM g_many WHERE v > 3";
+    passes(&mut conn, "CREATE TEMPORARY TABLE g_man (n INT)").await;
+    assert_eq!(refusal(&mut conn, scan).await.part("check"), Some("max_rows_expected"));
+    passes(&mut conn, "CREATE TEMPORARY TABLE IF NOT EXISTS test.`g_many` (n INT, v INT)").await;
+    passes(&mut conn, scan).await;
+    let reset = conn.command(&[COM_RESET_CONNECTION], Shape::Single).await.unwrap();
+    reset.accepted().unwrap();
+    assert_eq!(refusal(&mut conn, scan).await.part("check"), Some("max_rows_expected"));
 }
 
 const EXPECTING: &str = "\

@@ -209,6 +209,39 @@ async fn what_the_server_could_not_read_is_counted_and_not_shown() {
     assert_eq!(rows[1]["digest_text"].as_str(), Some("SELECT ? + ?"));
 }
 
+/// Drivers prepare whatever has parameters: what a guard refuses then is over as a statement.
+#[tokio::test]
+async fn what_a_guard_refuses_when_it_is_prepared_is_counted_as_refused() {
+    let mut config = Config::new(servers().await).unwrap();
+    config.top = "guards: [{ name: where, where_required: deny }]".to_owned();
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let login = Login::new("admin").attribute("sluice_app", "preparing");
+    let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+    for _ in 0..3 {
+        conn.prepare("UPDATE i_shop.t SET c = ?").await.unwrap_err();
+    }
+    let prepared = conn.prepare("SELECT 1 + 1").await.unwrap();
+    conn.execute(&prepared, &[]).await.unwrap().accepted().unwrap();
+    counted(&mut conn).await;
+
+    let answer = ask(&sluice, "by=digest&sort=refused&window=10m&app=preparing").await;
+    let rows = answer["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "preparing itself is no statement: {answer}");
+    let refused = &rows[0];
+    assert_eq!(refused["digest_text"], "UPDATE i_shop.t SET c = ?", "{refused}");
+    assert_eq!((&refused["class"], &refused["tables"][0]), (&"write".into(), &"i_shop.t".into()));
+    assert_eq!((refused["count"].as_u64(), refused["refused"].as_u64()), (Some(0), Some(3)));
+    assert_eq!(refused["refused_by_reason"]["guard"], 3, "{refused}");
+    for key in ["mean", "p50", "p95", "p99", "max"].map(|of| format!("time_{of}_s")) {
+        assert_eq!(refused.get(&key), Some(&Value::Null), "{key}: {refused}");
+    }
+    assert_eq!((rows[1]["count"].as_u64(), rows[1]["refused"].as_u64()), (Some(1), Some(0)));
+    let labels = [("app", "preparing"), ("rule", "none"), ("decision", "rejected")];
+    let labels = [&labels[..], &[("reason", "guard"), ("class", "write")]].concat();
+    let metrics = sluice.metrics().await.unwrap();
+    assert_eq!(metrics.sum("sluice_statements_total", &labels), 3.0);
+}
+
 /// What a file is said to do before it ships is what it does.
 #[tokio::test]
 async fn a_file_does_what_insights_said_it_would() {

@@ -93,6 +93,45 @@ async fn a_statement_over_its_limit_is_killed_and_its_like_is_in_quarantine() {
     }
 }
 
+/// What is listed is what is held: with the rule's `watch` gone, nothing is. And the log says which
+/// statement it was, as insights do.
+#[tokio::test]
+async fn a_quarantine_ends_with_the_watch_of_its_rule() {
+    let _alone = ALONE.lock().await;
+    let servers = MYSQL.get().await.unwrap();
+    let watching = "- { name: slow, match: { app: slow }, gate: none, permanent: true, \
+                    runaway: { elapsed: 300ms, action: kill, watch: { by: digest, for: 1m } } }";
+    let config = configured(servers, watching).await;
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let mut conn = connect_as(&sluice, "slow").await.unwrap();
+    let errno = conn.query(SLOW).await.unwrap().err().map(|(errno, _)| errno);
+    assert_eq!(errno, Some(1317));
+    let entries = listed(&sluice).await;
+    let digest = format!("digest={}", entries[0]["hash"].as_str().unwrap());
+    let log = sluice.log().unwrap();
+    let mut lines = log.lines().filter(|line| line.contains("a statement runs away"));
+    assert!(lines.any(|line| line.contains(&digest)), "{digest}: {log}");
+
+    let without = watching.replace(", watch: { by: digest, for: 1m }", "");
+    sluice.write_config(&config.clone().rules(&without).render()).unwrap();
+    for _ in 0..100 {
+        if listed(&sluice).await.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(listed(&sluice).await, Vec::<serde_json::Value>::new());
+    let again = conn.query(SLOW).await.unwrap().err().map(|(errno, _)| errno);
+    assert_eq!(again, Some(1317), "it is killed, and not refused");
+}
+
+/// What is in quarantine.
+async fn listed(sluice: &SluiceProcess) -> Vec<serde_json::Value> {
+    let body = sluice.http_get("/api/v1/quarantine").await.unwrap().body;
+    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    body.get("quarantine").unwrap().as_array().unwrap().clone()
+}
+
 /// One that works in small pieces with a pause behind each would be met in a pause time and again.
 #[tokio::test]
 async fn a_procedure_of_small_pieces_is_killed_between_two_pauses() {
@@ -262,6 +301,13 @@ async fn an_answer_that_is_too_long_is_ended_and_what_ends_a_transaction_never()
     let refused = Refused::of(&conn.query(long).await.unwrap()).unwrap();
     assert_eq!(refused.reason(), Some("quarantined"));
     conn.query(rows).await.unwrap().accepted().unwrap();
+    // All of it is there at once: nothing is left to kill, and it ran away all the same.
+    let at_once = rows.replace("< 30", "< 60").replace("SELECT i FROM", "SELECT i, i FROM");
+    conn.query(&at_once).await.unwrap().accepted().unwrap();
+    let over = [("rule", "many"), ("action", "over")];
+    wait_for_sum(&sluice, "sluice_runaway_total", &over, 1.0).await.unwrap();
+    let refused = Refused::of(&conn.query(&at_once).await.unwrap()).unwrap();
+    assert_eq!(refused.reason(), Some("quarantined"));
 
     // A COMMIT waits for whoever has everything locked.
     let mut commits = connect_as(&sluice, "commit").await.unwrap();
@@ -404,6 +450,11 @@ async fn delete(sluice: &SluiceProcess, path: &str) -> String {
 
 /// Sluice with these rules and a probe that may kill, in front of a table of one row.
 async fn started(servers: &Topology, rules: &str) -> SluiceProcess {
+    SluiceProcess::start(&configured(servers, rules).await).await.unwrap()
+}
+
+/// The file of that.
+async fn configured(servers: &Topology, rules: &str) -> Config {
     let right = match servers.primary.flavour() {
         Flavour::MySql => "GRANT CONNECTION_ADMIN ON *.* TO 'sluice'@'%'",
         Flavour::MariaDb => "GRANT CONNECTION ADMIN ON *.* TO 'sluice'@'%'",
@@ -424,6 +475,5 @@ async fn started(servers: &Topology, rules: &str) -> SluiceProcess {
         "CREATE PROCEDURE test.goes_on() BEGIN DO SLEEP(20); DO SLEEP(20); END",
     ];
     servers.primary.run_sql(&statements).await.unwrap();
-    let config = Config::new(servers).unwrap().rules(rules).admin_keys("loopback_changes: true");
-    SluiceProcess::start(&config).await.unwrap()
+    Config::new(servers).unwrap().rules(rules).admin_keys("loopback_changes: true")
 }

@@ -72,7 +72,8 @@ pub struct Row {
     /// The MySQL user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The table, with its schema; `unknown` where a statement's tables cannot be told.
+    /// The table, with its schema; empty for statements that name none, `unknown` where theirs
+    /// cannot be told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
     /// The tag's value; empty for none, `other` where values are too many to be told apart.
@@ -171,20 +172,15 @@ pub struct Cost {
     pub time_total_s: f64,
     /// Its part of all time at the server in the window, 0 to 1.
     pub share: f64,
-    /// The mean; absent where there is no statement.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The mean; null where no statement reached the server, as are the next four.
     pub time_mean_s: Option<f64>,
     /// Half of the statements took less; off by a sixteenth at most, as are the next two.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_p50_s: Option<f64>,
     /// 95 of 100 took less.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_p95_s: Option<f64>,
     /// 99 of 100 took less.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_p99_s: Option<f64>,
     /// The longest.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_max_s: Option<f64>,
     /// Time that statements were kept waiting before, also those that were refused in the end.
     pub queued_total_s: f64,

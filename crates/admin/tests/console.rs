@@ -24,6 +24,10 @@ clusters:
   main: { listen: '127.0.0.1:0', primary: '127.0.0.1:3306' }
 rules:
   - { name: nightly, match: { app: etl }, ratio: 0.9, permanent: true, reason: mornings }
+guards:
+  - { name: where, where_required: deny, max_in_list: 7 }
+budgets:
+  - { name: reports, match: { app: report }, max_concurrency: 4 }
 ";
 
 fn open() -> (SocketAddr, Arc<Cluster>) {
@@ -127,6 +131,13 @@ async fn a_stream_begins_with_the_past_and_goes_on_with_a_frame_a_second_for_eve
     assert_eq!(name, "frame");
     assert_eq!(first.pointer("/status/clusters/0/throttled_total"), Some(&0.into()));
     assert_eq!(first.pointer("/status/clusters/0/rules_total"), Some(&1.into()));
+    // What refuses beside rules is in every frame; apps and rules are not.
+    let len = |list: &str| {
+        let list = first.pointer(&format!("/status/clusters/0/{list}")).unwrap();
+        list.as_array().unwrap().len()
+    };
+    let lens = ["guards", "budgets", "refused", "rules"].map(len);
+    assert_eq!(lens, [2, 1, 0, 0]);
     let at = |frame: &Value| frame.pointer("/clusters/0/columns/at_s/0").unwrap().as_f64().unwrap();
 
     // Rules change: a mark, and another revision.

@@ -59,6 +59,8 @@ pub struct Why {
     pub rule: RuleShown,
     /// The budget that decided, if one did.
     pub budget: Option<String>,
+    /// Why that exists.
+    pub budget_reason: Option<String>,
     /// The guard that refused it, whatever its rule said.
     pub guard: Option<GuardShown>,
     /// What is in quarantine like it.
@@ -123,7 +125,7 @@ pub struct QuarantineShown {
     pub id: String,
     /// What makes statements like it: `digest` or `text`.
     pub by: String,
-    /// Whose statement was killed.
+    /// Whose statement ran away.
     pub app: String,
     /// When.
     pub since: At,
@@ -216,6 +218,7 @@ impl Why {
                 .map(|rule| RuleShown::of(rule, chain.ratio, chain.check_interval))
                 .unwrap_or_default(),
             budget: chain.budget.as_deref().map(str::to_owned),
+            budget_reason: chain.budget_reason.as_deref().map(str::to_owned),
             guard: GuardShown::of(chain.stop.as_ref()),
             quarantine: QuarantineShown::of(&chain.cluster, chain.stop.as_ref()),
             signals: chain.signals.iter().map(SignalShown::of).collect(),

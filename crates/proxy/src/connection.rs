@@ -20,6 +20,7 @@ mod finishing;
 mod foreseeing;
 mod guarding;
 mod leaving;
+mod moving;
 mod pausing;
 mod recording;
 mod returning;
@@ -48,6 +49,7 @@ use crate::runaway::Allowance;
 use crate::socket::Peer;
 use crate::stream::Stream;
 use crate::telemetry::{BackendErrorKind, LabelCache, Telemetry};
+use crate::workers::Affinity;
 
 pub(crate) use self::arrival::Arrival;
 use self::arrival::{Joined, LoginDeadlines};
@@ -57,15 +59,13 @@ use self::cursors::Cursors;
 use self::departure::Departure;
 use self::leaving::{Between, DrainState};
 use self::pausing::Debt;
-pub(crate) use self::serving::serve;
+pub(crate) use self::serving::{Begun, resume, serve};
 
 /// Everything a connection needs from outside.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) telemetry: Arc<Telemetry>,
-    /// The thread that relays, by its number.
-    pub(crate) worker: usize,
 }
 
 /// Why a connection is over. Nobody is told: the counters and the log were written where it
@@ -84,12 +84,19 @@ pub(crate) enum Ended {
     Told,
     /// It was told to leave, and its client sees the end only.
     Quietly,
+    /// It is not: it goes on on that thread.
+    Moves {
+        /// By its number.
+        to: usize,
+    },
     /// Sluice has contradicted itself.
     BySluice(Fault),
 }
 
 struct Connection {
     shared: Shared,
+    /// Which thread relays it.
+    affinity: Affinity,
     policy: Arc<ClusterPolicy>,
     /// The primary it goes to, by its address in the file.
     server: Arc<str>,
@@ -137,7 +144,12 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(shared: Shared, policy: Arc<ClusterPolicy>, joined: Joined) -> (Self, LoginDeadlines) {
+    fn new(
+        shared: Shared,
+        affinity: Affinity,
+        policy: Arc<ClusterPolicy>,
+        joined: Joined,
+    ) -> (Self, LoginDeadlines) {
         let Joined { client, backend, peer, deadlines } = joined;
         let connection = Self {
             server: policy.primary.clone(),
@@ -156,7 +168,7 @@ impl Connection {
             cursors: Cursors::default(),
             labels: LabelCache::default(),
             insights: InsightsTap::default(),
-            latency: LatencyTap::new(&shared.cluster.latencies, shared.worker),
+            latency: LatencyTap::new(&shared.cluster.latencies, affinity.index()),
             timing: Timing::default(),
             admission: AdmissionRecord::default(),
             debt: Debt::default(),
@@ -172,6 +184,7 @@ impl Connection {
             alarm: Alarm::default(),
             asked_as: AskedAs::default(),
             kill_may_come: false,
+            affinity,
             shared,
         };
         (connection, deadlines)
@@ -230,6 +243,7 @@ impl Connection {
             | Ended::ByClientFault
             | Ended::Told
             | Ended::Quietly
+            | Ended::Moves { .. }
             | Ended::BySluice(_) => None,
         }
     }
@@ -345,6 +359,9 @@ impl Connection {
     }
 
     async fn read_for_statement(&mut self, reads: Reads, control: &mut Inbox) -> Result<(), Ended> {
+        if let Some(to) = self.moves_to() {
+            return Err(Ended::Moves { to });
+        }
         let waits_for_server = reads == Reads::Backend;
         if waits_for_server {
             self.resume_cursor();

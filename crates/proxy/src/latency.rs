@@ -109,6 +109,11 @@ impl LatencyTap {
         Self { taps: board.0.load_full(), worker, under_way: None, last: Like::default() }
     }
 
+    /// It lives on this thread now. What is under way ends there; all threads are added up.
+    pub(crate) fn move_to(&mut self, worker: usize) {
+        self.worker = worker;
+    }
+
     /// There may be other signals, and other rules.
     pub(crate) fn follow(&mut self, board: &LatencyBoard) {
         self.last.class = None;
@@ -293,6 +298,7 @@ rules: []
         tap.begin(b"shop:web", RULE, Class::Read, name_of);
         assert!(!tap.is_awaited(), "it is noted once");
         assert_eq!(sums(&board), [(1, 0, 0), (1, 0, 0)]);
+        tap.move_to(4);
         tap.end(Some(Duration::from_millis(3)));
         tap.begin(b"etl", RULE, Class::Write, name_of);
         tap.end(None);

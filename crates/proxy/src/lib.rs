@@ -34,4 +34,4 @@ pub mod takeover;
 pub mod telemetry;
 pub mod tls;
 pub mod unbound;
-mod workers;
+pub mod workers;

@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use admission::Mode;
 use policy::{Rule, Runaway, RunawayAction};
-use sql::Class;
 use tokio::time::Instant;
 
 pub(crate) use self::killing::{Chase, Killed};
@@ -78,6 +77,14 @@ impl Excess {
             Self::RowsSent => "rows_sent",
         }
     }
+
+    /// Whether its answer has too much, and not less for being over by now.
+    pub(crate) fn is_in_answer(self) -> bool {
+        match self {
+            Self::Elapsed => false,
+            Self::BytesSent | Self::RowsSent => true,
+        }
+    }
 }
 
 /// What is left of a KILL when the statement is over.
@@ -133,6 +140,11 @@ impl Allowance {
     /// It had ended, or not begun, when it was to be killed.
     pub(crate) fn look_again(&mut self, now: Instant) {
         self.due = now.checked_add(ENDED_POLL);
+    }
+
+    /// There was nothing to kill any more. Whether this has been said before.
+    pub(crate) fn note_over(&mut self) -> bool {
+        std::mem::replace(&mut self.failed, true)
     }
 
     /// It was not killed. Whether this has been said before.
@@ -197,21 +209,6 @@ pub(crate) fn action(rule: &Rule, runaway: Runaway) -> RunawayAction {
     }
 }
 
-/// Whether a statement of this class may be killed at all: never what ends a transaction.
-pub(crate) fn is_killable(class: Class) -> bool {
-    match class {
-        Class::Transaction | Class::Session => false,
-        Class::Read
-        | Class::LockingRead
-        | Class::Write
-        | Class::Load
-        | Class::Call
-        | Class::Ddl
-        | Class::Admin
-        | Class::Unknown => true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,6 +243,8 @@ mod tests {
         assert_eq!(allowance.exceed(Excess::Elapsed), Excess::BytesSent, "what it was at first");
         assert!(!allowance.retry(Instant::now()) && allowance.retry(Instant::now()));
         assert_eq!(allowance.due(), Some(Instant::now() + RETRY));
+        assert!(allowance.note_over(), "that it was not killed has been said");
+        assert!(Excess::RowsSent.is_in_answer() && !Excess::Elapsed.is_in_answer());
         allowance.look_again(Instant::now());
         assert_eq!(allowance.due(), Some(Instant::now() + ENDED_POLL));
         assert_eq!(allowance.chase(), Chase::No);

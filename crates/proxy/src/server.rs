@@ -20,7 +20,7 @@ use crate::registry::Control;
 use crate::socket::{Peer, Unregistered};
 use crate::telemetry::Telemetry;
 use crate::unbound::cannot_listen;
-use crate::workers::{Accepted, Workers};
+use crate::workers::{self, Accepted, Threads, Workers};
 
 /// Clients that may wait in the accept queue when a listener closes: more cannot be in it.
 const LAST_ACCEPTS_MAX: usize = 4096;
@@ -98,11 +98,11 @@ impl Server {
     pub fn start(
         config: &Config,
         telemetry: &Arc<Telemetry>,
-        workers: usize,
+        threads: Threads,
         inherited: &mut Inherited,
     ) -> io::Result<Self> {
         let clock = Clock::start();
-        let workers = Arc::new(Workers::start(workers)?);
+        let workers = Arc::new(Workers::start(threads)?);
         let mut server = Self {
             clusters: Vec::new(),
             addresses: Vec::new(),
@@ -114,14 +114,15 @@ impl Server {
         };
         let log = Arc::clone(&telemetry.statement_log);
         server.drivers.push(tokio::spawn(log.keep(clock)));
+        let spread = workers::spread(Arc::downgrade(&workers), telemetry.clone());
+        server.drivers.push(tokio::spawn(spread));
         for policy in &config.clusters {
             warn_of_socket_accounts(policy);
             let cluster = Cluster::new(policy.clone(), clock, rand::random());
             let (listener, origin) = listen(policy, inherited)?;
             server.addresses.push(listener.listens_on()?);
             server.sockets.push(listener.clone());
-            let shared =
-                Shared { cluster: cluster.clone(), telemetry: telemetry.clone(), worker: 0 };
+            let shared = Shared { cluster: cluster.clone(), telemetry: telemetry.clone() };
             let acceptor = Acceptor {
                 listener,
                 origin,

@@ -92,6 +92,21 @@ impl Socket {
         }
     }
 
+    /// The same socket once more, for the runtime that this is called within: whoever has both drops one.
+    ///
+    /// # Errors
+    /// When there are no file descriptors left, or that runtime has ended.
+    pub(crate) fn register_anew(&self) -> io::Result<Self> {
+        match self {
+            Self::Tcp(socket) => {
+                TcpStream::from_std(SockRef::from(socket).try_clone()?.into()).map(Self::Tcp)
+            }
+            Self::Unix(socket) => {
+                UnixStream::from_std(SockRef::from(socket).try_clone()?.into()).map(Self::Unix)
+            }
+        }
+    }
+
     /// The address that the peer connected to; none for a Unix socket.
     pub(crate) fn local_address(&self) -> Option<SocketAddr> {
         match self {

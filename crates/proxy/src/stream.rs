@@ -259,6 +259,21 @@ impl Stream {
         self.socket()?.remote()
     }
 
+    /// See [`Socket::register_anew`]; an error also where it is closed.
+    pub(crate) fn register_anew(&self) -> io::Result<Socket> {
+        self.socket().ok_or(io::ErrorKind::NotConnected)?.register_anew()
+    }
+
+    /// Goes on over this one, which is the same socket.
+    pub(crate) fn go_on_over(&mut self, socket: Socket) {
+        let ours = match &mut self.transport {
+            Transport::Bare(carrier) => carrier.socket_mut(),
+            Transport::Packed(packed) => packed.carrier_mut().socket_mut(),
+            Transport::Closed => return,
+        };
+        *ours = socket;
+    }
+
     fn socket(&self) -> Option<&Socket> {
         match &self.transport {
             Transport::Bare(carrier) => Some(carrier.socket()),

@@ -179,6 +179,19 @@ impl Telemetry {
         ConnectionGauge(gauge)
     }
 
+    /// Over how many threads the load is spread, and what part of a core each has used.
+    pub(crate) fn relay_threads(&self, used: usize, busy: impl Iterator<Item = f64>) {
+        self.families.relay_threads.set(i64::try_from(used).unwrap_or(i64::MAX));
+        for (thread, busy) in busy.enumerate() {
+            self.families.relay_busy.with_label_values(&[&thread.to_string()]).set(busy);
+        }
+    }
+
+    /// A connection goes on on another thread.
+    pub(crate) fn relay_moved(&self) {
+        self.families.relay_moves.inc();
+    }
+
     /// A backend failed a connection.
     pub fn backend_error(&self, cluster: &str, kind: BackendErrorKind) {
         self.families.backend_errors.with_label_values(&[cluster, kind.as_str()]).inc();

@@ -125,9 +125,13 @@ pub(crate) struct Run {
     /// How the log on standard error is written. RUST_LOG sets what is in it.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
-    /// Threads that relay; the default is one for each core.
+    /// Threads that relay at most; the default is one for each core.
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<usize>,
+    /// How much of a core one of them uses before another joins: one that finds much to do costs less
+    /// than two that find little. 0: all relay from the start.
+    #[arg(long, value_name = "PERCENT", default_value_t = 60, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) worker_full: u8,
     /// Take the listeners over from the process that is running, which then drains: a restart
     /// without a refused connection. Needs takeover_socket in the file; with nobody running it is
     /// an ordinary start.

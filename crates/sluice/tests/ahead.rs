@@ -61,7 +61,11 @@ fn file(name: &str, text: &str) -> PathBuf {
 }
 
 fn against(name: &str, insights: &Value, format: &str) -> Output {
-    let path = file(name, FILE);
+    against_file((name, FILE), insights, format)
+}
+
+fn against_file((name, text): (&str, &str), insights: &Value, format: &str) -> Output {
+    let path = file(name, text);
     let config = path.to_str().unwrap();
     let arguments = ["check", "--config", config, "--against", "-", "--format", format];
     let output = sluice(&arguments, &insights.to_string());
@@ -144,6 +148,35 @@ fn budgets_are_as_full_as_the_mean_and_guards_name_the_digests() {
     ] {
         assert!(text.contains(line) != line.contains("max_query_cost"), "{line}\nin\n{text}");
     }
+}
+
+#[test]
+fn what_would_have_run_away_is_told_with_its_rule() {
+    let last = "gate: none, permanent: true }\n";
+    let limits = "gate: none, permanent: true, runaway: { elapsed: 2s, rows_sent: 100 } }\n";
+    let text = FILE.replace(last, limits);
+    let mut shown = insights(&[
+        row("shop", "read", "SELECT a FROM t ORDER BY b", 4, 6.0),
+        row("shop", "read", "SELECT a FROM t WHERE id = ?", 50, 1.0),
+        row("shop", "transaction", "COMMIT", 7, 9.0),
+        row("etl", "write", "UPDATE t SET a = ?", 9, 90.0),
+    ]);
+    for (place, longest_s) in [2.5, 0.1, 9.0, 90.0].into_iter().enumerate() {
+        shown["rows"][place]["time_max_s"] = json!(longest_s);
+    }
+    let told = stdout(&against_file(("runaway.yaml", &text), &shown, "json"));
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let rules = told["clusters"][0]["rules"].as_array().unwrap();
+    let last = rules.iter().find(|rule| rule["rule"] == "everything-else").unwrap();
+    let runaway = &last["runaway"];
+    assert_eq!((&runaway["statements"], &runaway["apps"]), (&json!(4), &json!({ "shop": 4 })));
+    assert_eq!(runaway["digests"][0]["digest_text"], "SELECT a FROM t ORDER BY b");
+    assert_eq!((&runaway["digests_total"], &runaway["unknown"]), (&json!(1), &json!(0)));
+    assert!(rules.iter().filter(|rule| !rule["runaway"].is_null()).count() == 1, "{rules:?}");
+    let told = stdout(&against_file(("runaway-text.yaml", &text), &shown, "text"));
+    let line = "    runaway after 2s or above 100 rows: log: meets some of 4, whose like took more \
+                [shop 4]\n    4 of shop: ";
+    assert!(told.contains(line), "{line}\nin\n{told}");
 }
 
 #[test]

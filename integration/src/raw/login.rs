@@ -157,6 +157,20 @@ impl RawConn {
     /// # Errors
     /// When the exchange is one this client does not know. A final ERR is no error here.
     pub async fn change_user(&mut self, login: &Login) -> Result<Vec<Packet>> {
+        let out = self.change_user_payload(login);
+        let from = self.login_packets.len();
+        self.send_command(&out).await?;
+        match self.authenticate(login, String::new(), Vec::new()).await {
+            Ok(()) | Err(HarnessError::Refused { .. }) => {}
+            Err(other) => return Err(other),
+        }
+        let exchange = self.login_packets.iter().skip(from).cloned();
+        Ok(exchange.map(without_nonce).collect())
+    }
+
+    /// The COM_CHANGE_USER of [`Self::change_user`]: of an account without a password that is all.
+    #[must_use]
+    pub fn change_user_payload(&self, login: &Login) -> Vec<u8> {
         let mut out = vec![COM_CHANGE_USER];
         put_nul(&mut out, &login.user);
         // The answer to a nonce of long ago would be wrong: an empty one makes the server ask anew.
@@ -168,14 +182,7 @@ impl RawConn {
         if self.capabilities & capability::CONNECT_ATTRS != 0 {
             put_attributes(&mut out, &login.attributes);
         }
-        let from = self.login_packets.len();
-        self.send_command(&out).await?;
-        match self.authenticate(login, String::new(), Vec::new()).await {
-            Ok(()) | Err(HarnessError::Refused { .. }) => {}
-            Err(other) => return Err(other),
-        }
-        let exchange = self.login_packets.iter().skip(from).cloned();
-        Ok(exchange.map(without_nonce).collect())
+        out
     }
 
     async fn authenticate(

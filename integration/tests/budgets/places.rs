@@ -33,6 +33,7 @@ async fn never_more(flavour: Flavour) {
     options.extra_args = certificates.server_args().unwrap();
     let server = Server::start(options).await.unwrap();
     server.run_sql(&[HISTORY, TABLE, ROWS, PROCEDURE]).await.unwrap();
+    server.run_sql(&["CREATE USER quick@'%'", "GRANT ALL ON test.* TO quick@'%'"]).await.unwrap();
     let mut config = Config::in_front_of(server.addr(), Vec::new()).unwrap();
     config.rules = RULES.to_owned();
     config.top = BUDGETS.to_owned();
@@ -49,6 +50,7 @@ async fn never_more(flavour: Flavour) {
     lab.cursors().await;
     lab.who_leaves_a_cursor_open().await;
     lab.users().await;
+    lab.storm().await;
     lab.rows_a_second().await;
     // These say nothing of servers: one of both is enough.
     match flavour {
@@ -244,7 +246,7 @@ impl Lab {
     }
 
     /// How many statements there were since this was last called, and how many at once.
-    async fn at_once(&self) -> (usize, usize) {
+    pub(super) async fn at_once(&self) -> (usize, usize) {
         let text = format!("SELECT TIMER_START, TIMER_END {EVENTS}");
         let spans: Vec<(u64, u64)> = self.server.query(&text).await.unwrap();
         let empty = "TRUNCATE TABLE performance_schema.events_statements_history_long";

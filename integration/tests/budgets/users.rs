@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use integration::raw::{COM_RESET_CONNECTION, Compress, Login, RawConn, Shape, Tls};
+use integration::raw::{COM_RESET_CONNECTION, Compress, Login, RawConn, Shape, Tls, framed};
 use integration::scenario::wait_for_sum;
 
 use super::places::Lab;
@@ -29,9 +29,10 @@ impl Lab {
             self.who_changes_waits_as_the_other(&login).await;
             self.who_holds_no_locks_any_more_waits(&login).await;
             self.who_is_refused_stays_who_it_was(&login).await;
+            self.who_asks_before_it_has_become_the_other_waits_as_that(&login).await;
             self.each(0.0, 0.0).await;
         }
-        for user in ["web", "etl"] {
+        for user in ["web", "etl", "quick"] {
             let text = format!(
                 "SELECT TIMER_START, TIMER_END FROM \
                  performance_schema.events_statements_history_long \
@@ -110,6 +111,33 @@ impl Lab {
         }
     }
 
+    /// The last packet of a COM_CHANGE_USER and a statement in one go: it is the statement of whoever
+    /// the server lets in.
+    async fn who_asks_before_it_has_become_the_other_waits_as_that(
+        &self,
+        login: &impl Fn(&str) -> Login,
+    ) {
+        let mut busy = self.open(&login("etl")).await;
+        let mut changes = self.open(&login("web")).await;
+        become_quick(&mut busy, login, &sleep(0.4, "quick")).await;
+        self.each(1.0, 0.0).await;
+        become_quick(&mut changes, login, &sleep(0.0, "quick")).await;
+        self.each(1.0, 1.0).await;
+        busy.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+        changes.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+        // Whose place was taken before is not waited for.
+        let mut other = self.open(&login("web")).await;
+        send(&mut other, &sleep(0.4, "web")).await;
+        self.each(1.0, 0.0).await;
+        changes.change_user(&login("web")).await.unwrap();
+        let began = Instant::now();
+        become_quick(&mut changes, login, &sleep(0.0, "quick")).await;
+        changes.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+        assert!(began.elapsed() < Duration::from_millis(300), "{:?}", began.elapsed());
+        other.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+        self.each(0.0, 0.0).await;
+    }
+
     /// MySQL closes the connection, MariaDB goes on with the user before.
     async fn who_is_refused_stays_who_it_was(&self, login: &impl Fn(&str) -> Login) {
         let mut busy = self.open(&login("etl")).await;
@@ -127,6 +155,18 @@ impl Lab {
         }
         busy.read_response(Shape::Query).await.unwrap().accepted().unwrap();
     }
+}
+
+/// Becomes the user without a password, and sends a statement before it knows that it is.
+async fn become_quick(conn: &mut RawConn, login: &impl Fn(&str) -> Login, sql: &str) {
+    let change = conn.change_user_payload(&login("quick"));
+    conn.send_command(&change).await.unwrap();
+    let asked = conn.read_packet().await.unwrap();
+    assert_eq!(asked.first(), Some(0xfe), "an authentication switch: {asked:?}");
+    let query = [b"\x03", sql.as_bytes()].concat();
+    let both = [framed(asked.seq.wrapping_add(1), b""), framed(0, &query)].concat();
+    conn.send_bytes(&both).await.unwrap();
+    assert_eq!(conn.read_packet().await.unwrap().first(), Some(0));
 }
 
 fn sleep(seconds: f64, user: &str) -> String {

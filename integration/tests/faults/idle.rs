@@ -19,6 +19,9 @@ const FRESH_CLIENT_KIB: u64 = 8;
 /// What an idle client may cost in TLS, on both legs: each has its buffers and its state.
 const TLS_CLIENT_KIB: u64 = 34;
 
+/// What a thread keeps for all of its clients it keeps from the first of them: none joins while they are counted.
+const ALL_THREADS: [&str; 2] = ["--worker-full", "0"];
+
 /// Each statement meets all of it.
 const RULES: &str = "- name: everything\n  gate: none\n  permanent: true\n  \
                      runaway: { elapsed: 1m, rows_sent: 1000000, action: kill, watch: { by: digest, for: 10m } }";
@@ -111,7 +114,11 @@ impl World {
         extra_args.extend(["--max-connections=2600", "--thread-stack=192K"].map(String::from));
         options.extra_args = extra_args;
         let servers = Topology::start(options).await.unwrap();
-        let sluice = SluiceProcess::start(&config(&servers).unwrap()).await.unwrap();
+        let config = config(&servers).unwrap();
+        let addresses = (config.listen, config.admin);
+        let mut sluice =
+            SluiceProcess::spawn_with(&config.render(), addresses, &[], &ALL_THREADS).unwrap();
+        sluice.wait_until_ready().await.unwrap();
         once(&sluice).await.unwrap();
         wait_for_sum(&sluice, "sluice_client_connections", &[], 0.0).await.unwrap();
         Self { _servers: servers, sluice }

@@ -93,7 +93,7 @@ async fn of_the_quarantine(sluice: &SluiceProcess, config: &Config) {
             ", class read",
             "quarantine: main:1 holds statements of rule slow with the same digest until ",
             "for one of slow ran away at ",
-            "or sooner by DELETE /api/v1/quarantine/main:1; or another digest",
+            "or sooner by `sluice quarantine --free main:1`; or another digest",
         ],
     )
     .await;

@@ -44,7 +44,7 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: [Asset; 16] = assets! {
+static ASSETS: [Asset; 18] = assets! {
     "app.css": STYLE,
     "controls.css": STYLE,
     "actions.js": SCRIPT,
@@ -53,6 +53,8 @@ static ASSETS: [Asset; 16] = assets! {
     "dom.js": SCRIPT,
     "identity.js": SCRIPT,
     "insights.js": SCRIPT,
+    "limits.js": SCRIPT,
+    "listing.js": SCRIPT,
     "live.js": SCRIPT,
     "plots.js": SCRIPT,
     "rules.js": SCRIPT,

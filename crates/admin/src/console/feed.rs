@@ -31,6 +31,9 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Waiting statements in a frame, of each cluster: more are at `/api/v1/waiting`.
 const WAITING_LEN: usize = 50;
 
+/// Rows of who was refused in a frame, of each cluster: more are at `/api/v1/status`.
+const REFUSED_LEN: usize = 50;
+
 /// With more rules than these, their hits are in every tenth frame.
 const FEW_RULES: usize = 500;
 const SELDOM: u64 = 10;
@@ -150,7 +153,7 @@ impl Feed {
         });
         let clusters = trails.collect();
         let hits = self.hits(memory);
-        let status = status::live(&self.state, WAITING_LEN);
+        let status = status::live(&self.state, WAITING_LEN, REFUSED_LEN);
         FrameEvent { when: When::now(self.now_s()), status, clusters, hits }
     }
 

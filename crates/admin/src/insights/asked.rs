@@ -8,10 +8,8 @@ use serde::Deserialize;
 use crate::refusal::{Error, Refusal};
 use crate::request::{Parameter, Parameters};
 
-/// Rows that are shown unless the query says how many.
-const ROWS_LEN: usize = 100;
-
-/// Most rows of one answer.
+/// Most rows of one answer, and as many as there are unless the query says how many: whoever adds
+/// them up has all.
 const ROWS_MAX: usize = 10_000;
 
 /// How far back unless the query says so.
@@ -142,7 +140,7 @@ impl Asked {
             Some(text) => Some(span("compare", text)?),
         };
         let before = ago.map(|ago| Look { ago_s: ago.as_secs(), ..look.clone() });
-        let limit = query.limit.unwrap_or(ROWS_LEN).min(ROWS_MAX);
+        let limit = query.limit.unwrap_or(ROWS_MAX).min(ROWS_MAX);
         Ok(Self { cluster: query.cluster, look, before, sort, limit })
     }
 
@@ -227,11 +225,18 @@ mod tests {
     fn rows_are_sorted_by_every_number_that_they_have() {
         let cost = serde_json::to_value(Cost::default()).unwrap();
         let numbers = cost.as_object().unwrap().keys().filter(|key| !key.contains("_by_"));
-        for field in numbers.map(String::as_str).chain(["first_seen", "last_seen", "time_p50_s"]) {
+        for field in numbers.map(String::as_str).chain(["first_seen", "last_seen"]) {
             let query = Query { sort: Some(field.to_owned()), ..Query::default() };
             assert!(Asked::of(query).is_ok(), "{field}");
         }
         let query = Query { sort: Some("digest".to_owned()), ..Query::default() };
         assert!(Asked::of(query).is_err());
+    }
+
+    #[test]
+    fn whoever_adds_rows_up_has_all_of_them() {
+        assert_eq!(Asked::of(Query::default()).ok().map(|asked| asked.limit), Some(ROWS_MAX));
+        let query = Query { limit: Some(3), ..Query::default() };
+        assert_eq!(Asked::of(query).ok().map(|asked| asked.limit), Some(3));
     }
 }

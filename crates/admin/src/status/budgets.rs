@@ -27,14 +27,23 @@ pub struct BudgetStatus {
     pub waiting: u64,
     /// Statements for which it had no room since the process started.
     pub exceeded: u64,
+    /// How full it is, by the limit that is nearest: 1 has no room. Of one that is `per` something
+    /// the fullest of its buckets. None: nobody has taken from it lately, or it is not known.
+    pub fill: Option<f64>,
+    /// Why it exists.
+    pub reason: String,
 }
 
 /// Those that are in the file, those first that had no room most often.
 pub(super) fn gather(cluster: &Arc<Cluster>, policy: &ClusterPolicy) -> Vec<BudgetStatus> {
     let views: HashMap<BudgetKey, BudgetView> =
         cluster.budgets().into_iter().map(|view| (view.budget, view)).collect();
-    let mut all: Vec<BudgetStatus> =
-        policy.budgets.iter().map(|budget| status(budget, views.get(&budget.key))).collect();
+    let fills = cluster.budget_fills();
+    let status = |budget: &Budget| {
+        let fill = fills.get(&budget.key).copied();
+        BudgetStatus { fill, ..status(budget, views.get(&budget.key)) }
+    };
+    let mut all: Vec<BudgetStatus> = policy.budgets.iter().map(status).collect();
     all.sort_by_key(|budget| std::cmp::Reverse((budget.waiting, budget.exceeded)));
     all.truncate(BUDGETS_MAX);
     all
@@ -53,5 +62,7 @@ fn status(budget: &Budget, view: Option<&BudgetView>) -> BudgetStatus {
         in_use: count(|view| view.in_use),
         waiting: count(|view| view.waiting),
         exceeded: count(|view| view.exceeded.saturating_add(view.warned)),
+        fill: None,
+        reason: budget.reason.to_string(),
     }
 }

@@ -39,15 +39,17 @@ const APPS_MAX: usize = 200;
 pub fn gather(state: &AdminState, waiting_len: usize) -> Status {
     let counts = state.telemetry.app_counts();
     let hits = state.telemetry.rule_hits();
-    read(state, |seen| {
-        let (guards, guards_total) = guards::gather(&seen.policy, &state.telemetry);
-        ClusterStatus { guards, guards_total, ..seen.status(&counts, &hits, waiting_len) }
-    })
+    read(state, |seen| seen.status(state, (&counts, &hits), waiting_len))
 }
 
-/// The same without the lists of apps, of refusals, of guards and of rules, which are long to make.
-pub(crate) fn live(state: &AdminState, waiting_len: usize) -> Status {
-    read(state, |seen| seen.cluster(waiting_len))
+/// The same without the lists of apps and of rules, which are long to make, and with so many of each
+/// cluster's refusals.
+pub(crate) fn live(state: &AdminState, waiting_len: usize, refused_len: usize) -> Status {
+    read(state, |seen| {
+        let mut cluster = seen.guarded(state, waiting_len);
+        cluster.refused.truncate(refused_len);
+        cluster
+    })
 }
 
 fn read(state: &AdminState, cluster: impl Fn(&Seen<'_>) -> ClusterStatus) -> Status {
@@ -105,16 +107,22 @@ impl<'s> Seen<'s> {
 
     fn status(
         &self,
-        counts: &[AppCount],
-        hits: &HashMap<String, u64>,
+        state: &AdminState,
+        (counts, hits): (&[AppCount], &HashMap<String, u64>),
         waiting_len: usize,
     ) -> ClusterStatus {
         let (apps, apps_total) = self.apps(counts);
-        let (refused, refused_total) = refused::gather(self.cluster, self.unix);
         let rules = self.policy.rules.iter().take(RULES_MAX);
         let rules = rules.map(|rule| self.rule(rule, hits)).collect();
+        ClusterStatus { apps, apps_total, rules, ..self.guarded(state, waiting_len) }
+    }
+
+    /// With whom anything has refused, and what guards have met.
+    fn guarded(&self, state: &AdminState, waiting_len: usize) -> ClusterStatus {
+        let (refused, refused_total) = refused::gather(self.cluster, self.unix);
+        let (guards, guards_total) = guards::gather(&self.policy, &state.telemetry);
         let cluster = self.cluster(waiting_len);
-        ClusterStatus { apps, apps_total, refused, refused_total, rules, ..cluster }
+        ClusterStatus { refused, refused_total, guards, guards_total, ..cluster }
     }
 
     fn cluster(&self, waiting_len: usize) -> ClusterStatus {

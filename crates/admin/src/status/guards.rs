@@ -21,7 +21,7 @@ pub struct GuardStatus {
     pub limit: String,
     /// `deny` or `warn`.
     pub mode: String,
-    /// Statements to which it has objected since the process started, in all clusters.
+    /// Statements of this cluster to which it has objected since the process started.
     pub hits: u64,
     /// Those that it could not judge, and let pass.
     pub unjudged: u64,
@@ -32,13 +32,17 @@ pub struct GuardStatus {
 /// Those that are in the file, and how many there are.
 pub(super) fn gather(policy: &ClusterPolicy, telemetry: &Telemetry) -> (Vec<GuardStatus>, u64) {
     let total = policy.guards.iter().map(|guard| guard.checks().count()).sum();
-    let checks = policy.guards.iter().flat_map(|guard| of_guard(guard, telemetry));
-    (checks.take(GUARDS_MAX).collect(), length(total))
+    let of = |guard| of_guard(&policy.name, guard, telemetry);
+    (policy.guards.iter().flat_map(of).take(GUARDS_MAX).collect(), length(total))
 }
 
-fn of_guard(guard: &Guard, telemetry: &Telemetry) -> impl Iterator<Item = GuardStatus> {
-    guard.checks().zip(guard.limits()).map(|((check, mode), limit)| {
-        let (hits, unjudged) = telemetry.guard_counts(&guard.name, check, mode);
+fn of_guard(
+    cluster: &str,
+    guard: &Guard,
+    telemetry: &Telemetry,
+) -> impl Iterator<Item = GuardStatus> {
+    guard.checks().zip(guard.limits()).map(move |((check, mode), limit)| {
+        let (hits, unjudged) = telemetry.guard_counts(cluster, &guard.name, (check, mode));
         GuardStatus {
             guard: guard.name.to_string(),
             check: check.to_owned(),

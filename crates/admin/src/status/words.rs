@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use policy::{Action, ClusterPolicy, Rule};
 
+pub use self::limits::refused_by;
 use self::limits::{budgets, guards, quarantine, refused};
 use self::signals::signals;
 use super::{

@@ -165,6 +165,7 @@ fn waiting(cluster: &Arc<Cluster>, waiter: &WaitingClient) -> Why {
             .map(|rule| RuleShown::of(rule, ratio, policy.check_interval))
             .unwrap_or_default(),
         budget: budget.map(|budget| budget.name.to_string()),
+        budget_reason: budget.map(|budget| budget.reason.to_string()),
         guard: None,
         quarantine: None,
         signals: signals.iter().map(SignalShown::of).collect(),

@@ -77,7 +77,7 @@ impl Why {
         let rule = &self.rule.rule;
         Some(format!(
             "quarantine: {id} holds statements of rule {rule} with the same {by} until {until}, for \
-             one of {app} ran away at {since} and was killed"
+             one of {app} ran away at {since}"
         ))
     }
 
@@ -90,8 +90,7 @@ impl Why {
         if self.guard.is_some() {
             return "rule: none was asked, for guards come before rules".to_owned();
         }
-        let budget = self.budget.as_deref().map(|budget| format!("; budget {budget} decided"));
-        let budget = budget.unwrap_or_default();
+        let budget = self.by_budget();
         if rule.is_empty() {
             return format!("rule: none matched{budget}");
         }
@@ -197,9 +196,16 @@ impl Why {
         };
         let until = crate::words::at(*until, now, zone);
         format!(
-            "the end of the quarantine at {until}, or sooner by DELETE /api/v1/quarantine/{id}; or \
+            "the end of the quarantine at {until}, or sooner by `sluice quarantine --free {id}`; or \
              another {by}"
         )
+    }
+
+    fn by_budget(&self) -> String {
+        let Some(budget) = &self.budget else { return String::new() };
+        let reason = self.budget_reason.as_deref().unwrap_or_default();
+        let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        format!("; budget {budget} decided{because}")
     }
 
     fn remedy_of_budget(&self, reason: &str) -> String {
@@ -352,6 +358,18 @@ mod tests {
         assert!(by_limit.contains("what lets it through: a larger max_rate"), "{by_limit}");
         let unknown = said(&paced());
         assert!(!unknown.contains("pace: "), "{unknown}");
+    }
+
+    #[test]
+    fn a_budget_that_decided_says_why_it_exists() {
+        let budget = Some("reports".to_owned());
+        let of = |budget_reason| said(&Why { budget: budget.clone(), budget_reason, ..paced() });
+        let told = of(Some("the shop goes first".to_owned()));
+        assert!(told.contains("; budget reports decided: the shop goes first\n"), "{told}");
+        for unsaid in [None, Some(String::new())] {
+            let told = of(unsaid);
+            assert!(told.contains("; budget reports decided\n"), "{told}");
+        }
     }
 
     /// It was told that a longer `max_delay` would have let it through sooner.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{
-    AppKey, BudgetAsk, BudgetDebt, BudgetHold, BudgetSet, BudgetUse, BudgetUsed, BudgetView,
-    Controller, DigestKey, MonoTime, Request,
+    AppKey, BudgetAsk, BudgetDebt, BudgetHold, BudgetKey, BudgetSet, BudgetUse, BudgetUsed,
+    BudgetView, Controller, DigestKey, MonoTime, Request,
 };
 
 use super::{Cluster, Judgement, PermitGuard, ask_for};
@@ -161,5 +161,14 @@ impl Cluster {
             return Vec::new();
         }
         self.control(|controller, _| controller.budget_views())
+    }
+
+    /// How full budgets are, 1 for one without room: of one that is `per` something, the fullest of
+    /// its buckets. Those are missing that nobody has taken from, or that limit nothing of the kind.
+    pub fn budget_fills(self: &Arc<Self>) -> HashMap<BudgetKey, f64> {
+        if self.policy().budgets.is_empty() {
+            return HashMap::new();
+        }
+        self.control(Controller::budget_fills)
     }
 }

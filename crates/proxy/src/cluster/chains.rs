@@ -63,6 +63,8 @@ pub struct Chain {
     pub rule: Option<Rule>,
     /// The budget that decided, if one did.
     pub budget: Option<Arc<str>>,
+    /// Why that exists.
+    pub budget_reason: Option<Arc<str>>,
     /// What refused it whatever its rule's dice and gate said.
     pub stop: Option<Stop>,
     /// How soon a lost check is repeated.
@@ -312,7 +314,8 @@ impl Cluster {
             client,
             class,
             rule: rule.cloned(),
-            budget: budget.map(|budget| (&*budget.name).into()),
+            budget: budget.map(|budget| budget.name.clone()),
+            budget_reason: budget.map(|budget| budget.reason.clone()),
             stop,
             check_interval: policy.check_interval,
             ratio,

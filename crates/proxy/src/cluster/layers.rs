@@ -3,11 +3,14 @@
 //! Either may change without the other. Statements under way keep what they began with, and who
 //! waits is judged again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::RuleKey;
 use policy::{
     ClusterPolicy, Likeness, Quarantine, Quarantined, Rule, RunawayAction, RuntimeChange, UnixTime,
+    WatchBy,
 };
 
 use super::{Cluster, starvation};
@@ -82,10 +85,19 @@ impl Cluster {
         Some(entry)
     }
 
-    /// What is in quarantine.
+    /// What is in quarantine. What ran away from a rule that is gone, or watches no more, holds
+    /// nobody and is not in it.
     pub fn quarantined(&self) -> Vec<Arc<Quarantined>> {
         let now = UnixTime(self.clock.unix_seconds());
-        self.policy.load().quarantine.standing(now).cloned().collect()
+        let policy = self.policy.load();
+        if !policy.quarantine.may_hold(now) {
+            return Vec::new();
+        }
+        let watching = policy.rules.iter().filter_map(|rule| Some((rule.key, rule.watches_by()?)));
+        let watching: HashSet<(RuleKey, WatchBy)> = watching.collect();
+        let standing = policy.quarantine.standing(now);
+        let holds = |entry: &&Arc<Quarantined>| watching.contains(&(entry.key, entry.likeness.by));
+        standing.filter(holds).cloned().collect()
     }
 
     /// Frees one entry of the quarantine. False: it is not there.

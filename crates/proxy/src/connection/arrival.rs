@@ -19,10 +19,12 @@ use crate::board::Contact;
 use crate::registry::{Inbox, Registration};
 use crate::socket::{Peer, Socket};
 use crate::telemetry::{BackendErrorKind, ConnectionRefusal};
+use crate::workers::Affinity;
 
 /// A client that has been accepted and entered in the registry.
 pub(crate) struct Arrival {
     pub(crate) shared: Shared,
+    pub(crate) affinity: Affinity,
     pub(crate) client: Socket,
     pub(crate) peer: Peer,
     pub(crate) registration: Registration,
@@ -344,6 +346,7 @@ impl Connection {
                 | Ended::ByClientFault
                 | Ended::Told
                 | Ended::Quietly
+                | Ended::Moves { .. }
                 | Ended::BySluice(_),
             ) => Contact::NotTried,
         };

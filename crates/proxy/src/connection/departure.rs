@@ -25,11 +25,11 @@ use std::io;
 use std::pin::pin;
 use std::task::Poll;
 
-use policy::OnClientGone;
+use policy::{OnClientGone, is_killable};
 
 use super::{Connection, Ended, more};
 use crate::registry::{Control, Inbox};
-use crate::runaway::{Chase, Killed, is_killable};
+use crate::runaway::{Chase, Killed};
 use crate::telemetry::KillOutcome;
 
 /// Whether the client's leaving has been noticed during the statement under way.

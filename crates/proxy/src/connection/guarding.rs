@@ -18,12 +18,12 @@ impl Connection {
     pub(super) fn guard(&mut self, by_guards: ByGuards) {
         let report = &by_guards.report;
         if !self.admission.note_guarded() {
-            let telemetry = &self.shared.telemetry;
+            let (telemetry, cluster) = (&self.shared.telemetry, &self.shared.cluster.name);
             for hit in &report.hits {
-                telemetry.guard_hit(&hit.guard, hit.check, hit.mode);
+                telemetry.guard_hit(cluster, &hit.guard, hit.check, hit.mode);
             }
             for (guard, check) in &report.unjudged {
-                telemetry.guard_unjudged(guard, check);
+                telemetry.guard_unjudged(cluster, guard, check);
             }
         }
         let class = by_guards.class;

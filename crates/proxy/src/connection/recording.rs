@@ -24,7 +24,7 @@ impl Connection {
         if !self.policy.insights.enabled {
             return;
         }
-        let Self { session, insights, shared, timing, admission, .. } = self;
+        let Self { session, insights, shared, affinity, timing, admission, .. } = self;
         let ending = match (insights.answer(), admission.decision()) {
             (Some(answer), _) => answer.error.map_or(Ending::Done, Ending::Failed),
             (None, StatementDecision::ClientGone) => Ending::ClientGone,
@@ -52,7 +52,7 @@ impl Connection {
             | Ending::FetchFailed(_) => session.about(),
         };
         let whose = Whose { app: session.app(), user: session.user(), about };
-        insights.record(record, whose, (&shared.cluster.insights, shared.worker));
+        insights.record(record, whose, (&shared.cluster.insights, affinity.index()));
     }
 
     /// A command is over: if it has fetched rows, that is told of the statement whose they are.
@@ -70,7 +70,7 @@ impl Connection {
                 ..Record::default()
             };
             let counted = self.cursors.counted(statement_id);
-            let board = (&self.shared.cluster.insights, self.shared.worker);
+            let board = (&self.shared.cluster.insights, self.affinity.index());
             self.insights.record_more(record, counted, board);
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{Reason, Refusal};
-use policy::{ClusterPolicy, Quarantined, Rule, RunawayAction};
+use policy::{ClusterPolicy, Quarantined, Rule, RunawayAction, is_killable};
 use session::{Answer, Finished, Move, Session, Side, StatementOutcome};
 use sql::Class;
 use tokio::time::Instant;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{Connection, Peer, Shared};
 use crate::cluster::{Caught, Stop};
 use crate::printable::Printable;
-use crate::runaway::{Allowance, Excess, Killed, Leftover, action, is_killable};
+use crate::runaway::{Allowance, Excess, Killed, Leftover, action};
 use crate::stream::Stream;
 
 impl Connection {
@@ -141,7 +141,13 @@ impl UnderWay<'_> {
         let killed =
             cluster.killer.kill_statement(self.policy, self.backend.remote(), target, chase);
         match killed.await {
-            Ok(Killed::Ended) => self.allowance.look_again(Instant::now()),
+            Ok(Killed::Ended) => {
+                self.allowance.look_again(Instant::now());
+                if excess.is_in_answer() && !self.allowance.note_over() {
+                    self.note_runaway(rule, excess, "over");
+                    self.quarantine(rule, RunawayAction::Kill);
+                }
+            }
             Ok(Killed::Commits) => {
                 if !self.allowance.leave_alone(Instant::now()) {
                     self.note_runaway(rule, excess, "left");
@@ -173,6 +179,8 @@ impl UnderWay<'_> {
 
     fn note_runaway(&self, rule: &Rule, excess: Excess, action: &'static str) {
         self.shared.telemetry.runaway(&rule.name, action);
+        let is_known = self.policy.insights.enabled;
+        let digest = self.session.about().digest.filter(|_| is_known);
         tracing::warn!(
             cluster = %self.shared.cluster.name,
             rule = %rule.name,
@@ -180,6 +188,7 @@ impl UnderWay<'_> {
             user = %Printable(self.session.user()),
             client = %self.peer,
             connection = self.session.connection_id(),
+            digest = digest.map(|digest| tracing::field::display(format!("{digest:016x}"))),
             limit = excess.as_str(),
             elapsed_ms = self.allowance.elapsed().as_millis(),
             action,

@@ -17,11 +17,10 @@ use std::fmt;
 use std::time::Duration;
 
 use mysql_async::Row;
-use policy::ClusterPolicy;
+use policy::{ClusterPolicy, is_killable};
 use sql::{Class, ClassSet, LexMode, Scratch, Server, Whole, describe};
 use tokio::time::Instant;
 
-use super::is_killable;
 use crate::board::ProbeError;
 use crate::kill::{KillError, Killer};
 use crate::link::Link;

@@ -15,7 +15,7 @@ fn start(primary: &str) -> Server {
     );
     let config = policy::load(&text).unwrap();
     let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
-    Server::start(&config, &telemetry, 1, &mut Inherited::default()).unwrap()
+    Server::start(&config, &telemetry, Threads::up_to(1), &mut Inherited::default()).unwrap()
 }
 
 async fn connect(server: &Server) -> TcpStream {
@@ -118,7 +118,8 @@ async fn an_address_that_is_taken_is_told_with_its_cluster() {
     );
     let telemetry = Telemetry::new(TelemetryConfig { max_apps: 10 });
     let config = policy::load(&text).unwrap();
-    let error = Server::start(&config, &telemetry, 1, &mut Inherited::default()).unwrap_err();
+    let error = Server::start(&config, &telemetry, Threads::up_to(1), &mut Inherited::default())
+        .unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     assert!(error.to_string().contains("cluster a"), "{error}");
 }

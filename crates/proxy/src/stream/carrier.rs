@@ -98,6 +98,14 @@ impl Carrier {
         }
     }
 
+    /// See [`Carrier::socket`].
+    pub(super) fn socket_mut(&mut self) -> &mut Socket {
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(tls) => tls.get_mut().0.socket_mut(),
+        }
+    }
+
     /// Closes the sending half; errors do not matter any more.
     pub(super) async fn shutdown(&mut self) {
         match self {

@@ -25,6 +25,10 @@ impl Rewound {
     pub(super) fn socket(&self) -> &Socket {
         &self.socket
     }
+
+    pub(super) fn socket_mut(&mut self) -> &mut Socket {
+        &mut self.socket
+    }
 }
 
 impl AsyncRead for Rewound {

@@ -2,8 +2,8 @@
 
 use prometheus::core::Collector;
 use prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec,
-    Opts, Registry,
+    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry,
 };
 
 /// Waiting: from what a human cannot see to the longest `max_delay` anybody sets.
@@ -49,6 +49,9 @@ pub(super) struct Families {
     pub(super) reload_successful: IntGauge,
     pub(super) reload_timestamp: Gauge,
     pub(super) build_info: IntGaugeVec,
+    pub(super) relay_threads: IntGauge,
+    pub(super) relay_busy: GaugeVec,
+    pub(super) relay_moves: IntCounter,
 }
 
 impl Families {
@@ -118,19 +121,19 @@ impl Families {
             guard_hits: registered.counters(
                 "sluice_guard_hits_total",
                 "Statements that a guard objects to: in mode `deny` they were refused.",
-                &["guard", "check", "mode"],
+                &["cluster", "guard", "check", "mode"],
             )?,
             runaway: registered.counters(
                 "sluice_runaway_total",
                 "Statements that took more than `runaway` of their rule lets them: `log`, `kill`, \
-                 `deprioritise`, `left` where they commit, `failed` where the server was not reached or \
-                 refused.",
+                 `deprioritise`, `left` where they commit, `over` where too large an answer was there before \
+                 it could be killed, `failed` where the server was not reached or refused.",
                 &["rule", "action"],
             )?,
             guard_unjudged: registered.counters(
                 "sluice_guard_unjudged_total",
                 "Statements that a guard could not judge; they were not refused.",
-                &["guard", "check"],
+                &["cluster", "guard", "check"],
             )?,
             guard_explains: registered.counters(
                 "sluice_guard_explains_total",
@@ -191,6 +194,21 @@ impl Families {
                 "When the configuration in force was read, in Unix time.",
             )?)?,
             build_info: registered.gauges("sluice_build_info", "Always 1.", &["version"])?,
+            relay_threads: registered.with(IntGauge::new(
+                "sluice_relay_threads",
+                "Relaying threads that the load is spread over.",
+            )?)?,
+            relay_busy: registered.with(GaugeVec::new(
+                Opts::new(
+                    "sluice_relay_busy_ratio",
+                    "CPU time of a relaying thread, of a core, over the last tenth of a second.",
+                ),
+                &["thread"],
+            )?)?,
+            relay_moves: registered.with(IntCounter::new(
+                "sluice_relay_moves_total",
+                "Connections that went on on another relaying thread.",
+            )?)?,
         })
     }
 }

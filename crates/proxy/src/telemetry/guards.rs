@@ -1,25 +1,31 @@
 //! What guards have said.
 
-use policy::{Config, Guard, GuardMode, RunawayAction};
+use policy::{Config, GuardMode, RunawayAction};
 
 use super::Telemetry;
 
 impl Telemetry {
-    /// A guard objects to a statement.
-    pub fn guard_hit(&self, guard: &str, check: &str, mode: GuardMode) {
-        self.families.guard_hits.with_label_values(&[guard, check, mode.as_str()]).inc();
+    /// A guard objects to a statement of this cluster.
+    pub fn guard_hit(&self, cluster: &str, guard: &str, check: &str, mode: GuardMode) {
+        self.families.guard_hits.with_label_values(&[cluster, guard, check, mode.as_str()]).inc();
     }
 
-    /// A guard could not judge a statement.
-    pub fn guard_unjudged(&self, guard: &str, check: &str) {
-        self.families.guard_unjudged.with_label_values(&[guard, check]).inc();
+    /// A guard could not judge a statement of this cluster.
+    pub fn guard_unjudged(&self, cluster: &str, guard: &str, check: &str) {
+        self.families.guard_unjudged.with_label_values(&[cluster, guard, check]).inc();
     }
 
-    /// How many statements this check has objected to, and how many it could not judge, since the
-    /// process started: of all clusters that have the guard.
-    pub fn guard_counts(&self, guard: &str, check: &str, mode: GuardMode) -> (u64, u64) {
-        let hits = self.families.guard_hits.with_label_values(&[guard, check, mode.as_str()]);
-        let unjudged = self.families.guard_unjudged.with_label_values(&[guard, check]);
+    /// How many statements of this cluster a check has objected to, and how many it could not judge,
+    /// since the process started.
+    pub fn guard_counts(
+        &self,
+        cluster: &str,
+        guard: &str,
+        (check, mode): (&str, GuardMode),
+    ) -> (u64, u64) {
+        let of = [cluster, guard, check, mode.as_str()];
+        let hits = self.families.guard_hits.with_label_values(&of);
+        let unjudged = self.families.guard_unjudged.with_label_values(&[cluster, guard, check]);
         (hits.get(), unjudged.get())
     }
 
@@ -37,13 +43,13 @@ impl Telemetry {
     /// Makes the series of the guards of a configuration. Their names are the file's, and their
     /// number is bounded there.
     pub(super) fn begin_guards_at_zero(&self, config: &Config) {
-        let guards = config.clusters.iter().flat_map(|cluster| cluster.guards.iter());
-        let checks = guards.flat_map(|guard: &Guard| {
-            guard.checks().map(|(check, mode)| (&*guard.name, check, mode))
-        });
-        for (guard, check, mode) in checks {
-            self.families.guard_hits.with_label_values(&[guard, check, mode.as_str()]);
-            self.families.guard_unjudged.with_label_values(&[guard, check]);
+        for cluster in &config.clusters {
+            for guard in cluster.guards.iter() {
+                for check in guard.checks() {
+                    // A series is there from when it is asked for.
+                    self.guard_counts(&cluster.name, &guard.name, check);
+                }
+            }
         }
         for rule in config.clusters.iter().flat_map(|cluster| cluster.rules.iter()) {
             let action = match rule.runaway.map(|runaway| runaway.action) {
@@ -52,5 +58,21 @@ impl Telemetry {
             };
             self.families.runaway.with_label_values(&[&*rule.name, action]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::TelemetryConfig;
+
+    #[test]
+    fn what_a_guard_has_met_is_of_the_cluster_in_which_it_was() {
+        let telemetry = Telemetry::new(TelemetryConfig { max_apps: 1 });
+        telemetry.guard_hit("a", "where", "where_required", GuardMode::Deny);
+        telemetry.guard_unjudged("b", "where", "where_required");
+        let of =
+            |cluster| telemetry.guard_counts(cluster, "where", ("where_required", GuardMode::Deny));
+        assert_eq!([of("a"), of("b")], [(1, 0), (0, 1)]);
     }
 }

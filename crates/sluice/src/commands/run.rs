@@ -22,6 +22,7 @@ use proxy::server::{Drained, Leaving, Patience, Server};
 use proxy::takeover::{self, Confirmation, Offer, Offered};
 use proxy::telemetry::{Telemetry, TelemetryConfig};
 use proxy::unbound::cannot_listen;
+use proxy::workers::Threads;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -186,9 +187,9 @@ impl Running {
         descriptors::raise_limit(config);
         let max_apps = usize::try_from(config.metrics.max_apps).unwrap_or(usize::MAX);
         let telemetry = Telemetry::new(TelemetryConfig { max_apps });
-        let workers = run.workers.unwrap_or_else(cores);
+        let threads = Threads { max: run.workers.unwrap_or_else(cores), full: run.worker_full };
         let server =
-            Server::start(config, &telemetry, workers, inherited).map_err(|e| e.to_string())?;
+            Server::start(config, &telemetry, threads, inherited).map_err(|e| e.to_string())?;
         let clusters: Arc<[Arc<Cluster>]> = server.clusters().into();
         // Nobody is let in before this thread waits: what stood before the restart stands by then.
         let rules = RuntimeRules::kept_in(config.state_dir.as_deref(), &clusters, &telemetry);

@@ -3,6 +3,7 @@
 mod change;
 mod course;
 mod feed;
+mod limits;
 mod plain;
 mod screen;
 mod table;

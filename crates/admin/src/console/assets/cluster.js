@@ -3,24 +3,14 @@
 import * as actions from "./actions.js";
 import { attribute, button, el, panel, show, text } from "./dom.js";
 import { Insights } from "./insights.js";
+import { budgetListing, guardListing, quarantineListing, refusedListing } from "./limits.js";
+import { drawApp, listing } from "./listing.js";
 import { cluster as clusterOf, live } from "./live.js";
 import { Plot, range, setRange } from "./plots.js";
 import { Rules } from "./rules.js";
-import { Table } from "./table.js";
 import { amount, heldSentence, headline, plural, short, span, why } from "./words.js";
 
 const APPS_EVERY_MS = 3000;
-
-export function identityLink(clusterName, app) {
-  return `#/app/${encodeURIComponent(clusterName)}/${encodeURIComponent(app)}`;
-}
-
-/** A cell with a link to an identity's page. */
-export function drawApp(cell, clusterName, app) {
-  if (!cell.firstChild) cell.append(el("a", {}));
-  attribute(cell.firstChild, "href", identityLink(clusterName, app));
-  text(cell.firstChild, app === "" ? "(empty)" : app);
-}
 
 /** Buttons that change what happens to an app. */
 export function drawActions(cell, clusterName, app) {
@@ -44,6 +34,10 @@ export class ClusterPage {
     this.buildHead();
     this.buildPlots();
     this.buildTables();
+    this.refused = refusedListing(name, "refused");
+    this.budgets = budgetListing();
+    this.guards = guardListing();
+    this.quarantine = quarantineListing(name);
     this.rules = new Rules(name);
     this.insights = new Insights(name);
     this.node.append(
@@ -52,7 +46,11 @@ export class ClusterPage {
       this.held.panel.node,
       this.starved.panel.node,
       this.waiting.panel.node,
+      this.refused.panel.node,
       this.rules.panel.node,
+      this.budgets.panel.node,
+      this.guards.panel.node,
+      this.quarantine.panel.node,
       el("div", { class: "columns" }, this.servers.panel.node, this.signals.panel.node),
       this.around.panel.node,
       this.apps.panel.node,
@@ -105,20 +103,13 @@ export class ClusterPage {
     this.timeline.tools.append(shade, this.picker, el("div", { class: "choice", role: "group", "aria-label": "Time shown" }, ...this.ranges));
   }
 
-  listing(title, id, columns, options) {
-    const table = new Table(columns, { caption: title, ...options });
-    const made = panel(title, id, table.node);
-    if (table.filter) made.tools.append(table.filter);
-    return { table, panel: made };
-  }
-
   buildTables() {
     const { name } = this;
     const app = { key: "app", label: "Identity", class: "name", draw: (cell, row) => drawApp(cell, name, row.app), sort: (row) => row.app };
     const act = { key: "act", label: "", class: "act", draw: (cell, row) => { drawActions(cell, name, row.app); nameActions(cell, row.app); } };
     const queue = { key: "waiting", label: "Queue", class: "number bar", draw: (cell, row) => this.bar(cell, row.waiting), sort: (row) => row.waiting };
     const rule = { key: "rule", label: "Rule", class: "name", text: (row) => row.rule, sort: (row) => row.rule };
-    this.held = this.listing("Who is held, and why", "held", [
+    this.held = listing("Who is held, and why", "held", [
       app, queue,
       { key: "oldest", label: "Longest", class: "number", text: (row) => span(row.oldest_s), sort: (row) => row.oldest_s ?? -1 },
       rule,
@@ -126,14 +117,14 @@ export class ClusterPage {
       act,
     ], { key: (row) => `${row.app}\n${row.rule}`, empty: "Nobody is held up.", search: (row) => `${row.app} ${row.rule} ${row.reason}`, sort: ["waiting", "descending"] });
     this.held.panel.tools.append(button("Hold an app …", () => actions.change("hold", "", name), { class: "quiet", id: "hold-any" }));
-    this.starved = this.listing("Who is starved, and by whom", "starved", [
+    this.starved = listing("Who is starved, and by whom", "starved", [
       app, rule,
       { key: "share", label: "Of the window", class: "number", text: (row) => `${(row.share * 100).toFixed(1)} %`, sort: (row) => row.share },
       { key: "for", label: "Since", class: "number", text: (row) => `${span(row.for_s)} ago`, sort: (row) => row.for_s },
       { key: "now", label: "Now", text: starvedNow, tone: (row) => (row.blocked || row.kind === "below_share" ? "bad" : null) },
       { key: "passed", label: "Passed meanwhile", class: "wide", text: (row) => [row.stopped_replica && `the likely cause is ${row.stopped_replica}`, ...row.passed.map(passedWords)].filter(Boolean).join(", ") },
     ], { key: (row) => `${row.app}\n${row.rule}` });
-    this.waiting = this.listing("Connections that wait", "waiting", [
+    this.waiting = listing("Connections that wait", "waiting", [
       { key: "id", label: "Id", class: "number", text: (row) => row.connection_id, sort: (row) => row.connection_id },
       { ...app, label: "Identity" },
       { key: "user", label: "User", class: "name", text: (row) => row.user, sort: (row) => row.user },
@@ -143,14 +134,14 @@ export class ClusterPage {
       { key: "left", label: "Refused in", class: "number", text: (row) => span(row.left_s), sort: (row) => row.left_s },
       { key: "why", label: "Why", class: "wide", text: why },
     ], { key: (row) => `${row.connection_id}\n${row.client}`, search: (row) => `${row.app} ${row.user} ${row.client} ${row.rule}` });
-    this.servers = this.listing("Servers", "servers", [
+    this.servers = listing("Servers", "servers", [
       { key: "server", label: "Server", class: "name host", text: (row) => row.server },
       { key: "state", label: "State", text: (row) => row.says, tone: (row) => row.tone },
       { key: "lag", label: "Lag", class: "number", text: (row) => span(row.lag_s) },
       { key: "for", label: "For", class: "number", text: (row) => span(row.for_s) },
       { key: "wrong", label: "What is wrong", class: "wide", text: (row) => row.trouble || "–" },
     ], { key: (row) => `${row.role} ${row.server}` });
-    this.signals = this.listing("Signals", "signals", [
+    this.signals = listing("Signals", "signals", [
       { key: "signal", label: "Signal", class: "name", text: (row) => row.signal },
       { key: "value", label: "Value", class: "number", text: (row) => amount(row.value, row.unit) },
       { key: "threshold", label: "Threshold", class: "number", text: (row) => amount(row.threshold, row.unit) },
@@ -158,14 +149,14 @@ export class ClusterPage {
       { key: "for", label: "For", class: "number", text: (row) => span(row.for_s) },
       { key: "flight", label: "In flight", class: "number", text: (row) => (row.in_flight === null ? "–" : `${row.in_flight}${ofLimit(row.in_flight_limit)}`) },
     ], { key: (row) => row.signal, empty: "No signals." });
-    this.around = this.listing("Writes past Sluice", "around", [
+    this.around = listing("Writes past Sluice", "around", [
       { key: "user", label: "User", class: "name", text: (row) => row.user },
       { key: "sessions", label: "Sessions", class: "number", text: (row) => row.sessions, sort: (row) => row.sessions },
       { key: "share", label: "Of the rows", class: "number", text: (row) => (row.share === null ? "–" : `${(row.share * 100).toFixed(0)} %`) },
       { key: "hosts", label: "From", class: "wide", text: (row) => row.hosts.join(", ") },
     ], { key: (row) => row.user });
     const count = (key, label, of) => ({ key, label, class: "number", text: (row) => of(row).toLocaleString("en"), sort: of });
-    this.apps = this.listing("Identities since the start", "apps", [
+    this.apps = listing("Identities since the start", "apps", [
       app, rule,
       { key: "mode", label: "Mode", text: (row) => row.mode },
       { key: "rate", label: "A second", class: "number", text: (row) => (row.rate === undefined ? "–" : short(row.rate)), sort: (row) => row.rate ?? -1 },
@@ -236,6 +227,10 @@ export class ClusterPage {
     text(this.held.panel.note, cluster.throttled_total === 0 ? "" : plural(cluster.throttled_total, "identity", "identities"));
     this.optional(this.starved, cluster.starved, cluster.starved.length);
     this.optional(this.waiting, cluster.waiting, cluster.waiting_total);
+    this.optional(this.refused, cluster.refused, cluster.refused_total);
+    this.optional(this.budgets, cluster.budgets, cluster.budgets.length);
+    this.optional(this.guards, cluster.guards, cluster.guards_total);
+    this.optional(this.quarantine, cluster.quarantine, cluster.quarantine.length);
     this.optional(this.around, cluster.bypass, cluster.bypass.length);
     this.servers.table.set(servers(cluster));
     this.signals.table.set(cluster.signals);

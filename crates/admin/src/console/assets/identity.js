@@ -3,10 +3,11 @@
 import * as actions from "./actions.js";
 import { button, el, panel, show, text } from "./dom.js";
 import { Insights } from "./insights.js";
+import { refusedListing } from "./limits.js";
+import { listing } from "./listing.js";
 import { cluster as clusterOf, live } from "./live.js";
 import { Plot } from "./plots.js";
 import { Rules } from "./rules.js";
-import { Table } from "./table.js";
 import { amount, clock, heldSentence, span, why } from "./words.js";
 
 const EVERY_MS = 2000;
@@ -35,14 +36,14 @@ export class IdentityPage {
     ];
     this.timeline = panel("Since this page is open", "own-time", el("div", { class: "plots" }, ...this.plots.map((plot) => plot.node)));
     this.rules = new Rules(clusterName, app);
-    this.counts = this.listing("By rule, since the start", "own-counts", [
+    this.counts = listing("By rule, since the start", "own-counts", [
       { key: "rule", label: "Rule", class: "name", text: (row) => row.rule, sort: (row) => row.rule },
       { key: "mode", label: "Mode", text: (row) => row.mode },
       { key: "admitted", label: "Passed", class: "number", text: (row) => row.admitted.toLocaleString("en"), sort: (row) => row.admitted },
       { key: "delayed", label: "Delayed", class: "number", text: (row) => row.delayed.toLocaleString("en"), sort: (row) => row.delayed },
       { key: "rejected", label: "Refused, or would be", class: "number", text: (row) => row.rejected.toLocaleString("en"), sort: (row) => row.rejected },
     ], { key: (row) => `${row.rule}\n${row.mode}`, empty: "No statement under this name; names with ids are counted without them." });
-    this.waiting = this.listing("Connections that wait", "own-waiting", [
+    this.waiting = listing("Connections that wait", "own-waiting", [
       { key: "id", label: "Id", class: "number", text: (row) => row.connection_id },
       { key: "user", label: "User", class: "name", text: (row) => row.user },
       { key: "client", label: "Client", class: "name", text: (row) => row.client },
@@ -50,12 +51,13 @@ export class IdentityPage {
       { key: "left", label: "Refused in", class: "number", text: (row) => span(row.left_s), sort: (row) => row.left_s },
       { key: "why", label: "Why", class: "wide", text: why },
     ], { key: (row) => `${row.connection_id}\n${row.client}` });
+    this.refused = refusedListing(clusterName, "own-refused", true);
     this.buildHistory();
     this.insights = new Insights(clusterName, app);
     this.chains = el("div", { class: "chains" });
     this.why = panel("Why", "why", this.chains);
     this.why.node.hidden = true;
-    this.node = el("div", { class: "page" }, this.head, this.why.node, this.history.node, this.timeline.node, this.rules.panel.node, this.waiting.panel.node, this.counts.panel.node, this.insights.panel.node);
+    this.node = el("div", { class: "page" }, this.head, this.why.node, this.history.node, this.timeline.node, this.refused.panel.node, this.rules.panel.node, this.waiting.panel.node, this.counts.panel.node, this.insights.panel.node);
   }
 
   buildHistory() {
@@ -67,7 +69,7 @@ export class IdentityPage {
     ];
     this.plots.push(...hour);
     this.list = el("ul", { class: "sentences" });
-    this.intervals = this.listing("When it was held", "own-held", [
+    this.intervals = listing("When it was held", "own-held", [
       { key: "began", label: "From", class: "number", text: (row) => clock(Date.parse(row.began) / 1000), sort: (row) => row.began },
       { key: "lasted", label: "For", class: "number", text: (row) => `${span(row.lasted_s)}${row.ended ? "" : ", goes on"}`, sort: (row) => row.lasted_s },
       { key: "rule", label: "Rule", class: "name", text: (row) => row.rule, sort: (row) => row.rule },
@@ -78,11 +80,6 @@ export class IdentityPage {
     ], { key: (row) => `${row.began}\n${row.rule}` });
     this.history = panel("The last hour", "history", this.list, el("div", { class: "plots" }, ...hour.map((plot) => plot.node)), this.intervals.table.node);
     this.history.node.hidden = true;
-  }
-
-  listing(title, id, columns, options) {
-    const table = new Table(columns, { caption: title, ...options });
-    return { table, panel: panel(title, id, table.node) };
   }
 
   begin() {
@@ -105,10 +102,15 @@ export class IdentityPage {
     const held = cluster.throttled.filter((row) => row.app === this.app);
     const waiting = held.reduce((sum, row) => sum + row.waiting, 0);
     const isHeld = held.length > 0;
-    text(this.pill, waiting > 0 ? `${waiting} waiting` : isHeld ? "held up" : "passes");
-    this.pill.dataset.tone = isHeld ? "warn" : "good";
+    const refused = cluster.refused.filter((row) => row.app === this.app);
+    text(this.pill, waiting > 0 ? `${waiting} waiting` : isHeld ? "held up" : refused.length > 0 ? "refused of late" : "passes");
+    this.pill.dataset.tone = isHeld || refused.length > 0 ? "warn" : "good";
     const said = held.map((row) => `Under rule ${row.rule}: ${heldSentence(row)}.`);
-    text(this.sentence, said.join(" ") || "Nothing of it waits, and nothing of it was refused lately.");
+    const last = Math.min(...refused.map((row) => row.last_s));
+    const lately = refused.length > 0 ? `Nothing of it waits; it was last refused ${span(last)} ago.` : "Nothing of it waits, and nothing of it was refused lately.";
+    text(this.sentence, said.join(" ") || lately);
+    show(this.refused.panel.node, refused.length > 0);
+    this.refused.table.set(refused);
     const own = cluster.waiting.filter((row) => row.app === this.app);
     show(this.waiting.panel.node, own.length > 0);
     this.waiting.table.set(own, waiting);

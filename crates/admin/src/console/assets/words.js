@@ -76,6 +76,14 @@ export function why({ reason, signal, value, threshold, unit, budget, limit }) {
   return REASONS[reason] ?? reason;
 }
 
+/** What has refused statements: the guard with its check, the budget, what is in quarantine, or the rule. */
+export function refusedBy({ rule, budget, guard, check, quarantine }) {
+  if (guard) return `guard ${guard}: ${check}`;
+  if (budget) return `budget ${budget}`;
+  if (quarantine) return `quarantine ${quarantine} of rule ${rule}`;
+  return `rule ${rule}`;
+}
+
 /** One identity that is held, as a sentence. */
 export function heldSentence(held) {
   const parts = [];

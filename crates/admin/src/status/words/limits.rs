@@ -1,7 +1,7 @@
 //! The tables of what refuses statements beside rules: budgets, guards, and what is in quarantine;
 //! and of whom they and rules refuse.
 
-use super::{Row, Table, Tone, span, table, whole};
+use super::{Row, Table, Tone, none, span, table, whole};
 use crate::status::{BudgetStatus, ClusterStatus, GuardStatus, QuarantineEntry, RefusedStatus};
 
 pub(super) fn refused(cluster: &ClusterStatus) -> Table {
@@ -28,7 +28,9 @@ pub(super) fn refused(cluster: &ClusterStatus) -> Table {
     }
 }
 
-fn refused_by(refused: &RefusedStatus) -> String {
+/// What refuses them: the guard with its check, the budget, what is in quarantine, or the rule.
+#[must_use]
+pub fn refused_by(refused: &RefusedStatus) -> String {
     let RefusedStatus { rule, budget, guard, check, quarantine, .. } = refused;
     match (guard, budget, quarantine) {
         (Some(guard), _, _) => format!("guard {guard}: {}", check.as_deref().unwrap_or_default()),
@@ -66,14 +68,21 @@ pub(super) fn budgets(cluster: &ClusterStatus) -> Table {
         let counts =
             [budget.in_use, budget.waiting, budget.exceeded].map(|count| count.to_string());
         let mut cells = vec![budget.budget.clone(), budget.mode.clone(), budget.allows.clone()];
+        cells.push(fill(budget));
         cells.extend(counts);
+        cells.push(budget.reason.clone());
         Row { tone, cells }
     };
     table(
         "Budgets",
-        &["budget", "mode", "allows", "in use", "waiting", "had no room"],
+        &["budget", "mode", "allows", "full", "in use", "waiting", "had no room", "reason"],
         cluster.budgets.iter().map(row).collect(),
     )
+}
+
+/// How full a budget is.
+fn fill(budget: &BudgetStatus) -> String {
+    budget.fill.map_or_else(none, |fill| format!("{:.0} %", fill * 100.0))
 }
 
 pub(super) fn quarantine(cluster: &ClusterStatus) -> Table {

@@ -22,6 +22,7 @@ fn chain(app: &str, id: u32, now: u64) -> Chain {
         class: None,
         rule: None,
         budget: None,
+        budget_reason: None,
         stop: None,
         check_interval: Duration::ZERO,
         ratio: 0.0,

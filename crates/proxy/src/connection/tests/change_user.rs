@@ -68,12 +68,12 @@ async fn a_server_may_take_its_time_and_the_session_goes_on_as_somebody_else() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_send_its_key_is_given_up_after_the_connect_timeout() {
-    let Parts { mut client, mut server, mut connection, deadlines, registration, control } =
+    let Parts { mut client, mut server, mut connection, deadlines, counted, control } =
         Parts::new(OPEN);
     // Others can listen to the server's leg, and not to the client's.
     connection.session = Session::new(ClientInfo { address: None, leg: Leg::Unix }, Leg::Network);
     let task = tokio::spawn(async move {
-        Begun::log_in(connection, deadlines, registration, control).await.run().await;
+        Begun::log_in(connection, deadlines, counted, control).await.run().await;
     });
     log_in(&mut client, &mut server).await;
     client.write_all(&change("sha256_password", b"secret\0")).await.unwrap();

@@ -12,13 +12,14 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::super::arrival::{Joined, LoginDeadlines};
-use super::super::serving::Begun;
+use super::super::serving::{Begun, Counted};
 use super::super::{Connection, Shared};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::registry::{Inbox, Registration};
+use crate::registry::Inbox;
 use crate::socket::{Peer, Socket};
 use crate::telemetry::{Telemetry, TelemetryConfig};
+use crate::workers::Affinity;
 
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,7 +46,7 @@ pub(super) struct Parts {
     pub(super) server: UnixStream,
     pub(super) connection: Connection,
     pub(super) deadlines: LoginDeadlines,
-    pub(super) registration: Registration,
+    pub(super) counted: Counted,
     pub(super) control: Inbox,
 }
 
@@ -63,6 +64,7 @@ impl Parts {
         let (client, accepted) = UnixStream::pair().unwrap();
         let (server, connected) = UnixStream::pair().unwrap();
         let (registration, control) = cluster.registry.enter();
+        let counted = (registration, telemetry.client_connected(&cluster.name));
         let now = Instant::now();
         let deadlines = LoginDeadlines::new(now + CONNECT_TIMEOUT, CONNECT_TIMEOUT, LOGIN_TIMEOUT);
         let joined = Joined {
@@ -72,21 +74,20 @@ impl Parts {
             deadlines,
         };
         let policy = cluster.policy();
-        let shared = Shared { cluster, telemetry, worker: 0 };
-        let (connection, deadlines) = Connection::new(shared, policy, joined);
-        Self { client, server, connection, deadlines, registration, control }
+        let shared = Shared { cluster, telemetry };
+        let (connection, deadlines) = Connection::new(shared, Affinity::alone(), policy, joined);
+        Self { client, server, connection, deadlines, counted, control }
     }
 }
 
 impl Stage {
     /// Before anybody has said anything.
     pub(super) fn new(rules: &str) -> Self {
-        let Parts { client, server, connection, deadlines, registration, control } =
-            Parts::new(rules);
+        let Parts { client, server, connection, deadlines, counted, control } = Parts::new(rules);
         let Shared { cluster, telemetry, .. } = connection.shared.clone();
         let driver = tokio::spawn(cluster.clone().drive());
         let task = tokio::spawn(async move {
-            Begun::log_in(connection, deadlines, registration, control).await.run().await;
+            Begun::log_in(connection, deadlines, counted, control).await.run().await;
         });
         Self { client, server, cluster, telemetry, task, driver }
     }

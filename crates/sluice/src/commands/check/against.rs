@@ -1,8 +1,10 @@
 //! `sluice check --against`: what would the file have done to the statements of the last day?
 
 mod budgets;
+mod digests;
 mod past;
 mod report;
+mod runaways;
 mod tally;
 mod text;
 

@@ -12,8 +12,9 @@ use crate::commands::status::text::{Style, shown, write_line, write_table};
 /// Looks in a plot of one line.
 const PLOT_LEN: usize = 60;
 
-/// What is shown of the cluster's tables, besides identities.
-const CAPTIONS: [&str; 2] = ["Servers", "Rules, the first that matches decides"];
+/// What is shown of the cluster's tables, besides identities, by how its caption begins.
+const CAPTIONS: [&str; 6] =
+    ["Servers", "Who was refused", "Budgets", "Guards", "Quarantine", "Rules"];
 
 /// One look. `cluster`: only that one.
 pub(super) fn look(watched: &Watched, cluster: Option<&str>, by: Sorting, style: Style) -> String {
@@ -67,7 +68,9 @@ fn write_cluster(
     let queue = format!("{queue:<34}{}", plot(course, |look| Some(look.queue)));
     write_line(text, tone, &queue, style)?;
     let identities = table(&sorted(&course.identities, by), cluster.apps_total);
-    let others = tables(cluster).into_iter().filter(|table| CAPTIONS.contains(&table.caption));
+    let is_shown =
+        |table: &Table| CAPTIONS.iter().any(|caption| table.caption.starts_with(caption));
+    let others = tables(cluster).into_iter().filter(is_shown);
     let filled = |table: &Table| !table.rows.is_empty();
     for table in std::iter::once(identities).chain(others).filter(filled) {
         write_table(text, &table, style)?;
@@ -134,6 +137,7 @@ fn plot(course: &Course, pick: impl Fn(&Look) -> Option<f64>) -> String {
 mod tests {
     use super::super::course::tests::{app, status};
     use super::super::table::Order;
+    use super::super::view::tests::refusing;
     use super::*;
     use crate::cli::Column;
 
@@ -160,6 +164,24 @@ mod tests {
         let mut governed = status(Vec::new());
         governed.clusters[0].pace.governs = Some("web_p99".to_owned());
         assert_eq!(pace_line(&governed.clusters[0]), "pace: 120 rows a second, by web_p99");
+    }
+
+    #[test]
+    fn who_was_refused_and_what_budgets_and_guards_have_met_is_in_it() {
+        let text = look(&refusing(), None, BY, Style::Plain);
+        for part in [
+            "Who was refused in the last ten minutes, and by what",
+            "sluice why 7f3a9c01",
+            "guard where: where_required",
+            "… and 47 more",
+            "Budgets",
+            "75 %",
+            "Guards, and the statements",
+            "4321",
+            "main:1",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph, Row, Table, TableState, Wrap};
 
 use super::course::Watched;
+use super::limits::{self, REASON};
 use super::plain::title;
 use super::table::{Order, table};
 use super::view::{Mode, Panel, View};
@@ -65,8 +66,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, watched: &Watched, view: &View, style:
     }
 }
 
-const HELP: [&str; 11] = [
+const HELP: [&str; 12] = [
     "1 2 3, Tab    identities, servers, rules",
+    "4 5 6 7       who was refused, budgets, guards, what is in quarantine",
     "↑ ↓ k j       choose a row; PgUp, PgDn, Home and End go further",
     "← →           sort the identities by another column",
     "r             the other way round",
@@ -128,8 +130,15 @@ fn head_lines(watched: &Watched, view: &View, paint: Paint) -> Vec<Line<'static>
     };
     let of = status.clusters.len();
     let more = if of > 1 { format!(" (one of {of}: c)") } else { String::new() };
-    let second = view.cluster(watched).map(|cluster| format!(" {}{more}", title(cluster)));
-    vec![first, Line::from(second.unwrap_or_default())]
+    let second = view.cluster(watched).map(|cluster| {
+        let refused = cluster.refused_total;
+        let (tone, refused) = match refused {
+            0 => (Tone::Plain, String::new()),
+            one_or_more => (Tone::Bad, format!(" {one_or_more} refused lately: 4;")),
+        };
+        Line::styled(format!("{refused} {}{more}", title(cluster)), paint.tone(tone))
+    });
+    vec![first, second.unwrap_or_default()]
 }
 
 fn draw_tables(
@@ -142,17 +151,66 @@ fn draw_tables(
         Panel::Identities => draw_identities(frame, area, (watched, view, cluster), paint),
         Panel::Servers => draw_servers(frame, area, (view, cluster), paint),
         Panel::Rules => draw_rules(frame, area, (watched, view, cluster), paint),
+        Panel::Refused | Panel::Budgets | Panel::Guards | Panel::Quarantine => {
+            draw_limits(frame, area, (view, cluster, panel), paint);
+        }
     };
     if frame.area().height < TALL {
         draw(frame, area, view.panel);
         return;
     }
-    let servers = u16::try_from(cluster.replicas.len()).unwrap_or(u16::MAX).saturating_add(4);
-    let rows = [Constraint::Fill(3), Constraint::Length(servers.min(8)), Constraint::Fill(2)];
-    let [identities, servers, rules] = Layout::vertical(rows).areas(area);
+    let with_frame = |rows: usize| u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(3).min(8);
+    // Who was refused is nowhere to be overlooked; a table that somebody goes to stands in place of
+    // the rules.
+    let refused = if cluster.refused.is_empty() { 0 } else { with_frame(cluster.refused.len()) };
+    let servers = with_frame(cluster.replicas.len().saturating_add(1));
+    let rows = [
+        Constraint::Fill(3),
+        Constraint::Length(refused),
+        Constraint::Length(servers),
+        Constraint::Fill(2),
+    ];
+    let [identities, lately, servers, last] = Layout::vertical(rows).areas(area);
     draw(frame, identities, Panel::Identities);
+    if refused > 0 {
+        draw(frame, lately, Panel::Refused);
+    }
     draw(frame, servers, Panel::Servers);
-    draw(frame, rules, Panel::Rules);
+    let panel = match view.panel {
+        panel @ (Panel::Budgets | Panel::Guards | Panel::Quarantine) => panel,
+        Panel::Refused if refused == 0 => Panel::Refused,
+        Panel::Identities | Panel::Servers | Panel::Rules | Panel::Refused => Panel::Rules,
+    };
+    draw(frame, last, panel);
+}
+
+/// One of the tables of what refuses statements beside gates.
+fn draw_limits(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (view, cluster, panel): (&View, &ClusterStatus, Panel),
+    paint: Paint,
+) {
+    let Some(words) = limits::table(panel, cluster) else { return };
+    let is_shown =
+        |place: &usize| panel != Panel::Refused || area.width >= WIDE || *place != REASON;
+    let places: Vec<usize> = (0..words.columns.len()).filter(is_shown).collect();
+    let head: Vec<String> = places
+        .iter()
+        .filter_map(|place| words.columns.get(*place))
+        .map(|name| (*name).to_owned())
+        .collect();
+    let rows: Vec<Words> = words.rows.iter().map(|row| picked(row, &places)).collect();
+    let key = match panel {
+        Panel::Identities | Panel::Servers | Panel::Rules => return,
+        Panel::Refused => 4,
+        Panel::Budgets => 5,
+        Panel::Guards => 6,
+        Panel::Quarantine => 7,
+    };
+    let caption = format!(" {key} {}: {} ", words.caption, words.total);
+    let chosen = (view.panel == panel).then(|| view.place(rows.len()));
+    draw_table(frame, area, (&caption, &head, &rows), (chosen, &[Some(2)]), paint);
 }
 
 fn draw_identities(

@@ -7,6 +7,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::change::Change;
 use super::course::{Identity, Watched};
+use super::limits;
 use super::table::{Order, Sorting, sorted};
 use crate::cli::Column;
 
@@ -22,6 +23,8 @@ pub(super) struct View {
     identity: Option<(String, String)>,
     /// The name of the chosen rule.
     rule: Option<String>,
+    /// The row that was gone to in a table of which none is chosen.
+    place: usize,
     /// What came of the last change, or why there is none.
     pub(super) message: Option<String>,
     /// A change is under way.
@@ -34,6 +37,11 @@ pub(super) enum Panel {
     Identities,
     Servers,
     Rules,
+    /// Who was refused of late.
+    Refused,
+    Budgets,
+    Guards,
+    Quarantine,
 }
 
 /// What keys are for.
@@ -65,6 +73,7 @@ impl View {
             mode: Mode::Watching,
             identity: None,
             rule: None,
+            place: 0,
             message: None,
             busy: false,
         }
@@ -135,10 +144,14 @@ impl View {
         match key {
             KeyCode::Char('q') => return Effect::Quit,
             KeyCode::Char('?') => self.mode = Mode::Help,
-            KeyCode::Tab => self.panel = self.panel.next(),
-            KeyCode::Char('1') => self.panel = Panel::Identities,
-            KeyCode::Char('2') => self.panel = Panel::Servers,
-            KeyCode::Char('3') => self.panel = Panel::Rules,
+            KeyCode::Tab => self.show(self.panel.next()),
+            KeyCode::Char('1') => self.show(Panel::Identities),
+            KeyCode::Char('2') => self.show(Panel::Servers),
+            KeyCode::Char('3') => self.show(Panel::Rules),
+            KeyCode::Char('4') => self.show(Panel::Refused),
+            KeyCode::Char('5') => self.show(Panel::Budgets),
+            KeyCode::Char('6') => self.show(Panel::Guards),
+            KeyCode::Char('7') => self.show(Panel::Quarantine),
             KeyCode::Char('c') => self.next_cluster(watched),
             KeyCode::Left => self.sort_by(|at, len| at.checked_sub(1).unwrap_or(len - 1)),
             KeyCode::Right => self.sort_by(|at, len| (at + 1) % len),
@@ -160,6 +173,18 @@ impl View {
             _ => {}
         }
         Effect::Nothing
+    }
+
+    fn show(&mut self, panel: Panel) {
+        if self.panel != panel {
+            self.place = 0;
+        }
+        self.panel = panel;
+    }
+
+    /// Where one is in a table of so many rows of which none is chosen.
+    pub(super) fn place(&self, len: usize) -> usize {
+        self.place.min(len.saturating_sub(1))
     }
 
     fn next_cluster(&mut self, watched: &Watched) {
@@ -193,6 +218,11 @@ impl View {
                 self.rule = rules.get(moved(at, rules.len())).map(|rule| rule.rule.clone());
             }
             Panel::Servers => {}
+            Panel::Refused | Panel::Budgets | Panel::Guards | Panel::Quarantine => {
+                let len =
+                    self.cluster(watched).map_or(0, |cluster| limits::rows(self.panel, cluster));
+                self.place = moved(self.place(len), len);
+            }
         }
     }
 
@@ -229,7 +259,11 @@ impl View {
                 let (all, at) = self.identities(watched);
                 all.get(at).map(|identity| identity.rule.clone())
             }
-            Panel::Servers => None,
+            Panel::Servers
+            | Panel::Refused
+            | Panel::Budgets
+            | Panel::Guards
+            | Panel::Quarantine => None,
         };
         let stands = |name: &String| cluster.rules.iter().any(|rule| rule.rule == *name);
         let change = match rule {
@@ -263,7 +297,11 @@ impl Panel {
         match self {
             Self::Identities => Self::Servers,
             Self::Servers => Self::Rules,
-            Self::Rules => Self::Identities,
+            Self::Rules => Self::Refused,
+            Self::Refused => Self::Budgets,
+            Self::Budgets => Self::Guards,
+            Self::Guards => Self::Quarantine,
+            Self::Quarantine => Self::Identities,
         }
     }
 }

@@ -73,6 +73,19 @@ pub(super) struct OfRule {
     pub(super) why_unknown: Option<&'static str>,
     /// Statements that it decides by app.
     pub(super) apps: BTreeMap<String, u64>,
+    /// What would have run away from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) runaway: Option<OfRunaway>,
+}
+
+/// What a rule's `runaway` would have met.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct OfRunaway {
+    /// Its limits and what is done, for people.
+    pub(super) limits: String,
+    /// Statements of digests of which some took more.
+    #[serde(flatten)]
+    pub(super) hits: Hits,
 }
 
 /// How full a budget would have been.
@@ -116,13 +129,20 @@ pub(super) struct OfGuard {
     pub(super) check: &'static str,
     /// `warn` or `deny`.
     pub(super) mode: &'static str,
-    /// Statements that it would have hit.
+    /// Those that it would have hit.
+    #[serde(flatten)]
+    pub(super) hits: Hits,
+}
+
+/// Statements that something is about.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Hits {
     pub(super) statements: u64,
     pub(super) apps: BTreeMap<String, u64>,
     /// The digests of these, those with most statements first.
     pub(super) digests: Vec<OfDigest>,
     pub(super) digests_total: usize,
-    /// Statements of which a digest does not tell whether it would have.
+    /// Statements of which what is known of a digest does not tell.
     pub(super) unknown: u64,
 }
 

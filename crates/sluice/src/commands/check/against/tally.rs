@@ -6,16 +6,14 @@ use std::sync::Arc;
 use admin::insights::{Insights, Row, Sender};
 use admission::{Mode, OnRefusedCheck, Ratio};
 use policy::{
-    Action, Ahead, ClusterPolicy, Config, Foreseen, Gated, GuardMode, GuardReport, Rule, UnixTime,
-    Verdict,
+    Action, Ahead, ClusterPolicy, Config, Foreseen, Gated, GuardReport, Rule, UnixTime, Verdict,
 };
 
 use super::budgets::{Budgets, Load};
+use super::digests::{Hit, hits, of_row};
 use super::past::Past;
-use super::report::{OfCluster, OfDigest, OfGuard, OfRule, Report};
-
-/// Digests of a guard that are listed.
-const DIGESTS_MAX: usize = 10;
+use super::report::{OfCluster, OfDigest, OfGuard, OfRule, OfRunaway, Report};
+use super::runaways::took_more;
 
 /// Everything that is counted.
 pub(super) struct Tally<'c> {
@@ -34,6 +32,8 @@ struct Cluster<'c> {
     places: HashMap<u32, usize>,
     budgets: Budgets<'c>,
     guards: HashMap<(Arc<str>, &'static str), Vec<OfDigest>>,
+    /// What would have run away, by the rule's index.
+    runaways: HashMap<u32, Vec<OfDigest>>,
 }
 
 impl<'c> Tally<'c> {
@@ -128,6 +128,7 @@ impl<'c> Cluster<'c> {
             places: rules.iter().enumerate().map(|(place, rule)| (rule.index, place)).collect(),
             budgets: Budgets::new(policy),
             guards,
+            runaways: HashMap::new(),
         }
     }
 
@@ -142,6 +143,7 @@ impl<'c> Cluster<'c> {
         let app = row.app.as_deref().unwrap_or_default();
         if foreseen.perhaps.is_empty() {
             self.decided(foreseen.verdict, app, came);
+            self.ran(foreseen.verdict, row, came);
         } else {
             for (rule, why) in &foreseen.perhaps {
                 if let Some(told) = self.rule(rule) {
@@ -185,21 +187,32 @@ impl<'c> Cluster<'c> {
         *of_app = of_app.saturating_add(came);
     }
 
+    /// A rule that lets statements to the server looks at them there.
+    fn ran(&mut self, verdict: Verdict<'_>, row: &Row, came: u64) {
+        let rule = verdict.rule().filter(|_| !is_denied(verdict));
+        let Some((rule, runaway)) = rule.and_then(|rule| Some((rule, rule.runaway?))) else {
+            return;
+        };
+        if let Some(hit) = took_more(runaway, row) {
+            self.runaways.entry(rule.index).or_default().push(of_row(row, came, hit));
+        }
+    }
+
     fn guarded(&mut self, report: &GuardReport, row: &Row, came: u64) {
         for hit in &report.hits {
             if let Some(digests) = self.guards.get_mut(&(hit.guard.clone(), hit.check)) {
-                digests.push(of_digest(row, came, Hit::Certain));
+                digests.push(of_row(row, came, Hit::Certain));
             }
         }
         for (guard, check) in &report.unjudged {
             if let Some(digests) = self.guards.get_mut(&(guard.clone(), *check)) {
-                digests.push(of_digest(row, came, Hit::Unknown));
+                digests.push(of_row(row, came, Hit::Unknown));
             }
         }
     }
 
     fn told(self, window_s: f64) -> OfCluster {
-        let Self { policy, mut told, budgets, mut guards, .. } = self;
+        let Self { policy, mut told, places, budgets, mut guards, mut runaways, .. } = self;
         let all = told.statements.max(1);
         for rule in &mut told.rules {
             rule.share = part(rule.statements, all);
@@ -207,11 +220,20 @@ impl<'c> Cluster<'c> {
                 rule.lost_to_dice = Some(times(rule.asked, ratio));
             }
         }
+        for rule in policy.rules.iter() {
+            let place = places.get(&rule.index).copied();
+            let told = place.and_then(|place| told.rules.get_mut(place));
+            if let (Some(told), Some(runaway)) = (told, rule.runaway) {
+                let digests = runaways.remove(&rule.index).unwrap_or_default();
+                told.runaway = Some(OfRunaway { limits: runaway.in_words(), hits: hits(digests) });
+            }
+        }
         told.budgets = budgets.told(window_s);
         for guard in policy.guards.iter() {
             for (check, mode) in guard.checks() {
                 let digests = guards.remove(&(guard.name.clone(), check)).unwrap_or_default();
-                told.guards.push(of_guard(&guard.name, (check, mode), digests));
+                let (guard, mode) = (guard.name.to_string(), mode.as_str());
+                told.guards.push(OfGuard { guard, check, mode, hits: hits(digests) });
             }
         }
         told
@@ -249,55 +271,6 @@ pub(super) fn mode(mode: Mode) -> &'static str {
         Mode::Enforce => "enforce",
         Mode::Observe => "observe",
     }
-}
-
-/// Whether a guard is known to hit.
-#[derive(Clone, Copy)]
-enum Hit {
-    Certain,
-    Unknown,
-}
-
-fn of_digest(row: &Row, statements: u64, hit: Hit) -> OfDigest {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    OfDigest {
-        digest: text(&row.digest),
-        digest_text: text(&row.digest_text),
-        app: text(&row.app),
-        statements,
-        is_certain: matches!(hit, Hit::Certain),
-    }
-}
-
-fn of_guard(
-    name: &str,
-    (check, mode): (&'static str, GuardMode),
-    digests: Vec<OfDigest>,
-) -> OfGuard {
-    let (hits, unknown): (Vec<OfDigest>, Vec<OfDigest>) =
-        digests.into_iter().partition(|digest| digest.is_certain);
-    let sum = |digests: &[OfDigest]| {
-        digests.iter().fold(0_u64, |sum, digest| sum.saturating_add(digest.statements))
-    };
-    let mut apps: BTreeMap<String, u64> = BTreeMap::new();
-    let mut merged: BTreeMap<(String, String), OfDigest> = BTreeMap::new();
-    let (statements, unknown) = (sum(&hits), sum(&unknown));
-    for digest in hits {
-        let of_app = apps.entry(digest.app.clone()).or_default();
-        *of_app = of_app.saturating_add(digest.statements);
-        let key = (digest.digest.clone(), digest.app.clone());
-        match merged.get_mut(&key) {
-            Some(known) => known.statements = known.statements.saturating_add(digest.statements),
-            None => drop(merged.insert(key, digest)),
-        }
-    }
-    let mut digests: Vec<OfDigest> = merged.into_values().collect();
-    digests.sort_by_key(|digest| std::cmp::Reverse(digest.statements));
-    let digests_total = digests.len();
-    digests.truncate(DIGESTS_MAX);
-    let guard = name.to_owned();
-    let mode = mode.as_str();
-    OfGuard { guard, check, mode, statements, apps, digests, digests_total, unknown }
 }
 
 #[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "shown to three digits")]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::super::rules::printable;
 use super::super::count;
-use super::report::{OfBudget, OfCluster, OfGuard, OfLimit, OfRule, Report};
+use super::report::{Hits, OfBudget, OfCluster, OfGuard, OfLimit, OfRule, OfRunaway, Report};
 
 /// Apps of one line.
 const APPS_MAX: usize = 5;
@@ -40,6 +40,10 @@ fn of_cluster(told: &OfCluster, text: &mut String) {
     }
     for rule in &told.rules {
         *text += &format!("  rule {}\n", of_rule(rule));
+        // What is said of its limits is about those that it decides.
+        if let Some(runaway) = rule.runaway.as_ref().filter(|_| rule.statements > 0) {
+            of_runaway(runaway, text);
+        }
     }
     *text += &format!("  no rule: {}\n", told.no_rule);
     for budget in &told.budgets {
@@ -129,11 +133,26 @@ fn of_limit(told: &OfLimit) -> String {
     format!("{limit} {allowed}: {mean:.3} on average{whose}, {part:.0} %: {holds}{more}")
 }
 
+fn of_runaway(told: &OfRunaway, text: &mut String) {
+    let OfRunaway { limits, hits } = told;
+    let meets = match hits.statements {
+        0 => "meets none".to_owned(),
+        some => format!("meets some of {some}, whose like took more{}", of_apps(&hits.apps)),
+    };
+    *text += &format!("    runaway {limits}: {meets}\n");
+    of_hits(hits, text);
+}
+
 fn of_guard(told: &OfGuard, text: &mut String) {
-    let OfGuard { guard, check, mode, statements, unknown, apps, digests, digests_total } = told;
+    let OfGuard { guard, check, mode, hits } = told;
     let does = if *mode == "deny" { "refuses" } else { "warns of" };
-    let apps = of_apps(apps);
+    let (statements, apps) = (hits.statements, of_apps(&hits.apps));
     *text += &format!("  guard {} {check}: {does} {statements}{apps}\n", printable(guard));
+    of_hits(hits, text);
+}
+
+fn of_hits(hits: &Hits, text: &mut String) {
+    let Hits { digests, digests_total, unknown, .. } = hits;
     for digest in digests {
         let shown: String = printable(&digest.digest_text).chars().take(TEXT_LEN).collect();
         let app = printable(&digest.app);

@@ -2,7 +2,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::super::course::tests::{app, status};
-use super::super::view::tests::{BY, press, watched};
+use super::super::view::tests::{BY, press, refusing, watched};
 use super::*;
 
 fn drawn(watched: &Watched, view: &View, (width, height): (u16, u16)) -> String {
@@ -93,4 +93,48 @@ fn no_size_of_a_terminal_is_too_small_nor_is_anything_missing_too_much() {
 fn what_is_left_runs_down_in_seconds() {
     let shown = [-1, 59, 3_541, 86_399, 172_800].map(countdown);
     assert_eq!(shown, ["0:00", "0:59", "59:01", "23:59:59", "2 d"]);
+}
+
+#[test]
+fn who_was_refused_is_named_and_its_table_has_the_id_for_sluice_why() {
+    let (watched, mut view) = (refusing(), View::new(None, BY));
+    let text = drawn(&watched, &view, (80, 24));
+    assert!(text.contains("77 refused lately: 4"), "{text}");
+    press(&mut view, &watched, "4");
+    let text = drawn(&watched, &view, (80, 24));
+    for part in
+        ["4 Refused in the last ten minutes: 77", "late-00", "shop", "1234", "2 min", "3.00 s"]
+    {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    assert!(text.contains("7f3a9c01") && text.contains("guard where: where_req"), "{text}");
+    assert!(!text.contains("late-29"), "there is no room for all\n{text}");
+    press(&mut view, &watched, "⇟");
+    assert!(drawn(&watched, &view, (80, 24)).contains("late-29"), "one goes to the last");
+    for (keys, parts) in [
+        ("5", ["5 Budgets: 1", "reports", "4 at once", "75 %"]),
+        ("6", ["6 Guards", "where_required", "4321", "17"]),
+        ("7", ["7 Quarantine", "main:1", "one at a time", "left"]),
+    ] {
+        press(&mut view, &watched, keys);
+        let text = drawn(&watched, &view, (80, 24));
+        assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} are not in\n{text}");
+    }
+}
+
+#[test]
+fn on_a_tall_terminal_who_was_refused_stands_between_and_other_tables_in_place_of_the_rules() {
+    let (watched, mut view) = (refusing(), View::new(None, BY));
+    let text = drawn(&watched, &view, (160, 50));
+    for part in ["1 Identities", "4 Refused", "late-00", "2 Servers", "3 Rules"] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    press(&mut view, &watched, "5");
+    let text = drawn(&watched, &view, (160, 50));
+    assert!(text.contains("5 Budgets") && !text.contains("3 Rules"), "{text}");
+    // With nobody refused its table is there for who asks.
+    let (quiet, mut view) = (super::super::view::tests::watched(), View::new(None, BY));
+    assert!(!drawn(&quiet, &view, (160, 50)).contains("Refused"));
+    press(&mut view, &quiet, "4");
+    assert!(drawn(&quiet, &view, (160, 50)).contains("4 Refused in the last ten minutes: 0"));
 }

@@ -1,3 +1,5 @@
+use admin::status::{BudgetStatus, GuardStatus, QuarantineEntry, RefusedStatus};
+
 use super::super::course::tests::{app, status};
 use super::*;
 
@@ -19,6 +21,46 @@ pub(in crate::commands::top) fn watched() -> Watched {
     let second = ClusterStatus { cluster: "second".to_owned(), ..ClusterStatus::default() };
     status.clusters.push(second);
     watched.take(0.0, Ok(status));
+    watched
+}
+
+/// The same, and somebody who was refused, a budget without room, a guard, and a quarantine.
+pub(in crate::commands::top) fn refusing() -> Watched {
+    let mut watched = watched();
+    let mut status = watched.status.clone();
+    let refused = |app: &str| RefusedStatus {
+        app: app.to_owned(),
+        user: "shop".to_owned(),
+        rule: "none".to_owned(),
+        reason: "guard".to_owned(),
+        guard: Some("where".to_owned()),
+        check: Some("where_required".to_owned()),
+        count: 1_234,
+        for_s: 130.0,
+        last_s: 3.0,
+        last_id: "7f3a9c01".to_owned(),
+        ..RefusedStatus::default()
+    };
+    let budget = BudgetStatus {
+        budget: "reports".to_owned(),
+        allows: "4 at once".to_owned(),
+        fill: Some(0.75),
+        in_use: 3,
+        ..BudgetStatus::default()
+    };
+    let guard = GuardStatus {
+        guard: "where".to_owned(),
+        check: "where_required".to_owned(),
+        hits: 4_321,
+        unjudged: 17,
+        ..GuardStatus::default()
+    };
+    let like = QuarantineEntry { id: "main:1".to_owned(), ..QuarantineEntry::default() };
+    let cluster = &mut status.clusters[0];
+    cluster.refused = (0..30).map(|n| refused(&format!("late-{n:02}"))).collect();
+    cluster.refused_total = 77;
+    (cluster.budgets, cluster.guards, cluster.quarantine) = (vec![budget], vec![guard], vec![like]);
+    watched.take(1.0, Ok(status));
     watched
 }
 
@@ -133,4 +175,19 @@ fn c_shows_the_next_cluster_and_ctrl_c_ends() {
     assert_eq!(view.press(end, &watched), Effect::Quit, "also from a question");
     assert_eq!(press(&mut view, &watched, "?q"), Effect::Nothing, "it closes the help");
     assert_eq!(press(&mut view, &watched, "q"), Effect::Quit);
+}
+
+#[test]
+fn in_a_table_of_which_nothing_is_chosen_one_goes_row_by_row_and_begins_anew_in_the_next() {
+    let (mut view, watched) = (View::new(None, BY), refusing());
+    press(&mut view, &watched, "4↓↓");
+    assert_eq!(view.place(30), 2);
+    press(&mut view, &watched, "⇟");
+    assert_eq!((view.place(30), view.place(3), view.place(0)), (29, 2, 0));
+    press(&mut view, &watched, "u");
+    assert!(view.message.as_deref().unwrap().contains("key 3"), "{view:?}");
+    press(&mut view, &watched, "\t");
+    assert_eq!((view.panel, view.place(30)), (Panel::Budgets, 0));
+    press(&mut view, &watched, "\t\t\t\t");
+    assert_eq!(view.panel, Panel::Servers, "round once");
 }
