@@ -174,12 +174,13 @@ fn decode_v2(bytes: &[u8]) -> Result<Decoded, HeaderError> {
     if command & 0xf0 != VERSION_2 {
         return Err(HeaderError::UnknownVersion);
     }
-    if rest.len() < len {
+    // What is behind it is no address, however short it is.
+    let Some(body) = rest.get(..len) else {
         return Ok(Decoded::Needs(len.saturating_sub(rest.len())));
-    }
+    };
     match command & 0x0f {
         LOCAL => Ok(Decoded::Done(Proxied::Unknown)),
-        PROXY => v2_addresses(family, rest).map(Decoded::Done),
+        PROXY => v2_addresses(family, body).map(Decoded::Done),
         _ => Err(HeaderError::UnknownCommand),
     }
 }
@@ -227,7 +228,7 @@ fn decode_v1(bytes: &[u8]) -> Result<Decoded, HeaderError> {
     if !V1_START.starts_with(start) {
         return Err(HeaderError::NoHeader);
     }
-    let line = match bytes.iter().position(|byte| *byte == b'\n') {
+    let line = match bytes.iter().take(V1_LEN_MAX).position(|byte| *byte == b'\n') {
         Some(end) => bytes.get(..end).and_then(|line| line.strip_suffix(b"\r")),
         None if bytes.len() < V1_LEN_MIN => {
             return Ok(Decoded::Needs(V1_LEN_MIN.saturating_sub(bytes.len())));

@@ -139,6 +139,32 @@ fn what_is_written_is_read_again() {
     assert_eq!(read_from(&bytes), (Ok(Proxied::Unknown), &b""[..]));
 }
 
+/// Zeros of the client were its address.
+#[test]
+fn what_is_behind_a_header_is_no_part_of_it() {
+    for (family, least) in [(0x11, 12), (0x21, 36), (0x31, 216)] {
+        for len in 0..least {
+            let header = v2(0x21, family, &vec![0; len]);
+            for behind in [0, 1, 300] {
+                let bytes = [&header[..], &vec![0; behind]].concat();
+                assert_eq!(
+                    decode(&bytes),
+                    Err(HeaderError::TooShort),
+                    "{family:#x} {len} {behind}"
+                );
+            }
+        }
+    }
+    let long = [b"PROXY UNKNOWN ".as_slice(), &[b'x'; 92], b"\r\n"].concat();
+    for len in V1_LEN_MAX..=long.len() {
+        assert_eq!(
+            decode(&long[..len]),
+            Err(HeaderError::Malformed),
+            "a line that is too long: {len}"
+        );
+    }
+}
+
 #[test]
 fn a_client_of_mysql_is_not_mistaken_for_a_proxy() {
     assert!(is_header(b"PROXY TCP4 1.2.3.4"));
@@ -156,6 +182,10 @@ fn beginnings() -> impl Strategy<Value = Vec<u8>> {
         Just(v2(0x21, 0x11, b"")[..14].to_vec()),
         Just(V1_START.to_vec()),
         Just(b"PROXY TCP6 ".to_vec()),
+        Just(b"PROXY UNKNOWN ".to_vec()),
+        // Of which what follows says the length, which is a short one.
+        Just(v2(0x21, 0x11, b"")[..15].to_vec()),
+        Just(v2(0x21, 0x21, b"")[..15].to_vec()),
     ];
     (start, rest).prop_map(|(start, rest)| [start, rest].concat())
 }
