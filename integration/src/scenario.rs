@@ -13,11 +13,13 @@ use crate::sluice::{Metrics, SluiceProcess};
 use crate::topology::{Topology, TopologyOptions};
 
 pub use chance::Chance;
+pub use held::Held;
 pub use pending::{Answered, Pending};
 pub use refused::Refused;
 pub use siege::{Neighbour, Siege};
 
 mod chance;
+mod held;
 mod pending;
 mod refused;
 mod siege;

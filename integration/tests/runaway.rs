@@ -22,8 +22,8 @@ static MARIADB: Shared = Shared::new(Flavour::MariaDb);
 /// that: a login waits for a GRANT, and a GRANT for a global read lock.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// Some seconds of work that a KILL QUERY ends with its error.
-const SLOW: &str = "SELECT SLEEP(3) FROM ran_away";
+/// More work than anybody waits for, which a KILL QUERY ends with its error.
+const SLOW: &str = "SELECT SLEEP(30) FROM ran_away";
 
 #[tokio::test]
 async fn a_statement_over_its_limit_is_killed_and_its_like_is_in_quarantine() {
@@ -43,7 +43,7 @@ async fn a_statement_over_its_limit_is_killed_and_its_like_is_in_quarantine() {
             "the server's own: {answer:?}"
         );
         assert!(began.elapsed() >= Duration::from_millis(500));
-        assert!(began.elapsed() < Duration::from_millis(1_500), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         let kept = conn.query("SELECT @kept").await.unwrap();
         assert_eq!(kept.first_text().as_deref(), Some("yes"));
 
@@ -61,7 +61,7 @@ async fn a_statement_over_its_limit_is_killed_and_its_like_is_in_quarantine() {
             conn.query("SELECT 1").await.unwrap().accepted().unwrap();
         }
         let mut elsewhere = connect_as(&sluice, "told").await.unwrap();
-        elsewhere.query("SELECT SLEEP(0.4) FROM ran_away").await.unwrap().accepted().unwrap();
+        elsewhere.query("SELECT SLEEP(1) FROM ran_away").await.unwrap().accepted().unwrap();
         let counted =
             |rule: &'static str, action: &'static str| [("rule", rule), ("action", action)];
         wait_for_sum(&sluice, "sluice_runaway_total", &counted("slow", "kill"), 2.0).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_client_that_reads_slowly_holds_its_statement_for_no_longer() {
     let mut conn = connect_as(&sluice, "reads").await.unwrap();
     let payload = conn.query_payload(MANY_ROWS.as_bytes(), &[]);
     conn.send_command(&payload).await.unwrap();
-    read_to_the_kill(&mut conn, Duration::from_millis(3)).await;
+    read_to_the_kill(&mut conn, Duration::from_millis(10)).await;
     let counted = [("rule", "reads"), ("action", "kill")];
     wait_for_sum(&sluice, "sluice_runaway_total", &counted, 1.0).await.unwrap();
 }
@@ -195,7 +195,7 @@ async fn takes_nothing(servers: &Topology) {
     }
     let counted = [("rule", "stalls"), ("action", "kill")];
     wait_for_sum(&sluice, "sluice_runaway_total", &counted, 2.0).await.unwrap();
-    assert!(began.elapsed() < Duration::from_millis(1_500), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     // Who takes it then is told, and goes on.
     tokio::time::sleep(Duration::from_secs(2)).await;
     read_to_the_kill(&mut pauses, Duration::ZERO).await;
@@ -203,7 +203,7 @@ async fn takes_nothing(servers: &Topology) {
     // Who does not has no statement at the server any more, long before net_write_timeout.
     let running = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'WITH %'";
     while servers.primary.query_first::<u32>(running).await.unwrap().unwrap() > 0 {
-        assert!(began.elapsed() < Duration::from_secs(9), "it is still there");
+        assert!(began.elapsed() < Duration::from_secs(20), "it is still there");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     // The rest of the answer may fit into the sockets between them: the statement is over then, and
@@ -284,7 +284,7 @@ async fn an_answer_that_is_too_long_is_ended_and_what_ends_a_transaction_never()
     let rules = "\
 - { name: wide, match: { app: wide }, gate: none, permanent: true, runaway: { bytes_sent: 200000, action: kill } }
 - { name: many, match: { app: many }, gate: none, permanent: true, runaway: { rows_sent: 40, action: kill, watch: { for: 1m } } }
-- { name: commit, match: { app: commit }, gate: none, permanent: true, runaway: { elapsed: 10ms, action: kill } }";
+- { name: commit, match: { app: commit }, gate: none, permanent: true, runaway: { elapsed: 300ms, action: kill } }";
     let sluice = started(servers, rules).await;
     let mut conn = connect_as(&sluice, "wide").await.unwrap();
     let long = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) \
@@ -311,8 +311,13 @@ async fn an_answer_that_is_too_long_is_ended_and_what_ends_a_transaction_never()
 
     // A COMMIT waits for whoever has everything locked.
     let mut commits = connect_as(&sluice, "commit").await.unwrap();
-    commits.query("BEGIN").await.unwrap().accepted().unwrap();
-    commits.query("INSERT INTO ran_on VALUES (2)").await.unwrap().accepted().unwrap();
+    commits.query("BEGIN /* app=next */").await.unwrap().accepted().unwrap();
+    commits
+        .query("INSERT /* app=next */ INTO ran_on VALUES (2)")
+        .await
+        .unwrap()
+        .accepted()
+        .unwrap();
     let mut locker = servers.primary.admin().await.unwrap();
     locker.query_drop("FLUSH TABLES WITH READ LOCK").await.unwrap();
     let committing = tokio::spawn(async move { commits.query("COMMIT").await.unwrap().err() });
@@ -329,7 +334,7 @@ async fn an_answer_that_is_too_long_is_ended_and_what_ends_a_transaction_never()
 async fn a_commit_within_a_text_is_left_alone_however_it_is_written() {
     let _alone = ALONE.lock().await;
     for servers in [MYSQL.get().await.unwrap(), MARIADB.get().await.unwrap()] {
-        let rules = "- { name: text, match: { app: text }, gate: none, permanent: true, runaway: { elapsed: 10ms, action: kill } }";
+        let rules = "- { name: text, match: { app: text }, gate: none, permanent: true, runaway: { elapsed: 300ms, action: kill } }";
         let sluice = started(servers, rules).await;
         for ends in [
             "/* trace='x' */ COMMIT",
@@ -338,8 +343,10 @@ async fn a_commit_within_a_text_is_left_alone_however_it_is_written() {
             "ALTER TABLE ran_to COMMENT = 'it commits what is open'",
         ] {
             let mut conn = connect_as(&sluice, "text").await.unwrap();
-            conn.query("BEGIN").await.unwrap().accepted().unwrap();
-            conn.query("INSERT INTO ran_on VALUES (3)").await.unwrap().accepted().unwrap();
+            // Under no rule: on a busy machine it may take as long as the limit itself.
+            conn.query("BEGIN /* app=next */").await.unwrap().accepted().unwrap();
+            let insert = "INSERT /* app=next */ INTO ran_on VALUES (3)";
+            conn.query(insert).await.unwrap().accepted().unwrap();
             let mut locker = servers.primary.admin().await.unwrap();
             locker.query_drop("FLUSH TABLES WITH READ LOCK").await.unwrap();
             let left = [("rule", "text"), ("action", "left")];
@@ -381,10 +388,10 @@ async fn a_statement_that_could_not_be_killed_is_killed_later() {
 async fn what_is_like_a_statement_that_ran_away_comes_last_one_at_a_time() {
     let _alone = ALONE.lock().await;
     let servers = MYSQL.get().await.unwrap();
-    let rules = "- { name: late, match: { app: late }, gate: none, permanent: true, runaway: { rows_sent: 2, elapsed: 200ms, action: deprioritise, watch: { for: 1m } } }";
+    let rules = "- { name: late, match: { app: late }, gate: none, permanent: true, runaway: { rows_sent: 2, elapsed: 600ms, action: deprioritise, watch: { for: 1m } } }";
     let sluice = started(servers, rules).await;
     let mut conn = connect_as(&sluice, "late").await.unwrap();
-    conn.query("SELECT SLEEP(0.4) FROM ran_away").await.unwrap().accepted().unwrap();
+    conn.query("SELECT SLEEP(0.9) FROM ran_away").await.unwrap().accepted().unwrap();
     let counted = [("rule", "late"), ("action", "deprioritise")];
     wait_for_sum(&sluice, "sluice_runaway_total", &counted, 1.0).await.unwrap();
 
@@ -392,7 +399,7 @@ async fn what_is_like_a_statement_that_ran_away_comes_last_one_at_a_time() {
     let mut alike = JoinSet::new();
     let lane = [("budget", "(deprioritised)")];
     // The first has the line for long enough to look at who stands in it.
-    alike.spawn(sleeps(connect_as(&sluice, "late").await.unwrap(), 2.0, true));
+    alike.spawn(sleeps(connect_as(&sluice, "late").await.unwrap(), 3.0, true));
     wait_for_sum(&sluice, "sluice_budget_in_use", &lane, 1.0).await.unwrap();
     for _ in 0..3 {
         alike.spawn(sleeps(connect_as(&sluice, "late").await.unwrap(), 0.4, false));
@@ -408,7 +415,7 @@ async fn what_is_like_a_statement_that_ran_away_comes_last_one_at_a_time() {
     assert!(metrics.sum("sluice_budget_waiting", &lane) > 0.0, "the others did not wait for them");
     assert!(metrics.sum("sluice_budget_exceeded_total", &lane) == 3.0);
     alike.join_all().await;
-    assert!(began.elapsed() >= Duration::from_millis(3_200), "{:?}", began.elapsed());
+    assert!(began.elapsed() >= Duration::from_millis(4_200), "{:?}", began.elapsed());
 
     let many = "SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3";
     conn.query(many).await.unwrap().accepted().unwrap();
@@ -419,7 +426,7 @@ async fn what_is_like_a_statement_that_ran_away_comes_last_one_at_a_time() {
     assert!(delete(&sluice, "/api/v1/quarantine/main:1").await.starts_with("HTTP/1.1 200"));
     let mut freed = JoinSet::new();
     for conn in both {
-        freed.spawn(sleeps(conn, 0.4, false));
+        freed.spawn(sleeps(conn, 0.2, false));
     }
     freed.join_all().await;
     let exceeded = sluice.metrics().await.unwrap().sum("sluice_budget_exceeded_total", &lane);

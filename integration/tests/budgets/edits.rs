@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use integration::scenario::{Pending, Refused, wait_for_sum};
+use integration::scenario::{Held, Pending, Refused, wait_for_sum};
 use tokio::time::{Instant, sleep};
 
 use super::places::Lab;
 use super::session;
 
 /// More than it takes to notice a save, and less than anybody here waits otherwise.
-const SOON: Duration = Duration::from_secs(3);
+const SOON: Duration = Duration::from_secs(15);
 
 /// Nothing comes of what nobody has saved.
 const NOTHING: Duration = Duration::from_millis(700);
@@ -130,7 +130,8 @@ impl Lab {
         self.save(both).await;
         self.takes(dear).await;
         let busy = session(self.sluice.listen_addr(), "edited").await;
-        let busy = Pending::query(busy, "SELECT 'edited', SLEEP(2)");
+        let held = self.hold().await;
+        let busy = Pending::query(busy, Held::statement("edited"));
         let labels = [("budget", "place")];
         wait_for_sum(&self.sluice, "sluice_budget_in_use", &labels, 1.0).await.unwrap();
         let conn = session(self.sluice.listen_addr(), "edited").await;
@@ -141,6 +142,7 @@ impl Lab {
         let refused = Refused::of(&answer.response).unwrap();
         assert_eq!((refused.errno, refused.reason()), (1226, Some("budget_query")), "{refused:?}");
         assert!(!busy.is_answered(), "what is at the server is left alone");
+        held.release().await.unwrap();
         busy.answered(SOON).await.unwrap().response.accepted().unwrap();
         let mut conn = answer.conn;
         let again = conn.query(dear).await.unwrap();

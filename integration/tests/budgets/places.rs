@@ -32,7 +32,7 @@ async fn never_more(flavour: Flavour) {
     let certificates = Certificates::new().unwrap();
     options.extra_args = certificates.server_args().unwrap();
     let server = Server::start(options).await.unwrap();
-    server.run_sql(&[HISTORY, TABLE, ROWS, PROCEDURE]).await.unwrap();
+    server.run_sql(&[HISTORY, TABLE, ROWS, PROCEDURE, HELD_PROCEDURE]).await.unwrap();
     server.run_sql(&["CREATE USER quick@'%'", "GRANT ALL ON test.* TO quick@'%'"]).await.unwrap();
     let mut config = Config::in_front_of(server.addr(), Vec::new()).unwrap();
     config.rules = RULES.to_owned();
@@ -79,7 +79,7 @@ impl Lab {
     /// when it comes to it.
     async fn killed_session(&self) {
         let mut killed = self.session().await;
-        send(&mut killed, &busy(10)).await;
+        send(&mut killed, &busy(30)).await;
         let id = killed.connection_id();
         let runs = format!(
             "SELECT COUNT(*) FROM information_schema.processlist \
@@ -125,7 +125,7 @@ impl Lab {
         let load = "LOAD DATA LOCAL INFILE 'place' INTO TABLE test.places (@a) SET n = SLEEP(0.1)";
         send(&mut uploads, load).await;
         assert_eq!(uploads.read_packet().await.unwrap().first(), Some(0xfb));
-        uploads.send_bytes(&framed(2, b"1\n2\n3\n4\n5\n")).await.unwrap();
+        uploads.send_bytes(&framed(2, &b"1\n".repeat(20))).await.unwrap();
         self.in_use(1.0).await;
         drop(uploads);
         self.next().await;
@@ -157,10 +157,12 @@ impl Lab {
     /// The place is free behind the last result.
     async fn several_results(&self) {
         let mut caller = self.session().await;
-        send(&mut caller, "CALL test.place()").await;
+        let held = self.hold().await;
+        send(&mut caller, "CALL test.held_place()").await;
         self.in_use(1.0).await;
         let mut several = self.session().await;
         send(&mut several, "SELECT 'place', SLEEP(0.05); SELECT 'place', SLEEP(0.05)").await;
+        held.release().await.unwrap();
         caller.read_response(Shape::Query).await.unwrap().accepted().unwrap();
         several.read_response(Shape::Query).await.unwrap().accepted().unwrap();
         self.next().await;
@@ -283,6 +285,9 @@ const TABLE: &str = "CREATE TABLE test.places (n INT)";
 const ROWS: &str = "INSERT INTO test.places VALUES (1), (2), (3), (4), (5), (6), (7), (8)";
 const PROCEDURE: &str = "CREATE PROCEDURE test.place() \
                          BEGIN SELECT 'place', SLEEP(0.1); SELECT 'place', SLEEP(0.1); END";
+/// It waits for the table that is held.
+const HELD_PROCEDURE: &str = "CREATE PROCEDURE test.held_place() \
+                              BEGIN SELECT n, 'place' FROM test.held; SELECT 'place', SLEEP(0.1); END";
 const ROWS_OF_CURSOR: &str = "SELECT n, 'place' FROM test.places";
 const EVENTS: &str = "FROM performance_schema.events_statements_history_long \
     WHERE (SQL_TEXT LIKE '%place%' \

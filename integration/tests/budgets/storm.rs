@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use integration::raw::{Cursor, Execute, Login, RawConn, Shape, framed};
-use integration::scenario::{wait_for_sum, wait_until};
+use integration::scenario::{Held, wait_for_sum, wait_until};
 use integration::server::Server;
 use integration::sluice::{Config, SluiceProcess};
 use tokio::task::JoinSet;
@@ -75,15 +75,18 @@ impl Lab {
 
     /// As many at once as the budget says, and at once.
     async fn all_places_are_free(&self, sluice: &SluiceProcess) {
+        let held = self.hold().await;
         let mut conns = Vec::new();
         for _ in 0..MOST {
             let mut conn = opened(sluice.listen_addr(), "web").await.unwrap();
             let tenant = format!("free-{}", conns.len());
-            send(&mut conn, &format!("{} /*tenant='{tenant}'*/", place(0.3))).await;
+            let text = format!("{} /*tenant='{tenant}'*/", Held::statement("place of the storm"));
+            send(&mut conn, &text).await;
             conns.push(conn);
         }
         let labels = [("budget", "storm")];
         wait_for_sum(sluice, "sluice_budget_in_use", &labels, 3.0).await.unwrap();
+        held.release().await.unwrap();
         for mut conn in conns {
             conn.read_response(Shape::Query).await.unwrap().accepted().unwrap();
         }
