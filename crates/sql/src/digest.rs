@@ -27,6 +27,11 @@ const GROUPS_MAX: usize = 32;
 /// Writes the normalised text of `text` into `out`, which is cleared first, and gives its hash:
 /// FNV-1a of 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), stable over releases and machines.
 pub fn digest(text: &[u8], mode: LexMode, out: &mut Vec<u8>) -> u64 {
+    // A NUL as the last byte is the end of the text to the server; more of them it cannot read.
+    let text = match text {
+        [front @ .., 0] if front.last() != Some(&0) => front,
+        text => text,
+    };
     Writer::new(text, mode, out).text();
     fnv1a(out)
 }
@@ -104,6 +109,8 @@ struct Writer<'t, 'o> {
     before_at: usize,
     /// A sign that belongs to the number that may follow, and where it was written.
     sign_at: Option<usize>,
+    /// The letter of a literal has been left out, whose quotes come next.
+    in_literal: bool,
 }
 
 impl<'t, 'o> Writer<'t, 'o> {
@@ -119,6 +126,7 @@ impl<'t, 'o> Writer<'t, 'o> {
             before_token: Token { kind: Kind::Semicolon, start: 0, end: 0 },
             before_at: 0,
             sign_at: None,
+            in_literal: false,
         }
     }
 
@@ -209,6 +217,10 @@ impl<'t, 'o> Writer<'t, 'o> {
         if self.is_number(token, bytes) {
             return self.literal();
         }
+        self.in_literal = self.begins_literal(token);
+        if self.in_literal {
+            return;
+        }
         self.impure();
         if self.before_token.kind != Kind::Punct(b'.') && is_keyword(bytes, key) {
             self.write(b"", true);
@@ -232,6 +244,15 @@ impl<'t, 'o> Writer<'t, 'o> {
             [b'0', b'b', digits @ ..] => digits.iter().all(|digit| matches!(digit, b'0' | b'1')),
             _ => false,
         }
+    }
+
+    /// The letter of `N'x'`, `x'4D'` or `b'01'`, which the lexer leaves apart: to the server they are
+    /// one token, and a value in a list like any other.
+    fn begins_literal(&self, token: Token) -> bool {
+        let from_here = self.lexer.text().get(token.start..).unwrap_or_default();
+        matches!(from_here, [b'n' | b'N' | b'x' | b'X' | b'b' | b'B', b'\'', ..])
+            && self.sign_at.is_none()
+            && matches!(self.before_token.kind, Kind::Punct(b'(' | b','))
     }
 
     fn quoted_name(&mut self, token: Token) {
@@ -259,6 +280,9 @@ impl<'t, 'o> Writer<'t, 'o> {
                 || (self.before_token.end == token.start && word.len() == 1));
         if self.before_token.kind == Kind::Text {
             return;
+        }
+        if std::mem::take(&mut self.in_literal) {
+            return self.literal();
         }
         if introduces {
             self.out.truncate(self.before_at);

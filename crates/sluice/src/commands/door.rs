@@ -24,6 +24,8 @@ pub(crate) enum Told {
     Usage,
     /// Sluice has refused, or nobody answers.
     Refused,
+    /// Sluice has nothing of that name.
+    Absent,
 }
 
 impl Failure {
@@ -44,23 +46,34 @@ struct Refusal {
     remedy: Option<String>,
 }
 
+impl Refusal {
+    fn told(&self) -> Told {
+        if self.error == "not_found" { Told::Absent } else { Told::Refused }
+    }
+}
+
 /// Prints what came of it: the text, or why there is none.
 pub(crate) fn tell(answer: Result<String, Failure>) -> ExitCode {
     match answer {
         Ok(text) => {
-            // A reader that left early has seen what it wanted.
-            drop(io::stdout().write_all(text.as_bytes()));
+            print(&text);
             ExitCode::SUCCESS
         }
         Err(failure) => complain(&failure),
     }
 }
 
+/// Writes an answer, or as much of it as there is.
+pub(crate) fn print(text: &str) {
+    // A reader that left early has seen what it wanted.
+    drop(io::stdout().write_all(text.as_bytes()));
+}
+
 /// Says why there is no answer.
 pub(crate) fn complain(failure: &Failure) -> ExitCode {
     drop(writeln!(io::stderr(), "{}", failure.message));
     match failure.told {
-        Told::Refused => ExitCode::FAILURE,
+        Told::Refused | Told::Absent => ExitCode::FAILURE,
         Told::Usage => ExitCode::from(2),
     }
 }
@@ -78,7 +91,7 @@ pub(crate) fn ask(
         return Ok(answer.body);
     }
     match serde_json::from_str::<Refusal>(&answer.body) {
-        Ok(refusal) => Err(Failure::refused(in_words(&refusal))),
+        Ok(refusal) => Err(Failure { told: refusal.told(), message: in_words(&refusal) }),
         Err(_) => Err(Failure::refused(match answer.status {
             404 | 405 => {
                 format!("what answers at {door} has no {path}: an older Sluice, or another program")

@@ -86,14 +86,18 @@ impl Walk<'_, '_> {
                 Begin::Skip
             }
             Begin::Create if is_one(&BODIES) => return self.stop(),
-            Begin::Create if is_one(&["USER", "ROLE", "SERVER"]) => Begin::Skip,
+            Begin::Create if is_one(&["USER", "ROLE", "SERVER", "RESOURCE"]) => Begin::Skip,
             Begin::Create if is_one(&OBJECTS) => return self.define(),
             Begin::Create => Begin::Create,
             Begin::Alter if is_one(&BODIES) => return self.stop(),
-            Begin::Alter if is_one(&["USER", "ROLE", "SERVER", "INSTANCE"]) => Begin::Skip,
+            Begin::Alter if is_one(&["USER", "ROLE", "SERVER", "RESOURCE", "INSTANCE"]) => {
+                Begin::Skip
+            }
             Begin::Alter if is_one(&OBJECTS) => return self.define(),
             Begin::Alter => Begin::Alter,
-            Begin::Drop if is_one(&["PREPARE", "USER", "ROLE", "SERVER"]) => Begin::Skip,
+            Begin::Drop if is_one(&["PREPARE", "USER", "ROLE", "SERVER", "RESOURCE"]) => {
+                Begin::Skip
+            }
             Begin::Rename if is("USER") => Begin::Skip,
             Begin::Drop | Begin::Rename => return self.define(),
             Begin::Prepare if is("FROM") => Begin::Text,
