@@ -43,14 +43,14 @@ async fn a_statement_over_its_limit_is_killed_and_its_like_is_in_quarantine() {
             "the server's own: {answer:?}"
         );
         assert!(began.elapsed() >= Duration::from_millis(500));
-        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_millis(1_500), "{:?}", began.elapsed());
         let kept = conn.query("SELECT @kept").await.unwrap();
         assert_eq!(kept.first_text().as_deref(), Some("yes"));
 
         // A SLEEP that is ended is no error: the procedure goes on behind it, and is killed again.
         let began = Instant::now();
         conn.query("CALL goes_on()").await.unwrap();
-        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_millis(1_500), "{:?}", began.elapsed());
         conn.query("SELECT 1").await.unwrap().accepted().unwrap();
 
         let mut other = connect_as(&sluice, "slow").await.unwrap();
@@ -195,7 +195,7 @@ async fn takes_nothing(servers: &Topology) {
     }
     let counted = [("rule", "stalls"), ("action", "kill")];
     wait_for_sum(&sluice, "sluice_runaway_total", &counted, 2.0).await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_millis(1_500), "{:?}", began.elapsed());
     // Who takes it then is told, and goes on.
     tokio::time::sleep(Duration::from_secs(2)).await;
     read_to_the_kill(&mut pauses, Duration::ZERO).await;
@@ -203,7 +203,7 @@ async fn takes_nothing(servers: &Topology) {
     // Who does not has no statement at the server any more, long before net_write_timeout.
     let running = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'WITH %'";
     while servers.primary.query_first::<u32>(running).await.unwrap().unwrap() > 0 {
-        assert!(began.elapsed() < Duration::from_secs(20), "it is still there");
+        assert!(began.elapsed() < Duration::from_secs(9), "it is still there");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     // The rest of the answer may fit into the sockets between them: the statement is over then, and

@@ -10,7 +10,7 @@ use super::places::Lab;
 use super::session;
 
 /// More than it takes to notice a save, and less than anybody here waits otherwise.
-const SOON: Duration = Duration::from_secs(15);
+const SOON: Duration = Duration::from_secs(3);
 
 /// Nothing comes of what nobody has saved.
 const NOTHING: Duration = Duration::from_millis(700);

@@ -8,7 +8,7 @@ use integration::certificates::Certificates;
 use integration::raw::{
     COM_PING, COM_RESET_CONNECTION, Cursor, Execute, Login, Prepared, RawConn, Shape, framed,
 };
-use integration::scenario::{wait_for_sum, wait_until};
+use integration::scenario::{Held, wait_for_sum, wait_until};
 use integration::server::{Flavour, PerformanceSchema, Server, ServerOptions};
 use integration::sluice::{Config, SluiceProcess};
 use tokio::task::JoinSet;
@@ -66,6 +66,11 @@ pub(super) struct Lab {
 }
 
 impl Lab {
+    /// Who reads from the table of [`Held`] is at the server until that is given back.
+    pub(super) async fn hold(&self) -> Held {
+        Held::take(&self.server).await.unwrap()
+    }
+
     async fn session(&self) -> RawConn {
         session(self.sluice.listen_addr(), "one").await
     }

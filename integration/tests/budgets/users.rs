@@ -51,10 +51,6 @@ impl Lab {
         RawConn::open(self.sluice.listen_addr(), login).await.unwrap()
     }
 
-    pub(super) async fn hold(&self) -> Held {
-        Held::take(&self.server).await.unwrap()
-    }
-
     async fn each(&self, in_use: f64, waiting: f64) {
         wait_for_sum(&self.sluice, "sluice_budget_in_use", &EACH, in_use).await.unwrap();
         wait_for_sum(&self.sluice, "sluice_budget_waiting", &EACH, waiting).await.unwrap();
