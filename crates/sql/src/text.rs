@@ -11,13 +11,16 @@ pub struct SqlText<'t> {
     charset: Charset,
 }
 
-/// Literals are equal when their bytes are and either hold no escape or are read in one way.
+/// Literals are equal when their bytes are, and are read in one way or hold nothing that is read
+/// differently: a backslash, a character of several bytes, the quote of the other one doubled.
 impl PartialEq for SqlText<'_> {
     fn eq(&self, other: &Self) -> bool {
         let Self { raw, quote, backslash, charset } = *self;
         let read_alike =
             (quote, backslash, charset) == (other.quote, other.backslash, other.charset);
-        raw == other.raw && (read_alike || (self.plain().is_some() && other.plain().is_some()))
+        let holds_nothing = || self.plain().is_some() && other.plain().is_some();
+        let only_quotes = || quote == other.quote && raw.is_ascii() && !raw.contains(&b'\\');
+        raw == other.raw && (read_alike || holds_nothing() || only_quotes())
     }
 }
 
@@ -111,6 +114,28 @@ mod tests {
         assert_eq!(value(br"'a\n'", plain), Some(br"a\n".to_vec()));
         let gbk = LexMode { charset: Charset::Gbk, ..mode };
         assert_eq!(value(b"'\x81\\n'", gbk), Some(b"\x81\\n".to_vec()));
+    }
+
+    #[test]
+    fn literals_are_equal_when_every_way_to_read_them_gives_the_same() {
+        let plain = LexMode { no_backslash_escapes: Setting::On, ..LexMode::default() };
+        let gbk = LexMode { charset: Charset::Gbk, ..LexMode::default() };
+        let equal = |one: &'static [u8], two: &'static [u8], mode| {
+            let equal =
+                SqlText::from_token(one, LexMode::default()) == SqlText::from_token(two, mode);
+            let same = value(one, LexMode::default()) == value(two, mode);
+            assert!(same || !equal, "{one:?} {two:?}");
+            equal
+        };
+        for mode in [plain, gbk] {
+            assert!(equal(b"'SELECT 1'''", b"'SELECT 1'''", mode));
+            assert!(equal(b"'a'", b"\"a\"", mode));
+            assert!(!equal(b"'a''b'", b"\"a''b\"", mode));
+            assert!(!equal(b"'a'", b"'b'", mode));
+        }
+        assert!(!equal(br"'a\n'''", br"'a\n'''", plain));
+        assert!(!equal(b"'\x81\\n'", b"'\x81\\n'", gbk));
+        assert!(!equal(b"'\x81'''", b"'\x81'''", gbk));
     }
 
     #[test]
