@@ -12,14 +12,15 @@ pub struct SqlText<'t> {
 }
 
 /// Literals are equal when their bytes are, and are read in one way or hold nothing that is read
-/// differently: a backslash, a character of several bytes, the quote of the other one doubled.
+/// differently: a backslash, the quote of the other one doubled. In no character set does a quote
+/// end a character of several bytes.
 impl PartialEq for SqlText<'_> {
     fn eq(&self, other: &Self) -> bool {
         let Self { raw, quote, backslash, charset } = *self;
         let read_alike =
             (quote, backslash, charset) == (other.quote, other.backslash, other.charset);
         let holds_nothing = || self.plain().is_some() && other.plain().is_some();
-        let only_quotes = || quote == other.quote && raw.is_ascii() && !raw.contains(&b'\\');
+        let only_quotes = || quote == other.quote && !raw.contains(&b'\\');
         raw == other.raw && (read_alike || holds_nothing() || only_quotes())
     }
 }
@@ -135,7 +136,11 @@ mod tests {
         }
         assert!(!equal(br"'a\n'''", br"'a\n'''", plain));
         assert!(!equal(b"'\x81\\n'", b"'\x81\\n'", gbk));
-        assert!(!equal(b"'\x81'''", b"'\x81'''", gbk));
+        let gb18030 = LexMode { charset: Charset::Gb18030, ..LexMode::default() };
+        for mode in [gbk, gb18030] {
+            assert!(equal(b"'\x81'''", b"'\x81'''", mode));
+            assert!(equal(b"'SELECT 1''\x80'", b"'SELECT 1''\x80'", mode));
+        }
     }
 
     #[test]
