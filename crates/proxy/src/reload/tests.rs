@@ -2,6 +2,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
@@ -186,21 +187,38 @@ async fn faults_that_somebody_asks_about_again_stay_faults() {
 
 #[tokio::test]
 async fn a_file_in_the_middle_of_being_saved_is_not_taken() {
-    let folder = Folder::new();
-    let path = folder.file("config.yaml");
-    fs::write(&path, text("first")).unwrap();
-    let mut watched = Watched::start(&path);
-    // Each prefix would be a good file of its own.
+    // On a machine that stalls this task, a prefix may rest for as long as a saved file does.
+    for _ in 0..20 {
+        let folder = Folder::new();
+        let path = folder.file("config.yaml");
+        fs::write(&path, text("first")).unwrap();
+        let mut watched = Watched::start(&path);
+        if save_slowly(&path).await < SETTLE_INTERVAL {
+            assert_eq!(watched.next().await, "whole");
+            watched.nothing_happens().await;
+            return;
+        }
+    }
+    panic!("no file was saved without a stall");
+}
+
+/// Saves `whole` by way of prefixes, each of which would be a good file of its own. The longest
+/// time for which one of them rested, from ahead of its write to behind the next one.
+async fn save_slowly(path: &Path) -> Duration {
     let mut growing = text("half");
+    let mut written = Instant::now();
+    let mut rested = Duration::ZERO;
     for part in 0..8 {
-        fs::write(&path, &growing).unwrap();
+        let begun = Instant::now();
+        fs::write(path, &growing).unwrap();
+        rested = rested.max(written.elapsed());
+        written = begun;
         growing = growing
             .replace("rules:\n", &format!("rules:\n  - {{ name: r{part}, permanent: true }}\n"));
         tokio::time::sleep(SETTLE_INTERVAL / 5).await;
     }
-    fs::write(&path, text("whole")).unwrap();
-    assert_eq!(watched.next().await, "whole");
-    watched.nothing_happens().await;
+    fs::write(path, text("whole")).unwrap();
+    rested.max(written.elapsed())
 }
 
 #[tokio::test]
