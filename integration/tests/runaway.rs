@@ -15,6 +15,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+#[path = "runaway/another_server.rs"]
+mod another_server;
+
 static MYSQL: Shared = Shared::new(Flavour::MySql);
 static MARIADB: Shared = Shared::new(Flavour::MariaDb);
 

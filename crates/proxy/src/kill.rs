@@ -4,9 +4,9 @@
 //!
 //! A server uses a connection's id again when the connection is over. So whoever kills holds its
 //! own connection of that id open until this has returned, and the KILL goes to the address which
-//! that connection leads to, not to what the primary's name stands for by now: it can meet no other
-//! session. A statement that has just ended takes no harm, for a KILL QUERY of an idle session is
-//! void.
+//! that connection leads to, not to what the primary's name stands for by now. Whether what answers
+//! there is the server that gave the id is looked at first: [`crate::runaway::OwnSession`]. A
+//! statement that has just ended takes no harm, for a KILL QUERY of an idle session is void.
 
 use std::fmt;
 use std::sync::Arc;
@@ -47,6 +47,8 @@ pub(crate) enum KillError {
     TimedOut,
     /// The server could not be reached, or refused.
     Failed(ProbeError),
+    /// What answers there is not, or may not be, the server that has the session.
+    OtherServer,
 }
 
 impl Killer {
@@ -113,6 +115,9 @@ impl fmt::Display for KillError {
             Self::NoAccount => f.write_str("the cluster has no probe"),
             Self::TimedOut => f.write_str("the server has not answered in time"),
             Self::Failed(error) => error.fmt(f),
+            Self::OtherServer => f.write_str(
+                "the server has been started since, or is another one: its sessions are others'",
+            ),
         }
     }
 }

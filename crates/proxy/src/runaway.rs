@@ -21,7 +21,7 @@ use admission::Mode;
 use policy::{Rule, Runaway, RunawayAction};
 use tokio::time::Instant;
 
-pub(crate) use self::killing::{Chase, Killed};
+pub(crate) use self::killing::{Chase, Killed, OwnSession};
 
 /// What commits is looked at again after this.
 pub(crate) const COMMIT_POLL: Duration = Duration::from_millis(200);

@@ -6,11 +6,16 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use session::Leg;
-use socket2::SockRef;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+
+/// A peer of which nothing has come for so long is asked whether it is there. The kernel counts in
+/// seconds.
+const PEER_SILENT: Duration = Duration::from_secs(1);
 
 /// A connected socket. A match costs nothing beside the system call behind it, so there is no
 /// dynamic call per read.
@@ -124,6 +129,18 @@ impl Socket {
                 let path = address.as_pathname()?.to_str()?;
                 Some(Remote::Unix(format!("unix:{path}")))
             }
+        }
+    }
+
+    /// Has the kernel ask the peer's whether the connection is there, if nothing has come for a second:
+    /// a machine that was started anew, or has taken over the address of another one, answers with a
+    /// reset, a round trip later. The keepalive goes on as it is with that, every second. (tcp(7),
+    /// TCP_KEEPIDLE)
+    pub(crate) fn look_for_peer(&self) {
+        let Self::Tcp(socket) = self else { return };
+        let options = TcpKeepalive::new().with_time(PEER_SILENT);
+        if let Err(error) = SockRef::from(socket).set_tcp_keepalive(&options) {
+            tracing::debug!(%error, "a peer is not looked for");
         }
     }
 

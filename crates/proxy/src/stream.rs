@@ -254,6 +254,23 @@ impl Stream {
         self.socket().is_some_and(Socket::has_unread)
     }
 
+    /// See [`Socket::look_for_peer`].
+    pub(crate) fn look_for_peer(&self) {
+        if let Some(socket) = self.socket() {
+            socket.look_for_peer();
+        }
+    }
+
+    /// Whether it is known by now that [`Stream::hung_up`] has come, or there is no socket any more.
+    pub(crate) async fn is_over(&self) -> bool {
+        let Some(socket) = self.socket() else { return true };
+        tokio::select! {
+            biased;
+            () = socket.hung_up() => true,
+            () = std::future::ready(()) => false,
+        }
+    }
+
     /// See [`Socket::remote`].
     pub(crate) fn remote(&self) -> Option<Remote> {
         self.socket()?.remote()

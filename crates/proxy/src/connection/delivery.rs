@@ -91,8 +91,18 @@ impl Connection {
     /// Moves bytes as the session said.
     pub(super) async fn move_bytes(&mut self, moved: Move) -> Result<(), Ended> {
         self.note_moved(moved);
-        let Self { session, client, client_gone, backend, shared, policy, allowance, peer, .. } =
-            self;
+        let Self {
+            session,
+            client,
+            client_gone,
+            backend,
+            shared,
+            policy,
+            allowance,
+            peer,
+            leaving,
+            ..
+        } = self;
         match moved {
             Move::Forward { from: Side::Client, len } => {
                 let bytes = client.bytes().get(..len).unwrap_or_default();
@@ -101,7 +111,8 @@ impl Connection {
             }
             Move::Forward { from: Side::Backend, len } => {
                 let bytes = backend.bytes().get(..len).unwrap_or_default();
-                let under_way = UnderWay { shared, policy, session, allowance, peer, backend };
+                let under_way =
+                    UnderWay { shared, policy, session, allowance, peer, backend, leaving };
                 deliver(bytes, client, client_gone, under_way).await;
                 backend.consume(len);
             }
@@ -111,7 +122,8 @@ impl Connection {
             }
             Move::Replace { from: Side::Backend, drop } => {
                 backend.consume(drop);
-                let under_way = UnderWay { shared, policy, session, allowance, peer, backend };
+                let under_way =
+                    UnderWay { shared, policy, session, allowance, peer, backend, leaving };
                 deliver(session.outbox(), client, client_gone, under_way).await;
             }
             Move::Drop { from: Side::Client, len } => client.consume(len),

@@ -26,10 +26,11 @@ use std::pin::pin;
 use std::task::Poll;
 
 use policy::{OnClientGone, is_killable};
+use tokio::time::Instant;
 
 use super::{Connection, Ended, more};
 use crate::registry::{Control, Inbox};
-use crate::runaway::{Chase, Killed};
+use crate::runaway::{Chase, Killed, OwnSession};
 use crate::telemetry::KillOutcome;
 
 /// Whether the client's leaving has been noticed during the statement under way.
@@ -179,11 +180,15 @@ impl Connection {
     async fn kill_query(&mut self) {
         let cluster = &self.shared.cluster;
         let Some(statement) = self.session.under_way() else { return };
-        let remote = self.backend.remote();
         let id = self.session.connection_id();
-        let target = (id, statement.class);
+        let own = OwnSession {
+            backend: &self.backend,
+            connection_id: id,
+            age: self.leaving.age(Instant::now()),
+        };
         let outcome = if is_killable(statement.class) {
-            match cluster.killer.kill_statement(&self.policy, remote, target, Chase::No).await {
+            let class = statement.class;
+            match cluster.killer.kill_statement(&self.policy, own, class, Chase::No).await {
                 Ok(Killed::Yes) => KillOutcome::Killed,
                 Ok(Killed::Commits | Killed::Ended) => KillOutcome::Left,
                 Err(error) => {

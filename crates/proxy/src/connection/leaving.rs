@@ -45,7 +45,7 @@ pub(super) struct DrainState {
     /// A statement was refused because of the drain.
     refused: bool,
     /// Who has just logged in has something to say: quiet begins to count then.
-    grace_until: Option<Instant>,
+    logged_in: Option<Instant>,
     /// When it has been idle for long enough, whatever it says.
     latest: Option<Instant>,
     /// When it has been quiet for long enough. `None`: it was not idle since.
@@ -85,7 +85,12 @@ pub(super) enum Between {
 impl DrainState {
     /// The client has logged in.
     pub(super) fn note_login(&mut self, now: Instant) {
-        self.grace_until = now.checked_add(GRACE);
+        self.logged_in = Some(now);
+    }
+
+    /// For how long the session has been there; nothing before its client has logged in.
+    pub(super) fn age(&self, now: Instant) -> Duration {
+        self.logged_in.map(|since| now.saturating_duration_since(since)).unwrap_or_default()
     }
 
     /// A drain has begun.
@@ -122,7 +127,7 @@ impl DrainState {
         }
         let now = Instant::now();
         let latest = *self.latest.get_or_insert(now + GRACE);
-        let grace = self.grace_until;
+        let grace = self.logged_in.and_then(|since| since.checked_add(GRACE));
         let quiet_at =
             *self.quiet_at.get_or_insert_with(|| (now + QUIET).max(grace.unwrap_or(now)));
         let (until, parting) = if self.refused || latest < quiet_at {

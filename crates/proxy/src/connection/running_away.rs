@@ -9,10 +9,11 @@ use session::{Answer, Finished, Move, Session, Side, StatementOutcome};
 use sql::Class;
 use tokio::time::Instant;
 
+use super::leaving::DrainState;
 use super::{Connection, Peer, Shared};
 use crate::cluster::{Caught, Stop};
 use crate::printable::Printable;
-use crate::runaway::{Allowance, Excess, Killed, Leftover, action};
+use crate::runaway::{Allowance, Excess, Killed, Leftover, OwnSession, action};
 use crate::stream::Stream;
 
 impl Connection {
@@ -57,8 +58,9 @@ impl Connection {
 
     /// Does with a statement that is over its limits what its rule says.
     pub(super) async fn run_away(&mut self, excess: Excess) {
-        let Self { shared, policy, session, allowance, peer, backend, .. } = self;
-        UnderWay { shared, policy, session, allowance, peer, backend }.run_away(excess).await;
+        let Self { shared, policy, session, allowance, peer, backend, leaving, .. } = self;
+        let mut under_way = UnderWay { shared, policy, session, allowance, peer, backend, leaving };
+        under_way.run_away(excess).await;
     }
 
     /// A command is over: what a KILL has left must meet nothing else.
@@ -105,6 +107,7 @@ pub(super) struct UnderWay<'c> {
     pub(super) allowance: &'c mut Allowance,
     pub(super) peer: &'c Peer,
     pub(super) backend: &'c Stream,
+    pub(super) leaving: &'c DrainState,
 }
 
 impl UnderWay<'_> {
@@ -137,9 +140,13 @@ impl UnderWay<'_> {
 
     async fn kill_runaway(&mut self, rule: &Rule, statement: &StatementOutcome, excess: Excess) {
         let (cluster, id) = (&self.shared.cluster, self.session.connection_id());
-        let (target, chase) = ((id, statement.class), self.allowance.chase());
-        let killed =
-            cluster.killer.kill_statement(self.policy, self.backend.remote(), target, chase);
+        let own = OwnSession {
+            backend: self.backend,
+            connection_id: id,
+            age: self.leaving.age(Instant::now()),
+        };
+        let chase = self.allowance.chase();
+        let killed = cluster.killer.kill_statement(self.policy, own, statement.class, chase);
         match killed.await {
             Ok(Killed::Ended) => {
                 self.allowance.look_again(Instant::now());

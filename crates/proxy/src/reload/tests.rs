@@ -188,7 +188,7 @@ async fn faults_that_somebody_asks_about_again_stay_faults() {
 #[tokio::test]
 async fn a_file_in_the_middle_of_being_saved_is_not_taken() {
     // On a machine that stalls this task, a prefix may rest for as long as a saved file does.
-    for _ in 0..20 {
+    for _ in 0..100 {
         let folder = Folder::new();
         let path = folder.file("config.yaml");
         fs::write(&path, text("first")).unwrap();

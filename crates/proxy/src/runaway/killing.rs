@@ -5,6 +5,11 @@
 //! procedure, the server shows the one that runs. A session that does nothing has ended its statement,
 //! whose answer is on its way, or not begun it: it is looked at again.
 //!
+//! The server may not be the one that the session is at, though it has the same address: a host that
+//! lost its power says nothing of the end of its connections, and neither does one whose address has
+//! gone over to another. There the id is somebody else's. So the own connection is looked after
+//! first ([`OwnSession`]).
+//!
 //! DDL, LOCK TABLES and their like commit what is open ahead of themselves. MariaDB says of that, where
 //! it waits, only that it waits for the backup lock; a KILL there rolls back the transaction before it.
 //!
@@ -24,7 +29,7 @@ use tokio::time::Instant;
 use crate::board::ProbeError;
 use crate::kill::{KillError, Killer};
 use crate::link::Link;
-use crate::socket::Remote;
+use crate::stream::Stream;
 
 /// How long one chase is: one look behind the other, for what works for a millisecond is met by
 /// nothing slower.
@@ -32,6 +37,40 @@ const CHASE: Duration = Duration::from_millis(300);
 
 /// A pause in which it has been found for so long is ended.
 const PAUSE: Duration = Duration::from_millis(150);
+
+/// How much longer than the server's `Uptime` a session may have been there: both are told in whole
+/// seconds.
+const UPTIME_ERROR: Duration = Duration::from_secs(1);
+
+/// A session of Sluice's own at a server, whose statement is to be ended.
+///
+/// Its id means it at the server that gave it, and nobody else at a server that has been started
+/// since or has taken over the address. Three things tell, and each of them is enough to let be:
+///
+/// - the kernel there does not know the connection: it is asked for it before the link is made, and
+///   has answered by the time of the KILL;
+/// - the server is up for less time than the session is;
+/// - the link that is to kill has an id below the session's: servers count connections upwards, and
+///   begin anew when they start. (Behind 2^32 connections they begin anew too; then nothing is
+///   killed.)
+#[derive(Debug)]
+pub(crate) struct OwnSession<'c> {
+    /// Where it is.
+    pub(crate) backend: &'c Stream,
+    /// The server's id of it.
+    pub(crate) connection_id: u32,
+    /// For how long it has been there.
+    pub(crate) age: Duration,
+}
+
+impl OwnSession<'_> {
+    /// Whether it may be another server's by what that says of itself: its `Uptime` in seconds, and the
+    /// id of a connection that has just been made.
+    fn may_be_elsewhere(&self, uptime_s: Option<u64>, newest_id: Option<u32>) -> bool {
+        let is_up = uptime_s.map(Duration::from_secs).map(|up| up.saturating_add(UPTIME_ERROR));
+        is_up.is_none_or(|up| up < self.age) || newest_id.is_none_or(|id| id <= self.connection_id)
+    }
+}
 
 /// Whether a statement has gone on behind a KILL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +118,7 @@ impl NotKilled {
                 "GRANT CONNECTION_ADMIN ON *.* (MariaDB: CONNECTION ADMIN) to the probe's account, and \
                  in MySQL SYSTEM_USER too where the statement's account has it"
             }
+            KillError::OtherServer => "what ran there has ended with its server",
             KillError::TimedOut | KillError::Failed(_) if self.may_come => {
                 "whether the KILL comes yet is not known: the session is closed when its statement ends"
             }
@@ -94,8 +134,8 @@ impl fmt::Display for NotKilled {
 }
 
 impl Killer {
-    /// Ends the statement of this class that the connection `connection_id` of the server at `remote`
-    /// runs, unless it commits. The caller lets nothing follow it meanwhile.
+    /// Ends the statement of this class that the session `own` runs, unless it commits. The caller lets
+    /// nothing follow it meanwhile.
     ///
     /// # Errors
     /// When the server has not said that it did.
@@ -105,13 +145,15 @@ impl Killer {
     pub(crate) async fn kill_statement(
         &self,
         policy: &ClusterPolicy,
-        remote: Option<Remote>,
-        (connection_id, class): (u32, Class),
+        own: OwnSession<'_>,
+        class: Class,
         chase: Chase,
     ) -> Result<Killed, NotKilled> {
         let mut sent = false;
-        let killed = self.killing(policy, remote, async |link| {
-            let mut target = Target { link, connection_id, class, sent: &mut sent };
+        own.backend.look_for_peer();
+        let killed = self.killing(policy, own.backend.remote(), async |link| {
+            let mut target = Target { link, own, class, sent: &mut sent };
+            target.is_there().await?;
             // As long as it has a place for that.
             let chasing = match chase {
                 Chase::Yes => self.chasing(),
@@ -130,13 +172,25 @@ impl Killer {
 /// A session whose statement is to be ended, and the connection over which it is.
 struct Target<'l> {
     link: &'l mut Link,
-    connection_id: u32,
+    own: OwnSession<'l>,
     class: Class,
     /// A KILL has been sent, and not been answered.
     sent: &'l mut bool,
 }
 
 impl Target<'_> {
+    /// Makes sure that the server is the one which the session is at.
+    async fn is_there(&mut self) -> Result<(), KillError> {
+        let uptime = self.link.first("SHOW GLOBAL STATUS LIKE 'Uptime'").await;
+        let uptime = uptime.map_err(KillError::Failed)?;
+        let uptime_s = uptime.and_then(|row| row.get::<u64, _>(1));
+        let newest_id = self.link.connection_id().get();
+        if self.own.may_be_elsewhere(uptime_s, newest_id) {
+            return Err(KillError::OtherServer);
+        }
+        Ok(())
+    }
+
     /// Looks at it once, and kills it as it is.
     async fn meet(&mut self) -> Result<Killed, KillError> {
         match self.look().await? {
@@ -172,15 +226,18 @@ impl Target<'_> {
         let look = format!(
             "SELECT COMMAND, STATE, LEFT(INFO, {INFO_LEN}) FROM \
              information_schema.PROCESSLIST WHERE ID = {}",
-            self.connection_id
+            self.own.connection_id
         );
         let row = self.link.first(&look).await.map_err(KillError::Failed)?;
         Ok(look_at(row.as_ref(), self.class))
     }
 
     async fn kill(&mut self) -> Result<(), KillError> {
+        if self.own.backend.is_over().await {
+            return Err(KillError::OtherServer);
+        }
         *self.sent = true;
-        let kill = format!("KILL QUERY {}", self.connection_id);
+        let kill = format!("KILL QUERY {}", self.own.connection_id);
         self.link.run(&kill).await.map_err(KillError::Failed)?;
         *self.sent = false;
         Ok(())
@@ -264,6 +321,7 @@ const INFO_LEN: usize = 4_096;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::socket::Socket;
 
     #[test]
     fn what_ends_a_transaction_is_known_behind_comments_and_as_xa() {
@@ -286,6 +344,21 @@ mod tests {
         {
             assert!(!ends_transaction(works.as_bytes()), "{works}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_session_is_elsewhere_if_the_server_is_younger_or_counts_anew_or_does_not_say() {
+        let (socket, _) = tokio::net::UnixStream::pair().unwrap();
+        let backend = Stream::new(Socket::Unix(socket));
+        let age = Duration::from_millis(8_900);
+        let own = OwnSession { backend: &backend, connection_id: 70, age };
+        assert!(!own.may_be_elsewhere(Some(600), Some(71)));
+        assert!(!own.may_be_elsewhere(Some(8), Some(71)), "a second is lost in rounding");
+        assert!(own.may_be_elsewhere(Some(7), Some(71)), "it was started since");
+        assert!(own.may_be_elsewhere(Some(600), Some(70)), "it has given that id just now");
+        assert!(own.may_be_elsewhere(Some(600), Some(12)), "it has begun anew");
+        assert!(own.may_be_elsewhere(None, Some(71)));
+        assert!(own.may_be_elsewhere(Some(600), None));
     }
 
     #[test]
