@@ -17,6 +17,8 @@ use tokio::task::JoinSet;
 
 #[path = "runaway/another_server.rs"]
 mod another_server;
+#[path = "runaway/throttled.rs"]
+mod throttled;
 
 static MYSQL: Shared = Shared::new(Flavour::MySql);
 static MARIADB: Shared = Shared::new(Flavour::MariaDb);

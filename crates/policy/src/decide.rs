@@ -4,6 +4,7 @@ use sql::{Exemption, Tool};
 
 use crate::cluster::ClusterPolicy;
 use crate::facts::Facts;
+use crate::rule::{Action, Rule};
 use crate::verdict::{PassReason, Verdict};
 
 /// What becomes of a statement, wherever its session stands: see [`Verdict::under`] for what a
@@ -20,6 +21,27 @@ pub fn decide<'p>(policy: &'p ClusterPolicy, facts: &Facts<'_>) -> Verdict<'p> {
         (Some(PassReason::NeverHeld(Exemption::GhostChangelog)), Verdict::Deny(_)) => verdict,
         (Some(why), _) => Verdict::Pass { rule: verdict.rule(), why },
         (None, _) => verdict,
+    }
+}
+
+/// The rule whose `runaway` is about a statement with this verdict: the one that decided, if it is the
+/// file's. One made at runtime has none, and slowing an app down frees nothing of it: there it is the
+/// file's rule that would decide without it. Who is exempted at runtime is free of that too.
+///
+/// It stays true as long as the verdict.
+#[must_use]
+pub fn watching<'p>(
+    policy: &'p ClusterPolicy,
+    facts: &Facts<'_>,
+    verdict: &Verdict<'p>,
+) -> Option<&'p Rule> {
+    let rule = verdict.rule().filter(|_| policy.rules.watches_runaways())?;
+    match (&rule.author, rule.action) {
+        (None, _) => Some(rule),
+        (Some(_), Action::Exempt) => None,
+        (Some(_), Action::Throttle { .. } | Action::Deny) => {
+            policy.rules.evaluate_file(facts).rule()
+        }
     }
 }
 

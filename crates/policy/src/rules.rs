@@ -199,32 +199,17 @@ impl Rules {
     /// strictest class. What is [denied as DDL](sql::ClassSet::is_denied_as_ddl) is DDL to rules that
     /// deny.
     pub(crate) fn evaluate(&self, facts: &Facts<'_>) -> Verdict<'_> {
-        let strictest = facts.class();
-        let others = Class::ALL
-            .into_iter()
-            .filter(|class| *class != strictest && facts.classes.contains(*class));
-        let mut verdict = self.evaluate_class(facts, strictest);
-        for class in others {
-            let other = self.evaluate_class(facts, class);
-            if other.severity() > verdict.severity() {
-                verdict = other;
-            }
-        }
-        if facts.classes.is_denied_as_ddl() {
-            let as_ddl = self.evaluate_class(facts, Class::Ddl);
-            if matches!(as_ddl, Verdict::Deny(_)) && as_ddl.severity() > verdict.severity() {
-                verdict = as_ddl;
-            }
-        }
-        verdict
+        strictest(facts, |class| self.first_match(facts, class))
     }
 
-    fn evaluate_class(&self, facts: &Facts<'_>, class: Class) -> Verdict<'_> {
+    fn first_match(&self, facts: &Facts<'_>, class: Class) -> Option<&Rule> {
         let made = self.made.first_match(facts, class);
-        match made.or_else(|| self.file.first_match(facts, class)) {
-            Some(rule) => verdict(rule, class),
-            None => Verdict::Pass { rule: None, why: PassReason::NoRule },
-        }
+        made.or_else(|| self.file.first_match(facts, class))
+    }
+
+    /// What the file's rules would say if none had been made at runtime.
+    pub(crate) fn evaluate_file(&self, facts: &Facts<'_>) -> Verdict<'_> {
+        strictest(facts, |class| self.file.first_match(facts, class))
     }
 }
 
@@ -255,6 +240,32 @@ fn expiries(rules: &[Rule]) -> Vec<UnixTime> {
     expiries.sort_unstable();
     expiries.dedup();
     expiries
+}
+
+/// The strictest verdict over the classes of a text, by the rule that matches each first.
+fn strictest<'r>(facts: &Facts<'_>, first: impl Fn(Class) -> Option<&'r Rule>) -> Verdict<'r> {
+    let of_class = |class| match first(class) {
+        Some(rule) => verdict(rule, class),
+        None => Verdict::Pass { rule: None, why: PassReason::NoRule },
+    };
+    let strictest = facts.class();
+    let others = Class::ALL
+        .into_iter()
+        .filter(|class| *class != strictest && facts.classes.contains(*class));
+    let mut verdict = of_class(strictest);
+    for class in others {
+        let other = of_class(class);
+        if other.severity() > verdict.severity() {
+            verdict = other;
+        }
+    }
+    if facts.classes.is_denied_as_ddl() {
+        let as_ddl = of_class(Class::Ddl);
+        if matches!(as_ddl, Verdict::Deny(_)) && as_ddl.severity() > verdict.severity() {
+            verdict = as_ddl;
+        }
+    }
+    verdict
 }
 
 fn verdict(rule: &Rule, class: Class) -> Verdict<'_> {

@@ -8,7 +8,9 @@ pub(crate) mod who;
 
 use admission::BudgetSet;
 use policy::identity::{IdentityScratch, resolve_with};
-use policy::{Facts, Priority, Shape, ShapeNeeds, ShapeScratch, ShapeText, Verdict, decide};
+use policy::{
+    Facts, Priority, Shape, ShapeNeeds, ShapeScratch, ShapeText, Verdict, decide, watching,
+};
 use sql::{ClassSet, Exemption, LexMode, Scratch, Statement, Surveyor, Tool};
 use wire::command::{Query, QueryAttributes};
 
@@ -37,6 +39,8 @@ pub(crate) struct Bench {
     surveyor: Option<Box<Surveyor>>,
     /// The budgets that meet the statement under way.
     pub(crate) budgets: BudgetSet,
+    /// The rule whose `runaway` is about the statement under way.
+    pub(crate) watched: Option<u32>,
     /// What the statement under way is about, if somebody counts statements.
     pub(crate) subject: Subject,
     /// What texts are that the session has sent of late.
@@ -144,7 +148,7 @@ impl Bench {
         mode: LexMode,
         input: &Input<'_>,
     ) -> Ruling {
-        let Self { who, shape: scratch, budgets, memo, identities, subject, .. } = self;
+        let Self { who, shape: scratch, budgets, watched, memo, identities, subject, .. } = self;
         scratch.clear();
         let remembers =
             query.attributes.is_empty() && statement.comment_bytes().len() <= MEMO_LEN_MAX;
@@ -164,6 +168,7 @@ impl Bench {
                 who.said.note(last.remembered.app(), kept.source, kept.tool, kept.trace);
                 who.said.tags = kept.tags;
                 last.remembered.give_budgets(budgets);
+                *watched = kept.watched;
                 return kept.ruling;
             }
         }
@@ -176,18 +181,18 @@ impl Bench {
         };
         let about = About::Text { text: query.text, mode, statement, scratch, read };
         let bench = (&mut *who, identities, subject);
-        let Judged { ruling, needs, budgets: met } = rule(asked, about, bench, input);
-        *budgets = met;
-        let kept = if remembers { keep(ruling, who, input) } else { None };
+        let judged = rule(asked, about, bench, input);
+        (*budgets, *watched) = (judged.budgets, judged.watched);
+        let kept = if remembers { keep(&judged, who, input) } else { None };
         let shape = scratch.shape();
         if let Some(kept) = kept
             && shape.table_bytes().len() <= MEMO_LEN_MAX
             && let Some(last) = memo.of_class(statement.class)
         {
-            last.note(statement, needs, shape);
+            last.note(statement, judged.needs, shape);
             last.remembered.note(kept, who.app(), budgets);
         }
-        ruling
+        judged.ruling
     }
 
     /// What the rules say to an execution of what was described when it was prepared. Costs one
@@ -207,14 +212,15 @@ impl Bench {
             self.who.said.note(last.app(), kept.source, kept.tool, kept.trace);
             self.who.said.tags = kept.tags;
             last.give_budgets(&mut self.budgets);
+            self.watched = kept.watched;
             return kept.ruling;
         }
         let said = SaidByExecution { attributes, statement: None };
-        let ruling = self.rule_on_description(description, said, input);
-        if remembers && let Some(kept) = keep(ruling, &self.who, input) {
+        let judged = self.judge_description(description, said, input);
+        if remembers && let Some(kept) = keep(&judged, &self.who, input) {
             last.note(kept, self.who.app(), &self.budgets);
         }
-        ruling
+        judged.ruling
     }
 
     /// What the rules say to what was described when it was prepared.
@@ -224,6 +230,15 @@ impl Bench {
         said: SaidByExecution<'_>,
         input: &Input<'_>,
     ) -> Ruling {
+        self.judge_description(description, said, input).ruling
+    }
+
+    fn judge_description(
+        &mut self,
+        description: &Description,
+        said: SaidByExecution<'_>,
+        input: &Input<'_>,
+    ) -> Judged {
         let SaidByExecution { attributes, statement } = said;
         let exemption = description.exemption;
         let (classes, _) = description.classes_with(&input.facts.routines);
@@ -235,14 +250,14 @@ impl Bench {
         let asked = Asked { classes, exemption, tool, attributes, tags: own.chain(tags) };
         let Self { who, identities, subject, .. } = self;
         let judged = rule(asked, about, (who, identities, subject), input);
-        self.budgets = judged.budgets;
-        judged.ruling
+        (self.budgets, self.watched) = (judged.budgets, judged.watched);
+        judged
     }
 }
 
 /// What may be kept of a ruling. Claims that were refused are counted for each statement, so those
 /// are not remembered.
-fn keep(ruling: Ruling, who: &Who, input: &Input<'_>) -> Option<Kept> {
+fn keep(judged: &Judged, who: &Who, input: &Input<'_>) -> Option<Kept> {
     (!who.has_refused_claims()).then(|| Kept {
         generation: who.generation(),
         valid_until: input.policy.rules.next_change_after(input.now),
@@ -250,13 +265,16 @@ fn keep(ruling: Ruling, who: &Who, input: &Input<'_>) -> Option<Kept> {
         source: who.source(),
         trace: who.trace(),
         tags: who.tags(),
-        ruling,
+        ruling: judged.ruling,
+        watched: judged.watched,
     })
 }
 
 /// What the rules say, by what was read, and the budgets beside them.
 struct Judged {
     ruling: Ruling,
+    /// The rule whose `runaway` is about it.
+    watched: Option<u32>,
     needs: ShapeNeeds,
     budgets: BudgetSet,
 }
@@ -294,7 +312,9 @@ fn rule<'t>(
             facts.shape = scratch.shape();
         }
     }
-    let ruling = match decide(input.policy, &facts) {
+    let verdict = decide(input.policy, &facts);
+    let watched = watching(input.policy, &facts, &verdict).map(|rule| rule.index);
+    let ruling = match verdict {
         Verdict::Pass { rule, why } => Ruling::Pass(rule.map(|rule| rule.index), why),
         Verdict::Ask(rule) if rule.honour_priority => {
             Ruling::Ask(rule.index, Priority::of(&identity))
@@ -314,7 +334,7 @@ fn rule<'t>(
     };
     said.note_refused(identity.refused_claims, identity.refused_claim);
     who.stick_to_tool();
-    Judged { ruling, needs, budgets }
+    Judged { ruling, watched, needs, budgets }
 }
 
 fn replace(kept: &mut Vec<u8>, bytes: &[u8]) {

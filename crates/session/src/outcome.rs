@@ -41,6 +41,9 @@ pub enum CursorUse {
 pub struct StatementOutcome {
     /// Index into the rules of the policy it was judged by. None: no rule matched.
     pub rule: Option<u32>,
+    /// The rule whose `runaway` is about it, if there is any such rule: behind one made at runtime the
+    /// file's.
+    pub watched: Option<u32>,
     /// Its class.
     pub class: Class,
     /// The rule's mode, or the cluster's.

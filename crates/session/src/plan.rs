@@ -48,6 +48,8 @@ pub(crate) enum Hold {
 struct Ruled {
     class: Class,
     ruling: Ruling,
+    /// The rule whose `runaway` is about it.
+    watched: Option<u32>,
     /// Whether the ruling holds it back where its session stands.
     held: bool,
     /// What keeps it from being held there.
@@ -256,6 +258,7 @@ fn on_statement(
     Ruled {
         class,
         ruling,
+        watched: bench.watched,
         held,
         cover,
         budgeted,
@@ -337,6 +340,7 @@ fn described(
     Ruled {
         class,
         ruling,
+        watched: bench.watched,
         held,
         cover,
         budgeted: budgeted(ruling, cover, &bench.budgets),
@@ -358,13 +362,13 @@ fn budgeted(ruling: Ruling, cover: Cover, budgets: &BudgetSet) -> Option<Questio
 impl Ruled {
     #[inline(always)]
     fn plan(self, execution: Option<u32>, expect: Expect, input: &Input<'_>) -> Plan {
-        let Self { class, ruling, held, budgeted, digest, written, .. } = self;
+        let Self { class, ruling, watched, held, budgeted, digest, written, .. } = self;
         let Self { consequences, then, changes_routines, work, .. } = self;
         let rule = ruling.rule();
         let mode = rule
             .and_then(|index| input.policy.rule(index))
             .map_or(input.policy.mode, |rule| rule.mode);
-        let statement = Some(StatementOutcome { rule, class, mode });
+        let statement = Some(StatementOutcome { rule, watched, class, mode });
         let asked = |question, priority| Held { rule, question, class, digest, written, priority };
         let hold = match ruling {
             Ruling::Ask(_, priority) if held => Hold::Ask(asked(Question::Rule, priority)),

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use sql::{LexMode, Scratch, Whole, describe};
 
 use super::*;
+use crate::compile::{RuntimeChange, RuntimeEffect, RuntimeRule, RuntimeSpec};
 use crate::identity::{IdentityScratch, SessionIdentity, resolve};
 use crate::load;
 use crate::shape::Shape;
@@ -169,4 +170,55 @@ fn a_statement_is_not_carried_past_its_rule_by_one_that_is_only_observed() {
     );
     assert_eq!(uncovered(&policy, "SELECT a FROM t"), "deny seen");
     assert_eq!(uncovered(&policy, "INSERT INTO t VALUES (1); SELECT a FROM t"), "ask held");
+}
+
+/// The rule that decides, and the one that watches for what runs away.
+fn watched(policy: &ClusterPolicy, sql: &str) -> (String, String) {
+    let session = session();
+    let mut scratch = Scratch::default();
+    let statement = describe(sql.as_bytes(), LexMode::default(), Whole::Yes, &mut scratch);
+    let mut buffer = IdentityScratch::default();
+    let tags = statement.tags().map(|tag| (tag.key, tag.value));
+    let none = std::iter::empty();
+    let identity = resolve(&policy.identity, &session, none, tags, None, &mut buffer);
+    let (classes, now) = (statement.classes, UnixTime(0));
+    let shape = Shape::default();
+    let facts =
+        Facts { identity: &identity, session: &session, classes, exemption: None, shape, now };
+    let verdict = decide(policy, &facts);
+    let name = |rule: Option<&Rule>| rule.map_or("none", |rule| &*rule.name).to_owned();
+    (name(verdict.rule()), name(watching(policy, &facts, &verdict)))
+}
+
+#[test]
+fn who_is_slowed_down_at_runtime_is_watched_by_the_file_and_who_is_exempted_is_not() {
+    let file = policy(
+        "- { name: slow, match: { app: slow }, gate: none, permanent: true, runaway: { elapsed: 1s } }\n\
+         - { name: rest, gate: none, permanent: true }\n",
+    );
+    let said = |policy: &ClusterPolicy, app: &str| {
+        watched(policy, &format!("/* app='{app}' */ UPDATE t SET a = 1"))
+    };
+    let both = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    assert_eq!(said(&file, "slow"), both("slow", "slow"));
+    assert_eq!(said(&file, "other"), both("rest", "rest"));
+    let made = |effect| {
+        let spec = RuntimeSpec {
+            name: "runtime:slow".to_owned(),
+            app: Some("slow".to_owned()),
+            user: None,
+            classes: Vec::new(),
+            effect,
+            reason: String::new(),
+            made_at_ms: 0,
+        };
+        let rule = RuntimeRule::new(spec, "ann".into(), UnixTime(9)).unwrap();
+        file.with_runtime_changes([RuntimeChange::Stands(rule)])
+    };
+    for effect in [RuntimeEffect::Throttle { ratio: 0.5 }, RuntimeEffect::Hold] {
+        assert_eq!(said(&made(effect), "slow"), both("runtime:slow", "slow"));
+    }
+    assert_eq!(said(&made(RuntimeEffect::Exempt), "slow"), both("runtime:slow", "none"));
+    let unwatched = policy("- { name: rest, gate: none, permanent: true }\n");
+    assert_eq!(said(&unwatched, "slow"), both("rest", "none"), "nobody looks");
 }

@@ -16,7 +16,8 @@ impl Connection {
     pub(super) fn count_asked(&mut self, asked: &Ask) {
         let rule = asked.rule.and_then(|index| self.policy.rule(index));
         let mode = rule.map_or(Mode::Enforce, |rule| rule.mode);
-        self.count(&StatementOutcome { rule: asked.rule, class: asked.class, mode });
+        let (rule, class) = (asked.rule, asked.class);
+        self.count(&StatementOutcome { rule, watched: None, class, mode });
     }
 
     /// Counts a statement that is over.

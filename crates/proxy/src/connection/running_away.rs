@@ -23,7 +23,7 @@ impl Connection {
             return None;
         }
         let statement = self.session.under_way()?;
-        let rule = statement.rule.and_then(|index| self.policy.rule(index));
+        let rule = statement.watched.and_then(|index| self.policy.rule(index));
         let runaway = rule.and_then(|rule| rule.runaway);
         self.allowance.begin(runaway, now);
         self.allowance.due()
@@ -126,7 +126,7 @@ impl UnderWay<'_> {
         let excess = self.allowance.exceed(excess);
         let Some(statement) = self.session.under_way() else { return };
         let policy = Arc::clone(self.policy);
-        let Some(rule) = statement.rule.and_then(|index| policy.rule(index)) else { return };
+        let Some(rule) = statement.watched.and_then(|index| policy.rule(index)) else { return };
         let Some(runaway) = rule.runaway else { return };
         match action(rule, runaway) {
             RunawayAction::Log => self.note_runaway(rule, excess, "log"),

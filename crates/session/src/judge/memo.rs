@@ -59,6 +59,8 @@ pub(super) struct Kept {
     /// What stands for the tags that insights keep.
     pub(super) tags: u64,
     pub(super) ruling: Ruling,
+    /// The rule whose `runaway` is about it.
+    pub(super) watched: Option<u32>,
 }
 
 impl Remembered {

@@ -30,7 +30,7 @@ impl Alike {
         server: &ServerSide,
         input: &Input<'_>,
     ) -> Option<Self> {
-        let by = watches_by(ruled.ruling, input)?;
+        let by = watches_by(ruled, input)?;
         let likeness = match ruled.likenesses {
             Some(known) => known.of(by)?,
             // `EXECUTE IMMEDIATE @sql` is the same text, and every time another statement.
@@ -49,14 +49,14 @@ impl Alike {
 
     /// Of what was prepared.
     pub(super) fn of_prepared(ruled: &Ruled, input: &Input<'_>) -> Option<Self> {
-        let by = watches_by(ruled.ruling, input)?;
+        let by = watches_by(ruled, input)?;
         Some(Self { likeness: ruled.likenesses?.of(by)?, question: question(ruled) })
     }
 }
 
-/// What makes statements of the rule that decided alike, if it watches for those that run away.
-fn watches_by(ruling: Ruling, input: &Input<'_>) -> Option<WatchBy> {
-    input.policy.rule(ruling.rule()?)?.watches_by()
+/// What makes statements alike to the rule that watches for those that run away.
+fn watches_by(ruled: &Ruled, input: &Input<'_>) -> Option<WatchBy> {
+    input.policy.rule(ruled.watched?)?.watches_by()
 }
 
 /// What a budget would want of it.
@@ -90,7 +90,7 @@ impl Plan {
         if !input.policy.quarantine.may_hold(input.now) {
             return;
         }
-        let rule = self.sending.running.statement.and_then(|statement| statement.rule);
+        let rule = self.sending.running.statement.and_then(|statement| statement.watched);
         let rule = rule.and_then(|rule| input.policy.rule(rule));
         let Some(rule) = rule.filter(|rule| rule.mode == Mode::Enforce) else { return };
         let Some(held) = input.policy.quarantine.holds(rule.key, likeness, input.now) else {
