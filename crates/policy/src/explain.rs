@@ -11,7 +11,7 @@ use sql::{Class, Exemption, LexMode, Scratch, Whole, describe, digest};
 
 pub use self::limits::{BudgetMet, GuardSaid};
 use crate::cluster::ClusterPolicy;
-use crate::decide::decide;
+use crate::decide::{decide, watching};
 use crate::facts::Facts;
 use crate::identity::{IdentityScratch, SessionIdentity, resolve};
 use crate::priority::Priority;
@@ -154,7 +154,9 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
         tags: identity.tags().map(|(key, value)| (text(key), text(value))).collect(),
         rule: rule.map(|rule| rule.name.to_string()),
         reason: rule.map(|rule| rule.reason.clone()).filter(|reason| !reason.is_empty()),
-        does: rule.map(|rule| words::does(policy, rule)),
+        does: rule.map(|rule| {
+            words::does_behind(policy, rule, watching(policy, &facts, &verdict))
+        }),
         until: rule.and_then(|rule| words::until(rule, question.now)).map(|end| end.to_string()),
         speed: rule.and_then(Rule::speed_to_expect),
         mode: match rule.map_or(policy.mode, |rule| rule.mode) {

@@ -40,6 +40,18 @@ pub(super) fn does(policy: &ClusterPolicy, rule: &Rule) -> String {
     }
 }
 
+/// The same, with the `runaway` of the file's rule that watches behind one made at runtime.
+pub(super) fn does_behind(policy: &ClusterPolicy, rule: &Rule, watching: Option<&Rule>) -> String {
+    let does = does(policy, rule);
+    let behind = watching.filter(|watching| watching.index != rule.index);
+    match behind.and_then(|behind| Some((behind, behind.runaway?))) {
+        Some((behind, runaway)) => {
+            format!("{does}; runaway {}, as rule {} says", runaway.in_words(), behind.name)
+        }
+        None => does,
+    }
+}
+
 /// The classes that the rule can hold back, of those that it matches.
 fn classes(rule: &Rule) -> String {
     let held =

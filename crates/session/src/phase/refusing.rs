@@ -44,6 +44,7 @@ enum Stage {
 
 /// What a refusal does next.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
 pub(crate) enum Next {
     /// It goes on.
     Stay(Refusing, Action),
