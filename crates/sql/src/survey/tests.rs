@@ -161,6 +161,11 @@ fn a_query_block_that_names_tables_in_any_way_has_a_from() {
     for (text, has_from) in [
         ("SELECT 1", false),
         ("SELECT 1 UNION SELECT 2", false),
+        ("SELECT 1 FROM dual", false),
+        ("SELECT 1 FROM DUAL WHERE 1 LIMIT 1", false),
+        ("SELECT 1 FROM /* one row */ dual", false),
+        ("SELECT 1 FROM dual UNION SELECT 2 FROM DUAL", false),
+        ("SELECT (SELECT 1 FROM dual)", false),
         ("VALUES ROW(1)", false),
         ("SELECT 1 FROM t", true),
         ("TABLE t", true),
@@ -169,6 +174,12 @@ fn a_query_block_that_names_tables_in_any_way_has_a_from() {
         ("VALUES ROW(1) UNION TABLE t", true),
         ("SELECT (SELECT 1 UNION TABLE t)", true),
         ("DO (SELECT 1 FROM t)", true),
+        ("SELECT 1 FROM `dual`", true),
+        ("SELECT 1 FROM dual.t", true),
+        ("SELECT 1 FROM dual . t", true),
+        ("SELECT 1 FROM t.dual", true),
+        ("SELECT 1 FROM dual UNION SELECT 1 FROM t", true),
+        ("SELECT 1 FROM dual WHERE EXISTS (SELECT 1 FROM t)", true),
     ] {
         assert_eq!(of(text).has_from, has_from, "{text}");
     }
