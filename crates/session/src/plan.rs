@@ -400,11 +400,11 @@ fn executed(statement: &Statement<'_>, server: &ServerSide) -> Option<Arc<Descri
     server.prepared.name(statement.effects.execute?)
 }
 
-/// What SQL `PREPARE` prepares. Text from a variable is not known: nothing is remembered, and its
-/// execution is of class `unknown`.
+/// What SQL `PREPARE` prepares. Text from a variable, or of which the server may read other bytes
+/// than stand in the literal, is not known: its execution is of class `unknown`.
 fn sql_prepare(statement: &Statement<'_>, bench: &mut Bench, server: &ServerSide) -> Then {
     let Some(prepare) = statement.effects.prepare else { return Then::Nothing };
-    let description = match prepare.text {
+    let description = match prepare.text.filter(sql::SqlText::is_prepared_as_it_stands) {
         Some(literal) => {
             let mut text = Vec::new();
             literal.unescape_into(&mut text);

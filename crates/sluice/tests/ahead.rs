@@ -292,3 +292,20 @@ fn without_an_app_nothing_is_suggested_and_why_is_said() {
     let off = sluice(&["suggest", "--from", "-"], &none.to_string());
     assert!(stderr(&off).starts_with("nothing is counted"), "{}", stderr(&off));
 }
+
+/// The file called its cluster `main`, whatever it was: then nothing could be told of any statement.
+#[test]
+fn what_is_suggested_can_be_tried_on_the_insights_it_was_made_of() {
+    let mut told = insights(&[row("etl", "write", "UPDATE t SET a = ?", 9, 0.1)]);
+    told["rows"][0]["cluster"] = json!("shop");
+    let output = sluice(&["suggest", "--from", "-"], &told.to_string());
+    let path = file("suggested-shop.yaml", &stdout(&output));
+    let options = ["check", "--strict", "--against", "-", "--config", path.to_str().unwrap()];
+    let checked = sluice(&options, &told.to_string());
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
+    let said = stdout(&checked);
+    assert!(said.contains("cluster shop: 9 statements\n"), "{said}");
+    assert!(said.contains("  rule etl (observes only): 9 statements"), "{said}");
+    assert!(!said.contains("the file has no cluster of this name"), "{said}");
+}

@@ -34,7 +34,7 @@ pub struct Survey {
     pub ddl: Option<u32>,
     /// A temporary table that it makes.
     pub temporary: Option<Temporary>,
-    /// Whether a query block has a FROM.
+    /// Whether a query block has a FROM, other than FROM DUAL.
     pub has_from: bool,
     /// What could not be judged.
     pub unjudged: Unjudged,

@@ -49,6 +49,25 @@ impl<'t> SqlText<'t> {
         memchr::memchr2(escape, self.quote, self.raw).is_none().then_some(self.raw)
     }
 
+    /// Whether a server that prepares it reads the bytes that stand here. MySQL converts the text to
+    /// UTF-8 first and then reads it in the client's character set: what is no character takes the
+    /// quote behind it with it, and the last byte of one may take a backslash.
+    #[must_use]
+    pub fn is_prepared_as_it_stands(&self) -> bool {
+        match self.charset {
+            Charset::SingleByte | Charset::Latin | Charset::Dos => true,
+            // The EUC family is among these; of their texts hardly one is UTF-8.
+            Charset::Plain => std::str::from_utf8(self.raw).is_ok(),
+            Charset::Big5
+            | Charset::Cp932
+            | Charset::Gbk
+            | Charset::Sjis
+            | Charset::Gb18030
+            | Charset::Swe7
+            | Charset::Unknown => self.raw.is_ascii(),
+        }
+    }
+
     /// Appends the value to `out`, escapes undone as the server's lexer does it.
     pub fn unescape_into(&self, out: &mut Vec<u8>) {
         let mut rest = self.raw;

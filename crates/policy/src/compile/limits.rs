@@ -34,6 +34,9 @@ pub(crate) const EXPLAIN_TIMEOUT: Limits<Duration> = ms(100, 1, 2_000);
 pub(crate) const MAX_IN_LIST: Limits<u32> = count(1_000, 1, 1_000_000);
 /// `max_allowed_packet` is at most a gibibyte.
 pub(crate) const MAX_STATEMENT_BYTES: u64 = 1_073_741_824;
+/// A frame has 2^24 - 1 bytes at most, the first of which is the command. Of a text that fills one
+/// and goes on in another, no more is known when it has to be judged.
+pub(crate) const STATEMENT_BYTES_SEEN: u64 = 16_777_214;
 pub(crate) const RUNAWAY_ELAPSED: Limits<Duration> = ms(60_000, 10, 7 * DAY_MS);
 pub(crate) const QUARANTINE: Limits<Duration> = ms(10 * MINUTE_MS, 1_000, 7 * DAY_MS);
 /// Each is asked about each text.

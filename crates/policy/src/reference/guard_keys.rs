@@ -52,7 +52,8 @@ pub(super) const GUARD_KEYS: &[Key] = &[
     ),
     live(
         "max_statement_bytes",
-        "Longest text, parameters not counted.",
+        "Longest text, parameters not counted. From 16777214 bytes on it refuses nothing: longer texts are \
+         sent on before their length is known, as not judged.",
         Shown::Words("`off`", "a size like `1MiB`, or bytes; up to 1GiB; `off`"),
         "Longer texts pass.",
     ),

@@ -4,8 +4,9 @@ use admission::{Mode, OnExceeded};
 
 use super::Found;
 use crate::cluster::ClusterPolicy;
+use crate::compile::limits;
 use crate::fault::Faults;
-use crate::raw::Spanned;
+use crate::raw::{self, OrOff, Size, Spanned};
 use crate::rule::{Action, Rule};
 
 pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
@@ -36,6 +37,21 @@ pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
         let guard = &guard.value;
         let clusters = found.compiled_guards(guard).iter().map(|(cluster, _)| *cluster);
         only_observes(&guard.mode, "deny", clusters, warnings);
+        unseen_length(guard, warnings);
+    }
+}
+
+/// A limit that no frame of a text goes over.
+fn unseen_length(guard: &raw::Guard, warnings: &mut Faults) {
+    if let Some(Spanned { value: OrOff::On(Size(most)), place }) = &guard.max_statement_bytes
+        && *most >= limits::STATEMENT_BYTES_SEEN
+    {
+        let message = format!(
+            "refuses nothing: of a text that goes on in a second frame only the first {} bytes are \
+             counted when it has to be judged, and it passes as not judged; say less than that",
+            limits::STATEMENT_BYTES_SEEN
+        );
+        warnings.add(place, message);
     }
 }
 

@@ -304,3 +304,14 @@ fn an_execution_within_a_text_may_have_ended_the_transaction() {
     driver.answer(&err(1, 1054));
     assert!(asks_for(&mut driver, WRITE), "{text}");
 }
+
+#[test]
+fn what_is_prepared_of_characters_that_the_server_converts_is_not_known() {
+    let mut driver = Driver::logged_in(GATED, 0);
+    driver.passes("SET NAMES gbk", STATUS_AUTOCOMMIT);
+    driver.passes("PREPARE s FROM 'SELECT 1'", STATUS_AUTOCOMMIT);
+    driver.passes("EXECUTE s", STATUS_AUTOCOMMIT);
+    assert!(!matches!(driver.command(b"\x03PREPARE s FROM 'SELECT \"\xbf\x40\"'"), Stop::Ask(_)));
+    driver.answer(&ok(1, STATUS_AUTOCOMMIT));
+    assert!(asks_for(&mut driver, "EXECUTE s"));
+}

@@ -245,7 +245,12 @@ impl Walk<'_, '_> {
         };
         let literal = SqlText::from_token(self.lexer.bytes(token), self.lexer.mode());
         match literal {
-            Some(literal) if token.kind == TokenKind::Text && is_all && !self.is_inner => {
+            Some(literal)
+                if token.kind == TokenKind::Text
+                    && is_all
+                    && !self.is_inner
+                    && literal.is_prepared_as_it_stands() =>
+            {
                 let mut text = Vec::new();
                 literal.unescape_into(&mut text);
                 self.inner(&text, Self::offset(token));

@@ -122,8 +122,14 @@ impl Walk<'_, '_> {
             return;
         }
         frame.clause = Clause::From;
-        self.survey.has_from |= self.frame().kind == Kind::Query;
+        self.survey.has_from |= self.frame().kind == Kind::Query && !self.is_dual_next();
         self.expects = true;
+    }
+
+    /// DUAL is no table. It stands alone: no server takes a join with it.
+    fn is_dual_next(&mut self) -> bool {
+        let next = self.lexer.peeked();
+        next.kind == TokenKind::Word && self.lexer.bytes(next).eq_ignore_ascii_case(b"DUAL")
     }
 
     fn where_(&mut self) {

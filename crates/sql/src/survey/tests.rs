@@ -1,5 +1,5 @@
 use super::*;
-use crate::mode::{Server, Setting};
+use crate::mode::{Charset, Server, Setting};
 
 const MYSQL: LexMode = mode(Server::MySql { version: 90_704 });
 const MARIADB: LexMode = mode(Server::MariaDb { version: 101_119 });
@@ -8,7 +8,7 @@ const fn mode(server: Server) -> LexMode {
     LexMode {
         no_backslash_escapes: Setting::Off,
         ansi_quotes: Setting::Off,
-        charset: crate::mode::Charset::Plain,
+        charset: Charset::Plain,
         server,
     }
 }
@@ -161,6 +161,11 @@ fn a_query_block_that_names_tables_in_any_way_has_a_from() {
     for (text, has_from) in [
         ("SELECT 1", false),
         ("SELECT 1 UNION SELECT 2", false),
+        ("SELECT 1 FROM dual", false),
+        ("SELECT 1 FROM DUAL WHERE 1 LIMIT 1", false),
+        ("SELECT 1 FROM /* one row */ dual", false),
+        ("SELECT 1 FROM dual UNION SELECT 2 FROM DUAL", false),
+        ("SELECT (SELECT 1 FROM dual)", false),
         ("VALUES ROW(1)", false),
         ("SELECT 1 FROM t", true),
         ("TABLE t", true),
@@ -169,7 +174,41 @@ fn a_query_block_that_names_tables_in_any_way_has_a_from() {
         ("VALUES ROW(1) UNION TABLE t", true),
         ("SELECT (SELECT 1 UNION TABLE t)", true),
         ("DO (SELECT 1 FROM t)", true),
+        ("SELECT 1 FROM `dual`", true),
+        ("SELECT 1 FROM dual.t", true),
+        ("SELECT 1 FROM dual . t", true),
+        ("SELECT 1 FROM t.dual", true),
+        ("SELECT 1 FROM dual UNION SELECT 1 FROM t", true),
+        ("SELECT 1 FROM dual WHERE EXISTS (SELECT 1 FROM t)", true),
     ] {
         assert_eq!(of(text).has_from, has_from, "{text}");
+    }
+}
+
+/// MySQL 9.7 converts the text of a PREPARE: in euckr it reads `"?` where `"\x81"` stands.
+#[test]
+fn what_is_prepared_is_not_judged_where_the_server_reads_other_bytes_than_stand_there() {
+    let prepared = |charset, bytes: &[u8]| {
+        let text = [b"PREPARE s FROM 'UPDATE t SET a = \"".as_slice(), bytes, b"\"'"].concat();
+        survey(&text, LexMode { charset, ..MYSQL }, Whole::Yes)
+    };
+    let accepts = Accepts::default();
+    for (charset, bytes) in [
+        (Charset::Plain, b"a".as_slice()),
+        (Charset::Plain, "\u{e9}".as_bytes()),
+        (Charset::Latin, b"\xe9"),
+        (Charset::Gbk, b"a"),
+    ] {
+        let found = prepared(charset, bytes);
+        assert!(found.unfiltered(accepts).is_some(), "{charset:?} {bytes:x?}");
+    }
+    for (charset, bytes) in [
+        (Charset::Plain, b"\x81".as_slice()),
+        (Charset::Gbk, b"\xbf\x40"),
+        (Charset::Big5, b"\xc3\xa9"),
+    ] {
+        let found = prepared(charset, bytes);
+        assert!(found.unfiltered(accepts).is_none(), "{charset:?} {bytes:x?}");
+        assert!(found.unjudged.filters, "{charset:?} {bytes:x?}");
     }
 }

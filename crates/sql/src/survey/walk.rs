@@ -318,9 +318,25 @@ impl<'t, 'f> Walk<'t, 'f> {
         if matches!(*self.frame(), Frame { kind: Kind::Delete, clause: Clause::Head, .. }) {
             self.word_of_delete(token);
         }
-        if std::mem::take(&mut self.expects) && self.lexer.peeked().kind == TokenKind::Punct(b'(') {
-            // A function that gives a table.
-            self.frame().joins.has_derived = true;
+        if std::mem::take(&mut self.expects) {
+            match self.lexer.peeked().kind {
+                // A function that gives a table.
+                TokenKind::Punct(b'(') => self.frame().joins.has_derived = true,
+                // Also of a schema that is called DUAL, which MariaDB takes.
+                TokenKind::Punct(b'.') => {
+                    self.survey.has_from |= self.frame().kind == Kind::Query;
+                }
+                TokenKind::Punct(_)
+                | TokenKind::Word
+                | TokenKind::Name
+                | TokenKind::Text
+                | TokenKind::DollarText
+                | TokenKind::Number
+                | TokenKind::UserVar
+                | TokenKind::SysVar
+                | TokenKind::Semicolon
+                | TokenKind::End => {}
+            }
         }
     }
 

@@ -17,6 +17,8 @@ const USERS_MAX: usize = 5;
 /// The file as it stands on standard output.
 pub(super) fn file(shown: &Insights, apps: Vec<App>, now: UnixTime) -> String {
     let total = apps.len();
+    let clusters = clusters(shown, now);
+    let said = (shown, clusters.as_str());
     let mut kept: Vec<Named> = Vec::new();
     let mut left_out: Vec<App> = Vec::new();
     let mut names = BTreeSet::new();
@@ -24,7 +26,7 @@ pub(super) fn file(shown: &Insights, apps: Vec<App>, now: UnixTime) -> String {
         let named = Named { rule: rule_name(&app.name, &mut names), app };
         // That would be a prefix.
         let is_plain = !named.app.name.ends_with('*');
-        if is_plain && is_good(&write(shown, std::slice::from_ref(&named), (&[], 0)), now) {
+        if is_plain && is_good(&write(said, std::slice::from_ref(&named), (&[], 0)), now) {
             kept.push(named);
         } else {
             left_out.push(named.app);
@@ -34,13 +36,13 @@ pub(super) fn file(shown: &Insights, apps: Vec<App>, now: UnixTime) -> String {
     kept.sort_by_key(|named| std::cmp::Reverse(named.app.name.split(':').count()));
     let more = total.saturating_sub(APPS_MAX);
     // What is good alone may still be in another one's way.
-    while !is_good(&write(shown, &kept, (&left_out, more)), now) {
+    while !is_good(&write(said, &kept, (&left_out, more)), now) {
         match kept.pop() {
             Some(named) => left_out.push(named.app),
             None => break,
         }
     }
-    write(shown, &kept, (&left_out, more))
+    write(said, &kept, (&left_out, more))
 }
 
 /// An app with the name of its rule.
@@ -53,8 +55,13 @@ fn is_good(text: &str, now: UnixTime) -> bool {
     load_with_warnings(text, now).is_ok_and(|(_, warnings)| warnings.is_empty())
 }
 
-fn write(shown: &Insights, apps: &[Named], (left_out, more): (&[App], usize)) -> String {
+fn write(
+    (shown, clusters): (&Insights, &str),
+    apps: &[Named],
+    (left_out, more): (&[App], usize),
+) -> String {
     let mut text = head(shown);
+    text += clusters;
     text += "\nbudgets:\n";
     text +=
         "  # At most so many statements at the server at once: twice what there was in 99 of 100\n";
@@ -102,16 +109,45 @@ fn head(shown: &Insights) -> String {
          # other act: `mode: enforce` of a rule or a budget, `deny` of a guard.\n\
          version: 1\n\
          admin: {{ listen: 127.0.0.1:9307 }}\n\
-         clusters:\n\
-         \x20 main:\n\
-         \x20   mode: observe\n\
-         \x20   listen: 127.0.0.1:3307      # where applications connect: yours\n\
-         \x20   primary: 127.0.0.1:3306     # yours\n\
-         \x20   replicas: [127.0.0.1:3316]  # yours: their lag shuts the gate. Without any, name a signal\n\
-         \x20                               # of the primary as default_gate, such as threads_running\n\
-         \x20   probe: {{ user: sluice }}     # who measures, with password_env or password_file: yours\n"
+         clusters:\n"
     )
 }
+
+/// One cluster, under the name that it has in the insights: `sluice check --against` goes by that.
+fn cluster(name: &str, place: u16) -> String {
+    // So far apart that no two share an address.
+    let [listen, primary, replica] =
+        [3307_u16, 3306, 3316].map(|port| port.saturating_add(place.saturating_mul(100)));
+    let address = |port: u16, end: &str| format!("127.0.0.1:{port}{end}");
+    format!(
+        "\x20 {name}:\n\
+         \x20   mode: observe\n\
+         \x20   listen: {listen:<20}# where applications connect: yours\n\
+         \x20   primary: {primary:<19}# yours\n\
+         \x20   replicas: [{replica:<17}# yours: their lag shuts the gate. Without any, name a signal\n\
+         \x20                               # of the primary as default_gate, such as threads_running\n\
+         \x20   probe: {{ user: sluice }}     # who measures, with password_env or password_file: yours\n",
+        listen = address(listen, ""),
+        primary = address(primary, ""),
+        replica = address(replica, "]"),
+    )
+}
+
+/// The clusters of the insights, as the file names them; `main` where none can be.
+fn clusters(shown: &Insights, now: UnixTime) -> String {
+    let names: BTreeSet<&str> = shown.rows.iter().map(|row| row.cluster.as_str()).collect();
+    let mut text = String::new();
+    for (name, place) in names.into_iter().take(CLUSTERS_MAX).zip(0..) {
+        let more = cluster(&quoted(name), place);
+        if is_good(&write((shown, &more), &[], (&[], 0)), now) {
+            text += &more;
+        }
+    }
+    if text.is_empty() { cluster("main", 0) } else { text }
+}
+
+/// Clusters that a file has place for.
+const CLUSTERS_MAX: usize = 50;
 
 /// What is to be said of insights that are too short to go by.
 pub(super) fn short(shown: &Insights) -> Option<String> {
@@ -228,6 +264,7 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use admin::insights::Row;
     use policy::load;
 
     use super::*;
@@ -281,6 +318,25 @@ mod tests {
         assert!(named.len() >= 8, "{named:?}");
         assert!(cluster.rules.iter().all(|rule| rule.mode == admission::Mode::Observe), "{text}");
         assert!(text.is_ascii() || text.chars().all(|c| c == '\n' || !c.is_control()), "{text}");
+    }
+
+    #[test]
+    fn clusters_are_called_what_they_are_in_the_insights() {
+        let row = |cluster: &str| Row { cluster: cluster.to_owned(), ..Row::default() };
+        let named = |clusters: &[&str]| -> Vec<String> {
+            let rows = clusters.iter().copied().map(row).collect();
+            let shown = Insights { rows, ..Insights::default() };
+            let text = file(&shown, vec![app("etl")], UnixTime(0));
+            let (config, warnings) = load_with_warnings(&text, UnixTime(0)).unwrap();
+            assert_eq!(warnings, [], "{text}");
+            config.clusters.iter().map(|cluster| cluster.name.to_string()).collect()
+        };
+        assert_eq!(named(&["shop"]), ["shop"]);
+        assert_eq!(named(&["shop", "books", "shop"]), ["books", "shop"]);
+        assert_eq!(named(&["null", "true", "1"]), ["1", "null", "true"]);
+        assert_eq!(named(&["a: b\n", "shop", ""]), ["shop"]);
+        assert_eq!(named(&["# none"]), ["main"]);
+        assert_eq!(named(&[]), ["main"]);
     }
 
     #[test]
