@@ -25,10 +25,10 @@ impl Primary {
         &mut self,
         now: MonoTime,
         rows: f64,
-        capacity: &Amount,
+        (capacity, end): (&Amount, MonoTime),
         latency: Duration,
     ) -> MonoTime {
-        self.free_at = capacity.passed_at(self.free_at.max(now), rows);
+        self.free_at = capacity.passed_at(self.free_at.max(now), rows, end);
         self.free_at.max(now.saturating_add(latency))
     }
 
@@ -94,6 +94,16 @@ struct Entry {
     heartbeat: Option<Beat>,
     /// Heartbeats from behind it that have overtaken it, and count once it is applied.
     overtaken_by: Vec<Beat>,
+}
+
+impl Entry {
+    /// Of each Sluice the newest is enough: all of them count at once.
+    fn is_overtaken_by(&mut self, beat: Beat) {
+        match self.overtaken_by.iter_mut().find(|other| other.proxy == beat.proxy) {
+            Some(other) => other.seq = other.seq.max(beat.seq),
+            None => self.overtaken_by.push(beat),
+        }
+    }
 }
 
 /// What a transaction is to a replica.
@@ -264,10 +274,18 @@ impl Replica {
         }
     }
 
-    /// The age of the oldest transaction that is not applied.
-    pub(super) fn true_lag(&self, now: MonoTime) -> Duration {
-        let oldest = self.queue.iter().find(|entry| entry.heartbeat.is_none());
-        oldest.map_or(Duration::ZERO, |entry| now.saturating_since(entry.committed))
+    /// The age of the oldest transaction that is not applied, and how many entries were looked at to
+    /// find it.
+    pub(super) fn look_at_lag(&self, now: MonoTime) -> (Duration, usize) {
+        let oldest = self.queue.iter().position(|entry| entry.heartbeat.is_none());
+        let entry = oldest.and_then(|place| self.queue.get(place));
+        let lag = entry.map_or(Duration::ZERO, |entry| now.saturating_since(entry.committed));
+        (lag, oldest.unwrap_or(self.queue.len()))
+    }
+
+    /// What its queue takes.
+    pub(super) fn queued_bytes(&self) -> usize {
+        self.queue.len().saturating_mul(size_of::<Entry>())
     }
 
     /// Rows it could apply in this tick.
@@ -316,11 +334,11 @@ mod tests {
         replica.append_heartbeat(at(2), Duration::ZERO, beat(2));
         replica.append(at(2), Duration::ZERO, work(1.0));
         assert_eq!(replica.shows(at(3), 0), Some(1));
-        assert_eq!(replica.true_lag(at(3)), Duration::from_millis(2));
+        assert_eq!(replica.look_at_lag(at(3)).0, Duration::from_millis(2));
         assert_eq!(replica.shows(at(4), 0), Some(2));
-        assert_eq!(replica.true_lag(at(4)), Duration::from_millis(2));
+        assert_eq!(replica.look_at_lag(at(4)).0, Duration::from_millis(2));
         replica.advance(at(5));
-        assert_eq!(replica.true_lag(at(5)), Duration::ZERO);
+        assert_eq!(replica.look_at_lag(at(5)).0, Duration::ZERO);
     }
 
     #[test]
@@ -328,7 +346,7 @@ mod tests {
         let (mut replica, _) = replica(0.0, Vec::new());
         replica.append_heartbeat(at(1), Duration::ZERO, beat(1));
         assert_eq!(replica.shows(at(5), 0), None);
-        assert_eq!(replica.true_lag(at(5)), Duration::ZERO);
+        assert_eq!(replica.look_at_lag(at(5)).0, Duration::ZERO);
     }
 
     #[test]
@@ -336,7 +354,7 @@ mod tests {
         let (mut replica, _) = replica(1_000.0, Vec::new());
         replica.append(at(8), Duration::ZERO, work(1.0));
         replica.advance(at(8));
-        assert_eq!(replica.true_lag(at(8)), Duration::ZERO);
+        assert_eq!(replica.look_at_lag(at(8)).0, Duration::ZERO);
         replica.append(at(8), Duration::ZERO, work(1.0));
         replica.advance(at(9));
         assert!((replica.applied - 1.0).abs() < 1e-9);
@@ -350,7 +368,7 @@ mod tests {
         replica.begin_tick(&plan, at(10), 1.0, std::iter::once(Some(3)));
         assert_eq!(replica.presence, Presence::Away);
         replica.append(at(15), Duration::ZERO, work(100.0));
-        assert_eq!(replica.true_lag(at(16)), Duration::ZERO);
+        assert_eq!(replica.look_at_lag(at(16)).0, Duration::ZERO);
         replica.begin_tick(&plan, at(20), 1.0, std::iter::once(Some(4)));
         assert_eq!((replica.presence, replica.shows(at(20), 0)), (Presence::Here, Some(4)));
     }
@@ -370,7 +388,7 @@ mod tests {
     fn statements_queue_for_the_primary_and_overlap_in_their_latency() {
         let (mut primary, capacity) = (Primary::default(), Amount::constant(1_000.0));
         let latency = Duration::from_millis(5);
-        let mut commit = |now, rows| primary.commits_at(now, rows, &capacity, latency);
+        let mut commit = |now, rows| primary.commits_at(now, rows, (&capacity, at(1_000)), latency);
         assert_eq!([commit(at(0), 1.0), commit(at(0), 1.0)], [at(5), at(5)]);
         assert_eq!([commit(at(0), 8.0), commit(at(1), 1.0)], [at(10), at(11)]);
         assert_eq!(commit(at(20), 1.0), at(25));

@@ -8,7 +8,7 @@ use ::simulate::{
     Amount, App, Effect, LagLimits, MetRule, Pace, Replica, RowCosts, Scenario, Window,
 };
 use admission::{MonoTime, Pacing};
-use policy::{BudgetMet, ClusterPolicy, LagSource, Signal, SignalKind, UnixTime};
+use policy::{BudgetMet, ClusterPolicy, Fault, LagSource, Signal, SignalKind, UnixTime};
 use proxy::reload;
 
 use super::met::Met;
@@ -69,7 +69,9 @@ impl Ruled {
             Self { scenario, config: config.to_owned(), cluster: name, at, met, not_modelled };
         // What is written must be read again: one more look at all values.
         Scenario::parse(&ruled.scenario.to_yaml()).map_err(|error| {
-            error.faults.iter().map(|fault| format!("the load: {fault}")).collect::<Faults>()
+            // Its lines are of a text that nobody has seen.
+            let named = |fault: &Fault| format!("the load: {}: {}", fault.path, fault.message);
+            error.faults.iter().map(named).collect::<Faults>()
         })?;
         ruled.scenario.seed = command.seed.unwrap_or_default();
         Ok(ruled)
