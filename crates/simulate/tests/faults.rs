@@ -192,7 +192,7 @@ fn what_used_to_be_taken_in_silence_is_a_fault() {
         (app("gate: []"), ["line 7: apps[0].gate:", "names no signal"]),
         (app("gate: [lag, lag]"), ["apps[0].gate:", "twice"]),
         (app("gate: [lag, none]"), ["apps[0].gate:", "alone"]),
-        (app("proxies: []"), ["apps[0].proxies[0]:", "leave it out"]),
+        (app("proxies: []"), ["apps[0].proxies:", "leave it out"]),
         (app("proxies: [0, 0]"), ["apps[0].proxies[1]:", "twice"]),
         (app("active: []"), ["apps[0].active:", "empty"]),
         (app("ratio: .nan"), ["apps[0].ratio:", "from 0 to 1"]),
