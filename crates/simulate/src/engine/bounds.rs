@@ -62,13 +62,14 @@ impl fmt::Display for TooMuch {
                 write!(f, "what waits to be applied, and who waited, is more than {mib} MiB")?;
             }
         }
-        f.write_str(
-            "; make `duration` shorter, or have fewer sessions, a longer `think_time` or ",
-        )?;
-        f.write_str("`latency`, fewer statements")?;
+        f.write_str("; make `duration` shorter, ")?;
         match busiest {
-            Some(app) => write!(f, " (most were of app {app:?})"),
-            None => Ok(()),
+            Some(app) => write!(
+                f,
+                "or have fewer sessions or a longer `think_time` or `latency` (app {app:?} was \
+                 admitted and refused most often)"
+            ),
+            None => f.write_str("heartbeats and probes rarer, or other writes fewer"),
         }
     }
 }

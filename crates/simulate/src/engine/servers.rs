@@ -68,6 +68,8 @@ pub(super) struct Replica {
     /// Up to when it has applied.
     advanced_to: MonoTime,
     queue: VecDeque<Entry>,
+    /// How many of these are transactions.
+    pending: usize,
     /// What its lag must stay below, if that is its own.
     pub(super) threshold: Option<Duration>,
     appliers: u32,
@@ -134,6 +136,7 @@ impl Replica {
             applied: 0.0,
             advanced_to: MonoTime::ZERO,
             queue: VecDeque::new(),
+            pending: 0,
             threshold: plan.threshold,
             appliers: plan.appliers,
             in_order: plan.preserve_commit_order,
@@ -155,6 +158,7 @@ impl Replica {
             (Presence::Here, true) => {
                 self.presence = Presence::Away;
                 self.queue.clear();
+                self.pending = 0;
             }
             (Presence::Away, false) => {
                 self.presence = Presence::Here;
@@ -195,6 +199,7 @@ impl Replica {
             }
             let heartbeat = first.heartbeat;
             self.queue.pop_front();
+            self.has_applied(heartbeat);
             self.show(heartbeat);
         }
     }
@@ -245,6 +250,9 @@ impl Replica {
                 if self.queue.is_empty() {
                     self.advanced_to = now;
                 }
+                if entry.heartbeat.is_none() {
+                    self.pending = self.pending.saturating_add(1);
+                }
                 self.queue.push_back(entry);
             }
         }
@@ -266,6 +274,13 @@ impl Replica {
         taken.filter(|entry| entry.rows_left > ROWS_EPSILON).map(|entry| entry.app).collect()
     }
 
+    /// A transaction, or a heartbeat, is not in the queue any more.
+    fn has_applied(&mut self, heartbeat: Option<Beat>) {
+        if heartbeat.is_none() {
+            self.pending = self.pending.saturating_sub(1);
+        }
+    }
+
     /// What it has applied it shows: of each Sluice the newest.
     fn show(&mut self, heartbeat: Option<Beat>) {
         let Some(Beat { proxy, seq }) = heartbeat else { return };
@@ -277,6 +292,9 @@ impl Replica {
     /// The age of the oldest transaction that is not applied, and how many entries were looked at to
     /// find it.
     pub(super) fn look_at_lag(&self, now: MonoTime) -> (Duration, usize) {
+        if self.pending == 0 {
+            return (Duration::ZERO, 0);
+        }
         let oldest = self.queue.iter().position(|entry| entry.heartbeat.is_none());
         let entry = oldest.and_then(|place| self.queue.get(place));
         let lag = entry.map_or(Duration::ZERO, |entry| now.saturating_since(entry.committed));
