@@ -154,9 +154,7 @@ pub fn explain(policy: &ClusterPolicy, question: &Question<'_>) -> Explanation {
         tags: identity.tags().map(|(key, value)| (text(key), text(value))).collect(),
         rule: rule.map(|rule| rule.name.to_string()),
         reason: rule.map(|rule| rule.reason.clone()).filter(|reason| !reason.is_empty()),
-        does: rule.map(|rule| {
-            words::does_behind(policy, rule, watching(policy, &facts, &verdict))
-        }),
+        does: rule.map(|rule| words::does_behind(policy, rule, watching(policy, &facts, &verdict))),
         until: rule.and_then(|rule| words::until(rule, question.now)).map(|end| end.to_string()),
         speed: rule.and_then(Rule::speed_to_expect),
         mode: match rule.map_or(policy.mode, |rule| rule.mode) {

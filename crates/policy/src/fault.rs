@@ -31,28 +31,32 @@ impl std::error::Error for Fault {}
 
 /// Where a value stands in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Place {
-    pub(crate) path: String,
-    pub(crate) line: u32,
+pub struct Place {
+    /// The keys on the way to it, as in `rules[3].ratio`; empty for the file as a whole.
+    pub path: String,
+    /// Its line, counted from 1.
+    pub line: u32,
 }
 
 impl Place {
     /// The place of the value of `key` in the mapping that stands here.
-    pub(crate) fn key(&self, key: &str, line: u32) -> Self {
+    #[must_use]
+    pub fn key(&self, key: &str, line: u32) -> Self {
         let path =
             if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
         Self { path, line }
     }
 
     /// The place of an element of the list that stands here.
-    pub(crate) fn element(&self, index: usize, line: u32) -> Self {
+    #[must_use]
+    pub fn element(&self, index: usize, line: u32) -> Self {
         Self { path: format!("{}[{index}]", self.path), line }
     }
 }
 
 /// Collects faults.
 #[derive(Debug, Default)]
-pub(crate) struct Faults {
+pub struct Faults {
     list: Vec<Fault>,
     /// Faults beyond the bound: they are only counted.
     more: usize,
@@ -60,7 +64,7 @@ pub(crate) struct Faults {
 
 impl Faults {
     /// Notes that what stands at `place` is wrong.
-    pub(crate) fn add(&mut self, place: &Place, message: impl Into<String>) {
+    pub fn add(&mut self, place: &Place, message: impl Into<String>) {
         if self.list.len() < FAULTS_MAX {
             let Place { path, line } = place.clone();
             self.list.push(Fault { path, line, message: message.into() });
@@ -83,7 +87,8 @@ impl Faults {
     }
 
     /// Whether something is wrong with the value of one of these keys of the mapping at `of`.
-    pub(crate) fn is_about(&self, of: &Place, keys: &[&str]) -> bool {
+    #[must_use]
+    pub fn is_about(&self, of: &Place, keys: &[&str]) -> bool {
         let is_about = |fault: &Fault| {
             let below = fault.path.strip_prefix(of.path.as_str());
             let below = below.and_then(|path| match of.path.as_str() {
@@ -97,12 +102,14 @@ impl Faults {
     }
 
     /// Whether nothing is wrong so far.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
     /// All of them, in the order of the file.
-    pub(crate) fn into_sorted(mut self) -> Vec<Fault> {
+    #[must_use]
+    pub fn into_sorted(mut self) -> Vec<Fault> {
         self.list.sort_by_key(|fault| fault.line);
         self.list.dedup();
         if let (Some(last), 1..) = (self.list.last(), self.more) {

@@ -41,6 +41,7 @@ mod patterns;
 mod priority;
 mod probing;
 mod raw;
+pub mod reading;
 mod reference;
 mod replica;
 mod rule;

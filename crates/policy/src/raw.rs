@@ -10,7 +10,7 @@ mod guard;
 mod history;
 mod insights;
 mod network;
-mod node;
+pub(crate) mod node;
 mod replica;
 mod rule;
 mod runaway;

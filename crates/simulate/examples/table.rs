@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for &seed in if seeds.is_empty() { own.as_slice() } else { seeds.as_slice() } {
             scenario.seed = seed;
             let begun = Instant::now();
-            let report = simulate(&scenario);
+            let report = simulate(&scenario)?;
             print_line(&report, begun.elapsed().as_millis());
         }
     }

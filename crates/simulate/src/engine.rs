@@ -1,6 +1,7 @@
 //! The events of a simulated cluster, one after another.
 
 mod agenda;
+mod bounds;
 mod clients;
 mod measure;
 mod probes;
@@ -23,6 +24,9 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use self::agenda::{Agenda, Event};
+pub use self::bounds::{Bound, TooMuch, WORK_MAX};
+pub(crate) use self::bounds::{RHYTHM_MAX, rhythm};
+use self::bounds::{Spent, applying};
 use self::clients::Session;
 use self::measure::Measure;
 use self::proxies::Proxy;
@@ -32,13 +36,23 @@ use crate::report::{RefusedStatement, Report};
 use crate::{LagLimits, Pace, RowCosts, Scenario, TICK};
 
 /// Runs a scenario to its end.
-#[must_use]
-pub fn simulate(scenario: &Scenario) -> Report {
-    let mut world = World::new(scenario);
-    world.run();
+///
+/// # Errors
+/// When it is more than one run may be.
+pub fn simulate(scenario: &Scenario) -> Result<Report, TooMuch> {
+    simulate_within(scenario, WORK_MAX)
+}
+
+/// The same with a bound of one's own on the steps that it may take.
+///
+/// # Errors
+/// When it is more than that.
+pub fn simulate_within(scenario: &Scenario, steps_max: u64) -> Result<Report, TooMuch> {
+    let mut world = World::new(scenario, steps_max);
+    world.run()?;
     let told = world.told();
     let fairness = world.fairness();
-    world.measure.report(scenario, &told, &fairness)
+    Ok(world.measure.report(scenario, &told, &fairness))
 }
 
 /// The signal `lag`, the gate that has it alone, and the one that has nothing.
@@ -59,11 +73,13 @@ const WRITER_STALE_AFTER_MIN: Duration = Duration::from_secs(2);
 const BACKGROUND_PER_S_MAX: f64 = 1_000.0;
 
 /// The statements that are refused, in order.
-#[must_use]
-pub fn refusals(scenario: &Scenario) -> Vec<RefusedStatement> {
-    let mut world = World::new(scenario);
-    world.run();
-    world.refused
+///
+/// # Errors
+/// When it is more than one run may be.
+pub fn refusals(scenario: &Scenario) -> Result<Vec<RefusedStatement>, TooMuch> {
+    let mut world = World::new(scenario, WORK_MAX);
+    world.run()?;
+    Ok(world.refused)
 }
 
 struct World<'s> {
@@ -85,10 +101,11 @@ struct World<'s> {
     measure: Measure,
     refused: Vec<RefusedStatement>,
     lines: Lines,
+    spent: Spent,
 }
 
 impl<'s> World<'s> {
-    fn new(scenario: &'s Scenario) -> Self {
+    fn new(scenario: &'s Scenario, steps_max: u64) -> Self {
         let seed = scenario.seed;
         let stream = |n: u64| StdRng::seed_from_u64(seed.wrapping_mul(4).wrapping_add(n));
         let keys: Vec<ReplicaKey> = (1..).take(scenario.replicas.len()).map(ReplicaKey).collect();
@@ -112,6 +129,7 @@ impl<'s> World<'s> {
             measure: Measure::new(scenario),
             refused: Vec::new(),
             lines: Lines::default(),
+            spent: Spent::nothing_of(steps_max),
         };
         world.begin();
         world
@@ -135,11 +153,14 @@ impl<'s> World<'s> {
         }
     }
 
-    fn run(&mut self) {
+    fn run(&mut self) -> Result<(), TooMuch> {
         loop {
+            self.spend()?;
             let next = self.agenda.next_at();
             match self.next_wake() {
-                Some((wake, _)) if wake > self.end && next.is_none_or(|next| wake < next) => return,
+                Some((wake, _)) if wake > self.end && next.is_none_or(|next| wake < next) => {
+                    return Ok(());
+                }
                 Some((wake, proxy)) if next.is_none_or(|next| wake < next) => {
                     self.now = wake;
                     self.wakes(proxy);
@@ -149,7 +170,7 @@ impl<'s> World<'s> {
                         self.now = at;
                         self.happens(event);
                     }
-                    Some(_) | None => return,
+                    Some(_) | None => return Ok(()),
                 },
             }
         }
@@ -198,7 +219,8 @@ impl<'s> World<'s> {
         for replica in &mut self.replicas {
             replica.advance(now);
         }
-        self.measure.tick(now, &self.replicas);
+        let scanned = self.measure.tick(now, &self.replicas);
+        self.spent.work(scanned);
         self.begin_tick();
         self.agenda.add(now.saturating_add(TICK), Event::Tick);
     }
@@ -223,7 +245,7 @@ impl<'s> World<'s> {
         let amount = &self.scenario.background;
         let group = (amount.at(self.now) / BACKGROUND_PER_S_MAX).ceil().max(1.0);
         let spread = self.clients.random_range(0.5..1.5);
-        let next = amount.passed_at(self.now, group * spread);
+        let next = amount.passed_at(self.now, group * spread, self.end);
         self.agenda.add(next, Event::Background { rows: group });
     }
 
@@ -232,6 +254,7 @@ impl<'s> World<'s> {
         if rows > 0.0 {
             for (replica, plan) in self.replicas.iter_mut().zip(&self.scenario.replicas) {
                 let transit = plan.transit_at(self.now);
+                self.spent.work(applying(plan.appliers));
                 replica.append(self.now, transit, Work { rows, app });
             }
         }
@@ -242,6 +265,7 @@ impl<'s> World<'s> {
         while let Some(proxy) = self.proxies.get_mut(place)
             && let Some(resolution) = proxy.controller.poll_resolution(self.now)
         {
+            self.spent.work(1);
             if let Some(session) = proxy.waiting.remove(&resolution.ticket) {
                 self.resolved(session, resolution.outcome);
             }

@@ -33,7 +33,7 @@ mod scenario;
 
 use std::time::Duration;
 
-pub use engine::{refusals, simulate};
+pub use engine::{Bound, TooMuch, WORK_MAX, refusals, simulate, simulate_within};
 pub use report::{AppFigures, Distribution, RefusedStatement, Report};
 pub use scenario::{
     Amount, App, Away, Effect, Expectation, Gate, LagLimits, MetRule, Pace, Replica, RowCosts,

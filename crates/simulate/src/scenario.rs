@@ -3,7 +3,9 @@
 mod amount;
 mod compile;
 mod expect;
+mod faults;
 mod lag;
+mod limits;
 mod raw;
 mod rule;
 mod signals;
@@ -13,6 +15,7 @@ use std::fmt;
 use std::time::Duration;
 
 use admission::MonoTime;
+use policy::reading::{Fault, FromNode as _, Place, Value, parse};
 
 pub use self::amount::Amount;
 pub use self::expect::Expectation;
@@ -207,13 +210,14 @@ pub struct Rows {
 /// What is wrong with a scenario's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// Each fault: where, and what would be right.
-    pub faults: Vec<String>,
+    /// Each fault: where, and what would be right, in the order of the file.
+    pub faults: Vec<Fault>,
 }
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.faults.join("\n"))
+        let lines: Vec<String> = self.faults.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
     }
 }
 
@@ -223,11 +227,26 @@ impl Scenario {
     /// Reads a scenario.
     ///
     /// # Errors
-    /// The first fault of the syntax, or all faults of the values.
+    /// All faults, each with its place; or what is not YAML.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        let raw: raw::Scenario = serde_yaml::from_str(text)
-            .map_err(|error| ScenarioError { faults: vec![error.to_string()] })?;
-        compile::compile(raw)
+        let whole = |message: String| {
+            let fault = Fault { path: String::new(), line: 1, message };
+            ScenarioError { faults: vec![fault] }
+        };
+        if text.len() > limits::TEXT_LEN_MAX {
+            return Err(whole(format!("the file is longer than {} bytes", limits::TEXT_LEN_MAX)));
+        }
+        let root = parse(text).map_err(|fault| ScenarioError { faults: vec![fault] })?;
+        if root.value == Value::Nothing {
+            return Err(whole("the file is empty".to_owned()));
+        }
+        let mut faults = faults::Faults::of(&root);
+        let place = Place { path: String::new(), line: root.line };
+        let compiled = match raw::Scenario::from_node(root, &place, faults.reading()) {
+            Some(raw) => compile::compile(raw, faults),
+            None => Err(faults.into_sorted()),
+        };
+        compiled.map_err(|faults| ScenarioError { faults })
     }
 
     /// The scenario as a file that [`Self::parse`] reads as the same scenario.

@@ -4,7 +4,7 @@ use simulate::{Report, Scenario, simulate};
 
 #[expect(clippy::unwrap_used, reason = "a scenario of this file that has faults fails its test")]
 fn run(text: &str) -> Report {
-    simulate(&Scenario::parse(text).unwrap())
+    simulate(&Scenario::parse(text).unwrap()).unwrap()
 }
 
 #[track_caller]

@@ -19,7 +19,7 @@ apps:
 
 #[expect(clippy::unwrap_used, reason = "a scenario of this file that has faults fails its test")]
 fn run(text: &str) -> Report {
-    simulate(&Scenario::parse(text).unwrap())
+    simulate(&Scenario::parse(text).unwrap()).unwrap()
 }
 
 fn rows(report: &Report, app: &str) -> f64 {

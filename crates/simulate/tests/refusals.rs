@@ -41,7 +41,7 @@ fn max_delay(scenario: &Scenario) -> Duration {
 fn nobody_is_refused_before_its_deadline_for_the_length_of_the_line() {
     for scenario in crowds() {
         let mut by_reason = BTreeMap::new();
-        for refused in refusals(&scenario) {
+        for refused in refusals(&scenario).unwrap() {
             let at_once = refused.waited < max_delay(&scenario);
             *by_reason.entry((refused.reason.as_str(), at_once)).or_insert(0) += 1;
         }
@@ -53,7 +53,7 @@ fn nobody_is_refused_before_its_deadline_for_the_length_of_the_line() {
 #[test]
 fn who_comes_back_when_it_is_told_is_refused_twice_at_most_for_each_admission() {
     for scenario in crowds() {
-        let report = simulate(&scenario);
+        let report = simulate(&scenario).unwrap();
         let (_, crowd) = &report.apps[0];
         let refused = crowd.rejected_per_s / crowd.admitted_per_s;
         assert!(refused <= 2.0, "{refused} refusals to an admission: {crowd:?}");
@@ -64,7 +64,7 @@ fn who_comes_back_when_it_is_told_is_refused_twice_at_most_for_each_admission() 
 #[test]
 fn who_comes_back_when_it_is_told_is_admitted_about_then() {
     for scenario in crowds() {
-        let report = simulate(&scenario);
+        let report = simulate(&scenario).unwrap();
         let right = report.figure("apps.crowd.told_right").unwrap();
         assert!(right >= 0.9, "{right} of those who came back as told: {report:?}");
     }
@@ -85,7 +85,7 @@ apps:
 ";
     let scenario = Scenario::parse(text).unwrap();
     let took = |of: std::ops::Range<usize>| {
-        let refused = refusals(&scenario);
+        let refused = refusals(&scenario).unwrap();
         let of_app = refused.iter().filter(|refused| of.contains(&refused.session));
         let took = of_app.filter_map(|it| Some(it.admitted_at?.saturating_since(it.at)));
         let mut took: Vec<Duration> = took.collect();

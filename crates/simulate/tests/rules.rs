@@ -14,7 +14,7 @@ primary: {{ writes_per_s: 100000, latency: 5ms }}
 replicas: [{{ apply_per_s: 100000 }}]
 {apps}"
     );
-    simulate(&Scenario::parse(&text).unwrap())
+    simulate(&Scenario::parse(&text).unwrap()).unwrap()
 }
 
 #[expect(clippy::unwrap_used, reason = "a figure that is not there fails the test")]
@@ -158,8 +158,12 @@ fn a_word_that_is_none_is_a_fault() {
         );
         Scenario::parse(&text).unwrap_err().to_string()
     };
-    assert_eq!(faults("on_timeout: wait"), "apps[0].on_timeout: reject or admit, not \"wait\"");
-    assert_eq!(faults("speed: 0"), "apps[0].speed: above 0 and at most 1");
-    assert_eq!(faults("exempt: true, deny: true"), "apps[0]: exempt or deny, not both");
-    assert_eq!(faults("gate: lagg"), "apps[0].gate: lag or none, not \"lagg\"");
+    for (keys, fault) in [
+        ("on_timeout: wait", ".on_timeout: must be reject or admit, not \"wait\""),
+        ("speed: 0", ".speed: must be from 0.000001 to 1, not 0"),
+        ("exempt: true, deny: true", ": exempt, deny or hold: only one of them"),
+        ("gate: lagg", ".gate: there is no signal \"lagg\"; there are lag, none"),
+    ] {
+        assert_eq!(faults(keys), format!("line 1: apps[0]{fault}"));
+    }
 }

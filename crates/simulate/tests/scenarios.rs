@@ -62,7 +62,10 @@ fn hold(seed: Option<u64>) {
         .into_iter()
         .flat_map(|(_, mut scenario)| {
             scenario.seed = seed.unwrap_or(scenario.seed);
-            let report = simulate(&scenario);
+            let report = match simulate(&scenario) {
+                Ok(report) => report,
+                Err(error) => return vec![format!("{}: {error}", scenario.name)],
+            };
             let named = |missed| format!("{}, seed {}: {missed}", report.name, report.seed);
             report.missed.iter().map(named).collect::<Vec<_>>()
         })

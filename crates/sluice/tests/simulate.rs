@@ -45,6 +45,20 @@ fn a_file_that_is_missing_or_has_faults_is_status_2() {
     }
 }
 
+#[test]
+fn a_run_that_would_not_end_is_status_2_and_says_what_to_make_smaller() {
+    let path = std::env::temp_dir().join(format!("sluice-crowd-{}.yaml", std::process::id()));
+    let text = "{ name: crowd, duration: 24h, primary: { writes_per_s: 1e9 }, replicas: \
+                [{ apply_per_s: 1 }], apps: [{ app: x, sessions: 100000, exempt: true }] }";
+    std::fs::write(&path, text).unwrap();
+    let output = sluice(&[&path.display().to_string()]);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let named = errors.contains("crowd-") && errors.contains("make `duration` shorter");
+    assert!(named && errors.contains("app \"x\""), "{errors}");
+}
+
 // Rules of a configuration file, under a load.
 
 #[expect(clippy::expect_used, reason = "a binary that cannot be started fails the test")]
@@ -201,8 +215,10 @@ fn a_load_that_makes_no_sense_is_status_2_and_named() {
         (&["--app", "etl:class=read,rows=5"], "writes no rows"),
         (&["--app", "etl", "--app", "etl:rows=2"], "etl: it is there already"),
         (&["--app", "etl:sessions=100000"], "shorten --duration"),
+        (&["--app", "etl", "--replica-rows-per-second", "1,2,3,4,5,6,7"], "7 numbers"),
+        (&["--app", "etl:server=2h"], "the load: apps[0].latency: "),
         (&[], "--app"),
-        (&["--app", "etl:rows=900000000,statements=9"], "the load: apps[0]: at most"),
+        (&["--app", "etl:rows=900000000,statements=9"], "the load: apps[0].rows_per_statement: "),
     ] {
         let output = under_load(&[&SHIPPED[..], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

@@ -25,7 +25,7 @@ const TABLE: [Row; 13] = [
     Row("0", "admission", &[], Others::Only(&["rand"])),
     Row("0", "insights", &[], Others::Only(&[])),
     Row("1", "policy", &["sql", "admission"], Others::Only(&["jiff", "serde", "serde_yaml"])),
-    Row("1", "simulate", &["admission"], Others::Only(&["rand", "serde", "serde_yaml"])),
+    Row("2", "simulate", &["sql", "policy", "admission"], Others::Only(&["rand", "serde"])),
     Row("2", "session", &["wire", "sql", "policy", "admission"], Others::Only(&["zeroize"])),
     Row("3", "proxy", &["wire", "sql", "insights", "policy", "admission", "session"], Others::Any),
     Row("3", "fleet", &["policy", "admission", "proxy"], Others::Any),

@@ -6,22 +6,26 @@ use super::node::{MappingEntry, Node, Value};
 use crate::fault::{Faults, Place};
 
 /// A value that may be left out.
-pub(crate) type Maybe<T> = Option<Spanned<T>>;
+pub type Maybe<T> = Option<Spanned<T>>;
 
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Spanned<T> {
-    pub(crate) value: T,
-    pub(crate) place: Place,
+pub struct Spanned<T> {
+    /// The value.
+    pub value: T,
+    /// Its place in the file.
+    pub place: Place,
 }
 
 /// What can be read from a node. `None` after a fault has been noted.
-pub(crate) trait FromNode: Sized {
+pub trait FromNode: Sized {
+    /// Reads it, and notes what is wrong.
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self>;
 }
 
 /// The entries of a mapping whose keys are known.
-pub(crate) struct Fields<'f> {
+#[derive(Debug)]
+pub struct Fields<'f> {
     place: Place,
     entries: Vec<MappingEntry>,
     /// Every key asked for: those that are known here.
@@ -31,13 +35,13 @@ pub(crate) struct Fields<'f> {
 
 impl<'f> Fields<'f> {
     /// The entries of `node`; a fault if it is not a mapping, or has a key twice.
-    pub(crate) fn open(node: Node, place: &Place, faults: &'f mut Faults) -> Option<Self> {
+    pub fn open(node: Node, place: &Place, faults: &'f mut Faults) -> Option<Self> {
         let entries = entries(node, place, faults)?;
         Some(Self { place: place.clone(), entries, known: Vec::new(), faults })
     }
 
     /// The value of `key`, if it is there and can be read.
-    pub(crate) fn take<T: FromNode>(&mut self, key: &'static str) -> Option<Spanned<T>> {
+    pub fn take<T: FromNode>(&mut self, key: &'static str) -> Option<Spanned<T>> {
         self.known.push(key);
         let index = self.entries.iter().position(|entry| entry.key == key)?;
         let entry = self.entries.swap_remove(index);
@@ -47,7 +51,7 @@ impl<'f> Fields<'f> {
     }
 
     /// The value of `key`, which must be there.
-    pub(crate) fn require<T: FromNode>(&mut self, key: &'static str) -> Option<Spanned<T>> {
+    pub fn require<T: FromNode>(&mut self, key: &'static str) -> Option<Spanned<T>> {
         self.note_missing(key);
         self.take(key)
     }
@@ -119,7 +123,7 @@ impl<'f> Fields<'f> {
     }
 
     /// Whatever has not been asked for is unknown.
-    pub(crate) fn finish(self) {
+    pub fn finish(self) {
         let mut known = self.known;
         known.sort_unstable();
         for entry in self.entries {
@@ -161,7 +165,7 @@ fn is_port_alone(node: &Node, place: &Place, faults: &mut Faults) -> bool {
 }
 
 /// Notes that something else was expected.
-pub(crate) fn expected(what: &str, node: &Node, place: &Place, faults: &mut Faults) {
+pub fn expected(what: &str, node: &Node, place: &Place, faults: &mut Faults) {
     let message = match &node.value {
         Value::Nothing => format!("has no value; expected {what} (or leave the key out)"),
         Value::Flag(_) | Value::Integer(_) | Value::Float(_) if what.starts_with("text") => {
@@ -318,7 +322,7 @@ impl<T: FromNode> FromNode for Vec<Spanned<T>> {
 
 /// A value, or a list of them.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct OneOrMany<T>(pub(crate) Vec<Spanned<T>>);
+pub struct OneOrMany<T>(pub Vec<Spanned<T>>);
 
 impl<T: FromNode> FromNode for OneOrMany<T> {
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
@@ -332,7 +336,7 @@ impl<T: FromNode> FromNode for OneOrMany<T> {
 
 /// A mapping whose keys the operator chooses, in the order of the file.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Named<T>(pub(crate) Vec<(String, Spanned<T>)>);
+pub struct Named<T>(pub Vec<(String, Spanned<T>)>);
 
 impl<T: FromNode> FromNode for Named<T> {
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {

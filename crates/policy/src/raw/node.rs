@@ -21,29 +21,41 @@ const NODES_MAX: u32 = 1_000_000;
 
 /// A value of the file.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) line: u32,
-    pub(crate) value: Value,
+pub struct Node {
+    /// The line on which it begins, counted from 1.
+    pub line: u32,
+    /// What it is.
+    pub value: Value,
 }
 
 /// What a node is.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
+    /// A key without a value, or `null`.
     Nothing,
+    /// `true` or `false`
     Flag(bool),
+    /// A whole number.
     Integer(i128),
+    /// Any other number; not always a finite one.
     Float(f64),
+    /// A scalar that is none of these.
     Text(String),
+    /// Elements in their order.
     List(Vec<Node>),
+    /// Keys and their values, in their order.
     Mapping(Vec<MappingEntry>),
 }
 
 /// A key and its value. Keys may come twice here.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct MappingEntry {
-    pub(crate) key: String,
-    pub(crate) line: u32,
-    pub(crate) node: Node,
+pub struct MappingEntry {
+    /// The key.
+    pub key: String,
+    /// The key's line, counted from 1.
+    pub line: u32,
+    /// Its value.
+    pub node: Node,
 }
 
 impl Value {
@@ -68,7 +80,7 @@ impl Value {
 ///
 /// # Errors
 /// The first thing that is not YAML.
-pub(crate) fn parse(text: &str) -> Result<Node, Fault> {
+pub fn parse(text: &str) -> Result<Node, Fault> {
     let whole = |line, message| {
         let Place { path, .. } = Place::default();
         Fault { path, line, message }

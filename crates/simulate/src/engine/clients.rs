@@ -112,6 +112,8 @@ impl<'s> World<'s> {
     pub(super) fn issue(&mut self, index: usize) {
         let now = self.now;
         let Some((_, app, _)) = self.session(index) else { return };
+        let statements = usize::try_from(app.transactions).unwrap_or(usize::MAX);
+        self.spent.work(statements.checked_div(STATEMENTS_PER_STEP).unwrap_or_default());
         let mut rows = 0_u32;
         for _ in 0..app.transactions {
             rows = rows.saturating_add(self.clients.random_range(app.rows.min..=app.rows.max));
@@ -231,7 +233,8 @@ impl<'s> World<'s> {
                 self.primary.takes(now, service.slots.at(now), works)
             }
         };
-        let commits_at = self.primary.commits_at(now, rows, &scenario.primary, latency);
+        let commits_at = self.primary.commits_at(now, rows, (&scenario.primary, self.end), latency);
+        self.spent.keep(ADMITTED_BYTES);
         for refusal in refusals {
             if let Some(refused) = self.refused.get_mut(refusal) {
                 refused.admitted_at = Some(now);
@@ -264,11 +267,13 @@ impl<'s> World<'s> {
         };
         let (line, since, keeps) = (session.line(), session.since, session.told.is_some());
         if keeps {
-            self.lines.refused(line, (since, index), place);
+            let before = self.lines.refused(line, (since, index), place);
+            self.spent.work(before.checked_div(PLACES_PER_STEP).unwrap_or_default());
         } else {
             self.lines.leave(line, since, index);
         }
         let Refusal { reason, waited, retry_after, .. } = refusal;
+        self.spent.keep(REFUSED_BYTES);
         self.refused.push(RefusedStatement {
             session: index,
             arrived,
@@ -316,6 +321,15 @@ impl<'s> World<'s> {
         self.plan_issue(index, now.saturating_add(think));
     }
 }
+
+/// Statements of a permit whose rows are drawn in a step.
+const STATEMENTS_PER_STEP: usize = 16;
+/// Places in line that are gone through in a step.
+const PLACES_PER_STEP: usize = 16;
+/// What is kept of an admission: three times, as numbers of seconds.
+const ADMITTED_BYTES: usize = 3 * size_of::<f64>();
+/// What is kept of a refusal: all of it, its number with its session, and its turn.
+const REFUSED_BYTES: usize = size_of::<RefusedStatement>() + 64;
 
 /// Each app writes into a table of its own.
 pub(super) fn written(app: u64) -> Written {

@@ -72,20 +72,23 @@ impl Measure {
         self.demand = demand;
     }
 
-    /// A tick is over.
-    pub(super) fn tick(&mut self, now: MonoTime, replicas: &[Replica]) {
+    /// A tick is over. How many transactions and heartbeats were looked at.
+    pub(super) fn tick(&mut self, now: MonoTime, replicas: &[Replica]) -> usize {
         let present = || replicas.iter().filter(|replica| replica.presence == Presence::Here);
-        let lag = present().map(|replica| replica.true_lag(now)).max().unwrap_or_default();
-        self.plot.lag(now, lag.as_secs_f64());
-        if now <= self.from {
-            return;
+        let (mut worst, mut is_over, mut scanned) = (Duration::ZERO, false, 0_usize);
+        for replica in present() {
+            let (lag, looked_at) = replica.look_at_lag(now);
+            worst = worst.max(lag);
+            is_over |= lag >= replica.threshold.unwrap_or(self.threshold);
+            scanned = scanned.saturating_add(looked_at);
         }
-        self.lags.push(lag.as_secs_f64());
+        self.plot.lag(now, worst.as_secs_f64());
+        if now <= self.from {
+            return scanned;
+        }
+        self.lags.push(worst.as_secs_f64());
         self.samples += 1.0;
-        let is_over = |replica: &Replica| {
-            replica.true_lag(now) >= replica.threshold.unwrap_or(self.threshold)
-        };
-        if present().any(is_over) {
+        if is_over {
             self.over += 1.0;
         }
         let slowest = present().min_by(|a, b| a.nominal_per_s.total_cmp(&b.nominal_per_s));
@@ -93,6 +96,14 @@ impl Measure {
             self.applied += slowest.applied;
             self.capacity += slowest.capacity();
         }
+        scanned
+    }
+
+    /// The app with most admissions and refusals, by its number.
+    pub(super) fn busiest(&self) -> Option<usize> {
+        let of = |counts: &AppCounts| counts.admitted + counts.rejected.values().sum::<f64>();
+        let apps = self.apps.iter().enumerate().filter(|(_, counts)| of(counts) > 0.0);
+        apps.max_by(|(_, a), (_, b)| of(a).total_cmp(&of(b))).map(|(app, _)| app)
     }
 
     pub(super) fn admitted(

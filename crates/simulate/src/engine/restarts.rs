@@ -42,6 +42,7 @@ impl World<'_> {
             proxy.controller.begin_with(&learned, HANDED_OVER_AGE);
         }
         for session in std::mem::take(&mut proxy.waiting).into_values() {
+            self.spent.work(1);
             self.agenda.add(now, Event::Ask { session });
         }
         proxy.wake = None;

@@ -25,10 +25,10 @@ impl Primary {
         &mut self,
         now: MonoTime,
         rows: f64,
-        capacity: &Amount,
+        (capacity, end): (&Amount, MonoTime),
         latency: Duration,
     ) -> MonoTime {
-        self.free_at = capacity.passed_at(self.free_at.max(now), rows);
+        self.free_at = capacity.passed_at(self.free_at.max(now), rows, end);
         self.free_at.max(now.saturating_add(latency))
     }
 
@@ -68,6 +68,8 @@ pub(super) struct Replica {
     /// Up to when it has applied.
     advanced_to: MonoTime,
     queue: VecDeque<Entry>,
+    /// How many of these are transactions.
+    pending: usize,
     /// What its lag must stay below, if that is its own.
     pub(super) threshold: Option<Duration>,
     appliers: u32,
@@ -94,6 +96,16 @@ struct Entry {
     heartbeat: Option<Beat>,
     /// Heartbeats from behind it that have overtaken it, and count once it is applied.
     overtaken_by: Vec<Beat>,
+}
+
+impl Entry {
+    /// Of each Sluice the newest is enough: all of them count at once.
+    fn is_overtaken_by(&mut self, beat: Beat) {
+        match self.overtaken_by.iter_mut().find(|other| other.proxy == beat.proxy) {
+            Some(other) => other.seq = other.seq.max(beat.seq),
+            None => self.overtaken_by.push(beat),
+        }
+    }
 }
 
 /// What a transaction is to a replica.
@@ -124,6 +136,7 @@ impl Replica {
             applied: 0.0,
             advanced_to: MonoTime::ZERO,
             queue: VecDeque::new(),
+            pending: 0,
             threshold: plan.threshold,
             appliers: plan.appliers,
             in_order: plan.preserve_commit_order,
@@ -145,6 +158,7 @@ impl Replica {
             (Presence::Here, true) => {
                 self.presence = Presence::Away;
                 self.queue.clear();
+                self.pending = 0;
             }
             (Presence::Away, false) => {
                 self.presence = Presence::Here;
@@ -185,6 +199,7 @@ impl Replica {
             }
             let heartbeat = first.heartbeat;
             self.queue.pop_front();
+            self.has_applied(heartbeat);
             self.show(heartbeat);
         }
     }
@@ -235,6 +250,9 @@ impl Replica {
                 if self.queue.is_empty() {
                     self.advanced_to = now;
                 }
+                if entry.heartbeat.is_none() {
+                    self.pending = self.pending.saturating_add(1);
+                }
                 self.queue.push_back(entry);
             }
         }
@@ -256,6 +274,13 @@ impl Replica {
         taken.filter(|entry| entry.rows_left > ROWS_EPSILON).map(|entry| entry.app).collect()
     }
 
+    /// A transaction, or a heartbeat, is not in the queue any more.
+    fn has_applied(&mut self, heartbeat: Option<Beat>) {
+        if heartbeat.is_none() {
+            self.pending = self.pending.saturating_sub(1);
+        }
+    }
+
     /// What it has applied it shows: of each Sluice the newest.
     fn show(&mut self, heartbeat: Option<Beat>) {
         let Some(Beat { proxy, seq }) = heartbeat else { return };
@@ -264,10 +289,21 @@ impl Replica {
         }
     }
 
-    /// The age of the oldest transaction that is not applied.
-    pub(super) fn true_lag(&self, now: MonoTime) -> Duration {
-        let oldest = self.queue.iter().find(|entry| entry.heartbeat.is_none());
-        oldest.map_or(Duration::ZERO, |entry| now.saturating_since(entry.committed))
+    /// The age of the oldest transaction that is not applied, and how many entries were looked at to
+    /// find it.
+    pub(super) fn look_at_lag(&self, now: MonoTime) -> (Duration, usize) {
+        if self.pending == 0 {
+            return (Duration::ZERO, 0);
+        }
+        let oldest = self.queue.iter().position(|entry| entry.heartbeat.is_none());
+        let entry = oldest.and_then(|place| self.queue.get(place));
+        let lag = entry.map_or(Duration::ZERO, |entry| now.saturating_since(entry.committed));
+        (lag, oldest.unwrap_or(self.queue.len()))
+    }
+
+    /// What its queue takes.
+    pub(super) fn queued_bytes(&self) -> usize {
+        self.queue.len().saturating_mul(size_of::<Entry>())
     }
 
     /// Rows it could apply in this tick.
@@ -316,11 +352,11 @@ mod tests {
         replica.append_heartbeat(at(2), Duration::ZERO, beat(2));
         replica.append(at(2), Duration::ZERO, work(1.0));
         assert_eq!(replica.shows(at(3), 0), Some(1));
-        assert_eq!(replica.true_lag(at(3)), Duration::from_millis(2));
+        assert_eq!(replica.look_at_lag(at(3)).0, Duration::from_millis(2));
         assert_eq!(replica.shows(at(4), 0), Some(2));
-        assert_eq!(replica.true_lag(at(4)), Duration::from_millis(2));
+        assert_eq!(replica.look_at_lag(at(4)).0, Duration::from_millis(2));
         replica.advance(at(5));
-        assert_eq!(replica.true_lag(at(5)), Duration::ZERO);
+        assert_eq!(replica.look_at_lag(at(5)).0, Duration::ZERO);
     }
 
     #[test]
@@ -328,7 +364,7 @@ mod tests {
         let (mut replica, _) = replica(0.0, Vec::new());
         replica.append_heartbeat(at(1), Duration::ZERO, beat(1));
         assert_eq!(replica.shows(at(5), 0), None);
-        assert_eq!(replica.true_lag(at(5)), Duration::ZERO);
+        assert_eq!(replica.look_at_lag(at(5)).0, Duration::ZERO);
     }
 
     #[test]
@@ -336,7 +372,7 @@ mod tests {
         let (mut replica, _) = replica(1_000.0, Vec::new());
         replica.append(at(8), Duration::ZERO, work(1.0));
         replica.advance(at(8));
-        assert_eq!(replica.true_lag(at(8)), Duration::ZERO);
+        assert_eq!(replica.look_at_lag(at(8)).0, Duration::ZERO);
         replica.append(at(8), Duration::ZERO, work(1.0));
         replica.advance(at(9));
         assert!((replica.applied - 1.0).abs() < 1e-9);
@@ -350,7 +386,7 @@ mod tests {
         replica.begin_tick(&plan, at(10), 1.0, std::iter::once(Some(3)));
         assert_eq!(replica.presence, Presence::Away);
         replica.append(at(15), Duration::ZERO, work(100.0));
-        assert_eq!(replica.true_lag(at(16)), Duration::ZERO);
+        assert_eq!(replica.look_at_lag(at(16)).0, Duration::ZERO);
         replica.begin_tick(&plan, at(20), 1.0, std::iter::once(Some(4)));
         assert_eq!((replica.presence, replica.shows(at(20), 0)), (Presence::Here, Some(4)));
     }
@@ -370,7 +406,7 @@ mod tests {
     fn statements_queue_for_the_primary_and_overlap_in_their_latency() {
         let (mut primary, capacity) = (Primary::default(), Amount::constant(1_000.0));
         let latency = Duration::from_millis(5);
-        let mut commit = |now, rows| primary.commits_at(now, rows, &capacity, latency);
+        let mut commit = |now, rows| primary.commits_at(now, rows, (&capacity, at(1_000)), latency);
         assert_eq!([commit(at(0), 1.0), commit(at(0), 1.0)], [at(5), at(5)]);
         assert_eq!([commit(at(0), 8.0), commit(at(1), 1.0)], [at(10), at(11)]);
         assert_eq!(commit(at(20), 1.0), at(25));

@@ -49,17 +49,18 @@ impl Lines {
         }
     }
 
-    /// It was refused, and keeps its place: the number of that refusal.
+    /// It was refused, and keeps its place: the number of that refusal. How many are before it.
     pub(super) fn refused(
         &mut self,
         line: LineKey,
         (since, session): (MonoTime, usize),
         refusal: usize,
-    ) {
-        let Some(line) = self.lines.get_mut(&line) else { return };
+    ) -> usize {
+        let Some(line) = self.lines.get_mut(&line) else { return 0 };
         let before = line.places.range(..(since, session)).count();
         let turn = line.admitted.saturating_add(before).saturating_add(1);
         line.turns.entry(turn).or_default().push(refusal);
+        before
     }
 
     /// It is admitted: the refusals whose turns have come with that.

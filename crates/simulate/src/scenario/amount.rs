@@ -46,11 +46,15 @@ impl Amount {
         }
     }
 
-    /// When so many rows have passed that begin at `from`; [`MonoTime::MAX`] if they never will have.
+    /// When so many rows have passed that begin at `from`; [`MonoTime::MAX`] if they have not by
+    /// `end`, or a good while later.
     #[must_use]
-    pub fn passed_at(&self, from: MonoTime, rows: f64) -> MonoTime {
+    pub fn passed_at(&self, from: MonoTime, rows: f64, end: MonoTime) -> MonoTime {
         let (mut at, mut left) = (from, rows);
         while left > 0.0 {
+            if at > end {
+                return MonoTime::MAX;
+            }
             let per_s = self.at(at);
             let done = if per_s > 0.0 { later(at, left / per_s) } else { MonoTime::MAX };
             match self.same_until(at) {
@@ -95,15 +99,16 @@ mod tests {
     #[test]
     fn rows_pass_at_the_rate_of_each_moment() {
         let amount = Amount::Steps(vec![(at(0), 5.0), (at(10), 0.0), (at(20), 1.0)]);
-        assert_eq!(amount.passed_at(at(8), 10.0), at(10));
-        assert_eq!(amount.passed_at(at(8), 13.0), at(23));
-        assert_eq!(amount.passed_at(at(12), 1.0), at(21));
-        assert_eq!(Amount::constant(0.0).passed_at(at(0), 1.0), MonoTime::MAX);
+        assert_eq!(amount.passed_at(at(8), 10.0, at(999)), at(10));
+        assert_eq!(amount.passed_at(at(8), 13.0, at(999)), at(23));
+        assert_eq!(amount.passed_at(at(12), 1.0, at(999)), at(21));
+        assert_eq!(Amount::constant(0.0).passed_at(at(0), 1.0, at(999)), MonoTime::MAX);
         let sine = Amount::Sine { min: 0.0, max: 2.0, period: Duration::from_secs(10) };
-        let passed = sine.passed_at(at(0), 100.0).saturating_since(at(0)).as_secs_f64();
+        let passed = sine.passed_at(at(0), 100.0, at(999)).saturating_since(at(0)).as_secs_f64();
         assert!((passed - 100.0).abs() < 0.1, "{passed}");
         let none = Amount::Sine { min: 0.0, max: 0.0, period: Duration::from_secs(10) };
-        assert_eq!(none.passed_at(at(0), 1.0), MonoTime::MAX);
+        assert_eq!(sine.passed_at(at(0), 100.0, at(50)), MonoTime::MAX, "not by the end");
+        assert_eq!(none.passed_at(at(0), 1.0, at(999)), MonoTime::MAX);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::faults::Faults;
 use super::raw::{Expect, Expected};
 use crate::report::{Report, figure_names};
 
@@ -30,6 +31,14 @@ pub enum Expectation {
 }
 
 impl Expectation {
+    /// Whether it is about this figure.
+    fn is_of(&self, figure: &str) -> bool {
+        match self {
+            Self::Figure { name, .. } => name == figure,
+            Self::Shares { .. } => false,
+        }
+    }
+
     /// Whether it is about what apps receive of their fair share.
     pub(crate) fn is_about_fairness(&self) -> bool {
         match self {
@@ -83,31 +92,67 @@ impl fmt::Display for Expectation {
     }
 }
 
-/// Reads what is expected of these apps.
+/// Reads what is expected of these apps, at a server whose statements take turns or do not.
 pub(super) fn compile(
-    expect: Expect,
-    apps: &[String],
-    faults: &mut Vec<String>,
+    expect: Option<Expect>,
+    (apps, takes_turns): (&[String], bool),
+    faults: &mut Faults,
 ) -> Vec<Expectation> {
-    let mut list = Vec::new();
+    let mut list: Vec<Expectation> = Vec::new();
     let names = figure_names(apps);
-    flatten("", expect, &mut |path, value| match value {
-        Expected::Nested(parts) if path == "ratio" => list.extend(shares(parts, apps, faults)),
-        Expected::Range(ends) => match (ends.as_slice(), names.contains(&path)) {
-            (&[low, high], true) if low <= high => {
-                list.push(Expectation::Figure { name: path, low, high });
+    let known = faults.has_read("apps");
+    flatten("", expect.unwrap_or_default(), &mut |path, value| match value {
+        Expected::Nested(parts) if path == "ratio" => {
+            list.extend(shares(parts, (apps, known), faults));
+        }
+        Expected::Range(low, high) if names.contains(&path) => {
+            let at = format!("expect.{path}");
+            if list.iter().any(|other| other.is_of(&path)) {
+                faults.add(&at, "is there twice");
             }
-            (_, true) => faults.push(format!("expect.{path}: a range is [low, high]")),
-            (_, false) => {
-                faults
-                    .push(format!("expect.{path}: no such figure; there are {}", names.join(", ")));
-            }
-        },
+            let can_be = range(&path, (low, high), takes_turns);
+            can_be.unwrap_or_else(|why| faults.add(&at, why));
+            list.push(Expectation::Figure { name: path, low, high });
+        }
+        Expected::Range(..) if known => {
+            faults.add(&format!("expect.{path}"), no_figure(&path, apps))
+        }
+        Expected::Range(..) => {}
         Expected::Number(_) | Expected::Nested(_) => {
-            faults.push(format!("expect.{path}: a range [low, high] is expected"));
+            faults.add(&format!("expect.{path}"), "must be a range [low, high]");
         }
     });
     list
+}
+
+/// Whether a figure can lie between these.
+fn range(path: &str, (low, high): (f64, f64), takes_turns: bool) -> Result<(), &'static str> {
+    let is_part = ["capacity_used", "over_threshold", ".told_right", ".below_share"]
+        .iter()
+        .any(|part| path.ends_with(part));
+    let is_ordered = low <= high;
+    if !is_ordered {
+        return Err("must be a range [low, high]");
+    }
+    if high < 0.0 {
+        return Err("no figure is below 0");
+    }
+    if is_part && low > 1.0 {
+        return Err("it is a part, and never above 1");
+    }
+    if path.contains(".latency_s.") && !takes_turns {
+        return Err("there is latency_s only with primary.service");
+    }
+    Ok(())
+}
+
+/// A path is no figure: which there are that are like it.
+fn no_figure(path: &str, apps: &[String]) -> String {
+    let own = apps.iter().find(|app| path.starts_with(&format!("apps.{app}.")));
+    let shown = own.or(apps.first()).map(std::slice::from_ref).unwrap_or_default();
+    let figures = figure_names(shown).join(", ");
+    let others = if apps.len() > shown.len() { ", and those of the other apps" } else { "" };
+    format!("there is no such figure; there are {figures}{others}")
 }
 
 fn flatten(above: &str, expect: Expect, each: &mut impl FnMut(String, Expected)) {
@@ -117,28 +162,42 @@ fn flatten(above: &str, expect: Expect, each: &mut impl FnMut(String, Expected))
             Expected::Nested(nested) if path != "ratio" && !nested.0.is_empty() => {
                 flatten(&path, nested, each);
             }
-            value @ (Expected::Nested(_) | Expected::Range(_) | Expected::Number(_)) => {
+            value @ (Expected::Nested(_) | Expected::Range(..) | Expected::Number(_)) => {
                 each(path, value);
             }
         }
     }
 }
 
-fn shares(expect: Expect, apps: &[String], faults: &mut Vec<String>) -> Option<Expectation> {
+fn shares(
+    expect: Expect,
+    (apps, known): (&[String], bool),
+    faults: &mut Faults,
+) -> Option<Expectation> {
     let mut within = WITHIN_DEFAULT;
     let mut parts = Vec::new();
     for (key, value) in expect.0 {
+        let path = format!("expect.ratio.{key}");
         match value {
-            Expected::Number(number) if key == "within" && number >= 0.0 => within = number,
-            Expected::Number(part) if part > 0.0 && apps.contains(&key) => parts.push((key, part)),
-            Expected::Number(_) | Expected::Range(_) | Expected::Nested(_) => {
-                faults.push(format!("expect.ratio.{key}: apps with their parts, and within"));
+            Expected::Number(number) if key == "within" => {
+                within = faults.number(number, (0.0, 1.0), &path);
+            }
+            Expected::Number(part) if apps.contains(&key) => {
+                parts.push((key, faults.number(part, PART, &path)));
+            }
+            Expected::Number(_) if !known => {}
+            Expected::Number(_) => faults.add(&path, format!("there is no app {key:?}")),
+            Expected::Range(..) | Expected::Nested(_) => {
+                faults.add(&path, "must be a number: apps with their parts, and within");
             }
         }
     }
     if parts.len() < 2 {
-        faults.push("expect.ratio: at least two apps are compared".to_owned());
+        faults.hold(!known, "expect.ratio", "at least two apps are compared");
         return None;
     }
     Some(Expectation::Shares { parts, within })
 }
+
+/// The least and the greatest part of an app.
+const PART: (f64, f64) = (1e-6, 1e9);

@@ -1,15 +1,13 @@
 //! What is said of the lag besides its threshold.
 
-use std::fmt;
 use std::time::Duration;
 
 use admission::{OnNoData, SignalConfig, SignalKey};
-use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 
-use super::compile::Faults;
-use super::raw::Span;
+use super::compile::time;
+use super::faults::Faults;
+use super::limits::{LEFT_OUT_MAX, STALE_AFTER};
+use super::raw;
 
 /// The limits of the signal `lag`, and the replicas that count for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,69 +43,46 @@ impl LagLimits {
     }
 }
 
-/// `lag` of the file.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Lag {
-    open_at: Option<Span>,
-    close_at: Option<Span>,
-    stale_after: Option<Span>,
-    on_no_data: Option<NoData>,
-    ignore_slowest: Option<u32>,
-    min_replicas: Option<u32>,
-}
-
-pub(super) fn compile(raw: Lag, threshold: Duration, faults: &mut Faults) -> LagLimits {
+pub(super) fn compile(
+    raw: Option<raw::Lag>,
+    threshold: Duration,
+    replicas: usize,
+    faults: &mut Faults,
+) -> LagLimits {
     let default = LagLimits::at_threshold(threshold);
-    let or = |span: Option<Span>, default| span.map_or(default, |Span(span)| span);
+    let Some(raw) = raw else { return default };
+    let or = |span: Option<raw::Span>, default| time(span).unwrap_or(default);
+    let count = |count: Option<raw::Count>, default| count.map_or(default, |count| count.0);
+    let (ignored, least) = (
+        count(raw.ignore_slowest, default.ignore_slowest),
+        count(raw.min_replicas, default.min_replicas),
+    );
     let limits = LagLimits {
         open_at: or(raw.open_at, default.open_at),
         close_at: or(raw.close_at, default.close_at),
-        stale_after: or(raw.stale_after, default.stale_after),
-        on_no_data: raw.on_no_data.map_or(default.on_no_data, |NoData(word)| word),
-        ignore_slowest: raw.ignore_slowest.unwrap_or(default.ignore_slowest),
-        min_replicas: raw.min_replicas.unwrap_or(default.min_replicas),
+        stale_after: faults.time(time(raw.stale_after), STALE_AFTER, "lag.stale_after"),
+        on_no_data: raw.on_no_data.map_or(default.on_no_data, on_no_data),
+        ignore_slowest: faults.count(ignored, (0, LEFT_OUT_MAX), "lag.ignore_slowest"),
+        min_replicas: faults.count(least, (0, LEFT_OUT_MAX), "lag.min_replicas"),
     };
-    if limits.open_at > limits.close_at || limits.open_at.is_zero() {
-        faults.push("lag: open_at is above 0 and not above close_at".to_owned());
+    let opens = limits.open_at <= limits.close_at && !limits.open_at.is_zero();
+    if !opens && faults.has_read("threshold") {
+        let key = if raw.open_at.is_some() { "lag.open_at" } else { "lag.close_at" };
+        faults.add(key, "open_at must be above 0 and not above close_at; each is the threshold");
+    }
+    let there = usize::try_from(least).is_ok_and(|least| least <= replicas);
+    if !there && replicas > 0 && faults.has_read("replicas") {
+        let message =
+            format!("must be at most {replicas}, all there are: else the lag is never known");
+        faults.add("lag.min_replicas", message);
     }
     limits
 }
 
-/// `open`, `closed` or `{ hold_last: 30s }`.
-#[derive(Debug)]
-pub(super) struct NoData(pub(super) OnNoData);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HoldLast {
-    hold_last: Span,
-}
-
-impl<'de> Deserialize<'de> for NoData {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OfEither;
-        impl<'de> Visitor<'de> for OfEither {
-            type Value = NoData;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("open, closed or {hold_last: 30s}")
-            }
-
-            fn visit_str<E: Error>(self, word: &str) -> Result<NoData, E> {
-                match word {
-                    "open" => Ok(NoData(OnNoData::Open)),
-                    "closed" => Ok(NoData(OnNoData::Closed)),
-                    _ => Err(E::invalid_value(Unexpected::Str(word), &self)),
-                }
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NoData, A::Error> {
-                let HoldLast { hold_last } =
-                    HoldLast::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(NoData(OnNoData::HoldLast(hold_last.0)))
-            }
-        }
-        deserializer.deserialize_any(OfEither)
+pub(super) fn on_no_data(word: raw::NoData) -> OnNoData {
+    match word {
+        raw::NoData::Open => OnNoData::Open,
+        raw::NoData::Closed => OnNoData::Closed,
+        raw::NoData::HoldLast(time) => OnNoData::HoldLast(time.0),
     }
 }

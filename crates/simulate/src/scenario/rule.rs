@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use admission::{Mode, OnRefusedCheck, OnTimeout, Ratio, Speed, Terms};
+use policy::reading::OneOrMany;
 
-use super::compile::Faults;
-use super::raw;
+use super::compile::time;
+use super::faults::Faults;
+use super::limits::{MAX_DELAY, QUEUE_MAX, SPEED_MIN};
+use super::raw::{self, Count};
 
 /// The rule that the statements of an app meet.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,9 +99,6 @@ impl SignalSet {
     }
 }
 
-/// The rule's own default is shorter: scenarios are about the pace, not about who gives up.
-const MAX_DELAY_DEFAULT: Duration = Duration::from_secs(60);
-
 /// As in the product's file.
 pub(super) const ON_REFUSED_CHECK: [(&str, OnRefusedCheck); 2] =
     [("delay", OnRefusedCheck::Delay), ("reject", OnRefusedCheck::Reject)];
@@ -109,17 +109,21 @@ pub(super) const MODES: [(&str, Mode); 2] =
 
 pub(super) fn compile(
     raw: &raw::App,
-    gates: &[String],
+    signals: &[String],
     path: &str,
     faults: &mut Faults,
 ) -> MetRule {
     let mode = keyword(raw.mode.as_deref(), &MODES, &format!("{path}.mode"), faults);
-    if raw.exempt && raw.deny {
-        faults.push(format!("{path}: exempt or deny, not both"));
+    let [exempt, deny, hold] = [raw.exempt, raw.deny, raw.hold].map(|flag| flag.unwrap_or(false));
+    let one = [exempt, deny, hold].iter().filter(|flag| **flag).count() <= 1;
+    faults.hold(one, path, "exempt, deny or hold: only one of them");
+    if let Some(rule) = &raw.rule {
+        let path = format!("{path}.rule");
+        faults.hold(!rule.trim().is_empty(), &path, "must be a name, or be left out");
     }
-    let gate = gate(raw.gate.as_ref(), gates, path, faults);
+    let gate = gate(raw.gate.as_ref(), signals, &format!("{path}.gate"), faults);
     let asks = asks(raw, (mode, gate), path, faults);
-    let effect = match (raw.exempt, raw.deny) {
+    let effect = match (exempt, deny) {
         (true, _) => Effect::Passes,
         (false, true) => Effect::Denies(mode),
         (false, false) => asks,
@@ -127,26 +131,36 @@ pub(super) fn compile(
     MetRule { name: raw.rule.clone(), effect }
 }
 
-fn gate(raw: Option<&raw::Gates>, signals: &[String], path: &str, faults: &mut Faults) -> Gate {
-    let names = match raw {
-        None => return Gate::Lag,
-        Some(raw::Gates::One(name)) => std::slice::from_ref(name),
-        Some(raw::Gates::Many(names)) => names,
-    };
-    match names {
-        [only] if only == "lag" => return Gate::Lag,
-        [only] if only == "none" => return Gate::Open,
+fn gate(
+    raw: Option<&OneOrMany<String>>,
+    signals: &[String],
+    path: &str,
+    faults: &mut Faults,
+) -> Gate {
+    let Some(OneOrMany(names)) = raw else { return Gate::Lag };
+    let names: Vec<&str> = names.iter().map(|name| name.value.as_str()).collect();
+    match names.as_slice() {
+        [] => faults.add(path, "names no signal; `none` is the gate that is always open"),
+        ["lag"] => return Gate::Lag,
+        ["none"] => return Gate::Open,
         _ => {}
     }
     let mut set = SignalSet::default();
-    for name in names {
-        match (name.as_str(), signals.iter().position(|signal| signal == name)) {
+    for (index, name) in names.iter().enumerate() {
+        if names.iter().take(index).any(|other| other == name) {
+            faults.add(path, format!("{name:?} is there twice"));
+        }
+        match (*name, signals.iter().position(|signal| signal == name)) {
             ("lag", _) => set.0 |= 1,
             (_, Some(signal)) => set.add(signal),
-            (_, None) if signals.is_empty() => {
-                faults.push(format!("{path}.gate: lag or none, not {name:?}"));
+            ("none", None) => faults.add(path, "none is no signal: it stands alone"),
+            (_, None) if !faults.has_read("signals") => {}
+            (_, None) => {
+                let known: Vec<&str> = ["lag", "none"].into_iter().collect();
+                let known = known.into_iter().chain(signals.iter().map(String::as_str));
+                let known = known.collect::<Vec<_>>().join(", ");
+                faults.add(path, format!("there is no signal {name:?}; there are {known}"));
             }
-            (_, None) => faults.push(format!("{path}.gate: lag, none or a signal, not {name:?}")),
         }
     }
     Gate::Signals(set)
@@ -154,56 +168,36 @@ fn gate(raw: Option<&raw::Gates>, signals: &[String], path: &str, faults: &mut F
 
 fn asks(raw: &raw::App, (mode, gate): (Mode, Gate), path: &str, faults: &mut Faults) -> Effect {
     let default = Terms::default();
-    let ratio = Ratio::new(raw.ratio).unwrap_or_else(|| {
-        faults.push(format!("{path}.ratio: from 0 to 1"));
-        Ratio::ZERO
-    });
-    let weight = raw.weight.unwrap_or(default.weight);
-    if !(1..=Terms::WEIGHT_MAX).contains(&weight) {
-        faults.push(format!("{path}.weight: from 1 to {}", Terms::WEIGHT_MAX));
+    let at = |key: &str| format!("{path}.{key}");
+    let number = |count: Option<Count>| count.map(|Count(count)| count);
+    let ratio = faults.number(raw.ratio.unwrap_or_default(), (0.0, 1.0), &at("ratio"));
+    let weight = number(raw.weight).unwrap_or(default.weight);
+    let speed = faults.number(raw.speed.unwrap_or(1.0), (SPEED_MIN, 1.0), &at("speed"));
+    let [min_rate, max_rate, max_in_flight] =
+        [raw.min_rate, raw.max_rate, raw.max_in_flight].map(number);
+    let limits = [("min_rate", min_rate), ("max_rate", max_rate), ("max_in_flight", max_in_flight)];
+    for (key, limit) in limits {
+        faults.hold(limit != Some(0), &at(key), "must be at least 1");
     }
-    let speed = Speed::new(raw.speed.unwrap_or(1.0)).unwrap_or_else(|| {
-        faults.push(format!("{path}.speed: above 0 and at most 1"));
-        Speed::FULL
-    });
-    let limits = [
-        ("min_rate", raw.min_rate),
-        ("max_rate", raw.max_rate),
-        ("max_in_flight", raw.max_in_flight),
-    ];
-    for (name, _) in limits.iter().filter(|(_, limit)| *limit == Some(0)) {
-        faults.push(format!("{path}.{name}: at least 1"));
-    }
-    if let (Some(least), Some(most)) = (raw.min_rate, raw.max_rate)
-        && least > most
-    {
-        faults.push(format!("{path}.min_rate: not above max_rate"));
-    }
+    let order = min_rate.zip(max_rate).is_none_or(|(least, most)| least <= most);
+    faults.hold(order, &at("min_rate"), "must not be above max_rate");
     let refused = raw.on_refused_check.as_deref();
+    let timeout = raw.on_timeout.as_deref();
+    let queue_len_max = number(raw.max_queue).unwrap_or(default.queue_len_max);
     let terms = Terms {
-        ratio,
-        weight,
-        max_delay: raw.max_delay.map_or(MAX_DELAY_DEFAULT, |span| span.0),
-        on_refused_check: keyword(
-            refused,
-            &ON_REFUSED_CHECK,
-            &format!("{path}.on_refused_check"),
-            faults,
-        ),
-        on_timeout: keyword(
-            raw.on_timeout.as_deref(),
-            &ON_TIMEOUT,
-            &format!("{path}.on_timeout"),
-            faults,
-        ),
-        queue_len_max: raw.max_queue.unwrap_or(default.queue_len_max),
-        hold: raw.hold,
+        ratio: Ratio::new(ratio).unwrap_or(Ratio::ZERO),
+        weight: faults.count(weight, (1, Terms::WEIGHT_MAX), &at("weight")),
+        max_delay: faults.time(time(raw.max_delay), MAX_DELAY, &at("max_delay")),
+        on_refused_check: keyword(refused, &ON_REFUSED_CHECK, &at("on_refused_check"), faults),
+        on_timeout: keyword(timeout, &ON_TIMEOUT, &at("on_timeout"), faults),
+        queue_len_max: faults.count(queue_len_max, (0, QUEUE_MAX), &at("max_queue")),
+        hold: raw.hold.unwrap_or(false),
         mode,
-        min_rate: raw.min_rate,
-        max_rate: raw.max_rate,
-        max_in_flight: raw.max_in_flight,
+        min_rate,
+        max_rate,
+        max_in_flight,
     };
-    Effect::Asks { terms, gate, speed }
+    Effect::Asks { terms, gate, speed: Speed::new(speed).unwrap_or(Speed::FULL) }
 }
 
 /// The value of a word; the first one where there is none.
@@ -217,7 +211,7 @@ fn keyword<T: Copy>(
     let found = words.iter().find(|(known, _)| word.is_none_or(|word| word == *known));
     if let (None, Some(word)) = (found, word) {
         let known: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
-        faults.push(format!("{path}: {}, not {word:?}", known.join(" or ")));
+        faults.add(path, format!("must be {}, not {word:?}", known.join(" or ")));
     }
     found.map_or(*default, |(_, value)| *value)
 }

@@ -1,14 +1,16 @@
 //! Signals other than the lag, and the server whose statements take turns.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use admission::{InFlightPacing, OnNoData, SignalConfig, SignalKey};
-use serde::Deserialize;
+use policy::reading::{Named, OneOrMany, Spanned};
+use sql::Class;
 
-use super::compile::{Faults, amount, span, windows};
-use super::lag::NoData;
-use super::raw::{self, Span};
+use super::compile::{amount, time, windows};
+use super::faults::Faults;
+use super::lag::on_no_data;
+use super::limits::{LATENCY, RUNNING_MAX, SIGNALS_MAX, SLOTS_MAX, STALE_AFTER, THRESHOLD, WINDOW};
+use super::raw::{self, Level};
 use super::{Amount, App, Pace, Window};
 
 /// A server with so many statements at work at a time; the others wait for their turn.
@@ -79,133 +81,119 @@ impl SignalPlan {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawSignal {
-    latency: Option<RawLatency>,
-    threshold: Level,
-    #[serde(default)]
-    noise: f64,
-    #[serde(default)]
-    silent: Vec<(Span, Span)>,
-    stale_after: Option<Span>,
-    on_no_data: Option<NoData>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawLatency {
-    app: String,
-    statements: Option<Vec<String>>,
-    percentile: Option<f64>,
-    window: Option<Span>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawService {
-    slots: raw::Amount,
-    per_statement: Span,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(untagged)]
-enum Level {
-    Number(f64),
-    Time(Span),
-}
-
-/// A signal of statements that nobody issues would never have a value.
-fn has_statements(app: &App, classes: &[String], path: &str, faults: &mut Faults) {
-    let of_app = if app.rows.max == 0 { "read" } else { "write" };
-    if !classes.iter().any(|class| class == of_app) {
-        faults.push(format!("{path}: {of_app} is not among them, and {} has no others", app.name));
-    }
-}
-
 /// As in the product's file.
 const PERCENTILE_DEFAULT: f64 = 0.99;
-const WINDOW_DEFAULT: Duration = Duration::from_secs(5);
-const STALE_AFTER_DEFAULT: Duration = Duration::from_secs(3);
 
-/// A gate is a set of at most so many.
-const SIGNALS_MAX: usize = 31;
-
-pub(super) fn service(raw: RawService, faults: &mut Faults) -> Service {
-    let slots = amount(raw.slots, "primary.service.slots", faults);
-    let lowest = match &slots {
-        Amount::Steps(steps) => steps.iter().map(|(_, slots)| *slots).fold(f64::MAX, f64::min),
-        Amount::Sine { min, .. } => *min,
+pub(super) fn service(raw: raw::Service, faults: &mut Faults) -> Service {
+    let path = "primary.service.slots";
+    let slots = raw.slots.map(|slots| amount(slots, path, faults));
+    let slots = slots.unwrap_or_else(|| Amount::constant(1.0));
+    let in_range = |slots: f64| (1.0..=SLOTS_MAX).contains(&slots);
+    let good = match &slots {
+        Amount::Steps(steps) => steps.iter().all(|(_, slots)| in_range(*slots)),
+        Amount::Sine { min, max, .. } => in_range(*min) && in_range(*max),
     };
-    if lowest < 1.0 {
-        faults.push("primary.service.slots: at least 1 at any time".to_owned());
-    }
-    let per_statement = raw.per_statement;
+    faults.hold(good, path, &format!("must be from 1 to {SLOTS_MAX} at any time"));
     let path = "primary.service.per_statement";
-    Service { slots, per_statement: span(Some(per_statement), per_statement.0, path, faults) }
+    Service { slots, per_statement: faults.time(time(raw.per_statement), LATENCY, path) }
 }
 
 pub(super) fn compile(
-    raw: BTreeMap<String, RawSignal>,
+    raw: Option<Named<raw::Signal>>,
     apps: &[App],
     faults: &mut Faults,
 ) -> Vec<SignalPlan> {
-    if raw.len() > SIGNALS_MAX {
-        faults.push(format!("signals: at most {SIGNALS_MAX}"));
-    }
-    raw.into_iter().map(|(name, raw)| signal(name, raw, apps, faults)).collect()
+    let mut named = raw.map(|Named(named)| named).unwrap_or_default();
+    let few = named.len() <= SIGNALS_MAX;
+    faults.hold(few, "signals", &format!("must be at most {SIGNALS_MAX}"));
+    named.sort_by(|(a, _), (b, _)| a.cmp(b));
+    named.into_iter().map(|(name, raw)| signal(name, raw, apps, faults)).collect()
 }
 
-fn signal(name: String, raw: RawSignal, apps: &[App], faults: &mut Faults) -> SignalPlan {
-    let path = format!("signals.{name}");
+fn signal(
+    name: String,
+    Spanned { value: raw, place }: Spanned<raw::Signal>,
+    apps: &[App],
+    faults: &mut Faults,
+) -> SignalPlan {
+    let path = place.path;
+    let at = |key: &str| format!("{path}.{key}");
     let kind = match (name.as_str(), raw.latency) {
-        ("lag" | "none", _) => {
-            faults.push(format!("{path}: the lag is not one of these, and none is no signal"));
+        ("lag" | "none" | "", _) => {
+            faults
+                .add(&path, "must have a name of its own: the lag is there, and none is no signal");
             SignalKind::ThreadsRunning
         }
         ("threads_running", None) => SignalKind::ThreadsRunning,
-        (_, Some(RawLatency { app, statements, percentile, window })) => {
-            let percentile = percentile.unwrap_or(PERCENTILE_DEFAULT);
-            let known = apps.iter().find(|known| known.name == app);
-            if known.is_none() || !(0.0..1.0).contains(&percentile) {
-                faults.push(format!("{path}.latency: an app, and a percentile from 0 to 1"));
-            }
-            if let (Some(known), Some(statements)) = (known, statements) {
-                has_statements(known, &statements, &format!("{path}.latency.statements"), faults);
-            }
-            let window = span(window, WINDOW_DEFAULT, &format!("{path}.latency.window"), faults);
-            SignalKind::Latency { app, percentile, window }
-        }
+        (_, Some(raw)) => latency(raw, apps, &at("latency"), faults),
         (_, None) => {
-            faults.push(format!("{path}: `latency` is missing, unless it is threads_running"));
+            faults.add(&path, "`latency` is missing, unless it is threads_running");
             SignalKind::ThreadsRunning
-        }
-    };
-    let threshold = match (&kind, raw.threshold) {
-        (SignalKind::Latency { .. }, Level::Time(time)) => time.0.as_secs_f64(),
-        (SignalKind::ThreadsRunning, Level::Number(number)) => number,
-        (SignalKind::Latency { .. }, Level::Number(_))
-        | (SignalKind::ThreadsRunning, Level::Time(_)) => {
-            faults.push(format!("{path}.threshold: a duration for a latency, else a number"));
-            0.0
         }
     };
     let without_data = match kind {
         SignalKind::Latency { .. } => OnNoData::Open,
         SignalKind::ThreadsRunning => OnNoData::Closed,
     };
+    let noise = raw.noise.unwrap_or_default();
+    let silent = raw.silent.map(|raw::Pairs(silent)| silent).unwrap_or_default();
     SignalPlan {
-        threshold,
-        noise: raw.noise,
-        silent: windows(&raw.silent, &format!("{path}.silent"), faults),
-        stale_after: span(
-            raw.stale_after,
-            STALE_AFTER_DEFAULT,
-            &format!("{path}.stale_after"),
-            faults,
-        ),
-        on_no_data: raw.on_no_data.map_or(without_data, |NoData(word)| word),
+        threshold: threshold(&kind, raw.threshold, &at("threshold"), faults),
+        noise: faults.number(noise, (0.0, 1.0), &at("noise")),
+        silent: windows(&silent, &at("silent"), faults),
+        stale_after: faults.time(time(raw.stale_after), STALE_AFTER, &at("stale_after")),
+        on_no_data: raw.on_no_data.map_or(without_data, on_no_data),
         kind,
         name,
+    }
+}
+
+fn latency(raw: raw::Latency, apps: &[App], path: &str, faults: &mut Faults) -> SignalKind {
+    let percentile = raw.percentile.unwrap_or(PERCENTILE_DEFAULT);
+    let between = percentile > 0.0 && percentile < 1.0;
+    let key = format!("{path}.percentile");
+    faults.hold(between, &key, "must be between 0 and 1, like 0.99");
+    let app = raw.app.unwrap_or_default();
+    let known = apps.iter().find(|known| known.name == app);
+    if known.is_none() && faults.has_read("apps") && !app.is_empty() {
+        faults.add(&format!("{path}.app"), format!("there is no app {app:?}"));
+    }
+    if let Some(OneOrMany(classes)) = raw.statements {
+        let path = format!("{path}.statements");
+        faults.hold(!classes.is_empty(), &path, "names no class");
+        let words = classes.iter().filter(|class| Class::parse(&class.value).is_none());
+        for word in words.clone() {
+            let known: Vec<&str> = Class::ALL.iter().map(|class| class.as_str()).collect();
+            let message = format!("{:?} is no class; there are {}", word.value, known.join(", "));
+            faults.add(&word.place.path, message);
+        }
+        // A signal of statements that nobody issues would never have a value.
+        let issues = known.map(|app| if app.rows.max == 0 { Class::Read } else { Class::Write });
+        let missing = issues.filter(|issues| {
+            words.count() == 0 && !classes.iter().any(|class| class.value == issues.as_str())
+        });
+        if let Some(missing) = missing.filter(|_| !classes.is_empty()) {
+            let missing = missing.as_str();
+            faults.add(&path, format!("{missing} is not among them, and {app} has no others"));
+        }
+    }
+    let window = faults.time(time(raw.window), WINDOW, &format!("{path}.window"));
+    SignalKind::Latency { app, percentile, window }
+}
+
+fn threshold(kind: &SignalKind, said: Option<Level>, path: &str, faults: &mut Faults) -> f64 {
+    match (kind, said) {
+        (_, None) => 1.0,
+        (SignalKind::Latency { .. }, Some(Level::Time(time))) => {
+            faults.time(Some(time.0), THRESHOLD, path).as_secs_f64()
+        }
+        (SignalKind::ThreadsRunning, Some(Level::Number(number))) => {
+            faults.number(number, (1.0, RUNNING_MAX), path)
+        }
+        (SignalKind::Latency { .. }, Some(Level::Number(_)))
+        | (SignalKind::ThreadsRunning, Some(Level::Time(_))) => {
+            faults.add(path, "must be a duration for a latency, like 20ms, else a number");
+            1.0
+        }
     }
 }

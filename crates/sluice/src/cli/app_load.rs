@@ -70,10 +70,15 @@ impl AppLoad {
         let mut load = Self::new(name);
         let mut asked = Asked::default();
         let mut rest = settings;
+        let mut said: Vec<&str> = Vec::new();
         while !rest.is_empty() {
             let (setting, further) = next_setting(rest);
             let (key, value) =
                 setting.split_once('=').ok_or_else(|| format!("{setting}: KEY=VALUE is wanted"))?;
+            if said.contains(&key) {
+                return Err(format!("{key} is there twice"));
+            }
+            said.push(key);
             load.set(key, value, &mut asked)?;
             rest = further;
         }
@@ -100,7 +105,10 @@ impl AppLoad {
     fn set(&mut self, key: &str, value: &str, asked: &mut Asked) -> Result<(), String> {
         let wants = |what: &str| format!("{key}={value}: {what} is wanted");
         let number = || value.parse::<u32>().map_err(|_| wants("a number"));
-        let time = || duration(value).ok_or_else(|| wants("a duration with its unit, as in 5ms"));
+        let time = || {
+            let wanted = "a duration with its unit, as in 5ms, of 24h at most";
+            duration(value).ok_or_else(|| wants(wanted))
+        };
         match key {
             "sessions" => self.sessions = number()?,
             "rows" => {
@@ -257,6 +265,8 @@ mod tests {
             ("etl:think=5", "think=5: a duration with its unit"),
             ("etl:server=0s", "100us or more"),
             ("etl:statements=0", "at least 1"),
+            ("etl:sessions=1,sessions=2", "sessions is there twice"),
+            ("etl:think=99h", "of 24h at most"),
             ("etl:class=wrong", "class=wrong: a class"),
             ("etl:priority=101", "0 to 100"),
             ("etl:tag.a=*/", "else sql="),

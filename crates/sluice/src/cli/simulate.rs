@@ -73,7 +73,7 @@ pub(crate) struct Load {
 }
 
 fn span(text: &str) -> Result<Duration, String> {
-    let wanted = || "a duration with its unit is wanted, as in 120s".to_owned();
+    let wanted = || "a duration with its unit is wanted, from 1s to 24h, as in 120s".to_owned();
     ::simulate::duration(text).filter(|span| *span >= DURATION_MIN).ok_or_else(wanted)
 }
 

@@ -5,12 +5,13 @@ mod met;
 mod ruled;
 mod tried;
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use ::simulate::{Pace, Scenario, simulate};
+use ::simulate::{Pace, Scenario, TooMuch, simulate};
+use proxy::reload;
 
 use self::answer::Answer;
 use self::ruled::Ruled;
@@ -18,7 +19,7 @@ use crate::cli::{Format, Pacing, Simulate};
 
 /// The exit status of figures that are not as the file expects.
 const NOT_AS_EXPECTED: u8 = 1;
-/// The exit status of a file that cannot be read or has faults.
+/// The exit status of a file that cannot be read or has faults, and of a run that is too much.
 const BAD_FILE: u8 = 2;
 
 /// What is wrong with a file or a load, a line each.
@@ -53,8 +54,14 @@ fn answer(command: &Simulate) -> Result<Vec<String>, Faults> {
         write(path, &(head + &scenario.to_yaml())).map_err(|fault| vec![fault])?;
         return Ok(Vec::new());
     }
-    let report = simulate(&scenario);
-    let without_rules = ruled.as_ref().map(|ruled| simulate(&ruled.without_rules()));
+    let report = simulate(&scenario).map_err(|ended| vec![named(command, &ended)])?;
+    let without_rules = match &ruled {
+        Some(ruled) => match simulate(&ruled.without_rules()) {
+            Ok(report) => Some(report),
+            Err(ended) => return Err(vec![format!("without rules: {}", named(command, &ended))]),
+        },
+        None => None,
+    };
     let answer = Answer { report: &report, ruled: ruled.as_ref().zip(without_rules.as_ref()) };
     let text = match command.format {
         Format::Text => answer.to_string(),
@@ -66,13 +73,32 @@ fn answer(command: &Simulate) -> Result<Vec<String>, Faults> {
 }
 
 fn load(path: &Path, command: &Simulate) -> Result<Scenario, Faults> {
-    let named = |fault: &dyn std::fmt::Display| format!("{}: {fault}", path.display());
-    let text = fs::read_to_string(path).map_err(|error| vec![named(&error)])?;
-    let mut scenario = Scenario::parse(&text)
-        .map_err(|error| error.faults.iter().map(|fault| named(fault)).collect::<Vec<_>>())?;
+    let text = read(path).map_err(reload::LoadError::Unreadable);
+    let scenario = text.and_then(|text| {
+        Scenario::parse(&text).map_err(|error| reload::LoadError::Faults(error.faults))
+    });
+    let mut scenario = scenario.map_err(|error| error.lines(path))?;
     scenario.seed = command.seed.unwrap_or(scenario.seed);
     scenario.pacing = pace(command.pacing).unwrap_or(scenario.pacing);
     Ok(scenario)
+}
+
+/// The longest file that is read: whatever has more is no scenario.
+const FILE_LEN_MAX: u64 = 2 * 1024 * 1024;
+
+/// As much of a file as one may have: a device has no end.
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(FILE_LEN_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// A run that was ended before its time, and whose it was.
+fn named(command: &Simulate, ended: &TooMuch) -> String {
+    match &command.scenario {
+        Some(path) => format!("{}: {ended}", path.display()),
+        None => format!("the load: {ended}"),
+    }
 }
 
 fn pace(pacing: Option<Pacing>) -> Option<Pace> {

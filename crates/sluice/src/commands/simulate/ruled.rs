@@ -8,7 +8,7 @@ use ::simulate::{
     Amount, App, Effect, LagLimits, MetRule, Pace, Replica, RowCosts, Scenario, Window,
 };
 use admission::{MonoTime, Pacing};
-use policy::{BudgetMet, ClusterPolicy, LagSource, Signal, SignalKind, UnixTime};
+use policy::{BudgetMet, ClusterPolicy, Fault, LagSource, Signal, SignalKind, UnixTime};
 use proxy::reload;
 
 use super::met::Met;
@@ -58,7 +58,7 @@ impl Ruled {
         };
         let cluster =
             cluster_of(&config_in_force, load.cluster.as_deref()).map_err(|fault| vec![fault])?;
-        check(load)?;
+        check(load, cluster.replicas.len().max(1))?;
         let at = load.at.unwrap_or_else(now);
         let met = load.app.iter().map(|app| Met::of(cluster, app, at));
         let met = met.collect::<Result<Vec<Met>, String>>().map_err(|fault| vec![fault])?;
@@ -69,7 +69,9 @@ impl Ruled {
             Self { scenario, config: config.to_owned(), cluster: name, at, met, not_modelled };
         // What is written must be read again: one more look at all values.
         Scenario::parse(&ruled.scenario.to_yaml()).map_err(|error| {
-            error.faults.iter().map(|fault| format!("the load: {fault}")).collect::<Faults>()
+            // Its lines are of a text that nobody has seen.
+            let named = |fault: &Fault| format!("the load: {}: {}", fault.path, fault.message);
+            error.faults.iter().map(named).collect::<Faults>()
         })?;
         ruled.scenario.seed = command.seed.unwrap_or_default();
         Ok(ruled)
@@ -105,8 +107,14 @@ fn now() -> UnixTime {
     UnixTime(i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
 
-fn check(load: &Load) -> Result<(), Faults> {
+fn check(load: &Load, replicas: usize) -> Result<(), Faults> {
     let mut faults = Faults::new();
+    let rates = load.replica_rows_per_second.len();
+    if rates > replicas {
+        faults.push(format!(
+            "--replica-rows-per-second: {rates} numbers, and the cluster has {replicas} of them"
+        ));
+    }
     let mut transactions = 0.0;
     for (index, app) in load.app.iter().enumerate() {
         if load.app.iter().take(index).any(|other| other.name == app.name) {
@@ -260,6 +268,9 @@ fn not_modelled(
         Some(LagSource::ReplicaStatus) => lines.push(format!("SHOW REPLICA STATUS {FINER}")),
         Some(LagSource::Query(_)) => lines.push(format!("the query for the lag {FINER}")),
         Some(LagSource::Heartbeat) | None => {}
+    }
+    if cluster.learns_row_costs() {
+        lines.push("probe.row_costs: here every row costs the replicas the same".to_owned());
     }
     let sessions = scenario.apps.iter().fold(0_u32, |sum, app| sum.saturating_add(app.sessions));
     let most = cluster.network.connections_max;

@@ -1,0 +1,159 @@
+//! Every run ends: by its time, or because it has cost as much as one may.
+//!
+//! What the file alone tells, how often servers and Sluices are looked at over the run, is refused
+//! when it is read ([`RHYTHM_MAX`]). How many statements there will be only the run shows: it ends
+//! with an error after [`WORK_MAX`] steps, or when it would remember more than [`MEMORY_MAX`].
+
+use std::fmt;
+use std::time::Duration;
+
+use admission::MonoTime;
+
+use super::World;
+use crate::{Scenario, TICK};
+
+/// Most steps of one run: half a minute or so of a core. A step is an event, or what takes as long.
+pub const WORK_MAX: u64 = 150_000_000;
+
+/// Most steps that the rhythm of servers and Sluices alone may take: there is to be room for
+/// statements.
+pub(crate) const RHYTHM_MAX: f64 = 75_000_000.0;
+
+/// Most bytes of what is remembered: transactions that are not applied, waits, refusals. What a
+/// laptop has to spare.
+const MEMORY_MAX: usize = 768 * 1024 * 1024;
+
+/// Appliers that are gone through in a step.
+const APPLIERS_PER_STEP: u32 = 16;
+/// Sluices whose timers are compared in a step.
+const PROXIES_PER_STEP: usize = 16;
+
+/// A run that was ended before its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TooMuch {
+    /// How far it had come.
+    pub at: Duration,
+    /// How long it was to be.
+    pub duration: Duration,
+    /// What there was too much of.
+    pub what: Bound,
+    /// The app that was admitted and refused most often.
+    pub busiest: Option<String>,
+}
+
+/// What a run may not have more of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// Steps: more than so many.
+    Work(u64),
+    /// Bytes.
+    Memory,
+}
+
+impl fmt::Display for TooMuch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, duration, what, busiest } = self;
+        let (at, duration) = (at.as_secs_f64(), duration.as_secs_f64());
+        write!(f, "ended at {at:.3} s of {duration} s: ")?;
+        match what {
+            Bound::Work(most) => write!(f, "more than {most} steps are too many to simulate")?,
+            Bound::Memory => {
+                let mib = MEMORY_MAX.checked_div(1024 * 1024).unwrap_or_default();
+                write!(f, "what waits to be applied, and who waited, is more than {mib} MiB")?;
+            }
+        }
+        f.write_str("; make `duration` shorter, ")?;
+        match busiest {
+            Some(app) => write!(
+                f,
+                "or have fewer sessions or a longer `think_time` or `latency` (app {app:?} was \
+                 admitted and refused most often)"
+            ),
+            None => f.write_str("heartbeats and probes rarer, or other writes fewer"),
+        }
+    }
+}
+
+impl std::error::Error for TooMuch {}
+
+/// What a run has cost so far, and what it may.
+#[derive(Debug)]
+pub(super) struct Spent {
+    steps: u64,
+    steps_max: u64,
+    bytes: usize,
+}
+
+impl Spent {
+    pub(super) fn nothing_of(steps_max: u64) -> Self {
+        Self { steps: 0, steps_max, bytes: 0 }
+    }
+
+    /// So many steps more.
+    pub(super) fn work(&mut self, steps: usize) {
+        self.steps = self.steps.saturating_add(u64::try_from(steps).unwrap_or(u64::MAX));
+    }
+
+    /// So many bytes more that stay to the end.
+    pub(super) fn keep(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    fn over(&self, queued: usize) -> Option<Bound> {
+        if self.steps > self.steps_max {
+            return Some(Bound::Work(self.steps_max));
+        }
+        (self.bytes.saturating_add(queued) > MEMORY_MAX).then_some(Bound::Memory)
+    }
+}
+
+impl World<'_> {
+    /// An event has come: what it costs at least, and whether that was too much.
+    pub(super) fn spend(&mut self) -> Result<(), TooMuch> {
+        let timers = self.proxies.len().checked_div(PROXIES_PER_STEP).unwrap_or_default();
+        self.spent.work(timers.saturating_add(1));
+        let queued = self.replicas.iter().map(|replica| replica.queued_bytes());
+        let Some(what) = self.spent.over(queued.fold(0, usize::saturating_add)) else {
+            return Ok(());
+        };
+        let at = self.now.saturating_since(MonoTime::ZERO);
+        let busiest = self.measure.busiest().and_then(|app| self.scenario.apps.get(app));
+        let busiest = busiest.map(|app| app.name.clone());
+        Err(TooMuch { at, duration: self.scenario.duration, what, busiest })
+    }
+}
+
+/// What it costs to have a replica of so many appliers apply.
+pub(super) fn applying(appliers: u32) -> usize {
+    let steps = appliers.checked_div(APPLIERS_PER_STEP).unwrap_or_default();
+    usize::try_from(steps).unwrap_or(usize::MAX).saturating_add(1)
+}
+
+/// How many steps a run takes without any statement of an app: ticks, heartbeats, probes, signals.
+pub(crate) fn rhythm(scenario: &Scenario) -> f64 {
+    let count = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
+    let per_s = |interval: Duration| 1.0 / interval.as_secs_f64().max(1e-6);
+    let replicas = &scenario.replicas;
+    let proxies = count(scenario.proxies);
+    let windows: usize = scenario.apps.iter().map(|app| app.active.len()).sum();
+    let of_replica = |replica: &crate::Replica| {
+        let steps = match &replica.apply {
+            crate::Amount::Steps(steps) => steps.len(),
+            crate::Amount::Sine { .. } => 1,
+        };
+        let lists = count(steps.saturating_add(replica.away.len())) / LIST_PER_STEP;
+        lists + count(applying(replica.appliers))
+    };
+    let applied: f64 = replicas.iter().map(of_replica).sum();
+    let ticks = per_s(TICK) * (1.0 + applied + count(windows) / LIST_PER_STEP);
+    let heartbeats = per_s(scenario.heartbeat_interval) * (2.0 + applied);
+    // The lag is told again after each interval that an answer is late.
+    let probes = per_s(scenario.probe_interval) * (2.0 * count(replicas.len()) + applied);
+    let signals = 4.0 * count(scenario.signals.len()) * proxies;
+    let news = proxies * proxies;
+    let all = ticks + proxies * (heartbeats + probes) + signals + news;
+    all * scenario.duration.as_secs_f64()
+}
+
+/// Entries of a list that are gone through in a step.
+const LIST_PER_STEP: f64 = 16.0;
