@@ -12,8 +12,9 @@ use admission::MonoTime;
 use super::World;
 use crate::{Scenario, TICK};
 
-/// Most steps of one run: half a minute or so of a core. A step is an event, or what takes as long.
-pub const WORK_MAX: u64 = 150_000_000;
+/// Most steps of one run: two minutes or so of a core, for which an hour of 20,000 statements a second
+/// ends by itself. A step is an event, or what takes as long.
+pub const WORK_MAX: u64 = 600_000_000;
 
 /// Most steps that the rhythm of servers and Sluices alone may take: there is to be room for
 /// statements.
@@ -21,7 +22,7 @@ pub(crate) const RHYTHM_MAX: f64 = 75_000_000.0;
 
 /// Most bytes of what is remembered: transactions that are not applied, waits, refusals. What a
 /// laptop has to spare.
-const MEMORY_MAX: usize = 768 * 1024 * 1024;
+const MEMORY_MAX: usize = 2048 * 1024 * 1024;
 
 /// Appliers that are gone through in a step.
 const APPLIERS_PER_STEP: u32 = 16;
