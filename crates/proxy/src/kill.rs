@@ -47,7 +47,7 @@ pub(crate) enum KillError {
     TimedOut,
     /// The server could not be reached, or refused.
     Failed(ProbeError),
-    /// What answers there is not, or may not be, the server that has the session.
+    /// The session is over, or what answers there is not, or may not be, the server that has it.
     OtherServer,
 }
 
@@ -116,7 +116,8 @@ impl fmt::Display for KillError {
             Self::TimedOut => f.write_str("the server has not answered in time"),
             Self::Failed(error) => error.fmt(f),
             Self::OtherServer => f.write_str(
-                "the server has been started since, or is another one: its sessions are others'",
+                "its connection has ended, or the server has been started since or is another one, \
+                 whose sessions are others'",
             ),
         }
     }

@@ -132,7 +132,7 @@ impl Socket {
         }
     }
 
-    /// Has the kernel ask the peer's whether the connection is there, if nothing has come for a second:
+    /// Has this kernel ask the peer's whether the connection is there, if nothing has come for a second:
     /// a machine that was started anew, or has taken over the address of another one, answers with a
     /// reset, a round trip later. The keepalive goes on as it is with that, every second. (tcp(7),
     /// TCP_KEEPIDLE)
