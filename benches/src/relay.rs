@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use insights::{Insights, Learned, Record, Time};
 use policy::ClusterPolicy;
-use session::{Action, ClientInfo, Finished, Input, Leg, Move, ServerFacts, Session, Side};
+use session::{
+    Action, ClientInfo, Finished, Input, KnownTexts, Leg, Move, ServerFacts, Session, Side,
+};
 
 use sql::DigestMemo;
 
@@ -28,6 +30,7 @@ pub struct Relay {
     session: Session,
     policy: Arc<ClusterPolicy>,
     facts: ServerFacts,
+    texts: KnownTexts,
     counted: Option<Counted>,
 }
 
@@ -76,9 +79,14 @@ impl Relay {
     pub fn logged_in(policy: Arc<ClusterPolicy>) -> Result<Self> {
         let address = Some([127, 0, 0, 1].into());
         let client = ClientInfo { address, leg: Leg::Network };
-        let facts = ServerFacts::unasked();
-        let mut relay =
-            Self { session: Session::new(client, Leg::Network), policy, facts, counted: None };
+        let (facts, texts) = (ServerFacts::unasked(), KnownTexts::default());
+        let mut relay = Self {
+            session: Session::new(client, Leg::Network),
+            policy,
+            facts,
+            texts,
+            counted: None,
+        };
         let login = frame(2, OK);
         relay.exchange(&[], &greeting(), Until::Reads)?;
         relay.exchange(&response(), &login, Until::LoggedIn)?;
@@ -106,9 +114,10 @@ impl Relay {
         loop {
             // A server answers what it has been sent.
             let answered = if client.is_empty() { backend } else { &[] };
-            let Self { session, policy, facts, counted } = self;
+            let Self { session, policy, facts, counted, texts } = self;
             let digests = counted.as_ref().map(|counted| &counted.memo);
-            let input = Input { client, backend: answered, policy, facts, digests, now: NOW };
+            let input =
+                Input { client, backend: answered, policy, facts, digests, texts, now: NOW };
             match session.next(&input) {
                 Action::Move(
                     Move::Forward { from, len }

@@ -63,7 +63,7 @@ impl InsightsBoard {
         let (sender, receiver) = sync_channel(NEWS_MAX);
         let insights = Insights::new(places(policy), seed, now());
         Self {
-            memo: DigestMemo::default(),
+            memo: DigestMemo::starting_at(seed),
             rings: std::iter::repeat_with(OnceLock::new).take(threads.min(RINGS_MAX)).collect(),
             spill: Spill::default(),
             news: sender,

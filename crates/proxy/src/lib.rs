@@ -32,6 +32,7 @@ mod statement_log;
 mod stream;
 pub mod takeover;
 pub mod telemetry;
+mod texts;
 pub mod tls;
 pub mod unbound;
 pub mod workers;

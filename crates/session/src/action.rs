@@ -6,6 +6,7 @@ use sql::{Class, DigestMemo};
 
 use crate::denial::Denial;
 use crate::facts::ServerFacts;
+use crate::judge::known::KnownTexts;
 use crate::leg::Password;
 use crate::outcome::Finished;
 
@@ -45,6 +46,8 @@ pub struct Input<'a> {
     pub facts: &'a ServerFacts,
     /// The digests that came before. `None`: nobody counts statements by their digests.
     pub digests: Option<&'a DigestMemo>,
+    /// The texts that came before on this thread.
+    pub texts: &'a KnownTexts,
     /// The wall clock, for rules that expire.
     pub now: UnixTime,
 }

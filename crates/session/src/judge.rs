@@ -1,8 +1,8 @@
 //! Who is asking, and what the rules say to it.
 
 pub(crate) mod guarded;
+pub(crate) mod known;
 pub(crate) mod memo;
-mod recent;
 pub(crate) mod subject;
 pub(crate) mod who;
 
@@ -14,8 +14,8 @@ use policy::{
 use sql::{ClassSet, Exemption, LexMode, Scratch, Statement, Surveyor, Tool};
 use wire::command::{Query, QueryAttributes};
 
+use self::known::Recent;
 use self::memo::{Kept, MEMO_LEN_MAX, Memo, Remembered, Ruling};
-use self::recent::RecentTexts;
 use self::subject::{Samples, Subject};
 use self::who::Who;
 use crate::action::Input;
@@ -43,8 +43,8 @@ pub(crate) struct Bench {
     pub(crate) watched: Option<u32>,
     /// What the statement under way is about, if somebody counts statements.
     pub(crate) subject: Subject,
-    /// What texts are that the session has sent of late.
-    pub(crate) recent: RecentTexts,
+    /// Where the text under way is among those that came before.
+    pub(crate) recent: Recent,
     memo: Memo,
     identities: IdentityScratch,
 }
@@ -106,9 +106,15 @@ impl Bench {
 
     /// The digest of the text under way, certain or not: what it costs is predicted by it, and what
     /// runs away is known by it.
-    pub(crate) fn digest(&mut self, text: (&[u8], LexMode), statement: &Statement<'_>) -> u64 {
+    pub(crate) fn digest(
+        &mut self,
+        text: (&[u8], LexMode),
+        statement: &Statement<'_>,
+        input: &Input<'_>,
+    ) -> u64 {
         if statement.is_certain() {
-            self.subject.judged_by(text, &mut self.recent, &mut self.shape)
+            let known = (&self.recent, input.texts);
+            self.subject.judged_by(text, known, &mut self.shape)
         } else {
             self.shape.digest(text.0, text.1)
         }
@@ -124,7 +130,8 @@ impl Bench {
         if let Some(memo) = input.digests {
             let samples =
                 if input.policy.insights.sample_text { Samples::Kept } else { Samples::NotKept };
-            let looks = (&mut self.recent, &mut self.shape);
+            let known = (&self.recent, input.texts);
+            let looks = (known, &mut self.shape);
             self.subject.note_text(text, statement, looks, (memo, samples));
         }
     }

@@ -74,6 +74,7 @@ pub use compression::Compression;
 pub use cut_over::{CutOver, MigrationWork};
 pub use denial::Denial;
 pub use facts::ServerFacts;
+pub use judge::known::KnownTexts;
 pub use judge::subject::{About, News};
 pub use leg::{Leg, Password};
 pub use negotiated::ClientInfo;

@@ -80,16 +80,17 @@ pub(crate) fn query(
     let whole = if arrived.whole { Whole::Yes } else { Whole::Truncated };
     let Judge { texts, bench } = judge;
     bench.begin_statement(input);
+    let text = (query.text, server.mode);
     let known = match whole {
-        Whole::Yes => bench.recent.find(query.text, server.mode),
+        Whole::Yes => bench.recent.find(input.texts, text, texts),
         Whole::Truncated => None,
     };
-    let mut statement = match known.and_then(|known| known.describe(query.text, texts)) {
+    let mut statement = match known {
         Some(statement) => statement,
         None => describe(query.text, server.mode, whole, texts),
     };
     if whole == Whole::Yes {
-        bench.recent.note(query.text, server.mode, &statement);
+        bench.recent.note(input.texts, text, &statement);
     }
     if statement.classes.contains(Class::Call) {
         let schema = server.default_schema(&bench.who);
@@ -244,7 +245,7 @@ fn on_statement(
     let is_asked = matches!(ruling, Ruling::Ask(..)) && held;
     let is_judged = is_asked || budgeted.is_some();
     let digest = (is_judged && !statement.runs_other_text())
-        .then(|| bench.digest((query.text, server.mode), statement));
+        .then(|| bench.digest((query.text, server.mode), statement, input));
     let work = if is_judged {
         migration_work(statement, (query.text, server.mode), bench, server).map(Box::new)
     } else {

@@ -28,7 +28,8 @@ use std::task::Poll;
 use policy::{OnClientGone, is_killable};
 use tokio::time::Instant;
 
-use super::{Connection, Ended, more};
+use super::reading::more;
+use super::{Connection, Ended};
 use crate::registry::{Control, Inbox};
 use crate::runaway::{Chase, Killed, OwnSession};
 use crate::telemetry::KillOutcome;

@@ -79,7 +79,7 @@ impl Judge {
         if guards.is_empty() {
             return None;
         }
-        let survey = self.bench.survey(text, server);
+        let survey = self.bench.survey(text, server, input);
         server.temporary.note(text.text, &survey);
         let guarded = Guarded {
             survey: Some(&survey),
@@ -128,16 +128,16 @@ impl Judge {
 
 impl Bench {
     /// What guards look at in a text.
-    fn survey(&mut self, text: GuardedText<'_>, server: &ServerSide) -> Survey {
+    fn survey(&mut self, text: GuardedText<'_>, server: &ServerSide, input: &Input<'_>) -> Survey {
         if text.looked_for
-            && let Some(survey) = self.recent.survey()
+            && let Some(survey) = self.recent.survey(input.texts)
         {
             return survey;
         }
         let surveyor = self.surveyor.get_or_insert_default();
         let survey = surveyor.survey(text.text, server.mode, text.whole);
         if text.looked_for {
-            self.recent.note_survey(&survey);
+            self.recent.note_survey(input.texts, &survey);
         }
         survey
     }

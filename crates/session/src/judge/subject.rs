@@ -7,7 +7,7 @@ use policy::identity::Identity;
 use policy::{InsightTags, OwnedShape, ShapeNeeds, ShapeScratch, ShapeText};
 use sql::{ClassSet, DigestMemo, Exemption, Extent, LexMode, Statement, TextKey};
 
-use super::recent::RecentTexts;
+use super::known::{KnownTexts, Recent};
 use super::replace;
 use super::who::Who;
 
@@ -112,13 +112,13 @@ impl Subject {
     pub(super) fn judged_by(
         &mut self,
         (text, mode): (&[u8], LexMode),
-        recent: &mut RecentTexts,
+        (recent, texts): (&Recent, &KnownTexts),
         shape: &mut ShapeScratch,
     ) -> u64 {
-        let known = self.read.or_else(|| recent.read());
+        let known = self.read.or_else(|| recent.read(texts));
         let digest = known.unwrap_or_else(|| {
             let digest = shape.digest(text, mode);
-            recent.note_read(digest);
+            recent.note_read(texts, digest);
             digest
         });
         // What is counted of a long text is the digest of its front.
@@ -137,7 +137,7 @@ impl Subject {
         &mut self,
         (text, mode): (&[u8], LexMode),
         statement: &Statement<'_>,
-        (recent, shape): (&mut RecentTexts, &mut ShapeScratch),
+        ((recent, texts), shape): ((&Recent, &KnownTexts), &mut ShapeScratch),
         (memo, samples): (&DigestMemo, Samples),
     ) {
         if !statement.is_certain() {
@@ -145,7 +145,7 @@ impl Subject {
         }
         let generation = memo.generation();
         let is_it = |digest: &u64| self.read.is_none_or(|read| read == *digest);
-        self.digest = recent.digest(generation).filter(is_it);
+        self.digest = recent.digest(texts, generation).filter(is_it);
         if self.digest.is_some() {
             return;
         }
@@ -156,7 +156,7 @@ impl Subject {
             && self.read.is_none_or(|read| read == digest)
         {
             self.digest = Some(digest);
-            recent.note_digest(digest, generation);
+            recent.note_digest(texts, digest, generation);
             return;
         }
         // What is in the scratch may be the text that a PREPARE prepares.
@@ -248,7 +248,8 @@ mod tests {
     /// A session, and what is known of texts.
     struct Session {
         subject: Subject,
-        recent: RecentTexts,
+        recent: Recent,
+        known: KnownTexts,
         shape: ShapeScratch,
         memo: DigestMemo,
     }
@@ -256,22 +257,24 @@ mod tests {
     impl Session {
         fn new() -> Self {
             let (memo, shape) = (DigestMemo::default(), ShapeScratch::default());
-            Self { subject: Subject::default(), recent: RecentTexts::default(), shape, memo }
+            let (recent, known) = (Recent::default(), KnownTexts::default());
+            Self { subject: Subject::default(), recent, known, shape, memo }
         }
 
         /// A text comes. By what it is judged, if it is, and as what it is counted.
         fn comes(&mut self, text: &[u8], is_judged: bool) -> (Option<u64>, Option<u64>) {
-            let Self { subject, recent, shape, memo } = self;
+            let Self { subject, recent, known, shape, memo } = self;
             let mut texts = Scratch::default();
             let statement = describe(text, MODE, Whole::Yes, &mut texts);
             shape.clear();
             recent.pass();
             subject.pass();
             subject.begin(&Who::default());
-            recent.find(text, MODE);
-            recent.note(text, MODE, &statement);
-            let judged = is_judged.then(|| subject.judged_by((text, MODE), recent, shape));
-            let counts = (recent, shape);
+            recent.find(known, (text, MODE), &mut Scratch::default());
+            recent.note(known, (text, MODE), &statement);
+            let known = (&*recent, &*known);
+            let judged = is_judged.then(|| subject.judged_by((text, MODE), known, shape));
+            let counts = (known, shape);
             subject.note_text((text, MODE), &statement, counts, (memo, Samples::NotKept));
             (judged, subject.digest)
         }

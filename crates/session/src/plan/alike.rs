@@ -37,7 +37,7 @@ impl Alike {
             None if statement.runs_other_text() => return None,
             None => match by {
                 WatchBy::Digest => {
-                    Likeness { by, hash: bench.digest((text, server.mode), statement) }
+                    Likeness { by, hash: bench.digest((text, server.mode), statement, input) }
                 }
                 // What comes behind the part that is known makes it another text.
                 WatchBy::Text if whole == Whole::Truncated => return None,

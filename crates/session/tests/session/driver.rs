@@ -7,8 +7,8 @@ use std::sync::Arc;
 use admission::DigestKey;
 use policy::{ClusterPolicy, Priority, UnixTime};
 use session::{
-    Action, Answer, Ask, ClientInfo, CloseReason, Crypt, Finished, Input, Leg, Move, Question,
-    Reads, ServerFacts, Session, Side,
+    Action, Answer, Ask, ClientInfo, CloseReason, Crypt, Finished, Input, KnownTexts, Leg, Move,
+    Question, Reads, ServerFacts, Session, Side,
 };
 use sql::Class;
 
@@ -40,6 +40,7 @@ pub(crate) struct Driver {
     pub(crate) session: Session,
     pub(crate) policy: Arc<ClusterPolicy>,
     pub(crate) facts: ServerFacts,
+    texts: KnownTexts,
     /// How often routines were announced to change.
     pub(crate) routine_changes: u32,
     /// How often guards had something to say.
@@ -78,10 +79,16 @@ impl Driver {
     /// A session before its login.
     pub(crate) fn new(rules: &str) -> Self {
         let client = ClientInfo { address: Some([127, 0, 0, 1].into()), leg: Leg::Network };
+        Self::of(Session::new(client, Leg::Network), policy(rules))
+    }
+
+    /// A new session under these rules.
+    pub(crate) fn of(session: Session, policy: Arc<ClusterPolicy>) -> Self {
         Self {
-            session: Session::new(client, Leg::Network),
-            policy: policy(rules),
+            session,
+            policy,
             facts: ServerFacts::unasked(),
+            texts: KnownTexts::default(),
             routine_changes: 0,
             guarded: 0,
             client: Vec::new(),
@@ -126,6 +133,7 @@ impl Driver {
         for _ in 0..100_000 {
             let input = Input {
                 digests: None,
+                texts: &self.texts,
                 client: &self.client,
                 backend: &self.backend,
                 policy: &self.policy,

@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use policy::ClusterPolicy;
-use session::{ClientInfo, Crypt, Leg, Password, Reads, ServerFacts, Session, Side};
+use session::{ClientInfo, Crypt, Leg, Password, Reads, Session, Side};
 use testkit::{Cut, Input, cuts};
 
 use crate::driver::*;
@@ -282,18 +282,8 @@ thread_local! {
 
 fn fresh() -> Driver {
     let client = ClientInfo { address: Some([127, 0, 0, 1].into()), leg: Leg::Network };
-    Driver {
-        session: Session::new(client, Leg::Network),
-        policy: GATED_POLICY.with(|cell| cell.get_or_init(|| policy(GATED)).clone()),
-        facts: ServerFacts::unasked(),
-        routine_changes: 0,
-        guarded: 0,
-        client: Vec::new(),
-        backend: Vec::new(),
-        to_client: Vec::new(),
-        to_backend: Vec::new(),
-        asked: None,
-    }
+    let policy = GATED_POLICY.with(|cell| cell.get_or_init(|| policy(GATED)).clone());
+    Driver::of(Session::new(client, Leg::Network), policy)
 }
 
 fn logged_in(more: u32) -> Driver {

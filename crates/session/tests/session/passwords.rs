@@ -14,7 +14,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use policy::ClusterPolicy;
-use session::{ClientInfo, CloseReason, Crypt, Leg, Password, ServerFacts, Session, Side};
+use session::{ClientInfo, CloseReason, Crypt, Leg, Password, Session, Side};
 use testkit::Input;
 
 use crate::driver::*;
@@ -177,18 +177,7 @@ impl Talk {
             policy.get_or_init(|| of_mode(legs.mode)).clone()
         });
         Self {
-            driver: Driver {
-                session: Session::new(info, legs.backend),
-                policy,
-                facts: ServerFacts::unasked(),
-                routine_changes: 0,
-                guarded: 0,
-                client: Vec::new(),
-                backend: Vec::new(),
-                to_client: Vec::new(),
-                to_backend: Vec::new(),
-                asked: None,
-            },
+            driver: Driver::of(Session::new(info, legs.backend), policy),
             client: Client {
                 leg: legs.client,
                 plugin: plugin.to_vec(),

@@ -50,15 +50,22 @@ struct Entry {
 
 impl Default for DigestMemo {
     fn default() -> Self {
-        Self {
-            texts: std::iter::repeat_with(Entry::default).take(TEXTS).collect(),
-            told: std::iter::repeat_with(Default::default).take(TOLD_SETS).collect(),
-            generation: AtomicU64::new(1),
-        }
+        Self::starting_at(1)
     }
 }
 
 impl DigestMemo {
+    /// Its generations are counted from there: whoever notes something by them and uses several
+    /// memos gives each another, by chance.
+    #[must_use]
+    pub fn starting_at(generation: u64) -> Self {
+        Self {
+            texts: std::iter::repeat_with(Entry::default).take(TEXTS).collect(),
+            told: std::iter::repeat_with(Default::default).take(TOLD_SETS).collect(),
+            generation: AtomicU64::new(generation),
+        }
+    }
+
     /// The digest of a text that came before, if it has been told.
     #[must_use]
     pub fn get(&self, key: TextKey) -> Option<u64> {

@@ -10,6 +10,7 @@
 
 use super::key::{Extent, hash};
 use super::pieces::{Piece, Pieces, Quoting, Value, skip_rows};
+use super::place;
 use super::values::{Values, skip_values};
 use crate::comments::Scratch;
 use crate::describe::{Again, Statement};
@@ -19,6 +20,9 @@ use crate::survey::{CleanSurvey, Survey};
 
 /// Texts that are longer are not kept, and fit nothing: digests are made of their fronts.
 const LEN_MAX: usize = 4 * 1024;
+
+/// Bytes that tell texts apart mostly: an INSERT's columns, or most of a join.
+const HEAD_LEN: usize = 96;
 
 /// Most bytes of a text that are kept as they are.
 const PLAIN_MAX: usize = 512;
@@ -42,7 +46,8 @@ pub struct Mould {
     again: Option<Again>,
 }
 
-/// What a text begins with, up to its first value, as a number: texts that fit one mould have one.
+/// What a text begins with, behind comments and up to its first value, as a number: texts that fit one
+/// mould have one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TextHead(u64);
 
@@ -50,15 +55,32 @@ impl TextHead {
     /// Of `text` as a server of `mode` reads it. `None`: it fits no mould.
     #[must_use]
     pub fn of(text: &[u8], mode: LexMode) -> Option<Self> {
-        match Pieces::new(text, Quoting::of(mode)?, Extent::Whole).next()? {
-            Piece::Plain(plain) => Some(Self(hash(plain, 0))),
-            Piece::Value(_)
-            | Piece::Open
-            | Piece::Close
-            | Piece::Minus
-            | Piece::Semicolon
-            | Piece::End => Some(Self::default()),
+        let mut pieces = Pieces::new(text, Quoting::of(mode)?, Extent::Whole);
+        let (mut head, mut len) = (0, 0_usize);
+        while len < HEAD_LEN {
+            match pieces.next()? {
+                Piece::Plain(plain) => {
+                    head = hash(plain, head);
+                    len = len.saturating_add(plain.len());
+                    // A list behind it is left out.
+                    if ends_with_word(plain.trim_ascii_end(), b"VALUES")
+                        || ends_with_word(plain.trim_ascii_end(), b"IN")
+                    {
+                        break;
+                    }
+                }
+                Piece::Value(Value::Comment) if len <= 1 => {}
+                Piece::Value(_) | Piece::End => break,
+                Piece::Open | Piece::Close | Piece::Minus | Piece::Semicolon => {}
+            }
         }
+        Some(Self(head))
+    }
+
+    /// One of so many places, which all heads have alike.
+    #[must_use]
+    pub fn place(self, places: usize) -> usize {
+        place(self.0, places)
     }
 }
 

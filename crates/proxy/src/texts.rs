@@ -1,0 +1,17 @@
+//! The texts that the sessions of this thread have sent of late.
+//!
+//! They belong to a thread and to nobody else: behind a lock each statement would pay for one, and a
+//! connection's task may not hold what cannot leave its thread. What they say depends on nothing but
+//! the text, so a connection that moves to another thread finds the same there, or reads it again.
+
+use session::KnownTexts;
+
+thread_local! {
+    static TEXTS: KnownTexts = KnownTexts::default();
+}
+
+/// Shows them.
+#[inline]
+pub(crate) fn with<T>(look: impl FnOnce(&KnownTexts) -> T) -> T {
+    TEXTS.with(look)
+}
