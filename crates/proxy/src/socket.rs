@@ -134,13 +134,22 @@ impl Socket {
 
     /// Has this kernel ask the peer's whether the connection is there, if nothing has come for a second:
     /// a machine that was started anew, or has taken over the address of another one, answers with a
-    /// reset, a round trip later. The keepalive goes on as it is with that, every second. (tcp(7),
-    /// TCP_KEEPIDLE)
-    pub(crate) fn look_for_peer(&self) {
-        let Self::Tcp(socket) = self else { return };
-        let options = TcpKeepalive::new().with_time(PEER_SILENT);
-        if let Err(error) = SockRef::from(socket).set_tcp_keepalive(&options) {
-            tracing::debug!(%error, "a peer is not looked for");
+    /// reset, a round trip later. It asks again every second until what this gives is dropped; then it
+    /// is as patient as before. (tcp(7), TCP_KEEPIDLE)
+    pub(crate) fn look_for_peer(&self) -> Option<PeerLook<'_>> {
+        let Self::Tcp(socket) = self else { return None };
+        let socket = SockRef::from(socket);
+        let look = || -> io::Result<PeerLook<'_>> {
+            let before = socket.tcp_keepalive_time()?;
+            socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(PEER_SILENT))?;
+            Ok(PeerLook { socket, before })
+        };
+        match look() {
+            Ok(look) => Some(look),
+            Err(error) => {
+                tracing::debug!(%error, "a peer is not looked for");
+                None
+            }
         }
     }
 
@@ -169,6 +178,23 @@ impl Socket {
         match self {
             Self::Tcp(_) => Leg::Network,
             Self::Unix(_) => Leg::Unix,
+        }
+    }
+}
+
+/// As long as it is there, this kernel asks the peer's whether the connection is there.
+#[must_use]
+pub(crate) struct PeerLook<'s> {
+    socket: SockRef<'s>,
+    /// How long nothing had to come before it asked.
+    before: Duration,
+}
+
+impl Drop for PeerLook<'_> {
+    fn drop(&mut self) {
+        let options = TcpKeepalive::new().with_time(self.before);
+        if let Err(error) = self.socket.set_tcp_keepalive(&options) {
+            tracing::debug!(%error, "a peer is looked for every second from now on");
         }
     }
 }
@@ -288,5 +314,29 @@ impl fmt::Display for Peer {
             Self::Network(address) => address.fmt(f),
             Self::Local => f.write_str("unix"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_peer_is_looked_for_only_as_long_as_somebody_wants_to_know() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let configured = TcpKeepalive::new().with_time(Duration::from_secs(77));
+        SockRef::from(&near).set_tcp_keepalive(&configured).unwrap();
+        let near = Socket::Tcp(near);
+        let patience = || {
+            let Socket::Tcp(near) = &near else { panic!("it is one") };
+            SockRef::from(near).tcp_keepalive_time().unwrap()
+        };
+        let look = near.look_for_peer().unwrap();
+        assert_eq!(patience(), PEER_SILENT);
+        drop(look);
+        assert_eq!(patience(), Duration::from_secs(77));
     }
 }

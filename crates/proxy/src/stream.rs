@@ -22,7 +22,7 @@ use self::carrier::Carrier;
 pub(crate) use self::codecs::Codecs;
 use self::packed::Packed;
 use self::rewound::Rewound;
-use crate::socket::{Remote, Socket};
+use crate::socket::{PeerLook, Remote, Socket};
 
 /// What a buffer has while little is going on. Only a stream with unread bytes has one.
 const BUFFER_LEN: usize = 2 * 1024;
@@ -255,10 +255,8 @@ impl Stream {
     }
 
     /// See [`Socket::look_for_peer`].
-    pub(crate) fn look_for_peer(&self) {
-        if let Some(socket) = self.socket() {
-            socket.look_for_peer();
-        }
+    pub(crate) fn look_for_peer(&self) -> Option<PeerLook<'_>> {
+        self.socket()?.look_for_peer()
     }
 
     /// Whether it is known by now that [`Stream::hung_up`] has come, or there is no socket any more.

@@ -150,7 +150,7 @@ impl Killer {
         chase: Chase,
     ) -> Result<Killed, NotKilled> {
         let mut sent = false;
-        own.backend.look_for_peer();
+        let _looked_for = own.backend.look_for_peer();
         let killed = self.killing(policy, own.backend.remote(), async |link| {
             let mut target = Target { link, own, class, sent: &mut sent };
             target.is_there().await?;

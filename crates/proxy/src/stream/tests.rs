@@ -27,7 +27,7 @@ async fn a_peer_that_talks_has_not_hung_up_and_one_that_ended_has_before_it_is_r
     let (stream, mut far) = pair();
     far.write_all(b"not read").await.unwrap();
     assert!(!has_hung_up(&stream).await);
-    stream.look_for_peer();
+    drop(stream.look_for_peer());
     assert!(!stream.is_over().await, "it is there");
     far.shutdown().await.unwrap();
     assert!(has_hung_up(&stream).await);
