@@ -25,7 +25,7 @@ FUZZ_TARGETS ?=
 
 PROFILE_DIR = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
-.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-weather bench-protect bench-reports bench-share bench-peers servers clients clean-servers toolchain build fuzz siege
+.PHONY: help demo test check fmt lint doc integration sim bench bench-pace bench-weather bench-protect bench-reports bench-share bench-peers servers clients clean-servers toolchain build release fuzz siege
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -67,6 +67,9 @@ siege: toolchain servers ## attacks of chance and the servers' own test statemen
 	cargo build --release -p sluice -p integration --bins
 	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/siege --seconds $(SIEGE_SECONDS) \
 	  --suites "$${SLUICE_CACHE:-$$HOME/.cache/sluice}/suites" --keep $(TARGET)/siege-found.txt $(SIEGE_ARGS) </dev/null
+
+release: toolchain ## the program as it is released, optimised by a load of real clients: target/pgo/sluice (two release builds)
+	scripts/build-release
 
 bench: toolchain ## time per decision, with 10 and with 10,000 rules
 	cargo run --release -p benches --bin decide

@@ -9,6 +9,7 @@ pub mod plot;
 pub mod process;
 pub mod relay;
 pub mod rules;
+pub mod shipped;
 pub mod stats;
 pub mod sysbench;
 pub mod watch;

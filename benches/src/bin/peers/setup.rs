@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use benches::peer::{Peer, ServerCertificate};
+use benches::shipped::{QUIET, SHIPPED_REPLICAS, our_file, shipped, start_sluice, with_everything};
 use benches::{Result, sysbench};
 use integration::certificates::{Certificates, Issued};
 use integration::ports::{free_port, loopback};
@@ -124,17 +125,7 @@ impl Setup {
     /// Another Sluice, in the clear, where every statement of the load meets two budgets, a rule with `runaway` and
     /// its `watch`, and guards; insights are on in the shipped file.
     pub(crate) async fn start_with_everything(&self) -> Result<SluiceProcess> {
-        start_sluice(&self.topology, |yaml| {
-            let mut text = yaml;
-            for (shipped, ours) in EVERYTHING {
-                if !text.contains(shipped) {
-                    return Err(format!("the shipped file does not say {shipped:?}").into());
-                }
-                text = text.replace(shipped, ours);
-            }
-            Ok(text)
-        })
-        .await
+        start_sluice(&self.topology, with_everything).await
     }
 
     /// In the clear: direct, HAProxy, the shipped file, everything on. `idle` leaves the direct way out by itself.
@@ -187,19 +178,6 @@ impl Drop for ClientFolder {
     }
 }
 
-/// The file of the repository, with this machine's addresses in place of its own, and changed like this.
-async fn start_sluice(
-    topology: &Topology,
-    change: impl FnOnce(String) -> Result<String>,
-) -> Result<SluiceProcess> {
-    let listen = loopback(free_port()?);
-    let admin = loopback(free_port()?);
-    let yaml = change(shipped(&our_file(), topology, listen, admin)?)?;
-    let mut sluice = SluiceProcess::spawn(&yaml, listen, admin, &QUIET)?;
-    sluice.wait_until_ready().await?;
-    Ok(sluice)
-}
-
 /// The build that `SLUICE_BEFORE_BIN` names, on the file that `SLUICE_BEFORE_CONFIG` names: its own, since it may
 /// not know all keys of ours.
 async fn start_before(topology: &Topology) -> Result<Option<SluiceProcess>> {
@@ -212,36 +190,6 @@ async fn start_before(topology: &Topology) -> Result<Option<SluiceProcess>> {
     let mut sluice = SluiceProcess::spawn_binary(program, &yaml, (listen, admin), &QUIET, &[])?;
     sluice.wait_until_ready().await?;
     Ok(Some(sluice))
-}
-
-/// Debugging output would be part of what is measured.
-const QUIET: [(&str, &str); 1] = [("RUST_LOG", "info")];
-
-fn our_file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../proxy-config.yaml")
-}
-
-/// A shipped file, with this machine's addresses in place of its own.
-fn shipped(
-    path: &Path,
-    topology: &Topology,
-    listen: SocketAddr,
-    admin: SocketAddr,
-) -> Result<String> {
-    let mut yaml = std::fs::read_to_string(path)?;
-    let replicas = SHIPPED_REPLICAS.into_iter().zip(topology.replicas.iter().map(|r| r.addr()));
-    let ours = [
-        (SHIPPED_LISTEN, listen),
-        (SHIPPED_ADMIN, admin),
-        (SHIPPED_PRIMARY, topology.primary.addr()),
-    ];
-    for (shipped, here) in ours.into_iter().chain(replicas) {
-        if !yaml.contains(shipped) {
-            return Err(format!("{} does not name {shipped}", path.display()).into());
-        }
-        yaml = yaml.replace(shipped, &here.to_string());
-    }
-    Ok(yaml)
 }
 
 /// The file with `legs` in place of its `client_tls` and `backend_tls`.
@@ -267,25 +215,5 @@ fn with_legs(yaml: &str, legs: &str) -> String {
 /// How far the keys of a cluster are indented.
 const KEY_DEPTH: usize = 4;
 
-/// What stands in the shipped file, and what else is to stand there. The rule is the last, whose statements the
-/// load's are; nothing of the load comes near to these limits.
-const EVERYTHING: [(&str, &str); 3] = [
-    (
-        "  - name: everything-else\n    gate: none\n",
-        "  - name: everything-else\n    gate: none\n    runaway: { elapsed: 1m, rows_sent: 1000000, bytes_sent: 1GiB, \
-         action: kill, watch: { by: digest, for: 10m } }\n",
-    ),
-    ("guards:\n", "guards:\n  - { name: lists, max_in_list: 5000, max_statement_bytes: 1MiB }\n"),
-    (
-        "budgets:\n",
-        "budgets:\n  - { name: at-once, max_concurrency: 1000 }\n  - { name: of-each, per: user, share: 100, burst: 100s }\n",
-    ),
-];
-
 const INSIGHTS_ON: &str = "insights: { enabled: true,";
 const INSIGHTS_OFF: &str = "insights: { enabled: false,";
-
-const SHIPPED_LISTEN: &str = "127.0.0.1:3307";
-const SHIPPED_ADMIN: &str = "127.0.0.1:9307";
-const SHIPPED_PRIMARY: &str = "127.0.0.1:3306";
-const SHIPPED_REPLICAS: [&str; 2] = ["127.0.0.1:3316", "127.0.0.1:3326"];
