@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::MonoTime;
 use insights::{Insights, Learned, Record, Time};
 use policy::ClusterPolicy;
 use session::{Action, ClientInfo, Finished, Input, Leg, Move, ServerFacts, Session, Side};
@@ -108,7 +109,15 @@ impl Relay {
             let answered = if client.is_empty() { backend } else { &[] };
             let Self { session, policy, facts, counted } = self;
             let digests = counted.as_ref().map(|counted| &counted.memo);
-            let input = Input { client, backend: answered, policy, facts, digests, now: NOW };
+            let input = Input {
+                client,
+                backend: answered,
+                policy,
+                facts,
+                digests,
+                now: NOW,
+                mono: MonoTime::ZERO,
+            };
             match session.next(&input) {
                 Action::Move(
                     Move::Forward { from, len }

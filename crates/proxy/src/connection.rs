@@ -34,6 +34,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use admission::MonoTime;
 use policy::{ClusterPolicy, UnixTime};
 use session::{Action, ClientInfo, CloseReason, Denial, Input, Reads, Session};
 use tokio::time::Instant;
@@ -130,6 +131,8 @@ struct Connection {
     departure: Departure,
     /// The wall clock when the statement under way began.
     now: UnixTime,
+    /// The monotonic one.
+    mono: MonoTime,
     leaving: DrainState,
     /// During a COM_CHANGE_USER: the limits on silence in it.
     changing: Option<Box<LoginDeadlines>>,
@@ -174,6 +177,7 @@ impl Connection {
             debt: Debt::default(),
             cut_over: None,
             now: UnixTime(0),
+            mono: MonoTime::ZERO,
             client_gone: None,
             departure: Departure::default(),
             leaving: DrainState::default(),
@@ -409,6 +413,7 @@ impl Connection {
             facts: &known.facts,
             digests: policy.insights.enabled.then(|| shared.cluster.insights.memo()),
             now: self.now,
+            mono: self.mono,
         })
     }
 

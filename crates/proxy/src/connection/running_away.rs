@@ -1,7 +1,6 @@
 //! A statement of this connection takes more than its rule lets it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use admission::{Reason, Refusal};
 use policy::{ClusterPolicy, Quarantined, Rule, RunawayAction, is_killable};
@@ -82,7 +81,7 @@ impl Connection {
     ) -> Option<Answer> {
         let mut rules = self.policy.rules.iter();
         let rule = rules.find(|rule| rule.key == entry.key)?;
-        let left = entry.until.0.saturating_sub(self.now.0);
+        let times = self.shared.cluster.times_of(entry);
         let refusal = Refusal {
             reason: Reason::Quarantined,
             cause: None,
@@ -90,10 +89,11 @@ impl Connection {
             limit: None,
             // It may have come to the quarantine while its statement waited.
             waited: self.admission.waited().unwrap_or_default(),
-            retry_after: Duration::from_secs(u64::try_from(left).unwrap_or(0)),
+            retry_after: times.left,
         };
         let (id, answer) = self.answer_unasked(Some(rule), &refusal, Some(entry.id));
-        self.note_stopped((Stop::Quarantine(Arc::clone(entry)), class), Some(rule), id, &refusal);
+        let stop = Stop::Quarantine(Arc::clone(entry), times);
+        self.note_stopped((stop, class), Some(rule), id, &refusal);
         Some(answer)
     }
 }
@@ -224,7 +224,7 @@ impl UnderWay<'_> {
             action = action.as_str(),
             by = likeness.by.as_str(),
             hash = format_args!("{:016x}", likeness.hash),
-            until = %entry.until,
+            until = %self.shared.cluster.times_of(&entry).until,
             "statements like it are in quarantine"
         );
         Some(())

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use admission::DigestKey;
+use admission::{DigestKey, MonoTime};
 use policy::{ClusterPolicy, Priority, UnixTime};
 use session::{
     Action, Answer, Ask, ClientInfo, CloseReason, Crypt, Finished, Input, Leg, Move, Question,
@@ -40,6 +40,8 @@ pub(crate) struct Driver {
     pub(crate) session: Session,
     pub(crate) policy: Arc<ClusterPolicy>,
     pub(crate) facts: ServerFacts,
+    /// The clocks: the wall's second, and the monotonic one.
+    pub(crate) now: (i64, MonoTime),
     /// How often routines were announced to change.
     pub(crate) routine_changes: u32,
     /// How often guards had something to say.
@@ -50,6 +52,9 @@ pub(crate) struct Driver {
     pub(crate) to_backend: Vec<u8>,
     pub(crate) asked: Option<Ask>,
 }
+
+/// What both clocks say at first.
+pub(crate) const CLOCKS: (i64, MonoTime) = (1_800_000_000, MonoTime::ZERO);
 
 pub(crate) const STATUS_AUTOCOMMIT: u16 = 2;
 pub(crate) const STATUS_IN_TRANS: u16 = 1;
@@ -82,6 +87,7 @@ impl Driver {
             session: Session::new(client, Leg::Network),
             policy: policy(rules),
             facts: ServerFacts::unasked(),
+            now: CLOCKS,
             routine_changes: 0,
             guarded: 0,
             client: Vec::new(),
@@ -130,7 +136,8 @@ impl Driver {
                 backend: &self.backend,
                 policy: &self.policy,
                 facts: &self.facts,
-                now: UnixTime(1_800_000_000),
+                now: UnixTime(self.now.0),
+                mono: self.now.1,
             };
             match self.session.next(&input) {
                 Action::Read(reads) => return Stop::Reads(reads),

@@ -286,6 +286,7 @@ fn fresh() -> Driver {
         session: Session::new(client, Leg::Network),
         policy: GATED_POLICY.with(|cell| cell.get_or_init(|| policy(GATED)).clone()),
         facts: ServerFacts::unasked(),
+        now: crate::driver::CLOCKS,
         routine_changes: 0,
         guarded: 0,
         client: Vec::new(),

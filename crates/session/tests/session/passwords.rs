@@ -181,6 +181,7 @@ impl Talk {
                 session: Session::new(info, legs.backend),
                 policy,
                 facts: ServerFacts::unasked(),
+                now: crate::driver::CLOCKS,
                 routine_changes: 0,
                 guarded: 0,
                 client: Vec::new(),
