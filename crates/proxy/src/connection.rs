@@ -129,10 +129,8 @@ struct Connection {
     /// Since when the client cannot be written to any more; what the server still says is dropped.
     client_gone: Option<Instant>,
     departure: Departure,
-    /// The wall clock when the statement under way began.
-    now: UnixTime,
-    /// The monotonic one.
-    mono: MonoTime,
+    /// Both clocks when the statement under way began.
+    now: (UnixTime, MonoTime),
     leaving: DrainState,
     /// During a COM_CHANGE_USER: the limits on silence in it.
     changing: Option<Box<LoginDeadlines>>,
@@ -176,8 +174,7 @@ impl Connection {
             admission: AdmissionRecord::default(),
             debt: Debt::default(),
             cut_over: None,
-            now: UnixTime(0),
-            mono: MonoTime::ZERO,
+            now: (UnixTime(0), MonoTime::ZERO),
             client_gone: None,
             departure: Departure::default(),
             leaving: DrainState::default(),
@@ -412,8 +409,8 @@ impl Connection {
             policy,
             facts: &known.facts,
             digests: policy.insights.enabled.then(|| shared.cluster.insights.memo()),
-            now: self.now,
-            mono: self.mono,
+            now: self.now.0,
+            mono: self.now.1,
         })
     }
 

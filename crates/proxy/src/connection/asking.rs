@@ -297,7 +297,7 @@ impl Connection {
             Settled::JudgeAgain => {
                 // A rule may have expired meanwhile, without a new policy.
                 let clock = self.shared.cluster.clock();
-                (self.now, self.mono) = (UnixTime(clock.unix_seconds()), clock.now());
+                self.now = (UnixTime(clock.unix_seconds()), clock.now());
                 self.take_newer_policy();
                 self.take_newer_facts();
                 self.session.handle_judge_again(asked);

@@ -36,7 +36,7 @@ impl Connection {
             let now = Instant::now();
             self.timing.started = Some(now);
             let clock = self.shared.cluster.clock();
-            (self.now, self.mono) = (UnixTime(clock.recent_unix_seconds(now)), clock.at(now));
+            self.now = (UnixTime(clock.recent_unix_seconds(now)), clock.at(now));
             self.leaving.note_command();
             self.take_newer_policy();
         }
