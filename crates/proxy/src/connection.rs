@@ -16,6 +16,7 @@ mod cutting_over;
 mod delivery;
 mod departure;
 mod errors;
+mod fetching;
 mod finishing;
 mod foreseeing;
 mod guarding;

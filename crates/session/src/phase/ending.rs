@@ -116,6 +116,7 @@ fn handle_accepted(
         Then::ResetStatement(id) => {
             if let Some(statement) = server.prepared.get_mut(id) {
                 statement.long_data = false;
+                statement.ended_cursor = None;
             }
         }
         Then::ResetConnection => {
