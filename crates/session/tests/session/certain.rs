@@ -321,3 +321,23 @@ fn what_is_prepared_of_characters_that_the_server_converts_is_not_known() {
         }
     }
 }
+
+/// A word that was mistyped within a transaction had its next write wait, with its locks held; and
+/// nobody knew any more how the session's texts are read.
+#[test]
+fn what_the_server_cannot_parse_has_changed_nothing() {
+    const PARSE_ERROR: u16 = 1064;
+    let after = |text: &str, error: u16| {
+        let mut driver = Driver::logged_in(GATED, 0);
+        driver.passes("BEGIN", OPEN);
+        driver.asks(WRITE, OPEN);
+        sends(&mut driver, text);
+        driver.answer(&err(1, error));
+        !asks_for(&mut driver, WRITE)
+    };
+    assert!(after("UPDTE t SET a = 1", PARSE_ERROR));
+    assert!(!after("UPDTE t SET a = 1", 1146), "it was a statement after all");
+    for text in ["COMMIT; UPDTE t SET a = 1", "x: BEGIN COMMIT; EXECUTE s; END", "EXECUTE s"] {
+        assert!(!after(text, PARSE_ERROR), "{text}");
+    }
+}
