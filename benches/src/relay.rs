@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::MonoTime;
 use insights::{Insights, Learned, Record, Time};
 use policy::ClusterPolicy;
 use session::{
@@ -116,8 +117,16 @@ impl Relay {
             let answered = if client.is_empty() { backend } else { &[] };
             let Self { session, policy, facts, counted, texts } = self;
             let digests = counted.as_ref().map(|counted| &counted.memo);
-            let input =
-                Input { client, backend: answered, policy, facts, digests, texts, now: NOW };
+            let input = Input {
+                client,
+                backend: answered,
+                policy,
+                facts,
+                digests,
+                texts,
+                now: NOW,
+                mono: MonoTime::ZERO,
+            };
             match session.next(&input) {
                 Action::Move(
                     Move::Forward { from, len }

@@ -153,6 +153,9 @@ async fn whoever_holds_locks_passes_and_counts(server: &Server, sluice: &SluiceP
     let mut holder = session(addr, "alone").await;
     holder.query("BEGIN").await.unwrap().accepted().unwrap();
     holder.query("UPDATE t SET n = 1 WHERE id = 1").await.unwrap().accepted().unwrap();
+    // What the server cannot parse has not ended anything.
+    let mistyped = holder.query("UPDTE t SET n = 1 WHERE id = 1").await.unwrap();
+    assert_eq!(mistyped.err().map(|(errno, _)| errno), Some(1064));
     let mut other = session(addr, "alone").await;
     let held = Held::take(server).await.unwrap();
     send(&mut other, &Held::statement("other")).await;

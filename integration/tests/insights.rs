@@ -20,6 +20,8 @@ use tokio::sync::OnceCell;
 
 #[path = "insights/mixed.rs"]
 mod mixed;
+#[path = "insights/uploads.rs"]
+mod uploads;
 
 /// One server for all tests of this file, which counts too.
 async fn servers() -> &'static Topology {

@@ -17,6 +17,8 @@ use tokio::task::JoinSet;
 
 #[path = "runaway/another_server.rs"]
 mod another_server;
+#[path = "runaway/cursors.rs"]
+mod cursors;
 #[path = "runaway/throttled.rs"]
 mod throttled;
 

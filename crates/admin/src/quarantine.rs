@@ -1,13 +1,15 @@
 //! `/api/v1/quarantine`: what is refused, or comes last, because a statement like it ran away, and how it
 //! is freed.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::{FromRequestParts as _, Path, Request, State};
 use axum::http::Uri;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
 use policy::{Quarantined, UnixTime};
-use proxy::cluster::Cluster;
+use proxy::cluster::{Cluster, QuarantineTimes};
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::{Error, Refusal};
@@ -51,18 +53,21 @@ pub struct QuarantineEntry {
 }
 
 impl QuarantineEntry {
-    fn of(cluster: &str, entry: &Quarantined, now: UnixTime) -> Self {
+    fn of(cluster: &Cluster, entry: &Quarantined) -> Self {
+        let QuarantineTimes { since, until, left } = cluster.times_of(entry);
+        // The second that has begun counts: what is there has never none left.
+        let left = left.saturating_add(Duration::from_nanos(999_999_999));
         Self {
-            id: id_of(cluster, entry.id),
-            cluster: cluster.to_owned(),
+            id: id_of(&cluster.name, entry.id),
+            cluster: cluster.name.to_string(),
             rule: entry.rule.to_string(),
             by: entry.likeness.by.as_str().to_owned(),
             hash: format!("{:016x}", entry.likeness.hash),
             action: entry.action.as_str().to_owned(),
             app: String::from_utf8_lossy(&entry.app).into_owned(),
-            since: entry.since.to_string(),
-            until: entry.until.to_string(),
-            left_s: entry.until.0.saturating_sub(now.0),
+            since: since.to_string(),
+            until: until.to_string(),
+            left_s: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
         }
     }
 }
@@ -73,9 +78,9 @@ pub(crate) fn id_of(cluster: &str, id: u64) -> String {
 }
 
 /// What is in quarantine in one cluster, the oldest first.
-pub(crate) fn of_cluster(cluster: &Cluster, now: UnixTime) -> Vec<QuarantineEntry> {
+pub(crate) fn of_cluster(cluster: &Cluster) -> Vec<QuarantineEntry> {
     let entries = cluster.quarantined().into_iter();
-    entries.map(|entry| QuarantineEntry::of(&cluster.name, &entry, now)).collect()
+    entries.map(|entry| QuarantineEntry::of(cluster, &entry)).collect()
 }
 
 pub(crate) async fn list(
@@ -85,7 +90,7 @@ pub(crate) async fn list(
     let NoParameters {} = query(&asked)?;
     let now = state.clusters.first().map(|cluster| cluster.clock().unix_seconds());
     let now = UnixTime(now.unwrap_or_default());
-    let entries = state.clusters.iter().flat_map(|cluster| of_cluster(cluster, now));
+    let entries = state.clusters.iter().flat_map(|cluster| of_cluster(cluster));
     let answer = Quarantine { now: now.to_string(), quarantine: entries.collect() };
     Ok(([(CACHE_CONTROL, "no-store")], Json(answer)).into_response())
 }

@@ -256,7 +256,7 @@ impl GuardShown {
     fn of(stop: Option<&Stop>) -> Option<Self> {
         let stop = match stop? {
             Stop::Guard(stop) => stop,
-            Stop::Quarantine(_) => return None,
+            Stop::Quarantine(..) => return None,
         };
         Some(Self {
             guard: stop.guard.to_string(),
@@ -270,16 +270,16 @@ impl GuardShown {
 
 impl QuarantineShown {
     fn of(cluster: &str, stop: Option<&Stop>) -> Option<Self> {
-        let entry = match stop? {
-            Stop::Quarantine(entry) => entry,
+        let (entry, times) = match stop? {
+            Stop::Quarantine(entry, times) => (entry, times),
             Stop::Guard(_) => return None,
         };
         Some(Self {
             id: format!("{cluster}:{}", entry.id),
             by: entry.likeness.by.as_str().to_owned(),
             app: text(&entry.app),
-            since: At(entry.since.0.saturating_mul(1_000)),
-            until: At(entry.until.0.saturating_mul(1_000)),
+            since: At(times.since.0.saturating_mul(1_000)),
+            until: At(times.until.0.saturating_mul(1_000)),
         })
     }
 }

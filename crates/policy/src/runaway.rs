@@ -5,19 +5,19 @@
 //! what has its digest, or its text, and is decided by the same rule, is refused until some time has
 //! passed or somebody frees it. The like of one that goes on but is to come last (`deprioritise`) is in
 //! quarantine too, and one of it at a time may be at the server: it has a budget of its own
-//! ([`Quarantined::lane`]). What is in quarantine belongs to what is in force, as rules do.
+//! ([`Quarantined::lane`]). What is in quarantine belongs to what is in force, as rules do. How long it
+//! stays there goes by the monotonic clock: no step of the wall clock frees it, or keeps it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::{BudgetUse, RuleKey};
+use admission::{BudgetUse, MonoTime, RuleKey};
 use sql::Class;
 
 use crate::budget::lane_key;
 use crate::cluster::ClusterPolicy;
 use crate::fnv;
 use crate::rule::Rule;
-use crate::time::UnixTime;
 
 /// `runaway` of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,9 +147,9 @@ pub struct Quarantined {
     /// Whose statement ran away.
     pub app: Box<[u8]>,
     /// When.
-    pub since: UnixTime,
-    /// From this second on it is free.
-    pub until: UnixTime,
+    pub since: MonoTime,
+    /// From then on it is free.
+    pub until: MonoTime,
 }
 
 impl Quarantined {
@@ -168,7 +168,7 @@ impl Quarantined {
 pub struct Quarantine {
     list: Arc<[Arc<Quarantined>]>,
     /// When the last of them is free.
-    until: UnixTime,
+    until: MonoTime,
     /// The highest number that was ever given.
     last_id: u64,
 }
@@ -193,7 +193,7 @@ impl Quarantine {
 
     /// Whether somebody may be in it now: then what a statement is like has to be known.
     #[must_use]
-    pub fn may_hold(&self, now: UnixTime) -> bool {
+    pub fn may_hold(&self, now: MonoTime) -> bool {
         now < self.until
     }
 
@@ -203,7 +203,7 @@ impl Quarantine {
         &self,
         rule: RuleKey,
         likeness: Likeness,
-        now: UnixTime,
+        now: MonoTime,
     ) -> Option<&Arc<Quarantined>> {
         let is_like = |entry: &&Arc<Quarantined>| {
             entry.key == rule && entry.likeness == likeness && now < entry.until
@@ -212,7 +212,7 @@ impl Quarantine {
     }
 
     /// Everything in it now.
-    pub fn standing(&self, now: UnixTime) -> impl Iterator<Item = &Arc<Quarantined>> {
+    pub fn standing(&self, now: MonoTime) -> impl Iterator<Item = &Arc<Quarantined>> {
         self.list.iter().filter(move |entry| now < entry.until)
     }
 
@@ -225,11 +225,15 @@ impl Quarantine {
             RunawayAction::Log | RunawayAction::Kill => return true,
             RunawayAction::Deprioritise => {}
         }
-        let half = new.until.0.saturating_sub(new.since.0) / 2;
+        let lasts = new.until.saturating_since(new.since);
         let stands = self.holds(new.key, new.likeness, new.since).is_some_and(|entry| {
-            entry.action == new.action && entry.until.0.saturating_sub(new.since.0) > half
+            let left = entry.until.saturating_since(new.since);
+            entry.action == new.action && left.saturating_mul(2) > lasts
         });
-        let of_late = self.list.iter().rev().take_while(|entry| entry.since == new.since).count();
+        let is_of_late = |entry: &&Arc<Quarantined>| {
+            new.since.saturating_since(entry.since) < Duration::from_secs(1)
+        };
+        let of_late = self.list.iter().rev().take_while(is_of_late).count();
         !stands && of_late < DEPRIORITISED_PER_S_MAX
     }
 
@@ -280,7 +284,11 @@ impl Rule {
 mod tests {
     use super::*;
 
-    fn entry(id: u64, hash: u64, since: i64) -> Quarantined {
+    fn at(second: u64) -> MonoTime {
+        MonoTime::ZERO.saturating_add(Duration::from_secs(second))
+    }
+
+    fn entry(id: u64, hash: u64, since: u64) -> Quarantined {
         Quarantined {
             id,
             rule: "slow".into(),
@@ -288,8 +296,8 @@ mod tests {
             likeness: Likeness { by: WatchBy::Digest, hash },
             action: RunawayAction::Kill,
             app: Box::default(),
-            since: UnixTime(since),
-            until: UnixTime(since.saturating_add(60)),
+            since: at(since),
+            until: at(since.saturating_add(60)),
         }
     }
 
@@ -298,18 +306,18 @@ mod tests {
         let quarantine = Quarantine::default().with(entry(1, 11, 0)).with(entry(2, 22, 10));
         let like = |hash| Likeness { by: WatchBy::Digest, hash };
         let holds = |quarantine: &Quarantine, hash, now| {
-            quarantine.holds(RuleKey(7), like(hash), UnixTime(now)).map(|entry| entry.id)
+            quarantine.holds(RuleKey(7), like(hash), at(now)).map(|entry| entry.id)
         };
         assert_eq!(holds(&quarantine, 11, 59), Some(1));
         assert_eq!(holds(&quarantine, 11, 60), None);
-        assert_eq!(quarantine.holds(RuleKey(8), like(11), UnixTime(1)), None);
+        assert_eq!(quarantine.holds(RuleKey(8), like(11), at(1)), None);
         let text = Likeness { by: WatchBy::Text, hash: 11 };
-        assert_eq!(quarantine.holds(RuleKey(7), text, UnixTime(1)), None);
+        assert_eq!(quarantine.holds(RuleKey(7), text, at(1)), None);
         let again = quarantine.with(entry(3, 11, 65));
-        assert_eq!(again.standing(UnixTime(66)).map(|entry| entry.id).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(again.standing(at(66)).map(|entry| entry.id).collect::<Vec<_>>(), [2, 3]);
         let freed = again.without(3).unwrap();
         assert_eq!(holds(&freed, 11, 66), None);
-        assert!(freed.may_hold(UnixTime(69)) && !freed.may_hold(UnixTime(70)));
+        assert!(freed.may_hold(at(69)) && !freed.may_hold(at(70)));
         assert_eq!(freed.without(3), None);
     }
 
@@ -349,7 +357,7 @@ mod tests {
         for id in 0..1_500 {
             quarantine = quarantine.with(entry(id, id, 0));
         }
-        let ids: Vec<u64> = quarantine.standing(UnixTime(1)).map(|entry| entry.id).collect();
+        let ids: Vec<u64> = quarantine.standing(at(1)).map(|entry| entry.id).collect();
         assert_eq!((ids.len(), ids[0]), (1_000, 500));
     }
 }

@@ -21,7 +21,12 @@ impl Clock {
 
     /// Monotonic time since this clock's zero.
     pub fn now(&self) -> MonoTime {
-        let elapsed = self.origin.elapsed();
+        self.at(Instant::now())
+    }
+
+    /// When `instant` is, counted from this clock's zero.
+    pub fn at(&self, instant: Instant) -> MonoTime {
+        let elapsed = instant.saturating_duration_since(self.origin);
         MonoTime::from_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
     }
 
@@ -35,6 +40,15 @@ impl Clock {
     pub fn unix_seconds(&self) -> i64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    }
+
+    /// The second of the wall clock at `at`, if it goes on from now, and went before, as it does now.
+    pub fn unix_seconds_at(&self, at: MonoTime) -> i64 {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = self.now();
+        let wall = wall.saturating_add(at.saturating_since(now));
+        let wall = wall.saturating_sub(now.saturating_since(at));
+        i64::try_from(wall.as_secs()).unwrap_or(i64::MAX)
     }
 
     /// The same for every statement, at `now`: asked of the system only as often as it may be late.

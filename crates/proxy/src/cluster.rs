@@ -57,6 +57,7 @@ pub use self::chains::{Chain, ChainEnd, Chains, GateSignal, GuardStop, Line, Sto
 pub use self::check::{Check, CheckAnswer, CheckOutcome};
 pub use self::held::{ClientName, Introduction, THROTTLED_MAX, Throttled, WaitingClient};
 pub(crate) use self::layers::Caught;
+pub use self::layers::QuarantineTimes;
 pub(crate) use self::pauses::{PauseListed, Pauses, Pausing};
 pub use self::permits::PermitGuard;
 pub use self::refused::{KEPT as REFUSED_KEPT, Refused, RefusedBy};

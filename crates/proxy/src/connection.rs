@@ -16,6 +16,7 @@ mod cutting_over;
 mod delivery;
 mod departure;
 mod errors;
+mod fetching;
 mod finishing;
 mod foreseeing;
 mod guarding;
@@ -32,6 +33,7 @@ mod serving;
 use std::pin::pin;
 use std::sync::Arc;
 
+use admission::MonoTime;
 use policy::{ClusterPolicy, UnixTime};
 use session::{Action, ClientInfo, CloseReason, Denial, Input, Reads, Session};
 use tokio::time::Instant;
@@ -127,8 +129,8 @@ struct Connection {
     /// Since when the client cannot be written to any more; what the server still says is dropped.
     client_gone: Option<Instant>,
     departure: Departure,
-    /// The wall clock when the statement under way began.
-    now: UnixTime,
+    /// Both clocks when the statement under way began.
+    now: (UnixTime, MonoTime),
     leaving: DrainState,
     /// During a COM_CHANGE_USER: the limits on silence in it.
     changing: Option<Box<LoginDeadlines>>,
@@ -172,7 +174,7 @@ impl Connection {
             admission: AdmissionRecord::default(),
             debt: Debt::default(),
             cut_over: None,
-            now: UnixTime(0),
+            now: (UnixTime(0), MonoTime::ZERO),
             client_gone: None,
             departure: Departure::default(),
             leaving: DrainState::default(),
@@ -409,7 +411,8 @@ impl Connection {
                 facts: &known.facts,
                 digests: policy.insights.enabled.then(|| shared.cluster.insights.memo()),
                 texts,
-                now: self.now,
+                now: self.now.0,
+                mono: self.now.1,
             })
         })
     }

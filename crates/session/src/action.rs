@@ -1,6 +1,6 @@
 //! What the session asks of the shell.
 
-use admission::{DigestKey, Written};
+use admission::{DigestKey, MonoTime, Written};
 use policy::{ClusterPolicy, GuardReport, Priority, UnixTime};
 use sql::{Class, DigestMemo};
 
@@ -50,6 +50,8 @@ pub struct Input<'a> {
     pub texts: &'a KnownTexts,
     /// The wall clock, for rules that expire.
     pub now: UnixTime,
+    /// The monotonic clock, for what is in quarantine.
+    pub mono: MonoTime,
 }
 
 /// Bytes on their way. Counts are from the start of the buffer named.

@@ -1,6 +1,7 @@
 //! What the session reports of a command that is over.
 
 use admission::Mode;
+use policy::Likeness;
 use sql::{Class, Kill};
 use wire::response_tracker::ResponseEnd;
 
@@ -18,6 +19,8 @@ pub struct Finished {
     pub kill: Option<Kill>,
     /// What it was to the cursors of prepared statements.
     pub cursor: Option<CursorUse>,
+    /// What it is like, if its rule puts what it kills in quarantine.
+    pub likeness: Option<Likeness>,
     /// Identity claims that were ignored because `identity.claims` does not allow them.
     pub claims_refused: u32,
 }

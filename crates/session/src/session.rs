@@ -222,12 +222,13 @@ impl Session {
         let Phase::Forwarding(forwarding) = phase else { return None };
         let (running, response) = forwarding.parts();
         let (statement, cursor) = (running.statement, running.cursor);
+        let likeness = running.likeness;
         let kill = response.as_ref().and_then(|response| {
             let who = &mut judge.bench.who;
             ending::end(running, response, tracker, (negotiated, server, input.facts), who)
         });
         let response = *response;
-        self.finish(Finished { response, kill, cursor, ..finished(statement) })
+        self.finish(Finished { response, kill, cursor, likeness, ..finished(statement) })
     }
 
     fn step_clearing(&mut self, clearing: Clearing, input: &Input<'_>) -> Option<Action> {
@@ -336,6 +337,7 @@ fn finished(statement: Option<StatementOutcome>) -> Finished {
         admission_over: false,
         kill: None,
         cursor: None,
+        likeness: None,
         claims_refused: 0,
     }
 }

@@ -165,6 +165,7 @@ pub fn describe<'t>(
     } else if seen.effects.plain.unread {
         seen.effects = seen.effects.unread();
     }
+    seen.effects.plain.no_statement &= certain && seen.count == 1;
     if seen.count != 1 {
         seen.effects.execute = None;
         seen.effects.plain.kill = None;

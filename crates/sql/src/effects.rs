@@ -42,6 +42,9 @@ pub struct PlainEffects {
     /// that they need not be looked at apart. CALL says it of all but the mode, which servers
     /// restore behind a routine.
     pub unread: bool,
+    /// The text is one statement, and begins with what is no statement of any server. If all that the
+    /// server answers is `ER_PARSE_ERROR`, it has run nothing, and no other effect is to be looked at.
+    pub no_statement: bool,
     /// BEGIN, START TRANSACTION, XA START, COMMIT or ROLLBACK AND CHAIN. The transaction it begins
     /// is a new one, also when one was open.
     pub begins_transaction: bool,
@@ -226,6 +229,7 @@ impl Effects<'_> {
         Self {
             plain: PlainEffects {
                 transaction_control_before_other: self.plain.transaction_control_before_other,
+                no_statement: self.plain.no_statement,
                 ..PlainEffects::unread()
             },
             set_app: self.set_app.map(|_| AppSetting::Unreadable),
@@ -262,6 +266,7 @@ impl PlainEffects {
     pub fn unread() -> Self {
         Self {
             unread: true,
+            no_statement: false,
             begins_transaction: true,
             ends_transaction: true,
             transaction_control_before_other: false,
@@ -300,6 +305,7 @@ impl PlainEffects {
     fn merged(self, other: Self) -> Self {
         Self {
             unread: self.unread || other.unread,
+            no_statement: self.no_statement && other.no_statement,
             begins_transaction: self.begins_transaction || other.begins_transaction,
             ends_transaction: self.ends_transaction || other.ends_transaction,
             transaction_control_before_other: self.transaction_control_before_other

@@ -75,10 +75,13 @@ impl From<bool> for Setting {
 /// in every character set that a client can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Charset {
-    /// utf8mb4, utf8mb3, and the EUC family: bytes from 0x80 up belong to names, and no byte below
-    /// 0x80 that means anything in SQL is ever part of a longer character.
+    /// utf8mb4 and utf8mb3: bytes from 0x80 up belong to names, and no byte below 0x80 that means
+    /// anything in SQL is ever part of a longer character.
     #[default]
     Plain,
+    /// gb2312, euckr, ujis, eucjpms: read as `Plain` is, but the server converts names, and what it
+    /// prepares.
+    Euc,
     /// binary, ascii, koi8r, cp1251 and others: one byte is one character, and none from 0x80 up
     /// is white space.
     SingleByte,
@@ -120,7 +123,7 @@ impl Charset {
             248..=250 if mysql(50_704) => Self::Gb18030,
             10 | 82 => Self::Swe7,
             // gb2312 24 86, euckr 19 85, ujis 12 91, eucjpms 97 98; then utf8mb3 and utf8mb4.
-            12 | 19 | 24 | 85 | 86 | 91 | 97 | 98 => Self::Plain,
+            12 | 19 | 24 | 85 | 86 | 91 | 97 | 98 => Self::Euc,
             33 | 45 | 46 | 83 | 192..=215 | 223..=247 => Self::Plain,
             76 | 255..=309 if mysql(80_000) => Self::Plain,
             310..=323 if mysql(80_030) => Self::Plain,
@@ -156,6 +159,7 @@ impl Charset {
             Self::Latin => byte == 0xA0,
             Self::Dos => byte == 0xFF,
             Self::Plain
+            | Self::Euc
             | Self::SingleByte
             | Self::Swe7
             | Self::Big5
@@ -172,6 +176,7 @@ impl Charset {
         match self {
             Self::SingleByte | Self::Latin | Self::Dos | Self::Swe7 => true,
             Self::Plain
+            | Self::Euc
             | Self::Big5
             | Self::Cp932
             | Self::Gbk
@@ -185,7 +190,7 @@ impl Charset {
     /// elsewhere does.
     pub(crate) fn has_plain_words(self) -> bool {
         match self {
-            Self::Plain | Self::SingleByte | Self::Unknown => true,
+            Self::Plain | Self::Euc | Self::SingleByte | Self::Unknown => true,
             Self::Latin
             | Self::Dos
             | Self::Swe7
@@ -201,6 +206,7 @@ impl Charset {
     pub(crate) fn has_ascii_trail(self) -> bool {
         match self {
             Self::Plain
+            | Self::Euc
             | Self::SingleByte
             | Self::Latin
             | Self::Dos
@@ -216,6 +222,7 @@ impl Charset {
         let &[lead, trail, ..] = rest else { return 1 };
         let wide = match self {
             Self::Plain
+            | Self::Euc
             | Self::SingleByte
             | Self::Latin
             | Self::Dos
@@ -238,10 +245,10 @@ const NAMES: [(&[u8], Charset); 38] = [
     (b"utf8mb4", Charset::Plain),
     (b"utf8mb3", Charset::Plain),
     (b"utf8", Charset::Plain),
-    (b"gb2312", Charset::Plain),
-    (b"euckr", Charset::Plain),
-    (b"ujis", Charset::Plain),
-    (b"eucjpms", Charset::Plain),
+    (b"gb2312", Charset::Euc),
+    (b"euckr", Charset::Euc),
+    (b"ujis", Charset::Euc),
+    (b"eucjpms", Charset::Euc),
     (b"latin1", Charset::Latin),
     (b"latin2", Charset::Latin),
     (b"latin5", Charset::Latin),
@@ -318,6 +325,7 @@ mod tests {
             (36, Charset::Dos, Charset::Dos),
             (63, Charset::SingleByte, Charset::SingleByte),
             (28, Charset::Gbk, Charset::Gbk),
+            (85, Charset::Euc, Charset::Euc),
             (82, Charset::Swe7, Charset::Swe7),
         ] {
             assert_eq!(Charset::from_collation_id(id, MYSQL), mysql, "{id}");

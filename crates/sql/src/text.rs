@@ -56,9 +56,9 @@ impl<'t> SqlText<'t> {
     pub fn is_prepared_as_it_stands(&self) -> bool {
         match self.charset {
             Charset::SingleByte | Charset::Latin | Charset::Dos => true,
-            // The EUC family is among these; of their texts hardly one is UTF-8.
             Charset::Plain => std::str::from_utf8(self.raw).is_ok(),
-            Charset::Big5
+            Charset::Euc
+            | Charset::Big5
             | Charset::Cp932
             | Charset::Gbk
             | Charset::Sjis

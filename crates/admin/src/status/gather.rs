@@ -162,7 +162,7 @@ impl<'s> Seen<'s> {
             budgets: budgets::gather(cluster, policy),
             guards: Vec::new(),
             guards_total: 0,
-            quarantine: quarantine::of_cluster(cluster, self.unix),
+            quarantine: quarantine::of_cluster(cluster),
             rules: Vec::new(),
             rules_total: length(policy.rules.len()),
         }

@@ -15,7 +15,7 @@ use policy::{Action, ClusterPolicy, Quarantined, Rule, Signal, SignalKind, UnixT
 use sql::Class;
 
 use super::refused::{Refused, RefusedBook};
-use super::{ClientName, Cluster};
+use super::{ClientName, Cluster, QuarantineTimes};
 
 /// Refusals that are kept, the last ones: about a megabyte.
 const REFUSALS_MAX: usize = 1_000;
@@ -86,8 +86,8 @@ pub struct Chain {
 pub enum Stop {
     /// A guard.
     Guard(GuardStop),
-    /// What is in quarantine like it.
-    Quarantine(Arc<Quarantined>),
+    /// What is in quarantine like it, and when that was and will be.
+    Quarantine(Arc<Quarantined>, QuarantineTimes),
 }
 
 /// What a guard has objected to.

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::RuleKey;
+use admission::{MonoTime, RuleKey};
 use policy::{
     ClusterPolicy, Likeness, Quarantine, Quarantined, Rule, RunawayAction, RuntimeChange, UnixTime,
     WatchBy,
@@ -23,6 +23,17 @@ pub(crate) struct Caught<'c> {
     pub(crate) app: &'c [u8],
     /// For how long its like is in quarantine.
     pub(crate) lasts: Duration,
+}
+
+/// When something is in quarantine, for people: by the wall clock as it goes now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuarantineTimes {
+    /// When it came there.
+    pub since: UnixTime,
+    /// When it is free.
+    pub until: UnixTime,
+    /// How long that is yet.
+    pub left: Duration,
 }
 
 impl Cluster {
@@ -60,10 +71,10 @@ impl Cluster {
         caught: &Caught<'_>,
     ) -> Option<Quarantined> {
         let &Caught { likeness, action, app, lasts } = caught;
-        let since = UnixTime(self.clock.unix_seconds());
-        let seconds = i64::try_from(lasts.as_secs()).unwrap_or(i64::MAX);
-        let until = UnixTime(since.0.saturating_add(seconds));
         let changing = self.changing.lock();
+        // Behind the lock, so that the newest stands last.
+        let since = self.clock.now();
+        let until = since.saturating_add(lasts);
         let running = self.policy();
         let quarantine = &running.quarantine;
         let entry = Quarantined {
@@ -88,7 +99,7 @@ impl Cluster {
     /// What is in quarantine. What ran away from a rule that is gone, or watches no more, holds
     /// nobody and is not in it.
     pub fn quarantined(&self) -> Vec<Arc<Quarantined>> {
-        let now = UnixTime(self.clock.unix_seconds());
+        let now = self.clock.now();
         let policy = self.policy.load();
         if !policy.quarantine.may_hold(now) {
             return Vec::new();
@@ -98,6 +109,13 @@ impl Cluster {
         let standing = policy.quarantine.standing(now);
         let holds = |entry: &&Arc<Quarantined>| watching.contains(&(entry.key, entry.likeness.by));
         standing.filter(holds).cloned().collect()
+    }
+
+    /// When an entry of the quarantine came and ends, for people.
+    pub fn times_of(&self, entry: &Quarantined) -> QuarantineTimes {
+        let shown = |at: MonoTime| UnixTime(self.clock.unix_seconds_at(at));
+        let left = entry.until.saturating_since(self.clock.now());
+        QuarantineTimes { since: shown(entry.since), until: shown(entry.until), left }
     }
 
     /// Frees one entry of the quarantine. False: it is not there.

@@ -108,7 +108,7 @@ impl RefusedBy {
     fn of(chain: &Chain) -> Self {
         match (&chain.stop, &chain.budget) {
             (Some(Stop::Guard(stop)), _) => Self::Guard(stop.guard.clone(), stop.check),
-            (Some(Stop::Quarantine(like)), _) => Self::Quarantine(like.id),
+            (Some(Stop::Quarantine(like, _)), _) => Self::Quarantine(like.id),
             (None, Some(budget)) => Self::Budget(budget.clone()),
             (None, None) => Self::Rule,
         }

@@ -185,3 +185,27 @@ rules: [{ name: r, permanent: true }]
     assert_eq!(refusal.reason, admission::Reason::GateClosed);
     assert_eq!(check(b"web"), CheckOutcome::Allowed);
 }
+
+/// The wall clock stands beside the runtime's: here it stands still while that goes on.
+#[tokio::test(start_paused = true)]
+async fn what_is_in_quarantine_is_shown_by_the_wall_clock_as_it_goes_now() {
+    let slow =
+        "  - { name: slow, gate: none, permanent: true, runaway: { elapsed: 1s, action: log } }";
+    let cluster = cluster(slow);
+    let likeness = policy::Likeness { by: policy::WatchBy::Digest, hash: 7 };
+    let lasts = Duration::from_secs(60);
+    let action = policy::RunawayAction::Kill;
+    let caught = Caught { likeness, action, app: b"etl", lasts };
+    let policy = cluster.policy();
+    let entry = cluster.quarantine(policy.rule(0).unwrap(), &caught).unwrap();
+    tokio::time::advance(Duration::from_secs(20)).await;
+    let wall = cluster.clock().unix_seconds();
+    let QuarantineTimes { since, until, left } = cluster.times_of(&entry);
+    assert_eq!(left, Duration::from_secs(40));
+    assert!(
+        (wall - 20..=wall - 19).contains(&since.0) && (wall + 40..=wall + 41).contains(&until.0)
+    );
+    tokio::time::advance(Duration::from_secs(41)).await;
+    assert_eq!(cluster.times_of(&entry).left, Duration::ZERO);
+    assert!(!cluster.policy().quarantine.may_hold(cluster.now()));
+}

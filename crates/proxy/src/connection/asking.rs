@@ -296,7 +296,8 @@ impl Connection {
             Settled::Refused(refused) => self.refuse(asked, &refused).await,
             Settled::JudgeAgain => {
                 // A rule may have expired meanwhile, without a new policy.
-                self.now = UnixTime(self.shared.cluster.clock().unix_seconds());
+                let clock = self.shared.cluster.clock();
+                self.now = (UnixTime(clock.unix_seconds()), clock.now());
                 self.take_newer_policy();
                 self.take_newer_facts();
                 self.session.handle_judge_again(asked);

@@ -35,7 +35,8 @@ impl Connection {
         if self.timing.started.is_none() {
             let now = Instant::now();
             self.timing.started = Some(now);
-            self.now = UnixTime(self.shared.cluster.clock().recent_unix_seconds(now));
+            let clock = self.shared.cluster.clock();
+            self.now = (UnixTime(clock.recent_unix_seconds(now)), clock.at(now));
             self.leaving.note_command();
             self.take_newer_policy();
         }

@@ -17,6 +17,7 @@ use session::{CursorUse, Finished};
 use tokio::time::Instant;
 
 use super::Connection;
+use super::fetching::FetchLimits;
 use crate::cluster::{BudgetGuard, Cluster};
 use crate::insights::Counted;
 
@@ -36,6 +37,8 @@ struct Open {
     /// As what its execution was counted.
     counted: Option<Counted>,
     budgets: Option<Box<Budgeted>>,
+    /// What it may still fetch, if a rule limits that.
+    limits: Option<Box<FetchLimits>>,
 }
 
 /// What it has to do with budgets.
@@ -74,6 +77,17 @@ impl Cursors {
     /// As what the execution was counted whose rows are fetched.
     pub(super) fn counted(&self, statement_id: u32) -> Option<Counted> {
         self.0.iter().find(|open| open.statement_id == statement_id)?.counted
+    }
+
+    /// What a cursor may still fetch, if a rule limits that.
+    pub(super) fn limits(&mut self, statement_id: u32) -> Option<&mut FetchLimits> {
+        let open = self.0.iter_mut().find(|open| open.statement_id == statement_id)?;
+        open.limits.as_deref_mut()
+    }
+
+    /// The same, taken out of it.
+    fn take_limits(&mut self, statement_id: u32) -> Option<Box<FetchLimits>> {
+        self.0.iter_mut().find(|open| open.statement_id == statement_id)?.limits.take()
     }
 
     /// What a cursor has taken, or takes anew: its rows are being fetched.
@@ -129,20 +143,25 @@ impl Connection {
             Some(CursorUse::Close(statement_id)) => return self.cursors.close(statement_id),
             Some(CursorUse::Execute(statement_id) | CursorUse::Fetch(statement_id)) => statement_id,
         };
+        if matches!(finished.cursor, Some(CursorUse::Fetch(_))) {
+            self.note_fetched(statement_id, finished, is_open);
+        }
         if !is_open {
             // Also after an error: the server has closed it then, or gives its rows to nobody.
             return self.cursors.close(statement_id);
         }
-        let counted = match finished.cursor {
-            Some(CursorUse::Fetch(_)) => self.cursors.counted(statement_id),
+        let (counted, limits) = match finished.cursor {
+            Some(CursorUse::Fetch(_)) => {
+                (self.cursors.counted(statement_id), self.cursors.take_limits(statement_id))
+            }
             Some(CursorUse::Execute(_) | CursorUse::Close(_) | CursorUse::CloseAll) | None => {
-                self.insights.counted()
+                (self.insights.counted(), self.limits_of_cursor(finished))
             }
         };
         let budgets = budget.and_then(|budget| {
             let (set, asks) = budget.taken_with()?;
             Some(Box::new(Budgeted { set, asks, held: Some((budget, Instant::now())) }))
         });
-        self.cursors.keep(Open { statement_id, counted, budgets });
+        self.cursors.keep(Open { statement_id, counted, budgets, limits });
     }
 }

@@ -75,6 +75,21 @@ async fn until_taken(
     }
 }
 
+/// Writes a part of a file to the server, and says for how long it did not take it: a server works on
+/// the rows of LOAD DATA LOCAL while they come, and reads on when it is done with some.
+async fn upload(bytes: &[u8], backend: &mut Stream) -> io::Result<Duration> {
+    let mut write = pin!(backend.write(bytes));
+    let at_once = poll_fn(|cx| Poll::Ready(write.as_mut().poll(cx))).await;
+    match at_once {
+        Poll::Ready(written) => written.map(|()| Duration::ZERO),
+        Poll::Pending => {
+            let since = Instant::now();
+            write.await?;
+            Ok(since.elapsed())
+        }
+    }
+}
+
 /// What a client that takes nothing gets for the bytes under way when its statement has been killed.
 /// Then it is gone: what the server still says is read, and with that the statement ends.
 const STALLED_KILLED: Duration = Duration::from_secs(5);
@@ -101,12 +116,18 @@ impl Connection {
             allowance,
             peer,
             leaving,
+            timing,
             ..
         } = self;
         match moved {
             Move::Forward { from: Side::Client, len } => {
                 let bytes = client.bytes().get(..len).unwrap_or_default();
-                backend.write(bytes).await.map_err(|_| Ended::ByBackend)?;
+                if session.awaits_file() {
+                    let waited = upload(bytes, backend).await.map_err(|_| Ended::ByBackend)?;
+                    timing.backend = timing.backend.saturating_add(waited);
+                } else {
+                    backend.write(bytes).await.map_err(|_| Ended::ByBackend)?;
+                }
                 client.consume(len);
             }
             Move::Forward { from: Side::Backend, len } => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{Reason, Refusal};
-use policy::{ClusterPolicy, Quarantined, Rule, RunawayAction, is_killable};
+use policy::{ClusterPolicy, Likeness, Quarantined, Rule, RunawayAction, is_killable};
 use session::{Answer, Finished, Move, Session, Side, StatementOutcome};
 use sql::Class;
 use tokio::time::Instant;
@@ -82,7 +82,7 @@ impl Connection {
     ) -> Option<Answer> {
         let mut rules = self.policy.rules.iter();
         let rule = rules.find(|rule| rule.key == entry.key)?;
-        let left = entry.until.0.saturating_sub(self.now.0);
+        let times = self.shared.cluster.times_of(entry);
         let refusal = Refusal {
             reason: Reason::Quarantined,
             cause: None,
@@ -90,10 +90,11 @@ impl Connection {
             limit: None,
             // It may have come to the quarantine while its statement waited.
             waited: self.admission.waited().unwrap_or_default(),
-            retry_after: Duration::from_secs(u64::try_from(left).unwrap_or(0)),
+            retry_after: times.left,
         };
         let (id, answer) = self.answer_unasked(Some(rule), &refusal, Some(entry.id));
-        self.note_stopped((Stop::Quarantine(Arc::clone(entry)), class), Some(rule), id, &refusal);
+        let stop = Stop::Quarantine(Arc::clone(entry), times);
+        self.note_stopped((stop, class), Some(rule), id, &refusal);
         Some(answer)
     }
 }
@@ -185,22 +186,10 @@ impl UnderWay<'_> {
     }
 
     fn note_runaway(&self, rule: &Rule, excess: Excess, action: &'static str) {
-        self.shared.telemetry.runaway(&rule.name, action);
         let is_known = self.policy.insights.enabled;
         let digest = self.session.about().digest.filter(|_| is_known);
-        tracing::warn!(
-            cluster = %self.shared.cluster.name,
-            rule = %rule.name,
-            app = %Printable(self.session.app()),
-            user = %Printable(self.session.user()),
-            client = %self.peer,
-            connection = self.session.connection_id(),
-            digest = digest.map(|digest| tracing::field::display(format!("{digest:016x}"))),
-            limit = excess.as_str(),
-            elapsed_ms = self.allowance.elapsed().as_millis(),
-            action,
-            "a statement runs away"
-        );
+        let elapsed = self.allowance.elapsed();
+        tell(self.shared, self.session, self.peer, &Told { rule, digest, excess, elapsed, action });
     }
 
     /// It goes on: nothing makes a server slower for one session. What is like it comes last.
@@ -213,20 +202,60 @@ impl UnderWay<'_> {
     /// Refuses what is like the statement under way from now on, or has it come last. `None`: nobody
     /// watches for it, or nobody can say what is like it.
     fn quarantine(&self, rule: &Rule, action: RunawayAction) -> Option<()> {
-        let watch = rule.runaway?.watch?;
         let likeness = self.session.likeness()?;
-        let caught = Caught { likeness, action, app: self.session.app(), lasts: watch.lasts };
-        let Some(entry) = self.shared.cluster.quarantine(rule, &caught) else { return Some(()) };
-        tracing::warn!(
-            cluster = %self.shared.cluster.name,
-            id = entry.id,
-            rule = %rule.name,
-            action = action.as_str(),
-            by = likeness.by.as_str(),
-            hash = format_args!("{:016x}", likeness.hash),
-            until = %entry.until,
-            "statements like it are in quarantine"
-        );
-        Some(())
+        quarantine(self.shared, rule, likeness, (action, self.session.app()))
     }
+}
+
+/// Refuses what is like a statement of this rule from now on, or has it come last. `None`: the rule does
+/// not watch for it.
+pub(super) fn quarantine(
+    shared: &Shared,
+    rule: &Rule,
+    likeness: Likeness,
+    (action, app): (RunawayAction, &[u8]),
+) -> Option<()> {
+    let watch = rule.runaway?.watch?;
+    let caught = Caught { likeness, action, app, lasts: watch.lasts };
+    let Some(entry) = shared.cluster.quarantine(rule, &caught) else { return Some(()) };
+    tracing::warn!(
+        cluster = %shared.cluster.name,
+        id = entry.id,
+        rule = %rule.name,
+        action = action.as_str(),
+        by = likeness.by.as_str(),
+        hash = format_args!("{:016x}", likeness.hash),
+        until = %shared.cluster.times_of(&entry).until,
+        "statements like it are in quarantine"
+    );
+    Some(())
+}
+
+/// What is told of a statement that runs away.
+pub(super) struct Told<'t> {
+    pub(super) rule: &'t Rule,
+    pub(super) digest: Option<u64>,
+    pub(super) excess: Excess,
+    pub(super) elapsed: Duration,
+    /// What is done with it.
+    pub(super) action: &'static str,
+}
+
+/// Counts a statement that runs away, and says so in the log.
+pub(super) fn tell(shared: &Shared, session: &Session, peer: &Peer, told: &Told<'_>) {
+    let &Told { rule, digest, excess, elapsed, action } = told;
+    shared.telemetry.runaway(&rule.name, action);
+    tracing::warn!(
+        cluster = %shared.cluster.name,
+        rule = %rule.name,
+        app = %Printable(session.app()),
+        user = %Printable(session.user()),
+        client = %peer,
+        connection = session.connection_id(),
+        digest = digest.map(|digest| tracing::field::display(format!("{digest:016x}"))),
+        limit = excess.as_str(),
+        elapsed_ms = elapsed.as_millis(),
+        action,
+        "a statement runs away"
+    );
 }

@@ -4,6 +4,7 @@ mod change_user;
 mod drain;
 mod moving;
 mod pauses;
+mod places;
 mod script;
 
 use std::time::Duration;

@@ -44,6 +44,13 @@ pub(crate) struct Counted {
     tags: u64,
 }
 
+impl Counted {
+    /// Its digest, if it has one.
+    pub(crate) fn digest(&self) -> Option<u64> {
+        self.digest
+    }
+}
+
 /// Whose statement it is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Whose<'s> {

@@ -12,6 +12,9 @@ use crate::judge::who::Who;
 use crate::negotiated::Negotiated;
 use crate::server::ServerSide;
 
+/// `ER_PARSE_ERROR` of the manual.
+const ER_PARSE_ERROR: u16 = 1064;
+
 /// The response to a command has ended, and what the command was to do is taken from it. Returns a
 /// KILL that the server has accepted.
 pub(crate) fn end(
@@ -22,6 +25,9 @@ pub(crate) fn end(
     who: &mut Who,
 ) -> Option<Kill> {
     let Running { statement, admits, consequences, then, .. } = running;
+    if end.error == Some(ER_PARSE_ERROR) && consequences.plain.no_statement {
+        *consequences = Consequences::default();
+    }
     if statement.is_some() {
         server.transaction.handle_end(end, *admits, &consequences.plain);
     } else if let Some(flags) = end.status {
@@ -116,6 +122,7 @@ fn handle_accepted(
         Then::ResetStatement(id) => {
             if let Some(statement) = server.prepared.get_mut(id) {
                 statement.long_data = false;
+                statement.ended_cursor = None;
             }
         }
         Then::ResetConnection => {

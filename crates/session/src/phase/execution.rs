@@ -57,6 +57,8 @@ pub(crate) fn repair(
     let Some(statement) = prepared.get_mut(statement_id) else { return Ok(None) };
     let Some(arrived) = Arrived::of(client) else { return Ok(None) };
     statement.long_data = false;
+    // The execution closes it.
+    statement.ended_cursor = None;
     if let (LostTypes::None, LostTypes::None) = (&statement.lost_types, &statement.lost_bulk_types)
     {
         return Ok(None);

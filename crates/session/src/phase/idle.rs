@@ -103,6 +103,12 @@ fn plan_command(
     if let Some(refusing) = of_refused(command, &server.prepared) {
         return Next::Refuse(refusing);
     }
+    if let Command::Fetch { statement_id } = *command
+        && let Some(statement) = server.prepared.get_mut(statement_id)
+        && let Some(answer) = &statement.ended_cursor
+    {
+        return Next::Refuse(Refusing::command(Answer::clone(answer)));
+    }
     let then = match *command {
         Command::Query(ref query) => {
             return Next::Statement(plan_query(query, arrived, (server, judge), input));

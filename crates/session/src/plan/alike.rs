@@ -87,13 +87,13 @@ impl Plan {
         input: &Input<'_>,
     ) {
         self.sending.running.likeness = Some(likeness);
-        if !input.policy.quarantine.may_hold(input.now) {
+        if !input.policy.quarantine.may_hold(input.mono) {
             return;
         }
         let rule = self.sending.running.statement.and_then(|statement| statement.watched);
         let rule = rule.and_then(|rule| input.policy.rule(rule));
         let Some(rule) = rule.filter(|rule| rule.mode == Mode::Enforce) else { return };
-        let Some(held) = input.policy.quarantine.holds(rule.key, likeness, input.now) else {
+        let Some(held) = input.policy.quarantine.holds(rule.key, likeness, input.mono) else {
             return;
         };
         match held.action {

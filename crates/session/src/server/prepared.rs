@@ -10,6 +10,7 @@ use sql::{Called, Class, ClassSet, Exemption, LexMode, PlainEffects, Routines, T
 use wire::command::LAST_PREPARED;
 use wire::response_tracker::Prepared as PrepareOk;
 
+use crate::answer::Answer;
 use crate::consequences::Consequences;
 use crate::cut_over::MigrationWork;
 use crate::judge::memo::Remembered;
@@ -186,6 +187,8 @@ pub(crate) struct PreparedStatement {
     pub(crate) num_columns: u16,
     /// COM_STMT_SEND_LONG_DATA came since the last execution that reached the server.
     pub(crate) long_data: bool,
+    /// Nothing more is fetched from the cursor of its last execution: who tries is told this.
+    pub(crate) ended_cursor: Option<Box<Answer>>,
     /// The parameter types of a refused execution: clients send them once, so they must be put
     /// into the next execution, or the server decodes its values with stale types.
     pub(crate) lost_types: LostTypes,
@@ -269,6 +272,7 @@ impl PreparedStatements {
             num_params: ok.num_params,
             num_columns: ok.num_columns,
             long_data: false,
+            ended_cursor: None,
             lost_types: LostTypes::None,
             lost_bulk_types: LostTypes::None,
             remembered: Remembered::default(),

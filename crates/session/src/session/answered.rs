@@ -95,6 +95,15 @@ impl Session {
         };
     }
 
+    /// More has been fetched from the cursor of this prepared statement than may be: whoever fetches
+    /// on is told `answer`, until the statement is executed again, reset or closed. The server is not
+    /// asked, for neither ends a COM_STMT_FETCH by a KILL.
+    pub fn handle_cursor_ended(&mut self, statement_id: u32, answer: Answer) {
+        if let Some(statement) = self.server.prepared.get_mut(statement_id) {
+            statement.ended_cursor = Some(Box::new(answer));
+        }
+    }
+
     fn take_asking(&mut self, ask: Ask) -> Option<Asking> {
         // Used up.
         drop(ask);

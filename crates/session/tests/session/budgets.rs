@@ -1,5 +1,10 @@
 //! What budgets want of a statement, wherever its session stands.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::MonoTime;
+use policy::{Quarantine, Quarantined, RunawayAction};
 use session::Question;
 
 use crate::driver::{Asked, Driver, STATUS_AUTOCOMMIT, STATUS_IN_TRANS, Stop, ok};
@@ -159,4 +164,40 @@ fn statements_that_run_a_text_of_elsewhere_are_like_no_other() {
 fn long_text(mib: usize, last: char) -> String {
     let head = "SELECT '";
     format!("{head}{}{last}'", "x".repeat((mib << 20) - 64))
+}
+
+/// A step of the wall clock freed whatever was in quarantine, or kept it there for a day.
+#[test]
+fn quarantine_goes_by_the_monotonic_clock() {
+    let rule = "  - { name: slow, gate: none, permanent: true, runaway: { elapsed: 1s, action: kill, \
+                watch: { by: digest, for: 1m } } }\n";
+    let mut driver = Driver::logged_in(rule, 0);
+    driver.query("SELECT 1");
+    let likeness = driver.session.likeness().unwrap();
+    driver.answer(&ok(1, STATUS_AUTOCOMMIT));
+    let entry = Quarantined {
+        id: 1,
+        rule: "slow".into(),
+        key: driver.policy.rule(0).unwrap().key,
+        likeness,
+        action: RunawayAction::Kill,
+        app: Box::default(),
+        since: MonoTime::ZERO,
+        until: MonoTime::ZERO.saturating_add(Duration::from_secs(60)),
+    };
+    let quarantine = Quarantine::default().with(entry);
+    driver.policy = Arc::new(driver.policy.with_quarantine(quarantine));
+    driver.session.handle_new_policy();
+    let wall = driver.now.0;
+    let mut is_refused = |step: i64, seconds: u64| {
+        let mono = MonoTime::ZERO.saturating_add(Duration::from_secs(seconds));
+        driver.now = (wall + step, mono);
+        let before = driver.guarded;
+        asked(&mut driver, "SELECT 2", STATUS_AUTOCOMMIT);
+        driver.guarded > before
+    };
+    for step in [0, 86_400, -86_400] {
+        assert!(is_refused(step, 0) && is_refused(step, 59), "the wall clock is {step} s off");
+        assert!(!is_refused(step, 60), "the wall clock is {step} s off");
+    }
 }

@@ -305,13 +305,39 @@ fn an_execution_within_a_text_may_have_ended_the_transaction() {
     assert!(asks_for(&mut driver, WRITE), "{text}");
 }
 
+/// `\xc3\xa9` is a character of gbk and of euckr, and happens to be one of UTF-8.
 #[test]
 fn what_is_prepared_of_characters_that_the_server_converts_is_not_known() {
-    let mut driver = Driver::logged_in(GATED, 0);
-    driver.passes("SET NAMES gbk", STATUS_AUTOCOMMIT);
-    driver.passes("PREPARE s FROM 'SELECT 1'", STATUS_AUTOCOMMIT);
-    driver.passes("EXECUTE s", STATUS_AUTOCOMMIT);
-    assert!(!matches!(driver.command(b"\x03PREPARE s FROM 'SELECT \"\xbf\x40\"'"), Stop::Ask(_)));
-    driver.answer(&ok(1, STATUS_AUTOCOMMIT));
-    assert!(asks_for(&mut driver, "EXECUTE s"));
+    for names in ["gbk", "euckr", "ujis", "gb2312", "eucjpms"] {
+        for literal in [b"\xbf\x40".as_slice(), b"\xc3\xa9"] {
+            let mut driver = Driver::logged_in(GATED, 0);
+            driver.passes(&format!("SET NAMES {names}"), STATUS_AUTOCOMMIT);
+            driver.passes("PREPARE s FROM 'SELECT 1'", STATUS_AUTOCOMMIT);
+            driver.passes("EXECUTE s", STATUS_AUTOCOMMIT);
+            let prepare = [b"\x03PREPARE s FROM 'SELECT \"".as_slice(), literal, b"\"'"].concat();
+            assert!(!matches!(driver.command(&prepare), Stop::Ask(_)));
+            driver.answer(&ok(1, STATUS_AUTOCOMMIT));
+            assert!(asks_for(&mut driver, "EXECUTE s"), "{names}");
+        }
+    }
+}
+
+/// A word that was mistyped within a transaction had its next write wait, with its locks held; and
+/// nobody knew any more how the session's texts are read.
+#[test]
+fn what_the_server_cannot_parse_has_changed_nothing() {
+    const PARSE_ERROR: u16 = 1064;
+    let after = |text: &str, error: u16| {
+        let mut driver = Driver::logged_in(GATED, 0);
+        driver.passes("BEGIN", OPEN);
+        driver.asks(WRITE, OPEN);
+        sends(&mut driver, text);
+        driver.answer(&err(1, error));
+        !asks_for(&mut driver, WRITE)
+    };
+    assert!(after("UPDTE t SET a = 1", PARSE_ERROR));
+    assert!(!after("UPDTE t SET a = 1", 1146), "it was a statement after all");
+    for text in ["COMMIT; UPDTE t SET a = 1", "x: BEGIN COMMIT; EXECUTE s; END", "EXECUTE s"] {
+        assert!(!after(text, PARSE_ERROR), "{text}");
+    }
 }

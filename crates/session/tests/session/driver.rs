@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use admission::DigestKey;
+use admission::{DigestKey, MonoTime};
 use policy::{ClusterPolicy, Priority, UnixTime};
 use session::{
     Action, Answer, Ask, ClientInfo, CloseReason, Crypt, Finished, Input, KnownTexts, Leg, Move,
@@ -41,6 +41,8 @@ pub(crate) struct Driver {
     pub(crate) policy: Arc<ClusterPolicy>,
     pub(crate) facts: ServerFacts,
     texts: KnownTexts,
+    /// The clocks: the wall's second, and the monotonic one.
+    pub(crate) now: (i64, MonoTime),
     /// How often routines were announced to change.
     pub(crate) routine_changes: u32,
     /// How often guards had something to say.
@@ -51,6 +53,9 @@ pub(crate) struct Driver {
     pub(crate) to_backend: Vec<u8>,
     pub(crate) asked: Option<Ask>,
 }
+
+/// What both clocks say at first.
+pub(crate) const CLOCKS: (i64, MonoTime) = (1_800_000_000, MonoTime::ZERO);
 
 pub(crate) const STATUS_AUTOCOMMIT: u16 = 2;
 pub(crate) const STATUS_IN_TRANS: u16 = 1;
@@ -89,6 +94,7 @@ impl Driver {
             policy,
             facts: ServerFacts::unasked(),
             texts: KnownTexts::default(),
+            now: CLOCKS,
             routine_changes: 0,
             guarded: 0,
             client: Vec::new(),
@@ -138,7 +144,8 @@ impl Driver {
                 backend: &self.backend,
                 policy: &self.policy,
                 facts: &self.facts,
-                now: UnixTime(1_800_000_000),
+                now: UnixTime(self.now.0),
+                mono: self.now.1,
             };
             match self.session.next(&input) {
                 Action::Read(reads) => return Stop::Reads(reads),

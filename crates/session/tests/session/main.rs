@@ -5,6 +5,7 @@ mod certain;
 mod clearing;
 mod compressed;
 mod confided;
+mod cursors;
 mod cut_over;
 mod driver;
 mod facts;

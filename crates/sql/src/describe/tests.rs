@@ -6,6 +6,7 @@ use crate::{
 
 mod calls;
 mod effects;
+mod no_verb;
 mod other_text;
 
 const MYSQL: LexMode = LexMode {

@@ -11,6 +11,12 @@ use crate::{
 /// Locks that UNLOCK TABLES gives back.
 pub(super) const BY_UNLOCK_TABLES: Locks = Locks { tables: true, global: true, instance: false };
 
+/// Words that begin a statement of some server, of which nothing is known here but that.
+const OTHER_VERBS: [&str; 17] = [
+    "BINLOG", "CASE", "CLOSE", "DECLARE", "ELSE", "END", "FETCH", "FOR", "GOTO", "IF", "ITERATE",
+    "LEAVE", "LOOP", "OPEN", "REPEAT", "RETURN", "WHILE",
+];
+
 /// Longest verb: UNINSTALL and DEALLOCATE, and one byte more to tell a longer word.
 const VERB_MAX: usize = 12;
 
@@ -58,8 +64,22 @@ impl Walk<'_, '_> {
             b"LOCK" | b"UNLOCK" | b"FLUSH" | b"RENAME" | b"CLONE" | b"BACKUP" | b"KILL" => {
                 self.admin(verb)
             }
-            _ => Class::Unknown,
+            _ => self.no_verb(token),
         })
+    }
+
+    /// What begins with no verb. Whether no server has such a statement: a label, an assignment and
+    /// the call of a procedure begin with any word, in some mode of some release.
+    fn no_verb(&mut self, first: Token) -> Class {
+        let next = self.peek();
+        let goes_on = match next.kind {
+            Kind::Word | Kind::Text | Kind::Number | Kind::UserVar | Kind::SysVar => true,
+            Kind::Punct(byte) => matches!(byte, b'*' | b'\''),
+            Kind::Name | Kind::DollarText | Kind::Semicolon | Kind::End => false,
+        };
+        let is_one = OTHER_VERBS.iter().any(|verb| self.is(first, verb));
+        self.effects.plain.no_statement = goes_on && !is_one;
+        Class::Unknown
     }
 
     fn end_of_transaction(&mut self) -> Class {

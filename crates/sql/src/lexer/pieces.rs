@@ -18,7 +18,7 @@ impl<S: CommentSink> Lexer<'_, S> {
     /// A word, from its first byte on.
     pub(super) fn word(&mut self) -> Kind {
         match self.mode.charset {
-            Charset::Plain | Charset::SingleByte | Charset::Unknown => {
+            Charset::Plain | Charset::Euc | Charset::SingleByte | Charset::Unknown => {
                 self.plain_word();
             }
             charset @ (Charset::Latin | Charset::Dos) => {

@@ -68,6 +68,7 @@ fn words_alone_are_the_words_among_all_tokens() {
 fn every_byte_begins_something_in_every_mode() {
     for charset in [
         Charset::Plain,
+        Charset::Euc,
         Charset::SingleByte,
         Charset::Latin,
         Charset::Dos,

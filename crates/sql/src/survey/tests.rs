@@ -198,6 +198,7 @@ fn what_is_prepared_is_not_judged_where_the_server_reads_other_bytes_than_stand_
         (Charset::Plain, "\u{e9}".as_bytes()),
         (Charset::Latin, b"\xe9"),
         (Charset::Gbk, b"a"),
+        (Charset::Euc, b"a"),
     ] {
         let found = prepared(charset, bytes);
         assert!(found.unfiltered(accepts).is_some(), "{charset:?} {bytes:x?}");
@@ -206,6 +207,7 @@ fn what_is_prepared_is_not_judged_where_the_server_reads_other_bytes_than_stand_
         (Charset::Plain, b"\x81".as_slice()),
         (Charset::Gbk, b"\xbf\x40"),
         (Charset::Big5, b"\xc3\xa9"),
+        (Charset::Euc, "\u{e9}".as_bytes()),
     ] {
         let found = prepared(charset, bytes);
         assert!(found.unfiltered(accepts).is_none(), "{charset:?} {bytes:x?}");

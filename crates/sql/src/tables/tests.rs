@@ -253,6 +253,7 @@ fn names_beyond_ascii_are_known_in_utf8_alone() {
     };
     let utf8 = "DELETE FROM p.\u{e9} WHERE i='\u{e9}'".as_bytes();
     assert_eq!(read(utf8, Charset::Plain), Completeness::Complete);
+    assert_eq!(read(utf8, Charset::Euc), Completeness::Partial);
     assert_eq!(read(b"DELETE FROM p.\xE9", Charset::Plain), Completeness::Partial);
     for charset in [Charset::Latin, Charset::SingleByte, Charset::Gbk, Charset::Unknown] {
         assert_eq!(read(utf8, charset), Completeness::Partial, "{charset:?}");

@@ -58,6 +58,7 @@ fn wide(rest: &[u8], charset: Charset) -> usize {
         };
     match charset {
         Charset::Plain
+        | Charset::Euc
         | Charset::SingleByte
         | Charset::Latin
         | Charset::Dos
@@ -77,9 +78,10 @@ fn wide(rest: &[u8], charset: Charset) -> usize {
 /// `value` without lead bytes that have no trail. Behind such a byte the closing backtick would be
 /// the second half of a character, to the server as well.
 pub(crate) fn whole(value: &[u8], charset: Charset) -> Vec<u8> {
-    let single_byte = [Charset::Plain, Charset::SingleByte, Charset::Latin, Charset::Dos]
-        .contains(&charset)
-        || charset == Charset::Swe7;
+    let single_byte =
+        [Charset::Plain, Charset::Euc, Charset::SingleByte, Charset::Latin, Charset::Dos]
+            .contains(&charset)
+            || charset == Charset::Swe7;
     let mut out = Vec::new();
     let mut rest = value;
     while let Some(&byte) = rest.first() {

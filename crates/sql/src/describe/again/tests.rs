@@ -285,7 +285,8 @@ const PIECES: &[&str] = &[
 ];
 
 fn modes() -> impl Strategy<Value = LexMode> {
-    let charsets = vec![Charset::Plain, Charset::Latin, Charset::SingleByte, Charset::Gbk];
+    let charsets =
+        vec![Charset::Plain, Charset::Euc, Charset::Latin, Charset::SingleByte, Charset::Gbk];
     let servers = vec![MYSQL.server, MARIADB.server, Server::Unknown];
     let settings = (any::<bool>(), any::<bool>());
     (settings, prop::sample::select(charsets), prop::sample::select(servers)).prop_map(

@@ -1,7 +1,7 @@
 use super::*;
 use crate::effects::{AppSetting, Kill, NamedLockUse, PlainEffects};
 
-fn effects(text: &'static str) -> Effects<'static> {
+pub(super) fn effects(text: &'static str) -> Effects<'static> {
     let scratch = Box::leak(Box::default());
     describe(text.as_bytes(), MYSQL, Whole::Yes, scratch).effects
 }

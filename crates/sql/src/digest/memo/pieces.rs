@@ -56,7 +56,7 @@ impl Quoting {
             Setting::Unknown => None,
         };
         let high_bytes_are_names = match mode.charset {
-            Charset::Plain | Charset::SingleByte => true,
+            Charset::Plain | Charset::Euc | Charset::SingleByte => true,
             Charset::Latin => false,
             Charset::Dos
             | Charset::Swe7

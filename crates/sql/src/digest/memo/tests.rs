@@ -253,7 +253,7 @@ proptest! {
         is_front in any::<bool>(),
         plain_backslash in any::<bool>(),
         names_in_quotes in any::<bool>(),
-        charset in prop::sample::select(vec![Charset::Plain, Charset::Latin, Charset::SingleByte]),
+        charset in prop::sample::select(vec![Charset::Plain, Charset::Euc, Charset::Latin, Charset::SingleByte]),
     ) {
         let mode = LexMode {
             no_backslash_escapes: plain_backslash.into(),
