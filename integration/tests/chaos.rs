@@ -131,14 +131,15 @@ impl Lab {
             assert!(nothing.is_ok(), "{nothing:?}\n{}", self.sluice.log().unwrap());
         }
         // What is owed is paid by the time that passes.
+        let is_empty = |budget: &Value| {
+            let fill = budget.get("fill").and_then(Value::as_f64);
+            fill.is_none_or(|fill| fill < 0.01)
+        };
         let paid = || async {
             let status = self.sluice.http_get("/api/v1/status").await?.body;
             let status: Value = serde_json::from_str(&status).unwrap();
-            let budgets = status["clusters"][0]["budgets"].as_array().unwrap();
-            Ok(budgets.len() >= 3
-                && budgets
-                    .iter()
-                    .all(|budget| budget["fill"].as_f64().is_none_or(|fill| fill < 0.01)))
+            let budgets = status.pointer("/clusters/0/budgets").and_then(Value::as_array).unwrap();
+            Ok(budgets.len() >= 3 && budgets.iter().all(is_empty))
         };
         wait_until("all budgets are empty", Duration::from_secs(20), paid).await.unwrap();
         let text = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'quick'";
