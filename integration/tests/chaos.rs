@@ -15,6 +15,7 @@ use integration::raw::{Compress, Login, RawConn, Tls};
 use integration::scenario::{Chance, wait_for_sum, wait_until};
 use integration::server::{Flavour, Server, ServerOptions};
 use integration::sluice::{Config, SluiceProcess};
+use serde_json::Value;
 use tokio::task::JoinSet;
 
 use self::doing::{Doing, Others};
@@ -129,6 +130,18 @@ impl Lab {
             let nothing = wait_for_sum(&self.sluice, name, &[], 0.0).await;
             assert!(nothing.is_ok(), "{nothing:?}\n{}", self.sluice.log().unwrap());
         }
+        // What is owed is paid by the time that passes.
+        let is_empty = |budget: &Value| {
+            let fill = budget.get("fill").and_then(Value::as_f64);
+            fill.is_none_or(|fill| fill < 0.01)
+        };
+        let paid = || async {
+            let status = self.sluice.http_get("/api/v1/status").await?.body;
+            let status: Value = serde_json::from_str(&status).unwrap();
+            let budgets = status.pointer("/clusters/0/budgets").and_then(Value::as_array).unwrap();
+            Ok(budgets.len() >= 3 && budgets.iter().all(is_empty))
+        };
+        wait_until("all budgets are empty", Duration::from_secs(20), paid).await.unwrap();
         let text = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'quick'";
         let quiet = || async { Ok(self.server.query::<i64>(text).await? == [0]) };
         wait_until("no session is left", Duration::from_secs(10), quiet).await.unwrap();

@@ -21,6 +21,8 @@ mod another_server;
 mod cursors;
 #[path = "runaway/throttled.rs"]
 mod throttled;
+#[path = "runaway/uploads.rs"]
+mod uploads;
 
 static MYSQL: Shared = Shared::new(Flavour::MySql);
 static MARIADB: Shared = Shared::new(Flavour::MariaDb);

@@ -113,6 +113,21 @@ impl Allowance {
         self.rows_most = rows_sent;
     }
 
+    /// The server has worked for so long on a file of which the end has not come. Whether that is too
+    /// long: told once, and the clock has begun with it.
+    pub(crate) fn overworks(&mut self, limit: Duration, worked: Duration, now: Instant) -> bool {
+        let is_over = self.began.is_none() && worked >= limit;
+        if is_over {
+            self.began = now.checked_sub(worked).or(Some(now));
+        }
+        is_over
+    }
+
+    /// Its clock has begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.began.is_some()
+    }
+
     /// When it has run for too long.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
@@ -258,6 +273,20 @@ mod tests {
         assert_eq!(allowance.due(), Some(Instant::now() + RETRY));
         assert_eq!(allowance.end(Some(1317)), Leftover::Stale, "the last may have met nothing");
         assert_eq!(allowance.due(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_on_a_file_that_is_too_long_is_told_once_and_counts() {
+        let mut allowance = Allowance::default();
+        let (limit, now) = (Duration::from_secs(2), Instant::now());
+        assert!(!allowance.overworks(limit, limit / 2, now));
+        let worked = Duration::from_secs(3);
+        tokio::time::advance(worked).await;
+        assert!(allowance.overworks(limit, worked, Instant::now()));
+        assert!(!allowance.overworks(limit, worked, Instant::now()));
+        assert_eq!(allowance.elapsed(), worked);
+        allowance.begin(Some(runaway()), Instant::now());
+        assert_eq!(allowance.due(), None, "the file's end is no other beginning");
     }
 
     #[test]

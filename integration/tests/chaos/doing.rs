@@ -293,8 +293,13 @@ impl Doing {
 
     /// The client sends the file in the midst of the statement, which is slow about each row.
     async fn upload(&mut self, conn: &mut RawConn, is_late: bool) -> Result<()> {
-        let lines = if is_late { 3 } else { 2_000 };
-        conn.queue_infile(b"1\n".repeat(lines));
+        let file = match (is_late, self.chance.below(4)) {
+            (true, _) => b"1\n".repeat(3),
+            // More than lies between client and server.
+            (false, 0) => [b"1".repeat(1_000), b"\n".to_vec()].concat().repeat(10_000),
+            (false, _) => b"1\n".repeat(2_000),
+        };
+        conn.queue_infile(file);
         let load = "LOAD DATA LOCAL INFILE 'f' INTO TABLE test.loaded (@a) SET n = SLEEP(0.05)";
         let ran = conn.query(load).await?;
         self.ran_away(&ran, is_late);

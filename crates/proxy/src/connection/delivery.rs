@@ -1,6 +1,8 @@
 //! Bytes on their way, also when somebody does not keep up or has gone: answers, last words, the
 //! end.
 
+mod uploading;
+
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
@@ -10,6 +12,7 @@ use std::time::Duration;
 use session::{Move, Side};
 use tokio::time::Instant;
 
+use self::uploading::upload;
 use super::errors::LAST_WORDS_TIMEOUT;
 use super::running_away::UnderWay;
 use super::{Connection, Ended};
@@ -75,21 +78,6 @@ async fn until_taken(
     }
 }
 
-/// Writes a part of a file to the server, and says for how long it did not take it: a server works on
-/// the rows of LOAD DATA LOCAL while they come, and reads on when it is done with some.
-async fn upload(bytes: &[u8], backend: &mut Stream) -> io::Result<Duration> {
-    let mut write = pin!(backend.write(bytes));
-    let at_once = poll_fn(|cx| Poll::Ready(write.as_mut().poll(cx))).await;
-    match at_once {
-        Poll::Ready(written) => written.map(|()| Duration::ZERO),
-        Poll::Pending => {
-            let since = Instant::now();
-            write.await?;
-            Ok(since.elapsed())
-        }
-    }
-}
-
 /// What a client that takes nothing gets for the bytes under way when its statement has been killed.
 /// Then it is gone: what the server still says is read, and with that the statement ends.
 const STALLED_KILLED: Duration = Duration::from_secs(5);
@@ -123,8 +111,21 @@ impl Connection {
             Move::Forward { from: Side::Client, len } => {
                 let bytes = client.bytes().get(..len).unwrap_or_default();
                 if session.awaits_file() {
-                    let waited = upload(bytes, backend).await.map_err(|_| Ended::ByBackend)?;
-                    timing.backend = timing.backend.saturating_add(waited);
+                    // Whoever kills looks at the socket, which the write holds.
+                    let is_watched = policy.rules.watches_runaways();
+                    let twin = is_watched.then(|| backend.register_anew().map(Stream::new));
+                    let twin = twin.and_then(Result::ok);
+                    let under_way = twin.as_ref().map(|backend| UnderWay {
+                        shared,
+                        policy,
+                        session,
+                        allowance,
+                        peer,
+                        backend,
+                        leaving,
+                    });
+                    let uploaded = upload(bytes, backend, timing.backend, under_way).await;
+                    timing.backend = uploaded.map_err(|_| Ended::ByBackend)?;
                 } else {
                     backend.write(bytes).await.map_err(|_| Ended::ByBackend)?;
                 }

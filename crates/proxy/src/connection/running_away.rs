@@ -117,6 +117,27 @@ impl UnderWay<'_> {
         self.allowance.due().filter(|_| !self.is_killed())
     }
 
+    /// For how long the server may work on what has come of a file. `None`: nothing limits that.
+    pub(super) fn upload_limit(&self) -> Option<Duration> {
+        if !self.policy.rules.watches_runaways() {
+            return None;
+        }
+        let watched = self.session.under_way()?.watched?;
+        self.policy.rule(watched)?.runaway?.elapsed
+    }
+
+    /// It has been over its limit before.
+    pub(super) fn has_run_away(&self) -> bool {
+        self.allowance.has_begun()
+    }
+
+    /// The server has taken no more of a file for so long in all, and has worked on it therefore.
+    pub(super) async fn work_on_file(&mut self, limit: Duration, worked: Duration) {
+        if self.allowance.overworks(limit, worked, Instant::now()) || self.due().is_some() {
+            self.run_away(Excess::Elapsed).await;
+        }
+    }
+
     /// The server has taken a KILL of it.
     pub(super) fn is_killed(&self) -> bool {
         self.allowance.is_killed()
