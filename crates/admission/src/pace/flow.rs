@@ -371,7 +371,10 @@ impl Flow {
                 self.borne = true;
             }
             self.base.delivered(sample);
-            let is_behind = queued >= self.queue_behind(target, aim);
+            // It may have gone by now: whoever waited stood at a shut gate while it was applied.
+            let shut_at = aim.threshold - self.base.seconds(acknowledging(aim));
+            let stood = seen.queued_for >= (MOSTLY * since).max(shut_at);
+            let is_behind = stood || queued >= self.queue_behind(target, aim);
             let bottleneck = is_behind && limited_for >= MOSTLY * since;
             self.found |= bottleneck && sample >= self.rate * PROVED;
             // Beside others it is their work that it does between our statements.
