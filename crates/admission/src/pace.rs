@@ -35,6 +35,9 @@
 //!   window = R · (q* + way − 0.15 c)   nothing is admitted while outstanding ≥ window
 //! ```
 //!
+//! A statement of more than a third of the window goes by the clock: once what is ahead of it will
+//! have been applied, when it commits, to where the lag stays below 0.9 T ([`flow`], `room`).
+//!
 //! Acknowledging takes c at most and half of that on the mean, and the queue bridges the rest: a
 //! window for all of c keeps the replica no busier, and is what a fall of capacity leaves behind.
 //!
@@ -53,8 +56,9 @@
 //! somebody waits most of the time or the gate is shut: then the replica is the bottleneck and the
 //! sample is the truth. (A lower sample is, if the queue is more than half of what a usual large
 //! statement takes, or a quarter of q*: the one that is being applied stands behind nothing, and
-//! while the rate is found work of seconds ago is acknowledged, at the rate of then.) A sample
-//! spans four of the usual large statements: while one is applied nobody else's writes are, so that
+//! while the rate is found work of seconds ago is acknowledged, at the rate of then.) Time in which
+//! the replica had nothing of ours does not count: between large statements that go one at a time it
+//! waits for us (`flow::busy`). A sample spans four of the usual large statements: while one is applied nobody else's writes are, so that
 //! a second of it tells of more than is ours. R follows a
 //! higher sample at once and a lower one with a time constant of
 //! 3.5 s, since a pause of a second (a stall, a large transaction) is not a lower capacity, and the
@@ -302,7 +306,7 @@ impl Pace {
         let memory = self.slowest().map_or(0.0, Flow::rate) * SERVICE_MEMORY.as_secs_f64();
         let part = cost / memory.max(SERVICE_COSTS * cost).max(1.0);
         self.service += part * (took - self.service);
-        self.ledger.complete(charge, cost);
+        self.ledger.complete(now, charge, cost);
     }
 
     /// Admitted work was taken back before it ran.

@@ -134,6 +134,30 @@ fn a_latency_of_statements_that_nobody_issues_is_a_fault() {
 }
 
 #[test]
+fn who_waits_for_a_lag_that_nobody_has_is_told() {
+    let text = |etl: &str, lag: &str| {
+        GOOD.replace("[{ apply_per_s: 1000 }]", "[]")
+            .replace("app: etl,", &format!("app: etl,{etl}"))
+            .replace("sessions: 3", "sessions: 3, exempt: true")
+            + "signals: { threads_running: { threshold: 20 } }\n"
+            + lag
+    };
+    for gate in ["", " gate: lag,", " gate: [lag, threads_running],"] {
+        only_fault(&text(gate, ""), &["line 7: apps[0].gate:", "without replicas"]);
+    }
+    for (does, lag) in [
+        (" gate: none,", ""),
+        (" gate: threads_running,", ""),
+        (" hold: true,", ""),
+        (" gate: lag,", "lag: { on_no_data: open }\n"),
+    ] {
+        let scenario = Scenario::parse(&text(does, lag)).unwrap();
+        let admits = simulate(&scenario).unwrap().apps[0].1.admitted_per_s > 0.0;
+        assert_eq!(admits, !does.contains("hold"), "{does} {lag}");
+    }
+}
+
+#[test]
 fn limits_of_a_rule_that_nothing_could_keep_are_faults() {
     let app = |limits: &str| GOOD.replace("app: etl,", &format!("app: etl, {limits},"));
     assert!(Scenario::parse(&app("min_rate: 5, max_rate: 5, max_in_flight: 1")).is_ok());

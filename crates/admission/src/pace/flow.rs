@@ -2,24 +2,23 @@
 //! that follow. The law is in the documentation of [`super`].
 
 mod blind;
+mod busy;
 mod falling;
 mod growth;
 mod looking;
 mod own;
 mod queue;
+mod room;
 mod view;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use self::busy::Busy;
 use self::looking::Looking;
 use super::base::{Age, Base};
 use super::ledger::Ledger;
 use crate::MonoTime;
-
-/// A statement larger than the window may bring what is on its way up to this part of the
-/// threshold.
-const HARD: f64 = 0.95;
 
 /// Gain of the pace on the relative error of the lag.
 const GAIN: f64 = 0.25;
@@ -29,10 +28,6 @@ const BRAKE: f64 = 3.0;
 
 /// The pace does not fall below this part of the rate before the gate shuts.
 const PACE_MIN: f64 = 0.1;
-
-/// The window has room for this part of the longest time that acknowledging takes. It is at most
-/// heartbeat and probe interval, and half of them on the mean.
-const ACKNOWLEDGED: f64 = 0.85;
 
 /// How fast the rate follows a lower sample, in seconds.
 pub(super) const DOWN: f64 = 3.5;
@@ -47,9 +42,6 @@ const SAMPLE_MIN: f64 = 1.0;
 const RATE_FIRST: f64 = 100.0;
 const RATE_MIN: f64 = 0.1;
 const RATE_MAX: f64 = 1e8;
-
-/// The smallest window, in rows.
-const WINDOW_MIN: f64 = 4.0;
 
 /// After so many seconds without a word, former samples say nothing.
 const GAP: f64 = 5.0;
@@ -106,6 +98,16 @@ struct Seen {
     unlike: bool,
 }
 
+/// What had been acknowledged at some time.
+#[derive(Debug, Clone, Copy)]
+struct Ack {
+    at: MonoTime,
+    /// In rows.
+    acked: f64,
+    /// For so many seconds the replica had had work of ours.
+    busy: f64,
+}
+
 #[derive(Debug)]
 pub(super) struct Flow {
     /// Seconds; `None`: that of the signal.
@@ -122,8 +124,10 @@ pub(super) struct Flow {
     shown: Option<u64>,
     /// What was delivered in a second, at the newest acknowledgement.
     delivered: f64,
-    /// Acknowledgements of late: when, and how much had been acknowledged.
-    acks: VecDeque<(MonoTime, f64)>,
+    /// Acknowledgements of late.
+    acks: VecDeque<Ack>,
+    /// Since when it applies what is not acknowledged yet.
+    busy: Busy,
     /// What replication takes without a queue.
     base: Base,
     /// Seconds from the begin of a heartbeat to its commit: the mean.
@@ -158,6 +162,7 @@ impl Flow {
             shown: None,
             delivered: 0.0,
             acks: VecDeque::new(),
+            busy: Busy::new(now),
             base: Base::new(now),
             commit: 0.0,
             lag: 0.0,
@@ -186,8 +191,8 @@ impl Flow {
         let rate = (self.rate * factor).clamp(RATE_MIN, RATE_MAX);
         let factor = rate / self.rate;
         self.rate = rate;
-        for (_, acked) in &mut self.acks {
-            *acked = self.acked - (self.acked - *acked) * factor;
+        for ack in &mut self.acks {
+            ack.acked = self.acked - (self.acked - ack.acked) * factor;
         }
         self.base.scale(factor);
     }
@@ -245,18 +250,6 @@ impl Flow {
         self.rate * self.base.part().map_or(part, |most| part.min(most))
     }
 
-    /// Whether work of this cost fits into the window.
-    pub(super) fn has_room(&self, ledger: &Ledger, aim: &Aim, cost: f64, now: MonoTime) -> bool {
-        let aim = &self.own(aim);
-        if self.shown.is_none() {
-            return true;
-        }
-        let outstanding = ledger.outstanding(self.acked, now, counts_for(aim));
-        let window = self.window(aim);
-        let hard = (self.rate * (HARD * aim.threshold + self.cover(aim))).max(window);
-        outstanding < window && (outstanding + cost <= hard || outstanding <= window * NOTHING)
-    }
-
     /// Takes in what is seen of the replica.
     pub(super) fn handle(&mut self, look: &Look, ledger: &Ledger, aim: &Aim) {
         self.threshold = look.threshold.map(|own| own.as_secs_f64());
@@ -287,10 +280,14 @@ impl Flow {
                 self.commit += COMMIT_NEWEST * (commit - self.commit);
                 // It was applied at some time since the look before this one, which did not see it.
                 let age = seconds(committed_at, looked.at);
+                let base = self.base.seconds(acknowledging(aim));
                 let before = self.lag;
                 self.lag = (age - looked.since.min(2.0 * aim.probe) / 2.0).max(at_least);
                 self.lag_at_least = seconds(committed_at, self.looked_at).max(at_least);
                 self.note_slope(before, look.answered_at);
+                let completed_at = self.shown.and_then(|before| ledger.completed_after(before));
+                let arrived_at = completed_at.map(|at| later(at, base));
+                self.busy.applied(later(committed_at, self.lag), arrived_at);
                 self.shown = Some(shown);
                 let unlike = self.is_unlike(look.now, ledger, aim);
                 self.acked = mark.completed;
@@ -332,29 +329,23 @@ impl Flow {
         outstanding > OVERFULL * self.window(aim) || runs_long
     }
 
-    /// Work on its way from which on nothing is admitted.
-    fn window(&self, aim: &Aim) -> f64 {
-        let unseen = (1.0 - ACKNOWLEDGED) * acknowledging(aim);
-        (self.rate * (self.allowed(aim) + self.way(aim) - unseen)).max(WINDOW_MIN)
-    }
-
     /// Takes in an acknowledgement.
     fn acknowledge(&mut self, seen: &Seen, aim: &Aim) {
         let at = seen.at;
         let limited = self.limited.take();
         let limited_for = limited.map_or(0.0, |(first, last)| seconds(first, last));
-        let since = self.acks.back().map_or(0.0, |(last, _)| seconds(*last, at));
+        let since = self.acks.back().map_or(0.0, |last| seconds(last.at, at));
         if self.acks.len() >= ACKS_MAX {
             self.acks.pop_front();
         }
-        self.acks.push_back((at, self.acked));
+        self.acks.push_back(Ack { at, acked: self.acked, busy: self.busy.seconds() });
         // While a large statement is applied nobody else's writes are, and behind it they catch up.
         let lumps = SAMPLE_LUMPS * self.lump_time(aim).max(self.own_lumps_every(aim));
         let length = SAMPLE_MIN.max(SAMPLE_HEARTBEATS * aim.heartbeat).max(lumps);
-        while self.acks.get(1).is_some_and(|(second, _)| seconds(*second, at) >= length) {
+        while self.acks.get(1).is_some_and(|second| seconds(second.at, at) >= length) {
             self.acks.pop_front();
         }
-        let Some(&(first_at, first)) = self.acks.front() else { return };
+        let Some(&first) = self.acks.front() else { return };
         self.base.handle(&Age {
             at,
             committed_at: seen.committed_at,
@@ -369,19 +360,27 @@ impl Flow {
         let target = self.target(aim);
         let queued = self.lag_at_least - self.base.seconds(acknowledging(aim));
         let queue_stands = queued >= Self::queue_least(target);
-        let span = seconds(first_at, at);
+        let span = seconds(first.at, at);
         if span >= aim.heartbeat * SPAN_MIN {
-            let sample = (self.acked - first) / span;
+            let rows = self.acked - first.acked;
+            let sample = rows / span;
+            self.busy.measure(rows, (first.busy, span), aim);
             self.delivered = sample;
             if sample >= self.rate * PROVED {
                 self.proved_at = at;
                 self.borne = true;
             }
             self.base.delivered(sample);
-            let is_behind = queued >= self.queue_behind(target, aim);
+            // It may have gone by now: whoever waited stood at a shut gate while it was applied.
+            let shut_at = aim.threshold - self.base.seconds(acknowledging(aim));
+            let stood = seen.queued_for >= (MOSTLY * since).max(shut_at);
+            let is_behind = stood || queued >= self.queue_behind(target, aim);
             let bottleneck = is_behind && limited_for >= MOSTLY * since;
             self.found |= bottleneck && sample >= self.rate * PROVED;
-            self.follow(sample, since, bottleneck, aim);
+            // Beside others it is their work that it does between our statements.
+            let told = aim.others.is_none() && aim.runs_short();
+            let busy = if told { self.busy.per_s() } else { sample };
+            self.follow((sample, busy.max(sample)), since, bottleneck, aim);
         }
         if limited.is_some() && !queue_stands && !seen.unlike && !self.base.is_drained(at) {
             let covers = ((since - seen.queued_for).max(0.0) / self.way(aim)).min(2.0);
@@ -391,19 +390,22 @@ impl Flow {
         }
     }
 
-    /// A sample of the delivery rate. While a queue stands and more would have come, the replica is
-    /// the bottleneck and the sample is the truth; else it is a lower bound.
-    fn follow(&mut self, sample: f64, since: f64, bottleneck: bool, aim: &Aim) {
+    /// A sample of the delivery rate, and what it is of the time in which the replica had work of
+    /// ours. While a queue stands and more would have come, the replica is the bottleneck and the
+    /// latter is the truth; else the sample is a lower bound.
+    fn follow(&mut self, (sample, busy): (f64, f64), since: f64, bottleneck: bool, aim: &Aim) {
+        let left = (-since / DOWN).exp();
         if sample > self.rate && aim.others.is_some() {
             // Beside others it is as often luck as it is more that the replica can.
-            let newest = 1.0 - (-since / DOWN).exp();
-            self.rate += newest * (sample.min(self.rate * STEP_UP) - self.rate);
+            self.rate += (1.0 - left) * (sample.min(self.rate * STEP_UP) - self.rate);
             self.measured = true;
         } else if sample > self.rate {
             self.rate = sample.min(self.rate * STEP_UP).min(RATE_MAX);
             self.measured = true;
         } else if bottleneck && sample > 0.0 {
-            self.rate = sample.max(self.rate * (-since / DOWN).exp()).max(RATE_MIN);
+            let higher = self.rate + (1.0 - left) * (busy - self.rate);
+            self.rate = if busy > self.rate { higher } else { busy.max(self.rate * left) };
+            self.rate = self.rate.max(RATE_MIN);
             self.measured = true;
         }
     }
@@ -426,9 +428,6 @@ impl Flow {
 
 /// Weight of the newest heartbeat in the mean time of a commit.
 const COMMIT_NEWEST: f64 = 0.1;
-
-/// So little of the window that nothing is on its way.
-const NOTHING: f64 = 0.05;
 
 /// The part of the time in which somebody must have waited for a low sample to be the replica's
 /// doing.
@@ -468,6 +467,10 @@ const HALVINGS_MAX: f64 = 3.0;
 
 /// A rate of which so much is delivered is in use.
 const PROVED: f64 = 0.5;
+
+fn later(at: MonoTime, seconds: f64) -> MonoTime {
+    at.saturating_add(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
 
 fn seconds(from: MonoTime, to: MonoTime) -> f64 {
     to.saturating_since(from).as_secs_f64()

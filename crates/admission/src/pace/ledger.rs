@@ -73,6 +73,8 @@ pub(super) struct Mark {
     pub(super) completed: f64,
     /// Work admitted in this epoch that still runs.
     running: f64,
+    /// When work completed first in this epoch.
+    completed_at: Option<MonoTime>,
 }
 
 impl Ledger {
@@ -84,7 +86,13 @@ impl Ledger {
             self.marks.pop_front();
         }
         let completed = self.completed;
-        self.marks.push_back(Mark { seq, begun_at: now, completed, running: 0.0 });
+        self.marks.push_back(Mark {
+            seq,
+            begun_at: now,
+            completed,
+            running: 0.0,
+            completed_at: None,
+        });
         self.epoch = self.epoch.saturating_add(1);
     }
 
@@ -102,9 +110,12 @@ impl Ledger {
         more
     }
 
-    pub(super) fn complete(&mut self, charge: Charge, cost: f64) {
+    pub(super) fn complete(&mut self, now: MonoTime, charge: Charge, cost: f64) {
         self.take_back(charge);
         self.completed += cost;
+        if let Some(mark) = self.marks.back_mut() {
+            mark.completed_at.get_or_insert(now);
+        }
     }
 
     pub(super) fn take_back(&mut self, charge: Charge) {
@@ -122,6 +133,17 @@ impl Ledger {
         self.marks.get(self.marks.partition_point(|mark| mark.seq <= seq))
     }
 
+    /// When work completed first after this heartbeat was begun; `None`: none has.
+    pub(super) fn completed_after(&self, seq: u64) -> Option<MonoTime> {
+        let from = self.marks.partition_point(|mark| mark.seq < seq);
+        self.marks.iter().skip(from).find_map(|mark| mark.completed_at)
+    }
+
+    /// Work that has completed and that whoever has acknowledged `acked` has not acknowledged.
+    pub(super) fn unacknowledged(&self, acked: f64) -> f64 {
+        (self.completed - acked).max(0.0)
+    }
+
     /// Work admitted and not acknowledged by whoever has acknowledged `acked`; of what still runs,
     /// what was admitted within `late`.
     pub(super) fn outstanding(&self, acked: f64, now: MonoTime, late: Duration) -> f64 {
@@ -129,7 +151,7 @@ impl Ledger {
         let recent = recent.take_while(|mark| now.saturating_since(mark.begun_at) <= late);
         let running: f64 = recent.map(|mark| mark.running).sum();
         let first = if self.marks.is_empty() { self.running_before } else { 0.0 };
-        (self.completed - acked).max(0.0) + running + first
+        self.unacknowledged(acked) + running + first
     }
 
     pub(super) fn completed(&self) -> f64 {

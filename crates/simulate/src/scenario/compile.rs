@@ -6,6 +6,7 @@ mod times;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use admission::OnNoData;
 use policy::reading::{Fault, Spanned};
 
 use self::apps::apps;
@@ -18,6 +19,7 @@ use super::limits::{
     RELEASE_PER_S_MAX, REPLICAS_MAX, THRESHOLD,
 };
 use super::raw::{self, Count, Span};
+use super::rule::{Effect, Gate};
 use super::{Amount, Pace, Replica, RowCosts, Scenario};
 use super::{expect, lag, signals};
 use crate::TICK;
@@ -82,6 +84,7 @@ pub(super) fn compile(raw: raw::Scenario, mut noted: Faults) -> Result<Scenario,
         apps,
         name: name(raw.name, "name", faults),
     };
+    has_lag_where_waited_for(&scenario, faults);
     as_a_whole(&scenario, faults);
     if noted.is_empty() { Ok(scenario) } else { Err(noted.into_sorted()) }
 }
@@ -105,6 +108,28 @@ fn as_a_whole(scenario: &Scenario, faults: &mut Faults) {
                  shorter, their intervals longer, or have fewer of them"
             ),
         );
+    }
+}
+
+/// Without replicas there is no lag, and whoever waits for it waits for ever.
+fn has_lag_where_waited_for(scenario: &Scenario, faults: &mut Faults) {
+    let is_unknown = scenario.replicas.is_empty()
+        && !scenario.signals.is_empty()
+        && scenario.lag.on_no_data != OnNoData::Open
+        && ["replicas", "signals", "apps"].iter().all(|key| faults.has_read(key));
+    if !is_unknown {
+        return;
+    }
+    for (index, app) in scenario.apps.iter().enumerate() {
+        let waits = match app.rule.effect {
+            Effect::Asks { terms, .. } if terms.hold => false,
+            Effect::Asks { gate: Gate::Lag, .. } => true,
+            Effect::Asks { gate: Gate::Signals(signals), .. } => signals.has_lag(),
+            Effect::Asks { gate: Gate::Open, .. } | Effect::Passes | Effect::Denies(_) => false,
+        };
+        let message = "waits for the lag (the default), and there is none without replicas: \
+                       nothing would ever be admitted; say `none` or one of the signals";
+        faults.hold(!waits, &format!("apps[{index}].gate"), message);
     }
 }
 

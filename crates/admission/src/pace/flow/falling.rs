@@ -16,8 +16,8 @@ const APART: f64 = 0.01;
 impl Flow {
     /// A heartbeat was seen at `at`, and the lag was `before`.
     pub(super) fn note_slope(&mut self, before: f64, at: MonoTime) {
-        let Some((last, _)) = self.acks.back() else { return };
-        let since = seconds(*last, at).max(APART);
+        let Some(last) = self.acks.back() else { return };
+        let since = seconds(last.at, at).max(APART);
         let newest = 1.0 - (-since / MEMORY).exp();
         self.slope += newest * ((self.lag - before) / since - self.slope);
     }

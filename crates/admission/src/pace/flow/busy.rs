@@ -1,0 +1,107 @@
+//! When the replica had work of ours, and how much of it is applied by now.
+//!
+//! What is acknowledged over time is what the replica can, as long as it is never without work.
+//! Large statements that fit into the window one at a time leave it idle from the end of one until
+//! the next has been let in, which takes until the end is seen. Such a sample is too low; followed,
+//! it makes the window smaller still, so that no two fit for good: statements of 0.7 of a threshold's
+//! work used 0.82 of a replica, whatever it could. So a sample that is to be the truth is taken over
+//! the time in which the replica had work of ours: from when a heartbeat was applied, or from when the
+//! first work behind it had arrived, if that is later, until the next heartbeat is applied.
+//!
+//! By the same times it is told what is applied though nobody has seen it yet: since the newest
+//! heartbeat that it shows, the replica has applied what came behind, at its rate. The rate may have
+//! grown while there was nothing to try it on; what was delivered in such times bounds it.
+//!
+//! None of this is told where work runs for long: it commits when nobody can know, and what the
+//! replica waits for then is the primary.
+//!
+//! Source: Cardwell et al., BBR (2016), which leaves out of its samples the time in which a sender
+//! had nothing to send.
+
+use super::{Aim, SPAN_MIN, seconds};
+use crate::MonoTime;
+
+/// Work that runs for this part of the threshold runs for long.
+const RUNS_LONG: f64 = 0.5;
+
+impl Aim {
+    /// Whether it can be told when work commits.
+    pub(super) fn runs_short(&self) -> bool {
+        self.service <= RUNS_LONG * self.threshold
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Busy {
+    /// When the newest heartbeat that is shown was applied, as far as is known.
+    applied_at: MonoTime,
+    seconds: f64,
+    /// Rows in a second of it, at the newest sample.
+    per_s: f64,
+}
+
+impl Busy {
+    pub(super) fn new(now: MonoTime) -> Self {
+        Self { applied_at: now, seconds: 0.0, per_s: 0.0 }
+    }
+
+    /// For so long there has been work of ours at the replica.
+    pub(super) fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// Rows a second of that time.
+    pub(super) fn per_s(&self) -> f64 {
+        self.per_s
+    }
+
+    /// A heartbeat was applied. The first work behind the one before it had `arrived_at` the
+    /// replica; `None`: there was none.
+    pub(super) fn applied(&mut self, at: MonoTime, arrived_at: Option<MonoTime>) {
+        let at = at.max(self.applied_at);
+        if let Some(arrived_at) = arrived_at {
+            self.seconds += seconds(self.applied_at.max(arrived_at), at);
+        }
+        self.applied_at = at;
+    }
+
+    /// So many rows were acknowledged since there had been work for `before` seconds, within `span`
+    /// seconds. A time that is too short to be told is left for the whole of it.
+    pub(super) fn measure(&mut self, rows: f64, (before, span): (f64, f64), aim: &Aim) {
+        let busy = self.seconds - before;
+        let told = busy >= SPAN_MIN * aim.heartbeat;
+        self.per_s = rows / if told { busy } else { span };
+    }
+
+    /// For how long it will have been at what it has not shown yet by the time `at`; the first of
+    /// that had `arrived_at` the replica.
+    pub(super) fn since(&self, at: MonoTime, arrived_at: MonoTime) -> f64 {
+        seconds(self.applied_at.max(arrived_at), at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(ms: u64) -> MonoTime {
+        MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn the_time_between_large_statements_is_none_of_the_replicas() {
+        let mut busy = Busy::new(at(0));
+        busy.applied(at(1_000), None);
+        assert_eq!(busy.seconds(), 0.0, "nothing was there");
+        busy.applied(at(2_000), Some(at(1_300)));
+        busy.applied(at(2_100), None);
+        busy.applied(at(3_000), Some(at(2_300)));
+        assert!((busy.seconds() - 1.4).abs() < 1e-9, "{busy:?}");
+        busy.applied(at(3_500), Some(at(2_900)));
+        assert!((busy.seconds() - 1.9).abs() < 1e-9, "it had come before: {busy:?}");
+        assert!((busy.since(at(4_000), at(3_800)) - 0.2).abs() < 1e-9);
+        assert!((busy.since(at(4_000), at(3_400)) - 0.5).abs() < 1e-9);
+    }
+}
