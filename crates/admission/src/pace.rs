@@ -58,10 +58,9 @@
 //! statement takes, or a quarter of q*: the one that is being applied stands behind nothing, and
 //! while the rate is found work of seconds ago is acknowledged, at the rate of then.) Time in which
 //! the replica had nothing of ours does not count: between large statements that go one at a time it
-//! waits for us (`flow::busy`). A sample spans four of the usual large statements: while one is applied nobody else's writes are, so that
-//! a second of it tells of more than is ours. R follows a
-//! higher sample at once and a lower one with a time constant of
-//! 3.5 s, since a pause of a second (a stall, a large transaction) is not a lower capacity, and the
+//! waits for us (`flow::busy`). A sample spans four of the usual large statements: while one is
+//! applied nobody else's writes are, so that a second of it tells of more than is ours. R follows a
+//! higher sample at once and a lower one with a time constant of 3.5 s, since a pause of a second (a stall, a large transaction) is not a lower capacity, and the
 //! window and the gate hold meanwhile. With no queue and statements waiting, capacity is unknown
 //! but larger, and R grows by half in the time of the way: near by, from the first guess of 100 to
 //! 20,000 rows a second in 5 s, from 300 to 1,000 in a second; by up to nine tenths where

@@ -81,18 +81,21 @@ impl Cursors {
 
     /// What a cursor may still fetch, if a rule limits that.
     pub(super) fn limits(&mut self, statement_id: u32) -> Option<&mut FetchLimits> {
-        let open = self.0.iter_mut().find(|open| open.statement_id == statement_id)?;
-        open.limits.as_deref_mut()
+        self.open(statement_id)?.limits.as_deref_mut()
     }
 
     /// The same, taken out of it.
     fn take_limits(&mut self, statement_id: u32) -> Option<Box<FetchLimits>> {
-        self.0.iter_mut().find(|open| open.statement_id == statement_id)?.limits.take()
+        self.open(statement_id)?.limits.take()
+    }
+
+    fn open(&mut self, statement_id: u32) -> Option<&mut Open> {
+        self.0.iter_mut().find(|open| open.statement_id == statement_id)
     }
 
     /// What a cursor has taken, or takes anew: its rows are being fetched.
     fn take(&mut self, statement_id: u32, cluster: &Arc<Cluster>) -> Option<BudgetGuard> {
-        let open = self.0.iter_mut().find(|open| open.statement_id == statement_id)?;
+        let open = self.open(statement_id)?;
         let budgets = open.budgets.as_mut()?;
         let held = budgets.held.take().map(|(held, _)| held);
         let anew = || cluster.count_for_budgets(&budgets.set, budgets.asks).of_part();

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use self::uploading::upload;
 use super::errors::LAST_WORDS_TIMEOUT;
-use super::running_away::UnderWay;
+use super::running_away::{UnderWay, upload_limit};
 use super::{Connection, Ended};
 use crate::runaway::Excess;
 use crate::stream::Stream;
@@ -112,8 +112,8 @@ impl Connection {
                 let bytes = client.bytes().get(..len).unwrap_or_default();
                 if session.awaits_file() {
                     // Whoever kills looks at the socket, which the write holds.
-                    let is_watched = policy.rules.watches_runaways();
-                    let twin = is_watched.then(|| backend.register_anew().map(Stream::new));
+                    let is_limited = upload_limit(policy, session).is_some();
+                    let twin = is_limited.then(|| backend.register_anew().map(Stream::new));
                     let twin = twin.and_then(Result::ok);
                     let under_way = twin.as_ref().map(|backend| UnderWay {
                         shared,

@@ -117,13 +117,9 @@ impl UnderWay<'_> {
         self.allowance.due().filter(|_| !self.is_killed())
     }
 
-    /// For how long the server may work on what has come of a file. `None`: nothing limits that.
+    /// See [`upload_limit`].
     pub(super) fn upload_limit(&self) -> Option<Duration> {
-        if !self.policy.rules.watches_runaways() {
-            return None;
-        }
-        let watched = self.session.under_way()?.watched?;
-        self.policy.rule(watched)?.runaway?.elapsed
+        upload_limit(self.policy, self.session)
     }
 
     /// It has been over its limit before.
@@ -226,6 +222,14 @@ impl UnderWay<'_> {
         let likeness = self.session.likeness()?;
         quarantine(self.shared, rule, likeness, (action, self.session.app()))
     }
+}
+
+/// For how long the server may work on what has come of a file. `None`: nothing limits that.
+pub(super) fn upload_limit(policy: &ClusterPolicy, session: &Session) -> Option<Duration> {
+    if !policy.rules.watches_runaways() {
+        return None;
+    }
+    policy.rule(session.under_way()?.watched?)?.runaway?.elapsed
 }
 
 /// Refuses what is like a statement of this rule from now on, or has it come last. `None`: the rule does

@@ -14,8 +14,7 @@ use std::cell::RefCell;
 
 use sql::{CleanSurvey, LexMode, Mould, Scratch, Statement, Survey, TextHead};
 
-/// Sets of places. With eight each, some hundred applications' worth: 1,024 texts, which take a
-/// megabyte at the very most.
+/// Sets of places: with eight in each 1,024 texts, which take a megabyte at the very most.
 const SETS: usize = 128;
 
 /// Places in a set: texts that begin alike up to their first value have the same.
@@ -163,7 +162,8 @@ impl Recent {
 }
 
 impl Table {
-    /// Where the text is that this one fits. It mostly is the one that came behind the last one before.
+    /// Where the text is that this one fits. It mostly is the one that came behind the last one
+    /// before.
     #[inline]
     fn find(&mut self, last: usize, text: &[u8], mode: LexMode) -> Option<usize> {
         let next = self.places.get(last)?.next;

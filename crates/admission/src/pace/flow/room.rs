@@ -36,7 +36,8 @@ const NOTHING: f64 = 0.05;
 const LARGE: f64 = 0.3;
 const LARGE_MAX: f64 = 1.2;
 
-/// A statement that goes by the clock may make a lag of this part of the threshold: the replica is not always as fast as usual.
+/// A statement that goes by the clock may make a lag of this part of the threshold: the replica is not
+/// always as fast as usual.
 const LARGE_HARD: f64 = 0.9;
 
 impl Flow {

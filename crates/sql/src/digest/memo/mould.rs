@@ -151,12 +151,6 @@ impl Mould {
         survey.clean().filter(|_| alike && self.again.is_some())
     }
 
-    /// Bytes that it takes beside its own size, about.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        self.gaps.len().saturating_mul(size_of::<Gap>()).saturating_add(self.plain.len())
-    }
-
     /// Whether `text`, as a server of `mode` reads it, is this text with other values.
     #[inline]
     #[must_use]
