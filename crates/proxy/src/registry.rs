@@ -16,12 +16,13 @@ use parking_lot::Mutex;
 
 pub use self::control::Control;
 pub use self::mailbox::Inbox;
-use self::mailbox::{Outbox, mailbox};
+use self::mailbox::{Outbox, Told, mailbox};
 
 /// The sessions of one cluster.
 #[derive(Default)]
 pub struct Registry {
     next: AtomicU64,
+    told: Arc<Told>,
     everybody: DashMap<u64, Outbox>,
     /// Those who have logged in.
     by_connection_id: DashMap<u32, Outbox>,
@@ -61,7 +62,7 @@ impl Registry {
     /// Enters a client that has just been accepted; it is listed until the returned registration is
     /// dropped.
     pub fn enter(self: &Arc<Self>) -> (Registration, Inbox) {
-        let (outbox, inbox) = mailbox();
+        let (outbox, inbox) = mailbox(&self.told);
         let key = self.next.fetch_add(1, Ordering::Relaxed);
         self.everybody.insert(key, outbox.clone());
         if self.draining.load(Ordering::SeqCst) {

@@ -1,11 +1,12 @@
 //! What a session is told from outside: at most one message of each kind, the gravest first.
 //!
 //! A session looks whenever it waits for anything, several times for each statement, and there is
-//! hardly ever anything: so looking is one load, and no lock is taken while nobody has written.
+//! hardly ever anything: so looking is one load, of a number that all mailboxes of a cluster share.
+//! While that stays the same nobody has been told anything, and no session looks at its own.
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
@@ -13,16 +14,21 @@ use tokio::time::Instant;
 
 use super::control::Control;
 
-/// The two ends of a mailbox.
-pub(super) fn mailbox() -> (Outbox, Inbox) {
-    let shared = Arc::new(Mailbox::default());
-    (Outbox(shared.clone()), Inbox { mailbox: shared, registered: None })
+/// The two ends of a mailbox, one of those that share `told`.
+pub(super) fn mailbox(told: &Arc<Told>) -> (Outbox, Inbox) {
+    let mailbox = Arc::new(Mailbox { told: told.clone(), pending: Mutex::default() });
+    let (told, seen) = (told.clone(), told.0.load(Ordering::Relaxed));
+    (Outbox(mailbox.clone()), Inbox { told, seen, mailbox, registered: None })
 }
 
+/// How often anybody has been told anything.
 #[derive(Debug, Default)]
+pub(super) struct Told(AtomicU64);
+
+#[derive(Debug)]
 struct Mailbox {
-    /// Something is in it. Set before the reader is woken, and only reset with the lock held.
-    full: AtomicBool,
+    /// Counts what is put into this one too: behind that, and before the reader is woken.
+    told: Arc<Told>,
     pending: Mutex<Pending>,
 }
 
@@ -53,7 +59,7 @@ impl Outbox {
             Control::Drain => pending.drain = true,
             Control::KillQuery { sent } => pending.kill_query = pending.kill_query.max(Some(sent)),
         }
-        self.0.full.store(true, Ordering::Release);
+        self.0.told.0.fetch_add(1, Ordering::Release);
         let reader = pending.reader.take();
         drop(pending);
         if let Some(reader) = reader {
@@ -87,6 +93,9 @@ impl Pending {
 /// The end that reads.
 #[derive(Debug)]
 pub struct Inbox {
+    told: Arc<Told>,
+    /// What that was when there was nothing in the mailbox.
+    seen: u64,
     mailbox: Arc<Mailbox>,
     /// Who will be woken: as long as it is the same, nothing has to be written down again.
     registered: Option<Waker>,
@@ -95,9 +104,10 @@ pub struct Inbox {
 impl Inbox {
     /// The next message. Wakes the task of the last call when there is one.
     pub(crate) fn poll_told(&mut self, cx: &mut Context<'_>) -> Poll<Control> {
-        let Self { mailbox, registered } = self;
+        let Self { told, seen, mailbox, registered } = self;
         let is_registered = registered.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
-        if is_registered && !mailbox.full.load(Ordering::Acquire) {
+        let now = told.0.load(Ordering::Acquire);
+        if is_registered && now == *seen {
             return Poll::Pending;
         }
         let mut pending = mailbox.pending.lock();
@@ -106,7 +116,8 @@ impl Inbox {
             *registered = None;
             return Poll::Ready(control);
         }
-        mailbox.full.store(false, Ordering::Relaxed);
+        // What is told from here on counts beyond this, and wakes.
+        *seen = now;
         pending.reader = Some(cx.waker().clone());
         drop(pending);
         *registered = Some(cx.waker().clone());
@@ -145,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_gravest_is_heard_first_and_what_is_said_twice_once() {
-        let (outbox, mut inbox) = mailbox();
+        let (outbox, mut inbox) = mailbox(&Arc::default());
         let wakes = Arc::default();
         let sent = Instant::now();
         let later = sent + Duration::from_secs(1);
@@ -166,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_waits_is_woken_once_for_each_wait() {
-        let (outbox, mut inbox) = mailbox();
+        let (outbox, mut inbox) = mailbox(&Arc::default());
         let wakes: Arc<Wakes> = Arc::default();
         for round in 1..=3 {
             assert_eq!(poll(&mut inbox, &wakes), Poll::Pending);
@@ -180,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_task_that_looked_last_is_woken() {
-        let (outbox, mut inbox) = mailbox();
+        let (outbox, mut inbox) = mailbox(&Arc::default());
         let (first, second): (Arc<Wakes>, Arc<Wakes>) = Default::default();
         assert_eq!(poll(&mut inbox, &first), Poll::Pending);
         assert_eq!(poll(&mut inbox, &second), Poll::Pending);
@@ -190,14 +201,35 @@ mod tests {
     }
 
     #[test]
+    fn what_another_is_told_hides_nothing() {
+        let told = Arc::default();
+        let (outbox, mut inbox) = mailbox(&told);
+        let (other, mut others) = mailbox(&told);
+        let wakes = Arc::default();
+        for _ in 0..3 {
+            assert_eq!(poll(&mut inbox, &wakes), Poll::Pending);
+            other.tell(Control::Drain);
+            outbox.tell(Control::Kill);
+            other.tell(Control::Drain);
+            assert_eq!(poll(&mut inbox, &wakes), Poll::Ready(Control::Kill));
+            assert_eq!(poll(&mut inbox, &wakes), Poll::Pending);
+            assert_eq!(poll(&mut others, &wakes), Poll::Ready(Control::Drain));
+            assert_eq!(poll(&mut others, &wakes), Poll::Pending);
+        }
+    }
+
+    #[test]
     fn nothing_is_lost_between_threads() {
         const MESSAGES: usize = 2_000;
-        let (outbox, mut inbox) = mailbox();
+        let told = Arc::default();
+        let (outbox, mut inbox) = mailbox(&told);
+        let (other, _others) = mailbox(&told);
         let heard = AtomicUsize::new(0);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let tell_all = || {
             for message in 0..MESSAGES {
                 outbox.tell(Control::Drain);
+                other.tell(Control::Drain);
                 while heard.load(Ordering::SeqCst) == message {
                     std::thread::yield_now();
                 }
