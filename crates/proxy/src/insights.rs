@@ -136,11 +136,7 @@ impl InsightsBoard {
         insights.set_places(places(policy));
         insights.advance(now());
         for ring in self.rings.iter().filter_map(OnceLock::get) {
-            // What comes meanwhile is left for the next time, so this ends.
-            for _ in 0..ring.len() {
-                let Some(record) = ring.take() else { break };
-                insights.observe(&Record::from_words(&record));
-            }
+            ring.take_all(|record| insights.observe(&Record::from_words(record)));
         }
         if let Some(spilled) = self.spill.take() {
             insights.observe_lost(&spilled);

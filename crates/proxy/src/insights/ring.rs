@@ -1,8 +1,10 @@
 //! Records on their way from a relaying thread to the one that counts, without a lock.
 //!
-//! A bounded queue after Dmitry Vyukov: each place has a number that says whose turn it is, so that
-//! whoever puts and whoever takes never wait for one another. A record is words that are written
-//! one by one; the number that is stored behind them publishes them all.
+//! A bounded queue: whoever puts takes a turn, and with it a place; a record is words that are written
+//! one by one, and the number of the turn, stored behind them, publishes them all. So whoever puts and
+//! whoever takes never wait for one another, and whoever puts only writes to a place: to look at it
+//! first would be to wait for the cache of whoever has read it. Whether there is room is told by how
+//! many have been taken, which changes seldom.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,17 +21,25 @@ const HALF: u64 = PLACES / 2;
 pub(super) struct Ring {
     places: Box<[Place]>,
     /// The turn of whoever puts next.
-    put: AtomicU64,
-    /// The turn of whoever takes next.
-    taken: AtomicU64,
+    put: Apart,
+    /// The turn of whoever takes next. It may lag behind.
+    taken: Apart,
 }
 
-#[derive(Debug)]
+/// A number in a cache line of its own: one thread changes it, and another looks at its neighbour.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart(AtomicU64);
+
+#[derive(Debug, Default)]
 struct Place {
-    /// Whose turn it is: that of a put of the same number, or of taking what was put one before.
-    turn: AtomicU64,
+    /// The turn after that in which it was filled; 0 if it never was.
+    filled: AtomicU64,
     words: [AtomicU64; RECORD_WORDS],
 }
+
+/// So many places are free again at once.
+const TAKEN_TOGETHER: u64 = 64;
 
 /// What became of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,64 +54,65 @@ pub(super) enum Put {
 
 impl Default for Ring {
     fn default() -> Self {
-        let place = |turn: u64| Place { turn: AtomicU64::new(turn), words: Default::default() };
-        Self {
-            places: (0..PLACES).map(place).collect(),
-            put: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
-        }
+        let places = (0..PLACES).map(|_| Place::default()).collect();
+        Self { places, put: Apart::default(), taken: Apart::default() }
     }
 }
 
 impl Ring {
     #[inline]
     pub(super) fn put(&self, record: &[u64; RECORD_WORDS]) -> Put {
-        let mut turn = self.put.load(Ordering::Relaxed);
+        let mut turn = self.put.0.load(Ordering::Relaxed);
         loop {
-            let Some(place) = self.place(turn) else { return Put::Full };
-            let is = place.turn.load(Ordering::Acquire);
-            if is < turn {
+            // Pairs with the store in `take_all`: what was in the place has been read. A turn that
+            // others have had meanwhile looks late, and is not won.
+            let waiting = turn.saturating_sub(self.taken.0.load(Ordering::Acquire));
+            let Some(place) = self.place(turn).filter(|_| waiting < PLACES) else {
                 return Put::Full;
-            }
-            if is > turn {
-                turn = self.put.load(Ordering::Relaxed);
-                continue;
-            }
+            };
             let next = turn.wrapping_add(1);
             let won =
-                self.put.compare_exchange_weak(turn, next, Ordering::Relaxed, Ordering::Relaxed);
+                self.put.0.compare_exchange_weak(turn, next, Ordering::Relaxed, Ordering::Relaxed);
             match won {
                 Ok(_) => {
                     for (to, word) in place.words.iter().zip(record) {
                         to.store(*word, Ordering::Relaxed);
                     }
-                    place.turn.store(next, Ordering::Release);
-                    let waiting = next.wrapping_sub(self.taken.load(Ordering::Relaxed));
-                    return if waiting == HALF { Put::HalfFull } else { Put::Done };
+                    place.filled.store(next, Ordering::Release);
+                    return if waiting.saturating_add(1) == HALF {
+                        Put::HalfFull
+                    } else {
+                        Put::Done
+                    };
                 }
                 Err(is) => turn = is,
             }
         }
     }
 
-    /// Takes the oldest record. Whoever takes does it alone.
-    #[inline]
-    pub(super) fn take(&self) -> Option<[u64; RECORD_WORDS]> {
-        let turn = self.taken.load(Ordering::Relaxed);
-        let place = self.place(turn)?;
-        if place.turn.load(Ordering::Acquire) != turn.wrapping_add(1) {
-            return None;
+    /// Takes what is on its way now, the oldest first. Whoever takes does it alone.
+    pub(super) fn take_all(&self, mut take: impl FnMut(&[u64; RECORD_WORDS])) {
+        let mut turn = self.taken.0.load(Ordering::Relaxed);
+        // What comes meanwhile is left for the next time, so this ends.
+        let end = self.put.0.load(Ordering::Relaxed);
+        while turn < end
+            && let Some(place) = self.place(turn)
+            && place.filled.load(Ordering::Acquire) == turn.wrapping_add(1)
+        {
+            take(&place.words.each_ref().map(|word| word.load(Ordering::Relaxed)));
+            turn = turn.wrapping_add(1);
+            if turn.is_multiple_of(TAKEN_TOGETHER) {
+                self.taken.0.store(turn, Ordering::Release);
+            }
         }
-        let record = place.words.each_ref().map(|word| word.load(Ordering::Relaxed));
-        place.turn.store(turn.wrapping_add(PLACES), Ordering::Release);
-        self.taken.store(turn.wrapping_add(1), Ordering::Relaxed);
-        Some(record)
+        self.taken.0.store(turn, Ordering::Release);
     }
 
     /// How many records are on their way.
+    #[cfg(test)]
     pub(super) fn len(&self) -> u64 {
-        let put = self.put.load(Ordering::Relaxed);
-        put.saturating_sub(self.taken.load(Ordering::Relaxed))
+        let put = self.put.0.load(Ordering::Relaxed);
+        put.saturating_sub(self.taken.0.load(Ordering::Relaxed))
     }
 
     #[inline]
@@ -126,12 +137,21 @@ mod tests {
             assert_eq!(ring.put(&record(n)), expected, "{n}");
         }
         assert_eq!(ring.put(&record(0)), Put::Full);
-        assert_eq!(ring.take(), Some(record(0)));
-        assert_eq!(ring.put(&record(PLACES)), Put::Done);
-        for n in 1..=PLACES {
-            assert_eq!(ring.take(), Some(record(n)));
-        }
-        assert_eq!(ring.take(), None);
+        // There is room for those who come meanwhile before all have been taken.
+        let mut taken = 0;
+        ring.take_all(|is| {
+            assert_eq!(*is, record(taken));
+            taken += 1;
+            let expected = if taken <= TAKEN_TOGETHER { Put::Full } else { Put::Done };
+            assert_eq!(ring.put(&record(PLACES - 1 + taken - TAKEN_TOGETHER.min(taken))), expected);
+        });
+        assert_eq!((taken, ring.len()), (PLACES, PLACES - TAKEN_TOGETHER));
+        ring.take_all(|is| {
+            assert_eq!(*is, record(taken));
+            taken += 1;
+        });
+        assert_eq!((taken, ring.len()), (2 * PLACES - TAKEN_TOGETHER, 0));
+        ring.take_all(|_| panic!("nothing is left"));
     }
 
     fn put_at_last(ring: &Ring, n: u64) {
@@ -151,13 +171,15 @@ mod tests {
             }
             let mut taken = 0;
             while taken < 3 * EACH {
-                let Some(record) = ring.take() else {
+                let before = taken;
+                ring.take_all(|record| {
+                    assert!(record.iter().all(|word| *word == record[0]), "{record:?}");
+                    sum += record[0];
+                    taken += 1;
+                });
+                if taken == before {
                     std::thread::yield_now();
-                    continue;
-                };
-                assert!(record.iter().all(|word| *word == record[0]), "{record:?}");
-                sum += record[0];
-                taken += 1;
+                }
             }
         });
         assert_eq!(sum, 3 * EACH * (EACH + 1) / 2);
