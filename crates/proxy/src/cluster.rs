@@ -27,7 +27,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use admission::{Controller, Decision, MonoTime, Refusal, Request, Resolved, Ticket};
-use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
 use policy::{ClusterPolicy, UnixTime};
 use tokio::sync::{Notify, oneshot, watch};
@@ -39,6 +38,7 @@ use self::rule_clock::RuleClock;
 use crate::auth::OwnKey;
 use crate::board::ProbeBoard;
 use crate::clock::Clock;
+use crate::current::Current;
 use crate::cut_overs::{CutOvers, PendingCutOver};
 use crate::explain::Explainer;
 use crate::facts::FactsBoard;
@@ -96,7 +96,7 @@ pub struct Cluster {
     pub(crate) codecs: Arc<Codecs>,
     own_key: OnceLock<Option<Arc<OwnKey>>>,
     clock: Clock,
-    policy: ArcSwap<ClusterPolicy>,
+    policy: Current<ClusterPolicy>,
     /// Locked while another one is put in force.
     changing: Mutex<()>,
     rule_keeper: OnceLock<Arc<dyn RuleKeeper>>,
@@ -178,7 +178,7 @@ impl Cluster {
             own_key: OnceLock::new(),
             clock,
             changing: Mutex::new(()),
-            policy: ArcSwap::new(policy),
+            policy: Current::new(policy),
             rule_keeper: OnceLock::new(),
             gatekeeper: Mutex::new(Gatekeeper {
                 controller,
@@ -196,14 +196,12 @@ impl Cluster {
 
     /// The policy in force now.
     pub fn policy(&self) -> Arc<ClusterPolicy> {
-        self.policy.load_full()
+        Arc::clone(&self.policy.load())
     }
 
-    /// The policy in force, if it is another than `known`. Costs no reference count while it is
-    /// not.
+    /// The policy in force, if it is another than `known`. One load while it is not.
     pub fn newer_policy(&self, known: &Arc<ClusterPolicy>) -> Option<Arc<ClusterPolicy>> {
-        let current = self.policy.load();
-        if Arc::ptr_eq(&current, known) { None } else { Some(Arc::clone(&current)) }
+        if self.policy.is(known) { None } else { Some(self.policy()) }
     }
 
     /// The clock all of this cluster's times come from.

@@ -7,12 +7,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use policy::ClusterPolicy;
 use session::ServerFacts;
 use sql::Routines;
 use tokio::time::Instant;
+
+use crate::current::Current;
 
 /// How long no list is believed after the connection of a statement that may change routines has
 /// gone before its answer: the server may still be at it.
@@ -29,7 +30,7 @@ pub(crate) struct Known {
 /// What the probe knows of the primary. The pass path loads one pointer of it.
 #[derive(Debug)]
 pub(crate) struct FactsBoard {
-    current: ArcSwap<Known>,
+    current: Current<Known>,
     nothing: Arc<Known>,
     changes: Mutex<Changes>,
 }
@@ -60,10 +61,10 @@ pub(crate) struct Reading {
 impl FactsBoard {
     pub(crate) fn new(policy: &ClusterPolicy) -> Self {
         Self {
-            current: ArcSwap::from_pointee(Known {
+            current: Current::new(Arc::new(Known {
                 server: policy.primary.clone(),
                 facts: at_first(policy),
-            }),
+            })),
             nothing: Arc::default(),
             changes: Mutex::default(),
         }
@@ -75,18 +76,18 @@ impl FactsBoard {
         if before.primary != policy.primary || before.probe.is_some() != policy.probe.is_some() {
             let changes = self.changes.lock();
             let server = policy.primary.clone();
-            self.current.store(Arc::new(Known { server, facts: at_first(policy) }));
+            self.current.replace(Arc::new(Known { server, facts: at_first(policy) }));
             drop(changes);
         }
     }
 
-    /// What is known of `server`, if it is something else than `known`. Costs no reference count
-    /// while it is not.
+    /// What is known of `server`, if it is something else than `known`. One load while it is not.
     pub(crate) fn newer(&self, known: &Arc<Known>, server: &str) -> Option<Arc<Known>> {
+        if self.current.is(known) {
+            return None;
+        }
         let current = self.current.load();
-        if Arc::ptr_eq(&current, known) {
-            None
-        } else if *current.server == *server {
+        if *current.server == *server {
             Some(Arc::clone(&current))
         } else {
             // The connection goes to the primary of a policy before.
@@ -107,7 +108,7 @@ impl FactsBoard {
         let known = self.current.load();
         if !known.facts.routines.is_empty() {
             let facts = ServerFacts { routines: Routines::default(), ..known.facts };
-            self.current.store(Arc::new(Known { server: known.server.clone(), facts }));
+            self.current.replace(Arc::new(Known { server: known.server.clone(), facts }));
         }
         drop(changes);
         RoutineChange { board: self.clone(), ended: false }
@@ -131,7 +132,7 @@ impl FactsBoard {
         let routines = if holds { facts.routines } else { Routines::default() };
         let facts = ServerFacts { routines, ..facts };
         if known.facts != facts {
-            self.current.store(Arc::new(Known { server: known.server.clone(), facts }));
+            self.current.replace(Arc::new(Known { server: known.server.clone(), facts }));
         }
         drop(changes);
     }

@@ -7,6 +7,7 @@ pub mod board;
 pub mod clock;
 pub mod cluster;
 mod connection;
+mod current;
 pub mod cut_overs;
 pub mod descriptors;
 mod explain;

@@ -137,7 +137,7 @@ impl Cluster {
         let starvation = starvation::config(&policy);
         self.facts.follow(&self.policy.load(), &policy);
         self.latencies.follow(&policy);
-        let before = self.policy.swap(policy.clone());
+        let before = self.policy.replace(policy.clone());
         let wall = UnixTime(self.clock.unix_seconds());
         self.cut_overs.tell_of_rules((&before, wall), (&policy, wall));
         // What is left of the lines of before is dropped when the lock is free.
