@@ -98,7 +98,8 @@ pub(crate) struct LatencyTap {
 /// What decides about the signals that a statement is counted in.
 #[derive(Default)]
 struct Like {
-    app: Vec<u8>,
+    /// In which state of the session's names.
+    naming: u64,
     rule: Option<u32>,
     class: Option<Class>,
     counted: u32,
@@ -130,22 +131,22 @@ impl LatencyTap {
     }
 
     /// The server has a statement of this app and class, which this rule decided: its place in the
-    /// policy in force, and its name.
+    /// policy in force, and its name. The app comes with the state of the session's names, which is
+    /// never the same with another one.
     pub(crate) fn begin<'p>(
         &mut self,
-        app: &[u8],
+        (naming, app): (u64, &[u8]),
         rule: Option<u32>,
         class: Class,
         name_of: impl FnOnce(u32) -> Option<&'p str>,
     ) {
-        let Like { app: last_app, rule: last_rule, class: last_class, counted } = &mut self.last;
-        if *last_class != Some(class) || *last_rule != rule || *last_app != app {
+        let Like { naming: as_named, rule: last_rule, class: last_class, counted } = &mut self.last;
+        if *last_class != Some(class) || *last_rule != rule || *as_named != naming {
             let name = rule.and_then(name_of);
             let about = self.taps.iter().zip(bits());
             let about = about.filter(|(tap, _)| tap.what.is_about(app, name, class));
             *counted = about.fold(0, |counted, (_, bit)| counted | bit);
-            app.clone_into(last_app);
-            (*last_rule, *last_class) = (rule, Some(class));
+            (*as_named, *last_rule, *last_class) = (naming, rule, Some(class));
         }
         let counted = self.last.counted;
         self.under_way = Some(counted);
@@ -295,23 +296,23 @@ rules: []
         let board = LatencyBoard::new(&policy);
         let mut tap = LatencyTap::new(&board, 5);
         assert!(tap.is_awaited());
-        tap.begin(b"shop:web", RULE, Class::Read, name_of);
+        tap.begin((1, b"shop:web"), RULE, Class::Read, name_of);
         assert!(!tap.is_awaited(), "it is noted once");
         assert_eq!(sums(&board), [(1, 0, 0), (1, 0, 0)]);
         tap.move_to(4);
         tap.end(Some(Duration::from_millis(3)));
-        tap.begin(b"etl", RULE, Class::Write, name_of);
+        tap.begin((2, b"etl"), RULE, Class::Write, name_of);
         tap.end(None);
         assert_eq!(
             sums(&board),
             [(1, 1, 1), (2, 2, 1)],
             "an answer that never came has no latency"
         );
-        tap.begin(b"web", None, Class::Ddl, name_of);
+        tap.begin((3, b"web"), None, Class::Ddl, name_of);
         drop(tap);
         assert_eq!(sums(&board), [(1, 1, 1), (2, 2, 1)], "neither class nor rule is theirs");
         let mut tap = LatencyTap::new(&board, 6);
-        tap.begin(b"web", None, Class::Write, name_of);
+        tap.begin((3, b"web"), None, Class::Write, name_of);
         board.follow(&policy);
         tap.follow(&board);
         assert_eq!(sums(&board)[0], (2, 2, 1), "a reload loses no end");
@@ -323,7 +324,7 @@ rules: []
         let board = LatencyBoard::new(&policy);
         let mut tap = LatencyTap::new(&board, 0);
         let mut begun = |app: &[u8], rule, class, before: [u64; 2]| {
-            tap.begin(app, rule, class, name_of);
+            tap.begin((u64::from(app == b"web"), app), rule, class, name_of);
             tap.end(None);
             let now: Vec<u64> = sums(&board).into_iter().map(|(begun, ..)| begun).collect();
             [now[0] - before[0], now[1] - before[1]]
@@ -336,7 +337,7 @@ rules: []
         assert_eq!(begun(b"web", RULE, Class::Ddl, [4, 3]), [0, 1], "another class");
         // Another file, where the place is another rule's.
         tap.follow(&board);
-        tap.begin(b"web", RULE, Class::Ddl, |_| Some("renamed"));
+        tap.begin((1, b"web"), RULE, Class::Ddl, |_| Some("renamed"));
         assert_eq!(sums(&board).iter().map(|(begun, ..)| *begun).sum::<u64>(), 8);
     }
 }

@@ -172,8 +172,7 @@ impl Bench {
                 read = Some(last.needs);
             }
             if last.is_about(scratch.shape()) {
-                who.said.note(last.remembered.app(), kept.source, kept.tool, kept.trace);
-                who.said.tags = kept.tags;
+                who.said.note_again(&mut last.remembered, &kept);
                 last.remembered.give_budgets(budgets);
                 *watched = kept.watched;
                 return kept.ruling;
@@ -197,7 +196,7 @@ impl Bench {
             && let Some(last) = memo.of_class(statement.class)
         {
             last.note(statement, judged.needs, shape);
-            last.remembered.note(kept, who.app(), budgets);
+            last.remembered.note(kept, who, budgets);
         }
         judged.ruling
     }
@@ -216,8 +215,7 @@ impl Bench {
             && let Some(kept) = last.of(self.who.generation(), input.now)
             && is_told(kept, input)
         {
-            self.who.said.note(last.app(), kept.source, kept.tool, kept.trace);
-            self.who.said.tags = kept.tags;
+            self.who.said.note_again(last, &kept);
             last.give_budgets(&mut self.budgets);
             self.watched = kept.watched;
             return kept.ruling;
@@ -225,7 +223,7 @@ impl Bench {
         let said = SaidByExecution { attributes, statement: None };
         let judged = self.judge_description(description, said, input);
         if remembers && let Some(kept) = keep(&judged, &self.who, input) {
-            last.note(kept, self.who.app(), &self.budgets);
+            last.note(kept, &self.who, &self.budgets);
         }
         judged.ruling
     }

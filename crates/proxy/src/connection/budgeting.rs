@@ -51,7 +51,8 @@ impl Connection {
 
     fn budget_ask(&mut self, asked: &Ask) -> BudgetAsk {
         let rule = asked.rule.and_then(|index| self.policy.rule(index));
-        self.asked_as.with(rule, self.session.app(), asked.digest)
+        let named = (self.session.naming(), self.session.app());
+        self.asked_as.with(rule, named, asked.digest)
     }
 
     /// It may not be held back, and counts for its budgets.
@@ -127,18 +128,26 @@ pub(super) struct AskedAs(Option<Box<LastAsk>>);
 
 #[derive(Debug)]
 struct LastAsk {
+    /// In which state of the session's names it was last asked for with this app.
+    naming: u64,
     app: Vec<u8>,
     /// Without a digest.
     ask: BudgetAsk,
 }
 
 impl AskedAs {
-    fn with(&mut self, rule: Option<&Rule>, app: &[u8], digest: Option<DigestKey>) -> BudgetAsk {
+    fn with(
+        &mut self,
+        rule: Option<&Rule>,
+        (naming, app): (u64, &[u8]),
+        digest: Option<DigestKey>,
+    ) -> BudgetAsk {
         let key = rule.map_or(NO_RULE, |rule| rule.key);
-        if let Some(last) = &self.0
+        if let Some(last) = &mut self.0
             && last.ask.rule == key
-            && last.app == app
+            && (last.naming == naming || last.app == app)
         {
+            last.naming = naming;
             return BudgetAsk { digest, ..last.ask };
         }
         let (identity, app_key) = match rule {
@@ -151,18 +160,19 @@ impl AskedAs {
         let ask = BudgetAsk { rule: key, identity, app: app_key, digest: None };
         match &mut self.0 {
             Some(last) => {
+                last.naming = naming;
                 last.app.clear();
                 last.app.extend_from_slice(app);
                 last.ask = ask;
             }
-            none => *none = Some(Box::new(LastAsk { app: app.to_vec(), ask })),
+            none => *none = Some(Box::new(LastAsk { naming, app: app.to_vec(), ask })),
         }
         BudgetAsk { digest, ..ask }
     }
 }
 
 /// Stands for the rule of statements that none matches.
-const NO_RULE: RuleKey = RuleKey(0);
+pub(super) const NO_RULE: RuleKey = RuleKey(0);
 
 #[cfg(test)]
 mod tests {
@@ -183,6 +193,7 @@ rules:
         assert!(one.is_some() && other.is_some());
         let digest = Some(DigestKey(7));
         let mut asked_as = AskedAs::default();
+        let (mut naming, mut last): (_, &[u8]) = (0, b"");
         let asks: [(Option<&Rule>, &[u8]); 6] = [
             (one, b"etl"),
             (one, b"etl:a"),
@@ -193,13 +204,17 @@ rules:
         ];
         for ask in asks {
             for (rule, app) in [ask, ask, asks[0], ask] {
-                let known = asked_as.with(rule, app, digest);
-                assert_eq!(known, AskedAs::default().with(rule, app, digest), "{app:?}");
+                // As sessions do: another number with another app, mostly the same with the same.
+                naming += u64::from(last != app);
+                last = app;
+                let known = asked_as.with(rule, (naming, app), digest);
+                assert_eq!(known, AskedAs::default().with(rule, (7, app), digest), "{app:?}");
             }
+            naming += 1;
         }
-        assert_eq!(asked_as.with(one, b"etl", None).digest, None, "it is the statement's own");
-        let differ =
-            asked_as.with(one, b"etl", digest).app != asked_as.with(other, b"etl", digest).app;
+        let etl: (u64, &[u8]) = (naming, b"etl");
+        assert_eq!(asked_as.with(one, etl, None).digest, None, "it is the statement's own");
+        let differ = asked_as.with(one, etl, digest).app != asked_as.with(other, etl, digest).app;
         assert!(differ, "the keys are the rule's");
     }
 }

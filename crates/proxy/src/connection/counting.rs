@@ -8,6 +8,7 @@ use session::{Ask, StatementOutcome};
 use sql::Class;
 
 use super::Connection;
+use super::budgeting::NO_RULE as NO_RULE_KEY;
 use crate::printable::Printable;
 use crate::telemetry::{NO_RULE, StatementDecision, StatementEvent};
 
@@ -35,8 +36,10 @@ impl Connection {
             &StatementEvent {
                 cluster: &self.shared.cluster.name,
                 rule: rule.map_or(NO_RULE, |rule| &rule.name),
+                rule_key: rule.map_or(NO_RULE_KEY, |rule| rule.key),
                 app: self.session.app(),
                 user: self.session.user(),
+                naming: self.session.naming(),
                 class: statement.class,
                 decision: self.admission.decision,
                 reason,

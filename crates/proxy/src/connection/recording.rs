@@ -15,7 +15,8 @@ impl Connection {
     pub(super) fn note_begun(&mut self) {
         if let Some(StatementOutcome { rule, class, .. }) = self.session.under_way() {
             let name_of = |index| self.policy.rule(index).map(|rule| &*rule.name);
-            self.latency.begin(self.session.app(), rule, class, name_of);
+            let named = (self.session.naming(), self.session.app());
+            self.latency.begin(named, rule, class, name_of);
         }
     }
 

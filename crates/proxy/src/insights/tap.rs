@@ -14,8 +14,8 @@ pub(crate) struct InsightsTap {
     app: Named,
     user: Named,
     schema: Named,
-    /// The generations of the memo and of who the session is in which whoever counts was told these
-    /// names.
+    /// The generation of the memo, and in what state of the session's names ([`About::whose`]),
+    /// whoever counts was told these.
     told: Option<(u64, u64)>,
     answer: Option<Answered>,
     /// As what the last statement was counted.
@@ -112,7 +112,7 @@ impl InsightsTap {
             tell_news(about, board);
         }
         let names = (board.memo.generation(), about.whose);
-        if self.told != Some(names) || self.app.name != app {
+        if self.told != Some(names) {
             let told = self.tell_names(Whose { app, user, about }, board);
             self.told = told.then_some(names);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::{Mode, Reason};
+use admission::{Mode, Reason, RuleKey};
 use sql::Class;
 
 /// A statement that is over.
@@ -13,10 +13,14 @@ pub struct StatementEvent<'a> {
     pub cluster: &'a Arc<str>,
     /// The rule that matched; `none` when none did.
     pub rule: &'a str,
+    /// Its key; 0 when none did.
+    pub rule_key: RuleKey,
     /// The app as the client named it.
     pub app: &'a [u8],
     /// The MySQL user.
     pub user: &'a [u8],
+    /// Never the same of one connection with another app or user ([`session::Session::naming`]).
+    pub naming: u64,
     /// What kind of statement.
     pub class: Class,
     /// What became of it.

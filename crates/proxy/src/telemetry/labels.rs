@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use admission::{Mode, Reason};
+use admission::{Mode, Reason, RuleKey};
 use parking_lot::Mutex;
 use prometheus::{Histogram, IntCounter};
 use sql::Class;
@@ -35,16 +35,24 @@ struct CachedSeries {
     series: Series,
 }
 
+/// The names lie apart, where looking costs more than comparing: they are looked at only once whoever
+/// sends is not named as when this was last asked for.
 #[derive(Debug)]
 struct LabelSet {
     cluster: Arc<str>,
-    rule: Box<str>,
-    app: Box<[u8]>,
-    user: Box<[u8]>,
+    rule: RuleKey,
+    naming: u64,
     class: Class,
     decision: StatementDecision,
     reason: Option<Reason>,
     mode: Mode,
+    names: Box<Names>,
+}
+
+#[derive(Debug)]
+struct Names {
+    app: Box<[u8]>,
+    user: Box<[u8]>,
 }
 
 /// Where a statement of one label set is counted.
@@ -76,7 +84,11 @@ impl LabelCache {
             self.oldest = 0;
             self.generation = generation;
         }
-        let index = match self.entries.iter().position(|entry| entry.key.is_of(event)) {
+        let known = match self.entries.iter().position(|entry| entry.key.is_as_named(event)) {
+            Some(index) => Some(index),
+            None => self.entries.iter_mut().position(|entry| entry.key.is_of(event)),
+        };
+        let index = match known {
             Some(index) => index,
             None => self.remember(CachedSeries { key: LabelSet::of(event), series: resolve() }),
         };
@@ -102,11 +114,12 @@ impl LabelCache {
 
 impl LabelSet {
     fn of(event: &StatementEvent<'_>) -> Self {
+        let names = Names { app: event.app.into(), user: event.user.into() };
         Self {
             cluster: event.cluster.clone(),
-            rule: event.rule.into(),
-            app: event.app.into(),
-            user: event.user.into(),
+            rule: event.rule_key,
+            naming: event.naming,
+            names: Box::new(names),
             class: event.class,
             decision: event.decision,
             reason: event.reason,
@@ -114,15 +127,29 @@ impl LabelSet {
         }
     }
 
-    fn is_of(&self, event: &StatementEvent<'_>) -> bool {
+    /// Whether this is it, and nothing has been named otherwise since.
+    fn is_as_named(&self, event: &StatementEvent<'_>) -> bool {
+        self.naming == event.naming && self.is_but_for_names(event)
+    }
+
+    /// Whether this is it; then its names are known to be those of now.
+    fn is_of(&mut self, event: &StatementEvent<'_>) -> bool {
+        let is = self.is_but_for_names(event)
+            && *self.names.app == *event.app
+            && *self.names.user == *event.user;
+        if is {
+            self.naming = event.naming;
+        }
+        is
+    }
+
+    fn is_but_for_names(&self, event: &StatementEvent<'_>) -> bool {
         self.class == event.class
             && self.decision == event.decision
             && self.reason == event.reason
             && self.mode == event.mode
+            && self.rule == event.rule_key
             && Arc::ptr_eq(&self.cluster, event.cluster)
-            && *self.rule == *event.rule
-            && *self.app == *event.app
-            && *self.user == *event.user
     }
 }
 

@@ -1,5 +1,6 @@
 use std::time::{Duration, Instant};
 
+use admission::RuleKey;
 use policy::Config;
 use sql::Class;
 
@@ -23,8 +24,10 @@ fn admitted<'a>(cluster: &'a Arc<str>, app: &'a [u8]) -> StatementEvent<'a> {
     StatementEvent {
         cluster,
         rule: "etl",
+        rule_key: RuleKey(1),
         app,
         user: b"etl",
+        naming: app.iter().map(|byte| u64::from(*byte)).sum(),
         class: Class::Write,
         decision: StatementDecision::Admitted,
         reason: None,
@@ -217,7 +220,7 @@ fn a_scrape_tells_signals_queue_pace_and_checks_of_a_cluster() {
     let judgement = ask(&cluster, &request(terms), b"etl:42");
     let Judgement::Queued(waiter) = judgement else { panic!("it is held") };
     let main = cluster.name.clone();
-    let held = StatementEvent { rule: "held", ..admitted(&main, b"etl:42") };
+    let held = StatementEvent { rule: "held", rule_key: RuleKey(2), ..admitted(&main, b"etl:42") };
     telemetry.statement(&mut LabelCache::default(), &held);
 
     let clusters = [cluster.clone()];

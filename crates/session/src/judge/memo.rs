@@ -7,6 +7,7 @@ use policy::{ClusterPolicy, Cover, PassReason, Priority, Shape, ShapeNeeds, Unix
 use sql::{Class, ClassSet, Exemption, Statement, Tool};
 
 use super::replace;
+use super::who::Who;
 
 /// A verdict that can be kept: rules by their index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ impl Ruling {
 pub(crate) struct Remembered {
     kept: Option<Kept>,
     app: Vec<u8>,
+    /// How often the session's app had changed when it was last this one.
+    pub(super) app_changes: u64,
     /// Boxed: most statements meet none.
     budgets: Option<Box<BudgetSet>>,
 }
@@ -70,9 +73,10 @@ impl Remembered {
         })
     }
 
-    pub(super) fn note(&mut self, kept: Kept, app: &[u8], budgets: &BudgetSet) {
+    pub(super) fn note(&mut self, kept: Kept, who: &Who, budgets: &BudgetSet) {
         self.kept = Some(kept);
-        replace(&mut self.app, app);
+        replace(&mut self.app, who.app());
+        self.app_changes = who.said.app_changes();
         match &mut self.budgets {
             Some(known) => **known = *budgets,
             None if budgets.is_empty() => {}

@@ -36,7 +36,7 @@ pub struct About<'s> {
     pub digest: Option<u64>,
     /// The default schema when it came.
     pub schema: &'s [u8],
-    /// Changes whenever the schema or the user do.
+    /// Changes whenever the schema, the user or the app do, and is never again what it was.
     pub whose: u64,
     /// What the digest stands for, if nobody has been told.
     pub news: Option<&'s News>,
@@ -219,11 +219,13 @@ impl Subject {
         }));
     }
 
-    /// What it is about, of a sender whose tags these stand for.
-    pub(crate) fn about(&self, tags: u64) -> About<'_> {
+    /// What it is about, sent by who that was.
+    pub(crate) fn about(&self, who: &Who) -> About<'_> {
         let Self { digest, schema, whose, news, tags: tag_news, .. } = self;
-        let news = news.as_deref();
-        About { digest: *digest, schema, whose: *whose, news, tags, tag_news }
+        let (news, tags) = (news.as_deref(), who.tags());
+        // Of when it came, as the schema is: it may have changed who the session is.
+        let whose = whose.wrapping_add(who.said.app_changes());
+        About { digest: *digest, schema, whose, news, tags, tag_news }
     }
 
     pub(super) fn shrink(&mut self) {

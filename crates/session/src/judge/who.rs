@@ -3,6 +3,7 @@
 use policy::identity::{SessionIdentity, Source, TraceId};
 use sql::Tool;
 
+use super::memo::{Kept, Remembered};
 use super::replace;
 
 /// Who the session is, and who its last statement said it was.
@@ -20,6 +21,8 @@ pub(crate) struct Who {
 pub(super) struct LastStatement {
     /// The app of the statement under way, or of the last one.
     app: Vec<u8>,
+    /// How often that has changed.
+    app_changes: u64,
     /// Who named that app.
     source: Option<Source>,
     /// The tool that it names and may name.
@@ -42,10 +45,30 @@ impl LastStatement {
         tool: Option<Tool>,
         trace: Option<TraceId>,
     ) {
-        replace(&mut self.app, app);
+        if self.app != app {
+            replace(&mut self.app, app);
+            self.app_changes = self.app_changes.wrapping_add(1);
+        }
         self.source = source;
         self.tool = tool;
         self.trace = trace;
+    }
+
+    /// As it was said when this was remembered. Names lie apart from the session, where looking costs
+    /// more than comparing: while none has changed since, they are not looked at.
+    pub(super) fn note_again(&mut self, last: &mut Remembered, kept: &Kept) {
+        if last.app_changes == self.app_changes {
+            (self.source, self.tool, self.trace) = (kept.source, kept.tool, kept.trace);
+        } else {
+            self.note(last.app(), kept.source, kept.tool, kept.trace);
+            last.app_changes = self.app_changes;
+        }
+        self.tags = kept.tags;
+    }
+
+    /// How often its app has changed.
+    pub(super) fn app_changes(&self) -> u64 {
+        self.app_changes
     }
 
     /// So many claims were ignored, and the first of them was this one.
@@ -89,6 +112,11 @@ impl Who {
     /// Changes whenever the user, the schema or what the session has said of itself do.
     pub(super) fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Changes whenever the user, the schema or the app do, and is never again what it was.
+    pub(crate) fn naming(&self) -> u64 {
+        self.generation.wrapping_add(self.said.app_changes)
     }
 
     /// What was remembered is void.

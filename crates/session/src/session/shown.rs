@@ -188,6 +188,12 @@ impl Session {
         self.judge.bench.who.app()
     }
 
+    /// Changes whenever the user or the app do, and is never again what it was in this session: who
+    /// has seen both in this state need not look at them again.
+    pub fn naming(&self) -> u64 {
+        self.judge.bench.who.naming()
+    }
+
     /// Who named that app; none before the first statement.
     pub fn app_source(&self) -> Option<Source> {
         self.judge.bench.who.source()
@@ -206,7 +212,7 @@ impl Session {
     /// What the statement under way is about, or the last one; only while the shell shows
     /// [`crate::Input::digests`].
     pub fn about(&self) -> About<'_> {
-        self.judge.bench.subject.about(self.judge.bench.who.tags())
+        self.judge.bench.subject.about(&self.judge.bench.who)
     }
 
     /// The MySQL user.

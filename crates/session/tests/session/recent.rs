@@ -1,5 +1,7 @@
 //! Texts that come again: what is remembered of them must not outlive what it depends on.
 
+use std::collections::HashMap;
+
 use session::Reads;
 
 use crate::driver::*;
@@ -100,6 +102,47 @@ fn who_asks_is_found_out_for_each_statement() {
     driver.command(b"\x02shop");
     driver.answer(&ok(1, STATUS_AUTOCOMMIT));
     assert!(is_asked(&mut driver, plain), "the schema is another");
+}
+
+/// Those who count look at names only when this has changed.
+#[test]
+fn what_a_session_is_named_is_never_another_under_one_number() {
+    const APPS: &str = "  - { name: etl, match: { app: etl }, permanent: true }
+  - { name: rest, gate: none, permanent: true }
+";
+    let texts =
+        ["UPDATE t SET a = 1", "SELECT 1", "SELECT 1 /* app=web */", "SELECT 1 /*app=etl*/"];
+    let steps =
+        [0, 0, 1, 2, 1, 3, 2, 0, 3, 9, 2, 4, 0, 9, 1, 5, 3, 9, 6, 0, 1, 7, 2, 8, 3, 3, 0, 9];
+    let mut driver = Driver::logged_in(APPS, 0);
+    driver.prepare("SELECT ? /* app=web */", 7, 0);
+    let mut known = HashMap::new();
+    let mut repeats = 0;
+    let mut last = 0;
+    for step in steps.repeat(20) {
+        let plain = STATUS_AUTOCOMMIT;
+        match step {
+            0..=3 => drop(is_asked(&mut driver, texts[step])),
+            4 => drop(driver.passes("SET @sluice_app = 'etl'", plain)),
+            5 => drop(driver.passes("SET @sluice_app = NULL", plain)),
+            6 => driver.session.handle_new_policy(),
+            7 | 8 => {
+                driver.command(if step == 7 { b"\x02shop" } else { b"\x02main" });
+                driver.answer(&ok(1, plain));
+            }
+            _ => {
+                driver.command(b"\x17\x07\0\0\0\0\x01\0\0\0");
+                driver.answer(&ok(1, plain));
+            }
+        }
+        let Driver { session, .. } = &driver;
+        let named = (session.app().to_vec(), session.user().to_vec());
+        let naming = session.naming();
+        repeats += usize::from(naming == last);
+        last = naming;
+        assert_eq!(*known.entry(naming).or_insert_with(|| named.clone()), named);
+    }
+    assert!(repeats > 20, "and mostly nothing has to be looked at: {repeats}");
 }
 
 #[test]
