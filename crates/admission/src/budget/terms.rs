@@ -20,11 +20,22 @@ pub struct BudgetUse {
 }
 
 /// The budgets that meet one statement, in the order of the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
 pub struct BudgetSet {
-    uses: [BudgetUse; Self::LEN_MAX],
+    /// In one cache line with the first of them.
     len: usize,
+    /// What is behind `len` means nothing.
+    uses: [BudgetUse; Self::LEN_MAX],
 }
+
+impl PartialEq for BudgetSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for BudgetSet {}
 
 /// What a budget allows. What is `None` is not limited.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,6 +90,14 @@ impl BudgetSet {
                 true
             }
             None => false,
+        }
+    }
+
+    /// Makes it these. Most statements meet few, and only those are moved.
+    pub fn assign(&mut self, these: &Self) {
+        self.len = these.len;
+        for (to, from) in self.uses.iter_mut().zip(these.iter()) {
+            *to = from;
         }
     }
 

@@ -350,3 +350,23 @@ fn how_full_a_budget_is_is_that_of_its_fullest_bucket_by_the_limit_that_is_neare
     assert!(budgets.fills(later)[&BudgetKey(1)] < 1.0);
     budgets.finish(later, &hold, &used(0.0));
 }
+
+#[test]
+fn a_set_that_is_assigned_is_the_other_one_whatever_it_was() {
+    let set = |len: u64| {
+        let mut set = BudgetSet::default();
+        let uses = (0..len).map(|n| BudgetUse { budget: BudgetKey(len), instance: n });
+        assert!(uses.into_iter().all(|of| set.add(of)));
+        set
+    };
+    for before in 0..=8 {
+        for after in 0..=8 {
+            let mut assigned = set(before);
+            assigned.assign(&set(after));
+            assert_eq!(assigned, set(after));
+            assert_eq!(assigned == set(before), before == after);
+            let more = BudgetUse { budget: BudgetKey(9), instance: 9 };
+            assert_eq!(assigned.add(more), after < 8);
+        }
+    }
+}

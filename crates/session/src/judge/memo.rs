@@ -88,7 +88,7 @@ impl Remembered {
     #[inline]
     pub(super) fn give_budgets(&self, budgets: &mut BudgetSet) {
         match &self.budgets {
-            Some(known) => *budgets = **known,
+            Some(known) => budgets.assign(known),
             None if budgets.is_empty() => {}
             None => *budgets = BudgetSet::default(),
         }
