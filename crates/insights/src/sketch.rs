@@ -28,6 +28,9 @@ const WEIGHT_MIN_US: u64 = 50;
 /// Apps and users whose rest is summed up apart.
 const REST_MAX: usize = 256;
 
+/// Rows that are remembered as those of the last statements.
+const RECENT: usize = 16;
+
 /// Whose statements a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
@@ -65,6 +68,13 @@ impl Key {
         Self { digest: digest.map_or(Digest::Unknown, Digest::Of), app, schema, user, tags }
     }
 
+    /// Its place among the rows of the last statements.
+    fn recent(self) -> usize {
+        let Digest::Of(digest) = self.digest else { return 0 };
+        let [low, ..] = digest.to_le_bytes();
+        usize::from(low) % RECENT
+    }
+
     /// Where its statements are added when it has no place.
     fn rest(self) -> Self {
         Self { digest: Digest::Other, schema: 0, tags: 0, ..self }
@@ -84,8 +94,8 @@ pub(crate) struct Sketch {
     lightest: BinaryHeap<Reverse<(u64, usize)>>,
     rest: HashMap<Key, Stats, Seeded>,
     weight: u64,
-    /// The row of the last statement: the next is often its like.
-    last: usize,
+    /// The rows of the last statements, by their digests: the next is often like one of them.
+    recent: [usize; RECENT],
 }
 
 #[derive(Debug)]
@@ -106,7 +116,7 @@ impl Sketch {
             lightest: BinaryHeap::new(),
             rest: HashMap::with_hasher(Seeded(seed)),
             weight: 0,
-            last: 0,
+            recent: [0; RECENT],
         }
     }
 
@@ -167,14 +177,19 @@ impl Sketch {
     /// The row of this key, which weighs so much more now.
     fn row(&mut self, key: Key, weight: u64) -> Option<&mut Stats> {
         self.weight = self.weight.saturating_add(weight);
-        if self.rows.get(self.last).is_none_or(|last| last.key != key) {
-            self.last = match self.index.get(&key) {
+        let recent = key.recent();
+        let mut at = self.recent.get(recent).copied()?;
+        if self.rows.get(at).is_none_or(|row| row.key != key) {
+            at = match self.index.get(&key) {
                 Some(at) => *at,
                 None if self.rows.len() < self.places => self.begin(key),
                 None => self.replace_lightest(key)?,
             };
+            if let Some(recent) = self.recent.get_mut(recent) {
+                *recent = at;
+            }
         }
-        let row = self.rows.get_mut(self.last)?;
+        let row = self.rows.get_mut(at)?;
         row.weight = row.weight.saturating_add(weight);
         Some(&mut row.stats)
     }
