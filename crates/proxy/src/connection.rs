@@ -403,17 +403,16 @@ impl Connection {
 
     fn next_action(&mut self) -> Action {
         let Self { session, client, backend, policy, known, shared, .. } = self;
-        texts::with(|texts| {
-            session.next(&Input {
-                client: client.bytes(),
-                backend: backend.bytes(),
-                policy,
-                facts: &known.facts,
-                digests: policy.insights.enabled.then(|| shared.cluster.insights.memo()),
-                texts,
-                now: self.now.0,
-                mono: self.now.1,
-            })
+        let texts = texts::of_thread();
+        session.next(&Input {
+            client: client.bytes(),
+            backend: backend.bytes(),
+            policy,
+            facts: &known.facts,
+            digests: policy.insights.enabled.then(|| shared.cluster.insights.memo()),
+            texts: &texts,
+            now: self.now.0,
+            mono: self.now.1,
         })
     }
 }

@@ -4,14 +4,16 @@
 //! connection's task may not hold what cannot leave its thread. What they say depends on nothing but
 //! the text, so a connection that moves to another thread finds the same there, or reads it again.
 
+use std::rc::Rc;
+
 use session::KnownTexts;
 
 thread_local! {
-    static TEXTS: KnownTexts = KnownTexts::default();
+    static TEXTS: Rc<KnownTexts> = Rc::default();
 }
 
-/// Shows them.
+/// This thread's. Not to be kept while anybody else's turn may come.
 #[inline]
-pub(crate) fn with<T>(look: impl FnOnce(&KnownTexts) -> T) -> T {
-    TEXTS.with(look)
+pub(crate) fn of_thread() -> Rc<KnownTexts> {
+    TEXTS.with(Rc::clone)
 }
