@@ -20,6 +20,8 @@ use tokio::sync::OnceCell;
 
 #[path = "insights/mixed.rs"]
 mod mixed;
+#[path = "insights/storm.rs"]
+mod storm;
 #[path = "insights/uploads.rs"]
 mod uploads;
 
