@@ -18,6 +18,8 @@ use integration::topology::{Topology, TopologyOptions};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
+#[path = "insights/ahead.rs"]
+mod ahead;
 #[path = "insights/mixed.rs"]
 mod mixed;
 #[path = "insights/storm.rs"]

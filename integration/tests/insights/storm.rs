@@ -125,8 +125,8 @@ impl Extra {
     }
 }
 
-struct Session {
-    conn: RawConn,
+pub(super) struct Session {
+    pub(super) conn: RawConn,
     number: u64,
     chance: Chance,
     extra: Extra,
@@ -144,7 +144,7 @@ const PREPARED: [&str; 5] = [
 ];
 
 impl Session {
-    async fn begin(addr: std::net::SocketAddr, number: u64) -> Self {
+    pub(super) async fn begin(addr: std::net::SocketAddr, number: u64) -> Self {
         let conn = RawConn::open(addr, &login(number)).await.unwrap();
         let chance = Chance::new(number + 1);
         let mut session = Self { conn, number, chance, extra: Extra::default(), prepared: vec![] };
@@ -168,7 +168,7 @@ impl Session {
         self.number * 100_000 + self.chance.below(20)
     }
 
-    async fn one(&mut self) {
+    pub(super) async fn one(&mut self) {
         let (key, n) = (self.key(), self.chance.below(90));
         match self.chance.below(13) {
             0 => drop(self.query(&format!("SELECT c FROM t WHERE id = {n}")).await),
@@ -287,7 +287,7 @@ fn login(number: u64) -> Login {
         .attribute("sluice_app", ["web", "etl"][usize::try_from(number % 3 % 2).unwrap()])
 }
 
-const SCHEMA: &[&str] = &[
+pub(super) const SCHEMA: &[&str] = &[
     "CREATE DATABASE i_one",
     "CREATE DATABASE i_two",
     "GRANT ALL ON i_one.* TO 'app'@'%'",
