@@ -70,9 +70,11 @@ fn with(space: u8, at: usize, text: &[u8]) -> Vec<u8> {
 /// the byte in it.
 #[test]
 fn white_space_of_a_character_set_is_like_any_other() {
+    let everywhere = [b'\t', b'\n', 0x0B, 0x0C, b'\r'].map(|space| (Charset::Plain, space));
     let charsets = [(Charset::Latin, 0xA0), (Charset::Armscii8, 0xA0), (Charset::Dos, 0xFF)];
+    let charsets = charsets.into_iter().chain(everywhere);
     let servers = [LATIN.server, Server::MariaDb { version: 101_119 }];
-    for ((charset, space), server) in charsets.into_iter().flat_map(|c| servers.map(|s| (c, s))) {
+    for ((charset, space), server) in charsets.flat_map(|c| servers.map(|s| (c, s))) {
         let mode = LexMode { charset, server, ..LATIN };
         for text in TEXTS.iter().map(|text| text.as_bytes()) {
             let expected = found(text, mode);

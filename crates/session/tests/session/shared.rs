@@ -387,7 +387,6 @@ fn check(steps: &[(usize, Does)]) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 200,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
