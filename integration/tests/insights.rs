@@ -18,8 +18,12 @@ use integration::topology::{Topology, TopologyOptions};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
+#[path = "insights/ahead.rs"]
+mod ahead;
 #[path = "insights/mixed.rs"]
 mod mixed;
+#[path = "insights/storm.rs"]
+mod storm;
 #[path = "insights/uploads.rs"]
 mod uploads;
 

@@ -53,7 +53,7 @@ pub struct Recorded<'r> {
     pub all_tables: bool,
     /// How many there were.
     pub count: u64,
-    /// The bytes of all of them.
+    /// No more bytes than these had all of them, and others of the digest, as they came.
     pub bytes: u64,
     /// When the first of them was over, and the last.
     pub seen: (UnixTime, UnixTime),

@@ -138,6 +138,8 @@ struct Connection {
     guard_logged: bool,
     /// What the statement under way may still take.
     allowance: Allowance,
+    /// The backend's socket once more, while a file comes for a statement that `elapsed` limits.
+    upload_twin: Option<Box<Stream>>,
     /// Rings when the statement under way has run for too long, or an idle session has stayed.
     alarm: Alarm,
     /// A KILL that nobody knows of may still come: the session ends here.
@@ -182,6 +184,7 @@ impl Connection {
             claim_logged: false,
             guard_logged: false,
             allowance: Allowance::default(),
+            upload_twin: None,
             alarm: Alarm::default(),
             asked_as: AskedAs::default(),
             kill_may_come: false,

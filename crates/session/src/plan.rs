@@ -416,7 +416,10 @@ fn sql_prepare(statement: &Statement<'_>, bench: &mut Bench, server: &ServerSide
             };
             // The text around it still stands in the session's own scratch.
             let text = (text.as_slice(), Whole::Yes, schema.as_slice());
-            prepared(text, &mut sql::Scratch::default(), bench, server)
+            let description = prepared(text, &mut sql::Scratch::default(), bench, server);
+            // Who asks for a digest now means that of the PREPARE.
+            bench.shape.clear();
+            description
         }
         None => Description::default(),
     };

@@ -245,7 +245,11 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
                 }
                 Start::At => self.variable(),
                 Start::Dollar => self.dollar(),
-                Start::High => self.high(byte),
+                Start::High if self.mode.charset.is_space(byte) => {
+                    self.pos = start.wrapping_add(1);
+                    continue;
+                }
+                Start::High => self.word(),
             };
             if WORDS && !matches!(kind, Kind::Word | Kind::Name | Kind::Semicolon) {
                 continue;
@@ -284,15 +288,6 @@ impl<'t, S: CommentSink> Lexer<'t, S> {
             return self.fraction();
         }
         Kind::Punct(byte)
-    }
-
-    /// A byte from 0x80 up where a token begins.
-    fn high(&mut self, byte: u8) -> Kind {
-        if self.mode.charset.is_space(byte) {
-            self.pos = self.pos.wrapping_add(1);
-            return Kind::Punct(byte);
-        }
-        self.word()
     }
 
     fn is_swe7(&self) -> bool {

@@ -87,6 +87,9 @@ pub enum Charset {
     SingleByte,
     /// latin1 and others: as `SingleByte`, and 0xA0 is white space.
     Latin,
+    /// As `Latin`. It has `(`, `)`, `.`, `,`, `-` and `'` twice, and those from 0x80 up, which are
+    /// letters, become the others in what the server prepares.
+    Armscii8,
     /// cp852, cp866, keybcs2: as `SingleByte`, and 0xFF is white space.
     Dos,
     /// swe7: `[`, `\`, `]`, `^`, `{`, `}` and `~` are letters.
@@ -130,8 +133,9 @@ impl Charset {
             // latin1, latin2, latin5, latin7, cp1250.
             5 | 8 | 15 | 31 | 47..=49 | 94 | 2 | 9 | 21 | 27 | 77 | 30 | 78 => Self::Latin,
             20 | 41 | 42 | 79 | 26 | 34 | 44 | 66 | 99 => Self::Latin,
-            // hebrew, greek, armscii8, geostd8, dec8.
-            16 | 71 | 25 | 70 | 32 | 64 | 92 | 93 | 3 | 69 => Self::Latin,
+            // hebrew, greek, geostd8, dec8.
+            16 | 71 | 25 | 70 | 92 | 93 | 3 | 69 => Self::Latin,
+            32 | 64 => Self::Armscii8,
             40 | 81 | 36 | 68 | 37 | 73 => Self::Dos,
             // cp850, cp1251, cp1256, cp1257, hp8, koi8r, koi8u.
             4 | 80 | 14 | 23 | 50..=52 | 57 | 67 | 29 | 58 | 59 | 6 | 72 | 7 | 74 | 22 | 75 => {
@@ -156,7 +160,7 @@ impl Charset {
     /// Whether `byte`, from 0x80 up, is white space.
     pub(crate) fn is_space(self, byte: u8) -> bool {
         match self {
-            Self::Latin => byte == 0xA0,
+            Self::Latin | Self::Armscii8 => byte == 0xA0,
             Self::Dos => byte == 0xFF,
             Self::Plain
             | Self::Euc
@@ -174,7 +178,7 @@ impl Charset {
     /// Whether bytes from 0x80 up may be control characters.
     pub(crate) fn is_single_byte(self) -> bool {
         match self {
-            Self::SingleByte | Self::Latin | Self::Dos | Self::Swe7 => true,
+            Self::SingleByte | Self::Latin | Self::Armscii8 | Self::Dos | Self::Swe7 => true,
             Self::Plain
             | Self::Euc
             | Self::Big5
@@ -192,6 +196,7 @@ impl Charset {
         match self {
             Self::Plain | Self::Euc | Self::SingleByte | Self::Unknown => true,
             Self::Latin
+            | Self::Armscii8
             | Self::Dos
             | Self::Swe7
             | Self::Big5
@@ -209,6 +214,7 @@ impl Charset {
             | Self::Euc
             | Self::SingleByte
             | Self::Latin
+            | Self::Armscii8
             | Self::Dos
             | Self::Swe7
             | Self::Unknown => false,
@@ -225,6 +231,7 @@ impl Charset {
             | Self::Euc
             | Self::SingleByte
             | Self::Latin
+            | Self::Armscii8
             | Self::Dos
             | Self::Swe7
             | Self::Unknown => false,
@@ -256,7 +263,7 @@ const NAMES: [(&[u8], Charset); 38] = [
     (b"cp1250", Charset::Latin),
     (b"hebrew", Charset::Latin),
     (b"greek", Charset::Latin),
-    (b"armscii8", Charset::Latin),
+    (b"armscii8", Charset::Armscii8),
     (b"geostd8", Charset::Latin),
     (b"dec8", Charset::Latin),
     (b"cp852", Charset::Dos),

@@ -51,13 +51,15 @@ impl<'t> SqlText<'t> {
 
     /// Whether a server that prepares it reads the bytes that stand here. MySQL converts the text to
     /// UTF-8 first and then reads it in the client's character set: what is no character takes the
-    /// quote behind it with it, and the last byte of one may take a backslash.
+    /// quote behind it with it, and the last byte of one may take a backslash; of armscii8 some become
+    /// brackets and quotes.
     #[must_use]
     pub fn is_prepared_as_it_stands(&self) -> bool {
         match self.charset {
             Charset::SingleByte | Charset::Latin | Charset::Dos => true,
             Charset::Plain => std::str::from_utf8(self.raw).is_ok(),
             Charset::Euc
+            | Charset::Armscii8
             | Charset::Big5
             | Charset::Cp932
             | Charset::Gbk

@@ -188,6 +188,14 @@ impl RawConn {
         self.command(&payload, Shape::Query).await
     }
 
+    /// MariaDB's COM_STMT_BULK_EXECUTE; see [`bulk_payload`].
+    ///
+    /// # Errors
+    /// When the socket fails. An ERR packet is no error here.
+    pub async fn bulk_execute(&mut self, id: u32, rows: &[Vec<Param>]) -> Result<Response> {
+        self.command(&bulk_payload(id, rows), Shape::Query).await
+    }
+
     /// COM_STMT_SEND_LONG_DATA; has no answer.
     ///
     /// # Errors
@@ -238,6 +246,22 @@ pub fn fetch_payload(id: u32, rows: u32) -> Vec<u8> {
     payload
 }
 
+/// The payload of MariaDB's COM_STMT_BULK_EXECUTE: rows of parameters whose types are those of the
+/// first row, an indicator before each value.
+#[must_use]
+pub fn bulk_payload(id: u32, rows: &[Vec<Param>]) -> Vec<u8> {
+    let mut payload = id_payload(COM_STMT_BULK_EXECUTE, id);
+    payload.extend_from_slice(&SEND_TYPES_TO_SERVER.to_le_bytes());
+    for param in rows.first().into_iter().flatten() {
+        payload.extend_from_slice(&param.kind.to_le_bytes());
+    }
+    for param in rows.iter().flatten() {
+        payload.push(if param.value.is_some() { INDICATOR_NONE } else { INDICATOR_NULL });
+        param.put(&mut payload);
+    }
+    payload
+}
+
 /// The payload of a command that is its byte and a statement's id.
 #[must_use]
 pub fn id_payload(command: u8, id: u32) -> Vec<u8> {
@@ -277,6 +301,11 @@ fn put_values(out: &mut Vec<u8>, values: &[(&str, Param)], types: Types, named: 
         param.put(out);
     }
 }
+
+const COM_STMT_BULK_EXECUTE: u8 = 0xfa;
+const SEND_TYPES_TO_SERVER: u16 = 128;
+const INDICATOR_NONE: u8 = 0;
+const INDICATOR_NULL: u8 = 1;
 
 const CURSOR_TYPE_READ_ONLY: u8 = 0x01;
 const PARAMETER_COUNT_AVAILABLE: u8 = 0x08;

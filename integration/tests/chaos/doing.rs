@@ -54,7 +54,7 @@ impl Doing {
                 }
             };
             for _ in 0..6 {
-                let what = self.chance.below(16);
+                let what = self.chance.below(18);
                 let done = self.one(&mut conn, what, is_late).await;
                 let and = match done {
                     Ok(and) => and,
@@ -105,6 +105,7 @@ impl Doing {
                 self.answered(&conn.query(many).await?);
             }
             14 => self.by_name(conn, &monster, is_late).await?,
+            15 | 16 => self.bulk(conn, is_late).await?,
             _ => self.calm(conn).await?,
         }
         Ok(Then::GoesOn)
@@ -119,7 +120,7 @@ impl Doing {
     }
 
     /// Killed, or its like was; or its budgets had no room for it.
-    fn ran_away(&self, response: &Response, is_late: bool) {
+    pub(super) fn ran_away(&self, response: &Response, is_late: bool) {
         let is_expected = match response.err() {
             Some((1317 | 1226, _)) => !is_late,
             Some((1205, _)) => true,
@@ -136,14 +137,19 @@ impl Doing {
         assert!(known || self.others == Others::Kill, "{response:?}");
     }
 
+    /// It failed as it should, or somebody else has killed it.
+    pub(super) fn answered_or(&self, response: &Response, is_expected: bool) {
+        assert!(is_expected || self.others == Others::Kill, "{response:?}");
+    }
+
     /// Nothing may have met it.
-    fn unharmed(&self, response: &Response) -> bool {
+    pub(super) fn unharmed(&self, response: &Response) -> bool {
         let err = response.err();
         assert!(err.is_none() || self.others == Others::Kill, "a KILL has met it: {response:?}");
         err.is_none()
     }
 
-    async fn calm(&mut self, conn: &mut RawConn) -> Result<()> {
+    pub(super) async fn calm(&mut self, conn: &mut RawConn) -> Result<()> {
         let insert = "INSERT /* app=calm */ INTO test.committed (who) VALUES (0)";
         let done = conn.query(insert).await?;
         self.committed += u64::from(self.unharmed(&done));

@@ -21,7 +21,7 @@ async fn mariadb_counts_a_mixed_load_as_sluice_does() {
 }
 
 /// Statements, errors, warnings, rows sent, rows affected.
-type Sums = (u64, u64, u64, u64, u64);
+pub(super) type Sums = (u64, u64, u64, u64, u64);
 
 async fn counts_agree(servers: &Topology) {
     let server = &servers.primary;
@@ -34,8 +34,8 @@ async fn counts_agree(servers: &Topology) {
     server.run_sql(&made).await.unwrap();
     let sluice = SluiceProcess::start(&Config::new(servers).unwrap()).await.unwrap();
     let mut conn = RawConn::open(sluice.listen_addr(), &Login::new("etl")).await.unwrap();
-    let mut told = by_sluice(&sluice).await;
-    let mut counted = by_server(server).await;
+    let mut told = by_sluice(&sluice, "etl").await;
+    let mut counted = by_server(server, "etl").await;
     let steps: [(&str, Step); 6] = [
         ("a load", Step::Load),
         ("cursors", Step::Cursors),
@@ -47,7 +47,7 @@ async fn counts_agree(servers: &Topology) {
     for (what, step) in steps {
         step.take(&mut conn).await;
         super::counted(&mut conn).await;
-        let counted_now = by_server(server).await;
+        let counted_now = by_server(server, "etl").await;
         let mut theirs = less(counted_now, counted);
         match step {
             Step::Several => {
@@ -64,7 +64,7 @@ async fn counts_agree(servers: &Topology) {
             Step::Load | Step::Cursors | Step::Upload | Step::Prepared => {}
         }
         assert!(theirs.0 > 0, "{what}");
-        let told_now = by_sluice(&sluice).await;
+        let told_now = by_sluice(&sluice, "etl").await;
         assert_eq!(less(told_now, told), theirs, "{what}");
         (told, counted) = (told_now, counted_now);
     }
@@ -146,25 +146,32 @@ async fn prepared(conn: &mut RawConn) {
     conn.query("DEALLOCATE PREPARE s").await.unwrap();
 }
 
-async fn by_sluice(sluice: &SluiceProcess) -> Sums {
-    let answer = ask(sluice, "by=user&user=etl&window=10m").await;
+pub(super) async fn by_sluice(sluice: &SluiceProcess, user: &str) -> Sums {
+    let answer = ask(sluice, &format!("by=user&user={user}&window=10m")).await;
     let of = |key: &str| answer["total"][key].as_u64().unwrap_or(0);
     (of("count"), of("errors"), of("warnings"), of("rows_sent"), of("rows_affected"))
 }
 
 /// Preparing, fetching and closing are no statements, but rows are fetched. What a procedure runs
-/// counts once more as statements of its own. MySQL counts the warnings of what came before for COM_PING.
-async fn by_server(server: &Server) -> Sums {
-    let sql = "SELECT CAST(COALESCE(SUM(IF(EVENT_NAME LIKE 'statement/sql/%' OR EVENT_NAME = \
-               'statement/com/Execute', COUNT_STAR, 0)), 0) AS UNSIGNED), \
-               CAST(COALESCE(SUM(SUM_ERRORS), 0) AS UNSIGNED), \
-               CAST(COALESCE(SUM(SUM_WARNINGS), 0) AS UNSIGNED), \
-               CAST(COALESCE(SUM(SUM_ROWS_SENT), 0) AS UNSIGNED), \
-               CAST(COALESCE(SUM(SUM_ROWS_AFFECTED), 0) AS UNSIGNED) \
-               FROM performance_schema.events_statements_summary_by_user_by_event_name \
-               WHERE USER = 'etl' AND EVENT_NAME NOT LIKE 'statement/sp/%' \
-               AND EVENT_NAME <> 'statement/com/Ping'";
-    server.query_first(sql).await.unwrap().unwrap()
+/// counts once more as statements of its own. MySQL counts the warnings of what came before for
+/// commands that are no statements.
+pub(super) async fn by_server(server: &Server, user: &str) -> Sums {
+    let executions = "IF(EVENT_NAME LIKE 'statement/sql/%' OR EVENT_NAME IN \
+                      ('statement/com/Execute', 'statement/com/Bulk_execute'),";
+    let sum = |of: String| format!("CAST(COALESCE(SUM({of}), 0) AS UNSIGNED)");
+    let sums = [
+        sum(format!("{executions} COUNT_STAR, 0)")),
+        sum("SUM_ERRORS".to_owned()),
+        sum(format!("{executions} SUM_WARNINGS, 0)")),
+        sum("SUM_ROWS_SENT".to_owned()),
+        sum("SUM_ROWS_AFFECTED".to_owned()),
+    ];
+    let sql = format!(
+        "SELECT {} FROM performance_schema.events_statements_summary_by_user_by_event_name \
+         WHERE USER = '{user}' AND EVENT_NAME NOT LIKE 'statement/sp/%'",
+        sums.join(", ")
+    );
+    server.query_first(&sql).await.unwrap().unwrap()
 }
 
 fn less(now: Sums, before: Sums) -> Sums {

@@ -21,8 +21,31 @@ async fn a_cursor_ends_when_more_was_fetched_than_its_rule_lets_an_answer_have()
         of_rows(&sluice).await;
         of_bytes(&sluice).await;
         that_go_on(&sluice).await;
+        too_many(&sluice).await;
     }
 }
+
+/// What is fetched from a cursor of which nobody can know does not pass for little.
+async fn too_many(sluice: &SluiceProcess) {
+    let mut conn = connect_as(sluice, "bytes").await.unwrap();
+    let mut last = None;
+    for number in 0..=CURSORS_KNOWN {
+        let statement = conn.prepare("SELECT 1").await.unwrap();
+        open(&mut conn, &statement).await;
+        if number + 1 == CURSORS_KNOWN {
+            fetched(&mut conn, &statement, 1).await;
+            // It is open until it is closed.
+            open(&mut conn, &statement).await;
+        }
+        last = Some(statement);
+    }
+    let statement = last.unwrap();
+    assert_interrupted(&conn.fetch(statement.id, 1).await.unwrap(), "bytes_sent");
+    counted(sluice, "bytes", "kill", 3.0).await;
+}
+
+/// Open cursors of one connection of which Sluice knows what is fetched.
+const CURSORS_KNOWN: u32 = 1_024;
 
 async fn of_rows(sluice: &SluiceProcess) {
     let mut conn = connect_as(sluice, "rows").await.unwrap();

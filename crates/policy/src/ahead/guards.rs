@@ -61,7 +61,7 @@ impl Ahead<'_> {
         survey.unjudged.lists |= past.long || has_list(past.text);
         let guarded = Guarded {
             survey: Some(&survey),
-            len: past.bytes,
+            len: past.bytes.max(u64::try_from(past.text.len()).unwrap_or(u64::MAX)),
             goes_on: false,
             now: past.seen.1,
             tags: true,
@@ -95,7 +95,8 @@ impl Ahead<'_> {
         let Some(check) = self.check_of(hit) else { return true };
         match check {
             Check::WhereRequired(_) | Check::NoCrossJoin | Check::MaxInList(_) => true,
-            Check::MaxStatementBytes(_) => past.count == 1,
+            // Of each nobody knows how long it was, and what is executed has no text.
+            Check::MaxStatementBytes(_) => false,
             // What is not kept may have been there.
             Check::RequireTag(keys) => keys.iter().any(|key| {
                 let is_kept = self.kept_tags.iter().any(|kept| kept.as_bytes() == &**key);

@@ -16,6 +16,7 @@ guards:
   - { name: where, where_required: deny, no_cross_join: warn, max_in_list: 2 }
   - { name: tagged, match: { app: web }, require_tag: [route] }
   - { name: near, match: { client: [10.0.0.0/8] }, where_required: deny }
+  - { name: long, match: { app: long }, max_statement_bytes: 40 }
 rules:
   - { name: near, match: { client: [10.0.0.0/8], app: etl }, ratio: 0.5, permanent: true }
   - { name: acme, match: { tag: { tenant: acme } }, deny: true, permanent: true }
@@ -40,10 +41,20 @@ struct Past<'t> {
     long: bool,
     kept: &'t [&'t str],
     window: (UnixTime, UnixTime),
+    /// How many, and the bytes of all.
+    counts: (u64, u64),
 }
 
-const NONE: Past<'_> =
-    Past { app: "shop", sql: "", tags: &[], tables: &[], long: false, kept: &[], window: WINDOW };
+const NONE: Past<'_> = Past {
+    app: "shop",
+    sql: "",
+    tags: &[],
+    tables: &[],
+    long: false,
+    kept: &[],
+    window: WINDOW,
+    counts: (7, 700),
+};
 
 /// What of it a test looks at, in words.
 fn told(past: &Past<'_>) -> String {
@@ -68,8 +79,8 @@ fn told(past: &Past<'_>) -> String {
         exemption: None,
         tables: &tables,
         all_tables: true,
-        count: 7,
-        bytes: 700,
+        count: past.counts.0,
+        bytes: past.counts.1,
         seen: past.window,
     });
     let verdict = match foreseen.verdict {
@@ -172,4 +183,18 @@ fn guards_judge_a_digest_as_far_as_it_tells() {
     assert_eq!(list, "pass - budget all hit where.max_in_list");
     assert_eq!(of("SELECT a FROM t ORDER BY FIELD(a, 1, 2, 3)"), "pass - budget all");
     assert_eq!(of("SELECT 1 FROM a, b"), "pass - budget all hit where.no_cross_join");
+}
+
+/// One statement of a digest that others had sent a hundred times was said to be as long as all of
+/// those.
+#[test]
+fn how_long_a_text_was_is_known_where_all_together_are_no_longer() {
+    let of =
+        |sql: &str, counts| told(&Past { app: "long", sql, counts, kept: &["tenant"], ..NONE });
+    let unknown = "pass - budget all unknown long.max_statement_bytes";
+    assert_eq!(of("SELECT 1", (2, 40)), "pass - budget all");
+    assert_eq!(of("SELECT 1", (1, 41)), unknown);
+    assert_eq!(of("SELECT 1", (7, u64::MAX)), unknown, "some were refused");
+    let prepared = "SELECT a, b, c, d, e FROM t WHERE f = ? AND g = ?";
+    assert_eq!(of(prepared, (1, 20)), unknown, "what is executed has no text");
 }

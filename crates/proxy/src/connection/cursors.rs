@@ -24,8 +24,9 @@ use crate::insights::Counted;
 /// How long a place is kept for a client that does not fetch.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
-/// Cursors of one connection that are known; what further ones cost is nobody's.
-const CURSORS_MAX: usize = 64;
+/// Cursors of one connection that are known; what further ones cost is nobody's, and they end at once
+/// where a rule limits what is fetched from them.
+const CURSORS_MAX: usize = 1_024;
 
 /// The open cursors of one connection.
 #[derive(Debug, Default)]
@@ -66,12 +67,14 @@ impl Cursors {
         self.0.retain(|open| open.statement_id != statement_id);
     }
 
-    /// A cursor is open behind a command.
-    fn keep(&mut self, open: Open) {
+    /// A cursor is open behind a command. Given back if there are too many.
+    fn keep(&mut self, open: Open) -> Option<Open> {
         self.close(open.statement_id);
-        if self.0.len() < CURSORS_MAX {
-            self.0.push(open);
+        if self.0.len() >= CURSORS_MAX {
+            return Some(open);
         }
+        self.0.push(open);
+        None
     }
 
     /// As what the execution was counted whose rows are fetched.
@@ -165,6 +168,9 @@ impl Connection {
             let (set, asks) = budget.taken_with()?;
             Some(Box::new(Budgeted { set, asks, held: Some((budget, Instant::now())) }))
         });
-        self.cursors.keep(Open { statement_id, counted, budgets, limits });
+        let one_too_many = self.cursors.keep(Open { statement_id, counted, budgets, limits });
+        if let Some(limits) = one_too_many.and_then(|open| open.limits) {
+            self.end_uncounted(statement_id, &limits);
+        }
     }
 }

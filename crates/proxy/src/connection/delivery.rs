@@ -102,6 +102,7 @@ impl Connection {
             shared,
             policy,
             allowance,
+            upload_twin,
             peer,
             leaving,
             timing,
@@ -111,11 +112,9 @@ impl Connection {
             Move::Forward { from: Side::Client, len } => {
                 let bytes = client.bytes().get(..len).unwrap_or_default();
                 if session.awaits_file() {
-                    // Whoever kills looks at the socket, which the write holds.
                     let is_limited = upload_limit(policy, session).is_some();
-                    let twin = is_limited.then(|| backend.register_anew().map(Stream::new));
-                    let twin = twin.and_then(Result::ok);
-                    let under_way = twin.as_ref().map(|backend| UnderWay {
+                    let twin = is_limited.then(|| twin(upload_twin, backend)).flatten();
+                    let under_way = twin.map(|backend| UnderWay {
                         shared,
                         policy,
                         session,
@@ -181,6 +180,15 @@ impl Connection {
         drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, self.backend.shutdown()).await);
         drop(tokio::time::timeout(LAST_WORDS_TIMEOUT, self.client.shutdown()).await);
     }
+}
+
+/// The backend's socket once more: whoever kills looks at it while a write holds the other. Made for
+/// the first part of a file, and kept for the others.
+fn twin<'t>(kept: &'t mut Option<Box<Stream>>, backend: &Stream) -> Option<&'t Stream> {
+    if kept.is_none() {
+        *kept = backend.register_anew().ok().map(|socket| Box::new(Stream::new(socket)));
+    }
+    kept.as_deref()
 }
 
 /// What a failing backend may still have to say: an error packet, at most a few reads of it.

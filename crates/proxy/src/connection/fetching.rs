@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use admission::RuleKey;
-use policy::{Likeness, Rule, Runaway, RunawayAction, is_killable};
+use policy::{ClusterPolicy, Likeness, Rule, Runaway, RunawayAction, is_killable};
 use session::{Answer, Finished};
 use sql::Class;
 
@@ -28,6 +28,12 @@ pub(super) struct FetchLimits {
 }
 
 impl FetchLimits {
+    /// The rule that watches what is fetched, if it still does.
+    fn watching<'p>(&self, policy: &'p ClusterPolicy) -> Option<(&'p Rule, Runaway)> {
+        let rule = policy.rules.iter().find(|rule| rule.key == self.rule)?;
+        Some((rule, rule.runaway?))
+    }
+
     /// So much has been fetched. What there is too much of: told once.
     fn take(&mut self, rows: u64, bytes: u64) -> Option<Excess> {
         let is_over = |left: &mut Option<u64>, taken: u64| match *left {
@@ -75,11 +81,8 @@ impl Connection {
         let Some(excess) = limits.take(rows, bytes) else { return };
         let limits = limits.clone();
         let policy = self.policy.clone();
-        let rule = policy.rules.iter().find(|rule| rule.key == limits.rule);
         // The file may watch it no more.
-        let Some((rule, runaway)) = rule.and_then(|rule| Some((rule, rule.runaway?))) else {
-            return;
-        };
+        let Some((rule, runaway)) = limits.watching(&policy) else { return };
         let done = match action(rule, runaway) {
             RunawayAction::Log => "log",
             RunawayAction::Deprioritise => {
@@ -98,6 +101,23 @@ impl Connection {
         };
         let elapsed: Duration = self.timing.backend;
         let told = Told { rule, digest: limits.digest, excess, elapsed, action: done };
+        tell(&self.shared, &self.session, &self.peer, &told);
+    }
+
+    /// A cursor is open of which nobody will know what is fetched from it, for so many are. It ends
+    /// where the rule of its execution would end it some time.
+    #[cold]
+    pub(super) fn end_uncounted(&mut self, statement_id: u32, limits: &FetchLimits) {
+        let policy = self.policy.clone();
+        let Some((rule, runaway)) = limits.watching(&policy) else { return };
+        let is_ended = action(rule, runaway) == RunawayAction::Kill && is_killable(limits.class);
+        let (digest, elapsed) = (limits.digest, self.timing.backend);
+        let excess = if limits.rows_left.is_some() { Excess::RowsSent } else { Excess::BytesSent };
+        if is_ended {
+            self.session.handle_cursor_ended(statement_id, interrupted(rule, excess));
+        }
+        let action = if is_ended { "kill" } else { "left" };
+        let told = Told { rule, digest, excess, elapsed, action };
         tell(&self.shared, &self.session, &self.peer, &told);
     }
 

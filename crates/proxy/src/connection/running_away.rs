@@ -65,6 +65,7 @@ impl Connection {
 
     /// A command is over: what a KILL has left must meet nothing else.
     pub(super) fn end_runaway(&mut self, finished: &Finished) {
+        self.upload_twin = None;
         let error = finished.response.as_ref().and_then(|response| response.error.as_ref());
         match self.allowance.end(error.copied()) {
             Leftover::Nothing => {}

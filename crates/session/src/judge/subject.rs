@@ -159,8 +159,8 @@ impl Subject {
             recent.note_digest(texts, digest, generation);
             return;
         }
-        // What is in the scratch may be the text that a PREPARE prepares.
-        if is_long || statement.effects.prepare.is_some() {
+        // What is in the scratch may be the digest of all of it.
+        if is_long {
             shape.clear();
         }
         let digest =

@@ -2,15 +2,16 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's own helper")]
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use admission::{DigestKey, MonoTime};
-use policy::{ClusterPolicy, Priority, UnixTime};
+use policy::{ClusterPolicy, GuardReport, Priority, UnixTime};
 use session::{
     Action, Answer, Ask, ClientInfo, CloseReason, Crypt, Finished, Input, KnownTexts, Leg, Move,
     Question, Reads, ServerFacts, Session, Side,
 };
-use sql::Class;
+use sql::{Class, DigestMemo};
 
 /// What stopped the driver.
 #[derive(Debug)]
@@ -40,13 +41,18 @@ pub(crate) struct Driver {
     pub(crate) session: Session,
     pub(crate) policy: Arc<ClusterPolicy>,
     pub(crate) facts: ServerFacts,
-    texts: KnownTexts,
+    /// What its thread knows of texts: sessions may share it.
+    pub(crate) texts: Rc<KnownTexts>,
+    /// The digests of its cluster, if statements are counted.
+    pub(crate) digests: Option<Rc<DigestMemo>>,
     /// The clocks: the wall's second, and the monotonic one.
     pub(crate) now: (i64, MonoTime),
     /// How often routines were announced to change.
     pub(crate) routine_changes: u32,
     /// How often guards had something to say.
     pub(crate) guarded: u32,
+    /// What they had to say the last time.
+    pub(crate) report: Option<Box<GuardReport>>,
     pub(crate) client: Vec<u8>,
     pub(crate) backend: Vec<u8>,
     pub(crate) to_client: Vec<u8>,
@@ -93,10 +99,12 @@ impl Driver {
             session,
             policy,
             facts: ServerFacts::unasked(),
-            texts: KnownTexts::default(),
+            texts: Rc::default(),
+            digests: None,
             now: CLOCKS,
             routine_changes: 0,
             guarded: 0,
+            report: None,
             client: Vec::new(),
             backend: Vec::new(),
             to_client: Vec::new(),
@@ -120,9 +128,18 @@ impl Driver {
         Self { facts, ..Self::new(rules) }.log_in(0)
     }
 
+    /// A session after its login to a server that says it has this version.
+    pub(crate) fn logged_in_to(rules: &str, version: &str) -> Self {
+        Self::new(rules).log_in_to(version, 0)
+    }
+
     fn log_in(self, capabilities: u32) -> Self {
+        self.log_in_to(MYSQL, capabilities)
+    }
+
+    fn log_in_to(self, version: &str, capabilities: u32) -> Self {
         let mut driver = self;
-        driver.backend.extend(greeting(CAPABILITIES | capabilities));
+        driver.backend.extend(greeting_of(version, CAPABILITIES | capabilities));
         driver.run();
         driver.client.extend(response(CAPABILITIES | capabilities));
         driver.run();
@@ -138,7 +155,7 @@ impl Driver {
     pub(crate) fn run(&mut self) -> Stop {
         for _ in 0..100_000 {
             let input = Input {
-                digests: None,
+                digests: self.digests.as_deref(),
                 texts: &self.texts,
                 client: &self.client,
                 backend: &self.backend,
@@ -172,6 +189,7 @@ impl Driver {
                 // What guards say is counted, and passes.
                 Action::Guard(by_guards) => {
                     self.guarded += 1;
+                    self.report = Some(by_guards.report.clone());
                     self.session.handle_guarded(by_guards, None);
                 }
                 Action::Ask(ask) => {
@@ -296,9 +314,17 @@ pub(crate) fn frame(sequence: u8, payload: &[u8]) -> Vec<u8> {
     [&len[..3], &[sequence], payload].concat()
 }
 
+/// The version of the server that scripts are about.
+const MYSQL: &str = "9.7.4";
+
 pub(crate) fn greeting(capabilities: u32) -> Vec<u8> {
+    greeting_of(MYSQL, capabilities)
+}
+
+/// The greeting of a server of this version.
+fn greeting_of(version: &str, capabilities: u32) -> Vec<u8> {
     let [low0, low1, high0, high1] = (capabilities | 1).to_le_bytes();
-    let mut payload = b"\x0a9.7.4\0\x2a\0\0\0saltsalt\0".to_vec();
+    let mut payload = [b"\x0a", version.as_bytes(), b"\0\x2a\0\0\0saltsalt\0"].concat();
     payload.extend([low0, low1, 255, 2, 0, high0, high1, 21]);
     payload.extend([0; 10]);
     payload.extend(b"saltsaltsalt\0mysql_native_password\0");

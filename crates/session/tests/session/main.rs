@@ -17,6 +17,7 @@ mod passwords;
 mod recent;
 mod secure;
 mod shapes;
+mod shared;
 mod streams;
 mod traced;
 

@@ -1,6 +1,7 @@
 //! Texts that come again: what is remembered of them must not outlive what it depends on.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use session::Reads;
 
@@ -223,6 +224,28 @@ guards:
     driver.policy = policy(UNGATED);
     driver.session.handle_new_policy();
     assert_eq!(objects(&mut driver, "DELETE FROM t"), 0);
+}
+
+/// A PREPARE passed for what it prepared as soon as its own digest had been told, and then all others
+/// of that name did, in all sessions of the thread: one that was in quarantine had those refused.
+#[test]
+fn a_prepare_is_not_like_what_it_prepares() {
+    const WATCHED: &str = "  - { name: slow, gate: none, permanent: true, runaway: { elapsed: 1s, \
+                           action: kill, watch: { by: digest, for: 1m } } }\n";
+    let mut driver = Driver::logged_in(WATCHED, 0);
+    driver.digests = Some(Rc::default());
+    let mut is_like = |text: &str| {
+        let like = driver.passes(text, STATUS_AUTOCOMMIT).likeness.unwrap().hash;
+        let digest = driver.session.about().digest.unwrap();
+        driver.digests.as_ref().unwrap().note_told(digest);
+        assert_eq!(like, digest, "{text}");
+        like
+    };
+    let inner = is_like("DELETE FROM t");
+    for _ in 0..OFTEN {
+        assert_ne!(is_like("PREPARE p FROM 'DELETE FROM t'"), inner);
+        assert_ne!(is_like("PREPARE p FROM 'SELECT 1'"), inner);
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ impl<S: CommentSink> Lexer<'_, S> {
             Charset::Plain | Charset::Euc | Charset::SingleByte | Charset::Unknown => {
                 self.plain_word();
             }
-            charset @ (Charset::Latin | Charset::Dos) => {
+            charset @ (Charset::Latin | Charset::Armscii8 | Charset::Dos) => {
                 let rest = self.rest();
                 let ends = |&byte: &u8| !is_word(byte) || charset.is_space(byte);
                 let len = rest.iter().position(ends).unwrap_or(rest.len());

@@ -61,6 +61,7 @@ fn wide(rest: &[u8], charset: Charset) -> usize {
         | Charset::Euc
         | Charset::SingleByte
         | Charset::Latin
+        | Charset::Armscii8
         | Charset::Dos
         | Charset::Swe7
         | Charset::Unknown => 1,
@@ -78,10 +79,16 @@ fn wide(rest: &[u8], charset: Charset) -> usize {
 /// `value` without lead bytes that have no trail. Behind such a byte the closing backtick would be
 /// the second half of a character, to the server as well.
 pub(crate) fn whole(value: &[u8], charset: Charset) -> Vec<u8> {
-    let single_byte =
-        [Charset::Plain, Charset::Euc, Charset::SingleByte, Charset::Latin, Charset::Dos]
-            .contains(&charset)
-            || charset == Charset::Swe7;
+    let single_byte = [
+        Charset::Plain,
+        Charset::Euc,
+        Charset::SingleByte,
+        Charset::Latin,
+        Charset::Armscii8,
+        Charset::Dos,
+    ]
+    .contains(&charset)
+        || charset == Charset::Swe7;
     let mut out = Vec::new();
     let mut rest = value;
     while let Some(&byte) = rest.first() {

@@ -180,7 +180,7 @@ const CHARSETS: [(&str, u16); 12] = [
     ("utf8mb4", 45),
     ("utf8mb3", 33),
     ("binary", 63),
-    ("ascii", 11),
+    ("armscii8", 32),
     ("gb2312", 24),
 ];
 

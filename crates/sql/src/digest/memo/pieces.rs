@@ -57,7 +57,7 @@ impl Quoting {
         };
         let high_bytes_are_names = match mode.charset {
             Charset::Plain | Charset::Euc | Charset::SingleByte => true,
-            Charset::Latin => false,
+            Charset::Latin | Charset::Armscii8 => false,
             Charset::Dos
             | Charset::Swe7
             | Charset::Big5

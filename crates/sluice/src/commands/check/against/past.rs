@@ -80,7 +80,8 @@ impl<'r> Past<'r> {
             tables,
             all_tables: row.tables_complete.unwrap_or(false),
             count,
-            bytes: row.cost.bytes_in,
+            // What was refused has not been counted by its bytes.
+            bytes: if row.cost.refused == 0 { row.cost.bytes_in } else { u64::MAX },
             seen: *seen,
         }))
     }
