@@ -1,6 +1,7 @@
 //! What the policy says of budgets, and which of them meet a statement.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,13 +21,19 @@ pub struct BudgetUse {
 }
 
 /// The budgets that meet one statement, in the order of the file.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub struct BudgetSet {
     /// In one cache line with the first of them.
     len: usize,
     /// What is behind `len` means nothing.
     uses: [BudgetUse; Self::LEN_MAX],
+}
+
+impl fmt::Debug for BudgetSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
 }
 
 impl PartialEq for BudgetSet {
