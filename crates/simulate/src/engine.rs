@@ -131,6 +131,7 @@ impl<'s> World<'s> {
             lines: Lines::default(),
             spent: Spent::nothing_of(steps_max),
         };
+        world.spent.keep(bounds::controllers(scenario));
         world.begin();
         world
     }

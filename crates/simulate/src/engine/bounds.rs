@@ -20,8 +20,8 @@ pub const WORK_MAX: u64 = 600_000_000;
 /// statements.
 pub(crate) const RHYTHM_MAX: f64 = 75_000_000.0;
 
-/// Most bytes of what is remembered: transactions that are not applied, waits, refusals. What a
-/// laptop has to spare.
+/// Most bytes of what is remembered: transactions that are not applied, waits, refusals, and what
+/// controllers know of apps and sessions. What a laptop has to spare.
 const MEMORY_MAX: usize = 2048 * 1024 * 1024;
 
 /// Appliers that are gone through in a step.
@@ -130,6 +130,23 @@ pub(super) fn applying(appliers: u32) -> usize {
     usize::try_from(steps).unwrap_or(usize::MAX).saturating_add(1)
 }
 
+/// What the controllers of a run may come to remember of its sessions, each an identity that waits,
+/// and of its apps, at each Sluice that has some of them. Measured with thousands of both, and
+/// rounded up: it is counted from the begin on, so that it does not come on top of the bound.
+pub(super) fn controllers(scenario: &Scenario) -> usize {
+    let of_app = |app: &crate::App| {
+        let sessions = usize::try_from(app.sessions).unwrap_or(usize::MAX);
+        let named = if app.proxies.is_empty() { scenario.proxies } else { app.proxies.len() };
+        let there = named.min(sessions).saturating_mul(APP_BYTES);
+        sessions.saturating_mul(SESSION_BYTES).saturating_add(there)
+    };
+    scenario.apps.iter().map(of_app).fold(0, usize::saturating_add)
+}
+
+/// What a controller knows of a session and its identity, and of an app.
+const SESSION_BYTES: usize = 3 * 1024;
+const APP_BYTES: usize = 8 * 1024;
+
 /// How many steps a run takes without any statement of an app: ticks, heartbeats, probes, signals.
 pub(crate) fn rhythm(scenario: &Scenario) -> f64 {
     let count = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
@@ -158,3 +175,33 @@ pub(crate) fn rhythm(scenario: &Scenario) -> f64 {
 
 /// Entries of a list that are gone through in a step.
 const LIST_PER_STEP: f64 = 16.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remembers(proxies: &str, apps: &str) -> usize {
+        let text = format!(
+            "{{ name: x, duration: 1s, primary: {{ writes_per_s: 1 }}, proxies: {proxies}, \
+             replicas: [{{ apply_per_s: 1 }}], apps: [{apps}] }}"
+        );
+        controllers(&Scenario::parse(&text).unwrap())
+    }
+
+    #[test]
+    fn what_controllers_know_counts_where_sessions_are() {
+        assert_eq!(remembers("1", "{ app: a, sessions: 10 }"), 10 * SESSION_BYTES + APP_BYTES);
+        let few = remembers("64", "{ app: a, sessions: 10 }");
+        assert_eq!(few, 10 * (SESSION_BYTES + APP_BYTES), "no more Sluices than sessions");
+        let named = remembers("64", "{ app: a, sessions: 10, proxies: [0, 2] }");
+        assert_eq!(named, 10 * SESSION_BYTES + 2 * APP_BYTES);
+    }
+
+    #[test]
+    fn a_run_that_is_allowed_leaves_room_for_what_it_does() {
+        // 100,000 sessions are the most there may be, and so is an app at a Sluice for each.
+        let most = remembers("64", "{ app: a, sessions: 100000 }")
+            + 100_000_usize.saturating_mul(APP_BYTES);
+        assert!(most < MEMORY_MAX.checked_div(5).unwrap() * 3, "{most}");
+    }
+}
