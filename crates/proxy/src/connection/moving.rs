@@ -19,8 +19,9 @@ impl Connection {
         let (client, backend) = self.affinity.at(to, both)?;
         self.client.go_on_over(client);
         self.backend.go_on_over(backend);
-        // Its timer is the other runtime's.
+        // Its timer, and the socket of an upload under way, are the other runtime's.
         self.alarm = Default::default();
+        self.upload_twin = None;
         self.shared.telemetry.relay_moved();
         Some(to)
     }
