@@ -60,8 +60,9 @@
 //! the replica had nothing of ours does not count: between large statements that go one at a time it
 //! waits for us (`flow::busy`). A sample spans four of the usual large statements: while one is
 //! applied nobody else's writes are, so that a second of it tells of more than is ours. R follows a
-//! higher sample at once and a lower one with a time constant of 3.5 s, since a pause of a second (a stall, a large transaction) is not a lower capacity, and the
-//! window and the gate hold meanwhile. With no queue and statements waiting, capacity is unknown
+//! higher sample at once and a lower one with a time constant of 3.5 s, since a pause of a second
+//! (a stall, a large transaction) is not a lower capacity, and the window and the gate hold
+//! meanwhile. With no queue and statements waiting, capacity is unknown
 //! but larger, and R grows by half in the time of the way: near by, from the first guess of 100 to
 //! 20,000 rows a second in 5 s, from 300 to 1,000 in a second; by up to nine tenths where
 //! most of the way is work at the primary and the rate was never found yet; and once it was found,

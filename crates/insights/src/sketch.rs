@@ -178,7 +178,7 @@ impl Sketch {
     fn row(&mut self, key: Key, weight: u64) -> Option<&mut Stats> {
         self.weight = self.weight.saturating_add(weight);
         let recent = key.recent();
-        let mut at = self.recent.get(recent).copied()?;
+        let mut at = self.recent.get(recent).copied().unwrap_or_default();
         if self.rows.get(at).is_none_or(|row| row.key != key) {
             at = match self.index.get(&key) {
                 Some(at) => *at,

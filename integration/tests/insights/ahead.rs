@@ -6,10 +6,9 @@ use integration::server::Flavour;
 use integration::sluice::{Config, Metrics, SluiceProcess};
 use integration::topology::{Topology, TopologyOptions};
 use serde_json::Value;
-use tokio::task::JoinSet;
 
-use super::storm::{SCHEMA, Session};
-use super::{against, ask, counted};
+use super::storm::{SCHEMA, storm};
+use super::{against, ask};
 
 const RULES: &str = "\
 - { name: by-digest, match: { digest: 'SELECT c FROM t WHERE id = ?' }, statements: [read], deny: true, mode: observe, permanent: true }
@@ -59,21 +58,7 @@ async fn found_as_said(flavour: Flavour) {
     config.top = TOP.to_owned();
     let sluice = SluiceProcess::start(&config).await.unwrap();
     let until = Instant::now() + Duration::from_secs(3);
-    let mut sessions = JoinSet::new();
-    for number in 0..SESSIONS {
-        let addr = sluice.listen_addr();
-        sessions.spawn(async move {
-            let mut session = Session::begin(addr, number).await;
-            while Instant::now() < until {
-                session.one().await;
-                for text in OBJECTED_TO {
-                    session.conn.query(text).await.unwrap();
-                }
-            }
-            counted(&mut session.conn).await;
-        });
-    }
-    sessions.join_all().await;
+    storm(&sluice, SESSIONS, until, &OBJECTED_TO).join_all().await;
     let insights = ask(&sluice, "by=digest&window=10m&limit=1000").await;
     let told = against(&config.render(), &insights);
     let told = &told["clusters"][0];

@@ -55,18 +55,7 @@ async fn counts_agree(flavour: Flavour) {
     let config = Config::new(&servers).unwrap();
     let sluice = SluiceProcess::start(&config).await.unwrap();
     let until = Instant::now() + Duration::from_secs(SECONDS);
-    let mut sessions = JoinSet::new();
-    for number in 0..SESSIONS {
-        let addr = sluice.listen_addr();
-        sessions.spawn(async move {
-            let mut session = Session::begin(addr, number).await;
-            while Instant::now() < until {
-                session.one().await;
-            }
-            counted(&mut session.conn).await;
-            session.extra
-        });
-    }
+    let sessions = storm(&sluice, SESSIONS, until, &[]);
     let mut files = FILES.iter().cycle();
     while Instant::now() < until {
         let (rules, top) = files.next().unwrap();
@@ -84,6 +73,28 @@ async fn counts_agree(flavour: Flavour) {
     assert_eq!(by_sluice(&sluice, USER).await, theirs, "{extra:?}");
     assert!(theirs.0 > 1_000, "{theirs:?}");
     each_once(&sluice, theirs.0).await;
+}
+
+/// So many sessions until then, each of which sends these texts too, time and again.
+pub(super) fn storm(
+    sluice: &SluiceProcess,
+    sessions: u64,
+    until: Instant,
+    besides: &'static [&'static str],
+) -> JoinSet<Extra> {
+    let addr = sluice.listen_addr();
+    let one = |number| async move {
+        let mut session = Session::begin(addr, number).await;
+        while Instant::now() < until {
+            session.one().await;
+            for text in besides {
+                session.conn.query(*text).await.unwrap();
+            }
+        }
+        counted(&mut session.conn).await;
+        session.extra
+    };
+    (0..sessions).map(one).collect()
 }
 
 /// No digest of an app and a schema has two rows, none is lost, and the rows make the total.
@@ -106,7 +117,7 @@ async fn each_once(sluice: &SluiceProcess, count: u64) {
 
 /// What the server counts otherwise.
 #[derive(Clone, Copy, Debug, Default)]
-struct Extra {
+pub(super) struct Extra {
     /// Statements that are parts of one to Sluice.
     statements: u64,
     /// Rows that the server counts for statements inside of others.
@@ -125,8 +136,8 @@ impl Extra {
     }
 }
 
-pub(super) struct Session {
-    pub(super) conn: RawConn,
+struct Session {
+    conn: RawConn,
     number: u64,
     chance: Chance,
     extra: Extra,
@@ -144,7 +155,7 @@ const PREPARED: [&str; 5] = [
 ];
 
 impl Session {
-    pub(super) async fn begin(addr: std::net::SocketAddr, number: u64) -> Self {
+    async fn begin(addr: std::net::SocketAddr, number: u64) -> Self {
         let conn = RawConn::open(addr, &login(number)).await.unwrap();
         let chance = Chance::new(number + 1);
         let mut session = Self { conn, number, chance, extra: Extra::default(), prepared: vec![] };
@@ -168,7 +179,7 @@ impl Session {
         self.number * 100_000 + self.chance.below(20)
     }
 
-    pub(super) async fn one(&mut self) {
+    async fn one(&mut self) {
         let (key, n) = (self.key(), self.chance.below(90));
         match self.chance.below(13) {
             0 => drop(self.query(&format!("SELECT c FROM t WHERE id = {n}")).await),

@@ -142,7 +142,7 @@ impl AskedAs {
         (naming, app): (u64, &[u8]),
         digest: Option<DigestKey>,
     ) -> BudgetAsk {
-        let key = rule.map_or(NO_RULE, |rule| rule.key);
+        let key = rule.map_or(NO_RULE_KEY, |rule| rule.key);
         if let Some(last) = &mut self.0
             && last.ask.rule == key
             && (last.naming == naming || last.app == app)
@@ -172,7 +172,7 @@ impl AskedAs {
 }
 
 /// Stands for the rule of statements that none matches.
-pub(super) const NO_RULE: RuleKey = RuleKey(0);
+pub(super) const NO_RULE_KEY: RuleKey = RuleKey(0);
 
 #[cfg(test)]
 mod tests {

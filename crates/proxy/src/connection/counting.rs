@@ -8,7 +8,7 @@ use session::{Ask, StatementOutcome};
 use sql::Class;
 
 use super::Connection;
-use super::budgeting::NO_RULE as NO_RULE_KEY;
+use super::budgeting::NO_RULE_KEY;
 use crate::printable::Printable;
 use crate::telemetry::{NO_RULE, StatementDecision, StatementEvent};
 

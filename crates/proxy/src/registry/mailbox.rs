@@ -93,6 +93,7 @@ impl Pending {
 /// The end that reads.
 #[derive(Debug)]
 pub struct Inbox {
+    /// The mailbox has it too, and lies apart.
     told: Arc<Told>,
     /// What that was when there was nothing in the mailbox.
     seen: u64,
