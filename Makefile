@@ -96,7 +96,7 @@ bench-share: toolchain servers ## batch work held to shares of the server, by th
 	cargo build --release -p sluice -p benches
 	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/budgets share 3 60 docs/plots
 
-bench-peers: toolchain servers ## direct, HAProxy, MySQL Router, Sluice: CPU per statement, TLS, 1 GiB, memory; PEERS_ARGS='6 5 clear'
+bench-peers: toolchain servers ## direct, HAProxy, MySQL Router, Sluice: CPU per statement, TLS, 1 GiB, memory; PEERS_ARGS='6 5 clear 64 512'
 # apt-get brings sysbench and HAProxy.
 	benches/install-peers
 	cargo build --release -p sluice -p benches

@@ -1,7 +1,10 @@
 //! Point selects and large results direct, through other proxies and through Sluice, on the same server,
 //! interleaved.
 //!
-//!   peers [SECONDS of one run = 8] [ROUNDS = 3] [PART…]      parts: memory clear tls bulk neighbours; all unless some are named
+//!   peers [SECONDS of one run = 8] [ROUNDS = 3] [PART…] [CONNECTIONS…]
+//!
+//! Parts: memory clear tls bulk neighbours; all unless some are named. Numbers behind them are how many connections
+//! send point selects: 1, 8 and 64 unless some are named.
 //!
 //! The part `insights`, if it is named, compares Sluice with itself where it counts nothing.
 //! The part `everything` compares HAProxy and Sluice as they are shipped with a Sluice that insights, guards, budgets
@@ -39,6 +42,7 @@ struct Plan {
     seconds: u32,
     rounds: u32,
     parts: Vec<String>,
+    connections: Vec<u32>,
 }
 
 impl Plan {
@@ -46,7 +50,12 @@ impl Plan {
         let mut args = std::env::args().skip(1);
         let seconds = args.next().map_or(Ok(8), |text| text.parse())?;
         let rounds = args.next().map_or(Ok(3), |text| text.parse())?;
-        Ok(Self { seconds, rounds, parts: args.collect() })
+        let (numbers, parts): (Vec<_>, Vec<_>) = args.partition(|word| word.parse::<u32>().is_ok());
+        let mut connections = numbers.iter().map(|it| it.parse()).collect::<Result<Vec<_>, _>>()?;
+        if connections.is_empty() {
+            connections.extend(CONNECTIONS);
+        }
+        Ok(Self { seconds, rounds, parts, connections })
     }
 
     fn has(&self, part: &str) -> bool {
@@ -114,7 +123,7 @@ fn main() -> Result<()> {
 /// Every protocol and number of connections; all targets, round by round.
 fn selects(plan: &Plan, legs: &str, targets: &[Target], tls: Option<&Path>) -> Result<()> {
     for protocol in Protocol::ALL {
-        for connections in CONNECTIONS {
+        for &connections in &plan.connections {
             let load = Load { protocol, connections, seconds: plan.seconds, tls };
             let title = format!("{connections} connections, {}{legs}", protocol.as_str());
             let mut all = Vec::new();
