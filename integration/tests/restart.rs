@@ -19,6 +19,8 @@ use integration::sluice::{Config, SluiceProcess, binary};
 use integration::topology::Topology;
 use tokio::task::JoinHandle;
 
+#[path = "restart/remembering.rs"]
+mod remembering;
 #[path = "restart/waiting.rs"]
 mod waiting;
 

@@ -242,7 +242,7 @@ impl Book {
             checks,
             spans: self.intervals.writes(),
             events: std::mem::take(&mut self.unwritten_events),
-            statements: Vec::new(),
+            ..Writes::default()
         }
     }
 

@@ -5,6 +5,8 @@
 //! committed. Whatever is wrong with the file is told once, and tried again; meanwhile what is to
 //! be written waits, up to a bound.
 
+mod insights;
+mod quarantine;
 mod read;
 mod schema;
 mod write;
@@ -18,8 +20,10 @@ use std::time::Duration;
 use policy::HistoryLimits;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+pub(crate) use self::insights::NAMES_AGAIN_S;
+pub(crate) use self::quarantine::standing;
 pub use self::read::{Asked, Reading};
-use crate::record::{At, Writes};
+use crate::record::{At, InsightsWindow, Writes};
 
 /// The file's name in `state_dir`.
 pub const FILE: &str = "history.sqlite3";
@@ -52,6 +56,9 @@ impl From<HistoryLimits> for Limits {
         Self { bytes_max: max_size, keep: max_age }
     }
 }
+
+/// A hash, and what it stands for, as JSON.
+pub(crate) type NameOf = (u64, String);
 
 /// Why the file cannot be used now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,12 +114,7 @@ impl Disk {
     /// # Errors
     /// What is wrong with the file, and what to do about it.
     pub fn write(&mut self, writes: &[Writes], now: At) -> Result<Written, Trouble> {
-        let mut note = self.forget_if_gone();
-        if self.open.is_none() {
-            let (open, told) = self.opened(now)?;
-            self.open = Some(open);
-            note = note.or(told);
-        }
+        let note = self.open(now)?;
         let Some(open) = &mut self.open else { return Ok(Written::default()) };
         match write::write(&mut open.connection, writes, now, self.limits) {
             Ok(bytes) => Ok(Written { bytes, note }),
@@ -126,6 +128,35 @@ impl Disk {
                 Err(trouble)
             }
         }
+    }
+
+    /// The windows of insights that other runs than this have kept of a cluster, and what their
+    /// hashes stand for.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and what to do about it.
+    pub(crate) fn insights(
+        &mut self,
+        (cluster, run): (&str, i64),
+        now: At,
+    ) -> Result<(Vec<InsightsWindow>, Vec<NameOf>), Trouble> {
+        // What is wrong with it is told with the first write.
+        self.open(now)?;
+        let Some(open) = &self.open else { return Ok((Vec::new(), Vec::new())) };
+        let windows = insights::windows(&open.connection, (cluster, run));
+        let names = insights::names(&open.connection, cluster);
+        windows.and_then(|windows| Ok((windows, names?))).map_err(|error| self.in_words(&error))
+    }
+
+    /// Sees that the file is open; what was done about it, for the log.
+    fn open(&mut self, now: At) -> Result<Option<String>, Trouble> {
+        let mut note = self.forget_if_gone();
+        if self.open.is_none() {
+            let (open, told) = self.opened(now)?;
+            self.open = Some(open);
+            note = note.or(told);
+        }
+        Ok(note)
     }
 
     /// Somebody has removed or replaced the file.

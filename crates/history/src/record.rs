@@ -334,15 +334,38 @@ pub struct Writes {
     pub events: Vec<Event>,
     /// What is known of statements that were refused or waited long: number, time, app and JSON.
     pub statements: Vec<StatementRow>,
+    /// Windows of insights, in place of what there is of them.
+    pub insights: Vec<InsightsWindow>,
+    /// What their hashes stand for.
+    pub names: Vec<InsightsName>,
+    /// What has come into quarantine, or stays longer.
+    pub quarantined: Vec<QuarantineRow>,
+    /// What was freed.
+    pub freed: Vec<QuarantineKey>,
 }
 
 impl Writes {
     /// How many rows there are.
     #[must_use]
     pub fn rows(&self) -> usize {
-        let Self { runs, minutes, signals, checks, spans, events, statements } = self;
-        let others = [runs.len(), signals.len(), spans.len(), events.len(), statements.len()];
-        minutes.len().saturating_add(checks.len()).saturating_add(others.iter().sum())
+        let Self { runs, minutes, signals, checks, spans, events, statements, .. } = self;
+        let Self { insights, names, quarantined, freed, .. } = self;
+        let windows = insights.iter().map(|window| window.count.saturating_add(1)).sum();
+        [
+            runs.len(),
+            minutes.len(),
+            signals.len(),
+            checks.len(),
+            spans.len(),
+            events.len(),
+            statements.len(),
+            windows,
+            names.len(),
+            quarantined.len(),
+            freed.len(),
+        ]
+        .into_iter()
+        .fold(0, usize::saturating_add)
     }
 }
 
@@ -379,6 +402,66 @@ pub struct StatementRow {
     pub app: String,
     /// What led to it, as JSON.
     pub why: String,
+}
+
+/// A window of insights.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InsightsWindow {
+    /// Whose it is.
+    pub run: i64,
+    /// When it began, in seconds.
+    pub at: i64,
+    /// How long it is.
+    pub minutes: i64,
+    /// The cluster.
+    pub cluster: String,
+    /// How many rows it has; 0 where that does not matter.
+    pub count: usize,
+    /// These, as JSON.
+    pub rows: String,
+}
+
+/// What a hash in those rows stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InsightsName {
+    /// The cluster.
+    pub cluster: String,
+    /// The hash.
+    pub hash: u64,
+    /// When this was written, in seconds.
+    pub at: i64,
+    /// What it stands for, as JSON.
+    pub name: String,
+}
+
+/// What makes an entry of the quarantine another one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QuarantineKey {
+    /// The cluster.
+    pub cluster: String,
+    /// The rule.
+    pub rule: String,
+    /// `digest` or `text`.
+    pub by: &'static str,
+    /// The hash of that.
+    pub hash: u64,
+}
+
+/// An entry of the quarantine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuarantineRow {
+    /// What is in it.
+    pub key: QuarantineKey,
+    /// Its number.
+    pub id: u64,
+    /// What is done with its like.
+    pub action: &'static str,
+    /// Whose it was.
+    pub app: String,
+    /// Since when, and until when.
+    pub since: At,
+    /// Until when.
+    pub until: At,
 }
 
 #[cfg(test)]

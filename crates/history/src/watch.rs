@@ -6,6 +6,8 @@
 
 mod ask;
 mod gather;
+mod insights;
+mod quarantine;
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,6 +24,8 @@ use proxy::telemetry::Telemetry;
 
 pub use self::ask::Query;
 use self::gather::Gatherer;
+use self::insights::{Keeper, Others, ToKeep};
+use self::quarantine::QuarantineKeeper;
 use crate::book::Book;
 use crate::disk::{Disk, Limits, Trouble, Written};
 use crate::look::{Happened, Look};
@@ -87,9 +91,26 @@ struct DiskState {
     bytes: u64,
     written: u64,
     lost: u64,
+    /// Another process has kept its last windows of insights.
+    others_are_wanted: bool,
     is_over: bool,
     /// The writer has nothing left to do.
     is_idle: bool,
+}
+
+/// What the next process is to know beside the history.
+#[derive(Debug)]
+struct Keepers {
+    insights: Keeper,
+    quarantine: QuarantineKeeper,
+}
+
+impl Keepers {
+    fn add(&mut self, writes: &mut Writes, now: At, ends: bool) {
+        let ToKeep { windows, names } = self.insights.gather(now, ends);
+        (writes.insights, writes.names) = (windows, names);
+        self.quarantine.add_changes(writes, now);
+    }
 }
 
 /// Looks and writes for as long as it lives.
@@ -125,14 +146,29 @@ impl History {
                 prompts: Mutex::new(Some(stop.clone())),
             }),
         };
+        let run = new_run();
+        if let Some(directory) = state_dir.filter(|_| is_kept) {
+            quarantine::restore(directory, clusters, gather::wall());
+        }
         if let Some(directory) = state_dir {
             let (inner, disk) = (history.inner.clone(), Disk::new(directory, Limits::default()));
-            thread("history-disk", move || inner.keep_writing(disk))?;
+            let others = Others::new(clusters, run);
+            thread("history-disk", move || inner.keep_writing(disk, others))?;
         }
         let inner = history.inner.clone();
-        let looker = thread("history", move || inner.keep_looking(gatherer, &prompts))?;
+        let keepers = Keepers {
+            insights: Keeper::new(clusters, run, gather::wall()),
+            quarantine: QuarantineKeeper::new(clusters),
+        };
+        let looker = thread("history", move || inner.keep_looking(gatherer, keepers, &prompts))?;
         let watch = Watch { stop, looker: Some(looker), history: history.clone() };
         Ok((history, watch))
+    }
+
+    /// The process before this one has ended: what it has counted last is there now.
+    pub fn predecessor_has_ended(&self) {
+        self.inner.disk.lock().others_are_wanted = true;
+        self.inner.wanted.notify_all();
     }
 
     /// Why the history is not, or not all, on disk; for people.
@@ -165,6 +201,14 @@ impl History {
         let help = "Rows of the history that were given up because the disk did not take them.";
         family("sluice_history_rows_lost_total", "counter", help, disk.lost);
         text
+    }
+}
+
+impl Watch {
+    /// The history that it keeps.
+    #[must_use]
+    pub fn handle(&self) -> History {
+        self.history.clone()
     }
 }
 
@@ -201,7 +245,12 @@ impl Inner {
         }
     }
 
-    fn keep_looking(&self, mut gatherer: Gatherer, prompts: &Receiver<Prompt>) {
+    fn keep_looking(
+        &self,
+        mut gatherer: Gatherer,
+        mut keepers: Keepers,
+        prompts: &Receiver<Prompt>,
+    ) {
         let (mut unwritten, mut before) = (Duration::ZERO, Duration::ZERO);
         loop {
             let prompt = match prompts.recv_timeout(LOOK_EVERY) {
@@ -216,7 +265,7 @@ impl Inner {
             }
             unwritten = unwritten.saturating_add(look.mono.saturating_sub(before));
             before = look.mono;
-            let noted = self.note_look(look, unwritten, &mut gatherer);
+            let noted = self.note_look(look, unwritten, &mut gatherer, &mut keepers);
             if let Some(Prompt::Look(taken)) = prompt {
                 taken.try_send(()).ok();
             }
@@ -236,13 +285,16 @@ impl Inner {
         mut look: Look,
         unwritten: Duration,
         gatherer: &mut Gatherer,
+        keepers: &mut Keepers,
     ) -> Option<Writes> {
+        let at = look.at;
         let is_kept = self.limits().is_none_or(|limits| limits.enabled);
         let mut kept = self.book.lock();
         if !is_kept {
             look.happened.push(Happened::Off);
         } else if kept.is_none() {
             gatherer.forget();
+            keepers.insights.forget(at);
             let book = kept.insert(Book::again(new_run(), VERSION, look.at));
             book.look(&look);
             return None;
@@ -257,8 +309,9 @@ impl Inner {
             *kept = None;
         }
         drop(kept);
-        let statements = if is_due { gatherer.statements() } else { Vec::new() };
-        writes.map(|writes| Writes { statements, ..writes })
+        let mut writes = Writes { statements: gatherer.statements(), ..writes? };
+        keepers.add(&mut writes, at, ends);
+        Some(writes)
     }
 
     fn limits(&self) -> Option<HistoryLimits> {
@@ -286,10 +339,16 @@ impl Inner {
         self.wanted.notify_all();
     }
 
-    fn keep_writing(&self, mut disk: Disk) {
+    fn keep_writing(&self, mut disk: Disk, mut others: Others) {
+        self.take_in(&mut disk, &mut others);
         loop {
             let mut state = self.disk.lock();
-            while state.waiting.is_empty() {
+            if std::mem::take(&mut state.others_are_wanted) {
+                drop(state);
+                self.take_in(&mut disk, &mut others);
+                continue;
+            }
+            while state.waiting.is_empty() && !state.others_are_wanted {
                 if state.is_over {
                     drop(state);
                     // What is in the log goes into the file, so that whoever copies that has it all.
@@ -327,6 +386,15 @@ impl Inner {
 }
 
 impl Inner {
+    /// What insights have counted in other runs.
+    fn take_in(&self, disk: &mut Disk, others: &mut Others) {
+        if self.limits().is_none_or(|limits| limits.enabled)
+            && let Err(Trouble(why)) = others.take_in(disk, gather::wall())
+        {
+            tracing::warn!(%why, "what insights have counted before cannot be read");
+        }
+    }
+
     /// The writer has nothing left to do.
     fn note_idle(&self) {
         self.disk.lock().is_idle = true;

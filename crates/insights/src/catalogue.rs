@@ -1,8 +1,10 @@
 //! What hashes stand for: texts of digests, names of apps, schemas and users.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use crate::hash::Seeded;
+use crate::kept::KeptName;
 
 /// The longest digest text, or sample, that is kept: the server's own `max_digest_length`.
 pub const TEXT_LEN_MAX: usize = 1024;
@@ -58,9 +60,9 @@ pub enum Learned {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Kind {
     /// The classes that its text has, the one that it counts as first.
-    pub classes: Vec<&'static str>,
+    pub classes: Vec<Cow<'static, str>>,
     /// Why nothing may hold it back.
-    pub exemption: Option<&'static str>,
+    pub exemption: Option<Cow<'static, str>>,
 }
 
 /// The texts and names.
@@ -104,7 +106,8 @@ impl Catalogue {
         }
     }
 
-    /// Keeps it, if there is room. What is known already stays as it is.
+    /// Keeps it, if there is room. What is known already stays as it is, but for a sample that was not
+    /// there.
     pub(crate) fn learn(&mut self, learned: Learned) {
         match learned {
             Learned::Name { hash, name } | Learned::Tags { hash, pairs: name } => {
@@ -116,8 +119,15 @@ impl Catalogue {
             }
             Learned::Digest { hash, text, tables, all_tables, kind, sample } => {
                 let learned = DigestText { text, tables, all_tables, kind, sample };
-                let len = learned.len();
-                if self.has_room(len) && !self.digests.contains_key(&hash) {
+                let known = self.digests.get(&hash).map(DigestText::len);
+                // Of what was before the process there is no sample.
+                let is_less =
+                    |known: &DigestText| known.sample.is_none() && learned.sample.is_some();
+                if known.is_some() && !self.digests.get(&hash).is_some_and(is_less) {
+                    return;
+                }
+                let len = learned.len().saturating_sub(known.unwrap_or_default());
+                if self.has_room(len) {
                     self.digests.insert(hash, learned);
                     self.bytes = self.bytes.saturating_add(len);
                 }
@@ -161,8 +171,34 @@ impl Catalogue {
         self.digests.get(&hash)
     }
 
+    /// A name, as it is kept beyond the process.
+    pub(crate) fn kept_name(&self, hash: u64) -> Option<KeptName> {
+        self.names.get(&hash).map(|name| KeptName::Name(in_utf8(name)))
+    }
+
+    /// Tags, likewise.
+    pub(crate) fn kept_tags(&self, hash: u64) -> Option<KeptName> {
+        self.names.get(&hash).map(|pairs| KeptName::Tags(in_utf8(pairs)))
+    }
+
+    /// A digest, likewise.
+    pub(crate) fn kept_digest(&self, hash: u64) -> Option<KeptName> {
+        let DigestText { text, tables, all_tables, kind, sample: _ } = self.digests.get(&hash)?;
+        Some(KeptName::Digest {
+            text: in_utf8(text),
+            tables: in_utf8(tables),
+            all_tables: *all_tables,
+            classes: kind.classes.iter().map(|class| class.clone().into_owned()).collect(),
+            exemption: kind.exemption.clone().map(Cow::into_owned),
+        })
+    }
+
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
+}
+
+fn in_utf8(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

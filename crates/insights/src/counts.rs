@@ -1,10 +1,12 @@
 //! Counts by a small number, such as an error's.
 
+use serde::{Deserialize, Serialize};
+
 /// The numbers that are counted apart; statements of one digest fail in a few ways.
 const NUMBERS_MAX: usize = 16;
 
 /// How often each number came. What comes after the first 16 is counted together.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
     numbers: Vec<(u16, u64)>,
     others: u64,

@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-/// The hash that stands for a name in a [`crate::Record`]: 64 bits, the same in all threads of a
-/// process. An empty name is 0, and no other is. It does not resist chosen inputs: two names that
+/// The hash that stands for a name in a [`crate::Record`]: 64 bits, the same in all threads, and for
+/// those who come after the process. An empty name is 0, and no other is. It does not resist chosen inputs: two names that
 /// were made to have one hash are shown as one.
 #[must_use]
 pub fn name_hash(name: &[u8]) -> u64 {

@@ -8,6 +8,8 @@
 //!
 //! Only buckets that hold something are kept: a digest's times fill ten or twenty.
 
+use serde::{Deserialize, Serialize};
+
 /// Bits of a value that are kept below its highest one.
 const SUB_BITS: u32 = 3;
 
@@ -15,7 +17,7 @@ const SUB_BITS: u32 = 3;
 const EXACT: u64 = 1 << SUB_BITS;
 
 /// Counts of times.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Histogram {
     /// Bucket and count, by bucket.
     buckets: Vec<(u16, u32)>,

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use crate::catalogue::{Catalogue, Learned};
 use crate::concurrency::Concurrency;
 use crate::hash::Seeded;
+use crate::kept::{Kept, KeptName, KeptRow, Mark, Restored};
 use crate::record::Record;
 use crate::sketch::{Digest, NOBODY};
 use crate::stats::Stats;
@@ -98,6 +99,54 @@ impl Insights {
         used.extend(self.concurrency.apps());
         self.catalogue.retain(&used);
         true
+    }
+
+    /// What is over of this run's windows, and has begun behind the mark, which moves on.
+    #[must_use]
+    pub fn over(&self, run: i64, mark: &mut Mark) -> Vec<Kept> {
+        self.windows.to_keep(run, mark)
+    }
+
+    /// What has begun and is not over: for a run that ends.
+    #[must_use]
+    pub fn unfinished(&self, run: i64) -> Vec<Kept> {
+        self.windows.unfinished(run)
+    }
+
+    /// What the hashes in kept windows stand for, but for those that were told before.
+    pub fn names(&self, of: &[Kept], told: &mut HashSet<u64>) -> Vec<(u64, KeptName)> {
+        let mut names = Vec::new();
+        let mut name = |hash: u64, kept: fn(&Catalogue, u64) -> Option<KeptName>| {
+            if hash != 0
+                && !told.contains(&hash)
+                && let Some(name) = kept(&self.catalogue, hash)
+            {
+                told.insert(hash);
+                names.push((hash, name));
+            }
+        };
+        for KeptRow(key, _) in of.iter().flat_map(|window| &window.rows) {
+            if let Digest::Of(digest) = key.digest {
+                name(digest, Catalogue::kept_digest);
+            }
+            for hash in [key.app, key.schema, key.user] {
+                name(hash, Catalogue::kept_name);
+            }
+            name(key.tags, Catalogue::kept_tags);
+        }
+        names
+    }
+
+    /// Takes in what other runs have kept, and what they called it.
+    pub fn restore(&mut self, restored: Restored, names: Vec<(u64, KeptName)>) {
+        self.windows.restore(restored);
+        names.into_iter().for_each(|(hash, name)| self.catalogue.learn(name.learned(hash)));
+    }
+
+    /// How many places a minute has.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.windows.places()
     }
 
     /// The windows that are asked for.

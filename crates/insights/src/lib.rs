@@ -8,7 +8,7 @@
 //!
 //! Statements are counted in windows of a minute, which are kept for an hour, and of ten minutes,
 //! which are kept for a day (module `windows`). Percentiles come from a histogram whose buckets are
-//! an eighth of a power of two wide (module `histogram`).
+//! an eighth of a power of two wide (module `histogram`). What outlives the process is in module `kept`.
 #![deny(clippy::arithmetic_side_effects)]
 
 mod catalogue;
@@ -18,6 +18,7 @@ mod counts;
 mod hash;
 mod histogram;
 mod insights;
+mod kept;
 mod record;
 mod sketch;
 mod stats;
@@ -32,7 +33,8 @@ pub use counts::Counts;
 pub use hash::name_hash;
 pub use histogram::Histogram;
 pub use insights::Insights;
+pub use kept::{Kept, KeptName, KeptRow, Mark, Past, Restored};
 pub use record::{Ending, RECORD_WORDS, Record};
 pub use stats::Stats;
 pub use view::{By, Filter, Group, Look, Pieces, Sender, Sums, View, ViewRow};
-pub use windows::Time;
+pub use windows::{Length, Time};

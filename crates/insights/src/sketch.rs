@@ -17,6 +17,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
+use serde::{Deserialize, Serialize};
+
 use crate::hash::Seeded;
 use crate::record::Record;
 use crate::stats::Stats;
@@ -32,7 +34,7 @@ const REST_MAX: usize = 256;
 const RECENT: usize = 16;
 
 /// Whose statements a row is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Key {
     pub(crate) digest: Digest,
     pub(crate) app: u64,
@@ -42,7 +44,8 @@ pub(crate) struct Key {
 }
 
 /// Which texts a row is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Digest {
     /// Those of this digest.
     Of(u64),

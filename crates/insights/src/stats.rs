@@ -1,12 +1,15 @@
 //! What statements of one kind have cost together.
 
+use serde::{Deserialize, Serialize};
+
 use crate::counts::Counts;
 use crate::histogram::Histogram;
 use crate::record::{Ending, Record};
 use crate::windows::Time;
 
 /// What statements of one kind have cost together.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Stats {
     /// Statements that reached the server.
     pub count: u64,

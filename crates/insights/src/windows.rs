@@ -7,12 +7,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
+use crate::kept::{Kept, KeptRow, Mark, Restored};
 use crate::record::Record;
 use crate::sketch::{Key, Sketch};
 use crate::stats::Stats;
 
 /// A time of the wall clock, in milliseconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct Time(pub u64);
 
 impl Time {
@@ -24,6 +29,49 @@ impl Time {
 
     fn window(self, len_ms: u64) -> u64 {
         self.0.checked_div(len_ms).unwrap_or_default()
+    }
+}
+
+/// How long a window is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Length {
+    /// Kept for an hour.
+    Minute,
+    /// Kept for a day.
+    TenMinutes,
+}
+
+impl Length {
+    /// In minutes.
+    #[must_use]
+    pub fn minutes(self) -> u8 {
+        match self {
+            Self::Minute => 1,
+            Self::TenMinutes => 10,
+        }
+    }
+
+    /// Of so many minutes.
+    #[must_use]
+    pub fn of_minutes(minutes: i64) -> Option<Self> {
+        [Self::Minute, Self::TenMinutes].into_iter().find(|it| i64::from(it.minutes()) == minutes)
+    }
+
+    fn ms(self) -> u64 {
+        u64::from(self.minutes()).saturating_mul(MINUTE_MS)
+    }
+
+    /// When the window began that this time is in.
+    pub(crate) fn begin(self, time: Time) -> Time {
+        start_of(time, self.ms())
+    }
+
+    /// How many places one of these has.
+    pub(crate) fn places(self, of_a_minute: usize) -> usize {
+        match self {
+            Self::Minute => of_a_minute,
+            Self::TenMinutes => places_of_ten(of_a_minute),
+        }
     }
 }
 
@@ -53,6 +101,8 @@ const PLACES_OF_TEN_MIN: usize = 100;
 pub(crate) struct Sealed {
     pub(crate) begun: Time,
     pub(crate) rows: Vec<(Key, Stats)>,
+    /// Another run's.
+    is_others: bool,
 }
 
 impl Sealed {
@@ -60,7 +110,17 @@ impl Sealed {
         let mut rows = sketch.rows();
         rows.iter_mut().for_each(|(_, stats)| stats.shrink());
         rows.shrink_to_fit();
-        Self { begun, rows }
+        Self { begun, rows, is_others: false }
+    }
+
+    /// What others have counted.
+    pub(crate) fn of_others(begun: Time, sketch: &Sketch) -> Self {
+        Self { is_others: true, ..Self::of(begun, sketch) }
+    }
+
+    fn kept(&self, run: i64, length: Length) -> Kept {
+        let rows = self.rows.iter().map(|(key, stats)| KeptRow(*key, stats.clone())).collect();
+        Kept { run, length, begun: self.begun, rows }
     }
 }
 
@@ -176,6 +236,48 @@ impl Windows {
         let begin = from.min(Time(end.0.saturating_sub(len_ms)));
         let (begin, pieces) = self.between(begin, Time(end.0.saturating_sub(1)));
         (begin, end, pieces)
+    }
+
+    /// What is over, began behind the mark, and was counted here.
+    pub(crate) fn to_keep(&self, run: i64, mark: &mut Mark) -> Vec<Kept> {
+        let behind = |sealed: &&Arc<Sealed>, mark: Time| !sealed.is_others && sealed.begun > mark;
+        let minutes = self.minutes.iter().filter(|sealed| behind(sealed, mark.minute));
+        let tens = self.tens.iter().filter(|sealed| behind(sealed, mark.ten));
+        let kept: Vec<Kept> = minutes
+            .map(|sealed| sealed.kept(run, Length::Minute))
+            .chain(tens.map(|sealed| sealed.kept(run, Length::TenMinutes)))
+            .collect();
+        for Kept { length, begun, .. } in &kept {
+            let mark = match length {
+                Length::Minute => &mut mark.minute,
+                Length::TenMinutes => &mut mark.ten,
+            };
+            *mark = (*mark).max(*begun);
+        }
+        kept
+    }
+
+    /// What has begun and is not over.
+    pub(crate) fn unfinished(&self, run: i64) -> Vec<Kept> {
+        let minute = Sealed::of(self.minute.begun, &self.minute.sketch);
+        let mut ten = Sketch::new(places_of_ten(self.places), self.seed);
+        let rows = self.ten.sketch.rows().into_iter().chain(minute.rows.iter().cloned());
+        rows.for_each(|(key, stats)| ten.merge(key, &stats));
+        let ten = Sealed::of(self.ten.begun, &ten);
+        let both = [minute.kept(run, Length::Minute), ten.kept(run, Length::TenMinutes)];
+        both.into_iter().filter(|kept| !kept.rows.is_empty()).collect()
+    }
+
+    /// Windows of other runs. What is too old goes with the next minute.
+    pub(crate) fn restore(&mut self, restored: Restored) {
+        let is_past = |sealed: &Sealed| sealed.begun <= self.minute.begun;
+        let Restored { minutes, tens } = restored;
+        self.minutes.extend(minutes.into_iter().filter(is_past).map(Arc::new));
+        self.tens.extend(tens.into_iter().filter(is_past).map(Arc::new));
+    }
+
+    pub(crate) fn places(&self) -> usize {
+        self.places
     }
 
     /// Every key that some window has.

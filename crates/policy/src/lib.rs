@@ -91,7 +91,7 @@ pub use reference::config_reference;
 pub use replica::{ReplicaBook, ReplicaTerms};
 pub use rule::{
     Action, GateFrom, Gated, OnClientGone, RefusalProfile, Rule, Standing, app_key, identity_key,
-    ruleless_app_key,
+    rule_key, ruleless_app_key,
 };
 pub use rules::Rules;
 pub use runaway::{

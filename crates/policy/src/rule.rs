@@ -244,8 +244,9 @@ impl RefusalProfile {
 /// The server's own text: tools look for it.
 const LOCK_WAIT_TIMEOUT: &str = "Lock wait timeout exceeded; try restarting transaction";
 
-/// The key that outlives reloads.
-pub(crate) fn rule_key(name: &str) -> RuleKey {
+/// The key of a rule of this name: it outlives reloads, and processes.
+#[must_use]
+pub fn rule_key(name: &str) -> RuleKey {
     RuleKey(fnv::hash(&[name.as_bytes()]))
 }
 

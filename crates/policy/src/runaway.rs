@@ -8,6 +8,7 @@
 //! ([`Quarantined::lane`]). What is in quarantine belongs to what is in force, as rules do. How long it
 //! stays there goes by the monotonic clock: no step of the wall clock frees it, or keeps it.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +68,12 @@ impl RunawayAction {
             Self::Deprioritise => "deprioritise",
         }
     }
+
+    /// What the word says.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        [Self::Log, Self::Kill, Self::Deprioritise].into_iter().find(|it| it.as_str() == word)
+    }
 }
 
 /// Whether a statement of this class may be killed at all: never what ends a transaction.
@@ -112,6 +119,12 @@ impl WatchBy {
             Self::Text => "text",
         }
     }
+
+    /// What the word says.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        [Self::Digest, Self::Text].into_iter().find(|it| it.as_str() == word)
+    }
 }
 
 /// What a statement is like.
@@ -146,8 +159,10 @@ pub struct Quarantined {
     pub action: RunawayAction,
     /// Whose statement ran away.
     pub app: Box<[u8]>,
-    /// When.
+    /// When, or when this process took it over from the one before.
     pub since: MonoTime,
+    /// How long it had stood by then.
+    pub stood: Duration,
     /// From then on it is free.
     pub until: MonoTime,
 }
@@ -183,6 +198,15 @@ impl Quarantine {
     fn of(list: Vec<Arc<Quarantined>>, last_id: u64) -> Self {
         let until = list.iter().map(|entry| entry.until).max().unwrap_or_default();
         Self { list: list.into(), until, last_id }
+    }
+
+    /// What stood in an earlier process, the oldest first.
+    #[must_use]
+    pub fn restored(mut entries: Vec<Quarantined>) -> Self {
+        entries.sort_by_key(|entry| (Reverse(entry.stood), entry.id));
+        let last_id = entries.iter().map(|entry| entry.id).max().unwrap_or_default();
+        let list = entries.split_off(entries.len().saturating_sub(QUARANTINE_MAX));
+        Self::of(list.into_iter().map(Arc::new).collect(), last_id)
     }
 
     /// A number for the next entry.
@@ -297,6 +321,7 @@ mod tests {
             action: RunawayAction::Kill,
             app: Box::default(),
             since: at(since),
+            stood: Duration::ZERO,
             until: at(since.saturating_add(60)),
         }
     }

@@ -13,13 +13,14 @@ mod ring;
 mod spill;
 mod tap;
 
+use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::Thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{io, thread};
 
-use insights::{Insights, Learned, Look, Record, Time, View};
+use insights::{Insights, Kept, KeptName, Learned, Look, Mark, Past, Record, Restored, Time, View};
 use parking_lot::Mutex;
 use policy::ClusterPolicy;
 use sql::DigestMemo;
@@ -100,6 +101,35 @@ impl InsightsBoard {
         let counted = self.counted.lock();
         let other = other.zip(others).map(|(look, sums)| counted.insights.name(&sums, look));
         (counted.insights.name(&sums, look), other)
+    }
+
+    /// The windows that have begun behind the mark and are over, or all that have begun if the run
+    /// ends, with the names in them that were not told before.
+    pub fn to_keep(
+        &self,
+        run: i64,
+        (mark, told): (&mut Mark, &mut HashSet<u64>),
+        end: Option<&ClusterPolicy>,
+    ) -> (Vec<Kept>, Vec<(u64, KeptName)>) {
+        let mut counted = self.counted.lock();
+        if let Some(policy) = end {
+            self.take_all(&mut counted, policy);
+        }
+        let insights = &counted.insights;
+        let mut kept = insights.over(run, mark);
+        if end.is_some() {
+            kept.extend(insights.unfinished(run));
+        }
+        let names = insights.names(&kept, told);
+        (kept, names)
+    }
+
+    /// Takes in what other runs have kept: all of it, of which what is new counts.
+    pub fn take_in(&self, past: &mut Past, kept: &[Kept], names: Vec<(u64, KeptName)>) {
+        let places = self.counted.lock().insights.places();
+        // Nobody is to wait for that.
+        let restored: Restored = past.take_in(kept, places);
+        self.counted.lock().insights.restore(restored, names);
     }
 
     /// Says what a hash stands for. If there is no room, the next statement says it again.

@@ -178,7 +178,7 @@ fn execution(conn: &RawConn, prepared: &Prepared) -> Vec<u8> {
 }
 
 /// While both have it, either of the two may answer at the admin's port.
-async fn wait_until_it_drains(old: &SluiceProcess) {
+pub(super) async fn wait_until_it_drains(old: &SluiceProcess) {
     let drains = || async { Ok(old.log()?.contains("draining; ")) };
     wait_until("the old process drains", SOON, drains).await.unwrap();
 }

@@ -1,5 +1,6 @@
 //! What the boards of the clusters know, as an answer.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -180,12 +181,12 @@ fn shown_row(row: ViewRow, by: By, total: &Stats) -> Row {
             digest_text: Some(text.unwrap_or_default()),
             tables: digest.map(|_| tables),
             tables_complete: digest.map(|_| all_tables),
-            class: kind.classes.first().map(|class| (*class).to_owned()),
+            class: kind.classes.first().map(|class| class.clone().into_owned()),
             classes: match kind.classes.as_slice() {
                 [] | [_] => Vec::new(),
-                several => several.iter().map(|class| (*class).to_owned()).collect(),
+                several => several.iter().map(|class| class.clone().into_owned()).collect(),
             },
-            exemption: kind.exemption.map(str::to_owned),
+            exemption: kind.exemption.map(Cow::into_owned),
             senders: senders.into_iter().map(sender).collect(),
             sample_text: sample,
             cost,

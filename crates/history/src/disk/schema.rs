@@ -3,7 +3,7 @@
 
 use rusqlite::Connection;
 
-use super::OpenError;
+use super::{OpenError, insights, quarantine};
 
 /// Raised when an older Sluice could not read what this one writes.
 pub(super) const VERSION: i64 = 1;
@@ -88,7 +88,15 @@ pub(super) fn prepare(connection: &Connection, bytes_max: u64) -> Result<(), Ope
         ))?;
     }
     connection.execute_batch(LATER_TABLES)?;
+    connection.execute_batch(insights::TABLES)?;
+    connection.execute_batch(quarantine::TABLE)?;
     Ok(())
+}
+
+/// Whether it is a file of Sluice's that this one can read.
+pub(super) fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
+    let application = pragma(connection, "application_id")?;
+    Ok(application == APPLICATION_ID && version(connection)? <= VERSION)
 }
 
 /// From now on the file becomes no larger than that, or than it is.

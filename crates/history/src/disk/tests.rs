@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::scratch::Scratch;
 use super::*;
-use crate::record::{Counts, Event, MinuteRow, Run};
+use crate::record::{Counts, Event, InsightsName, MinuteRow, Run};
 
 const NOW: At = At(1_800_000_000_000);
 
@@ -169,4 +169,53 @@ fn a_level_of_an_app_is_meant_and_a_part_of_one_is_not() {
     let asked = Asked { since: At(0), until: At(1), cluster: None, app: Some("ddl") };
     assert!(asked.is_of("ddl") && asked.is_of("a:ddl") && asked.is_of("ddl:b"));
     assert!(!asked.is_of("online-ddl") && !asked.is_of("ddl2") && !asked.is_of("a:ddl-x"));
+}
+
+fn window(run: i64, (minutes, age_s): (i64, i64), len: usize) -> InsightsWindow {
+    let at = NOW.0 / 1_000 - age_s;
+    let rows = "x".repeat(len);
+    InsightsWindow { run, at, minutes, cluster: "main".to_owned(), count: 1, rows }
+}
+
+#[test]
+fn windows_of_insights_are_there_for_other_runs_for_as_long_as_they_are_shown() {
+    let directory = Scratch::new();
+    let mut disk = Disk::new(directory.path(), Limits::default());
+    let name = |hash, at| InsightsName {
+        cluster: "main".to_owned(),
+        hash,
+        at,
+        name: format!("name of {hash}"),
+    };
+    let hour = 3_600;
+    let windows = [(1, 60), (1, hour), (1, 3 * hour), (10, 3 * hour), (10, 26 * hour)];
+    let insights = windows.map(|of| window(1, of, 10)).to_vec();
+    let now = NOW.0 / 1_000;
+    let names = vec![name(u64::MAX, now), name(7, now - 37 * hour), name(8, now - 39 * hour)];
+    let own = Writes { insights: vec![window(2, (1, 60), 10)], ..Writes::default() };
+    disk.write(&[Writes { insights, names, ..Writes::default() }, own], NOW).unwrap();
+    disk.write(&[], NOW).unwrap();
+    let (mut windows, mut names) = disk.insights(("main", 2), NOW).unwrap();
+    windows.sort_by_key(|window| -window.at);
+    let found: Vec<(i64, i64)> = windows.iter().map(|it| (it.minutes, now - it.at)).collect();
+    assert_eq!(found, [(1, 60), (1, hour), (10, 3 * hour)]);
+    names.sort();
+    let named = [(7, "name of 7".to_owned()), (u64::MAX, format!("name of {}", u64::MAX))];
+    assert_eq!(names, named);
+    assert_eq!(disk.insights(("other", 2), NOW).unwrap(), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn insights_leave_half_of_a_small_file_to_the_history() {
+    let directory = Scratch::new();
+    let limits = Limits { bytes_max: 1 << 20, ..Limits::default() };
+    let mut disk = Disk::new(directory.path(), limits);
+    disk.write(&[writes(1, 100)], NOW).unwrap();
+    for n in 0..100 {
+        let insights = vec![window(1, (1, n), 60_000), window(1, (10, n), 200_000)];
+        disk.write(&[Writes { insights, ..Writes::default() }], NOW).unwrap();
+    }
+    assert_eq!(asked_total(&directory), 100, "nothing of the history has gone for them");
+    let (windows, _) = disk.insights(("main", 2), NOW).unwrap();
+    assert!(windows.len() >= 4 && windows.iter().all(|it| it.minutes == 1), "one was too large");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, params};
 
-use super::{FULL_AT_PERCENT, Limits};
+use super::{FULL_AT_PERCENT, Limits, insights, quarantine};
 use crate::record::{At, CheckRow, Event, MinuteRow, Run, SignalRow, Span, StatementRow, Writes};
 
 /// What a row takes with its part of indexes: a generous guess.
@@ -24,8 +24,10 @@ pub(super) fn write(
     let needed = u64::try_from(rows).unwrap_or(u64::MAX).saturating_mul(ROW_BYTES);
     make_room(connection, needed, now, limits)?;
     let all = connection.transaction()?;
+    insights::forget(&all, now)?;
+    quarantine::forget(&all, now)?;
     for writes in writes {
-        let Writes { runs, minutes, signals, checks, spans, events, statements } = writes;
+        let Writes { runs, minutes, signals, checks, spans, events, statements, .. } = writes;
         runs.iter().try_for_each(|row| run(&all, row))?;
         minutes.iter().try_for_each(|row| minute(&all, row))?;
         signals.iter().try_for_each(|row| signal(&all, row))?;
@@ -33,6 +35,8 @@ pub(super) fn write(
         spans.iter().try_for_each(|row| span(&all, row))?;
         events.iter().try_for_each(|row| event(&all, row))?;
         statements.iter().try_for_each(|row| statement(&all, row))?;
+        insights::write(&all, writes, limits.bytes_max)?;
+        quarantine::write(&all, writes)?;
     }
     all.commit()?;
     Ok(size(connection)?.0)
@@ -142,8 +146,11 @@ fn make_room(
         if used.saturating_add(needed) <= limits.bytes_max / 100 * FULL_AT_PERCENT {
             break;
         }
-        let first: Option<i64> =
-            connection.query_row("SELECT MIN(at) FROM minutes", [], |row| row.get(0))?;
+        if insights::are_most(connection, limits.bytes_max)? {
+            insights::forget_a_quarter(connection)?;
+            continue;
+        }
+        let first: Option<i64> = connection.query_row(FIRST, [], |row| row.get(0))?;
         let Some(first) = first.map(|at| at.saturating_mul(1_000)) else { break };
         // A tenth of the time.
         let tenth = now.0.saturating_sub(first).checked_div(10).unwrap_or_default();
@@ -152,6 +159,10 @@ fn make_room(
     Ok(())
 }
 
+/// The beginning of what takes most room.
+const FIRST: &str = "SELECT MIN(at) FROM \
+                     (SELECT MIN(at) AS at FROM minutes UNION ALL SELECT MIN(at) FROM insights)";
+
 /// How often a tenth goes for one write.
 const TENTHS_MAX: usize = 10;
 
@@ -159,7 +170,7 @@ fn delete_before(connection: &mut Connection, oldest: At) -> rusqlite::Result<()
     let oldest = oldest.0;
     let all = connection.transaction()?;
     let before_s = oldest.div_euclid(1_000);
-    for table in ["minutes", "refusals", "signals", "checks"] {
+    for table in ["minutes", "refusals", "signals", "checks", "insights"] {
         all.prepare_cached(&format!("DELETE FROM {table} WHERE at < ?1"))?.execute([before_s])?;
     }
     all.prepare_cached("DELETE FROM spans WHERE began_ms < ?1 AND ended_ms < ?1")?

@@ -34,8 +34,9 @@ pub(super) const SECTIONS: &[Section] = &[
             fixed(
                 "state_dir",
                 "A directory for what must outlive the process: the [journal of rules made at \
-                 runtime](RUNTIME-RULES.md), and the [history](HISTORY.md). One process uses it. Without it \
-                 the rules are in the table on each primary only, and the history in memory.",
+                 runtime](RUNTIME-RULES.md), and the [history](HISTORY.md), with the last day of insights and \
+                 what is in quarantine. One process uses it. Without it the rules are in the table on \
+                 each primary only, and everything else in memory.",
                 Shown::Words("none", "an absolute path"),
             ),
             fixed(

@@ -85,6 +85,7 @@ impl Cluster {
             action,
             app: app.into(),
             since,
+            stood: Duration::ZERO,
             until,
         };
         if !quarantine.is_worth(&entry) {
@@ -115,7 +116,16 @@ impl Cluster {
     pub fn times_of(&self, entry: &Quarantined) -> QuarantineTimes {
         let shown = |at: MonoTime| UnixTime(self.clock.unix_seconds_at(at));
         let left = entry.until.saturating_since(self.clock.now());
-        QuarantineTimes { since: shown(entry.since), until: shown(entry.until), left }
+        let stood = i64::try_from(entry.stood.as_secs()).unwrap_or(i64::MAX);
+        let since = UnixTime(shown(entry.since).0.saturating_sub(stood));
+        QuarantineTimes { since, until: shown(entry.until), left }
+    }
+
+    /// Has stand what stood in the process before: to be called before anybody is let in.
+    pub fn restore_quarantine(self: &Arc<Self>, quarantine: Quarantine) {
+        let changing = self.changing.lock();
+        self.put_in_force(Arc::new(self.policy().with_quarantine(quarantine)));
+        drop(changing);
     }
 
     /// Frees one entry of the quarantine. False: it is not there.

@@ -208,8 +208,8 @@ fn kind(News { classes, exemption, .. }: &News) -> Kind {
     let others = Class::ALL.into_iter();
     let others = others.filter(|class| classes.contains(*class) && Some(*class) != strictest);
     Kind {
-        classes: strictest.into_iter().chain(others).map(Class::as_str).collect(),
-        exemption: exemption.map(sql::Exemption::as_str),
+        classes: strictest.into_iter().chain(others).map(|it| it.as_str().into()).collect(),
+        exemption: exemption.map(|it| it.as_str().into()),
     }
 }
 

@@ -38,3 +38,27 @@ fn a_million_digests_while_nobody_counts_keep_nobody_waiting_and_are_in_the_tota
     let kept = board.rings.iter().filter_map(OnceLock::get).map(|ring| ring.len()).sum::<u64>();
     assert_eq!(kept, 0, "and nothing is on its way any more");
 }
+
+/// They are kept beyond the process, where a later one reads them.
+#[test]
+fn the_number_of_a_reason_stays_as_it_is() {
+    let reasons = [
+        "ratio",
+        "gate_closed",
+        "no_data",
+        "paced",
+        "hold",
+        "deny",
+        "guard",
+        "quarantined",
+        "budget_concurrency",
+        "budget_rate",
+        "budget_share",
+        "budget_query",
+        "queue_full",
+        "timeout",
+        "shutdown",
+    ];
+    let numbers = (0..).take(reasons.len() + 1).map(refusal_name);
+    assert!(numbers.eq(std::iter::once("killed").chain(reasons)), "a new one goes last");
+}

@@ -183,6 +183,7 @@ fn quarantine_goes_by_the_monotonic_clock() {
         action: RunawayAction::Kill,
         app: Box::default(),
         since: MonoTime::ZERO,
+        stood: Duration::ZERO,
         until: MonoTime::ZERO.saturating_add(Duration::from_secs(60)),
     };
     let quarantine = Quarantine::default().with(entry);

@@ -84,7 +84,7 @@ fn serve(run: &Run, loaded: &Loaded) -> Result<(), String> {
             tracing::warn!(?left, "inherited sockets on which nothing is configured to listen");
         }
         drop(inherited);
-        confirm(confirmation, &running.clusters).await;
+        confirm(confirmation, &running).await;
         running.until_told().await
     });
     runtime.shutdown_timeout(SHUTDOWN_GRACE);
@@ -116,11 +116,18 @@ async fn inherit(run: &Run, loaded: &Loaded) -> Result<(Inherited, Option<Confir
 }
 
 /// Tells the process before that this one serves.
-async fn confirm(confirmation: Option<Confirmation>, clusters: &Arc<[Arc<Cluster>]>) {
+async fn confirm(confirmation: Option<Confirmation>, running: &Running) {
     let Some(confirmation) = confirmation else { return };
     match confirmation.confirm().await {
         // What it still has at the server counts here until it has ended.
-        Ok(stream) => drop(tokio::spawn(takeover::budgets::follow(stream, clusters.clone()))),
+        Ok(stream) => {
+            let following = takeover::budgets::follow(stream, running.clusters.clone());
+            let history = running.history.handle();
+            drop(tokio::spawn(async move {
+                following.await;
+                history.predecessor_has_ended();
+            }));
+        }
         Err(error) => tracing::warn!(%error, "the process before is gone; this one serves"),
     }
 }
@@ -134,7 +141,7 @@ struct Running {
     rules: RulesTask,
     watcher: ConfigWatcher,
     /// Until the last client has left.
-    _history: Watch,
+    history: Watch,
     drain_timeout: watch::Receiver<Duration>,
     draining: Arc<AtomicBool>,
     signals: Signals,
@@ -219,7 +226,6 @@ impl Running {
         }
         let (follower, drain_timeout) = Follower::new(config, clusters.clone(), probes);
         let watcher = watch_file(run.config.clone(), loaded, telemetry, follower, access);
-        let _history = watch;
         Ok(Self {
             server,
             clusters,
@@ -227,7 +233,7 @@ impl Running {
             admin,
             rules,
             watcher,
-            _history,
+            history: watch,
             drain_timeout,
             draining,
             signals,

@@ -1,0 +1,96 @@
+//! What is in quarantine: it stands over a restart.
+
+use std::path::Path;
+
+use policy::{RunawayAction, WatchBy};
+use rusqlite::{Connection, OpenFlags, Row, Transaction, params};
+
+use super::write::READ_BUSY;
+use super::{FILE, schema};
+use crate::record::{At, QuarantineKey, QuarantineRow, Writes};
+
+/// A table that files of the first Sluices lack.
+pub(super) const TABLE: &str = "
+CREATE TABLE IF NOT EXISTS quarantine (cluster TEXT NOT NULL, rule TEXT NOT NULL, by TEXT NOT NULL,
+  hash TEXT NOT NULL, id INTEGER NOT NULL, action TEXT NOT NULL, app TEXT NOT NULL,
+  since_ms INTEGER NOT NULL, until_ms INTEGER NOT NULL,
+  PRIMARY KEY (cluster, rule, by, hash)) WITHOUT ROWID;
+";
+
+/// Most entries that are read: as many as a cluster has, of several.
+const ENTRIES_MAX: i64 = 16_000;
+
+/// What stands in the file of a directory at this time; nothing where there is no file that this
+/// Sluice can read.
+pub(crate) fn standing(directory: &Path, now: At) -> rusqlite::Result<Vec<QuarantineRow>> {
+    let path = directory.join(FILE);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    // Whoever opens the log of a process that was killed has to be able to write.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(READ_BUSY)?;
+    if !schema::is_ours(&connection)? || !has_table(&connection)? {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT cluster, rule, by, hash, id, action, app, since_ms, until_ms FROM quarantine \
+               WHERE until_ms > ?1 ORDER BY since_ms DESC LIMIT ?2";
+    let mut read = connection.prepare(sql)?;
+    let rows = read.query_map(params![now.0, ENTRIES_MAX], row)?;
+    // Words of another version are no entries here.
+    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+fn has_table(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'quarantine'";
+    connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(|count| count > 0)
+}
+
+fn row(row: &Row<'_>) -> rusqlite::Result<Option<QuarantineRow>> {
+    let word = |at: usize| row.get::<_, String>(at);
+    let (by, action) = (WatchBy::of_word(&word(2)?), RunawayAction::of_word(&word(5)?));
+    let hash = u64::from_str_radix(&word(3)?, 16).ok();
+    let id: i64 = row.get(4)?;
+    let (Some(by), Some(action), Some(hash), Ok(id)) = (by, action, hash, id.try_into()) else {
+        return Ok(None);
+    };
+    let (cluster, rule) = (word(0)?, word(1)?);
+    Ok(Some(QuarantineRow {
+        key: QuarantineKey { cluster, rule, by: by.as_str(), hash },
+        id,
+        action: action.as_str(),
+        app: word(6)?,
+        since: At(row.get(7)?),
+        until: At(row.get(8)?),
+    }))
+}
+
+pub(super) fn write(
+    all: &Transaction<'_>,
+    Writes { quarantined, freed, .. }: &Writes,
+) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM quarantine WHERE cluster = ?1 AND rule = ?2 AND by = ?3 AND hash = ?4";
+    for QuarantineKey { cluster, rule, by, hash } in freed {
+        all.prepare_cached(sql)?.execute(params![cluster, rule, by, in_hex(*hash)])?;
+    }
+    let sql = "INSERT OR REPLACE INTO quarantine VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    for QuarantineRow { key, id, action, app, since, until } in quarantined {
+        let QuarantineKey { cluster, rule, by, hash } = key;
+        let (id, hash) = (i64::try_from(*id).unwrap_or(i64::MAX), in_hex(*hash));
+        let row = params![cluster, rule, by, hash, id, action, app, since.0, until.0];
+        all.prepare_cached(sql)?.execute(row)?;
+    }
+    Ok(())
+}
+
+/// Deletes what is free.
+pub(super) fn forget(all: &Transaction<'_>, now: At) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM quarantine WHERE until_ms <= ?1";
+    all.prepare_cached(sql)?.execute([now.0]).map(drop)
+}
+
+/// As digests are shown.
+fn in_hex(hash: u64) -> String {
+    format!("{hash:016x}")
+}

@@ -1,0 +1,116 @@
+//! What is in quarantine, over a restart.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::MonoTime;
+use policy::{Likeness, Quarantine, Quarantined, RunawayAction, WatchBy, rule_key};
+use proxy::cluster::Cluster;
+
+use crate::disk;
+use crate::record::{At, QuarantineKey, QuarantineRow, Writes};
+use crate::why::label;
+
+/// What of each cluster's quarantine is on disk.
+#[derive(Debug)]
+pub(super) struct QuarantineKeeper {
+    clusters: Vec<(Arc<Cluster>, HashMap<QuarantineKey, MonoTime>)>,
+}
+
+impl QuarantineKeeper {
+    pub(super) fn new(clusters: &[Arc<Cluster>]) -> Self {
+        let kept = |cluster: &Arc<Cluster>| {
+            let standing = cluster.quarantined();
+            let kept = standing.iter().map(|entry| (key_of(cluster, entry), entry.until)).collect();
+            (cluster.clone(), kept)
+        };
+        Self { clusters: clusters.iter().map(kept).collect() }
+    }
+
+    /// Adds what has changed since the last call. Another process that still drains has entries of its
+    /// own there: those are let stand.
+    pub(super) fn add_changes(&mut self, writes: &mut Writes, now: At) {
+        for (cluster, kept) in &mut self.clusters {
+            let standing = cluster.quarantined();
+            let keyed: HashMap<QuarantineKey, MonoTime> =
+                standing.iter().map(|entry| (key_of(cluster, entry), entry.until)).collect();
+            let time = cluster.now();
+            let is_freed = |(key, until): &(&QuarantineKey, &MonoTime)| {
+                **until > time && !keyed.contains_key(*key)
+            };
+            writes.freed.extend(kept.iter().filter(is_freed).map(|(key, _)| key.clone()));
+            for entry in standing {
+                let key = key_of(cluster, &entry);
+                if kept.get(&key) != Some(&entry.until) {
+                    writes.quarantined.push(row_of(key, &entry, (time, now)));
+                }
+            }
+            *kept = keyed;
+        }
+    }
+}
+
+fn key_of(cluster: &Cluster, entry: &Quarantined) -> QuarantineKey {
+    QuarantineKey {
+        cluster: cluster.name.to_string(),
+        rule: entry.rule.to_string(),
+        by: entry.likeness.by.as_str(),
+        hash: entry.likeness.hash,
+    }
+}
+
+fn row_of(key: QuarantineKey, entry: &Quarantined, (time, now): (MonoTime, At)) -> QuarantineRow {
+    let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    let stood = time.saturating_since(entry.since).saturating_add(entry.stood);
+    QuarantineRow {
+        key,
+        id: entry.id,
+        action: entry.action.as_str(),
+        app: label(&entry.app),
+        since: At(now.0.saturating_sub(ms(stood))),
+        until: At(now.0.saturating_add(ms(entry.until.saturating_since(time)))),
+    }
+}
+
+/// Has stand in all clusters what stood in the process before. A disk that does not tell frees it, and
+/// says so.
+pub(super) fn restore(directory: &Path, clusters: &[Arc<Cluster>], now: At) {
+    let rows = match disk::standing(directory, now) {
+        Ok(rows) => rows,
+        Err(error) => {
+            tracing::warn!(%error, "what was in quarantine before cannot be read, and is free");
+            return;
+        }
+    };
+    for cluster in clusters {
+        let time = cluster.now();
+        let own = rows.iter().filter(|row| *row.key.cluster == *cluster.name);
+        let entries: Vec<Quarantined> = own.filter_map(|row| entry_of(row, (time, now))).collect();
+        if !entries.is_empty() {
+            let (cluster_name, entries_count) = (&cluster.name, entries.len());
+            tracing::info!(cluster = %cluster_name, entries = entries_count, "in quarantine as before");
+            cluster.restore_quarantine(Quarantine::restored(entries));
+        }
+    }
+}
+
+/// By the wall clock, which is all that goes on between two processes: one that was put back makes
+/// nothing stand for longer than it would have stood in all.
+fn entry_of(row: &QuarantineRow, (time, now): (MonoTime, At)) -> Option<Quarantined> {
+    let ms = |ms: i64| Duration::from_millis(u64::try_from(ms).unwrap_or_default());
+    let all = ms(row.until.0.saturating_sub(row.since.0));
+    let left = ms(row.until.0.saturating_sub(now.0)).min(all);
+    Some(Quarantined {
+        id: row.id,
+        rule: row.key.rule.as_str().into(),
+        key: rule_key(&row.key.rule),
+        likeness: Likeness { by: WatchBy::of_word(row.key.by)?, hash: row.key.hash },
+        action: RunawayAction::of_word(row.action)?,
+        app: row.app.as_bytes().into(),
+        since: time,
+        stood: all.saturating_sub(left),
+        until: time.saturating_add(left),
+    })
+}
