@@ -79,6 +79,16 @@ impl<'f> Fields<'f> {
         self.take(key)
     }
 
+    /// The word of `key`, of which one is `off`: programs that write YAML 1.1 make `false` of that.
+    pub(crate) fn take_switch(&mut self, key: &'static str) -> Option<Spanned<String>> {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key)
+            && entry.node.value == Value::Flag(false)
+        {
+            entry.node.value = Value::Text("off".to_owned());
+        }
+        self.take_word(key)
+    }
+
     /// The address, or addresses, of `key`. A port alone is no text and no address either.
     pub(crate) fn take_address<T: FromNode>(&mut self, key: &'static str) -> Option<Spanned<T>> {
         let entry = self.entries.iter_mut().find(|entry| entry.key == key);
