@@ -270,14 +270,28 @@ async fn edited(server: &Server, sluice: &SluiceProcess, config: &Config) {
     wait_for_sum(sluice, "sluice_budget_waiting", &alone, 1.0).await.unwrap();
     let mut edited = config.clone();
     edited.top = BUDGETS.replace("max_concurrency: 1 }", "max_concurrency: 2 }");
+    edited.rules = RULES.split("\n- { name: everything").next().unwrap_or_default().to_owned();
     sluice.write_config(&edited.render()).unwrap();
     let answer = timeout(PATIENCE, waits.read_response(Shape::Query)).await;
     // There is room for two now.
     answer.unwrap().unwrap().accepted().unwrap();
     let metrics = sluice.metrics().await.unwrap();
     assert_eq!(metrics.sum("sluice_budget_in_use", &alone), 1.0, "the first is there yet");
+
+    // Whom no rule matches waits for a budget, and in the metrics of the queue as well.
+    let no_rule = [("rule", "none")];
+    let mut second = session(addr, "alone").await;
+    send(&mut second, &Held::statement("second")).await;
+    wait_for_sum(sluice, "sluice_budget_in_use", &alone, 2.0).await.unwrap();
+    send(&mut waits, "SELECT 3").await;
+    wait_for_sum(sluice, "sluice_queue_depth", &no_rule, 1.0).await.unwrap();
+    let metrics = sluice.metrics().await.unwrap();
+    assert!(metrics.sum("sluice_queue_oldest_seconds", &[("app", "alone")]) > 0.0);
     held.release().await.unwrap();
-    works.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+    for conn in [&mut works, &mut second, &mut waits] {
+        conn.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+    }
+    assert_eq!(sluice.metrics().await.unwrap().sum("sluice_queue_depth", &no_rule), 0.0);
     wait_for_sum(sluice, "sluice_budget_in_use", &alone, 0.0).await.unwrap();
 }
 

@@ -60,6 +60,12 @@ impl Condition {
             && self.may_be_from(facts.session)
     }
 
+    /// Whether what it says of app and user holds.
+    pub(crate) fn names(&self, app: &[u8], user: &[u8]) -> bool {
+        self.app.as_ref().is_none_or(|named| named.matches_app(app))
+            && self.user.as_ref().is_none_or(|named| named.matches(user))
+    }
+
     /// Whether what it says of the session holds, whatever its statement says of who asks.
     pub(crate) fn may_be_from(&self, session: &SessionIdentity) -> bool {
         self.user.as_ref().is_none_or(|user| user.matches(session.user()))

@@ -71,7 +71,7 @@ pub use compile::{
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::Condition;
 pub use config::{Config, Metrics, NamedSecret};
-pub use decide::{decide, watching};
+pub use decide::{decide, watching, watching_still};
 pub use diff::{Change, Edit, FixedKey, Pending, edit};
 pub use explain::{BudgetMet, Explanation, GuardSaid, Question, Skipped, explain};
 pub use facts::Facts;

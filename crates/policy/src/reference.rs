@@ -59,7 +59,7 @@ Saving the file applies it within a second. A file with faults changes nothing, 
 are reported with their paths and lines. What says `no` under *live* keeps its value until the process
 is started again; the log names it.
 
-Durations have a unit: `250ms`, `5s`, `10m`, `1h`, `1d`. Unknown keys, keys that are there twice and
+Durations have a unit: `250ms`, `5s`, `10m`, `1h30m`, `1d`. Unknown keys, keys that are there twice and
 values out of range are faults. Anchors and aliases work, merge keys (`<<`) do not.
 ";
 

@@ -144,6 +144,39 @@ impl Allowance {
         self.bytes_left.is_none().then_some(Excess::BytesSent)
     }
 
+    /// Its rule's `runaway` was this, and is another now, or none, which gives it more: what it is over
+    /// may be no more than it may take now. Whether that is so; what is left to it is by the new one
+    /// then. Bytes are counted down, so they go on from the old limit.
+    pub(crate) fn is_spared(
+        &mut self,
+        (excess, rows): (Excess, u64),
+        was: Runaway,
+        is: Option<Runaway>,
+    ) -> bool {
+        let Some(is) = is else {
+            (self.due, self.bytes_left, self.rows_most) = (None, None, None);
+            return true;
+        };
+        match self.excess.unwrap_or(excess) {
+            Excess::Elapsed => {
+                let due = is.elapsed.and_then(|elapsed| self.began?.checked_add(elapsed));
+                let is_over = due.is_some_and(|due| due <= Instant::now());
+                self.due = due.filter(|_| !is_over);
+                !is_over
+            }
+            Excess::RowsSent => {
+                self.rows_most = is.rows_sent;
+                is.rows_sent.is_none_or(|most| rows <= most)
+            }
+            Excess::BytesSent => {
+                let more =
+                    is.bytes_sent.map(|most| most.saturating_sub(was.bytes_sent.unwrap_or(0)));
+                self.bytes_left = more;
+                more != Some(0)
+            }
+        }
+    }
+
     /// It is over its limits: told once. What it took too much of at first.
     pub(crate) fn exceed(&mut self, excess: Excess) -> Excess {
         self.due = None;
@@ -273,6 +306,35 @@ mod tests {
         assert_eq!(allowance.due(), Some(Instant::now() + RETRY));
         assert_eq!(allowance.end(Some(1317)), Leftover::Stale, "the last may have met nothing");
         assert_eq!(allowance.due(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_edit_that_gives_more_spares_what_runs_until_that_is_used_up() {
+        let (was, began) = (runaway(), Instant::now());
+        let begun = || {
+            let mut allowance = Allowance::default();
+            allowance.begin(Some(was), began);
+            allowance
+        };
+        tokio::time::advance(Duration::from_secs(2)).await;
+        let longer = Runaway { elapsed: Some(Duration::from_secs(5)), ..was };
+        let mut allowance = begun();
+        assert!(!allowance.is_spared((Excess::Elapsed, 0), was, Some(was)), "another edit");
+        assert!(allowance.is_spared((Excess::Elapsed, 0), was, Some(longer)));
+        assert_eq!(allowance.due(), Some(began + Duration::from_secs(5)));
+        assert_eq!(allowance.take(1, 11), Some(Excess::RowsSent), "its rows are as they were");
+        let more = Runaway { rows_sent: Some(12), bytes_sent: Some(150), ..was };
+        assert!(allowance.is_spared((Excess::RowsSent, 11), was, Some(more)));
+        assert_eq!(allowance.take(1, 13), Some(Excess::RowsSent));
+        assert!(!allowance.is_spared((Excess::RowsSent, 13), was, Some(more)));
+        let mut allowance = begun();
+        assert_eq!(allowance.take(101, 1), Some(Excess::BytesSent));
+        assert!(!allowance.is_spared((Excess::BytesSent, 1), was, Some(was)));
+        assert!(allowance.is_spared((Excess::BytesSent, 1), was, Some(more)));
+        assert_eq!((allowance.take(50, 1), allowance.take(1, 1)), (None, Some(Excess::BytesSent)));
+        let mut allowance = begun();
+        assert!(allowance.is_spared((Excess::Elapsed, 0), was, None));
+        assert_eq!((allowance.due(), allowance.take(1000, 1000)), (None, None), "nothing is left");
     }
 
     #[tokio::test(start_paused = true)]

@@ -31,7 +31,7 @@ mod zeros;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use admission::{Mode, Reason};
+use admission::{Mode, Reason, RuleKey};
 use parking_lot::Mutex;
 use policy::FixedKey;
 use prometheus::{IntGauge, Registry};
@@ -286,6 +286,9 @@ impl Telemetry {
 
 /// The `rule` label of statements that no rule matched.
 pub const NO_RULE: &str = "none";
+
+/// Stands for the rule of statements that none matches: who waits for a budget may have none.
+pub(crate) const NO_RULE_KEY: RuleKey = RuleKey(0);
 
 const fn mode_label(mode: Mode) -> &'static str {
     match mode {

@@ -5,8 +5,9 @@ use std::process::Command;
 use integration::raw::RawConn;
 use integration::scenario::{Refused, connect_as, wait_for_sum};
 use integration::sluice::{SluiceProcess, binary};
+use tokio::task::JoinSet;
 
-use super::{ALONE, MARIADB, MYSQL, started};
+use super::{ALONE, MARIADB, MYSQL, configured, started};
 
 const RULES: &str = "\
 - { name: slow, match: { app: slow }, gate: none, permanent: true, runaway: { elapsed: 400ms, action: kill, watch: { by: digest, for: 1m } } }";
@@ -37,6 +38,43 @@ async fn an_app_that_is_throttled_at_runtime_is_watched_by_the_rule_of_the_file(
         made(&sluice, &["unthrottle", "slow"]).await;
         assert_eq!(errno(&mut conn, short).await, Some(1226));
     }
+}
+
+/// Whoever saw that the one statement that must not be killed was about to be, and took the rule away
+/// in time, had it killed all the same.
+#[tokio::test]
+async fn what_runs_is_spared_by_an_edit_and_by_an_exemption_that_come_in_time() {
+    let _alone = ALONE.lock().await;
+    let servers = MYSQL.get().await.unwrap();
+    let rule = |name: &str, runaway: &str| {
+        format!(
+            "- {{ name: {name}, match: {{ app: {name} }}, gate: none, permanent: true{runaway} }}\n"
+        )
+    };
+    let kill = ", runaway: { elapsed: 1s, action: kill }";
+    let names = ["kept", "gone", "logged", "exempted"];
+    let rules: String = names.map(|name| rule(name, kill)).concat();
+    let config = configured(servers, &rules).await;
+    let sluice = SluiceProcess::start(&config).await.unwrap();
+    let mut running = JoinSet::new();
+    for name in names {
+        let mut conn = connect_as(&sluice, name).await.unwrap();
+        running.spawn(
+            async move { (name, errno(&mut conn, "SELECT SLEEP(1.5) FROM ran_away").await) },
+        );
+    }
+    let edited = [
+        rule("kept", kill),
+        rule("gone", ""),
+        rule("logged", ", runaway: { elapsed: 1s, action: log }"),
+        rule("exempted", kill),
+    ];
+    sluice.write_config(&config.rules(&edited.concat()).render()).unwrap();
+    made(&sluice, &["exempt", "exempted"]).await;
+    let mut ended = running.join_all().await;
+    ended.sort_unstable();
+    let expected = [("exempted", None), ("gone", None), ("kept", Some(1317)), ("logged", None)];
+    assert_eq!(ended, expected);
 }
 
 async fn errno(conn: &mut RawConn, sql: &str) -> Option<u16> {

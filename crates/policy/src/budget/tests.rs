@@ -181,6 +181,18 @@ fn amounts_are_numbers_of_seconds_or_durations() {
 }
 
 #[test]
+fn a_budget_takes_the_words_of_rules_too() {
+    let policy = policy(
+        "- {name: a, rate: 1, on_exceeded: refuse, mode: warn}
+- {name: b, rate: 1, on_exceeded: reject, mode: observe}
+",
+    );
+    let said = |budget: &Budget| (budget.terms.on_exceeded, budget.terms.mode);
+    let said: Vec<_> = policy.budgets.iter().map(said).collect();
+    assert_eq!(said, [(admission::OnExceeded::Refuse, admission::Mode::Observe); 2]);
+}
+
+#[test]
 fn a_budget_says_why_it_exists() {
     let policy =
         policy("- {name: a, rate: 1, reason: the shop goes first}\n- {name: b, rate: 1}\n");
@@ -192,7 +204,7 @@ fn a_budget_says_why_it_exists() {
 fn every_fault_is_told() {
     let found = faults(
         "- {name: a, match: {app: x}}
-- {name: a, rate: 0, on_exceeded: wait, mode: observe}
+- {name: a, rate: 0, on_exceeded: wait, mode: off}
 - {rate: 1, per: table}
 - {name: c, max_concurrency: 0, burst: 2}
 - {name: d, rate: 1, match: {statements: [session]}}
@@ -206,8 +218,8 @@ fn every_fault_is_told() {
         (7, "limits nothing"),
         (8, "name: the budget on line 7 has the same name, `a`"),
         (8, "rate: must be from 0.001 to 1000000000"),
-        (8, "`wait` is not one of `delay`, `refuse`"),
-        (8, "`observe` is not one of `enforce`, `warn`"),
+        (8, "`wait` is not one of `delay`, `refuse`, `reject`"),
+        (8, "`off` is not one of `enforce`, `warn`, `observe`"),
         (9, "`name` is missing"),
         (9, "`table` is not one of `app`, `user`, `tag:NAME`"),
         (10, "max_concurrency: must be from 1 to 1000000"),

@@ -199,8 +199,10 @@ fn compile_per(per: &Spanned<String>, context: &Context<'_>, faults: &mut Faults
     Some(per)
 }
 
-const EXCEEDED: [(&str, OnExceeded); 2] =
-    [("delay", OnExceeded::Delay), ("refuse", OnExceeded::Refuse)];
+/// `reject` is what rules call it (`on_refused_check`, `on_timeout`).
+const EXCEEDED: [(&str, OnExceeded); 3] =
+    [("delay", OnExceeded::Delay), ("refuse", OnExceeded::Refuse), ("reject", OnExceeded::Refuse)];
 
-/// The modes of a budget.
-const MODES: [(&str, Mode); 2] = [("enforce", Mode::Enforce), ("warn", Mode::Observe)];
+/// The modes of a budget; `observe` is what rules and clusters call it.
+const MODES: [(&str, Mode); 3] =
+    [("enforce", Mode::Enforce), ("warn", Mode::Observe), ("observe", Mode::Observe)];

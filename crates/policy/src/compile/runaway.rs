@@ -23,30 +23,24 @@ pub(super) fn compile(runaway: Spanned<raw::Runaway>, faults: &mut Faults) -> Ru
     }
     let action_place = raw.action.as_ref().map(|word| word.place.clone());
     let action = keyword(raw.action, RunawayAction::Log, &ACTIONS, faults);
-    match (&raw.watch, action) {
-        (Some(watch), RunawayAction::Log) => {
-            let message =
-                "has no effect with `action: log`: what is only logged is not quarantined";
-            faults.add_unless_of((&place, &["action"]), &watch.place, message);
-        }
-        (None, RunawayAction::Deprioritise) => {
-            let message = "`deprioritise` is about the statements that come after it: say by \
-                           `watch: { by: digest, for: 10m }` which, and for how long";
-            let at = action_place.as_ref().unwrap_or(&place);
-            faults.add_unless_of((&place, &["watch"]), at, message);
-        }
-        (Some(_), RunawayAction::Kill | RunawayAction::Deprioritise)
-        | (None, RunawayAction::Log | RunawayAction::Kill) => {}
+    if raw.watch.is_none() && action == RunawayAction::Deprioritise {
+        let message = "`deprioritise` is about the statements that come after it: say by \
+                       `watch: { by: digest, for: 10m }` which, and for how long";
+        let at = action_place.as_ref().unwrap_or(&place);
+        faults.add_unless_of((&place, &["watch"]), at, message);
     }
+    let watch = raw.watch.map(|watch| Watch {
+        by: keyword(watch.value.by, WatchBy::Digest, &KEYS, faults),
+        lasts: duration(watch.value.lasts, limits::QUARANTINE, faults),
+    });
     Runaway {
         elapsed: raw.elapsed.map(|limit| duration(Some(limit), limits::RUNAWAY_ELAPSED, faults)),
         bytes_sent: raw.bytes_sent.map(|most| bytes(most, faults)),
         rows_sent: rows(raw.rows_sent, faults),
         action,
-        watch: raw.watch.map(|watch| Watch {
-            by: keyword(watch.value.by, WatchBy::Digest, &KEYS, faults),
-            lasts: duration(watch.value.lasts, limits::QUARANTINE, faults),
-        }),
+        // What is only logged puts nothing in quarantine. It may stand there for the day on which it
+        // is `kill` again: whoever stops the kills in a hurry changes one word.
+        watch: watch.filter(|_| action != RunawayAction::Log),
     }
 }
 

@@ -77,7 +77,7 @@ fn compile_days(days: &Spanned<OneOrMany<String>>, faults: &mut Faults) -> Days 
 }
 
 fn day(name: &str) -> Option<u8> {
-    u8::try_from(DAY_NAMES.iter().position(|known| *known == name.trim())?).ok()
+    u8::try_from(DAY_NAMES.iter().position(|known| known.eq_ignore_ascii_case(name.trim()))?).ok()
 }
 
 fn compile_hours(hours: Maybe<OneOrMany<String>>, faults: &mut Faults) -> Vec<Span> {

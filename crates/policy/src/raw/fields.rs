@@ -79,6 +79,16 @@ impl<'f> Fields<'f> {
         self.take(key)
     }
 
+    /// The word of `key`, of which one is `off`: programs that write YAML 1.1 make `false` of that.
+    pub(crate) fn take_switch(&mut self, key: &'static str) -> Option<Spanned<String>> {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key)
+            && entry.node.value == Value::Flag(false)
+        {
+            entry.node.value = Value::Text("off".to_owned());
+        }
+        self.take_word(key)
+    }
+
     /// The address, or addresses, of `key`. A port alone is no text and no address either.
     pub(crate) fn take_address<T: FromNode>(&mut self, key: &'static str) -> Option<Spanned<T>> {
         let entry = self.entries.iter_mut().find(|entry| entry.key == key);
@@ -277,27 +287,46 @@ impl FromNode for Duration {
     }
 }
 
-/// A duration with its unit: `250ms`, `1.5s`, `10m`, `1h`, `2d`. At most a century.
+/// A duration with its unit: `250ms`, `1.5s`, `10m`, `1h`, `2d`; or several, the largest first:
+/// `1h30m`. At most a century.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<Duration> {
     const CENTURY_S: f64 = 100.0 * 366.0 * 86_400.0;
-    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let (number, unit) = text.split_at_checked(unit_at)?;
-    let per_unit_s = match unit.trim_start() {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3_600.0,
-        "d" => 86_400.0,
-        _ => return None,
-    };
-    let seconds = number.parse::<f64>().ok()? * per_unit_s;
+    let (mut seconds, mut smallest_s, mut rest) = (0.0, f64::INFINITY, text);
+    loop {
+        let unit_at = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, unit) = rest.split_at_checked(unit_at)?;
+        let unit = unit.trim_start();
+        let next_at = unit.find(|c: char| c.is_ascii_digit());
+        let (unit, next) = unit.split_at_checked(next_at.unwrap_or(unit.len()))?;
+        let per_unit_s = unit_s(unit)?;
+        let is_last = next.is_empty();
+        if per_unit_s >= smallest_s || (number.contains('.') && !is_last) {
+            return None;
+        }
+        seconds += number.parse::<f64>().ok()? * per_unit_s;
+        if is_last {
+            break;
+        }
+        (smallest_s, rest) = (per_unit_s, next);
+    }
     if !(0.0..=CENTURY_S).contains(&seconds) {
         return None;
     }
     // Rounded to microseconds, so that 0.3s is 300 ms.
     Duration::try_from_secs_f64((seconds * 1e6).round() / 1e6).ok()
+}
+
+fn unit_s(unit: &str) -> Option<f64> {
+    match unit {
+        "us" => Some(1e-6),
+        "ms" => Some(1e-3),
+        "s" => Some(1.0),
+        "m" => Some(60.0),
+        "h" => Some(3_600.0),
+        "d" => Some(86_400.0),
+        _ => None,
+    }
 }
 
 /// A list.

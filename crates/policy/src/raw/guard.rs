@@ -47,11 +47,11 @@ impl FromNode for Guard {
         let guard = Self {
             name: fields.require("name"),
             conditions: fields.take("match"),
-            mode: fields.take_word("mode"),
-            where_required: fields.take_word("where_required"),
+            mode: fields.take_switch("mode"),
+            where_required: fields.take_switch("where_required"),
             limit_counts: fields.take("limit_counts"),
             constant_counts: fields.take("constant_counts"),
-            no_cross_join: fields.take_word("no_cross_join"),
+            no_cross_join: fields.take_switch("no_cross_join"),
             max_in_list: fields.take("max_in_list"),
             max_statement_bytes: fields.take("max_statement_bytes"),
             require_tag: fields.take("require_tag"),
@@ -87,8 +87,10 @@ impl<T: FromNode> FromNode for OrOff<T> {
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
         let word = match &node.value {
             Value::Text(text) => text.as_str(),
+            // What programs that write YAML 1.1 make of it.
+            Value::Flag(false) => "off",
             Value::Nothing
-            | Value::Flag(_)
+            | Value::Flag(true)
             | Value::Integer(_)
             | Value::Float(_)
             | Value::List(_)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::fields::{Fields, FromNode, Maybe, Named, OneOrMany, expected};
+use super::fields::{Fields, FromNode, Maybe, Named, OneOrMany, Spanned, expected};
 use super::node::{Node, Value};
 use super::runaway::Runaway;
 use crate::fault::{Faults, Place};
@@ -127,7 +127,13 @@ impl FromNode for Match {
 }
 
 impl FromNode for Schedule {
+    /// A text is its hours.
     fn from_node(node: Node, place: &Place, faults: &mut Faults) -> Option<Self> {
+        if let Value::Text(_) = &node.value {
+            let value = OneOrMany::from_node(node, place, faults)?;
+            let hours = Some(Spanned { value, place: place.clone() });
+            return Some(Self { days: None, hours, time_zone: None });
+        }
         let mut fields = Fields::open(node, place, faults)?;
         let schedule = Self {
             days: fields.take("days"),

@@ -69,8 +69,8 @@ const BUDGET_KEYS: &[Key] = &[
     ),
     live(
         "on_exceeded",
-        "What happens to a statement without room: `delay`, it waits; `refuse`, it does not.",
-        Shown::Words("`delay`", "`delay`, `refuse`"),
+        "What happens to a statement without room: `delay`, it waits; `refuse` (or `reject`, as in rules), it does not.",
+        Shown::Words("`delay`", "`delay`, `refuse`, `reject`"),
         "",
     ),
     live(
@@ -81,8 +81,8 @@ const BUDGET_KEYS: &[Key] = &[
     ),
     live(
         "mode",
-        "`enforce`, or `warn`: count what has no room, and let it pass. In a cluster that observes, all warn.",
-        Shown::Words("`enforce`", "`enforce`, `warn`"),
+        "`enforce`, or `warn` (or `observe`, as in rules): count what has no room, and let it pass. In a cluster that observes, all warn.",
+        Shown::Words("`enforce`", "`enforce`, `warn`, `observe`"),
         "",
     ),
     live("reason", "Why it exists, for people.", Shown::Words("empty", "up to 1000 bytes"), ""),

@@ -66,8 +66,11 @@ pub(super) const GUARD_KEYS: &[Key] = &[
     ),
     live(
         "no_ddl_hours",
-        "No DDL while this is in force: as `schedule` of a rule.",
-        Shown::Words("`off`", "as `rules[].schedule`, one or a list; `off`"),
+        "No DDL while this is in force: as `schedule` of a rule, or its hours alone, like `08:00-19:00` (every day, UTC).",
+        Shown::Words(
+            "`off`",
+            "as `rules[].schedule` or spans like `08:00-19:00`, one or a list; `off`",
+        ),
         "",
     ),
     live(
@@ -127,7 +130,7 @@ pub(super) const RUNAWAY_KEYS: &[Key] = &[
     live(
         "watch",
         "With `kill`: statements like a killed one are refused for a while. With `deprioritise`: which are \
-         like it, and for how long.",
+         like it, and for how long. With `log` it does nothing, which is a warning.",
         Shown::Words("none", "see below"),
         "",
     ),

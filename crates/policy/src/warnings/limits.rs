@@ -8,6 +8,7 @@ use crate::compile::limits;
 use crate::fault::Faults;
 use crate::raw::{self, OrOff, Size, Spanned};
 use crate::rule::{Action, Rule};
+use crate::runaway::RunawayAction;
 
 pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
     for rule in found.rules() {
@@ -20,6 +21,7 @@ pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
                 "has no effect: it is a floor beside the pace of a gate, and the rule has none";
             warnings.add(&floor.place, message);
         }
+        idle_watch(&rule.value, compiled, warnings);
     }
     for budget in found.budgets() {
         let budget = &budget.value;
@@ -38,6 +40,18 @@ pub(super) fn look(found: &Found<'_>, warnings: &mut Faults) {
         let clusters = found.compiled_guards(guard).iter().map(|(cluster, _)| *cluster);
         only_observes(&guard.mode, "deny", clusters, warnings);
         unseen_length(guard, warnings);
+    }
+}
+
+/// `watch` of a `runaway` that only logs.
+fn idle_watch(rule: &raw::Rule, compiled: &[(&ClusterPolicy, &Rule)], warnings: &mut Faults) {
+    let logs =
+        |rule: &Rule| rule.runaway.is_some_and(|runaway| runaway.action == RunawayAction::Log);
+    if let Some(watch) = rule.runaway.as_ref().and_then(|runaway| runaway.value.watch.as_ref())
+        && compiled.first().is_some_and(|(_, rule)| logs(rule))
+    {
+        let message = "has no effect with `action: log`: what is only logged is not quarantined";
+        warnings.add(&watch.place, message);
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::{Cluster, Gatekeeper};
 use crate::printable::Printable;
+use crate::telemetry::{NO_RULE, NO_RULE_KEY};
 
 /// How often it is looked at who is starved.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -314,8 +315,10 @@ fn with_rules(
     identity: Box<[u8]>,
     apps: Vec<Option<String>>,
 ) -> StarvedIdentity {
-    let name = |key: &RuleKey| {
-        rules.get(key).map_or_else(|| "one that is gone".to_owned(), |rule| rule.name.to_string())
+    let name = |key: &RuleKey| match rules.get(key) {
+        Some(rule) => rule.name.to_string(),
+        None if *key == NO_RULE_KEY => NO_RULE.to_owned(),
+        None => "one that is gone".to_owned(),
     };
     let meanwhile = starved
         .meanwhile

@@ -1,13 +1,14 @@
 //! A statement's budgets: asked for at its admission point with its rule, or alone, or counted only;
 //! given back when its answer is over.
 
-use admission::{BudgetAsk, DigestKey, IdentityKey, Mode, Request, RuleKey, Terms};
+use admission::{BudgetAsk, DigestKey, IdentityKey, Mode, Request, Terms};
 use policy::{Rule, app_key, identity_key, ruleless_app_key};
 use session::{Ask, Finished, Question};
 use wire::response_tracker::ResponseEnd;
 
 use super::Connection;
 use crate::cluster::{Judgement, PermitGuard, ask, ask_budgets, ask_with_budgets};
+use crate::telemetry::NO_RULE_KEY;
 
 impl Connection {
     /// What the controller says of a statement. A rule that observes is asked for by itself: what
@@ -170,9 +171,6 @@ impl AskedAs {
         BudgetAsk { digest, ..ask }
     }
 }
-
-/// Stands for the rule of statements that none matches.
-pub(super) const NO_RULE_KEY: RuleKey = RuleKey(0);
 
 #[cfg(test)]
 mod tests {

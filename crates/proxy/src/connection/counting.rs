@@ -8,9 +8,8 @@ use session::{Ask, StatementOutcome};
 use sql::Class;
 
 use super::Connection;
-use super::budgeting::NO_RULE_KEY;
 use crate::printable::Printable;
-use crate::telemetry::{NO_RULE, StatementDecision, StatementEvent};
+use crate::telemetry::{NO_RULE, NO_RULE_KEY, StatementDecision, StatementEvent};
 
 impl Connection {
     /// Counts a statement whose connection ends at its admission point.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{Reason, Refusal};
-use policy::{ClusterPolicy, Likeness, Quarantined, Rule, RunawayAction, is_killable};
+use policy::{
+    ClusterPolicy, Likeness, Quarantined, Rule, RunawayAction, is_killable, watching_still,
+};
 use session::{Answer, Finished, Move, Session, Side, StatementOutcome};
 use sql::Class;
 use tokio::time::Instant;
@@ -140,13 +142,29 @@ impl UnderWay<'_> {
         self.allowance.is_killed()
     }
 
-    /// Does with a statement that is over its limits what its rule says.
+    /// Does with a statement that is over its limits what its rule says: whoever edits the rule, or
+    /// exempts the app, to save what runs has saved it. A limit that is lower now is for those that
+    /// come from then on, for nothing rings earlier.
     pub(super) async fn run_away(&mut self, excess: Excess) {
+        let watched = self.session.under_way().and_then(|statement| {
+            let rule = self.policy.rule(statement.watched?)?;
+            Some((statement, rule.runaway?, rule.key))
+        });
+        let Some((statement, was, key)) = watched else {
+            self.allowance.exceed(excess);
+            return;
+        };
+        let newer = self.shared.cluster.newer_policy(self.policy);
+        let policy = newer.as_ref().unwrap_or(self.policy).clone();
+        let who = (self.session.app(), self.session.user(), statement.class);
+        let rule = watching_still(&policy, key, who).filter(|rule| rule.runaway.is_some());
+        let is = rule.and_then(|rule| rule.runaway);
+        let so_far = (excess, self.session.answered_rows());
+        if newer.is_some() && self.allowance.is_spared(so_far, was, is) {
+            return;
+        }
         let excess = self.allowance.exceed(excess);
-        let Some(statement) = self.session.under_way() else { return };
-        let policy = Arc::clone(self.policy);
-        let Some(rule) = statement.watched.and_then(|index| policy.rule(index)) else { return };
-        let Some(runaway) = rule.runaway else { return };
+        let (Some(rule), Some(runaway)) = (rule, is) else { return };
         match action(rule, runaway) {
             RunawayAction::Log => self.note_runaway(rule, excess, "log"),
             RunawayAction::Deprioritise => self.deprioritise(rule, &statement, excess),

@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 use policy::{ClusterPolicy, FixedKey, Rule, Scope, app_key as key_of_app};
 use prometheus::{GaugeVec, Registry, TextEncoder};
 
-use super::Telemetry;
 use super::around::Around;
 use super::budgets::BudgetFamilies;
 use super::certificates::Certificates;
@@ -19,6 +18,7 @@ use super::gauges::gauges;
 use super::limits::Limits;
 use super::servers::Servers;
 use super::starved::StarvedFamilies;
+use super::{NO_RULE, NO_RULE_KEY, Telemetry};
 use crate::cluster::Cluster;
 
 /// Checks of identities that no statement has made known yet, for one cluster. Beyond it they count
@@ -96,11 +96,17 @@ impl Telemetry {
         for rule in rules.values().filter(is_used) {
             now.queue_depth.with_label_values(&[&*cluster.name, &*rule.name]).set(0.0);
         }
+        if cluster.policy().budgets.iter().next().is_some() {
+            now.queue_depth.with_label_values(&[&*cluster.name, NO_RULE]).set(0.0);
+        }
         for (waiting, app) in cluster.waiting() {
-            let Some(rule) = rules.get(&waiting.rule) else { continue };
+            let rule = rules.get(&waiting.rule).map(|rule| &*rule.name);
+            let Some(rule) = rule.or((waiting.rule == NO_RULE_KEY).then_some(NO_RULE)) else {
+                continue;
+            };
             let app = self.app_label(&app);
             let depth = u32::try_from(waiting.depth).unwrap_or(u32::MAX);
-            now.queue_depth.with_label_values(&[&*cluster.name, &*rule.name]).add(f64::from(depth));
+            now.queue_depth.with_label_values(&[&*cluster.name, rule]).add(f64::from(depth));
             let waits = at.saturating_since(waiting.oldest).as_secs_f64();
             let oldest = now.queue_oldest.with_label_values(&[&*cluster.name, &*app]);
             oldest.set(oldest.get().max(waits));

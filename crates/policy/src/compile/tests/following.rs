@@ -98,6 +98,22 @@ fn a_fault_of_another_key_hides_nothing() {
     assert!(faults.iter().any(|fault| fault.contains("limits nothing")), "{faults:#?}");
 }
 
+/// Whoever stops the kills in a hurry changes one word, and a fault kept them going.
+#[test]
+fn what_is_only_logged_may_say_what_a_kill_would_watch() {
+    let watch = |action: &str| {
+        let runaway = format!("runaway: {{elapsed: 5s, action: {action}, watch: {{for: 1m}}}}");
+        let config = load(&in_rule(&runaway)).unwrap_or_else(|faults| panic!("{faults:#?}"));
+        config.clusters[0].rules.of_file()[0].runaway.and_then(|runaway| runaway.watch)
+    };
+    assert_eq!(watch("log"), None, "and nothing is quarantined");
+    assert!(watch("kill").is_some());
+    assert_fault(
+        &in_rule("runaway: {elapsed: 5s, action: log, watch: {by: it, for: 1m}}"),
+        "`it` is not one of",
+    );
+}
+
 #[test]
 fn sizes_have_units_wherever_they_stand() {
     for size in ["1MiB", "1048576", "1024 KiB"] {

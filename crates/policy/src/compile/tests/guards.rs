@@ -92,6 +92,32 @@ fn every_check_can_be_off() {
     assert_eq!(guards, [vec!["require_tag"]], "and a tag may be called so");
 }
 
+/// Programs that write YAML 1.1 make `false` of `off`, and a fault stopped their file.
+#[test]
+fn false_is_off_as_programs_write_it() {
+    let config = load(&file_of(
+        "- { name: a, mode: false, where_required: deny }\n\
+         - { name: b, where_required: false, no_cross_join: false, max_in_list: false, \
+         require_tag: false, no_ddl_hours: false }\n",
+    ))
+    .expect("no fault");
+    assert_eq!(config.clusters[0].guards.iter().count(), 0);
+}
+
+#[test]
+fn hours_without_ddl_may_be_hours_alone() {
+    let guards = |hours: &str| {
+        let file = file_of(&format!("- {{ name: a, no_ddl_hours: {hours} }}\n"));
+        format!("{:?}", load(&file).expect(hours).clusters[0].guards)
+    };
+    let written = guards("{ hours: \"08:00-19:00\" }");
+    assert_eq!(guards("08:00-19:00"), written);
+    assert_eq!(guards("[08:00-19:00]"), written);
+    assert_ne!(guards("[08:00-19:00, 20:00-21:00]"), written);
+    assert_eq!(guards("{ days: [Mon-FRI] }"), guards("{ days: mon-fri }"));
+    assert!(faults_of("- { name: a, no_ddl_hours: 9-17 }\n")[0].contains("must be a span"));
+}
+
 /// `1e6` was said to be no whole number, but the number 1000000.
 #[test]
 fn a_large_number_may_have_an_exponent() {
@@ -111,7 +137,7 @@ fn a_large_number_may_have_an_exponent() {
 #[test]
 fn a_guard_that_guards_nothing_is_a_fault() {
     for (guards, fault) in [
-        ("- { name: a, where_required: false }\n", "`false` is not one of `off`, `warn`, `deny`"),
+        ("- { name: a, where_required: true }\n", "`true` is not one of `off`, `warn`, `deny`"),
         ("- { name: a, no_cross_join: 1 }\n", "`1` is not one of `off`, `warn`, `deny`"),
         ("- { name: a, require_tag: warn }\n", "how far the guard goes is its `mode: warn`"),
         ("- { name: a, max_in_list: deny }\n", "how far the guard goes is its `mode: deny`"),

@@ -1,5 +1,7 @@
 //! Insights as a table, and as CSV.
 
+use std::collections::BTreeMap;
+
 use admin::insights::{Cost, Insights, Row};
 
 use super::super::rules::printable;
@@ -142,7 +144,7 @@ pub(super) fn csv(shown: &Insights) -> String {
 
 type Cell = fn(&Row) -> String;
 
-const COLUMNS: [(&str, Cell); 29] = [
+const COLUMNS: [(&str, Cell); 34] = [
     ("cluster", |row| row.cluster.clone()),
     ("app", |row| name(&row.app)),
     ("schema", |row| name(&row.schema)),
@@ -172,7 +174,18 @@ const COLUMNS: [(&str, Cell); 29] = [
     ("first_seen", |row| name(&row.cost.first_seen)),
     ("last_seen", |row| name(&row.cost.last_seen)),
     ("change", |row| name(&row.change)),
+    ("class", |row| name(&row.class)),
+    ("tables", |row| name(&row.tables.as_ref().map(|tables| tables.join(" ")))),
+    ("errors_by_number", |row| counts(&row.cost.errors_by_number)),
+    ("refused_by_reason", |row| counts(&row.cost.refused_by_reason)),
+    ("sample_text", |row| name(&row.sample_text)),
 ];
+
+/// `1062=3 1205=1`
+fn counts(counts: &BTreeMap<String, u64>) -> String {
+    let each: Vec<String> = counts.iter().map(|(of, count)| format!("{of}={count}")).collect();
+    each.join(" ")
+}
 
 fn name(name: &Option<String>) -> String {
     name.as_deref().map(printable).unwrap_or_default()
@@ -248,6 +261,29 @@ mod tests {
         assert!(lines.next().unwrap().starts_with("cluster,app,schema,user,table,tag,digest,"));
         let row = lines.next().unwrap();
         assert!(row.starts_with("main,'=etl,shop,,,,00ff,\"SELECT a, \"\"b\"\" FROM t"), "{row}");
+    }
+
+    #[test]
+    fn csv_has_what_was_refused_and_what_failed_by_what_it_was() {
+        let counts = |of: [(&str, u64); 2]| of.map(|(of, count)| (of.to_owned(), count)).into();
+        let cost = Cost {
+            errors_by_number: counts([("1205", 1), ("1062", 3)]),
+            refused_by_reason: counts([("guard", 2), ("budget_rate", 1)]),
+            ..Cost::default()
+        };
+        let row = Row {
+            class: Some("write".to_owned()),
+            tables: Some(vec!["shop.t".to_owned(), "shop.u".to_owned()]),
+            sample_text: Some("DELETE FROM t, \n u".to_owned()),
+            cost,
+            ..Row::default()
+        };
+        let csv = csv(&Insights { rows: vec![row], ..shown() });
+        let (head, row) = csv.split_once("\r\n").unwrap();
+        let last = "change,class,tables,errors_by_number,refused_by_reason,sample_text";
+        assert!(head.ends_with(last), "{head}");
+        let last = ",,write,shop.t shop.u,1062=3 1205=1,budget_rate=1 guard=2,\"DELETE FROM t, \u{fffd} u\"\r\n";
+        assert!(row.ends_with(last), "{row}");
     }
 
     #[test]
