@@ -205,6 +205,7 @@ impl Controller {
                 let Some(account) = permit.account else { return };
                 self.work.in_flight = self.work.in_flight.saturating_sub(1);
                 self.watch_settled(self.clock, &account, 0.0);
+                self.costs.end(&account);
                 if account.counted {
                     self.rates.complete(self.clock, account.lane.rule, account.expected);
                     self.rates.settle(self.clock, account.lane.rule, -account.expected, 0.0);
@@ -230,7 +231,9 @@ impl Controller {
         self.give_back(now, permit.take_hold());
         let Some(account) = permit.account.take() else { return };
         self.book(now, &account, &outcome);
-        let makes_room = account.place.is_some() || self.rates.has_line(account.lane.rule);
+        let makes_room = account.place.is_some()
+            || self.rates.has_line(account.lane.rule)
+            || self.held_back(&account);
         let work = &mut self.work;
         work.in_flight = work.in_flight.saturating_sub(1);
         work.completed = work.completed.saturating_add(1);

@@ -5,21 +5,30 @@
 //! CALL, an UPDATE that matched nothing) costs its server time at [`ROWS_PER_S`]: an ALTER TABLE
 //! that took an hour keeps a replica busy for about as long, whatever its count of rows says.
 //!
-//! Bounds: as many digests as [`DIGESTS_MAX`]; beyond, whoever was learned first is forgotten. A
-//! digest that is not known is expected to cost what its app's statements cost.
+//! Bounds: as many digests as [`DIGESTS_MAX`] and as many apps as [`APPS_MAX`]; beyond, whoever was
+//! learned first is forgotten. A digest that is not known is expected to cost what its app's
+//! statements cost. So apps are forgotten for apps alone: one whose texts are all new would soon
+//! have put itself out, and be a stranger again.
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::decision::Account;
 use crate::{AppKey, DigestKey, Outcome};
 
 /// Digests remembered, about 40 bytes each. A digest that is forgotten costs one wrong guess.
 const DIGESTS_MAX: usize = 10_000;
+
+/// Apps remembered.
+const APPS_MAX: usize = 10_000;
 
 /// Weight of the newest outcome: the last eight or so count.
 const NEWEST: f64 = 0.25;
 
 /// Weight of the newest statement in the part that is new: the last 32 or so count.
 const NEWS_NEWEST: f64 = 0.03;
+
+/// After so many new digests of an app the next is half as doubtful.
+const DIGESTS_DOUBTED: f64 = 10.0;
 
 /// Rows that a second of server time stands for.
 const ROWS_PER_S: f64 = 100.0;
@@ -33,9 +42,34 @@ const COST_MAX: f64 = 1e12;
 #[derive(Debug, Default)]
 pub(crate) struct Costs {
     averages: HashMap<Shape, f64>,
-    learned: VecDeque<Shape>,
-    /// The part of each app's statements whose digest nobody had seen.
-    news: HashMap<AppKey, f64>,
+    /// What is in it, in the order in which it was learned.
+    digests: VecDeque<DigestKey>,
+    apps: VecDeque<AppKey>,
+    news: HashMap<AppKey, News>,
+    /// How many statements run whose digest nobody has seen, of each such digest and each app.
+    running: HashMap<Shape, u32>,
+}
+
+/// What is known of an app's statements whose digest nobody had seen.
+#[derive(Debug, Clone, Copy, Default)]
+struct News {
+    /// Their part of all.
+    part: f64,
+    /// How many there were.
+    digests: f64,
+    /// What they cost.
+    cost: f64,
+}
+
+impl News {
+    /// How far the next may be anything: the less so the more of what the app asks is new, and the
+    /// more of that has been seen. The latter is the rule of succession. Of those that run nobody
+    /// knows yet, and they may be alike.
+    fn doubt(&self, running: u32) -> f64 {
+        let seen = DIGESTS_DOUBTED / (DIGESTS_DOUBTED + self.digests);
+        let running = f64::from(running) + 1.0;
+        ((1.0 - self.part).min(seen) * running * running).min(1.0)
+    }
 }
 
 /// What digests cost.
@@ -52,8 +86,8 @@ enum Shape {
 
 impl Costs {
     /// In rows, at least [`COST_MIN`]. A digest that is not known costs what its app's statements
-    /// do, and at least `prudent`: it may be anything. The less so the more of what the app asks is
-    /// new every time; that is what its mean is of.
+    /// do, and its new ones, and at least `prudent` as far as it may be anything: all of it while
+    /// the first of its kind runs, or where nothing is known of the app.
     pub(crate) fn expected(&self, digest: Option<DigestKey>, app: AppKey, prudent: f64) -> f64 {
         let of_digest = digest.and_then(|digest| self.averages.get(&Shape::Digest(digest)));
         if let Some(average) = of_digest {
@@ -62,11 +96,38 @@ impl Costs {
         let Some(of_app) = self.averages.get(&Shape::App(app)) else {
             return prudent.max(COST_MIN);
         };
-        let news = match (digest, self.news.get(&app)) {
-            (None, _) => 1.0,
-            (Some(_), news) => news.copied().unwrap_or(0.0),
-        };
-        of_app.max(prudent * (1.0 - news)).max(COST_MIN)
+        let Some(digest) = digest else { return of_app.max(COST_MIN) };
+        let news = self.news.get(&app).copied().unwrap_or_default();
+        let runs = |shape| self.running.get(&shape).copied().unwrap_or(0);
+        let doubt =
+            if runs(Shape::Digest(digest)) > 0 { 1.0 } else { news.doubt(runs(Shape::App(app))) };
+        of_app.max(news.cost).max(prudent * doubt).max(COST_MIN)
+    }
+
+    /// A statement runs. Whether nobody knows its digest, which then is to be told when it ends.
+    pub(crate) fn begin(&mut self, digest: Option<DigestKey>, app: AppKey) -> bool {
+        let Some(digest) = digest else { return false };
+        let shape = Shape::Digest(digest);
+        if self.averages.contains_key(&shape) || self.running.len() >= DIGESTS_MAX {
+            return false;
+        }
+        for shape in [shape, Shape::App(app)] {
+            let running = self.running.entry(shape).or_insert(0);
+            *running = running.saturating_add(1);
+        }
+        true
+    }
+
+    /// It does not run any more.
+    pub(crate) fn end(&mut self, account: &Account) {
+        let Some(digest) = account.digest.filter(|_| account.is_new) else { return };
+        for shape in [Shape::Digest(digest), Shape::App(account.lane.app)] {
+            let Some(running) = self.running.get_mut(&shape) else { continue };
+            *running = running.saturating_sub(1);
+            if *running == 0 {
+                self.running.remove(&shape);
+            }
+        }
     }
 
     /// What the statements of an app cost, if any is known.
@@ -77,9 +138,14 @@ impl Costs {
     pub(crate) fn learn(&mut self, digest: Option<DigestKey>, app: AppKey, cost: f64) {
         if let Some(digest) = digest {
             let shape = Shape::Digest(digest);
-            let is_new = f64::from(u8::from(!self.averages.contains_key(&shape)));
-            let news = self.news.entry(app).or_insert(0.0);
-            *news += NEWS_NEWEST * (is_new - *news);
+            let is_new = !self.averages.contains_key(&shape);
+            let news = self.news.entry(app).or_default();
+            news.part += NEWS_NEWEST * (f64::from(u8::from(is_new)) - news.part);
+            if is_new {
+                let newest = if news.digests > 0.0 { NEWEST } else { 1.0 };
+                news.cost += newest * (cost - news.cost);
+                news.digests += 1.0;
+            }
             self.learn_one(shape, cost);
         }
         self.learn_one(Shape::App(app), cost);
@@ -92,8 +158,8 @@ impl Costs {
             match *shape {
                 Shape::Digest(digest) => digests.push((digest, average)),
                 Shape::App(app) => {
-                    let news = self.news.get(&app).copied().unwrap_or(0.0);
-                    apps.push((app, average, news));
+                    let part = self.news.get(&app).map_or(0.0, |news| news.part);
+                    apps.push((app, average, part));
                 }
             }
         }
@@ -118,7 +184,8 @@ impl Costs {
             let shape = Shape::App(app);
             if makes_sense(cost) && !self.averages.contains_key(&shape) {
                 self.learn_one(shape, cost);
-                self.news.insert(app, news.clamp(0.0, 1.0));
+                let part = news.clamp(0.0, 1.0);
+                self.news.insert(app, News { part, ..News::default() });
             }
         }
     }
@@ -128,17 +195,28 @@ impl Costs {
             *average += NEWEST * (cost - *average);
             return;
         }
-        if self.averages.len() >= DIGESTS_MAX
-            && let Some(oldest) = self.learned.pop_front()
-        {
-            self.averages.remove(&oldest);
-            if let Shape::App(app) = oldest {
-                self.news.remove(&app);
+        match shape {
+            Shape::Digest(digest) => {
+                if let Some(oldest) = make_place(&mut self.digests, DIGESTS_MAX, digest) {
+                    self.averages.remove(&Shape::Digest(oldest));
+                }
+            }
+            Shape::App(app) => {
+                if let Some(oldest) = make_place(&mut self.apps, APPS_MAX, app) {
+                    self.averages.remove(&Shape::App(oldest));
+                    self.news.remove(&oldest);
+                }
             }
         }
         self.averages.insert(shape, cost);
-        self.learned.push_back(shape);
     }
+}
+
+/// Puts one more at the end, and gives which has to go for it.
+fn make_place<K>(learned: &mut VecDeque<K>, most: usize, newest: K) -> Option<K> {
+    let oldest = if learned.len() >= most { learned.pop_front() } else { None };
+    learned.push_back(newest);
+    oldest
 }
 
 /// What a statement has cost.
@@ -157,90 +235,4 @@ pub(crate) fn rows_cost(rows: u64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    const APP: AppKey = AppKey(1);
-    const COPY: Option<DigestKey> = Some(DigestKey(1));
-
-    #[test]
-    fn what_a_digest_wrote_is_expected_again_and_a_change_is_followed() {
-        let mut costs = Costs::default();
-        assert_eq!(costs.expected(COPY, APP, 0.0), COST_MIN);
-        costs.learn(COPY, APP, 10_000.0);
-        assert_eq!(costs.expected(COPY, APP, 0.0), 10_000.0);
-        for _ in 0..20 {
-            costs.learn(COPY, APP, 100.0);
-        }
-        assert!((100.0..150.0).contains(&costs.expected(COPY, APP, 0.0)));
-        assert_eq!(costs.expected(Some(DigestKey(2)), AppKey(2), 0.0), COST_MIN);
-    }
-
-    #[test]
-    fn a_digest_that_is_not_known_costs_what_its_app_costs() {
-        let mut costs = Costs::default();
-        costs.learn(COPY, APP, 500.0);
-        assert_eq!(costs.expected(Some(DigestKey(2)), APP, 0.0), 500.0);
-        assert_eq!(costs.expected(None, APP, 0.0), 500.0);
-    }
-
-    #[test]
-    fn a_digest_that_nobody_knows_may_be_a_large_one() {
-        let mut costs = Costs::default();
-        assert_eq!(costs.expected(COPY, APP, 600.0), 600.0);
-        costs.learn(COPY, APP, 1.0);
-        assert_eq!(costs.expected(COPY, APP, 600.0), 1.0);
-        let next = costs.expected(Some(DigestKey(2)), APP, 600.0);
-        assert!(next > 500.0, "another digest of the same app: {next}");
-        assert_eq!(costs.expected(None, APP, 600.0), 1.0, "without digests the app is what counts");
-    }
-
-    #[test]
-    fn an_app_whose_statements_are_all_new_is_known_by_its_mean() {
-        let mut costs = Costs::default();
-        for n in 0..300 {
-            costs.learn(Some(DigestKey(n)), APP, 2.0);
-        }
-        let next = costs.expected(Some(DigestKey(999)), APP, 600.0);
-        assert!(next < 3.0, "{next}");
-    }
-
-    #[test]
-    fn a_statement_without_rows_costs_its_time() {
-        let hour = Outcome { server_time: Duration::from_secs(3_600), ..Outcome::default() };
-        assert_eq!(cost_of(&hour), 360_000.0);
-        assert_eq!(cost_of(&Outcome { affected_rows: 7, ..hour }), 7.0);
-        assert_eq!(rows_cost(u64::MAX), COST_MAX);
-    }
-
-    #[test]
-    fn what_was_known_is_known_again_the_dearest_first_and_what_is_learned_stays() {
-        let mut costs = Costs::default();
-        for (n, cost) in [(1, 10.0), (2, 500.0), (3, 70.0)] {
-            costs.learn(Some(DigestKey(n)), APP, cost);
-        }
-        let (digests, apps) = costs.known(2);
-        assert_eq!(digests, [(DigestKey(2), 500.0), (DigestKey(3), 70.0)]);
-        let mut next = Costs::default();
-        next.learn(Some(DigestKey(3)), AppKey(9), 1.0);
-        next.begin_with(&digests, &apps);
-        assert_eq!(next.expected(Some(DigestKey(2)), APP, 9_000.0), 500.0);
-        assert_eq!(next.expected(Some(DigestKey(3)), APP, 9_000.0), 1.0, "learned here");
-        assert_eq!(next.expected(None, APP, 9_000.0), costs.expected(None, APP, 9_000.0));
-        next.begin_with(&[(DigestKey(7), f64::NAN), (DigestKey(8), -1.0)], &[]);
-        assert_eq!(next.expected(Some(DigestKey(8)), AppKey(5), 600.0), 600.0);
-    }
-
-    #[test]
-    fn digests_that_clients_make_up_are_forgotten() {
-        let mut costs = Costs::default();
-        for n in 0..50_000 {
-            costs.learn(Some(DigestKey(n)), AppKey(n), 3.0);
-        }
-        assert!(costs.averages.len() <= DIGESTS_MAX);
-        assert_eq!(costs.averages.len(), costs.learned.len());
-        assert!(costs.news.len() <= DIGESTS_MAX);
-    }
-}
+mod tests;

@@ -48,6 +48,8 @@ pub(crate) struct Account {
     /// Where its identity was charged.
     pub(crate) line: Option<LineKey>,
     pub(crate) digest: Option<DigestKey>,
+    /// Whether nobody knew it, and it is noted that it runs.
+    pub(crate) is_new: bool,
     /// What the statement was expected to write.
     pub(crate) expected: f64,
     pub(crate) written: Option<Written>,

@@ -75,7 +75,10 @@
 //!
 //! A statement whose digest nobody has seen is charged [`PRUDENT`] of the rate, until one has
 //! completed: a job that begins lets one in, not as many as its guess of a row would. What it was
-//! charged too much is given back.
+//! charged too much is given back, and the more of an app's new texts have been seen the less the
+//! next is feared ([`crate::costs`]). Whoever waits for what is only feared tells nothing of R:
+//! where R grew for it, fear, which is a part of R, grew with it, and once all was known there was
+//! room for everybody at once.
 //!
 //! # Stability
 //!
@@ -123,8 +126,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use self::flow::{Flow, Look};
-pub(crate) use self::ledger::Charge;
 use self::ledger::Ledger;
+pub(crate) use self::ledger::{Charge, Cost};
 pub use self::share::{Demand, Share};
 pub use self::view::{FlowView, PaceView};
 pub(crate) use self::wishes::Wishes;
@@ -233,18 +236,21 @@ impl Pace {
 
     /// Whether work of this cost may be admitted now. A no is remembered: somebody is waiting for
     /// room.
-    pub(crate) fn has_room(&mut self, now: MonoTime, cost: f64) -> bool {
+    pub(crate) fn has_room(&mut self, now: MonoTime, cost: Cost) -> bool {
         self.collect_tokens(now);
         let mut room = true;
         let aim = self.aim();
         let out_of_tokens = self.tokens <= 0.0;
+        let feared = self.ledger.feared(now, FEARED_FOR);
+        let would_be_out = self.tokens + feared <= 0.0;
         let lowest = self.per_s().unwrap_or(f64::INFINITY);
         for replica in &self.governing {
             let Some(flow) = self.flows.get_mut(replica) else { continue };
-            let paces = out_of_tokens && flow.pace(&aim) <= lowest;
-            if paces || !flow.has_room(&self.ledger, &aim, cost, now) {
-                // A large statement that does not fit beside others says nothing about the rate.
-                if paces || !flow.has_room(&self.ledger, &aim, 0.0, now) {
+            let paces = flow.pace(&aim) <= lowest;
+            if (out_of_tokens && paces) || !flow.has_room(&self.ledger, &aim, cost, now) {
+                // A large statement that does not fit beside others says nothing about the rate,
+                // and neither does one that may be large.
+                if (would_be_out && paces) || flow.is_full(&self.ledger, &aim, now) {
                     flow.limit(now);
                 }
                 room = false;
@@ -257,7 +263,9 @@ impl Pace {
     pub(crate) fn has_any_room(&self, now: MonoTime) -> bool {
         let aim = self.aim();
         self.tokens > 0.0
-            && self.flows_that_count().all(|flow| flow.has_room(&self.ledger, &aim, 0.0, now))
+            && self
+                .flows_that_count()
+                .all(|flow| flow.has_room(&self.ledger, &aim, Cost::known(0.0), now))
     }
 
     /// Until it is told otherwise, tokens are collected for a turn of this cost: nobody else takes
@@ -267,10 +275,10 @@ impl Pace {
     }
 
     /// Work of this cost is admitted, whether or not there was room.
-    pub(crate) fn admit(&mut self, now: MonoTime, cost: f64) -> Charge {
+    pub(crate) fn admit(&mut self, now: MonoTime, cost: Cost) -> Charge {
         self.collect_tokens(now);
-        self.tokens -= cost;
-        self.remember_size(cost);
+        self.tokens -= cost.rows;
+        self.remember_size(cost.rows);
         self.ledger.admit(now, cost)
     }
 
@@ -289,7 +297,7 @@ impl Pace {
     }
 
     /// A statement that nobody paced is admitted: it takes no tokens, but it is on its way.
-    pub(crate) fn note(&mut self, now: MonoTime, cost: f64) -> Charge {
+    pub(crate) fn note(&mut self, now: MonoTime, cost: Cost) -> Charge {
         self.ledger.admit(now, cost)
     }
 
@@ -307,6 +315,11 @@ impl Pace {
         let part = cost / memory.max(SERVICE_COSTS * cost).max(1.0);
         self.service += part * (took - self.service);
         self.ledger.complete(now, charge, cost);
+    }
+
+    /// Whether so much that was charged for fear has held others back.
+    pub(crate) fn held_back(&self, feared: f64) -> bool {
+        feared > self.per_s().unwrap_or(f64::INFINITY) * TICK.as_secs_f64()
     }
 
     /// Admitted work was taken back before it ran.
@@ -460,6 +473,9 @@ const SHARE_LOOK_MAX: Duration = Duration::from_secs(1);
 /// What a statement of which nothing is known is charged, as time at the rate: more than half of a
 /// window, so that two are not on their way before one is known.
 const PRUDENT: Duration = Duration::from_millis(600);
+
+/// Tokens taken for fear are collected anew within this time.
+const FEARED_FOR: Duration = Duration::from_secs(1);
 
 /// The time that work runs is remembered for so much of it, as time at the rate, and for so many
 /// statements at least.

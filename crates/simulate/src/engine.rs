@@ -69,6 +69,9 @@ const TASK_DELAY: Duration = Duration::from_micros(50);
 /// As in the proxy: without a committed heartbeat for so long, replicas that show all say nothing.
 const WRITER_STALE_AFTER_MIN: Duration = Duration::from_secs(2);
 
+/// What makes the draws of texts other than those of everything else.
+const TEXTS: u64 = 0x7465_7874_0000_0000;
+
 /// Background transactions are of one row up to this many a second, and of more beyond.
 const BACKGROUND_PER_S_MAX: f64 = 1_000.0;
 
@@ -98,6 +101,7 @@ struct World<'s> {
     delays: StdRng,
     clients: StdRng,
     service: StdRng,
+    texts: StdRng,
     measure: Measure,
     refused: Vec<RefusedStatement>,
     lines: Lines,
@@ -126,6 +130,7 @@ impl<'s> World<'s> {
             delays: stream(2),
             clients: stream(3),
             service: stream(0),
+            texts: StdRng::seed_from_u64(seed ^ TEXTS),
             measure: Measure::new(scenario),
             refused: Vec::new(),
             lines: Lines::default(),

@@ -182,6 +182,8 @@ pub struct App {
     pub rule: MetRule,
     /// The least a statement takes on the primary. `None`: the scenario's latency.
     pub latency: Option<Duration>,
+    /// Texts that its statements have: each has any of them, as likely.
+    pub digests: u32,
     /// Rows that a statement writes.
     pub rows: Rows,
     /// Work of a row on a replica, in rows.

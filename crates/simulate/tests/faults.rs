@@ -57,7 +57,7 @@ replicas:
   - { apply_per_s: [[1s, 5]], jitter: 2, away: [[3s, 1s]] }
   - { apply_per_s: { sine: { min: 9, max: 1, period: 1s } } }
 apps:
-  - { app: etl, sessions: 1, proxies: [3], ratio: 1.5, weight: 0, identities: 0, transactions: 0 }
+  - { app: etl, sessions: 1, proxies: [3], ratio: 1.5, weight: 0, identities: 0, digests: 0, transactions: 0 }
   - { app: etl, sessions: 200000, active: [[5s, 1s]] }
 expect:
   capacity_used: [1, 0]
@@ -82,6 +82,7 @@ expect:
         "apps[0].proxies[0]:",
         "apps[0].weight:",
         "apps[0].identities:",
+        "apps[0].digests:",
         "apps[0].transactions:",
         "apps[1].app:",
         "apps[1].active:",

@@ -229,3 +229,19 @@ apps:
     near(report.capacity_used, 0.5, 0.02);
     near(figure(&report, "apps.phantom.rows_per_s"), 100.0, 0.02);
 }
+
+#[test]
+fn every_text_of_an_app_is_new_once() {
+    let one = "
+name: texts
+duration: 3s
+primary: { writes_per_s: 5000 }
+replicas: [{ apply_per_s: 1000 }]
+apps: [{ app: etl, sessions: 4, digests: 1 }]
+";
+    let rows = |text: &str| figure(&run(text), "apps.etl.rows_per_s");
+    let known = rows(one);
+    assert_eq!(known.to_bits(), rows(&one.replace(", digests: 1", "")).to_bits());
+    let all_new = rows(&one.replace("digests: 1", "digests: 1000000"));
+    assert!(all_new < known, "what nobody has seen is waited for: {all_new} {known}");
+}

@@ -22,7 +22,7 @@ use crate::claims::{AskersTurn, weight_of};
 use crate::costs::{COST_MIN, rows_cost};
 use crate::gate::Obstacle;
 use crate::inquiry::{Answer, Inquiry, Purpose};
-use crate::pace::Pace;
+use crate::pace::{Cost, Pace};
 use crate::pacing::release_per_s;
 use crate::rates::From;
 use crate::{Mode, MonoTime, Reason, Request};
@@ -151,7 +151,7 @@ impl Controller {
         let speeds = pace.speeds();
         let has_turn = match self.claims.turn_of_asker(now, request.app, speeds, cost) {
             AskersTurn::NotYet => false,
-            AskersTurn::WithRoom => pace.has_room(now, cost),
+            AskersTurn::WithRoom => pace.has_room(now, Cost::known(cost)),
             AskersTurn::AnyHow => true,
         };
         if !has_turn {
@@ -187,9 +187,9 @@ impl Controller {
             Mode::Enforce => {
                 self.claims.spend(request.app, cost);
                 self.wishes.spend(request.rule, cost);
-                pace.admit(now, cost)
+                pace.admit(now, Cost::known(cost))
             }
-            Mode::Observe => pace.note(now, cost),
+            Mode::Observe => pace.note(now, Cost::known(cost)),
         };
         self.promises.add(request.app, charge);
     }

@@ -8,7 +8,7 @@ use crate::claims::{SPARSE_FOR, Speeds, weight_of};
 use crate::costs::{COST_MIN, cost_of, rows_cost};
 use crate::decision::{Account, Outcome};
 use crate::gate::Gate;
-use crate::pace::Pace;
+use crate::pace::{Cost, Pace};
 use crate::patience::Size;
 use crate::ring::Head;
 use crate::{
@@ -70,6 +70,7 @@ impl Controller {
     }
 
     fn has_room_at_the_pace(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
+        let asked = Cost::of(cost, self.known(request));
         let Some(pace) = &mut self.pace else { return true };
         self.claims.note(now, request);
         self.wishes.note(now, request.rule, weight_of(request));
@@ -77,7 +78,7 @@ impl Controller {
         let covered_in = self.claims.covers_in(now, request.app, speeds.pace, cost);
         let kept = self.claims.kept_from(now, request.app, speeds.rate);
         pace.keep(kept.map_or(0.0, |kept| kept.cost));
-        if pace.has_room(now, cost) && kept.is_none() {
+        if pace.has_room(now, asked) && kept.is_none() {
             return true;
         }
         if let Some(kept) = kept {
@@ -138,11 +139,12 @@ impl Controller {
     ) -> bool {
         let Some(pace) = &self.pace else { return false };
         let rate = pace.rate().unwrap_or(0.0);
-        let size = Size { cost, rate, threshold: pace.threshold() };
+        // Who is only feared to be large is held back by that alone.
+        let known = self.known(request);
+        let size = Size { cost: cost.min(known), rate, threshold: pace.threshold() };
         if !size.is_large() {
             return false;
         }
-        let known = self.known(request);
         let Some(gate) = self.gates.get_mut(&request.gate).filter(|gate| gate.paced) else {
             return false;
         };
@@ -193,15 +195,17 @@ impl Controller {
         let expected = self.expected_rows(request);
         let factor = self.row_work.factor(request.written);
         let cost = expected * factor;
+        let charged = Cost::of(cost, self.known(request));
+        let is_new = self.costs.begin(request.digest, request.app);
         let paced = self.gates.get(&request.gate).is_some_and(|gate| gate.paced);
         let charge = match (self.pace.as_mut().filter(|_| paced), request.terms.mode) {
             (Some(pace), Mode::Enforce) => {
                 self.claims.spend(request.app, cost);
                 self.wishes.spend(request.rule, cost);
                 self.promises.note_through(now, request.app);
-                Some(pace.admit(now, cost))
+                Some(pace.admit(now, charged))
             }
-            (Some(pace), Mode::Observe) => Some(pace.note(now, cost)),
+            (Some(pace), Mode::Observe) => Some(pace.note(now, charged)),
             (None, Mode::Enforce | Mode::Observe) => None,
         };
         let limited = self.gates.get(&request.gate).map(Gate::signals);
@@ -221,6 +225,7 @@ impl Controller {
             lane: request.lane(),
             weight: request.terms.weight.clamp(1, Terms::WEIGHT_MAX),
             digest: request.digest,
+            is_new,
             expected,
             written: request.written,
             factor,
@@ -241,6 +246,7 @@ impl Controller {
         let cost_at_least = cost.max(COST_MIN);
         self.watch_settled(now, account, cost_at_least * factor);
         let more = cost_at_least - expected;
+        self.costs.end(account);
         if !outcome.error || outcome.affected_rows > 0 {
             self.costs.learn(digest, lane.app, cost);
         }
@@ -261,6 +267,14 @@ impl Controller {
         }
         if let Some(gate) = self.gates.get_mut(&gate) {
             gate.ring.settle(lane, more * factor, weight, line);
+        }
+    }
+
+    /// Whether others were held back for fear of a statement that has ended.
+    pub(super) fn held_back(&self, account: &Account) -> bool {
+        match (&self.pace, account.charge) {
+            (Some(pace), Some(charge)) => pace.held_back(charge.feared()),
+            (Some(_) | None, _) => false,
         }
     }
 

@@ -25,11 +25,39 @@ pub(crate) struct Charge {
     epoch: Epoch,
     admitted_at: MonoTime,
     cost: f64,
+    /// Of the cost, what was charged for fear alone.
+    feared: f64,
+}
+
+/// What is charged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cost {
+    /// In rows.
+    pub(crate) rows: f64,
+    /// Of these, what is charged for fear alone: nothing is known of such a statement, and it may
+    /// be a large one.
+    pub(crate) feared: f64,
+}
+
+impl Cost {
+    /// Of what is known.
+    pub(crate) const fn known(rows: f64) -> Self {
+        Self { rows, feared: 0.0 }
+    }
+
+    /// Of what costs so many rows as far as is known, and is charged for more.
+    pub(crate) fn of(rows: f64, known: f64) -> Self {
+        Self { rows, feared: (rows - known).max(0.0) }
+    }
 }
 
 impl Charge {
     pub(crate) const fn cost(&self) -> f64 {
         self.cost
+    }
+
+    pub(crate) const fn feared(&self) -> f64 {
+        self.feared
     }
 
     pub(crate) const fn admitted_at(&self) -> MonoTime {
@@ -39,17 +67,20 @@ impl Charge {
     /// Both as one, admitted at the time between. For charges of the same epoch.
     pub(crate) fn with(self, other: Self) -> Self {
         let cost = self.cost + other.cost;
+        let feared = self.feared + other.feared;
         let between = other.admitted_at.saturating_since(self.admitted_at);
         let part = if cost > 0.0 { (other.cost / cost).clamp(0.0, 1.0) } else { 0.0 };
         let admitted_at = self.admitted_at.saturating_add(between.mul_f64(part));
-        Self { epoch: self.epoch, admitted_at, cost }
+        Self { epoch: self.epoch, admitted_at, cost, feared }
     }
 
     /// Takes so much of it off, as far as there is so much.
     pub(crate) fn split(&mut self, cost: f64) -> Self {
         let part = cost.clamp(0.0, self.cost.max(0.0));
+        let feared = part.min(self.feared);
         self.cost -= part;
-        Self { cost: part, ..*self }
+        self.feared -= feared;
+        Self { cost: part, feared, ..*self }
     }
 }
 
@@ -61,7 +92,15 @@ pub(super) struct Ledger {
     /// The epoch of now: how many heartbeats were begun.
     epoch: Epoch,
     /// Running work admitted before the first heartbeat.
-    running_before: f64,
+    running_before: AtWork,
+}
+
+/// Running work, in rows.
+#[derive(Debug, Clone, Copy, Default)]
+struct AtWork {
+    cost: f64,
+    /// Of it, what was charged for fear alone.
+    feared: f64,
 }
 
 /// A heartbeat, and the epoch that it began.
@@ -72,7 +111,7 @@ pub(super) struct Mark {
     /// Work completed before it was begun.
     pub(super) completed: f64,
     /// Work admitted in this epoch that still runs.
-    running: f64,
+    running: AtWork,
     /// When work completed first in this epoch.
     completed_at: Option<MonoTime>,
 }
@@ -90,23 +129,30 @@ impl Ledger {
             seq,
             begun_at: now,
             completed,
-            running: 0.0,
+            running: AtWork::default(),
             completed_at: None,
         });
         self.epoch = self.epoch.saturating_add(1);
     }
 
-    pub(super) fn admit(&mut self, now: MonoTime, cost: f64) -> Charge {
-        let charge = Charge { epoch: self.epoch, admitted_at: now, cost };
-        *self.running(charge.epoch) += cost;
+    pub(super) fn admit(&mut self, now: MonoTime, cost: Cost) -> Charge {
+        let Cost { rows: cost, feared } = cost;
+        let charge = Charge { epoch: self.epoch, admitted_at: now, cost, feared };
+        let running = self.at_work(charge.epoch);
+        running.cost += cost;
+        running.feared += feared;
         charge
     }
 
     /// Raises the cost of running work to `cost`; gives by how much.
     pub(super) fn charge(&mut self, charge: &mut Charge, cost: f64) -> f64 {
         let more = (cost - charge.cost).max(0.0);
-        *self.running(charge.epoch) += more;
+        let feared = charge.feared.min(charge.cost + more - cost);
+        let running = self.at_work(charge.epoch);
+        running.cost += more;
+        running.feared = (running.feared + feared - charge.feared).max(0.0);
         charge.cost += more;
+        charge.feared = feared;
         more
     }
 
@@ -119,8 +165,9 @@ impl Ledger {
     }
 
     pub(super) fn take_back(&mut self, charge: Charge) {
-        let running = self.running(charge.epoch);
-        *running = (*running - charge.cost).max(0.0);
+        let running = self.at_work(charge.epoch);
+        running.cost = (running.cost - charge.cost).max(0.0);
+        running.feared = (running.feared - charge.feared).max(0.0);
     }
 
     pub(super) fn mark(&self, seq: u64) -> Option<&Mark> {
@@ -147,11 +194,24 @@ impl Ledger {
     /// Work admitted and not acknowledged by whoever has acknowledged `acked`; of what still runs,
     /// what was admitted within `late`.
     pub(super) fn outstanding(&self, acked: f64, now: MonoTime, late: Duration) -> f64 {
+        self.unacknowledged(acked) + self.running_of_late(now, late).cost
+    }
+
+    /// Of that, what was charged for fear alone.
+    pub(super) fn feared(&self, now: MonoTime, late: Duration) -> f64 {
+        self.running_of_late(now, late).feared
+    }
+
+    fn running_of_late(&self, now: MonoTime, late: Duration) -> AtWork {
+        if self.marks.is_empty() {
+            return self.running_before;
+        }
         let recent = self.marks.iter().rev();
         let recent = recent.take_while(|mark| now.saturating_since(mark.begun_at) <= late);
-        let running: f64 = recent.map(|mark| mark.running).sum();
-        let first = if self.marks.is_empty() { self.running_before } else { 0.0 };
-        self.unacknowledged(acked) + running + first
+        recent.fold(AtWork::default(), |all, mark| AtWork {
+            cost: all.cost + mark.running.cost,
+            feared: all.feared + mark.running.feared,
+        })
     }
 
     pub(super) fn completed(&self) -> f64 {
@@ -168,7 +228,7 @@ impl Ledger {
     }
 
     /// Running work of an epoch. Of one that is forgotten, it counts nowhere any more.
-    fn running(&mut self, epoch: Epoch) -> &mut f64 {
+    fn at_work(&mut self, epoch: Epoch) -> &mut AtWork {
         let age = usize::try_from(self.epoch.saturating_sub(epoch)).unwrap_or(usize::MAX);
         let index = self.marks.len().checked_sub(age.saturating_add(1));
         match index.and_then(|index| self.marks.get_mut(index)) {

@@ -77,8 +77,8 @@ impl Path {
             let now = at(self.now_ms);
             // Before the first look nothing governs, and the gate of the lag is shut.
             if let Some(rows) = rows.filter(|_| self.now_ms > 50) {
-                while self.pace.has_room(now, rows) {
-                    let charge = self.pace.admit(now, rows);
+                while self.pace.has_room(now, Cost::known(rows)) {
+                    let charge = self.pace.admit(now, Cost::known(rows));
                     self.pace.complete(now, charge, rows);
                     self.way.push_back((self.now_ms + self.transit_ms, Ok(rows)));
                     self.admitted += rows;
@@ -217,7 +217,7 @@ fn a_rate_that_carries_what_comes_is_told_to_who_comes_after_and_one_that_hardly
         for ms in 0..20_000 {
             path.step(20_000.0);
             if ms % (1_000 / per_s) == 0 {
-                let charge = path.pace.admit(at(path.now_ms), 1.0);
+                let charge = path.pace.admit(at(path.now_ms), Cost::known(1.0));
                 path.pace.complete(at(path.now_ms), charge, 1.0);
                 path.way.push_back((path.now_ms, Ok(1.0)));
             }
@@ -248,8 +248,8 @@ fn work_that_runs_for_long_has_its_own_room() {
     let mut written = 0.0;
     for step in 0..20_000_u64 {
         let now = at(path.now_ms);
-        while path.pace.has_room(now, 100.0) {
-            running.push_back((step + 2_000, path.pace.admit(now, 100.0)));
+        while path.pace.has_room(now, Cost::known(100.0)) {
+            running.push_back((step + 2_000, path.pace.admit(now, Cost::known(100.0))));
         }
         while running.front().is_some_and(|(ends, _)| *ends <= step) {
             let (_, charge) = running.pop_front().unwrap();
@@ -300,7 +300,7 @@ fn work_that_a_client_keeps_open_does_not_hold_the_window() {
     let mut path = Path::new();
     path.run(10, 1_000.0, Some(1.0));
     let now = at(path.now_ms);
-    let open: Vec<Charge> = (0..10_000).map(|_| path.pace.admit(now, 1.0)).collect();
+    let open: Vec<Charge> = (0..10_000).map(|_| path.pace.admit(now, Cost::known(1.0))).collect();
     path.run(10, 1_000.0, Some(1.0));
     let before = path.applied;
     path.run(5, 1_000.0, Some(1.0));
@@ -308,7 +308,10 @@ fn work_that_a_client_keeps_open_does_not_hold_the_window() {
     for charge in open {
         path.pace.complete(at(path.now_ms), charge, 1.0);
     }
-    assert!(!path.pace.has_room(at(path.now_ms), 1.0), "10,000 rows are on their way now");
+    assert!(
+        !path.pace.has_room(at(path.now_ms), Cost::known(1.0)),
+        "10,000 rows are on their way now"
+    );
 }
 
 #[test]
@@ -320,8 +323,8 @@ fn the_slowest_replica_governs_while_it_counts() {
         if step % 3 == 0 {
             pace.heartbeat_begun(now, step + 1);
         }
-        while step > 0 && pace.has_room(now, 1.0) {
-            let charge = pace.admit(now, 1.0);
+        while step > 0 && pace.has_room(now, Cost::known(1.0)) {
+            let charge = pace.admit(now, Cost::known(1.0));
             pace.complete(now, charge, 1.0);
         }
         // One shows every heartbeat at once, the other after a second and more.
@@ -339,7 +342,7 @@ fn the_slowest_replica_governs_while_it_counts() {
     assert!(pace.per_s().is_some_and(|per_s| per_s > 0.0), "it has left");
     pace.handle_progress(now, &reading(now, vec![]));
     assert_eq!(pace.per_s(), None);
-    assert!(pace.has_room(now, 1e9), "a cluster without replicas has no lag");
+    assert!(pace.has_room(now, Cost::known(1e9)), "a cluster without replicas has no lag");
 }
 
 #[test]
@@ -348,8 +351,8 @@ fn a_replica_that_only_tells_its_lag_is_steered_by_it() {
     let told = |pace: &mut Pace, from: u64, lag_ms: u64| {
         for step in from..from + 100 {
             let now = at(step * 100);
-            while step > 0 && pace.has_room(now, 1.0) {
-                let charge = pace.admit(now, 1.0);
+            while step > 0 && pace.has_room(now, Cost::known(1.0)) {
+                let charge = pace.admit(now, Cost::known(1.0));
                 pace.complete(now, charge, 1.0);
             }
             pace.handle_progress(now, &reading(now, vec![progress(REPLICA, now, lag_ms, None)]));
@@ -396,10 +399,11 @@ fn beside_others_a_large_statement_is_paid_for_at_ones_own_part() {
             path.run(1, 1_000.0, None);
         }
         let now = at(path.now_ms);
-        let charge = path.pace.admit(now, if part.is_some() { 500.0 } else { 5_000.0 });
+        let charge =
+            path.pace.admit(now, Cost::known(if part.is_some() { 500.0 } else { 5_000.0 }));
         path.pace.complete(now, charge, charge.cost());
         let soon = at(path.now_ms + 1);
-        path.pace.has_room(soon, 1.0);
+        path.pace.has_room(soon, Cost::known(1.0));
         let room = path.pace.next_room(soon).unwrap().saturating_since(soon).as_secs_f64();
         assert!(waits_s.contains(&room), "{part:?}: {room}");
     }

@@ -54,6 +54,7 @@ impl Pace {
 mod tests {
     use super::*;
     use crate::lag::{LagReading, Progress};
+    use crate::pace::Cost;
     use crate::{AdaptivePacing, BinaryPacing, SignalKey};
 
     #[test]
@@ -86,8 +87,8 @@ mod tests {
         pace.handle_progress(at(10), &shows(at(10), 1));
         let fill = |pace: &Pace, now| pace.view(now).flows.first().and_then(|it| it.window_fill);
         assert_eq!(fill(&pace, at(10)), Some(0.0));
-        let small = pace.admit(at(20), 1.0);
-        let large = pace.admit(at(20), 1e6);
+        let small = pace.admit(at(20), Cost::known(1.0));
+        let large = pace.admit(at(20), Cost::known(1e6));
         assert!(fill(&pace, at(20)) > Some(1.0), "{:?}", pace.view(at(20)));
         pace.complete(at(120), small, 1.0);
         assert_eq!(pace.view(at(120)).oversize, 0);

@@ -131,7 +131,7 @@ pub(super) fn applying(appliers: u32) -> usize {
 }
 
 /// What the controllers of a run may come to remember of its sessions, each an identity that waits,
-/// and of its apps, at each Sluice that has some of them. Measured with thousands of both, and
+/// of its apps, at each Sluice that has some of them, and of their texts. Measured with thousands of both, and
 /// rounded up: it is counted from the begin on, so that it does not come on top of the bound.
 pub(super) fn controllers(scenario: &Scenario) -> usize {
     let of_app = |app: &crate::App| {
@@ -140,12 +140,19 @@ pub(super) fn controllers(scenario: &Scenario) -> usize {
         let there = named.min(sessions).saturating_mul(APP_BYTES);
         sessions.saturating_mul(SESSION_BYTES).saturating_add(there)
     };
-    scenario.apps.iter().map(of_app).fold(0, usize::saturating_add)
+    let apps = scenario.apps.iter().map(of_app).fold(0, usize::saturating_add);
+    let digests = scenario.apps.iter().map(|app| app.digests).fold(0, u32::saturating_add);
+    let digests = usize::try_from(digests).unwrap_or(usize::MAX).min(DIGESTS_MAX);
+    let of_digests = digests.saturating_mul(DIGEST_BYTES).saturating_mul(scenario.proxies);
+    apps.saturating_add(of_digests)
 }
 
-/// What a controller knows of a session and its identity, and of an app.
+/// What a controller knows of a session and its identity, of an app, and of a text.
 const SESSION_BYTES: usize = 3 * 1024;
 const APP_BYTES: usize = 8 * 1024;
+const DIGEST_BYTES: usize = 128;
+/// It remembers what so many texts cost at most.
+const DIGESTS_MAX: usize = 10_000;
 
 /// How many steps a run takes without any statement of an app: ticks, heartbeats, probes, signals.
 pub(crate) fn rhythm(scenario: &Scenario) -> f64 {
@@ -190,11 +197,23 @@ mod tests {
 
     #[test]
     fn what_controllers_know_counts_where_sessions_are() {
-        assert_eq!(remembers("1", "{ app: a, sessions: 10 }"), 10 * SESSION_BYTES + APP_BYTES);
+        let one = 10 * SESSION_BYTES + APP_BYTES + DIGEST_BYTES;
+        assert_eq!(remembers("1", "{ app: a, sessions: 10 }"), one);
         let few = remembers("64", "{ app: a, sessions: 10 }");
-        assert_eq!(few, 10 * (SESSION_BYTES + APP_BYTES), "no more Sluices than sessions");
+        let no_more = 10 * (SESSION_BYTES + APP_BYTES) + 64 * DIGEST_BYTES;
+        assert_eq!(few, no_more, "no more Sluices than sessions");
         let named = remembers("64", "{ app: a, sessions: 10, proxies: [0, 2] }");
-        assert_eq!(named, 10 * SESSION_BYTES + 2 * APP_BYTES);
+        assert_eq!(named, 10 * SESSION_BYTES + 2 * APP_BYTES + 64 * DIGEST_BYTES);
+    }
+
+    #[test]
+    fn texts_count_at_each_sluice_as_far_as_they_are_remembered() {
+        let of = |digests| {
+            let app = format!("{{ app: a, sessions: 1, digests: {digests} }}");
+            remembers("2", &app).saturating_sub(remembers("2", "{ app: a, sessions: 1 }"))
+        };
+        assert_eq!(of(201), 2 * 200 * DIGEST_BYTES);
+        assert_eq!(of(1_000_000), 2 * DIGESTS_MAX.saturating_sub(1) * DIGEST_BYTES);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(super) struct Session {
     identity: IdentityKey,
     /// Whether other sessions have it, too.
     is_shared: bool,
+    /// Which of the texts of its app its statement has.
+    digest: u32,
     rows: u32,
     /// When its statement was issued.
     issued: MonoTime,
@@ -70,6 +72,7 @@ impl Session {
                 rule,
                 identity,
                 is_shared: plan.identities < plan.sessions,
+                digest: 0,
                 rows: 0,
                 issued: MonoTime::ZERO,
                 first_tried: None,
@@ -118,8 +121,10 @@ impl<'s> World<'s> {
         for _ in 0..app.transactions {
             rows = rows.saturating_add(self.clients.random_range(app.rows.min..=app.rows.max));
         }
+        let digest = if app.digests > 1 { self.texts.random_range(0..app.digests) } else { 0 };
         let Some((session, app, _)) = self.session(index) else { return };
         let (line, former) = (session.line(), session.since);
+        session.digest = digest;
         session.rows = rows;
         session.issued = now;
         // The pause is no wait in the queue: the longest wait begins when it is over.
@@ -172,7 +177,7 @@ impl<'s> World<'s> {
             rule: session.rule,
             identity: session.identity,
             app: AppKey(key),
-            digest: Some(DigestKey(key)),
+            digest: Some(digest_key(key, session.digest)),
             written: Some(written(key)),
             gate,
             terms,
@@ -334,6 +339,11 @@ const REFUSED_BYTES: usize = size_of::<RefusedStatement>() + 64;
 /// Each app writes into a table of its own.
 pub(super) fn written(app: u64) -> Written {
     Written { table: TableKey(app), kind: WriteKind::Insert }
+}
+
+/// Nor does any have the texts of another.
+fn digest_key(app: u64, digest: u32) -> DigestKey {
+    DigestKey(app | u64::from(digest) << u32::BITS)
 }
 
 #[cfg(test)]

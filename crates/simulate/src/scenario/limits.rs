@@ -45,6 +45,8 @@ pub(super) const NAME_CHARS_MAX: usize = 200;
 pub(super) const APPS_MAX: usize = 5_000;
 /// Most sessions of a scenario: each costs an event or two at any time.
 pub(super) const SESSIONS_MAX: u32 = 100_000;
+/// Most texts of an app: a hundred times as many as a controller remembers.
+pub(super) const DIGESTS_MAX: u32 = 1_000_000;
 /// Most rows a second, and most rows of one permit: sums of them stay exact.
 pub(super) const ROWS_MAX: f64 = 1e9;
 /// Most statements under one permit: the rows of each are drawn.

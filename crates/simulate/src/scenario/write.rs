@@ -182,6 +182,7 @@ fn app(plan: &App, signals: &[SignalPlan]) -> String {
         identities,
         rule,
         latency,
+        digests,
         rows: Rows { min, max },
         apply_cost,
         phantom_rows,
@@ -198,6 +199,7 @@ fn app(plan: &App, signals: &[SignalPlan]) -> String {
     let optional = [
         ("proxies", format!("[{}]", places.join(", ")), !places.is_empty()),
         ("identities", identities.to_string(), *identities != 1),
+        ("digests", digests.to_string(), *digests != 1),
         ("apply_cost", number(*apply_cost), !matches!(apply_cost.total_cmp(&1.0), Ordering::Equal)),
         ("phantom_rows", phantom_rows.to_string(), *phantom_rows != 0),
         ("transactions", transactions.to_string(), *transactions != 1),

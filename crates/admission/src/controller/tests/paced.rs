@@ -166,8 +166,8 @@ impl Model {
     fn accounts(&mut self) -> String {
         let pace = self.controller.pace.as_mut().unwrap();
         // Time passes for the tokens when they are looked at, and rates grow old first.
-        pace.has_room(self.now, 1.0);
-        pace.has_room(self.now, 1.0);
+        pace.has_room(self.now, crate::pace::Cost::known(1.0));
+        pace.has_room(self.now, crate::pace::Cost::known(1.0));
         format!("{pace:?} {:?}", self.controller.gates[&GATED].ring)
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::{Aim, Flow, acknowledging, counts_for, later};
 use crate::MonoTime;
-use crate::pace::ledger::Ledger;
+use crate::pace::ledger::{Cost, Ledger};
 
 /// The window has room for this part of the longest time that acknowledging takes. It is at most
 /// heartbeat and probe interval, and half of them on the mean.
@@ -46,7 +46,7 @@ impl Flow {
         &self,
         ledger: &Ledger,
         aim: &Aim,
-        cost: f64,
+        cost: Cost,
         now: MonoTime,
     ) -> bool {
         let aim = &self.own(aim);
@@ -58,12 +58,24 @@ impl Flow {
         let lately = Duration::try_from_secs_f64(aim.threshold).unwrap_or_default();
         let runs_long = outstanding - ledger.outstanding(self.acked, now, lately);
         let is_told = aim.runs_short() && runs_long <= window * NOTHING;
-        if is_told && (least..=most).contains(&cost) {
-            return self.has_room_by_the_clock(ledger, aim, (shown, cost, now), outstanding);
+        // What is charged for fear makes nothing large: the clock has no speed for it.
+        let large = (least..=most).contains(&(cost.rows - cost.feared));
+        if is_told && large {
+            let asked = (shown, cost.rows, now);
+            return self.has_room_by_the_clock(ledger, aim, asked, outstanding);
         }
         let hard = (self.rate * (HARD * aim.threshold + self.cover(aim))).max(window);
-        let fits = outstanding + cost <= hard || outstanding <= window * NOTHING;
+        let fits = outstanding + cost.rows <= hard || outstanding <= window * NOTHING;
         outstanding < window && fits
+    }
+
+    /// Whether the window is full of what is known. What was charged for fear is on its way as long
+    /// as nobody knows better, and whoever waits for that tells nothing of the rate.
+    pub(in crate::pace) fn is_full(&self, ledger: &Ledger, aim: &Aim, now: MonoTime) -> bool {
+        let aim = &self.own(aim);
+        let late = counts_for(aim);
+        let known = ledger.outstanding(self.acked, now, late) - ledger.feared(now, late);
+        self.shown.is_some() && known >= self.window(aim)
     }
 
     fn has_room_by_the_clock(

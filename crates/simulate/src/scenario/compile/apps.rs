@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use super::{count, name, time, windows};
 use crate::scenario::faults::Faults;
 use crate::scenario::limits::{
-    APPLY_COST_MAX, APPS_MAX, COMES_BACK_AFTER, LATENCY, ROWS_MAX, SESSIONS_MAX, TRANSACTIONS_MAX,
+    APPLY_COST_MAX, APPS_MAX, COMES_BACK_AFTER, DIGESTS_MAX, LATENCY, ROWS_MAX, SESSIONS_MAX,
+    TRANSACTIONS_MAX,
 };
 use crate::scenario::raw::{self, Count};
 use crate::scenario::{App, Effect, Rows, Window, rule};
@@ -92,6 +93,7 @@ fn app(raw: raw::App, signals: &[String], path: &str, faults: &mut Faults) -> Ap
     let rule = rule::compile(&raw, signals, path, faults);
     let at = |key: &str| format!("{path}.{key}");
     let identities = faults.count(count(raw.identities, 1), (1, u32::MAX), &at("identities"));
+    let digests = faults.count(count(raw.digests, 1), (1, DIGESTS_MAX), &at("digests"));
     let transactions = count(raw.transactions, 1);
     faults.count(transactions, (1, TRANSACTIONS_MAX), &at("transactions"));
     let rows = raw.rows_per_statement;
@@ -120,6 +122,7 @@ fn app(raw: raw::App, signals: &[String], path: &str, faults: &mut Faults) -> Ap
         identities,
         rule,
         latency,
+        digests,
         rows,
         apply_cost: faults.number(apply_cost, (0.0, APPLY_COST_MAX), &at("apply_cost")),
         phantom_rows,

@@ -186,6 +186,7 @@ fn app(load: &AppLoad, met: &Met) -> App {
         identities: 1,
         rule: met.rule.clone(),
         latency: Some(load.server),
+        digests: 1,
         rows: met.rows,
         apply_cost: 1.0,
         phantom_rows: 0,
