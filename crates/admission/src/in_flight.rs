@@ -51,6 +51,19 @@
 //! not by a window that remembers what is over. With so few statements that one which is too slow says
 //! little, more of them are waited for: then the steering is slow, and the gate is quick.
 //!
+//! What the app itself has in flight is λ·w (Little), with λ its statements a second and w the mean of
+//! what each takes, up to the aim. When λ has grown, by more than chance, so has what it needs of the server,
+//! and the limit gives way before anybody is slow:
+//!
+//! ```text
+//!   λ over SMOOTHING > λ over 10 s by four standard deviations of a count, and a tenth
+//!   limit − min(Δλ·w, limit·Δλ/λ)     and for 2 s each further growth of λ likewise
+//! ```
+//!
+//! By what the app has more, as where each needs a slot or a core; and by no larger part than that by which
+//! the app has grown, for it may be in flight without needing what the jobs do. When λ falls nothing is given back
+//! at once: an app that waits for reports has a smaller λ too, and more reports would make it smaller still.
+//!
 //! Below 1 the limit is the part of the time in which one statement is in flight: what has held its
 //! place for h is followed by a rest of h·(1/limit − 1), of 30 s at most, in which nothing passes. So a
 //! server that one report at a time disturbs too much has reports with rests between them.
@@ -79,8 +92,9 @@
 //! for mean and deviation; RFC 5681 for doubling below what held; RFC 7661 for limits that were not
 //! in use; Robbins and Monro (1951), stochastic approximation, for finding a quantile by how often it is
 //! exceeded; Halfin and Whitt (1981), heavy-traffic limits for queues with many exponential servers, for
-//! the root.
+//! the root; Little (1961), for what is in flight from how many come and how long they stay.
 
+mod demand;
 mod limit;
 mod places;
 mod slow;

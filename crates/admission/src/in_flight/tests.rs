@@ -251,3 +251,32 @@ fn with_few_statements_one_that_is_too_slow_says_little() {
     let settled = limit(&all, at(400_000), LATENCY).unwrap();
     assert!((2.0..100.0).contains(&settled), "neither at its least nor far away: {settled}");
 }
+
+#[test]
+fn it_gives_way_to_an_app_that_grows_before_anybody_is_slow() {
+    // An app of 300 statements a second, of 20 ms: six in flight. After a minute there are more.
+    let run = |then: u32, used_for: u64| {
+        let mut all = percentile();
+        let mut window = LatencyWindow::new(Duration::from_secs(5), 0.99);
+        let mut counts = LatencyCounts::default();
+        for quarter in 0..252_u64 {
+            let now = at(quarter * 250);
+            for _ in 0..if quarter < 240 { 75 } else { then } {
+                counts.count(Duration::from_millis(20));
+            }
+            window.look(now, &counts);
+            all.handle_latencies(now, LATENCY, window.recent());
+            if quarter < used_for {
+                let place = all.admit(now, ONE);
+                all.limits.get_mut(&LATENCY).unwrap().want(now);
+                all.take_back(place);
+            }
+            all.handle_value(now, LATENCY, 0.02);
+        }
+        limit(&all, at(63_000), LATENCY).unwrap()
+    };
+    let gave = run(75, 252) - run(150, 252);
+    assert!((4.0..=7.0).contains(&gave), "six more are in flight: {gave}");
+    let gave = run(75, 200) - run(150, 200);
+    assert!(gave.abs() < 1e-9, "nobody is there to give way: {gave}");
+}
