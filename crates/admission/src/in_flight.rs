@@ -80,6 +80,13 @@
 //! some 1/√c for each, and steps of √limit/2 give a loop gain about one whatever c is. Steps in parts of the
 //! limit have one of six and more at sixteen slots, and swing from above what the server takes to hardly anything.
 //!
+//! # Before the first value
+//!
+//! An app that is idle has no value, and no jobs are limited for it. Whether it is idle is not known
+//! before its signal is as old as a value may become. Until then the first limit holds: everybody who waits
+//! would rush in beside an app that is at work, and what that does to it is remembered for longer than
+//! it takes to end.
+//!
 //! # Several
 //!
 //! A gate with several such signals has the room of the one with the least. Statements in flight are
@@ -231,15 +238,16 @@ impl InFlight {
         }
     }
 
-    /// When next, after `now`, there may be room by the passing of time: a place stops to count, or a
-    /// rest ends.
+    /// When next, after `now`, there may be room by the passing of time: a place stops to count, a rest
+    /// ends, or a limit is not in force any more because nobody has told its value.
     pub(crate) fn next_change(&self, now: MonoTime) -> Option<MonoTime> {
         if self.limits.is_empty() {
             return None;
         }
         let rests = self.limits.values().map(Limit::rests_until);
         let forgets = self.gates.values().filter_map(Places::forgets_at);
-        rests.chain(forgets).filter(|at| *at > now).min()
+        let begins = self.limits.values().filter_map(Limit::begins_until);
+        rests.chain(forgets).chain(begins).filter(|at| *at > now).min()
     }
 
     /// Statements a second that the limits of these signals let through, about; `None`: as many as

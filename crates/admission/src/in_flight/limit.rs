@@ -60,6 +60,8 @@ pub(super) const GAP_MAX: f64 = 1.0;
 
 #[derive(Debug)]
 pub(super) struct Limit {
+    /// Since when there is the signal.
+    begun: MonoTime,
     pacing: InFlightPacing,
     threshold: f64,
     stale_after: Duration,
@@ -101,6 +103,7 @@ struct Values {
 impl Limit {
     pub(super) fn new(now: MonoTime) -> Self {
         Self {
+            begun: now,
             pacing: InFlightPacing::default(),
             threshold: 0.0,
             stale_after: Duration::ZERO,
@@ -147,13 +150,22 @@ impl Limit {
     /// Statements that may be in flight; below one, the part of the time in which one may be. `None`:
     /// as many as come.
     pub(super) fn in_force(&self, now: MonoTime) -> Option<f64> {
-        let fresh = |values: &Values| now.saturating_since(values.at) <= self.stale_after;
-        match (self.values.as_ref().is_some_and(fresh), self.on_no_data) {
+        // Before the first value nobody knows whether the app is idle, and all who wait would rush in.
+        let known_at = self.values.as_ref().map_or(self.begun, |values| values.at);
+        let is_fresh = now.saturating_since(known_at) <= self.stale_after;
+        match (is_fresh, self.on_no_data) {
             (false, OnNoData::Open) => None,
             (true, OnNoData::Open) | (_, OnNoData::Closed | OnNoData::HoldLast(_)) => {
                 Some(self.limit)
             }
         }
+    }
+
+    /// Until when it is in force without a value.
+    pub(super) fn begins_until(&self) -> Option<MonoTime> {
+        let until = self.begun.saturating_add(self.stale_after);
+        let ends = self.values.is_none() && self.on_no_data == OnNoData::Open;
+        ends.then(|| until.saturating_add(Duration::from_nanos(1)))
     }
 
     /// Somebody was held back by it.

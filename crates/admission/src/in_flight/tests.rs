@@ -88,8 +88,11 @@ fn a_signal_counts_all_its_gates_and_the_smallest_room_governs() {
 
 #[test]
 fn without_a_value_the_last_limit_holds_or_none_as_it_is_told() {
+    let all = limits(OnNoData::Open);
+    assert_eq!(limit(&all, at(3_000), LATENCY), Some(4.0), "nobody knows yet");
+    assert_eq!(all.next_change(at(0)), Some(at(3_000).saturating_add(Duration::from_nanos(1))));
+    assert_eq!(limit(&all, at(3_001), LATENCY), None, "nobody to protect was seen");
     let mut all = limits(OnNoData::Open);
-    assert_eq!(limit(&all, at(0), LATENCY), None, "nobody to protect was seen");
     run(&mut all, 0, 30, |_, _| 5_000.0);
     assert_eq!(limit(&all, at(30_000), LATENCY), Some(1.0));
     assert_eq!(limit(&all, at(40_000), LATENCY), None, "stale after 3 s");
