@@ -51,6 +51,19 @@
 //! not by a window that remembers what is over. With so few statements that one which is too slow says
 //! little, more of them are waited for: then the steering is slow, and the gate is quick.
 //!
+//! What the app itself has in flight is λ·w (Little), with λ its statements a second and w the mean of
+//! what each takes, up to the aim. When λ has grown, by more than chance, so has what it needs of the server,
+//! and the limit gives way before anybody is slow:
+//!
+//! ```text
+//!   λ over SMOOTHING > λ over 10 s by four standard deviations of a count, and a tenth
+//!   limit − min(Δλ·w, limit·Δλ/λ)     and for 2 s each further growth of λ likewise
+//! ```
+//!
+//! By what the app has more, as where each needs a slot or a core; and by no larger part than that by which
+//! the app has grown, for it may be in flight without needing what the jobs do. When λ falls nothing is given back
+//! at once: an app that waits for reports has a smaller λ too, and more reports would make it smaller still.
+//!
 //! Below 1 the limit is the part of the time in which one statement is in flight: what has held its
 //! place for h is followed by a rest of h·(1/limit − 1), of 30 s at most, in which nothing passes. So a
 //! server that one report at a time disturbs too much has reports with rests between them.
@@ -67,6 +80,13 @@
 //! some 1/√c for each, and steps of √limit/2 give a loop gain about one whatever c is. Steps in parts of the
 //! limit have one of six and more at sixteen slots, and swing from above what the server takes to hardly anything.
 //!
+//! # Before the first value
+//!
+//! An app that is idle has no value, and no jobs are limited for it. Whether it is idle is not known
+//! before its signal is as old as a value may become. Until then the first limit holds: everybody who waits
+//! would rush in beside an app that is at work, and what that does to it is remembered for longer than
+//! it takes to end.
+//!
 //! # Several
 //!
 //! A gate with several such signals has the room of the one with the least. Statements in flight are
@@ -79,8 +99,9 @@
 //! for mean and deviation; RFC 5681 for doubling below what held; RFC 7661 for limits that were not
 //! in use; Robbins and Monro (1951), stochastic approximation, for finding a quantile by how often it is
 //! exceeded; Halfin and Whitt (1981), heavy-traffic limits for queues with many exponential servers, for
-//! the root.
+//! the root; Little (1961), for what is in flight from how many come and how long they stay.
 
+mod demand;
 mod limit;
 mod places;
 mod slow;
@@ -217,15 +238,16 @@ impl InFlight {
         }
     }
 
-    /// When next, after `now`, there may be room by the passing of time: a place stops to count, or a
-    /// rest ends.
+    /// When next, after `now`, there may be room by the passing of time: a place stops to count, a rest
+    /// ends, or a limit is not in force any more because nobody has told its value.
     pub(crate) fn next_change(&self, now: MonoTime) -> Option<MonoTime> {
         if self.limits.is_empty() {
             return None;
         }
         let rests = self.limits.values().map(Limit::rests_until);
         let forgets = self.gates.values().filter_map(Places::forgets_at);
-        rests.chain(forgets).filter(|at| *at > now).min()
+        let begins = self.limits.values().filter_map(Limit::begins_until);
+        rests.chain(forgets).chain(begins).filter(|at| *at > now).min()
     }
 
     /// Statements a second that the limits of these signals let through, about; `None`: as many as

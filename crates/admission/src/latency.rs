@@ -125,6 +125,17 @@ impl LatencyRecent {
         as_f64(self.buckets.iter().fold(0, |sum, count| sum.saturating_add(*count)))
     }
 
+    /// Seconds that they took together, none counted for more than this.
+    #[must_use]
+    pub fn took(&self, most_s: f64) -> f64 {
+        let told = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+        let took = told.map(|(bucket, count)| {
+            let (from, to) = (begins_at(bucket), begins_at(bucket.saturating_add(1)));
+            as_f64(*count) * f64::midpoint(from, to).min(most_s)
+        });
+        took.fold(0.0, |sum, part| sum + part)
+    }
+
     /// How many of them were over this, in seconds; those of a bucket are taken to be spread evenly.
     #[must_use]
     pub fn over(&self, limit_s: f64) -> f64 {
@@ -253,6 +264,9 @@ mod tests {
         count(&mut counts, 80, 15);
         let slow = window.look(at(100), &counts).unwrap();
         assert!((0.078..0.083).contains(&slow), "{slow}");
+        let (took, capped) = (window.recent().took(1.0), window.recent().took(0.01));
+        assert!((3.1..3.25).contains(&took), "985 of 2 ms and 15 of 80: {took}");
+        assert!((2.1..2.15).contains(&capped), "none for more than 10 ms: {capped}");
         for ms in (200..=1_100).step_by(100) {
             count(&mut counts, 2, 100);
             assert!(window.look(at(ms), &counts).is_some());

@@ -95,6 +95,13 @@ impl Measured {
         mean(self.measured().filter_map(|look| look.value_s))
     }
 
+    /// The same in the first half, before an app grows that does.
+    pub(crate) fn said_at_first_s(&self) -> f64 {
+        let whole = self.looks.last().map_or(self.warm_up, |look| look.at);
+        let until = self.warm_up + whole.saturating_sub(self.warm_up) / 2;
+        mean(self.measured().filter(|look| look.at < until).filter_map(|look| look.value_s))
+    }
+
     /// The mean of the limit on reports in flight, if there was one.
     pub(crate) fn limit(&self) -> f64 {
         mean(self.measured().filter_map(|look| look.limit))

@@ -55,9 +55,9 @@ pub(crate) fn undisturbed(all: &[Measured]) -> Alone {
     }
 }
 
-/// What the signal says while the app is alone, in seconds.
+/// What the signal says while the app is alone and at its usual work, in seconds.
 pub(crate) fn said_alone_s(all: &[Measured]) -> f64 {
-    median_alone(all, Measured::said_s)
+    median_alone(all, Measured::said_at_first_s)
 }
 
 fn median_alone(all: &[Measured], of: fn(&Measured) -> f64) -> f64 {

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use super::demand::{Demand, Growth};
 use super::slow::TooSlow;
 use crate::{GateKey, InFlightPacing, LatencyRecent, MonoTime, OnNoData, SignalConfig};
 
 /// Over which values are averaged: a few probes.
-const SMOOTHING: f64 = 1.0;
+pub(super) const SMOOTHING: f64 = 1.0;
 
 /// A limit that nobody knows anything of yet.
 const LIMIT_FIRST: f64 = 4.0;
@@ -55,10 +56,12 @@ const MARGIN_MAX: f64 = 0.5;
 const MARGIN_DEVIATIONS: f64 = 2.0;
 
 /// A gap between values is taken for no longer than this, in seconds.
-const GAP_MAX: f64 = 1.0;
+pub(super) const GAP_MAX: f64 = 1.0;
 
 #[derive(Debug)]
 pub(super) struct Limit {
+    /// Since when there is the signal.
+    begun: MonoTime,
     pacing: InFlightPacing,
     threshold: f64,
     stale_after: Duration,
@@ -69,6 +72,7 @@ pub(super) struct Limit {
     excess: Excess,
     values: Option<Values>,
     too_slow: TooSlow,
+    demand: Demand,
     /// When the last statement gave its place back, and for how many seconds it had held it.
     last_held: Option<(MonoTime, f64)>,
     /// Seconds for which a place is held.
@@ -99,6 +103,7 @@ struct Values {
 impl Limit {
     pub(super) fn new(now: MonoTime) -> Self {
         Self {
+            begun: now,
             pacing: InFlightPacing::default(),
             threshold: 0.0,
             stale_after: Duration::ZERO,
@@ -108,6 +113,7 @@ impl Limit {
             excess: Excess::No,
             values: None,
             too_slow: TooSlow::new(now),
+            demand: Demand::new(now),
             last_held: None,
             service: 0.0,
             used_at: None,
@@ -144,13 +150,22 @@ impl Limit {
     /// Statements that may be in flight; below one, the part of the time in which one may be. `None`:
     /// as many as come.
     pub(super) fn in_force(&self, now: MonoTime) -> Option<f64> {
-        let fresh = |values: &Values| now.saturating_since(values.at) <= self.stale_after;
-        match (self.values.as_ref().is_some_and(fresh), self.on_no_data) {
+        // Before the first value nobody knows whether the app is idle, and all who wait would rush in.
+        let known_at = self.values.as_ref().map_or(self.begun, |values| values.at);
+        let is_fresh = now.saturating_since(known_at) <= self.stale_after;
+        match (is_fresh, self.on_no_data) {
             (false, OnNoData::Open) => None,
             (true, OnNoData::Open) | (_, OnNoData::Closed | OnNoData::HoldLast(_)) => {
                 Some(self.limit)
             }
         }
+    }
+
+    /// Until when it is in force without a value.
+    pub(super) fn begins_until(&self) -> Option<MonoTime> {
+        let until = self.begun.saturating_add(self.stale_after);
+        let ends = self.values.is_none() && self.on_no_data == OnNoData::Open;
+        ends.then(|| until.saturating_add(Duration::from_nanos(1)))
     }
 
     /// Somebody was held back by it.
@@ -188,8 +203,26 @@ impl Limit {
     /// A percentile has been told this since its last value.
     pub(super) fn handle_latencies(&mut self, now: MonoTime, recent: &LatencyRecent) {
         let Some(percentile) = self.pacing.percentile else { return };
-        let told = (recent.all(), recent.over(self.threshold * (1.0 - MARGIN_MIN)));
+        let (all, aim) = (recent.all(), self.threshold * (1.0 - MARGIN_MIN));
+        let told = (all, recent.over(aim));
         self.too_slow.add(now, told, (self.remembers(), 1.0 - percentile));
+        // One that waits for reports is not to count for more of the app than it is.
+        if let Some(growth) = self.demand.add(now, (all, recent.took(aim))) {
+            self.give_way(now, growth);
+        }
+    }
+
+    /// The app that is protected has grown.
+    fn give_way(&mut self, now: MonoTime, growth: Growth) {
+        if self.was_used(now) {
+            self.limit -= growth.in_flight.min(self.limit * growth.part);
+            self.limit = self.limit.max(LIMIT_MIN);
+        }
+    }
+
+    /// Whether somebody was in flight within the window: who was not there for so long is not to blame.
+    fn was_used(&self, now: MonoTime) -> bool {
+        self.used_at.is_some_and(|at| now.saturating_since(at) <= self.pacing.memory)
     }
 
     /// For how long statements count that told their latencies, at least: a part of the window, so
@@ -245,12 +278,8 @@ impl Limit {
     fn steer_by_the_slow(&mut self, now: MonoTime, percentile: f64, passed: f64) {
         let Some(part) = self.too_slow.part() else { return };
         let error = (1.0 - part / (1.0 - percentile)).clamp(SLOW_ERROR_MIN, 1.0);
-        let may_change = if error < 0.0 {
-            // Who was not there for so long is not to blame.
-            self.used_at.is_some_and(|at| now.saturating_since(at) <= self.pacing.memory)
-        } else {
-            self.limit < 1.0 || self.is_wanted(now)
-        };
+        let may_change =
+            if error < 0.0 { self.was_used(now) } else { self.limit < 1.0 || self.is_wanted(now) };
         if may_change {
             let memory = self.remembers().as_secs_f64().max(self.too_slow.memory());
             let step = error * passed / (memory + self.service);

@@ -88,8 +88,11 @@ fn a_signal_counts_all_its_gates_and_the_smallest_room_governs() {
 
 #[test]
 fn without_a_value_the_last_limit_holds_or_none_as_it_is_told() {
+    let all = limits(OnNoData::Open);
+    assert_eq!(limit(&all, at(3_000), LATENCY), Some(4.0), "nobody knows yet");
+    assert_eq!(all.next_change(at(0)), Some(at(3_000).saturating_add(Duration::from_nanos(1))));
+    assert_eq!(limit(&all, at(3_001), LATENCY), None, "nobody to protect was seen");
     let mut all = limits(OnNoData::Open);
-    assert_eq!(limit(&all, at(0), LATENCY), None, "nobody to protect was seen");
     run(&mut all, 0, 30, |_, _| 5_000.0);
     assert_eq!(limit(&all, at(30_000), LATENCY), Some(1.0));
     assert_eq!(limit(&all, at(40_000), LATENCY), None, "stale after 3 s");
@@ -250,4 +253,33 @@ fn with_few_statements_one_that_is_too_slow_says_little() {
     }
     let settled = limit(&all, at(400_000), LATENCY).unwrap();
     assert!((2.0..100.0).contains(&settled), "neither at its least nor far away: {settled}");
+}
+
+#[test]
+fn it_gives_way_to_an_app_that_grows_before_anybody_is_slow() {
+    // An app of 300 statements a second, of 20 ms: six in flight. After a minute there are more.
+    let run = |then: u32, used_for: u64| {
+        let mut all = percentile();
+        let mut window = LatencyWindow::new(Duration::from_secs(5), 0.99);
+        let mut counts = LatencyCounts::default();
+        for quarter in 0..252_u64 {
+            let now = at(quarter * 250);
+            for _ in 0..if quarter < 240 { 75 } else { then } {
+                counts.count(Duration::from_millis(20));
+            }
+            window.look(now, &counts);
+            all.handle_latencies(now, LATENCY, window.recent());
+            if quarter < used_for {
+                let place = all.admit(now, ONE);
+                all.limits.get_mut(&LATENCY).unwrap().want(now);
+                all.take_back(place);
+            }
+            all.handle_value(now, LATENCY, 0.02);
+        }
+        limit(&all, at(63_000), LATENCY).unwrap()
+    };
+    let gave = run(75, 252) - run(150, 252);
+    assert!((4.0..=7.0).contains(&gave), "six more are in flight: {gave}");
+    let gave = run(75, 200) - run(150, 200);
+    assert!(gave.abs() < 1e-9, "nobody is there to give way: {gave}");
 }

@@ -1,7 +1,7 @@
 //! Signals that limit what is in flight.
 
 use super::*;
-use crate::{Answer, InFlightPacing, Inquiry, Purpose};
+use crate::{Answer, InFlightPacing, Inquiry, OnNoData, Purpose};
 
 /// Threads over 100 shut the gate, and limit what is in flight.
 const PACED: GateKey = GateKey(3);
@@ -46,6 +46,23 @@ fn what_is_beyond_the_limit_waits_until_a_statement_has_really_ended() {
     assert_eq!((view.signal, view.limit, view.in_flight), (THREADS, Some(4.0), 3));
     lab.run(ms(3_000));
     assert_eq!(lab.controller.governing(lab.now), None);
+}
+
+#[test]
+fn before_the_first_value_a_few_pass_and_all_once_the_app_is_known_to_be_idle() {
+    let mut config = config();
+    config.signals[1].in_flight = Some(InFlightPacing::default());
+    config.signals[1].on_no_data = OnNoData::Open;
+    config.signals[1].stale_after = ms(3_000);
+    config.gates.push(GateConfig { key: PACED, signals: vec![THREADS] });
+    let mut lab = Lab::new(config);
+    let _running: Vec<Permit> = (0..4).map(|_| lab.running(Terms::default())).collect();
+    let fifth = lab.queued(PACED, DDL, Terms::default());
+    lab.run(ms(2_900));
+    assert_eq!(lab.winners(), []);
+    lab.run(ms(200));
+    assert_eq!(lab.winners(), [fifth], "without anybody who asks");
+    assert_eq!(lab.controller.in_flight_limits(lab.now).next().unwrap().limit, None);
 }
 
 #[test]
