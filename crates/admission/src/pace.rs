@@ -172,6 +172,8 @@ pub(crate) struct Pace {
     share: Option<(MonoTime, Share)>,
     /// Up to when it has moved there.
     moved_at: MonoTime,
+    /// What is owed to it of what the others were given, in rows.
+    owed: f64,
     /// Completed work that was larger than a window.
     oversize: u64,
 }
@@ -193,6 +195,7 @@ impl Pace {
             handed_over: None,
             share: None,
             moved_at: now,
+            owed: 0.0,
             oversize: 0,
         }
     }
@@ -398,7 +401,17 @@ impl Pace {
         let delivered = slowest.delivered().min(slowest.rate());
         let rows_per_s = if presses { slowest.rate() } else { delivered };
         let beside_per_s = if presses { wishes.beside().min(rows_per_s) } else { 0.0 };
-        Some(Demand { weight, rows_per_s, presses, large_rows: self.lump(), beside_per_s })
+        let large_rows = self.lump();
+        let (given_per_s, owed_rows) = (wishes.given(), self.owed);
+        Some(Demand {
+            weight,
+            rows_per_s,
+            presses,
+            large_rows,
+            beside_per_s,
+            given_per_s,
+            owed_rows,
+        })
     }
 
     /// What is due to this controller beside others.
@@ -412,7 +425,11 @@ impl Pace {
         self.moved_at = now;
         // News that are old say nothing of now.
         self.share = self.share.filter(|(at, _)| now.saturating_since(*at) <= share::HELD_FOR);
-        let (Some((_, share)), Some(rate)) = (self.share, self.rate()) else { return };
+        let (Some((_, share)), Some(rate)) = (self.share, self.rate()) else {
+            self.owed = 0.0;
+            return;
+        };
+        self.owed = share.owes(self.owed, (rate, since));
         let factor = share.factor(rate, since);
         for flow in self.flows.values_mut() {
             flow.scale(factor);

@@ -23,6 +23,7 @@
 //! All operations are O(log waiters).
 
 mod ahead;
+mod learned;
 mod line;
 mod young;
 
@@ -34,6 +35,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 
 pub(crate) use self::ahead::{Absent, BySince, Part, Standing, Stands};
+pub(crate) use self::learned::is_news;
 use self::line::Line;
 use self::young::Young;
 use crate::request::Lane;
@@ -121,6 +123,8 @@ pub(crate) struct Head {
     pub(crate) ticket: Ticket,
     pub(crate) lane: Lane,
     pub(crate) cost: f64,
+    /// The same without prudence.
+    pub(crate) known: f64,
     pub(crate) ratio: Ratio,
 }
 
@@ -289,15 +293,15 @@ impl Ring {
     /// Who wins the next check that is won.
     pub(crate) fn head(&self) -> Option<Head> {
         let rule = self.turns.first()?;
-        let (app, (identity, ticket, Stake { cost, ratio, .. })) = self.rules.get(&rule)?.next()?;
-        Some(Head { ticket, lane: Lane { rule, app, identity }, cost, ratio })
+        let (app, (identity, ticket, stake)) = self.rules.get(&rule)?.next()?;
+        Some(stake.head(ticket, Lane { rule, app, identity }))
     }
 
     /// Who is next of this lane, if its app serves it next.
     pub(crate) fn next_of(&self, lane: Lane) -> Option<Head> {
         let app = self.rules.get(&lane.rule)?.apps.get(&lane.app)?;
-        let (identity, ticket, Stake { cost, ratio, .. }) = app.next()?;
-        (identity == lane.identity).then_some(Head { ticket, lane, cost, ratio })
+        let (identity, ticket, stake) = app.next()?;
+        (identity == lane.identity).then(|| stake.head(ticket, lane))
     }
 
     /// Whether it wins the next check that is won.
@@ -457,6 +461,11 @@ impl Stake {
     /// lost before anybody knew what such a statement writes.
     fn bid(self, weight: u32) -> Bid {
         Bid { cost: self.known, weight, ratio: self.ratio }
+    }
+
+    fn head(self, ticket: Ticket, lane: Lane) -> Head {
+        let Self { cost, known, ratio, kept: _ } = self;
+        Head { ticket, lane, cost, known, ratio }
     }
 
     fn standing(self) -> Standing {

@@ -12,8 +12,8 @@ use crate::gate::Gate;
 use crate::pacing::release_per_s;
 use crate::queue::{Spot, Waiter};
 use crate::rates::{From, Thrown};
-use crate::ring::Head;
-use crate::{GateKey, MonoTime, Ratio, RuleKey, Ticket};
+use crate::ring::{Head, Place, is_news};
+use crate::{GateKey, MonoTime, Ratio, Request, RuleKey, Ticket};
 
 impl Controller {
     pub(super) fn advance(&mut self, now: MonoTime) {
@@ -294,6 +294,9 @@ impl Controller {
         let Some(request) = self.queue.get(head.ticket).map(|waiter| waiter.request) else {
             return Release::Stays;
         };
+        if self.learn_line(&head, &request) {
+            return Release::Moved;
+        }
         let cost = self.expected(&request);
         if !self.has_room(now, &request, cost) {
             self.wait_for_room(now, &head, &request, cost);
@@ -325,6 +328,26 @@ impl Controller {
         self.checks.count(request.rule, request.app, Check::Passed);
         self.let_through(now, head.ticket);
         Release::Moved
+    }
+
+    /// Whether more is known of what this head costs than was when it joined. Then that goes for its
+    /// line, and another may be at the head.
+    fn learn_line(&mut self, head: &Head, request: &Request) -> bool {
+        if !is_news(self.known(request), head.known) {
+            return false;
+        }
+        let Some(gate) = self.gates.get(&request.gate) else { return false };
+        let front = gate.ring.front_of(head.lane);
+        let costs: Vec<(Place, f64)> = front
+            .filter_map(|(place, before)| {
+                let known = self.known(&self.queue.get(place.1)?.request);
+                is_news(known, before).then_some((place, known))
+            })
+            .collect();
+        let Some(gate) = self.gates.get_mut(&request.gate) else { return false };
+        let lost = gate.ring.learn(head.lane, &costs, &mut self.dice);
+        self.checks.add(request.rule, request.app, Check::Lost, lost);
+        !costs.is_empty()
     }
 
     /// Leaves the line until the next check.

@@ -8,11 +8,14 @@ use crate::ring::Part;
 use crate::sweep::Sweep;
 use crate::{AppKey, MonoTime, RuleKey};
 
-/// So long is counted what comes through, and of an app so many statements at least, for so long
-/// at most.
+/// So long is counted what comes through, and of an app so many statements at least. Behind the
+/// longer time one is enough: of an app that is rarely served that is what there is to know.
 const COUNTED_FOR: Duration = Duration::from_secs(5);
 const STATEMENTS_MIN: u32 = 8;
-const COUNTED_FOR_MAX: Duration = Duration::from_secs(60);
+const COUNTED_FOR_LONG: Duration = Duration::from_secs(60);
+
+/// What was longer ago says nothing of now.
+const COUNTED_FOR_MAX: Duration = Duration::from_secs(120);
 
 /// Apps that are counted. Of others the weights tell.
 const APPS_MAX: usize = 1_024;
@@ -101,9 +104,10 @@ impl OfApp {
 
     fn note(&mut self, now: MonoTime, all: f64) {
         let span = self.span(now);
+        let enough = if span >= COUNTED_FOR_LONG { 1 } else { STATEMENTS_MIN };
         if span > COUNTED_FOR_MAX {
             *self = Self::new(now, all);
-        } else if span >= COUNTED_FOR && self.statements >= STATEMENTS_MIN {
+        } else if span >= COUNTED_FOR && self.statements >= enough {
             let of_all = (all - self.all_before).max(self.rows);
             let statements = self.statements;
             let part = Part { part: self.rows / of_all, statements };
@@ -139,7 +143,24 @@ mod tests {
         let part = Part { part: 0.25, statements: 8 };
         assert_eq!(through.part(at(108), lane(1)), Some(part));
         assert_eq!(through.part(at(108), lane(2)), None, "nobody of it waits");
-        assert_eq!(through.part(at(175), lane(1)), None, "that was long ago");
+        assert_eq!(through.part(at(229), lane(1)), None, "that was long ago");
+    }
+
+    #[test]
+    fn of_an_app_that_is_rarely_served_the_part_is_known_after_a_minute() {
+        let mut through = Through::default();
+        through.note(at(100), lane(1));
+        through.add(lane(1), 10.0);
+        through.add(lane(2), 90.0);
+        through.note(at(159), lane(1));
+        assert_eq!(through.part(at(159), lane(1)), None);
+        through.note(at(160), lane(1));
+        let part = Part { part: 0.1, statements: 1 };
+        assert_eq!(through.part(at(160), lane(1)), Some(part));
+        through.note(at(221), lane(1));
+        assert_eq!(through.part(at(221), lane(1)), Some(part), "none since, which may be chance");
+        through.note(at(281), lane(1));
+        assert_eq!(through.part(at(281), lane(1)), None);
     }
 
     #[test]

@@ -384,7 +384,15 @@ fn a_rate_that_is_not_in_use_goes_to_what_would_be_due() {
 }
 
 fn share_of(part: f64, others_per_s: f64) -> Share {
-    Share { part, others_per_s, large_rows: 1.0, beside_per_s: 0.0, others_beside_per_s: 0.0 }
+    Share {
+        part,
+        others_per_s,
+        large_rows: 1.0,
+        beside_per_s: 0.0,
+        others_beside_per_s: 0.0,
+        behind_per_s: 0.0,
+        back_per_s: 0.0,
+    }
 }
 
 #[test]

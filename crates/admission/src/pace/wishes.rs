@@ -95,6 +95,11 @@ impl Wishes {
         self.rules.values().filter(|wish| !wish.mostly).map(|wish| wish.used.max(0.0)).sum()
     }
 
+    /// What the rules have that wait most of the time, in rows a second.
+    pub(crate) fn given(&self) -> f64 {
+        self.rules.values().filter(|wish| wish.mostly).map(|wish| wish.used.max(0.0)).sum()
+    }
+
     /// The weights of the rules that have asked of late.
     pub(crate) fn asking(&self, now: MonoTime) -> f64 {
         self.rules.values().filter(|wish| wish.is_wanted(now)).map(|wish| wish.weight).sum()
@@ -137,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rules_have_that_do_not_wait_is_known() {
+    fn what_rules_have_that_wait_or_do_not_is_known() {
         let mut wishes = Wishes::default();
         for look in 1..300 {
             for (rule, rows) in [(1, 30.0), (2, 5.0), (3, 7.0)] {
@@ -147,6 +152,7 @@ mod tests {
             wishes.look(at(look * 100), [RuleKey(1)].into_iter());
         }
         assert!((wishes.beside() - 120.0).abs() < 3.0, "{}", wishes.beside());
+        assert!((wishes.given() - 300.0).abs() < 8.0, "{}", wishes.given());
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Ring {
             self.young.0.push_back((line, rule, app));
             let (identity, ticket, stake) = found.next()?;
             let lane = Lane { rule, app, identity };
-            return Some(Head { ticket, lane, cost: stake.cost, ratio: stake.ratio });
+            return Some(stake.head(ticket, lane));
         }
         None
     }
