@@ -1,6 +1,10 @@
 //! Draining and restarting: who is connected finishes, who connects meanwhile is served.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as the tests do")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail by panicking, as the tests do"
+)]
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -51,7 +51,7 @@ impl Plan {
         let seconds = args.next().map_or(Ok(8), |text| text.parse())?;
         let rounds = args.next().map_or(Ok(3), |text| text.parse())?;
         let (numbers, parts): (Vec<_>, Vec<_>) = args.partition(|word| word.parse::<u32>().is_ok());
-        let mut connections = numbers.iter().map(|it| it.parse()).collect::<Result<Vec<_>, _>>()?;
+        let mut connections: Vec<u32> = numbers.iter().flat_map(|word| word.parse()).collect();
         if connections.is_empty() {
             connections.extend(CONNECTIONS);
         }

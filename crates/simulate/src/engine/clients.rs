@@ -48,7 +48,7 @@ pub(super) struct Session {
 #[derive(Debug)]
 pub(super) enum Running {
     Nothing,
-    Admitted(Permit),
+    Admitted(Box<Permit>),
     /// Nobody was asked.
     Passed,
 }
@@ -214,7 +214,7 @@ impl<'s> World<'s> {
     }
 
     fn admitted(&mut self, index: usize, permit: Permit) {
-        self.begin_statement(index, Running::Admitted(permit));
+        self.begin_statement(index, Running::Admitted(Box::new(permit)));
     }
 
     pub(super) fn begin_statement(&mut self, index: usize, running: Running) {
@@ -313,7 +313,7 @@ impl<'s> World<'s> {
             Running::Nothing | Running::Passed => {}
             Running::Admitted(permit) => {
                 if let Some(proxy) = self.proxies.get_mut(place) {
-                    proxy.controller.complete(now, permit, outcome);
+                    proxy.controller.complete(now, *permit, outcome);
                 }
                 self.settle(place);
             }
