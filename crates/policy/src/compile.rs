@@ -62,10 +62,7 @@ pub fn load(text: &str) -> Result<Config, Vec<Fault>> {
 /// What the file says. Nothing that is built after a fault may be used.
 pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     check_version(&file, faults);
-    let mut secrets: Vec<NamedSecret> = Vec::new();
-    if let Some(admin) = &file.admin {
-        secrets.extend(admin::secrets(&admin.value));
-    }
+    let secrets = secrets(&file);
     let admin = admin::compile(file.admin, faults);
     let max_apps = file.metrics.and_then(|metrics| metrics.value.max_apps);
     let metrics = Metrics { max_apps: whole(max_apps, limits::MAX_APPS, faults) };
@@ -80,7 +77,6 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
         faults.add(&place, "at least one cluster is needed");
     }
     let names: Vec<String> = clusters.iter().map(|(name, _)| name.clone()).collect();
-    secrets.extend(clusters.iter().filter_map(|(_, cluster)| secret(&cluster.value)));
     let zones = TimeZoneDatabase::bundled();
     let context = context::Context { clusters: &names, identity: &identity, zones: &zones };
     let drafts = compile_rules(file.rules, &context, faults);
@@ -114,6 +110,19 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
         rule_names: drafts.iter().map(|draft| draft.name.clone()).collect(),
         secrets,
     })
+}
+
+/// The secrets that a text names, in its order, whatever else is wrong with it.
+#[must_use]
+pub fn secrets_of(text: &str) -> Vec<NamedSecret> {
+    let file = raw::parse(text, &mut Faults::default());
+    file.ok().flatten().map(|file| secrets(&file)).unwrap_or_default()
+}
+
+fn secrets(file: &raw::File) -> Vec<NamedSecret> {
+    let admin = file.admin.iter().flat_map(|admin| admin::secrets(&admin.value));
+    let clusters = file.clusters.iter().flat_map(|clusters| &clusters.value.0);
+    admin.chain(clusters.filter_map(|(_, cluster)| secret(&cluster.value))).collect()
 }
 
 /// The password of a cluster's probe.

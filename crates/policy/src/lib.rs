@@ -67,6 +67,7 @@ pub use cluster::{
 };
 pub use compile::{
     RUNTIME_PREFIX, RuntimeChange, RuntimeEffect, RuntimeRule, RuntimeSpec, admin_of, load,
+    secrets_of,
 };
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::Condition;

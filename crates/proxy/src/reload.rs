@@ -98,7 +98,7 @@ impl LoadError {
 /// # Errors
 /// When it cannot be read, or has faults.
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {
-    FileContent::read(path).load(None)
+    FileContent::read(path).load(None, Secrets::Elsewhere)
 }
 
 /// Why a good file was not put in force: something outside of it is missing.
@@ -110,9 +110,7 @@ pub struct NotApplied(pub String);
 /// # Errors
 /// As [`load`].
 pub fn load_to_run(path: &Path) -> Result<Loaded, LoadError> {
-    let loaded = load(path)?;
-    let faults = secret::faults(&loaded.config, None);
-    if faults.is_empty() { Ok(loaded) } else { Err(LoadError::Faults(faults)) }
+    FileContent::read(path).load(None, Secrets::Here)
 }
 
 /// Applies the file's changes for as long as it lives.
@@ -217,7 +215,8 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
             return;
         }
         let before = self.in_force.config.clone();
-        let parsed = tokio::task::spawn_blocking(move || content.load(Some(&before))).await;
+        let parsed =
+            tokio::task::spawn_blocking(move || content.load(Some(&before), Secrets::Here)).await;
         match parsed {
             Ok(Ok(loaded)) => self.take(loaded),
             Ok(Err(error)) => self.complain(&error),
@@ -322,43 +321,64 @@ impl<A: FnMut(&Arc<Config>) -> Result<(), NotApplied> + Send> Reloader<A> {
     }
 }
 
+/// Where the secrets are that a file names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Secrets {
+    /// They have to be where it says.
+    Here,
+    /// Whoever runs it has them.
+    Elsewhere,
+}
+
 /// What a reading of the file gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum FileContent {
     Bytes(Arc<[u8]>),
-    Unreadable(io::ErrorKind),
+    /// With the system's number, which says more to people.
+    Unreadable(io::ErrorKind, Option<i32>),
 }
 
 impl FileContent {
     fn text(&self) -> Arc<str> {
         match self {
             Self::Bytes(bytes) => String::from_utf8_lossy(bytes).into(),
-            Self::Unreadable(_) => "".into(),
+            Self::Unreadable(..) => "".into(),
         }
     }
 
     fn read(path: &Path) -> Self {
         match std::fs::read(path) {
             Ok(bytes) => Self::Bytes(bytes.into()),
-            Err(error) => Self::Unreadable(error.kind()),
+            Err(error) => Self::Unreadable(error.kind(), error.raw_os_error()),
         }
     }
 
     /// Checks it. Where the settings of TLS are those of `in_force`, what their files say now is no
     /// reason to refuse everything else: connections go on with what they said before.
-    fn load(self, in_force: Option<&Config>) -> Result<Loaded, LoadError> {
+    fn load(self, in_force: Option<&Config>, secrets: Secrets) -> Result<Loaded, LoadError> {
         let text = match &self {
             Self::Bytes(bytes) => std::str::from_utf8(bytes).map_err(|error| {
                 LoadError::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error))
             })?,
-            Self::Unreadable(kind) => return Err(LoadError::Unreadable((*kind).into())),
+            Self::Unreadable(kind, number) => {
+                let error = number.map_or_else(|| (*kind).into(), io::Error::from_raw_os_error);
+                return Err(LoadError::Unreadable(error));
+            }
         };
-        let (config, warnings) =
-            policy::load_with_warnings(text, unix_time()).map_err(LoadError::Faults)?;
-        let FileFaults { mut fatal, outlived } = FileFaults::of(&config, in_force);
-        if in_force.is_some() {
-            fatal.extend(secret::faults(&config, in_force));
-        }
+        // Whatever else is wrong: all faults at once.
+        let missing = match secrets {
+            Secrets::Here => secret::faults(&policy::secrets_of(text), in_force),
+            Secrets::Elsewhere => Vec::new(),
+        };
+        let and_missing = |mut faults: Vec<Fault>| {
+            faults.extend(missing.iter().cloned());
+            faults.sort_by_key(|fault| fault.line);
+            faults
+        };
+        let (config, warnings) = policy::load_with_warnings(text, unix_time())
+            .map_err(|faults| LoadError::Faults(and_missing(faults)))?;
+        let FileFaults { fatal, outlived } = FileFaults::of(&config, in_force);
+        let fatal = and_missing(fatal);
         if !fatal.is_empty() {
             return Err(LoadError::Faults(fatal));
         }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::{env, fmt, fs, io};
 
-use policy::{Config, Fault, Secret};
+use policy::{Config, Fault, NamedSecret, Secret};
 
 /// A secret that is not there. It names the place, never the content.
 #[derive(Debug)]
@@ -31,13 +31,13 @@ pub fn read(secret: &Secret) -> Result<String, SecretError> {
     }
 }
 
-/// The secrets of `config` that cannot be read, each as a fault where it is named. What `in_force`
+/// Those of a file's secrets that cannot be read, each as a fault where it is named. What `in_force`
 /// names too is not looked at: whoever uses it has it.
-pub(crate) fn faults(config: &Config, in_force: Option<&Config>) -> Vec<Fault> {
+pub(crate) fn faults(named: &[NamedSecret], in_force: Option<&Config>) -> Vec<Fault> {
     let is_known = |secret: &Secret| {
         in_force.is_some_and(|known| known.secrets.iter().any(|named| named.secret == *secret))
     };
-    let named = config.secrets.iter().filter(|named| !is_known(&named.secret));
+    let named = named.iter().filter(|named| !is_known(&named.secret));
     named
         .filter_map(|named| {
             let message = match read(&named.secret) {

@@ -92,6 +92,24 @@ fn budgets_guards_and_what_runs_away_are_in_the_summary() {
 }
 
 #[test]
+fn every_fault_is_told_at_once_and_a_secret_that_is_missing_is_one() {
+    let main = "  main: { listen: 127.0.0.1:0, primary: 127.0.0.1:3306";
+    let probe = "probe: { user: sluice, password_env: SLUICE_TEST_UNSET }";
+    let file = GOOD.replace(main, &format!("{main}, {probe}")).replace("0.9", "1.9");
+    let file = File::with(&file);
+    let output = sluice("check", &file, &[]);
+    let (said, path) = (stderr(&output), file.0.display().to_string());
+    let mut lines = said.lines();
+    let first = lines.next().unwrap();
+    assert!(first.starts_with(&format!("{path}:3: clusters.main.probe.password_env: ")), "{said}");
+    assert!(lines.next().unwrap().starts_with(&format!("{path}:5: rules[0].ratio: ")), "{said}");
+    let gone = File(path.clone().into());
+    drop(file);
+    let output = sluice("check", &gone, &[]);
+    assert!(stderr(&output).contains("No such file or directory"), "{}", stderr(&output));
+}
+
+#[test]
 fn warnings_are_lines_with_their_places_and_fail_a_strict_check() {
     // It is decided by the rule in front of it.
     let shadowed = format!("{GOOD}  - {{ name: late, match: {{ app: x }}, permanent: true }}\n");
