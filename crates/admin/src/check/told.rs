@@ -333,7 +333,12 @@ pub(crate) fn no_cluster(state: &Shown, asked: &Asked<'_>) -> Told {
     told.reason = "unknown_cluster";
     let names = state.state.clusters.iter().map(|cluster| &*cluster.name);
     let wanted = shown(asked.cluster.unwrap_or_default());
-    told.summary = format!("there is no cluster `{wanted}`: there are {}", listed(names));
+    told.summary = if wanted.is_empty() {
+        // freno's other types of stores.
+        format!("the only type of store here is `mysql`, of which there are {}", listed(names))
+    } else {
+        format!("there is no cluster `{wanted}`: there are {}", listed(names))
+    };
     told
 }
 
