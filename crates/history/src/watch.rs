@@ -309,7 +309,8 @@ impl Inner {
             *kept = None;
         }
         drop(kept);
-        let mut writes = Writes { statements: gatherer.statements(), ..writes? };
+        let mut writes = writes?;
+        writes.statements = gatherer.statements();
         keepers.add(&mut writes, at, ends);
         Some(writes)
     }
