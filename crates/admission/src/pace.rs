@@ -116,6 +116,7 @@
 
 mod base;
 mod debt;
+mod exchange;
 mod flow;
 mod ledger;
 mod share;
@@ -392,50 +393,6 @@ impl Pace {
         }
     }
 
-    /// What is told to other controllers; `None` if nothing is known of any replica.
-    pub(crate) fn demand(&self, now: MonoTime, wishes: &Wishes) -> Option<Demand> {
-        let slowest = self.slowest()?;
-        let pressing = wishes.pressing();
-        let presses = pressing > 0.0;
-        let weight = if presses { pressing } else { wishes.asking(now) };
-        let delivered = slowest.delivered().min(slowest.rate());
-        let rows_per_s = if presses { slowest.rate() } else { delivered };
-        let beside_per_s = if presses { wishes.beside().min(rows_per_s) } else { 0.0 };
-        let large_rows = self.lump();
-        let (given_per_s, owed_rows) = (wishes.given(), self.owed);
-        Some(Demand {
-            weight,
-            rows_per_s,
-            presses,
-            large_rows,
-            beside_per_s,
-            given_per_s,
-            owed_rows,
-        })
-    }
-
-    /// What is due to this controller beside others.
-    pub(crate) fn take_share(&mut self, now: MonoTime, share: Option<Share>) {
-        self.share = share.map(|share| (now, share));
-    }
-
-    /// The exchange with other controllers: see [`share`].
-    fn move_to_share(&mut self, now: MonoTime) {
-        let since = now.saturating_since(self.moved_at).min(SHARE_LOOK_MAX).as_secs_f64();
-        self.moved_at = now;
-        // News that are old say nothing of now.
-        self.share = self.share.filter(|(at, _)| now.saturating_since(*at) <= share::HELD_FOR);
-        let (Some((_, share)), Some(rate)) = (self.share, self.rate()) else {
-            self.owed = 0.0;
-            return;
-        };
-        self.owed = share.owes(self.owed, (rate, since));
-        let factor = share.factor(rate, since);
-        for flow in self.flows.values_mut() {
-            flow.scale(factor);
-        }
-    }
-
     /// When there may be room by the passing of time alone; `None` if only an acknowledgement makes
     /// some.
     pub(crate) fn next_room(&self, now: MonoTime) -> Option<MonoTime> {
@@ -483,9 +440,6 @@ impl Pace {
         }
     }
 }
-
-/// One look moves no further towards the share than this time would.
-const SHARE_LOOK_MAX: Duration = Duration::from_secs(1);
 
 /// What a statement of which nothing is known is charged, as time at the rate: more than half of a
 /// window, so that two are not on their way before one is known.

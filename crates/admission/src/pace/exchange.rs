@@ -1,0 +1,56 @@
+//! What a controller tells others, and what it makes of what they tell. [`super::share`] has the law.
+
+use std::time::Duration;
+
+use super::share::{self, Demand, Share};
+use super::{Pace, Wishes};
+use crate::MonoTime;
+
+/// One look moves no further towards the share than this time would.
+const SHARE_LOOK_MAX: Duration = Duration::from_secs(1);
+
+impl Pace {
+    /// What is told to other controllers; `None` if nothing is known of any replica.
+    pub(crate) fn demand(&self, now: MonoTime, wishes: &Wishes) -> Option<Demand> {
+        let slowest = self.slowest()?;
+        let pressing = wishes.pressing();
+        let presses = pressing > 0.0;
+        let weight = if presses { pressing } else { wishes.asking(now) };
+        let delivered = slowest.delivered().min(slowest.rate());
+        let rows_per_s = if presses { slowest.rate() } else { delivered };
+        let beside_per_s = if presses { wishes.beside().min(rows_per_s) } else { 0.0 };
+        let large_rows = self.lump();
+        let (given_per_s, owed_rows) = (wishes.given(), self.owed);
+        Some(Demand {
+            weight,
+            rows_per_s,
+            presses,
+            large_rows,
+            beside_per_s,
+            given_per_s,
+            owed_rows,
+        })
+    }
+
+    /// What is due to this controller beside others.
+    pub(crate) fn take_share(&mut self, now: MonoTime, share: Option<Share>) {
+        self.share = share.map(|share| (now, share));
+    }
+
+    /// The exchange with other controllers: see [`super::share`].
+    pub(super) fn move_to_share(&mut self, now: MonoTime) {
+        let since = now.saturating_since(self.moved_at).min(SHARE_LOOK_MAX).as_secs_f64();
+        self.moved_at = now;
+        // News that are old say nothing of now.
+        self.share = self.share.filter(|(at, _)| now.saturating_since(*at) <= share::HELD_FOR);
+        let (Some((_, share)), Some(rate)) = (self.share, self.rate()) else {
+            self.owed = 0.0;
+            return;
+        };
+        self.owed = share.owes(self.owed, (rate, since));
+        let factor = share.factor(rate, since);
+        for flow in self.flows.values_mut() {
+            flow.scale(factor);
+        }
+    }
+}
