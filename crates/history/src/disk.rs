@@ -70,6 +70,8 @@ pub struct Disk {
     directory: PathBuf,
     limits: Limits,
     open: Option<Open>,
+    /// What was done about the file, and has not been told.
+    note: Option<String>,
 }
 
 #[derive(Debug)]
@@ -89,10 +91,10 @@ pub struct Written {
 }
 
 impl Disk {
-    /// The file in this directory. Nothing is touched before the first write.
+    /// The file in this directory. Nothing is touched before it is first read or written.
     #[must_use]
     pub fn new(directory: &Path, limits: Limits) -> Self {
-        Self { directory: directory.to_owned(), limits, open: None }
+        Self { directory: directory.to_owned(), limits, open: None, note: None }
     }
 
     /// Keeps to other limits from the next write on.
@@ -114,10 +116,10 @@ impl Disk {
     /// # Errors
     /// What is wrong with the file, and what to do about it.
     pub fn write(&mut self, writes: &[Writes], now: At) -> Result<Written, Trouble> {
-        let note = self.open(now)?;
+        self.open(now)?;
         let Some(open) = &mut self.open else { return Ok(Written::default()) };
         match write::write(&mut open.connection, writes, now, self.limits) {
-            Ok(bytes) => Ok(Written { bytes, note }),
+            Ok(bytes) => Ok(Written { bytes, note: self.note.take() }),
             Err(error) => {
                 let trouble = self.in_words(&error);
                 // What is broken is looked at anew, and put aside then.
@@ -140,7 +142,6 @@ impl Disk {
         (cluster, run): (&str, i64),
         now: At,
     ) -> Result<(Vec<InsightsWindow>, Vec<NameOf>), Trouble> {
-        // What is wrong with it is told with the first write.
         self.open(now)?;
         let Some(open) = &self.open else { return Ok((Vec::new(), Vec::new())) };
         let windows = insights::windows(&open.connection, (cluster, run));
@@ -148,15 +149,16 @@ impl Disk {
         windows.and_then(|windows| Ok((windows, names?))).map_err(|error| self.in_words(&error))
     }
 
-    /// Sees that the file is open; what was done about it, for the log.
-    fn open(&mut self, now: At) -> Result<Option<String>, Trouble> {
-        let mut note = self.forget_if_gone();
+    /// Sees that the file is open. What was done about it is told with the next write that succeeds.
+    fn open(&mut self, now: At) -> Result<(), Trouble> {
+        let gone = self.forget_if_gone();
+        self.note = gone.or(self.note.take());
         if self.open.is_none() {
             let (open, told) = self.opened(now)?;
             self.open = Some(open);
-            note = note.or(told);
+            self.note = self.note.take().or(told);
         }
-        Ok(note)
+        Ok(())
     }
 
     /// Somebody has removed or replaced the file.
@@ -279,6 +281,11 @@ impl From<rusqlite::Error> for OpenError {
 
 fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// A hash, as digests are shown.
+fn in_hex(hash: u64) -> String {
+    format!("{hash:016x}")
 }
 
 fn identity(path: &Path) -> io::Result<(u64, u64)> {

@@ -3,11 +3,15 @@
 //! All times are UTC. Spans are measured by the monotonic clock, so that a clock that is set does
 //! not make them longer or shorter.
 
+mod beyond;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub use self::beyond::{InsightsName, InsightsWindow, QuarantineKey, QuarantineRow};
 
 /// A time of the wall clock, in milliseconds since 1970. In JSON as RFC 3339, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -348,8 +352,19 @@ impl Writes {
     /// How many rows there are.
     #[must_use]
     pub fn rows(&self) -> usize {
-        let Self { runs, minutes, signals, checks, spans, events, statements, .. } = self;
-        let Self { insights, names, quarantined, freed, .. } = self;
+        let Self {
+            runs,
+            minutes,
+            signals,
+            checks,
+            spans,
+            events,
+            statements,
+            insights,
+            names,
+            quarantined,
+            freed,
+        } = self;
         let windows = insights.iter().map(|window| window.count.saturating_add(1)).sum();
         [
             runs.len(),
@@ -402,66 +417,6 @@ pub struct StatementRow {
     pub app: String,
     /// What led to it, as JSON.
     pub why: String,
-}
-
-/// A window of insights.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InsightsWindow {
-    /// Whose it is.
-    pub run: i64,
-    /// When it began, in seconds.
-    pub at: i64,
-    /// How long it is.
-    pub minutes: i64,
-    /// The cluster.
-    pub cluster: String,
-    /// How many rows it has; 0 where that does not matter.
-    pub count: usize,
-    /// These, as JSON.
-    pub rows: String,
-}
-
-/// What a hash in those rows stands for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InsightsName {
-    /// The cluster.
-    pub cluster: String,
-    /// The hash.
-    pub hash: u64,
-    /// When this was written, in seconds.
-    pub at: i64,
-    /// What it stands for, as JSON.
-    pub name: String,
-}
-
-/// What makes an entry of the quarantine another one.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct QuarantineKey {
-    /// The cluster.
-    pub cluster: String,
-    /// The rule.
-    pub rule: String,
-    /// `digest` or `text`.
-    pub by: &'static str,
-    /// The hash of that.
-    pub hash: u64,
-}
-
-/// An entry of the quarantine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QuarantineRow {
-    /// What is in it.
-    pub key: QuarantineKey,
-    /// Its number.
-    pub id: u64,
-    /// What is done with its like.
-    pub action: &'static str,
-    /// Whose it was.
-    pub app: String,
-    /// Since when, and until when.
-    pub since: At,
-    /// Until when.
-    pub until: At,
 }
 
 #[cfg(test)]

@@ -54,9 +54,8 @@ pub fn watching_still<'p>(
     key: RuleKey,
     (app, user, class): (&[u8], &[u8], Class),
 ) -> Option<&'p Rule> {
-    let mut rules = policy.rules.iter();
     // Those made at runtime come first, and look at nothing else.
-    let first = rules.by_ref().find(|rule| {
+    let first = policy.rules.iter().find(|rule| {
         rule.author.is_none()
             || rule.condition.names(app, user) && rule.condition.allows_class(class)
     });

@@ -45,8 +45,9 @@ pub(crate) struct Allowance {
     began: Option<Instant>,
     /// When it has run for too long.
     due: Option<Instant>,
-    /// What is left of its answer.
-    bytes_left: Option<u64>,
+    /// Bytes of its answer that have come, and may.
+    bytes: u64,
+    bytes_most: Option<u64>,
     /// Rows that its answer may have.
     rows_most: Option<u64>,
     /// How often it has been killed, and the server has said so.
@@ -109,7 +110,7 @@ impl Allowance {
         self.began = Some(now);
         let Some(Runaway { elapsed, bytes_sent, rows_sent, .. }) = runaway else { return };
         self.due = elapsed.and_then(|elapsed| now.checked_add(elapsed));
-        self.bytes_left = bytes_sent;
+        self.bytes_most = bytes_sent;
         self.rows_most = rows_sent;
     }
 
@@ -135,26 +136,22 @@ impl Allowance {
 
     /// Bytes of the answer have come, which has so many rows now. What there is too much of.
     pub(crate) fn take(&mut self, len: usize, rows: u64) -> Option<Excess> {
+        self.bytes = self.bytes.saturating_add(u64::try_from(len).unwrap_or(u64::MAX));
         if self.rows_most.is_some_and(|most| rows > most) {
             return Some(Excess::RowsSent);
         }
-        let left = self.bytes_left?;
-        let len = u64::try_from(len).unwrap_or(u64::MAX);
-        self.bytes_left = left.checked_sub(len);
-        self.bytes_left.is_none().then_some(Excess::BytesSent)
+        let is_over = self.bytes_most.is_some_and(|most| self.bytes > most);
+        is_over.then(|| {
+            self.bytes_most = None;
+            Excess::BytesSent
+        })
     }
 
-    /// Its rule's `runaway` was this, and is another now, or none, which gives it more: what it is over
-    /// may be no more than it may take now. Whether that is so; what is left to it is by the new one
-    /// then. Bytes are counted down, so they go on from the old limit.
-    pub(crate) fn is_spared(
-        &mut self,
-        (excess, rows): (Excess, u64),
-        was: Runaway,
-        is: Option<Runaway>,
-    ) -> bool {
+    /// Its rule's `runaway` is another by now, or none, which may give it more. Whether what it is over
+    /// is no more than it may take now; it goes on by the new one then.
+    pub(crate) fn is_spared(&mut self, (excess, rows): (Excess, u64), is: Option<Runaway>) -> bool {
         let Some(is) = is else {
-            (self.due, self.bytes_left, self.rows_most) = (None, None, None);
+            (self.due, self.bytes_most, self.rows_most) = (None, None, None);
             return true;
         };
         match self.excess.unwrap_or(excess) {
@@ -169,10 +166,8 @@ impl Allowance {
                 is.rows_sent.is_none_or(|most| rows <= most)
             }
             Excess::BytesSent => {
-                let more =
-                    is.bytes_sent.map(|most| most.saturating_sub(was.bytes_sent.unwrap_or(0)));
-                self.bytes_left = more;
-                more != Some(0)
+                self.bytes_most = is.bytes_sent;
+                is.bytes_sent.is_none_or(|most| self.bytes <= most)
             }
         }
     }
@@ -180,7 +175,7 @@ impl Allowance {
     /// It is over its limits: told once. What it took too much of at first.
     pub(crate) fn exceed(&mut self, excess: Excess) -> Excess {
         self.due = None;
-        self.bytes_left = None;
+        self.bytes_most = None;
         self.rows_most = None;
         *self.excess.get_or_insert(excess)
     }
@@ -319,21 +314,22 @@ mod tests {
         tokio::time::advance(Duration::from_secs(2)).await;
         let longer = Runaway { elapsed: Some(Duration::from_secs(5)), ..was };
         let mut allowance = begun();
-        assert!(!allowance.is_spared((Excess::Elapsed, 0), was, Some(was)), "another edit");
-        assert!(allowance.is_spared((Excess::Elapsed, 0), was, Some(longer)));
+        assert!(!allowance.is_spared((Excess::Elapsed, 0), Some(was)), "another edit");
+        assert!(allowance.is_spared((Excess::Elapsed, 0), Some(longer)));
         assert_eq!(allowance.due(), Some(began + Duration::from_secs(5)));
         assert_eq!(allowance.take(1, 11), Some(Excess::RowsSent), "its rows are as they were");
         let more = Runaway { rows_sent: Some(12), bytes_sent: Some(150), ..was };
-        assert!(allowance.is_spared((Excess::RowsSent, 11), was, Some(more)));
+        assert!(allowance.is_spared((Excess::RowsSent, 11), Some(more)));
         assert_eq!(allowance.take(1, 13), Some(Excess::RowsSent));
-        assert!(!allowance.is_spared((Excess::RowsSent, 13), was, Some(more)));
+        assert!(!allowance.is_spared((Excess::RowsSent, 13), Some(more)));
         let mut allowance = begun();
         assert_eq!(allowance.take(101, 1), Some(Excess::BytesSent));
-        assert!(!allowance.is_spared((Excess::BytesSent, 1), was, Some(was)));
-        assert!(allowance.is_spared((Excess::BytesSent, 1), was, Some(more)));
-        assert_eq!((allowance.take(50, 1), allowance.take(1, 1)), (None, Some(Excess::BytesSent)));
+        assert!(!allowance.is_spared((Excess::BytesSent, 1), Some(was)));
+        assert!(allowance.is_spared((Excess::BytesSent, 1), Some(more)));
+        assert_eq!((allowance.take(49, 1), allowance.take(1, 1)), (None, Some(Excess::BytesSent)));
+        assert!(!allowance.is_spared((Excess::BytesSent, 1), Some(more)), "once for one edit");
         let mut allowance = begun();
-        assert!(allowance.is_spared((Excess::Elapsed, 0), was, None));
+        assert!(allowance.is_spared((Excess::Elapsed, 0), None));
         assert_eq!((allowance.due(), allowance.take(1000, 1000)), (None, None), "nothing is left");
     }
 

@@ -242,6 +242,22 @@ impl Demand {
 }
 
 #[cfg(test)]
+impl Share {
+    /// Beside others who deliver so much, and nothing else.
+    pub(super) fn divides(part: f64, others_per_s: f64) -> Self {
+        Self {
+            part,
+            others_per_s,
+            large_rows: 1.0,
+            beside_per_s: 0.0,
+            others_beside_per_s: 0.0,
+            behind_per_s: 0.0,
+            back_per_s: 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -269,18 +285,6 @@ mod tests {
         }
     }
 
-    fn divides(part: f64, others_per_s: f64) -> Share {
-        Share {
-            part,
-            others_per_s,
-            large_rows: 1.0,
-            beside_per_s: 0.0,
-            others_beside_per_s: 0.0,
-            behind_per_s: 0.0,
-            back_per_s: 0.0,
-        }
-    }
-
     #[test]
     fn what_those_have_who_do_not_wait_is_not_divided() {
         let mut rates = [500.0, 500.0];
@@ -300,9 +304,9 @@ mod tests {
     fn those_who_press_divide_what_they_have_by_their_weights() {
         let (a, b) = (presses(9.0, 500.0), presses(1.0, 500.0));
         let share = Share::of(&a, &[b, idles(200.0)]);
-        assert_eq!(share, Some(divides(0.9, 500.0)));
+        assert_eq!(share, Some(Share::divides(0.9, 500.0)));
         let large = Demand { large_rows: 70.0, ..a };
-        let share = Share { large_rows: 70.0, ..divides(0.1, 500.0) };
+        let share = Share { large_rows: 70.0, ..Share::divides(0.1, 500.0) };
         assert_eq!(Share::of(&b, &[large]), Some(share));
     }
 
@@ -405,15 +409,15 @@ mod tests {
         for (part, others_per_s) in
             [(f64::NAN, 5.0), (0.5, f64::INFINITY), (2.0, f64::NAN), (f64::NAN, f64::NAN)]
         {
-            let factor = divides(part, others_per_s).factor(100.0, 1.0);
+            let factor = Share::divides(part, others_per_s).factor(100.0, 1.0);
             assert!((factor - 1.0).abs() < 1e-9, "{part} {others_per_s}: {factor}");
         }
         for nonsense in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            let share = Share { behind_per_s: nonsense, ..divides(0.5, 500.0) };
+            let share = Share { behind_per_s: nonsense, ..Share::divides(0.5, 500.0) };
             assert_eq!(share.owes(1.0, (500.0, 0.1)), 0.0);
-            assert_eq!(divides(nonsense, 500.0).owes(nonsense, (500.0, 0.1)), 0.0);
+            assert_eq!(Share::divides(nonsense, 500.0).owes(nonsense, (500.0, 0.1)), 0.0);
         }
-        let share = divides(0.5, -7.0);
+        let share = Share::divides(0.5, -7.0);
         assert!(share.factor(100.0, 1.0) > 0.0 && share.factor(0.0, 1.0).is_finite());
     }
 }

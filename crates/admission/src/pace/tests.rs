@@ -374,25 +374,13 @@ fn a_rate_that_is_not_in_use_goes_to_what_would_be_due() {
     path.run(20, 1_000.0, Some(1.0));
     let before = path.pace.rate().unwrap();
     assert!(before > 900.0, "{before}");
-    let share = share_of(0.25, 900.0);
+    let share = Share::divides(0.25, 900.0);
     for _ in 0..8 {
         path.pace.take_share(at(path.now_ms), Some(share));
         path.run(1, 1_000.0, None);
     }
     let rate = path.pace.rate().unwrap();
     assert!((rate - 300.0).abs() < 10.0, "{rate}, from {before}");
-}
-
-fn share_of(part: f64, others_per_s: f64) -> Share {
-    Share {
-        part,
-        others_per_s,
-        large_rows: 1.0,
-        beside_per_s: 0.0,
-        others_beside_per_s: 0.0,
-        behind_per_s: 0.0,
-        back_per_s: 0.0,
-    }
 }
 
 #[test]
@@ -402,7 +390,7 @@ fn beside_others_a_large_statement_is_paid_for_at_ones_own_part() {
         let mut path = Path::new();
         path.run(20, 1_000.0, Some(1.0));
         for _ in 0..8 {
-            let share = part.map(|part| share_of(part, 900.0));
+            let share = part.map(|part| Share::divides(part, 900.0));
             path.pace.take_share(at(path.now_ms), share);
             path.run(1, 1_000.0, None);
         }
@@ -421,7 +409,7 @@ fn beside_others_a_large_statement_is_paid_for_at_ones_own_part() {
 fn a_share_that_nobody_renews_moves_nothing_after_a_while() {
     let mut path = Path::new();
     path.run(20, 1_000.0, Some(1.0));
-    let nothing = share_of(0.0, 900.0);
+    let nothing = Share::divides(0.0, 900.0);
     path.pace.take_share(at(path.now_ms), Some(nothing));
     path.run(6, 1_000.0, None);
     let rate = path.pace.rate().unwrap();

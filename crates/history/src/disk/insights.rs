@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Transaction, params};
 
-use super::NameOf;
+use super::{NameOf, in_hex};
 use crate::record::{At, InsightsName, InsightsWindow, Writes};
 
 /// Tables that files of the first Sluices lack.
@@ -82,7 +82,7 @@ pub(super) fn forget(all: &Transaction<'_>, now: At) -> rusqlite::Result<()> {
         .map(drop)
 }
 
-/// The windows that other runs have kept of a cluster. What cannot be read is left out.
+/// The windows that other runs have kept of a cluster.
 pub(super) fn windows(
     connection: &Connection,
     (cluster, run): (&str, i64),
@@ -102,18 +102,13 @@ pub(super) fn windows(
     windows.collect()
 }
 
-/// What hashes stand for.
+/// What hashes stand for; what is no hash is left out.
 pub(super) fn names(connection: &Connection, cluster: &str) -> rusqlite::Result<Vec<NameOf>> {
     let mut read =
         connection.prepare("SELECT hash, name FROM insights_names WHERE cluster = ?1")?;
     let names = read.query_map([cluster], |row| {
-        let hash: String = row.get(0)?;
-        Ok((u64::from_str_radix(&hash, 16).unwrap_or_default(), row.get(1)?))
+        let (hash, name): (String, String) = (row.get(0)?, row.get(1)?);
+        Ok(u64::from_str_radix(&hash, 16).ok().map(|hash| (hash, name)))
     })?;
-    names.collect()
-}
-
-/// As digests are shown.
-fn in_hex(hash: u64) -> String {
-    format!("{hash:016x}")
+    Ok(names.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
 }

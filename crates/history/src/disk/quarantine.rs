@@ -6,7 +6,7 @@ use policy::{RunawayAction, WatchBy};
 use rusqlite::{Connection, OpenFlags, Row, Transaction, params};
 
 use super::write::READ_BUSY;
-use super::{FILE, schema};
+use super::{FILE, in_hex, schema};
 use crate::record::{At, QuarantineKey, QuarantineRow, Writes};
 
 /// A table that files of the first Sluices lack.
@@ -88,9 +88,4 @@ pub(super) fn write(
 pub(super) fn forget(all: &Transaction<'_>, now: At) -> rusqlite::Result<()> {
     let sql = "DELETE FROM quarantine WHERE until_ms <= ?1";
     all.prepare_cached(sql)?.execute([now.0]).map(drop)
-}
-
-/// As digests are shown.
-fn in_hex(hash: u64) -> String {
-    format!("{hash:016x}")
 }

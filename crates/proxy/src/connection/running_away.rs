@@ -148,9 +148,9 @@ impl UnderWay<'_> {
     pub(super) async fn run_away(&mut self, excess: Excess) {
         let watched = self.session.under_way().and_then(|statement| {
             let rule = self.policy.rule(statement.watched?)?;
-            Some((statement, rule.runaway?, rule.key))
+            rule.runaway.map(|_| (statement, rule.key))
         });
-        let Some((statement, was, key)) = watched else {
+        let Some((statement, key)) = watched else {
             self.allowance.exceed(excess);
             return;
         };
@@ -160,7 +160,7 @@ impl UnderWay<'_> {
         let rule = watching_still(&policy, key, who).filter(|rule| rule.runaway.is_some());
         let is = rule.and_then(|rule| rule.runaway);
         let so_far = (excess, self.session.answered_rows());
-        if newer.is_some() && self.allowance.is_spared(so_far, was, is) {
+        if newer.is_some() && self.allowance.is_spared(so_far, is) {
             return;
         }
         let excess = self.allowance.exceed(excess);
