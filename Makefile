@@ -80,7 +80,7 @@ bench-pace: toolchain servers ## adaptive and binary pace and none, in front of 
 	cargo build --release -p sluice -p benches
 	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/pace 3 20 10 docs/plots
 
-bench-weather: toolchain servers ## everyday weather over a slow replica, in three ways; WEATHER_ARGS='drop restart' for these; writes docs/plots/weather.svg
+bench-weather: toolchain servers ## everyday weather over a slow replica, in three ways; WEATHER_ARGS='drop restart:adaptive' for these; writes docs/plots/weather.svg
 	cargo build --release -p sluice -p benches
 	SLUICE_BIN=$(TARGET)/release/sluice $(TARGET)/release/weather $(TARGET)/weather docs/plots $(WEATHER_ARGS)
 

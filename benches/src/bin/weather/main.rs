@@ -4,6 +4,8 @@
 //!
 //!   weather FOLDER for what was seen  FOLDER for the plot  [NAMES of weathers, all if none]
 //!
+//! `drop:adaptive` is `drop` in that way alone.
+//!
 //! Prints Markdown. Each way of a weather has new servers and a new Sluice, takes a minute or so,
 //! and begins with measuring what the replica can apply of what the job writes. The lag is that of
 //! the benchmark's own row, written on the primary every 50 ms and looked for at the replica every
@@ -40,8 +42,8 @@ fn main() -> Result<()> {
     std::fs::create_dir_all(&seen_folder)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        for weather in &wanted {
-            all_ways(weather, &seen_folder).await?;
+        for (weather, ways) in &wanted {
+            in_ways(weather, ways, &seen_folder).await?;
         }
         let kept = Weather::all()
             .into_iter()
@@ -51,26 +53,37 @@ fn main() -> Result<()> {
     })
 }
 
-async fn all_ways(weather: &Weather, folder: &Path) -> Result<()> {
-    let mut ways = Vec::new();
-    for way in Way::ALL {
+async fn in_ways(weather: &Weather, ways: &[Way], folder: &Path) -> Result<()> {
+    let mut all_seen = Vec::new();
+    for way in ways {
         eprintln!("weather: {}, {}", weather.name, way.as_str());
-        let seen = run::run(weather, way, folder).await?;
+        let seen = run::run(weather, *way, folder).await?;
         kept::write_said(weather, &seen, folder)?;
-        ways.push(seen);
+        all_seen.push(seen);
     }
-    Kept::of(&ways).write(weather, folder)?;
-    let text = report::markdown(weather, &ways);
+    Kept::of(&all_seen).write(weather, folder)?;
+    let text = report::markdown(weather, &all_seen);
     std::fs::write(folder.join(format!("{}.md", weather.name)), &text)?;
     println!("{text}");
     Ok(())
 }
 
-fn asked_for(names: &[String]) -> Result<Vec<Weather>> {
+/// The weathers that are asked for, each with the ways that it is to be run in.
+fn asked_for(names: &[String]) -> Result<Vec<(Weather, Vec<Way>)>> {
     if names.is_empty() {
-        return Ok(Weather::all().into());
+        return Ok(Weather::all().map(|weather| (weather, Way::ALL.into())).into());
     }
     let known = Weather::all().map(|weather| weather.name).join(", ");
-    let unknown = |name: &str| format!("no weather is called {name}; there are {known}").into();
-    names.iter().map(|name| Weather::named(name).ok_or_else(|| unknown(name))).collect()
+    let unknown = |name: &str| format!("no weather is called {name}; there are {known}");
+    let one = |asked: &String| -> Result<(Weather, Vec<Way>)> {
+        let (name, way) = asked.split_once(':').unwrap_or((asked, ""));
+        let weather = Weather::named(name).ok_or_else(|| unknown(name))?;
+        let ways = Way::ALL.into_iter().filter(|of| way.is_empty() || of.as_str() == way);
+        let ways: Vec<Way> = ways.collect();
+        if ways.is_empty() {
+            return Err(format!("{asked}: {way} is no way; there are adaptive, binary, direct").into());
+        }
+        Ok((weather, ways))
+    };
+    names.iter().map(one).collect()
 }
