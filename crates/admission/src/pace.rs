@@ -66,7 +66,9 @@
 //! but larger, and R grows by half in the time of the way: near by, from the first guess of 100 to
 //! 20,000 rows a second in 5 s, from 300 to 1,000 in a second; by up to nine tenths where
 //! most of the way is work at the primary and the rate was never found yet; and once it was found,
-//! by no more than leaves a queue of a quarter of what the way leaves of T. Only the time
+//! by no more than leaves a queue of a quarter of what the way leaves of T, at first (`flow::growth`).
+//! The way that counts for growth is that of what is found running. What is delivered bounds it: R
+//! grows no further above that than growth leads within the way and the time of a sample. Only the time
 //! since the last look at which a queue stood for certain counts for growth. While nobody waits
 //! (application-limited) a sample can raise R, never lower it. A statement that overfills the
 //! window, and work that runs for longer than was usual, says nothing about R: whoever waits then
@@ -165,8 +167,9 @@ pub(crate) struct Pace {
     /// size of the usual large statement, the mean over rows of what they came with.
     costs: f64,
     squares: f64,
-    /// Seconds from admission to completion, the mean over rows.
+    /// Seconds from admission to completion, the mean over rows; and of their squares.
     service: f64,
+    service_squares: f64,
     /// What another controller had found out, for the first replica that is seen.
     handed_over: Option<f64>,
     /// What is due to this controller beside others, and since when.
@@ -193,6 +196,7 @@ impl Pace {
             costs: 0.0,
             squares: 0.0,
             service: 0.0,
+            service_squares: 0.0,
             handed_over: None,
             share: None,
             moved_at: now,
@@ -318,6 +322,7 @@ impl Pace {
         let memory = self.slowest().map_or(0.0, Flow::rate) * SERVICE_MEMORY.as_secs_f64();
         let part = cost / memory.max(SERVICE_COSTS * cost).max(1.0);
         self.service += part * (took - self.service);
+        self.service_squares += part * (took * took - self.service_squares);
         self.ledger.complete(now, charge, cost);
     }
 
@@ -381,6 +386,12 @@ impl Pace {
         Duration::try_from_secs_f64(self.service).unwrap_or_default()
     }
 
+    /// How long that runs which is found running, in seconds. Of a transaction of seconds beside a
+    /// thousand short statements, these are the mean over rows, and it is what is found.
+    fn running(&self) -> f64 {
+        if self.service > 0.0 { self.service_squares / self.service } else { 0.0 }
+    }
+
     /// Takes over what another controller had found out, where this one still guesses.
     pub(crate) fn begin_with(&mut self, rate: Option<f64>, service: Duration) {
         let Some(rate) = rate else { return };
@@ -390,6 +401,7 @@ impl Pace {
         }
         if self.service <= 0.0 {
             self.service = service.min(SERVICE_MAX).as_secs_f64();
+            self.service_squares = self.service * self.service;
         }
     }
 
@@ -435,6 +447,7 @@ impl Pace {
             looking: self.config.probe_interval.as_secs_f64(),
             lump: self.lump(),
             service: self.service,
+            running: self.running(),
             others: self.share.map(|(_, share)| share.others_per_s.max(0.0)),
             others_lump: self.share.map_or(0.0, |(_, share)| share.large_rows),
         }

@@ -81,7 +81,9 @@ fn asked_for(names: &[String]) -> Result<Vec<(Weather, Vec<Way>)>> {
         let ways = Way::ALL.into_iter().filter(|of| way.is_empty() || of.as_str() == way);
         let ways: Vec<Way> = ways.collect();
         if ways.is_empty() {
-            return Err(format!("{asked}: {way} is no way; there are adaptive, binary, direct").into());
+            return Err(
+                format!("{asked}: {way} is no way; there are adaptive, binary, direct").into()
+            );
         }
         Ok((weather, ways))
     };

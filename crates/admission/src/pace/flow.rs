@@ -4,6 +4,7 @@
 mod blind;
 mod busy;
 mod falling;
+mod found;
 mod growth;
 mod looking;
 mod own;
@@ -15,6 +16,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use self::busy::Busy;
+use self::found::Found;
 use self::looking::Looking;
 use super::base::{Age, Base};
 use super::ledger::Ledger;
@@ -63,6 +65,8 @@ pub(super) struct Aim {
     pub(super) lump: f64,
     /// How long work runs on the primary before it is committed: the mean over rows.
     pub(super) service: f64,
+    /// The same of what is found running: longer, where some runs for longer than the rest.
+    pub(super) running: f64,
     /// What other controllers have of the replica, in rows a second; `None`: there are none.
     pub(super) others: Option<f64>,
     /// The size of their usual large statement, in rows.
@@ -117,8 +121,8 @@ pub(super) struct Flow {
     measured: bool,
     /// A good part of the rate was delivered once: it is no guess, even if nobody knows how far it goes.
     borne: bool,
-    /// The replica was the bottleneck once: the rate is no first guess any more.
-    found: bool,
+    /// What it delivered when it was the bottleneck.
+    found: Found,
     /// The work that is acknowledged, and by which heartbeat.
     acked: f64,
     shown: Option<u64>,
@@ -157,7 +161,7 @@ impl Flow {
             rate: rate.unwrap_or(RATE_FIRST).clamp(RATE_MIN, RATE_MAX),
             measured: false,
             borne: false,
-            found: false,
+            found: Found::new(now),
             acked: 0.0,
             shown: None,
             delivered: 0.0,
@@ -195,6 +199,7 @@ impl Flow {
             ack.acked = self.acked - (self.acked - ack.acked) * factor;
         }
         self.base.scale(factor);
+        self.found.scale(factor);
     }
 
     /// Another process had found out that much.
@@ -325,7 +330,7 @@ impl Flow {
         let outstanding = ledger.outstanding(self.acked, now, counts_for(aim));
         let running = outstanding - (ledger.completed() - self.acked).max(0.0);
         let usual = RUNS_LONG * aim.service + acknowledging(aim) / 2.0;
-        let runs_long = self.found && running > self.rate * usual + aim.lump;
+        let runs_long = self.found.is_found() && running > self.rate * usual + aim.lump;
         outstanding > OVERFULL * self.window(aim) || runs_long
     }
 
@@ -376,17 +381,17 @@ impl Flow {
             let stood = seen.queued_for >= (MOSTLY * since).max(shut_at);
             let is_behind = stood || queued >= self.queue_behind(target, aim);
             let bottleneck = is_behind && limited_for >= MOSTLY * since;
-            self.found |= bottleneck && sample >= self.rate * PROVED;
             // Beside others it is their work that it does between our statements.
             let told = aim.others.is_none() && aim.runs_short();
-            let busy = if told { self.busy.per_s() } else { sample };
-            self.follow((sample, busy.max(sample)), since, bottleneck, aim);
+            let busy = if told { self.busy.per_s().max(sample) } else { sample };
+            let proves = sample >= self.rate * PROVED;
+            self.found.handle(at, bottleneck.then_some(busy), proves);
+            self.follow((sample, busy), since, bottleneck, aim);
         }
         if limited.is_some() && !queue_stands && !seen.unlike && !self.base.is_drained(at) {
-            let covers = ((since - seen.queued_for).max(0.0) / self.way(aim)).min(2.0);
-            let growth =
-                1.0 + self.growth(aim) * (1.0 - self.queue(aim) / target).max(0.0) * covers;
-            self.rate = (self.rate * growth).min(RATE_MAX);
+            let clear_for = (since - seen.queued_for).max(0.0);
+            let room = (1.0 - self.queue(aim) / target).max(0.0);
+            self.grow(at, (clear_for, room), span.max(SAMPLE_MIN), aim);
         }
     }
 
