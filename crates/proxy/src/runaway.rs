@@ -21,7 +21,7 @@ use admission::Mode;
 use policy::{Rule, Runaway, RunawayAction};
 use tokio::time::Instant;
 
-pub(crate) use self::killing::{Chase, Killed, OwnSession};
+pub(crate) use self::killing::{Chase, Killed, NotKilled, OwnSession};
 
 /// What commits is looked at again after this.
 pub(crate) const COMMIT_POLL: Duration = Duration::from_millis(200);
@@ -37,6 +37,9 @@ const CHASES: u32 = 5;
 /// first few were in vain. It may have had no connection left for it: a busy server is what runaway
 /// statements make.
 const RETRY: Duration = Duration::from_secs(5);
+
+/// Reasons why one statement was not killed that are told: what differs each time is no news.
+const TOLD_REASONS_MAX: usize = 4;
 
 /// What the statement under way may still take.
 #[derive(Debug, Default)]
@@ -58,6 +61,8 @@ pub(crate) struct Allowance {
     left_alone: bool,
     /// That it was not killed has been counted.
     failed: bool,
+    /// Why it was not, as far as that has been told.
+    told_reasons: Vec<Box<str>>,
     /// What it took too much of.
     excess: Option<Excess>,
     /// What was done with it therefore.
@@ -259,15 +264,26 @@ impl Allowance {
         self.due = now.checked_add(ENDED_POLL);
     }
 
-    /// There was nothing to kill any more. Whether this has been said before.
-    pub(crate) fn note_over(&mut self) -> bool {
+    /// There was nothing to kill any more, or it was not killed. Whether one of the two has been counted
+    /// before.
+    pub(crate) fn note_not_killed(&mut self) -> bool {
         std::mem::replace(&mut self.failed, true)
     }
 
-    /// It was not killed. Whether this has been said before.
-    pub(crate) fn retry(&mut self, now: Instant) -> bool {
+    /// It was not killed for this reason. Whether that is to be told: each once, for it is tried again
+    /// and again.
+    pub(crate) fn note_reason(&mut self, reason: &str) -> bool {
+        let is_news = self.told_reasons.len() < TOLD_REASONS_MAX
+            && !self.told_reasons.iter().any(|told| **told == *reason);
+        if is_news {
+            self.told_reasons.push(reason.into());
+        }
+        is_news
+    }
+
+    /// It was not killed, and may be later.
+    pub(crate) fn retry(&mut self, now: Instant) {
         self.due = now.checked_add(RETRY);
-        std::mem::replace(&mut self.failed, true)
     }
 
     /// It commits. Whether this has been said before.

@@ -17,7 +17,9 @@ use super::leaving::DrainState;
 use super::{Connection, Peer, Shared};
 use crate::cluster::{Caught, Stop};
 use crate::printable::Printable;
-use crate::runaway::{Allowance, Excess, Killed, Leftover, OwnSession, SoFar, action};
+use crate::runaway::{
+    Allowance, Excess, Killed, Leftover, NotKilled, OwnSession, SoFar, action,
+};
 use crate::stream::Stream;
 
 impl Connection {
@@ -251,7 +253,7 @@ impl UnderWay<'_> {
         match killed.await {
             Ok(Killed::Ended) => {
                 self.allowance.look_again(Instant::now());
-                if excess.is_in_answer() && !self.allowance.note_over() {
+                if excess.is_in_answer() && !self.allowance.note_not_killed() {
                     self.note_runaway(rule, excess, "over");
                     self.quarantine(rule, RunawayAction::Kill);
                 }
@@ -267,21 +269,31 @@ impl UnderWay<'_> {
                     self.quarantine(rule, RunawayAction::Kill);
                 }
             }
-            Err(error) => {
-                if error.may_come {
-                    self.allowance.note_doubtful();
-                } else if self.allowance.retry(Instant::now()) {
-                    return;
-                }
-                tracing::warn!(
-                    cluster = %cluster.name, peer = %self.peer, connection = id, rule = %rule.name, %error,
-                    advice = error.advice(),
-                    "a statement that runs away was not killed"
-                );
-                self.note_runaway(rule, excess, "failed");
-                // It has run away all the same, and one more like it is what the server has no room for.
-                self.quarantine(rule, RunawayAction::Kill);
-            }
+            Err(error) => self.note_failed(rule, excess, &error),
+        }
+    }
+
+    /// It was not killed. What is like it has no more room at the server than it has.
+    fn note_failed(&mut self, rule: &Rule, excess: Excess, error: &NotKilled) {
+        if error.may_come {
+            self.allowance.note_doubtful();
+        } else {
+            self.allowance.retry(Instant::now());
+        }
+        if self.allowance.note_reason(&error.to_string()) {
+            tracing::warn!(
+                cluster = %self.shared.cluster.name,
+                peer = %self.peer,
+                connection = self.session.connection_id(),
+                rule = %rule.name,
+                %error,
+                advice = error.advice(),
+                "a statement that runs away was not killed"
+            );
+        }
+        if !self.allowance.note_not_killed() {
+            self.note_runaway(rule, excess, "failed");
+            self.quarantine(rule, RunawayAction::Kill);
         }
     }
 

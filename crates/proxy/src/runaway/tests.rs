@@ -28,9 +28,9 @@ async fn the_clock_begins_once_when_the_server_has_the_statement() {
     assert_eq!(allowance.due(), None);
     assert!(!allowance.leave_alone(Instant::now()) && allowance.leave_alone(Instant::now()));
     assert_eq!(allowance.exceed(Excess::Elapsed), Excess::BytesSent, "what it was at first");
-    assert!(!allowance.retry(Instant::now()) && allowance.retry(Instant::now()));
+    allowance.retry(Instant::now());
     assert_eq!(allowance.due(), Some(Instant::now() + RETRY));
-    assert!(allowance.note_over(), "that it was not killed has been said");
+    assert!(!allowance.note_not_killed() && allowance.note_not_killed(), "counted once");
     assert!(Excess::RowsSent.is_in_answer() && !Excess::Elapsed.is_in_answer());
     allowance.look_again(Instant::now());
     assert_eq!(allowance.due(), Some(Instant::now() + ENDED_POLL));
@@ -163,4 +163,15 @@ fn a_kill_that_did_not_end_the_statement_is_left_over() {
     assert_eq!(killed().end(Some(1062)), Leftover::Stale);
     let mut doubtful = Allowance { doubtful: true, ..killed() };
     assert_eq!(doubtful.end(Some(1317)), Leftover::Doubtful);
+}
+
+#[test]
+fn each_reason_why_it_was_not_killed_is_told_once() {
+    let mut allowance = Allowance::default();
+    assert!(allowance.note_reason("no connection") && !allowance.note_reason("no connection"));
+    assert!(allowance.note_reason("another server") && !allowance.note_reason("no connection"));
+    assert!(allowance.note_reason("3") && allowance.note_reason("4"));
+    assert!(!allowance.note_reason("5"), "it is other each time");
+    assert_eq!(allowance.end(None), Leftover::Nothing);
+    assert!(allowance.note_reason("5"), "another statement");
 }
