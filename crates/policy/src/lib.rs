@@ -68,11 +68,11 @@ pub use cluster::{
 };
 pub use compile::{
     RUNTIME_PREFIX, RuntimeChange, RuntimeEffect, RuntimeRule, RuntimeSpec, admin_of, load,
-    secrets_of,
+    named_by,
 };
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::Condition;
-pub use config::{Config, Metrics, NamedSecret};
+pub use config::{Config, Metrics, NamedElsewhere, NamedLegs, NamedSecret};
 pub use decide::{decide, watching};
 pub use diff::{Change, Edit, FixedKey, Pending, edit};
 pub use explain::{BudgetMet, Explanation, GuardSaid, Question, Skipped, explain};
