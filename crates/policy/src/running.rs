@@ -151,6 +151,11 @@ pub fn limits_otherwise(before: &Rules, now: &Rules) -> bool {
 }
 
 impl Condition {
+    /// Whether it is about what runs for certain.
+    pub(crate) fn meets(&self, running: &Running<'_>) -> bool {
+        self.is_known_of(None) && self.may_meet(running)
+    }
+
     /// Whether it may be about what runs, by what is known of that.
     fn may_meet(&self, running: &Running<'_>) -> bool {
         self.allows_class(running.class)

@@ -39,11 +39,12 @@ pub struct QuarantineTimes {
 
 impl Cluster {
     /// Puts another file's policy in force, behind the runtime rules that stand. Statements under
-    /// way keep theirs, but for how long they may run; waiters are judged again.
+    /// way keep theirs, but for what they may take; waiters are judged again.
     pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
         let changing = self.changing.lock();
         let running = self.policy();
-        let is_limited_otherwise = limits_otherwise(&running.rules, &policy.rules);
+        let is_limited_otherwise = limits_otherwise(&running.rules, &policy.rules)
+            || policy.budgets.count_otherwise(&running.budgets);
         let policy = if running.quarantine == Quarantine::default() {
             policy
         } else {

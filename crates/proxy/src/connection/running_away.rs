@@ -6,7 +6,7 @@ use std::time::Duration;
 use admission::{Reason, Refusal};
 use policy::{
     ClusterPolicy, Likeness, Met, Quarantined, Rule, Runaway, RunawayAction, Running, UnixTime,
-    WatchedNow, is_killable,
+    WatchBy, WatchedNow, is_killable,
 };
 use session::{Answer, Finished, Move, Session, Side, StatementOutcome};
 use sql::Class;
@@ -17,9 +17,7 @@ use super::leaving::DrainState;
 use super::{Connection, Peer, Shared};
 use crate::cluster::{Caught, Stop};
 use crate::printable::Printable;
-use crate::runaway::{
-    Allowance, Excess, Killed, Leftover, NotKilled, OwnSession, SoFar, action,
-};
+use crate::runaway::{Allowance, Excess, Killed, Leftover, NotKilled, OwnSession, SoFar, action};
 use crate::stream::Stream;
 
 impl Connection {
@@ -70,6 +68,7 @@ impl Connection {
 
     /// The file may limit what is at the server otherwise by now.
     pub(super) async fn follow_edit(&mut self) {
+        self.join_budgets();
         self.as_under_way().follow_edit().await;
     }
 
@@ -195,18 +194,8 @@ impl UnderWay<'_> {
         policy: &'p ClusterPolicy,
         statement: &StatementOutcome,
     ) -> WatchedNow<'p> {
-        let rules = &self.policy.rules;
-        let is_of_file = |index: &u32| rules.at(*index).is_some_and(|rule| rule.author.is_none());
-        let met = match (statement.watched, statement.rule) {
-            (Some(index), _) => Met::Rule(index),
-            (None, Some(index)) if is_of_file(&index) => Met::Rule(index),
-            (None, Some(_)) => Met::Unknown,
-            (None, None) => Met::Nothing,
-        };
-        let (session, app) = (self.session.identity(), self.session.app());
-        let running = Running { session, app, class: statement.class, rules, met };
         let now = UnixTime(self.shared.cluster.clock().unix_seconds());
-        running.watched_by(policy, now)
+        running(self.policy, self.session, statement).watched_by(policy, now)
     }
 
     /// Does with a statement that is over its limits what its rule says by now: whoever edits the rule,
@@ -298,8 +287,7 @@ impl UnderWay<'_> {
     }
 
     fn note_runaway(&self, rule: &Rule, excess: Excess, action: &'static str) {
-        let is_known = self.policy.insights.enabled;
-        let digest = self.session.about().digest.filter(|_| is_known);
+        let digest = self.digest();
         let elapsed = self.allowance.elapsed();
         tell(self.shared, self.session, self.peer, &Told { rule, digest, excess, elapsed, action });
     }
@@ -314,9 +302,37 @@ impl UnderWay<'_> {
     /// Refuses what is like the statement under way from now on, or has it come last. `None`: nobody
     /// watches for it, or nobody can say what is like it.
     fn quarantine(&self, rule: &Rule, action: RunawayAction) -> Option<()> {
-        let likeness = self.session.likeness()?;
-        quarantine(self.shared, rule, likeness, (action, self.session.app()))
+        let by = rule.runaway?.watch?.by;
+        let likeness = self.session.likeness().filter(|likeness| likeness.by == by);
+        let likeness = likeness.or_else(|| match by {
+            // Nobody watched for it when it began: it has the digest that it is counted by.
+            WatchBy::Digest => self.digest().map(|hash| Likeness { by, hash }),
+            WatchBy::Text => None,
+        });
+        quarantine(self.shared, rule, likeness?, (action, self.session.app()))
     }
+
+    /// Its digest as insights have it.
+    fn digest(&self) -> Option<u64> {
+        self.session.about().digest.filter(|_| self.policy.insights.enabled)
+    }
+}
+
+/// What is known of the statement under way, which was judged by this policy.
+pub(super) fn running<'r>(
+    policy: &'r ClusterPolicy,
+    session: &'r Session,
+    statement: &StatementOutcome,
+) -> Running<'r> {
+    let rules = &policy.rules;
+    let is_of_file = |index: u32| rules.at(index).is_some_and(|rule| rule.author.is_none());
+    let met = match (statement.watched, statement.rule) {
+        (Some(index), _) => Met::Rule(index),
+        (None, Some(index)) if is_of_file(index) => Met::Rule(index),
+        (None, Some(_)) => Met::Unknown,
+        (None, None) => Met::Nothing,
+    };
+    Running { session: session.identity(), app: session.app(), class: statement.class, rules, met }
 }
 
 /// For how long the server may work on what has come of a file. `None`: nothing limits that.
