@@ -19,6 +19,8 @@ use tokio::task::JoinSet;
 mod another_server;
 #[path = "runaway/cursors.rs"]
 mod cursors;
+#[path = "runaway/edits.rs"]
+mod edits;
 #[path = "runaway/throttled.rs"]
 mod throttled;
 #[path = "runaway/uploads.rs"]

@@ -7,10 +7,14 @@
 //! longer than two minutes counts for its last two.
 //!
 //! All of it happens where records are counted, beside the path of any statement.
+//!
+//! Minutes of other runs stand beside those of this one ([`crate::kept`]). Their seconds add up: where two
+//! processes were there at once, as behind a takeover, each second is told of both, by what each had.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::hash::Seeded;
+use crate::kept::{KeptMinute, KeptSeconds};
 use crate::record::Record;
 use crate::windows::Time;
 
@@ -38,10 +42,15 @@ pub struct AtOnce {
     pub max: f64,
 }
 
+/// Seconds of a minute, by level.
+type Levels = [u8; LEVELS];
+
 /// The same of all apps.
 #[derive(Debug)]
 pub(crate) struct Concurrency {
     apps: Vec<App>,
+    /// What other runs have kept, by minute and app.
+    others: BTreeMap<(u64, u64), Levels>,
     /// Where each app is.
     index: HashMap<u64, usize, Seeded>,
     /// Where the app of the last statement is: that of the next is mostly the same.
@@ -56,13 +65,14 @@ struct App {
     /// The newest second that has a bin.
     newest: u64,
     /// Seconds by level, of each minute.
-    minutes: VecDeque<(u64, [u8; LEVELS])>,
+    minutes: VecDeque<(u64, Levels)>,
 }
 
 impl Concurrency {
     /// Nothing has come.
     pub(crate) fn new(seed: u64) -> Self {
-        Self { apps: Vec::new(), index: HashMap::with_hasher(Seeded(seed)), last: 0 }
+        let (apps, others) = (Vec::new(), BTreeMap::new());
+        Self { apps, others, index: HashMap::with_hasher(Seeded(seed)), last: 0 }
     }
 
     /// Adds a statement that was over at about this time.
@@ -101,13 +111,77 @@ impl Concurrency {
 
     /// What there was between two times, as far as it is kept: for an hour.
     pub(crate) fn between(&self, from: Time, to: Time) -> Vec<(u64, AtOnce)> {
-        let apps = self.apps.iter();
-        apps.filter_map(|app| Some((app.app, app.at_once(from, to)?))).collect()
+        let (first, last) = (from.0 / MINUTE_MS, to.0 / MINUTE_MS);
+        let mut sums: BTreeMap<u64, [u64; LEVELS]> = BTreeMap::new();
+        let mut add = |app: u64, levels: &Levels| {
+            let sum = sums.entry(app).or_insert([0; LEVELS]);
+            for (sum, seconds) in sum.iter_mut().zip(levels) {
+                *sum = sum.saturating_add(u64::from(*seconds));
+            }
+        };
+        for app in &self.apps {
+            let minutes = app.counted(app.newest.saturating_add(count(BINS)));
+            let minutes = minutes.iter().filter(|(at, _)| (first..=last).contains(at));
+            minutes.for_each(|(_, levels)| add(app.app, levels));
+        }
+        let others = self.others.range((first, 0)..=(last, u64::MAX));
+        others.for_each(|((_, app), levels)| add(*app, levels));
+        sums.iter().filter_map(|(app, levels)| Some((*app, at_once(levels)?))).collect()
     }
 
     /// The apps of which something is known.
     pub(crate) fn apps(&self) -> impl Iterator<Item = u64> {
-        self.apps.iter().map(|app| app.app)
+        let others = self.others.keys().map(|(_, app)| *app);
+        self.apps.iter().map(|app| app.app).chain(others)
+    }
+
+    /// The minutes behind the mark in which nothing is added any more, and the mark moves on.
+    pub(crate) fn over(&self, run: i64, now: Time, mark: &mut Time) -> Vec<KeptMinute> {
+        let now = now.0 / 1_000;
+        let last = (now.saturating_sub(count(BINS)) / 60).saturating_sub(1);
+        let is_new = last > mark.0 / MINUTE_MS;
+        if !is_new {
+            return Vec::new();
+        }
+        let over = self.minutes(run, (*mark, last), now);
+        *mark = Time(last.saturating_mul(MINUTE_MS));
+        over
+    }
+
+    /// All minutes behind the mark, for a run that ends.
+    pub(crate) fn unfinished(&self, run: i64, mark: Time) -> Vec<KeptMinute> {
+        self.minutes(run, (mark, u64::MAX), u64::MAX)
+    }
+
+    fn minutes(&self, run: i64, (mark, last): (Time, u64), until: u64) -> Vec<KeptMinute> {
+        let first = (mark.0 / MINUTE_MS).saturating_add(1);
+        let mut kept: BTreeMap<u64, Vec<KeptSeconds>> = BTreeMap::new();
+        for app in &self.apps {
+            let until = until.min(app.newest.saturating_add(count(BINS).saturating_mul(2)));
+            for (minute, levels) in app.counted(until) {
+                if (first..=last).contains(&minute) {
+                    kept.entry(minute).or_default().push(KeptSeconds::of(app.app, &levels));
+                }
+            }
+        }
+        let minute = |(minute, apps): (u64, _)| {
+            let begun = Time(minute.saturating_mul(MINUTE_MS));
+            KeptMinute { run, begun, apps }
+        };
+        kept.into_iter().map(minute).collect()
+    }
+
+    /// Takes in what other runs have kept, as far as it is to be shown yet.
+    pub(crate) fn restore(&mut self, minutes: Vec<KeptMinute>, now: Time) {
+        let oldest = (now.0 / MINUTE_MS).saturating_sub(count(MINUTES_MAX));
+        for KeptMinute { begun, apps, .. } in minutes {
+            let minute = begun.0 / MINUTE_MS;
+            for seconds in apps.iter().take(APPS_MAX) {
+                let levels = self.others.entry((minute, seconds.app())).or_insert([0; LEVELS]);
+                seconds.add_to(levels);
+            }
+        }
+        self.others = self.others.split_off(&(oldest, 0));
     }
 }
 
@@ -177,31 +251,31 @@ impl App {
         }
     }
 
-    fn at_once(&self, from: Time, to: Time) -> Option<AtOnce> {
+    /// Its minutes as they are when everything up to this second has been counted that has no bin.
+    fn counted(&self, until: u64) -> VecDeque<(u64, Levels)> {
         let mut counted = self.clone();
-        counted.go_to(self.newest.saturating_add(count(BINS)));
-        let (first, last) = (from.0 / 60_000, to.0 / 60_000);
-        let mut levels = [0_u64; LEVELS];
-        for (_, seconds) in counted.minutes.iter().filter(|(at, _)| (first..=last).contains(at)) {
-            for (sum, seconds) in levels.iter_mut().zip(seconds) {
-                *sum = sum.saturating_add(u64::from(*seconds));
-            }
-        }
-        let all: u64 = levels.iter().sum();
-        let beyond = all / 100;
-        let highest = levels.iter().rposition(|seconds| *seconds > 0)?;
-        let mut above = 0_u64;
-        let p99 = levels.iter().enumerate().rev().find_map(|(level, seconds)| {
-            above = above.saturating_add(*seconds);
-            (above > beyond).then_some(level)
-        })?;
-        Some(AtOnce { p99: value(p99), max: value(highest) })
+        counted.go_to(until);
+        counted.minutes
     }
 }
 
+fn at_once(levels: &[u64; LEVELS]) -> Option<AtOnce> {
+    let all: u64 = levels.iter().sum();
+    let beyond = all / 100;
+    let highest = levels.iter().rposition(|seconds| *seconds > 0)?;
+    let mut above = 0_u64;
+    let p99 = levels.iter().enumerate().rev().find_map(|(level, seconds)| {
+        above = above.saturating_add(*seconds);
+        (above > beyond).then_some(level)
+    })?;
+    Some(AtOnce { p99: value(p99), max: value(highest) })
+}
+
+const MINUTE_MS: u64 = 60_000;
+
 const SECOND_US: u64 = 1_000_000;
 
-fn put(minutes: &mut VecDeque<(u64, [u8; LEVELS])>, minute: u64, level: usize) {
+fn put(minutes: &mut VecDeque<(u64, Levels)>, minute: u64, level: usize) {
     if minutes.back().is_none_or(|(last, _)| *last < minute) {
         minutes.push_back((minute, [0; LEVELS]));
         if minutes.len() > MINUTES_MAX {
@@ -293,6 +367,31 @@ mod tests {
         let (_, p99, max) = at_once(&concurrency, 11_100)[0];
         assert!((2.0..=3.0).contains(&p99), "{p99}");
         assert!((18.0..=20.0).contains(&max), "{max}");
+    }
+
+    #[test]
+    fn what_another_run_has_kept_stands_beside_what_came_here() {
+        let mut old = Concurrency::new(7);
+        for _ in 0..4 {
+            old.observe(&record(1, 50_000), Time(110_000));
+        }
+        let mut mark = Time(0);
+        assert_eq!(old.over(1, Time(200_000), &mut mark), [], "the minute has bins yet");
+        let kept = old.over(1, Time(310_000), &mut mark);
+        assert_eq!(kept.iter().map(|minute| minute.begun).collect::<Vec<_>>(), [Time(60_000)]);
+        assert_eq!(old.over(1, Time(310_000), &mut mark), [], "once");
+        old.observe(&record(2, 20_000), Time(330_000));
+        let ends = old.unfinished(1, mark);
+        assert_eq!(ends.iter().map(|minute| minute.begun).collect::<Vec<_>>(), [Time(300_000)]);
+
+        let mut new = Concurrency::new(8);
+        new.observe(&record(1, 500), Time(400_000));
+        new.restore([kept, ends].concat(), Time(401_000));
+        assert_eq!(at_once(&new, 400), [(1, 4.0, 4.0), (2, 1.0, 1.0)]);
+        assert_eq!(at_once(&new, 401).len(), 2);
+        assert_eq!(new.unfinished(2, Time(0)).len(), 1, "what is taken in is never kept again");
+        new.restore(Vec::new(), Time(9_000_000));
+        assert_eq!(at_once(&new, 9_000), [(1, 1.0, 1.0)], "what is too old is gone");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::catalogue::{Catalogue, Learned};
 use crate::concurrency::Concurrency;
 use crate::hash::Seeded;
-use crate::kept::{Kept, KeptName, KeptRow, Mark, Restored};
+use crate::kept::{Kept, KeptMinute, KeptName, KeptRow, Mark, Restored};
 use crate::record::Record;
 use crate::sketch::{Digest, NOBODY};
 use crate::stats::Stats;
@@ -113,7 +113,20 @@ impl Insights {
         self.windows.unfinished(run)
     }
 
-    /// What the hashes in kept windows stand for, but for those that were told before.
+    /// How many statements were there at once in the minutes behind the mark of which nothing more comes,
+    /// and the mark moves on.
+    pub fn at_once_over(&self, run: i64, mark: &mut Mark) -> Vec<KeptMinute> {
+        self.concurrency.over(run, self.now, &mut mark.at_once)
+    }
+
+    /// The same of all minutes behind the mark: for a run that ends.
+    #[must_use]
+    pub fn at_once_unfinished(&self, run: i64, mark: &Mark) -> Vec<KeptMinute> {
+        self.concurrency.unfinished(run, mark.at_once)
+    }
+
+    /// What the hashes in kept windows stand for, but for those that were told before. Apps have their
+    /// names by their windows.
     pub fn names(&self, of: &[Kept], told: &mut HashSet<u64>) -> Vec<(u64, KeptName)> {
         let mut names = Vec::new();
         let mut name = |hash: u64, kept: fn(&Catalogue, u64) -> Option<KeptName>| {
@@ -138,7 +151,8 @@ impl Insights {
     }
 
     /// Takes in what other runs have kept, and what they called it.
-    pub fn restore(&mut self, restored: Restored, names: Vec<(u64, KeptName)>) {
+    pub fn restore(&mut self, mut restored: Restored, names: Vec<(u64, KeptName)>) {
+        self.concurrency.restore(std::mem::take(&mut restored.at_once), self.now);
         self.windows.restore(restored);
         names.into_iter().for_each(|(hash, name)| self.catalogue.learn(name.learned(hash)));
     }

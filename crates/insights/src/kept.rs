@@ -38,6 +38,41 @@ pub struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptRow(pub(crate) Key, pub(crate) Stats);
 
+/// How many statements of each app were at the server at once in a minute, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptMinute {
+    /// Whose it is: as in [`Kept`].
+    pub run: i64,
+    /// When it began.
+    pub begun: Time,
+    /// By app.
+    pub apps: Vec<KeptSeconds>,
+}
+
+/// An app, and of each level of statements at once the seconds that had so many.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptSeconds(u64, Vec<(u8, u8)>);
+
+impl KeptSeconds {
+    /// By the level's place.
+    pub(crate) fn of(app: u64, levels: &[u8]) -> Self {
+        let numbered = (0_u8..).zip(levels.iter().copied());
+        Self(app, numbered.filter(|(_, seconds)| *seconds > 0).collect())
+    }
+
+    pub(crate) fn app(&self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn add_to(&self, levels: &mut [u8]) {
+        for (level, seconds) in &self.1 {
+            if let Some(sum) = levels.get_mut(usize::from(*level)) {
+                *sum = sum.saturating_add(*seconds);
+            }
+        }
+    }
+}
+
 /// What a hash of kept rows stands for. What is no UTF-8 is replaced, as where it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -88,13 +123,14 @@ impl KeptName {
 pub struct Mark {
     pub(crate) minute: Time,
     pub(crate) ten: Time,
+    pub(crate) at_once: Time,
 }
 
 impl Mark {
     /// What began before this time is not kept.
     #[must_use]
     pub fn at(now: Time) -> Self {
-        Self { minute: now, ten: now }
+        Self { minute: now, ten: now, at_once: now }
     }
 }
 
@@ -106,6 +142,8 @@ pub struct Past {
     tens: HashSet<(i64, Time)>,
     /// Ten minutes that were made of minutes.
     made: HashSet<(i64, Time)>,
+    /// Minutes of which it is known how many statements were there at once.
+    at_once: HashSet<(i64, Time)>,
 }
 
 /// Windows of other runs.
@@ -113,11 +151,17 @@ pub struct Past {
 pub struct Restored {
     pub(crate) minutes: Vec<Sealed>,
     pub(crate) tens: Vec<Sealed>,
+    pub(crate) at_once: Vec<KeptMinute>,
 }
 
 impl Past {
     /// What is new of this, all that there is, for a [`crate::Insights`] with so many places.
-    pub fn take_in(&mut self, kept: &[Kept], places: usize) -> Restored {
+    pub fn take_in(
+        &mut self,
+        (kept, mut at_once): (&[Kept], Vec<KeptMinute>),
+        places: usize,
+    ) -> Restored {
+        at_once.retain(|minute| self.at_once.insert((minute.run, minute.begun)));
         let of = |window: &Kept| (window.run, window.begun);
         let tens = kept.iter().filter(|window| window.length == Length::TenMinutes);
         let (mut sums, whole) = (Sums::new(places), tens.map(of).collect::<HashSet<_>>());
@@ -141,7 +185,7 @@ impl Past {
                 }
             }
         }
-        sums.sealed()
+        Restored { at_once, ..sums.sealed() }
     }
 }
 
@@ -163,7 +207,7 @@ impl Sums {
     }
 
     fn sealed(self) -> Restored {
-        let mut restored = Restored { minutes: Vec::new(), tens: Vec::new() };
+        let mut restored = Restored { minutes: Vec::new(), tens: Vec::new(), at_once: Vec::new() };
         for ((length, begun), sketch) in self.sketches {
             let sealed = Sealed::of_others(begun, &sketch);
             match length {

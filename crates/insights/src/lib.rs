@@ -33,7 +33,7 @@ pub use counts::Counts;
 pub use hash::name_hash;
 pub use histogram::Histogram;
 pub use insights::Insights;
-pub use kept::{Kept, KeptName, KeptRow, Mark, Past, Restored};
+pub use kept::{Kept, KeptMinute, KeptName, KeptRow, KeptSeconds, Mark, Past, Restored};
 pub use record::{Ending, RECORD_WORDS, Record};
 pub use stats::Stats;
 pub use view::{By, Filter, Group, Look, Pieces, Sender, Sums, View, ViewRow};

@@ -271,7 +271,7 @@ impl Windows {
     /// Windows of other runs. What is too old goes with the next minute.
     pub(crate) fn restore(&mut self, restored: Restored) {
         let is_past = |sealed: &Sealed| sealed.begun <= self.minute.begun;
-        let Restored { minutes, tens } = restored;
+        let Restored { minutes, tens, at_once: _ } = restored;
         self.minutes.extend(minutes.into_iter().filter(is_past).map(Arc::new));
         self.tens.extend(tens.into_iter().filter(is_past).map(Arc::new));
     }

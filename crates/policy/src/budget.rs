@@ -14,8 +14,10 @@ use crate::condition::Condition;
 use crate::decide::is_never_held;
 use crate::facts::Facts;
 use crate::fnv;
+use crate::identity::SessionIdentity;
 use crate::rule::ruleless_app_key;
 use crate::rules::{Candidates, Indexed, RuleIndex};
+use crate::running::Running;
 use crate::shape::{Caution, ShapeNeeds};
 
 pub(crate) use self::lane::lane_key;
@@ -134,6 +136,41 @@ impl Budgets {
     }
 }
 
+/// For what runs already.
+impl Budgets {
+    /// Whether there are budgets that were not there before, or are about others.
+    #[must_use]
+    pub fn count_otherwise(&self, before: &Self) -> bool {
+        let same = |(now, was): (&Budget, &Budget)| now.key == was.key && now.counts_as(was);
+        self.list.len() > before.list.len() || !self.list.iter().zip(&*before.list).all(same)
+    }
+
+    /// The buckets of those that a statement meets which runs since these were in force before, as far
+    /// as that can be told: its text is gone. Not of those that met it then.
+    #[must_use]
+    pub fn meeting_running(
+        &self,
+        before: &Self,
+        running: &Running<'_>,
+        digest: Option<u64>,
+    ) -> BudgetSet {
+        let mut set = BudgetSet::default();
+        if !running.class.is_gateable() {
+            return set;
+        }
+        let is_known =
+            |budget: &Budget| before.get(budget.key).is_some_and(|was| budget.counts_as(was));
+        for budget in self.list.iter().filter(|budget| budget.condition.meets(running)) {
+            let instance = budget.instance_of(running, digest);
+            let Some(instance) = instance.filter(|_| !is_known(budget)) else { continue };
+            if !set.add(BudgetUse { budget: budget.key, instance }) {
+                break;
+            }
+        }
+        set
+    }
+}
+
 impl PartialEq for Budgets {
     fn eq(&self, other: &Self) -> bool {
         self.list == other.list
@@ -163,6 +200,23 @@ impl Budget {
         words.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
+    /// Whether it counts the same statements, in the same buckets.
+    fn counts_as(&self, was: &Self) -> bool {
+        (&self.condition, &self.per) == (&was.condition, &was.per)
+    }
+
+    /// Whose bucket a statement uses that runs already. `None`: nobody can say.
+    fn instance_of(&self, running: &Running<'_>, digest: Option<u64>) -> Option<u64> {
+        match &self.per {
+            None => Some(0),
+            Some(Per::App) => Some(ruleless_app_key(running.app).0),
+            Some(Per::User) => Some(fnv::plain(running.session.user())),
+            Some(Per::Tag(_)) => None,
+            Some(Per::Client) => Some(of_client(running.session)),
+            Some(Per::Digest) => digest,
+        }
+    }
+
     /// Whose bucket a statement uses.
     fn instance(&self, facts: &Facts<'_>) -> u64 {
         match &self.per {
@@ -170,12 +224,14 @@ impl Budget {
             Some(Per::App) => ruleless_app_key(facts.identity.app).0,
             Some(Per::User) => fnv::plain(facts.session.user()),
             Some(Per::Tag(key)) => facts.identity.tag(key).map_or(0, fnv::plain),
-            Some(Per::Client) => {
-                facts.session.client_bits().map_or(0, |bits| fnv::plain(&bits.to_le_bytes()))
-            }
+            Some(Per::Client) => of_client(facts.session),
             Some(Per::Digest) => facts.shape.digest().unwrap_or(0),
         }
     }
+}
+
+fn of_client(session: &SessionIdentity) -> u64 {
+    session.client_bits().map_or(0, |bits| fnv::plain(&bits.to_le_bytes()))
 }
 
 impl Indexed for Budget {

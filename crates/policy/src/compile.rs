@@ -38,7 +38,7 @@ pub use self::admin::admin_of;
 use self::checks::{duration, whole};
 use self::rule::Draft;
 use crate::cluster::Starvation;
-use crate::config::{Config, Metrics, NamedSecret};
+use crate::config::{Config, Metrics, NamedElsewhere, NamedLegs, NamedSecret};
 use crate::fault::{Fault, Faults, Place};
 use crate::network::Listen;
 use crate::raw;
@@ -112,11 +112,23 @@ pub(crate) fn compile(file: raw::File, faults: &mut Faults) -> Option<Config> {
     })
 }
 
-/// The secrets that a text names, in its order, whatever else is wrong with it.
+/// What a text names that lies elsewhere, whatever else is wrong with it.
 #[must_use]
-pub fn secrets_of(text: &str) -> Vec<NamedSecret> {
-    let file = raw::parse(text, &mut Faults::default());
-    file.ok().flatten().map(|file| secrets(&file)).unwrap_or_default()
+pub fn named_by(text: &str) -> NamedElsewhere {
+    let Ok(Some(file)) = raw::parse(text, &mut Faults::default()) else {
+        return NamedElsewhere::default();
+    };
+    let secrets = secrets(&file);
+    // What is wrong with it has been told.
+    let faults = &mut Faults::default();
+    let admin_tls = admin::compile(file.admin, faults).tls;
+    let clusters = file.clusters.map(|clusters| clusters.value.0).unwrap_or_default();
+    let legs = clusters.into_iter().map(|(cluster, raw)| NamedLegs {
+        cluster,
+        client: tls::client(raw.value.client_tls, faults),
+        backend: tls::backend(raw.value.backend_tls, faults),
+    });
+    NamedElsewhere { secrets, admin_tls, legs: legs.collect() }
 }
 
 fn secrets(file: &raw::File) -> Vec<NamedSecret> {

@@ -9,6 +9,7 @@ use crate::cluster::ClusterPolicy;
 use crate::fault::Place;
 use crate::raw::Maybe;
 use crate::secret::Secret;
+use crate::tls::{BackendTls, ClientTls, TlsIdentity};
 
 /// A valid configuration file.
 #[derive(Debug, Clone)]
@@ -42,6 +43,28 @@ pub struct NamedSecret {
     pub line: u32,
     /// Fewest characters that it has to have.
     pub len_min: usize,
+}
+
+/// What a file names that lies elsewhere: it may be missing, or of no use.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamedElsewhere {
+    /// In the file's order.
+    pub secrets: Vec<NamedSecret>,
+    /// What the HTTP side shows.
+    pub admin_tls: Option<TlsIdentity>,
+    /// By cluster.
+    pub legs: Vec<NamedLegs>,
+}
+
+/// The settings of TLS of one cluster, which name its certificates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedLegs {
+    /// The cluster.
+    pub cluster: String,
+    /// Between clients and Sluice.
+    pub client: ClientTls,
+    /// Between Sluice and the servers.
+    pub backend: BackendTls,
 }
 
 /// What is exported.

@@ -1,7 +1,6 @@
 //! The one decision: what the rules say, and what they may not say.
 
-use admission::RuleKey;
-use sql::{Class, Exemption, Tool};
+use sql::{Exemption, Tool};
 
 use crate::cluster::ClusterPolicy;
 use crate::facts::Facts;
@@ -43,25 +42,6 @@ pub fn watching<'p>(
         (Some(_), Action::Throttle { .. } | Action::Deny) => {
             policy.rules.evaluate_file(facts).rule()
         }
-    }
-}
-
-/// The same of a statement that runs already, by what is in force now: the rule of this key, unless
-/// that is gone, or who asks (an app, a user, with a class) has been exempted at runtime meanwhile.
-#[must_use]
-pub fn watching_still<'p>(
-    policy: &'p ClusterPolicy,
-    key: RuleKey,
-    (app, user, class): (&[u8], &[u8], Class),
-) -> Option<&'p Rule> {
-    // Those made at runtime come first, and look at nothing else.
-    let first = policy.rules.iter().find(|rule| {
-        rule.author.is_none()
-            || rule.condition.names(app, user) && rule.condition.allows_class(class)
-    });
-    match first {
-        Some(rule) if rule.author.is_some() && rule.action == Action::Exempt => None,
-        Some(_) | None => policy.rules.of_file().iter().find(|rule| rule.key == key),
     }
 }
 

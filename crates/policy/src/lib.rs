@@ -47,6 +47,7 @@ mod replica;
 mod rule;
 mod rules;
 mod runaway;
+mod running;
 mod schedule;
 mod secret;
 mod shape;
@@ -67,12 +68,12 @@ pub use cluster::{
 };
 pub use compile::{
     RUNTIME_PREFIX, RuntimeChange, RuntimeEffect, RuntimeRule, RuntimeSpec, admin_of, load,
-    secrets_of,
+    named_by,
 };
 pub use compression::{BackendCompression, ClientCompression, CompressionLevel};
 pub use condition::Condition;
-pub use config::{Config, Metrics, NamedSecret};
-pub use decide::{decide, watching, watching_still};
+pub use config::{Config, Metrics, NamedElsewhere, NamedLegs, NamedSecret};
+pub use decide::{decide, watching};
 pub use diff::{Change, Edit, FixedKey, Pending, edit};
 pub use explain::{BudgetMet, Explanation, GuardSaid, Question, Skipped, explain};
 pub use facts::Facts;
@@ -98,6 +99,7 @@ pub use rules::Rules;
 pub use runaway::{
     Likeness, Quarantine, Quarantined, Runaway, RunawayAction, Watch, WatchBy, is_killable,
 };
+pub use running::{Met, Running, WatchedNow, limits_otherwise};
 pub use schedule::Schedule;
 pub use secret::Secret;
 pub use shape::{OwnedShape, Shape, ShapeNeeds, ShapeScratch, ShapeText};

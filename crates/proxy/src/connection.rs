@@ -368,6 +368,9 @@ impl Connection {
         }
         let waits_for_server = reads == Reads::Backend;
         if waits_for_server {
+            if self.allowance.is_edited() {
+                Box::pin(self.follow_edit()).await;
+            }
             self.resume_cursor();
             if self.latency.is_awaited() {
                 self.note_begun();

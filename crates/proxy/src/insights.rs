@@ -20,7 +20,9 @@ use std::thread::Thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{io, thread};
 
-use insights::{Insights, Kept, KeptName, Learned, Look, Mark, Past, Record, Restored, Time, View};
+use insights::{
+    Insights, Kept, KeptMinute, KeptName, Learned, Look, Mark, Past, Record, Restored, Time, View,
+};
 use parking_lot::Mutex;
 use policy::ClusterPolicy;
 use sql::DigestMemo;
@@ -56,6 +58,17 @@ pub struct InsightsBoard {
 struct Counting {
     insights: Insights,
     news: Receiver<Learned>,
+}
+
+/// What a run keeps of its insights, or has been kept by others.
+#[derive(Debug)]
+pub struct ToKeep {
+    /// What its statements have cost.
+    pub kept: Vec<Kept>,
+    /// How many were there at once.
+    pub at_once: Vec<KeptMinute>,
+    /// What the hashes in it stand for.
+    pub names: Vec<(u64, KeptName)>,
 }
 
 impl InsightsBoard {
@@ -110,25 +123,26 @@ impl InsightsBoard {
         run: i64,
         (mark, told): (&mut Mark, &mut HashSet<u64>),
         end: Option<&ClusterPolicy>,
-    ) -> (Vec<Kept>, Vec<(u64, KeptName)>) {
+    ) -> ToKeep {
         let mut counted = self.counted.lock();
         if let Some(policy) = end {
             self.take_all(&mut counted, policy);
         }
         let insights = &counted.insights;
-        let mut kept = insights.over(run, mark);
+        let (mut kept, mut at_once) = (insights.over(run, mark), insights.at_once_over(run, mark));
         if end.is_some() {
             kept.extend(insights.unfinished(run));
+            at_once.extend(insights.at_once_unfinished(run, mark));
         }
         let names = insights.names(&kept, told);
-        (kept, names)
+        ToKeep { kept, at_once, names }
     }
 
     /// Takes in what other runs have kept: all of it, of which what is new counts.
-    pub fn take_in(&self, past: &mut Past, kept: &[Kept], names: Vec<(u64, KeptName)>) {
+    pub fn take_in(&self, past: &mut Past, ToKeep { kept, at_once, names }: ToKeep) {
         let places = self.counted.lock().insights.places();
         // Nobody is to wait for that.
-        let restored: Restored = past.take_in(kept, places);
+        let restored: Restored = past.take_in((&kept, at_once), places);
         self.counted.lock().insights.restore(restored, names);
     }
 

@@ -366,24 +366,34 @@ impl FileContent {
             }
         };
         // Whatever else is wrong: all faults at once.
-        let missing = match secrets {
-            Secrets::Here => secret::faults(&policy::secrets_of(text), in_force),
+        let named = policy::named_by(text);
+        let mut missing = match secrets {
+            Secrets::Here => secret::faults(&named.secrets, in_force),
             Secrets::Elsewhere => Vec::new(),
         };
-        let and_missing = |mut faults: Vec<Fault>| {
-            faults.extend(missing.iter().cloned());
-            faults.sort_by_key(|fault| fault.line);
-            faults
+        let FileFaults { fatal, outlived } = FileFaults::of(&named, in_force);
+        missing.extend(fatal);
+        let loaded = policy::load_with_warnings(text, unix_time());
+        let (config, warnings) = match loaded {
+            Ok(loaded) if missing.is_empty() => loaded,
+            Ok(_) => return Err(LoadError::Faults(by_line(missing))),
+            Err(mut faults) => {
+                // What is nothing that could be there has been told.
+                let is_told = |it: &Fault| {
+                    faults.iter().any(|told| (told.line, &told.path) == (it.line, &it.path))
+                };
+                missing.retain(|fault| !is_told(fault));
+                faults.extend(missing);
+                return Err(LoadError::Faults(by_line(faults)));
+            }
         };
-        let (config, warnings) = policy::load_with_warnings(text, unix_time())
-            .map_err(|faults| LoadError::Faults(and_missing(faults)))?;
-        let FileFaults { fatal, outlived } = FileFaults::of(&config, in_force);
-        let fatal = and_missing(fatal);
-        if !fatal.is_empty() {
-            return Err(LoadError::Faults(fatal));
-        }
         Ok(Loaded { config: Arc::new(config), content: self, warnings, outlived })
     }
+}
+
+fn by_line(mut faults: Vec<Fault>) -> Vec<Fault> {
+    faults.sort_by_key(|fault| fault.line);
+    faults
 }
 
 fn unix_time() -> UnixTime {

@@ -21,7 +21,7 @@ use admission::Mode;
 use policy::{Rule, Runaway, RunawayAction};
 use tokio::time::Instant;
 
-pub(crate) use self::killing::{Chase, Killed, OwnSession};
+pub(crate) use self::killing::{Chase, Killed, NotKilled, OwnSession};
 
 /// What commits is looked at again after this.
 pub(crate) const COMMIT_POLL: Duration = Duration::from_millis(200);
@@ -37,6 +37,9 @@ const CHASES: u32 = 5;
 /// first few were in vain. It may have had no connection left for it: a busy server is what runaway
 /// statements make.
 const RETRY: Duration = Duration::from_secs(5);
+
+/// Reasons why one statement was not killed that are told: what differs each time is no news.
+const TOLD_REASONS_MAX: usize = 4;
 
 /// What the statement under way may still take.
 #[derive(Debug, Default)]
@@ -58,8 +61,30 @@ pub(crate) struct Allowance {
     left_alone: bool,
     /// That it was not killed has been counted.
     failed: bool,
+    /// Why it was not, as far as that has been told.
+    told_reasons: Vec<Box<str>>,
     /// What it took too much of.
     excess: Option<Excess>,
+    /// What was done with it therefore.
+    done: Option<RunawayAction>,
+    /// The file may limit it otherwise by now.
+    edited: bool,
+    /// What a newer file than the one that it was judged by lets it take, once there is one.
+    newer: Option<Box<NewerLimits>>,
+}
+
+/// What a newer file lets a statement take; `None`: as much as it likes.
+#[derive(Clone, Copy, Debug)]
+struct NewerLimits(Option<Runaway>);
+
+/// How far a statement has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SoFar {
+    /// Rows of its answer.
+    pub(crate) rows: u64,
+    /// For how long it was at the server, if nobody limited that: its clock begins then. `None`: not
+    /// all of it is there, or its clock is kept.
+    pub(crate) worked: Option<Duration>,
 }
 
 /// What a statement took too much of.
@@ -108,6 +133,7 @@ impl Allowance {
             return;
         }
         self.began = Some(now);
+        let runaway = self.newer.as_ref().map_or(runaway, |newer| newer.0);
         let Some(Runaway { elapsed, bytes_sent, rows_sent, .. }) = runaway else { return };
         self.due = elapsed.and_then(|elapsed| now.checked_add(elapsed));
         self.bytes_most = bytes_sent;
@@ -147,6 +173,54 @@ impl Allowance {
         })
     }
 
+    /// The file may limit it otherwise by now, which is looked at when the server is waited for.
+    pub(crate) fn note_edit(&mut self) {
+        self.edited = true;
+    }
+
+    /// Whether that is to be looked at.
+    pub(crate) fn is_edited(&self) -> bool {
+        self.edited
+    }
+
+    /// The same: told once.
+    pub(crate) fn take_edit(&mut self) -> bool {
+        std::mem::take(&mut self.edited)
+    }
+
+    /// What it may take by a newer file, if one limits it otherwise.
+    pub(crate) fn newer(&self) -> Option<Option<Runaway>> {
+        self.newer.as_ref().map(|newer| newer.0)
+    }
+
+    /// A newer file lets it take so much, and says what is done with more. What it has too much of in
+    /// its answer already; for what it has taken too long over, it is due.
+    ///
+    /// What has been done with it is not done again; but what was logged may have to end now.
+    pub(crate) fn follow(&mut self, is: Option<Runaway>, so_far: SoFar) -> Option<Excess> {
+        let SoFar { rows, worked } = so_far;
+        self.newer = Some(Box::new(NewerLimits(is)));
+        let action = is.map(|is| is.action);
+        let goes_further = match self.done {
+            None => self.excess.is_none(),
+            Some(RunawayAction::Log) => action != Some(RunawayAction::Log),
+            Some(RunawayAction::Deprioritise) => action == Some(RunawayAction::Kill),
+            Some(RunawayAction::Kill) => false,
+        };
+        if !goes_further {
+            return None;
+        }
+        (self.due, self.bytes_most, self.rows_most) = (None, None, None);
+        if let (None, Some(worked)) = (self.began, worked) {
+            self.began = Instant::now().checked_sub(worked);
+        }
+        let is = is?;
+        let began = self.began?;
+        self.due = is.elapsed.and_then(|elapsed| began.checked_add(elapsed));
+        (self.bytes_most, self.rows_most) = (is.bytes_sent, is.rows_sent);
+        self.take(0, rows)
+    }
+
     /// Its rule's `runaway` is another by now, or none, which may give it more. Whether what it is over
     /// is no more than it may take now; it goes on by the new one then.
     pub(crate) fn is_spared(&mut self, (excess, rows): (Excess, u64), is: Option<Runaway>) -> bool {
@@ -180,20 +254,36 @@ impl Allowance {
         *self.excess.get_or_insert(excess)
     }
 
+    /// This is done with it.
+    pub(crate) fn note_done(&mut self, action: RunawayAction) {
+        self.done = Some(action);
+    }
+
     /// It had ended, or not begun, when it was to be killed.
     pub(crate) fn look_again(&mut self, now: Instant) {
         self.due = now.checked_add(ENDED_POLL);
     }
 
-    /// There was nothing to kill any more. Whether this has been said before.
-    pub(crate) fn note_over(&mut self) -> bool {
+    /// There was nothing to kill any more, or it was not killed. Whether one of the two has been counted
+    /// before.
+    pub(crate) fn note_not_killed(&mut self) -> bool {
         std::mem::replace(&mut self.failed, true)
     }
 
-    /// It was not killed. Whether this has been said before.
-    pub(crate) fn retry(&mut self, now: Instant) -> bool {
+    /// It was not killed for this reason. Whether that is to be told: each once, for it is tried again
+    /// and again.
+    pub(crate) fn note_reason(&mut self, reason: &str) -> bool {
+        let is_news = self.told_reasons.len() < TOLD_REASONS_MAX
+            && !self.told_reasons.iter().any(|told| **told == *reason);
+        if is_news {
+            self.told_reasons.push(reason.into());
+        }
+        is_news
+    }
+
+    /// It was not killed, and may be later.
+    pub(crate) fn retry(&mut self, now: Instant) {
         self.due = now.checked_add(RETRY);
-        std::mem::replace(&mut self.failed, true)
     }
 
     /// It commits. Whether this has been said before.
@@ -253,107 +343,4 @@ pub(crate) fn action(rule: &Rule, runaway: Runaway) -> RunawayAction {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn runaway() -> Runaway {
-        Runaway {
-            elapsed: Some(Duration::from_secs(2)),
-            bytes_sent: Some(100),
-            rows_sent: Some(10),
-            action: RunawayAction::Kill,
-            watch: None,
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_clock_begins_once_when_the_server_has_the_statement() {
-        let mut allowance = Allowance::default();
-        assert_eq!(allowance.due(), None);
-        let began = Instant::now();
-        allowance.begin(Some(runaway()), began);
-        tokio::time::advance(Duration::from_secs(1)).await;
-        allowance.begin(Some(runaway()), Instant::now());
-        assert_eq!(allowance.due(), Some(began + Duration::from_secs(2)));
-        assert_eq!(allowance.take(100, 10), None);
-        assert_eq!(allowance.take(1, 10), Some(Excess::BytesSent));
-        assert_eq!(allowance.take(1, 10), None);
-        assert_eq!(allowance.take(1, 11), Some(Excess::RowsSent));
-        assert_eq!(allowance.exceed(Excess::BytesSent), Excess::BytesSent);
-        assert_eq!(allowance.take(1, 12), None);
-        assert_eq!(allowance.due(), None);
-        assert!(!allowance.leave_alone(Instant::now()) && allowance.leave_alone(Instant::now()));
-        assert_eq!(allowance.exceed(Excess::Elapsed), Excess::BytesSent, "what it was at first");
-        assert!(!allowance.retry(Instant::now()) && allowance.retry(Instant::now()));
-        assert_eq!(allowance.due(), Some(Instant::now() + RETRY));
-        assert!(allowance.note_over(), "that it was not killed has been said");
-        assert!(Excess::RowsSent.is_in_answer() && !Excess::Elapsed.is_in_answer());
-        allowance.look_again(Instant::now());
-        assert_eq!(allowance.due(), Some(Instant::now() + ENDED_POLL));
-        assert_eq!(allowance.chase(), Chase::No);
-        assert!(!allowance.note_killed(Instant::now()));
-        assert_eq!(allowance.chase(), Chase::Yes, "what goes on");
-        for _ in 1..CHASES {
-            assert_eq!(allowance.due(), Some(Instant::now() + CHASE_AFTER));
-            assert!(allowance.note_killed(Instant::now()), "and again, if it goes on");
-        }
-        assert!(allowance.note_killed(Instant::now()));
-        assert_eq!(allowance.due(), Some(Instant::now() + RETRY));
-        assert_eq!(allowance.end(Some(1317)), Leftover::Stale, "the last may have met nothing");
-        assert_eq!(allowance.due(), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_edit_that_gives_more_spares_what_runs_until_that_is_used_up() {
-        let (was, began) = (runaway(), Instant::now());
-        let begun = || {
-            let mut allowance = Allowance::default();
-            allowance.begin(Some(was), began);
-            allowance
-        };
-        tokio::time::advance(Duration::from_secs(2)).await;
-        let longer = Runaway { elapsed: Some(Duration::from_secs(5)), ..was };
-        let mut allowance = begun();
-        assert!(!allowance.is_spared((Excess::Elapsed, 0), Some(was)), "another edit");
-        assert!(allowance.is_spared((Excess::Elapsed, 0), Some(longer)));
-        assert_eq!(allowance.due(), Some(began + Duration::from_secs(5)));
-        assert_eq!(allowance.take(1, 11), Some(Excess::RowsSent), "its rows are as they were");
-        let more = Runaway { rows_sent: Some(12), bytes_sent: Some(150), ..was };
-        assert!(allowance.is_spared((Excess::RowsSent, 11), Some(more)));
-        assert_eq!(allowance.take(1, 13), Some(Excess::RowsSent));
-        assert!(!allowance.is_spared((Excess::RowsSent, 13), Some(more)));
-        let mut allowance = begun();
-        assert_eq!(allowance.take(101, 1), Some(Excess::BytesSent));
-        assert!(!allowance.is_spared((Excess::BytesSent, 1), Some(was)));
-        assert!(allowance.is_spared((Excess::BytesSent, 1), Some(more)));
-        assert_eq!((allowance.take(49, 1), allowance.take(1, 1)), (None, Some(Excess::BytesSent)));
-        assert!(!allowance.is_spared((Excess::BytesSent, 1), Some(more)), "once for one edit");
-        let mut allowance = begun();
-        assert!(allowance.is_spared((Excess::Elapsed, 0), None));
-        assert_eq!((allowance.due(), allowance.take(1000, 1000)), (None, None), "nothing is left");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn work_on_a_file_that_is_too_long_is_told_once_and_counts() {
-        let mut allowance = Allowance::default();
-        let (limit, now) = (Duration::from_secs(2), Instant::now());
-        assert!(!allowance.overworks(limit, limit / 2, now));
-        let worked = Duration::from_secs(3);
-        tokio::time::advance(worked).await;
-        assert!(allowance.overworks(limit, worked, Instant::now()));
-        assert!(!allowance.overworks(limit, worked, Instant::now()));
-        assert_eq!(allowance.elapsed(), worked);
-        allowance.begin(Some(runaway()), Instant::now());
-        assert_eq!(allowance.due(), None, "the file's end is no other beginning");
-    }
-
-    #[test]
-    fn a_kill_that_did_not_end_the_statement_is_left_over() {
-        let killed = || Allowance { kills: 1, ..Allowance::default() };
-        assert_eq!(killed().end(Some(1317)), Leftover::Nothing);
-        assert_eq!(killed().end(None), Leftover::Stale);
-        assert_eq!(killed().end(Some(1062)), Leftover::Stale);
-        let mut doubtful = Allowance { doubtful: true, ..killed() };
-        assert_eq!(doubtful.end(Some(1317)), Leftover::Doubtful);
-    }
-}
+mod tests;

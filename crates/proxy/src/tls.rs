@@ -26,7 +26,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use policy::{
     BackendTls, BackendTlsMode, ClientTls, ClientTlsMode, ClusterPolicy, Config, Fault,
-    ServerAddress, TlsFile,
+    NamedElsewhere, NamedLegs, ServerAddress, TlsFile,
 };
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
@@ -191,35 +191,33 @@ pub(crate) struct FileFaults {
 }
 
 impl FileFaults {
-    /// Of `config`, which is to follow `in_force`.
-    pub(crate) fn of(config: &Config, in_force: Option<&Config>) -> Self {
+    /// Of what a configuration names that is to follow `in_force`.
+    pub(crate) fn of(named: &NamedElsewhere, in_force: Option<&Config>) -> Self {
         let mut faults = Self::default();
-        if let Some(identity) = &config.admin.tls
-            && let Err(fault) = door::check(identity)
-        {
+        if let Some(identity) = &named.admin_tls {
             let before = in_force.and_then(|config| config.admin.tls.as_ref());
-            faults.add(fault, before == Some(identity));
+            faults.add(door::check(identity), before == Some(identity));
         }
-        for policy in &config.clusters {
-            let before = in_force.and_then(|config| config.cluster(&policy.name));
-            if let Err(fault) = connect::config(&policy.backend_tls) {
-                let stays = before.is_some_and(|before| before.backend_tls == policy.backend_tls);
-                faults.add(fault, stays);
-            }
-            if let Err(fault) = accept::check(&policy.client_tls) {
-                let stays = before.is_some_and(|before| before.client_tls == policy.client_tls);
-                faults.add(fault, stays);
-            }
+        for NamedLegs { cluster, client, backend } in &named.legs {
+            let before = in_force.and_then(|config| config.cluster(cluster));
+            let stays = before.is_some_and(|before| before.backend_tls == *backend);
+            faults.add(connect::check(backend), stays);
+            let stays = before.is_some_and(|before| before.client_tls == *client);
+            faults.add(accept::check(client), stays);
         }
         faults.fatal.sort_by_key(|fault| fault.line);
         faults.outlived.sort_by_key(|fault| fault.line);
         faults
     }
 
-    fn add(&mut self, fault: FileFault, stays: bool) {
-        let FileFault { key, line, message } = fault;
+    fn add(&mut self, found: Vec<FileFault>, stays: bool) {
         let faults = if stays { &mut self.outlived } else { &mut self.fatal };
-        faults.push(Fault { path: key, line, message });
+        let found = found.into_iter();
+        faults.extend(found.map(|FileFault { key, line, message }| Fault {
+            path: key,
+            line,
+            message,
+        }));
     }
 }
 

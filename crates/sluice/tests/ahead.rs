@@ -226,6 +226,23 @@ fn counts_that_no_counter_can_hold_are_the_most_it_can() {
     }
 }
 
+/// Six reports at once for a minute of an hour are a tenth of one on average.
+#[test]
+fn how_many_were_there_at_once_is_told_beside_the_mean() {
+    let mut told =
+        insights(&[row("etl", "write", "UPDATE t SET a = ? WHERE id = ?", 1_000, 360.0)]);
+    let mut says = |p99: Option<f64>, line: &str| {
+        let of = |cluster: &str, p99: f64| json!({ "cluster": cluster, "app": "etl", "concurrency_p99": p99, "concurrency_max": p99 });
+        told["apps"] = p99.map_or(json!([]), |p99| json!([of("other", 99.0), of("main", p99)]));
+        let text = stdout(&against("at-once.yaml", &told, "text"));
+        let line = format!("    max_concurrency 2: 0.100 on average, 5 %: holds back {line}\n");
+        assert!(text.contains(&line), "{line}\nin\n{text}");
+    };
+    says(None, "in peaks only");
+    says(Some(6.0), "in peaks: etl had up to 6 at once in 99 of 100 of its seconds");
+    says(Some(2.0), "hardly ever: etl had up to 2 at once in 99 of 100 of its seconds");
+}
+
 #[test]
 fn hostile_names_stay_in_their_line() {
     let hostile = "a\nrule x: 9 statements\u{1b}[31m";

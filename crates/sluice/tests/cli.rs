@@ -92,16 +92,21 @@ fn budgets_guards_and_what_runs_away_are_in_the_summary() {
 }
 
 #[test]
-fn every_fault_is_told_at_once_and_a_secret_that_is_missing_is_one() {
+fn every_fault_is_told_at_once_and_a_secret_or_a_certificate_that_is_missing_is_one() {
     let main = "  main: { listen: 127.0.0.1:0, primary: 127.0.0.1:3306";
     let probe = "probe: { user: sluice, password_env: SLUICE_TEST_UNSET }";
-    let file = GOOD.replace(main, &format!("{main}, {probe}")).replace("0.9", "1.9");
+    let tls = "client_tls: { cert: /no/cert, key: /no/key, client_ca: /no/ca }";
+    let file = GOOD.replace(main, &format!("{main}, {probe}, {tls}")).replace("0.9", "1.9");
     let file = File::with(&file);
     let output = sluice("check", &file, &[]);
     let (said, path) = (stderr(&output), file.0.display().to_string());
     let mut lines = said.lines();
     let first = lines.next().unwrap();
     assert!(first.starts_with(&format!("{path}:3: clusters.main.probe.password_env: ")), "{said}");
+    for (key, name) in [("cert", "/no/cert"), ("key", "/no/key"), ("client_ca", "/no/ca")] {
+        let fault = format!("{path}:3: clusters.main.client_tls.{key}: {name}: ");
+        assert!(lines.next().unwrap().starts_with(&fault), "{said}");
+    }
     assert!(lines.next().unwrap().starts_with(&format!("{path}:5: rules[0].ratio: ")), "{said}");
     let gone = File(path.clone().into());
     drop(file);

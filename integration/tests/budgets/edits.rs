@@ -23,6 +23,7 @@ impl Lab {
         self.rates_that_change().await;
         self.shares_that_change().await;
         self.costs_that_change().await;
+        self.budgets_that_come().await;
         self.save("").await;
         for name in ["sluice_budget_in_use", "sluice_budget_waiting"] {
             wait_for_sum(&self.sluice, name, &[], 0.0).await.unwrap();
@@ -149,5 +150,49 @@ impl Lab {
         assert_eq!(Refused::of(&again).unwrap().reason(), Some("budget_query"));
         self.save(&both.replace('9', "8")).await;
         conn.query(dear).await.unwrap().accepted().unwrap();
+    }
+
+    /// What is at the server when a budget comes has its places, as far as anybody can say that it is
+    /// met; and one place of each, however often the file is saved.
+    async fn budgets_that_come(&self) {
+        let first = "\n  - { name: first, match: { app: edited }, max_concurrency: 9 }";
+        self.save(first).await;
+        let held = self.hold().await;
+        let mut at_the_server = Vec::new();
+        for _ in 0..3 {
+            let conn = session(self.sluice.listen_addr(), "edited").await;
+            at_the_server.push(Pending::query(conn, Held::statement("edited")));
+        }
+        let in_use = async |budget: &'static str, places: f64| {
+            let labels = [("budget", budget)];
+            wait_for_sum(&self.sluice, "sluice_budget_in_use", &labels, places).await.unwrap();
+        };
+        in_use("first", 3.0).await;
+        let come = "\n  - { name: late, match: { app: edited }, max_concurrency: 2, share: 9 }\
+                    \n  - { name: by_user, match: { app: edited }, per: user, max_concurrency: 9 }\
+                    \n  - { name: others, match: { app: edited, user: nobody }, rate: 9 }\
+                    \n  - { name: tagged, match: { tag: { a: b } }, rate: 9 }";
+        self.save(&format!("{first}{come}")).await;
+        for budget in ["late", "by_user"] {
+            in_use(budget, 3.0).await;
+        }
+        let waits = self.waiting("late", 1.0).await;
+        self.save(&format!("{first}{come}").replace("max_concurrency: 9", "max_concurrency: 8"))
+            .await;
+        sleep(NOTHING).await;
+        for (budget, places) in
+            [("first", 3.0), ("late", 3.0), ("by_user", 3.0), ("others", 0.0), ("tagged", 0.0)]
+        {
+            in_use(budget, places).await;
+        }
+        assert!(!waits.is_answered(), "three are beside two places");
+        held.release().await.unwrap();
+        at_the_server.push(waits);
+        for each in at_the_server {
+            each.answered(SOON).await.unwrap().response.accepted().unwrap();
+        }
+        for budget in ["first", "late", "by_user"] {
+            in_use(budget, 0.0).await;
+        }
     }
 }

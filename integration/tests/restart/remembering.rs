@@ -60,6 +60,9 @@ async fn what_insights_have_counted_is_there_after_a_restart_and_a_takeover() {
     let mut second = start(&config, &[]).await;
     counted(&second, "1h", 5).await;
     counted(&second, "24h", 5).await;
+    let apps = ask(&second, "/api/v1/insights?window=1h").await["apps"].clone();
+    let mut etl = apps.as_array().unwrap().iter().filter(|app| app["app"] == "etl");
+    assert!(etl.next().is_some_and(|app| app["concurrency_max"] == 1.0), "at once: {apps}");
     select(&second, 3).await;
     let mut open = connect(&second, "web").await.unwrap();
     open.query("BEGIN").await.unwrap().accepted().unwrap();

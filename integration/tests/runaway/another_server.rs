@@ -2,6 +2,8 @@
 //! else.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use integration::ports::loopback;
@@ -12,10 +14,13 @@ use integration::topology::Topology;
 use tokio::io::copy;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{SLOW, configured};
+use super::configured;
 
 const RULES: &str = "\
-- { name: slow, match: { app: slow }, gate: none, permanent: true, runaway: { elapsed: 8s, action: kill } }";
+- { name: slow, match: { app: slow }, gate: none, permanent: true, runaway: { elapsed: 4s, action: kill } }";
+
+/// Longer than anybody waits here.
+const ENDLESS: &str = "SELECT SLEEP(300) FROM ran_away";
 
 #[tokio::test]
 async fn who_has_the_id_of_what_ran_away_at_the_server_before_is_not_killed() {
@@ -28,17 +33,20 @@ async fn who_has_the_id_of_what_ran_away_at_the_server_before_is_not_killed() {
 async fn on(mut servers: Topology) {
     let server = servers.primary.addr();
     let mut config = configured(&servers, RULES).await;
-    config.primary = keeps_its_clients(server).await;
+    let is_open = Arc::new(AtomicBool::new(true));
+    config.primary = keeps_its_clients(server, Arc::clone(&is_open)).await;
     let sluice = SluiceProcess::start(&config).await.unwrap();
     // The new server begins to count below this id.
-    for _ in 0..40 {
+    for _ in 0..100 {
         RawConn::open(server, &Login::new("app")).await.unwrap().quit().await.unwrap();
     }
     let slow = connect_as(&sluice, "slow").await.unwrap();
     let id = slow.connection_id();
-    let _under_way = Pending::query(slow, SLOW);
+    let _under_way = Pending::query(slow, ENDLESS);
     // Servers tell in whole seconds for how long they are up.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
+    // Nobody is killed before the neighbour is there, however long the server takes to start.
+    is_open.store(false, Ordering::SeqCst);
     servers.primary.crash();
     servers.primary.revive().await.unwrap();
     let mut newest = RawConn::open(server, &Login::new("app")).await.unwrap();
@@ -46,24 +54,31 @@ async fn on(mut servers: Topology) {
         newest = RawConn::open(server, &Login::new("app")).await.unwrap();
     }
     assert_eq!(newest.connection_id(), id, "the new server has had too many connections");
-    let neighbour = Pending::query(newest, SLOW);
+    let neighbour = Pending::query(newest, ENDLESS);
     // Whoever kills comes later than that session.
     RawConn::open(server, &Login::new("app")).await.unwrap().quit().await.unwrap();
+    let limit = Duration::from_secs(30);
+    let tried = async || Ok(sluice.log()?.contains("was not killed"));
+    wait_until("the server is not reached", limit, tried).await.unwrap();
 
+    is_open.store(true, Ordering::SeqCst);
     let told = async || Ok(sluice.log()?.contains("the server has been started since"));
-    wait_until("Sluice finds another server", Duration::from_secs(30), told).await.unwrap();
+    wait_until("Sluice finds another server", limit, told).await.unwrap();
     let failed = [("rule", "slow"), ("action", "failed")];
     wait_for_sum(&sluice, "sluice_runaway_total", &failed, 1.0).await.unwrap();
     assert!(!neighbour.is_answered(), "it has been killed for another");
 }
 
 /// A way to `server` on which a client does not hear that its connection has ended, as behind a
-/// machine that has lost its power.
-async fn keeps_its_clients(server: SocketAddr) -> SocketAddr {
+/// machine that has lost its power; new ones come through while it is open.
+async fn keeps_its_clients(server: SocketAddr, is_open: Arc<AtomicBool>) -> SocketAddr {
     let listener = TcpListener::bind(loopback(0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
+            if !is_open.load(Ordering::SeqCst) {
+                continue;
+            }
             tokio::spawn(async move {
                 // Nobody is there.
                 let Ok(server) = TcpStream::connect(server).await else { return };

@@ -53,7 +53,9 @@ async fn what_runs_is_spared_by_an_edit_and_by_an_exemption_that_come_in_time() 
     };
     let kill = ", runaway: { elapsed: 1s, action: kill }";
     let names = ["kept", "gone", "logged", "exempted"];
-    let rules: String = names.map(|name| rule(name, kill)).concat();
+    let wide = ", runaway: { bytes_sent: 600000, action: kill }";
+    let rules = names.map(|name| rule(name, kill)).concat()
+        + &["wide", "wider"].map(|name| rule(name, wide)).concat();
     let config = configured(servers, &rules).await;
     let sluice = SluiceProcess::start(&config).await.unwrap();
     let mut running = JoinSet::new();
@@ -63,19 +65,30 @@ async fn what_runs_is_spared_by_an_edit_and_by_an_exemption_that_come_in_time() 
             async move { (name, errno(&mut conn, "SELECT SLEEP(1.5) FROM ran_away").await) },
         );
     }
+    for name in ["wide", "wider"] {
+        let mut conn = connect_as(&sluice, name).await.unwrap();
+        running.spawn(async move { (name, errno(&mut conn, TWO_MEGABYTES).await) });
+    }
     let edited = [
         rule("kept", kill),
         rule("gone", ""),
         rule("logged", ", runaway: { elapsed: 1s, action: log }"),
         rule("exempted", kill),
+        rule("wide", wide),
+        rule("wider", &wide.replace("600000", "1GiB")),
     ];
     sluice.write_config(&config.rules(&edited.concat()).render()).unwrap();
     made(&sluice, &["exempt", "exempted"]).await;
     let mut ended = running.join_all().await;
     ended.sort_unstable();
-    let expected = [("exempted", None), ("gone", None), ("kept", Some(1317)), ("logged", None)];
-    assert_eq!(ended, expected);
+    let killed = |name| matches!(name, "kept" | "wide").then_some(1317);
+    let expected = ["exempted", "gone", "kept", "logged", "wide", "wider"];
+    assert_eq!(ended, expected.map(|name| (name, killed(name))));
 }
+
+/// In three seconds, evenly.
+const TWO_MEGABYTES: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) \
+                             SELECT REPEAT('x', 3333), SLEEP(0.005) FROM n";
 
 async fn errno(conn: &mut RawConn, sql: &str) -> Option<u16> {
     conn.query(sql).await.unwrap().err().map(|(errno, _)| errno)

@@ -7,7 +7,8 @@ use integration::scenario::{connect_as, wait_for_sum};
 use super::{ALONE, MARIADB, MYSQL, started};
 
 const RULES: &str = "- { name: loads, match: { app: loads }, gate: none, permanent: true, runaway: { elapsed: 500ms, action: kill } }";
-const LOAD: &str = "LOAD DATA LOCAL INFILE 'f' INTO TABLE ran_to (@a) SET n = SLEEP(0.001)";
+pub(crate) const LOAD: &str =
+    "LOAD DATA LOCAL INFILE 'f' INTO TABLE ran_to (@a) SET n = SLEEP(0.001)";
 
 /// Nothing was looked at until the file was through.
 #[tokio::test]

@@ -323,6 +323,43 @@ impl Budgets {
         hold
     }
 
+    /// A statement that is at the server takes a place in these budgets too from now on, beside what it
+    /// has taken. It is not charged there: what it uses was not limited when it began.
+    pub(crate) fn join(
+        &mut self,
+        now: MonoTime,
+        held: Option<BudgetHold>,
+        set: &BudgetSet,
+        asks: (Option<DigestKey>, AppKey),
+    ) -> BudgetHold {
+        let mut hold = held.unwrap_or_else(|| BudgetHold {
+            slots: [BucketSlot::default(); BudgetSet::LEN_MAX],
+            len: 0,
+            charged: 0,
+            finding: Finding::Part,
+            asks,
+            cost: self.predictions.expected(asks.0, asks.1),
+            since: now,
+        });
+        let (taken, _) = self.taken_with(&hold);
+        let Self { known, buckets, .. } = self;
+        for at in set.iter().filter(|at| !taken.contains(*at)) {
+            if usize::from(hold.len) == BudgetSet::LEN_MAX {
+                break;
+            }
+            let Some(slot) = buckets.touch(now, at, known) else { continue };
+            let Some(index) = buckets.get(slot).map(|stored| stored.budget) else { continue };
+            let Some((terms, counts)) = known.met(index) else { continue };
+            buckets.rouse(slot);
+            let Some(stored) = buckets.get_mut(slot) else { continue };
+            stored.bucket.drain(now, terms);
+            stored.bucket.enter(hold.since, hold.cost.seconds);
+            counts.in_use = counts.in_use.saturating_add(1);
+            hold.add(slot);
+        }
+        hold
+    }
+
     /// What a statement has taken from.
     pub(crate) fn taken_with(&self, hold: &BudgetHold) -> (BudgetSet, (Option<DigestKey>, AppKey)) {
         let mut set = BudgetSet::default();

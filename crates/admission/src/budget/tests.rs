@@ -370,3 +370,37 @@ fn a_set_that_is_assigned_is_the_other_one_whatever_it_was() {
         }
     }
 }
+
+#[test]
+fn who_runs_when_a_budget_comes_has_a_place_there_and_owes_nothing() {
+    let (first, late) = (BudgetKey(1), BudgetKey(2));
+    let both = HashMap::from([(first, terms(0.001)), (late, terms(0.001))]);
+    let set = |keys: &[BudgetKey]| {
+        let mut set = BudgetSet::default();
+        assert!(keys.iter().all(|budget| set.add(BudgetUse { budget: *budget, instance: 0 })));
+        set
+    };
+    let mut budgets = budgets(0.001);
+    let now = MonoTime::from_nanos(1);
+    let has_one = budgets.take(now, &set(&[first]), (None, APP));
+    budgets.configure(&BudgetBook::new(both));
+    let later = now.saturating_add(Duration::from_secs(60));
+    let held = budgets.join(later, Some(has_one), &set(&[first, late]), (None, APP));
+    let has_none = budgets.join(later, None, &set(&[late]), (None, APP));
+    let there = |budgets: &Budgets, budget| {
+        let there = budgets.there().get(&BudgetUse { budget, instance: 0 }).copied();
+        there.unwrap_or_default()
+    };
+    assert_eq!((there(&budgets, first), there(&budgets, late)), (1, 2), "once in each");
+    let stands = budgets.in_the_way(later, &set(&[late]), (None, APP), |_| false);
+    let is_full = |stands: Option<InTheWay>| {
+        matches!(stands, Some(InTheWay::Waits { reason: Reason::BudgetConcurrency, .. }))
+    };
+    assert!(is_full(stands), "{stands:?}");
+    for hold in [held, has_none] {
+        budgets.finish(later, &hold, &used(61.0));
+    }
+    assert_eq!((there(&budgets, first), there(&budgets, late)), (0, 0));
+    let owed: Vec<BudgetKey> = budgets.debts(later).iter().map(|(at, _)| at.budget).collect();
+    assert_eq!(owed, [first], "what it took was not limited by the other when it began");
+}

@@ -83,6 +83,19 @@ impl Controller {
         self.budgets.take(now, budgets, (digest, app))
     }
 
+    /// A statement at the server, which has taken this from its budgets if from any, counts for these
+    /// too: they are there since it began.
+    pub fn join_budgets(
+        &mut self,
+        now: MonoTime,
+        held: Option<BudgetHold>,
+        budgets: &BudgetSet,
+        asks: (Option<DigestKey>, AppKey),
+    ) -> BudgetHold {
+        let now = self.tick_quietly(now);
+        self.budgets.join(now, held, budgets, asks)
+    }
+
     /// The same as [`Controller::request_budgets`] for a statement that has room at once, without a
     /// permit. `None`: it has not, or somebody has to be told that it passes. Then nothing is taken,
     /// and it is to be asked for.

@@ -14,7 +14,8 @@ CREATE TABLE IF NOT EXISTS insights_names (cluster TEXT NOT NULL, hash TEXT NOT 
   at INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (cluster, hash)) WITHOUT ROWID;
 ";
 
-/// Minutes are shown for an hour, and ten minutes of a run that was killed are made of them.
+/// Minutes are shown for an hour, and ten minutes of a run that was killed are made of them. So are
+/// those that say how many statements were there at once, of length 0.
 const MINUTES_FOR_S: i64 = 2 * 3_600;
 
 /// Ten minutes are shown for a day.
@@ -75,7 +76,7 @@ fn write_name(all: &Transaction<'_>, name: &InsightsName) -> rusqlite::Result<()
 pub(super) fn forget(all: &Transaction<'_>, now: At) -> rusqlite::Result<()> {
     let now = now.0.div_euclid(1_000);
     let before = |seconds: i64| now.saturating_sub(seconds);
-    all.prepare_cached("DELETE FROM insights WHERE at < ?1 AND (at < ?2 OR minutes = 1)")?
+    all.prepare_cached("DELETE FROM insights WHERE at < ?1 AND (at < ?2 OR minutes <= 1)")?
         .execute([before(MINUTES_FOR_S), before(TENS_FOR_S)])?;
     all.prepare_cached("DELETE FROM insights_names WHERE at < ?1")?
         .execute([before(NAMES_FOR_S)])

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use insights::{Kept, KeptName, KeptRow, Length, Mark, Past, Time};
+use insights::{Kept, KeptMinute, KeptName, KeptRow, KeptSeconds, Length, Mark, Past, Time};
 use proxy::cluster::Cluster;
+use proxy::insights::ToKeep as Told;
 
 use crate::disk::{Disk, NAMES_AGAIN_S, Trouble};
 use crate::record::{At, InsightsName, InsightsWindow};
@@ -62,9 +63,12 @@ impl Keeper {
         let mut to_keep = ToKeep::default();
         for Keeping { cluster, mark, told } in &mut self.clusters {
             let policy = ends.then(|| cluster.policy());
-            let (kept, names) = cluster.insights.to_keep(self.run, (mark, told), policy.as_deref());
+            let marks = (mark, told);
+            let Told { kept, at_once, names } =
+                cluster.insights.to_keep(self.run, marks, policy.as_deref());
             let name = &*cluster.name;
             to_keep.windows.extend(kept.iter().map(|kept| window_of(name, kept)));
+            to_keep.windows.extend(at_once.iter().map(|minute| minute_of(name, minute)));
             to_keep.names.extend(names.iter().map(|(hash, told)| InsightsName {
                 cluster: name.to_owned(),
                 hash: *hash,
@@ -76,10 +80,28 @@ impl Keeper {
     }
 }
 
+/// In place of the length of a window: how many statements were there at once in a minute.
+const AT_ONCE: i64 = 0;
+
+fn minute_of(cluster: &str, minute: &KeptMinute) -> InsightsWindow {
+    InsightsWindow {
+        run: minute.run,
+        at: seconds_of(minute.begun),
+        minutes: AT_ONCE,
+        cluster: cluster.to_owned(),
+        count: minute.apps.len(),
+        rows: serde_json::to_string(&minute.apps).unwrap_or_default(),
+    }
+}
+
+fn seconds_of(time: Time) -> i64 {
+    i64::try_from(time.0 / 1_000).unwrap_or(i64::MAX)
+}
+
 fn window_of(cluster: &str, kept: &Kept) -> InsightsWindow {
     InsightsWindow {
         run: kept.run,
-        at: i64::try_from(kept.begun.0 / 1_000).unwrap_or(i64::MAX),
+        at: seconds_of(kept.begun),
         minutes: kept.length.minutes().into(),
         cluster: cluster.to_owned(),
         count: kept.rows.len(),
@@ -104,11 +126,16 @@ impl Others {
     pub(super) fn take_in(&mut self, disk: &mut Disk, now: At) -> Result<(), Trouble> {
         for (cluster, past) in &mut self.clusters {
             let (windows, names) = disk.insights((&cluster.name, self.run), now)?;
-            let kept: Vec<Kept> = windows.iter().filter_map(kept_of).collect();
-            let unread = windows.len().saturating_sub(kept.len());
+            let (minutes, windows): (Vec<_>, Vec<_>) =
+                windows.iter().partition(|window| window.minutes == AT_ONCE);
+            let kept: Vec<Kept> = windows.iter().filter_map(|window| kept_of(window)).collect();
+            let at_once: Vec<_> = minutes.iter().filter_map(|window| kept_minute(window)).collect();
+            let all = windows.len().saturating_add(minutes.len());
+            let unread = all.saturating_sub(kept.len()).saturating_sub(at_once.len());
             let names = names.iter().filter_map(|(hash, name)| Some((*hash, name_of(name)?)));
-            cluster.insights.take_in(past, &kept, names.collect());
-            let (cluster, windows) = (&cluster.name, kept.len());
+            let (windows, names) = (kept.len(), names.collect());
+            cluster.insights.take_in(past, Told { kept, at_once, names });
+            let cluster = &cluster.name;
             if unread > 0 {
                 tracing::warn!(%cluster, unread, "windows of insights that cannot be read");
             }
@@ -118,11 +145,20 @@ impl Others {
     }
 }
 
+fn begun(window: &InsightsWindow) -> Option<Time> {
+    u64::try_from(window.at).ok()?.checked_mul(1_000).map(Time)
+}
+
+fn kept_minute(window: &InsightsWindow) -> Option<KeptMinute> {
+    let apps: Vec<KeptSeconds> = serde_json::from_str(&window.rows).ok()?;
+    Some(KeptMinute { run: window.run, begun: begun(window)?, apps })
+}
+
 fn kept_of(window: &InsightsWindow) -> Option<Kept> {
     let rows: Vec<KeptRow> = serde_json::from_str(&window.rows).ok()?;
-    let begun = u64::try_from(window.at).ok()?.checked_mul(1_000)?;
+    let begun = begun(window)?;
     let length = Length::of_minutes(window.minutes)?;
-    Some(Kept { run: window.run, length, begun: Time(begun), rows })
+    Some(Kept { run: window.run, length, begun, rows })
 }
 
 fn name_of(name: &str) -> Option<KeptName> {

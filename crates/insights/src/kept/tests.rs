@@ -56,7 +56,7 @@ impl Run {
                 Kept { run, length, begun, rows }
             })
             .collect();
-        let restored = self.past.take_in(&kept, self.insights.places());
+        let restored = self.past.take_in((&kept, Vec::new()), self.insights.places());
         self.insights.restore(restored, names.to_vec());
     }
 

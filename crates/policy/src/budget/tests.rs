@@ -239,3 +239,49 @@ fn every_fault_is_told() {
         assert!(found.iter().any(|fault| is_there(&fault)), "{line} {part}: {found:#?}");
     }
 }
+
+/// What runs is in the buckets in which it would be if it came now, as far as that can be told.
+#[test]
+fn what_runs_meets_the_budgets_that_were_not_there_and_those_that_are_about_others_now() {
+    let before = "- { name: kept, match: { app: etl }, rate: 1 }\n- { name: moved, match: { app: web }, rate: 1 }\n";
+    let after = "- { name: kept, match: { app: etl }, rate: 2 }\n\
+                 - { name: moved, match: { app: etl }, rate: 1 }\n\
+                 - { name: users, match: { app: etl }, per: user, rate: 1 }\n\
+                 - { name: apps, per: app, rate: 1 }\n\
+                 - { name: clients, per: client, rate: 1 }\n\
+                 - { name: digests, match: { user: bob }, per: digest, rate: 1 }\n\
+                 - { name: others, match: { user: ann }, rate: 1 }\n\
+                 - { name: writes, match: { statements: [write] }, rate: 1 }\n";
+    let text = "- { name: tenants, per: \"tag:tenant\", rate: 1 }\n\
+                - { name: tagged, match: { tag: { a: b } }, rate: 1 }\n\
+                - { name: table, match: { table: t }, rate: 1 }\n";
+    let (before, after, text) = (policy(before), policy(after), policy(text));
+    let address = std::net::IpAddr::from([10, 1, 2, 3]);
+    let session = SessionIdentity::new(b"bob", Some(address), b"shop", std::iter::empty());
+    let not_met = crate::running::Met::Nothing;
+    let rules = &before.rules;
+    let running =
+        Running { session: &session, app: b"etl", class: Class::Read, rules, met: not_met };
+    let sql = "/* app='etl' */ SELECT a FROM t";
+    let digest = crate::shape::ShapeScratch::default().digest(sql.as_bytes(), LexMode::default());
+    let runs = |now: &ClusterPolicy, running: &Running<'_>, digest| {
+        now.budgets.meeting_running(&before.budgets, running, digest)
+    };
+    let comes: Vec<BudgetUse> = met_by(&after, b"bob", sql).iter().collect();
+    let wanted = ["moved", "users", "apps", "clients", "digests"].map(budget_key);
+    let wanted: Vec<BudgetUse> = wanted
+        .into_iter()
+        .filter_map(|key| comes.iter().find(|at| at.budget == key).copied())
+        .collect();
+    assert_eq!(wanted.len(), 5);
+    assert_eq!(runs(&after, &running, Some(digest)).iter().collect::<Vec<_>>(), wanted);
+    assert_eq!(runs(&after, &running, None).iter().collect::<Vec<_>>(), wanted[..4]);
+    assert_eq!(runs(&text, &running, Some(digest)), BudgetSet::default(), "nobody can say");
+    assert_eq!(runs(&before, &running, Some(digest)), BudgetSet::default(), "it is counted");
+    let sets = Running { class: Class::Session, ..running };
+    assert_eq!(runs(&after, &sets, Some(digest)), BudgetSet::default(), "no budget meets it");
+    assert!(after.budgets.count_otherwise(&before.budgets));
+    assert!(!before.budgets.count_otherwise(&before.budgets));
+    let dearer = policy("- { name: kept, match: { app: etl }, rate: 9 }\n");
+    assert!(!dearer.budgets.count_otherwise(&before.budgets), "one is gone, one has another rate");
+}

@@ -142,6 +142,27 @@ impl Cluster {
         BudgetGuard::new(self, hold)
     }
 
+    /// Counts a statement at the server, that has taken this already if anything, for budgets that are
+    /// there since it began.
+    pub(crate) fn join_budgets(
+        self: &Arc<Self>,
+        held: Option<BudgetGuard>,
+        budgets: &BudgetSet,
+        asks: (Option<DigestKey>, AppKey),
+    ) -> BudgetGuard {
+        let mut held = held;
+        let before = held.as_mut().and_then(|guard| guard.hold.take());
+        let hold = self
+            .control_quietly(|controller, now| controller.join_budgets(now, before, budgets, asks));
+        match held {
+            None => BudgetGuard::new(self, hold),
+            Some(mut guard) => {
+                guard.hold = Some(hold);
+                guard
+            }
+        }
+    }
+
     /// Takes from the budgets of a statement that nothing else holds back, if all have room now, and
     /// says when. `None`: it is to be asked for.
     pub(crate) fn take_budgets(

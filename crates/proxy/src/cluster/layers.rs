@@ -10,10 +10,11 @@ use std::time::Duration;
 use admission::{MonoTime, RuleKey};
 use policy::{
     ClusterPolicy, Likeness, Quarantine, Quarantined, Rule, RunawayAction, RuntimeChange, UnixTime,
-    WatchBy,
+    WatchBy, limits_otherwise,
 };
 
 use super::{Cluster, starvation};
+use crate::registry::Control;
 
 /// A statement that has run away from its rule.
 #[derive(Debug)]
@@ -38,10 +39,12 @@ pub struct QuarantineTimes {
 
 impl Cluster {
     /// Puts another file's policy in force, behind the runtime rules that stand. Statements under
-    /// way keep theirs; waiters are judged again.
+    /// way keep theirs, but for what they may take; waiters are judged again.
     pub fn apply(self: &Arc<Self>, policy: Arc<ClusterPolicy>) {
         let changing = self.changing.lock();
         let running = self.policy();
+        let is_limited_otherwise = limits_otherwise(&running.rules, &policy.rules)
+            || policy.budgets.count_otherwise(&running.budgets);
         let policy = if running.quarantine == Quarantine::default() {
             policy
         } else {
@@ -53,6 +56,10 @@ impl Cluster {
             self.put_in_force(Arc::new(policy.behind_runtime_rules_of(&running)));
         }
         drop(changing);
+        // It wakes everybody, so only for that.
+        if is_limited_otherwise {
+            self.registry.tell_all(Control::NewLimits);
+        }
     }
 
     /// Has these runtime rules stand before the file's, or not any more. It takes as long as there

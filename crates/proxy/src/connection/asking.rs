@@ -358,6 +358,8 @@ impl Connection {
                 }
                 Woken::CutOverBegun => {}
                 Woken::Told(Control::Drain) => self.leaving.want(),
+                // It may have been admitted under the rules of before.
+                Woken::Told(Control::NewLimits) => self.allowance.note_edit(),
                 // The controller ends the waits in its queue, and refuses whoever asks it again.
                 Woken::Told(Control::Refuse) => {
                     self.leaving.refuse();
@@ -415,7 +417,9 @@ impl Connection {
         }
         match tokio::time::timeout(KILL_GRACE, control.told()).await {
             Ok(Control::Kill | Control::KillQuery { .. }) => errors::interrupted(),
-            Ok(Control::Drain | Control::Refuse | Control::Close) | Err(_) => answer,
+            Ok(Control::NewLimits | Control::Drain | Control::Refuse | Control::Close) | Err(_) => {
+                answer
+            }
         }
     }
 }

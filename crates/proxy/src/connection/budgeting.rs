@@ -7,6 +7,7 @@ use session::{Ask, Finished, Question};
 use wire::response_tracker::ResponseEnd;
 
 use super::Connection;
+use super::running_away::running;
 use crate::cluster::{Judgement, PermitGuard, ask, ask_budgets, ask_with_budgets};
 use crate::telemetry::NO_RULE_KEY;
 
@@ -64,6 +65,21 @@ impl Connection {
         let BudgetAsk { app, digest, .. } = self.budget_ask(asked);
         let budgets = self.session.budgets();
         self.budget = Some(self.shared.cluster.count_for_budgets(budgets, (digest, app)));
+    }
+
+    /// The file may have budgets that it had not when the statement at the server was judged: it has
+    /// a place in these from now on.
+    pub(super) fn join_budgets(&mut self) {
+        let Some(statement) = self.session.under_way() else { return };
+        let Some(newer) = self.shared.cluster.newer_policy(&self.policy) else { return };
+        let running = running(&self.policy, &self.session, &statement);
+        let digest = self.session.about().digest;
+        let further = newer.budgets.meeting_running(&self.policy.budgets, &running, digest);
+        if !further.is_empty() {
+            let asks = (None, ruleless_app_key(self.session.app()));
+            let held = self.budget.take();
+            self.budget = Some(self.shared.cluster.join_budgets(held, &further, asks));
+        }
     }
 
     /// It may run: the permit is its transaction's, and what it takes from budgets its own.

@@ -169,8 +169,8 @@ impl Connection {
             Some(Box::new(Budgeted { set, asks, held: Some((budget, Instant::now())) }))
         });
         let one_too_many = self.cursors.keep(Open { statement_id, counted, budgets, limits });
-        if let Some(limits) = one_too_many.and_then(|open| open.limits) {
-            self.end_uncounted(statement_id, &limits);
+        if let Some(mut limits) = one_too_many.and_then(|open| open.limits) {
+            self.end_uncounted(statement_id, &mut limits);
         }
     }
 }

@@ -52,6 +52,7 @@ async fn until_taken(
     mut under_way: UnderWay<'_>,
 ) -> io::Result<()> {
     let backend = under_way.backend;
+    let mut edits = under_way.edits().await;
     let mut given_up = pin!(async {
         backend.hung_up().await;
         tokio::time::sleep(STALLED_CLIENT).await;
@@ -70,6 +71,10 @@ async fn until_taken(
             written = &mut write => return written,
             () = &mut given_up => return Err(io::ErrorKind::TimedOut.into()),
             () = due => {}
+            Ok(()) = edits.changed(), if !under_way.is_killed() => {
+                under_way.follow_edit().await;
+                continue;
+            }
         }
         if under_way.is_killed() {
             return Err(io::ErrorKind::TimedOut.into());
@@ -94,6 +99,9 @@ impl Connection {
     /// Moves bytes as the session said.
     pub(super) async fn move_bytes(&mut self, moved: Move) -> Result<(), Ended> {
         self.note_moved(moved);
+        if self.allowance.is_edited() && self.session.awaits_file() {
+            Box::pin(self.follow_edit()).await;
+        }
         let Self {
             session,
             client,
@@ -108,11 +116,12 @@ impl Connection {
             timing,
             ..
         } = self;
+        let worked = timing.backend;
         match moved {
             Move::Forward { from: Side::Client, len } => {
                 let bytes = client.bytes().get(..len).unwrap_or_default();
                 if session.awaits_file() {
-                    let is_limited = upload_limit(policy, session).is_some();
+                    let is_limited = upload_limit(policy, session, allowance).is_some();
                     let twin = is_limited.then(|| twin(upload_twin, backend)).flatten();
                     let under_way = twin.map(|backend| UnderWay {
                         shared,
@@ -122,6 +131,7 @@ impl Connection {
                         peer,
                         backend,
                         leaving,
+                        worked,
                     });
                     let uploaded = upload(bytes, backend, timing.backend, under_way).await;
                     timing.backend = uploaded.map_err(|_| Ended::ByBackend)?;
@@ -133,7 +143,7 @@ impl Connection {
             Move::Forward { from: Side::Backend, len } => {
                 let bytes = backend.bytes().get(..len).unwrap_or_default();
                 let under_way =
-                    UnderWay { shared, policy, session, allowance, peer, backend, leaving };
+                    UnderWay { shared, policy, session, allowance, peer, backend, leaving, worked };
                 deliver(bytes, client, client_gone, under_way).await;
                 backend.consume(len);
             }
@@ -144,7 +154,7 @@ impl Connection {
             Move::Replace { from: Side::Backend, drop } => {
                 backend.consume(drop);
                 let under_way =
-                    UnderWay { shared, policy, session, allowance, peer, backend, leaving };
+                    UnderWay { shared, policy, session, allowance, peer, backend, leaving, worked };
                 deliver(session.outbox(), client, client_gone, under_way).await;
             }
             Move::Drop { from: Side::Client, len } => client.consume(len),

@@ -15,41 +15,42 @@ use super::Connection;
 use super::running_away::{Told, quarantine, tell};
 use crate::runaway::{Excess, action};
 
-/// What may still be fetched from a cursor.
+/// What has been fetched from a cursor that a rule limits.
 #[derive(Clone, Debug)]
 pub(super) struct FetchLimits {
     /// The rule of its execution, over reloads.
     rule: RuleKey,
+    /// Where that stood when it was looked at last.
+    index: u32,
     class: Class,
     likeness: Option<Likeness>,
     digest: Option<u64>,
-    rows_left: Option<u64>,
-    bytes_left: Option<u64>,
+    rows: u64,
+    bytes: u64,
+    /// That there was too much has been told.
+    is_told: bool,
 }
 
 impl FetchLimits {
     /// The rule that watches what is fetched, if it still does.
-    fn watching<'p>(&self, policy: &'p ClusterPolicy) -> Option<(&'p Rule, Runaway)> {
-        let rule = policy.rules.iter().find(|rule| rule.key == self.rule)?;
+    fn watching<'p>(&mut self, policy: &'p ClusterPolicy) -> Option<(&'p Rule, Runaway)> {
+        let is_its = |rule: &&Rule| rule.key == self.rule;
+        let where_it_stood = policy.rule(self.index).filter(is_its);
+        let rule = where_it_stood.or_else(|| policy.rules.iter().find(is_its))?;
+        self.index = rule.index;
         Some((rule, rule.runaway?))
     }
 
-    /// So much has been fetched. What there is too much of: told once.
-    fn take(&mut self, rows: u64, bytes: u64) -> Option<Excess> {
-        let is_over = |left: &mut Option<u64>, taken: u64| match *left {
-            Some(most) => {
-                *left = most.checked_sub(taken);
-                left.is_none()
-            }
-            None => false,
-        };
-        let rows = is_over(&mut self.rows_left, rows);
-        let bytes = is_over(&mut self.bytes_left, bytes);
-        if !rows && !bytes {
-            return None;
-        }
-        (self.rows_left, self.bytes_left) = (None, None);
-        Some(if rows { Excess::RowsSent } else { Excess::BytesSent })
+    /// So much has been fetched. What there is too much of by what is in force now: told once.
+    fn take(&mut self, (rows, bytes): (u64, u64), runaway: Option<Runaway>) -> Option<Excess> {
+        self.rows = self.rows.saturating_add(rows);
+        self.bytes = self.bytes.saturating_add(bytes);
+        let is_over = |most: Option<u64>, taken: u64| most.is_some_and(|most| taken > most);
+        let Runaway { rows_sent, bytes_sent, .. } = runaway.filter(|_| !self.is_told)?;
+        let rows = is_over(rows_sent, self.rows);
+        let bytes = is_over(bytes_sent, self.bytes);
+        self.is_told = rows || bytes;
+        self.is_told.then_some(if rows { Excess::RowsSent } else { Excess::BytesSent })
     }
 }
 
@@ -64,12 +65,14 @@ impl Connection {
         }
         Some(Box::new(FetchLimits {
             rule: rule.key,
+            index: rule.index,
             class: statement.class,
             likeness: finished.likeness,
             digest: self.insights.counted().and_then(|counted| counted.digest()),
-            rows_left: rows_sent,
-            // That it answered with its columns counts; it was not over its limit by that.
-            bytes_left: bytes_sent.map(|most| most.saturating_sub(self.insights.bytes_out)),
+            rows: 0,
+            // That it answered with its columns counts.
+            bytes: self.insights.bytes_out,
+            is_told: false,
         }))
     }
 
@@ -77,12 +80,13 @@ impl Connection {
     pub(super) fn note_fetched(&mut self, statement_id: u32, finished: &Finished, is_open: bool) {
         let rows = finished.response.map_or(0, |response| response.rows);
         let bytes = self.insights.bytes_out;
-        let Some(limits) = self.cursors.limits(statement_id) else { return };
-        let Some(excess) = limits.take(rows, bytes) else { return };
-        let limits = limits.clone();
+        // As the file is now.
         let policy = self.policy.clone();
-        // The file may watch it no more.
-        let Some((rule, runaway)) = limits.watching(&policy) else { return };
+        let Some(limits) = self.cursors.limits(statement_id) else { return };
+        let watching = limits.watching(&policy);
+        let excess = limits.take((rows, bytes), watching.map(|(_, runaway)| runaway));
+        let (Some(excess), Some((rule, runaway))) = (excess, watching) else { return };
+        let limits = limits.clone();
         let done = match action(rule, runaway) {
             RunawayAction::Log => "log",
             RunawayAction::Deprioritise => {
@@ -107,12 +111,13 @@ impl Connection {
     /// A cursor is open of which nobody will know what is fetched from it, for so many are. It ends
     /// where the rule of its execution would end it some time.
     #[cold]
-    pub(super) fn end_uncounted(&mut self, statement_id: u32, limits: &FetchLimits) {
+    pub(super) fn end_uncounted(&mut self, statement_id: u32, limits: &mut FetchLimits) {
         let policy = self.policy.clone();
         let Some((rule, runaway)) = limits.watching(&policy) else { return };
         let is_ended = action(rule, runaway) == RunawayAction::Kill && is_killable(limits.class);
         let (digest, elapsed) = (limits.digest, self.timing.backend);
-        let excess = if limits.rows_left.is_some() { Excess::RowsSent } else { Excess::BytesSent };
+        let is_of_rows = runaway.rows_sent.is_some();
+        let excess = if is_of_rows { Excess::RowsSent } else { Excess::BytesSent };
         if is_ended {
             self.session.handle_cursor_ended(statement_id, interrupted(rule, excess));
         }
@@ -147,19 +152,48 @@ mod tests {
 
     #[test]
     fn what_is_fetched_adds_up_and_is_too_much_once() {
-        let limits = |rows_left, bytes_left| FetchLimits {
+        let fetched = || FetchLimits {
             rule: RuleKey(7),
+            index: 0,
             class: Class::Read,
             likeness: None,
             digest: None,
-            rows_left,
-            bytes_left,
+            rows: 0,
+            bytes: 0,
+            is_told: false,
         };
-        let mut rows = limits(Some(10), None);
-        assert_eq!((rows.take(5, 999), rows.take(5, 999)), (None, None), "as many as there may be");
-        assert_eq!((rows.take(1, 0), rows.take(1, 0)), (Some(Excess::RowsSent), None));
-        let mut bytes = limits(Some(10), Some(100));
-        assert_eq!((bytes.take(1, 100), bytes.take(1, 1)), (None, Some(Excess::BytesSent)));
-        assert_eq!(bytes.take(99, 99), None, "told once, whatever else there is too much of");
+        let limited = |rows_sent, bytes_sent| {
+            let (elapsed, action, watch) = (None, RunawayAction::Kill, None);
+            Some(Runaway { elapsed, bytes_sent, rows_sent, action, watch })
+        };
+        let (mut rows, ten) = (fetched(), limited(Some(10), None));
+        assert_eq!((rows.take((5, 999), ten), rows.take((5, 999), ten)), (None, None), "as many");
+        let over = (rows.take((1, 0), ten), rows.take((1, 0), ten));
+        assert_eq!(over, (Some(Excess::RowsSent), None));
+        let (mut bytes, both) = (fetched(), limited(Some(10), Some(100)));
+        let over = (bytes.take((1, 100), both), bytes.take((1, 1), both));
+        assert_eq!(over, (None, Some(Excess::BytesSent)));
+        assert_eq!(bytes.take((99, 99), both), None, "told once, whatever else is too much");
+    }
+
+    #[test]
+    fn an_edit_is_for_what_has_been_fetched_too() {
+        let mut fetched = FetchLimits {
+            rule: RuleKey(7),
+            index: 0,
+            class: Class::Read,
+            likeness: None,
+            digest: None,
+            rows: 8,
+            bytes: 0,
+            is_told: false,
+        };
+        let limited = |rows_sent| {
+            let (elapsed, action, watch) = (None, RunawayAction::Kill, None);
+            Some(Runaway { elapsed, bytes_sent: None, rows_sent, action, watch })
+        };
+        assert_eq!(fetched.take((4, 0), limited(Some(20))), None, "more");
+        assert_eq!(fetched.take((1, 0), None), None, "nobody limits it any more");
+        assert_eq!(fetched.take((1, 0), limited(Some(13))), Some(Excess::RowsSent), "fewer");
     }
 }

@@ -170,6 +170,10 @@ impl Connection {
         match control {
             // The server does what a KILL wants; only a queued statement is ours to end.
             Control::KillQuery { .. } | Control::Kill => Ok(()),
+            Control::NewLimits => {
+                self.allowance.note_edit();
+                Ok(())
+            }
             Control::Drain => {
                 self.leaving.want();
                 Ok(())

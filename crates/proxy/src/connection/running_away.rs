@@ -5,24 +5,27 @@ use std::time::Duration;
 
 use admission::{Reason, Refusal};
 use policy::{
-    ClusterPolicy, Likeness, Quarantined, Rule, RunawayAction, is_killable, watching_still,
+    ClusterPolicy, Likeness, Met, Quarantined, Rule, Runaway, RunawayAction, Running, UnixTime,
+    WatchBy, WatchedNow, is_killable,
 };
 use session::{Answer, Finished, Move, Session, Side, StatementOutcome};
 use sql::Class;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::leaving::DrainState;
 use super::{Connection, Peer, Shared};
 use crate::cluster::{Caught, Stop};
 use crate::printable::Printable;
-use crate::runaway::{Allowance, Excess, Killed, Leftover, OwnSession, action};
+use crate::runaway::{Allowance, Excess, Killed, Leftover, NotKilled, OwnSession, SoFar, action};
 use crate::stream::Stream;
 
 impl Connection {
     /// When the statement at the server has run for too long, whose answer is waited for since now.
     pub(super) fn runaway_due(&mut self, now: Instant) -> Option<Instant> {
         if !self.policy.rules.watches_runaways() {
-            return None;
+            // A newer file may.
+            return self.allowance.due();
         }
         let statement = self.session.under_way()?;
         let rule = statement.watched.and_then(|index| self.policy.rule(index));
@@ -60,9 +63,19 @@ impl Connection {
 
     /// Does with a statement that is over its limits what its rule says.
     pub(super) async fn run_away(&mut self, excess: Excess) {
-        let Self { shared, policy, session, allowance, peer, backend, leaving, .. } = self;
-        let mut under_way = UnderWay { shared, policy, session, allowance, peer, backend, leaving };
-        under_way.run_away(excess).await;
+        self.as_under_way().run_away(excess).await;
+    }
+
+    /// The file may limit what is at the server otherwise by now.
+    pub(super) async fn follow_edit(&mut self) {
+        self.join_budgets();
+        self.as_under_way().follow_edit().await;
+    }
+
+    fn as_under_way(&mut self) -> UnderWay<'_> {
+        let Self { shared, policy, session, allowance, peer, backend, leaving, timing, .. } = self;
+        let worked = timing.backend;
+        UnderWay { shared, policy, session, allowance, peer, backend, leaving, worked }
     }
 
     /// A command is over: what a KILL has left must meet nothing else.
@@ -112,6 +125,8 @@ pub(super) struct UnderWay<'c> {
     pub(super) peer: &'c Peer,
     pub(super) backend: &'c Stream,
     pub(super) leaving: &'c DrainState,
+    /// For how long the server was waited for.
+    pub(super) worked: Duration,
 }
 
 impl UnderWay<'_> {
@@ -122,7 +137,17 @@ impl UnderWay<'_> {
 
     /// See [`upload_limit`].
     pub(super) fn upload_limit(&self) -> Option<Duration> {
-        upload_limit(self.policy, self.session)
+        upload_limit(self.policy, self.session, self.allowance)
+    }
+
+    /// Tells from now on when the file may limit it otherwise ([`Self::follow_edit`]), for who does not
+    /// hear what the session is told. What was told just before is looked at here.
+    pub(super) async fn edits(&mut self) -> watch::Receiver<()> {
+        let edits = self.shared.cluster.rule_changes();
+        if self.allowance.newer().is_none() {
+            self.follow_edit().await;
+        }
+        edits
     }
 
     /// It has been over its limit before.
@@ -142,22 +167,50 @@ impl UnderWay<'_> {
         self.allowance.is_killed()
     }
 
-    /// Does with a statement that is over its limits what its rule says: whoever edits the rule, or
-    /// exempts the app, to save what runs has saved it. A limit that is lower now is for those that
-    /// come from then on, for nothing rings earlier.
+    /// The file may limit it otherwise by now. What it is over by the new one is done at once, or as
+    /// soon as it is due.
+    pub(super) async fn follow_edit(&mut self) {
+        self.allowance.take_edit();
+        let Some(statement) = self.session.under_way() else { return };
+        let Some(policy) = self.shared.cluster.newer_policy(self.policy) else { return };
+        // What nobody can say goes on as it was judged.
+        let WatchedNow::Certain(rule) = self.watched_now(&policy, &statement) else { return };
+        let limits = |rule: &Rule| {
+            let runaway = rule.runaway?;
+            Some(Runaway { action: action(rule, runaway), ..runaway })
+        };
+        let is_watched = self.policy.rules.watches_runaways();
+        let worked = if is_watched { Duration::ZERO } else { self.worked };
+        let worked = (!self.session.awaits_file()).then_some(worked);
+        let so_far = SoFar { rows: self.session.answered_rows(), worked };
+        if let Some(excess) = self.allowance.follow(rule.and_then(limits), so_far) {
+            self.run_away(excess).await;
+        }
+    }
+
+    /// The rule that watches it by a newer file than the one that it was judged by.
+    fn watched_now<'p>(
+        &self,
+        policy: &'p ClusterPolicy,
+        statement: &StatementOutcome,
+    ) -> WatchedNow<'p> {
+        let now = UnixTime(self.shared.cluster.clock().unix_seconds());
+        running(self.policy, self.session, statement).watched_by(policy, now)
+    }
+
+    /// Does with a statement that is over its limits what its rule says by now: whoever edits the rule,
+    /// or exempts the app, to save what runs has saved it.
     pub(super) async fn run_away(&mut self, excess: Excess) {
-        let watched = self.session.under_way().and_then(|statement| {
-            let rule = self.policy.rule(statement.watched?)?;
-            rule.runaway.map(|_| (statement, rule.key))
-        });
-        let Some((statement, key)) = watched else {
+        let Some(statement) = self.session.under_way() else {
             self.allowance.exceed(excess);
             return;
         };
         let newer = self.shared.cluster.newer_policy(self.policy);
         let policy = newer.as_ref().unwrap_or(self.policy).clone();
-        let who = (self.session.app(), self.session.user(), statement.class);
-        let rule = watching_still(&policy, key, who).filter(|rule| rule.runaway.is_some());
+        let rule = match &newer {
+            Some(newer) => self.watched_now(newer, &statement).rule(),
+            None => statement.watched.and_then(|index| policy.rule(index)),
+        };
         let is = rule.and_then(|rule| rule.runaway);
         let so_far = (excess, self.session.answered_rows());
         if newer.is_some() && self.allowance.is_spared(so_far, is) {
@@ -165,7 +218,9 @@ impl UnderWay<'_> {
         }
         let excess = self.allowance.exceed(excess);
         let (Some(rule), Some(runaway)) = (rule, is) else { return };
-        match action(rule, runaway) {
+        let action = action(rule, runaway);
+        self.allowance.note_done(action);
+        match action {
             RunawayAction::Log => self.note_runaway(rule, excess, "log"),
             RunawayAction::Deprioritise => self.deprioritise(rule, &statement, excess),
             RunawayAction::Kill if !is_killable(statement.class) => {
@@ -187,7 +242,7 @@ impl UnderWay<'_> {
         match killed.await {
             Ok(Killed::Ended) => {
                 self.allowance.look_again(Instant::now());
-                if excess.is_in_answer() && !self.allowance.note_over() {
+                if excess.is_in_answer() && !self.allowance.note_not_killed() {
                     self.note_runaway(rule, excess, "over");
                     self.quarantine(rule, RunawayAction::Kill);
                 }
@@ -203,27 +258,36 @@ impl UnderWay<'_> {
                     self.quarantine(rule, RunawayAction::Kill);
                 }
             }
-            Err(error) => {
-                if error.may_come {
-                    self.allowance.note_doubtful();
-                } else if self.allowance.retry(Instant::now()) {
-                    return;
-                }
-                tracing::warn!(
-                    cluster = %cluster.name, peer = %self.peer, connection = id, rule = %rule.name, %error,
-                    advice = error.advice(),
-                    "a statement that runs away was not killed"
-                );
-                self.note_runaway(rule, excess, "failed");
-                // It has run away all the same, and one more like it is what the server has no room for.
-                self.quarantine(rule, RunawayAction::Kill);
-            }
+            Err(error) => self.note_failed(rule, excess, &error),
+        }
+    }
+
+    /// It was not killed. What is like it has no more room at the server than it has.
+    fn note_failed(&mut self, rule: &Rule, excess: Excess, error: &NotKilled) {
+        if error.may_come {
+            self.allowance.note_doubtful();
+        } else {
+            self.allowance.retry(Instant::now());
+        }
+        if self.allowance.note_reason(&error.to_string()) {
+            tracing::warn!(
+                cluster = %self.shared.cluster.name,
+                peer = %self.peer,
+                connection = self.session.connection_id(),
+                rule = %rule.name,
+                %error,
+                advice = error.advice(),
+                "a statement that runs away was not killed"
+            );
+        }
+        if !self.allowance.note_not_killed() {
+            self.note_runaway(rule, excess, "failed");
+            self.quarantine(rule, RunawayAction::Kill);
         }
     }
 
     fn note_runaway(&self, rule: &Rule, excess: Excess, action: &'static str) {
-        let is_known = self.policy.insights.enabled;
-        let digest = self.session.about().digest.filter(|_| is_known);
+        let digest = self.digest();
         let elapsed = self.allowance.elapsed();
         tell(self.shared, self.session, self.peer, &Told { rule, digest, excess, elapsed, action });
     }
@@ -238,13 +302,48 @@ impl UnderWay<'_> {
     /// Refuses what is like the statement under way from now on, or has it come last. `None`: nobody
     /// watches for it, or nobody can say what is like it.
     fn quarantine(&self, rule: &Rule, action: RunawayAction) -> Option<()> {
-        let likeness = self.session.likeness()?;
-        quarantine(self.shared, rule, likeness, (action, self.session.app()))
+        let by = rule.runaway?.watch?.by;
+        let likeness = self.session.likeness().filter(|likeness| likeness.by == by);
+        let likeness = likeness.or_else(|| match by {
+            // Nobody watched for it when it began: it has the digest that it is counted by.
+            WatchBy::Digest => self.digest().map(|hash| Likeness { by, hash }),
+            WatchBy::Text => None,
+        });
+        quarantine(self.shared, rule, likeness?, (action, self.session.app()))
+    }
+
+    /// Its digest as insights have it.
+    fn digest(&self) -> Option<u64> {
+        self.session.about().digest.filter(|_| self.policy.insights.enabled)
     }
 }
 
+/// What is known of the statement under way, which was judged by this policy.
+pub(super) fn running<'r>(
+    policy: &'r ClusterPolicy,
+    session: &'r Session,
+    statement: &StatementOutcome,
+) -> Running<'r> {
+    let rules = &policy.rules;
+    let is_of_file = |index: u32| rules.at(index).is_some_and(|rule| rule.author.is_none());
+    let met = match (statement.watched, statement.rule) {
+        (Some(index), _) => Met::Rule(index),
+        (None, Some(index)) if is_of_file(index) => Met::Rule(index),
+        (None, Some(_)) => Met::Unknown,
+        (None, None) => Met::Nothing,
+    };
+    Running { session: session.identity(), app: session.app(), class: statement.class, rules, met }
+}
+
 /// For how long the server may work on what has come of a file. `None`: nothing limits that.
-pub(super) fn upload_limit(policy: &ClusterPolicy, session: &Session) -> Option<Duration> {
+pub(super) fn upload_limit(
+    policy: &ClusterPolicy,
+    session: &Session,
+    allowance: &Allowance,
+) -> Option<Duration> {
+    if let Some(newer) = allowance.newer() {
+        return newer?.elapsed;
+    }
     if !policy.rules.watches_runaways() {
         return None;
     }

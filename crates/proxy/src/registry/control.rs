@@ -13,6 +13,9 @@ pub enum Control {
     },
     /// `KILL`: the same, and the connection ends. (The server closes its side itself.)
     Kill,
+    /// The file limits what runs (`runaway`), or counts it (`budgets`), otherwise than before: it goes
+    /// by the new one.
+    NewLimits,
     /// Drain: leave as soon as nothing is under way and no transaction is open. A statement that
     /// waits may wait on.
     Drain,

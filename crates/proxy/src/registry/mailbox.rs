@@ -38,6 +38,7 @@ struct Pending {
     kill: bool,
     refuse: bool,
     drain: bool,
+    new_limits: bool,
     /// When the latest KILL QUERY was sent.
     kill_query: Option<Instant>,
     /// Who waits; taken when it is woken.
@@ -57,6 +58,7 @@ impl Outbox {
             Control::Kill => pending.kill = true,
             Control::Refuse => pending.refuse = true,
             Control::Drain => pending.drain = true,
+            Control::NewLimits => pending.new_limits = true,
             Control::KillQuery { sent } => pending.kill_query = pending.kill_query.max(Some(sent)),
         }
         self.0.told.0.fetch_add(1, Ordering::Release);
@@ -82,6 +84,9 @@ impl Pending {
         }
         if let Some(sent) = self.kill_query.take() {
             return Some(Control::KillQuery { sent });
+        }
+        if std::mem::take(&mut self.new_limits) {
+            return Some(Control::NewLimits);
         }
         if std::mem::take(&mut self.refuse) {
             return Some(Control::Refuse);
@@ -163,6 +168,7 @@ mod tests {
         let later = sent + Duration::from_secs(1);
         for control in [
             Control::Drain,
+            Control::NewLimits,
             Control::KillQuery { sent: later },
             Control::KillQuery { sent },
             Control::Close,
@@ -172,6 +178,7 @@ mod tests {
         }
         assert_eq!(poll(&mut inbox, &wakes), Poll::Ready(Control::Close));
         assert_eq!(poll(&mut inbox, &wakes), Poll::Ready(Control::KillQuery { sent: later }));
+        assert_eq!(poll(&mut inbox, &wakes), Poll::Ready(Control::NewLimits));
         assert_eq!(poll(&mut inbox, &wakes), Poll::Ready(Control::Drain));
         assert_eq!(poll(&mut inbox, &wakes), Poll::Pending);
     }

@@ -73,12 +73,13 @@ pub(super) fn config<'a>(
     Ok(Made { config: Arc::new(config), not_after })
 }
 
-/// Whether the files can be used, without making anything.
-pub(super) fn check(settings: &ClientTls) -> Result<(), FileFault> {
-    if settings.identity.is_some() {
-        return config(settings, || None).map(drop);
-    }
-    verifier(settings).map(drop)
+/// What is wrong with the files, each by itself.
+pub(super) fn check(settings: &ClientTls) -> Vec<FileFault> {
+    let alone = ClientTls { client_ca: None, ..settings.clone() };
+    let fits = || config(&alone, || None).map(drop);
+    let mut faults = files::identity_faults(settings.identity.as_ref(), fits);
+    faults.extend(verifier(settings).err());
+    faults
 }
 
 /// Who looks at the certificates of clients, if they need one.

@@ -44,6 +44,15 @@ pub(super) fn config(settings: &BackendTls) -> Result<Made<ClientConfig>, FileFa
     Ok(Made { config: Arc::new(config), not_after })
 }
 
+/// What is wrong with the files, each by itself.
+pub(super) fn check(settings: &BackendTls) -> Vec<FileFault> {
+    let alone = BackendTls { mode: BackendTlsMode::Required, ca: None, ..settings.clone() };
+    let fits = || config(&alone).map(drop);
+    let mut faults = files::identity_faults(settings.identity.as_ref(), fits);
+    faults.extend(demand(settings).err());
+    faults
+}
+
 fn demand(settings: &BackendTls) -> Result<Demand, FileFault> {
     let trust = |ca: &TlsFile| -> Result<Trust, FileFault> {
         let certificates = files::certificates(ca)?;

@@ -106,18 +106,21 @@ impl DoorTls {
 }
 
 /// Whether the files can be used.
-pub(super) fn check(identity: &TlsIdentity) -> Result<(), FileFault> {
-    config(identity).map(drop)
+pub(super) fn check(identity: &TlsIdentity) -> Vec<FileFault> {
+    accept::check(&settings(identity))
 }
 
 fn config(identity: &TlsIdentity) -> Result<Made<ServerConfig>, FileFault> {
-    let settings = ClientTls {
+    accept::config(&settings(identity), || None)
+}
+
+fn settings(identity: &TlsIdentity) -> ClientTls {
+    ClientTls {
         mode: ClientTlsMode::Required,
         identity: Some(identity.clone()),
         client_ca: None,
         min_version: TlsVersion::V12,
-    };
-    accept::config(&settings, || None)
+    }
 }
 
 /// Changes with the files and with what is in them; an unreadable file is a content of its own.

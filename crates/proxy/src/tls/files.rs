@@ -11,10 +11,22 @@ use super::fault::FileFault;
 pub(super) fn identity(
     identity: &TlsIdentity,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), FileFault> {
-    let chain = certificates(&identity.cert)?;
-    let key = PrivateKeyDer::from_pem_file(&identity.key.path)
-        .map_err(|error| FileFault::new(&identity.key, error))?;
-    Ok((chain, key))
+    Ok((certificates(&identity.cert)?, key(&identity.key)?))
+}
+
+fn key(file: &TlsFile) -> Result<PrivateKeyDer<'static>, FileFault> {
+    PrivateKeyDer::from_pem_file(&file.path).map_err(|error| FileFault::new(file, error))
+}
+
+/// What is wrong with a certificate and with its key; what each has for itself may not fit together.
+pub(super) fn identity_faults(
+    identity: Option<&TlsIdentity>,
+    fits: impl FnOnce() -> Result<(), FileFault>,
+) -> Vec<FileFault> {
+    let Some(identity) = identity else { return Vec::new() };
+    let each = [certificates(&identity.cert).err(), key(&identity.key).err()];
+    let faults: Vec<FileFault> = each.into_iter().flatten().collect();
+    if faults.is_empty() { fits().err().into_iter().collect() } else { faults }
 }
 
 /// All certificates of a file; at least one.

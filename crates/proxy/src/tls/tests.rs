@@ -41,14 +41,22 @@ impl Folder {
     }
 
     fn config(&self) -> Result<Config, Vec<Fault>> {
+        policy::load(&self.text())
+    }
+
+    fn named(&self) -> NamedElsewhere {
+        policy::named_by(&self.text())
+    }
+
+    fn text(&self) -> String {
         let folder = self.0.display();
-        policy::load(&format!(
+        format!(
             "version: 1\nclusters:\n  c:\n    listen: 127.0.0.1:1\n    primary: db:3306\n    \
              client_tls:\n      \
              cert: {folder}/cert.pem\n      key: {folder}/key.pem\n    backend_tls:\n      \
              mode: verify_ca\n      \
              ca: {folder}/cert.pem\n"
-        ))
+        )
     }
 }
 
@@ -65,18 +73,19 @@ fn places(faults: Vec<Fault>) -> Vec<String> {
 #[test]
 fn files_that_cannot_be_used_are_faults_where_they_are_named() {
     let folder = Folder::new("faults");
-    let config = folder.config().unwrap();
-    let faults = |config: &Config| FileFaults::of(config, None).fatal;
+    let named = folder.named();
+    let faults = || FileFaults::of(&named, None).fatal;
     let (cert, ca) = ("7 clusters.c.client_tls.cert", "11 clusters.c.backend_tls.ca");
-    assert_eq!(places(faults(&config)), [cert, ca]);
+    let key_place = "8 clusters.c.client_tls.key";
+    assert_eq!(places(faults()), [cert, key_place, ca]);
     folder.write();
-    assert_eq!(faults(&config), []);
+    assert_eq!(faults(), []);
     let key = std::fs::read(folder.0.join("key.pem")).unwrap();
     folder.write();
     std::fs::write(folder.0.join("key.pem"), key).unwrap();
-    assert_eq!(places(faults(&config)), ["8 clusters.c.client_tls.key"]);
+    assert_eq!(places(faults()), [key_place], "it does not fit");
     std::fs::write(folder.0.join("cert.pem"), "nothing").unwrap();
-    assert_eq!(places(faults(&config)), [cert, ca]);
+    assert_eq!(places(faults()), [cert, ca]);
 }
 
 #[test]
@@ -101,7 +110,7 @@ fn a_file_that_breaks_is_outlived_by_what_it_said_unless_its_settings_change() {
     folder.write();
     let in_force = folder.config().unwrap();
     std::fs::write(folder.0.join("cert.pem"), "nothing").unwrap();
-    let FileFaults { fatal, outlived } = FileFaults::of(&in_force, Some(&in_force));
+    let FileFaults { fatal, outlived } = FileFaults::of(&folder.named(), Some(&in_force));
     assert_eq!(places(fatal), [""; 0]);
     let (cert, ca) = ("7 clusters.c.client_tls.cert", "11 clusters.c.backend_tls.ca");
     assert_eq!(places(outlived), [cert, ca]);
@@ -109,7 +118,7 @@ fn a_file_that_breaks_is_outlived_by_what_it_said_unless_its_settings_change() {
     let mut cluster = (*before.clusters[0]).clone();
     cluster.client_tls.identity = None;
     before.clusters[0] = Arc::new(cluster);
-    let FileFaults { fatal, outlived } = FileFaults::of(&in_force, Some(&before));
+    let FileFaults { fatal, outlived } = FileFaults::of(&folder.named(), Some(&before));
     assert_eq!((places(fatal), places(outlived)), (vec![cert.to_owned()], vec![ca.to_owned()]));
 }
 

@@ -44,13 +44,9 @@ async fn until_taken(
     (since, worked): (Instant, Duration),
     mut under_way: Option<UnderWay<'_>>,
 ) -> io::Result<()> {
-    let limit = under_way.as_ref().and_then(UnderWay::upload_limit);
-    let (Some(limit), Some(under_way)) = (limit, &mut under_way) else { return write.await };
-    let mut due = if under_way.has_run_away() {
-        under_way.due()
-    } else {
-        since.checked_add(limit.saturating_sub(worked))
-    };
+    let Some(under_way) = &mut under_way else { return write.await };
+    let mut edits = under_way.edits().await;
+    let mut due = due_of(under_way, (since, worked));
     loop {
         let over = async {
             match due {
@@ -61,9 +57,26 @@ async fn until_taken(
         tokio::select! {
             biased;
             written = &mut write => return written,
-            () = over => {}
+            () = over => {
+                if let Some(limit) = under_way.upload_limit() {
+                    let worked = worked.saturating_add(since.elapsed());
+                    under_way.work_on_file(limit, worked).await;
+                }
+                due = under_way.due();
+            }
+            Ok(()) = edits.changed() => {
+                under_way.follow_edit().await;
+                due = due_of(under_way, (since, worked));
+            }
         }
-        under_way.work_on_file(limit, worked.saturating_add(since.elapsed())).await;
-        due = under_way.due();
     }
+}
+
+/// When something is to be done with a statement whose file the server has worked on for so long
+/// before it was waited for since then.
+fn due_of(under_way: &UnderWay<'_>, (since, worked): (Instant, Duration)) -> Option<Instant> {
+    if under_way.has_run_away() {
+        return under_way.due();
+    }
+    since.checked_add(under_way.upload_limit()?.saturating_sub(worked))
 }

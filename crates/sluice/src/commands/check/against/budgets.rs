@@ -1,14 +1,15 @@
 //! How full budgets would have been.
 //!
 //! Insights are sums over a window, so what is told is the mean: the load of a bucket by the second.
-//! Peaks are higher, and a budget whose mean is below its limit may hold back in them.
+//! Peaks are higher, and a budget whose mean is below its limit may hold back in them. How many statements
+//! were there at once is known by app: where a bucket is one app's it had no more than that.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use admin::insights::{Row, Sender};
+use admin::insights::{AppAtOnce, Row, Sender};
 use policy::{Budget, ClusterPolicy, Foreseen, Per, Unseen};
 
-use super::report::{OfBudget, OfLimit};
+use super::report::{AtOnce, OfBudget, OfLimit};
 use super::tally::{mode, number};
 
 /// Below one second a mean says nothing.
@@ -18,6 +19,8 @@ const WINDOW_MIN_S: f64 = 1.0;
 pub(super) struct Budgets<'c> {
     list: Vec<Filled<'c>>,
     places: HashMap<u64, usize>,
+    /// By app: how many statements were there at once.
+    at_once: HashMap<&'c str, f64>,
 }
 
 struct Filled<'c> {
@@ -32,6 +35,7 @@ struct Filled<'c> {
 #[derive(Default)]
 struct Bucket {
     name: String,
+    apps: BTreeSet<String>,
     count: u64,
     time_s: f64,
     rows: u64,
@@ -46,7 +50,7 @@ pub(super) struct Load<'l> {
 }
 
 impl<'c> Budgets<'c> {
-    pub(super) fn new(policy: &'c ClusterPolicy) -> Self {
+    pub(super) fn new(policy: &'c ClusterPolicy, apps: &'c [AppAtOnce]) -> Self {
         let filled = |budget: &'c Budget| Filled {
             budget,
             told: OfBudget {
@@ -64,7 +68,9 @@ impl<'c> Budgets<'c> {
         };
         let list: Vec<Filled<'c>> = policy.budgets.iter().map(filled).collect();
         let places = list.iter().enumerate().map(|(place, of)| (of.budget.key.0, place)).collect();
-        Self { list, places }
+        let apps = apps.iter().filter(|app| *app.cluster == *policy.name);
+        let at_once = apps.map(|app| (&*app.app, app.concurrency_p99)).collect();
+        Self { list, places, at_once }
     }
 
     /// Adds statements to the budgets that meet them.
@@ -87,7 +93,8 @@ impl<'c> Budgets<'c> {
 
     pub(super) fn told(self, window_s: f64) -> Vec<OfBudget> {
         let window_s = window_s.max(WINDOW_MIN_S);
-        self.list.into_iter().map(|filled| filled.told(window_s)).collect()
+        let Self { list, at_once, .. } = self;
+        list.into_iter().map(|filled| filled.told(window_s, &at_once)).collect()
     }
 }
 
@@ -117,12 +124,13 @@ impl Filled<'_> {
             bucket.name = load.bucket(self.budget.per.as_ref());
         }
         let Sender { count, time_total_s, rows_sent, rows_affected, .. } = load.sender;
+        bucket.apps.insert(load.app.to_owned());
         bucket.count = bucket.count.saturating_add(*count);
         bucket.time_s += *time_total_s;
         bucket.rows = bucket.rows.saturating_add(rows_sent.saturating_add(*rows_affected));
     }
 
-    fn told(self, window_s: f64) -> OfBudget {
+    fn told(self, window_s: f64, at_once: &HashMap<&str, f64>) -> OfBudget {
         let Self { budget, mut told, buckets, too_costly, costliest_s } = self;
         let terms = &budget.terms;
         let mut limit = |name: &'static str,
@@ -138,6 +146,7 @@ impl Filled<'_> {
                 mean: fullest.map(mean).unwrap_or_default(),
                 bucket: fullest.map(|bucket| bucket.name.clone()).filter(|name| !name.is_empty()),
                 over: u64::try_from(over).unwrap_or(u64::MAX),
+                at_once: (name == "max_concurrency").then(|| fullest?.at_once(at_once)).flatten(),
             });
         };
         limit("max_concurrency", terms.max_concurrency.map(f64::from), &|bucket| bucket.time_s);
@@ -149,11 +158,21 @@ impl Filled<'_> {
                 limit: "max_query_cost",
                 allowed,
                 mean: costliest_s,
-                bucket: None,
                 over: too_costly,
+                ..OfLimit::default()
             });
         }
         told
+    }
+}
+
+impl Bucket {
+    /// How many of its statements were there at once at most, but for one second of a hundred.
+    fn at_once(&self, by_app: &HashMap<&str, f64>) -> Option<AtOnce> {
+        let mut apps = self.apps.iter();
+        let (Some(app), None) = (apps.next(), apps.next()) else { return None };
+        let p99 = *by_app.get(&**app)?;
+        Some(AtOnce { app: app.clone(), p99 })
     }
 }
 

@@ -120,6 +120,17 @@ pub(super) struct OfLimit {
     pub(super) bucket: Option<String>,
     /// Buckets in which there was more than is allowed on average, or statements that cost more.
     pub(super) over: u64,
+    /// Of `max_concurrency`, if the fullest bucket is one app's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) at_once: Option<AtOnce>,
+}
+
+/// How many statements of an app were at the server at once, those included that the budget does not meet.
+#[derive(Debug, Serialize)]
+pub(super) struct AtOnce {
+    pub(super) app: String,
+    /// In 99 of 100 of the seconds in which there was one, no more than so many on average.
+    pub(super) p99: f64,
 }
 
 /// What a guard would have done.

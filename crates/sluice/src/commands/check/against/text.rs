@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::super::super::rules::printable;
 use super::super::count;
-use super::report::{Hits, OfBudget, OfCluster, OfGuard, OfLimit, OfRule, OfRunaway, Report};
+use super::report::{
+    AtOnce, Hits, OfBudget, OfCluster, OfGuard, OfLimit, OfRule, OfRunaway, Report,
+};
 
 /// Apps of one line.
 const APPS_MAX: usize = 5;
@@ -115,7 +117,7 @@ fn of_budget(told: &OfBudget, text: &mut String) {
 }
 
 fn of_limit(told: &OfLimit) -> String {
-    let OfLimit { limit, allowed, mean, bucket, over } = told;
+    let OfLimit { limit, allowed, mean, bucket, over, at_once } = told;
     let whose = bucket.as_ref().map(|name| format!(" ({})", printable(name))).unwrap_or_default();
     if *limit == "max_query_cost" {
         let refused = match over {
@@ -125,9 +127,14 @@ fn of_limit(told: &OfLimit) -> String {
         return format!("{limit} {allowed}: the costliest digest takes {mean:.3}; {refused}");
     }
     let part = if *allowed > 0.0 { mean / allowed * 100.0 } else { 0.0 };
-    let holds = match over {
-        0 => "holds back in peaks only",
-        _ => "holds back all the time",
+    let of_app = |AtOnce { app, p99 }: &AtOnce| {
+        format!(": {} had up to {p99} at once in 99 of 100 of its seconds", printable(app))
+    };
+    let holds = match (over, at_once) {
+        (0, None) => "holds back in peaks only".to_owned(),
+        (0, Some(app)) if app.p99 <= *allowed => format!("holds back hardly ever{}", of_app(app)),
+        (0, Some(app)) => format!("holds back in peaks{}", of_app(app)),
+        (_, None | Some(_)) => "holds back all the time".to_owned(),
     };
     let more = if *over > 1 { format!("; {over} buckets are over") } else { String::new() };
     format!("{limit} {allowed}: {mean:.3} on average{whose}, {part:.0} %: {holds}{more}")
