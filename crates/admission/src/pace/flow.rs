@@ -386,7 +386,9 @@ impl Flow {
             let busy = if told { self.busy.per_s().max(sample) } else { sample };
             let proves = sample >= self.rate * PROVED;
             self.found.handle(at, bottleneck.then_some(busy), proves);
-            self.follow((sample, busy), since, bottleneck, aim);
+            // Statements go one at a time: no queue tells of the rate, and what it did with each does.
+            let alone = seen.unlike && busy > self.rate && sample > self.rate * MOSTLY_USED;
+            self.follow((sample, busy), since, bottleneck || alone, aim);
         }
         if limited.is_some() && !queue_stands && !seen.unlike && !self.base.is_drained(at) {
             let clear_for = (since - seen.queued_for).max(0.0);
@@ -397,8 +399,8 @@ impl Flow {
 
     /// A sample of the delivery rate, and what it is of the time in which the replica had work of
     /// ours. While a queue stands and more would have come, the replica is the bottleneck and the
-    /// latter is the truth; else the sample is a lower bound.
-    fn follow(&mut self, (sample, busy): (f64, f64), since: f64, bottleneck: bool, aim: &Aim) {
+    /// latter `is_true`; else the sample is a lower bound.
+    fn follow(&mut self, (sample, busy): (f64, f64), since: f64, is_true: bool, aim: &Aim) {
         let left = (-since / DOWN).exp();
         if sample > self.rate && aim.others.is_some() {
             // Beside others it is as often luck as it is more that the replica can.
@@ -407,7 +409,7 @@ impl Flow {
         } else if sample > self.rate {
             self.rate = sample.min(self.rate * STEP_UP).min(RATE_MAX);
             self.measured = true;
-        } else if bottleneck && sample > 0.0 {
+        } else if is_true && sample > 0.0 {
             let higher = self.rate + (1.0 - left) * (busy - self.rate);
             self.rate = if busy > self.rate { higher } else { busy.max(self.rate * left) };
             self.rate = self.rate.max(RATE_MIN);
@@ -437,6 +439,9 @@ const COMMIT_NEWEST: f64 = 0.1;
 /// The part of the time in which somebody must have waited for a low sample to be the replica's
 /// doing.
 const MOSTLY: f64 = 0.5;
+
+/// A rate of which so much is delivered is in use, but for what is lost between large statements.
+const MOSTLY_USED: f64 = 0.9;
 
 /// From so many windows on its way on, one statement fills more than the window.
 const OVERFULL: f64 = 1.5;
