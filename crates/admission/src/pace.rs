@@ -115,21 +115,28 @@
 //! al., BBR (2016); RFC 7661 (2015) for rates that were not in use.
 
 mod base;
+mod by_turns;
 mod debt;
 mod exchange;
 mod flow;
 mod ledger;
+mod rota;
 mod share;
+mod sizes;
 mod view;
 mod wishes;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use self::by_turns::Goes;
 use self::flow::{Flow, Look};
 use self::ledger::Ledger;
 pub(crate) use self::ledger::{Charge, Cost};
+use self::rota::{Held, Small};
+pub use self::rota::{Round, Turn};
 pub use self::share::{Demand, Share};
+use self::sizes::Sizes;
 pub use self::view::{FlowView, PaceView};
 pub(crate) use self::wishes::Wishes;
 use crate::claims::Speeds;
@@ -161,10 +168,9 @@ pub(crate) struct Pace {
     /// Tokens are collected for a turn of this cost that is kept for somebody.
     kept: f64,
     at: MonoTime,
-    /// Sizes of admissions, decaying: their sum and the sum of their squares. Their quotient is the
-    /// size of the usual large statement, the mean over rows of what they came with.
-    costs: f64,
-    squares: f64,
+    /// Sizes of admissions, and of those that go by turns.
+    sizes: Sizes,
+    large_sizes: Sizes,
     /// Seconds from admission to completion, the mean over rows.
     service: f64,
     /// What another controller had found out, for the first replica that is seen.
@@ -175,6 +181,14 @@ pub(crate) struct Pace {
     moved_at: MonoTime,
     /// What is owed to it of what the others were given, in rows.
     owed: f64,
+    /// Its turn for large statements beside others, and since when.
+    turn: Option<(MonoTime, Turn)>,
+    /// Large statements that wait for its turn beside others.
+    held: Held,
+    /// What is let through in smaller ones meanwhile.
+    small: Small,
+    /// When whoever had no room last is to be looked at again.
+    look_at: Option<MonoTime>,
     /// Completed work that was larger than a window.
     oversize: u64,
 }
@@ -190,13 +204,17 @@ impl Pace {
             tokens: 1.0,
             kept: 0.0,
             at: now,
-            costs: 0.0,
-            squares: 0.0,
+            sizes: Sizes::default(),
+            large_sizes: Sizes::default(),
             service: 0.0,
             handed_over: None,
             share: None,
             moved_at: now,
             owed: 0.0,
+            turn: None,
+            held: Held::default(),
+            small: Small::default(),
+            look_at: None,
             oversize: 0,
         }
     }
@@ -242,6 +260,15 @@ impl Pace {
     /// room.
     pub(crate) fn has_room(&mut self, now: MonoTime, cost: Cost) -> bool {
         self.collect_tokens(now);
+        self.look_at = None;
+        match self.goes(now, cost) {
+            Goes::Anytime => {}
+            Goes::InTurn(in_turn) => return self.has_room_in_turn(now, &in_turn),
+            Goes::Later(at) => {
+                self.wait_for_turn(now, at);
+                return false;
+            }
+        }
         let mut room = true;
         let aim = self.aim();
         let out_of_tokens = self.tokens <= 0.0;
@@ -283,21 +310,14 @@ impl Pace {
         self.collect_tokens(now);
         self.tokens -= cost.rows;
         self.remember_size(cost.rows);
+        self.note_in_turn(now, cost);
         self.ledger.admit(now, cost)
     }
 
     /// Takes an admission into the size of the usual large statement.
     fn remember_size(&mut self, cost: f64) {
         let rate = self.slowest().map_or(0.0, Flow::rate);
-        let memory = (rate * LUMP_MEMORY.as_secs_f64()).max(LUMP_COSTS * cost).max(1.0);
-        let left = (-cost / memory).exp();
-        self.costs = self.costs * left + cost;
-        self.squares = self.squares * left + cost * cost;
-    }
-
-    /// The size of the usual large statement, in rows.
-    fn lump(&self) -> f64 {
-        if self.costs > 0.0 { self.squares / self.costs } else { 1.0 }
+        self.sizes.remember(cost, rate * LUMP_MEMORY.as_secs_f64());
     }
 
     /// A statement that nobody paced is admitted: it takes no tokens, but it is on its way.
@@ -433,7 +453,7 @@ impl Pace {
             heartbeat: self.config.heartbeat_interval.as_secs_f64(),
             probe: self.config.probe_interval.as_secs_f64(),
             looking: self.config.probe_interval.as_secs_f64(),
-            lump: self.lump(),
+            lump: self.sizes.usual(),
             service: self.service,
             others: self.share.map(|(_, share)| share.others_per_s.max(0.0)),
             others_lump: self.share.map_or(0.0, |(_, share)| share.large_rows),
@@ -461,11 +481,8 @@ fn burst(per_s: f64) -> f64 {
     per_s * BURST.as_secs_f64() + 1.0
 }
 
-/// The size of the usual large statement is remembered for so many rows, as time at the rate, and
-/// for so many of them at least: not for so many statements, since between two large ones there may
-/// be a thousand small ones.
+/// The size of the usual large statement is remembered for so many rows, as time at the rate.
 const LUMP_MEMORY: Duration = Duration::from_secs(2);
-const LUMP_COSTS: f64 = 4.0;
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ mod blind;
 mod busy;
 mod falling;
 mod growth;
+mod in_turn;
 mod looking;
 mod own;
 mod queue;
@@ -15,6 +16,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use self::busy::Busy;
+pub(super) use self::in_turn::InTurn;
 use self::looking::Looking;
 use super::base::{Age, Base};
 use super::ledger::Ledger;
