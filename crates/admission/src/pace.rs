@@ -103,7 +103,8 @@
 //! A sample that is higher is then followed like a lower one, with 3.5 s: of many that follow luck
 //! at once, whoever has the smallest part would gain. A statement takes the time that the whole of
 //! the replica needs for it, not the part of it that is one's own: with its own rate alone, whoever
-//! has the smallest part would aim for the longest queue.
+//! has the smallest part would aim for the longest queue. Several that have large statements
+//! let them through in turns ([`rota`]).
 //!
 //! # Without heartbeats of our own
 //!
