@@ -80,7 +80,7 @@ pub use in_flight::InFlightView;
 pub use inquiry::{Answer, Inquiry, Purpose};
 pub use latency::{LATENCY_BUCKETS, LatencyCounts, LatencyRecent, LatencyWindow, latency_bucket};
 pub use learned::Learned;
-pub use pace::{Demand, FlowView, PaceView, Share};
+pub use pace::{Demand, FlowView, PaceView, Round, Share, Turn};
 pub use reason::{Reason, RuleLimit};
 pub use request::{
     AppKey, DigestKey, GateKey, IdentityKey, Mode, OnRefusedCheck, OnTimeout, Request, RuleKey,

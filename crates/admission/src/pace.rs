@@ -105,7 +105,8 @@
 //! A sample that is higher is then followed like a lower one, with 3.5 s: of many that follow luck
 //! at once, whoever has the smallest part would gain. A statement takes the time that the whole of
 //! the replica needs for it, not the part of it that is one's own: with its own rate alone, whoever
-//! has the smallest part would aim for the longest queue.
+//! has the smallest part would aim for the longest queue. Several that have large statements
+//! let them through in turns ([`rota`]).
 //!
 //! # Without heartbeats of our own
 //!
@@ -117,21 +118,30 @@
 //! al., BBR (2016); RFC 7661 (2015) for rates that were not in use.
 
 mod base;
+mod by_turns;
 mod debt;
 mod exchange;
 mod flow;
 mod ledger;
+mod rota;
+mod served;
 mod share;
+mod sizes;
 mod view;
 mod wishes;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use self::by_turns::Goes;
 use self::flow::{Flow, Look};
 use self::ledger::Ledger;
 pub(crate) use self::ledger::{Charge, Cost};
+use self::rota::{Held, Small};
+pub use self::rota::{Round, Turn};
+use self::served::Served;
 pub use self::share::{Demand, Share};
+use self::sizes::Sizes;
 pub use self::view::{FlowView, PaceView};
 pub(crate) use self::wishes::Wishes;
 use crate::claims::Speeds;
@@ -163,13 +173,10 @@ pub(crate) struct Pace {
     /// Tokens are collected for a turn of this cost that is kept for somebody.
     kept: f64,
     at: MonoTime,
-    /// Sizes of admissions, decaying: their sum and the sum of their squares. Their quotient is the
-    /// size of the usual large statement, the mean over rows of what they came with.
-    costs: f64,
-    squares: f64,
-    /// Seconds from admission to completion, the mean over rows; and of their squares.
-    service: f64,
-    service_squares: f64,
+    /// Sizes of admissions, and of those that go by turns.
+    sizes: Sizes,
+    large_sizes: Sizes,
+    served: Served,
     /// What another controller had found out, for the first replica that is seen.
     handed_over: Option<f64>,
     /// What is due to this controller beside others, and since when.
@@ -178,6 +185,14 @@ pub(crate) struct Pace {
     moved_at: MonoTime,
     /// What is owed to it of what the others were given, in rows.
     owed: f64,
+    /// Its turn for large statements beside others, and since when.
+    turn: Option<(MonoTime, Turn)>,
+    /// Large statements that wait for its turn beside others.
+    held: Held,
+    /// What is let through in smaller ones meanwhile.
+    small: Small,
+    /// When whoever had no room last is to be looked at again.
+    look_at: Option<MonoTime>,
     /// Completed work that was larger than a window.
     oversize: u64,
 }
@@ -193,14 +208,17 @@ impl Pace {
             tokens: 1.0,
             kept: 0.0,
             at: now,
-            costs: 0.0,
-            squares: 0.0,
-            service: 0.0,
-            service_squares: 0.0,
+            sizes: Sizes::default(),
+            large_sizes: Sizes::default(),
+            served: Served::default(),
             handed_over: None,
             share: None,
             moved_at: now,
             owed: 0.0,
+            turn: None,
+            held: Held::default(),
+            small: Small::default(),
+            look_at: None,
             oversize: 0,
         }
     }
@@ -246,6 +264,15 @@ impl Pace {
     /// room.
     pub(crate) fn has_room(&mut self, now: MonoTime, cost: Cost) -> bool {
         self.collect_tokens(now);
+        self.look_at = None;
+        match self.goes(now, cost) {
+            Goes::Anytime => {}
+            Goes::InTurn(in_turn) => return self.has_room_in_turn(now, &in_turn),
+            Goes::Later(at) => {
+                self.wait_for_turn(now, at);
+                return false;
+            }
+        }
         let mut room = true;
         let aim = self.aim();
         let out_of_tokens = self.tokens <= 0.0;
@@ -287,21 +314,14 @@ impl Pace {
         self.collect_tokens(now);
         self.tokens -= cost.rows;
         self.remember_size(cost.rows);
+        self.note_in_turn(now, cost);
         self.ledger.admit(now, cost)
     }
 
     /// Takes an admission into the size of the usual large statement.
     fn remember_size(&mut self, cost: f64) {
         let rate = self.slowest().map_or(0.0, Flow::rate);
-        let memory = (rate * LUMP_MEMORY.as_secs_f64()).max(LUMP_COSTS * cost).max(1.0);
-        let left = (-cost / memory).exp();
-        self.costs = self.costs * left + cost;
-        self.squares = self.squares * left + cost * cost;
-    }
-
-    /// The size of the usual large statement, in rows.
-    fn lump(&self) -> f64 {
-        if self.costs > 0.0 { self.squares / self.costs } else { 1.0 }
+        self.sizes.remember(cost, rate * LUMP_MEMORY.as_secs_f64());
     }
 
     /// A statement that nobody paced is admitted: it takes no tokens, but it is on its way.
@@ -318,11 +338,8 @@ impl Pace {
     pub(crate) fn complete(&mut self, now: MonoTime, charge: Charge, cost: f64) {
         self.tokens -= cost - charge.cost();
         self.count_oversize(cost);
-        let took = now.saturating_since(charge.admitted_at()).min(SERVICE_MAX).as_secs_f64();
-        let memory = self.slowest().map_or(0.0, Flow::rate) * SERVICE_MEMORY.as_secs_f64();
-        let part = cost / memory.max(SERVICE_COSTS * cost).max(1.0);
-        self.service += part * (took - self.service);
-        self.service_squares += part * (took * took - self.service_squares);
+        let took = now.saturating_since(charge.admitted_at());
+        self.served.handle(took, cost, self.slowest().map_or(0.0, Flow::rate));
         self.ledger.complete(now, charge, cost);
     }
 
@@ -383,13 +400,7 @@ impl Pace {
 
     /// How long work runs on the primary: the mean over rows.
     pub(crate) fn service(&self) -> Duration {
-        Duration::try_from_secs_f64(self.service).unwrap_or_default()
-    }
-
-    /// How long that runs which is found running, in seconds. Of a transaction of seconds beside a
-    /// thousand short statements, these are the mean over rows, and it is what is found.
-    fn running(&self) -> f64 {
-        if self.service > 0.0 { self.service_squares / self.service } else { 0.0 }
+        Duration::try_from_secs_f64(self.served.mean()).unwrap_or_default()
     }
 
     /// Takes over what another controller had found out, where this one still guesses.
@@ -399,10 +410,7 @@ impl Pace {
         for flow in self.flows.values_mut() {
             flow.begin_with(rate);
         }
-        if self.service <= 0.0 {
-            self.service = service.min(SERVICE_MAX).as_secs_f64();
-            self.service_squares = self.service * self.service;
-        }
+        self.served.begin_with(service);
     }
 
     /// When there may be room by the passing of time alone; `None` if only an acknowledgement makes
@@ -445,9 +453,9 @@ impl Pace {
             heartbeat: self.config.heartbeat_interval.as_secs_f64(),
             probe: self.config.probe_interval.as_secs_f64(),
             looking: self.config.probe_interval.as_secs_f64(),
-            lump: self.lump(),
-            service: self.service,
-            running: self.running(),
+            lump: self.sizes.usual(),
+            service: self.served.mean(),
+            running: self.served.running(),
             others: self.share.map(|(_, share)| share.others_per_s.max(0.0)),
             others_lump: self.share.map_or(0.0, |(_, share)| share.large_rows),
         }
@@ -461,24 +469,13 @@ const PRUDENT: Duration = Duration::from_millis(600);
 /// Tokens taken for fear are collected anew within this time.
 const FEARED_FOR: Duration = Duration::from_secs(1);
 
-/// The time that work runs is remembered for so much of it, as time at the rate, and for so many
-/// statements at least.
-const SERVICE_MEMORY: Duration = Duration::from_secs(2);
-const SERVICE_COSTS: f64 = 4.0;
-
-/// Work that ran for longer was not at work: its client kept it open.
-const SERVICE_MAX: Duration = Duration::from_secs(30);
-
 /// Tokens at most, at this pace.
 fn burst(per_s: f64) -> f64 {
     per_s * BURST.as_secs_f64() + 1.0
 }
 
-/// The size of the usual large statement is remembered for so many rows, as time at the rate, and
-/// for so many of them at least: not for so many statements, since between two large ones there may
-/// be a thousand small ones.
+/// The size of the usual large statement is remembered for so many rows, as time at the rate.
 const LUMP_MEMORY: Duration = Duration::from_secs(2);
-const LUMP_COSTS: f64 = 4.0;
 
 #[cfg(test)]
 mod tests;

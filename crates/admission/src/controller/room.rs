@@ -81,6 +81,9 @@ impl Controller {
         if pace.has_room(now, asked) && kept.is_none() {
             return true;
         }
+        if let Some(at) = pace.look_at() {
+            self.look_again_at(at);
+        }
         if let Some(kept) = kept {
             // Who is about to ask comes first, for a while.
             self.look_again_at(kept.until);

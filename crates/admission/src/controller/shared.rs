@@ -1,7 +1,7 @@
 //! Beside other controllers in front of the same primary.
 
 use super::Controller;
-use crate::{Demand, MonoTime, Share};
+use crate::{Demand, MonoTime, Share, Turn};
 
 impl Controller {
     /// What this controller has and wants of what its cluster delivers, to be told to the others
@@ -20,6 +20,15 @@ impl Controller {
         let now = self.tick(now);
         if let Some(pace) = &mut self.pace {
             pace.take_share(now, share);
+        }
+    }
+
+    /// The turn of this controller for large statements, as [`Turn::of`] finds it in what it and the
+    /// others told; with every piece of news, as [`Controller::take_share`], and kept for as long.
+    pub fn take_round(&mut self, now: MonoTime, turn: Option<Turn>) {
+        let now = self.tick(now);
+        if let Some(pace) = &mut self.pace {
+            pace.take_round(now, turn);
         }
     }
 

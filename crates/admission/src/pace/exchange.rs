@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::share::{self, Demand, Share};
-use super::{Pace, Wishes};
+use super::{Pace, Turn, Wishes};
 use crate::MonoTime;
 
 /// One look moves no further towards the share than this time would.
@@ -19,8 +19,9 @@ impl Pace {
         let delivered = slowest.delivered().min(slowest.rate());
         let rows_per_s = if presses { slowest.rate() } else { delivered };
         let beside_per_s = if presses { wishes.beside().min(rows_per_s) } else { 0.0 };
-        let large_rows = self.lump();
+        let large_rows = self.sizes.usual();
         let (given_per_s, owed_rows) = (wishes.given(), self.owed);
+        let round = self.turn.as_ref().map(|(_, turn)| turn.round);
         Some(Demand {
             weight,
             rows_per_s,
@@ -29,6 +30,9 @@ impl Pace {
             beside_per_s,
             given_per_s,
             owed_rows,
+            turn_rows: self.turn_rows(),
+            small_per_s: self.small.per_s(now),
+            round,
         })
     }
 
@@ -37,12 +41,18 @@ impl Pace {
         self.share = share.map(|share| (now, share));
     }
 
+    /// Its turn for large statements beside others.
+    pub(crate) fn take_round(&mut self, now: MonoTime, turn: Option<Turn>) {
+        self.turn = turn.map(|turn| (now, turn));
+    }
+
     /// The exchange with other controllers: see [`super::share`].
     pub(super) fn move_to_share(&mut self, now: MonoTime) {
         let since = now.saturating_since(self.moved_at).min(SHARE_LOOK_MAX).as_secs_f64();
         self.moved_at = now;
         // News that are old say nothing of now.
         self.share = self.share.filter(|(at, _)| now.saturating_since(*at) <= share::HELD_FOR);
+        self.turn.take_if(|(at, _)| now.saturating_since(*at) > share::HELD_FOR);
         let (Some((_, share)), Some(rate)) = (self.share, self.rate()) else {
             self.owed = 0.0;
             return;

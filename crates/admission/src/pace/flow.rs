@@ -6,6 +6,7 @@ mod busy;
 mod falling;
 mod found;
 mod growth;
+mod in_turn;
 mod looking;
 mod own;
 mod queue;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use self::busy::Busy;
 use self::found::Found;
+pub(super) use self::in_turn::InTurn;
 use self::looking::Looking;
 use super::base::{Age, Base};
 use super::ledger::Ledger;

@@ -58,6 +58,8 @@
 
 use std::time::Duration;
 
+use super::rota::Round;
+
 /// The time constant of the exchange, in seconds.
 const EXCHANGE: f64 = 1.0;
 
@@ -99,6 +101,12 @@ pub struct Demand {
     pub given_per_s: f64,
     /// What is owed to it of what the others were given, in rows; less than nothing: it owes.
     pub owed_rows: f64,
+    /// Those of its usual size that are to go by turns where others have such, in rows; 0: none are.
+    pub turn_rows: f64,
+    /// What it was given of late in other statements while it went by turns, in rows a second.
+    pub small_per_s: f64,
+    /// Where the round of turns is that it goes by.
+    pub round: Option<Round>,
 }
 
 /// A controller's due of what all of its cluster deliver.
@@ -225,7 +233,7 @@ impl Owed {
 }
 
 impl Demand {
-    fn weight(&self) -> f64 {
+    pub(super) fn weight(&self) -> f64 {
         if self.weight > 0.0 { self.weight } else { WEIGHT_UNKNOWN }
     }
 
@@ -270,6 +278,9 @@ mod tests {
             beside_per_s: 0.0,
             given_per_s: 0.0,
             owed_rows: 0.0,
+            turn_rows: 0.0,
+            small_per_s: 0.0,
+            round: None,
         }
     }
 
@@ -282,6 +293,9 @@ mod tests {
             beside_per_s: 0.0,
             given_per_s: 0.0,
             owed_rows: 0.0,
+            turn_rows: 0.0,
+            small_per_s: 0.0,
+            round: None,
         }
     }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use admission::lag::{LagTracker, ReplicaKey};
-use admission::{Controller, Demand, MonoTime, Share, Ticket};
+use admission::{Controller, Demand, MonoTime, Share, Ticket, Turn};
 
 use super::agenda::Event;
 use super::probes::Probes;
@@ -103,9 +103,17 @@ impl World<'_> {
             }
             proxy.heard.insert(from, demand);
             if let Some(own) = proxy.controller.demand(now) {
+                let others = proxy.heard.iter().map(|(from, demand)| (name(*from), demand));
+                let turn = Turn::of(now, (name(place), &own), others);
                 let share = Share::of(&own, proxy.heard.values());
                 proxy.controller.take_share(now, share);
+                proxy.controller.take_round(now, turn);
             }
         }
     }
+}
+
+/// Turns go in the order of the Sluices' names.
+fn name(place: usize) -> u64 {
+    u64::try_from(place).unwrap_or(u64::MAX)
 }

@@ -18,7 +18,7 @@
 //! Source: Cardwell et al., BBR (2016), which leaves out of its samples the time in which a sender
 //! had nothing to send.
 
-use super::{Aim, SPAN_MIN, seconds};
+use super::{Aim, SPAN_MIN, later, seconds};
 use crate::MonoTime;
 
 /// Work that runs for this part of the threshold runs for long.
@@ -77,6 +77,12 @@ impl Busy {
     /// that had `arrived_at` the replica.
     pub(super) fn since(&self, at: MonoTime, arrived_at: MonoTime) -> f64 {
         seconds(self.applied_at.max(arrived_at), at)
+    }
+
+    /// For how long it will have been at what came behind the newest heartbeat that it shows, when what
+    /// commits at such a time arrives, so many seconds later.
+    pub(super) fn applied_for(&self, commits_at: MonoTime, base: f64) -> f64 {
+        seconds(self.applied_at, later(commits_at, base))
     }
 }
 

@@ -38,7 +38,7 @@ const LARGE_MAX: f64 = 1.2;
 
 /// A statement that goes by the clock may make a lag of this part of the threshold: the replica is not
 /// always as fast as usual.
-const LARGE_HARD: f64 = 0.9;
+pub(super) const LARGE_HARD: f64 = 0.9;
 
 impl Flow {
     /// Whether work of this cost fits into the window.

@@ -1,0 +1,67 @@
+//! How long work runs at the primary before it is committed.
+
+use std::time::Duration;
+
+/// It is remembered for so much of it, as time at the rate, and for so many statements at least.
+const MEMORY: f64 = 2.0;
+const COSTS: f64 = 4.0;
+
+/// Work that ran for longer was not at work: its client kept it open.
+const MAX: Duration = Duration::from_secs(30);
+
+/// Seconds from admission to completion, the mean over rows; and of their squares.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Served {
+    mean: f64,
+    squares: f64,
+}
+
+impl Served {
+    /// Work of this cost has completed, after so long, at such a rate.
+    pub(super) fn handle(&mut self, took: Duration, cost: f64, rate: f64) {
+        let took = took.min(MAX).as_secs_f64();
+        let part = cost / (rate * MEMORY).max(COSTS * cost).max(1.0);
+        self.mean += part * (took - self.mean);
+        self.squares += part * (took * took - self.squares);
+    }
+
+    /// What another process had found out, where this one knows nothing.
+    pub(super) fn begin_with(&mut self, mean: Duration) {
+        if self.mean <= 0.0 {
+            self.mean = mean.min(MAX).as_secs_f64();
+            self.squares = self.mean * self.mean;
+        }
+    }
+
+    /// The mean over rows, in seconds.
+    pub(super) fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// How long that runs which is found running, in seconds: it is found the longer it runs. Of a
+    /// transaction of seconds beside a thousand short statements, these are the mean over rows.
+    pub(super) fn running(&self) -> f64 {
+        if self.mean > 0.0 { self.squares / self.mean } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_running_is_the_transaction_of_seconds() {
+        let mut served = Served::default();
+        for _ in 0..400 {
+            served.handle(Duration::from_secs(2), 100.0, 1_000.0);
+            served.handle(Duration::ZERO, 100.0, 1_000.0);
+        }
+        assert!((0.9..1.1).contains(&served.mean()), "{served:?}");
+        assert!((served.running() - 2.0).abs() < 1e-6, "{served:?}");
+        let mut begun = Served::default();
+        assert_eq!(begun.running(), 0.0);
+        begun.begin_with(Duration::from_secs(3));
+        begun.begin_with(Duration::from_secs(9));
+        assert_eq!((begun.mean(), begun.running()), (3.0, 3.0));
+    }
+}

@@ -1,0 +1,27 @@
+//! The size of the usual large statement: the mean over rows of what they came with.
+
+/// It is remembered for so many of them at least: not for so many statements, since between two
+/// large ones there may be a thousand small ones.
+const COSTS: f64 = 4.0;
+
+/// Sizes of admissions, decaying: their sum and the sum of their squares.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sizes {
+    costs: f64,
+    squares: f64,
+}
+
+impl Sizes {
+    /// Another one, where they are remembered for so many rows.
+    pub(super) fn remember(&mut self, cost: f64, memory: f64) {
+        let memory = memory.max(COSTS * cost).max(1.0);
+        let left = (-cost / memory).exp();
+        self.costs = self.costs * left + cost;
+        self.squares = self.squares * left + cost * cost;
+    }
+
+    /// In rows.
+    pub(super) fn usual(&self) -> f64 {
+        if self.costs > 0.0 { self.squares / self.costs } else { 1.0 }
+    }
+}
