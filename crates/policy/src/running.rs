@@ -51,18 +51,8 @@ pub enum Met {
 pub enum WatchedNow<'p> {
     /// This one, or none: it is gone, it is about others, or who asks has been exempted.
     Certain(Option<&'p Rule>),
-    /// Nobody can say. The one that has the name of that which it met.
-    Uncertain(Option<&'p Rule>),
-}
-
-impl<'p> WatchedNow<'p> {
-    /// The rule, as far as anybody can say.
-    #[must_use]
-    pub fn rule(self) -> Option<&'p Rule> {
-        match self {
-            Self::Certain(rule) | Self::Uncertain(rule) => rule,
-        }
-    }
+    /// Nobody can say.
+    Uncertain,
 }
 
 /// Whether a rule is about a statement.
@@ -83,11 +73,7 @@ impl Running<'_> {
             match self.meets(rule, now) {
                 Meets::No => {}
                 Meets::Yes => return WatchedNow::Certain(Some(rule)),
-                Meets::Unknown => {
-                    let key = self.met().map(|met| met.key);
-                    let mut rules = policy.rules.of_file().iter();
-                    return WatchedNow::Uncertain(rules.find(|rule| Some(rule.key) == key));
-                }
+                Meets::Unknown => return WatchedNow::Uncertain,
             }
         }
         WatchedNow::Certain(None)
@@ -121,7 +107,7 @@ impl Running<'_> {
         }
         if rule.standing(now) != Standing::InForce
             || !rule.condition.may_meet(self)
-            || self.has_passed(rule)
+            || self.has_passed(rule, now)
         {
             return Meets::No;
         }
@@ -129,22 +115,28 @@ impl Running<'_> {
     }
 
     /// Whether it was judged by the same rule, which was asked first and did not meet it.
-    fn has_passed(&self, rule: &Rule) -> bool {
+    fn has_passed(&self, rule: &Rule, now: UnixTime) -> bool {
         let ahead = |index: u32| match self.met {
             Met::Rule(met) => index < met,
             Met::Nothing => true,
             Met::Unknown => false,
         };
         let same = |key: RuleKey| self.rules.of_file().iter().find(|was| was.key == key);
-        same(rule.key).is_some_and(|was| ahead(was.index) && was.condition == rule.condition)
+        same(rule.key).is_some_and(|was| {
+            ahead(was.index)
+                && was.condition == rule.condition
+                && was.standing(now) == Standing::InForce
+        })
     }
 }
 
 /// Whether another file limits what runs otherwise than the one before.
 #[must_use]
 pub fn limits_otherwise(before: &Rules, now: &Rules) -> bool {
-    let says = |rule: &Rule| (rule.key, rule.runaway, rule.mode);
-    let same = |(a, b): (&Rule, &Rule)| says(a) == says(b) && a.condition == b.condition;
+    let says = |rule: &Rule| (rule.key, rule.runaway, rule.mode, rule.expires_at);
+    let same = |(a, b): (&Rule, &Rule)| {
+        says(a) == says(b) && a.condition == b.condition && a.schedule == b.schedule
+    };
     let (before, now) = (before.of_file(), now.of_file());
     before.iter().chain(now).any(|rule| rule.runaway.is_some())
         && (before.len() != now.len() || !before.iter().zip(now).all(same))
@@ -203,7 +195,7 @@ mod tests {
         let name = |rule: Option<&Rule>| rule.map_or("none", |rule| &*rule.name).to_owned();
         match running.watched_by(&after, UnixTime(0)) {
             WatchedNow::Certain(rule) => name(rule),
-            WatchedNow::Uncertain(rule) => format!("{}?", name(rule)),
+            WatchedNow::Uncertain => "?".to_owned(),
         }
     }
 
@@ -241,8 +233,8 @@ mod tests {
     #[test]
     fn of_a_rule_that_looks_at_the_text_nobody_can_say() {
         let narrower = ETL.replace("app: etl", "app: etl, tag: { a: b }");
-        assert_eq!(watched(ETL, Met::Rule(0), &narrower), "etl?");
-        assert_eq!(watched(ETL, Met::Rule(0), &[TAGGED, ETL].concat()), "etl?");
+        assert_eq!(watched(ETL, Met::Rule(0), &narrower), "?");
+        assert_eq!(watched(ETL, Met::Rule(0), &[TAGGED, ETL].concat()), "?");
         let before = [TAGGED, ETL].concat();
         assert_eq!(watched(&before, Met::Rule(1), &before), "etl", "it was asked first");
         let wider = narrower.replace("app: etl, ", "");
@@ -260,6 +252,9 @@ mod tests {
         assert!(otherwise(&limited, &limited.replace("app: etl", "app: web")));
         assert!(otherwise(&limited, &limited.replace("permanent", "mode: observe, permanent")));
         assert!(!otherwise(&limited, &limited.replace("permanent", "max_queue: 7, permanent")));
+        let nights =
+            limited.replace("permanent", "schedule: { hours: ['22:00-06:00'] }, permanent");
+        assert!(otherwise(&nights, &limited), "it was not in force");
         assert!(!otherwise(ETL, WEB), "nobody is limited");
     }
 
@@ -267,7 +262,7 @@ mod tests {
     fn what_no_rule_met_is_met_by_a_new_one_for_certain() {
         assert_eq!(watched(TAGGED, Met::Nothing, &[TAGGED, REST].concat()), "rest");
         assert_eq!(watched(TAGGED, Met::Nothing, TAGGED), "none");
-        assert_eq!(watched(TAGGED, Met::Unknown, &[TAGGED, REST].concat()), "none?");
+        assert_eq!(watched(TAGGED, Met::Unknown, &[TAGGED, REST].concat()), "?");
         assert_eq!(watched(WEB, Met::Unknown, &[WEB, REST].concat()), "rest");
     }
 }

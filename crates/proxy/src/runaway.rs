@@ -210,6 +210,7 @@ impl Allowance {
         if !goes_further {
             return None;
         }
+        self.excess = None;
         (self.due, self.bytes_most, self.rows_most) = (None, None, None);
         if let (None, Some(worked)) = (self.began, worked) {
             self.began = Instant::now().checked_sub(worked);
@@ -226,24 +227,21 @@ impl Allowance {
     pub(crate) fn is_spared(&mut self, (excess, rows): (Excess, u64), is: Option<Runaway>) -> bool {
         let Some(is) = is else {
             (self.due, self.bytes_most, self.rows_most) = (None, None, None);
+            (self.excess, self.done) = (None, None);
             return true;
         };
-        match self.excess.unwrap_or(excess) {
-            Excess::Elapsed => {
-                let due = is.elapsed.and_then(|elapsed| self.began?.checked_add(elapsed));
-                let is_over = due.is_some_and(|due| due <= Instant::now());
-                self.due = due.filter(|_| !is_over);
-                !is_over
-            }
-            Excess::RowsSent => {
-                self.rows_most = is.rows_sent;
-                is.rows_sent.is_none_or(|most| rows <= most)
-            }
-            Excess::BytesSent => {
-                self.bytes_most = is.bytes_sent;
-                is.bytes_sent.is_none_or(|most| self.bytes <= most)
-            }
+        let due = is.elapsed.and_then(|elapsed| self.began?.checked_add(elapsed));
+        let is_spared = match self.excess.unwrap_or(excess) {
+            Excess::Elapsed => due.is_none_or(|due| due > Instant::now()),
+            Excess::RowsSent => is.rows_sent.is_none_or(|most| rows <= most),
+            Excess::BytesSent => is.bytes_sent.is_none_or(|most| self.bytes <= most),
+        };
+        if is_spared {
+            (self.due, self.bytes_most, self.rows_most) = (due, is.bytes_sent, is.rows_sent);
+            // What it is over by the new one is another matter, and so is a newer one.
+            (self.excess, self.done) = (None, None);
         }
+        is_spared
     }
 
     /// It is over its limits: told once. What it took too much of at first.

@@ -51,4 +51,6 @@ pub struct StatementOutcome {
     pub class: Class,
     /// The rule's mode, or the cluster's.
     pub mode: Mode,
+    /// Nothing can hold it back, so no budget counts it: it waits for an advisory lock, for one.
+    pub never_held: bool,
 }

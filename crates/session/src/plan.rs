@@ -6,7 +6,7 @@ mod sized;
 use std::sync::Arc;
 
 use admission::{BudgetSet, DigestKey, Written};
-use policy::{Cover, GuardReport, Likeness, Priority, ShapeNeeds, ShapeText};
+use policy::{Cover, GuardReport, Likeness, PassReason, Priority, ShapeNeeds, ShapeText};
 use sql::{Class, LexMode, Statement, Tool, Whole, describe};
 use wire::capability::{CLIENT_QUERY_ATTRIBUTES, Capabilities};
 use wire::command::{Execute, Query, QueryAttributes, execute_attributes, execute_layout};
@@ -369,7 +369,8 @@ impl Ruled {
         let mode = rule
             .and_then(|index| input.policy.rule(index))
             .map_or(input.policy.mode, |rule| rule.mode);
-        let statement = Some(StatementOutcome { rule, watched, class, mode });
+        let never_held = matches!(ruling, Ruling::Pass(_, PassReason::NeverHeld(_)));
+        let statement = Some(StatementOutcome { rule, watched, class, mode, never_held });
         let asked = |question, priority| Held { rule, question, class, digest, written, priority };
         let hold = match ruling {
             Ruling::Ask(_, priority) if held => Hold::Ask(asked(Question::Rule, priority)),

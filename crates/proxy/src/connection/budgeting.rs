@@ -70,7 +70,7 @@ impl Connection {
     /// The file may have budgets that it had not when the statement at the server was judged: it has
     /// a place in these from now on.
     pub(super) fn join_budgets(&mut self) {
-        let Some(statement) = self.session.under_way() else { return };
+        let Some(statement) = self.session.under_way().filter(|it| !it.never_held) else { return };
         let Some(newer) = self.shared.cluster.newer_policy(&self.policy) else { return };
         let running = running(&self.policy, &self.session, &statement);
         let digest = self.session.about().digest;

@@ -17,7 +17,7 @@ impl Connection {
         let rule = asked.rule.and_then(|index| self.policy.rule(index));
         let mode = rule.map_or(Mode::Enforce, |rule| rule.mode);
         let (rule, class) = (asked.rule, asked.class);
-        self.count(&StatementOutcome { rule, watched: None, class, mode });
+        self.count(&StatementOutcome { rule, watched: None, class, mode, never_held: false });
     }
 
     /// Counts a statement that is over.

@@ -23,9 +23,8 @@ use crate::stream::Stream;
 impl Connection {
     /// When the statement at the server has run for too long, whose answer is waited for since now.
     pub(super) fn runaway_due(&mut self, now: Instant) -> Option<Instant> {
-        if !self.policy.rules.watches_runaways() {
-            // A newer file may.
-            return self.allowance.due();
+        if !self.policy.rules.watches_runaways() && self.allowance.newer().is_none() {
+            return None;
         }
         let statement = self.session.under_way()?;
         let rule = statement.watched.and_then(|index| self.policy.rule(index));
@@ -144,9 +143,7 @@ impl UnderWay<'_> {
     /// hear what the session is told. What was told just before is looked at here.
     pub(super) async fn edits(&mut self) -> watch::Receiver<()> {
         let edits = self.shared.cluster.rule_changes();
-        if self.allowance.newer().is_none() {
-            self.follow_edit().await;
-        }
+        self.follow_edit().await;
         edits
     }
 
@@ -206,14 +203,18 @@ impl UnderWay<'_> {
             return;
         };
         let newer = self.shared.cluster.newer_policy(self.policy);
-        let policy = newer.as_ref().unwrap_or(self.policy).clone();
-        let rule = match &newer {
-            Some(newer) => self.watched_now(newer, &statement).rule(),
-            None => statement.watched.and_then(|index| policy.rule(index)),
+        let now = newer.as_deref().map(|newer| self.watched_now(newer, &statement));
+        let judged_by = self.policy;
+        let (rule, is_edited) = match now {
+            Some(WatchedNow::Certain(rule)) => (rule, true),
+            // Of what nobody can say it goes on as it began: a KILL cannot be taken back.
+            Some(WatchedNow::Uncertain) | None => {
+                (statement.watched.and_then(|index| judged_by.rule(index)), false)
+            }
         };
         let is = rule.and_then(|rule| rule.runaway);
         let so_far = (excess, self.session.answered_rows());
-        if newer.is_some() && self.allowance.is_spared(so_far, is) {
+        if is_edited && self.allowance.is_spared(so_far, is) {
             return;
         }
         let excess = self.allowance.exceed(excess);
@@ -238,7 +239,9 @@ impl UnderWay<'_> {
             age: self.leaving.age(Instant::now()),
         };
         let chase = self.allowance.chase();
-        let killed = cluster.killer.kill_statement(self.policy, own, statement.class, chase);
+        // By the probe's account of now: a file that brings kills may have brought that.
+        let policy = cluster.policy();
+        let killed = cluster.killer.kill_statement(&policy, own, statement.class, chase);
         match killed.await {
             Ok(Killed::Ended) => {
                 self.allowance.look_again(Instant::now());

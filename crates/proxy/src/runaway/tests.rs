@@ -175,3 +175,32 @@ fn each_reason_why_it_was_not_killed_is_told_once() {
     assert_eq!(allowance.end(None), Leftover::Nothing);
     assert!(allowance.note_reason("5"), "another statement");
 }
+
+/// What it has too much of by one file is no matter of the next.
+#[tokio::test(start_paused = true)]
+async fn what_was_logged_for_its_rows_ends_for_its_time_and_what_is_spared_may_end_later() {
+    let so_far = SoFar { rows: 20, worked: None };
+    let of_rows = Runaway { elapsed: None, action: RunawayAction::Log, ..runaway() };
+    let of_time = Runaway { bytes_sent: None, rows_sent: None, ..runaway() };
+    let mut allowance = Allowance::default();
+    allowance.begin(Some(of_rows), Instant::now());
+    assert_eq!(allowance.take(1, 20), Some(Excess::RowsSent));
+    allowance.exceed(Excess::RowsSent);
+    allowance.note_done(RunawayAction::Log);
+    assert_eq!(allowance.follow(Some(of_time), so_far), None);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert!(allowance.due() <= Some(Instant::now()));
+    assert!(!allowance.is_spared((Excess::Elapsed, 20), Some(of_time)));
+    assert_eq!(allowance.exceed(Excess::Elapsed), Excess::Elapsed);
+
+    // A KILL that failed is tried again, unless a file gives more by then.
+    allowance.note_done(RunawayAction::Kill);
+    allowance.retry(Instant::now());
+    let longer = Runaway { elapsed: Some(Duration::from_secs(60)), ..of_time };
+    assert!(allowance.is_spared((Excess::Elapsed, 20), Some(longer)));
+    assert!(allowance.due() > Some(Instant::now()), "nobody looks again and again");
+    assert_eq!(allowance.follow(Some(of_time), so_far), None);
+    assert!(allowance.due() <= Some(Instant::now()) && allowance.due().is_some());
+    assert!(allowance.is_spared((Excess::Elapsed, 20), None));
+    assert_eq!(allowance.due(), None);
+}

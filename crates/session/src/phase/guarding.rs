@@ -62,8 +62,13 @@ impl Guarding {
             prepared.handle_prepare_refused();
             // Preparing is no statement, but this is the end of the one that it was for.
             let class = description.class;
-            let refused =
-                StatementOutcome { rule: None, watched: None, class, mode: Mode::Enforce };
+            let refused = StatementOutcome {
+                rule: None,
+                watched: None,
+                class,
+                mode: Mode::Enforce,
+                never_held: false,
+            };
             sending.running.statement = Some(refused);
         }
         if let Some(statement) = &mut sending.running.statement {

@@ -58,10 +58,9 @@ async fn until_taken(
             biased;
             written = &mut write => return written,
             () = over => {
-                if let Some(limit) = under_way.upload_limit() {
-                    let worked = worked.saturating_add(since.elapsed());
-                    under_way.work_on_file(limit, worked).await;
-                }
+                let limit = under_way.upload_limit().unwrap_or(Duration::MAX);
+                let worked = worked.saturating_add(since.elapsed());
+                under_way.work_on_file(limit, worked).await;
                 due = under_way.due();
             }
             Ok(()) = edits.changed() => {

@@ -128,11 +128,16 @@ fn of_limit(told: &OfLimit) -> String {
     }
     let part = if *allowed > 0.0 { mean / allowed * 100.0 } else { 0.0 };
     let of_app = |AtOnce { app, p99 }: &AtOnce| {
-        format!(": {} had up to {p99} at once in 99 of 100 of its seconds", printable(app))
+        format!(
+            ": {} had up to {p99} at once, on the mean of a second, in 99 of 100 of its seconds of the last hour",
+            printable(app)
+        )
     };
     let holds = match (over, at_once) {
         (0, None) => "holds back in peaks only".to_owned(),
-        (0, Some(app)) if app.p99 <= *allowed => format!("holds back hardly ever{}", of_app(app)),
+        (0, Some(app)) if app.p99 <= *allowed => {
+            format!("holds back in short peaks only{}", of_app(app))
+        }
         (0, Some(app)) => format!("holds back in peaks{}", of_app(app)),
         (_, None | Some(_)) => "holds back all the time".to_owned(),
     };
