@@ -240,12 +240,17 @@ async fn heartbeats_that_overtake_what_waits_on_a_replica_do_not_hide_its_lag() 
         "SET GLOBAL slave_parallel_threads = 4",
         "START SLAVE SQL_THREAD",
     ];
-    for (mut servers, settings, write) in [
-        (Topology::mysql(1).await.unwrap(), &mysql[..], "INSERT INTO test.t VALUES (1)"),
+    // In MySQL one heartbeat overtakes and leaves a gap, for the next one waits for all before that; in
+    // MariaDB's other domain all do.
+    let has_gap = "SELECT @@GLOBAL.gtid_executed REGEXP ':[0-9]+(-[0-9]+)?:[0-9]'";
+    let beats = "SELECT seq FROM sluice.heartbeat";
+    for (mut servers, settings, write, tells) in [
+        (Topology::mysql(1).await.unwrap(), &mysql[..], "INSERT INTO test.t VALUES (1)", has_gap),
         (
             Topology::mariadb(1).await.unwrap(),
             &mariadb[..],
             "SET STATEMENT gtid_domain_id = 7 FOR INSERT INTO test.t VALUES (1)",
+            beats,
         ),
     ] {
         servers.primary.run_sql(&["CREATE TABLE test.t (id INT PRIMARY KEY)"]).await.unwrap();
@@ -264,11 +269,14 @@ async fn heartbeats_that_overtake_what_waits_on_a_replica_do_not_hide_its_lag() 
 
         let replica = servers.replicas.first_mut().unwrap();
         replica.lag_start(Lag::LockedTable("test.t".into())).await.unwrap();
+        let mut before = numbers(replica.server(), tells).await.unwrap();
+        assert!(tells == beats || before == [0], "{before:?}");
         servers.primary.run_sql(&[write]).await.unwrap();
-        let beats = "SELECT seq FROM sluice.heartbeat";
-        let before = numbers(replica.server(), beats).await.unwrap();
+        if tells == beats {
+            before = numbers(replica.server(), tells).await.unwrap();
+        }
         wait_for_signal(&sluice, "lag", 0.0).await.unwrap();
-        let overtakes = async || Ok(numbers(replica.server(), beats).await? > before);
+        let overtakes = async || Ok(numbers(replica.server(), tells).await? > before);
         wait_until("a heartbeat overtakes", SOON, overtakes).await.unwrap();
         wait_for_signal(&sluice, "lag", 0.0).await.unwrap();
         replica.lag_stop().await.unwrap();

@@ -351,6 +351,7 @@ impl Pace {
     /// Admitted work was taken back before it ran.
     pub(crate) fn take_back(&mut self, charge: Charge) {
         self.tokens += charge.cost();
+        self.held.takes_back(charge.cost());
         self.ledger.take_back(charge);
     }
 

@@ -39,12 +39,16 @@ impl Pace {
     /// What all deliver together within the threshold, in rows.
     fn threshold_rows(&self) -> f64 {
         let others = self.share.map_or(0.0, |(_, share)| share.others_per_s.max(0.0));
+        let others = others + self.turn.as_ref().map_or(0.0, |(_, turn)| turn.used_per_s());
         (self.rate().unwrap_or(0.0) + others) * self.threshold.as_secs_f64()
     }
 
     /// How a statement of this cost goes.
     pub(super) fn goes(&mut self, now: MonoTime, cost: Cost) -> Goes {
         let Some((_, turn)) = &self.turn else { return Goes::Anytime };
+        if self.governing.is_empty() {
+            return Goes::Anytime;
+        }
         let threshold_rows = self.threshold_rows();
         // What is charged for fear makes nothing large.
         let rows = cost.rows - cost.feared;
@@ -71,12 +75,13 @@ impl Pace {
     /// A statement of this cost is admitted.
     pub(super) fn note_in_turn(&mut self, now: MonoTime, cost: Cost) {
         let rows = cost.rows - cost.feared;
-        if rows >= LARGE_STILL * self.threshold_rows() {
+        let is_large = rows >= LARGE_STILL * self.threshold_rows();
+        if is_large {
             self.large_sizes.remember(rows, 0.0);
         }
         match self.goes(now, cost) {
             Goes::InTurn(in_turn) => self.held.gave(in_turn.commits_at, in_turn.rows),
-            Goes::Anytime if self.turn.is_some() => self.small.gave(now, cost.rows),
+            Goes::Anytime if self.turn.is_some() && !is_large => self.small.gave(now, rows),
             Goes::Anytime | Goes::Later(_) => {}
         }
     }

@@ -265,6 +265,7 @@ impl Flow {
         let since = look.answered_at.saturating_since(self.answered_at).as_secs_f64();
         if since > GAP.max(aim.threshold) {
             self.acks.clear();
+            self.found.note_gap();
         }
         let Some(shown) = look.shown else {
             self.shown = None;

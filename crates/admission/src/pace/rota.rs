@@ -24,7 +24,7 @@
 //!
 //! Who has its turn is held to what is ahead of it, and to its tokens within a part of a statement.
 //! Times are those of a clock that all have. Where it is wrong, turns meet, and each still goes no
-//! more often than its tokens allow; who does not come to its turn within two rounds goes without it.
+//! more often than its tokens allow; who is given nothing in its turn within two rounds goes without it.
 
 use std::time::Duration;
 
@@ -34,6 +34,9 @@ use crate::MonoTime;
 /// What a round takes, in seconds.
 const PERIOD_MIN: f64 = 0.05;
 const PERIOD_MAX: f64 = 60.0;
+
+/// Nobody has more rows a second than that.
+const PER_S_MAX: f64 = 1e8;
 
 /// It changes with this time constant, in seconds.
 const PERIOD_FOLLOWS: f64 = 2.0;
@@ -62,6 +65,8 @@ pub struct Turn {
     own: usize,
     /// What the other controllers let through besides, in rows a second.
     small_per_s: f64,
+    /// Of it, what those have who do not press.
+    used_per_s: f64,
 }
 
 /// One who goes round.
@@ -92,30 +97,38 @@ pub(super) enum Whose {
 }
 
 impl Turn {
-    /// The turn of a controller of this name beside others of theirs, from what each of them told last.
-    /// `None`: it has no large statements, or is the only one of them.
+    /// The turn of a controller of this name beside others of theirs, from what each of them told last:
+    /// within seconds, for who is silent for longer has gone. All times are of one clock. `None`: it has no large statements, or is the only one of them.
     #[must_use]
     pub fn of<'a>(
         now: MonoTime,
         own: (u64, &'a Demand),
         others: impl IntoIterator<Item = (u64, &'a Demand)>,
     ) -> Option<Self> {
-        let mut all: Vec<(u64, &Demand)> = others.into_iter().collect();
+        // A name of one's own is that of a process that hands over.
+        let mut all: Vec<(u64, &Demand)> =
+            others.into_iter().filter(|(name, _)| *name != own.0).collect();
         all.push(own);
         all.sort_by_key(|(name, _)| *name);
-        let per_s: f64 = all.iter().map(|(_, one)| one.rows_per_s.max(0.0)).sum();
+        let per_s: f64 = all.iter().map(|(_, one)| one.has()).sum();
         let pressing: f64 =
             all.iter().filter(|(_, one)| one.presses).map(|(_, one)| one.weight()).sum();
         let others = all.iter().filter(|(name, _)| *name != own.0);
-        let small_per_s = others.map(|(_, one)| one.small()).sum();
+        let (mut small_per_s, mut used_per_s) = (0.0, 0.0);
+        for (_, one) in others {
+            small_per_s += one.small();
+            used_per_s += if one.presses { 0.0 } else { one.has() };
+        }
         all.retain(|(_, one)| one.goes_round());
         let place = all.iter().position(|(name, _)| *name == own.0)?;
         if all.len() < 2 {
             return None;
         }
-        let wanted = |(_, one): &(u64, &Demand)| one.turn_rows * pressing / (one.weight() * per_s);
+        let divided = per_s - used_per_s;
+        let wanted =
+            |(_, one): &(u64, &Demand)| one.turn_rows * pressing / (one.weight() * divided);
         let wanted = all.iter().map(wanted).fold(0.0, f64::max).clamp(PERIOD_MIN, PERIOD_MAX);
-        let told = all.iter().find_map(|(_, one)| one.round);
+        let told = all.iter().find_map(|(_, one)| one.round.and_then(Round::bounded));
         let round = match (place, told) {
             (0, None) => Round { at: now, phase: 0.0, period: wanted, per_s },
             (0, Some(round)) => round.moved(now, wanted, per_s),
@@ -129,7 +142,13 @@ impl Turn {
             from = to;
             member
         };
-        Some(Self { round, members: all.iter().map(member).collect(), own: place, small_per_s })
+        let members = all.iter().map(member).collect();
+        Some(Self { round, members, own: place, small_per_s, used_per_s })
+    }
+
+    /// What those have who do not press, in rows a second: it is divided by nobody.
+    pub(super) fn used_per_s(&self) -> f64 {
+        self.used_per_s
     }
 
     /// The usual large statements of all, in rows.
@@ -190,17 +209,33 @@ const ROUNDS_BACK: usize = 8;
 
 impl Demand {
     fn goes_round(&self) -> bool {
-        self.presses && self.turn_rows > 0.0
+        self.presses && self.turn_rows > 0.0 && self.turn_rows.is_finite()
+    }
+
+    /// What it has, in rows a second: within bounds, whoever tells it.
+    fn has(&self) -> f64 {
+        if self.rows_per_s.is_finite() { self.rows_per_s.clamp(0.0, PER_S_MAX) } else { 0.0 }
     }
 
     /// What it has that does not go by turns, in rows a second.
     fn small(&self) -> f64 {
-        let small = if self.goes_round() { self.small_per_s } else { self.rows_per_s };
-        small.max(0.0)
+        let has = self.has();
+        if self.goes_round() { self.small_per_s.max(0.0).min(has) } else { has }
     }
 }
 
 impl Round {
+    /// The same within bounds; `None`: it is nonsense.
+    fn bounded(self) -> Option<Self> {
+        let is_told = self.period.is_finite() && self.phase.is_finite() && self.per_s.is_finite();
+        is_told.then(|| Self {
+            at: self.at,
+            phase: self.phase.rem_euclid(1.0),
+            period: self.period.clamp(PERIOD_MIN, PERIOD_MAX),
+            per_s: self.per_s.clamp(0.0, PER_S_MAX),
+        })
+    }
+
     fn phase(&self, at: MonoTime) -> f64 {
         let passed = at.saturating_since(self.at).as_secs_f64();
         let passed = passed - self.at.saturating_since(at).as_secs_f64();
@@ -232,9 +267,9 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// It has its turn, for so many seconds: how many rows were given in it.
+    /// It has its turn, and what was given more than so many seconds ago was in another: how many rows
+    /// were given in it.
     pub(super) fn has_turn(&mut self, at: MonoTime, since: f64) -> f64 {
-        self.held = None;
         if at.saturating_since(self.given_at).as_secs_f64() > since {
             self.given = 0.0;
         }
@@ -243,8 +278,14 @@ impl Held {
 
     /// So many rows are given in it.
     pub(super) fn gave(&mut self, at: MonoTime, rows: f64) {
+        self.held = None;
         self.given += rows;
         self.given_at = at;
+    }
+
+    /// So many of them were taken back.
+    pub(super) fn takes_back(&mut self, rows: f64) {
+        self.given = (self.given - rows).max(0.0);
     }
 
     /// Another is held back: whether it was for too long.
@@ -377,16 +418,18 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_come_to_its_turn_within_two_rounds_goes_without_it() {
+    fn who_is_given_nothing_within_two_rounds_goes_without_a_turn() {
         let round = Round { at: at(0), phase: 0.0, period: 1.0, per_s: 750.0 };
         let (from, to) = (0.5, 1.0);
         let member = Member { from, to, rows: 1.0 };
-        let turn = Turn { round, members: vec![member], own: 0, small_per_s: 0.0 };
+        let turn = Turn { round, members: vec![member], own: 0, small_per_s: 0.0, used_per_s: 0.0 };
         let mut held = Held::default();
         let let_go = (0..9_000).step_by(100).find(|ms| !held.holds(at(*ms), &turn));
         assert_eq!(let_go, Some(2_100));
         assert!(!held.holds(at(2_200), &turn), "and the next as well");
-        held.has_turn(at(2_300), 1.0);
+        held.has_turn(at(2_250), 1.0);
+        assert!(!held.holds(at(2_250), &turn), "there was no room in it");
+        held.gave(at(2_300), 1.0);
         assert!(held.holds(at(2_400), &turn));
         assert!(held.holds(at(60_000), &turn), "nobody has waited meanwhile");
     }

@@ -56,6 +56,11 @@ impl Found {
         }
     }
 
+    /// Nothing was seen for a while: what comes is on no end of what was.
+    pub(super) fn note_gap(&mut self) {
+        self.on_end = 0;
+    }
+
     /// Its part of what all controllers deliver is another.
     pub(super) fn scale(&mut self, factor: f64) {
         self.most *= factor;

@@ -18,7 +18,8 @@
 //!
 //! No queue is no sign where what was let in has not come through yet: while a pipeline fills that
 //! was drained, nothing is delivered. So the rate grows no further above what is delivered than
-//! growth leads within the way and the time of a sample.
+//! growth leads within the way and the time of a sample. (Where a sample spans many ways, for the sake
+//! of large statements, that bounds nothing; there is no pipeline then.)
 
 use super::{Aim, Flow, RATE_MAX, acknowledging, seconds};
 use crate::MonoTime;

@@ -55,7 +55,8 @@ impl Flow {
         let aim = &self.own(aim);
         let Some(shown) = self.shown else { return Some(0.0) };
         let InTurn { rows, given, since, left, .. } = *in_turn;
-        let whole = (self.rate + aim.others.unwrap_or(0.0)).max(1.0);
+        let others = aim.others.unwrap_or(0.0) + turn.used_per_s();
+        let whole = (self.rate + others).max(1.0);
         // A rate that has just grown may be more than there is.
         let whole = whole.min(turn.round.per_s.max(1.0));
         let base = self.base.seconds(acknowledging(aim));
