@@ -67,7 +67,8 @@
 //! 20,000 rows a second in 5 s, from 300 to 1,000 in a second; by up to nine tenths where
 //! most of the way is work at the primary and the rate was never found yet; and once it was found,
 //! by no more than leaves a queue of a quarter of what the way leaves of T, at first (`flow::growth`).
-//! The way that counts for growth is that of what is found running. What is delivered bounds it: R
+//! Until R was found the way that counts for growth is that of what is found running. What is delivered
+//! bounds it: R
 //! grows no further above that than growth leads within the way and the time of a sample. Only the time
 //! since the last look at which a queue stood for certain counts for growth. While nobody waits
 //! (application-limited) a sample can raise R, never lower it. A statement that overfills the

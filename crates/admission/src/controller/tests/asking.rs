@@ -372,7 +372,7 @@ fn who_waits_and_who_asks_share_the_pace_by_their_ratios() {
         askers: 100,
         share: 0.03,
         used: 0.95,
-        lag_max: 0.6,
+        lag_max: 0.65,
     };
     let weathers = [
         Weather { name: "few", askers: 60, ..calm },

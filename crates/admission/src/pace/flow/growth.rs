@@ -13,8 +13,10 @@
 //! become faster. Ha, Rhee and Xu's CUBIC (2008) goes back to where it last lost a packet in the
 //! same manner.
 //!
-//! The way is that of what is found running, not the mean over rows: small statements beside
-//! transactions of seconds have all they ask for, and what more is let in are transactions.
+//! Until the rate was found, the way is that of what is found running, not the mean over rows: small
+//! statements beside transactions of seconds have all they ask for, and what more is let in are
+//! transactions. Once it was, haste is bounded by what the way leaves of the threshold; with a longer
+//! way on top a far replica of which little is asked was throttled for good by queues that were none.
 //!
 //! No queue is no sign where what was let in has not come through yet: while a pipeline fills that
 //! was drained, nothing is delivered. So the rate grows no further above what is delivered than
@@ -49,10 +51,10 @@ impl Flow {
         span: f64,
         aim: &Aim,
     ) {
-        let way = self.way_of_running(aim);
+        let way = self.way_of_more(aim);
         let covers = (clear_for / way).min(WAYS_MAX);
         let growth = 1.0 + self.growth(at, aim) * room * covers;
-        let leads = (1.0 + self.haste(aim)).powf(1.0 + span / way);
+        let leads = (1.0 + self.haste(aim).max(GROWTH)).powf(1.0 + span / way);
         let most = (self.delivered * leads).max(self.rate);
         self.rate = (self.rate * growth).min(most).min(RATE_MAX);
     }
@@ -63,7 +65,7 @@ impl Flow {
         if !self.found.is_found() || self.rate < NEAR * self.found.most() {
             return haste;
         }
-        let way = self.way_of_running(aim);
+        let way = self.way_of_more(aim);
         let ways = seconds(self.found.clear_since(), at) / way;
         let first = ROOM * self.rest(aim) / (way - self.commit);
         haste.min(first * ways.exp2())
@@ -74,7 +76,7 @@ impl Flow {
     /// is at work. Where the rate was found once, there is less to be gained by haste.
     fn haste(&self, aim: &Aim) -> f64 {
         if !self.found.is_found() {
-            return GROWTH + GROWTH_AT_WORK * aim.running / self.way_of_running(aim);
+            return GROWTH + GROWTH_AT_WORK * aim.running / self.way_of_more(aim);
         }
         let base = self.base.seconds(acknowledging(aim));
         GROWTH.min(ROOM * self.rest(aim) / (acknowledging(aim) + base))
@@ -85,9 +87,10 @@ impl Flow {
         (aim.threshold - self.base.seconds(acknowledging(aim))).max(0.0)
     }
 
-    /// The way of what is found running.
-    fn way_of_running(&self, aim: &Aim) -> f64 {
-        self.way(aim) - aim.service + aim.running
+    /// The way of what more is let in.
+    fn way_of_more(&self, aim: &Aim) -> f64 {
+        let runs = if self.found.is_found() { aim.service } else { aim.running };
+        self.way(aim) - aim.service + runs
     }
 }
 
@@ -152,9 +155,11 @@ mod tests {
     #[test]
     fn small_statements_beside_transactions_hasten_nothing() {
         let beside = Aim { service: 0.5, ..aim(2.0) };
-        let mut flow = found(500.0);
+        let mut flow = Flow::new(at(0), Some(500.0));
+        flow.delivered = 500.0;
         flow.grow(at(750), (0.25, 1.0), 1.0, &beside);
-        let mut alone = found(500.0);
+        let mut alone = Flow::new(at(0), Some(500.0));
+        alone.delivered = 500.0;
         alone.grow(at(750), (0.25, 1.0), 1.0, &aim(2.0));
         assert!((flow.rate() - alone.rate()).abs() < 1e-9, "{} {}", flow.rate(), alone.rate());
     }
