@@ -239,8 +239,14 @@ fn how_many_were_there_at_once_is_told_beside_the_mean() {
         assert!(text.contains(&line), "{line}\nin\n{text}");
     };
     says(None, "in peaks only");
-    says(Some(6.0), "in peaks: etl had up to 6 at once in 99 of 100 of its seconds");
-    says(Some(2.0), "hardly ever: etl had up to 2 at once in 99 of 100 of its seconds");
+    says(
+        Some(6.0),
+        "in peaks: etl had up to 6 at once, on the mean of a second, in 99 of 100 of its seconds of the last hour",
+    );
+    says(
+        Some(2.0),
+        "in short peaks only: etl had up to 2 at once, on the mean of a second, in 99 of 100 of its seconds of the last hour",
+    );
 }
 
 #[test]
