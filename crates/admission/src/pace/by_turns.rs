@@ -136,23 +136,8 @@ mod tests {
     use super::*;
     use crate::lag::{LagReading, Progress, ReplicaKey};
     use crate::pace::rota::Turn;
+    use crate::pace::tests::{at, pace};
     use crate::pace::{Demand, Share};
-    use crate::{AdaptivePacing, BinaryPacing, SignalKey};
-
-    fn at(ms: u64) -> MonoTime {
-        MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
-    }
-
-    fn pace() -> Pace {
-        let config = AdaptivePacing {
-            lag: SignalKey(1),
-            heartbeat_interval: Duration::from_millis(250),
-            probe_interval: Duration::from_millis(100),
-            learns_row_costs: false,
-            otherwise: BinaryPacing::default(),
-        };
-        Pace::new(config, Duration::from_secs(1), at(0))
-    }
 
     /// A heartbeat is begun and shown at once.
     fn look(pace: &mut Pace, now: MonoTime, seq: u64) {

@@ -374,7 +374,8 @@ impl Flow {
             let sample = rows / span;
             self.busy.measure(rows, (first.busy, span), aim);
             self.delivered = sample;
-            if sample >= self.rate * PROVED {
+            let proves = sample >= self.rate * PROVED;
+            if proves {
                 self.proved_at = at;
                 self.borne = true;
             }
@@ -387,7 +388,6 @@ impl Flow {
             // Beside others it is their work that it does between our statements.
             let told = aim.others.is_none() && aim.runs_short();
             let busy = if told { self.busy.per_s().max(sample) } else { sample };
-            let proves = sample >= self.rate * PROVED;
             self.found.handle(at, bottleneck.then_some(busy), proves);
             // Statements go one at a time: no queue tells of the rate, and what it did with each does.
             let alone = seen.unlike && busy > self.rate && sample > self.rate * MOSTLY_USED;

@@ -8,11 +8,11 @@ use crate::lag::Progress;
 const REPLICA: ReplicaKey = ReplicaKey(1);
 const OTHER: ReplicaKey = ReplicaKey(2);
 
-fn at(ms: u64) -> MonoTime {
+pub(super) fn at(ms: u64) -> MonoTime {
     MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
 }
 
-fn pace() -> Pace {
+pub(super) fn pace() -> Pace {
     let config = AdaptivePacing {
         lag: SignalKey(1),
         heartbeat_interval: Duration::from_millis(250),
