@@ -169,6 +169,7 @@ impl Line {
             shown,
             answered_at: self.now,
             asked_at: self.now,
+            appliers: 1,
             committed_at: shown.map(|_| self.now),
         };
         let reading = LagReading {

@@ -148,6 +148,7 @@ impl Bench {
             committed_at: Some(self.now),
             answered_at: self.now,
             asked_at: self.now,
+            appliers: 1,
         };
         let reading = LagReading {
             value: Some(lag),

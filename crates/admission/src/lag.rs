@@ -76,6 +76,8 @@ pub struct Progress {
     pub answered_at: MonoTime,
     /// When it was asked for that.
     pub asked_at: MonoTime,
+    /// How many appliers its settings say may work beside one another; 1 if nobody knows.
+    pub appliers: u32,
 }
 
 /// Measures the lag of one cluster's replicas.
@@ -188,6 +190,13 @@ impl LagTracker {
         }
     }
 
+    /// The replica's server says how many appliers may work beside one another there.
+    pub fn handle_replica_appliers(&mut self, key: ReplicaKey, appliers: u32) {
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            replica.has_appliers(appliers);
+        }
+    }
+
     /// The lag of the cluster: the highest of those that count.
     #[must_use]
     pub fn reading(&self, now: MonoTime) -> LagReading {
@@ -219,6 +228,7 @@ impl LagTracker {
                     committed_at,
                     answered_at,
                     asked_at,
+                    appliers: known.appliers(),
                 })
             });
         LagReading {

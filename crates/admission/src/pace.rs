@@ -51,6 +51,8 @@
 //! ([`crate::patience`]).
 //!
 //! A replica may have a threshold T of its own; then the law holds for it with that (`flow::own`).
+//! Where a replica applies several transactions at once, what the usual large statement takes by
+//! itself is no queue: it counts to the base (`flow::beside`).
 //!
 //! R is the delivery rate while a queue stands at the replica (q ≥ 0.15 q* for certain) and either
 //! somebody waits most of the time or the gate is shut: then the replica is the bottleneck and the
@@ -252,6 +254,7 @@ impl Pace {
                 threshold: progress.threshold,
                 shown: progress.shown,
                 committed_at: progress.committed_at,
+                appliers: progress.appliers,
             };
             flow.handle(&look, &self.ledger, &aim);
         }
@@ -341,7 +344,7 @@ impl Pace {
         self.count_oversize(cost);
         let took = now.saturating_since(charge.admitted_at());
         self.served.handle(took, cost, self.slowest().map_or(0.0, Flow::rate));
-        self.ledger.complete(now, charge, cost);
+        self.ledger.complete(now, charge, cost, LARGE * self.sizes.usual());
     }
 
     /// Whether so much that was charged for fear has held others back.
@@ -463,6 +466,9 @@ impl Pace {
         }
     }
 }
+
+/// From this part of the usual large statement on work is large.
+const LARGE: f64 = 0.5;
 
 /// What a statement of which nothing is known is charged, as time at the rate: more than half of a
 /// window, so that two are not on their way before one is known.

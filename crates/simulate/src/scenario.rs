@@ -134,6 +134,8 @@ pub struct Replica {
     pub transit: Vec<(MonoTime, Duration)>,
     /// Threads that apply, each with its part of the rate.
     pub appliers: u32,
+    /// How many its settings say there are, which is what Sluice knows.
+    pub workers: u32,
     /// Whether what they apply is committed in the primary's order.
     pub preserve_commit_order: bool,
 }

@@ -75,10 +75,10 @@ struct Capacity {
 impl Capacity {
     async fn of(stage: &mut Stage, weather: &Weather) -> Result<Self> {
         let counted_per_s = match dearer(weather) {
-            Some(price) => Some(stage.capacity(weather.job, price).await?),
+            Some(price) => Some(stage.capacity(weather, price).await?),
             None => None,
         };
-        let first_per_s = stage.capacity(weather.job, weather.price).await?;
+        let first_per_s = stage.capacity(weather, weather.price).await?;
         Ok(Self { first_per_s, counted_per_s: counted_per_s.unwrap_or(first_per_s) })
     }
 }

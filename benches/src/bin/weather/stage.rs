@@ -20,20 +20,12 @@ pub(crate) struct Stage {
 impl Stage {
     /// New servers: nobody has seen any statement before, and no rate is known from before.
     pub(crate) async fn start(weather: &Weather) -> Result<Self> {
-        let mut servers = Topology::start(TopologyOptions {
-            // Statements and not rows are replicated: a trigger can then give each row its price,
-            // on the replica only.
-            extra_args: vec!["--binlog-format=STATEMENT".into()],
-            // What the replica has no need to log cannot be what makes it slow.
-            replica_args: vec![
-                "--replica-parallel-workers=1".into(),
-                "--log-replica-updates=OFF".into(),
-            ],
-            ..TopologyOptions::new(Flavour::MySql, 1)
-        })
-        .await?;
+        let mut servers = Topology::start(options(weather.appliers)).await?;
         // Otherwise the session's depth of recursion would have to be the replica's.
-        let by_row = "SET SESSION binlog_format = ROW, cte_max_recursion_depth = 1000000";
+        let by_row = match servers.primary.flavour() {
+            Flavour::MySql => "SET SESSION binlog_format = ROW, cte_max_recursion_depth = 1000000",
+            Flavour::MariaDb => "SET SESSION max_recursive_iterations = 1000000",
+        };
         for load in [Some(weather.job), weather.beside].into_iter().flatten() {
             servers.primary.run_sql(&[by_row, &table(load), &fill(load)]).await?;
         }
@@ -55,13 +47,15 @@ impl Stage {
         Ok(self.replica()?.server().run_sql(&[&set]).await?)
     }
 
-    /// Rows of such transactions that the replica applies a second, one after another, with nothing
+    /// Rows of the job's transactions that the replica applies a second at this price, with nothing
     /// else to do.
-    pub(crate) async fn capacity(&mut self, load: Load, price: Price) -> Result<f64> {
+    pub(crate) async fn capacity(&mut self, weather: &Weather, price: Price) -> Result<f64> {
+        let load = weather.job;
         self.price(price.wait).await?;
         let rows_each = f64::from(load.rows_at_once());
         let waits = rows_each / f64::from(price.every) * price.wait.as_secs_f64();
-        let count = (MEASURES_FOR.as_secs_f64() / waits).clamp(2.0, 3_000.0);
+        let at_once = f64::from(weather.appliers);
+        let count = (at_once * MEASURES_FOR.as_secs_f64() / waits).clamp(2.0, 3_000.0);
         let count = u32::try_from(Duration::from_secs_f64(count).as_secs())?;
         let replica = self.servers.replicas.first_mut().ok_or("no replica")?;
         replica.lag_start(Lag::StoppedApplier).await?;
@@ -90,6 +84,34 @@ impl Stage {
 
     pub(crate) fn replica(&self) -> Result<&Replica> {
         self.servers.replicas.first().ok_or_else(|| "no replica".into())
+    }
+}
+
+/// A primary and a replica with so many appliers, where a trigger can give each row its price, on the
+/// replica only.
+fn options(appliers: u32) -> TopologyOptions {
+    if appliers > 1 {
+        // MariaDB runs triggers for replicated rows, and lets its appliers try anything beside
+        // anything. MySQL's do that for rows only, for which it runs no triggers.
+        return TopologyOptions {
+            extra_args: vec!["--binlog-format=ROW".into()],
+            replica_args: vec![
+                format!("--slave-parallel-threads={appliers}"),
+                "--slave-parallel-mode=optimistic".into(),
+                "--slave-run-triggers-for-rbr=YES".into(),
+                "--log-slave-updates=OFF".into(),
+            ],
+            ..TopologyOptions::new(Flavour::MariaDb, 1)
+        };
+    }
+    TopologyOptions {
+        extra_args: vec!["--binlog-format=STATEMENT".into()],
+        // What the replica has no need to log cannot be what makes it slow.
+        replica_args: vec![
+            "--replica-parallel-workers=1".into(),
+            "--log-replica-updates=OFF".into(),
+        ],
+        ..TopologyOptions::new(Flavour::MySql, 1)
     }
 }
 

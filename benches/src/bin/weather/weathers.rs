@@ -21,6 +21,8 @@ pub(crate) struct Weather {
     pub(crate) beside: Option<Load>,
     /// What applying costs the replica.
     pub(crate) price: Price,
+    /// Appliers of the replica.
+    pub(crate) appliers: u32,
     /// For so long there is nobody but those who write little.
     pub(crate) alone: Duration,
     /// Then for so long the job is there, and nothing is counted yet.
@@ -63,8 +65,8 @@ pub(crate) enum Turn {
 }
 
 impl Weather {
-    pub(crate) fn all() -> [Self; 7] {
-        [TRANSACTIONS, NEW_JOB, DROP, RESTART, PATIENT, IMPATIENT, LIGHT_WRITER]
+    pub(crate) fn all() -> [Self; 8] {
+        [TRANSACTIONS, NEW_JOB, DROP, RESTART, PATIENT, IMPATIENT, LIGHT_WRITER, PARALLEL]
     }
 
     /// The one of this name.
@@ -150,6 +152,17 @@ const LIGHT_WRITER: Weather = Weather {
     ..USUAL
 };
 
+const PARALLEL: Weather = Weather {
+    name: "parallel",
+    about: "64 sessions change 250 rows a time, each of which keeps one of the replica's 24 appliers \
+            for a quarter of a second (MariaDB 10.11)",
+    job: Load { sessions: 64, rows: 250, ..JOB },
+    appliers: 24,
+    warm_up: secs(20),
+    measured: secs(40),
+    ..USUAL
+};
+
 const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
@@ -181,6 +194,7 @@ const USUAL: Weather = Weather {
     max_delay: "120s",
     beside: None,
     price: Price { every: 1, wait: Duration::from_micros(900) },
+    appliers: 1,
     alone: Duration::ZERO,
     warm_up: secs(8),
     measured: secs(30),

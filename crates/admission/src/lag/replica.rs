@@ -83,6 +83,8 @@ pub(super) struct Replica {
     failed_since: Option<MonoTime>,
     /// What its server says is stopped, and since when it is known.
     stopped: Option<(StoppedThread, MonoTime)>,
+    /// How many its server says it has.
+    appliers: u32,
 }
 
 /// Whether its lag is believed.
@@ -130,6 +132,7 @@ impl Replica {
             measure: Measure::None,
             failed_since: None,
             stopped: None,
+            appliers: 1,
         }
     }
 
@@ -144,6 +147,14 @@ impl Replica {
     /// When it was asked for its last good answer, if that is known.
     pub(super) fn asked_at(&self) -> Option<MonoTime> {
         self.asked_at
+    }
+
+    pub(super) fn has_appliers(&mut self, appliers: u32) {
+        self.appliers = appliers.max(1);
+    }
+
+    pub(super) fn appliers(&self) -> u32 {
+        self.appliers
     }
 
     pub(super) fn is_asked(&mut self, now: MonoTime) {

@@ -150,6 +150,7 @@ mod tests {
             committed_at: Some(now),
             answered_at: now,
             asked_at: now,
+            appliers: 1,
         };
         let governing = vec![seen];
         let reading =

@@ -1,6 +1,7 @@
 //! The flow to one replica: what it has acknowledged, its delivery rate, and the pace and window
 //! that follow. The law is in the documentation of [`super`].
 
+mod beside;
 mod blind;
 mod busy;
 mod falling;
@@ -16,6 +17,7 @@ mod view;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use self::beside::Beside;
 use self::busy::Busy;
 use self::found::Found;
 pub(super) use self::in_turn::InTurn;
@@ -88,6 +90,8 @@ pub(super) struct Look {
     /// `None`: the replica tells its lag itself.
     pub(super) shown: Option<u64>,
     pub(super) committed_at: Option<MonoTime>,
+    /// How many appliers it says that it has.
+    pub(super) appliers: u32,
 }
 
 /// An acknowledgement.
@@ -154,6 +158,7 @@ pub(super) struct Flow {
     /// When the rate was last in use: somebody waited, or so much was delivered.
     proved_at: MonoTime,
     looking: Looking,
+    beside: Beside,
 }
 
 impl Flow {
@@ -180,6 +185,7 @@ impl Flow {
             limited: None,
             proved_at: now,
             looking: Looking::default(),
+            beside: Beside::new(now),
         }
     }
 
@@ -260,6 +266,7 @@ impl Flow {
     /// Takes in what is seen of the replica.
     pub(super) fn handle(&mut self, look: &Look, ledger: &Ledger, aim: &Aim) {
         self.threshold = look.threshold.map(|own| own.as_secs_f64());
+        self.beside.there_are(look.appliers);
         let looked = self.looking.handle(look, aim.probe);
         let aim = &self.own(aim);
         let since = look.answered_at.saturating_since(self.answered_at).as_secs_f64();
@@ -295,7 +302,10 @@ impl Flow {
                 self.note_slope(before, look.answered_at);
                 let completed_at = self.shown.and_then(|before| ledger.completed_after(before));
                 let arrived_at = completed_at.map(|at| later(at, base));
-                self.busy.applied(later(committed_at, self.lag), arrived_at);
+                let applied_at = later(committed_at, self.lag);
+                self.busy.applied(applied_at, arrived_at);
+                let large = self.shown.and_then(|before| ledger.large_between(before, shown));
+                self.note_large(looked.at, large, aim);
                 self.shown = Some(shown);
                 let unlike = self.is_unlike(look.now, ledger, aim);
                 self.acked = mark.completed;
@@ -323,7 +333,7 @@ impl Flow {
                 }
             }
         }
-        self.queued_for = (unseen_for - self.base.seconds(acknowledging(aim))).max(0.0);
+        self.queued_for = (unseen_for - self.standing(aim)).max(0.0);
         self.answered_at = self.answered_at.max(look.answered_at);
         self.looked_at = self.looked_at.max(self.certain_at(look, aim));
     }
@@ -359,14 +369,14 @@ impl Flow {
             committed_at: seen.committed_at,
             most: seconds(seen.committed_at, seen.looked_at),
             about: self.lag,
-            aim: self.allowed(aim),
+            aim: self.allowed(aim) + self.alone(aim),
             threshold: aim.threshold,
             acknowledging: acknowledging(aim),
             rate: self.rate,
             limited: limited_for >= MOSTLY * since,
         });
         let target = self.target(aim);
-        let queued = self.lag_at_least - self.base.seconds(acknowledging(aim));
+        let queued = self.lag_at_least - self.standing(aim);
         let queue_stands = queued >= Self::queue_least(target);
         let span = seconds(first.at, at);
         if span >= aim.heartbeat * SPAN_MIN {
@@ -381,7 +391,7 @@ impl Flow {
             }
             self.base.delivered(sample);
             // It may have gone by now: whoever waited stood at a shut gate while it was applied.
-            let shut_at = aim.threshold - self.base.seconds(acknowledging(aim));
+            let shut_at = aim.threshold - self.standing(aim);
             let stood = seen.queued_for >= (MOSTLY * since).max(shut_at);
             let is_behind = stood || queued >= self.queue_behind(target, aim);
             let bottleneck = is_behind && limited_for >= MOSTLY * since;
@@ -422,7 +432,7 @@ impl Flow {
 
     /// Seconds of the lag that are a queue.
     fn queue(&self, aim: &Aim) -> f64 {
-        (self.lag - self.base.seconds(acknowledging(aim))).max(0.0)
+        (self.lag - self.standing(aim)).max(0.0)
     }
 
     /// What passes between an admission and its acknowledgement beside the lag.
@@ -432,7 +442,7 @@ impl Flow {
 
     /// And with the lag that is there without any queue.
     fn way(&self, aim: &Aim) -> f64 {
-        self.cover(aim) + self.base.seconds(acknowledging(aim))
+        self.cover(aim) + self.standing(aim)
     }
 }
 

@@ -114,6 +114,15 @@ pub(super) struct Mark {
     running: AtWork,
     /// When work completed first in this epoch.
     completed_at: Option<MonoTime>,
+    /// The last large work that completed in it.
+    large: Option<Large>,
+}
+
+/// Large work that has completed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Large {
+    pub(super) completed_at: MonoTime,
+    pub(super) rows: f64,
 }
 
 impl Ledger {
@@ -131,6 +140,7 @@ impl Ledger {
             completed,
             running: AtWork::default(),
             completed_at: None,
+            large: None,
         });
         self.epoch = self.epoch.saturating_add(1);
     }
@@ -156,11 +166,15 @@ impl Ledger {
         more
     }
 
-    pub(super) fn complete(&mut self, now: MonoTime, charge: Charge, cost: f64) {
+    /// Work of `large_from` rows and more is large.
+    pub(super) fn complete(&mut self, now: MonoTime, charge: Charge, cost: f64, large_from: f64) {
         self.take_back(charge);
         self.completed += cost;
         if let Some(mark) = self.marks.back_mut() {
             mark.completed_at.get_or_insert(now);
+            if cost >= large_from {
+                mark.large = Some(Large { completed_at: now, rows: cost });
+            }
         }
     }
 
@@ -184,6 +198,13 @@ impl Ledger {
     pub(super) fn completed_after(&self, seq: u64) -> Option<MonoTime> {
         let from = self.marks.partition_point(|mark| mark.seq < seq);
         self.marks.iter().skip(from).find_map(|mark| mark.completed_at)
+    }
+
+    /// The last large work that completed between the begins of these two heartbeats.
+    pub(super) fn large_between(&self, after: u64, before: u64) -> Option<Large> {
+        let from = self.marks.partition_point(|mark| mark.seq < after);
+        let until = self.marks.partition_point(|mark| mark.seq < before);
+        self.marks.range(from..until.max(from)).rev().find_map(|mark| mark.large)
     }
 
     /// Work that has completed and that whoever has acknowledged `acked` has not acknowledged.

@@ -33,6 +33,7 @@ fn progress(replica: ReplicaKey, now: MonoTime, lag_ms: u64, shown: Option<u64>)
         committed_at: None,
         answered_at: now,
         asked_at: now,
+        appliers: 1,
     }
 }
 

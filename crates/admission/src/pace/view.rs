@@ -29,6 +29,9 @@ pub struct FlowView {
     pub window_fill: Option<f64>,
     /// Seconds that replication takes without a queue.
     pub base: f64,
+    /// What a usual large statement takes by itself where several are applied at once, in seconds;
+    /// 0 where they are applied one after the other, as far as is known.
+    pub alone: f64,
 }
 
 impl Pace {
@@ -81,6 +84,7 @@ mod tests {
                 committed_at: Some(now),
                 answered_at: now,
                 asked_at: now,
+                appliers: 1,
             }],
         };
         pace.heartbeat_begun(at(0), 1);

@@ -130,7 +130,7 @@ impl Acknowledgements {
         let now = target.site.cluster.now();
         let settings = match self.settings.take() {
             Some(known) if now.saturating_since(known.1) < SETTINGS_INTERVAL => known,
-            Some(_) | None => (Settings::ask(replica).await?, now),
+            Some(_) | None => (told(target, Settings::ask(replica).await?), now),
         };
         let (settings, _) = self.settings.insert(settings);
         let order = settings.order();
@@ -153,6 +153,15 @@ impl Acknowledgements {
         };
         Ok(LagAnswer::Shows(self.last))
     }
+}
+
+/// Tells the pace how many appliers there are.
+fn told(target: &ProbeTarget, settings: Settings) -> Settings {
+    let appliers = u32::try_from(settings.appliers).unwrap_or(u32::MAX);
+    target.site.cluster.probes.on_replica(&target.server, |tracker, key| {
+        tracker.handle_replica_appliers(key, appliers);
+    });
+    settings
 }
 
 /// Tells once that the order is another.
@@ -221,6 +230,9 @@ mod tests {
         let mariadb = |threads: &'static str| {
             order(&[("version", "10.11.6-MariaDB-log"), ("slave_parallel_threads", threads)])
         };
+        let four = [("replica_parallel_workers", "4"), ("slave_parallel_workers", "4")];
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        assert_eq!(Settings::read(four.iter().map(own)).appliers, 4);
         assert_eq!(mariadb("0"), CommitOrder::Kept);
         assert_eq!(mariadb("4"), CommitOrder::ByGtid);
     }

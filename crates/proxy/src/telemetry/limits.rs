@@ -16,6 +16,7 @@ pub(super) struct Limits {
     rate: GaugeVec,
     window_fill: GaugeVec,
     base: GaugeVec,
+    alone: GaugeVec,
     running: GaugeVec,
     oversize: IntCounterVec,
     row_cost: GaugeVec,
@@ -63,6 +64,12 @@ impl Limits {
             base: gauges(
                 "sluice_pace_base_transit_seconds",
                 "What replication to a replica takes without a queue, as far as Sluice has found out.",
+                &servers,
+            ),
+            alone: gauges(
+                "sluice_pace_alone_seconds",
+                "What a usual large statement takes by itself at a replica that applies several at \
+                 once; 0 where they are applied one after the other.",
                 &servers,
             ),
             running: gauges(
@@ -132,6 +139,7 @@ impl Limits {
             let labels = [name, &*server];
             self.rate.with_label_values(&labels).set(flow.rate);
             self.base.with_label_values(&labels).set(flow.base);
+            self.alone.with_label_values(&labels).set(flow.alone);
             if let Some(fill) = flow.window_fill {
                 self.window_fill.with_label_values(&labels).set(fill);
             }

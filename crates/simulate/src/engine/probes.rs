@@ -147,6 +147,7 @@ impl World<'_> {
         }
         let Some(replica) = self.replicas.get_mut(index) else { return };
         proxy.tracker.handle_replica_asked(now, replica.key);
+        proxy.tracker.handle_replica_appliers(replica.key, replica.workers);
         if self.scenario.row_costs == RowCosts::Applied && replica.presence == Presence::Here {
             look_at_appliers(now, replica, &mut proxy.controller);
         }

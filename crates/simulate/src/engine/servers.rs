@@ -73,6 +73,8 @@ pub(super) struct Replica {
     /// What its lag must stay below, if that is its own.
     pub(super) threshold: Option<Duration>,
     appliers: u32,
+    /// How many its settings say there are.
+    pub(super) workers: u32,
     in_order: bool,
     /// The newest heartbeat that it shows of each Sluice.
     shown: Vec<Option<u64>>,
@@ -139,6 +141,7 @@ impl Replica {
             pending: 0,
             threshold: plan.threshold,
             appliers: plan.appliers,
+            workers: plan.workers,
             in_order: plan.preserve_commit_order,
             shown: vec![None; proxies],
         }
@@ -336,6 +339,7 @@ mod tests {
             threshold: None,
             transit: Vec::new(),
             appliers: 1,
+            workers: 1,
             preserve_commit_order: true,
         };
         let mut replica = Replica::new(&plan, ReplicaKey(1), 1);

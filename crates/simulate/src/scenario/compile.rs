@@ -234,13 +234,16 @@ fn replicas(raw: Vec<Spanned<raw::Replica>>, needed: bool, faults: &mut Faults) 
         let apply = raw.apply_per_s.map(|per_s| amount(per_s, &apply_path, faults));
         let jitter = raw.jitter.unwrap_or_default();
         let appliers = count(raw.appliers, 1);
+        let appliers = faults.count(appliers, (1, APPLIERS_MAX), &format!("{path}.appliers"));
+        let workers = count(raw.workers, appliers);
         Replica {
             apply: apply.unwrap_or_else(|| Amount::constant(1.0)),
             jitter: faults.number(jitter, (0.0, 1.0), &format!("{path}.jitter")),
             threshold: of_group.copied().or(own),
             away: windows(&away, &format!("{path}.away"), faults),
             transit: transit(raw.transit, &format!("{path}.transit"), faults),
-            appliers: faults.count(appliers, (1, APPLIERS_MAX), &format!("{path}.appliers")),
+            appliers,
+            workers: faults.count(workers, (1, APPLIERS_MAX), &format!("{path}.workers")),
             preserve_commit_order: raw.preserve_commit_order.unwrap_or(true),
         }
     });

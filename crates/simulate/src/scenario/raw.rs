@@ -120,6 +120,7 @@ pub(super) struct Replica {
     pub(super) away: Option<Pairs<Span, Span>>,
     pub(super) transit: Option<Transit>,
     pub(super) appliers: Option<Count>,
+    pub(super) workers: Option<Count>,
     pub(super) preserve_commit_order: Option<bool>,
 }
 
@@ -134,6 +135,7 @@ impl FromNode for Replica {
             away: plain(fields.take("away")),
             transit: plain(fields.take("transit")),
             appliers: plain(fields.take("appliers")),
+            workers: plain(fields.take("workers")),
             preserve_commit_order: plain(fields.take("preserve_commit_order")),
         };
         fields.finish();

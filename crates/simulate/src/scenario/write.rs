@@ -153,7 +153,16 @@ fn gate_names(gate: Gate, signals: &[SignalPlan]) -> String {
 }
 
 fn replica(plan: &Replica) -> String {
-    let Replica { apply, jitter, threshold, away, transit, appliers, preserve_commit_order } = plan;
+    let Replica {
+        apply,
+        jitter,
+        threshold,
+        away,
+        transit,
+        appliers,
+        workers,
+        preserve_commit_order,
+    } = plan;
     let mut keys = vec![("apply_per_s", amount(apply)), ("jitter", number(*jitter))];
     if let Some(threshold) = threshold {
         keys.push(("threshold", span(*threshold)));
@@ -170,6 +179,9 @@ fn replica(plan: &Replica) -> String {
     if *appliers != 1 || !preserve_commit_order {
         keys.push(("appliers", appliers.to_string()));
         keys.push(("preserve_commit_order", preserve_commit_order.to_string()));
+    }
+    if workers != appliers {
+        keys.push(("workers", workers.to_string()));
     }
     flow(&keys)
 }

@@ -206,6 +206,7 @@ impl Path {
                 committed_at: None,
                 answered_at,
                 asked_at: answered_at,
+                appliers: 1,
             };
             let governing = vec![progress];
             let reading = LagReading {

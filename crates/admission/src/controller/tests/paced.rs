@@ -186,6 +186,7 @@ impl Model {
                     committed_at: None,
                     answered_at: self.now,
                     asked_at: self.now,
+                    appliers: 1,
                 });
             }
         }

@@ -78,13 +78,13 @@ impl Flow {
         if !self.found.is_found() {
             return GROWTH + GROWTH_AT_WORK * aim.running / self.way_of_more(aim);
         }
-        let base = self.base.seconds(acknowledging(aim));
+        let base = self.standing(aim);
         GROWTH.min(ROOM * self.rest(aim) / (acknowledging(aim) + base))
     }
 
     /// What the way leaves of the threshold, in seconds.
     fn rest(&self, aim: &Aim) -> f64 {
-        (aim.threshold - self.base.seconds(acknowledging(aim))).max(0.0)
+        (aim.threshold - self.standing(aim)).max(0.0)
     }
 
     /// The way of what more is let in.

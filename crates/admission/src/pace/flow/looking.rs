@@ -104,6 +104,7 @@ mod tests {
             threshold: None,
             shown: None,
             committed_at: None,
+            appliers: 1,
         }
     }
 

@@ -8,7 +8,7 @@
 //! seconds before anything told that it is enough.
 
 use super::queue::{TARGET, TARGET_MAX};
-use super::{Aim, Flow, acknowledging};
+use super::{Aim, Flow};
 
 impl Flow {
     /// What the law aims at for this replica.
@@ -23,7 +23,7 @@ impl Flow {
     pub(super) fn allowed(&self, aim: &Aim) -> f64 {
         let target = self.target(aim);
         let Some(lenient) = aim.lenient else { return target };
-        let most = TARGET_MAX * (aim.threshold - self.base.seconds(acknowledging(aim)));
+        let most = TARGET_MAX * (aim.threshold - self.standing(aim));
         lenient.min(most).max(target)
     }
 }

@@ -37,9 +37,10 @@ const APPLIED_MAX: f64 = 0.25;
 impl Flow {
     /// The queue aimed for, in seconds.
     pub(super) fn target(&self, aim: &Aim) -> f64 {
-        let lump = LUMP_PART * self.lump_time(aim);
+        // What it takes by itself is no queue where several are applied at once.
+        let lump = (LUMP_PART * self.lump_time(aim) - self.alone(aim)).max(0.0);
         let seen = acknowledging(aim);
-        let rest = aim.threshold - self.base.seconds(seen);
+        let rest = aim.threshold - self.standing(aim);
         let queue = (TARGET * aim.threshold).clamp(QUEUE_MIN * seen, QUEUE_MAX * seen);
         (queue.min(TARGET_OF_REST * rest) + lump).min(TARGET_MAX * rest)
     }

@@ -19,6 +19,7 @@ impl Flow {
             rate: self.rate,
             window_fill: self.shown.map(|_| on_its_way / self.window(aim)),
             base: self.base.seconds(acknowledging(aim)),
+            alone: self.alone(aim),
         }
     }
 

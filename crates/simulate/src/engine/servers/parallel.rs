@@ -124,6 +124,7 @@ mod tests {
             threshold: None,
             transit: Vec::new(),
             appliers: 2,
+            workers: 2,
             preserve_commit_order: in_order,
         };
         let mut replica = Replica::new(&plan, ReplicaKey(1), 1);

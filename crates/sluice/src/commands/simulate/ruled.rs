@@ -209,6 +209,7 @@ fn replicas(cluster: &ClusterPolicy, per_s: &[f64]) -> Vec<Replica> {
         away: Vec::new(),
         transit: Vec::new(),
         appliers: 1,
+        workers: 1,
         preserve_commit_order: true,
     };
     rates.take(cluster.replicas.len().max(1)).enumerate().map(replica).collect()
