@@ -340,11 +340,20 @@ impl Pace {
 
     /// Admitted work has completed, at this cost.
     pub(crate) fn complete(&mut self, now: MonoTime, charge: Charge, cost: f64) {
+        self.end(now, charge, cost, LARGE * self.sizes.usual());
+    }
+
+    /// Work that was admitted bit by bit has completed by now.
+    pub(crate) fn complete_bits(&mut self, now: MonoTime, charge: Charge) {
+        self.end(now, charge, charge.cost(), f64::INFINITY);
+    }
+
+    fn end(&mut self, now: MonoTime, charge: Charge, cost: f64, large_from: f64) {
         self.tokens -= cost - charge.cost();
         self.count_oversize(cost);
         let took = now.saturating_since(charge.admitted_at());
         self.served.handle(took, cost, self.slowest().map_or(0.0, Flow::rate));
-        self.ledger.complete(now, charge, cost, LARGE * self.sizes.usual());
+        self.ledger.complete(now, charge, cost, large_from);
     }
 
     /// Whether so much that was charged for fear has held others back.

@@ -47,7 +47,7 @@ impl Promises {
     /// A heartbeat is about to be begun: what was allowed before the last one has been written.
     pub(crate) fn lapse(&mut self, now: MonoTime, pace: &mut Pace) {
         for charge in self.older.values() {
-            pace.complete(now, *charge, charge.cost());
+            pace.complete_bits(now, *charge);
         }
         self.older.clear();
         std::mem::swap(&mut self.older, &mut self.fresh);

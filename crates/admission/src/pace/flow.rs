@@ -208,6 +208,7 @@ impl Flow {
         }
         self.base.scale(factor);
         self.found.scale(factor);
+        self.beside.scale(factor);
     }
 
     /// Another process had found out that much.
@@ -302,8 +303,7 @@ impl Flow {
                 self.note_slope(before, look.answered_at);
                 let completed_at = self.shown.and_then(|before| ledger.completed_after(before));
                 let arrived_at = completed_at.map(|at| later(at, base));
-                let applied_at = later(committed_at, self.lag);
-                self.busy.applied(applied_at, arrived_at);
+                self.busy.applied(later(committed_at, self.lag), arrived_at);
                 let large = self.shown.and_then(|before| ledger.large_between(before, shown));
                 self.note_large(looked.at, large, aim);
                 self.shown = Some(shown);

@@ -114,15 +114,18 @@ pub(super) struct Mark {
     running: AtWork,
     /// When work completed first in this epoch.
     completed_at: Option<MonoTime>,
-    /// The last large work that completed in it.
+    /// The large work that completed in it.
     large: Option<Large>,
 }
 
 /// Large work that has completed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Large {
-    pub(super) completed_at: MonoTime,
+    /// When the last of it has, and how many rows that was.
+    pub(super) last: MonoTime,
     pub(super) rows: f64,
+    /// Rows of the largest.
+    pub(super) largest: f64,
 }
 
 impl Ledger {
@@ -173,7 +176,8 @@ impl Ledger {
         if let Some(mark) = self.marks.back_mut() {
             mark.completed_at.get_or_insert(now);
             if cost >= large_from {
-                mark.large = Some(Large { completed_at: now, rows: cost });
+                let before = mark.large.map_or(0.0, |large| large.largest);
+                mark.large = Some(Large { last: now, rows: cost, largest: before.max(cost) });
             }
         }
     }
@@ -200,11 +204,12 @@ impl Ledger {
         self.marks.iter().skip(from).find_map(|mark| mark.completed_at)
     }
 
-    /// The last large work that completed between the begins of these two heartbeats.
+    /// The large work that completed between the begins of these two heartbeats.
     pub(super) fn large_between(&self, after: u64, before: u64) -> Option<Large> {
         let from = self.marks.partition_point(|mark| mark.seq < after);
         let until = self.marks.partition_point(|mark| mark.seq < before);
-        self.marks.range(from..until.max(from)).rev().find_map(|mark| mark.large)
+        let all = self.marks.range(from..until.max(from)).filter_map(|mark| mark.large);
+        all.reduce(|before, last| Large { largest: last.largest.max(before.largest), ..last })
     }
 
     /// Work that has completed and that whoever has acknowledged `acked` has not acknowledged.
