@@ -208,7 +208,6 @@ impl Flow {
         }
         self.base.scale(factor);
         self.found.scale(factor);
-        self.beside.scale(factor);
     }
 
     /// Another process had found out that much.

@@ -28,12 +28,20 @@ use super::{Aim, Flow, acknowledging, seconds};
 use crate::MonoTime;
 use crate::pace::ledger::Large;
 
-/// What a large statement takes by itself counts up to this part of the threshold; the less the
-/// longer the largest of late takes, and from the second part on it does not. Two that come one
-/// after the other must fit: whoever finds all appliers at work waits for one, and where the order
-/// of commits is kept a large one may stand behind another with small ones between them.
+/// What a large statement takes by itself counts up to this part of the threshold, with few appliers
+/// and with many; the less the longer the largest of late takes, and from a little more on it does
+/// not. Two that come one after the other must fit: whoever finds all appliers at work waits for
+/// one, the longer the fewer there are, and where the order of commits is kept a large one may stand
+/// behind another with small ones between them.
+const MOST_WITH_FEW: f64 = 0.25;
 const MOST: f64 = 0.4;
-const TWO: f64 = 0.5;
+const MANY: f64 = 16.0;
+const TWO: f64 = 0.1;
+
+/// Where the order is kept, each heartbeat behind it holds an applier until it has committed. So it
+/// counts as long as these are at most this part of the others, and not at all from the second on.
+const HELD: f64 = 0.5;
+const HELD_MOST: f64 = 0.8;
 
 /// From so many appliers' work on it is not one of them alone, and from so many more that is
 /// certain.
@@ -125,9 +133,20 @@ impl Beside {
         }
     }
 
-    /// It is another part of what all controllers deliver.
-    pub(super) fn scale(&mut self, factor: f64) {
-        self.rate *= factor;
+    /// The part of the threshold up to which it counts.
+    fn most(&self) -> f64 {
+        let many = ((self.appliers - FEW) / (MANY - FEW)).clamp(0.0, 1.0);
+        MOST_WITH_FEW + many * (MOST - MOST_WITH_FEW)
+    }
+
+    /// Appliers beside one.
+    fn others(&self) -> f64 {
+        (self.appliers - 1.0).max(1.0)
+    }
+
+    /// What the largest of late takes by itself, in seconds.
+    fn longest(&self, base: f64) -> f64 {
+        self.least.map_or(0.0, |least| least.per_row(base) * self.largest)
     }
 
     /// What so many rows take by themselves at a replica of this rate that delivers so much, behind
@@ -155,17 +174,21 @@ impl Flow {
     /// What a usual large statement takes by itself where appliers work beside one another, in
     /// seconds.
     pub(super) fn alone(&self, aim: &Aim) -> f64 {
+        // Of what others do, and where work runs for long, too little is seen to tell it from a queue.
+        if aim.others.is_some() || !aim.runs_short() {
+            return 0.0;
+        }
         let base = self.base.seconds(acknowledging(aim));
-        let others = aim.others.unwrap_or(0.0);
-        let speeds = (self.rate + others, self.busy.per_s() + others);
-        let alone = self.beside.alone(aim.lump.max(aim.others_lump), speeds, base);
+        let alone = self.beside.alone(aim.lump, (self.rate, self.busy.per_s()), base);
         if alone <= 0.0 {
             return 0.0;
         }
-        let largest = self.beside.largest.max(aim.others_lump);
-        let longest = self.beside.least.map_or(0.0, |least| least.per_row(base) * largest);
-        let two_fit = ((TWO - longest / aim.threshold) / (TWO - MOST)).clamp(0.0, 1.0);
-        two_fit * alone.min(MOST * aim.threshold)
+        let most = self.beside.most();
+        let longest = self.beside.longest(base);
+        let two_fit = ((most + TWO - longest / aim.threshold) / TWO).clamp(0.0, 1.0);
+        let held = longest / aim.heartbeat / self.beside.others();
+        let free = ((HELD_MOST - held) / (HELD_MOST - HELD)).clamp(0.0, 1.0);
+        two_fit * free * alone.min(most * aim.threshold)
     }
 
     /// The lag that stands without any queue, in seconds.
