@@ -18,7 +18,8 @@ async fn writers_keep_the_replica_busy_and_its_lag_under_the_threshold() {
     servers.primary.run_sql(&[TABLE]).await.unwrap();
     let slow = Lag::SlowCommits(Duration::from_millis(1));
     servers.replicas.first_mut().unwrap().lag_start(slow).await.unwrap();
-    let sluice = start(&servers).await;
+    let config = config(&servers);
+    let sluice = start(&config).await;
     let mut meter = LagMeter::start(&servers.primary, replica(&servers)).await.unwrap();
 
     let writers = Writers::start(sluice.listen_addr(), "etl", 32, INSERT).await.unwrap();
@@ -45,10 +46,12 @@ async fn writers_keep_the_replica_busy_and_its_lag_under_the_threshold() {
     assert!((0.5..=2.0).contains(&(rate / delivered)), "{rate} of {delivered} rows/s; {seen}");
     assert!((0.01..=2.0).contains(&fill), "the window is in use: {fill}; {seen}");
 
+    hold_a_floor(config.clone(), &sluice, &writers, delivered).await;
+
     // It is killed without a word, and the next begins with what it had found out.
     drop(writers);
     sluice.signal("KILL").unwrap();
-    let next = start(&servers).await;
+    let next = start(&config).await;
     let kept = "the pace begins with what was found out before";
     let found = |line: &str| line.contains(kept) && line.contains("rows_per_s=");
     let began = Instant::now();
@@ -75,7 +78,7 @@ async fn statements_of_ten_thousand_rows_and_of_one_get_the_same_rows_a_second()
     servers.primary.run_sql(&[TABLE, SOURCE, &fill]).await.unwrap();
     servers.wait_in_sync(Duration::from_secs(60)).await.unwrap();
     replica(&servers).run_sql(&["SET sql_log_bin = 0", PRICE]).await.unwrap();
-    let sluice = start(&servers).await;
+    let sluice = start(&config(&servers)).await;
     let mut meter = LagMeter::start(&servers.primary, replica(&servers)).await.unwrap();
 
     let light = Writers::start(sluice.listen_addr(), "etl", 30, INSERT).await.unwrap();
@@ -117,10 +120,8 @@ async fn rows_count_as_what_they_cost_the_replica_where_that_is_looked_at() {
     replica(&servers).run_sql(&["SET sql_log_bin = 0", NO_KEY]).await.unwrap();
     let (dear, cheap) = (price(&servers, UPDATE_DEAR).await, price(&servers, ADD_CHEAP).await);
 
-    let config =
-        Config::new(&servers).unwrap().cluster("pacing: adaptive").probe_keys("row_costs: applied");
-    let rules = "- { name: writers, match: { app: [etl, ddl] }, max_delay: 120s, permanent: true }";
-    let sluice = SluiceProcess::start(&config.rules(rules)).await.unwrap();
+    let config = config(&servers).probe_keys("row_costs: applied");
+    let sluice = SluiceProcess::start(&config).await.unwrap();
     wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
     let of_dear = Writers::start(sluice.listen_addr(), "etl", 12, UPDATE_DEAR).await.unwrap();
     let of_cheap = Writers::start(sluice.listen_addr(), "ddl", 12, ADD_CHEAP).await.unwrap();
@@ -148,6 +149,27 @@ async fn rows_count_as_what_they_cost_the_replica_where_that_is_looked_at() {
     assert!((0.2..=3.0).contains(&share), "{seen}");
 }
 
+/// A `min_rate` above an equal share, written into the file while all write, is held, and what it leaves goes to the
+/// others.
+async fn hold_a_floor(config: Config, sluice: &SluiceProcess, others: &Writers, rows_per_s: f64) {
+    let floor = 0.7 * rows_per_s;
+    let rules = format!(
+        "- {{ name: floored, match: {{ app: ddl }}, min_rate: {floor:.0}, max_delay: 120s, permanent: true }}\n{RULES}"
+    );
+    sluice.write_config(&config.rules(&rules).render()).unwrap();
+    let floored = Writers::start(sluice.listen_addr(), "ddl", 16, INSERT).await.unwrap();
+    tokio::time::sleep(SETTLES).await;
+    let (began, before) = (Instant::now(), (floored.written().rows, others.written().rows));
+    tokio::time::sleep(HELD).await;
+    let per_s = |rows: u64| f64::from(u32::try_from(rows).unwrap()) / began.elapsed().as_secs_f64();
+    let of_floored = per_s(floored.written().rows - before.0);
+    let of_others = per_s(others.written().rows - before.1);
+    let seen = format!("{of_floored:.0} rows/s of {floor:.0}, and {of_others:.0} of the others");
+    assert!(of_floored >= 0.85 * floor, "{seen}");
+    let part = of_floored / (of_floored + of_others);
+    assert!((0.6..=0.9).contains(&part), "an equal share is a half: {seen}");
+}
+
 /// How long the replica is at one of these: the time of some hundred that it has to catch up with.
 async fn price(servers: &Topology, sql: &str) -> Duration {
     const STATEMENTS: u32 = 300;
@@ -161,12 +183,14 @@ async fn price(servers: &Topology, sql: &str) -> Duration {
     began.elapsed() / STATEMENTS
 }
 
-async fn start(servers: &Topology) -> SluiceProcess {
-    let rules = "- { name: writers, match: { app: [etl, ddl] }, max_delay: 120s, permanent: true }";
-    let config = Config::new(servers).unwrap().cluster("pacing: adaptive").rules(rules);
-    let sluice = SluiceProcess::start(&config).await.unwrap();
+async fn start(config: &Config) -> SluiceProcess {
+    let sluice = SluiceProcess::start(config).await.unwrap();
     wait_for_signal(&sluice, "lag", 1.0).await.unwrap();
     sluice
+}
+
+fn config(servers: &Topology) -> Config {
+    Config::new(servers).unwrap().cluster("pacing: adaptive").rules(RULES)
 }
 
 /// `others` write meanwhile; they are only told of.
@@ -191,6 +215,8 @@ fn told(lag: &LagSeries) -> String {
     )
 }
 
+const RULES: &str =
+    "- { name: writers, match: { app: [etl, ddl] }, max_delay: 120s, permanent: true }";
 const TABLE: &str = "CREATE TABLE t (n INT, pad CHAR(40))";
 const INSERT: &str = "INSERT INTO t VALUES (1, 'as much as a row often has')";
 const SOURCE: &str = "CREATE TABLE source (n INT PRIMARY KEY)";
@@ -204,6 +230,9 @@ const THRESHOLD: Duration = Duration::from_secs(1);
 /// From the first guess of twenty rows a second to what the replica takes.
 const WARM_UP: Duration = Duration::from_secs(8);
 const MEASURED: Duration = Duration::from_secs(15);
+/// From an edit to what it changes, and for how long that is looked at.
+const SETTLES: Duration = Duration::from_secs(4);
+const HELD: Duration = Duration::from_secs(6);
 /// Three statements of some seconds each, and as many rows by ones: a minute on two quiet cores.
 const LIMIT: Duration = Duration::from_secs(180);
 
