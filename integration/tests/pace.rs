@@ -165,9 +165,9 @@ async fn hold_a_floor(config: Config, sluice: &SluiceProcess, others: &Writers, 
     let of_floored = per_s(floored.written().rows - before.0);
     let of_others = per_s(others.written().rows - before.1);
     let seen = format!("{of_floored:.0} rows/s of {floor:.0}, and {of_others:.0} of the others");
+    // An equal share would be five of these sevenths.
     assert!(of_floored >= 0.85 * floor, "{seen}");
-    let part = of_floored / (of_floored + of_others);
-    assert!((0.6..=0.9).contains(&part), "an equal share is a half: {seen}");
+    assert!(of_others >= 0.1 * floor, "{seen}");
 }
 
 /// How long the replica is at one of these: the time of some hundred that it has to catch up with.

@@ -30,7 +30,7 @@ pub struct FlowView {
     /// Seconds that replication takes without a queue.
     pub base: f64,
     /// What a usual large statement takes by itself where several are applied at once, in seconds;
-    /// 0 where they are applied one after the other, as far as is known.
+    /// 0 where that is not told from a queue.
     pub alone: f64,
 }
 

@@ -69,7 +69,7 @@ impl Limits {
             alone: gauges(
                 "sluice_pace_alone_seconds",
                 "What a usual large statement takes by itself at a replica that applies several at \
-                 once; 0 where they are applied one after the other.",
+                 once; 0 where that is not told from a queue.",
                 &servers,
             ),
             running: gauges(
