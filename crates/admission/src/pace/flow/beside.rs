@@ -48,7 +48,7 @@ const HELD_MOST: f64 = 0.8;
 const SEVERAL: f64 = 1.4;
 const CERTAIN: f64 = 0.4;
 
-/// Fewer appliers than this can be no more than about as many at work as is certain.
+/// With fewer appliers than this, hardly more can be at work than must be for it to be certain.
 const FEW: f64 = 4.0;
 
 /// When the rate has fallen to this part of the highest, the replica has become slower.
@@ -174,11 +174,14 @@ impl Flow {
     /// What a usual large statement takes by itself where appliers work beside one another, in
     /// seconds.
     pub(super) fn alone(&self, aim: &Aim) -> f64 {
+        self.alone_behind(self.base.seconds(acknowledging(aim)), aim)
+    }
+
+    fn alone_behind(&self, base: f64, aim: &Aim) -> f64 {
         // Of what others do, and where work runs for long, too little is seen to tell it from a queue.
         if aim.others.is_some() || !aim.runs_short() {
             return 0.0;
         }
-        let base = self.base.seconds(acknowledging(aim));
         let alone = self.beside.alone(aim.lump, (self.rate, self.busy.per_s()), base);
         if alone <= 0.0 {
             return 0.0;
@@ -193,7 +196,8 @@ impl Flow {
 
     /// The lag that stands without any queue, in seconds.
     pub(super) fn standing(&self, aim: &Aim) -> f64 {
-        self.base.seconds(acknowledging(aim)) + self.alone(aim)
+        let base = self.base.seconds(acknowledging(aim));
+        base + self.alone_behind(base, aim)
     }
 }
 
@@ -201,6 +205,7 @@ impl Flow {
 mod tests {
     use std::time::Duration;
 
+    use super::super::growth::tests::aim;
     use super::*;
 
     fn at(ms: u64) -> MonoTime {
@@ -280,25 +285,13 @@ mod tests {
             let mut flow = Flow::new(at(0), Some(10_000.0));
             flow.beside = beside(16);
             flow.beside.came_through(at(1_000), of(10.0, 0.1), rows, 0.0);
-            flow.busy.measure(10_000.0, (0.0, 1.0), &AIM);
-            flow.alone(&Aim { lump: 1_000.0, ..AIM })
+            let aim = Aim { lump: 1_000.0, ..aim(0.0) };
+            flow.busy.measure(10_000.0, (0.0, 1.0), &aim);
+            flow.alone(&aim)
         };
         assert!((alone(1_000.0) - 0.4).abs() < 1e-9, "{}", alone(1_000.0));
         let more = alone(1_125.0);
         assert!(0.15 < more && more < 0.25, "the largest takes 0.45 s: {more}");
         assert_eq!(alone(1_250.0), 0.0);
     }
-
-    const AIM: Aim = Aim {
-        threshold: 1.0,
-        lenient: None,
-        heartbeat: 0.25,
-        probe: 0.1,
-        looking: 0.1,
-        lump: 1.0,
-        service: 0.0,
-        running: 0.0,
-        others: None,
-        others_lump: 0.0,
-    };
 }

@@ -95,7 +95,7 @@ impl Flow {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::time::Duration;
 
     use super::*;
@@ -104,7 +104,7 @@ mod tests {
         MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
     }
 
-    fn aim(running: f64) -> Aim {
+    pub(in crate::pace::flow) fn aim(running: f64) -> Aim {
         Aim {
             threshold: 1.0,
             lenient: None,
