@@ -249,6 +249,11 @@ impl SluiceProcess {
         self.process.terminate(limit).await
     }
 
+    /// SIGKILL, and waits until it is gone: its ports are free then.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
     /// Waits until it has ended by itself.
     ///
     /// # Errors

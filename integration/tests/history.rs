@@ -105,8 +105,7 @@ async fn who_was_held_by_which_replica_is_told_also_after_kill_9_and_without_the
     .await
     .unwrap();
     tokio::time::sleep(WRITTEN_EVERY).await;
-    sluice.signal("KILL").unwrap();
-    sluice.ended(SOON).await.unwrap();
+    sluice.kill();
     let mut sluice = start();
     sluice.wait_until_ready().await.unwrap();
     history_of_etl(&config, &server, "1 was refused").await;

@@ -19,7 +19,7 @@ async fn writers_keep_the_replica_busy_and_its_lag_under_the_threshold() {
     let slow = Lag::SlowCommits(Duration::from_millis(1));
     servers.replicas.first_mut().unwrap().lag_start(slow).await.unwrap();
     let config = config(&servers);
-    let sluice = start(&config).await;
+    let mut sluice = start(&config).await;
     let mut meter = LagMeter::start(&servers.primary, replica(&servers)).await.unwrap();
 
     let writers = Writers::start(sluice.listen_addr(), "etl", 32, INSERT).await.unwrap();
@@ -50,7 +50,7 @@ async fn writers_keep_the_replica_busy_and_its_lag_under_the_threshold() {
 
     // It is killed without a word, and the next begins with what it had found out.
     drop(writers);
-    sluice.signal("KILL").unwrap();
+    sluice.kill();
     let next = start(&config).await;
     let kept = "the pace begins with what was found out before";
     let found = |line: &str| line.contains(kept) && line.contains("rows_per_s=");

@@ -127,8 +127,7 @@ async fn a_rule_made_without_the_primary_reaches_the_others_later_and_outlives_k
     assert!(matches!(here.standing("runtime:late"), Some(Some(_))));
 
     // The other one has both on its own disk: it needs neither its maker nor the primary.
-    other.signal("KILL").unwrap();
-    other.ended(SOON).await.unwrap();
+    other.kill();
     drop(here);
     servers.primary.crash();
     let mut other = start();

@@ -111,8 +111,7 @@ pub(super) async fn kill_9_while_it_is_written(scene: Scene) {
         }
         let traffic = Traffic::start(&sluice, &format!("round-{round}-")).await;
         tokio::time::sleep(Duration::from_millis(after)).await;
-        sluice.signal("KILL").unwrap();
-        sluice.ended(SOON).await.unwrap();
+        sluice.kill();
         asked_before = traffic.ended().await;
     }
 }
