@@ -58,7 +58,7 @@ use std::time::Duration;
 
 use admission::SignalKey;
 use admission::lag::LagConfig;
-use policy::{ClusterPolicy, LagSource, Probe, RowCosts, Scope, SignalKind};
+use policy::{ClusterPolicy, LagSource, Probe, Scope, SignalKind};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -156,7 +156,7 @@ impl Probes {
         }
         for replica in replicas {
             self.keep(on(replica), replica::watch);
-            if probe.row_costs == RowCosts::Applied {
+            if site.policy.learns_row_costs() {
                 self.keep(on(replica), appliers::watch);
             }
             match probe.source {

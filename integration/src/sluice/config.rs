@@ -18,8 +18,6 @@ pub struct Config {
     pub admin: SocketAddr,
     /// More keys below `admin`, as in `legacy_get: true`. Empty unless told.
     pub admin_keys: String,
-    /// More keys of `probe`, with a comma in front.
-    pub probe_keys: String,
     /// The primary.
     pub primary: SocketAddr,
     /// The replicas.
@@ -55,7 +53,6 @@ impl Config {
             listen: loopback(free_port()?),
             admin: loopback(free_port()?),
             admin_keys: String::new(),
-            probe_keys: String::new(),
             primary,
             replicas,
             signals: "lag: { threshold: 1s }".into(),
@@ -77,13 +74,6 @@ impl Config {
     #[must_use]
     pub fn admin_keys(mut self, keys: &str) -> Self {
         self.admin_keys = format!(", {keys}");
-        self
-    }
-
-    /// With these keys below `probe` too.
-    #[must_use]
-    pub fn probe_keys(mut self, keys: &str) -> Self {
-        self.probe_keys = format!(", {keys}");
         self
     }
 
@@ -121,10 +111,7 @@ impl Config {
             format!("    listen: \"{}\"", self.listen),
             format!("    primary: \"{}\"", self.primary),
             format!("    replicas: [{}]", replicas.join(", ")),
-            format!(
-                "    probe: {{ user: sluice, password_env: SLUICE_PROBE_PASSWORD{} }}",
-                self.probe_keys
-            ),
+            "    probe: { user: sluice, password_env: SLUICE_PROBE_PASSWORD }".to_owned(),
         ];
         for line in header {
             put_line(&mut text, 0, &line);

@@ -1,17 +1,19 @@
-//! What the appliers of a replica are at, for what a row costs (`probe.row_costs: applied`).
+//! What the appliers of a replica are at, for what a row costs (unless `probe.row_costs: told`).
 //!
 //! An applier holds the metadata locks of its transaction's tables until it has committed, those of
 //! cascades and triggers among them, and its state says which kind of rows it applies. Both are in
 //! `performance_schema` as MySQL comes, and reading them takes neither lock nor wait: some 0.2 ms,
 //! whatever the number of sessions, because locks are looked up by the appliers' thread ids.
 
-use std::collections::BTreeMap;
+mod rows;
+
 use std::time::Duration;
 
-use admission::{Applying, TableKey, WriteKind, Written};
+use admission::{Applying, TableKey, WriteKind};
 use mysql_async::Row;
 use policy::table_key;
 
+use self::rows::AppliedRows;
 use super::answer::{number, text};
 use super::health::Purpose;
 use super::{PROBE_TIMEOUT, ProbeTarget};
@@ -21,14 +23,20 @@ use crate::link::Link;
 /// How often it is looked, however often lag is asked for.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// How often while nobody is gated, or while the server cannot tell.
+/// How often while nobody is gated.
 const SLOW: Duration = Duration::from_secs(1);
+
+/// How long nothing is asked of a server that cannot tell or does not want to, and after a question that failed.
 const CANNOT_TELL: Duration = Duration::from_secs(60);
+const FAILED: Duration = Duration::from_secs(5);
 
 /// Tables of one transaction that count.
 const TABLES_MAX: usize = 32;
 
-const SETTINGS: &str = "SELECT @@GLOBAL.performance_schema, VERSION()";
+/// Whether it tells. MariaDB and MySQL 5.7 have the instrument too; as they come it is off.
+const SETTINGS: &str = "SELECT @@GLOBAL.performance_schema, \
+    (SELECT ENABLED FROM performance_schema.setup_instruments \
+    WHERE NAME = 'wait/lock/metadata/sql/mdl'), VERSION()";
 
 /// The type of the object is not asked for: the server would look locks up by it.
 const QUESTION: &str = "SELECT STRAIGHT_JOIN t.THREAD_ID, t.NAME, t.PROCESSLIST_STATE, \
@@ -40,20 +48,6 @@ const QUESTION: &str = "SELECT STRAIGHT_JOIN t.THREAD_ID, t.NAME, t.PROCESSLIST_
 
 /// How often the rows of tables are counted: in looks.
 const LOOKS_PER_COUNT: u32 = 20;
-
-/// Tables whose rows are counted.
-const COUNTED_MAX: usize = 2_000;
-
-/// Rows applied, whoever wrote them. A replica writes nothing else.
-const COUNTS: &str = "SELECT OBJECT_SCHEMA, OBJECT_NAME, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE \
-    FROM performance_schema.table_io_waits_summary_by_table \
-    WHERE OBJECT_TYPE = 'TABLE' AND COUNT_WRITE > 0 LIMIT 2000";
-
-/// The kinds in the order of the columns.
-const KINDS: [WriteKind; 3] = [WriteKind::Insert, WriteKind::Update, WriteKind::Delete];
-
-/// What was counted last.
-type Counts = BTreeMap<TableKey, [u64; 3]>;
 
 /// One applier.
 #[derive(Debug, Default, PartialEq)]
@@ -71,81 +65,95 @@ pub(super) async fn watch(target: ProbeTarget) {
     let mut health = target.health(Purpose::Appliers);
     let mut link = target.link(PROBE_TIMEOUT);
     let mut can_tell = false;
-    let mut counts = Counts::new();
+    let mut silence: Option<String> = None;
+    let mut rows = AppliedRows::default();
     let mut looks = 0_u32;
     loop {
         rhythm.beat().await;
         if !can_tell {
-            let told = ask_settings(&mut link).await;
-            health.note(&told);
-            can_tell = told.is_ok();
+            match ask_settings(&mut link).await {
+                Ok(told) => {
+                    if told.is_some() && told != silence {
+                        let (cluster, server) = (&target.site.cluster.name, &target.server);
+                        let why = told.as_deref().unwrap_or_default();
+                        tracing::info!(%cluster, %server, why, "at the pace a row counts as a row");
+                    }
+                    can_tell = told.is_none();
+                    silence = told;
+                }
+                Err(error) => {
+                    let pause = if error.is_silence() { FAILED } else { CANNOT_TELL };
+                    health.note::<()>(&Err(error));
+                    tokio::time::sleep(pause).await;
+                    continue;
+                }
+            }
         }
         if !can_tell {
             tokio::time::sleep(CANNOT_TELL).await;
             continue;
         }
-        let looked = look(&target, &mut link).await;
+        let looked = look(&target, &mut link, &mut rows).await;
         let looked = match looked {
             Ok(()) if looks.is_multiple_of(LOOKS_PER_COUNT) => {
-                count(&target, &mut link, &mut counts).await
+                count(&target, &mut link, &mut rows).await
             }
             looked => looked,
         };
         looks = looks.wrapping_add(1);
         health.note(&looked);
-        // It may be another server now.
-        can_tell = looked.is_ok();
+        if looked.is_err() {
+            // It may be another server now.
+            can_tell = false;
+            tokio::time::sleep(FAILED).await;
+        }
     }
 }
 
-async fn ask_settings(replica: &mut Link) -> Result<(), ProbeError> {
+/// Why the server does not tell what its appliers are at; `None` if it does.
+async fn ask_settings(replica: &mut Link) -> Result<Option<String>, ProbeError> {
     let row = replica.first(SETTINGS).await?;
     let value = |index| row.as_ref().and_then(|row| row.as_ref(index));
     let is_on = value(0).and_then(number::<u8>) == Some(1);
-    let is_mariadb = value(1).and_then(text).is_some_and(|text| text.contains("MariaDB"));
-    match (is_mariadb, is_on) {
-        (true, true | false) => {
-            Err(ProbeError::Unusable("MariaDB does not tell what its appliers are at".into()))
+    let names_locks = value(1).and_then(text).is_some_and(|said| said == "YES");
+    let version = value(2).and_then(text).unwrap_or_default();
+    Ok(match (is_on, names_locks) {
+        // Its states have other names.
+        _ if version.contains("MariaDB") => {
+            Some("MariaDB does not tell what its appliers are at".into())
         }
-        (false, false) => Err(ProbeError::Unusable("performance_schema is off".into())),
-        (false, true) => Ok(()),
-    }
+        (false, _) => Some("performance_schema is off".into()),
+        (true, false) => {
+            Some("the instrument wait/lock/metadata/sql/mdl of performance_schema is off".into())
+        }
+        (true, true) => None,
+    })
 }
 
-async fn look(target: &ProbeTarget, replica: &mut Link) -> Result<(), ProbeError> {
-    let rows = replica.rows(QUESTION).await?;
-    take_in(target, &appliers(&rows));
+async fn look(
+    target: &ProbeTarget,
+    replica: &mut Link,
+    rows: &mut AppliedRows,
+) -> Result<(), ProbeError> {
+    let appliers = appliers(&replica.rows(QUESTION).await?);
+    take_in(target, &appliers);
+    for (schema, table) in appliers.iter().flat_map(|applier| &applier.tables) {
+        rows.meet(schema, table);
+    }
     Ok(())
 }
 
 async fn count(
     target: &ProbeTarget,
     replica: &mut Link,
-    counts: &mut Counts,
+    rows: &mut AppliedRows,
 ) -> Result<(), ProbeError> {
-    let rows = replica.rows(COUNTS).await?;
+    let Some(question) = rows.question() else { return Ok(()) };
     let replicas = target.site.policy.replicas.len();
     let each = 1.0 / f64::from(u32::try_from(replicas).unwrap_or(u32::MAX).max(1));
-    let mut applied = Vec::new();
-    for row in &rows {
-        let word = |index| row.as_ref(index).and_then(text);
-        let (Some(schema), Some(name)) = (word(0), word(1)) else { continue };
-        let table = table_key(schema.as_bytes(), name.as_bytes());
-        let now =
-            [2, 3, 4].map(|index| row.as_ref(index).and_then(number::<u64>).unwrap_or_default());
-        let before = if counts.len() < COUNTED_MAX || counts.contains_key(&table) {
-            counts.insert(table, now)
-        } else {
-            None
-        };
-        // What was there at the first look nobody was told of now.
-        let before = before.unwrap_or(now);
-        for ((kind, now), before) in KINDS.into_iter().zip(now).zip(before) {
-            let rows = u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX);
-            if rows > 0 {
-                applied.push((Written { table, kind }, f64::from(rows) * each));
-            }
-        }
+    let mut applied = rows.take_in(&replica.rows(&question).await?);
+    for (_, rows) in &mut applied {
+        *rows *= each;
     }
     target.site.cluster.control(|controller, _| controller.handle_applied_rows(&applied));
     Ok(())
