@@ -294,7 +294,7 @@ impl Controller {
         {
             let now = self.clock.max(now);
             pace.handle_progress(now, reading);
-            self.row_work.lapse(now);
+            self.lapse_row_costs(now);
         }
         self.look_at_wishes(now);
         let threshold = reading.threshold.map(|own| own.as_secs_f64());

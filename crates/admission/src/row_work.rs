@@ -40,7 +40,7 @@ pub enum WriteKind {
     Update,
     /// DELETE.
     Delete,
-    /// REPLACE: rows come and go.
+    /// REPLACE, and INSERT that may update instead: what the appliers do for its rows may be any of these.
     Replace,
 }
 
@@ -107,6 +107,9 @@ const FACTOR_MAX: f64 = 50.0;
 
 /// How far a factor moves in one block.
 const STEP: f64 = 1.5;
+
+/// Who makes less than this part of the work does not count for what a row would cost otherwise.
+const NOTABLE: f64 = 0.02;
 
 /// For how long what was learned holds without a look.
 const KNOWN_FOR: Duration = Duration::from_secs(30);
@@ -177,11 +180,24 @@ impl RowWork {
         }
     }
 
-    /// Time has passed: what nobody has looked at for long is not known any more.
-    pub(crate) fn lapse(&mut self, now: MonoTime) {
-        if self.block_began.is_some() && now.saturating_since(self.looked_at) > KNOWN_FOR {
-            *self = Self::default();
-        }
+    /// Whether nobody has looked for so long that what was learned does not hold.
+    pub(crate) fn lapses(&self, now: MonoTime) -> bool {
+        self.block_began.is_some() && now.saturating_since(self.looked_at) > KNOWN_FOR
+    }
+
+    /// What a row would cost, in rows of the mean, if all kinds of rows came in equal numbers, and 1 at least. Who has
+    /// factors evens out the work, and cheap rows are most of all; a rate found at that is so many times what there
+    /// is for those who go by rows, as without the factors all do.
+    pub(crate) fn evenly(&self) -> f64 {
+        let work = |of: &Account| of.rows * of.factor;
+        let all: f64 = self.accounts.values().map(work).sum();
+        let counts = |of: &&Account| work(of) >= NOTABLE * all;
+        let (sum, number) = self
+            .accounts
+            .values()
+            .filter(counts)
+            .fold((0.0, 0.0), |(sum, number), of| (sum + of.factor, number + 1.0));
+        if number > 0.0 { f64::max(sum / number, 1.0) } else { 1.0 }
     }
 
     fn meet(&mut self, applying: &Applying<'_>) {
@@ -198,7 +214,8 @@ impl RowWork {
             || accounts.iter().filter(|(written, _)| applying.tables.contains(&written.table));
         let exact = of_table().any(|(written, _)| of_kind(written));
         let met = || of_table().filter(|(written, _)| !exact || of_kind(written));
-        let weight = |of: &Account| of.rows * of.factor + f64::MIN_POSITIVE;
+        // By their rows, not by what these were found to cost: who was thought dear would get dearer.
+        let weight = |of: &Account| of.rows + f64::MIN_POSITIVE;
         let total: f64 = met().map(|(_, of)| weight(of)).sum();
         for (written, of) in met() {
             *self.met.entry(*written).or_default() += weight(of) / total;

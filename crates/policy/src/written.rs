@@ -28,10 +28,37 @@ pub fn written(text: &[u8], mode: LexMode, schema: &[u8]) -> Option<Written> {
     let (verb, table) = sql::written(text, mode)?;
     let schema = table.schema.unwrap_or(schema);
     let kind = match verb {
+        WriteVerb::Insert if may_update(text) => WriteKind::Replace,
         WriteVerb::Insert => WriteKind::Insert,
         WriteVerb::Replace => WriteKind::Replace,
         WriteVerb::Update => WriteKind::Update,
         WriteVerb::Delete => WriteKind::Delete,
     };
     (!schema.is_empty()).then(|| Written { table: table_key(schema, table.name), kind })
+}
+
+/// Whether an INSERT may say ON DUPLICATE KEY UPDATE, which stands at its end: its rows are applied as what they became.
+fn may_update(text: &[u8]) -> bool {
+    const WORD: &[u8] = b"DUPLICATE";
+    let (_, end) = text.split_at(text.len().saturating_sub(END_LEN));
+    end.windows(WORD.len()).any(|part| part.eq_ignore_ascii_case(WORD))
+}
+
+/// So much of a text is looked at, in bytes.
+const END_LEN: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_insert_that_may_update_is_of_no_one_kind() {
+        let kind =
+            |text: &str| written(text.as_bytes(), LexMode::default(), b"shop").map(|of| of.kind);
+        assert_eq!(kind("INSERT INTO t VALUES (1)"), Some(WriteKind::Insert));
+        let upsert = "INSERT INTO t VALUES (1) ON duplicate KEY UPDATE n = n + 1";
+        assert_eq!(kind(upsert), Some(WriteKind::Replace));
+        assert_eq!(kind("REPLACE t VALUES (1)"), Some(WriteKind::Replace));
+        assert_eq!(kind("UPDATE t SET n = 1"), Some(WriteKind::Update));
+    }
 }

@@ -49,6 +49,8 @@ pub struct ProbeBoard {
     pub(crate) own_links: Arc<OwnLinks>,
     /// What the tables are called that appliers were seen at.
     pub(crate) tables: TableNames,
+    /// Held by each probe that counts what its replica has applied.
+    pub(crate) counts_rows: Arc<()>,
     /// What the looks for those who go around remember.
     pub(crate) bypass_memory: Arc<Mutex<BypassMemory>>,
 }
@@ -148,6 +150,7 @@ impl Default for ProbeBoard {
             remembered: AtomicBool::new(false),
             own_links: Arc::default(),
             tables: TableNames::default(),
+            counts_rows: Arc::default(),
             bypass_memory: Arc::default(),
         }
     }

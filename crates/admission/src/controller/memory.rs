@@ -12,7 +12,9 @@ impl Controller {
     pub fn learned(&self, most: usize) -> Option<Learned> {
         let pace = self.pace.as_ref()?;
         let (digests, apps) = self.costs.known(most);
-        Some(Learned { rows_per_s: pace.found_rate(), service: pace.service(), digests, apps })
+        // What rows cost is not handed over.
+        let rows_per_s = pace.found_rate().map(|rate| rate / self.row_work.evenly());
+        Some(Learned { rows_per_s, service: pace.service(), digests, apps })
     }
 
     /// Begins with what another controller has found out, `age` ago. What this one has found out
@@ -22,6 +24,21 @@ impl Controller {
             pace.begin_with(learned.rate_after(age), learned.service);
         }
         self.costs.begin_with(&learned.digests, &learned.apps);
+    }
+
+    /// What rows cost is not known any more when nobody has looked for long.
+    pub(super) fn lapse_row_costs(&mut self, now: MonoTime) {
+        if self.row_work.lapses(now) {
+            self.forget_row_costs();
+        }
+    }
+
+    /// Rows count as rows from now on. For those there is less of the rate than was found.
+    pub(super) fn forget_row_costs(&mut self) {
+        let evenly = std::mem::take(&mut self.row_work).evenly();
+        if let Some(pace) = &mut self.pace {
+            pace.scale(1.0 / evenly);
+        }
     }
 
     /// The appliers of a replica were looked at: what each of them is at that does not wait for

@@ -10,7 +10,6 @@ use crate::pace::Pace;
 use crate::promises::Promises;
 use crate::queue::Indexes;
 use crate::rates::OldLines;
-use crate::row_work::RowWork;
 use crate::signal::Signal;
 use crate::starvation::Pool;
 use crate::{ControllerConfig, GateKey, MonoTime, Pacing};
@@ -88,7 +87,7 @@ impl Controller {
 
     fn configure_pace(&mut self, now: MonoTime) {
         if !matches!(self.pacing, Pacing::Adaptive(adaptive) if adaptive.learns_row_costs) {
-            self.row_work = RowWork::default();
+            self.forget_row_costs();
         }
         let Pacing::Adaptive(adaptive) = self.pacing else {
             self.pace = None;

@@ -58,7 +58,11 @@ impl Pace {
             return;
         };
         self.owed = share.owes(self.owed, (rate, since));
-        let factor = share.factor(rate, since);
+        self.scale(share.factor(rate, since));
+    }
+
+    /// What is known of the rate is as if it had been so many times that all along.
+    pub(crate) fn scale(&mut self, factor: f64) {
         for flow in self.flows.values_mut() {
             flow.scale(factor);
         }

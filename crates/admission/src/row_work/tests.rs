@@ -74,12 +74,13 @@ fn rows_that_cost_the_same_are_rows_for_ever() {
 fn without_looks_nothing_is_known_and_what_was_is_forgotten() {
     let mut lab = Lab::new();
     lab.runs(60, (1.0, 10.0), 9);
-    lab.work.lapse(lab.now.saturating_add(Duration::from_secs(20)));
-    assert!(lab.factors().0 > 2.0, "a server that restarts is not forgotten at once");
-    lab.work.lapse(lab.now.saturating_add(Duration::from_secs(31)));
-    assert_eq!(lab.factors(), (1.0, 1.0));
-    lab.work.told(Some(DEAR), 5.0);
-    assert!(lab.work.told.is_empty(), "nobody looks");
+    let lapses = |seconds| lab.work.lapses(lab.now.saturating_add(Duration::from_secs(seconds)));
+    assert!(!lapses(20), "a server that restarts is not forgotten at once");
+    assert!(lapses(31));
+    let mut nobody_looks = RowWork::default();
+    nobody_looks.told(Some(DEAR), 5.0);
+    assert!(nobody_looks.told.is_empty());
+    assert!(!nobody_looks.lapses(lab.now));
 }
 
 #[test]
@@ -98,6 +99,43 @@ fn looks_at_tables_that_nobody_was_admitted_to_write_say_nothing() {
         lab.look(Some((&[], None)));
     }
     assert_eq!(lab.factors(), (1.0, 1.0));
+}
+
+#[test]
+fn an_applier_that_stands_is_seen_once() {
+    for stands in [5, 12, 20, 40] {
+        let mut lab = Lab::new();
+        lab.runs(60, (1.0, 1.0), 5);
+        // Somebody on the replica holds a lock, and its state says nothing of that.
+        (0..10 * stands).for_each(|_| lab.look(Some((&[DEAR.table], Some(WriteKind::Delete)))));
+        for _ in 0..60 {
+            lab.runs(1, (1.0, 1.0), 5);
+            assert_eq!(lab.factors(), (1.0, 1.0), "{stands} s");
+        }
+    }
+}
+
+#[test]
+fn a_lock_on_the_table_of_others_does_not_make_them_pay_for_all() {
+    let mut lab = Lab::new();
+    for n in 0..1_800_u32 {
+        lab.work.told(Some(DEAR), 10.0);
+        lab.work.told(Some(CHEAP), 10.0);
+        let both = [DEAR.table, CHEAP.table];
+        lab.look(Some((if n % 2 == 0 { &both } else { &both[1..] }, None)));
+    }
+    let (who_locks, others) = lab.factors();
+    assert!(who_locks >= 0.45 && others <= 1.55, "{who_locks} {others}");
+}
+
+#[test]
+fn a_rate_found_with_factors_is_less_for_those_without() {
+    let mut lab = Lab::new();
+    assert_eq!(lab.work.evenly(), 1.0);
+    // Twenty rows of the cheap take as long as one of the dear: 21 rows in 40 units of work, where 2 rows would take 21.
+    lab.runs(120, (1.0, 20.0), 5);
+    let evenly = lab.work.evenly();
+    assert!((4.5..6.0).contains(&evenly), "{evenly}");
 }
 
 #[test]

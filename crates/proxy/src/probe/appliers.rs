@@ -7,6 +7,7 @@
 
 mod rows;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{Applying, TableKey, WriteKind};
@@ -29,6 +30,9 @@ const SLOW: Duration = Duration::from_secs(1);
 /// How long nothing is asked of a server that cannot tell or does not want to, and after a question that failed.
 const CANNOT_TELL: Duration = Duration::from_secs(60);
 const FAILED: Duration = Duration::from_secs(5);
+
+/// How often it is asked whether it still tells: in looks.
+const LOOKS_PER_SETTINGS: u32 = 600;
 
 /// Tables of one transaction that count.
 const TABLES_MAX: usize = 32;
@@ -59,14 +63,29 @@ struct Applier {
     tables: Vec<(String, String)>,
 }
 
+/// The tables that this replica's appliers were met at.
+struct Counted {
+    rows: AppliedRows,
+    /// As many as replicas are asked.
+    one_of: Arc<()>,
+}
+
+impl Counted {
+    fn new(target: &ProbeTarget) -> Self {
+        let one_of = target.site.cluster.probes.counts_rows.clone();
+        Self { rows: AppliedRows::default(), one_of }
+    }
+}
+
 /// Looks at one replica's appliers until it is dropped.
 pub(super) async fn watch(target: ProbeTarget) {
     let mut rhythm = target.site.rhythm(target.probe.probe_interval.max(INTERVAL_MIN), SLOW);
     let mut health = target.health(Purpose::Appliers);
+    let mut counting = target.health(Purpose::AppliedRows);
     let mut link = target.link(PROBE_TIMEOUT);
     let mut can_tell = false;
     let mut silence: Option<String> = None;
-    let mut rows = AppliedRows::default();
+    let mut rows = None;
     let mut looks = 0_u32;
     loop {
         rhythm.beat().await;
@@ -93,20 +112,26 @@ pub(super) async fn watch(target: ProbeTarget) {
             tokio::time::sleep(CANNOT_TELL).await;
             continue;
         }
-        let looked = look(&target, &mut link, &mut rows).await;
-        let looked = match looked {
-            Ok(()) if looks.is_multiple_of(LOOKS_PER_COUNT) => {
-                count(&target, &mut link, &mut rows).await
-            }
-            looked => looked,
-        };
-        looks = looks.wrapping_add(1);
+        let counted = rows.get_or_insert_with(|| Counted::new(&target));
+        let looked = look(&target, &mut link, counted).await;
         health.note(&looked);
         if looked.is_err() {
             // It may be another server now.
             can_tell = false;
+            rows = None;
             tokio::time::sleep(FAILED).await;
+            continue;
         }
+        if looks.is_multiple_of(LOOKS_PER_COUNT) {
+            let outcome = count(&target, &mut link, counted).await;
+            counting.note(&outcome);
+            if outcome.is_err() {
+                rows = None;
+            }
+        }
+        looks = looks.wrapping_add(1);
+        // It may have been switched off.
+        can_tell = !looks.is_multiple_of(LOOKS_PER_SETTINGS);
     }
 }
 
@@ -133,12 +158,12 @@ async fn ask_settings(replica: &mut Link) -> Result<Option<String>, ProbeError> 
 async fn look(
     target: &ProbeTarget,
     replica: &mut Link,
-    rows: &mut AppliedRows,
+    counted: &mut Counted,
 ) -> Result<(), ProbeError> {
     let appliers = appliers(&replica.rows(QUESTION).await?);
     take_in(target, &appliers);
     for (schema, table) in appliers.iter().flat_map(|applier| &applier.tables) {
-        rows.meet(schema, table);
+        counted.rows.meet(schema, table);
     }
     Ok(())
 }
@@ -146,12 +171,13 @@ async fn look(
 async fn count(
     target: &ProbeTarget,
     replica: &mut Link,
-    rows: &mut AppliedRows,
+    counted: &mut Counted,
 ) -> Result<(), ProbeError> {
-    let Some(question) = rows.question() else { return Ok(()) };
-    let replicas = target.site.policy.replicas.len();
-    let each = 1.0 / f64::from(u32::try_from(replicas).unwrap_or(u32::MAX).max(1));
-    let mut applied = rows.take_in(&replica.rows(&question).await?);
+    let Some(question) = counted.rows.question() else { return Ok(()) };
+    // One is the board's own.
+    let replicas = Arc::strong_count(&counted.one_of).saturating_sub(1).max(1);
+    let each = 1.0 / f64::from(u32::try_from(replicas).unwrap_or(u32::MAX));
+    let mut applied = counted.rows.take_in(&replica.rows(&question).await?);
     for (_, rows) in &mut applied {
         *rows *= each;
     }

@@ -33,6 +33,8 @@ pub(super) enum Purpose {
     InnodbMetrics,
     /// What the appliers of a replica are at.
     Appliers,
+    /// How many rows they have applied.
+    AppliedRows,
 }
 
 impl Health {
@@ -72,6 +74,7 @@ impl Purpose {
             Self::Rules => "runtime rules",
             Self::InnodbMetrics => "innodb metrics",
             Self::Appliers => "appliers",
+            Self::AppliedRows => "applied rows",
         }
     }
 }
@@ -102,6 +105,10 @@ fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
             Purpose::InnodbMetrics => "GRANT PROCESS ON *.*",
             Purpose::Appliers => {
                 "GRANT SELECT ON performance_schema.*; until then every row counts as a row"
+            }
+            Purpose::AppliedRows => {
+                "GRANT SELECT ON performance_schema.*; until then what others write to a table is \
+                 charged to who passes a gate"
             }
             Purpose::Rules => {
                 "GRANT CREATE, INSERT, UPDATE, SELECT, DELETE on the schema of the heartbeat's table; \
