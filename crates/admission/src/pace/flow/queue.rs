@@ -26,6 +26,13 @@ pub(super) const TARGET_MAX: f64 = 0.5;
 /// The part of the time a usual large statement takes by which the lag aimed for is raised.
 const LUMP_PART: f64 = 0.8;
 
+/// When a transaction commits that runs for long, nobody knows before, and until the next one does
+/// the replica has nothing to do, unless so many of them stand there. That is let stand where the
+/// threshold leaves room for it: up to this part of what it is more than so many seconds.
+const READY: f64 = 2.4;
+const READY_MAX: f64 = 0.1;
+const READY_FROM: f64 = 1.0;
+
 /// From this part of the lag aimed for, a queue stands at the replica.
 const QUEUE: f64 = 0.15;
 
@@ -39,10 +46,18 @@ impl Flow {
     pub(super) fn target(&self, aim: &Aim) -> f64 {
         // What it takes by itself is no queue where several are applied at once.
         let lump = (LUMP_PART * self.lump_time(aim) - self.alone(aim)).max(0.0);
+        let lump = lump.max(self.standing_ready(aim));
         let seen = acknowledging(aim);
         let rest = aim.threshold - self.standing(aim);
         let queue = (TARGET * aim.threshold).clamp(QUEUE_MIN * seen, QUEUE_MAX * seen);
         (queue.min(TARGET_OF_REST * rest) + lump).min(TARGET_MAX * rest)
+    }
+
+    /// What is let stand of work that runs for long, in seconds.
+    fn standing_ready(&self, aim: &Aim) -> f64 {
+        let runs_long = (aim.running / acknowledging(aim)).min(1.0);
+        let most = READY_MAX * (aim.threshold - READY_FROM);
+        (READY * runs_long * self.lump_time(aim)).min(most)
     }
 
     /// The least queue that stands, in seconds.
@@ -73,5 +88,27 @@ impl Flow {
     /// seconds. Between them next to nothing of ours is acknowledged.
     pub(super) fn own_lumps_every(&self, aim: &Aim) -> f64 {
         if aim.others.is_some() { aim.lump / self.rate.max(1.0) } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::growth::tests::aim;
+    use super::*;
+    use crate::MonoTime;
+
+    #[test]
+    fn where_there_is_room_some_of_what_commits_unforeseen_stands_ready() {
+        let flow = Flow::new(MonoTime::ZERO, Some(1_000.0));
+        // A usual one takes half a second.
+        let target = |running: f64, threshold: f64| {
+            flow.target(&Aim { lump: 500.0, threshold, ..aim(running) })
+        };
+        let small = QUEUE_MAX * 0.35;
+        let near = |seconds: f64, expected: f64| (seconds - expected).abs() < 1e-9;
+        assert!(near(target(0.0, 30.0), small + 0.4), "one statement: {}", target(0.0, 30.0));
+        assert!(near(target(2.0, 30.0), small + 1.2), "a transaction: {}", target(2.0, 30.0));
+        assert!(near(target(2.0, 6.0), small + 0.5), "a tenth of the room: {}", target(2.0, 6.0));
+        assert!(near(target(2.0, 1.0), target(0.0, 1.0)), "there is none: {}", target(2.0, 1.0));
     }
 }
