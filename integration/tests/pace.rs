@@ -120,7 +120,8 @@ async fn rows_count_as_what_they_cost_the_replica_where_that_is_looked_at() {
     replica(&servers).run_sql(&["SET sql_log_bin = 0", NO_KEY]).await.unwrap();
     let (dear, cheap) = (price(&servers, UPDATE_DEAR).await, price(&servers, ADD_CHEAP).await);
 
-    let sluice = start(&config(&servers)).await;
+    let config = config(&servers).probe_keys("row_costs: applied");
+    let sluice = start(&config).await;
     let of_dear = Writers::start(sluice.listen_addr(), "etl", 12, UPDATE_DEAR).await.unwrap();
     let of_cheap = Writers::start(sluice.listen_addr(), "ddl", 12, ADD_CHEAP).await.unwrap();
     let mut before = (0, 0);

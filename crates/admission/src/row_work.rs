@@ -21,7 +21,7 @@
 
 mod account;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use self::account::{Account, Totals};
@@ -99,6 +99,10 @@ const BLOCKS_MIN: u32 = 10;
 const CERTAIN: f64 = 4.0;
 const UNCERTAIN: f64 = 2.0;
 
+/// Nothing is applied when the lag grows by this part of the time, and after so many such blocks looks say nothing.
+const STANDS: f64 = 0.8;
+const STANDS_BLOCKS: u32 = 3;
+
 /// A factor closer to one is one.
 const MATTERS: f64 = 1.5;
 
@@ -108,8 +112,8 @@ const FACTOR_MAX: f64 = 50.0;
 /// How far a factor moves in one block.
 const STEP: f64 = 1.5;
 
-/// Who makes less than this part of the work does not count for what a row would cost otherwise.
-const NOTABLE: f64 = 0.02;
+/// Who makes less than this part of the work of the largest does not count for what a row would cost otherwise.
+const NOTABLE: f64 = 0.05;
 
 /// For how long what was learned holds without a look.
 const KNOWN_FOR: Duration = Duration::from_secs(30);
@@ -132,6 +136,9 @@ pub(crate) struct RowWork {
     /// Rows applied in the block under way, whoever wrote them.
     applied: BTreeMap<Written, f64>,
     block_began: Option<MonoTime>,
+    /// At the end of the block before this one; and for how many blocks it has grown since nothing was applied.
+    lag: Duration,
+    stands: u32,
     looked_at: MonoTime,
     blocks: u32,
 }
@@ -169,6 +176,7 @@ impl RowWork {
         }
         if now.saturating_since(began) >= BLOCK {
             self.block_began = Some(now);
+            self.note_standing(lag, now.saturating_since(began));
             self.end_block(now, lag);
         }
     }
@@ -180,9 +188,14 @@ impl RowWork {
         }
     }
 
-    /// Whether nobody has looked for so long that what was learned does not hold.
+    /// Whether nobody has looked for so long, or there was so little to be seen, that what was learned does not hold.
     pub(crate) fn lapses(&self, now: MonoTime) -> bool {
-        self.block_began.is_some() && now.saturating_since(self.looked_at) > KNOWN_FOR
+        let unseen = self.block_began.is_some() && now.saturating_since(self.looked_at) > KNOWN_FOR;
+        unseen || (self.totals.looks < LOOKS_MIN && self.has_factors())
+    }
+
+    fn has_factors(&self) -> bool {
+        self.accounts.values().any(|account| (account.factor - 1.0).abs() > 0.0)
     }
 
     /// What a row would cost, in rows of the mean, if all kinds of rows came in equal numbers, and 1 at least. Who has
@@ -190,8 +203,8 @@ impl RowWork {
     /// is for those who go by rows, as without the factors all do.
     pub(crate) fn evenly(&self) -> f64 {
         let work = |of: &Account| of.rows * of.factor;
-        let all: f64 = self.accounts.values().map(work).sum();
-        let counts = |of: &&Account| work(of) >= NOTABLE * all;
+        let largest = self.accounts.values().map(work).fold(0.0, f64::max);
+        let counts = |of: &&Account| work(of) >= NOTABLE * largest;
         let (sum, number) = self
             .accounts
             .values()
@@ -219,6 +232,19 @@ impl RowWork {
         let total: f64 = met().map(|(_, of)| weight(of)).sum();
         for (written, of) in met() {
             *self.met.entry(*written).or_default() += weight(of) / total;
+        }
+    }
+
+    /// While nothing at all is applied, the lag grows as time goes by. An applier that stands at one row for a minute,
+    /// for a lock that a reader of the replica holds or for its disk, is not seen at it six hundred times.
+    fn note_standing(&mut self, lag: Duration, since: Duration) {
+        let grew = lag.saturating_sub(self.lag);
+        self.lag = lag;
+        let stands = grew >= since.mul_f64(STANDS);
+        self.stands = if stands { self.stands.saturating_add(1) } else { 0 };
+        if self.stands > STANDS_BLOCKS {
+            self.met.clear();
+            self.between = 0.0;
         }
     }
 
@@ -250,12 +276,17 @@ impl RowWork {
         // Where no look meets a table, the server does not name them.
         let between = if self.met.is_empty() { 0.0 } else { self.between };
         let statements: f64 = self.accounts.values().map(|account| account.statements).sum();
+        // What of a table is applied may be whose rows are of any kind.
+        let of_any = |written: &&Written| written.kind == WriteKind::Replace;
+        let of_any: BTreeSet<TableKey> =
+            self.accounts.keys().filter(of_any).map(|written| written.table).collect();
         let mut block = Totals::default();
         for (written, account) in &mut self.accounts {
             let of_all = account.statements / statements.max(f64::MIN_POSITIVE);
             let between = between * of_all;
             let looks = self.met.get(written).copied().unwrap_or(0.0) + between;
             let applied = self.applied.get(written).copied().unwrap_or(0.0);
+            let applied = if of_any.contains(&written.table) { 0.0 } else { applied };
             account.begin(of(written), (looks, applied));
             block.rows += account.block.rows;
             block.looks += account.block.looks;
@@ -296,7 +327,7 @@ impl RowWork {
             charged += account.rows * account.factor;
         }
         // Also while they move.
-        if self.accounts.values().any(|account| (account.factor - 1.0).abs() > 0.0) {
+        if self.has_factors() {
             let scale = if charged > 0.0 { rows / charged } else { 1.0 };
             for account in self.accounts.values_mut() {
                 account.factor = (account.factor * scale).clamp(1.0 / FACTOR_MAX, FACTOR_MAX);

@@ -47,5 +47,7 @@ impl ClusterPolicy {
             && *bypass == other.bypass
             && *signals == other.signals
             && *backend_tls == other.backend_tls
+            // It goes by `pacing` too.
+            && self.learns_row_costs() == other.learns_row_costs()
     }
 }

@@ -18,6 +18,8 @@ pub struct Config {
     pub admin: SocketAddr,
     /// More keys below `admin`, as in `legacy_get: true`. Empty unless told.
     pub admin_keys: String,
+    /// More keys of `probe`, with a comma in front.
+    pub probe_keys: String,
     /// The primary.
     pub primary: SocketAddr,
     /// The replicas.
@@ -53,6 +55,7 @@ impl Config {
             listen: loopback(free_port()?),
             admin: loopback(free_port()?),
             admin_keys: String::new(),
+            probe_keys: String::new(),
             primary,
             replicas,
             signals: "lag: { threshold: 1s }".into(),
@@ -74,6 +77,13 @@ impl Config {
     #[must_use]
     pub fn admin_keys(mut self, keys: &str) -> Self {
         self.admin_keys = format!(", {keys}");
+        self
+    }
+
+    /// With these keys below `probe` too.
+    #[must_use]
+    pub fn probe_keys(mut self, keys: &str) -> Self {
+        self.probe_keys = format!(", {keys}");
         self
     }
 
@@ -111,7 +121,10 @@ impl Config {
             format!("    listen: \"{}\"", self.listen),
             format!("    primary: \"{}\"", self.primary),
             format!("    replicas: [{}]", replicas.join(", ")),
-            "    probe: { user: sluice, password_env: SLUICE_PROBE_PASSWORD }".to_owned(),
+            format!(
+                "    probe: {{ user: sluice, password_env: SLUICE_PROBE_PASSWORD{} }}",
+                self.probe_keys
+            ),
         ];
         for line in header {
             put_line(&mut text, 0, &line);

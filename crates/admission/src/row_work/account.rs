@@ -21,11 +21,8 @@ pub(super) struct Account {
     applied: f64,
     /// What the block just over has added.
     pub(super) block: Totals,
-    /// The squares of what looks and rows of runs of blocks differ in, which are on one side of the mean: an applier that
-    /// stands at one statement for twenty blocks is seen once and not twenty times.
+    /// The squares of what looks and rows of single blocks differ in.
     variance: f64,
-    /// The sum of the run that is under way.
-    run: f64,
     /// Whether it has been certain, and has not been uncertain since.
     certain: bool,
     pub(super) wanted: f64,
@@ -41,7 +38,6 @@ impl Default for Account {
             applied: 0.0,
             block: Totals::default(),
             variance: 0.0,
-            run: 0.0,
             certain: false,
             wanted: 1.0,
             factor: 1.0,
@@ -69,13 +65,7 @@ impl Account {
         let rows = self.block.rows - part(self.rows, all.rows) * block.rows;
         let off = looks - rows * part(all.looks, all.rows);
         // The means move less, the older they are: so does what is off them.
-        self.variance *= MEMORY * MEMORY;
-        self.run *= MEMORY;
-        if off * self.run < 0.0 {
-            self.run = 0.0;
-        }
-        self.variance += off * (off + 2.0 * self.run);
-        self.run += off;
+        self.variance = self.variance * MEMORY * MEMORY + off * off;
     }
 
     /// What a row of it seems to cost, in rows of the mean.

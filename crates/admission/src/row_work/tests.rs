@@ -11,11 +11,12 @@ const CHILD: TableKey = TableKey(3);
 struct Lab {
     work: RowWork,
     now: MonoTime,
+    lag: Duration,
 }
 
 impl Lab {
     fn new() -> Self {
-        let mut lab = Self { work: RowWork::default(), now: MonoTime::ZERO };
+        let mut lab = Self { work: RowWork::default(), now: MonoTime::ZERO, lag: Duration::ZERO };
         lab.look(None);
         lab
     }
@@ -23,7 +24,7 @@ impl Lab {
     fn look(&mut self, at: Option<(&[TableKey], Option<WriteKind>)>) {
         let seen: Vec<Applying<'_>> =
             at.into_iter().map(|(tables, kind)| Applying { tables, kind }).collect();
-        self.work.looked(self.now, Duration::ZERO, &seen);
+        self.work.looked(self.now, self.lag, &seen);
         self.now = self.now.saturating_add(Duration::from_millis(100));
     }
 
@@ -107,12 +108,25 @@ fn an_applier_that_stands_is_seen_once() {
         let mut lab = Lab::new();
         lab.runs(60, (1.0, 1.0), 5);
         // Somebody on the replica holds a lock, and its state says nothing of that.
-        (0..10 * stands).for_each(|_| lab.look(Some((&[DEAR.table], Some(WriteKind::Delete)))));
+        for n in 0..10 * stands {
+            lab.lag = Duration::from_millis(100) * n;
+            lab.look(Some((&[DEAR.table], Some(WriteKind::Delete))));
+        }
+        lab.lag = Duration::ZERO;
         for _ in 0..60 {
             lab.runs(1, (1.0, 1.0), 5);
             assert_eq!(lab.factors(), (1.0, 1.0), "{stands} s");
         }
     }
+}
+
+#[test]
+fn a_dear_job_that_begins_beside_others_is_known_soon() {
+    let mut lab = Lab::new();
+    lab.runs(120, (0.0, 20.0), 0);
+    lab.runs(30, (1.0, 10.0), 9);
+    let (dear, cheap) = lab.factors();
+    assert!(dear > 3.0 && cheap < 1.0, "{dear} {cheap}");
 }
 
 #[test]

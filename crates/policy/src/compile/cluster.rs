@@ -163,7 +163,7 @@ fn default_gate(raw: Maybe<OneOrMany<String>>, place: &Place) -> Spanned<OneOrMa
 const PACINGS: [(&str, PacingKind); 2] =
     [("adaptive", PacingKind::Adaptive), ("binary", PacingKind::Binary)];
 
-const ROW_COSTS: [(&str, RowCosts); 2] = [("applied", RowCosts::Applied), ("told", RowCosts::Told)];
+const ROW_COSTS: [(&str, RowCosts); 2] = [("told", RowCosts::Told), ("applied", RowCosts::Applied)];
 
 fn compile_probe(probe: Spanned<raw::Probe>, faults: &mut Faults) -> Probe {
     let Spanned { value: raw, place } = probe;
@@ -194,7 +194,7 @@ fn compile_probe(probe: Spanned<raw::Probe>, faults: &mut Faults) -> Probe {
         probe_interval: duration(raw.probe_interval, limits::PROBE_INTERVAL, faults),
         heartbeat_table: table_name(raw.heartbeat_table, faults),
         source,
-        row_costs: keyword(raw.row_costs, RowCosts::Applied, &ROW_COSTS, faults),
+        row_costs: keyword(raw.row_costs, RowCosts::Told, &ROW_COSTS, faults),
     }
 }
 

@@ -317,11 +317,10 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             live(
                 "row_costs",
-                "What a row counts as at the adaptive pace. `applied`: what rows of its table were \
-                 found to cost the replicas, by looking ten times a second at what their appliers \
-                 are at; as one where they do not tell (MariaDB, or without \
-                 `performance_schema`). `told`: as one, whatever it is, and nobody looks.",
-                Shown::Words("`applied`", "`applied`, `told`"),
+                "What a row counts as at the adaptive pace. `told`: as one, whatever it is. `applied`: \
+                 what rows of its table were found to cost the replicas, by looking ten times a \
+                 second at what their appliers are at (MySQL with `performance_schema`).",
+                Shown::Words("`told`", "`told`, `applied`"),
                 "",
             ),
         ],

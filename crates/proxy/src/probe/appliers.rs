@@ -16,7 +16,7 @@ use policy::table_key;
 
 use self::rows::AppliedRows;
 use super::answer::{number, text};
-use super::health::Purpose;
+use super::health::{self, Purpose};
 use super::{PROBE_TIMEOUT, ProbeTarget};
 use crate::board::ProbeError;
 use crate::link::Link;
@@ -37,10 +37,11 @@ const LOOKS_PER_SETTINGS: u32 = 600;
 /// Tables of one transaction that count.
 const TABLES_MAX: usize = 32;
 
-/// Whether it tells. MariaDB and MySQL 5.7 have the instrument too; as they come it is off.
-const SETTINGS: &str = "SELECT @@GLOBAL.performance_schema, \
-    (SELECT ENABLED FROM performance_schema.setup_instruments \
-    WHERE NAME = 'wait/lock/metadata/sql/mdl'), VERSION()";
+const SETTINGS: &str = "SELECT @@GLOBAL.performance_schema, VERSION()";
+
+/// Asked only where the answer to that is MySQL with it on: it takes a right. As MySQL 5.7 comes it is off.
+const INSTRUMENT: &str = "SELECT ENABLED FROM performance_schema.setup_instruments \
+    WHERE NAME = 'wait/lock/metadata/sql/mdl'";
 
 /// The type of the object is not asked for: the server would look locks up by it.
 const QUESTION: &str = "SELECT STRAIGHT_JOIN t.THREAD_ID, t.NAME, t.PROCESSLIST_STATE, \
@@ -92,6 +93,7 @@ pub(super) async fn watch(target: ProbeTarget) {
         if !can_tell {
             match ask_settings(&mut link).await {
                 Ok(told) => {
+                    health.note(&Ok(()));
                     if told.is_some() && told != silence {
                         let (cluster, server) = (&target.site.cluster.name, &target.server);
                         let why = told.as_deref().unwrap_or_default();
@@ -101,7 +103,8 @@ pub(super) async fn watch(target: ProbeTarget) {
                     silence = told;
                 }
                 Err(error) => {
-                    let pause = if error.is_silence() { FAILED } else { CANNOT_TELL };
+                    rows = None;
+                    let pause = pause(&error);
                     health.note::<()>(&Err(error));
                     tokio::time::sleep(pause).await;
                     continue;
@@ -109,17 +112,18 @@ pub(super) async fn watch(target: ProbeTarget) {
             }
         }
         if !can_tell {
+            rows = None;
             tokio::time::sleep(CANNOT_TELL).await;
             continue;
         }
         let counted = rows.get_or_insert_with(|| Counted::new(&target));
         let looked = look(&target, &mut link, counted).await;
         health.note(&looked);
-        if looked.is_err() {
+        if let Err(error) = looked {
             // It may be another server now.
             can_tell = false;
             rows = None;
-            tokio::time::sleep(FAILED).await;
+            tokio::time::sleep(pause(&error)).await;
             continue;
         }
         if looks.is_multiple_of(LOOKS_PER_COUNT) {
@@ -135,24 +139,26 @@ pub(super) async fn watch(target: ProbeTarget) {
     }
 }
 
+/// How long nothing is asked behind this.
+fn pause(error: &ProbeError) -> Duration {
+    if health::is_denied(error) { CANNOT_TELL } else { FAILED }
+}
+
 /// Why the server does not tell what its appliers are at; `None` if it does.
 async fn ask_settings(replica: &mut Link) -> Result<Option<String>, ProbeError> {
     let row = replica.first(SETTINGS).await?;
     let value = |index| row.as_ref().and_then(|row| row.as_ref(index));
-    let is_on = value(0).and_then(number::<u8>) == Some(1);
-    let names_locks = value(1).and_then(text).is_some_and(|said| said == "YES");
-    let version = value(2).and_then(text).unwrap_or_default();
-    Ok(match (is_on, names_locks) {
-        // Its states have other names.
-        _ if version.contains("MariaDB") => {
-            Some("MariaDB does not tell what its appliers are at".into())
-        }
-        (false, _) => Some("performance_schema is off".into()),
-        (true, false) => {
-            Some("the instrument wait/lock/metadata/sql/mdl of performance_schema is off".into())
-        }
-        (true, true) => None,
-    })
+    // Its states have other names.
+    if value(1).and_then(text).is_some_and(|version| version.contains("MariaDB")) {
+        return Ok(Some("MariaDB does not tell what its appliers are at".into()));
+    }
+    if value(0).and_then(number::<u8>) != Some(1) {
+        return Ok(Some("performance_schema is off".into()));
+    }
+    let row = replica.first(INSTRUMENT).await?;
+    let names_locks = row.as_ref().and_then(|row| row.as_ref(0)).and_then(text);
+    Ok((names_locks.as_deref() != Some("YES"))
+        .then(|| "the instrument wait/lock/metadata/sql/mdl of performance_schema is off".into()))
 }
 
 async fn look(

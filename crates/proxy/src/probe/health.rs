@@ -79,6 +79,11 @@ impl Purpose {
     }
 }
 
+/// Whether a right is missing.
+pub(super) fn is_denied(error: &ProbeError) -> bool {
+    error.code().is_some_and(|code| DENIED.contains(&code))
+}
+
 /// What the operator can do about it; empty if the error says it all.
 fn advice(purpose: Purpose, error: &ProbeError) -> &'static str {
     if let ProbeError::Lost(why) | ProbeError::Unencrypted(why) = error

@@ -180,11 +180,11 @@ fn primary(
 
 fn row_costs(word: Option<&str>, faults: &mut Faults) -> RowCosts {
     match word {
-        None | Some("applied") => RowCosts::Applied,
-        Some("told") => RowCosts::Told,
+        None | Some("told") => RowCosts::Told,
+        Some("applied") => RowCosts::Applied,
         Some(other) => {
-            faults.add("row_costs", format!("must be applied or told, not {other:?}"));
-            RowCosts::Applied
+            faults.add("row_costs", format!("must be told or applied, not {other:?}"));
+            RowCosts::Told
         }
     }
 }

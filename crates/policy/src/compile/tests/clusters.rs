@@ -43,8 +43,8 @@ fn the_pace_is_adaptive_where_there_is_a_lag_to_go_by() {
     };
     let measured = "    replicas: [r:3306]\n    probe: {user: p}\n";
     let learns = |pacing| matches!(pacing, Pacing::Adaptive(pacing) if pacing.learns_row_costs);
-    assert!(matches!(pacing(measured), Pacing::Adaptive(_)) && learns(pacing(measured)));
-    assert!(!learns(pacing(&measured.replace("p}", "p, row_costs: told}"))));
+    assert!(matches!(pacing(measured), Pacing::Adaptive(_)) && !learns(pacing(measured)));
+    assert!(learns(pacing(&measured.replace("p}", "p, row_costs: applied}"))));
     let by_status = measured.replace("p}", "p, source: replica_status}");
     assert!(matches!(pacing(&by_status), Pacing::Adaptive(_)));
     let binary = |release_per_s| Pacing::Binary(admission::BinaryPacing { release_per_s });
@@ -192,7 +192,7 @@ fn probes_and_secrets_are_checked() {
         ("{user: p, source: guess}", "is not one of `heartbeat`, `replica_status`"),
         ("{user: p, source: {query: \"\"}}", "must be one query"),
         ("{user: p, probe_interval: 2m}", "must be from 10ms to 1m"),
-        ("{user: p, row_costs: known}", "`known` is not one of `applied`, `told`"),
+        ("{user: p, row_costs: known}", "`known` is not one of `told`, `applied`"),
     ];
     for (line, part) in cases {
         let faults = faults(&probe(line));

@@ -15,7 +15,7 @@ use crate::probe::answer::{number, text};
 /// Tables whose rows are counted.
 const TABLES_MAX: usize = 256;
 
-/// A table that was not met in so many counts is forgotten: a minute.
+/// A table that was not met in so many counts is forgotten: a minute, while somebody is gated.
 const KEPT: u32 = 30;
 
 /// The kinds in the order of the columns.

@@ -271,6 +271,9 @@ fn not_modelled(
         Some(LagSource::Query(_)) => lines.push(format!("the query for the lag {FINER}")),
         Some(LagSource::Heartbeat) | None => {}
     }
+    if cluster.learns_row_costs() {
+        lines.push("probe.row_costs: here every row costs the replicas the same".to_owned());
+    }
     let sessions = scenario.apps.iter().fold(0_u32, |sum, app| sum.saturating_add(app.sessions));
     let most = cluster.network.connections_max;
     if sessions > most {
