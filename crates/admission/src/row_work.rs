@@ -14,6 +14,8 @@
 //!   as the part of its applied rows that was told ([`RowWork::applied`]).
 //! - A look at an applier between two transactions' locks counts for all by their statements.
 //! - Rows count once the lag has passed since they were told: until then no replica was at them.
+//! - While the lag grows as time goes by, nothing is applied: who an applier stands at is no dearer.
+//! - Who knows the factors has found a rate that is too high for who does not: [`RowWork::evenly`].
 //! - Nothing is charged by chance: a factor is in force only while it is [`CERTAIN`] deviations
 //!   from one, by what the looks of one [`BLOCK`] and the next differ in, and [`MATTERS`] times.
 //!

@@ -36,7 +36,7 @@ impl Controller {
     /// Rows count as rows from now on. For those there is less of the rate than was found.
     pub(super) fn forget_row_costs(&mut self) {
         let evenly = std::mem::take(&mut self.row_work).evenly();
-        if let Some(pace) = &mut self.pace {
+        if let Some(pace) = self.pace.as_mut().filter(|_| evenly > 1.0) {
             pace.scale(1.0 / evenly);
         }
     }

@@ -93,7 +93,10 @@ pub(super) async fn watch(target: ProbeTarget) {
         if !can_tell {
             match ask_settings(&mut link).await {
                 Ok(told) => {
-                    health.note(&Ok(()));
+                    if told.is_some() {
+                        // Else the look says whether it answers.
+                        health.note(&Ok(()));
+                    }
                     if told.is_some() && told != silence {
                         let (cluster, server) = (&target.site.cluster.name, &target.server);
                         let why = told.as_deref().unwrap_or_default();
