@@ -395,7 +395,7 @@ impl Flow {
             let is_behind = stood || queued >= self.queue_behind(target, aim);
             let bottleneck = is_behind && limited_for >= MOSTLY * since;
             // Beside others it is their work that it does between our statements.
-            let told = aim.others.is_none() && aim.runs_short();
+            let told = aim.others.is_none();
             let busy = if told { self.busy.per_s().max(sample) } else { sample };
             self.found.handle(at, bottleneck.then_some(busy), proves);
             // Statements go one at a time: no queue tells of the rate, and what it did with each does.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-/// It is remembered for so much of it, as time at the rate, and for so many statements at least.
+/// It is remembered for so much of it, as time at the rate, and for so many of the largest statements
+/// of late at least. That is the same for all: were it longer for large ones alone, their rows would
+/// count for less than those of the small.
 const MEMORY: f64 = 2.0;
 const COSTS: f64 = 4.0;
 
@@ -17,13 +19,17 @@ const LONGER: f64 = 10.0;
 pub(super) struct Served {
     mean: f64,
     squares: f64,
+    /// The largest of late, in rows.
+    largest: f64,
 }
 
 impl Served {
     /// Work of this cost has completed, after so long, at such a rate.
     pub(super) fn handle(&mut self, took: Duration, cost: f64, rate: f64) {
         let took = took.min(MAX).as_secs_f64();
-        let part = cost / (rate * MEMORY).max(COSTS * cost).max(1.0);
+        let largest = self.largest.max(cost);
+        let part = cost / (rate * MEMORY).max(COSTS * largest).max(1.0);
+        self.largest = cost.max(largest * (-part).exp());
         self.mean += part * (took - self.mean);
         self.squares += part * (took * took - self.squares);
     }
@@ -71,5 +77,20 @@ mod tests {
         begun.begin_with(Duration::from_secs(3));
         begun.begin_with(Duration::from_secs(9));
         assert_eq!((begun.mean(), begun.running()), (3.0, 3.0));
+    }
+
+    #[test]
+    fn a_row_counts_as_much_in_a_transaction_as_in_a_small_statement() {
+        let mut served = Served::default();
+        let mut sum = 0.0;
+        for n in 0..40 {
+            served.handle(Duration::from_secs(5), 7_000.0, 8_000.0);
+            for _ in 0..1_400 {
+                served.handle(Duration::ZERO, 5.0, 8_000.0);
+                sum += if n < 20 { 0.0 } else { served.mean() };
+            }
+        }
+        let mean = sum / f64::from(20 * 1_400);
+        assert!((2.2..2.8).contains(&mean), "half of the rows took five seconds: {mean}");
     }
 }

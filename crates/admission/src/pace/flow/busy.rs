@@ -12,8 +12,9 @@
 //! heartbeat that it shows, the replica has applied what came behind, at its rate. The rate may have
 //! grown while there was nothing to try it on; what was delivered in such times bounds it.
 //!
-//! None of this is told where work runs for long: it commits when nobody can know, and what the
-//! replica waits for then is the primary.
+//! The latter is told of nothing that runs for long: it commits when nobody can know. The former is. Behind
+//! transactions of seconds a replica has next to nothing to do until the next one commits, and behind each it
+//! has a queue: then a sample of all of the time is too low as well.
 //!
 //! Source: Cardwell et al., BBR (2016), which leaves out of its samples the time in which a sender
 //! had nothing to send.
