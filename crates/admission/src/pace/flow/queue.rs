@@ -28,10 +28,12 @@ const LUMP_PART: f64 = 0.8;
 
 /// When a transaction commits that runs for long, nobody knows before, and until the next one does
 /// the replica has nothing to do, unless so many of them stand there. That is let stand where the
-/// threshold leaves room for it: up to this part of what it is more than so many seconds.
+/// threshold leaves room for it: up to this part of what it is more than so many seconds, but, where that
+/// is much, no more than some tenths of a second and a smaller part.
 const READY: f64 = 2.4;
-const READY_MAX: f64 = 0.1;
+const READY_MAX: f64 = 0.3;
 const READY_FROM: f64 = 1.0;
+const READY_OF_MUCH: (f64, f64) = (0.8, 0.1);
 
 /// From this part of the lag aimed for, a queue stands at the replica.
 const QUEUE: f64 = 0.15;
@@ -56,7 +58,9 @@ impl Flow {
     /// What is let stand of work that runs for long, in seconds.
     fn standing_ready(&self, aim: &Aim) -> f64 {
         let runs_long = (aim.running / acknowledging(aim)).min(1.0);
-        let most = READY_MAX * (aim.threshold - READY_FROM);
+        let room = aim.threshold - READY_FROM;
+        let (at_least, part) = READY_OF_MUCH;
+        let most = (READY_MAX * room).min(at_least + part * room);
         (READY * runs_long * self.lump_time(aim)).min(most)
     }
 
@@ -108,7 +112,11 @@ mod tests {
         let near = |seconds: f64, expected: f64| (seconds - expected).abs() < 1e-9;
         assert!(near(target(0.0, 30.0), small + 0.4), "one statement: {}", target(0.0, 30.0));
         assert!(near(target(2.0, 30.0), small + 1.2), "a transaction: {}", target(2.0, 30.0));
-        assert!(near(target(2.0, 6.0), small + 0.5), "a tenth of the room: {}", target(2.0, 6.0));
+        assert!(
+            near(target(2.0, 3.0), small + 0.6),
+            "three tenths of the room: {}",
+            target(2.0, 3.0)
+        );
         assert!(near(target(2.0, 1.0), target(0.0, 1.0)), "there is none: {}", target(2.0, 1.0));
     }
 }
