@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use self::beside::Beside;
-use self::busy::Busy;
+use self::busy::{Ack, Busy};
 use self::found::Found;
 pub(super) use self::in_turn::InTurn;
 use self::looking::Looking;
@@ -106,16 +106,6 @@ struct Seen {
     /// One statement fills more than the window, or what runs does so for longer than was usual:
     /// whoever waits, waits for that, and the rate is not to blame.
     unlike: bool,
-}
-
-/// What had been acknowledged at some time.
-#[derive(Debug, Clone, Copy)]
-struct Ack {
-    at: MonoTime,
-    /// In rows.
-    acked: f64,
-    /// For so many seconds the replica had had work of ours.
-    busy: f64,
 }
 
 #[derive(Debug)]
@@ -355,7 +345,8 @@ impl Flow {
         if self.acks.len() >= ACKS_MAX {
             self.acks.pop_front();
         }
-        self.acks.push_back(Ack { at, acked: self.acked, busy: self.busy.seconds() });
+        let busy = self.busy.seconds();
+        self.acks.push_back(Ack { at, acked: self.acked, busy, queued: false });
         // While a large statement is applied nobody else's writes are, and behind it they catch up.
         let lumps = SAMPLE_LUMPS * self.lump_time(aim).max(self.own_lumps_every(aim));
         let length = SAMPLE_MIN.max(SAMPLE_HEARTBEATS * aim.heartbeat).max(lumps);
@@ -377,6 +368,7 @@ impl Flow {
         let target = self.target(aim);
         let queued = self.lag_at_least - self.standing(aim);
         let queue_stands = queued >= Self::queue_least(target);
+        self.acks.back_mut().into_iter().for_each(|ack| ack.queued = queue_stands);
         let span = seconds(first.at, at);
         if span >= aim.heartbeat * SPAN_MIN {
             let rows = self.acked - first.acked;
@@ -394,10 +386,9 @@ impl Flow {
             let stood = seen.queued_for >= (MOSTLY * since).max(shut_at);
             let is_behind = stood || queued >= self.queue_behind(target, aim);
             let bottleneck = is_behind && limited_for >= MOSTLY * since;
-            // Beside others it is their work that it does between our statements.
-            let told = aim.others.is_none();
-            let busy = if told { self.busy.per_s().max(sample) } else { sample };
-            self.found.handle(at, bottleneck.then_some(busy), proves);
+            let busy = self.while_busy(sample, aim);
+            let told = if aim.others.is_none() { busy } else { sample };
+            self.found.handle(at, bottleneck.then_some(told), proves);
             // Statements go one at a time: no queue tells of the rate, and what it did with each does.
             let alone = seen.unlike && busy > self.rate && sample > self.rate * MOSTLY_USED;
             self.follow((sample, busy), since, bottleneck || alone, aim);

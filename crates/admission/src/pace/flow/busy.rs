@@ -16,10 +16,15 @@
 //! transactions of seconds a replica has next to nothing to do until the next one commits, and behind each it
 //! has a queue: then a sample of all of the time is too low as well.
 //!
+//! Beside other controllers it is their work that the replica does between our statements, and nobody knows
+//! when it had none. Where work runs for long there may have been none of anybody's: as often as a heartbeat
+//! finds no queue. Such times do not lower the rate, and they raise it no more than statements' do: for that
+//! they are known too badly.
+//!
 //! Source: Cardwell et al., BBR (2016), which leaves out of its samples the time in which a sender
 //! had nothing to send.
 
-use super::{Aim, SPAN_MIN, later, seconds};
+use super::{Aim, Flow, SPAN_MIN, acknowledging, later, seconds};
 use crate::MonoTime;
 
 /// Work that runs for this part of the threshold runs for long.
@@ -30,6 +35,18 @@ impl Aim {
     pub(super) fn runs_short(&self) -> bool {
         self.service <= RUNS_LONG * self.threshold
     }
+}
+
+/// What had been acknowledged at some time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ack {
+    pub(super) at: MonoTime,
+    /// In rows.
+    pub(super) acked: f64,
+    /// For so many seconds the replica had had work of ours.
+    pub(super) busy: f64,
+    /// Whether a queue stood.
+    pub(super) queued: bool,
 }
 
 #[derive(Debug)]
@@ -87,14 +104,63 @@ impl Busy {
     }
 }
 
+/// Beside others the replica was idle for so much of the time at most.
+const IDLE_MAX: f64 = 0.7;
+
+impl Flow {
+    /// The newest sample, in rows a second of the time in which the replica had work.
+    pub(super) fn while_busy(&self, sample: f64, aim: &Aim) -> f64 {
+        if aim.others.is_none() {
+            return self.busy.per_s().max(sample);
+        }
+        let runs_long = (aim.running / acknowledging(aim)).min(1.0);
+        let clear = self.acks.iter().filter(|ack| !ack.queued).count();
+        let idle = (runs_long * part(clear, self.acks.len())).min(IDLE_MAX);
+        (sample / (1.0 - idle)).min(self.rate.max(sample))
+    }
+}
+
+fn part(some: usize, all: usize) -> f64 {
+    let count = |n: usize| u32::try_from(n).map_or(f64::INFINITY, f64::from);
+    count(some) / count(all).max(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use super::super::growth::tests::aim;
     use super::*;
 
     fn at(ms: u64) -> MonoTime {
         MonoTime::ZERO.saturating_add(Duration::from_millis(ms))
+    }
+
+    /// At so many rows a second beside others who have 500, and a queue stood at one heartbeat of two.
+    fn while_busy(rate: f64, sample: f64, running: f64, others: Option<f64>) -> f64 {
+        let mut flow = Flow::new(at(0), Some(rate));
+        for queued in [true, false, true, false] {
+            flow.acks.push_back(Ack { at: at(0), acked: 0.0, busy: 0.0, queued });
+        }
+        flow.while_busy(sample, &Aim { others, ..aim(running) })
+    }
+
+    #[test]
+    fn beside_others_what_no_queue_was_found_in_does_not_lower_the_rate() {
+        let others = Some(500.0);
+        assert_eq!(
+            while_busy(500.0, 400.0, 5.0, others),
+            500.0,
+            "nothing stood for half of the time"
+        );
+        assert_eq!(while_busy(500.0, 200.0, 5.0, others), 400.0);
+        assert_eq!(while_busy(500.0, 600.0, 5.0, others), 600.0, "nor does it raise it");
+        assert_eq!(
+            while_busy(500.0, 400.0, 0.0, others),
+            400.0,
+            "statements come as they are let in"
+        );
+        assert_eq!(while_busy(500.0, 400.0, 5.0, None), 400.0, "its own work is known");
     }
 
     #[test]

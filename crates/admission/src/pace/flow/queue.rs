@@ -33,7 +33,7 @@ const LUMP_PART: f64 = 0.8;
 const READY: f64 = 2.4;
 const READY_MAX: f64 = 0.3;
 const READY_FROM: f64 = 1.0;
-const READY_OF_MUCH: (f64, f64) = (0.8, 0.1);
+const READY_OF_MUCH: (f64, f64) = (0.6, 0.1);
 
 /// From this part of the lag aimed for, a queue stands at the replica.
 const QUEUE: f64 = 0.15;
