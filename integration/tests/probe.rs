@@ -31,6 +31,8 @@ async fn lag_rises_and_falls(mut servers: Topology) {
 
     let replica = servers.replicas.first_mut().unwrap();
     let slow = replica.addr().to_string();
+    // The signal has a value as soon as one of them counts.
+    wait_for_state(&sluice, &slow, "counted").await;
     replica.lag_start(Lag::StoppedApplier).await.unwrap();
     let lagging = |metrics: &Metrics| {
         lag(metrics, "") > Some(1.5) && lag(metrics, &slow) > Some(1.5) && !is_open(metrics)
