@@ -8,6 +8,10 @@ use std::time::Duration;
 const MEMORY: f64 = 2.0;
 const COSTS: f64 = 4.0;
 
+/// How large the largest was is forgotten down to 1 ÷ e in so much time at the rate, if not before: one
+/// that was larger than any transaction is not to be all that is remembered.
+const LATELY: f64 = 60.0;
+
 /// Work that ran for longer was not at work: its client kept it open.
 const MAX: Duration = Duration::from_secs(30);
 
@@ -29,7 +33,8 @@ impl Served {
         let took = took.min(MAX).as_secs_f64();
         let largest = self.largest.max(cost);
         let part = cost / (rate * MEMORY).max(COSTS * largest).max(1.0);
-        self.largest = cost.max(largest * (-part).exp());
+        let forgotten = part.max(cost / (rate * LATELY).max(1.0));
+        self.largest = cost.max(largest * (-forgotten).exp());
         self.mean += part * (took - self.mean);
         self.squares += part * (took * took - self.squares);
     }
@@ -92,5 +97,16 @@ mod tests {
         }
         let mean = sum / f64::from(20 * 1_400);
         assert!((2.2..2.8).contains(&mean), "half of the rows took five seconds: {mean}");
+    }
+
+    #[test]
+    fn a_load_of_half_a_minute_is_forgotten_within_two() {
+        let mut served = Served::default();
+        served.handle(Duration::from_secs(30), 30_000.0, 1_000.0);
+        assert!(served.mean() > 7.0, "{served:?}");
+        for _ in 0..120_000 {
+            served.handle(Duration::from_millis(10), 1.0, 1_000.0);
+        }
+        assert!(served.mean() < 0.5, "{served:?}");
     }
 }
