@@ -387,6 +387,7 @@ impl Flow {
             let is_behind = stood || queued >= self.queue_behind(target, aim);
             let bottleneck = is_behind && limited_for >= MOSTLY * since;
             let busy = self.while_busy(sample, aim);
+            // Beside others the idle time is a guess, and tells nothing of the end of the rate.
             let told = if aim.others.is_none() { busy } else { sample };
             self.found.handle(at, bottleneck.then_some(told), proves);
             // Statements go one at a time: no queue tells of the rate, and what it did with each does.

@@ -119,15 +119,11 @@ impl Flow {
         }
         let runs_long = aim.running / acknowledging(aim);
         let runs_long = ((runs_long - STATEMENT) / (1.0 - STATEMENT)).clamp(0.0, 1.0);
-        let clear = self.acks.iter().filter(|ack| !ack.queued).count();
-        let idle = (runs_long * part(clear, self.acks.len())).min(IDLE_MAX);
+        let all: f64 = self.acks.iter().map(|_| 1.0).sum();
+        let clear: f64 = self.acks.iter().filter(|ack| !ack.queued).map(|_| 1.0).sum();
+        let idle = (runs_long * (clear / all.max(1.0))).min(IDLE_MAX);
         (sample / (1.0 - idle)).min(self.rate.max(sample))
     }
-}
-
-fn part(some: usize, all: usize) -> f64 {
-    let count = |n: usize| u32::try_from(n).map_or(f64::INFINITY, f64::from);
-    count(some) / count(all).max(1.0)
 }
 
 #[cfg(test)]

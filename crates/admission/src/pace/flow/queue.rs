@@ -59,8 +59,8 @@ impl Flow {
     fn standing_ready(&self, aim: &Aim) -> f64 {
         let runs_long = (aim.running / acknowledging(aim)).min(1.0);
         let room = aim.threshold - READY_FROM;
-        let (at_least, part) = READY_OF_MUCH;
-        let most = (READY_MAX * room).min(at_least + part * room);
+        let (some, part) = READY_OF_MUCH;
+        let most = (READY_MAX * room).min(some + part * room);
         (READY * runs_long * self.lump_time(aim)).min(most)
     }
 
@@ -117,6 +117,8 @@ mod tests {
             "three tenths of the room: {}",
             target(2.0, 3.0)
         );
+        let much = flow.target(&Aim { lump: 1_000.0, threshold: 11.0, ..aim(2.0) });
+        assert!(near(much, small + 1.6), "0.6 s and a tenth of it: {much}");
         assert!(near(target(2.0, 1.0), target(0.0, 1.0)), "there is none: {}", target(2.0, 1.0));
     }
 }
