@@ -60,6 +60,16 @@ enum Topic<S> {
     Told(Telling<S>),
 }
 
+/// Whether the state in which something is first seen is news.
+#[derive(Clone, Copy, Debug)]
+enum First<S> {
+    IsNoNews,
+    /// It is, at once, but for the one that is expected.
+    IsNewsUnless(S),
+    /// It gets some time to come to the one that is expected.
+    WaitsFor(S),
+}
+
 impl Cluster {
     /// Tells of gates and replicas. Runs until it is dropped.
     pub(super) async fn tell_news(&self) {
@@ -94,14 +104,23 @@ impl Cluster {
             let Some(signal) = policy.signal(view.key) else { continue };
             let says = Says::of(view);
             let topic = newsroom.signals.entry(view.key).or_insert(Topic::Begins(now));
-            let begins = matches!(says, Says::Blind | Says::BlindOpen).then_some(Says::Open);
-            if let Some(news) = topic.look(says, begins, now) {
+            let first = match says {
+                Says::Blind | Says::BlindOpen => First::WaitsFor(Says::Open),
+                Says::Open | Says::Shut => First::IsNoNews,
+            };
+            if let Some(news) = topic.look(says, first, now) {
                 self.tell_signal(signal, view, says, &news);
             }
         }
     }
 
-    fn tell_signal(&self, signal: &Signal, view: &SignalView, says: Says, news: &News<Says>) {
+    fn tell_signal(
+        &self,
+        signal: &Signal,
+        view: &SignalView,
+        says: Says,
+        news: &News<Option<Says>>,
+    ) {
         let cluster = &self.name;
         let signal_name = &signal.name;
         let News { before: _, untold } = *news;
@@ -148,24 +167,16 @@ impl Cluster {
             let topic =
                 newsroom.replicas.entry(replica.server.clone()).or_insert(Topic::Begins(now));
             let counted = Standing { state: ReplicaState::Counted, counts: true, code: None };
-            let begins = match standing.state {
-                ReplicaState::NoData | ReplicaState::NeverCaughtUp => Some(counted),
+            let first = match standing.state {
+                ReplicaState::NoData | ReplicaState::NeverCaughtUp => First::WaitsFor(counted),
                 ReplicaState::Counted
                 | ReplicaState::Unreachable
                 | ReplicaState::DelayedOnPurpose
                 | ReplicaState::IgnoredSlowest
                 | ReplicaState::ApplierStopped
-                | ReplicaState::ReceiverStopped => None,
+                | ReplicaState::ReceiverStopped => First::IsNewsUnless(counted),
             };
-            let news = match (&topic, begins) {
-                // What is wrong from the begin is news as well.
-                (Topic::Begins(_), None) if standing != counted => {
-                    *topic = Topic::Told(Telling::new(counted, now));
-                    topic.look(standing, None, now)
-                }
-                (Topic::Begins(_) | Topic::Told(_), _) => topic.look(standing, begins, now),
-            };
-            if let Some(news) = news {
+            if let Some(news) = topic.look(standing, first, now) {
                 self.tell_replica(replica, standing, &news, now);
             }
         }
@@ -175,11 +186,11 @@ impl Cluster {
         &self,
         replica: &ReplicaReading,
         Standing { state, counts, code: _ }: Standing,
-        News { before, untold }: &News<Standing>,
+        News { before, untold }: &News<Option<Standing>>,
         now: MonoTime,
     ) {
         let (cluster, server) = (&self.name, &replica.server);
-        let before = state_label(before.state);
+        let before = before.map_or("none", |before| state_label(before.state));
         let lag = replica.view.lag.map(|lag| format!("{:.3}", lag.as_secs_f64()));
         let lag_s = lag.as_deref().unwrap_or("none");
         let trouble = replica.trouble().unwrap_or_else(|| "none".to_owned());
@@ -262,23 +273,27 @@ impl Newsroom {
 }
 
 impl<S: Copy + PartialEq> Topic<S> {
-    /// The news of being in this state. One that `begins` with it gets some time first, and is then
-    /// told as if it had been in that other state.
-    fn look(&mut self, state: S, begins: Option<S>, now: MonoTime) -> Option<News<S>> {
-        match (&mut *self, begins) {
-            (Self::Told(telling), _) => telling.look(state, now),
-            (Self::Begins(at), Some(_)) if now.saturating_since(*at) < FIRST_DATA_WITHIN => None,
-            (Self::Begins(_), Some(before)) => {
-                let mut telling = Telling::new(before, now);
-                let news = telling.look(state, now);
-                *self = Self::Told(telling);
-                news
+    /// The news of being in this state, and what was told before, if anything was.
+    fn look(&mut self, state: S, first: First<S>, now: MonoTime) -> Option<News<Option<S>>> {
+        let expected = match (&mut *self, first) {
+            (Self::Told(telling), _) => {
+                let News { before, untold } = telling.look(state, now)?;
+                return Some(News { before: Some(before), untold });
             }
-            (Self::Begins(_), None) => {
-                *self = Self::Told(Telling::new(state, now));
-                None
+            (Self::Begins(at), First::WaitsFor(_))
+                if now.saturating_since(*at) < FIRST_DATA_WITHIN =>
+            {
+                return None;
             }
-        }
+            (Self::Begins(_), First::WaitsFor(expected) | First::IsNewsUnless(expected)) => {
+                expected
+            }
+            (Self::Begins(_), First::IsNoNews) => state,
+        };
+        let mut telling = Telling::new(expected, now);
+        let news = telling.look(state, now);
+        *self = Self::Told(telling);
+        news.map(|News { before: _, untold }| News { before: None, untold })
     }
 }
 
@@ -292,15 +307,26 @@ mod tests {
 
     #[test]
     fn a_start_is_no_news_unless_data_never_comes() {
+        let waits = First::WaitsFor(Says::Open);
         let mut healthy = Topic::Begins(at(0));
-        assert_eq!(healthy.look(Says::Blind, Some(Says::Open), at(1)), None);
-        assert_eq!(healthy.look(Says::Open, None, at(2)), None);
-        let shut = healthy.look(Says::Shut, None, at(3));
-        assert_eq!(shut, Some(News { before: Says::Open, untold: 0 }));
+        assert_eq!(healthy.look(Says::Blind, waits, at(1)), None);
+        assert_eq!(healthy.look(Says::Open, First::IsNoNews, at(2)), None);
+        let shut = healthy.look(Says::Shut, First::IsNoNews, at(3));
+        assert_eq!(shut, Some(News { before: Some(Says::Open), untold: 0 }));
         let mut blind = Topic::Begins(at(0));
-        assert_eq!(blind.look(Says::Blind, Some(Says::Open), at(4)), None);
-        assert!(blind.look(Says::Blind, Some(Says::Open), at(5)).is_some());
-        assert_eq!(blind.look(Says::Blind, Some(Says::Open), at(6)), None);
+        assert_eq!(blind.look(Says::Blind, waits, at(4)), None);
+        assert_eq!(blind.look(Says::Blind, waits, at(5)), Some(News { before: None, untold: 0 }));
+        assert_eq!(blind.look(Says::Blind, waits, at(6)), None);
+    }
+
+    #[test]
+    fn what_is_wrong_from_the_begin_is_news_and_nothing_was_told_before() {
+        let mut stopped = Topic::Begins(at(0));
+        let first = First::IsNewsUnless("counted");
+        assert_eq!(stopped.look("stopped", first, at(0)), Some(News { before: None, untold: 0 }));
+        let mended = Some(News { before: Some("stopped"), untold: 0 });
+        assert_eq!(stopped.look("counted", first, at(9)), mended);
+        assert_eq!(Topic::Begins(at(0)).look("counted", first, at(0)), None);
     }
 
     #[test]
