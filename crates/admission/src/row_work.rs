@@ -12,6 +12,8 @@
 //!   write, and for nobody if there is none.
 //! - Who writes the same table past every gate is in the same looks: of a table's looks as much counts
 //!   as the part of its applied rows that was told ([`RowWork::applied`]).
+//! - Appliers that are met at work share a look. Where they keep the order of commits, one that is alone at work
+//!   holds up the others, and its moment is the replica's.
 //! - A look at an applier between two transactions' locks counts for all by their statements.
 //! - Rows count once the lag has passed since they were told: until then no replica was at them.
 //! - While the lag grows as time goes by, nothing is applied: who an applier stands at is no dearer.
@@ -173,8 +175,11 @@ impl RowWork {
     pub(crate) fn looked(&mut self, now: MonoTime, lag: Duration, seen: &[Applying<'_>]) {
         let began = *self.block_began.get_or_insert(now);
         self.looked_at = now;
+        // One moment of the replica's, whoever shares it: where commits keep their order, who is alone at work holds
+        // up all others.
+        let part = 1.0 / f64::from(u32::try_from(seen.len()).unwrap_or(u32::MAX).max(1));
         for applying in seen {
-            self.meet(applying);
+            self.meet(applying, part);
         }
         if now.saturating_since(began) >= BLOCK {
             self.block_began = Some(now);
@@ -215,9 +220,9 @@ impl RowWork {
         if number > 0.0 { f64::max(sum / number, 1.0) } else { 1.0 }
     }
 
-    fn meet(&mut self, applying: &Applying<'_>) {
+    fn meet(&mut self, applying: &Applying<'_>, part: f64) {
         if applying.tables.is_empty() {
-            self.between += 1.0;
+            self.between += part;
             return;
         }
         let accounts = &self.accounts;
@@ -233,7 +238,7 @@ impl RowWork {
         let weight = |of: &Account| of.rows + f64::MIN_POSITIVE;
         let total: f64 = met().map(|(_, of)| weight(of)).sum();
         for (written, of) in met() {
-            *self.met.entry(*written).or_default() += weight(of) / total;
+            *self.met.entry(*written).or_default() += part * weight(of) / total;
         }
     }
 

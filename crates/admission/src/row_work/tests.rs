@@ -61,6 +61,26 @@ fn rows_of_which_replicas_have_more_work_count_for_more() {
 }
 
 #[test]
+fn who_is_alone_at_work_is_at_it_for_all() {
+    let mut lab = Lab::new();
+    for n in 0..900_u32 {
+        // Four appliers that keep the order of commits: three wait whenever one is at a dear row.
+        lab.work.told(Some(DEAR), 1.0);
+        lab.work.told(Some(CHEAP), 4.0);
+        let at = |table| Applying { tables: table, kind: None };
+        let seen = if n % 2 == 0 {
+            vec![at(&[DEAR.table])]
+        } else {
+            vec![at(&[CHEAP.table]), at(&[CHEAP.table]), at(&[CHEAP.table]), at(&[CHEAP.table])]
+        };
+        lab.work.looked(lab.now, lab.lag, &seen);
+        lab.now = lab.now.saturating_add(Duration::from_millis(100));
+    }
+    let (dear, cheap) = lab.factors();
+    assert!((3.3..4.5).contains(&(dear / cheap)), "{dear} {cheap}");
+}
+
+#[test]
 fn rows_that_cost_the_same_are_rows_for_ever() {
     let mut lab = Lab::new();
     for _ in 0..30 {
