@@ -145,7 +145,7 @@ impl Line {
     }
 
     fn end(&mut self, permit: Permit) {
-        let outcome = Outcome { affected_rows: 1, server_time: SERVER_TIME, error: false };
+        let outcome = Outcome { affected_rows: 1, server_time: SERVER_TIME, ..Outcome::default() };
         self.controller.complete(self.now, permit, outcome);
         std::hint::black_box(self.controller.poll_timeout());
         self.statements = self.statements.saturating_add(1);

@@ -3,7 +3,8 @@
 //!
 //! The unit is a row. A statement that changed rows costs their number. One that told none (DDL,
 //! CALL, an UPDATE that matched nothing) costs its server time at [`ROWS_PER_S`]: an ALTER TABLE
-//! that took an hour keeps a replica busy for about as long, whatever its count of rows says.
+//! that took an hour keeps a replica busy for about as long, whatever its count of rows says. What
+//! only reads costs a replica nothing, however long it takes.
 //!
 //! Bounds: as many digests as [`DIGESTS_MAX`] and as many apps as [`APPS_MAX`]; beyond, whoever was
 //! learned first is forgotten. A digest that is not known is expected to cost what its app's
@@ -224,7 +225,10 @@ pub(crate) fn cost_of(outcome: &Outcome) -> f64 {
     match outcome.affected_rows {
         // A statement that failed has written nothing, however long it waited for a lock.
         0 if outcome.error => 0.0,
-        0 => (outcome.server_time.as_secs_f64() * ROWS_PER_S).min(COST_MAX),
+        0 => {
+            let worked = outcome.server_time.saturating_sub(outcome.reading);
+            (worked.as_secs_f64() * ROWS_PER_S).min(COST_MAX)
+        }
         rows => rows_cost(rows),
     }
 }

@@ -188,6 +188,8 @@ pub struct Outcome {
     pub affected_rows: u64,
     /// Time the server took.
     pub server_time: Duration,
+    /// Of that, for statements that only read: nothing of it reaches a replica.
+    pub reading: Duration,
     /// Whether the server answered with an error, or not at all.
     pub error: bool,
 }

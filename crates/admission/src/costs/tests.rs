@@ -57,6 +57,10 @@ fn a_statement_without_rows_costs_its_time() {
     assert_eq!(cost_of(&hour), 360_000.0);
     assert_eq!(cost_of(&Outcome { affected_rows: 7, ..hour }), 7.0);
     assert_eq!(rows_cost(u64::MAX), COST_MAX);
+    let read = Outcome { reading: hour.server_time, ..hour };
+    assert_eq!(cost_of(&read), 0.0, "a replica has nothing of it");
+    let both = Outcome { reading: Duration::from_secs(3_599), ..hour };
+    assert_eq!(cost_of(&both), 100.0, "a CALL behind it in one transaction");
 }
 
 #[test]

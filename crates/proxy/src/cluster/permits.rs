@@ -41,6 +41,12 @@ impl PermitGuard {
         self.permit.as_ref().and_then(Permit::reason)
     }
 
+    /// Adds what one statement under this permit took that has only read.
+    pub fn add_reading(&mut self, server_time: Duration, failed: bool) {
+        self.outcome.reading = self.outcome.reading.saturating_add(server_time);
+        self.add(0, server_time, failed);
+    }
+
     /// Adds what one statement under this permit did; a transaction has several.
     pub fn add(&mut self, affected_rows: u64, server_time: Duration, failed: bool) {
         self.outcome.affected_rows = self.outcome.affected_rows.saturating_add(affected_rows);

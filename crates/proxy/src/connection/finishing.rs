@@ -1,6 +1,7 @@
 //! What is done when a command is over.
 
-use session::Finished;
+use session::{Finished, StatementOutcome};
+use sql::Class;
 use tokio::time::Instant;
 
 use super::Connection;
@@ -13,8 +14,12 @@ impl Connection {
     pub(super) fn finish(&mut self, finished: &Finished) {
         if let Some(permit) = self.permit.as_mut() {
             if let Some(response) = &finished.response {
-                let rows = response.changed_rows();
-                permit.add(rows, self.timing.backend, response.error.is_some());
+                let failed = response.error.is_some();
+                if only_reads(finished.statement) {
+                    permit.add_reading(self.timing.backend, failed);
+                } else {
+                    permit.add(response.changed_rows(), self.timing.backend, failed);
+                }
             }
             if finished.admission_over {
                 self.permit = None;
@@ -52,4 +57,19 @@ impl Connection {
         self.timing = Timing::default();
         self.end_runaway(finished);
     }
+}
+
+/// Whether nothing of it is for replicas to apply, however long it takes. What is no statement changes nothing.
+pub(super) fn only_reads(statement: Option<StatementOutcome>) -> bool {
+    statement.is_none_or(|statement| match statement.class {
+        Class::Read | Class::LockingRead => true,
+        Class::Write
+        | Class::Load
+        | Class::Call
+        | Class::Ddl
+        | Class::Unknown
+        | Class::Transaction
+        | Class::Session
+        | Class::Admin => false,
+    })
 }

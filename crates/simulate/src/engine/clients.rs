@@ -1,5 +1,7 @@
 //! The sessions: they ask, wait, write, think.
 
+use std::time::Duration;
+
 use admission::{
     AppKey, Appointment, Decision, DigestKey, IdentityKey, Mode, MonoTime, Outcome, Permit,
     Refusal, Request, Resolved, Return, RuleKey, TableKey, WriteKind, Written,
@@ -304,7 +306,8 @@ impl<'s> World<'s> {
         let (number, place) = (session.app, session.proxy);
         let phantom = u64::from(app.phantom_rows).saturating_mul(u64::from(app.transactions));
         let affected_rows = u64::from(session.rows).saturating_add(phantom);
-        let outcome = Outcome { affected_rows, server_time, error: false };
+        let reading = if affected_rows == 0 { server_time } else { Duration::ZERO };
+        let outcome = Outcome { affected_rows, server_time, reading, error: false };
         let rows = f64::from(session.rows) * app.apply_cost;
         self.append(rows, Some(number));
         self.note_ended(place, number, server_time);

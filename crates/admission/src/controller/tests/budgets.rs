@@ -203,7 +203,7 @@ impl World {
             self.expect_no_less_to_poll();
         }
         if let Some(permit) = permit {
-            let outcome = Outcome { affected_rows: 1, server_time, error: false };
+            let outcome = Outcome { affected_rows: 1, server_time, ..Outcome::default() };
             self.lab.controller.complete(now, permit, outcome);
         }
         self.collect();

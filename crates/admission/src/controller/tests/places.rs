@@ -108,7 +108,8 @@ fn completed_work_is_added_up() {
             panic!("admitted")
         };
         assert_eq!(permit.waited(), Duration::ZERO);
-        let outcome = Outcome { affected_rows: 3, server_time: ms(20), error };
+        let outcome =
+            Outcome { affected_rows: 3, server_time: ms(20), error, ..Outcome::default() };
         lab.controller.complete(lab.now, permit, outcome);
     }
     let expected =
