@@ -395,7 +395,10 @@ impl Flow {
             self.follow((sample, busy), since, bottleneck || alone, aim);
         }
         if limited.is_some() && !queue_stands && !seen.unlike && !self.base.is_drained(at) {
-            let clear_for = (since - seen.queued_for).max(0.0);
+            // Who waited for an instant has not shown that more would have been let in all the time. A lower sample takes
+            // as much to count, so else the rate goes up in most intervals and comes down in few.
+            let waited = limited_for / (MOSTLY * since).max(f64::MIN_POSITIVE);
+            let clear_for = (since - seen.queued_for).max(0.0) * waited.min(1.0);
             let room = (1.0 - self.queue(aim) / target).max(0.0);
             self.grow(at, (clear_for, room), span.max(SAMPLE_MIN), aim);
         }
