@@ -249,6 +249,35 @@ fn how_many_were_there_at_once_is_told_beside_the_mean() {
     );
 }
 
+/// The whole time of a statement is counted where it ends: one of 75 s in the first half minute that
+/// is counted was 2.7 on average.
+#[test]
+fn there_are_never_more_on_average_than_at_once() {
+    let text = "UPDATE t SET a = ? WHERE id = ?";
+    let mut one = row("etl", "write", text, 1, 75.0);
+    one["time_max_s"] = json!(75.0);
+    let mut many = row("etl", "write", text, 100, 108.0);
+    many["time_max_s"] = json!(40.0);
+    let says = |row: &Value, (window_s, max): (f64, f64), line: &str| {
+        let mut told = insights(std::slice::from_ref(row));
+        told["window_s"] = json!(window_s);
+        let etl = json!({ "cluster": "main", "app": "etl", "concurrency_p99": max, "concurrency_max": max });
+        told["apps"] = if max > 0.0 { json!([etl]) } else { json!([]) };
+        let file = FILE.replace("max_concurrency: 2", "max_concurrency: 1");
+        let text = stdout(&against_file(("never-more.yaml", &file), &told, "text"));
+        let line = format!("    max_concurrency 1: {line}");
+        assert!(text.contains(&line), "{line}\nin\n{text}");
+    };
+    says(&one, (27.8, 1.0), "1.000 on average, 100 %: holds back in short peaks only: etl had up");
+    says(&one, (27.8, 0.0), "1.000 on average, 100 %: holds back in peaks only\n");
+    says(&many, (40.0, 1.0), "1.000 on average, 100 %: holds back in short peaks only: etl had up");
+    says(&many, (40.0, 2.0), "2.000 on average, 200 %: holds back all the time\n");
+    says(&many, (40.0, 0.0), "2.700 on average, 270 %: holds back all the time\n");
+    // Of what ran for longer than two minutes it is not known how many of them there were at once.
+    many["time_max_s"] = json!(121.0);
+    says(&many, (40.0, 1.0), "2.700 on average, 270 %: holds back all the time\n");
+}
+
 #[test]
 fn hostile_names_stay_in_their_line() {
     let hostile = "a\nrule x: 9 statements\u{1b}[31m";

@@ -133,11 +133,22 @@ fn nothing(view: &View) -> View {
     }
 }
 
-/// Seconds from the first statement in the window on, or as many as there were before.
+/// Seconds from the first statement in the window on, or as many as there were before. Its whole time
+/// is counted, so the window begins no later than it did, as far as that is known.
 fn seen_s(view: &View, before: f64) -> f64 {
-    let from = view.total.first_seen.map_or(view.to, |first| first.max(view.from));
+    let stats = view.rows.iter().map(|row| &row.stats).chain([&view.total]);
+    let from = stats.filter_map(begun).min().map_or(view.to, |first| first.max(view.from));
     let span = std::time::Duration::from_millis(view.to.0.saturating_sub(from.0));
     span.as_secs_f64().max(before)
+}
+
+/// When the first of them began at the latest.
+fn begun(stats: &Stats) -> Option<Time> {
+    let first = stats.first_seen?;
+    // Where some were refused, or left, the first may be one that never was at the server.
+    let were_all_there = stats.refused.sum() == 0 && stats.client_gone == 0;
+    let least_ns = if were_all_there { stats.time_min_ns } else { 0 };
+    Some(Time(first.0.saturating_sub(least_ns / 1_000_000)))
 }
 
 fn sort_key(sort: Sort, stats: &Stats) -> u64 {
@@ -265,6 +276,50 @@ mod tests {
 
     use super::*;
 
+    /// A statement of 75 s among short ones that ended 28 s ago at the earliest was there 2.7 times at
+    /// once, on average.
+    #[test]
+    fn a_window_begins_no_later_than_its_first_statements() {
+        let seen = |count: u64, min_s: u64, (first, last): (u64, u64)| Stats {
+            count,
+            time_min_ns: min_s.saturating_mul(1_000_000_000),
+            first_seen: Some(Time(first)),
+            last_seen: Some(Time(last)),
+            ..Stats::default()
+        };
+        let long = seen(1, 75, (999_000, 999_000));
+        let total = seen(5, 0, (972_000, 999_000));
+        let mut view = View { rows: vec![row_of(long)], total, ..empty() };
+        assert_eq!(seen_s(&view, 0.0), 76.0);
+        assert_eq!(seen_s(&view, 90.0), 90.0, "another cluster's is longer");
+        view.from = Time(950_000);
+        assert_eq!(seen_s(&view, 0.0), 50.0, "it is the window that was asked for at most");
+        view.from = Time(0);
+        for row in &mut view.rows {
+            row.stats.client_gone = 1;
+        }
+        assert_eq!(seen_s(&view, 0.0), 28.0, "the first was at no server, perhaps");
+        assert_eq!(seen_s(&empty(), 0.0), 0.0);
+    }
+
+    fn empty() -> View {
+        let (from, to) = (Time(0), Time(1_000_000));
+        View { from, to, rows: Vec::new(), total: Stats::default(), at_once: Vec::new() }
+    }
+
+    fn row_of(stats: Stats) -> ViewRow {
+        ViewRow {
+            group: Group::default(),
+            stats,
+            text: None,
+            tables: Vec::new(),
+            all_tables: true,
+            kind: insights::Kind::default(),
+            senders: Vec::new(),
+            sample: None,
+        }
+    }
+
     #[test]
     fn a_share_of_the_window_before_is_of_that_window() {
         let of_s = |seconds: u64| Stats {
@@ -273,17 +328,7 @@ mod tests {
             ..Stats::default()
         };
         let totals = Totals { now: of_s(1), before: of_s(100) };
-        let row = ViewRow {
-            group: Group::default(),
-            stats: of_s(1),
-            text: None,
-            tables: Vec::new(),
-            all_tables: true,
-            kind: insights::Kind::default(),
-            senders: Vec::new(),
-            sample: None,
-        };
-        let compared = Compared { row, before: of_s(25), change: Change::Shrunk };
+        let compared = Compared { row: row_of(of_s(1)), before: of_s(25), change: Change::Shrunk };
         let (change, before) = totals.before_of(&compared);
         assert_eq!((change.as_str(), before.share), ("shrunk", 0.25));
     }

@@ -3,6 +3,9 @@
 //! Insights are sums over a window, so what is told is the mean: the load of a bucket by the second.
 //! Peaks are higher, and a budget whose mean is below its limit may hold back in them. How many statements
 //! were there at once is known by app: where a bucket is one app's it had no more than that.
+//!
+//! The whole time of a statement is counted where it ends, whose window may have begun long after it.
+//! So the mean is also bounded by what was there at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,12 +18,18 @@ use super::tally::{mode, number};
 /// Below one second a mean says nothing.
 const WINDOW_MIN_S: f64 = 1.0;
 
+/// For how long it is known what was there at once.
+const AT_ONCE_WINDOW_S: f64 = 3_600.0;
+
+/// What ran for longer was not counted at once from its beginning on.
+const AT_ONCE_STATEMENT_S: f64 = 120.0;
+
 /// The budgets of a cluster, and what met them.
 pub(super) struct Budgets<'c> {
     list: Vec<Filled<'c>>,
     places: HashMap<u64, usize>,
     /// By app: how many statements were there at once.
-    at_once: HashMap<&'c str, f64>,
+    at_once: HashMap<&'c str, &'c AppAtOnce>,
 }
 
 struct Filled<'c> {
@@ -38,6 +47,8 @@ struct Bucket {
     apps: BTreeSet<String>,
     count: u64,
     time_s: f64,
+    /// Of the statement that took longest.
+    longest_s: f64,
     rows: u64,
 }
 
@@ -69,7 +80,7 @@ impl<'c> Budgets<'c> {
         let list: Vec<Filled<'c>> = policy.budgets.iter().map(filled).collect();
         let places = list.iter().enumerate().map(|(place, of)| (of.budget.key.0, place)).collect();
         let apps = apps.iter().filter(|app| *app.cluster == *policy.name);
-        let at_once = apps.map(|app| (&*app.app, app.concurrency_p99)).collect();
+        let at_once = apps.map(|app| (&*app.app, app)).collect();
         Self { list, places, at_once }
     }
 
@@ -127,18 +138,20 @@ impl Filled<'_> {
         bucket.apps.insert(load.app.to_owned());
         bucket.count = bucket.count.saturating_add(*count);
         bucket.time_s += *time_total_s;
+        // Where it is not told, it may have been any time.
+        bucket.longest_s = bucket.longest_s.max(load.row.cost.time_max_s.unwrap_or(f64::INFINITY));
         bucket.rows = bucket.rows.saturating_add(rows_sent.saturating_add(*rows_affected));
     }
 
-    fn told(self, window_s: f64, at_once: &HashMap<&str, f64>) -> OfBudget {
+    fn told(self, window_s: f64, at_once: &HashMap<&str, &AppAtOnce>) -> OfBudget {
         let Self { budget, mut told, buckets, too_costly, costliest_s } = self;
         let terms = &budget.terms;
+        let busy = |bucket: &Bucket| bucket.busy(window_s, at_once);
         let mut limit = |name: &'static str,
                          allowed: Option<f64>,
-                         load: &dyn Fn(&Bucket) -> f64| {
+                         mean: &dyn Fn(&Bucket) -> f64| {
             let Some(allowed) = allowed else { return };
-            let mean = |bucket: &Bucket| load(bucket) / window_s;
-            let fullest = buckets.values().max_by(|a, b| load(a).total_cmp(&load(b)));
+            let fullest = buckets.values().max_by(|a, b| mean(a).total_cmp(&mean(b)));
             let over = buckets.values().filter(|bucket| mean(bucket) > allowed).count();
             told.limits.push(OfLimit {
                 limit: name,
@@ -149,10 +162,10 @@ impl Filled<'_> {
                 at_once: (name == "max_concurrency").then(|| fullest?.at_once(at_once)).flatten(),
             });
         };
-        limit("max_concurrency", terms.max_concurrency.map(f64::from), &|bucket| bucket.time_s);
-        limit("rate", terms.rate, &|bucket| number(bucket.count));
-        limit("rows_per_s", terms.rows_per_s, &|bucket| number(bucket.rows));
-        limit("share", terms.share, &|bucket| bucket.time_s);
+        limit("max_concurrency", terms.max_concurrency.map(f64::from), &busy);
+        limit("rate", terms.rate, &|bucket| number(bucket.count) / window_s);
+        limit("rows_per_s", terms.rows_per_s, &|bucket| number(bucket.rows) / window_s);
+        limit("share", terms.share, &busy);
         if let Some(allowed) = terms.max_query_cost {
             told.limits.push(OfLimit {
                 limit: "max_query_cost",
@@ -168,11 +181,26 @@ impl Filled<'_> {
 
 impl Bucket {
     /// How many of its statements were there at once at most, but for one second of a hundred.
-    fn at_once(&self, by_app: &HashMap<&str, f64>) -> Option<AtOnce> {
+    fn at_once(&self, by_app: &HashMap<&str, &AppAtOnce>) -> Option<AtOnce> {
         let mut apps = self.apps.iter();
         let (Some(app), None) = (apps.next(), apps.next()) else { return None };
-        let p99 = *by_app.get(&**app)?;
+        let p99 = by_app.get(&**app)?.concurrency_p99;
         Some(AtOnce { app: app.clone(), p99 })
+    }
+
+    /// How many of its statements were there on average: no more than ever were there at once.
+    fn busy(&self, window_s: f64, by_app: &HashMap<&str, &AppAtOnce>) -> f64 {
+        let mean = (self.time_s / window_s).min(number(self.count));
+        self.at_once_max(window_s, by_app).map_or(mean, |most| mean.min(most))
+    }
+
+    /// How many statements of its apps were there at once at most, where that is known of all of them
+    /// and for the whole window.
+    fn at_once_max(&self, window_s: f64, by_app: &HashMap<&str, &AppAtOnce>) -> Option<f64> {
+        if window_s > AT_ONCE_WINDOW_S || self.longest_s > AT_ONCE_STATEMENT_S {
+            return None;
+        }
+        self.apps.iter().map(|app| Some(by_app.get(&**app)?.concurrency_max)).sum()
     }
 }
 
