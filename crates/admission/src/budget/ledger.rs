@@ -1,6 +1,7 @@
 //! What statements take from the buckets of a cluster, and give back.
 
 mod fill;
+mod join;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub struct BudgetHold {
     /// Where it has taken something, the first of them. Nobody else's while it has a place there.
     slots: [BucketSlot; BudgetSet::LEN_MAX],
     len: u8,
+    /// How many of them it has taken since it began. The others it has joined.
+    len_begun: u8,
     /// To which of them it is charged, by a bit each.
     charged: u8,
     /// What its cost is going to say.
@@ -68,7 +71,7 @@ impl BudgetHold {
     }
 
     /// Where it has taken something, and whether it is charged there.
-    fn taken(&self) -> impl Iterator<Item = (BucketSlot, bool)> {
+    fn taken(&self) -> impl Iterator<Item = (BucketSlot, bool)> + use<> {
         let Self { slots, len, mut charged, .. } = *self;
         slots.into_iter().take(usize::from(len)).map(move |slot| {
             let is_charged = charged & 1 == 1;
@@ -270,7 +273,9 @@ impl Budgets {
         let cost = found.cost.unwrap_or_else(|| predictions.expected(asks.0, asks.1));
         let (slots, len, charged) = ([BucketSlot::default(); BudgetSet::LEN_MAX], 0, 0);
         let finding = Finding::Further;
-        let mut hold = BudgetHold { slots, len, charged, finding, asks, cost, since: now };
+        let len_begun = 0;
+        let mut hold =
+            BudgetHold { slots, len, len_begun, charged, finding, asks, cost, since: now };
         // Its digest's cost of before, and as far as that is believed.
         let mut learned = None;
         let mut tries_again = false;
@@ -317,45 +322,9 @@ impl Budgets {
             counts.in_use = counts.in_use.saturating_add(1);
             hold.add(slot);
         }
+        hold.len_begun = hold.len;
         if tries_again {
             predictions.try_again(now, asks.0);
-        }
-        hold
-    }
-
-    /// A statement that is at the server takes a place in these budgets too from now on, beside what it
-    /// has taken. It is not charged there: what it uses was not limited when it began.
-    pub(crate) fn join(
-        &mut self,
-        now: MonoTime,
-        held: Option<BudgetHold>,
-        set: &BudgetSet,
-        asks: (Option<DigestKey>, AppKey),
-    ) -> BudgetHold {
-        let mut hold = held.unwrap_or_else(|| BudgetHold {
-            slots: [BucketSlot::default(); BudgetSet::LEN_MAX],
-            len: 0,
-            charged: 0,
-            finding: Finding::Part,
-            asks,
-            cost: self.predictions.expected(asks.0, asks.1),
-            since: now,
-        });
-        let (taken, _) = self.taken_with(&hold);
-        let Self { known, buckets, .. } = self;
-        for at in set.iter().filter(|at| !taken.contains(*at)) {
-            if usize::from(hold.len) == BudgetSet::LEN_MAX {
-                break;
-            }
-            let Some(slot) = buckets.touch(now, at, known) else { continue };
-            let Some(index) = buckets.get(slot).map(|stored| stored.budget) else { continue };
-            let Some((terms, counts)) = known.met(index) else { continue };
-            buckets.rouse(slot);
-            let Some(stored) = buckets.get_mut(slot) else { continue };
-            stored.bucket.drain(now, terms);
-            stored.bucket.enter(hold.since, hold.cost.seconds);
-            counts.in_use = counts.in_use.saturating_add(1);
-            hold.add(slot);
         }
         hold
     }
@@ -387,10 +356,11 @@ impl Budgets {
     }
 
     fn leave(&mut self, now: MonoTime, hold: &BudgetHold, settle: impl Fn(&mut Bucket)) {
-        let Self { known, buckets, .. } = self;
-        for (slot, is_charged) in hold.taken() {
+        for (place, (slot, is_charged)) in hold.taken().enumerate() {
+            let is_counted = self.is_counted_by(hold, place);
+            let Self { known, buckets, .. } = self;
             let Some(stored) = buckets.get_mut(slot) else { continue };
-            if let Some(counts) = known.counts(stored.budget) {
+            if is_counted && let Some(counts) = known.counts(stored.budget) {
                 counts.in_use = counts.in_use.saturating_sub(1);
             }
             if let Some(terms) = known.terms(stored.budget) {

@@ -404,3 +404,32 @@ fn who_runs_when_a_budget_comes_has_a_place_there_and_owes_nothing() {
     let owed: Vec<BudgetKey> = budgets.debts(later).iter().map(|(at, _)| at.budget).collect();
     assert_eq!(owed, [first], "what it took was not limited by the other when it began");
 }
+
+/// Each `per` has buckets of its own: the statement stood in those of all that there had been.
+#[test]
+fn who_runs_while_a_budget_is_divided_anew_again_and_again_is_one_statement_of_it() {
+    let mut budgets = budgets(1.0);
+    let now = MonoTime::from_nanos(1);
+    let in_use = |budgets: &Budgets| budgets.views().map(|view| view.in_use).sum::<u64>();
+    let where_it_is = |budgets: &Budgets| {
+        let mut there: Vec<u64> = budgets.there().into_keys().map(|at| at.instance).collect();
+        there.sort_unstable();
+        there
+    };
+    let mut hold = budgets.take(now, &of(0), (None, APP));
+    let mut came_late = budgets.join(now, None, &of(70), (None, APP));
+    for instance in 10..30 {
+        hold = budgets.join(now, Some(hold), &of(instance), (None, APP));
+        came_late = budgets.join(now, Some(came_late), &of(70 + instance), (None, APP));
+        assert_eq!(in_use(&budgets), 2);
+        assert_eq!(where_it_is(&budgets), [0, instance, 70 + instance], "and where it began");
+    }
+    // As at first: there it has been all the time.
+    hold = budgets.join(now, Some(hold), &of(0), (None, APP));
+    for (hold, left) in [(hold, 1), (came_late, 0)] {
+        budgets.finish(now, &hold, &used(1.0));
+        assert_eq!(in_use(&budgets), left);
+    }
+    assert!(budgets.there().is_empty());
+    assert_eq!(budgets.debts(now).len(), 1, "it is paid where it was taken");
+}
