@@ -433,3 +433,40 @@ fn who_runs_while_a_budget_is_divided_anew_again_and_again_is_one_statement_of_i
     assert!(budgets.there().is_empty());
     assert_eq!(budgets.debts(now).len(), 1, "it is paid where it was taken");
 }
+
+/// After eight names it had no place left, and a second statement ran beside it.
+#[test]
+fn who_runs_while_its_budget_is_renamed_again_and_again_is_in_that_of_the_last_name() {
+    let named = |key: u64| BudgetUse { budget: BudgetKey(key), instance: 0 };
+    let set = |keys: &[u64]| {
+        let mut set = BudgetSet::default();
+        assert!(keys.iter().all(|key| set.add(named(*key))));
+        set
+    };
+    let in_force = |keys: &[u64]| {
+        let one = BudgetTerms { max_concurrency: Some(1), ..terms(1.0) };
+        BudgetBook::new(keys.iter().map(|key| (BudgetKey(*key), one)).collect())
+    };
+    let now = MonoTime::from_nanos(1);
+    let mut budgets = Budgets::default();
+    budgets.configure(&in_force(&[1, 2]));
+    let mut hold = budgets.take(now, &set(&[1, 2]), (None, APP));
+    for key in (3..30).chain([1, 3, 1]) {
+        budgets.configure(&in_force(&[2, key]));
+        hold = budgets.join(now, Some(hold), &set(&[key]), (None, APP));
+        for key in [2, key] {
+            let stands = budgets.in_the_way(now, &set(&[key]), (None, APP), |_| false);
+            assert!(matches!(stands, Some(InTheWay::Waits { .. })), "{key}: {stands:?}");
+            assert_eq!(budgets.there().get(&named(key)), Some(&1));
+        }
+    }
+    // All of its places are those of budgets in force: there it stays, also for those of one more.
+    let all: Vec<u64> = (2..11).collect();
+    budgets.configure(&in_force(&all));
+    hold = budgets.join(now, Some(hold), &set(&all[1..]), (None, APP));
+    let there = |budgets: &Budgets| budgets.there().len();
+    assert_eq!(there(&budgets), 8);
+    budgets.finish(now, &hold, &used(1.0));
+    assert_eq!(there(&budgets), 0);
+    assert_eq!(budgets.views().map(|view| view.in_use).sum::<u64>(), 0);
+}

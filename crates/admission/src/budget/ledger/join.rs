@@ -37,8 +37,9 @@ impl Budgets {
                 continue;
             }
             self.leave_former(now, &mut hold, at.budget);
+            self.leave_one_if_full(now, &mut hold, at.budget);
             if hold.is_full() {
-                break;
+                continue;
             }
             let Self { known, buckets, .. } = self;
             let Some(slot) = buckets.touch(now, at, known) else { continue };
@@ -75,6 +76,20 @@ impl Budgets {
         let is_former = |stored: &Stored| stored.at.budget == budget;
         let begun = usize::from(hold.len_begun);
         if let Some(place) = self.last_place(hold, is_former).filter(|place| *place >= begun) {
+            self.leave_place(now, hold, place);
+        }
+    }
+
+    /// Where it has no place for another bucket, it leaves what it has of a budget that is not in force
+    /// any more, or was divided by something else: nobody is held back there.
+    fn leave_one_if_full(&mut self, now: MonoTime, hold: &mut BudgetHold, budget: BudgetKey) {
+        if !hold.is_full() {
+            return;
+        }
+        let is_gone = |stored: &Stored| self.known.terms(stored.budget).is_none();
+        let is_former = |stored: &Stored| stored.at.budget == budget;
+        let gone = self.last_place(hold, is_gone);
+        if let Some(place) = gone.or_else(|| self.last_place(hold, is_former)) {
             self.leave_place(now, hold, place);
         }
     }
