@@ -19,6 +19,8 @@ mod edits;
 mod places;
 #[path = "budgets/rates.rs"]
 mod rates;
+#[path = "budgets/restarted.rs"]
+mod restarted;
 #[path = "budgets/storm.rs"]
 mod storm;
 #[path = "budgets/users.rs"]

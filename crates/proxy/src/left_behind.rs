@@ -10,6 +10,11 @@
 //! The server is asked for its sessions, over the probe's account, until it shows this one no more.
 //! An account without PROCESS is shown its own sessions only: what such a one is not shown it knows
 //! nothing of. Of what nobody knows the place is free after [`UNHEARD_MAX`].
+//!
+//! A server that has crashed and started again gives the same ids to others, and what it shows under
+//! this one may be theirs. So a server by which it has not ended is asked for its `Uptime` too: what
+//! is older than the server has ended with the one before. USER, HOST and TIME of the process list
+//! tell nothing for certain: COM_CHANGE_USER, proxies in between and `SET timestamp` change them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +29,7 @@ use tokio::time::Instant;
 
 use crate::cluster::{BudgetGuard, Cluster};
 use crate::kill::link_to;
-use crate::link::Link;
+use crate::link::{Link, UPTIME_ERROR};
 use crate::socket::Remote;
 
 /// How often the server is asked while there is any.
@@ -36,6 +41,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Without a word of the server on it a place is free after this, as long as an answer that nobody
 /// takes is listened to. So nobody waits for ever for a server that is gone, or does not say.
 const UNHEARD_MAX: Duration = Duration::from_secs(30);
+
+/// Of a session's age, the part by which the server's `Uptime` may be off besides: it follows a clock
+/// that is set now and then, or runs slower than this machine's. Without it a pool that logged in
+/// as the server started would look older than the server after some days.
+const CLOCKS_APART: u32 = 1_000;
 
 /// However often the server shows it: what rolls back for longer is to be seen by somebody.
 const KEPT_MAX: Duration = Duration::from_secs(3_600);
@@ -57,6 +67,17 @@ pub(crate) struct LeftBehind {
     over: [AtomicU64; Fate::ALL.len()],
 }
 
+/// The session whose connection has ended.
+#[derive(Debug)]
+pub(crate) struct LostSession {
+    /// Where its server is. A socket that its peer has reset does not say.
+    pub(crate) remote: Option<Remote>,
+    /// The server's id of it.
+    pub(crate) connection_id: u32,
+    /// For how long it has been there.
+    pub(crate) age: Duration,
+}
+
 /// One of them.
 #[derive(Debug)]
 pub(crate) struct Statement {
@@ -64,11 +85,9 @@ pub(crate) struct Statement {
     _budget: BudgetGuard,
     /// The primary that it went to, by its address in the file.
     server: Arc<str>,
-    /// Where that is. A socket that its peer has reset does not say.
-    remote: Option<Remote>,
+    session: LostSession,
     /// It has been looked for.
     located: bool,
-    connection_id: u32,
     since: Instant,
     watched: Watched,
 }
@@ -129,24 +148,12 @@ impl Default for LeftBehind {
 
 impl LeftBehind {
     /// The connection of a statement has ended that holds this.
-    pub(crate) fn add(
-        &self,
-        budget: BudgetGuard,
-        server: &Arc<str>,
-        (remote, connection_id): (Option<Remote>, u32),
-    ) {
+    pub(crate) fn add(&self, budget: BudgetGuard, server: &Arc<str>, session: LostSession) {
         let since = Instant::now();
         let watched = Watched::new(since);
         let server = Arc::clone(server);
-        let statement = Statement {
-            _budget: budget,
-            server,
-            remote,
-            located: false,
-            connection_id,
-            since,
-            watched,
-        };
+        let statement =
+            Statement { _budget: budget, server, session, located: false, since, watched };
         self.now.fetch_add(1, Ordering::Relaxed);
         if self.sender.try_send(statement).is_err() {
             self.end(Fate::Unknown);
@@ -203,7 +210,7 @@ impl Cluster {
     async fn ask_after(&self, left: &mut [Statement], links: &mut Vec<(Remote, Link)>) {
         let policy = self.policy();
         let mut remotes: Vec<Remote> = Vec::new();
-        for remote in left.iter().filter_map(|statement| statement.remote.as_ref()) {
+        for remote in left.iter().filter_map(|statement| statement.session.remote.as_ref()) {
             if !remotes.contains(remote) {
                 remotes.push(remote.clone());
             }
@@ -217,17 +224,10 @@ impl Cluster {
                 links.len().checked_sub(1)
             });
             let Some((_, link)) = at.and_then(|at| links.get_mut(at)) else { continue };
-            let is_there = |statement: &&mut Statement| statement.remote.as_ref() == Some(&remote);
+            let is_there =
+                |statement: &&mut Statement| statement.session.remote.as_ref() == Some(&remote);
             let mut theirs: Vec<&mut Statement> = left.iter_mut().filter(is_there).collect();
-            for asked in theirs.chunks_mut(ASKED_MAX) {
-                let ids: Vec<String> =
-                    asked.iter().map(|statement| statement.connection_id.to_string()).collect();
-                let Ok(rows) = link.rows(&question(&ids.join(","))).await else { break };
-                let shown = Shown::of(&rows);
-                for statement in asked {
-                    statement.watched.note(statement.connection_id, &shown, Instant::now());
-                }
-            }
+            ask_for(link, &mut theirs).await;
         }
     }
 
@@ -244,7 +244,7 @@ impl Cluster {
             let Some(fate) = fate else { return true };
             if fate != Fate::Ended {
                 tracing::warn!(
-                    cluster = %self.name, connection = statement.connection_id, fate = fate.as_str(),
+                    cluster = %self.name, connection = statement.session.connection_id, fate = fate.as_str(),
                     "the connection of a statement has ended before its answer, and whether the \
                      server has ended it is not known: its budgets do not count it any more"
                 );
@@ -252,6 +252,29 @@ impl Cluster {
             self.left_behind.end(fate);
             false
         });
+    }
+}
+
+/// Asks a server for those that it had.
+async fn ask_for(link: &mut Link, theirs: &mut [&mut Statement]) {
+    for asked in theirs.chunks_mut(ASKED_MAX) {
+        let ids: Vec<String> =
+            asked.iter().map(|statement| statement.session.connection_id.to_string()).collect();
+        let Ok(rows) = link.rows(&question(&ids.join(","))).await else { return };
+        let shown = Shown::of(&rows);
+        for statement in asked {
+            statement.watched.note(statement.session.connection_id, &shown, Instant::now());
+        }
+    }
+    if theirs.iter().all(|statement| statement.watched.ended) {
+        return;
+    }
+    // The server counts to some moment after this.
+    let asked = Instant::now();
+    let Ok(Some(uptime_s)) = link.uptime_s().await else { return };
+    for statement in theirs {
+        let ended_for = asked.saturating_duration_since(statement.since);
+        statement.watched.ended |= statement.session.is_older(ended_for, uptime_s);
     }
 }
 
@@ -289,9 +312,20 @@ impl Statement {
     /// Finds the server again where its socket does not say, by the only address that it has.
     async fn locate(&mut self) {
         self.located = true;
-        if self.remote.is_none() {
-            self.remote = only_address(&self.server).await;
+        if self.session.remote.is_none() {
+            self.session.remote = only_address(&self.server).await;
         }
+    }
+}
+
+impl LostSession {
+    /// Whether it was there before a server that is up for `uptime_s` seconds, so long after its
+    /// connection has ended. In doubt it was not.
+    fn is_older(&self, ended_for: Duration, uptime_s: u64) -> bool {
+        let age = self.age.saturating_add(ended_for);
+        let clocks = age.checked_div(CLOCKS_APART).unwrap_or_default();
+        let up_at_most = Duration::from_secs(uptime_s).saturating_add(UPTIME_ERROR);
+        age > up_at_most.saturating_add(clocks)
     }
 }
 
@@ -404,6 +438,26 @@ mod tests {
         assert_eq!(watched.fate(since, now), None);
         watched.note(7, &shown(&[(7, true)], true), now);
         assert_eq!(watched.fate(since, now), Some(Fate::Ended));
+    }
+
+    /// What a server showed that had been started since was another's session with the same id: its
+    /// place was taken for as long as that one stayed.
+    #[test]
+    fn a_session_older_than_its_server_has_ended_and_in_doubt_it_has_not() {
+        const DAY_S: u64 = 86_400;
+        let is_older = |age_ms, ended_for_s, uptime_s| {
+            let age = Duration::from_millis(age_ms);
+            let session = LostSession { remote: None, connection_id: 7, age };
+            session.is_older(Duration::from_secs(ended_for_s), uptime_s)
+        };
+        assert!(is_older(5_900, 3, 7), "it was started since");
+        assert!(!is_older(5_900, 3, 8), "a second is lost in rounding");
+        assert!(!is_older(5_900, 3, 600));
+        assert!(!is_older(0, 0, 0), "nobody had logged in");
+        assert!(is_older(0, 3, 1), "it was started behind the end of the connection");
+        let of_ten_days = 10 * DAY_S * 1_000;
+        assert!(!is_older(of_ten_days, 0, 10 * DAY_S - 60), "the server's clock was set back");
+        assert!(is_older(of_ten_days, 0, 9 * DAY_S));
     }
 
     #[tokio::test(start_paused = true)]

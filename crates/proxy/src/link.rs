@@ -37,6 +37,10 @@ const WAIT_TIMEOUT_S: usize = 28_800;
 /// connections to machines that are gone are not kept for ever.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
+/// How much longer than the server's `Uptime` a session may have been there: both are told in whole
+/// seconds.
+pub(crate) const UPTIME_ERROR: Duration = Duration::from_secs(1);
+
 /// As whom probes log in.
 #[derive(Clone, Debug)]
 pub(crate) struct ProbeAccount {
@@ -170,6 +174,16 @@ impl Link {
         let mut conn = self.take().await?;
         let answer = tokio::time::timeout(limit, conn.query(sql)).await;
         self.settle(sql, conn, answer.map_err(|_| ProbeError::TimedOut)?).await
+    }
+
+    /// For how many seconds of its clock the server has been up; None if it does not say.
+    ///
+    /// # Cancellation
+    /// As [`Link::first`].
+    pub(crate) async fn uptime_s(&mut self) -> Result<Option<u64>, ProbeError> {
+        // The tables that say it are not the same in MySQL and MariaDB.
+        let row = self.first("SHOW GLOBAL STATUS LIKE 'Uptime'").await?;
+        Ok(row.and_then(|row| row.get_opt::<u64, _>(1)).and_then(Result::ok))
     }
 
     /// Runs a statement and tells how many rows it changed.

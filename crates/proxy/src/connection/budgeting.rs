@@ -4,12 +4,14 @@
 use admission::{BudgetAsk, DigestKey, IdentityKey, Mode, Request, Terms};
 use policy::{Rule, app_key, identity_key, ruleless_app_key};
 use session::{Ask, Finished, Question};
+use tokio::time::Instant;
 use wire::response_tracker::ResponseEnd;
 
 use super::Connection;
 use super::finishing::only_reads;
 use super::running_away::running;
 use crate::cluster::{Judgement, PermitGuard, ask, ask_budgets, ask_with_budgets};
+use crate::left_behind::LostSession;
 use crate::telemetry::NO_RULE_KEY;
 
 impl Connection {
@@ -96,8 +98,12 @@ impl Connection {
     pub(super) fn leave_behind(&mut self) {
         self.cursors.clear();
         if let Some(budget) = self.budget.take() {
-            let place = (self.backend.remote(), self.session.connection_id());
-            self.shared.cluster.left_behind.add(budget, &self.server, place);
+            let lost = LostSession {
+                remote: self.backend.remote(),
+                connection_id: self.session.connection_id(),
+                age: self.leaving.age(Instant::now()),
+            };
+            self.shared.cluster.left_behind.add(budget, &self.server, lost);
         }
     }
 

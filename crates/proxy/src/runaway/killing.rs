@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use crate::board::ProbeError;
 use crate::kill::{KillError, Killer};
-use crate::link::Link;
+use crate::link::{Link, UPTIME_ERROR};
 use crate::stream::Stream;
 
 /// How long one chase is: one look behind the other, for what works for a millisecond is met by
@@ -37,10 +37,6 @@ const CHASE: Duration = Duration::from_millis(300);
 
 /// A pause in which it has been found for so long is ended.
 const PAUSE: Duration = Duration::from_millis(150);
-
-/// How much longer than the server's `Uptime` a session may have been there: both are told in whole
-/// seconds.
-const UPTIME_ERROR: Duration = Duration::from_secs(1);
 
 /// A session of Sluice's own at a server, whose statement is to be ended.
 ///
@@ -181,9 +177,7 @@ struct Target<'l> {
 impl Target<'_> {
     /// Makes sure that the server is the one which the session is at.
     async fn is_there(&mut self) -> Result<(), KillError> {
-        let uptime = self.link.first("SHOW GLOBAL STATUS LIKE 'Uptime'").await;
-        let uptime = uptime.map_err(KillError::Failed)?;
-        let uptime_s = uptime.and_then(|row| row.get::<u64, _>(1));
+        let uptime_s = self.link.uptime_s().await.map_err(KillError::Failed)?;
         let newest_id = self.link.connection_id().get();
         if self.own.may_be_elsewhere(uptime_s, newest_id) {
             return Err(KillError::OtherServer);
