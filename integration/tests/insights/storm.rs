@@ -8,7 +8,7 @@ use integration::raw::{
     COM_INIT_DB, COM_RESET_CONNECTION, Cursor, Execute, Login, Param, Prepared, RawConn, Response,
     Shape, capability,
 };
-use integration::scenario::Chance;
+use integration::scenario::{Chance, wait_until};
 use integration::server::{Flavour, PerformanceSchema};
 use integration::sluice::{Config, SluiceProcess};
 use integration::topology::{Topology, TopologyOptions};
@@ -30,6 +30,8 @@ async fn mariadb_counts_a_storm_as_sluice_does() {
 const SESSIONS: u64 = 32;
 const SECONDS: u64 = 4;
 const USER: &str = "app";
+const LEFT: &str = "SELECT COUNT(*) FROM performance_schema.threads WHERE PROCESSLIST_USER = 'app'";
+const SOON: Duration = Duration::from_secs(20);
 
 /// Files that take turns: with and without those that look at digests, tables and texts.
 const FILES: [(&str, &str); 3] = [
@@ -66,6 +68,9 @@ async fn counts_agree(flavour: Flavour) {
     }
     let extra: Extra = sessions.join_all().await.into_iter().fold(Extra::default(), Extra::with);
 
+    // What a session has counted is lost to who asks while the server adds it to its user's.
+    let all_gone = || async { Ok(servers.primary.query_first::<u64>(LEFT).await? == Some(0)) };
+    wait_until("the server's sessions are gone", SOON, all_gone).await.unwrap();
     let mut theirs = by_server(&servers.primary, USER).await;
     theirs.0 -= extra.statements;
     theirs.3 += extra.rows;
