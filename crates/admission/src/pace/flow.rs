@@ -396,8 +396,13 @@ impl Flow {
         }
         if limited.is_some() && !queue_stands && !seen.unlike && !self.base.is_drained(at) {
             // Who waited for an instant has not shown that more would have been let in all the time. A lower sample takes
-            // as much to count, so else the rate goes up in most intervals and comes down in few.
-            let waited = limited_for / (MOSTLY * since).max(f64::MIN_POSITIVE);
+            // as much to count, so else the rate goes up in most intervals and comes down in few. Beside others
+            // it brought nothing.
+            let waited = if aim.others.is_some() {
+                1.0
+            } else {
+                limited_for / (MOSTLY * since).max(f64::MIN_POSITIVE)
+            };
             let clear_for = (since - seen.queued_for).max(0.0) * waited.min(1.0);
             let room = (1.0 - self.queue(aim) / target).max(0.0);
             self.grow(at, (clear_for, room), span.max(SAMPLE_MIN), aim);
