@@ -24,7 +24,11 @@ impl Lab {
     fn look(&mut self, at: Option<(&[TableKey], Option<WriteKind>)>) {
         let seen: Vec<Applying<'_>> =
             at.into_iter().map(|(tables, kind)| Applying { tables, kind }).collect();
-        self.work.looked(self.now, self.lag, &seen);
+        self.look_at(&seen);
+    }
+
+    fn look_at(&mut self, seen: &[Applying<'_>]) {
+        self.work.looked(self.now, self.lag, seen);
         self.now = self.now.saturating_add(Duration::from_millis(100));
     }
 
@@ -73,8 +77,7 @@ fn who_is_alone_at_work_is_at_it_for_all() {
         } else {
             vec![at(&[CHEAP.table]), at(&[CHEAP.table]), at(&[CHEAP.table]), at(&[CHEAP.table])]
         };
-        lab.work.looked(lab.now, lab.lag, &seen);
-        lab.now = lab.now.saturating_add(Duration::from_millis(100));
+        lab.look_at(&seen);
     }
     let (dear, cheap) = lab.factors();
     assert!((3.3..4.5).contains(&(dear / cheap)), "{dear} {cheap}");

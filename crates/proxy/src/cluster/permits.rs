@@ -41,10 +41,9 @@ impl PermitGuard {
         self.permit.as_ref().and_then(Permit::reason)
     }
 
-    /// Adds what one statement under this permit took that has only read.
-    pub fn add_reading(&mut self, server_time: Duration, failed: bool) {
+    /// So much of the server's time that is added was for reading.
+    pub fn note_reading(&mut self, server_time: Duration) {
         self.outcome.reading = self.outcome.reading.saturating_add(server_time);
-        self.add(0, server_time, failed);
     }
 
     /// Adds what one statement under this permit did; a transaction has several.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use wire::response_tracker::ResponseEnd;
 
 use super::Connection;
-use super::finishing::only_reads;
+use super::finishing;
 use super::running_away::running;
 use crate::cluster::{Judgement, PermitGuard, ask, ask_budgets, ask_with_budgets};
 use crate::left_behind::LostSession;
@@ -119,11 +119,7 @@ impl Connection {
         self.budget = None;
         let is_over = end.error.is_none() && end.status.is_some_and(|it| !it.in_transaction());
         if let Some(mut permit) = self.permit.take_if(|_| is_over) {
-            if only_reads(self.session.under_way()) {
-                permit.add_reading(self.timing.backend, false);
-            } else {
-                permit.add(end.changed_rows(), self.timing.backend, false);
-            }
+            finishing::add(&mut permit, self.session.under_way(), &end, self.timing.backend);
         }
     }
 

@@ -1,12 +1,16 @@
 //! What is done when a command is over.
 
+use std::time::Duration;
+
 use session::{Finished, StatementOutcome};
 use sql::Class;
 use tokio::time::Instant;
+use wire::response_tracker::ResponseEnd;
 
 use super::Connection;
 use super::asking::{AdmissionRecord, Timing};
 use super::departure::Departure;
+use crate::cluster::PermitGuard;
 use crate::registry::Control;
 
 impl Connection {
@@ -14,12 +18,7 @@ impl Connection {
     pub(super) fn finish(&mut self, finished: &Finished) {
         if let Some(permit) = self.permit.as_mut() {
             if let Some(response) = &finished.response {
-                let failed = response.error.is_some();
-                if only_reads(finished.statement) {
-                    permit.add_reading(self.timing.backend, failed);
-                } else {
-                    permit.add(response.changed_rows(), self.timing.backend, failed);
-                }
+                add(permit, finished.statement, response, self.timing.backend);
             }
             if finished.admission_over {
                 self.permit = None;
@@ -59,8 +58,21 @@ impl Connection {
     }
 }
 
+/// Adds to a permit what a command under it did. Rows that the server tells count, whatever the command was taken for.
+pub(super) fn add(
+    permit: &mut PermitGuard,
+    statement: Option<StatementOutcome>,
+    end: &ResponseEnd,
+    took: Duration,
+) {
+    if only_reads(statement) {
+        permit.note_reading(took);
+    }
+    permit.add(end.changed_rows(), took, end.error.is_some());
+}
+
 /// Whether nothing of it is for replicas to apply, however long it takes. What is no statement changes nothing.
-pub(super) fn only_reads(statement: Option<StatementOutcome>) -> bool {
+fn only_reads(statement: Option<StatementOutcome>) -> bool {
     statement.is_none_or(|statement| match statement.class {
         Class::Read | Class::LockingRead => true,
         Class::Write
@@ -72,4 +84,24 @@ pub(super) fn only_reads(statement: Option<StatementOutcome>) -> bool {
         | Class::Session
         | Class::Admin => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use admission::Mode;
+
+    use super::*;
+
+    #[test]
+    fn only_what_cannot_write_is_nothing_to_a_replica() {
+        let of = |class| {
+            let (rule, watched, mode) = (None, None, Mode::Enforce);
+            only_reads(Some(StatementOutcome { rule, watched, class, mode, never_held: false }))
+        };
+        assert!(of(Class::Read) && of(Class::LockingRead));
+        for class in [Class::Write, Class::Load, Class::Call, Class::Ddl, Class::Unknown] {
+            assert!(!of(class), "{class:?}");
+        }
+        assert!(only_reads(None), "COM_STMT_FETCH");
+    }
 }
