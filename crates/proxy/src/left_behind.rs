@@ -269,12 +269,10 @@ async fn ask_for(link: &mut Link, theirs: &mut [&mut Statement]) {
     if theirs.iter().all(|statement| statement.watched.ended) {
         return;
     }
-    // The server counts to some moment after this.
-    let asked = Instant::now();
-    let Ok(Some(uptime_s)) = link.uptime_s().await else { return };
+    let Ok(Some(uptime)) = link.known_uptime().await else { return };
     for statement in theirs {
-        let ended_for = asked.saturating_duration_since(statement.since);
-        statement.watched.ended |= statement.session.is_older(ended_for, uptime_s);
+        let ended_for = statement.since.elapsed();
+        statement.watched.ended |= statement.session.is_older(ended_for, uptime);
     }
 }
 
@@ -319,12 +317,12 @@ impl Statement {
 }
 
 impl LostSession {
-    /// Whether it was there before a server that is up for `uptime_s` seconds, so long after its
+    /// Whether it was there before a server that is up for so long, at this time after its
     /// connection has ended. In doubt it was not.
-    fn is_older(&self, ended_for: Duration, uptime_s: u64) -> bool {
+    fn is_older(&self, ended_for: Duration, uptime: Duration) -> bool {
         let age = self.age.saturating_add(ended_for);
         let clocks = age.checked_div(CLOCKS_APART).unwrap_or_default();
-        let up_at_most = Duration::from_secs(uptime_s).saturating_add(UPTIME_ERROR);
+        let up_at_most = uptime.saturating_add(UPTIME_ERROR);
         age > up_at_most.saturating_add(clocks)
     }
 }
@@ -448,7 +446,7 @@ mod tests {
         let is_older = |age_ms, ended_for_s, uptime_s| {
             let age = Duration::from_millis(age_ms);
             let session = LostSession { remote: None, connection_id: 7, age };
-            session.is_older(Duration::from_secs(ended_for_s), uptime_s)
+            session.is_older(Duration::from_secs(ended_for_s), Duration::from_secs(uptime_s))
         };
         assert!(is_older(5_900, 3, 7), "it was started since");
         assert!(!is_older(5_900, 3, 8), "a second is lost in rounding");

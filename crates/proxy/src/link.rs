@@ -116,6 +116,8 @@ pub(crate) struct Link {
     retry: Retry,
     /// The account that the server has chosen, in quotes, once a right of it was missing.
     known_as: Option<String>,
+    /// When the server of this connection was asked for its `Uptime`, and what it said.
+    uptime: Option<(Instant, u64)>,
     remedy: Option<String>,
 }
 
@@ -133,6 +135,7 @@ impl Link {
             noted_in: None,
             retry: Retry::default(),
             known_as: None,
+            uptime: None,
             remedy: None,
         }
     }
@@ -186,6 +189,23 @@ impl Link {
         Ok(row.and_then(|row| row.get_opt::<u64, _>(1)).and_then(Result::ok))
     }
 
+    /// For how long the server has been up, a second less at most, by what it has said once on this
+    /// connection: that ends with the server.
+    ///
+    /// # Cancellation
+    /// As [`Link::first`].
+    pub(crate) async fn known_uptime(&mut self) -> Result<Option<Duration>, ProbeError> {
+        if self.conn.is_none() || self.uptime.is_none() {
+            let asked = Instant::now();
+            let uptime_s = self.uptime_s().await?;
+            self.uptime = uptime_s.map(|uptime_s| (asked, uptime_s));
+        }
+        let now = |(asked, uptime_s): (Instant, u64)| {
+            Duration::from_secs(uptime_s).saturating_add(asked.elapsed())
+        };
+        Ok(self.uptime.map(now))
+    }
+
     /// Runs a statement and tells how many rows it changed.
     ///
     /// # Cancellation
@@ -209,8 +229,9 @@ impl Link {
             return Ok(conn);
         }
         tokio::time::sleep_until(self.retry.not_before()).await;
-        // Another login may be another account.
+        // Another login may be another account, and another server.
         self.known_as = None;
+        self.uptime = None;
         let conn = self.login().await;
         match &conn {
             Ok(conn) => {

@@ -93,10 +93,14 @@ impl Lab {
         let runs = || async { Ok(self.server.query::<i64>(&runs).await? == [1]) };
         wait_until("the statement runs", Duration::from_secs(5), runs).await.unwrap();
         self.in_use(1.0).await;
+        let asked = self.asked_for_its_status().await;
         self.server.run_sql(&[&format!("KILL {id}")]).await.unwrap();
         assert!(killed.read_packet().await.is_err(), "its connection is closed");
         self.next().await;
         assert_eq!(self.at_once().await, (2, 1), "statements, and most of them at once");
+        // A server adds its status up over all sessions.
+        let asked = self.asked_for_its_status().await - asked;
+        assert_eq!(asked, 1, "asked for its uptime once");
         let over = [("result", "ended")];
         let name = "sluice_budget_left_behind_total";
         wait_for_sum(&self.sluice, name, &over, 1.0).await.unwrap();
@@ -122,6 +126,13 @@ impl Lab {
         assert!(most <= 1, "{most} at once");
         let unknown = [("result", "unknown")];
         wait_for_sum(&self.sluice, "sluice_budget_left_behind_total", &unknown, 0.0).await.unwrap();
+    }
+
+    async fn asked_for_its_status(&self) -> u64 {
+        let count = "SELECT CAST(SUM(COUNT_STAR) AS UNSIGNED) \
+             FROM performance_schema.events_statements_summary_global_by_event_name \
+             WHERE EVENT_NAME = 'statement/sql/show_status'";
+        self.server.query::<u64>(count).await.unwrap()[0]
     }
 
     /// The server goes on with the rows that it has.
