@@ -1,5 +1,5 @@
-//! What a statement is expected to write: an exponential average of what statements of its digest
-//! wrote before.
+//! What a statement is expected to write, and for how long it runs: exponential averages of what
+//! statements of its digest did before.
 //!
 //! The unit is a row. A statement that changed rows costs their number. One that told none (DDL,
 //! CALL, an UPDATE that matched nothing) costs its server time at [`ROWS_PER_S`]: an ALTER TABLE
@@ -12,6 +12,7 @@
 //! have put itself out, and be a stranger again.
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 use crate::decision::Account;
 use crate::{AppKey, DigestKey, Outcome};
@@ -42,13 +43,20 @@ const COST_MAX: f64 = 1e12;
 
 #[derive(Debug, Default)]
 pub(crate) struct Costs {
-    averages: HashMap<Shape, f64>,
+    averages: HashMap<Shape, Average>,
     /// What is in it, in the order in which it was learned.
     digests: VecDeque<DigestKey>,
     apps: VecDeque<AppKey>,
     news: HashMap<AppKey, News>,
     /// How many statements run whose digest nobody has seen, of each such digest and each app.
     running: HashMap<Shape, u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Average {
+    rows: f64,
+    /// From admission to the end of its transaction, in seconds, where that has been seen.
+    lasts: Option<f64>,
 }
 
 /// What is known of an app's statements whose digest nobody had seen.
@@ -92,17 +100,17 @@ impl Costs {
     pub(crate) fn expected(&self, digest: Option<DigestKey>, app: AppKey, prudent: f64) -> f64 {
         let of_digest = digest.and_then(|digest| self.averages.get(&Shape::Digest(digest)));
         if let Some(average) = of_digest {
-            return average.max(COST_MIN);
+            return average.rows.max(COST_MIN);
         }
         let Some(of_app) = self.averages.get(&Shape::App(app)) else {
             return prudent.max(COST_MIN);
         };
-        let Some(digest) = digest else { return of_app.max(COST_MIN) };
+        let Some(digest) = digest else { return of_app.rows.max(COST_MIN) };
         let news = self.news.get(&app).copied().unwrap_or_default();
         let runs = |shape| self.running.get(&shape).copied().unwrap_or(0);
         let doubt =
             if runs(Shape::Digest(digest)) > 0 { 1.0 } else { news.doubt(runs(Shape::App(app))) };
-        of_app.max(news.cost).max(prudent * doubt).max(COST_MIN)
+        of_app.rows.max(news.cost).max(prudent * doubt).max(COST_MIN)
     }
 
     /// A statement runs. Whether nobody knows its digest, which then is to be told when it ends.
@@ -133,7 +141,24 @@ impl Costs {
 
     /// What the statements of an app cost, if any is known.
     pub(crate) fn of_app(&self, app: AppKey) -> Option<f64> {
-        self.averages.get(&Shape::App(app)).copied()
+        self.averages.get(&Shape::App(app)).map(|average| average.rows)
+    }
+
+    /// For how many seconds it is expected to run, with the transaction that it begins; `None` where
+    /// nobody knows.
+    pub(crate) fn lasts(&self, digest: Option<DigestKey>, app: AppKey) -> Option<f64> {
+        let lasts = |shape| self.averages.get(&shape).and_then(|average| average.lasts);
+        digest.map(Shape::Digest).and_then(lasts).or_else(|| lasts(Shape::App(app)))
+    }
+
+    /// One that has been learned ran for so long.
+    pub(crate) fn ran(&mut self, digest: Option<DigestKey>, app: AppKey, took: Duration) {
+        let took = took.as_secs_f64();
+        for shape in digest.map(Shape::Digest).into_iter().chain([Shape::App(app)]) {
+            let Some(average) = self.averages.get_mut(&shape) else { continue };
+            let before = average.lasts.unwrap_or(took);
+            average.lasts = Some(before + NEWEST * (took - before));
+        }
     }
 
     pub(crate) fn learn(&mut self, digest: Option<DigestKey>, app: AppKey, cost: f64) {
@@ -157,10 +182,10 @@ impl Costs {
         let (mut digests, mut apps) = (Vec::new(), Vec::new());
         for (shape, &average) in &self.averages {
             match *shape {
-                Shape::Digest(digest) => digests.push((digest, average)),
+                Shape::Digest(digest) => digests.push((digest, average.rows)),
                 Shape::App(app) => {
                     let part = self.news.get(&app).map_or(0.0, |news| news.part);
-                    apps.push((app, average, part));
+                    apps.push((app, average.rows, part));
                 }
             }
         }
@@ -193,7 +218,7 @@ impl Costs {
 
     fn learn_one(&mut self, shape: Shape, cost: f64) {
         if let Some(average) = self.averages.get_mut(&shape) {
-            *average += NEWEST * (cost - *average);
+            average.rows += NEWEST * (cost - average.rows);
             return;
         }
         match shape {
@@ -209,7 +234,7 @@ impl Costs {
                 }
             }
         }
-        self.averages.insert(shape, cost);
+        self.averages.insert(shape, Average { rows: cost, lasts: None });
     }
 }
 

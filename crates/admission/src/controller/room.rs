@@ -70,7 +70,8 @@ impl Controller {
     }
 
     fn has_room_at_the_pace(&mut self, now: MonoTime, request: &Request, cost: f64) -> bool {
-        let asked = Cost::of(cost, self.known(request));
+        let lasts = self.costs.lasts(request.digest, request.app);
+        let asked = Cost::of(cost, self.known(request)).lasting(lasts);
         let Some(pace) = &mut self.pace else { return true };
         self.claims.note(now, request);
         self.wishes.note(now, request.rule, weight_of(request));
@@ -262,6 +263,7 @@ impl Controller {
             self.advices.through_places.add(lane, 1.0);
         }
         if let (Some(pace), Some(charge)) = (&mut self.pace, charge) {
+            self.costs.ran(digest, lane.app, now.saturating_since(charge.admitted_at()));
             pace.complete(now, charge, cost * factor);
             self.advices.through.add(lane, cost * factor);
             self.claims.spend(lane.app, more * factor);

@@ -166,3 +166,19 @@ fn what_an_apps_new_texts_cost_is_expected_of_the_next() {
     let next = costs.expected(Some(DigestKey(999)), APP, 0.0);
     assert!((499.0..501.0).contains(&next), "{next}");
 }
+
+#[test]
+fn how_long_a_digest_runs_is_its_own_and_what_is_not_known_runs_like_its_app() {
+    let mut costs = Costs::default();
+    let next = Some(DigestKey(2));
+    costs.ran(COPY, APP, Duration::from_secs(9));
+    assert_eq!(costs.lasts(COPY, APP), None, "it has not been learned");
+    costs.learn(COPY, APP, 1.0);
+    assert_eq!(costs.lasts(COPY, APP), None);
+    costs.ran(COPY, APP, Duration::from_secs(4));
+    assert_eq!((costs.lasts(COPY, APP), costs.lasts(next, APP)), (Some(4.0), Some(4.0)));
+    costs.learn(next, APP, 1.0);
+    costs.ran(next, APP, Duration::ZERO);
+    assert_eq!((costs.lasts(COPY, APP), costs.lasts(next, APP)), (Some(4.0), Some(0.0)));
+    assert_eq!(costs.lasts(None, APP), Some(3.0));
+}

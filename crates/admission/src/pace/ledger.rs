@@ -37,17 +37,24 @@ pub(crate) struct Cost {
     /// Of these, what is charged for fear alone: nothing is known of such a statement, and it may
     /// be a large one.
     pub(crate) feared: f64,
+    /// For how many seconds it is expected to run, if that is known.
+    pub(crate) lasts: Option<f64>,
 }
 
 impl Cost {
     /// Of what is known.
     pub(crate) const fn known(rows: f64) -> Self {
-        Self { rows, feared: 0.0 }
+        Self { rows, feared: 0.0, lasts: None }
     }
 
     /// Of what costs so many rows as far as is known, and is charged for more.
     pub(crate) fn of(rows: f64, known: f64) -> Self {
-        Self { rows, feared: (rows - known).max(0.0) }
+        Self { rows, feared: (rows - known).max(0.0), lasts: None }
+    }
+
+    /// The same, of what runs for so many seconds.
+    pub(crate) const fn lasting(self, lasts: Option<f64>) -> Self {
+        Self { lasts, ..self }
     }
 }
 
@@ -149,7 +156,7 @@ impl Ledger {
     }
 
     pub(super) fn admit(&mut self, now: MonoTime, cost: Cost) -> Charge {
-        let Cost { rows: cost, feared } = cost;
+        let Cost { rows: cost, feared, .. } = cost;
         let charge = Charge { epoch: self.epoch, admitted_at: now, cost, feared };
         let running = self.at_work(charge.epoch);
         running.cost += cost;

@@ -7,6 +7,11 @@
 //! that allows for as much of it as there may be lets two in at a time where there is none, and one
 //! that does not leaves the replica idle behind each.
 //!
+//! Where transactions of seconds run, the window allows for what the replica applies until they
+//! commit. That is theirs: short statements that take their place write at once. So what is to be
+//! applied already has a bound of its own, by what the replica applies until the statement in
+//! question commits.
+//!
 //! One that takes about the threshold cannot stay below it. It goes when next to nothing will be
 //! ahead of it; and one that takes more, when next to nothing is on its way. So it is where work
 //! runs for long: nobody can know when it commits.
@@ -27,6 +32,10 @@ const WINDOW_MIN: f64 = 4.0;
 /// A statement larger than the window may bring what is on its way up to this part of the
 /// threshold.
 const HARD: f64 = 0.95;
+
+/// What has committed and is not applied, when a statement commits: this part of the threshold at most.
+/// A lag of a fifth of it and more is aimed for, and rates are never exact.
+const COMMITTED: f64 = 0.4;
 
 /// So little of the window that nothing is on its way.
 const NOTHING: f64 = 0.05;
@@ -66,7 +75,15 @@ impl Flow {
         }
         let hard = (self.rate * (HARD * aim.threshold + self.cover(aim))).max(window);
         let fits = outstanding + cost.rows <= hard || outstanding <= window * NOTHING;
-        outstanding < window && fits
+        outstanding < window && fits && self.commits_in_time(ledger, aim, cost)
+    }
+
+    /// Whether so little is to be applied when it commits.
+    fn commits_in_time(&self, ledger: &Ledger, aim: &Aim, cost: Cost) -> bool {
+        let Some(lasts) = cost.lasts else { return true };
+        let acknowledged_in = self.way(aim) - aim.service;
+        let applied_in = COMMITTED * aim.threshold + acknowledged_in + lasts;
+        ledger.unacknowledged(self.acked) <= self.rate * applied_in + aim.lump
     }
 
     /// Whether the window is full of what is known. What was charged for fear is on its way as long
