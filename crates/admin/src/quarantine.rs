@@ -8,13 +8,13 @@ use axum::extract::{FromRequestParts as _, Path, Request, State};
 use axum::http::Uri;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
-use policy::{Quarantined, UnixTime};
+use policy::{QuarantineId, Quarantined, UnixTime};
 use proxy::cluster::{Cluster, QuarantineTimes};
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::{Error, Refusal};
 use crate::request::{NoParameters, query};
-use crate::{AdminState, Shown};
+use crate::{AdminState, Shown, aside};
 
 /// What is in quarantine, in all clusters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl QuarantineEntry {
         // The second that has begun counts: what is there has never none left.
         let left = left.saturating_add(Duration::from_nanos(999_999_999));
         Self {
-            id: id_of(&cluster.name, entry.id),
+            id: id_of(&cluster.name, entry.id()),
             cluster: cluster.name.to_string(),
             rule: entry.rule.to_string(),
             by: entry.likeness.by.as_str().to_owned(),
@@ -73,7 +73,7 @@ impl QuarantineEntry {
 }
 
 /// What it is called, over all clusters.
-pub(crate) fn id_of(cluster: &str, id: u64) -> String {
+pub(crate) fn id_of(cluster: &str, id: QuarantineId) -> String {
     format!("{cluster}:{id}")
 }
 
@@ -96,7 +96,7 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn free(
-    State(Shown { state, .. }): State<Shown>,
+    State(Shown { state, slow, .. }): State<Shown>,
     request: Request,
 ) -> Result<Response, Refusal> {
     let (mut parts, _) = request.into_parts();
@@ -110,6 +110,8 @@ pub(crate) async fn free(
             .remedy("GET /api/v1/quarantine lists what there is"));
     }
     tracing::info!(author = %author.0, id = %id.escape_debug(), "freed from quarantine");
+    let history = state.history.clone();
+    aside(slow, move || history.keep_quarantine()).await?;
     let answer = Freed { done: "freed", id };
     Ok(([(CACHE_CONTROL, "no-store")], Json(answer)).into_response())
 }
@@ -122,8 +124,8 @@ struct Freed {
 }
 
 fn is_freed(state: &AdminState, id: &str) -> bool {
-    let Some((name, number)) = id.rsplit_once(':') else { return false };
-    let Ok(number) = number.parse::<u64>() else { return false };
+    let Some((name, id)) = id.rsplit_once(':') else { return false };
+    let Ok(id) = id.parse::<QuarantineId>() else { return false };
     let mut clusters = state.clusters.iter();
-    clusters.find(|cluster| *cluster.name == *name).is_some_and(|cluster| cluster.free(number))
+    clusters.find(|cluster| *cluster.name == *name).is_some_and(|cluster| cluster.free(id))
 }

@@ -34,7 +34,8 @@ use crate::record::{At, Writes};
 /// How often it is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// How often it is written: what a process that is killed may lose.
+/// How often it is written: what a process that is killed may lose. What changes in quarantine is as
+/// soon as it is seen.
 const WRITE_EVERY: Duration = Duration::from_secs(2);
 
 /// How soon a disk is tried again.
@@ -171,6 +172,18 @@ impl History {
         self.inner.wanted.notify_all();
     }
 
+    /// What has just been freed from quarantine does not stand in the next process: waits until the
+    /// disk has it, for two seconds at most. Not for a thread that others wait for.
+    pub fn keep_quarantine(&self) {
+        if self.inner.state_dir.is_none() || !self.is_kept() {
+            return;
+        }
+        self.inner.look_now();
+        let mut disk = self.inner.disk.lock();
+        let is_busy = |disk: &mut DiskState| !disk.is_idle && disk.trouble.is_none();
+        self.inner.wanted.wait_while_for(&mut disk, is_busy, LAST_WRITE);
+    }
+
     /// Why the history is not, or not all, on disk; for people.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
@@ -266,12 +279,12 @@ impl Inner {
             unwritten = unwritten.saturating_add(look.mono.saturating_sub(before));
             before = look.mono;
             let noted = self.note_look(look, unwritten, &mut gatherer, &mut keepers);
-            if let Some(Prompt::Look(taken)) = prompt {
-                taken.try_send(()).ok();
-            }
             if let Some(writes) = noted {
                 unwritten = Duration::ZERO;
                 self.enqueue(writes);
+            }
+            if let Some(Prompt::Look(taken)) = prompt {
+                taken.try_send(()).ok();
             }
             if is_over {
                 return;
@@ -300,7 +313,8 @@ impl Inner {
             return None;
         }
         let ends = look.happened.iter().any(|it| matches!(it, Happened::Stop | Happened::Off));
-        let is_due = (ends || unwritten >= WRITE_EVERY) && self.state_dir.is_some();
+        let is_time = ends || unwritten >= WRITE_EVERY || keepers.quarantine.has_changed();
+        let is_due = is_time && self.state_dir.is_some();
         let writes = kept.as_mut().and_then(|book| {
             book.look(&look);
             is_due.then(|| book.writes())

@@ -275,7 +275,7 @@ impl QuarantineShown {
             Stop::Guard(_) => return None,
         };
         Some(Self {
-            id: format!("{cluster}:{}", entry.id),
+            id: format!("{cluster}:{}", entry.id()),
             by: entry.likeness.by.as_str().to_owned(),
             app: text(&entry.app),
             since: At(times.since.0.saturating_mul(1_000)),

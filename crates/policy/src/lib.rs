@@ -97,7 +97,8 @@ pub use rule::{
 };
 pub use rules::Rules;
 pub use runaway::{
-    Likeness, Quarantine, Quarantined, Runaway, RunawayAction, Watch, WatchBy, is_killable,
+    Likeness, Quarantine, QuarantineId, Quarantined, Runaway, RunawayAction, Watch, WatchBy,
+    is_killable,
 };
 pub use running::{Met, Running, WatchedNow, limits_otherwise};
 pub use schedule::Schedule;

@@ -9,6 +9,8 @@
 //! stays there goes by the monotonic clock: no step of the wall clock frees it, or keeps it.
 
 use std::cmp::Reverse;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -144,11 +146,31 @@ impl Likeness {
     }
 }
 
+/// The name of what is in quarantine: its rule and what it is like, as twelve hexadecimal digits. So it
+/// is the same in every process, and never another's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QuarantineId(u64);
+
+/// Bits of such a name.
+const ID_BITS: u32 = 48;
+
+impl fmt::Display for QuarantineId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:012x}", self.0)
+    }
+}
+
+impl FromStr for QuarantineId {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        u64::from_str_radix(text, 16).map(Self)
+    }
+}
+
 /// What is in quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarantined {
-    /// Its number, the same as long as it stands.
-    pub id: u64,
     /// The rule that it ran away from.
     pub rule: Arc<str>,
     /// The same, over reloads.
@@ -168,6 +190,12 @@ pub struct Quarantined {
 }
 
 impl Quarantined {
+    /// What it is called.
+    #[must_use]
+    pub fn id(&self) -> QuarantineId {
+        QuarantineId(self.lane().instance >> (u64::BITS - ID_BITS))
+    }
+
     /// The budget that lets one statement like it be at the server at a time.
     #[must_use]
     pub fn lane(&self) -> BudgetUse {
@@ -184,8 +212,6 @@ pub struct Quarantine {
     list: Arc<[Arc<Quarantined>]>,
     /// When the last of them is free.
     until: MonoTime,
-    /// The highest number that was ever given.
-    last_id: u64,
 }
 
 /// Most entries of a cluster: the oldest leave first. Each was a statement that was killed.
@@ -195,24 +221,23 @@ const QUARANTINE_MAX: usize = 1_000;
 const DEPRIORITISED_PER_S_MAX: usize = 20;
 
 impl Quarantine {
-    fn of(list: Vec<Arc<Quarantined>>, last_id: u64) -> Self {
+    fn of(list: Vec<Arc<Quarantined>>) -> Self {
         let until = list.iter().map(|entry| entry.until).max().unwrap_or_default();
-        Self { list: list.into(), until, last_id }
+        Self { list: list.into(), until }
     }
 
     /// What stood in an earlier process, the oldest first.
     #[must_use]
     pub fn restored(mut entries: Vec<Quarantined>) -> Self {
-        entries.sort_by_key(|entry| (Reverse(entry.stood), entry.id));
-        let last_id = entries.iter().map(|entry| entry.id).max().unwrap_or_default();
+        entries.sort_by_key(|entry| (Reverse(entry.stood), entry.id()));
         let list = entries.split_off(entries.len().saturating_sub(QUARANTINE_MAX));
-        Self::of(list.into_iter().map(Arc::new).collect(), last_id)
+        Self::of(list.into_iter().map(Arc::new).collect())
     }
 
-    /// A number for the next entry.
+    /// Whether nothing has changed since it was that one.
     #[must_use]
-    pub fn next_id(&self) -> u64 {
-        self.last_id.saturating_add(1)
+    pub fn is_still(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.list, &other.list)
     }
 
     /// Whether somebody may be in it now: then what a statement is like has to be known.
@@ -271,20 +296,16 @@ impl Quarantine {
         if list.len() >= QUARANTINE_MAX {
             list.remove(0);
         }
-        let last_id = self.last_id.max(new.id);
         list.push(Arc::new(new));
-        Self::of(list, last_id)
+        Self::of(list)
     }
 
     /// The same without this entry. `None`: it is not there.
     #[must_use]
-    pub fn without(&self, id: u64) -> Option<Self> {
-        self.list.iter().any(|entry| entry.id == id).then(|| {
-            Self::of(
-                self.list.iter().filter(|entry| entry.id != id).cloned().collect(),
-                self.last_id,
-            )
-        })
+    pub fn without(&self, id: QuarantineId) -> Option<Self> {
+        let others: Vec<Arc<Quarantined>> =
+            self.list.iter().filter(|entry| entry.id() != id).cloned().collect();
+        (others.len() < self.list.len()).then(|| Self::of(others))
     }
 }
 
@@ -312,9 +333,8 @@ mod tests {
         MonoTime::ZERO.saturating_add(Duration::from_secs(second))
     }
 
-    fn entry(id: u64, hash: u64, since: u64) -> Quarantined {
+    fn entry(hash: u64, since: u64) -> Quarantined {
         Quarantined {
-            id,
             rule: "slow".into(),
             key: RuleKey(7),
             likeness: Likeness { by: WatchBy::Digest, hash },
@@ -328,44 +348,43 @@ mod tests {
 
     #[test]
     fn what_is_caught_again_stands_once_and_what_is_free_leaves() {
-        let quarantine = Quarantine::default().with(entry(1, 11, 0)).with(entry(2, 22, 10));
+        let quarantine = Quarantine::default().with(entry(11, 0)).with(entry(22, 10));
         let like = |hash| Likeness { by: WatchBy::Digest, hash };
         let holds = |quarantine: &Quarantine, hash, now| {
-            quarantine.holds(RuleKey(7), like(hash), at(now)).map(|entry| entry.id)
+            quarantine.holds(RuleKey(7), like(hash), at(now)).map(|entry| entry.since)
         };
-        assert_eq!(holds(&quarantine, 11, 59), Some(1));
+        assert_eq!(holds(&quarantine, 11, 59), Some(at(0)));
         assert_eq!(holds(&quarantine, 11, 60), None);
         assert_eq!(quarantine.holds(RuleKey(8), like(11), at(1)), None);
         let text = Likeness { by: WatchBy::Text, hash: 11 };
         assert_eq!(quarantine.holds(RuleKey(7), text, at(1)), None);
-        let again = quarantine.with(entry(3, 11, 65));
-        assert_eq!(again.standing(at(66)).map(|entry| entry.id).collect::<Vec<_>>(), [2, 3]);
-        let freed = again.without(3).unwrap();
+        let again = quarantine.with(entry(11, 65));
+        let hashes: Vec<u64> = again.standing(at(66)).map(|entry| entry.likeness.hash).collect();
+        assert_eq!(hashes, [22, 11]);
+        let id = entry(11, 65).id();
+        let freed = again.without(id).unwrap();
         assert_eq!(holds(&freed, 11, 66), None);
         assert!(freed.may_hold(at(69)) && !freed.may_hold(at(70)));
-        assert_eq!(freed.without(3), None);
+        assert_eq!(freed.without(id), None);
     }
 
     #[test]
     fn what_goes_on_is_not_put_in_force_again_and_again() {
-        let late = |id, hash, since| Quarantined {
-            action: RunawayAction::Deprioritise,
-            ..entry(id, hash, since)
-        };
-        let quarantine = Quarantine::default().with(late(1, 11, 0));
-        assert!(!quarantine.is_worth(&late(2, 11, 0)) && !quarantine.is_worth(&late(2, 11, 29)));
-        assert!(quarantine.is_worth(&late(2, 11, 30)) && quarantine.is_worth(&late(2, 22, 0)));
-        assert!(quarantine.is_worth(&entry(2, 11, 0)), "a KILL has happened");
-        let busy =
-            (2..=20).fold(quarantine, |quarantine, id| quarantine.with(late(id, id + 100, 0)));
-        assert!(!busy.is_worth(&late(21, 21, 0)) && busy.is_worth(&late(21, 21, 1)));
+        let late =
+            |hash, since| Quarantined { action: RunawayAction::Deprioritise, ..entry(hash, since) };
+        let quarantine = Quarantine::default().with(late(11, 0));
+        assert!(!quarantine.is_worth(&late(11, 0)) && !quarantine.is_worth(&late(11, 29)));
+        assert!(quarantine.is_worth(&late(11, 30)) && quarantine.is_worth(&late(22, 0)));
+        assert!(quarantine.is_worth(&entry(11, 0)), "a KILL has happened");
+        let busy = (102..=120).fold(quarantine, |quarantine, hash| quarantine.with(late(hash, 0)));
+        assert!(!busy.is_worth(&late(21, 0)) && busy.is_worth(&late(21, 1)));
     }
 
     #[test]
     fn what_comes_last_has_a_lane_for_each_rule_and_likeness() {
         let lane = |key: u64, by, hash| {
             let likeness = Likeness { by, hash };
-            Quarantined { key: RuleKey(key), likeness, ..entry(1, 0, 0) }.lane()
+            Quarantined { key: RuleKey(key), likeness, ..entry(0, 0) }.lane()
         };
         let first = lane(7, WatchBy::Digest, 11);
         assert_eq!(first, lane(7, WatchBy::Digest, 11));
@@ -379,10 +398,22 @@ mod tests {
     #[test]
     fn there_is_room_for_so_many() {
         let mut quarantine = Quarantine::default();
-        for id in 0..1_500 {
-            quarantine = quarantine.with(entry(id, id, 0));
+        for hash in 0..1_500 {
+            quarantine = quarantine.with(entry(hash, 0));
         }
-        let ids: Vec<u64> = quarantine.standing(at(1)).map(|entry| entry.id).collect();
-        assert_eq!((ids.len(), ids[0]), (1_000, 500));
+        let kept: Vec<u64> = quarantine.standing(at(1)).map(|entry| entry.likeness.hash).collect();
+        assert_eq!((kept.len(), kept[0]), (1_000, 500));
+    }
+
+    /// Counted by each process, two that ran beside one another gave the same.
+    #[test]
+    fn an_id_is_that_of_a_rule_and_a_likeness_and_read_as_it_is_shown() {
+        let id = entry(11, 0).id();
+        assert_eq!(entry(11, 30).id(), id);
+        assert_ne!(entry(12, 0).id(), id);
+        assert_ne!(Quarantined { key: RuleKey(8), ..entry(11, 0) }.id(), id);
+        let shown = id.to_string();
+        assert_eq!((shown.len(), shown.parse()), (12, Ok(id)));
+        assert!("-1".parse::<QuarantineId>().is_err() && "".parse::<QuarantineId>().is_err());
     }
 }

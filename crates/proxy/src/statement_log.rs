@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use admission::{MonoTime, Reason, RuleLimit};
 use parking_lot::Mutex;
+use policy::QuarantineId;
 use policy::identity::TraceId;
 use tokio::sync::Notify;
 
@@ -42,8 +43,8 @@ pub(crate) struct Held<'a> {
     pub(crate) limit: Option<RuleLimit>,
     /// The guard that refused it.
     pub(crate) guard: Option<&'a GuardStop>,
-    /// The number of what is in quarantine like it.
-    pub(crate) quarantine: Option<u64>,
+    /// What is in quarantine like it.
+    pub(crate) quarantine: Option<QuarantineId>,
     pub(crate) app: &'a [u8],
     pub(crate) user: &'a [u8],
     pub(crate) client: Peer,
@@ -76,7 +77,7 @@ impl StatementLog {
             guard = guard.map(|stop| &*stop.guard),
             check = guard.map(|stop| stop.check),
             offset = guard.map(|stop| stop.offset),
-            quarantine,
+            quarantine = quarantine.map(tracing::field::display),
             app = %Printable(app),
             user = %Printable(user),
             %client,

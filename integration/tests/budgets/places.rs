@@ -132,7 +132,7 @@ impl Lab {
         let count = "SELECT CAST(SUM(COUNT_STAR) AS UNSIGNED) \
              FROM performance_schema.events_statements_summary_global_by_event_name \
              WHERE EVENT_NAME = 'statement/sql/show_status'";
-        self.server.query::<u64>(count).await.unwrap()[0]
+        self.server.query::<u64>(count).await.unwrap().remove(0)
     }
 
     /// The server goes on with the rows that it has.

@@ -9,7 +9,7 @@ use super::write::READ_BUSY;
 use super::{FILE, in_hex, schema};
 use crate::record::{At, QuarantineKey, QuarantineRow, Writes};
 
-/// A table that files of the first Sluices lack.
+/// A table that files of the first Sluices lack. `id` was a number once, and is 0.
 pub(super) const TABLE: &str = "
 CREATE TABLE IF NOT EXISTS quarantine (cluster TEXT NOT NULL, rule TEXT NOT NULL, by TEXT NOT NULL,
   hash TEXT NOT NULL, id INTEGER NOT NULL, action TEXT NOT NULL, app TEXT NOT NULL,
@@ -34,7 +34,7 @@ pub(crate) fn standing(directory: &Path, now: At) -> rusqlite::Result<Vec<Quaran
     if !schema::is_ours(&connection)? || !has_table(&connection)? {
         return Ok(Vec::new());
     }
-    let sql = "SELECT cluster, rule, by, hash, id, action, app, since_ms, until_ms FROM quarantine \
+    let sql = "SELECT cluster, rule, by, hash, action, app, since_ms, until_ms FROM quarantine \
                WHERE until_ms > ?1 ORDER BY since_ms DESC LIMIT ?2";
     let mut read = connection.prepare(sql)?;
     let rows = read.query_map(params![now.0, ENTRIES_MAX], row)?;
@@ -49,20 +49,18 @@ fn has_table(connection: &Connection) -> rusqlite::Result<bool> {
 
 fn row(row: &Row<'_>) -> rusqlite::Result<Option<QuarantineRow>> {
     let word = |at: usize| row.get::<_, String>(at);
-    let (by, action) = (WatchBy::of_word(&word(2)?), RunawayAction::of_word(&word(5)?));
+    let (by, action) = (WatchBy::of_word(&word(2)?), RunawayAction::of_word(&word(4)?));
     let hash = u64::from_str_radix(&word(3)?, 16).ok();
-    let id: i64 = row.get(4)?;
-    let (Some(by), Some(action), Some(hash), Ok(id)) = (by, action, hash, id.try_into()) else {
+    let (Some(by), Some(action), Some(hash)) = (by, action, hash) else {
         return Ok(None);
     };
     let (cluster, rule) = (word(0)?, word(1)?);
     Ok(Some(QuarantineRow {
         key: QuarantineKey { cluster, rule, by: by.as_str(), hash },
-        id,
         action: action.as_str(),
-        app: word(6)?,
-        since: At(row.get(7)?),
-        until: At(row.get(8)?),
+        app: word(5)?,
+        since: At(row.get(6)?),
+        until: At(row.get(7)?),
     }))
 }
 
@@ -74,11 +72,11 @@ pub(super) fn write(
     for QuarantineKey { cluster, rule, by, hash } in freed {
         all.prepare_cached(sql)?.execute(params![cluster, rule, by, in_hex(*hash)])?;
     }
-    let sql = "INSERT OR REPLACE INTO quarantine VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    for QuarantineRow { key, id, action, app, since, until } in quarantined {
+    let sql = "INSERT OR REPLACE INTO quarantine VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, ?8)";
+    for QuarantineRow { key, action, app, since, until } in quarantined {
         let QuarantineKey { cluster, rule, by, hash } = key;
-        let (id, hash) = (i64::try_from(*id).unwrap_or(i64::MAX), in_hex(*hash));
-        let row = params![cluster, rule, by, hash, id, action, app, since.0, until.0];
+        let hash = in_hex(*hash);
+        let row = params![cluster, rule, by, hash, action, app, since.0, until.0];
         all.prepare_cached(sql)?.execute(row)?;
     }
     Ok(())

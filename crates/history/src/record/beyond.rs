@@ -50,8 +50,6 @@ pub struct QuarantineKey {
 pub struct QuarantineRow {
     /// What is in it.
     pub key: QuarantineKey,
-    /// Its number.
-    pub id: u64,
     /// What is done with its like.
     pub action: &'static str,
     /// Whose it was.

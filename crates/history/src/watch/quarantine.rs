@@ -16,23 +16,42 @@ use crate::why::label;
 /// What of each cluster's quarantine is on disk.
 #[derive(Debug)]
 pub(super) struct QuarantineKeeper {
-    clusters: Vec<(Arc<Cluster>, HashMap<QuarantineKey, MonoTime>)>,
+    clusters: Vec<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    cluster: Arc<Cluster>,
+    /// As it was then.
+    quarantine: Quarantine,
+    /// What is on disk, and until when it stands.
+    entries: HashMap<QuarantineKey, MonoTime>,
 }
 
 impl QuarantineKeeper {
     pub(super) fn new(clusters: &[Arc<Cluster>]) -> Self {
         let kept = |cluster: &Arc<Cluster>| {
+            let quarantine = cluster.policy().quarantine.clone();
             let standing = cluster.quarantined();
-            let kept = standing.iter().map(|entry| (key_of(cluster, entry), entry.until)).collect();
-            (cluster.clone(), kept)
+            let entries =
+                standing.iter().map(|entry| (key_of(cluster, entry), entry.until)).collect();
+            Kept { cluster: cluster.clone(), quarantine, entries }
         };
         Self { clusters: clusters.iter().map(kept).collect() }
+    }
+
+    /// Whether anything was caught or freed since the last call of [`Self::add_changes`].
+    pub(super) fn has_changed(&self) -> bool {
+        self.clusters
+            .iter()
+            .any(|kept| !kept.cluster.policy().quarantine.is_still(&kept.quarantine))
     }
 
     /// Adds what has changed since the last call. Another process that still drains has entries of its
     /// own there: those are let stand.
     pub(super) fn add_changes(&mut self, writes: &mut Writes, now: At) {
-        for (cluster, kept) in &mut self.clusters {
+        for Kept { cluster, quarantine, entries } in &mut self.clusters {
+            quarantine.clone_from(&cluster.policy().quarantine);
             let standing = cluster.quarantined();
             let keyed: HashMap<QuarantineKey, MonoTime> =
                 standing.iter().map(|entry| (key_of(cluster, entry), entry.until)).collect();
@@ -40,14 +59,14 @@ impl QuarantineKeeper {
             let is_freed = |(key, until): &(&QuarantineKey, &MonoTime)| {
                 **until > time && !keyed.contains_key(*key)
             };
-            writes.freed.extend(kept.iter().filter(is_freed).map(|(key, _)| key.clone()));
+            writes.freed.extend(entries.iter().filter(is_freed).map(|(key, _)| key.clone()));
             for entry in standing {
                 let key = key_of(cluster, &entry);
-                if kept.get(&key) != Some(&entry.until) {
+                if entries.get(&key) != Some(&entry.until) {
                     writes.quarantined.push(row_of(key, &entry, (time, now)));
                 }
             }
-            *kept = keyed;
+            *entries = keyed;
         }
     }
 }
@@ -66,7 +85,6 @@ fn row_of(key: QuarantineKey, entry: &Quarantined, (time, now): (MonoTime, At)) 
     let stood = time.saturating_since(entry.since).saturating_add(entry.stood);
     QuarantineRow {
         key,
-        id: entry.id,
         action: entry.action.as_str(),
         app: label(&entry.app),
         since: At(now.0.saturating_sub(ms(stood))),
@@ -103,7 +121,6 @@ fn entry_of(row: &QuarantineRow, (time, now): (MonoTime, At)) -> Option<Quaranti
     let all = ms(row.until.0.saturating_sub(row.since.0));
     let left = ms(row.until.0.saturating_sub(now.0)).min(all);
     Some(Quarantined {
-        id: row.id,
         rule: row.key.rule.as_str().into(),
         key: rule_key(&row.key.rule),
         likeness: Likeness { by: WatchBy::of_word(row.key.by)?, hash: row.key.hash },

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use admission::{MonoTime, RuleKey};
 use policy::{
-    ClusterPolicy, Likeness, Quarantine, Quarantined, Rule, RunawayAction, RuntimeChange, UnixTime,
-    WatchBy, limits_otherwise,
+    ClusterPolicy, Likeness, Quarantine, QuarantineId, Quarantined, Rule, RunawayAction,
+    RuntimeChange, UnixTime, WatchBy, limits_otherwise,
 };
 
 use super::{Cluster, starvation};
@@ -85,7 +85,6 @@ impl Cluster {
         let running = self.policy();
         let quarantine = &running.quarantine;
         let entry = Quarantined {
-            id: quarantine.next_id(),
             rule: rule.name.clone(),
             key: rule.key,
             likeness,
@@ -136,7 +135,7 @@ impl Cluster {
     }
 
     /// Frees one entry of the quarantine. False: it is not there.
-    pub fn free(self: &Arc<Self>, id: u64) -> bool {
+    pub fn free(self: &Arc<Self>, id: QuarantineId) -> bool {
         let changing = self.changing.lock();
         let running = self.policy();
         let freed = running.quarantine.without(id);

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use admission::{MonoTime, Reason};
 use parking_lot::Mutex;
+use policy::QuarantineId;
 
 use super::{Chain, Stop};
 
@@ -52,8 +53,8 @@ pub enum RefusedBy {
     Budget(Arc<str>),
     /// This guard, by this check.
     Guard(Arc<str>, &'static str),
-    /// The number of what is in quarantine like them.
-    Quarantine(u64),
+    /// What is in quarantine like them.
+    Quarantine(QuarantineId),
 }
 
 /// The rows of one cluster.
@@ -108,7 +109,7 @@ impl RefusedBy {
     fn of(chain: &Chain) -> Self {
         match (&chain.stop, &chain.budget) {
             (Some(Stop::Guard(stop)), _) => Self::Guard(stop.guard.clone(), stop.check),
-            (Some(Stop::Quarantine(like, _)), _) => Self::Quarantine(like.id),
+            (Some(Stop::Quarantine(like, _)), _) => Self::Quarantine(like.id()),
             (None, Some(budget)) => Self::Budget(budget.clone()),
             (None, None) => Self::Rule,
         }

@@ -107,7 +107,7 @@ impl Connection {
             waited: self.admission.waited().unwrap_or_default(),
             retry_after: times.left,
         };
-        let (id, answer) = self.answer_unasked(Some(rule), &refusal, Some(entry.id));
+        let (id, answer) = self.answer_unasked(Some(rule), &refusal, Some(entry.id()));
         let stop = Stop::Quarantine(Arc::clone(entry), times);
         self.note_stopped((stop, class), Some(rule), id, &refusal);
         Some(answer)
@@ -366,7 +366,7 @@ pub(super) fn quarantine(
     let Some(entry) = shared.cluster.quarantine(rule, &caught) else { return Some(()) };
     tracing::warn!(
         cluster = %shared.cluster.name,
-        id = entry.id,
+        id = %entry.id(),
         rule = %rule.name,
         action = action.as_str(),
         by = likeness.by.as_str(),

@@ -176,7 +176,6 @@ fn quarantine_goes_by_the_monotonic_clock() {
     let likeness = driver.session.likeness().unwrap();
     driver.answer(&ok(1, STATUS_AUTOCOMMIT));
     let entry = Quarantined {
-        id: 1,
         rule: "slow".into(),
         key: driver.policy.rule(0).unwrap().key,
         likeness,

@@ -7,7 +7,7 @@ use super::{Asked, Format, Token};
 /// `sluice quarantine`
 #[derive(Debug, Args)]
 pub(crate) struct Quarantine {
-    /// Frees this one, as it is listed (main:1), as often as there are; `all` frees all.
+    /// Frees this one, as it is listed (main:8d21f06b3ac9), as often as there are; `all` frees all.
     #[arg(long = "free", value_name = "ID")]
     pub(crate) freed: Vec<String>,
     /// Which Sluice is asked.
@@ -33,5 +33,5 @@ Exit status: 0 with an answer, 1 if there is none or nothing of that id, 2 if th
 pub(super) const EXAMPLES: &str = "\
 Examples:
   sluice quarantine
-  sluice quarantine --free main:1 --free main:2
+  sluice quarantine --free main:8d21f06b3ac9 --free main:41c0aa97e512
   sluice quarantine --free all --admin https://db1.example:9307 --token-file ~/.sluice-token";

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use admission::{Reason, Refusal};
-use policy::{Action, Rule, refusal};
+use policy::{Action, QuarantineId, Rule, refusal};
 use session::{Answer, Ask};
 use sql::Class;
 
@@ -41,7 +41,7 @@ impl Connection {
         &self,
         rule: Option<&Rule>,
         refused: &Refusal,
-        quarantine: Option<u64>,
+        quarantine: Option<QuarantineId>,
     ) -> (u32, Answer) {
         let id = rand::random::<u32>();
         let mut message = Vec::new();

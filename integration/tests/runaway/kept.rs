@@ -1,0 +1,38 @@
+//! What is in quarantine is the same in the next process, and what was freed is not there.
+
+use std::fs::remove_dir_all;
+
+use super::*;
+
+#[tokio::test]
+async fn what_is_freed_stays_free_in_the_next_process_and_the_others_keep_their_names() {
+    let _alone = ALONE.lock().await;
+    let servers = MYSQL.get().await.unwrap();
+    let rules = "- { name: kept, match: { app: kept }, gate: none, permanent: true, runaway: { elapsed: 200ms, action: kill, watch: { by: text, for: 1m } } }";
+    let config = configured(servers, rules).await;
+    let state = std::env::temp_dir().join(format!("sluice-it-kept-{}", std::process::id()));
+    let yaml = format!("state_dir: {}\n{}", state.display(), config.render());
+    let start = async || {
+        let mut sluice = SluiceProcess::spawn(&yaml, config.listen, config.admin, &[]).unwrap();
+        sluice.wait_until_ready().await.unwrap();
+        sluice
+    };
+    let mut sluice = start().await;
+    for n in [30, 31] {
+        let mut conn = connect_as(&sluice, "kept").await.unwrap();
+        let answer = conn.query(format!("SELECT SLEEP({n}) FROM ran_away")).await.unwrap();
+        assert_eq!(answer.err().map(|(errno, _)| errno), Some(1317), "{answer:?}");
+    }
+    let all = listed(&sluice).await;
+    let ids: Vec<&str> = all.iter().map(|entry| entry["id"].as_str().unwrap()).collect();
+    let freed = delete(&sluice, &format!("/api/v1/quarantine/{}", ids[0])).await;
+    assert!(freed.starts_with("HTTP/1.1 200"), "{freed}");
+    // It is written every two seconds otherwise.
+    sluice.kill();
+    let sluice = start().await;
+    let again = listed(&sluice).await;
+    let again: Vec<&str> = again.iter().map(|entry| entry["id"].as_str().unwrap()).collect();
+    assert_eq!(again, ids[1..]);
+    drop(sluice);
+    remove_dir_all(&state).unwrap();
+}
