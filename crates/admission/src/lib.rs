@@ -28,6 +28,7 @@
 
 pub mod lag;
 
+mod aged;
 mod appointment;
 mod budget;
 mod checks;

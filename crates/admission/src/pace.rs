@@ -76,7 +76,7 @@
 //! (application-limited) a sample can raise R, never lower it. A statement that overfills the
 //! window, and work that runs for longer than was usual, says nothing about R: whoever waits then
 //! waits for that, and R does not grow. A rate that was not in use for ten seconds and more is
-//! halved for each ten of them, three times at most, when somebody waits again.
+//! an old one when somebody waits again ([`crate::aged`]).
 //!
 //! A statement whose digest nobody has seen is charged [`PRUDENT`] of the rate, until one has
 //! completed: a job that begins lets one in, not as many as its guess of a row would. What it was
@@ -290,7 +290,7 @@ impl Pace {
                 // A large statement that does not fit beside others says nothing about the rate,
                 // and neither does one that may be large.
                 if (would_be_out && paces) || flow.is_full(&self.ledger, &aim, now) {
-                    flow.limit(now);
+                    flow.limit(now, self.threshold);
                 }
                 room = false;
             }

@@ -21,7 +21,7 @@ impl Controller {
     /// itself by now stays.
     pub fn begin_with(&mut self, learned: &Learned, age: Duration) {
         if let Some(pace) = &mut self.pace {
-            pace.begin_with(learned.rate_after(age), learned.service);
+            pace.begin_with(learned.rate_after(age, pace.threshold()), learned.service);
         }
         self.costs.begin_with(&learned.digests, &learned.apps);
     }

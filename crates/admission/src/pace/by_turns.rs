@@ -97,7 +97,7 @@ impl Pace {
         } else {
             for replica in &self.governing {
                 if let Some(flow) = self.flows.get_mut(replica) {
-                    flow.limit(now);
+                    flow.limit(now, self.threshold);
                 }
             }
             (per_s > 0.0).then(|| (-short - self.tokens) / per_s)
@@ -120,7 +120,7 @@ impl Pace {
         self.look_at = Some(begins_at);
         for replica in &self.governing {
             if let Some(flow) = self.flows.get_mut(replica) {
-                flow.limit(now);
+                flow.limit(now, self.threshold);
             }
         }
     }

@@ -25,6 +25,7 @@ use self::looking::Looking;
 use super::base::{Age, Base};
 use super::ledger::Ledger;
 use crate::MonoTime;
+use crate::aged::{RATE_FIRST, aged};
 
 /// Gain of the pace on the relative error of the lag.
 const GAIN: f64 = 0.25;
@@ -44,8 +45,6 @@ const SAMPLE_HEARTBEATS: f64 = 4.0;
 const SAMPLE_LUMPS: f64 = 4.0;
 const SAMPLE_MIN: f64 = 1.0;
 
-/// Where nothing is known: rows a second.
-const RATE_FIRST: f64 = 100.0;
 const RATE_MIN: f64 = 0.1;
 const RATE_MAX: f64 = 1e8;
 
@@ -225,10 +224,11 @@ impl Flow {
     }
 
     /// Somebody waits for this flow. A rate that was not in use for a while is an old one.
-    pub(super) fn limit(&mut self, now: MonoTime) {
-        let ages = seconds(self.proved_at, now) / HALVED_AFTER;
-        if ages > 1.0 {
-            self.rate = (self.rate * 0.5_f64.powf(ages.min(HALVINGS_MAX))).max(RATE_MIN);
+    pub(super) fn limit(&mut self, now: MonoTime, threshold: Duration) {
+        let unused_for = now.saturating_since(self.proved_at);
+        if unused_for > UNUSED_AFTER {
+            let own = self.threshold.and_then(|own| Duration::try_from_secs_f64(own).ok());
+            self.rate = aged(self.rate, unused_for, own.unwrap_or(threshold));
         }
         self.proved_at = now;
         self.mark_limited(now);
@@ -482,10 +482,8 @@ fn counts_for(aim: &Aim) -> Duration {
 const RUNNING_COUNTS_FOR: Duration = Duration::from_secs(2);
 const RUNNING_SERVICES: f64 = 3.0;
 
-/// Seconds without use after which a rate is half of what it was, and how often it is halved at
-/// most: then it is soon found anew, and what was tenfold is no flood.
-const HALVED_AFTER: f64 = 10.0;
-const HALVINGS_MAX: f64 = 3.0;
+/// A rate that was in use within this is no old one.
+const UNUSED_AFTER: Duration = Duration::from_secs(10);
 
 /// A rate of which so much is delivered is in use.
 const PROVED: f64 = 0.5;
