@@ -1,6 +1,7 @@
 //! A rule as it is in force.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use admission::{AppKey, GateKey, IdentityKey, Mode, RuleKey, Speed, Terms};
 use sql::{Class, ClassSet};
@@ -204,12 +205,27 @@ impl Rule {
         }
     }
 
+    /// For how long whoever is refused for as long as it is in force is to stay away: until it ends, and
+    /// for a minute at most, for it may be lifted at any time.
+    #[must_use]
+    pub fn stands_for(&self, now: UnixTime) -> Duration {
+        let mut ends = (1..STAY_AWAY_MAX).map(Duration::from_secs);
+        let is_over = |after: &Duration| {
+            let then = now.0.saturating_add(i64::try_from(after.as_secs()).unwrap_or(i64::MAX));
+            self.standing(UnixTime(then)) != Standing::InForce
+        };
+        ends.find(is_over).unwrap_or(Duration::from_secs(STAY_AWAY_MAX))
+    }
+
     /// Whether the rule is gone.
     #[must_use]
     pub fn is_expired(&self, now: UnixTime) -> bool {
         self.expires_at.is_some_and(|expiry| expiry <= now)
     }
 }
+
+/// The longest that is told of a rule that lets nothing through, in seconds.
+const STAY_AWAY_MAX: u64 = 60;
 
 impl RefusalProfile {
     /// `retryable`: `ER_LOCK_WAIT_TIMEOUT`. Drivers, ORMs and tools that retry do so.

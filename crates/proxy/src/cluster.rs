@@ -8,7 +8,7 @@
 
 mod budgets;
 mod chains;
-mod check;
+pub(crate) mod check;
 mod held;
 mod layers;
 mod names;

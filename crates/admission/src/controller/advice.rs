@@ -117,7 +117,12 @@ impl Controller {
     ) -> Duration {
         let unknown = RETRY_AFTER_UNKNOWN.max(self.check_interval);
         let wait = match reason {
-            Reason::Ratio => self.check_interval,
+            // As long as dice are thrown until one wins; the rule's end is the policy's to tell.
+            Reason::Ratio => {
+                let wins = 1.0 - request.terms.ratio.as_f64();
+                let throws = self.check_interval.as_secs_f64() / wins.max(f64::MIN_POSITIVE);
+                seconds(throws).min(RETRY_AFTER_MAX)
+            }
             Reason::GateClosed | Reason::NoData => {
                 let opens = self.jitter.random_range(self.check_interval..=unknown);
                 let opens = opens.max(self.opens_in(request).min(RETRY_AFTER_MAX));

@@ -480,6 +480,12 @@ fn a_rule_outside_its_schedule_leaves_the_decision_to_those_behind_it() {
     let changes = |before, after| policy.rules.changes_between(UnixTime(before), UnixTime(after));
     assert!(changes(noon - 60, noon) && changes(noon, noon - 60));
     assert!(changes(noon, noon + 1_860), "one expires");
+    let stands_for = |name: &str, now| {
+        let rule = policy.rules.iter().find(|rule| *rule.name == *name).unwrap();
+        rule.stands_for(UnixTime(now)).as_secs()
+    };
+    assert_eq!([stands_for("noon", noon), stands_for("noon", noon + 3_590)], [60, 10]);
+    assert_eq!([stands_for("short", noon + 1_820), stands_for("rest", noon)], [10, 60]);
     assert!(!changes(0, noon - 60) && !changes(noon, noon + 1_800));
 }
 

@@ -104,7 +104,7 @@ impl Cluster {
             };
             decide(&policy, &facts)
         });
-        let rule = verdict.and_then(Verdict::rule).map(|rule| rule.index);
+        let rule = verdict.and_then(Verdict::rule);
         // Nothing is allocated under the lock.
         let mut signals = Vec::with_capacity(policy.signals.len());
         let mut gatekeeper = self.gatekeeper.lock();
@@ -129,8 +129,28 @@ impl Cluster {
         if wake_driver {
             self.driver.notify_one();
         }
+        let outcome = match outcome {
+            CheckOutcome::Refused(refusal) => {
+                let now = UnixTime(self.clock.unix_seconds());
+                CheckOutcome::Refused(as_long_as_it_stands(rule, refusal, now))
+            }
+            others => others,
+        };
+        let rule = rule.map(|rule| rule.index);
         CheckAnswer { policy, rule, outcome, signals }
     }
+}
+
+/// A refusal that stands for as long as its rule does tells how long that is.
+pub(crate) fn as_long_as_it_stands(
+    rule: Option<&Rule>,
+    refusal: Refusal,
+    now: UnixTime,
+) -> Refusal {
+    let Some(rule) = rule else { return refusal };
+    let dice = matches!(rule.action, Action::Throttle { terms, .. } if terms.ratio.is_certain());
+    let stands = refusal.reason == Reason::Hold || (refusal.reason == Reason::Ratio && dice);
+    if stands { Refusal { retry_after: rule.stands_for(now), ..refusal } } else { refusal }
 }
 
 /// A check, and what it is judged by.

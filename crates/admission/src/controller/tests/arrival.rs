@@ -25,7 +25,18 @@ fn a_lost_check_refuses_a_statement_that_may_not_wait() {
     let refusal = lab.refused(GATED, ETL, rejecting(1.0));
     assert_eq!((refusal.reason, refusal.cause), (Reason::Ratio, None));
     assert_eq!(refusal.waited, Duration::ZERO);
-    assert!(refusal.retry_after >= ms(75) && refusal.retry_after <= ms(125));
+    let told = |lab: &mut Lab, ratio| loop {
+        match lab.ask(GATED, ETL, rejecting(ratio)) {
+            Decision::Reject(refusal) => break refusal.retry_after,
+            Decision::Admit(permit) => {
+                lab.controller.complete(lab.now, permit, Outcome::default());
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!((ms(150)..=ms(250)).contains(&told(&mut lab, 0.5)), "one check in two wins");
+    assert!((ms(7_500)..=ms(12_500)).contains(&told(&mut lab, 0.99)));
+    assert!((ms(45_000)..=ms(75_000)).contains(&told(&mut lab, 1.0)), "none wins");
 }
 
 #[test]

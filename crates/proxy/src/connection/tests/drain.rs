@@ -217,6 +217,7 @@ async fn a_takeover_lets_a_statement_wait_until_its_deadline() {
     taken_over(&stage);
     let (errno, message) = error(&packet(&mut stage.client).await);
     assert!(errno == 1205 && message.contains(" reason=hold "), "{message}");
+    assert!(message.contains(" retry_after_ms=60000 "), "the rule has no end: {message}");
     assert_eq!(since.elapsed().as_secs(), 2);
     assert_eq!(rest(&mut stage.client).await, b"");
     stage.ends_unasked().await;
