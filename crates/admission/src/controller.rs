@@ -350,7 +350,7 @@ impl Controller {
         let (ticket, waiter) = self.queue.next_to_leave()?;
         self.watch_left(now, &waiter.request);
         let outcome = match self.life {
-            Life::Serving => Resolved::DecideAgain,
+            Life::Serving => self.decide_again(&waiter),
             Life::ShuttingDown => {
                 let obstacle = Obstacle::plain(Reason::Shutdown);
                 Resolved::Reject(self.refuse(now, &waiter.request, obstacle))

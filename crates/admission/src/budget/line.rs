@@ -7,7 +7,7 @@
 //! bucket that gives room least often, so what is kept free there is so for as long as the quicker
 //! one takes to have room. One claim at a time stands at a bucket, so no two wait for each other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -16,7 +16,7 @@ use super::terms::{BudgetKey, BudgetSet, BudgetUse};
 use crate::key_map::KeyMap;
 use crate::request::Lane;
 use crate::ring::{Joining, Place, Ring};
-use crate::{MonoTime, Ratio, Ticket};
+use crate::{IdentityKey, MonoTime, Ratio, Request, Ticket};
 
 /// No two looks at a line are closer: at most 1,000 wake-ups a second.
 const TICK: Duration = Duration::from_millis(1);
@@ -30,6 +30,8 @@ pub(crate) struct BudgetLines {
     claims: KeyMap<BudgetUse, Ticket>,
     /// Buckets in whose line somebody may have room, and from when on.
     wakes: BTreeSet<(MonoTime, BudgetUse)>,
+    /// Who is to be judged again, by when it arrived, and the budget that had no room for it.
+    exceeded: HashSet<(MonoTime, IdentityKey, BudgetKey)>,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +77,17 @@ impl BudgetLines {
 
     pub(crate) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Sought> {
         self.sought.get_mut(&ticket)
+    }
+
+    /// It waits for this budget and is to be judged again: that it did is counted.
+    pub(crate) fn note_judged_again(&mut self, request: &Request, budget: BudgetKey) {
+        self.exceeded.insert((request.arrived, request.identity, budget));
+    }
+
+    /// Whether who finds no room there is one of those.
+    pub(crate) fn is_judged_again(&mut self, request: &Request, budget: BudgetKey) -> bool {
+        let who = (request.arrived, request.identity, budget);
+        !self.exceeded.is_empty() && self.exceeded.remove(&who)
     }
 
     /// It does not wait any more.

@@ -197,17 +197,32 @@ impl Controller {
                 Decision::Reject(self.refuse(now, request, Obstacle::plain(Reason::Shutdown)))
             }
             Some(InTheWay::Refused { at, reason }) => {
-                self.budgets.note_exceeded(at.budget);
+                self.note_exceeded(request, at);
                 Decision::Reject(self.refuse(now, request, of_budget(at, reason)))
             }
             Some(InTheWay::Waits { at, reason, until }) => {
-                self.budgets.note_exceeded(at.budget);
+                self.note_exceeded(request, at);
                 self.queue_for(now, request, &sought, (at, reason, until))
             }
             None => return self.go_to_gate(now, request, sought),
         };
         self.watch_decision(now, request, &decision);
         decision
+    }
+
+    /// It waits no more, and is judged again: that it found no room is counted.
+    pub(super) fn decide_again(&mut self, waiter: &Waiter) -> Resolved {
+        if let Spot::Budgeted { at, .. } = waiter.spot {
+            self.budget_lines.note_judged_again(&waiter.request, at.budget);
+        }
+        Resolved::DecideAgain
+    }
+
+    /// It finds no room there, for the first time.
+    fn note_exceeded(&mut self, request: &Request, at: BudgetUse) {
+        if !self.budget_lines.is_judged_again(request, at.budget) {
+            self.budgets.note_exceeded(at.budget);
+        }
     }
 
     /// All budgets have room.

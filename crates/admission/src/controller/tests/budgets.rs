@@ -456,6 +456,8 @@ fn an_edit_keeps_what_is_at_the_server() {
     world.collect();
     world.run(ms(999));
     assert_eq!((world.in_use(A), world.waiting.len()), (3, 3));
+    let exceeded = world.lab.controller.budget_views()[0].exceeded;
+    assert_eq!(exceeded, 3, "who waits over an edit has found no room once");
     world.most.clear();
     world.run(Duration::from_secs(30));
     assert_eq!(world.most[&A], 1);
