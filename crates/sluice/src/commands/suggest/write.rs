@@ -23,7 +23,7 @@ pub(super) fn file(shown: &Insights, apps: Vec<App>, now: UnixTime) -> String {
     let mut left_out: Vec<App> = Vec::new();
     let mut names = BTreeSet::new();
     for app in apps.into_iter().take(APPS_MAX) {
-        let named = Named { rule: rule_name(&app.name, &mut names), app };
+        let named = Named { rule: text(&rule_name(&app.name, &mut names)), app };
         // That would be a prefix.
         let is_plain = !named.app.name.ends_with('*');
         if is_plain && is_good(&write(said, std::slice::from_ref(&named), (&[], 0)), now) {
@@ -243,6 +243,14 @@ fn rule_name(app: &str, taken: &mut BTreeSet<String>) -> String {
     name
 }
 
+/// A name of those characters as YAML: in quotes where it would be a number, a boolean or nothing.
+fn text(name: &str) -> String {
+    match serde_yaml::from_str(name) {
+        Ok(serde_yaml::Value::String(_)) => name.to_owned(),
+        Ok(_) | Err(_) => quoted(name),
+    }
+}
+
 /// Characters of an app in the name of its rule.
 const NAME_LEN: usize = 40;
 
@@ -298,9 +306,11 @@ mod tests {
         }
     }
 
+    const NUMBERS: [&str; 5] = ["2024", "true", "1e3", "0x1F", "no"];
+
     #[test]
     fn whatever_apps_are_called_the_file_is_good_and_names_them() {
-        let apps: Vec<App> = HOSTILE.into_iter().map(app).collect();
+        let apps: Vec<App> = HOSTILE.into_iter().chain(NUMBERS).map(app).collect();
         let text = file(&Insights::default(), apps, UnixTime(0));
         let (config, warnings) = load_with_warnings(&text, UnixTime(0)).unwrap();
         assert_eq!(warnings, [], "{text}");
@@ -316,6 +326,9 @@ mod tests {
             assert!(named.contains(name) != text.contains(&left_out), "{name:?} in\n{text}");
         }
         assert!(named.len() >= 8, "{named:?}");
+        for number in NUMBERS {
+            assert!(named.contains(number), "{number} in\n{text}");
+        }
         assert!(cluster.rules.iter().all(|rule| rule.mode == admission::Mode::Observe), "{text}");
         assert!(text.is_ascii() || text.chars().all(|c| c == '\n' || !c.is_control()), "{text}");
     }
