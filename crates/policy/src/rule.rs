@@ -143,9 +143,14 @@ impl Rule {
     /// Whether the rule is about this statement, taken for one of this class; in force or not.
     #[must_use]
     pub fn is_about(&self, facts: &Facts<'_>, class: Class) -> bool {
-        // What it does not cover it lets pass.
-        let caution =
-            if self.statements.contains(class) { self.caution() } else { Caution::Loosens };
+        // What it does not cover it lets pass. What denies writes to some tables denies nobody who asks
+        // whether to write at all.
+        let is_of_others = facts.shape.is_of_check() && matches!(self.action, Action::Deny);
+        let caution = if self.statements.contains(class) && !is_of_others {
+            self.caution()
+        } else {
+            Caution::Loosens
+        };
         self.condition.matches(facts, class, caution)
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Tables<'s> {
     names: &'s [u8],
     /// Whether no table is missing.
     known: bool,
+    /// Nobody has named any, for there is no statement.
+    asked_for: bool,
 }
 
 /// The shape of a prepared statement.
@@ -141,7 +143,7 @@ impl ShapeScratch {
     #[must_use]
     pub fn shape(&self) -> Shape<'_> {
         let digest = self.digest.filter(|_| self.certain);
-        Shape { digest, tables: Tables { names: &self.names, known: self.known } }
+        Shape { digest, tables: Tables { names: &self.names, known: self.known, asked_for: false } }
     }
 
     /// The hash of the digest text of the text under way, certain or not: what it costs is
@@ -223,7 +225,7 @@ impl OwnedShape {
     #[must_use]
     pub fn shape(&self) -> Shape<'_> {
         let digest = self.digest.filter(|_| self.certain);
-        Shape { digest, tables: Tables { names: &self.names, known: self.known } }
+        Shape { digest, tables: Tables { names: &self.names, known: self.known, asked_for: false } }
     }
 
     /// The hash of the digest text, certain or not; `None` if the text is not known.
@@ -276,6 +278,17 @@ impl<'s> Shape<'s> {
         self.tables.known
     }
 
+    /// Of whoever asks whether it may write, whatever that is.
+    #[must_use]
+    pub fn of_check() -> Self {
+        Self { tables: Tables { asked_for: true, ..Tables::default() }, ..Self::default() }
+    }
+
+    /// Whether it is that of a check.
+    pub(crate) fn is_of_check(&self) -> bool {
+        self.tables.asked_for
+    }
+
     /// The bytes that tell this shape's tables from another's.
     #[must_use]
     pub fn table_bytes(&self) -> &'s [u8] {
@@ -300,7 +313,7 @@ pub(crate) fn recorded_shape<'n>(
         names.extend(part.bytes().filter(|byte| *byte != 0).map(|byte| byte.to_ascii_lowercase()));
         names.push(0);
     }
-    Shape { digest, tables: Tables { names, known } }
+    Shape { digest, tables: Tables { names, known, asked_for: false } }
 }
 
 /// One table.

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use policy::identity::{SessionIdentity, named};
+use policy::{Facts, Shape, UnixTime, Verdict, decide};
+use sql::{Class, ClassSet};
+
 const EXAMPLE: &str = include_str!("../../../proxy-config.yaml");
 
 #[test]
@@ -13,6 +17,29 @@ fn the_example_loads() {
     let cluster = config.cluster("main").expect("the cluster of the example");
     assert_eq!(cluster.replicas.len(), 2);
     assert_eq!(cluster.rules.len(), 11);
+}
+
+/// Whoever asks by HTTP names no table, so none of its writes is denied for one.
+#[test]
+fn the_example_tells_nobody_who_asks_that_it_is_denied() {
+    let config = policy::load(EXAMPLE).unwrap();
+    let cluster = config.cluster("main").unwrap();
+    let session = SessionIdentity::default();
+    for app in ["etl", "gh-ost", "web", "import", "nobody-in-particular"] {
+        let identity = named(&cluster.identity, &session, app.as_bytes()).unwrap();
+        let facts = |shape| Facts {
+            identity: &identity,
+            session: &session,
+            classes: ClassSet::default().with(Class::Write),
+            exemption: None,
+            shape,
+            now: UnixTime(0),
+        };
+        let asked = facts(Shape::of_check());
+        assert!(!matches!(decide(cluster, &asked), Verdict::Deny(_)), "{app}");
+        let hidden = facts(Shape::default());
+        assert!(matches!(decide(cluster, &hidden), Verdict::Deny(_)), "{app}: a table is hidden");
+    }
 }
 
 #[test]

@@ -37,3 +37,27 @@ fn what_cannot_be_read_escapes_no_rule_that_holds_back_and_is_let_pass_by_none()
         assert_rule(&policy, &Case { class, sql, ..Case::of("a") }, rule);
     }
 }
+
+#[test]
+fn whoever_asks_whether_to_write_is_denied_for_no_table_and_held_back_for_any() {
+    let check = |rules: &str| {
+        let policy = policy(rules);
+        let session = SessionIdentity::default();
+        let identity = crate::identity::named(&policy.identity, &session, b"etl").unwrap();
+        let facts = Facts {
+            identity: &identity,
+            session: &session,
+            classes: ClassSet::default().with(Class::Write),
+            exemption: None,
+            shape: Shape::of_check(),
+            now: UnixTime(0),
+        };
+        crate::decide(&policy, &facts).rule().map(|rule| rule.name.to_string()).unwrap()
+    };
+    let denied = "- {name: denied, permanent: true, deny: true, match: {table: archive}}\n";
+    let held = "- {name: held, permanent: true, hold: true, match: {table: orders}}\n";
+    let rest = "- {name: rest, permanent: true}\n";
+    assert_eq!(check(&format!("{denied}{rest}")), "rest");
+    assert_eq!(check(&format!("{denied}{held}{rest}")), "held");
+    assert_eq!(check("- {name: etl, permanent: true, deny: true, match: {app: etl}}\n"), "etl");
+}
