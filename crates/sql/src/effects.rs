@@ -96,6 +96,8 @@ pub enum TransactionAfter {
     Same,
     /// One that began within the text, and the last statement that a rule may hold back ran in it.
     OfText,
+    /// Perhaps the one that was open ahead of it, perhaps another: what ran stands elsewhere.
+    Unknown,
     /// Perhaps another, in which nothing of the text has run.
     Other,
 }
@@ -270,7 +272,7 @@ impl PlainEffects {
             begins_transaction: true,
             ends_transaction: true,
             transaction_control_before_other: false,
-            transaction_after: TransactionAfter::Other,
+            transaction_after: TransactionAfter::Unknown,
             any_transaction_verb: true,
             takes: Locks::default(),
             releases: Locks::ALL,

@@ -16,6 +16,9 @@ const LEGS: [(Tls, Compress); 3] = [
     (Tls::Newest, Compress::Zstd(3)),
 ];
 
+const DROP_NOTHING: &str = "DROP PROCEDURE IF EXISTS test.nothing";
+const NOTHING: &str = "CREATE PROCEDURE test.nothing() DO 1";
+
 const EACH: [(&str, &str); 1] = [("budget", "each")];
 
 impl Lab {
@@ -28,6 +31,7 @@ impl Lab {
             };
             self.who_changes_waits_as_the_other(&login).await;
             self.who_holds_no_locks_any_more_waits(&login).await;
+            self.who_may_hold_locks_waits_for_nobody(&login).await;
             self.who_is_refused_stays_who_it_was(&login).await;
             self.who_asks_before_it_has_become_the_other_waits_as_that(&login).await;
             self.each(0.0, 0.0).await;
@@ -109,6 +113,34 @@ impl Lab {
             held.release().await.unwrap();
             busy.read_response(Shape::Query).await.unwrap().accepted().unwrap();
             holder.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+            self.each(0.0, 0.0).await;
+        }
+    }
+
+    /// Behind a CALL only the server knows whether the transaction is the one of before. It was taken
+    /// for another, and waited for a place that was taken by who waited for its row.
+    async fn who_may_hold_locks_waits_for_nobody(&self, login: &impl Fn(&str) -> Login) {
+        self.server.run_sql(&[DROP_NOTHING, NOTHING]).await.unwrap();
+        let mut busy = self.open(&login("etl")).await;
+        let mut holder = self.open(&login("etl")).await;
+        holder.query("SET @text = 'DO 1'").await.unwrap().accepted().unwrap();
+        holder.query("PREPARE s FROM @text").await.unwrap().accepted().unwrap();
+        for text in ["EXECUTE s", "CALL test.nothing()"] {
+            for sql in ["BEGIN", "UPDATE test.places SET n = 20 WHERE n = 2", text] {
+                passes(&mut holder, sql).await;
+            }
+            let held = self.hold().await;
+            send(&mut busy, &Held::statement("each etl")).await;
+            self.each(1.0, 0.0).await;
+            passes(&mut holder, "SELECT n FROM test.places").await;
+            passes(&mut holder, "UPDATE test.places SET n = 2 WHERE n = 20").await;
+            // It may do as it likes with transactions, so each is asked for.
+            send(&mut holder, "CALL test.nothing()").await;
+            self.each(1.0, 1.0).await;
+            held.release().await.unwrap();
+            busy.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+            holder.read_response(Shape::Query).await.unwrap().accepted().unwrap();
+            passes(&mut holder, "COMMIT").await;
             self.each(0.0, 0.0).await;
         }
     }

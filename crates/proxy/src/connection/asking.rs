@@ -184,6 +184,8 @@ impl Connection {
             return None;
         }
         match asked.question {
+            // What was admitted before may be over: it is not in the way of its own session.
+            Question::Rule if !self.session.is_admitted() => self.permit = None,
             Question::Rule => {}
             Question::Budgets => return self.ask_budgets(asked),
             Question::Count => {

@@ -10,10 +10,17 @@
 //!          a statement that works is admitted, and OK      OK without IN_TRANS, deadlock, reset,
 //!   Open ──────────────────────────────────────────▶ Admitted ───────────────────────────────▶ Open
 //!     ▲                                                │ or behind what may have ended it: BEGIN,
-//!     └────────────────────────────────────────────────┘ COMMIT, a CALL, an error in such a text
+//!     ├────────────────────────────────────────────────┤ COMMIT, an error in a text that could
+//!     │                                                │ a CALL, EXECUTE or block, OK with IN_TRANS
+//!     └──────────────────── in doubt ◀─────────────────┘
+//!             as from Admitted
 //! ```
 //!
-//! Whatever is not certain ends the admission: the next statement is asked for again.
+//! Whatever is not certain ends the admission: the next statement is asked for again. Behind a CALL
+//! nobody but the server knows whether the locks of before are still held. Budgets do not delay such
+//! a session, for it may keep others from giving them back; nor does a rule, if one has admitted it.
+//! What denies or holds reaches it, for the transaction may be one that nobody has admitted. The next
+//! CALL is asked for: so there is no transaction but the first behind an admission that has not been.
 
 use policy::{Cover, PassReason};
 use sql::{Class, Locks, NamedLockUse, PlainEffects, TransactionAfter};
@@ -42,6 +49,11 @@ pub(crate) enum Admitted {
     /// Nothing has worked in it, or nobody knows what.
     #[default]
     No,
+    /// It may be one in which something has run that nobody was asked for, or another: only the
+    /// server knows.
+    MayBePassed,
+    /// It may be one that was asked for, or another.
+    MayBeAsked,
     /// Something that may lock or write has run, for which nobody had to be asked.
     Passed,
     /// Such a statement was asked for, and admitted.
@@ -49,6 +61,26 @@ pub(crate) enum Admitted {
 }
 
 impl Admitted {
+    /// With one more statement in it. What passes in doubt makes nothing certain.
+    fn with(self, statement: Self) -> Self {
+        match (self, statement) {
+            (Self::MayBePassed | Self::MayBeAsked, Self::Passed) => self,
+            (
+                Self::No | Self::MayBePassed | Self::MayBeAsked | Self::Passed | Self::Asked,
+                Self::No | Self::MayBePassed | Self::MayBeAsked | Self::Passed | Self::Asked,
+            ) => self.max(statement),
+        }
+    }
+
+    /// Behind what may have ended it, and begun another.
+    fn doubted(self) -> Self {
+        match self {
+            Self::No => Self::No,
+            Self::Passed | Self::MayBePassed => Self::MayBePassed,
+            Self::Asked | Self::MayBeAsked => Self::MayBeAsked,
+        }
+    }
+
     /// What a statement of this class makes of its transaction, that runs because it was admitted.
     pub(crate) fn of_asked(class: Class) -> Self {
         if class.works() { Self::Asked } else { Self::No }
@@ -84,10 +116,13 @@ impl Transaction {
         } else if effects.transaction_control_before_other {
             self.cover_of_named_locks()
         } else {
-            match self.admitted {
-                Admitted::Asked => Cover::Transaction,
-                Admitted::Passed => Cover::Worked,
-                Admitted::No => self.cover_of_named_locks(),
+            let is_doubtful = effects.transaction_after == TransactionAfter::Unknown;
+            match (self.admitted, self.cover_of_named_locks()) {
+                (Admitted::Asked, _) => Cover::Transaction,
+                (Admitted::Passed, _) => Cover::Worked,
+                (Admitted::MayBeAsked, _) if !is_doubtful => Cover::Worked,
+                (Admitted::MayBePassed, Cover::Nothing) if !is_doubtful => Cover::Doubted,
+                (Admitted::MayBeAsked | Admitted::MayBePassed | Admitted::No, cover) => cover,
             }
         }
     }
@@ -96,8 +131,14 @@ impl Transaction {
         if self.named_locks > 0 { Cover::NamedLock } else { Cover::Nothing }
     }
 
-    /// Whether the permit of this session's last admission is still in use.
+    /// Whether the permit of this session's last admission is still in use: it counts what runs in
+    /// the transaction.
     pub(crate) fn is_admitted(&self) -> bool {
+        matches!(self.admitted, Admitted::Asked | Admitted::MayBeAsked)
+    }
+
+    /// Whether its transaction is certain to be the one that was admitted.
+    pub(crate) fn is_certainly_admitted(&self) -> bool {
         self.admitted == Admitted::Asked
     }
 
@@ -155,7 +196,8 @@ impl Transaction {
     fn handle_ok(&mut self, flags: StatusFlags, admits: Admitted, effects: &PlainEffects) {
         self.flags = flags;
         self.admitted = match effects.transaction_after {
-            TransactionAfter::Same => self.admitted.max(admits),
+            TransactionAfter::Same => self.admitted.with(admits),
+            TransactionAfter::Unknown => self.admitted.with(admits).doubted(),
             // `BEGIN; INSERT …` in one text was asked for as a whole, and goes on.
             TransactionAfter::OfText => admits,
             TransactionAfter::Other => Admitted::No,

@@ -116,6 +116,11 @@ impl Session {
         self.server.transaction.is_open()
     }
 
+    /// Whether its open transaction is certain to be the one that was last admitted.
+    pub fn is_admitted(&self) -> bool {
+        self.server.transaction.is_certainly_admitted()
+    }
+
     /// Whether it has locked tables, or everything, so that others wait for it.
     pub fn holds_table_locks(&self) -> bool {
         self.server.transaction.holds_table_locks()

@@ -7,6 +7,7 @@ mod compressed;
 mod confided;
 mod cursors;
 mod cut_over;
+mod doubted;
 mod driver;
 mod facts;
 mod fuzzed;

@@ -44,7 +44,10 @@ impl Walk<'_, '_> {
         // What commits of itself, and may work before or behind that, shows in the server's flags,
         // if nothing follows.
         let commits = controls && matches!(class, Class::Ddl | Class::Admin);
-        plain.transaction_after = if controls && !commits {
+        let calls = plain.transaction_after == TransactionAfter::Unknown && !self.controlled;
+        plain.transaction_after = if calls {
+            TransactionAfter::Unknown
+        } else if controls && !commits {
             TransactionAfter::Other
         } else if is_gateable && self.controlled {
             TransactionAfter::OfText
