@@ -265,7 +265,8 @@ async fn what_the_server_expects_to_read_is_limited_and_nothing_of_it_is_run_for
         wait_for_sum(&sluice, explains, &result("denied"), 1.0).await.unwrap();
         assert!(sluice.log().unwrap().contains("to be run there: GRANT"));
         let grant = "GRANT SELECT, UPDATE, DELETE, INSERT ON test.* TO 'sluice'@'%'";
-        servers.primary.run_sql(&[grant]).await.unwrap();
+        let other = "GRANT SELECT ON g_other.* TO 'sluice'@'%', 'app'@'%'";
+        servers.primary.run_sql(&[grant, other]).await.unwrap();
 
         let refused = refusal(&mut conn, "SELECT n FROM g_many WHERE v > 1").await;
         assert_eq!((refused.errno, refused.reason()), (1226, Some("guard")));
@@ -309,6 +310,7 @@ async fn what_the_server_expects_to_read_is_limited_and_nothing_of_it_is_run_for
         assert_eq!(count(servers, "g_ran").await, 0, "nothing but an EXPLAIN would have run it");
 
         a_table_of_the_session_hides_a_base_table(&sluice).await;
+        behind_what_may_have_changed_the_schema(servers, &sluice).await;
         // A table that somebody alters is not waited for.
         let mut locker = servers.primary.admin().await.unwrap();
         locker.query_drop("LOCK TABLES test.g_late WRITE").await.unwrap();
@@ -338,6 +340,38 @@ async fn a_table_of_the_session_hides_a_base_table(sluice: &SluiceProcess) {
     assert_eq!(refusal(&mut conn, scan).await.part("check"), Some("max_rows_expected"));
 }
 
+/// Names with their schemas are judged all the same, and all where the server tells of a USE; elsewhere
+/// from the next USE on. On MySQL a procedure changes nothing, and EXECUTE IMMEDIATE is no statement.
+async fn behind_what_may_have_changed_the_schema(servers: &Topology, sluice: &SluiceProcess) {
+    let flavour = servers.primary.flavour();
+    let (plain, full) =
+        ("SELECT n FROM g_many WHERE v > 4", "SELECT n FROM test.g_many WHERE v > 4");
+    for tells in [true, false] {
+        let mut login = Login::new("app").attribute("sluice_app", "expected");
+        if !tells {
+            login = login.without(capability::SESSION_TRACK);
+        }
+        let mut conn = RawConn::open(sluice.listen_addr(), &login).await.unwrap();
+        for text in ["CALL g_nothing()", "EXECUTE IMMEDIATE 'SELECT 1'"] {
+            conn.query(text).await.unwrap();
+            assert_eq!(refusal(&mut conn, full).await.part("check"), Some("max_rows_expected"));
+            if tells || flavour == Flavour::MySql {
+                refusal(&mut conn, plain).await;
+            } else {
+                passes(&mut conn, plain).await;
+            }
+            passes(&mut conn, "USE test").await;
+            refusal(&mut conn, plain).await;
+        }
+        if flavour == Flavour::MariaDb {
+            passes(&mut conn, "EXECUTE IMMEDIATE 'USE g_other'").await;
+            // There it is empty.
+            passes(&mut conn, plain).await;
+            passes(&mut conn, "USE test").await;
+        }
+    }
+}
+
 const EXPECTING: &str = "\
 guards:
   - { name: expected, match: { app: expected }, max_rows_expected: 100, explain_timeout: 1s }";
@@ -347,6 +381,10 @@ const EXPECTED: &[&str] = &[
     "DROP TABLE IF EXISTS g_many, g_told_of, g_ran, g_late",
     "DROP VIEW IF EXISTS g_view",
     "DROP FUNCTION IF EXISTS g_counts",
+    "DROP PROCEDURE IF EXISTS g_nothing",
+    "CREATE PROCEDURE g_nothing() DO 1",
+    "CREATE DATABASE IF NOT EXISTS g_other",
+    "CREATE TABLE IF NOT EXISTS g_other.g_many (n INT PRIMARY KEY, v INT)",
     "CREATE TABLE g_many (n INT PRIMARY KEY, v INT)",
     "INSERT INTO g_many WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 900) SELECT n, n FROM s",
     "ANALYZE TABLE g_many",

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use policy::ClusterPolicy;
-use sql::{Explainable, LexMode, Server, explainable};
+use sql::{Completeness, Explainable, LexMode, Server, explainable};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
@@ -110,12 +110,16 @@ impl Subject {
         server: Server,
         most: u64,
     ) -> Result<Self, Foreseen> {
-        let schema = schema.and_then(|schema| std::str::from_utf8(schema).ok());
-        let schema = schema.filter(|schema| !schema.contains(['`', '\0']));
-        let schema = schema.ok_or(Foreseen::NotExplained)?;
         if text.len() > TEXT_LEN_MAX {
             return Err(Foreseen::NotExplained);
         }
+        let schema = match schema {
+            Some(schema) => std::str::from_utf8(schema).ok(),
+            // It is of no account.
+            None => are_qualified(text, server).then_some(""),
+        };
+        let schema = schema.filter(|schema| !schema.contains(['`', '\0']));
+        let schema = schema.ok_or(Foreseen::NotExplained)?;
         let explainable = explainable(text, server, &mut sql::Scratch::default());
         let (text, writes, at_most) = match explainable {
             Explainable::Yes { text, writes, at_most } => (text, writes, at_most),
@@ -134,6 +138,15 @@ impl Subject {
             most,
         })
     }
+}
+
+/// Whether all tables of a text are named with their schemas.
+fn are_qualified(text: &[u8], server: Server) -> bool {
+    let mut are = true;
+    let complete = sql::tables(text, LexMode::unknown(server), |table| {
+        are &= table.schema.is_some();
+    });
+    are && complete == Completeness::Complete
 }
 
 /// What the primary of one cluster has said.

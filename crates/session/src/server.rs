@@ -25,11 +25,24 @@ pub(crate) struct ServerSide {
     pub(crate) prepared: PreparedStatements,
     /// Its temporary tables, where guards look at texts.
     pub(crate) temporary: TemporaryTables,
-    /// The default schema is the one that the session's identity names.
-    pub(crate) schema_known: bool,
+    /// Whether the default schema is the one that the session's identity names.
+    pub(crate) schema: SchemaKnown,
     /// What the last LOCK TABLES locked, if that was gh-ost's for its cut-over. Whether it is still
     /// held the transaction knows.
     pub(crate) cut_over: Option<Box<CutOver>>,
+}
+
+/// How well the default schema is known; the later the better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SchemaKnown {
+    /// It may be another.
+    #[default]
+    No,
+    /// The server tells when it changes (CLIENT_SESSION_TRACK), unless a routine has switched that
+    /// off. That will do for guards, and lets nothing pass.
+    Told,
+    /// By the login, and by statements that were read.
+    Certain,
 }
 
 impl ServerSide {
@@ -99,6 +112,6 @@ impl ServerSide {
     pub(crate) fn default_schema<'w>(&self, who: &'w Who) -> &'w [u8] {
         let schema = who.identity().schema();
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
-        if self.schema_known && schema.iter().all(plain) { schema } else { b"" }
+        if self.schema == SchemaKnown::Certain && schema.iter().all(plain) { schema } else { b"" }
     }
 }

@@ -25,7 +25,7 @@ use crate::phase::login::{Accepted, Applicant, Desk, Login};
 use crate::phase::refusing::{self, Refusing};
 use crate::phase::{ending, execution, greeting, idle, login};
 use crate::plan::{Hold, Plan};
-use crate::server::ServerSide;
+use crate::server::{SchemaKnown, ServerSide};
 
 /// One client connection. The crate's documentation draws its phases.
 #[derive(Debug)]
@@ -309,7 +309,10 @@ impl Session {
     fn begin(&mut self, accepted: Accepted, input: &Input<'_>) {
         let Self { negotiated, tracker, server, judge, .. } = self;
         let who = &mut judge.bench.who;
-        server.schema_known = !matches!(accepted, Accepted::Unchanged);
+        server.schema = match accepted {
+            Accepted::First(_) | Accepted::Changed(..) => SchemaKnown::Certain,
+            Accepted::Unchanged => SchemaKnown::No,
+        };
         match accepted {
             Accepted::First(flags) => {
                 *tracker = ResponseTracker::new(negotiated.capabilities);

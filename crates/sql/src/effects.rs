@@ -42,8 +42,8 @@ pub struct PlainEffects {
     /// that they need not be looked at apart. CALL says it of all but the mode, which servers
     /// restore behind a routine.
     pub unread: bool,
-    /// The text is one statement, and begins with what is no statement of any server. If all that the
-    /// server answers is `ER_PARSE_ERROR`, it has run nothing, and no other effect is to be looked at.
+    /// The text is one statement, and begins with what is no statement of the server. If all that it
+    /// answers is `ER_PARSE_ERROR`, it has run nothing, and no other effect is to be looked at.
     pub no_statement: bool,
     /// BEGIN, START TRANSACTION, XA START, COMMIT or ROLLBACK AND CHAIN. The transaction it begins
     /// is a new one, also when one was open.

@@ -131,6 +131,24 @@ mod tests {
     }
 
     #[test]
+    fn names_with_their_schemas_need_no_default_schema() {
+        let of = |text: &str| Subject::of(text.as_bytes(), None, Server::Unknown, 9);
+        for text in
+            ["SELECT * FROM a.t", "UPDATE `a`.`t` SET b = 1", "INSERT INTO a.t SELECT 1 FROM b.u"]
+        {
+            assert!(of(text).is_ok(), "{text}");
+        }
+        for text in [
+            "SELECT * FROM t",
+            "SELECT * FROM a.t, u",
+            "WITH c AS (SELECT 1 FROM a.t) SELECT * FROM c",
+            "SELECT * FROM a.t WHERE b IN (SELECT c FROM u)",
+        ] {
+            assert_eq!(of(text).err(), Some(Foreseen::NotExplained), "{text}");
+        }
+    }
+
+    #[test]
     fn a_statement_passes_by_its_like_and_is_refused_by_its_own_word() {
         let (mut cache, server) = (Cache::default(), Arc::from("db:3306"));
         let now = Instant::now();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sql::{Charset, Kill};
+use wire::capability::CLIENT_SESSION_TRACK;
 use wire::response_tracker::{Prepared as PrepareOk, ResponseEnd, ResponseTracker};
 
 use crate::command::{Running, Then};
@@ -10,7 +11,7 @@ use crate::consequences::Consequences;
 use crate::facts::ServerFacts;
 use crate::judge::who::Who;
 use crate::negotiated::Negotiated;
-use crate::server::ServerSide;
+use crate::server::{SchemaKnown, ServerSide};
 
 /// `ER_PARSE_ERROR` of the manual.
 const ER_PARSE_ERROR: u16 = 1064;
@@ -35,12 +36,18 @@ pub(crate) fn end(
     }
     if let Some(schema) = tracker.schema() {
         who.use_schema(schema);
+        server.schema = server.schema.max(SchemaKnown::Told);
     }
     if end.error.is_some() {
         handle_failed(consequences, then, (server, facts), who);
         return None;
     }
     let by_flags = consequences.plain.sql_mode_by_flags;
+    if consequences.plain.forgets_schema {
+        let tells = negotiated.capabilities.has(CLIENT_SESSION_TRACK);
+        let told = tells && !tracker.session_changes_cut();
+        server.schema = server.schema.min(if told { SchemaKnown::Told } else { SchemaKnown::No });
+    }
     let kill = if consequences.any { handle_consequences(consequences, server, who) } else { None };
     let killed = match then {
         Then::Nothing => None,
@@ -94,7 +101,9 @@ fn handle_failed(
     server.mode = server.mode.after_error(plain);
     // A USE may have run before the error.
     let uses = rare.as_ref().is_some_and(|rare| rare.schema.is_some());
-    server.schema_known &= !uses && !plain.forgets_schema;
+    if uses || plain.forgets_schema {
+        server.schema = SchemaKnown::No;
+    }
     if plain.forgets_prepared {
         server.prepared.forget_names();
     }
@@ -132,7 +141,7 @@ fn handle_accepted(
         }
         Then::Schema(schema) => {
             who.use_schema(&schema);
-            server.schema_known = true;
+            server.schema = SchemaKnown::Certain;
         }
     }
     None
@@ -145,7 +154,6 @@ fn handle_consequences(
 ) -> Option<Kill> {
     let Consequences { plain, rare, any: _ } = consequences;
     server.mode = server.mode.after_ok(plain);
-    server.schema_known &= !plain.forgets_schema;
     if plain.forgets_prepared {
         server.prepared.forget_names();
     }
@@ -158,7 +166,8 @@ fn handle_consequences(
         }
         if let Some(schema) = rare.schema {
             who.use_schema(&schema);
-            server.schema_known = !plain.forgets_schema;
+            server.schema =
+                if plain.forgets_schema { SchemaKnown::No } else { SchemaKnown::Certain };
         }
         if let Some(name) = rare.deallocate {
             server.prepared.remove_name(&name);

@@ -5,6 +5,7 @@ use wire::command::{Command, Query, parse_command};
 
 use super::{Phase, Session};
 use crate::command::Arrived;
+use crate::server::SchemaKnown;
 
 /// A text that stands before the shell.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,12 @@ impl Session {
         let (Command::Query(Query { text, .. }) | Command::Prepare(text)) = command else {
             return None;
         };
-        let schema = self.server.schema_known.then(|| self.judge.bench.who.identity().schema());
+        let schema = match self.server.schema {
+            SchemaKnown::No => None,
+            SchemaKnown::Told | SchemaKnown::Certain => {
+                Some(self.judge.bench.who.identity().schema())
+            }
+        };
         let of_session = self.server.temporary.may_be_named_in(text);
         Some(GuardedText { text, schema, of_session, server: self.server.mode.server })
     }

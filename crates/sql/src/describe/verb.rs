@@ -5,6 +5,7 @@ use crate::{
     class::Class,
     effects::{Kill, Locks, SqlPrepare},
     lexer::{Kind, Token},
+    mode::Server,
     text::SqlText,
 };
 
@@ -84,6 +85,15 @@ impl Walk<'_, '_> {
         Class::Unknown
     }
 
+    /// The statement is one that MariaDB has, and no release of MySQL that was looked at.
+    fn note_of_mariadb(&mut self) {
+        const NOT_LOOKED_AT: u32 = 90_800;
+        self.effects.plain.no_statement = match self.lexer.mode().server {
+            Server::MySql { version } => version < NOT_LOOKED_AT,
+            Server::MariaDb { .. } | Server::Unknown => false,
+        };
+    }
+
     fn end_of_transaction(&mut self) -> Class {
         let (mut chain, mut denied, mut savepoint) = (false, false, false);
         loop {
@@ -109,6 +119,9 @@ impl Walk<'_, '_> {
             b"BEGIN" => {
                 if !at_end && !self.is(next, "WORK") {
                     // BEGIN NOT ATOMIC, or a block where sql_mode is ORACLE.
+                    if self.is(next, "NOT") {
+                        self.note_of_mariadb();
+                    }
                     return Class::Unknown;
                 }
                 true
@@ -240,7 +253,9 @@ impl Walk<'_, '_> {
                 let immediate = self.is(first, "IMMEDIATE")
                     && !matches!(next.kind, Kind::Semicolon | Kind::End)
                     && !self.is(next, "USING");
-                if !immediate {
+                if immediate {
+                    self.note_of_mariadb();
+                } else {
                     self.effects.execute = self.prepared_name(first);
                 }
                 Class::Unknown

@@ -321,6 +321,7 @@ fn what_was_not_read_may_have_done_anything() {
         let found = effects(text).plain;
         let expected = PlainEffects {
             transaction_control_before_other: found.transaction_control_before_other,
+            no_statement: found.no_statement,
             ..PlainEffects::unread()
         };
         assert_eq!(found, expected, "{text}");
