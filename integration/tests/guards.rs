@@ -283,6 +283,7 @@ async fn what_the_server_expects_to_read_is_limited_and_nothing_of_it_is_run_for
         ] {
             assert_eq!(refusal(&mut conn, sql).await.part("check"), Some("max_rows_expected"));
         }
+        runs_what_it_tells_of(servers, &mut conn).await;
         // Neither server's plan knows of the LIMIT.
         passes(&mut conn, "SELECT n, v FROM g_many LIMIT 3").await;
         let refused = refusal(&mut conn, "SELECT n, v FROM g_many LIMIT 3 OFFSET 500").await;
@@ -300,13 +301,14 @@ async fn what_the_server_expects_to_read_is_limited_and_nothing_of_it_is_run_for
             "SELECT n FROM g_many WHERE v > (SELECT g_counts())",
             "SELECT n FROM g_many WHERE v > @v",
             "SELECT n FROM g_many WHERE v > 1 AND n = 'a;b'",
+            "CREATE TABLE g_none AS SELECT n FROM g_many",
         ] {
             let prepared = conn.prepare(sql).await;
             assert!(prepared.is_ok(), "{sql}: {prepared:?}");
         }
-        wait_for_sum(&sluice, explains, &result("not_explained"), unjudged + 5.0).await.unwrap();
+        wait_for_sum(&sluice, explains, &result("not_explained"), unjudged + 6.0).await.unwrap();
         let labels = [("guard", "expected"), ("check", "max_rows_expected")];
-        wait_for_sum(&sluice, "sluice_guard_unjudged_total", &labels, 6.0).await.unwrap();
+        wait_for_sum(&sluice, "sluice_guard_unjudged_total", &labels, 7.0).await.unwrap();
         assert_eq!(count(servers, "g_ran").await, 0, "nothing but an EXPLAIN would have run it");
 
         a_table_of_the_session_hides_a_base_table(&sluice).await;
@@ -325,6 +327,18 @@ async fn what_the_server_expects_to_read_is_limited_and_nothing_of_it_is_run_for
             .await
             .unwrap();
     }
+}
+
+/// It read all, and counted as a statement that reads nothing.
+async fn runs_what_it_tells_of(servers: &Topology, conn: &mut RawConn) {
+    let (runs, tells) = match servers.primary.flavour() {
+        Flavour::MySql => {
+            ("EXPLAIN ANALYZE SELECT n FROM g_many WHERE v > 5", "EXPLAIN FORMAT=TREE")
+        }
+        Flavour::MariaDb => ("ANALYZE FORMAT=JSON UPDATE g_many SET v = v", "EXPLAIN FORMAT=JSON"),
+    };
+    assert_eq!(refusal(conn, runs).await.part("check"), Some("max_rows_expected"));
+    passes(conn, &format!("{tells} SELECT n FROM g_many WHERE v > 5")).await;
 }
 
 /// Only the session can know how large it is: it is not judged as the other one is.

@@ -12,7 +12,7 @@ use crate::{
     class::Class,
     comments::Scratch,
     describe::{Whole, describe},
-    lexer::{Kind, Lexer, NoComments, Reading},
+    lexer::{Kind, Lexer, NoComments, Reading, Token},
     mode::{LexMode, Server},
 };
 
@@ -56,6 +56,7 @@ pub fn explainable<'t>(text: &'t [u8], server: Server, scratch: &mut Scratch) ->
         | Class::Session
         | Class::Transaction => return Explainable::Unknown,
     };
+    let Some(text) = measured(text, mode) else { return Explainable::Unknown };
     let at_most = first_rows::most_read(text.as_bytes(), mode);
     match verb(text.as_bytes(), mode) {
         Some(Verb::Reads) => Explainable::Yes { text, writes: locks, at_most },
@@ -73,6 +74,37 @@ fn plain(text: &[u8]) -> Option<&str> {
     let suspicious = [";", "/*!", "/*M!", "\0"];
     (!suspicious.iter().any(|part| text.contains(part))).then_some(text)
 }
+
+/// What stands behind ANALYZE or EXPLAIN ANALYZE, which run it; all of any other text. `None`: nobody
+/// knows what runs.
+fn measured(text: &str, mode: LexMode) -> Option<&str> {
+    let mut lexer = Lexer::new(text.as_bytes(), mode, Reading::first(mode), NoComments);
+    let mut token = lexer.next();
+    let is = |lexer: &Lexer<'_, NoComments>, token: Token, words: &[&str]| {
+        let word = lexer.bytes(token);
+        token.kind == Kind::Word
+            && words.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()))
+    };
+    if is(&lexer, token, &DESCRIBES) {
+        token = lexer.next();
+    }
+    if !is(&lexer, token, &["ANALYZE"]) {
+        return Some(text);
+    }
+    token = lexer.next();
+    if is(&lexer, token, &["FORMAT"]) {
+        lexer.next();
+        lexer.next();
+        token = lexer.next();
+    }
+    // Nothing there is behind it in brackets only.
+    is(&lexer, token, &["SELECT", "WITH", "TABLE", "UPDATE", "DELETE", "INSERT", "REPLACE"])
+        .then(|| text.get(token.start..))
+        .flatten()
+}
+
+/// What tells of a statement, and does not run it.
+const DESCRIBES: [&str; 3] = ["EXPLAIN", "DESCRIBE", "DESC"];
 
 enum Verb {
     Reads,
@@ -96,6 +128,9 @@ fn verb(text: &[u8], mode: LexMode) -> Option<Verb> {
             Kind::Punct(b'?') | Kind::UserVar | Kind::Semicolon => return None,
             Kind::Word if is_one(&NOT_EXPLAINED) => return None,
             Kind::Word => {
+                if is_one(&["ANALYZE"]) && matches!(first, Some(First::Describes)) {
+                    return None;
+                }
                 selects |= is_one(&["SELECT", "TABLE"]);
                 // Only INSERT and REPLACE may have an INTO.
                 let inserts = || matches!(first, Some(First::Inserts));
@@ -117,7 +152,7 @@ fn verb(text: &[u8], mode: LexMode) -> Option<Verb> {
         First::Changes => Verb::Writes,
         First::Inserts if selects => Verb::Writes,
         First::Computes if selects => return None,
-        First::Inserts | First::Computes | First::Other => Verb::Neither,
+        First::Inserts | First::Computes | First::Describes => Verb::Neither,
     })
 }
 
@@ -128,15 +163,13 @@ enum First {
     Inserts,
     /// It may select in what it works out, and not every server explains it.
     Computes,
-    Other,
+    /// It tells of another statement, unless it has it run.
+    Describes,
 }
 
 impl First {
     /// `None`: what follows may be anything.
     fn of(is_one: impl Fn(&[&str]) -> bool) -> Option<Self> {
-        if is_one(&["SET", "EXECUTE", "PREPARE", "BEGIN"]) {
-            return None;
-        }
         Some(if is_one(&["SELECT", "WITH", "TABLE"]) {
             Self::Reads
         } else if is_one(&["UPDATE", "DELETE"]) {
@@ -145,8 +178,10 @@ impl First {
             Self::Inserts
         } else if is_one(&["VALUES", "DO"]) {
             Self::Computes
+        } else if is_one(&DESCRIBES) {
+            Self::Describes
         } else {
-            Self::Other
+            return None;
         })
     }
 }
@@ -223,8 +258,43 @@ mod tests {
         {
             assert_eq!(of(text), Explainable::ReadsNothing, "{text}");
         }
+        for text in ["EXPLAIN SELECT * FROM t", "DESC t", "EXPLAIN FORMAT=JSON DELETE FROM t"] {
+            assert_eq!(of(text), Explainable::ReadsNothing, "{text}");
+        }
         for text in ["VALUES ROW((SELECT MAX(a) FROM t))", "DO (SELECT MAX(a) FROM t)"] {
             assert_eq!(of(text), Explainable::Unknown, "{text}");
+        }
+    }
+
+    /// They counted as statements that read nothing, and went on to read all.
+    #[test]
+    fn what_runs_all_the_same_is_explained_by_what_it_runs_or_not_at_all() {
+        const MARIADB: Server = Server::MariaDb { version: 101_119 };
+        for (text, server, runs) in [
+            ("ANALYZE SELECT * FROM t WHERE a = 1", MARIADB, "SELECT * FROM t WHERE a = 1"),
+            ("analyze format=json UPDATE t SET a = 1;", MARIADB, "UPDATE t SET a = 1"),
+            ("ANALYZE DELETE FROM t WHERE a > 1", MARIADB, "DELETE FROM t WHERE a > 1"),
+            ("EXPLAIN ANALYZE SELECT * FROM t", MYSQL, "SELECT * FROM t"),
+            ("DESC ANALYZE FORMAT = TREE SELECT 1 FROM t", MYSQL, "SELECT 1 FROM t"),
+        ] {
+            let found = explainable(text.as_bytes(), server, &mut Scratch::default());
+            let Explainable::Yes { text: explained, writes, .. } = found else {
+                panic!("{text}: {found:?}");
+            };
+            assert_eq!((explained, writes), (runs, !runs.starts_with("SELECT")), "{text}");
+        }
+        for (text, server) in [
+            ("EXPLAIN FORMAT=TREE ANALYZE SELECT * FROM t", MYSQL),
+            ("EXPLAIN ANALYZE FOR CONNECTION 5", MYSQL),
+            ("EXPLAIN ANALYZE INTO @v SELECT * FROM t", MYSQL),
+            ("EXPLAIN ANALYZE (SELECT * FROM t)", MYSQL),
+            ("CREATE TABLE u SELECT * FROM t", MYSQL),
+            ("CREATE TEMPORARY TABLE u AS SELECT * FROM t", MARIADB),
+            ("HANDLER t READ FIRST WHERE a = 5", MYSQL),
+            ("SET STATEMENT max_statement_time = 1 FOR SELECT * FROM t", MARIADB),
+        ] {
+            let found = explainable(text.as_bytes(), server, &mut Scratch::default());
+            assert_eq!(found, Explainable::Unknown, "{text}");
         }
     }
 
@@ -250,8 +320,6 @@ mod tests {
             "SET STATEMENT max_statement_time = 1 FOR SELECT * FROM t",
             "CALL p()",
             "EXECUTE IMMEDIATE 'DELETE FROM t'",
-            "ANALYZE SELECT * FROM t",
-            "EXPLAIN ANALYZE SELECT * FROM t",
             "SELECT * FROM t WHERE a = 'b",
             "",
         ] {
