@@ -79,9 +79,9 @@ pub enum Cover {
     /// A transaction in which something has worked that nobody was asked for: it may hold locks, and
     /// no rule has let it do what another rule denies or holds.
     Worked,
-    /// A transaction that may be such a one, or another: rules are carried out, and budgets let go
+    /// Perhaps locks of rows, by what no rule has let pass: rules are carried out, and budgets let go
     /// on who may keep others from giving them back.
-    Doubted,
+    MayHoldRows,
     /// A lock of GET_LOCK, which says nothing of tables: `deny` and `hold` reach the session all
     /// the same.
     NamedLock,
@@ -101,7 +101,7 @@ impl<'p> Verdict<'p> {
     #[must_use]
     pub fn under(self, cover: Cover) -> Self {
         let why = match (self, cover) {
-            (Self::Pass { .. }, _) | (_, Cover::Nothing | Cover::Doubted) => return self,
+            (Self::Pass { .. }, _) | (_, Cover::Nothing | Cover::MayHoldRows) => return self,
             (Self::Deny(_), Cover::NamedLock | Cover::Worked) => return self,
             (Self::Ask(rule), Cover::NamedLock | Cover::Worked) if holds(rule) => return self,
             (Self::Ask(_), Cover::NamedLock) => PassReason::HoldsNamedLock,

@@ -54,6 +54,8 @@ pub(crate) enum Admitted {
     MayBePassed,
     /// It may be one that was asked for, or another.
     MayBeAsked,
+    /// Something that may lock or write has run, of a class that its rule does not name.
+    NotNamed,
     /// Something that may lock or write has run, for which nobody had to be asked.
     Passed,
     /// Such a statement was asked for, and admitted.
@@ -64,11 +66,8 @@ impl Admitted {
     /// With one more statement in it. What passes in doubt makes nothing certain.
     fn with(self, statement: Self) -> Self {
         match (self, statement) {
-            (Self::MayBePassed | Self::MayBeAsked, Self::Passed) => self,
-            (
-                Self::No | Self::MayBePassed | Self::MayBeAsked | Self::Passed | Self::Asked,
-                Self::No | Self::MayBePassed | Self::MayBeAsked | Self::Passed | Self::Asked,
-            ) => self.max(statement),
+            (Self::MayBePassed | Self::MayBeAsked, Self::NotNamed | Self::Passed) => self,
+            (one, other) => one.max(other),
         }
     }
 
@@ -76,7 +75,7 @@ impl Admitted {
     fn doubted(self) -> Self {
         match self {
             Self::No => Self::No,
-            Self::Passed | Self::MayBePassed => Self::MayBePassed,
+            Self::NotNamed | Self::Passed | Self::MayBePassed => Self::MayBePassed,
             Self::Asked | Self::MayBeAsked => Self::MayBeAsked,
         }
     }
@@ -92,6 +91,8 @@ impl Admitted {
             PassReason::NoRule | PassReason::Exempt | PassReason::Ungated if class.works() => {
                 Self::Passed
             }
+            // DDL commits of itself.
+            PassReason::NotCovered if class.is_covered_by_write() => Self::NotNamed,
             PassReason::NoRule
             | PassReason::Exempt
             | PassReason::Ungated
@@ -121,8 +122,15 @@ impl Transaction {
                 (Admitted::Asked, _) => Cover::Transaction,
                 (Admitted::Passed, _) => Cover::Worked,
                 (Admitted::MayBeAsked, _) if !is_doubtful => Cover::Worked,
-                (Admitted::MayBePassed, Cover::Nothing) if !is_doubtful => Cover::Doubted,
-                (Admitted::MayBeAsked | Admitted::MayBePassed | Admitted::No, cover) => cover,
+                (Admitted::MayBePassed, Cover::Nothing) if !is_doubtful => Cover::MayHoldRows,
+                (Admitted::NotNamed, Cover::Nothing) => Cover::MayHoldRows,
+                (
+                    Admitted::NotNamed
+                    | Admitted::MayBeAsked
+                    | Admitted::MayBePassed
+                    | Admitted::No,
+                    cover,
+                ) => cover,
             }
         }
     }

@@ -76,6 +76,26 @@ fn who_holds_locks_counts_and_does_not_wait() {
     assert_eq!(locked, Some((Question::Count, 2)));
 }
 
+/// A rule that is about other classes says nothing of the locks.
+#[test]
+fn who_holds_locks_by_a_write_that_its_rule_does_not_name_counts_and_does_not_wait() {
+    let open = STATUS_AUTOCOMMIT | STATUS_IN_TRANS;
+    let file = "  - { name: ddl, statements: [ddl], permanent: true }
+budgets:
+  - { name: all, max_concurrency: 4 }
+";
+    for (text, question) in [
+        ("UPDATE t SET a = 1", Question::Count),
+        ("SELECT * FROM t FOR UPDATE", Question::Count),
+        ("SELECT * FROM t", Question::Budgets),
+    ] {
+        let mut driver = Driver::logged_in(file, 0);
+        assert_eq!(asked(&mut driver, "BEGIN", open), None);
+        assert_eq!(asked(&mut driver, text, open), Some((Question::Budgets, 1)));
+        assert_eq!(asked(&mut driver, "SELECT 1", open), Some((question, 1)), "{text}");
+    }
+}
+
 #[test]
 fn a_prepared_statement_meets_what_its_text_does_each_time() {
     let mut driver = Driver::logged_in(FILE, 0);
