@@ -38,8 +38,14 @@ impl Elsewhere {
         self.sums.get(&budget).copied().unwrap_or(0)
     }
 
+    /// How many, by bucket.
+    pub(super) fn all(&self) -> &HashMap<BudgetUse, u32> {
+        &self.counts
+    }
+
     /// It is so many now. The buckets of which there are fewer than before.
-    pub(super) fn replace(&mut self, counts: HashMap<BudgetUse, u32>) -> Vec<BudgetUse> {
+    pub(super) fn replace(&mut self, mut counts: HashMap<BudgetUse, u32>) -> Vec<BudgetUse> {
+        counts.retain(|_, count| *count > 0);
         self.sums.clear();
         for (at, count) in &counts {
             let sum = self.sums.entry(at.budget).or_default();

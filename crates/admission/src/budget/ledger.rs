@@ -374,10 +374,15 @@ impl Budgets {
         }
     }
 
-    /// What the process behind this one has to know: how many are at the server, by bucket.
+    /// What the process behind this one has to know: how many are at the server, by bucket. It hears
+    /// of the one before this from nobody else.
     pub(crate) fn there(&self) -> HashMap<BudgetUse, u32> {
-        let there = self.buckets.iter().map(|stored| (stored.at, stored.bucket.in_use));
-        there.filter(|(_, in_use)| *in_use > 0).collect()
+        let mut there = self.elsewhere.all().clone();
+        for stored in self.buckets.iter().filter(|stored| stored.bucket.in_use > 0) {
+            let count = there.entry(stored.at).or_default();
+            *count = count.saturating_add(stored.bucket.in_use);
+        }
+        there
     }
 
     /// What is owed, by bucket.

@@ -6,8 +6,7 @@ use crate::budget::{BudgetDebt, BudgetSet, BudgetUse};
 use crate::{Controller, MonoTime};
 
 impl Controller {
-    /// How many statements are at the server, by bucket of a budget. Those of the process before are
-    /// not among them.
+    /// How many statements are at the server, by bucket of a budget, with those of the process before.
     #[must_use]
     pub fn budgeted_there(&self) -> HashMap<BudgetUse, u32> {
         self.budgets.there()

@@ -31,6 +31,20 @@ fn who_is_at_the_server_for_the_process_before_has_a_place_here_until_it_has_end
     assert!(world.refused.is_empty());
 }
 
+/// A third process began with an empty server, while the first one still had its place there.
+#[test]
+fn the_process_behind_hears_of_the_one_before_too() {
+    let mut world = World::new(&[(A, at_once(3))]);
+    elsewhere(&mut world, 2);
+    world.session(1, &[A], (1_000, 1_000));
+    world.all_ask();
+    assert_eq!(world.lab.controller.budgeted_there(), HashMap::from([(AT, 3)]));
+    let other = BudgetUse { budget: B, instance: 9 };
+    world.lab.controller.note_budgeted_elsewhere(world.lab.now, HashMap::from([(other, 5)]));
+    let there = HashMap::from([(AT, 1), (other, 5)]);
+    assert_eq!(world.lab.controller.budgeted_there(), there, "also of what only another file has");
+}
+
 #[test]
 fn what_was_owed_before_is_owed_still() {
     let terms = BudgetTerms { share: Some(0.25), burst: 2.0, ..unlimited() };
