@@ -23,6 +23,8 @@ use integration::sluice::{Config, SluiceProcess, binary};
 use integration::topology::Topology;
 use tokio::task::JoinHandle;
 
+#[path = "restart/budgeted.rs"]
+mod budgeted;
 #[path = "restart/remembering.rs"]
 mod remembering;
 #[path = "restart/waiting.rs"]

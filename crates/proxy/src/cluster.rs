@@ -19,6 +19,7 @@ mod refused;
 mod rule_clock;
 mod shares;
 mod starvation;
+mod taking_over;
 mod telling;
 
 use std::collections::HashMap;
@@ -63,6 +64,7 @@ pub use self::permits::PermitGuard;
 pub use self::refused::{KEPT as REFUSED_KEPT, Refused, RefusedBy};
 pub use self::shares::AppReceived;
 pub use self::starvation::{PassedApp, StarvedIdentity};
+pub(crate) use self::taking_over::Neighbours;
 
 /// One cluster: policy, controller, sessions.
 pub struct Cluster {
@@ -88,6 +90,8 @@ pub struct Cluster {
     pub(crate) killer: Killer,
     /// Statements whose connections have ended before their answers.
     pub(crate) left_behind: LeftBehind,
+    /// Other processes that have a part of its budgets.
+    pub(crate) neighbours: Neighbours,
     /// Statements that are kept outside of the queue.
     pub(crate) pauses: Arc<Pauses>,
     /// What the primary expects of statements.
@@ -172,6 +176,7 @@ impl Cluster {
             cut_overs: Arc::new(CutOvers::new(policy.name.clone())),
             killer,
             left_behind: LeftBehind::default(),
+            neighbours: Neighbours::default(),
             pauses: Arc::default(),
             explainer,
             codecs: Arc::default(),

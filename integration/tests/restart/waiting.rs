@@ -2,9 +2,7 @@
 
 use super::*;
 use integration::raw::{Execute, Param, Prepared, Response, Shape};
-use integration::scenario::{
-    Pending, Refused, Switch, numbers, wait_for_depth, wait_for_sum, wait_until,
-};
+use integration::scenario::{Pending, Refused, Switch, numbers, wait_for_depth, wait_until};
 
 const HELD: &str = "\
 - { name: held, match: { app: etl }, hold: true, max_delay: 60s, permanent: true }
@@ -85,44 +83,6 @@ async fn over_a_takeover_statements_wait_on_and_run_when_the_gate_of_the_old_pro
     assert!(old.ended(SOON).await.unwrap().success());
     let rows = numbers(&servers.primary, "SELECT n FROM test.waited ORDER BY n").await.unwrap();
     assert_eq!(rows, [0, 1, 2, 3]);
-}
-
-#[tokio::test]
-async fn over_a_takeover_a_budget_counts_what_the_old_process_has_at_the_server() {
-    let servers = MYSQL.get().await.unwrap();
-    let dir = Dir::new("budgeted");
-    let mut config = takeover_config(servers, &dir);
-    config.top.push_str("\nbudgets:\n  - { name: few, match: { app: etl }, max_concurrency: 2 }");
-    let mut old = start(&config, &[]).await;
-    let mut before = Vec::new();
-    for seconds in [4, 5] {
-        let few = connect(&old, "etl").await.unwrap();
-        before.push(Pending::query(few, format!("SELECT SLEEP({seconds}) /* few */")));
-    }
-    let in_use = [("budget", "few")];
-    wait_for_sum(&old, "sluice_budget_in_use", &in_use, 2.0).await.unwrap();
-    let next = start(&config, &["--takeover"]).await;
-    wait_for_sum(&next, "sluice_budget_in_use", &in_use, 2.0).await.unwrap();
-    let mut behind = Vec::new();
-    for _ in 0..4 {
-        let few = connect(&next, "etl").await.unwrap();
-        behind.push(Pending::query(few, "SELECT SLEEP(0.3) /* few */"));
-    }
-    let there = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
-                 WHERE INFO LIKE '%SLEEP(%/* few */'";
-    let mut most = 0;
-    while behind.iter().any(|one| !one.is_answered()) {
-        // A server shows a statement for a moment behind its answer, but not in two looks.
-        let first: u32 = servers.primary.query_first(there).await.unwrap().unwrap();
-        let second: u32 = servers.primary.query_first(there).await.unwrap().unwrap();
-        most = most.max(first.min(second));
-    }
-    assert_eq!(most, 2, "of both processes");
-    for pending in before.into_iter().chain(behind) {
-        pending.answered(SOON).await.unwrap().response.accepted().unwrap();
-    }
-    assert!(old.ended(SOON).await.unwrap().success());
-    wait_for_sum(&next, "sluice_budget_in_use", &in_use, 0.0).await.unwrap();
 }
 
 #[tokio::test]

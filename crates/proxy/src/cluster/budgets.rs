@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::{
-    AppKey, BudgetAsk, BudgetDebt, BudgetHold, BudgetKey, BudgetSet, BudgetUse, BudgetUsed,
-    BudgetView, Controller, DigestKey, MonoTime, Request,
+    AppKey, BudgetAsk, BudgetHold, BudgetKey, BudgetSet, BudgetUsed, BudgetView, Controller,
+    DigestKey, MonoTime, Request,
 };
 
 use super::{Cluster, Judgement, PermitGuard, ask_for};
@@ -61,31 +61,6 @@ impl Drop for BudgetGuard {
                 failed: true,
             });
             controller.finish_budgeted(now, hold, &used);
-        });
-    }
-}
-
-/// Over a takeover.
-impl Cluster {
-    /// How many statements are at the server, by bucket.
-    pub(crate) fn budgeted_there(self: &Arc<Self>) -> HashMap<BudgetUse, u32> {
-        self.control(|controller, _| controller.budgeted_there())
-    }
-
-    /// What is owed to budgets.
-    pub(crate) fn budget_debts(self: &Arc<Self>) -> Vec<(BudgetUse, BudgetDebt)> {
-        self.control(Controller::budget_debts)
-    }
-
-    /// The process before this one has so many at the server now, and was owed so much more.
-    pub(crate) fn note_budgeted_elsewhere(
-        self: &Arc<Self>,
-        there: HashMap<BudgetUse, u32>,
-        owed: Vec<(BudgetUse, BudgetDebt)>,
-    ) {
-        self.control(|controller, now| {
-            controller.take_over_debts(now, owed);
-            controller.note_budgeted_elsewhere(now, there);
         });
     }
 }

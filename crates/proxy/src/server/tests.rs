@@ -1,5 +1,7 @@
+use std::collections::HashMap;
 use std::time::Instant;
 
+use admission::{BudgetKey, BudgetUse};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -122,4 +124,41 @@ async fn an_address_that_is_taken_is_told_with_its_cluster() {
         .unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     assert!(error.to_string().contains("cluster a"), "{error}");
+}
+
+/// The server goes on with a statement though its session has gone: its place went with the process.
+#[tokio::test]
+async fn a_drain_waits_for_what_budgets_count_while_the_process_behind_is_told() {
+    let (_primary, address) = silent_primary().await;
+    let mut server = start(&address);
+    let cluster = server.clusters()[0].clone();
+    let few = BudgetUse { budget: BudgetKey(1), instance: 0 };
+    let before = |count| {
+        cluster.note_budgeted_elsewhere(HashMap::from([(few, count)]), Vec::new());
+        cluster.neighbours.set_before(count > 0);
+    };
+    before(1);
+    cluster.neighbours.set_behind(true);
+    server.stop_accepting(Leaving::ToSuccessor).await;
+    let (_patience, told_by) = watch::channel(Patience::WithWaiters);
+    let drain = tokio::spawn(server.drain(Duration::from_secs(600), told_by));
+    tokio::time::sleep(DRAIN_POLL * 5).await;
+    assert!(!drain.is_finished());
+    before(0);
+    assert_eq!(drain.await.unwrap(), Drained::Empty);
+}
+
+#[tokio::test]
+async fn what_nobody_is_told_of_holds_up_no_drain_and_nothing_does_for_longer_than_its_time() {
+    for (is_told, at_least) in [(false, Duration::ZERO), (true, Duration::from_millis(300))] {
+        let (_primary, address) = silent_primary().await;
+        let server = start(&address);
+        let cluster = server.clusters()[0].clone();
+        cluster.neighbours.set_before(true);
+        cluster.neighbours.set_behind(is_told);
+        let since = Instant::now();
+        assert_eq!(drain(server, Duration::from_millis(300)).await, Drained::Empty);
+        let took = since.elapsed();
+        assert!(took >= at_least && (is_told || took < Duration::from_millis(300)), "{took:?}");
+    }
 }

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Lines of text, on the connection over which the listeners came; each is a word, a cluster, a bucket
-//! as two numbers and what it has, and `end` completes a picture of all. A process of another version
+//! as two numbers and what it has, and `end` completes a picture of all. Whoever is told by one tells
+//! the next of it, and stays until it has ended. A process of another version
 //! that says nothing, or does not listen, takes nothing away: each counts its own then, as two
 //! processes do anyway.
 
@@ -37,6 +38,7 @@ const LINES_MAX: usize = 1_000_000;
 /// # Cancellation
 /// The other process takes it for the end of this one.
 pub async fn tell(mut stream: UnixStream, clusters: Arc<[Arc<Cluster>]>) {
+    clusters.iter().for_each(|cluster| cluster.neighbours.set_behind(true));
     let mut said = stream.write_all(debts(&clusters).as_bytes()).await;
     let mut last = String::new();
     while said.is_ok() {
@@ -47,6 +49,7 @@ pub async fn tell(mut stream: UnixStream, clusters: Arc<[Arc<Cluster>]>) {
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
+    clusters.iter().for_each(|cluster| cluster.neighbours.set_behind(false));
 }
 
 /// Counts what the process before this one says that it has at the server, until that has ended.
@@ -54,6 +57,7 @@ pub async fn tell(mut stream: UnixStream, clusters: Arc<[Arc<Cluster>]>) {
 /// # Cancellation
 /// What it has said last stays.
 pub async fn follow(stream: UnixStream, clusters: Arc<[Arc<Cluster>]>) {
+    clusters.iter().for_each(|cluster| cluster.neighbours.set_before(true));
     let mut lines = BufReader::new(stream).lines();
     let mut picture = Picture::default();
     let ended = loop {
@@ -72,6 +76,7 @@ pub async fn follow(stream: UnixStream, clusters: Arc<[Arc<Cluster>]>) {
         tracing::warn!(%error, "what the process before has at the server is not counted any more");
     }
     Picture::default().apply(&clusters);
+    clusters.iter().for_each(|cluster| cluster.neighbours.set_before(false));
 }
 
 /// Completes a picture.

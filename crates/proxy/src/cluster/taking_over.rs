@@ -1,0 +1,69 @@
+//! What a cluster has from the process before this one, and owes to the one behind it.
+//!
+//! ```text
+//! before ──tells──▶ this one ──tells──▶ behind
+//! ```
+//!
+//! The one behind hears of the one before from this one alone. So a drain in which somebody is told
+//! of budgets lasts until there is nothing to tell any more: until the process before has ended, and
+//! nothing is at the server that a budget counts, session or not.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use admission::{BudgetDebt, BudgetUse, Controller};
+
+use super::Cluster;
+
+/// Who is before this process, and behind it.
+#[derive(Debug, Default)]
+pub(crate) struct Neighbours {
+    /// One before this tells what it has.
+    before: AtomicBool,
+    /// One behind this is told.
+    behind: AtomicBool,
+}
+
+impl Neighbours {
+    /// Whether a process before this one tells what it has.
+    pub(crate) fn set_before(&self, is_there: bool) {
+        self.before.store(is_there, Ordering::Relaxed);
+    }
+
+    /// Whether a process behind this one is told.
+    pub(crate) fn set_behind(&self, is_there: bool) {
+        self.behind.store(is_there, Ordering::Relaxed);
+    }
+}
+
+impl Cluster {
+    /// Whether nobody is connected, and the process behind has nothing more to hear.
+    pub(crate) fn is_drained(self: &Arc<Self>) -> bool {
+        let Neighbours { before, behind } = &self.neighbours;
+        let has_to_tell = || before.load(Ordering::Relaxed) || !self.budgeted_there().is_empty();
+        self.registry.is_empty() && !(behind.load(Ordering::Relaxed) && has_to_tell())
+    }
+
+    /// How many statements are at the server, by bucket, with those of the process before.
+    pub(crate) fn budgeted_there(self: &Arc<Self>) -> HashMap<BudgetUse, u32> {
+        self.control(|controller, _| controller.budgeted_there())
+    }
+
+    /// What is owed to budgets.
+    pub(crate) fn budget_debts(self: &Arc<Self>) -> Vec<(BudgetUse, BudgetDebt)> {
+        self.control(Controller::budget_debts)
+    }
+
+    /// The process before this one has so many at the server now, and was owed so much more.
+    pub(crate) fn note_budgeted_elsewhere(
+        self: &Arc<Self>,
+        there: HashMap<BudgetUse, u32>,
+        owed: Vec<(BudgetUse, BudgetDebt)>,
+    ) {
+        self.control(|controller, now| {
+            controller.take_over_debts(now, owed);
+            controller.note_budgeted_elsewhere(now, there);
+        });
+    }
+}
