@@ -30,7 +30,7 @@ mod prediction;
 mod store;
 mod terms;
 
-pub use self::elsewhere::BudgetDebt;
+pub use self::elsewhere::{BudgetDebt, BudgetNews};
 pub use self::ledger::{BudgetHold, BudgetUsed, BudgetView};
 pub(crate) use self::ledger::{Budgets, InTheWay};
 pub(crate) use self::line::{BudgetLines, BudgetScope, Sought};

@@ -63,8 +63,8 @@ mod turns;
 
 pub use appointment::{Appointment, Return};
 pub use budget::{
-    BudgetBook, BudgetDebt, BudgetHold, BudgetKey, BudgetSet, BudgetTerms, BudgetUse, BudgetUsed,
-    BudgetView, OnExceeded,
+    BudgetBook, BudgetDebt, BudgetHold, BudgetKey, BudgetNews, BudgetSet, BudgetTerms, BudgetUse,
+    BudgetUsed, BudgetView, OnExceeded,
 };
 pub use checks::CheckCount;
 pub use config::{

@@ -169,8 +169,10 @@ impl Server {
             cluster.registry.drain();
         }
         let drained = self.empty(&mut patience, timeout).await;
-        for driver in &self.drivers {
+        for driver in self.drivers {
             driver.abort();
+            // What it still held is given back.
+            drop(driver.await);
         }
         drop(self.workers);
         drained

@@ -121,7 +121,7 @@ impl Offer {
     }
 
     /// Serves until another process has taken what is on offer, and the socket of this offer. The
-    /// connection to it, on which it is told of this process ([`budgets::tell`]).
+    /// connection to it, on which it is told of this process ([`budgets::Telling`]).
     pub async fn taken(self, mut offered: watch::Receiver<Offered>) -> Option<UnixStream> {
         let Listener::Unix(listener, _) = &self.listener else { return None };
         let stream = loop {

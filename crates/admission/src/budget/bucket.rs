@@ -224,34 +224,15 @@ impl Bucket {
         }
     }
 
-    /// A statement of this cost is to be paid for.
-    pub(super) fn charge(&mut self, cost: Cost) {
-        self.owe(1.0, cost);
-    }
-
-    /// It has cost so much more than was charged, or less.
-    pub(super) fn correct(&mut self, more: Cost) {
-        self.owe(0.0, more);
-    }
-
-    /// It never was at the server.
-    pub(super) fn give_back(&mut self, cost: Cost) {
-        self.owe(-1.0, Cost { seconds: -cost.seconds, rows: -cost.rows });
-    }
-
     /// What is owed. The bucket has been drained.
     pub(super) fn debt(&self) -> BudgetDebt {
         let Self { statements, rows, seconds, .. } = *self;
         BudgetDebt { statements, rows, seconds }
     }
 
-    /// So much more is owed.
-    pub(super) fn take_over(&mut self, debt: BudgetDebt) {
-        let BudgetDebt { statements, rows, seconds } = debt;
-        self.owe(statements, Cost { seconds, rows });
-    }
-
-    fn owe(&mut self, statements: f64, Cost { seconds, rows }: Cost) {
+    /// So much more is owed, or less.
+    pub(super) fn owe(&mut self, more: BudgetDebt) {
+        let BudgetDebt { statements, rows, seconds } = more;
         self.statements = (self.statements + statements).max(0.0);
         self.rows = (self.rows + rows).max(0.0);
         self.seconds = (self.seconds + seconds).max(0.0);

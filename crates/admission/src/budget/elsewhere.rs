@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 
+use super::prediction::Cost;
 use super::terms::{BudgetKey, BudgetUse};
 
-/// What is owed to one bucket: each drains as its budget says.
+/// What is owed to one bucket: each drains as its budget says. As a change of that it may be less
+/// than nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct BudgetDebt {
     /// Statements.
@@ -14,6 +16,31 @@ pub struct BudgetDebt {
     pub rows: f64,
     /// Server-seconds.
     pub seconds: f64,
+}
+
+/// What a process tells of its budgets to the one behind it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BudgetNews {
+    /// How many statements are at the server, by bucket: all of them.
+    pub there: HashMap<BudgetUse, u32>,
+    /// What has been added to what is owed since it was told last.
+    pub owed: Vec<(BudgetUse, BudgetDebt)>,
+}
+
+impl BudgetDebt {
+    pub(super) fn of(statements: f64, cost: Cost) -> Self {
+        let Cost { seconds, rows } = cost;
+        Self { statements, rows, seconds }
+    }
+
+    /// Both together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            statements: self.statements + other.statements,
+            rows: self.rows + other.rows,
+            seconds: self.seconds + other.seconds,
+        }
+    }
 }
 
 /// Statements at the server that another process counts, by bucket.

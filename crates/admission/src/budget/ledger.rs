@@ -2,10 +2,11 @@
 
 mod fill;
 mod join;
+mod telling;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
+use self::telling::Untold;
 use super::bucket::Bucket;
 use super::elsewhere::{BudgetDebt, Elsewhere};
 use super::known::KnownBudgets;
@@ -21,6 +22,8 @@ pub(crate) struct Budgets {
     /// What another process has at the server.
     elsewhere: Elsewhere,
     predictions: Predictions,
+    /// `None`: no process behind this one is told anything.
+    untold: Option<Box<Untold>>,
 }
 
 /// What a statement has taken from its budgets. It is given back exactly once, by
@@ -171,7 +174,7 @@ impl Budgets {
         has_line: impl Fn(BudgetUse) -> bool,
         found: &mut Found,
     ) -> Option<InTheWay> {
-        let Self { known, buckets, elsewhere, predictions } = self;
+        let Self { known, buckets, elsewhere, predictions, untold: _ } = self;
         let cost = predictions.expected(asks.0, asks.1);
         found.cost = Some(cost);
         let mut waits = None;
@@ -269,7 +272,7 @@ impl Budgets {
         (set, asks): (&BudgetSet, (Option<DigestKey>, AppKey)),
         found: &Found,
     ) -> BudgetHold {
-        let Self { known, buckets, elsewhere, predictions } = self;
+        let Self { known, buckets, elsewhere, predictions, untold } = self;
         let cost = found.cost.unwrap_or_else(|| predictions.expected(asks.0, asks.1));
         let (slots, len, charged) = ([BucketSlot::default(); BudgetSet::LEN_MAX], 0, 0);
         let finding = Finding::Further;
@@ -314,7 +317,11 @@ impl Budgets {
             };
             bucket.enter(now, cost.seconds);
             if is_charged {
-                bucket.charge(cost);
+                let charge = BudgetDebt::of(1.0, cost);
+                bucket.owe(charge);
+                if let Some(untold) = untold {
+                    untold.owe(at, charge);
+                }
                 hold.charge_next();
             } else {
                 counts.warned = counts.warned.saturating_add(1);
@@ -344,7 +351,7 @@ impl Budgets {
         let rows = u32::try_from(used.rows).map_or(f64::from(u32::MAX), f64::from);
         let cost = Cost { seconds: used.server_time.as_secs_f64(), rows };
         let more = cost.less(hold.cost);
-        self.leave(now, hold, |bucket| bucket.correct(more));
+        self.leave(now, hold, BudgetDebt::of(0.0, more));
         if !used.failed {
             self.predictions.learn(now, hold.asks, (cost, hold.finding));
         }
@@ -352,13 +359,14 @@ impl Budgets {
 
     /// A statement that was admitted never went to the server.
     pub(crate) fn give_back(&mut self, now: MonoTime, hold: &BudgetHold) {
-        self.leave(now, hold, |bucket| bucket.give_back(hold.cost));
+        self.leave(now, hold, BudgetDebt::of(-1.0, Cost::default().less(hold.cost)));
     }
 
-    fn leave(&mut self, now: MonoTime, hold: &BudgetHold, settle: impl Fn(&mut Bucket)) {
+    /// It leaves, and so much more is owed where it was charged.
+    fn leave(&mut self, now: MonoTime, hold: &BudgetHold, more: BudgetDebt) {
         for (place, (slot, is_charged)) in hold.taken().enumerate() {
             let is_counted = self.is_counted_by(hold, place);
-            let Self { known, buckets, .. } = self;
+            let Self { known, buckets, untold, .. } = self;
             let Some(stored) = buckets.get_mut(slot) else { continue };
             if is_counted && let Some(counts) = known.counts(stored.budget) {
                 counts.in_use = counts.in_use.saturating_sub(1);
@@ -368,56 +376,13 @@ impl Budgets {
             }
             stored.bucket.leave(hold.since, hold.cost.seconds);
             if is_charged {
-                settle(&mut stored.bucket);
+                stored.bucket.owe(more);
+                if let Some(untold) = untold {
+                    untold.owe(stored.at, more);
+                }
             }
             buckets.rest(now, slot, known);
         }
-    }
-
-    /// What the process behind this one has to know: how many are at the server, by bucket. It hears
-    /// of the one before this from nobody else.
-    pub(crate) fn there(&self) -> HashMap<BudgetUse, u32> {
-        let mut there = self.elsewhere.all().clone();
-        for stored in self.buckets.iter().filter(|stored| stored.bucket.in_use > 0) {
-            let count = there.entry(stored.at).or_default();
-            *count = count.saturating_add(stored.bucket.in_use);
-        }
-        there
-    }
-
-    /// What is owed, by bucket.
-    pub(crate) fn debts(&self, now: MonoTime) -> Vec<(BudgetUse, BudgetDebt)> {
-        let debts = self.buckets.iter().filter_map(|stored| {
-            let mut bucket = stored.bucket;
-            bucket.drain(now, self.known.terms(stored.budget)?);
-            Some((stored.at, bucket.debt()))
-        });
-        debts.filter(|(_, debt)| *debt != BudgetDebt::default()).collect()
-    }
-
-    /// The process before this one has so many at the server. The buckets of which there are fewer
-    /// than before.
-    pub(crate) fn note_elsewhere(&mut self, counts: HashMap<BudgetUse, u32>) -> Vec<BudgetUse> {
-        for at in counts.keys() {
-            // It is shown also when nobody has met it here.
-            if let Some(index) = self.known.find(at.budget) {
-                self.known.met(index);
-            }
-        }
-        self.elsewhere.replace(counts)
-    }
-
-    /// So much was owed in the process before this one.
-    pub(crate) fn take_over(&mut self, now: MonoTime, at: BudgetUse, debt: BudgetDebt) {
-        let Self { known, buckets, .. } = self;
-        let Some(slot) = buckets.touch(now, at, known) else { return };
-        if let Some(stored) = buckets.get_mut(slot)
-            && let Some(terms) = known.terms(stored.budget)
-        {
-            stored.bucket.drain(now, terms);
-            stored.bucket.take_over(debt);
-        }
-        buckets.rest(now, slot, known);
     }
 
     /// The budgets that anybody has met, in no order.

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use admission::{BudgetDebt, BudgetUse, Controller};
+use admission::{BudgetNews, BudgetUse, Controller};
 
 use super::Cluster;
 
@@ -31,8 +31,7 @@ impl Neighbours {
         self.before.store(is_there, Ordering::Relaxed);
     }
 
-    /// Whether a process behind this one is told.
-    pub(crate) fn set_behind(&self, is_there: bool) {
+    fn set_behind(&self, is_there: bool) {
         self.behind.store(is_there, Ordering::Relaxed);
     }
 }
@@ -50,20 +49,25 @@ impl Cluster {
         self.control(|controller, _| controller.budgeted_there())
     }
 
-    /// What is owed to budgets.
-    pub(crate) fn budget_debts(self: &Arc<Self>) -> Vec<(BudgetUse, BudgetDebt)> {
-        self.control(Controller::budget_debts)
+    /// A process behind this one is told of budgets from now on.
+    pub(crate) fn begin_to_tell(self: &Arc<Self>) {
+        self.neighbours.set_behind(true);
+        self.control(Controller::tell_budgets);
     }
 
-    /// The process before this one has so many at the server now, and was owed so much more.
-    pub(crate) fn note_budgeted_elsewhere(
-        self: &Arc<Self>,
-        there: HashMap<BudgetUse, u32>,
-        owed: Vec<(BudgetUse, BudgetDebt)>,
-    ) {
-        self.control(|controller, now| {
-            controller.take_over_debts(now, owed);
-            controller.note_budgeted_elsewhere(now, there);
-        });
+    /// It does not listen any more.
+    pub(crate) fn tell_no_more(self: &Arc<Self>) {
+        self.neighbours.set_behind(false);
+        self.control(|controller, _| controller.tell_budgets_no_more());
+    }
+
+    /// What it has to know now.
+    pub(crate) fn budget_news(self: &Arc<Self>) -> BudgetNews {
+        self.control(|controller, _| controller.budget_news())
+    }
+
+    /// The process before this one has told this.
+    pub(crate) fn note_budget_news(self: &Arc<Self>, news: BudgetNews) {
+        self.control(|controller, now| controller.note_budget_news(now, news));
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use admission::{BudgetKey, BudgetUse};
+use admission::{BudgetKey, BudgetNews, BudgetUse};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -134,11 +134,12 @@ async fn a_drain_waits_for_what_budgets_count_while_the_process_behind_is_told()
     let cluster = server.clusters()[0].clone();
     let few = BudgetUse { budget: BudgetKey(1), instance: 0 };
     let before = |count| {
-        cluster.note_budgeted_elsewhere(HashMap::from([(few, count)]), Vec::new());
+        let there = HashMap::from([(few, count)]);
+        cluster.note_budget_news(BudgetNews { there, ..BudgetNews::default() });
         cluster.neighbours.set_before(count > 0);
     };
     before(1);
-    cluster.neighbours.set_behind(true);
+    cluster.begin_to_tell();
     server.stop_accepting(Leaving::ToSuccessor).await;
     let (_patience, told_by) = watch::channel(Patience::WithWaiters);
     let drain = tokio::spawn(server.drain(Duration::from_secs(600), told_by));
@@ -155,7 +156,9 @@ async fn what_nobody_is_told_of_holds_up_no_drain_and_nothing_does_for_longer_th
         let server = start(&address);
         let cluster = server.clusters()[0].clone();
         cluster.neighbours.set_before(true);
-        cluster.neighbours.set_behind(is_told);
+        if is_told {
+            cluster.begin_to_tell();
+        }
         let since = Instant::now();
         assert_eq!(drain(server, Duration::from_millis(300)).await, Drained::Empty);
         let took = since.elapsed();

@@ -5,7 +5,8 @@
 //! new                                             old
 //!  │ TAKEN ─────────────────────────────────────▶ │
 //!  │ ◀───────────── debts, and how many are there │ drains
-//!  │ ◀──── how many are there, whenever it changes │
+//!  │ ◀───── how many are there, and what is added │
+//!  │        to debts, whenever any of that changes │
 //!  │ ◀───────────────────────── its end: none is │
 //! ```
 //!
@@ -21,35 +22,77 @@ use std::str::SplitAsciiWhitespace;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::{BudgetDebt, BudgetKey, BudgetUse};
+use admission::{BudgetDebt, BudgetKey, BudgetNews, BudgetUse};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use crate::cluster::Cluster;
 
 /// How often the old process looks whether it has anything to say.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// For the last that this process says: the other one may not listen.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
 /// Most lines of a picture that are believed: as many as buckets are remembered, of several clusters.
 const LINES_MAX: usize = 1_000_000;
 
-/// Tells the process behind this one what is at the server, until it ends or this one does.
-///
-/// # Cancellation
-/// The other process takes it for the end of this one.
-pub async fn tell(mut stream: UnixStream, clusters: Arc<[Arc<Cluster>]>) {
-    clusters.iter().for_each(|cluster| cluster.neighbours.set_behind(true));
-    let mut said = stream.write_all(debts(&clusters).as_bytes()).await;
-    let mut last = String::new();
-    while said.is_ok() {
-        let now = there(&clusters);
-        if now != last {
-            said = stream.write_all(now.as_bytes()).await;
-            last = now;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
+/// What the process behind this one is told, until it ends or this one does.
+#[derive(Debug)]
+pub struct Telling {
+    ends: oneshot::Sender<()>,
+    task: JoinHandle<Option<UnixStream>>,
+}
+
+impl Telling {
+    /// Begins with it, on this connection.
+    pub fn begin(stream: UnixStream, clusters: Arc<[Arc<Cluster>]>) -> Self {
+        let (ends, ended) = oneshot::channel();
+        Self { ends, task: tokio::spawn(tell(stream, clusters, ended)) }
     }
-    clusters.iter().for_each(|cluster| cluster.neighbours.set_behind(false));
+
+    /// Tells the last: nothing changes any more. The connection stays until the process ends: what it
+    /// writes yet is written then.
+    pub async fn end(self) {
+        drop(self.ends);
+        if let Ok(Ok(Some(stream))) = tokio::time::timeout(LAST_WORD, self.task).await {
+            tokio::spawn(async move {
+                std::future::pending::<()>().await;
+                drop(stream);
+            });
+        }
+    }
+}
+
+async fn tell(
+    mut stream: UnixStream,
+    clusters: Arc<[Arc<Cluster>]>,
+    mut ended: oneshot::Receiver<()>,
+) -> Option<UnixStream> {
+    clusters.iter().for_each(Cluster::begin_to_tell);
+    let mut last = String::new();
+    let mut is_last = false;
+    loop {
+        let News { there, mut text } = News::of(&clusters);
+        if !text.is_empty() || there != last {
+            text.push_str(&there);
+            if stream.write_all(text.as_bytes()).await.is_err() {
+                break;
+            }
+            last = there;
+        }
+        if is_last {
+            return Some(stream);
+        }
+        tokio::select! {
+            _ = &mut ended => is_last = true,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+    }
+    clusters.iter().for_each(Cluster::tell_no_more);
+    None
 }
 
 /// Counts what the process before this one says that it has at the server, until that has ended.
@@ -82,40 +125,45 @@ pub async fn follow(stream: UnixStream, clusters: Arc<[Arc<Cluster>]>) {
 /// Completes a picture.
 const END: &str = "end";
 
-fn debts(clusters: &[Arc<Cluster>]) -> String {
-    let mut text = String::new();
-    for cluster in clusters {
-        for (BudgetUse { budget, instance }, debt) in cluster.budget_debts() {
-            let (name, BudgetDebt { statements, rows, seconds }) = (&cluster.name, debt);
-            text.push_str(&format!(
-                "owed {name} {} {instance} {statements} {rows} {seconds}\n",
-                budget.0
-            ));
-        }
-    }
-    text
+/// What is told, as lines.
+struct News {
+    /// What is at the server, in an order of its own: two that are the same are equal.
+    there: String,
+    /// The rest, which has been told with that.
+    text: String,
 }
 
-/// In an order of its own, so that two that are the same are equal.
-fn there(clusters: &[Arc<Cluster>]) -> String {
-    let mut text = String::new();
-    for cluster in clusters {
-        let mut there: Vec<(BudgetUse, u32)> = cluster.budgeted_there().into_iter().collect();
+impl News {
+    fn of(clusters: &[Arc<Cluster>]) -> Self {
+        let mut news = Self { there: String::new(), text: String::new() };
+        for cluster in clusters {
+            news.add(&cluster.name, cluster.budget_news());
+        }
+        news.there.push_str(END);
+        news.there.push('\n');
+        news
+    }
+
+    fn add(&mut self, cluster: &str, news: BudgetNews) {
+        let BudgetNews { there, owed } = news;
+        for (BudgetUse { budget: BudgetKey(budget), instance }, more) in owed {
+            let BudgetDebt { statements, rows, seconds } = more;
+            self.text.push_str(&format!(
+                "owed {cluster} {budget} {instance} {statements} {rows} {seconds}\n"
+            ));
+        }
+        let mut there: Vec<(BudgetUse, u32)> = there.into_iter().collect();
         there.sort_unstable();
-        for (BudgetUse { budget, instance }, count) in there {
-            text.push_str(&format!("there {} {} {instance} {count}\n", cluster.name, budget.0));
+        for (BudgetUse { budget: BudgetKey(budget), instance }, count) in there {
+            self.there.push_str(&format!("there {cluster} {budget} {instance} {count}\n"));
         }
     }
-    text.push_str(END);
-    text.push('\n');
-    text
 }
 
 /// What the process before has said of all clusters, by their names.
 #[derive(Debug, Default)]
 struct Picture {
-    there: HashMap<String, HashMap<BudgetUse, u32>>,
-    owed: HashMap<String, Vec<(BudgetUse, BudgetDebt)>>,
+    clusters: HashMap<String, BudgetNews>,
     lines: usize,
 }
 
@@ -127,11 +175,12 @@ impl Picture {
         let (what, cluster) = (words.next()?, words.next()?);
         let at =
             BudgetUse { budget: BudgetKey(number(&mut words)?), instance: number(&mut words)? };
+        let news = self.clusters.entry(cluster.to_owned()).or_default();
         match what {
             _ if self.lines > LINES_MAX => None,
             "there" => {
                 let count = number(&mut words)?;
-                self.there.entry(cluster.to_owned()).or_default().insert(at, count);
+                news.there.insert(at, count);
                 Some(())
             }
             "owed" => {
@@ -140,7 +189,7 @@ impl Picture {
                     rows: amount(&mut words)?,
                     seconds: amount(&mut words)?,
                 };
-                self.owed.entry(cluster.to_owned()).or_default().push((at, debt));
+                news.owed.push((at, debt));
                 Some(())
             }
             _ => None,
@@ -149,9 +198,8 @@ impl Picture {
 
     fn apply(mut self, clusters: &[Arc<Cluster>]) {
         for cluster in clusters {
-            let owed = self.owed.remove(&*cluster.name).unwrap_or_default();
-            let there = self.there.remove(&*cluster.name).unwrap_or_default();
-            cluster.note_budgeted_elsewhere(there, owed);
+            let news = self.clusters.remove(&*cluster.name).unwrap_or_default();
+            cluster.note_budget_news(news);
         }
     }
 }
@@ -160,9 +208,9 @@ fn number<T: std::str::FromStr>(words: &mut SplitAsciiWhitespace<'_>) -> Option<
     words.next()?.parse().ok()
 }
 
-/// A debt is a number, and nobody is owed anything.
+/// A debt is a number, and what is added to it may be less than nothing.
 fn amount(words: &mut SplitAsciiWhitespace<'_>) -> Option<f64> {
-    number(words).filter(|amount: &f64| amount.is_finite() && *amount >= 0.0)
+    number(words).filter(|amount: &f64| amount.is_finite())
 }
 
 #[cfg(test)]
@@ -173,11 +221,11 @@ mod tests {
     fn what_is_said_is_read_and_nothing_else() {
         let mut picture = Picture::default();
         picture.read("there main 7 0 4").unwrap();
-        picture.read("owed main 7 18446744073709551615 0 2.5 1e-3").unwrap();
+        picture.read("owed main 7 18446744073709551615 0 -2.5 1e-3").unwrap();
         let at = |instance| BudgetUse { budget: BudgetKey(7), instance };
-        assert_eq!(picture.there["main"], HashMap::from([(at(0), 4)]));
-        let debt = BudgetDebt { statements: 0.0, rows: 2.5, seconds: 0.001 };
-        assert_eq!(picture.owed["main"], [(at(u64::MAX), debt)]);
+        assert_eq!(picture.clusters["main"].there, HashMap::from([(at(0), 4)]));
+        let debt = BudgetDebt { statements: 0.0, rows: -2.5, seconds: 0.001 };
+        assert_eq!(picture.clusters["main"].owed, [(at(u64::MAX), debt)]);
         for line in [
             "",
             "there main 7 0",
@@ -185,7 +233,6 @@ mod tests {
             "owed main 7 0 1 2",
             "owed main 7 0 NaN 0 0",
             "owed main 7 0 inf 0 0",
-            "owed main 7 0 -1 0 0",
             "gone main 7 0 1",
         ] {
             assert_eq!(Picture::default().read(line), None, "{line}");

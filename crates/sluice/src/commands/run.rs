@@ -19,6 +19,7 @@ use proxy::inherited::Inherited;
 use proxy::probe::ClusterProbes;
 use proxy::reload::{self, ConfigWatcher, Loaded};
 use proxy::server::{Drained, Leaving, Patience, Server};
+use proxy::takeover::budgets::Telling;
 use proxy::takeover::{self, Confirmation, Offer, Offered};
 use proxy::telemetry::{Telemetry, TelemetryConfig};
 use proxy::unbound::cannot_listen;
@@ -172,6 +173,8 @@ struct Successor {
     offers: watch::Sender<Offered>,
     /// The admin's listener, which is on offer to the last. `None`: it has been taken.
     admin: Option<TcpListener>,
+    /// What is said to that process.
+    telling: Option<Telling>,
 }
 
 /// What the operator may send.
@@ -294,7 +297,10 @@ impl Running {
         tokio::pin!(drain);
         loop {
             tokio::select! {
-                drained = &mut drain => return ended(drained, *patient.borrow()),
+                drained = &mut drain => {
+                    next.say_the_last().await;
+                    return ended(drained, *patient.borrow());
+                }
                 () = next.came(&clusters) => {
                     admin.close();
                     rules.handle.retire();
@@ -364,7 +370,7 @@ impl Successor {
     ) -> Result<Self, String> {
         let Some(path) = path else {
             let (offers, _) = watch::channel(Offered::NotNow);
-            return Ok(Self { taken: None, offers, admin: None });
+            return Ok(Self { taken: None, offers, admin: None, telling: None });
         };
         let fault = |error: io::Error| format!("takeover_socket {}: {error}", path.display());
         let offer = Offer::bind(path, inherited).map_err(fault)?;
@@ -373,7 +379,7 @@ impl Successor {
         let admin = Some(admin.try_clone().map_err(fault)?);
         let (offers, offered) = watch::channel(Offered::Sockets(sockets));
         let taken = Some(tokio::spawn(offer.taken(offered)));
-        Ok(Self { taken, offers, admin })
+        Ok(Self { taken, offers, admin, telling: None })
     }
 
     /// Resolves when another process has taken what was on offer; it is told what these have at
@@ -386,13 +392,18 @@ impl Successor {
                 // They are the next process's now: when that ends, nobody is to be left hanging.
                 self.admin = None;
                 self.offers.send_replace(Offered::NotNow);
-                if let Some(next) = next {
-                    tokio::spawn(takeover::budgets::tell(next, clusters.clone()));
-                }
+                self.telling = next.map(|next| Telling::begin(next, clusters.clone()));
                 return;
             }
         }
         std::future::pending().await
+    }
+
+    /// Nothing changes any more.
+    async fn say_the_last(self) {
+        if let Some(telling) = self.telling {
+            telling.end().await;
+        }
     }
 
     /// Who asks now has to wait until the listeners are closed.

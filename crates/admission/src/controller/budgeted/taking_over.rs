@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::budget::{BudgetDebt, BudgetSet, BudgetUse};
+use crate::budget::{BudgetNews, BudgetSet, BudgetUse};
 use crate::{Controller, MonoTime};
 
 impl Controller {
@@ -12,31 +12,34 @@ impl Controller {
         self.budgets.there()
     }
 
-    /// What is owed to budgets now.
-    pub fn budget_debts(&mut self, now: MonoTime) -> Vec<(BudgetUse, BudgetDebt)> {
+    /// A process behind this one is told of budgets from now on, by [`Controller::budget_news`].
+    pub fn tell_budgets(&mut self, now: MonoTime) {
         let now = self.tick(now);
-        self.budgets.debts(now)
+        self.budgets.tell(now);
     }
 
-    /// The process before this one has so many statements at the server, by bucket: they have places
-    /// here too.
-    pub fn note_budgeted_elsewhere(&mut self, now: MonoTime, counts: HashMap<BudgetUse, u32>) {
+    /// It does not listen any more.
+    pub fn tell_budgets_no_more(&mut self) {
+        self.budgets.tell_no_more();
+    }
+
+    /// What it has to know now. To be told, once: what is owed has been added to then.
+    #[must_use]
+    pub fn budget_news(&mut self) -> BudgetNews {
+        self.budgets.news()
+    }
+
+    /// The process before this one has told this: its statements have places here too, and what they
+    /// cost is owed here.
+    pub fn note_budget_news(&mut self, now: MonoTime, news: BudgetNews) {
         let now = self.tick(now);
-        for at in self.budgets.note_elsewhere(counts) {
+        for at in self.budgets.note_news(now, news) {
             let mut set = BudgetSet::default();
             set.add(at);
             self.budget_lines.wake(now, &set);
         }
         if self.budget_lines.due(now).is_some() {
             self.advance(now);
-        }
-    }
-
-    /// So much was owed in the process before this one: it is owed here. To be told once.
-    pub fn take_over_debts(&mut self, now: MonoTime, debts: Vec<(BudgetUse, BudgetDebt)>) {
-        let now = self.tick(now);
-        for (at, debt) in debts {
-            self.budgets.take_over(now, at, debt);
         }
     }
 }
