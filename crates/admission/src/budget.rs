@@ -34,6 +34,7 @@ pub use self::elsewhere::{BudgetDebt, BudgetNews};
 pub use self::ledger::{BudgetHold, BudgetUsed, BudgetView};
 pub(crate) use self::ledger::{Budgets, InTheWay};
 pub(crate) use self::line::{BudgetLines, BudgetScope, Sought};
+pub use self::prediction::DigestCost;
 pub use self::terms::{BudgetBook, BudgetKey, BudgetSet, BudgetTerms, BudgetUse, OnExceeded};
 
 #[cfg(test)]

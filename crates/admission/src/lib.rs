@@ -64,7 +64,7 @@ mod turns;
 pub use appointment::{Appointment, Return};
 pub use budget::{
     BudgetBook, BudgetDebt, BudgetHold, BudgetKey, BudgetNews, BudgetSet, BudgetTerms, BudgetUse,
-    BudgetUsed, BudgetView, OnExceeded,
+    BudgetUsed, BudgetView, DigestCost, OnExceeded,
 };
 pub use checks::CheckCount;
 pub use config::{

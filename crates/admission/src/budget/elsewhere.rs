@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 
-use super::prediction::Cost;
+use super::prediction::{Cost, DigestCost};
 use super::terms::{BudgetKey, BudgetUse};
+use crate::DigestKey;
 
 /// What is owed to one bucket: each drains as its budget says. As a change of that it may be less
 /// than nothing.
@@ -25,6 +26,8 @@ pub struct BudgetNews {
     pub there: HashMap<BudgetUse, u32>,
     /// What has been added to what is owed since it was told last.
     pub owed: Vec<(BudgetUse, BudgetDebt)>,
+    /// What digests cost of which that was learned since.
+    pub costs: Vec<(DigestKey, DigestCost)>,
 }
 
 impl BudgetDebt {

@@ -354,6 +354,9 @@ impl Budgets {
         self.leave(now, hold, BudgetDebt::of(0.0, more));
         if !used.failed {
             self.predictions.learn(now, hold.asks, (cost, hold.finding));
+            if let (Some(untold), Some(digest)) = (&mut self.untold, hold.asks.0) {
+                untold.learn(digest);
+            }
         }
     }
 

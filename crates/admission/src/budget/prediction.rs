@@ -41,6 +41,17 @@ pub(crate) struct Cost {
     pub(crate) rows: f64,
 }
 
+/// What statements of a digest have cost.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct DigestCost {
+    /// Time at the server, in seconds.
+    pub seconds: f64,
+    /// Rows changed, and rows sent.
+    pub rows: f64,
+    /// For how long it is refused for that yet where it is too expensive.
+    pub believed_for: Duration,
+}
+
 /// What the cost of a statement says about its digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Finding {
@@ -69,7 +80,8 @@ enum Shape {
 #[derive(Debug, Clone, Copy)]
 struct Average {
     cost: Cost,
-    at: MonoTime,
+    /// Until then its digest is refused for it.
+    believed_until: MonoTime,
     /// It has been asked for, or learned again, since it was last its turn to be forgotten.
     met: bool,
 }
@@ -92,15 +104,13 @@ impl Predictions {
     pub(super) fn believed(&mut self, now: MonoTime, digest: Option<DigestKey>) -> Option<f64> {
         let average = self.averages.get_mut(&Shape::Digest(digest?))?;
         average.met = true;
-        let is_fresh = now.saturating_since(average.at) < BELIEVED_FOR;
-        is_fresh.then_some(average.cost.seconds)
+        (now < average.believed_until).then_some(average.cost.seconds)
     }
 
     /// How long that is believed yet.
     pub(super) fn believed_for(&self, now: MonoTime, digest: Option<DigestKey>) -> Duration {
         let known = digest.and_then(|digest| self.averages.get(&Shape::Digest(digest)));
-        let age = known.map_or(BELIEVED_FOR, |average| now.saturating_since(average.at));
-        BELIEVED_FOR.saturating_sub(age)
+        known.map_or(Duration::ZERO, |average| average.believed_until.saturating_since(now))
     }
 
     /// One that is believed to be too expensive is let through, to see whether it still is: the
@@ -108,8 +118,35 @@ impl Predictions {
     pub(super) fn try_again(&mut self, now: MonoTime, digest: Option<DigestKey>) {
         let known = digest.and_then(|digest| self.averages.get_mut(&Shape::Digest(digest)));
         if let Some(average) = known {
-            average.at = now;
+            average.believed_until = now.saturating_add(BELIEVED_FOR);
         }
+    }
+
+    /// What a digest has cost, for another process.
+    pub(super) fn of_digest(&self, now: MonoTime, digest: DigestKey) -> Option<DigestCost> {
+        let Average { cost, believed_until, .. } = self.averages.get(&Shape::Digest(digest))?;
+        let Cost { seconds, rows } = *cost;
+        Some(DigestCost { seconds, rows, believed_for: believed_until.saturating_since(now) })
+    }
+
+    /// The digests that cost the server most time, at most so many.
+    pub(super) fn costliest(&self, most: usize) -> Vec<DigestKey> {
+        let mut digests: Vec<(DigestKey, f64)> = self.averages.iter().filter_map(cost_of).collect();
+        digests.sort_unstable_by(|(_, one), (_, other)| other.total_cmp(one));
+        digests.into_iter().take(most).map(|(digest, _)| digest).collect()
+    }
+
+    /// Another process has learned this. False: what is known here is newer.
+    pub(super) fn take_over(&mut self, now: MonoTime, digest: DigestKey, told: DigestCost) -> bool {
+        let DigestCost { seconds, rows, believed_for } = told;
+        let believed_until = now.saturating_add(believed_for.min(BELIEVED_FOR));
+        let shape = Shape::Digest(digest);
+        let known = self.averages.get(&shape);
+        if known.is_some_and(|known| known.believed_until >= believed_until) {
+            return false;
+        }
+        self.put(shape, Cost { seconds, rows }, believed_until);
+        true
     }
 
     pub(super) fn learn(
@@ -129,18 +166,22 @@ impl Predictions {
     }
 
     fn learn_one(&mut self, now: MonoTime, shape: Shape, (cost, finding): (Cost, Finding)) {
+        let cost = match (self.averages.get(&shape), finding) {
+            (None, _) | (Some(_), Finding::Anew) => cost,
+            (Some(average), Finding::Further | Finding::Part) => average.cost.nearer_to(cost),
+        };
+        self.put(shape, cost, now.saturating_add(BELIEVED_FOR));
+    }
+
+    fn put(&mut self, shape: Shape, cost: Cost, believed_until: MonoTime) {
         if let Some(average) = self.averages.get_mut(&shape) {
-            let cost = match finding {
-                Finding::Anew => cost,
-                Finding::Further | Finding::Part => average.cost.nearer_to(cost),
-            };
-            *average = Average { cost, at: now, met: true };
+            *average = Average { cost, believed_until, met: true };
             return;
         }
         if self.averages.len() >= SHAPES_MAX {
             self.forget_one();
         }
-        self.averages.insert(shape, Average { cost, at: now, met: false });
+        self.averages.insert(shape, Average { cost, believed_until, met: false });
         self.learned.push_back(shape);
     }
 
@@ -158,6 +199,13 @@ impl Predictions {
                 }
             }
         }
+    }
+}
+
+fn cost_of((shape, average): (&Shape, &Average)) -> Option<(DigestKey, f64)> {
+    match shape {
+        Shape::Digest(digest) => Some((*digest, average.cost.seconds)),
+        Shape::App(_) => None,
     }
 }
 

@@ -63,7 +63,7 @@ impl Cluster {
 
     /// What it has to know now.
     pub(crate) fn budget_news(self: &Arc<Self>) -> BudgetNews {
-        self.control(|controller, _| controller.budget_news())
+        self.control(Controller::budget_news)
     }
 
     /// The process before this one has told this.

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Lines of text, on the connection over which the listeners came; each is a word, a cluster, a bucket
-//! as two numbers and what it has, and `end` completes a picture of all. Whoever is told by one tells
+//! as two numbers (or a digest as one) and what it has, and `end` completes a picture of all. Whoever is told by one tells
 //! the next of it, and stays until it has ended. A process of another version
 //! that says nothing, or does not listen, takes nothing away: each counts its own then, as two
 //! processes do anyway.
@@ -22,7 +22,7 @@ use std::str::SplitAsciiWhitespace;
 use std::sync::Arc;
 use std::time::Duration;
 
-use admission::{BudgetDebt, BudgetKey, BudgetNews, BudgetUse};
+use admission::{BudgetDebt, BudgetKey, BudgetNews, BudgetUse, DigestCost, DigestKey};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
@@ -145,7 +145,13 @@ impl News {
     }
 
     fn add(&mut self, cluster: &str, news: BudgetNews) {
-        let BudgetNews { there, owed } = news;
+        let BudgetNews { there, owed, costs } = news;
+        for (DigestKey(digest), cost) in costs {
+            let DigestCost { seconds, rows, believed_for } = cost;
+            let believed_ms = believed_for.as_millis();
+            self.text
+                .push_str(&format!("cost {cluster} {digest} {seconds} {rows} {believed_ms}\n"));
+        }
         for (BudgetUse { budget: BudgetKey(budget), instance }, more) in owed {
             let BudgetDebt { statements, rows, seconds } = more;
             self.text.push_str(&format!(
@@ -173,23 +179,32 @@ impl Picture {
         self.lines = self.lines.saturating_add(1);
         let mut words = line.split_ascii_whitespace();
         let (what, cluster) = (words.next()?, words.next()?);
-        let at =
-            BudgetUse { budget: BudgetKey(number(&mut words)?), instance: number(&mut words)? };
         let news = self.clusters.entry(cluster.to_owned()).or_default();
         match what {
             _ if self.lines > LINES_MAX => None,
             "there" => {
-                let count = number(&mut words)?;
+                let (at, count) = (bucket(&mut words)?, number(&mut words)?);
                 news.there.insert(at, count);
                 Some(())
             }
             "owed" => {
+                let at = bucket(&mut words)?;
                 let debt = BudgetDebt {
                     statements: amount(&mut words)?,
                     rows: amount(&mut words)?,
                     seconds: amount(&mut words)?,
                 };
                 news.owed.push((at, debt));
+                Some(())
+            }
+            "cost" => {
+                let digest = DigestKey(number(&mut words)?);
+                let cost = DigestCost {
+                    seconds: amount(&mut words)?.max(0.0),
+                    rows: amount(&mut words)?.max(0.0),
+                    believed_for: Duration::from_millis(number(&mut words)?),
+                };
+                news.costs.push((digest, cost));
                 Some(())
             }
             _ => None,
@@ -202,6 +217,10 @@ impl Picture {
             cluster.note_budget_news(news);
         }
     }
+}
+
+fn bucket(words: &mut SplitAsciiWhitespace<'_>) -> Option<BudgetUse> {
+    Some(BudgetUse { budget: BudgetKey(number(words)?), instance: number(words)? })
 }
 
 fn number<T: std::str::FromStr>(words: &mut SplitAsciiWhitespace<'_>) -> Option<T> {
@@ -226,8 +245,14 @@ mod tests {
         assert_eq!(picture.clusters["main"].there, HashMap::from([(at(0), 4)]));
         let debt = BudgetDebt { statements: 0.0, rows: -2.5, seconds: 0.001 };
         assert_eq!(picture.clusters["main"].owed, [(at(u64::MAX), debt)]);
+        picture.read("cost main 9 2.5 10 1500").unwrap();
+        let believed_for = Duration::from_millis(1_500);
+        let cost = DigestCost { seconds: 2.5, rows: 10.0, believed_for };
+        assert_eq!(picture.clusters["main"].costs, [(DigestKey(9), cost)]);
         for line in [
             "",
+            "cost main 9 2.5 10",
+            "cost main 9 inf 10 1500",
             "there main 7 0",
             "there main 7 0 -1",
             "owed main 7 0 1 2",

@@ -3,21 +3,26 @@
 //! Debts are told as what is added to them, once each: they drain here and there alike. So what is
 //! owed there is what both have taken together, whoever took it and whenever its cost was known.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Budgets;
-use crate::MonoTime;
 use crate::budget::elsewhere::{BudgetDebt, BudgetNews};
 use crate::budget::terms::BudgetUse;
+use crate::{DigestKey, MonoTime};
 
 /// Buckets of which there is something to tell, as many as are remembered: the process behind may
 /// not listen.
 const UNTOLD_MAX: usize = 65_536;
 
+/// Digests whose costs are told at first: those that cost most.
+const COSTS_MAX: usize = 4_096;
+
 /// What has changed since the process behind was told last.
 #[derive(Debug, Default)]
 pub(super) struct Untold {
     owed: HashMap<BudgetUse, BudgetDebt>,
+    /// Of these something was learned.
+    digests: HashSet<DigestKey>,
 }
 
 impl Untold {
@@ -27,13 +32,21 @@ impl Untold {
             *owed = owed.and(more);
         }
     }
+
+    pub(super) fn learn(&mut self, digest: DigestKey) {
+        if self.digests.len() < UNTOLD_MAX {
+            self.digests.insert(digest);
+        }
+    }
 }
 
 impl Budgets {
-    /// A process behind this one is told from now on, first what is owed already.
+    /// A process behind this one is told from now on, first what is owed already,
+    /// and what digests cost.
     pub(crate) fn tell(&mut self, now: MonoTime) {
         let owed = self.debts(now).into_iter().collect();
-        self.untold = Some(Box::new(Untold { owed }));
+        let digests = self.predictions.costliest(COSTS_MAX).into_iter().collect();
+        self.untold = Some(Box::new(Untold { owed, digests }));
     }
 
     /// It does not listen any more.
@@ -42,10 +55,15 @@ impl Budgets {
     }
 
     /// What it has to know now.
-    pub(crate) fn news(&mut self) -> BudgetNews {
+    pub(crate) fn news(&mut self, now: MonoTime) -> BudgetNews {
         let untold = self.untold.as_mut().map(|untold| std::mem::take(&mut **untold));
-        let Untold { owed } = untold.unwrap_or_default();
-        BudgetNews { there: self.there(), owed: owed.into_iter().collect() }
+        let Untold { owed, digests } = untold.unwrap_or_default();
+        let cost = |digest| Some((digest, self.predictions.of_digest(now, digest)?));
+        BudgetNews {
+            there: self.there(),
+            owed: owed.into_iter().collect(),
+            costs: digests.into_iter().filter_map(cost).collect(),
+        }
     }
 
     /// How many are at the server, by bucket. The process behind hears of the one before this from
@@ -71,7 +89,14 @@ impl Budgets {
 
     /// The process before this one has told this. The buckets that may have room by that.
     pub(crate) fn note_news(&mut self, now: MonoTime, news: BudgetNews) -> Vec<BudgetUse> {
-        let BudgetNews { there, owed } = news;
+        let BudgetNews { there, owed, costs } = news;
+        for (digest, cost) in costs {
+            if self.predictions.take_over(now, digest, cost)
+                && let Some(untold) = &mut self.untold
+            {
+                untold.learn(digest);
+            }
+        }
         let mut changed = Vec::new();
         for (at, more) in owed {
             self.owe(now, at, more);

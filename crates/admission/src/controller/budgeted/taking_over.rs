@@ -23,14 +23,15 @@ impl Controller {
         self.budgets.tell_no_more();
     }
 
-    /// What it has to know now. To be told, once: what is owed has been added to then.
+    /// What it has to know now. To be told once: what is owed there is added to then.
     #[must_use]
-    pub fn budget_news(&mut self) -> BudgetNews {
-        self.budgets.news()
+    pub fn budget_news(&mut self, now: MonoTime) -> BudgetNews {
+        let now = self.tick(now);
+        self.budgets.news(now)
     }
 
-    /// The process before this one has told this: its statements have places here too, and what they
-    /// cost is owed here.
+    /// The process before this one has told this: its statements have places here too, what they cost
+    /// is owed here, and what it has learned is known.
     pub fn note_budget_news(&mut self, now: MonoTime, news: BudgetNews) {
         let now = self.tick(now);
         for at in self.budgets.note_news(now, news) {

@@ -20,7 +20,7 @@ fn begin_to_tell(world: &mut World) {
 }
 
 fn news(world: &mut World) -> BudgetNews {
-    world.lab.controller.budget_news()
+    world.lab.controller.budget_news(world.lab.now)
 }
 
 #[test]
@@ -70,6 +70,7 @@ fn what_was_owed_before_is_owed_still() {
     let [(at, BudgetDebt { seconds, .. })] = told.owed[..] else { panic!("{told:?}") };
     assert!(at == AT && (3.9..4.1).contains(&seconds), "{seconds}");
     assert_eq!(news(&mut before), BudgetNews::default(), "it is told once");
+    let told = BudgetNews { costs: Vec::new(), ..told };
 
     let mut world = World::new(&[(A, terms)]);
     note(&mut world, told);
@@ -138,6 +139,45 @@ fn what_the_line_of_the_process_before_takes_is_not_there_for_this_one() {
     assert!((9..=11).contains(&(world.work.len() - had)), "{} of {had}", world.work.len());
 }
 
+/// Behind a takeover whatever was refused for what it costs ran, all of it at once.
+#[test]
+fn who_was_refused_for_what_its_digest_costs_is_refused_here_for_the_rest_of_the_time() {
+    let terms = BudgetTerms { max_query_cost: Some(0.3), ..unlimited() };
+    let [mut before, mut world, mut third] = [(); 3].map(|()| World::new(&[(A, terms)]));
+    for world in [&mut before, &mut world, &mut third] {
+        let session = world.session(1, &[A], (1_000, 1_000));
+        world.sessions[session].left = 2;
+    }
+    before.ask(0);
+    before.run(Duration::from_secs(400));
+    let costs = {
+        begin_to_tell(&mut before);
+        news(&mut before)
+    };
+    assert_eq!(before.work.len(), 1);
+    world.run(Duration::from_secs(1));
+    note(&mut world, costs.clone());
+    world.ask(0);
+    assert_eq!((world.work.len(), world.refused.len()), (0, 1));
+    assert_eq!(world.refused[0].reason, Reason::BudgetQuery);
+    begin_to_tell(&mut world);
+    let further = news(&mut world);
+    note(&mut third, further);
+    third.ask(0);
+    assert_eq!(third.refused.len(), 1, "and in the third");
+    world.run(Duration::from_secs(205));
+    world.ask(0);
+    assert_eq!(world.work.len(), 1, "ten minutes behind the last that ran");
+    // What was found out here is newer than what is told.
+    let mut cheap = costs;
+    cheap.costs[0].1.seconds = 0.1;
+    world.run(Duration::from_secs(2));
+    note(&mut world, cheap);
+    let refused = world.refused.len();
+    world.ask(0);
+    assert_eq!(world.refused.len(), refused + 1);
+}
+
 /// What was charged in advance comes back when less was used, and whoever waits for that goes on.
 #[test]
 fn what_is_given_back_before_is_given_back_here_at_once() {
@@ -161,6 +201,6 @@ fn what_is_told_of_budgets_that_are_not_there_is_nothing() {
     let mut world = World::new(&[(A, at_once(2))]);
     let other = BudgetUse { budget: B, instance: 9 };
     let owed = vec![(other, BudgetDebt { rows: 1.0, ..BudgetDebt::default() })];
-    note(&mut world, BudgetNews { there: HashMap::from([(other, 5)]), owed });
+    note(&mut world, BudgetNews { there: HashMap::from([(other, 5)]), owed, costs: Vec::new() });
     assert!(world.lab.controller.budget_views().is_empty());
 }
