@@ -271,6 +271,24 @@ impl Reading {
         self.connection.query_row(sql, [id], |row| row.get(0)).optional()
     }
 
+    /// What is known of the last refusal of those that are asked for, and of their longest wait since
+    /// then that ended well.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn statements(&self, asked: &Asked<'_>) -> rusqlite::Result<Vec<String>> {
+        let of = "FROM statements WHERE instr(':' || app || ':', ':' || ?1 || ':') > 0 \
+                  AND json_extract(why, '$.end')";
+        let sql = format!(
+            "SELECT why FROM (SELECT why {of} = 'refused' ORDER BY at_ms DESC LIMIT 1) UNION ALL \
+             SELECT why FROM (SELECT why {of} = 'admitted' AND at_ms >= ?2 \
+             ORDER BY json_extract(why, '$.waited_s') DESC LIMIT 1)"
+        );
+        let mut statement = self.connection.prepare(&sql)?;
+        let values = params![asked.app.unwrap_or_default(), asked.since.0];
+        statement.query_map(values, |row| row.get(0))?.collect()
+    }
+
     /// The rows of minutes that are meant, but for those that the memory has.
     fn filter(&self, asked: &Asked<'_>) -> (String, Vec<Value>) {
         let mut values: Vec<Value> = Vec::new();

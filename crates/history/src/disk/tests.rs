@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::scratch::Scratch;
 use super::*;
-use crate::record::{Counts, Event, InsightsName, MinuteRow, Run};
+use crate::record::{Counts, Event, InsightsName, MinuteRow, Run, StatementRow};
 
 const NOW: At = At(1_800_000_000_000);
 
@@ -221,4 +221,37 @@ fn insights_leave_half_of_a_small_file_to_the_history() {
     assert_eq!(asked_total(&directory), 100, "nothing of the history has gone for them");
     let (windows, _) = disk.insights(("main", 2), NOW).unwrap();
     assert!(windows.len() >= 4 && windows.iter().all(|it| it.minutes == 1), "one was too large");
+}
+
+#[test]
+fn of_an_app_the_last_refusal_and_its_longest_wait_are_found() {
+    let directory = Scratch::new();
+    let mut disk = Disk::new(directory.path(), Limits::default());
+    let statement = |(id, app, ago_s, end, waited_s): (u32, &str, i64, &str, f64)| StatementRow {
+        id,
+        at: At(NOW.0 - ago_s * 1_000),
+        cluster: "main".to_owned(),
+        app: app.to_owned(),
+        why: format!(r#"{{"id":"{id}","end":"{end}","waited_s":{waited_s}}}"#),
+    };
+    let statements = [
+        (1, "a:ddl", 90, "refused", 0.0),
+        (2, "ddl", 60, "refused", 0.0),
+        (3, "ddl2", 10, "refused", 0.0),
+        (4, "ddl", 7_200, "admitted", 9.0),
+        (5, "ddl", 50, "admitted", 3.0),
+        (6, "ddl", 40, "admitted", 1.0),
+    ];
+    let statements = statements.map(statement).to_vec();
+    disk.write(&[Writes { statements, ..Writes::default() }], NOW).unwrap();
+    let reading = Reading::open(directory.path(), [].into()).unwrap();
+    let found = |app| {
+        let since = At(NOW.0 - 3_600_000);
+        let found = reading.statements(&Asked { since, until: NOW, cluster: None, app: Some(app) });
+        let ids = found.unwrap().into_iter().map(|why| why.get(7..8).unwrap().to_owned());
+        ids.collect::<Vec<String>>()
+    };
+    assert_eq!(found("ddl"), ["2", "5"]);
+    assert_eq!(found("a"), ["1"]);
+    assert_eq!(found("dd"), [""; 0]);
 }

@@ -34,6 +34,9 @@ pub struct Query {
     pub zone: Option<String>,
 }
 
+/// Of an app, the longest wait of this time is told: an hour.
+const LONGEST_OF_MS: i64 = 3_600_000;
+
 impl History {
     /// What happened. Reads the disk: not for a thread that others wait for.
     ///
@@ -86,6 +89,7 @@ impl History {
         let mut statements: Vec<Why> = id.and_then(|id| self.statement(id)).into_iter().collect();
         if statements.is_empty() {
             statements = self.of_app(asked);
+            self.add_kept(asked, now, &mut statements);
         }
         for why in &mut statements {
             why.sentences = why.sentences(now, &zone);
@@ -119,6 +123,23 @@ impl History {
             found.extend(kept.iter().flatten().map(|chain| Why::of(chain)));
         }
         found
+    }
+
+    /// What memory does not have of an app any more.
+    fn add_kept(&self, app: &str, now: At, found: &mut Vec<Why>) {
+        let ends = |found: &[Why], end: &str| found.iter().any(|why| why.end == end);
+        if ends(found, "refused") && ends(found, "admitted") {
+            return;
+        }
+        let app = label(app.as_bytes());
+        let since = At(now.0.saturating_sub(LONGEST_OF_MS));
+        let asked = Asked { since, until: now, cluster: None, app: Some(&app) };
+        let reading = |directory| Reading::open(directory, Default::default());
+        let Some(reading) = self.inner.state_dir.as_deref().and_then(reading) else { return };
+        for kept in reading.statements(&asked).unwrap_or_default() {
+            let kept = serde_json::from_str::<Why>(&kept).ok();
+            found.extend(kept.filter(|kept| !ends(found, &kept.end)));
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! What led to a refusal, or to a long wait: kept for whoever asks why, never the statement's text.
 //!
 //! All of it is noted when the answer is made, for rules, signals and lines are others a moment
-//! later. The last refusals stay, and the longest waits of the last hour.
+//! later. The last refusals stay, the last of each app and cause among them, and the longest waits
+//! of the last hour.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -172,27 +173,42 @@ impl Chains {
     #[must_use]
     pub fn find(&self, id: u32) -> Option<Arc<Chain>> {
         let is_it = |chain: &&Arc<Chain>| chain.id == id;
-        let refused = self.refused.lock().iter().rev().find(is_it).cloned();
+        let refused = self.last_refused(|chain| chain.id == id);
         refused.or_else(|| self.waited.lock().iter().find(is_it).cloned())
     }
 
-    /// Those with a number of at least `seq`, in the order of their numbers; so many at most.
+    /// Those with a number of at least `seq`, in the order of their numbers: of the refusals so many
+    /// at most, and the last of each app and cause.
     #[must_use]
     pub fn since(&self, seq: u64, most: usize) -> Vec<Arc<Chain>> {
         let is_new = |chain: &&Arc<Chain>| chain.seq >= seq;
         let mut new: Vec<Arc<Chain>> =
             self.refused.lock().iter().rev().take_while(is_new).take(most).cloned().collect();
         new.extend(self.waited.lock().iter().filter(is_new).cloned());
+        new.extend(self.book.since(seq));
         new.sort_by_key(|chain| chain.seq);
+        new.dedup_by_key(|chain| chain.seq);
         new
+    }
+
+    /// Of the refusals with a number of at least `seq`, the last of each app and cause.
+    #[must_use]
+    pub fn last_since(&self, seq: u64) -> Vec<Arc<Chain>> {
+        self.book.since(seq)
     }
 
     /// The last refusal, and the longest wait of the last hour, of those that are meant.
     pub fn of(&self, is_meant: impl Fn(&Chain) -> bool) -> [Option<Arc<Chain>>; 2] {
-        let refused = self.refused.lock().iter().rev().find(|chain| is_meant(chain)).cloned();
+        let refused = self.last_refused(&is_meant);
         let waited = self.waited.lock();
         let waited = waited.iter().filter(|chain| is_meant(chain)).max_by_key(|it| it.waited);
         [refused, waited.cloned()]
+    }
+
+    /// One client that spins has soon driven all others out of the last ones; their rows stay.
+    fn last_refused(&self, is_meant: impl Fn(&Chain) -> bool) -> Option<Arc<Chain>> {
+        let found = self.refused.lock().iter().rev().find(|chain| is_meant(chain)).cloned();
+        found.or_else(|| self.book.last(is_meant))
     }
 
     /// Whose statements are refused, by what and since when; those that were not within

@@ -64,7 +64,7 @@ from, the rule, its dice, the signals of its gate with values and servers, its p
 it; or the guard, the budget or the quarantine that decided; and what would have let it through. Of an app, the same for that of its statements which waits longest, for \
 the last that was refused, and for the longest wait of the last hour.
 
-The last 1,000 refusals and the 100 longest waits of an hour are kept in memory, more in the history on disk. \
+The last 1,000 refusals, the last of each app and cause, and the 100 longest waits of an hour are kept in memory, more in the history on disk. \
 No statement's text or values are kept.
 
 Exit status: 0 with an answer, 1 if nothing is known or nobody answers, 2 if the command line is wrong.";

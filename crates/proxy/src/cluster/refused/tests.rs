@@ -1,7 +1,7 @@
 use policy::UnixTime;
 
 use super::*;
-use crate::cluster::{ChainEnd, ClientName, GuardStop};
+use crate::cluster::{ChainEnd, Chains, ClientName, GuardStop};
 
 fn at(seconds: u64) -> MonoTime {
     MonoTime::ZERO.saturating_add(Duration::from_secs(seconds))
@@ -47,12 +47,12 @@ fn guarded(check: &'static str) -> Option<Stop> {
 fn what_goes_on_is_one_row_for_each_who_and_by_what() {
     let book = RefusedBook::default();
     for id in 1..=5 {
-        book.note(&chain("etl", id, 10 + u64::from(id)), Reason::Ratio);
+        book.note(&Arc::new(chain("etl", id, 10 + u64::from(id))), Reason::Ratio);
     }
     let budget = Some("reports".into());
-    book.note(&Chain { budget, ..chain("etl", 6, 20) }, Reason::BudgetRate);
+    book.note(&Arc::new(Chain { budget, ..chain("etl", 6, 20) }), Reason::BudgetRate);
     for check in ["where_required", "max_in_list", "max_in_list"] {
-        book.note(&Chain { stop: guarded(check), ..chain("etl", 7, 21) }, Reason::Guard);
+        book.note(&Arc::new(Chain { stop: guarded(check), ..chain("etl", 7, 21) }), Reason::Guard);
     }
     let rows = book.rows(at(30));
     let told: Vec<_> =
@@ -70,11 +70,11 @@ fn what_goes_on_is_one_row_for_each_who_and_by_what() {
 #[test]
 fn what_has_ceased_is_gone_and_begins_anew() {
     let book = RefusedBook::default();
-    book.note(&chain("etl", 1, 0), Reason::Hold);
-    book.note(&chain("etl", 2, 599), Reason::Hold);
+    book.note(&Arc::new(chain("etl", 1, 0)), Reason::Hold);
+    book.note(&Arc::new(chain("etl", 2, 599)), Reason::Hold);
     assert_eq!(book.rows(at(1_198)).first().map(|row| (row.count, row.since)), Some((2, at(0))));
     // Nobody has looked meanwhile.
-    book.note(&chain("etl", 3, 1_199), Reason::Hold);
+    book.note(&Arc::new(chain("etl", 3, 1_199)), Reason::Hold);
     assert_eq!(
         book.rows(at(1_200)).first().map(|row| (row.count, row.since)),
         Some((1, at(1_199)))
@@ -86,10 +86,27 @@ fn what_has_ceased_is_gone_and_begins_anew() {
 fn whoever_changes_its_name_each_time_pushes_nobody_out_who_goes_on() {
     let book = RefusedBook::default();
     for n in 0..5_000 {
-        book.note(&chain(&format!("app{n}"), n, u64::from(n) / 100), Reason::Deny);
-        book.note(&chain("steady", n, u64::from(n) / 100), Reason::Deny);
+        book.note(&Arc::new(chain(&format!("app{n}"), n, u64::from(n) / 100)), Reason::Deny);
+        book.note(&Arc::new(chain("steady", n, u64::from(n) / 100)), Reason::Deny);
     }
     let rows = book.rows(at(60));
     assert_eq!(rows.len(), ROWS_MAX);
     assert_eq!((&*rows[0].app, rows[0].count), (b"steady".as_slice(), 5_000));
+}
+
+/// Nothing was known of an app once another had been refused a thousand times.
+#[test]
+fn the_last_refusal_of_an_app_stays_whatever_another_one_does() {
+    let chains = Chains::default();
+    chains.note(chain("quiet", 1, 0));
+    chains.note(chain("quiet", 2, 1));
+    (3..3_000).for_each(|id| chains.note(chain("spins", id, 2)));
+    let [refused, waited] = chains.of(|chain| *chain.app == *b"quiet");
+    assert_eq!((refused.map(|chain| chain.id), waited.map(|chain| chain.id)), (Some(2), None));
+    assert_eq!(chains.find(2).map(|chain| chain.id), Some(2), "the status shows its id");
+    assert!(chains.find(1).is_none());
+    let written = chains.since(0, 10);
+    assert!(written.iter().any(|chain| chain.id == 2), "it is written, too");
+    assert!(written.is_sorted_by(|a, b| a.seq < b.seq), "each once");
+    assert!(chains.since(2, 10).iter().all(|chain| chain.id != 2), "once");
 }
