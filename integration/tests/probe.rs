@@ -301,6 +301,11 @@ async fn a_frozen_primary_is_not_lag() {
     wait_until("it is not ready", SOON, unready).await.unwrap();
     let reason = sluice.http_get("/readyz").await.unwrap().body;
     assert!(reason.contains("main") && reason.contains("does not answer"), "{reason}");
+    let unwritten = "no heartbeat is written: the primary has not answered for ";
+    let page = sluice.http_get("/plain").await.unwrap().body;
+    assert!(page.contains(unwritten), "{page}");
+    wait_for_line(&sluice, &["a gate shuts: the signal has no data", unwritten]).await;
+    wait_for_line(&sluice, &["a replica is left out", unwritten]).await;
     assert_eq!(sluice.http_get("/healthz").await.unwrap().status, 200);
 
     servers.primary.thaw().unwrap();

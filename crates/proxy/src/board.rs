@@ -158,26 +158,6 @@ impl Default for ProbeBoard {
 
 /// What metrics, pages and health checks read.
 impl ProbeBoard {
-    /// The replicas and how far behind they are.
-    pub fn replicas(&self, now: MonoTime) -> Vec<ReplicaReading> {
-        let seen = self.seen.lock();
-        let view = |key: &ReplicaKey| seen.lag.as_ref()?.replica(now, *key);
-        seen.replicas
-            .iter()
-            .filter_map(|(server, key)| {
-                let news = seen.news.get(server).cloned().unwrap_or_default();
-                let ReplicaNews { error, replication, order, stopped: _ } = news;
-                Some(ReplicaReading {
-                    server: server.clone(),
-                    view: view(key)?,
-                    error,
-                    replication,
-                    order,
-                })
-            })
-            .collect()
-    }
-
     /// The replica whose lag is that of the cluster.
     pub fn slowest(&self, now: MonoTime) -> Option<Arc<str>> {
         let seen = self.seen.lock();

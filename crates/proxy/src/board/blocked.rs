@@ -1,11 +1,12 @@
-//! A heartbeat whose write waits in the server for a lock of somebody's: lag has no data then, and
-//! it is neither lag nor a primary that is gone.
+//! Why no heartbeat is written: its write waits in the server for a lock of somebody's, which is
+//! neither lag nor a primary that is gone; or the primary is silent. Lag has no data then.
 
 use std::fmt;
+use std::time::Duration;
 
 use admission::MonoTime;
 
-use super::ProbeBoard;
+use super::{Observations, PrimaryContact, ProbeBoard, ProbeError};
 use crate::printable::Printable;
 
 /// What the heartbeat waits for.
@@ -73,7 +74,43 @@ impl fmt::Display for HeartbeatBlocked {
     }
 }
 
+/// A primary is silent that has not answered for longer than a heartbeat is from the next one.
+const SILENT_FROM: Duration = Duration::from_millis(1_500);
+
+impl Observations {
+    /// Why no heartbeat is written, in words. None: they are, or nobody has tried.
+    pub(super) fn heartbeat_unwritten(&self, now: MonoTime) -> Option<String> {
+        if self.last_seq == 0 {
+            return None;
+        }
+        if let Some((blocked, _)) = &self.heartbeat_blocked {
+            return Some(blocked.to_string());
+        }
+        let PrimaryContact { answered_at, error } = self.primary.as_ref()?;
+        let silent = answered_at.map(|at| now.saturating_since(at));
+        if silent.is_some_and(|silent| silent < SILENT_FROM) {
+            return None;
+        }
+        let not_answered =
+            |silent: Duration| format!("the primary has not answered for {} s", silent.as_secs());
+        let why = match (silent, error) {
+            (Some(silent), None | Some(ProbeError::TimedOut)) => not_answered(silent),
+            (Some(silent), Some(ProbeError::Lost(why))) => {
+                format!("{} ({why})", not_answered(silent))
+            }
+            (Some(_) | None, Some(error)) => format!("the primary {}", error.sentence()),
+            (None, None) => return None,
+        };
+        Some(format!("no heartbeat is written: {why}"))
+    }
+}
+
 impl ProbeBoard {
+    /// Why no heartbeat is written, in words.
+    pub(crate) fn heartbeat_unwritten(&self, now: MonoTime) -> Option<String> {
+        self.seen.lock().heartbeat_unwritten(now)
+    }
+
     /// What the heartbeat waits for, and since when that has been seen.
     pub fn heartbeat_blocked(&self) -> Option<(HeartbeatBlocked, MonoTime)> {
         self.seen.lock().heartbeat_blocked.clone()

@@ -4,9 +4,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use admission::lag::{ReplicaState, ReplicaView, StoppedThread};
+use admission::MonoTime;
+use admission::lag::{ReplicaKey, ReplicaState, ReplicaView, StoppedThread};
 
-use super::{CommitOrder, ProbeError};
+use super::{CommitOrder, ProbeBoard, ProbeError, ReplicaNews};
 
 /// A replica as metrics and people see it.
 #[derive(Debug, Clone)]
@@ -21,6 +22,32 @@ pub struct ReplicaReading {
     pub replication: ReplicationStatus,
     /// Whether it commits in the primary's order.
     pub order: CommitOrder,
+    /// Why there is no heartbeat that it could show, in words.
+    pub unwritten: Option<String>,
+}
+
+impl ProbeBoard {
+    /// The replicas and how far behind they are.
+    pub fn replicas(&self, now: MonoTime) -> Vec<ReplicaReading> {
+        let seen = self.seen.lock();
+        let view = |key: &ReplicaKey| seen.lag.as_ref()?.replica(now, *key);
+        let unwritten = seen.heartbeat_unwritten(now);
+        seen.replicas
+            .iter()
+            .filter_map(|(server, key)| {
+                let news = seen.news.get(server).cloned().unwrap_or_default();
+                let ReplicaNews { error, replication, order, stopped: _ } = news;
+                Some(ReplicaReading {
+                    server: server.clone(),
+                    view: view(key)?,
+                    error,
+                    replication,
+                    order,
+                    unwritten: unwritten.clone(),
+                })
+            })
+            .collect()
+    }
 }
 
 /// What a server says of its replication.
@@ -114,6 +141,7 @@ impl ReplicaReading {
     pub fn trouble(&self) -> Option<String> {
         match (self.view.state, &self.replication, &self.error) {
             (ReplicaState::Unreachable, _, Some(error)) => Some(error.to_string()),
+            (ReplicaState::NoData, _, None) if self.unwritten.is_some() => self.unwritten.clone(),
             (_, ReplicationStatus::Stopped(stopped), _) => Some(stopped.to_string()),
             (_, ReplicationStatus::Untold(error), _) => {
                 Some(format!("it does not tell its replication: {error}"))

@@ -77,3 +77,40 @@ fn only_a_start_waits_for_the_first_answer_of_a_probe() {
     added.configure((&[], &ReplicaBook::default()), &limits(), PrimaryProbing::Probed, at(100));
     assert_eq!(added.reachability(at(101)), Reachability::Unknown);
 }
+
+/// Replicas that no heartbeat reaches were shown as broken, without a word of the primary.
+#[test]
+fn replicas_without_data_say_that_the_primary_is_silent() {
+    let board = ProbeBoard::default();
+    let limits = LagConfig {
+        stale_after: Duration::from_secs(3),
+        writer_stale_after: Duration::from_secs(2),
+        ..limits()
+    };
+    let replicas = ["r".into()];
+    board.configure((&replicas, &ReplicaBook::default()), &limits, PrimaryProbing::Probed, at(0));
+    let seq = board.next_seq();
+    board.heartbeat_committed(seq, at(0));
+    board.primary_said(Ok(()), at(0));
+    board.on_replica("r", |lag, key| lag.handle_replica_shows(at(0), key, Some(seq)));
+    let told = |now: u64| {
+        let shows = |lag: &mut LagTracker, key| lag.handle_replica_shows(at(now), key, Some(seq));
+        board.on_replica("r", shows);
+        board.replicas(at(now)).first().and_then(ReplicaReading::trouble)
+    };
+    assert_eq!(told(1), None);
+    let silent = |seconds: u64| {
+        Some(format!("no heartbeat is written: the primary has not answered for {seconds} s"))
+    };
+    assert_eq!(told(4), silent(4));
+    board.primary_said(Err(&ProbeError::TimedOut), at(5));
+    assert_eq!(told(60), silent(60));
+    board.primary_said(Err(&ProbeError::Lost("connection refused".to_owned())), at(61));
+    assert_eq!(told(62), silent(62).map(|text| text + " (connection refused)"));
+    let message = "--read-only".to_owned();
+    board.primary_said(Err(&ProbeError::Refused { code: 1290, message }), at(63));
+    let refused = "no heartbeat is written: the primary refuses its probe: error 1290: --read-only";
+    assert_eq!(told(64).as_deref(), Some(refused));
+    board.primary_said(Ok(()), at(65));
+    assert_eq!(told(65), None);
+}

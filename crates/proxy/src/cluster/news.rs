@@ -127,9 +127,10 @@ impl Cluster {
         let value = view.value.map(|value| format!("{value:.3}"));
         let value = value.as_deref().unwrap_or("none");
         let threshold = view.threshold;
-        let (slowest, blocked) = match signal.kind {
+        let (slowest, cause) = match signal.kind {
             SignalKind::Lag { .. } => {
-                (self.probes.slowest(self.clock.now()), self.probes.heartbeat_blocked())
+                let now = self.clock.now();
+                (self.probes.slowest(now), self.probes.heartbeat_unwritten(now))
             }
             SignalKind::ThreadsRunning
             | SignalKind::HistoryListLength
@@ -138,7 +139,6 @@ impl Cluster {
             | SignalKind::Latency(_) => (None, None),
         };
         let server = slowest.as_deref().unwrap_or("-");
-        let cause = blocked.map(|(blocked, _)| blocked.to_string());
         let cause = cause.as_deref().unwrap_or("-");
         match says {
             Says::Open => tracing::info!(
