@@ -119,6 +119,11 @@ impl Why {
             return Some("dice: none (ratio 0)".to_owned());
         }
         let again = quantity(*check_interval_s, "s");
+        if *ratio >= 1.0 {
+            return Some(format!(
+                "dice: every check is lost (ratio 1), and repeated after {again}"
+            ));
+        }
         Some(format!(
             "dice: a check is lost with a probability of {ratio} and repeated after {again}"
         ))
@@ -239,7 +244,7 @@ impl Why {
     }
 
     fn remedy_of_rule(&self, reason: &str) -> String {
-        let RuleShown { rule, max_delay_s, ratio, .. } = &self.rule;
+        let RuleShown { rule, max_delay_s, ratio, expires_at, .. } = &self.rule;
         let delay = max_delay_s.map(|delay| quantity(delay, "s")).unwrap_or_default();
         let (lift, exempt) = (self.lift(), self.exempt());
         match reason {
@@ -253,9 +258,16 @@ impl Why {
             ),
             "hold" => format!("the end of the hold, by {lift}"),
             "deny" => format!("nothing but {lift}"),
+            "ratio" if *ratio >= 1.0 => {
+                let lower = match expires_at.as_deref() {
+                    Some(at) => format!("the end of rule {rule}, at {at}, or a lower ratio"),
+                    None => "a lower ratio than 1".to_owned(),
+                };
+                format!("{lower}, by {lift}; or {exempt}")
+            }
             "ratio" => format!(
                 "luckier dice: one check in {} wins; a lower ratio, by {lift}; or {exempt}",
-                quantity(1.0 / (1.0 - ratio).max(0.001), "")
+                quantity(1.0 / (1.0 - ratio), "")
             ),
             "queue_full" => {
                 format!("fewer who wait already, or a larger max_queue of rule {rule}")
@@ -358,6 +370,25 @@ mod tests {
         assert!(by_limit.contains("what lets it through: a larger max_rate"), "{by_limit}");
         let unknown = said(&paced());
         assert!(!unknown.contains("pace: "), "{unknown}");
+    }
+
+    /// One check in a thousand was said to win.
+    #[test]
+    fn at_ratio_1_no_luck_is_told_of_but_the_rules_end() {
+        let of = |ratio, expires_at: Option<&str>| {
+            let expires_at = expires_at.map(str::to_owned);
+            let rule = RuleShown { ratio, expires_at, author: Some("ann".into()), ..paced().rule };
+            said(&Why { reason: Some("ratio".to_owned()), rule, ..paced() })
+        };
+        let all = of(1.0, Some("2026-11-22T07:00:00Z"));
+        assert!(all.contains("dice: every check is lost (ratio 1)"), "{all}");
+        let lifted = "what lets it through: the end of rule etl, at 2026-11-22T07:00:00Z, or a \
+                      lower ratio, by `sluice unthrottle etl`; or `sluice exempt etl --for 10m`";
+        assert!(all.ends_with(lifted), "{all}");
+        let endless = of(1.0, None);
+        assert!(endless.contains(": a lower ratio than 1, by `sluice unthrottle"), "{endless}");
+        let most = of(0.998, None);
+        assert!(most.contains("luckier dice: one check in 500 wins"), "{most}");
     }
 
     #[test]
