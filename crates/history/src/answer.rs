@@ -263,9 +263,15 @@ const GAP_MIN_MS: i64 = 15_000;
 
 /// An interval with what its signal was meanwhile.
 fn of_span(span: &Span, spans: &[Span]) -> Held {
-    let SpanFacts { reasons, signal, delayed, wait_max_s, refused, author, text, .. } =
-        span.facts.clone();
-    let reason = reasons.iter().max_by_key(|(reason, count)| (rank(reason), **count));
+    let SpanFacts {
+        reasons, mut behind, signal, delayed, wait_max_s, refused, author, text, ..
+    } = span.facts.clone();
+    let all = reasons.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
+    let explains = |reason: &str, count: u64| {
+        let is_much = count.saturating_mul(SUBSTANTIAL) >= all;
+        (is_much, if is_much { rank(reason) } else { 0 }, count)
+    };
+    let reason = reasons.iter().max_by_key(|(reason, count)| explains(reason, **count));
     let others = reasons.iter().filter(|other| Some(*other) != reason);
     let besides = others.max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone());
     let mut held = Held {
@@ -284,10 +290,17 @@ fn of_span(span: &Span, spans: &[Span]) -> Held {
         because: text,
         ..Held::default()
     };
-    if matches!(&*held.reason, "gate_closed" | "no_data") {
-        held.signal.clone_from(&signal);
+    let behind = behind.remove(&held.reason).unwrap_or_default();
+    let behind = behind.into_iter().max_by_key(|(_, count)| *count).map(|(behind, _)| behind);
+    let behind = behind.filter(|behind| !behind.is_empty());
+    match &*held.reason {
+        "gate_closed" | "no_data" => held.signal = behind.or(signal),
+        "paced" => held.limit = behind,
+        "guard" => held.guard = behind,
+        reason if reason.starts_with("budget_") => held.budget = behind,
+        _ => {}
     }
-    let Some(signal) = signal else { return held };
+    let Some(signal) = held.signal.clone() else { return held };
     let of_signal = |other: &&Span| {
         other.kind == SpanKind::Signal && other.cluster == span.cluster && other.subject == signal
     };
@@ -307,7 +320,10 @@ fn of_span(span: &Span, spans: &[Span]) -> Held {
     held
 }
 
-/// What explains more comes first: a line behind a shut gate is also paced now and then.
+/// A reason of less than a tenth explains nothing.
+const SUBSTANTIAL: u64 = 10;
+
+/// What explains more comes first, if it is substantial: a line behind a shut gate is also paced now and then.
 fn rank(reason: &str) -> u8 {
     match reason {
         "hold" | "deny" => 3,

@@ -119,6 +119,9 @@ impl Book {
             let rule = self.rules.get(&key.cluster).and_then(|rules| rules.of(&key.rule));
             self.intervals.count(now, key, counts, rule);
         }
+        for cluster in &look.clusters {
+            cluster.causes.iter().for_each(|it| self.intervals.cause(&cluster.cluster, it));
+        }
         self.intervals.end_those_unseen(now);
         if let Some(current) = self.runs.back_mut() {
             current.seen = look.at;

@@ -31,6 +31,9 @@ pub struct ClusterLook {
     pub cluster: Arc<str>,
     /// Who waits.
     pub waiting: Vec<WaitingLook>,
+    /// What is behind what was refused lately. The same may be in two looks, for its count may
+    /// come with the second.
+    pub causes: Vec<CauseLook>,
     /// Its signals.
     pub signals: Vec<SignalLook>,
     /// Its primary and replicas.
@@ -54,8 +57,21 @@ pub struct WaitingLook {
     pub oldest: Duration,
     /// Why that one waits.
     pub reason: &'static str,
-    /// The signal behind that.
-    pub signal: Option<String>,
+    /// What is behind that, as in [`CauseLook`].
+    pub behind: Option<String>,
+}
+
+/// What is behind refusals of one app under one rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CauseLook {
+    /// The app as metrics show it.
+    pub app: String,
+    /// The rule; `none` where none matched.
+    pub rule: Arc<str>,
+    /// Why they were refused.
+    pub reason: &'static str,
+    /// The signal, the budget, the guard, or the limit of the rule (`speed`); empty: the pace.
+    pub behind: String,
 }
 
 /// A signal.
@@ -118,6 +134,8 @@ pub struct RuleLook {
     pub does: String,
     /// When it ends.
     pub ends: Option<At>,
+    /// Whether it has sessions go at a part of their speed, by pauses that no look may meet.
+    pub slows: bool,
 }
 
 /// Something that happened.

@@ -257,7 +257,10 @@ pub struct Span {
 pub struct SpanFacts {
     /// How often something waited or was refused for which reason.
     pub reasons: BTreeMap<String, u64>,
-    /// The signal behind that.
+    /// Of each, how often what was behind it: the signal, the budget, the guard, or the limit of the
+    /// rule; for the pace, nothing.
+    pub behind: BTreeMap<String, BTreeMap<String, u64>>,
+    /// The signal that the interval is of.
     pub signal: Option<String>,
     /// Of its values: `s`, or nothing.
     pub unit: String,

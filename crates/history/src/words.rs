@@ -203,10 +203,35 @@ fn cause(held: &Held) -> String {
         "hold" => format!("rule {rule} held everything of it{made}"),
         "deny" => format!("rule {rule} denies it{made}"),
         "ratio" => format!("the dice of rule {rule}{made}"),
-        "paced" => format!("work came faster than its pace (rule {rule})"),
+        "paced" => paced(held),
+        "guard" if held.guard.is_some() => {
+            format!("guard {}", held.guard.as_deref().unwrap_or_default())
+        }
         "queue_full" => format!("as many waited as max_queue of rule {rule} allows"),
         "shutdown" => "Sluice was shutting down".to_owned(),
-        other => format!("{other} (rule {rule})"),
+        other => match &held.budget {
+            Some(budget) => by_budget(budget, other),
+            None => format!("{other} (rule {rule})"),
+        },
+    }
+}
+
+fn paced(held: &Held) -> String {
+    let rule = &held.rule;
+    match held.limit.as_deref() {
+        Some("speed") => format!("it goes at the speed of rule {rule}"),
+        Some(limit) => format!("{limit} of rule {rule} was used up"),
+        None => format!("work came faster than its pace (rule {rule})"),
+    }
+}
+
+fn by_budget(budget: &str, reason: &str) -> String {
+    match reason {
+        "budget_concurrency" => format!("max_concurrency of budget {budget} was used up"),
+        "budget_rate" => format!("the rate of budget {budget} was used up"),
+        "budget_share" => format!("the share of budget {budget} was used up"),
+        "budget_query" => format!("it costs more than max_query_cost of budget {budget}"),
+        other => format!("budget {budget} ({other})"),
     }
 }
 

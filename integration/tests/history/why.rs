@@ -23,6 +23,7 @@ const RULES: &str = "\
 - { name: slow, match: { app: slow }, gate: none, permanent: true, runaway: { elapsed: 300ms, action: kill, watch: { by: digest, for: 10m } } }
 - { name: tenth, match: { app: tenth }, gate: none, speed: 0.1, permanent: true }
 - { name: late, match: { app: late }, hold: true, max_delay: 30s, permanent: true, reason: until noon }
+- { name: luckless, match: { app: gambler }, gate: none, ratio: 1, on_refused_check: reject, permanent: true }
 - { name: everything-else, gate: none, permanent: true }";
 
 const TRACE: &str = "5bd66ef5095369c7b0d1f8f4bd33716a";
@@ -36,6 +37,8 @@ pub(super) async fn of_guards_quarantine_and_budgets(servers: &Topology) {
     of_budgets(&sluice, &config).await;
     of_what_waits(&sluice, &config).await;
     of_a_pause(&sluice, &config).await;
+    of_who_was_refused_before_a_thousand_others(&sluice, &config).await;
+    the_history_names_what_decided(&config).await;
 }
 
 async fn of_a_guard(sluice: &SluiceProcess, config: &Config) {
@@ -208,6 +211,30 @@ async fn of_a_pause(sluice: &SluiceProcess, config: &Config) {
         ],
     )
     .await;
+}
+
+async fn of_who_was_refused_before_a_thousand_others(sluice: &SluiceProcess, config: &Config) {
+    let mut gambler = connect_as(sluice, "gambler").await.unwrap();
+    for _ in 0..1_100 {
+        let refused = gambler.query("INSERT INTO t VALUES (3)").await.unwrap();
+        assert!(Refused::of(&refused).is_some());
+    }
+    let never = "what would have let it through: a lower ratio than 1, by an edit of rule luckless";
+    says(config, "gambler", &["dice: every check is lost (ratio 1)", never]).await;
+    says(config, "report", &["of report was refused at once at ", "budget reports decided"]).await;
+}
+
+async fn the_history_names_what_decided(config: &Config) {
+    let told = tell(config, &["history", "--since", "10m ago"]).await;
+    for (app, cause) in [
+        ("shop", ": guard where"),
+        ("report", ": max_concurrency of budget reports was used up"),
+        ("patient", ": max_concurrency of budget line was used up"),
+        ("tenth", ": it goes at the speed of rule tenth"),
+    ] {
+        let of_app = |line: &&str| line.starts_with(app) && line.contains(cause);
+        assert!(told.lines().any(|line| of_app(&line)), "{app}{cause}: {told}");
+    }
 }
 
 /// What `/api/v1/waiting` has of the app, once it has something.

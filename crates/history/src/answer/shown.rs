@@ -116,6 +116,12 @@ pub struct Held {
     pub reason: String,
     /// What held it most often besides.
     pub besides: Option<String>,
+    /// The budget behind the reason.
+    pub budget: Option<String>,
+    /// The guard behind it.
+    pub guard: Option<String>,
+    /// The limit of the rule behind it: `max_rate`, `max_in_flight` or `speed`.
+    pub limit: Option<String>,
     /// The signal behind that, with its highest value in that time.
     pub signal: Option<String>,
     /// `s`, or nothing.

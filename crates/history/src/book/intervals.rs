@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::{Reason, RuleLimit};
 use proxy::telemetry::{Tallied, TallyKey};
 
 use super::millis;
 use super::minutes::refused_by;
-use crate::look::{RuleLook, ServerLook, SignalLook, StarvedLook, WaitingLook};
+use crate::look::{CauseLook, RuleLook, ServerLook, SignalLook, StarvedLook, WaitingLook};
 use crate::record::{At, Span, SpanFacts, SpanKind};
 
 /// Intervals that have ended and are kept in memory.
@@ -73,8 +74,15 @@ impl Intervals {
         let facts = &mut open.span.facts;
         let count = facts.reasons.entry(waiting.reason.to_owned()).or_default();
         *count = count.saturating_add(1);
-        if waiting.signal.is_some() {
-            facts.signal.clone_from(&waiting.signal);
+        if let Some(behind) = &waiting.behind {
+            note_behind(facts, waiting.reason, behind);
+        }
+    }
+
+    /// What is behind what was refused. Of what is not told as held, nothing.
+    pub(super) fn cause(&mut self, cluster: &Arc<str>, cause: &CauseLook) {
+        if let Some(open) = self.open.get_mut(&held(cluster, &cause.app, &cause.rule)) {
+            note_behind(&mut open.span.facts, cause.reason, &cause.behind);
         }
     }
 
@@ -99,6 +107,11 @@ impl Intervals {
         for (reason, count) in refused_by(counts) {
             let known = facts.reasons.entry(reason).or_default();
             *known = known.saturating_add(count);
+        }
+        // Its pauses may all have been between two looks.
+        let slows = rule.is_some_and(|rule| rule.slows) && counts.delayed > 0;
+        if slows && !facts.behind.contains_key(PACED) {
+            note_behind(facts, PACED, RuleLimit::Speed.as_str());
         }
     }
 
@@ -277,6 +290,19 @@ impl Intervals {
         self.unwritten.push(span);
     }
 }
+
+fn note_behind(facts: &mut SpanFacts, reason: &str, behind: &str) {
+    let known = facts.behind.entry(reason.to_owned()).or_default();
+    if known.len() < BEHIND_MAX || known.contains_key(behind) {
+        let count = known.entry(behind.to_owned()).or_default();
+        *count = count.saturating_add(1);
+    }
+}
+
+/// What one interval tells apart behind one reason.
+const BEHIND_MAX: usize = 16;
+
+const PACED: &str = Reason::Paced.as_str();
 
 fn held(cluster: &Arc<str>, app: &str, rule: &Arc<str>) -> SpanKey {
     (cluster.clone(), SpanKind::Held, app.to_owned(), rule.clone())

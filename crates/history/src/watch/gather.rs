@@ -4,15 +4,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use admission::{MonoTime, RuleKey, SignalState, SignalView, StarvedKind};
+use admission::{
+    MonoTime, Reason, RuleKey, RuleLimit, SignalState, SignalView, StarvedKind, Waiting,
+};
 use policy::{Action, ClusterPolicy, Rule};
 use proxy::board::{LATELY, PrimaryState};
-use proxy::cluster::{Cluster, StarvedIdentity};
+use proxy::cluster::{Chain, ChainEnd, Cluster, StarvedIdentity, Stop};
 use proxy::telemetry::{RuleEdit, Telemetry, state_label};
 
 use crate::diff;
 use crate::look::{
-    ClusterLook, Happened, Look, RuleLook, ServerLook, SignalLook, StarvedLook, WaitingLook,
+    CauseLook, ClusterLook, Happened, Look, RuleLook, ServerLook, SignalLook, StarvedLook,
+    WaitingLook,
 };
 use crate::record::{At, StatementRow};
 use crate::why::{Why, effect, label};
@@ -41,6 +44,9 @@ struct Watched {
     rules: HashMap<RuleKey, Arc<str>>,
     starved: Vec<StarvedLook>,
     waiting: Vec<WaitingLook>,
+    /// Of the look before.
+    causes: Vec<CauseLook>,
+    next_cause: u64,
     next_chain: u64,
 }
 
@@ -52,6 +58,8 @@ impl Gatherer {
             rules: HashMap::new(),
             starved: Vec::new(),
             waiting: Vec::new(),
+            causes: Vec::new(),
+            next_cause: 0,
             next_chain: 0,
         };
         Self {
@@ -105,6 +113,7 @@ impl Watched {
         ClusterLook {
             cluster: self.cluster.name.clone(),
             waiting: self.waiting.clone(),
+            causes: self.causes(),
             signals: self.signals(&policy, now),
             servers: self.servers(&policy, now),
             starved: self.starved.clone(),
@@ -123,20 +132,26 @@ impl Watched {
     }
 
     fn waiting_now(&self, policy: &ClusterPolicy, now: MonoTime) -> Vec<WaitingLook> {
-        let look = |(waiting, app): (admission::Waiting, Box<[u8]>)| WaitingLook {
+        let look = |(waiting, app): (Waiting, Box<[u8]>)| WaitingLook {
             app: label(&app),
-            rule: self.rules.get(&waiting.rule).cloned().unwrap_or_else(|| "none".into()),
+            rule: self.rules.get(&waiting.rule).cloned().unwrap_or_else(|| NO_RULE.into()),
             depth: u64::try_from(waiting.depth).unwrap_or(u64::MAX),
             oldest: now.saturating_since(waiting.oldest),
             reason: waiting.reason.as_str(),
-            // The pace of a signal is no fault of it.
-            signal: waiting
-                .cause
-                .filter(|_| waiting.reason != admission::Reason::Paced)
-                .and_then(|cause| policy.signal(cause.signal))
-                .map(|signal| signal.name.to_string()),
+            behind: behind_waiting(&waiting, policy),
         };
         self.cluster.waiting().into_iter().map(look).collect()
+    }
+
+    /// What is behind what was refused since the look before that of before.
+    fn causes(&mut self) -> Vec<CauseLook> {
+        let last = self.cluster.chains.last_since(self.next_cause);
+        let next = last.iter().map(|chain| chain.seq.saturating_add(1)).max();
+        self.next_cause = next.unwrap_or(self.next_cause);
+        let causes: Vec<CauseLook> = last.iter().filter_map(|chain| cause_look(chain)).collect();
+        let mut both = std::mem::replace(&mut self.causes, causes);
+        both.extend_from_slice(&self.causes);
+        both
     }
 
     fn signals(&self, policy: &ClusterPolicy, now: MonoTime) -> Vec<SignalLook> {
@@ -204,6 +219,38 @@ impl Watched {
     }
 }
 
+fn behind_waiting(waiting: &Waiting, policy: &ClusterPolicy) -> Option<String> {
+    let budget = waiting.budget.and_then(|key| policy.budgets.get(key));
+    let signal = waiting.cause.and_then(|cause| policy.signal(cause.signal));
+    match (budget, waiting.reason) {
+        (Some(budget), _) => Some(budget.name.to_string()),
+        (None, Reason::Paced) => Some(of_pace(waiting.limit)),
+        (None, _) => signal.map(|signal| signal.name.to_string()),
+    }
+}
+
+/// The pace of a signal is no fault of it.
+fn of_pace(limit: Option<RuleLimit>) -> String {
+    limit.map(|limit| limit.as_str().to_owned()).unwrap_or_default()
+}
+
+fn cause_look(chain: &Chain) -> Option<CauseLook> {
+    let ChainEnd::Refused { reason, signal, limit, .. } = chain.end else { return None };
+    let signal = signal.and_then(|place| chain.signals.get(place));
+    let behind = match (&chain.stop, &chain.budget, reason) {
+        (Some(Stop::Guard(stop)), ..) => stop.guard.to_string(),
+        (Some(Stop::Quarantine(like, _)), ..) => format!("{}:{}", chain.cluster, like.id()),
+        (None, Some(budget), _) => budget.to_string(),
+        (None, None, Reason::Paced) => of_pace(limit),
+        (None, None, _) => signal?.name.to_string(),
+    };
+    let rule = chain.rule.as_ref().map_or_else(|| NO_RULE.into(), |rule| rule.name.clone());
+    Some(CauseLook { app: label(&chain.app), rule, reason: reason.as_str(), behind })
+}
+
+/// As statements that no rule has matched are counted.
+const NO_RULE: &str = "none";
+
 fn starved_look(starved: StarvedIdentity, now: MonoTime) -> StarvedLook {
     let meanwhile: Vec<String> = starved.meanwhile.iter().map(ToString::to_string).collect();
     let meanwhile = match &starved.stopped_replica {
@@ -238,6 +285,7 @@ fn rule_look(rule: &Rule) -> RuleLook {
         reason: rule.reason.clone(),
         does,
         ends: rule.expires_at.map(|at| At(at.0.saturating_mul(1_000))),
+        slows: !rule.speed.is_full(),
     }
 }
 

@@ -11,13 +11,15 @@ use crate::answer::{Sources, answer};
 use crate::book::Book;
 use crate::disk::{Asked, Disk, Limits, Reading};
 use crate::look::{
-    ClusterLook, Happened, Look, RuleLook, ServerLook, SignalLook, StarvedLook, WaitingLook,
+    CauseLook, ClusterLook, Happened, Look, RuleLook, ServerLook, SignalLook, StarvedLook,
+    WaitingLook,
 };
 use crate::time;
 
 /// A step of the script: as often as it is looked.
 const STEP: Duration = Duration::from_millis(250);
 
+mod causes;
 mod told;
 
 /// A world without clocks: both are what the script says.
@@ -37,6 +39,10 @@ struct Scene {
     /// Statements of etl that wait: since when the oldest does.
     waits_since: Option<Duration>,
     reason: &'static str,
+    /// What is behind what they wait for.
+    behind: Option<&'static str>,
+    /// What is behind what was refused.
+    causes: Vec<CauseLook>,
     /// Statements of etl that are refused in this step, and how long they had waited.
     refused: Option<(Reason, u64, Duration)>,
     /// Those admitted after a wait.
@@ -97,7 +103,10 @@ impl World {
             depth: 1,
             oldest: self.mono.saturating_sub(since),
             reason: scene.reason,
-            signal: (scene.reason == "gate_closed").then(|| "lag".to_owned()),
+            behind: scene
+                .behind
+                .or((scene.reason == "gate_closed").then_some("lag"))
+                .map(str::to_owned),
         });
         self.book.look(&Look {
             mono: self.mono,
@@ -107,6 +116,7 @@ impl World {
             clusters: vec![ClusterLook {
                 cluster,
                 waiting: waiting.into_iter().collect(),
+                causes: scene.causes.clone(),
                 signals: vec![SignalLook {
                     signal: "lag".into(),
                     unit: "s",
@@ -210,6 +220,7 @@ fn rule(name: &str, author: Option<&str>) -> RuleLook {
         reason: "mornings".to_owned(),
         does: "hold".to_owned(),
         ends: None,
+        slows: false,
     }
 }
 
