@@ -264,7 +264,18 @@ async fn kill_query_ends_the_wait_and_the_connection_lives_on() {
         let alive = answered.conn.query("SELECT 'alive'").await.unwrap();
         assert_eq!(alive.first_text().as_deref(), Some("alive"));
         assert!(rows(servers, table).await.is_empty());
+        has_left_the_queue(&sluice).await;
     }
+}
+
+/// Whoever is killed as it waits is not refused for any reason of Sluice's.
+async fn has_left_the_queue(sluice: &SluiceProcess) {
+    let (statements, gone) =
+        ("sluice_statements_total", [("rule", "held"), ("decision", "client_gone")]);
+    wait_for_sum(sluice, statements, &gone, 1.0).await.unwrap();
+    let metrics = sluice.metrics().await.unwrap();
+    let refused = metrics.sum(statements, &[("rule", "held"), ("decision", "rejected")]);
+    assert!(is(refused, 0.0), "{refused}");
 }
 
 #[tokio::test]
@@ -284,6 +295,7 @@ async fn kill_ends_the_wait_and_the_connection() {
         assert!(answered.conn.read_to_end().await.unwrap().is_empty(), "then it is closed");
         wait_for_depth(&sluice, "held", 0).await.unwrap();
         assert!(rows(servers, table).await.is_empty());
+        has_left_the_queue(&sluice).await;
     }
 }
 

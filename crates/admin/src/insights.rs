@@ -188,7 +188,7 @@ pub struct Cost {
     pub refused: u64,
     /// The same by reason.
     pub refused_by_reason: BTreeMap<String, u64>,
-    /// Statements whose clients left while they waited.
+    /// Statements whose clients left, or that were killed, while they waited.
     pub client_gone: u64,
     /// Rows of result sets.
     pub rows_sent: u64,

@@ -336,7 +336,7 @@ impl Connection {
                 }
                 Woken::BackendSpoke => {
                     drop(place);
-                    self.admission.decision = StatementDecision::Rejected;
+                    self.admission.decision = StatementDecision::ClientGone;
                     self.count_asked(&asked);
                     let answer = self.last_words(control).await;
                     return self.leave(&answer).await;
@@ -345,12 +345,12 @@ impl Connection {
                     if self.timing.started.is_some_and(|started| started > sent) {
                         continue;
                     }
-                    self.admission.decision = StatementDecision::Rejected;
+                    self.admission.decision = StatementDecision::ClientGone;
                     self.session.handle_refused(asked, errors::interrupted());
                     return Ok(());
                 }
                 Woken::Told(Control::Kill) => {
-                    self.admission.decision = StatementDecision::Rejected;
+                    self.admission.decision = StatementDecision::ClientGone;
                     self.count_asked(&asked);
                     return self.leave(&errors::interrupted()).await;
                 }

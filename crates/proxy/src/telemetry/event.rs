@@ -47,7 +47,8 @@ pub enum StatementDecision {
     Admitted,
     /// It was answered with an error; in mode `observe`, it would have been delayed or refused.
     Rejected,
-    /// Its client left while it was queued.
+    /// It left the queue before its turn: its client did, it was killed, or the server ended its
+    /// session. No reason of Sluice's is behind that.
     ClientGone,
 }
 

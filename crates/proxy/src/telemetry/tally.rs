@@ -240,7 +240,7 @@ impl TallyCell {
             (StatementDecision::Rejected, Mode::Enforce, Some(reason)) => {
                 self.held.get_or_init(Box::default).refuse(reason)
             }
-            // A KILL.
+            // One that is refused has a reason.
             (StatementDecision::Rejected, Mode::Enforce, None)
             | (StatementDecision::ClientGone, ..) => add(&self.left),
         };
