@@ -189,7 +189,8 @@ async fn the_rules_the_file_and_the_process_are_in_it() {
         (&*cluster.primary.server, &*cluster.primary.state),
         ("127.0.0.1:3306", "not_probed")
     );
-    let [held, gated, _] = &*cluster.rules else { panic!("{cluster:?}") };
+    let [held, gated, once] = &*cluster.rules else { panic!("{cluster:?}") };
+    assert_eq!(once.does, "ratio 1, gate lag, refused at once");
     assert_eq!((&*held.action, &*held.does), ("hold", "hold, refused after 60 s"));
     assert_eq!((held.expires_at.as_deref(), &*held.reason), (None, "at night"));
     assert_eq!(gated.expires_at.as_deref(), Some("2127-01-01T07:00:00Z"));
@@ -205,6 +206,17 @@ async fn the_rules_the_file_and_the_process_are_in_it() {
     assert_eq!((&*primary.key, &*primary.file), ("clusters.main.primary", "127.0.0.1:3316"));
     assert!(!config.last_reload_successful);
     assert_eq!(config.last_reload_at, "2027-01-01T07:00:00Z", "the one that is in force");
+}
+
+/// After a restart there was a row of zeros for each app that a rule names.
+#[tokio::test]
+async fn apps_of_which_nothing_has_come_are_left_out() {
+    let door = open();
+    door.state.telemetry.handle_config(&policy::load(FILE).unwrap());
+    assert!(!door.state.telemetry.app_counts().is_empty(), "they have series");
+    let status = door.status("").await;
+    let cluster = status.clusters.first().unwrap();
+    assert_eq!((&*cluster.apps, cluster.apps_total), (&[][..], 0));
 }
 
 #[tokio::test]

@@ -70,7 +70,9 @@ fn budgets_guards_and_what_runs_away_are_in_the_summary() {
     let more = "  - { name: slow, match: { app: slow }, gate: none, permanent: true, \
                 runaway: { elapsed: 2s, rows_sent: 5, action: kill } }\n  \
                 - { name: job, match: { app: job }, gate: none, permanent: true, max_rate: 10, \
-                max_in_flight: 2 }\nbudgets:\n  \
+                max_in_flight: 2 }\n  \
+                - { name: never, match: { app: never }, gate: none, permanent: true, ratio: 1, \
+                on_refused_check: reject }\nbudgets:\n  \
                 - { name: reports, match: { app: report }, max_concurrency: 4, per: user }\n  \
                 - { name: etl, match: { app: etl }, share: 0.25, burst: 2s, mode: warn }\nguards:\n  \
                 - { name: where, where_required: deny, no_cross_join: warn }\n";
@@ -82,6 +84,7 @@ fn budgets_guards_and_what_runs_away_are_in_the_summary() {
     for line in [
         "max_delay 5s, runaway after 2s or above 5 rows: kill; write\n",
         "job: ratio 0, gate none, at most 10 rows/s, at most 2 at once, max_delay 5s; write\n",
+        "never: ratio 1, gate none, on_refused_check reject; write\n",
         "  budget reports: 4 at once, per user\n",
         "  budget etl: 0.25 of the server, 2 s at once, warns only\n",
         "  guard where: where_required\n",

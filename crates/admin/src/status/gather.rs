@@ -335,6 +335,8 @@ impl<'s> Seen<'s> {
     fn apps(&self, counts: &[AppCount]) -> (Vec<AppStatus>, u64) {
         let mut own: Vec<&AppCount> =
             counts.iter().filter(|count| *count.cluster == *self.cluster.name).collect();
+        // Of those that a rule names there are series before anybody comes.
+        own.retain(|count| !count.is_zero());
         let all = length(own.len());
         let held = |count: &AppCount| count.rejected.saturating_add(count.delayed);
         own.sort_by(|a, b| held(b).cmp(&held(a)).then(b.admitted.cmp(&a.admitted)));

@@ -6,6 +6,7 @@ mod signals;
 
 use std::time::Duration;
 
+use admission::OnRefusedCheck;
 use policy::{Action, ClusterPolicy, Rule};
 
 pub use self::limits::refused_by;
@@ -373,9 +374,10 @@ fn held_back(rule: &Rule, policy: &ClusterPolicy) -> String {
     match rule.action {
         Action::Exempt => "exempt".to_owned(),
         Action::Deny => "deny".to_owned(),
-        Action::Throttle { terms, .. } if terms.hold => {
-            format!("hold, refused after {}", Span(terms.max_delay))
-        }
+        Action::Throttle { terms, .. } if terms.hold => match terms.on_refused_check {
+            OnRefusedCheck::Delay => format!("hold, refused after {}", Span(terms.max_delay)),
+            OnRefusedCheck::Reject => "hold, refused at once".to_owned(),
+        },
         Action::Throttle { terms, gate, .. } => {
             let signals: Vec<&str> =
                 policy.gate_signals(gate).map(|signal| &*signal.name).collect();
@@ -383,7 +385,11 @@ fn held_back(rule: &Rule, policy: &ClusterPolicy) -> String {
             let speed = rule.speed_to_expect().map(|speed| speed + ", ").unwrap_or_default();
             let limits = rule.limits_to_expect().map(|limits| limits + ", ").unwrap_or_default();
             let ratio = terms.ratio.as_f64();
-            format!("{speed}ratio {ratio}, gate {gate}, {limits}up to {}", Span(terms.max_delay))
+            let until = match terms.on_refused_check {
+                OnRefusedCheck::Delay => format!("up to {}", Span(terms.max_delay)),
+                OnRefusedCheck::Reject => "refused at once".to_owned(),
+            };
+            format!("{speed}ratio {ratio}, gate {gate}, {limits}{until}")
         }
     }
 }

@@ -3,12 +3,13 @@
 //! The queue may hold 10,000 waiters, and everybody who asks needs the lock that it is behind. So
 //! it is read a few hundred waiters at a time, and all sorting and counting is done without it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use admission::{Blocked, IdentityKey, MonoTime, RuleKey, Waiting, WaitingStatement};
 use parking_lot::MutexGuard;
 use policy::identity::Source;
+use policy::{Standing, UnixTime};
 use sql::Class;
 
 use super::{Cluster, Gatekeeper, Waiter};
@@ -163,6 +164,9 @@ impl Cluster {
     /// nothing has passed for longest, at most [`THROTTLED_MAX`]; and how many there are in all.
     pub fn throttled(&self, waiters: &[WaitingClient]) -> (Vec<Throttled>, usize) {
         let mut held = held_up(groups(waiters), &self.blocked());
+        // Whom a rule refused that is over since is not held by it any more.
+        let in_force = self.rules_in_force();
+        held.retain(|held| held.waiting.is_some() || in_force.contains(&held.key.0));
         held.sort_by_key(|held| held.since.unwrap_or(held.asked_at));
         let all = held.len();
         held.truncate(THROTTLED_MAX);
@@ -176,6 +180,14 @@ impl Cluster {
             Throttled { rule, app, since, asked_at, waiting }
         });
         (throttled.collect(), all)
+    }
+
+    /// With the key of those that no rule holds, but budgets.
+    fn rules_in_force(&self) -> HashSet<RuleKey> {
+        let policy = self.policy();
+        let now = UnixTime(self.clock.unix_seconds());
+        let in_force = policy.rules.iter().filter(|rule| rule.standing(now) == Standing::InForce);
+        in_force.map(|rule| rule.key).chain([RuleKey(0)]).collect()
     }
 
     fn blocked(&self) -> Vec<Blocked> {

@@ -47,6 +47,7 @@ fn show_lag(cluster: &Arc<Cluster>, seconds: f64) {
 }
 
 const HELD: &str = "  - { name: r, hold: true, max_delay: 3s, permanent: true }\n";
+const GATED_OTHERWISE: &str = "  - { name: other, max_delay: 3s, permanent: true }\n";
 const GATED: &str = "  - { name: r, max_delay: 3s, permanent: true }\n";
 const OPEN: &str = "  - { name: r, gate: none, max_delay: 3s, permanent: true }\n";
 
@@ -99,6 +100,11 @@ async fn who_was_refused_is_held_up_until_it_stops_asking() {
     let refused = &cluster.throttled(&cluster.waiters()).0[0];
     assert_eq!((&*refused.app, refused.since), (&b"etl"[..], Some(began)));
     assert!(refused.waiting.is_none());
+    // Whom a rule that was lifted has refused is held by nothing.
+    cluster.apply(policy(GATED_OTHERWISE));
+    assert_eq!(cluster.throttled(&cluster.waiters()).1, 0);
+    cluster.apply(policy(HELD));
+    assert_eq!(cluster.throttled(&cluster.waiters()).1, 1);
     tokio::time::sleep(std::time::Duration::from_secs(120)).await;
     assert_eq!(cluster.throttled(&cluster.waiters()).1, 0);
     driver.abort();

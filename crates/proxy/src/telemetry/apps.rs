@@ -28,6 +28,14 @@ pub struct AppCount {
     pub delayed: u64,
 }
 
+impl AppCount {
+    /// Whether none has come.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        [self.admitted, self.rejected, self.client_gone, self.delayed].iter().all(|sum| *sum == 0)
+    }
+}
+
 impl Telemetry {
     /// What became of the statements of each app, in the order of their labels. There are as many
     /// apps as `metrics.max_apps` allows, each with the rules that it met.

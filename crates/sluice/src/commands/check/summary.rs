@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use admission::{Mode, OnNoData};
+use admission::{Mode, OnNoData, OnRefusedCheck};
 use policy::{Action, ClusterPolicy, Config, GuardMode, Rule, Scope, Signal, SignalKind};
 use sql::{Class, ClassSet};
 
@@ -122,7 +122,11 @@ fn of_rule(rule: &Rule, cluster: &ClusterPolicy) -> String {
             let (ratio, max_delay) = (terms.ratio.as_f64(), terms.max_delay);
             let speed = rule.speed_to_expect().map(|speed| speed + ", ").unwrap_or_default();
             let limits = rule.limits_to_expect().map(|limits| limits + ", ").unwrap_or_default();
-            format!("{hold}{speed}ratio {ratio}, gate {gate}, {limits}max_delay {max_delay:?}")
+            let until = match terms.on_refused_check {
+                OnRefusedCheck::Delay => format!("max_delay {max_delay:?}"),
+                OnRefusedCheck::Reject => "on_refused_check reject".to_owned(),
+            };
+            format!("{hold}{speed}ratio {ratio}, gate {gate}, {limits}{until}")
         }
     };
     let observes = match rule.mode {
